@@ -1,0 +1,142 @@
+// The grid, loops, branches and conditions of a kernel, and tracing one from a C++ function.
+#pragma once
+#include <array>
+#include <utility>
+
+#include "dsl/view.hpp"
+
+namespace tessera {
+
+namespace detail {
+template <class A>
+Handle index_value(Trace& trace, const A& a, Location location) {
+  if constexpr (TileExpr<A>) {
+    static_assert(std::same_as<typename A::type, i32> && A::rank == 0,
+                  "tessera: an extent or a count is an Index: i32, rank 0");
+    return a.lower(trace, location);
+  } else {
+    static_assert(std::integral<A>, "tessera: an extent or a count is an integer or an Index");
+    return trace.literal(ElementType::i32, a, location);
+  }
+}
+}  // namespace detail
+
+/// An extent of the grid: an Index computed from extents and scalars, or a C++ integer.
+class GridExtent {
+ public:
+  template <class A>
+  requires Operand<A> GridExtent(const A& a, Location location = Location::current())
+      : value_(detail::index_value(Trace::current(location), a, location)), location_(location) {}
+  Handle value() const { return value_; }
+  Location location() const { return location_; }
+
+ private:
+  Handle value_;
+  Location location_;
+};
+
+/// The logical grid, evaluated on the host at launch, and this block's position in it: `Index row = blocks(rows);` or
+/// `auto [m, n] = blocks(...)`. Blocks have no order. Called once; a kernel without it is one block.
+inline Index blocks(GridExtent extent) {
+  return Index(Trace::current(extent.location()).blocks({extent.value()}, extent.location())[0]);
+}
+template <std::convertible_to<GridExtent>... More>
+auto blocks(GridExtent first, GridExtent second, const More&... more) {
+  const auto values =
+      Trace::current(first.location())
+          .blocks({first.value(), second.value(), GridExtent(more, first.location()).value()...}, first.location());
+  return [&]<std::size_t... I>(std::index_sequence<I...>) {
+    return std::array<Index, sizeof...(I)>{Index(values[I])...};
+  }
+  (std::make_index_sequence<2 + sizeof...(More)>());
+}
+
+/// What must hold of extents and scalars; checked on the host at launch, which is refused with the text.
+template <TileExpr E>
+void require(const E& condition, std::string text, Location location = Location::current()) {
+  static_assert(std::same_as<typename E::type, pred> && E::rank == 0, "tessera: require takes a comparison of rank 0");
+  Trace& trace = Trace::current(location);
+  trace.require(condition.lower(trace, location), std::move(text), location);
+}
+
+/// for (Index i : range(n)) { ... }: a loop in the kernel, traced once. It carries the Vars that its body changes.
+class range {
+ public:
+  template <class A>
+  requires Operand<A>
+  explicit range(const A& count, Location location = Location::current())
+      : count_(detail::index_value(Trace::current(location), count, location)), location_(location) {}
+  range(const range&) = delete;
+  ~range() {
+    if (open_) Trace::current(location_).abandon_loop(location_);
+  }
+
+  struct End {};
+  class Iterator {
+   public:
+    explicit Iterator(range& owner) : owner_(owner) {}
+    Index operator*() const { return Index(owner_.counter_); }
+    Iterator& operator++() {
+      owner_.open_ = false;
+      Trace::current(owner_.location_).end_loop();
+      done_ = true;
+      return *this;
+    }
+    bool operator!=(End) const { return !done_; }
+
+   private:
+    range& owner_;
+    bool done_ = false;
+  };
+  Iterator begin() {
+    counter_ = Trace::current(location_).begin_loop(count_, location_);
+    open_ = true;
+    return Iterator(*this);
+  }
+  End end() const { return {}; }
+
+ private:
+  Handle count_, counter_;
+  Location location_;
+  bool open_ = false;
+};
+
+/// Effects that happen only where the condition holds.
+template <TileExpr C, class Body>
+void if_(const C& condition, const Body& body, Location location = Location::current()) {
+  static_assert(std::same_as<typename C::type, pred> && C::rank == 0,
+                "tessera: if_ takes a condition of rank 0; for tiles use where(condition, a, b)");
+  Trace& trace = Trace::current(location);
+  const Handle value = condition.lower(trace, location);
+  trace.begin_branch(location);
+  body();
+  trace.end_branch(value, location);
+}
+
+namespace detail {
+
+template <class P>
+P make_parameter(Trace& trace, std::int64_t position, Location location) {
+  constexpr Op op = P::parameter.access == Access::scalar ? Op::scalar : Op::tensor;
+  return P(trace.apply(op, P::parameter.type, std::vector<Handle>{}, {position}, location));
+}
+
+template <class F, class C, class... P>
+Graph trace_function(std::string name, const F& function, void (C::*)(P...) const, Location location) {
+  Trace trace(std::move(name), {std::remove_cvref_t<P>::parameter...}, location);
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    function(make_parameter<std::remove_cvref_t<P>>(trace, static_cast<std::int64_t>(I), location)...);
+  }
+  (std::index_sequence_for<P...>{});
+  return trace.finish();
+}
+
+}  // namespace detail
+
+/// The graph of a kernel, from a lambda whose parameters are In, Out, InOut and Scalar.
+template <class F>
+Graph trace_kernel(std::string name, const F& function, Location location = Location::current()) {
+  return detail::trace_function(std::move(name), function, &F::operator(), location);
+}
+
+}  // namespace tessera

@@ -1,0 +1,238 @@
+// Elementwise expressions as C++ types: element type and rank are checked by the compiler, the rest when traced.
+//
+// An expression is a value. Operands are held by value and leaves are handles of nodes, so an expression can be kept,
+// copied and returned; lowering the same one twice gives the same node. The templates stay thin: each lowers its
+// operands and makes one call of Trace::apply.
+#pragma once
+#include <algorithm>
+#include <tuple>
+
+#include "dsl/trace.hpp"
+
+namespace tessera {
+
+struct ExprTag {
+  /// A tile has no truth value in C++: the kernel is traced before any tile has a value.
+  template <class Bool>
+  requires std::same_as<Bool, bool>
+  explicit operator Bool() const {
+    static_assert(!std::same_as<Bool, bool>,
+                  "tessera: a tile has no truth value in C++; use where(condition, a, b) or if_(condition, ...)");
+    return false;
+  }
+};
+
+template <class E>
+concept TileExpr = std::derived_from<std::remove_cvref_t<E>, ExprTag>;
+template <class S>
+concept Literal = (std::integral<S> || std::floating_point<S>)&&!std::same_as<std::remove_cv_t<S>, bool>;
+template <class A>
+concept Operand = TileExpr<A> || Literal<A>;
+
+template <Element T_, int R_>
+struct Leaf : ExprTag {
+  using type = T_;
+  static constexpr int rank = R_;
+  Handle value;
+  explicit Leaf(Handle handle) : value(handle) {}
+  Handle lower(Trace&, Location) const { return value; }
+};
+
+template <Element T_>
+struct LiteralExpr : ExprTag {
+  using type = T_;
+  static constexpr int rank = 0;
+  Number value;
+  explicit LiteralExpr(Number number) : value(number) {}
+  Handle lower(Trace& trace, Location location) const { return trace.literal(element_type<T_>, value, location); }
+};
+
+template <Op op, Element T_, int R_, class... A>
+struct Apply : ExprTag {
+  using type = T_;
+  static constexpr int rank = R_;
+  std::tuple<A...> operands;
+  explicit Apply(A... operand) : operands(operand...) {}
+  Handle lower(Trace& trace, Location location) const {
+    return std::apply(
+        [&](const auto&... operand) {
+          return trace.apply(op, element_type<T_>, {operand.lower(trace, location)...}, {}, location);
+        },
+        operands);
+  }
+};
+
+namespace detail {
+
+template <class A, class B>
+struct CommonElement {
+  using type = typename A::type;
+};
+template <class A, Literal B>
+struct CommonElement<A, B> {
+  using type = typename A::type;
+};
+template <Literal A, class B>
+struct CommonElement<A, B> {
+  using type = typename B::type;
+};
+template <Literal A, Literal B>
+struct CommonElement<A, B> {
+  using type = std::conditional_t<std::floating_point<A> || std::floating_point<B>, f32, i32>;
+};
+template <class A, class B>
+using common_element = typename CommonElement<A, B>::type;
+
+template <class A>
+constexpr int rank_of() {
+  if constexpr (TileExpr<A>)
+    return A::rank;
+  else
+    return 0;
+}
+
+// An operand as an expression of element type T; what cannot be one stops here, with one message.
+template <Element T, Operand A>
+auto operand(const A& a) {
+  if constexpr (TileExpr<A>) {
+    static_assert(std::same_as<typename A::type, T>,
+                  "tessera: the operands have different element types; cast<T>(x) one of them");
+    if constexpr (requires { a.leaf(); })
+      return a.leaf();
+    else
+      return a;
+  } else {
+    static_assert(std::integral<A> || info(element_type<T>).kind == ElementKind::real,
+                  "tessera: a floating literal stands beside an integer tile; write an integer, or cast<f32> the tile");
+    return LiteralExpr<T>(a);
+  }
+}
+
+template <Op op, Element T>
+constexpr bool check_op() {
+  if constexpr (info(op).operands == Operands::logical)
+    static_assert(accepts(op, element_type<T>), "tessera: logic takes pred tiles, the results of comparisons");
+  else if constexpr (!info(element_type<T>).computes)
+    static_assert(accepts(op, element_type<T>),
+                  "tessera: f16, bf16, tf32, u8 and pred are not for arithmetic; cast<f32>(x) first");
+  else if constexpr (info(op).operands == Operands::real)
+    static_assert(accepts(op, element_type<T>), "tessera: this op takes f32; cast<f32>(x) first");
+  else if constexpr (info(op).operands == Operands::index)
+    static_assert(accepts(op, element_type<T>), "tessera: this op takes i64; cast<i64>(x) first");
+  else
+    static_assert(accepts(op, element_type<T>), "tessera: this op takes integers");
+  return accepts(op, element_type<T>);
+}
+
+template <ElementType type>
+struct TypeOf;
+#define TYPE(name, ...)              \
+  template <>                        \
+  struct TypeOf<ElementType::name> { \
+    using type = name;               \
+  };
+#include "graph/types.def"
+
+template <Op op, TileExpr A>
+auto unary(const A& a) {
+  using T = typename A::type;
+  auto x = operand<T>(a);
+  check_op<op, T>();
+  return Apply<op, T, A::rank, decltype(x)>(x);
+}
+
+template <Op op, Operand A, Operand B>
+auto binary(const A& a, const B& b) {
+  using T = common_element<A, B>;
+  auto x = operand<T>(a);
+  auto y = operand<T>(b);
+  check_op<op, T>();
+  using R = typename TypeOf<result_type(op, element_type<T>)>::type;
+  return Apply<op, R, std::max(rank_of<A>(), rank_of<B>()), decltype(x), decltype(y)>(x, y);
+}
+
+}  // namespace detail
+
+template <class A, class B>
+concept Operands2 = Operand<A> && Operand<B> &&(TileExpr<A> || TileExpr<B>);
+
+#define UNARY(name, ...)               \
+  template <TileExpr A>                \
+  auto name(const A& a) {              \
+    return detail::unary<Op::name>(a); \
+  }
+#define BINARY(name, ...)     \
+  template <class A, class B> \
+  requires Operands2<A, B>    \
+  auto name(const A& a, const B& b) { return detail::binary<Op::name>(a, b); }
+#define REDUCTION(...)
+#define STRUCTURAL(...)
+#include "graph/ops.def"
+
+#define OPERATOR(symbol, op)  \
+  template <class A, class B> \
+  requires Operands2<A, B>    \
+  auto operator symbol(const A& a, const B& b) { return detail::binary<Op::op>(a, b); }
+OPERATOR(+, add)
+OPERATOR(-, sub)
+OPERATOR(*, mul)
+OPERATOR(%, modulo)
+OPERATOR(<, less)
+OPERATOR(<=, less_equal)
+OPERATOR(>, greater)
+OPERATOR(>=, greater_equal)
+OPERATOR(==, equal)
+OPERATOR(!=, not_equal)
+OPERATOR(&, logical_and)
+OPERATOR(|, logical_or)
+#undef OPERATOR
+
+/// Quotient of f32; of integers rounded down, as in Python's //.
+template <class A, class B>
+requires Operands2<A, B>
+auto operator/(const A& a, const B& b) {
+  using T = detail::common_element<A, B>;
+  if constexpr (info(element_type<T>).kind == ElementKind::integer)
+    return detail::binary<Op::floor_div>(a, b);
+  else
+    return detail::binary<Op::div>(a, b);
+}
+template <TileExpr A>
+auto operator-(const A& a) {
+  return detail::unary<Op::neg>(a);
+}
+template <TileExpr A>
+auto operator!(const A& a) {
+  return detail::unary<Op::logical_not>(a);
+}
+
+template <class A, class B>
+requires(TileExpr<A> || TileExpr<B>) auto operator&&(const A& a, const B&) {
+  static_assert(!std::same_as<A, A>, "tessera: && cannot be traced; use & on pred tiles");
+  return a;
+}
+template <class A, class B>
+requires(TileExpr<A> || TileExpr<B>) auto operator||(const A& a, const B&) {
+  static_assert(!std::same_as<A, A>, "tessera: || cannot be traced; use | on pred tiles");
+  return a;
+}
+
+/// condition ? a : b, elementwise.
+template <TileExpr C, Operand A, Operand B>
+auto where(const C& condition, const A& a, const B& b) {
+  using T = detail::common_element<A, B>;
+  auto c = detail::operand<pred>(condition);
+  auto x = detail::operand<T>(a);
+  auto y = detail::operand<T>(b);
+  return Apply<Op::select, T, std::max({C::rank, detail::rank_of<A>(), detail::rank_of<B>()}), decltype(c), decltype(x),
+               decltype(y)>(c, x, y);
+}
+
+/// The value in another element type; how each pair converts stands in the header of ops.def.
+template <Element T, TileExpr A>
+auto cast(const A& a) {
+  auto x = detail::operand<typename A::type>(a);
+  return Apply<Op::cast, T, A::rank, decltype(x)>(x);
+}
+
+}  // namespace tessera

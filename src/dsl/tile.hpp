@@ -1,0 +1,233 @@
+// Named values: Tile, which never changes, and Var, which loops carry; and the ops that are not elementwise.
+#pragma once
+#include <limits>
+
+#include "dsl/expr.hpp"
+
+namespace tessera {
+
+inline constexpr double inf = std::numeric_limits<double>::infinity();
+inline constexpr double log2e = 1.4426950408889634074;
+
+/// What a read of an InOut gives: it has a place in the program's order, so it must be named before it is used.
+template <Element T, int R>
+struct OrderedTile {
+  Handle value;
+};
+
+/// A value of the kernel. Naming an expression is a statement: it records the author's line.
+template <Element T_, int R_>
+class Tile : public ExprTag {
+ public:
+  using type = T_;
+  static constexpr int rank = R_;
+  template <TileExpr E>
+  requires std::same_as<typename E::type, T_> &&(E::rank == R_)
+      Tile(const E& expression, Location location = Location::current())
+      : value_(expression.lower(Trace::current(location), location)) {}
+  Tile(const OrderedTile<T_, R_>& ordered) : value_(ordered.value) {}
+  explicit Tile(Handle value) : value_(value) {}
+  Tile(const Tile&) = default;
+  Tile& operator=(const Tile&) = delete;  // a value that changes is a Var
+
+  Leaf<T_, R_> leaf() const { return Leaf<T_, R_>(value_); }
+  Handle lower(Trace&, Location) const { return value_; }
+
+ private:
+  Handle value_;
+};
+template <TileExpr E>
+Tile(const E&) -> Tile<typename E::type, E::rank>;
+template <Element T, int R>
+Tile(const OrderedTile<T, R>&) -> Tile<T, R>;
+
+/// A position or an extent.
+using Index = Tile<i32, 0>;
+
+/// A local variable: assignment changes what it stands for, and a loop carries it from one iteration to the next.
+template <Element T_, int R_>
+class Var : public ExprTag {
+ public:
+  using type = T_;
+  static constexpr int rank = R_;
+  template <TileExpr E>
+  requires std::same_as<typename E::type, T_> &&(E::rank == R_)
+      Var(const E& expression, Location location = Location::current())
+      : slot_(Trace::current(location).make_var(expression.lower(Trace::current(location), location), location)) {}
+  Var(const Var& other, Location location = Location::current())
+      : slot_(Trace::current(location).make_var(other.lower(Trace::current(location), location), location)) {}
+  ~Var() {
+    if (Trace* trace = Trace::current_or_null()) trace->drop_var(slot_);
+  }
+
+  // operator= cannot have a default argument; a conversion can.
+  struct Value {
+    Handle value;
+    Location location;
+    template <TileExpr E>
+    Value(const E& expression, Location at = Location::current())
+        : value(expression.lower(Trace::current(at), at)), location(at) {
+      static_assert(std::same_as<typename E::type, T_>,
+                    "tessera: the Var has another element type; cast<T>(x) the value");
+      static_assert(E::rank == R_, "tessera: the Var has another rank; reshape the value");
+    }
+  };
+  Var& operator=(Value value) {
+    Trace::current(value.location).assign_var(slot_, value.value, value.location);
+    return *this;
+  }
+  // Takes `const volatile`, which no temporary binds to, so that `var = expression` has one candidate, the one above.
+  Var& operator=(const volatile Var& other) { return *this = Value(const_cast<const Var&>(other)); }
+
+  Leaf<T_, R_> leaf() const { return Leaf<T_, R_>(lower(Trace::current({}), {})); }
+  Handle lower(Trace& trace, Location location) const { return trace.var(slot_, location); }
+
+ private:
+  std::size_t slot_;
+};
+template <TileExpr E>
+Var(const E&) -> Var<typename E::type, E::rank>;
+template <Element T, int R>
+Var(const OrderedTile<T, R>&) -> Var<T, R>;
+
+namespace detail {
+
+template <int R>
+Shape shape_of(const int (&extents)[R]) {
+  static_assert(R <= max_rank, "tessera: a tile has at most 6 axes");
+  return Shape(std::span<const int>(extents));
+}
+
+template <TileExpr A>
+Tile<typename A::type, A::rank> along(Op op, const A& a, int axis, Location location) {
+  Trace& trace = Trace::current(location);
+  const std::int64_t normal = trace.axis(axis, A::rank, name(op), location);
+  return Tile<typename A::type, A::rank>(
+      trace.apply(op, element_type<typename A::type>, {a.lower(trace, location)}, {normal}, location));
+}
+
+}  // namespace detail
+
+/// A tile filled with a number.
+template <Element T, int R>
+Tile<T, R> full(const int (&shape)[R], Number value, Location location = Location::current()) {
+  return Tile<T, R>(Trace::current(location).literal(element_type<T>, value, location, detail::shape_of(shape)));
+}
+template <Element T, int R>
+Tile<T, R> zeros(const int (&shape)[R], Location location = Location::current()) {
+  return full<T>(shape, 0, location);
+}
+/// A number as a value of rank 0.
+template <Element T>
+Tile<T, 0> constant(Number value, Location location = Location::current()) {
+  return Tile<T, 0>(Trace::current(location).literal(element_type<T>, value, location));
+}
+/// Each element's position along the axis.
+template <int R>
+Tile<i32, R> iota(const int (&shape)[R], int axis, Location location = Location::current()) {
+  Trace& trace = Trace::current(location);
+  return Tile<i32, R>(trace.apply(Op::iota, ElementType::i32, {}, {trace.axis(axis, R, "iota", location)}, location,
+                                  detail::shape_of(shape)));
+}
+
+// Reductions keep the axis, with extent 1. Axes are in [-rank, rank).
+#define UNARY(...)
+#define BINARY(...)
+#define STRUCTURAL(...)
+#define REDUCTION(name, ...)                                                                            \
+  template <TileExpr A>                                                                                 \
+  Tile<typename A::type, A::rank> name(const A& a, int axis, Location location = Location::current()) { \
+    detail::check_op<Op::name, typename A::type>();                                                     \
+    return detail::along(Op::name, a, axis, location);                                                  \
+  }
+#include "graph/ops.def"
+
+/// Index of the largest element along the axis, the lowest among equals.
+template <TileExpr A>
+Tile<i32, A::rank> argmax(const A& a, int axis, Location location = Location::current()) {
+  static_assert(Computing<typename A::type>, "tessera: argmax takes f32, i32 or i64; cast<f32>(x) first");
+  Trace& trace = Trace::current(location);
+  const std::int64_t normal = trace.axis(axis, A::rank, "argmax", location);
+  return Tile<i32, A::rank>(trace.apply(Op::argmax, ElementType::i32, {a.lower(trace, location)}, {normal}, location));
+}
+/// Inclusive sums along the axis.
+template <TileExpr A>
+Tile<typename A::type, A::rank> cumsum(const A& a, int axis, Location location = Location::current()) {
+  static_assert(Computing<typename A::type>, "tessera: cumsum takes f32, i32 or i64; cast<f32>(x) first");
+  return detail::along(Op::cumsum, a, axis, location);
+}
+
+/// The same elements, row-major, in another shape.
+template <TileExpr A, int R>
+Tile<typename A::type, R> reshape(const A& a, const int (&shape)[R], Location location = Location::current()) {
+  Trace& trace = Trace::current(location);
+  return Tile<typename A::type, R>(trace.apply(Op::reshape, element_type<typename A::type>, {a.lower(trace, location)},
+                                               {}, location, detail::shape_of(shape)));
+}
+/// The only element of a tile, as a value of rank 0.
+template <TileExpr A>
+Tile<typename A::type, 0> item(const A& a, Location location = Location::current()) {
+  Trace& trace = Trace::current(location);
+  return Tile<typename A::type, 0>(
+      trace.apply(Op::reshape, element_type<typename A::type>, {a.lower(trace, location)}, {}, location));
+}
+/// Stretched to the shape by NumPy's rule.
+template <TileExpr A, int R>
+Tile<typename A::type, R> broadcast(const A& a, const int (&shape)[R], Location location = Location::current()) {
+  Trace& trace = Trace::current(location);
+  return Tile<typename A::type, R>(trace.apply(Op::broadcast, element_type<typename A::type>,
+                                               {a.lower(trace, location)}, {}, location, detail::shape_of(shape)));
+}
+/// Axis i of the result is axis axes[i] of the tile.
+template <TileExpr A, int R>
+Tile<typename A::type, R> permute(const A& a, const int (&axes)[R], Location location = Location::current()) {
+  static_assert(R == A::rank, "tessera: permute names each axis of the tile once");
+  Trace& trace = Trace::current(location);
+  std::vector<std::int64_t> normal;
+  for (int axis : axes) normal.push_back(trace.axis(axis, R, "permute", location));
+  return Tile<typename A::type, R>(trace.apply(Op::permute, element_type<typename A::type>,
+                                               std::vector<Handle>{a.lower(trace, location)}, normal, location));
+}
+/// The last two axes exchanged.
+template <TileExpr A>
+Tile<typename A::type, A::rank> transpose(const A& a, Location location = Location::current()) {
+  static_assert(A::rank >= 2, "tessera: transpose takes a tile of rank 2 or more");
+  int axes[A::rank];
+  for (int i = 0; i < A::rank; ++i) axes[i] = i;
+  std::swap(axes[A::rank - 1], axes[A::rank - 2]);
+  return permute(a, axes, location);
+}
+/// Tiles one after the other along an axis: concat(axis, a, b, ...).
+template <TileExpr A, TileExpr... B>
+Tile<typename A::type, A::rank> concat(int axis, const A& a, const B&... rest) {
+  static_assert((std::same_as<typename A::type, typename B::type> && ...),
+                "tessera: concat takes tiles of one element type");
+  static_assert(((A::rank == B::rank) && ...), "tessera: concat takes tiles of one rank");
+  const Location location = Location::current();
+  Trace& trace = Trace::current(location);
+  const std::int64_t normal = trace.axis(axis, A::rank, "concat", location);
+  return Tile<typename A::type, A::rank>(
+      trace.apply(Op::concat, element_type<typename A::type>,
+                  std::vector<Handle>{a.lower(trace, location), rest.lower(trace, location)...}, {normal}, location));
+}
+/// a [m,k] times b [k,n] plus c [m,n]: operands of one type among f32 (true f32), tf32, f16, bf16; sums in f32.
+template <TileExpr A, TileExpr B, TileExpr C>
+Tile<f32, 2> mma(const A& a, const B& b, const C& c, Location location = Location::current()) {
+  static_assert(A::rank == 2 && B::rank == 2 && C::rank == 2, "tessera: mma takes tiles of rank 2; reshape them");
+  static_assert(std::same_as<typename A::type, typename B::type>,
+                "tessera: both factors of mma have one element type; cast one");
+  static_assert(info(element_type<typename A::type>).multiplies, "tessera: mma takes f32, tf32, f16 or bf16 factors");
+  static_assert(std::same_as<typename C::type, f32>, "tessera: mma adds to f32 tiles");
+  Trace& trace = Trace::current(location);
+  return Tile<f32, 2>(trace.apply(Op::mma, ElementType::f32,
+                                  {a.lower(trace, location), b.lower(trace, location), c.lower(trace, location)}, {},
+                                  location));
+}
+
+/// a / b rounded up; of ints at once, of values in the kernel.
+template <class A, class B>
+requires Operands2<A, B>
+auto cdiv(const A& a, const B& b) { return (a + (b - 1)) / b; }
+constexpr int cdiv(int a, int b) { return (a + (b - 1)) / b; }
+
+}  // namespace tessera

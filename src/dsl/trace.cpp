@@ -1,0 +1,213 @@
+#include "dsl/trace.hpp"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <cmath>
+#include <exception>
+#include <limits>
+
+#include "graph/rewrite.hpp"
+
+namespace tessera {
+namespace {
+
+thread_local Trace* current_trace = nullptr;
+std::atomic<std::uint32_t> next_serial{1};
+
+}  // namespace
+
+Trace::Trace(std::string name, std::vector<Parameter> parameters, Location location)
+    : builder_(std::move(name), std::move(parameters), location),
+      serial_(next_serial++),
+      uncaught_(std::uncaught_exceptions()) {
+  if (current_trace)
+    builder_.fail(location,
+                  fmt::format("a kernel is traced while kernel '{}' is; make it before, and outside of, the other",
+                              current_trace->builder_.graph().name));
+  current_trace = this;
+}
+
+Trace::~Trace() {
+  if (current_trace == this) current_trace = nullptr;
+}
+
+Trace* Trace::current_or_null() { return current_trace; }
+
+Trace& Trace::current(Location location) {
+  if (!current_trace)
+    throw Error(
+        fmt::format("{}:{}: a tile is used outside of a kernel; tiles exist only while kernel(...) runs its function",
+                    location.file, location.line));
+  return *current_trace;
+}
+
+Graph Trace::finish() {
+  if (!broken_.empty()) throw Error(broken_);
+  Graph graph = canonical(builder_.graph());
+  verify(graph, "tracing");
+  return graph;
+}
+
+Id Trace::use(Handle value, Location location) const {
+  if (value.trace != serial_)
+    builder_.fail(location, "a value of another kernel is used; a tile lives in the kernel that made it");
+  builder_.check_visible(value.id, location);
+  return value.id;
+}
+
+Handle Trace::apply(Op op, ElementType type, std::initializer_list<Handle> in, std::initializer_list<std::int64_t> attr,
+                    Location location, const Shape& shape) {
+  Id ids[8];
+  std::size_t count = 0;
+  for (Handle value : in) ids[count++] = use(value, location);
+  return handle(builder_.apply(op, type, {ids, count}, {attr.begin(), attr.size()}, location, shape));
+}
+
+Handle Trace::apply(Op op, ElementType type, const std::vector<Handle>& in, const std::vector<std::int64_t>& attr,
+                    Location location, const Shape& shape) {
+  std::vector<Id> ids;
+  ids.reserve(in.size());
+  for (Handle value : in) ids.push_back(use(value, location));
+  return handle(builder_.apply(op, type, ids, attr, location, shape));
+}
+
+std::int64_t Trace::literal_bits(ElementType type, Number value, Location location) {
+  const auto misfit = [&](std::string_view why) {
+    const std::string text = value.integral() ? fmt::format("{}", value.integer()) : fmt::format("{}", value.real());
+    builder_.fail(location, fmt::format("the literal {} does not fit {}: {}", text, name(type), why));
+  };
+  const ElementInfo target = info(type);
+  Cell cell;
+  if (target.kind == ElementKind::real) {
+    const float rounded = static_cast<float>(value.real());
+    if (value.integral() && std::abs(value.integer()) > (1 << 24) &&
+        static_cast<double>(rounded) != static_cast<double>(value.integer()))
+      misfit("it would be rounded; write it as a floating literal if that is meant");
+    if (std::isinf(rounded) && !std::isinf(value.real())) misfit("it is out of range");
+    cell.f32 = rounded;
+    Cell exact = cell;
+    if (type == ElementType::f16) exact.f32 = round_to_f16(rounded);
+    if (type == ElementType::bf16) exact.f32 = round_to_bf16(rounded);
+    if (type == ElementType::tf32) exact.f32 = round_to_tf32(rounded);
+    if (std::isinf(exact.f32) && !std::isinf(rounded)) misfit("it is out of range");
+    cell = exact;
+  } else {
+    if (!value.integral()) misfit("it is not an integer literal");
+    std::int64_t low = std::numeric_limits<std::int32_t>::min(), high = std::numeric_limits<std::int32_t>::max();
+    if (type == ElementType::u8) low = 0, high = 255;
+    if (type == ElementType::pred) low = 0, high = 1;
+    if (type == ElementType::i64)
+      cell.i64 = value.integer();
+    else if (value.integer() < low || value.integer() > high)
+      misfit(fmt::format("it is not in [{}, {}]", low, high));
+    else
+      cell.i32 = static_cast<std::int32_t>(value.integer());
+  }
+  return encode(type, cell);
+}
+
+Handle Trace::literal(ElementType type, Number value, Location location, const Shape& shape) {
+  const std::int64_t bits = literal_bits(type, value, location);
+  return handle(builder_.apply(Op::constant, type, {}, {&bits, 1}, location, shape));
+}
+
+int Trace::axis(int axis, int rank, std::string_view what, Location location) const {
+  if (axis < -rank || axis >= rank)
+    builder_.fail(location, fmt::format("{}: there is no axis {} in rank {}; axes are {} to {}", what, axis, rank,
+                                        -rank, rank - 1));
+  return axis < 0 ? axis + rank : axis;
+}
+
+std::size_t Trace::make_var(Handle value, Location location) {
+  const Slot slot{use(value, location), builder_.open_region()};
+  for (std::size_t i = 0; i < slots_.size(); ++i)
+    if (slots_[i].value == no_id) {
+      slots_[i] = slot;
+      return i;
+    }
+  slots_.push_back(slot);
+  return slots_.size() - 1;
+}
+
+void Trace::drop_var(std::size_t slot) { slots_[slot].value = no_id; }
+
+void Trace::assign_var(std::size_t slot, Handle value, Location location) {
+  const Id id = use(value, location);
+  const Graph& graph = builder_.graph();
+  Slot& target = slots_[slot];
+  if (graph[id].shape != graph[target.value].shape)
+    builder_.fail(location,
+                  fmt::format("a Var of {} cannot take {}; a Var keeps its shape: broadcast or reshape the value",
+                              type_text(graph[target.value]), type_text(graph[id])));
+  for (RegionId region = builder_.open_region(); region > target.region; region = graph.regions[region].parent)
+    if (graph.regions[region].kind == RegionKind::branch)
+      builder_.fail(location,
+                    "a Var from outside is assigned inside if_; an if_ yields no values, use where(condition, a, b)");
+  target.value = id;
+}
+
+Handle Trace::var(std::size_t slot, Location location) const {
+  builder_.check_visible(slots_[slot].value, location);
+  return handle(slots_[slot].value);
+}
+
+Handle Trace::begin_loop(Handle count, Location location) {
+  OpenLoop loop{use(count, location), location, builder_.begin_loop(location), {}, {}};
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    if (slots_[i].value == no_id) continue;
+    const Node& initial = builder_.graph()[slots_[i].value];
+    loop.slots.push_back(i);
+    loop.initial.push_back(slots_[i].value);
+    slots_[i].value = builder_.argument(initial.type, Shape(initial.shape), location);
+  }
+  loops_.push_back(std::move(loop));
+  return handle(builder_.graph().regions[loops_.back().region].arguments[0]);
+}
+
+void Trace::end_loop() {
+  const OpenLoop loop = std::move(loops_.back());
+  loops_.pop_back();
+  std::vector<Id> yields;
+  for (std::size_t slot : loop.slots) yields.push_back(slots_[slot].value);
+  const Id id = builder_.end_loop(loop.count, loop.initial, yields, loop.location);
+  for (std::size_t k = 0; k < loop.slots.size(); ++k) {
+    const bool touched = yields[k] != builder_.graph().regions[loop.region].arguments[k + 1];
+    slots_[loop.slots[k]].value = touched ? builder_.result(id, static_cast<int>(k), loop.location) : loop.initial[k];
+  }
+}
+
+void Trace::abandon_loop(Location location) {
+  // While an exception passes through, its text is the one to show.
+  if (std::uncaught_exceptions() > uncaught_) return;
+  if (broken_.empty())
+    broken_ = fmt::format(
+        "kernel '{}', {}:{}: break or return leaves a traced loop, whose body is recorded once for all "
+        "iterations; bound the loop by its range, or guard effects with if_",
+        builder_.graph().name, location.file, location.line);
+  end_loop();
+}
+
+void Trace::begin_branch(Location location) { builder_.begin_branch(location); }
+
+void Trace::end_branch(Handle condition, Location location) { builder_.end_branch(use(condition, location), location); }
+
+std::vector<Handle> Trace::blocks(const std::vector<Handle>& extents, Location location) {
+  std::vector<Id> ids;
+  for (Handle extent : extents) ids.push_back(use(extent, location));
+  builder_.set_grid(ids, location);
+  std::vector<Handle> result;
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    result.push_back(apply(Op::block, ElementType::i32, {}, {static_cast<std::int64_t>(i)}, location));
+  return result;
+}
+
+void Trace::require(Handle condition, std::string text, Location location) {
+  if (!launch_uniform(builder_.graph(), use(condition, location)))
+    builder_.fail(location, "require states what holds of extents and scalars; this depends on a tile");
+  if (builder_.depth() > 1)
+    builder_.fail(location, "require belongs to the whole launch; state it outside of loops and if_");
+  apply(Op::require, ElementType::pred, {condition}, {builder_.add_text(std::move(text))}, location);
+}
+
+}  // namespace tessera

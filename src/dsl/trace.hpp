@@ -1,0 +1,106 @@
+// The kernel being traced: what the templates of expr.hpp and tile.hpp call, and all they call.
+#pragma once
+#include <concepts>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "graph/builder.hpp"
+
+namespace tessera {
+
+/// A C++ number in a kernel: it takes the element type of what it stands beside.
+class Number {
+ public:
+  template <std::integral N>
+  requires(!std::same_as<N, bool>) constexpr Number(N value)
+      : integer_(static_cast<std::int64_t>(value)), real_(static_cast<double>(value)), integral_(true) {}
+  template <std::floating_point N>
+  constexpr Number(N value) : real_(static_cast<double>(value)) {}
+  constexpr bool integral() const { return integral_; }
+  constexpr std::int64_t integer() const { return integer_; }
+  constexpr double real() const { return real_; }
+
+ private:
+  std::int64_t integer_ = 0;
+  double real_ = 0;
+  bool integral_ = false;
+};
+
+/// A value of the kernel being traced.
+struct Handle {
+  Id id = no_id;
+  std::uint32_t trace = 0;  ///< which trace made it
+};
+
+class Trace {
+ public:
+  Trace(std::string name, std::vector<Parameter> parameters, Location location);
+  ~Trace();
+  Trace(const Trace&) = delete;
+  Trace& operator=(const Trace&) = delete;
+
+  /// The trace of this thread; Error outside of a kernel.
+  static Trace& current(Location location);
+  static Trace* current_or_null();
+
+  /// Ends the trace: checks that every loop was closed, and hands over the verified graph.
+  Graph finish();
+
+  /// The node behind a handle; Error if it belongs to another kernel or to a loop that is closed.
+  Id use(Handle value, Location location) const;
+  Handle apply(Op op, ElementType type, std::initializer_list<Handle> in, std::initializer_list<std::int64_t> attr,
+               Location location, const Shape& shape = {});
+  Handle apply(Op op, ElementType type, const std::vector<Handle>& in, const std::vector<std::int64_t>& attr,
+               Location location, const Shape& shape = {});
+  /// A number as a value of a type; Error if it does not fit.
+  Handle literal(ElementType type, Number value, Location location, const Shape& shape = {});
+  std::int64_t literal_bits(ElementType type, Number value, Location location);
+  /// An axis in [-rank, rank) as one in [0, rank).
+  int axis(int axis, int rank, std::string_view what, Location location) const;
+  const Shape& shape(Handle value) const { return builder_.graph()[value.id].shape; }
+
+  // Vars: numbered slots that hold the value a Var has at this point of the trace.
+  std::size_t make_var(Handle value, Location location);
+  void drop_var(std::size_t slot);
+  void assign_var(std::size_t slot, Handle value, Location location);
+  Handle var(std::size_t slot, Location location) const;
+
+  /// A loop: returns its counter. Every live Var becomes a carried value; those the body does not change are dropped
+  /// later.
+  Handle begin_loop(Handle count, Location location);
+  void end_loop();
+  /// The loop was left by break or return; its statements cannot be traced.
+  void abandon_loop(Location location);
+
+  void begin_branch(Location location);
+  void end_branch(Handle condition, Location location);
+
+  std::vector<Handle> blocks(const std::vector<Handle>& extents, Location location);
+  void require(Handle condition, std::string text, Location location);
+
+ private:
+  struct Slot {
+    Id value = no_id;  // no_id: free
+    RegionId region = 0;
+  };
+  struct OpenLoop {
+    Id count;
+    Location location;
+    RegionId region;
+    std::vector<std::size_t> slots;
+    std::vector<Id> initial;
+  };
+
+  Handle handle(Id id) const { return {id, serial_}; }
+
+  GraphBuilder builder_;
+  std::uint32_t serial_;
+  std::vector<Slot> slots_;
+  std::vector<OpenLoop> loops_;
+  std::string broken_;
+  int uncaught_;
+};
+
+}  // namespace tessera

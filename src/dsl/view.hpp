@@ -1,0 +1,203 @@
+// A kernel's parameters, and the ops that touch memory.
+#pragma once
+#include "dsl/tile.hpp"
+
+namespace tessera {
+
+/// A position along one axis, in tiles: a C++ integer or a value of the kernel.
+class Coord {
+ public:
+  Coord(int position, Location location = Location::current())
+      : value_(Trace::current(location).literal(ElementType::i32, position, location)) {}
+  template <TileExpr E>
+  Coord(const E& position, Location location = Location::current())
+      : value_(position.lower(Trace::current(location), location)) {
+    static_assert(std::same_as<typename E::type, i32> && E::rank == 0, "tessera: an index is an Index: i32, rank 0");
+  }
+  Handle value() const { return value_; }
+
+ private:
+  Handle value_;
+};
+
+/// A tensor parameter, or a view of one. In is read, Out is written, InOut both; loads of an In may move freely.
+template <Access access_, Element T, int R>
+class TensorView {
+  static_assert(Stored<T>, "tessera: tensors hold f32, f16, bf16, i32, i64 or u8");
+  static_assert(R >= 1 && R <= max_rank, "tessera: a tensor has 1 to 6 axes");
+
+ public:
+  using type = T;
+  static constexpr int rank = R;
+  static constexpr Access access = access_;
+  static constexpr Parameter parameter{access_, element_type<T>, R};
+
+  explicit TensorView(Handle value) : value_(value) {}
+
+  Index extent(int axis, Location location = Location::current()) const {
+    Trace& trace = Trace::current(location);
+    return Index(
+        trace.apply(Op::extent, ElementType::i32, {value_}, {trace.axis(axis, R, "extent", location)}, location));
+  }
+  /// The part [start, start + extent) along the axis. What of it lies outside of the tensor reads as padding.
+  TensorView slice(int axis, Coord start, Coord extent, Location location = Location::current()) const {
+    Trace& trace = Trace::current(location);
+    return TensorView(trace.apply(Op::slice, element_type<T>, {value_, start.value(), extent.value()},
+                                  {trace.axis(axis, R, "slice", location)}, location));
+  }
+  /// Axis i of the result is axis axes[i] of this view.
+  TensorView permute(const int (&axes)[R], Location location = Location::current()) const {
+    Trace& trace = Trace::current(location);
+    std::vector<std::int64_t> normal;
+    for (int axis : axes) normal.push_back(trace.axis(axis, R, "permute", location));
+    return TensorView(trace.apply(Op::permute_view, element_type<T>, std::vector<Handle>{value_}, normal, location));
+  }
+
+  Handle value() const { return value_; }
+
+ private:
+  Handle value_;
+};
+template <Element T, int R>
+using In = TensorView<Access::in, T, R>;
+template <Element T, int R>
+using Out = TensorView<Access::out, T, R>;
+template <Element T, int R>
+using InOut = TensorView<Access::in_out, T, R>;
+
+/// A number given at launch.
+template <Element T>
+class Scalar : public ExprTag {
+  static_assert(Computing<T>, "tessera: a scalar parameter is f32, i32 or i64");
+
+ public:
+  using type = T;
+  static constexpr int rank = 0;
+  static constexpr Parameter parameter{Access::scalar, element_type<T>, 0};
+  explicit Scalar(Handle value) : value_(value) {}
+  Handle lower(Trace&, Location) const { return value_; }
+  Leaf<T, 0> leaf() const { return Leaf<T, 0>(value_); }
+
+ private:
+  Handle value_;
+};
+
+namespace detail {
+
+template <Access access, Element T, int R>
+auto read(Handle value) {
+  if constexpr (access == Access::in_out)
+    return OrderedTile<T, R>{value};
+  else
+    return Tile<T, R>(value);
+}
+
+template <Access access>
+constexpr void check_readable() {
+  static_assert(access != Access::out, "tessera: an Out is only written; declare the parameter InOut to read it too");
+}
+template <Access access, Element T, int R, class E>
+constexpr void check_writable() {
+  static_assert(access != Access::in, "tessera: an In is only read; declare the parameter Out or InOut to write it");
+  static_assert(std::same_as<typename E::type, T>,
+                "tessera: the tile and the tensor have different element types; cast<T>(tile)");
+  static_assert(E::rank == R, "tessera: the tile and the tensor have different ranks; reshape the tile");
+}
+
+inline std::vector<Handle> operands(std::initializer_list<Handle> first, std::span<const Coord> at) {
+  std::vector<Handle> in(first);
+  for (const Coord& coord : at) in.push_back(coord.value());
+  return in;
+}
+
+}  // namespace detail
+
+/// The tile of the given shape at tile position `at`; what lies outside of the view reads as `padding`.
+template <Access access, Element T, int R>
+auto load(const TensorView<access, T, R>& view, const Coord (&at)[R], const int (&shape)[R], Number padding = 0,
+          Location location = Location::current()) {
+  detail::check_readable<access>();
+  Trace& trace = Trace::current(location);
+  return detail::read<access, T, R>(trace.apply(Op::load, element_type<T>, detail::operands({view.value()}, at),
+                                                {trace.literal_bits(element_type<T>, padding, location)}, location,
+                                                detail::shape_of(shape)));
+}
+
+/// Rows of a table: row i of the result is row rows[i] (an element index) of the view, of its other axes the tile of
+/// the given shape at `at`. Rows out of range read as `padding`.
+template <Access access, Element T, int R, TileExpr Rows, int S>
+auto gather(const TensorView<access, T, R>& view, const Rows& rows, const Coord (&at)[S], const int (&shape)[S],
+            Number padding = 0, Location location = Location::current()) {
+  detail::check_readable<access>();
+  static_assert(std::same_as<typename Rows::type, i32> && Rows::rank == 1,
+                "tessera: row indices are an i32 tile of rank 1");
+  static_assert(S == R - 1, "tessera: gather takes an index and an extent for every axis but the first");
+  Trace& trace = Trace::current(location);
+  const Handle index = rows.lower(trace, location);
+  Shape result = Shape::of_rank(R);
+  result[0] = trace.shape(index)[0];
+  for (int i = 0; i < S; ++i) result[i + 1] = shape[i];
+  return detail::read<access, T, R>(
+      trace.apply(Op::gather, element_type<T>, detail::operands({view.value(), index}, at),
+                  {trace.literal_bits(element_type<T>, padding, location)}, location, result));
+}
+template <Access access, Element T, TileExpr Rows>
+auto gather(const TensorView<access, T, 1>& view, const Rows& rows, Number padding = 0,
+            Location location = Location::current()) {
+  detail::check_readable<access>();
+  static_assert(std::same_as<typename Rows::type, i32> && Rows::rank == 1,
+                "tessera: row indices are an i32 tile of rank 1");
+  Trace& trace = Trace::current(location);
+  const Handle index = rows.lower(trace, location);
+  return detail::read<access, T, 1>(trace.apply(Op::gather, element_type<T>, {view.value(), index},
+                                                {trace.literal_bits(element_type<T>, padding, location)}, location,
+                                                trace.shape(index)));
+}
+
+/// Write a tile at tile position `at`; what lies outside of the view is dropped.
+template <Access access, Element T, int R, TileExpr E>
+void store(const TensorView<access, T, R>& view, const Coord (&at)[R], const E& tile,
+           Location location = Location::current()) {
+  detail::check_writable<access, T, R, E>();
+  Trace& trace = Trace::current(location);
+  trace.apply(Op::store, element_type<T>, detail::operands({tile.lower(trace, location), view.value()}, at), {},
+              location);
+}
+
+/// Write row i of the tile to row rows[i] of the view. Rows out of range are dropped; of equal rows one wins.
+template <Access access, Element T, int R, TileExpr Rows, int S, TileExpr E>
+void scatter(const TensorView<access, T, R>& view, const Rows& rows, const Coord (&at)[S], const E& tile,
+             Location location = Location::current()) {
+  detail::check_writable<access, T, R, E>();
+  static_assert(std::same_as<typename Rows::type, i32> && Rows::rank == 1,
+                "tessera: row indices are an i32 tile of rank 1");
+  static_assert(S == R - 1, "tessera: scatter takes an index for every axis but the first");
+  Trace& trace = Trace::current(location);
+  trace.apply(Op::scatter, element_type<T>,
+              detail::operands({tile.lower(trace, location), view.value(), rows.lower(trace, location)}, at), {},
+              location);
+}
+template <Access access, Element T, TileExpr Rows, TileExpr E>
+void scatter(const TensorView<access, T, 1>& view, const Rows& rows, const E& tile,
+             Location location = Location::current()) {
+  detail::check_writable<access, T, 1, E>();
+  static_assert(std::same_as<typename Rows::type, i32> && Rows::rank == 1,
+                "tessera: row indices are an i32 tile of rank 1");
+  Trace& trace = Trace::current(location);
+  trace.apply(Op::scatter, element_type<T>, {tile.lower(trace, location), view.value(), rows.lower(trace, location)},
+              {}, location);
+}
+
+/// Add a tile to the tensor, each element atomically: blocks may meet in one place.
+template <Access access, Element T, int R, TileExpr E>
+void atomic_add(const TensorView<access, T, R>& view, const Coord (&at)[R], const E& tile,
+                Location location = Location::current()) {
+  static_assert(access == Access::in_out, "tessera: atomics work on an InOut");
+  static_assert(Computing<T>, "tessera: atomic_add takes tensors of f32, i32 or i64");
+  detail::check_writable<access, T, R, E>();
+  Trace& trace = Trace::current(location);
+  trace.apply(Op::atomic_add, element_type<T>, detail::operands({tile.lower(trace, location), view.value()}, at), {},
+              location);
+}
+
+}  // namespace tessera

@@ -1,0 +1,157 @@
+#include "graph/evaluate.hpp"
+
+#include "graph/error.hpp"
+#include "graph/host_ops.hpp"
+
+namespace tessera {
+namespace {
+
+Cell cell(float value) {
+  Cell c;
+  c.f32 = value;
+  return c;
+}
+Cell cell(std::int32_t value) {
+  Cell c;
+  c.i32 = value;
+  return c;
+}
+Cell cell(bool value) { return cell(static_cast<std::int32_t>(value)); }
+Cell cell(std::int64_t value) {
+  Cell c;
+  c.i64 = value;
+  return c;
+}
+
+template <class T>
+T of(Cell c) {
+  if constexpr (std::is_same_v<T, float>)
+    return c.f32;
+  else if constexpr (std::is_same_v<T, std::int32_t>)
+    return c.i32;
+  else
+    return c.i64;
+}
+
+template <Op op, class T>
+Cell apply(Cell a, Cell b) {
+  if constexpr (is_unary(op))
+    return cell(math::Host<op>::apply(of<T>(a)));
+  else
+    return cell(math::Host<op>::apply(of<T>(a), of<T>(b)));
+}
+
+template <Op op>
+Cell dispatch(ElementType operand, Cell a, Cell b) {
+  if constexpr (accepts(op, ElementType::f32))
+    if (host_type(operand) == HostType::f32) return apply<op, float>(a, b);
+  if constexpr (accepts(op, ElementType::i32) || accepts(op, ElementType::pred))
+    if (host_type(operand) == HostType::i32) return apply<op, std::int32_t>(a, b);
+  if constexpr (accepts(op, ElementType::i64))
+    if (host_type(operand) == HostType::i64) return apply<op, std::int64_t>(a, b);
+  throw InternalError("an op evaluated on a type it does not accept");
+}
+
+template <class T>
+Cell cast_from(ElementType to, T value) {
+  switch (to) {
+    case ElementType::f32:
+      return cell(math::to_f32(value));
+    case ElementType::f16:
+      return cell(round_to_f16(math::to_f32(value)));
+    case ElementType::bf16:
+      return cell(round_to_bf16(math::to_f32(value)));
+    case ElementType::tf32:
+      return cell(round_to_tf32(math::to_f32(value)));
+    case ElementType::i32:
+      return cell(math::to_i32(value));
+    case ElementType::i64:
+      return cell(math::to_i64(value));
+    case ElementType::u8:
+      return cell(math::to_u8(value));
+    case ElementType::pred:
+      return cell(math::to_pred(value));
+  }
+  return {};
+}
+
+}  // namespace
+
+Cell evaluate(Op op, ElementType operand, Cell a, Cell b) {
+  switch (op) {
+#define UNARY(name, ...) \
+  case Op::name:         \
+    return dispatch<Op::name>(operand, a, b);
+#define BINARY UNARY
+#define REDUCTION(...)
+#define STRUCTURAL(...)
+#include "graph/ops.def"
+    default:
+      throw InternalError("evaluate takes unary and binary ops");
+  }
+}
+
+Cell evaluate_cast(ElementType from, ElementType to, Cell value) {
+  switch (host_type(from)) {
+    case HostType::f32:
+      return cast_from(to, value.f32);
+    case HostType::i32:
+      return cast_from(to, value.i32);
+    case HostType::i64:
+      return cast_from(to, value.i64);
+  }
+  return {};
+}
+
+UniformProgram::UniformProgram(const Graph& graph, std::span<const Id> roots) {
+  for (Id id : roots) roots_.push_back(add(graph, id));
+  known_.clear();
+}
+
+int UniformProgram::add(const Graph& graph, Id id) {
+  for (auto [known, position] : known_)
+    if (known == id) return position;
+  const Node& node = graph[id];
+  Step step{node.op, node.type, node.type, {-1, -1, -1}, {0, 0}};
+  if (node.op == Op::extent) {
+    step.attr[0] = graph[node.in[0]].attr[0];
+    step.attr[1] = node.attr[0];
+  } else {
+    for (std::size_t i = 0; i < node.in.size(); ++i) step.in[i] = add(graph, node.in[i]);
+    if (!node.in.empty()) step.operand = graph[node.in[0]].type;
+    if (!node.attr.empty()) step.attr[0] = node.attr[0];
+  }
+  steps_.push_back(step);
+  known_.emplace_back(id, static_cast<int>(steps_.size()) - 1);
+  return static_cast<int>(steps_.size()) - 1;
+}
+
+void UniformProgram::run(std::span<const Argument> arguments, std::span<Cell> values) const {
+  const auto value = [&](int position) { return position < 0 ? Cell{} : values[static_cast<std::size_t>(position)]; };
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    const Step& step = steps_[i];
+    switch (step.op) {
+      case Op::constant:
+        values[i] = decode(step.type, step.attr[0]);
+        break;
+      case Op::scalar:
+        values[i] = arguments[static_cast<std::size_t>(step.attr[0])].scalar;
+        break;
+      case Op::extent:
+        values[i] = cell(static_cast<std::int32_t>(
+            arguments[static_cast<std::size_t>(step.attr[0])].extent[static_cast<std::size_t>(step.attr[1])]));
+        break;
+      case Op::cast:
+        values[i] = evaluate_cast(step.operand, step.type, value(step.in[0]));
+        break;
+      case Op::select:
+        values[i] = value(step.in[0]).i32 ? value(step.in[1]) : value(step.in[2]);
+        break;
+      default:
+        values[i] = evaluate(step.op, step.operand, value(step.in[0]), value(step.in[1]));
+        break;
+    }
+  }
+}
+
+}  // namespace tessera

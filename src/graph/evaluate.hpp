@@ -1,0 +1,42 @@
+// Single numbers: the host expressions of ops.def applied to cells, for the folder and for what a launch computes.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "graph/argument.hpp"
+#include "graph/graph.hpp"
+
+namespace tessera {
+
+/// A unary (b ignored) or binary op on operands of the given element type.
+Cell evaluate(Op op, ElementType operand, Cell a, Cell b);
+/// A cast, with the rounding and saturation of ops.def.
+Cell evaluate_cast(ElementType from, ElementType to, Cell value);
+
+/// Launch-uniform values of a graph, prepared once: run() computes them all without allocating.
+class UniformProgram {
+ public:
+  UniformProgram() = default;
+  /// The values of `roots`, each launch uniform.
+  UniformProgram(const Graph& graph, std::span<const Id> roots);
+  std::size_t size() const { return steps_.size(); }
+  /// `values` has size() cells.
+  void run(std::span<const Argument> arguments, std::span<Cell> values) const;
+  /// Where run() leaves the i-th root.
+  int position(std::size_t root) const { return roots_[root]; }
+
+ private:
+  struct Step {
+    Op op;
+    ElementType type, operand;
+    int in[3];
+    std::int64_t attr[2];
+  };
+  int add(const Graph& graph, Id id);
+
+  std::vector<Step> steps_;
+  std::vector<int> roots_;
+  std::vector<std::pair<Id, int>> known_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,76 @@
+#include "graph/graph.hpp"
+
+#include <fmt/format.h>
+
+#include <bit>
+
+namespace tessera {
+
+std::string to_string(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape.begin(), shape.end(), ",")); }
+
+std::string to_string(const Parameter& parameter) {
+  constexpr std::string_view access[] = {"In", "Out", "InOut", "Scalar"};
+  const auto kind = access[static_cast<int>(parameter.access)];
+  if (parameter.access == Access::scalar) return fmt::format("{}<{}>", kind, name(parameter.type));
+  return fmt::format("{}<{}, {}>", kind, name(parameter.type), parameter.rank);
+}
+
+std::string type_text(const Node& node) {
+  if (is_view(node.op)) return fmt::format("{} view of rank {}", name(node.type), node.shape.rank());
+  return fmt::format("{}{}", name(node.type), to_string(node.shape));
+}
+
+int view_parameter(const Graph& graph, Id view) {
+  while (graph[view].op != Op::tensor) view = graph[view].in[0];
+  return static_cast<int>(graph[view].attr[0]);
+}
+
+bool launch_uniform(const Graph& graph, Id id) {
+  const Node& node = graph[id];
+  switch (node.op) {
+    case Op::constant:
+      return node.shape.rank() == 0;
+    case Op::scalar:
+    case Op::tensor:
+      return true;
+    case Op::slice:
+    case Op::permute_view:
+    case Op::extent:
+      break;
+    default:
+      if (!is_elementwise(node.op) || node.shape.rank() != 0) return false;
+  }
+  for (Id in : node.in)
+    if (!launch_uniform(graph, in)) return false;
+  return true;
+}
+
+std::int64_t encode(ElementType type, Cell cell) {
+  switch (host_type(type)) {
+    case HostType::f32:
+      return std::bit_cast<std::int32_t>(cell.f32);
+    case HostType::i32:
+      return cell.i32;
+    case HostType::i64:
+      return cell.i64;
+  }
+  return 0;
+}
+
+Cell decode(ElementType type, std::int64_t attribute) {
+  Cell cell;
+  switch (host_type(type)) {
+    case HostType::f32:
+      cell.f32 = std::bit_cast<float>(static_cast<std::int32_t>(attribute));
+      break;
+    case HostType::i32:
+      cell.i32 = static_cast<std::int32_t>(attribute);
+      break;
+    case HostType::i64:
+      cell.i64 = attribute;
+      break;
+  }
+  return cell;
+}
+
+}  // namespace tessera

@@ -1,0 +1,115 @@
+// The tile-op graph: what a kernel means, with nothing in it of how it will run.
+//
+// A node is one value (or effect), in single-assignment form. Pure nodes are hash-consed: two that mean the same are
+// one. Every node belongs to a region; a loop or a branch owns one. A pure node belongs to the innermost region of its
+// operands, so what does not vary in a loop stands outside it without a pass. Effects, loads from an InOut among them,
+// are listed in program order in the region they were written in. The rules a graph obeys are written out in
+// verify.cpp.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "graph/element.hpp"
+#include "graph/location.hpp"
+#include "graph/op.hpp"
+#include "graph/shape.hpp"
+
+namespace tessera {
+
+using Id = std::uint32_t;
+using RegionId = std::uint32_t;
+inline constexpr Id no_id = ~Id(0);
+
+struct Node {
+  Op op{};
+  ElementType type{};    ///< of the result; of a view: of the tensor's elements
+  bool ordered = false;  ///< stands in its region's list of effects
+  RegionId region = 0;
+  Shape shape;         ///< of the result; of an effect: of the tile it moves; of a view: only the rank
+  std::vector<Id> in;  ///< operands, in the order ops.def gives
+  std::vector<std::int64_t> attr;
+  Location location;
+};
+
+enum class RegionKind : std::uint8_t { kernel, loop, branch };
+
+struct Region {
+  RegionKind kind{};
+  RegionId parent = 0;
+  std::vector<Id> arguments;  ///< loop: its counter, then the carried values as an iteration sees them
+  std::vector<Id> effects;    ///< in program order
+  std::vector<Id> yields;     ///< loop: the carried values for the next iteration
+};
+
+enum class Access : std::uint8_t { in, out, in_out, scalar };
+
+struct Parameter {
+  Access access{};
+  ElementType type{};
+  int rank = 0;
+  bool operator==(const Parameter&) const = default;
+};
+
+struct Graph {
+  std::string name;
+  Location location;
+  std::vector<Parameter> parameters;
+  std::vector<Node> nodes;
+  std::vector<Region> regions;  ///< region 0 is the kernel's body
+  std::vector<Id> grid;         ///< extents of the grid: i32, computed from extents and scalars alone; empty: one block
+  std::vector<std::string> texts;  ///< of the require nodes
+
+  const Node& operator[](Id id) const { return nodes[id]; }
+};
+
+constexpr bool is_view(Op op) { return op == Op::tensor || op == Op::slice || op == Op::permute_view; }
+constexpr bool is_effect(Op op) {
+  return op == Op::store || op == Op::scatter || op == Op::atomic_add || op == Op::require || op == Op::loop ||
+         op == Op::branch;
+}
+/// Position of the view among the operands of an op that touches memory, or -1.
+constexpr int view_operand(Op op) {
+  switch (op) {
+    case Op::slice:
+    case Op::permute_view:
+    case Op::extent:
+    case Op::load:
+    case Op::gather:
+      return 0;
+    case Op::store:
+    case Op::scatter:
+    case Op::atomic_add:
+      return 1;
+    default:
+      return -1;
+  }
+}
+/// The parameter a view looks at.
+int view_parameter(const Graph& graph, Id view);
+
+/// "In<f32, 2>", as the author writes it.
+std::string to_string(const Parameter& parameter);
+/// "f32[4,8]".
+std::string type_text(const Node& node);
+
+/// The live nodes of every region in canonical order: operands first, depth first from the effects and yields in
+/// program order. It depends on what the kernel means only, not on the order in which a compiler evaluated the C++
+/// expressions.
+std::vector<std::vector<Id>> schedule(const Graph& graph);
+
+/// The graph as text, nodes numbered in canonical order. With locations, each line ends in the author's file:line.
+std::string to_string(const Graph& graph, bool locations = false);
+
+/// The spec. Throws InternalError naming `after` (the pass that ran) and the first node that breaks a rule.
+void verify(const Graph& graph, std::string_view after);
+
+/// Can the host compute the node at launch, from extents and scalars alone?
+bool launch_uniform(const Graph& graph, Id id);
+
+/// A value of an element type as the attribute of a constant or as padding, and back. Reals are kept as the bits of an
+/// f32.
+std::int64_t encode(ElementType type, Cell cell);
+Cell decode(ElementType type, std::int64_t attribute);
+
+}  // namespace tessera

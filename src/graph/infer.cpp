@@ -1,0 +1,227 @@
+#include "graph/infer.hpp"
+
+#include <fmt/format.h>
+
+namespace tessera {
+namespace {
+
+template <class... Args>
+[[noreturn]] void mismatch(fmt::format_string<Args...> format, Args&&... args) {
+  throw Mismatch(fmt::format(format, std::forward<Args>(args)...));
+}
+
+int checked_axis(Op op, std::int64_t axis, int rank) {
+  if (axis < 0 || axis >= rank) mismatch("{}: no axis {} in rank {}", name(op), axis, rank);
+  return static_cast<int>(axis);
+}
+
+Shape permuted(Op op, const Shape& shape, std::span<const std::int64_t> axes) {
+  if (static_cast<int>(axes.size()) != shape.rank())
+    mismatch("{}: {} axes given for {}, which has rank {}", name(op), axes.size(), to_string(shape), shape.rank());
+  Shape result = Shape::of_rank(shape.rank());
+  unsigned seen = 0;
+  for (int i = 0; i < shape.rank(); ++i) {
+    const int axis = checked_axis(op, axes[static_cast<std::size_t>(i)], shape.rank());
+    if (seen >> axis & 1u) mismatch("{}: axis {} is named twice; name each axis once", name(op), axis);
+    seen |= 1u << axis;
+    result[i] = shape[axis];
+  }
+  return result;
+}
+
+// Tile, view and tile indices of an access must fit each other; `axes` is how many axes the indices address.
+void check_access(const Graph& graph, Op op, const Shape& tile, Id view, std::size_t indices, int gathered) {
+  const int rank = graph[view].shape.rank();
+  if (tile.rank() != rank || static_cast<int>(indices) + gathered != rank)
+    mismatch("{}: a tile {} with {} indices does not fit a tensor of rank {}", name(op), to_string(tile), indices,
+             rank);
+}
+
+Shape concat_shape(const Graph& graph, std::span<const Id> in, int axis) {
+  Shape result = graph[in[0]].shape;
+  for (Id id : in.subspan(1)) {
+    const Shape& next = graph[id].shape;
+    bool fits = next.rank() == result.rank();
+    for (int i = 0; fits && i < result.rank(); ++i) fits = i == axis || next[i] == result[i];
+    if (!fits)
+      mismatch("concat: {} does not continue {} along axis {}; all other extents must agree", to_string(next),
+               to_string(result), axis);
+    result[axis] += next[axis];
+  }
+  return result;
+}
+
+void check_extents(Op op, const Shape& shape) {
+  for (int extent : shape)
+    if (extent < 1) mismatch("{}: a tile of shape {}; every extent must be at least 1", name(op), to_string(shape));
+  std::int64_t size = 1;
+  for (int extent : shape)
+    if ((size *= extent) > (std::int64_t(1) << 31))
+      mismatch("{}: a tile of shape {} is too large", name(op), to_string(shape));
+}
+
+}  // namespace
+
+Shape broadcast_shapes(const Shape& a, const Shape& b, std::string_view what) {
+  Shape result = Shape::of_rank(std::max(a.rank(), b.rank()));
+  for (int i = 1; i <= result.rank(); ++i) {
+    const int x = i <= a.rank() ? a[a.rank() - i] : 1, y = i <= b.rank() ? b[b.rank() - i] : 1;
+    if (x != y && x != 1 && y != 1)
+      mismatch("{}: shapes {} and {} do not broadcast; make extents {} and {} equal, or one of them 1", what,
+               to_string(a), to_string(b), x, y);
+    result[result.rank() - i] = std::max(x, y);
+  }
+  return result;
+}
+
+Shape infer_shape(const Graph& graph, Op op, std::span<const Id> in, std::span<const std::int64_t> attr,
+                  const Shape& requested) {
+  const auto shape = [&](std::size_t i) -> const Shape& { return graph[in[i]].shape; };
+  const auto axis = [&] { return checked_axis(op, attr[0], shape(0).rank()); };
+  if (is_unary(op) || op == Op::cast) return shape(0);
+  if (is_binary(op)) return broadcast_shapes(shape(0), shape(1), name(op));
+  if (is_reduction(op) || op == Op::argmax) {
+    Shape result = shape(0);
+    result[axis()] = 1;
+    return result;
+  }
+  switch (op) {
+    case Op::select:
+      return broadcast_shapes(shape(0), broadcast_shapes(shape(1), shape(2), "where"), "where");
+    case Op::iota:
+      checked_axis(op, attr[0], requested.rank());
+      [[fallthrough]];
+    case Op::constant:
+      check_extents(op, requested);
+      return requested;
+    case Op::load:
+      check_extents(op, requested);
+      check_access(graph, op, requested, in[0], in.size() - 1, 0);
+      return requested;
+    case Op::gather:
+      check_extents(op, requested);
+      if (shape(1) != Shape{requested[0]})
+        mismatch("gather: rows {} for a tile {}", to_string(shape(1)), to_string(requested));
+      check_access(graph, op, requested, in[0], in.size() - 2, 1);
+      return requested;
+    case Op::store:
+    case Op::atomic_add:
+      check_access(graph, op, shape(0), in[1], in.size() - 2, 0);
+      return shape(0);
+    case Op::scatter:
+      check_access(graph, op, shape(0), in[1], in.size() - 3, 1);
+      if (shape(2) != Shape{shape(0)[0]})
+        mismatch("scatter: rows {} for a tile {}; one row index for each row of the tile", to_string(shape(2)),
+                 to_string(shape(0)));
+      return shape(0);
+    case Op::reshape:
+      check_extents(op, requested);
+      if (requested.size() != shape(0).size())
+        mismatch("reshape: {} has {} elements, {} has {}", to_string(shape(0)), shape(0).size(), to_string(requested),
+                 requested.size());
+      return requested;
+    case Op::broadcast:
+      check_extents(op, requested);
+      if (broadcast_shapes(shape(0), requested, "broadcast") != requested)
+        mismatch("broadcast: {} does not stretch to {}", to_string(shape(0)), to_string(requested));
+      return requested;
+    case Op::permute:
+    case Op::permute_view:
+      return permuted(op, shape(0), attr);
+    case Op::slice:
+      axis();
+      return shape(0);
+    case Op::extent:
+      axis();
+      return {};
+    case Op::concat:
+      return concat_shape(graph, in, axis());
+    case Op::cumsum:
+      axis();
+      return shape(0);
+    case Op::mma: {
+      const Shape &a = shape(0), &b = shape(1), &c = shape(2);
+      if (a.rank() != 2 || b.rank() != 2 || a[1] != b[0] || c != Shape{a[0], b[1]})
+        mismatch("mma: {} x {} + {}; it takes [m,k] x [k,n] + [m,n]", to_string(a), to_string(b), to_string(c));
+      return c;
+    }
+    case Op::tensor:
+      return Shape::of_rank(graph.parameters[static_cast<std::size_t>(attr[0])].rank);
+    case Op::argument:
+    case Op::result:
+      return requested;
+    default:
+      return {};
+  }
+}
+
+void check_types(const Graph& graph, Op op, ElementType type, std::span<const Id> in) {
+  const auto operand = [&](std::size_t i) { return graph[in[i]].type; };
+  const auto wrong = [&] {
+    std::string text;
+    for (Id id : in) text += fmt::format(" {}", type_text(graph[id]));
+    mismatch("{}: operands{} for a result of {}", name(op), text, name(type));
+  };
+  const auto require = [&](bool holds) {
+    if (!holds) wrong();
+  };
+  const auto indices_from = [&](std::size_t first) {
+    for (std::size_t i = first; i < in.size(); ++i)
+      require(operand(i) == ElementType::i32 && graph[in[i]].shape.rank() == 0);
+  };
+  if (is_unary(op) || is_binary(op) || is_reduction(op)) {
+    for (std::size_t i = 0; i < in.size(); ++i) require(accepts(op, operand(i)) && operand(i) == operand(0));
+    return require(type == (is_reduction(op) ? operand(0) : result_type(op, operand(0))));
+  }
+  switch (op) {
+    case Op::select:
+      return require(operand(0) == ElementType::pred && operand(1) == type && operand(2) == type);
+    case Op::cast:
+      return require(!is_view(graph[in[0]].op));
+    case Op::iota:
+    case Op::block:
+    case Op::extent:
+      return require(type == ElementType::i32);
+    case Op::argmax:
+      return require(type == ElementType::i32 && info(operand(0)).computes);
+    case Op::cumsum:
+      return require(type == operand(0) && info(type).computes);
+    case Op::slice:
+      indices_from(1);
+      return require(type == operand(0));
+    case Op::permute_view:
+    case Op::permute:
+    case Op::reshape:
+    case Op::broadcast:
+      return require(type == operand(0));
+    case Op::concat:
+      for (std::size_t i = 0; i < in.size(); ++i) require(operand(i) == type);
+      return;
+    case Op::load:
+      indices_from(1);
+      return require(is_view(graph[in[0]].op) && type == operand(0));
+    case Op::gather:
+      indices_from(2);
+      return require(is_view(graph[in[0]].op) && operand(1) == ElementType::i32 && type == operand(0));
+    case Op::store:
+    case Op::atomic_add:
+      indices_from(2);
+      return require(is_view(graph[in[1]].op) && operand(0) == operand(1) &&
+                     (op == Op::store || info(operand(0)).computes));
+    case Op::scatter:
+      indices_from(3);
+      return require(is_view(graph[in[1]].op) && operand(0) == operand(1) && operand(2) == ElementType::i32);
+    case Op::mma:
+      return require(info(operand(0)).multiplies && operand(1) == operand(0) && operand(2) == ElementType::f32 &&
+                     type == ElementType::f32);
+    case Op::loop:
+      return require(operand(0) == ElementType::i32 && graph[in[0]].shape.rank() == 0);
+    case Op::branch:
+    case Op::require:
+      return require(operand(0) == ElementType::pred && graph[in[0]].shape.rank() == 0);
+    default:
+      return;
+  }
+}
+
+}  // namespace tessera

@@ -1,0 +1,25 @@
+// What an op makes of its operands: element type and shape of the result.
+#pragma once
+#include <span>
+#include <stdexcept>
+
+#include "graph/graph.hpp"
+
+namespace tessera {
+
+/// Operands that an op cannot take. The text names them with their shapes and the mend, but not yet the place.
+struct Mismatch : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// Shape of the result. `requested` is the shape of ops that are given one (load, full, iota, reshape, broadcast).
+Shape infer_shape(const Graph& graph, Op op, std::span<const Id> in, std::span<const std::int64_t> attr,
+                  const Shape& requested);
+
+/// Throws Mismatch unless the op takes operands of these element types and gives `type`.
+void check_types(const Graph& graph, Op op, ElementType type, std::span<const Id> in);
+
+/// NumPy's rule; throws Mismatch.
+Shape broadcast_shapes(const Shape& a, const Shape& b, std::string_view what);
+
+}  // namespace tessera

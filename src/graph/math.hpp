@@ -1,0 +1,243 @@
+// The scalar functions behind ops.def: branch-free and inline, so that a loop over them vectorises, and the one meaning
+// of each op wherever it is evaluated. Real functions are within 2 ulp of the exact value over their domain.
+#pragma once
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+namespace tessera::math {
+
+// Polynomials and range reductions after Cephes (Moshier, 1989), coefficients for binary32.
+
+namespace detail {
+inline constexpr float round_magic = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer held in the low bits
+
+inline float power_of_two(std::int32_t n) { return std::bit_cast<float>((n + 127) << 23); }
+// value * 2^n in two steps, so that subnormal results and the step to infinity come out right.
+inline float scale(float value, std::int32_t n) {
+  const std::int32_t half = n >> 1;
+  return value * power_of_two(half) * power_of_two(n - half);
+}
+inline float clamp(float x, float low, float high) {
+  x = x < low ? low : x;
+  return x > high ? high : x;
+}
+}  // namespace detail
+
+inline float exp(float x) {
+  const float y = detail::clamp(x, -104.0f, 89.0f);
+  const float t = y * 1.44269504088896341f + detail::round_magic;
+  const float n = t - detail::round_magic;
+  float r = y - n * 0.693359375f;
+  r = r - n * -2.12194440e-4f;
+  float p = 1.9875691500e-4f;
+  p = p * r + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = p * r * r + r + 1.0f;
+  const std::int32_t k = std::bit_cast<std::int32_t>(t) - std::bit_cast<std::int32_t>(detail::round_magic);
+  const float result = detail::scale(p, x != x ? 0 : k);
+  return x != x ? x : result;
+}
+
+inline float exp2(float x) {
+  const float y = detail::clamp(x, -151.0f, 129.0f);
+  const float t = y + detail::round_magic;
+  const float n = t - detail::round_magic;
+  const float r = y - n;
+  float p = 1.535336188319500e-4f;
+  p = p * r + 1.339887440266574e-3f;
+  p = p * r + 9.618437357674640e-3f;
+  p = p * r + 5.550332471162809e-2f;
+  p = p * r + 2.402264791363012e-1f;
+  p = p * r + 6.931472028550421e-1f;
+  p = p * r + 1.0f;
+  const std::int32_t k = std::bit_cast<std::int32_t>(t) - std::bit_cast<std::int32_t>(detail::round_magic);
+  const float result = detail::scale(p, x != x ? 0 : k);
+  return x != x ? x : result;
+}
+
+inline float log(float x) {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  const bool subnormal = x < std::numeric_limits<float>::min();
+  const float y = subnormal ? x * 8388608.0f : x;
+  const std::int32_t bits = std::bit_cast<std::int32_t>(y);
+  std::int32_t e = ((bits >> 23) & 0xff) - 126 - (subnormal ? 23 : 0);
+  float m = std::bit_cast<float>((bits & 0x007fffff) | 0x3f000000);  // in [0.5, 1)
+  const bool low = m < 0.707106781186547524f;
+  e = low ? e - 1 : e;
+  m = low ? m + m - 1.0f : m - 1.0f;
+  const float z = m * m;
+  float p = 7.0376836292e-2f;
+  p = p * m - 1.1514610310e-1f;
+  p = p * m + 1.1676998740e-1f;
+  p = p * m - 1.2420140846e-1f;
+  p = p * m + 1.4249322787e-1f;
+  p = p * m - 1.6668057665e-1f;
+  p = p * m + 2.0000714765e-1f;
+  p = p * m - 2.4999993993e-1f;
+  p = p * m + 3.3333331174e-1f;
+  const float n = static_cast<float>(e);
+  float result = p * m * z;
+  result = result + n * -2.12194440e-4f;
+  result = result - 0.5f * z;
+  result = m + result;
+  result = result + n * 0.693359375f;
+  result = x == infinity ? infinity : result;
+  result = x == 0.0f ? -infinity : result;
+  return x < 0.0f || x != x ? std::numeric_limits<float>::quiet_NaN() : result;
+}
+
+inline float tanh(float x) {
+  const float a = x < 0.0f ? -x : x;
+  const float z = x * x;
+  float p = -5.70498872745e-3f;
+  p = p * z + 2.06390887954e-2f;
+  p = p * z - 5.37397155531e-2f;
+  p = p * z + 1.33314422036e-1f;
+  p = p * z - 3.33332819422e-1f;
+  const float small = p * z * x + x;
+  const float e = 1.0f - 2.0f / (exp(a + a) + 1.0f);
+  const float large = x < 0.0f ? -e : e;
+  return a < 0.625f ? small : large;
+}
+
+inline float sqrt(float x) { return std::sqrt(x); }
+inline float rsqrt(float x) { return 1.0f / std::sqrt(x); }
+
+// Integers wrap: computed unsigned, where overflow is defined.
+template <class T>
+struct Unsigned {
+  using type = T;
+};
+template <>
+struct Unsigned<std::int32_t> {
+  using type = std::uint32_t;
+};
+template <>
+struct Unsigned<std::int64_t> {
+  using type = std::uint64_t;
+};
+template <class T>
+using unsigned_t = typename Unsigned<T>::type;
+
+template <class T>
+T add(T a, T b) {
+  return static_cast<T>(static_cast<unsigned_t<T>>(a) + static_cast<unsigned_t<T>>(b));
+}
+template <class T>
+T sub(T a, T b) {
+  return static_cast<T>(static_cast<unsigned_t<T>>(a) - static_cast<unsigned_t<T>>(b));
+}
+template <class T>
+T mul(T a, T b) {
+  return static_cast<T>(static_cast<unsigned_t<T>>(a) * static_cast<unsigned_t<T>>(b));
+}
+template <class T>
+T neg(T a) {
+  return static_cast<T>(-static_cast<unsigned_t<T>>(a));
+}
+template <class T>
+T abs(T a) {
+  return a < T(0) ? neg(a) : a;
+}
+inline float abs(float a) { return std::fabs(a); }
+
+// As in Python: rounds down, the remainder has the divisor's sign. x // 0 and x % 0 are 0; min // -1 wraps to min.
+template <class T>
+T floor_div(T a, T b) {
+  const T divisor = b == T(0) || b == T(-1) ? T(1) : b;
+  const T quotient = static_cast<T>(a / divisor);
+  const T remainder = static_cast<T>(a - quotient * divisor);
+  const T floor = static_cast<T>(quotient - (remainder != 0 && (remainder < 0) != (divisor < 0) ? 1 : 0));
+  return b == T(0) ? T(0) : b == T(-1) ? neg(a) : floor;
+}
+template <class T>
+T modulo(T a, T b) {
+  return b == T(0) ? T(0) : sub(a, mul(floor_div(a, b), b));
+}
+
+// A NaN loses against a number: IEEE 754-2019 minimumNumber and maximumNumber, the order of zeros left open.
+template <class T>
+T minimum(T a, T b) {
+  return a < b || b != b ? a : b;
+}
+template <class T>
+T maximum(T a, T b) {
+  return a > b || b != b ? a : b;
+}
+// A NaN wins: IEEE 754-2019 minimum and maximum.
+template <class T>
+T minimum_nan(T a, T b) {
+  return a < b || a != a ? a : b;
+}
+template <class T>
+T maximum_nan(T a, T b) {
+  return a > b || a != a ? a : b;
+}
+
+// Word `index` of the Philox 4x32-10 stream of `key` (Salmon et al., SC'11): word index % 4 of the block whose counter
+// is index / 4, both taken as unsigned 64-bit numbers.
+inline std::int32_t random_bits(std::int64_t key, std::int64_t index) {
+  const auto position = static_cast<std::uint64_t>(index);
+  const std::uint64_t block = position >> 2;
+  std::uint32_t c0 = static_cast<std::uint32_t>(block), c1 = static_cast<std::uint32_t>(block >> 32), c2 = 0, c3 = 0;
+  std::uint32_t k0 = static_cast<std::uint32_t>(static_cast<std::uint64_t>(key));
+  std::uint32_t k1 = static_cast<std::uint32_t>(static_cast<std::uint64_t>(key) >> 32);
+  for (int round = 0; round < 10; ++round) {
+    const std::uint64_t p0 = 0xD2511F53ull * c0, p1 = 0xCD9E8D57ull * c2;
+    c0 = static_cast<std::uint32_t>(p1 >> 32) ^ c1 ^ k0;
+    c1 = static_cast<std::uint32_t>(p1);
+    c2 = static_cast<std::uint32_t>(p0 >> 32) ^ c3 ^ k1;
+    c3 = static_cast<std::uint32_t>(p0);
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+  const std::uint32_t low = position & 1 ? c1 : c0, high = position & 1 ? c3 : c2;
+  return static_cast<std::int32_t>(position & 2 ? high : low);
+}
+// Uniform in (0, 1), never 0 or 1: the upper 23 bits, in the middle of their interval.
+inline float random_uniform(std::int64_t key, std::int64_t index) {
+  const auto bits = static_cast<std::uint32_t>(random_bits(key, index)) >> 9;
+  return (static_cast<float>(static_cast<std::int32_t>(bits)) + 0.5f) * 1.1920928955078125e-7f;
+}
+
+// Casts. Real to integer truncates and saturates, NaN gives 0; integer to a narrower integer wraps.
+inline float to_f32(float x) { return x; }
+inline float to_f32(std::int32_t x) { return static_cast<float>(x); }
+inline float to_f32(std::int64_t x) { return static_cast<float>(x); }
+inline std::int32_t to_i32(float x) {
+  const float inside = x >= -2147483648.0f && x < 2147483648.0f ? x : 0.0f;
+  const std::int32_t limit = x >= 2147483648.0f   ? std::numeric_limits<std::int32_t>::max()
+                             : x < -2147483648.0f ? std::numeric_limits<std::int32_t>::min()
+                                                  : 0;
+  return static_cast<std::int32_t>(inside) + limit;
+}
+inline std::int32_t to_i32(std::int32_t x) { return x; }
+inline std::int32_t to_i32(std::int64_t x) { return static_cast<std::int32_t>(x); }
+inline std::int64_t to_i64(float x) {
+  const float inside = x >= -9223372036854775808.0f && x < 9223372036854775808.0f ? x : 0.0f;
+  const std::int64_t limit = x >= 9223372036854775808.0f   ? std::numeric_limits<std::int64_t>::max()
+                             : x < -9223372036854775808.0f ? std::numeric_limits<std::int64_t>::min()
+                                                           : 0;
+  return static_cast<std::int64_t>(inside) + limit;
+}
+inline std::int64_t to_i64(std::int32_t x) { return x; }
+inline std::int64_t to_i64(std::int64_t x) { return x; }
+inline std::int32_t to_u8(float x) {
+  const float inside = x != x ? 0.0f : detail::clamp(x, 0.0f, 255.0f);
+  return static_cast<std::int32_t>(inside);
+}
+template <class T>
+std::int32_t to_u8(T x) {
+  return static_cast<std::int32_t>(x & T(255));
+}
+template <class T>
+std::int32_t to_pred(T x) {
+  return x != T(0) ? 1 : 0;
+}
+
+}  // namespace tessera::math

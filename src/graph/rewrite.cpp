@@ -1,0 +1,92 @@
+#include "graph/rewrite.hpp"
+
+namespace tessera {
+
+Rewriter::Rewriter(const Graph& source)
+    : source_(source),
+      builder_(source.name, source.parameters, source.location),
+      order_(schedule(source)),
+      map_(source.nodes.size(), no_id),
+      results_(source.nodes.size()) {
+  for (const std::string& text : source.texts) builder_.add_text(text);
+}
+
+Graph Rewriter::run() {
+  // Grid extents come first: a block index may only name an axis that is there.
+  for (Id id : order_[0]) {
+    if (!keep(id) || !launch_uniform(source_, id)) continue;
+    copy_node(id);
+  }
+  if (!source_.grid.empty()) builder_.set_grid(mapped(source_.grid), source_.location);
+  copy_region(0);
+  return builder_.take();
+}
+
+Id Rewriter::rewrite(const Node& node, std::span<const Id> in) {
+  return builder_.apply(node.op, node.type, in, node.attr, node.location, node.shape);
+}
+
+std::vector<Id> Rewriter::mapped(std::span<const Id> ids) const {
+  std::vector<Id> result;
+  result.reserve(ids.size());
+  for (Id id : ids) result.push_back(map_[id]);
+  return result;
+}
+
+void Rewriter::copy_region(RegionId region) {
+  for (Id id : order_[region])
+    if (map_[id] == no_id && keep(id)) copy_node(id);
+}
+
+void Rewriter::copy_node(Id id) {
+  const Node& node = source_[id];
+  switch (node.op) {
+    case Op::argument:
+      break;  // made with its loop
+    case Op::loop:
+      copy_loop(id);
+      break;
+    case Op::result:
+      map_[id] = results_[node.in[0]][static_cast<std::size_t>(node.attr[0])];
+      break;
+    case Op::branch:
+      builder_.begin_branch(node.location);
+      copy_region(static_cast<RegionId>(node.attr[0]));
+      map_[id] = builder_.end_branch(map_[node.in[0]], node.location);
+      break;
+    default:
+      map_[id] = rewrite(node, mapped(node.in));
+  }
+}
+
+void Rewriter::copy_loop(Id id) {
+  const Node& node = source_[id];
+  const Region& body = source_.regions[static_cast<RegionId>(node.attr[0])];
+  const RegionId region = builder_.begin_loop(node.location);
+  map_[body.arguments[0]] = builder_.graph().regions[region].arguments[0];
+  std::vector<std::size_t> kept;
+  for (std::size_t k = 0; k < body.yields.size(); ++k) {
+    const Id argument = body.arguments[k + 1], initial = map_[node.in[k + 1]];
+    if (body.yields[k] == argument || initial == no_id || !keep(argument)) {
+      map_[argument] = initial;
+      continue;
+    }
+    kept.push_back(k);
+    map_[argument] = builder_.argument(source_[argument].type, source_[argument].shape, source_[argument].location);
+  }
+  copy_region(static_cast<RegionId>(node.attr[0]));
+  std::vector<Id> initial, yields;
+  for (std::size_t k : kept) {
+    initial.push_back(map_[node.in[k + 1]]);
+    yields.push_back(map_[body.yields[k]]);
+  }
+  const Id loop = builder_.end_loop(map_[node.in[0]], initial, yields, node.location);
+  map_[id] = loop;
+  results_[id] = mapped(std::span(node.in).subspan(1));
+  for (std::size_t i = 0; i < kept.size(); ++i)
+    results_[id][kept[i]] = builder_.result(loop, static_cast<int>(i), node.location);
+}
+
+Graph canonical(const Graph& graph) { return Rewriter(graph).run(); }
+
+}  // namespace tessera

@@ -1,0 +1,44 @@
+// Copies a graph, node by node in canonical order, into a fresh builder: the frame of every pass.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "graph/builder.hpp"
+
+namespace tessera {
+
+/// The copy hash-conses, lets what no longer varies in a loop move out of it, and drops what is dead by `keep` as well
+/// as carried values that a loop only hands on. A pass overrides what it changes.
+class Rewriter {
+ public:
+  explicit Rewriter(const Graph& source);
+  virtual ~Rewriter() = default;
+  Graph run();
+
+ protected:
+  /// The new node for an old one whose operands are copied already.
+  virtual Id rewrite(const Node& node, std::span<const Id> in);
+  /// Dead nodes are left out. `id` is a node of the source; for a carried value, its argument inside the loop.
+  virtual bool keep(Id) const { return true; }
+
+  const Graph& source() const { return source_; }
+  GraphBuilder& builder() { return builder_; }
+  const Node& made(Id id) const { return builder_.graph()[id]; }
+
+ private:
+  void copy_region(RegionId region);
+  void copy_node(Id id);
+  void copy_loop(Id id);
+  std::vector<Id> mapped(std::span<const Id> ids) const;
+
+  const Graph& source_;
+  GraphBuilder builder_;
+  std::vector<std::vector<Id>> order_;
+  std::vector<Id> map_;                   // old node -> new node
+  std::vector<std::vector<Id>> results_;  // old loop -> new node of each carried value
+};
+
+/// The graph as the language leaves it: without carried values that do not change.
+Graph canonical(const Graph& graph);
+
+}  // namespace tessera

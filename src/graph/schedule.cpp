@@ -1,0 +1,43 @@
+#include "graph/graph.hpp"
+
+namespace tessera {
+namespace {
+
+class Scheduler {
+ public:
+  explicit Scheduler(const Graph& graph) : graph_(graph), seen_(graph.nodes.size()), order_(graph.regions.size()) {}
+
+  std::vector<std::vector<Id>> run() {
+    for (Id id : graph_.grid) visit(id);
+    visit_region(0);
+    return std::move(order_);
+  }
+
+ private:
+  void visit_region(RegionId region) {
+    const Region& body = graph_.regions[region];
+    for (Id id : body.arguments) visit(id);
+    for (Id id : body.effects) visit(id);
+    for (Id id : body.yields) visit(id);
+  }
+
+  void visit(Id id) {
+    if (seen_[id]) return;
+    seen_[id] = true;
+    const Node& node = graph_[id];
+    for (Id in : node.in) visit(in);
+    // What the body needs from outside is listed in the outer region, ahead of the loop itself.
+    if (node.op == Op::loop || node.op == Op::branch) visit_region(static_cast<RegionId>(node.attr[0]));
+    order_[node.region].push_back(id);
+  }
+
+  const Graph& graph_;
+  std::vector<char> seen_;
+  std::vector<std::vector<Id>> order_;
+};
+
+}  // namespace
+
+std::vector<std::vector<Id>> schedule(const Graph& graph) { return Scheduler(graph).run(); }
+
+}  // namespace tessera

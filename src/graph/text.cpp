@@ -1,0 +1,95 @@
+#include <fmt/format.h>
+
+#include <iterator>
+
+#include "graph/graph.hpp"
+
+namespace tessera {
+namespace {
+
+std::string number_text(ElementType type, std::int64_t attribute) {
+  const Cell cell = decode(type, attribute);
+  switch (host_type(type)) {
+    case HostType::f32:
+      return fmt::format("{}", cell.f32);
+    case HostType::i32:
+      return fmt::format("{}", cell.i32);
+    case HostType::i64:
+      return fmt::format("{}", cell.i64);
+  }
+  return {};
+}
+
+class Printer {
+ public:
+  Printer(const Graph& graph, bool locations)
+      : graph_(graph), locations_(locations), order_(schedule(graph)), number_(graph.nodes.size(), -1) {}
+
+  std::string run() {
+    out("kernel {}(", graph_.name);
+    for (std::size_t i = 0; i < graph_.parameters.size(); ++i)
+      out("{}{}", i ? ", " : "", to_string(graph_.parameters[i]));
+    out(")\n");
+    region(0, 1);
+    if (!graph_.grid.empty()) {
+      out("  grid");
+      operands(graph_.grid);
+      out("\n");
+    }
+    return std::move(text_);
+  }
+
+ private:
+  template <class... Args>
+  void out(fmt::format_string<Args...> format, Args&&... args) {
+    fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
+  }
+
+  void operands(const std::vector<Id>& ids) {
+    for (Id id : ids) out(" %{}", number_[id]);
+  }
+
+  void attributes(const Node& node) {
+    if (node.op == Op::loop || node.op == Op::branch || node.attr.empty()) return;
+    if (node.op == Op::constant || node.op == Op::load || node.op == Op::gather)
+      out(" {{{}}}", number_text(node.type, node.attr[0]));
+    else if (node.op == Op::require)
+      out(" \"{}\"", graph_.texts[static_cast<std::size_t>(node.attr[0])]);
+    else
+      out(" {{{}}}", fmt::join(node.attr, ","));
+  }
+
+  void region(RegionId id, int depth) {
+    for (Id node : order_[id]) line(node, depth);
+    const Region& body = graph_.regions[id];
+    if (body.kind != RegionKind::loop || body.yields.empty()) return;
+    out("{:{}}yield", "", depth * 2);
+    operands(body.yields);
+    out("\n");
+  }
+
+  void line(Id id, int depth) {
+    const Node& node = graph_[id];
+    number_[id] = next_++;
+    out("{:{}}%{} = {}", "", depth * 2, number_[id], name(node.op));
+    operands(node.in);
+    attributes(node);
+    if (!is_effect(node.op)) out(" : {}{}", name(node.type), is_view(node.op) ? "" : to_string(node.shape));
+    if (locations_) out("   // {}:{}", node.location.file, node.location.line);
+    out("\n");
+    if (node.op == Op::loop || node.op == Op::branch) region(static_cast<RegionId>(node.attr[0]), depth + 1);
+  }
+
+  const Graph& graph_;
+  bool locations_;
+  std::vector<std::vector<Id>> order_;
+  std::vector<int> number_;
+  int next_ = 0;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string to_string(const Graph& graph, bool locations) { return Printer(graph, locations).run(); }
+
+}  // namespace tessera
