@@ -7,6 +7,7 @@
 #include <exception>
 #include <limits>
 
+#include "graph/math.hpp"
 #include "graph/rewrite.hpp"
 
 namespace tessera {
@@ -88,8 +89,8 @@ std::int64_t Trace::literal_bits(ElementType type, Number value, Location locati
     cell.f32 = rounded;
     Cell exact = cell;
     if (type == ElementType::f16) exact.f32 = round_to_f16(rounded);
-    if (type == ElementType::bf16) exact.f32 = round_to_bf16(rounded);
-    if (type == ElementType::tf32) exact.f32 = round_to_tf32(rounded);
+    if (type == ElementType::bf16) exact.f32 = math::round_to_bf16(rounded);
+    if (type == ElementType::tf32) exact.f32 = math::round_to_tf32(rounded);
     if (std::isinf(exact.f32) && !std::isinf(rounded)) misfit("it is out of range");
     cell = exact;
   } else {

@@ -96,9 +96,7 @@ union Cell {
   float f32;
 };
 
-/// Round a float to what the narrow type can hold, as a float: nearest even; NaN stays NaN (tf32: 0x7fffe000).
+/// A float rounded to what f16 can hold, as a float. (Its siblings for bf16 and tf32 are inline, in math.hpp.)
 float round_to_f16(float value);
-float round_to_bf16(float value);
-float round_to_tf32(float value);
 
 }  // namespace tessera

@@ -55,22 +55,10 @@ Cell dispatch(ElementType operand, Cell a, Cell b) {
 template <class T>
 Cell cast_from(ElementType to, T value) {
   switch (to) {
-    case ElementType::f32:
-      return cell(math::to_f32(value));
-    case ElementType::f16:
-      return cell(round_to_f16(math::to_f32(value)));
-    case ElementType::bf16:
-      return cell(round_to_bf16(math::to_f32(value)));
-    case ElementType::tf32:
-      return cell(round_to_tf32(math::to_f32(value)));
-    case ElementType::i32:
-      return cell(math::to_i32(value));
-    case ElementType::i64:
-      return cell(math::to_i64(value));
-    case ElementType::u8:
-      return cell(math::to_u8(value));
-    case ElementType::pred:
-      return cell(math::to_pred(value));
+#define TYPE(name, ...)   \
+  case ElementType::name: \
+    return cell(math::cast_to<ElementType::name>(value));
+#include "graph/types.def"
   }
   return {};
 }

@@ -46,4 +46,25 @@ struct Host;
 #define STRUCTURAL(...)
 #include "graph/ops.def"
 
+/// A value in host form cast to an element type, in host form.
+template <ElementType to, class T>
+auto cast_to(T x) {
+  if constexpr (to == ElementType::f32)
+    return to_f32(x);
+  else if constexpr (to == ElementType::f16)
+    return tessera::round_to_f16(to_f32(x));
+  else if constexpr (to == ElementType::bf16)
+    return round_to_bf16(to_f32(x));
+  else if constexpr (to == ElementType::tf32)
+    return round_to_tf32(to_f32(x));
+  else if constexpr (to == ElementType::i32)
+    return to_i32(x);
+  else if constexpr (to == ElementType::i64)
+    return to_i64(x);
+  else if constexpr (to == ElementType::u8)
+    return to_u8(x);
+  else
+    return to_pred(x);
+}
+
 }  // namespace tessera::math

@@ -205,6 +205,21 @@ inline float random_uniform(std::int64_t key, std::int64_t index) {
   return (static_cast<float>(static_cast<std::int32_t>(bits)) + 0.5f) * 1.1920928955078125e-7f;
 }
 
+// Narrow reals, as the bits they are stored in or as the float they stand for. Rounding is to nearest even.
+inline std::uint16_t bf16_bits(float x) {
+  const auto bits = std::bit_cast<std::uint32_t>(x);
+  const std::uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+  return static_cast<std::uint16_t>(x != x ? (bits >> 16) | 0x40u : rounded);
+}
+inline float bf16_value(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
+inline float round_to_bf16(float x) { return bf16_value(bf16_bits(x)); }
+inline float round_to_tf32(float x) {
+  const auto bits = std::bit_cast<std::uint32_t>(x);
+  const bool special = (bits & 0x7f800000u) == 0x7f800000u;
+  const std::uint32_t rounded = special ? bits : (bits + 0xfffu + ((bits >> 13) & 1u)) & 0xffffe000u;
+  return std::bit_cast<float>(x != x ? 0x7fffe000u : rounded);
+}
+
 // Casts. Real to integer truncates and saturates, NaN gives 0; integer to a narrower integer wraps.
 inline float to_f32(float x) { return x; }
 inline float to_f32(std::int32_t x) { return static_cast<float>(x); }

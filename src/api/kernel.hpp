@@ -1,0 +1,81 @@
+// Typed kernels: made from a lambda, launched with tensors and numbers that the compiler checks.
+#pragma once
+#include <tuple>
+
+#include "api/tensor.hpp"
+#include "dsl/control.hpp"
+#include "jit/executable.hpp"
+
+namespace tessera {
+
+/// A kernel whose parameters are P: In, Out, InOut and Scalar. A handle; traced once, launched from any thread.
+template <class... P>
+class Kernel {
+ public:
+  explicit Kernel(Graph graph) : executable_(std::make_shared<Executable>(std::move(graph))) {}
+  const std::string& name() const { return executable_->name(); }
+  /// The tile ops, as traced.
+  const Graph& graph() const { return executable_->traced(); }
+  const Executable& executable() const { return *executable_; }
+
+ private:
+  std::shared_ptr<const Executable> executable_;
+};
+
+namespace detail {
+template <class C, class... P>
+Kernel<std::remove_cvref_t<P>...> kernel_type(void (C::*)(P...) const);
+
+template <class T>
+struct IsTensor : std::false_type {};
+template <class T, int R>
+struct IsTensor<Tensor<T, R>> : std::true_type {};
+
+template <class P, class A>
+Argument argument_for(const A& value) {
+  if constexpr (P::parameter.access == Access::scalar) {
+    using T = typename P::type;
+    static_assert(std::is_arithmetic_v<A> && !std::same_as<A, bool>, "tessera: a Scalar parameter takes a number");
+    static_assert(std::same_as<T, f32> || std::integral<A>,
+                  "tessera: an integer Scalar takes an integer; convert the number first");
+    Argument argument;
+    if constexpr (std::same_as<T, f32>)
+      argument.scalar.f32 = static_cast<f32>(value);
+    else if constexpr (std::same_as<T, i32>)
+      argument.scalar.i32 = static_cast<i32>(value);
+    else
+      argument.scalar.i64 = static_cast<i64>(value);
+    return argument;
+  } else {
+    static_assert(IsTensor<A>::value, "tessera: an In, Out or InOut parameter takes a Tensor");
+    if constexpr (IsTensor<A>::value) {
+      static_assert(std::same_as<typename A::type, typename P::type>,
+                    "tessera: the tensor's element type is not the parameter's");
+      static_assert(A::rank == P::rank, "tessera: the tensor's rank is not the parameter's");
+      return value.argument();
+    } else {
+      return {};
+    }
+  }
+}
+}  // namespace detail
+
+/// A kernel from a function of In, Out, InOut and Scalar parameters: it runs once, now, and what it says is recorded.
+template <class F>
+auto kernel(std::string name, const F& function, Location location = Location::current()) {
+  return decltype(detail::kernel_type(&F::operator()))(trace_kernel(std::move(name), function, location));
+}
+
+/// Run a kernel over its grid. Wrong types or a wrong count do not compile; what the kernel requires is checked here,
+/// and throws Error. Asynchronous where the device is; the arguments' memory may be freed at once.
+template <class... P, class... A>
+void launch(const Stream& stream, const Kernel<P...>& kernel, const A&... values) {
+  static_assert(sizeof...(P) == sizeof...(A),
+                "tessera: the launch has another number of arguments than the kernel has parameters");
+  if constexpr (sizeof...(P) == sizeof...(A)) {
+    const std::array<Argument, sizeof...(A)> arguments{detail::argument_for<P>(values)...};
+    kernel.executable().launch(stream, arguments);
+  }
+}
+
+}  // namespace tessera

@@ -1,0 +1,116 @@
+// Typed tensors: memory of a device with extents and strides.
+#pragma once
+#include <array>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "graph/element.hpp"
+#include "graph/error.hpp"
+#include "jit/device.hpp"
+
+namespace tessera {
+
+/// A tensor of element type T and rank R, a handle: copies share the memory. It owns its memory, or looks at a user's.
+template <Stored T, int R>
+class Tensor {
+  static_assert(R >= 1 && R <= max_rank, "tessera: a tensor has 1 to 6 axes");
+
+ public:
+  using type = T;
+  static constexpr int rank = R;
+  using Extents = std::array<std::int64_t, R>;
+
+  Tensor() = default;
+  /// Fresh memory, row-major, contents undefined.
+  Tensor(const Device& device, const Extents& extents) : Tensor(device, nullptr, extents, row_major(extents)) {
+    memory_ = device.allocate(static_cast<std::size_t>(size()) * sizeof(T));
+    data_ = static_cast<T*>(memory_.get());
+  }
+  /// A user's memory of the device; strides in elements. It must live as long as launches use it, or `owner` must.
+  Tensor(const Device& device, T* data, const Extents& extents, const Extents& strides,
+         std::shared_ptr<void> owner = nullptr)
+      : device_(device), memory_(std::move(owner)), data_(data), extents_(extents), strides_(strides) {
+    for (std::int64_t extent : extents)
+      if (extent < 0) throw Error("a tensor has a negative extent");
+  }
+
+  static Extents row_major(const Extents& extents) {
+    Extents strides{};
+    std::int64_t stride = 1;
+    for (std::size_t axis = R; axis-- > 0; stride *= extents[axis]) strides[axis] = stride;
+    return strides;
+  }
+
+  const Extents& extents() const { return extents_; }
+  const Extents& strides() const { return strides_; }
+  std::int64_t extent(int axis) const { return extents_[static_cast<std::size_t>(axis)]; }
+  std::int64_t size() const {
+    std::int64_t size = 1;
+    for (std::int64_t extent : extents_) size *= extent;
+    return size;
+  }
+  /// An address of the device.
+  T* data() const { return data_; }
+
+  /// Host values in row-major order into a dense tensor, and back.
+  void copy_from(std::span<const T> values) const {
+    check_dense(values.size());
+    device_.copy_in(data_, values.data(), values.size_bytes());
+  }
+  void copy_to(std::span<T> values) const {
+    check_dense(values.size());
+    device_.copy_out(values.data(), data_, values.size_bytes());
+  }
+  std::vector<T> to_vector() const {
+    std::vector<T> values(static_cast<std::size_t>(size()));
+    copy_to(values);
+    return values;
+  }
+
+  /// The part [start, start + extent) along an axis: the same memory.
+  Tensor slice(int axis, std::int64_t start, std::int64_t extent) const {
+    const auto i = static_cast<std::size_t>(axis);
+    if (axis < 0 || axis >= R || start < 0 || extent < 0 || start + extent > extents_[i])
+      throw Error("a slice lies outside of its tensor");
+    Tensor part = *this;
+    part.data_ += start * strides_[i];
+    part.extents_[i] = extent;
+    return part;
+  }
+
+  /// The same elements of a dense tensor in other extents: the same memory.
+  template <std::size_t S>
+  Tensor<T, static_cast<int>(S)> reshaped(const std::array<std::int64_t, S>& extents) const {
+    check_dense(static_cast<std::size_t>(size()));
+    Tensor<T, static_cast<int>(S)> view(device_, data_, extents, Tensor<T, static_cast<int>(S)>::row_major(extents),
+                                        memory_);
+    if (view.size() != size())
+      throw Error("a tensor of " + std::to_string(size()) + " elements is reshaped to " + std::to_string(view.size()));
+    return view;
+  }
+
+  /// As a launch is given it.
+  Argument argument() const {
+    Argument argument;
+    argument.data = const_cast<std::remove_const_t<T>*>(data_);
+    for (std::size_t axis = 0; axis < R; ++axis)
+      argument.extent[axis] = extents_[axis], argument.stride[axis] = strides_[axis];
+    return argument;
+  }
+  const Device& device() const { return device_; }
+
+ private:
+  void check_dense(std::size_t count) const {
+    if (strides_ != row_major(extents_)) throw Error("only a dense tensor is copied as a whole; copy its parts");
+    if (static_cast<std::int64_t>(count) != size())
+      throw Error("a tensor of " + std::to_string(size()) + " elements is copied from or to " + std::to_string(count));
+  }
+
+  Device device_ = Device::cpu();
+  std::shared_ptr<void> memory_;
+  T* data_ = nullptr;
+  Extents extents_{}, strides_{};
+};
+
+}  // namespace tessera

@@ -1,0 +1,5 @@
+// What a user of Tessera includes: the language, tensors, devices, launches.
+#pragma once
+#include "api/kernel.hpp"   // IWYU pragma: export
+#include "api/tensor.hpp"   // IWYU pragma: export
+#include "jit/options.hpp"  // IWYU pragma: export

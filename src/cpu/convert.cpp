@@ -1,0 +1,109 @@
+#include "cpu/convert.hpp"
+
+#ifdef __F16C__
+#include <immintrin.h>
+#endif
+
+#include "graph/math.hpp"
+
+namespace tessera::cpu {
+namespace {
+
+float f16_value(std::uint16_t bits) {
+#ifdef __F16C__
+  return _cvtsh_ss(bits);
+#else
+  f16 value;
+  value.bits = bits;
+  return static_cast<float>(value);
+#endif
+}
+std::uint16_t f16_bits(float value) {
+#ifdef __F16C__
+  return _cvtss_sh(value, _MM_FROUND_TO_NEAREST_INT);
+#else
+  return f16(value).bits;
+#endif
+}
+
+// The shared loop: contiguous runs apart, so that the compiler vectorises them.
+template <class Out, class In, class Convert>
+void run(Out* out, std::int64_t out_stride, const In* in, std::int64_t in_stride, std::int64_t count, Convert convert) {
+  if (out_stride == 1 && in_stride == 1)
+    for (std::int64_t i = 0; i < count; ++i) out[i] = convert(in[i]);
+  else
+    for (std::int64_t i = 0; i < count; ++i) out[i * out_stride] = convert(in[i * in_stride]);
+}
+
+void widen_f16(float* out, const std::uint16_t* in, std::int64_t stride, std::int64_t count) {
+  std::int64_t i = 0;
+#ifdef __F16C__
+  if (stride == 1)
+    for (; i + 8 <= count; i += 8)
+      _mm256_storeu_ps(out + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(in + i))));
+#endif
+  for (; i < count; ++i) out[i] = f16_value(in[i * stride]);
+}
+
+void narrow_f16(std::uint16_t* out, std::int64_t stride, const float* in, std::int64_t in_stride, std::int64_t count) {
+  std::int64_t i = 0;
+#ifdef __F16C__
+  if (stride == 1 && in_stride == 1)
+    for (; i + 8 <= count; i += 8)
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i),
+                       _mm256_cvtps_ph(_mm256_loadu_ps(in + i), _MM_FROUND_TO_NEAREST_INT));
+#endif
+  for (; i < count; ++i) out[i * stride] = f16_bits(in[i * in_stride]);
+}
+
+constexpr auto same = [](auto x) { return x; };
+
+}  // namespace
+
+void from_memory(ElementType type, void* out, const void* memory, std::int64_t stride, std::int64_t count) {
+  switch (type) {
+    case ElementType::f16:
+      return widen_f16(static_cast<float*>(out), static_cast<const std::uint16_t*>(memory), stride, count);
+    case ElementType::bf16:
+      return run(static_cast<float*>(out), 1, static_cast<const std::uint16_t*>(memory), stride, count,
+                 math::bf16_value);
+    case ElementType::u8:
+      return run(static_cast<std::int32_t*>(out), 1, static_cast<const std::uint8_t*>(memory), stride, count,
+                 [](std::uint8_t x) { return static_cast<std::int32_t>(x); });
+    case ElementType::i64:
+      return run(static_cast<std::int64_t*>(out), 1, static_cast<const std::int64_t*>(memory), stride, count, same);
+    default:
+      return run(static_cast<std::int32_t*>(out), 1, static_cast<const std::int32_t*>(memory), stride, count, same);
+  }
+}
+
+void to_memory(ElementType type, void* memory, std::int64_t stride, const void* in, std::int64_t in_stride,
+               std::int64_t count) {
+  switch (type) {
+    case ElementType::f16:
+      return narrow_f16(static_cast<std::uint16_t*>(memory), stride, static_cast<const float*>(in), in_stride, count);
+    case ElementType::bf16:
+      return run(static_cast<std::uint16_t*>(memory), stride, static_cast<const float*>(in), in_stride, count,
+                 math::bf16_bits);
+    case ElementType::u8:
+      return run(static_cast<std::uint8_t*>(memory), stride, static_cast<const std::int32_t*>(in), in_stride, count,
+                 [](std::int32_t x) { return static_cast<std::uint8_t>(x); });
+    case ElementType::i64:
+      return run(static_cast<std::int64_t*>(memory), stride, static_cast<const std::int64_t*>(in), in_stride, count,
+                 same);
+    default:
+      return run(static_cast<std::int32_t*>(memory), stride, static_cast<const std::int32_t*>(in), in_stride, count,
+                 same);
+  }
+}
+
+void round_to_f16(float* out, const float* in, std::int64_t count) {
+  std::int64_t i = 0;
+#ifdef __F16C__
+  for (; i + 8 <= count; i += 8)
+    _mm256_storeu_ps(out + i, _mm256_cvtph_ps(_mm256_cvtps_ph(_mm256_loadu_ps(in + i), _MM_FROUND_TO_NEAREST_INT)));
+#endif
+  for (; i < count; ++i) out[i] = f16_value(f16_bits(in[i]));
+}
+
+}  // namespace tessera::cpu

@@ -1,0 +1,19 @@
+// Runs of values between their form in a tensor and their form on the host.
+#pragma once
+#include <cstdint>
+
+#include "graph/element.hpp"
+
+namespace tessera::cpu {
+
+/// `count` elements of a tensor, `stride` elements apart, into contiguous host form.
+void from_memory(ElementType type, void* out, const void* memory, std::int64_t stride, std::int64_t count);
+/// `count` values in host form, `in_stride` apart, into a tensor, `stride` elements apart.
+void to_memory(ElementType type, void* memory, std::int64_t stride, const void* in, std::int64_t in_stride,
+               std::int64_t count);
+/// The same bits in both forms?
+constexpr bool same_form(ElementType type) { return info(type).bytes == host_bytes(host_type(type)); }
+
+void round_to_f16(float* out, const float* in, std::int64_t count);
+
+}  // namespace tessera::cpu

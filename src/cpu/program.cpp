@@ -1,0 +1,623 @@
+#include "cpu/program.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "cpu/convert.hpp"
+#include "cpu/matmul.hpp"
+#include "cpu/parallel.hpp"
+#include "cpu/reduce.hpp"
+#include "cpu/tape.hpp"
+#include "graph/error.hpp"
+#include "graph/math.hpp"
+
+namespace tessera::cpu {
+namespace {
+
+using Strides = std::array<std::int64_t, max_rank>;
+
+std::size_t at(int axis) { return static_cast<std::size_t>(axis); }
+
+// A view of a tensor: element i of an axis exists where lo <= i < hi.
+struct ViewRef {
+  char* data = nullptr;  // of element 0 of every axis, which may lie outside of the tensor
+  Strides lo{}, hi{}, stride{};
+};
+
+// What all blocks of a launch share.
+struct Launch {
+  const Tape& tape;
+  std::span<const Argument> arguments;
+  std::span<const std::int64_t> grid;
+  std::span<const Cell> uniforms;
+  std::uint64_t serial;
+};
+
+// A thread's state while it runs blocks: where each value is, and the memory behind it.
+class Frame {
+ public:
+  void bind(const Launch& launch);
+  void run_block(std::int64_t block);
+
+ private:
+  void run(const Body& body);
+  void run_node(Id id);
+  void run_chain(const Chain& chain);
+  void run_loop(const Loop& loop, Id count);
+  void slice(Id id);
+  void load(Id id);
+  void gather(Id id);
+  void store(Id id);
+  void scatter(Id id);
+  void atomic_add(Id id);
+  void reshape(Id id);
+  void concat(Id id);
+  void mma(Id id);
+
+  const Node& node(Id id) const { return tape_->graph[id]; }
+  Id value(Id id) const { return tape_->canonical[id]; }
+  const Ref& ref(Id id) const { return refs_[value(id)]; }
+  std::int32_t index(Id id) const { return *reinterpret_cast<const std::int32_t*>(ref(id).data); }
+  char* slot(Id id) { return arena_ + tape_->slot[id]; }
+
+  void copy(char* out, const Ref& from, const Shape& shape, HostType type) const;
+  void tile_start(std::span<const Id> indices, const Shape& shape, int first_axis, Strides& start) const;
+
+  const Tape* tape_ = nullptr;
+  const Launch* launch_ = nullptr;
+  std::uint64_t serial_ = 0;
+  std::vector<Ref> refs_;
+  std::vector<ViewRef> views_;
+  std::vector<Cell> blocks_;
+  std::vector<std::byte> memory_;
+  char* arena_ = nullptr;
+  char* strips_ = nullptr;
+  std::vector<void*> registers_;
+  std::vector<Strides> input_strides_;
+};
+
+constexpr std::size_t strip_bytes = strip_length * 8;
+
+void Frame::bind(const Launch& launch) {
+  launch_ = &launch;
+  if (serial_ == launch.serial) return;
+  serial_ = launch.serial;
+  tape_ = &launch.tape;
+  const Tape& tape = *tape_;
+  const std::size_t registers = at(tape.registers);
+  const std::size_t wanted = tape.arena_bytes + registers * strip_bytes + 128;
+  if (memory_.size() < wanted) memory_.resize(wanted);
+  arena_ = reinterpret_cast<char*>((reinterpret_cast<std::uintptr_t>(memory_.data()) + 63) & ~std::uintptr_t(63));
+  strips_ = arena_ + tape.arena_bytes;
+  if (registers_.size() < registers) registers_.resize(registers);
+  if (input_strides_.size() < registers) input_strides_.resize(registers);
+  refs_.assign(tape.refs.begin(), tape.refs.end());
+  for (Id id = 0; id < refs_.size(); ++id)
+    if (tape.slot[id] >= 0) refs_[id].data = slot(id);
+  for (auto [id, position] : tape.uniforms)
+    refs_[id].data = reinterpret_cast<char*>(const_cast<Cell*>(&launch.uniforms[at(position)]));
+  views_.resize(tape.graph.nodes.size());
+  for (Id id = 0; id < views_.size(); ++id) {
+    const Node& node = tape.graph[id];
+    if (node.op != Op::tensor) continue;
+    const Argument& argument = launch.arguments[static_cast<std::size_t>(node.attr[0])];
+    views_[id] = {static_cast<char*>(argument.data), {}, argument.extent, argument.stride};
+  }
+  blocks_.resize(std::max<std::size_t>(1, tape.graph.grid.size()) + tape.loops.size());
+  for (Id id : tape.blocks)
+    refs_[id].data = reinterpret_cast<char*>(&blocks_[static_cast<std::size_t>(node(id).attr[0])]);
+  for (std::size_t i = 0; i < tape.loops.size(); ++i)
+    refs_[tape.loops[i].counter].data = reinterpret_cast<char*>(&blocks_[blocks_.size() - 1 - i]);
+}
+
+void Frame::run_block(std::int64_t block) {
+  for (std::size_t axis = launch_->grid.size(); axis-- > 0;) {
+    blocks_[axis].i32 = static_cast<std::int32_t>(block % launch_->grid[axis]);
+    block /= launch_->grid[axis];
+  }
+  run(tape_->body);
+}
+
+void Frame::run(const Body& body) {
+  for (const Step& step : body) {
+    switch (step.kind) {
+      case StepKind::chain:
+        run_chain(tape_->chains[at(step.index)]);
+        break;
+      case StepKind::node:
+        run_node(step.id);
+        break;
+      case StepKind::loop:
+        run_loop(tape_->loops[at(step.index)], node(step.id).in[0]);
+        break;
+      case StepKind::branch:
+        if (index(node(step.id).in[0]) != 0) run(tape_->branches[at(step.index)]);
+        break;
+    }
+  }
+}
+
+void Frame::run_loop(const Loop& loop, Id count) {
+  for (const Carried& carried : loop.carried) {
+    const Node& argument = node(carried.argument);
+    copy(slot(carried.argument), refs_[carried.initial], argument.shape, host_type(argument.type));
+  }
+  auto& counter = *reinterpret_cast<std::int32_t*>(refs_[loop.counter].data);
+  const std::int32_t end = index(count);
+  for (std::int32_t i = 0; i < end; ++i) {
+    counter = i;
+    run(loop.body);
+    for (const Carried& carried : loop.carried)
+      if (carried.through_temporary) {
+        const Node& argument = node(carried.argument);
+        copy(arena_ + carried.temporary, refs_[carried.yield], argument.shape, host_type(argument.type));
+      }
+    for (const Carried& carried : loop.carried) {
+      if (carried.in_place) continue;
+      const Node& argument = node(carried.argument);
+      Ref from = refs_[carried.yield];
+      if (carried.through_temporary) from = {arena_ + carried.temporary, dense_strides(argument.shape)};
+      copy(slot(carried.argument), from, argument.shape, host_type(argument.type));
+    }
+  }
+}
+
+// --- elementwise chains
+
+// Folds axes into one where every operand allows it; returns the rank that remains. Extents and strides are rewritten.
+int collapse(Strides& extent, int rank, std::span<Strides> operands) {
+  int kept = 0;
+  for (int axis = 0; axis < rank; ++axis) {
+    if (extent[at(axis)] == 1) continue;
+    const bool joins = kept > 0 && std::all_of(operands.begin(), operands.end(), [&](const Strides& stride) {
+                         return stride[at(kept - 1)] == stride[at(axis)] * extent[at(axis)];
+                       });
+    if (joins) {
+      extent[at(kept - 1)] *= extent[at(axis)];
+      for (Strides& stride : operands) stride[at(kept - 1)] = stride[at(axis)];
+    } else {
+      extent[at(kept)] = extent[at(axis)];
+      for (Strides& stride : operands) stride[at(kept)] = stride[at(axis)];
+      ++kept;
+    }
+  }
+  return kept;
+}
+
+// Strides of an operand of shape `from` as one of shape `to`, aligned at the right.
+Strides stretched(const Strides& stride, const Shape& from, const Shape& to) {
+  Strides result{};
+  for (int axis = 1; axis <= from.rank(); ++axis)
+    result[at(to.rank() - axis)] = from[from.rank() - axis] == 1 ? 0 : stride[at(from.rank() - axis)];
+  return result;
+}
+
+Strides extents_of(const Shape& shape) {
+  Strides extent{};
+  std::copy(shape.begin(), shape.end(), extent.begin());
+  return extent;
+}
+
+void Frame::run_chain(const Chain& chain) {
+  const std::size_t inputs = chain.inputs.size();
+  for (std::size_t r = inputs; r < at(chain.registers); ++r) registers_[r] = strips_ + r * strip_bytes;
+  if (chain.shape.size() == 1) {
+    for (std::size_t i = 0; i < inputs; ++i) registers_[i] = refs_[chain.inputs[i].value].data;
+    for (const auto& output : chain.outputs) registers_[at(output.reg)] = slot(output.value);
+    for (const Chain::Step& step : chain.steps) {
+      const auto operand = [&](int r) { return r < 0 ? nullptr : registers_[at(r)]; };
+      step.function(registers_[at(step.out)], operand(step.a), operand(step.b), operand(step.c), 1);
+    }
+    return;
+  }
+  for (std::size_t i = 0; i < inputs; ++i)
+    input_strides_[i] = stretched(refs_[chain.inputs[i].value].stride, chain.inputs[i].shape, chain.shape);
+  Strides extent = extents_of(chain.shape);
+  const int rank = std::max(1, collapse(extent, chain.shape.rank(), {input_strides_.data(), inputs}));
+  const std::int64_t row = extent[at(rank - 1)];
+  const std::int64_t rows = chain.shape.size() / row;
+  Strides position{};
+  for (std::int64_t r = 0; r < rows; ++r) {
+    for (std::int64_t done = 0; done < row; done += strip_length) {
+      const int n = static_cast<int>(std::min<std::int64_t>(strip_length, row - done));
+      for (std::size_t i = 0; i < inputs; ++i) {
+        const Chain::Input& input = chain.inputs[i];
+        const Strides& stride = input_strides_[i];
+        const std::int64_t step = stride[at(rank - 1)];
+        std::int64_t offset = done * step;
+        for (int axis = 0; axis < rank - 1; ++axis) offset += position[at(axis)] * stride[at(axis)];
+        char* data = refs_[input.value].data + offset * host_bytes(input.type);
+        char* strip = strips_ + i * strip_bytes;
+        if (step == 1)
+          registers_[i] = data;
+        else
+          registers_[i] = strip;
+        if (step == 0)
+          splat(strip, data, input.type, n);
+        else if (step != 1)
+          collect(strip, data, step, input.type, n);
+      }
+      for (const auto& output : chain.outputs)
+        registers_[at(output.reg)] = slot(output.value) + (r * row + done) * host_bytes(output.type);
+      for (const Chain::Step& step : chain.steps) {
+        const auto operand = [&](int reg) { return reg < 0 ? nullptr : registers_[at(reg)]; };
+        step.function(registers_[at(step.out)], operand(step.a), operand(step.b), operand(step.c), n);
+      }
+    }
+    for (int axis = rank - 2; axis >= 0; --axis) {
+      if (++position[at(axis)] < extent[at(axis)]) break;
+      position[at(axis)] = 0;
+    }
+  }
+}
+
+void Frame::copy(char* out, const Ref& from, const Shape& shape, HostType type) const {
+  const int bytes = host_bytes(type);
+  Strides stride = from.stride, extent = extents_of(shape);
+  const int rank = collapse(extent, shape.rank(), {&stride, 1});
+  if (rank == 0) return static_cast<void>(std::memcpy(out, from.data, static_cast<std::size_t>(bytes)));
+  const std::int64_t row = extent[at(rank - 1)], step = stride[at(rank - 1)];
+  Strides position{};
+  for (std::int64_t r = 0, rows = shape.size() / row; r < rows; ++r) {
+    std::int64_t offset = 0;
+    for (int axis = 0; axis < rank - 1; ++axis) offset += position[at(axis)] * stride[at(axis)];
+    const char* in = from.data + offset * bytes;
+    if (step == 1)
+      std::memmove(out, in, static_cast<std::size_t>(row * bytes));
+    else if (step == 0)
+      splat(out, in, type, static_cast<int>(row));
+    else
+      collect(out, in, step, type, static_cast<int>(row));
+    out += row * bytes;
+    for (int axis = rank - 2; axis >= 0; --axis) {
+      if (++position[at(axis)] < extent[at(axis)]) break;
+      position[at(axis)] = 0;
+    }
+  }
+}
+
+// --- memory
+
+void Frame::tile_start(std::span<const Id> indices, const Shape& shape, int first_axis, Strides& start) const {
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    const int axis = static_cast<int>(i) + first_axis;
+    start[at(axis)] = static_cast<std::int64_t>(index(indices[i])) * shape[axis];
+  }
+}
+
+void Frame::slice(Id id) {
+  const Node& slice = node(id);
+  const auto axis = static_cast<std::size_t>(slice.attr[0]);
+  ViewRef view = views_[slice.in[0]];
+  const std::int64_t start = index(slice.in[1]), extent = index(slice.in[2]);
+  view.data += start * view.stride[axis] * info(slice.type).bytes;
+  view.lo[axis] = std::max<std::int64_t>(0, view.lo[axis] - start);
+  view.hi[axis] = std::min(extent, view.hi[axis] - start);
+  views_[id] = view;
+}
+
+// The part of a tile along one axis that exists in the view: [begin, end) in elements of the tile.
+struct Part {
+  std::int64_t begin, end;
+};
+Part part_of(const ViewRef& view, int axis, std::int64_t start, std::int64_t extent) {
+  const std::int64_t begin = std::clamp<std::int64_t>(view.lo[at(axis)] - start, 0, extent);
+  return {begin, std::clamp<std::int64_t>(view.hi[at(axis)] - start, begin, extent)};
+}
+
+// Walks the rows of a tile from `axis` inwards, handing over where each row lies in memory and in the tile and which
+// part of it exists. Rows that do not exist come with memory == nullptr and an empty part.
+template <class Row>
+void each_row(const ViewRef& view, const Shape& shape, const Strides& start, int bytes, int axis, char* memory,
+              std::int64_t offset, const Row& row) {
+  const std::int64_t extent = shape[axis];
+  const Part part = memory ? part_of(view, axis, start[at(axis)], extent) : Part{0, 0};
+  if (axis == shape.rank() - 1)
+    return row(memory ? memory + start[at(axis)] * view.stride[at(axis)] * bytes : nullptr, offset, part);
+  for (std::int64_t i = 0; i < extent; ++i) {
+    const bool exists = i >= part.begin && i < part.end;
+    char* next = exists ? memory + (start[at(axis)] + i) * view.stride[at(axis)] * bytes : nullptr;
+    each_row(view, shape, start, bytes, axis + 1, next, offset * shape[axis + 1] + i * shape[axis + 1], row);
+  }
+}
+
+void read_row(const Node& node, const ViewRef& view, char* out, char* memory, Part part, std::int64_t extent,
+              Cell padding) {
+  const HostType type = host_type(node.type);
+  const int bytes = host_bytes(type), stored = info(node.type).bytes;
+  const std::int64_t stride = view.stride[at(node.shape.rank() - 1)];
+  if (part.begin > 0) splat(out, &padding, type, static_cast<int>(part.begin));
+  if (part.end > part.begin)
+    from_memory(node.type, out + part.begin * bytes, memory + part.begin * stride * stored, stride,
+                part.end - part.begin);
+  if (part.end < extent) splat(out + part.end * bytes, &padding, type, static_cast<int>(extent - part.end));
+}
+
+void Frame::load(Id id) {
+  const Node& load = node(id);
+  const ViewRef& view = views_[load.in[0]];
+  const Shape& shape = load.shape;
+  Strides start{};
+  tile_start(std::span(load.in).subspan(1), shape, 0, start);
+  bool whole = true;
+  for (int axis = 0; axis < shape.rank(); ++axis)
+    whole = whole && start[at(axis)] >= view.lo[at(axis)] && start[at(axis)] + shape[axis] <= view.hi[at(axis)];
+  // What is all there, already in host form, and stays as it is for the launch need not be copied.
+  if (whole && !load.ordered && same_form(load.type)) {
+    std::int64_t offset = 0;
+    for (int axis = 0; axis < shape.rank(); ++axis) offset += start[at(axis)] * view.stride[at(axis)];
+    refs_[id] = {view.data + offset * info(load.type).bytes, view.stride};
+    return;
+  }
+  const Cell padding = decode(load.type, load.attr[0]);
+  char* out = slot(id);
+  refs_[id] = {out, dense_strides(shape)};
+  const std::int64_t row = shape[shape.rank() - 1];
+  each_row(view, shape, start, info(load.type).bytes, 0, view.data, 0,
+           [&](char* memory, std::int64_t offset, Part part) {
+             read_row(load, view, out + offset * host_bytes(host_type(load.type)), memory, part, row, padding);
+           });
+}
+
+void Frame::gather(Id id) {
+  const Node& gather = node(id);
+  const ViewRef& view = views_[gather.in[0]];
+  const Shape& shape = gather.shape;
+  const Cell padding = decode(gather.type, gather.attr[0]);
+  const int bytes = host_bytes(host_type(gather.type)), stored = info(gather.type).bytes;
+  Strides start{};
+  tile_start(std::span(gather.in).subspan(2), shape, 1, start);
+  const Ref& rows = ref(gather.in[1]);
+  char* out = slot(id);
+  const std::int64_t size = shape.size() / shape[0];
+  for (int i = 0; i < shape[0]; ++i, out += size * bytes) {
+    const std::int64_t source = reinterpret_cast<const std::int32_t*>(rows.data)[i * rows.stride[0]];
+    char* memory = source >= view.lo[0] && source < view.hi[0] ? view.data + source * view.stride[0] * stored : nullptr;
+    if (shape.rank() == 1) {
+      if (memory)
+        from_memory(gather.type, out, memory, 1, 1);
+      else
+        splat(out, &padding, host_type(gather.type), 1);
+      continue;
+    }
+    each_row(view, shape, start, stored, 1, memory, 0, [&](char* row, std::int64_t offset, Part part) {
+      read_row(gather, view, out + offset * bytes, row, part, shape[shape.rank() - 1], padding);
+    });
+  }
+}
+
+// Hands each row of a tile that exists in memory to `write(memory, first element in the tile, stride in the tile,
+// count)`.
+template <class Write>
+void each_written_row(const ViewRef& view, const Shape& shape, const Strides& start, int stored, int axis, char* memory,
+                      const Ref& tile, std::int64_t offset, const Write& write) {
+  const Part part = part_of(view, axis, start[at(axis)], shape[axis]);
+  const std::int64_t stride = view.stride[at(axis)], step = shape[axis] == 1 ? 0 : tile.stride[at(axis)];
+  if (axis == shape.rank() - 1) {
+    if (part.end > part.begin)
+      write(memory + (start[at(axis)] + part.begin) * stride * stored, stride, offset + part.begin * step, step,
+            part.end - part.begin);
+    return;
+  }
+  for (std::int64_t i = part.begin; i < part.end; ++i)
+    each_written_row(view, shape, start, stored, axis + 1, memory + (start[at(axis)] + i) * stride * stored, tile,
+                     offset + i * step, write);
+}
+
+void Frame::store(Id id) {
+  const Node& store = node(id);
+  const ViewRef& view = views_[store.in[1]];
+  const Ref& tile = ref(store.in[0]);
+  const int bytes = host_bytes(host_type(store.type));
+  Strides start{};
+  tile_start(std::span(store.in).subspan(2), store.shape, 0, start);
+  each_written_row(view, store.shape, start, info(store.type).bytes, 0, view.data, tile, 0,
+                   [&](char* memory, std::int64_t stride, std::int64_t offset, std::int64_t step, std::int64_t count) {
+                     to_memory(store.type, memory, stride, tile.data + offset * bytes, step, count);
+                   });
+}
+
+void Frame::scatter(Id id) {
+  const Node& scatter = node(id);
+  const ViewRef& view = views_[scatter.in[1]];
+  const Ref &tile = ref(scatter.in[0]), &rows = ref(scatter.in[2]);
+  const int bytes = host_bytes(host_type(scatter.type)), stored = info(scatter.type).bytes;
+  Strides start{};
+  tile_start(std::span(scatter.in).subspan(3), scatter.shape, 1, start);
+  const auto write = [&](char* memory, std::int64_t stride, std::int64_t offset, std::int64_t step,
+                         std::int64_t count) {
+    to_memory(scatter.type, memory, stride, tile.data + offset * bytes, step, count);
+  };
+  for (int i = 0; i < scatter.shape[0]; ++i) {
+    const std::int64_t row = reinterpret_cast<const std::int32_t*>(rows.data)[i * rows.stride[0]];
+    if (row < view.lo[0] || row >= view.hi[0]) continue;
+    char* memory = view.data + row * view.stride[0] * stored;
+    const std::int64_t offset = i * (scatter.shape[0] == 1 ? 0 : tile.stride[0]);
+    if (scatter.shape.rank() == 1)
+      write(memory, 1, offset, 1, 1);
+    else
+      each_written_row(view, scatter.shape, start, stored, 1, memory, tile, offset, write);
+  }
+}
+
+template <class T>
+void add_atomically(char* memory, std::int64_t stride, const char* in, std::int64_t step, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::atomic_ref<T> target(reinterpret_cast<T*>(memory)[i * stride]);
+    const T value = reinterpret_cast<const T*>(in)[i * step];
+    T old = target.load(std::memory_order_relaxed);
+    while (!target.compare_exchange_weak(old, math::add(old, value), std::memory_order_relaxed)) {}
+  }
+}
+
+void Frame::atomic_add(Id id) {
+  const Node& add = node(id);
+  const ViewRef& view = views_[add.in[1]];
+  const Ref& tile = ref(add.in[0]);
+  const HostType type = host_type(add.type);
+  Strides start{};
+  tile_start(std::span(add.in).subspan(2), add.shape, 0, start);
+  each_written_row(view, add.shape, start, info(add.type).bytes, 0, view.data, tile, 0,
+                   [&](char* memory, std::int64_t stride, std::int64_t offset, std::int64_t step, std::int64_t count) {
+                     const char* in = tile.data + offset * host_bytes(type);
+                     switch (type) {
+                       case HostType::f32:
+                         return add_atomically<float>(memory, stride, in, step, count);
+                       case HostType::i32:
+                         return add_atomically<std::int32_t>(memory, stride, in, step, count);
+                       case HostType::i64:
+                         return add_atomically<std::int64_t>(memory, stride, in, step, count);
+                     }
+                   });
+}
+
+// --- shapes and products
+
+void Frame::reshape(Id id) {
+  const Node& reshape = node(id);
+  const Ref& from = ref(reshape.in[0]);
+  const Shape& shape = node(reshape.in[0]).shape;
+  if (tape_->slot[id] >= 0 && tape_->slot[id] != tape_->slot[value(reshape.in[0])]) {
+    refs_[id] = {slot(id), dense_strides(reshape.shape)};
+    return copy(slot(id), from, shape, host_type(reshape.type));
+  }
+  Strides stride = dense_strides(reshape.shape);
+  int axis = 0;
+  bool units = true;  // the axes that are not of extent 1 agree: the elements stay as they lie
+  Strides mapped{};
+  for (int i = 0; i < reshape.shape.rank(); ++i) {
+    if (reshape.shape[i] == 1) continue;
+    while (axis < shape.rank() && shape[axis] == 1) ++axis;
+    units = units && axis < shape.rank() && shape[axis] == reshape.shape[i];
+    if (!units) break;
+    mapped[at(i)] = from.stride[at(axis++)];
+  }
+  refs_[id] = {from.data, units ? mapped : stride};
+}
+
+void Frame::concat(Id id) {
+  const Node& concat = node(id);
+  const int bytes = host_bytes(host_type(concat.type)), axis = static_cast<int>(concat.attr[0]);
+  std::int64_t inner = 1, outer = 1;
+  for (int i = 0; i < concat.shape.rank(); ++i) (i < axis ? outer : inner) *= i == axis ? 1 : concat.shape[i];
+  const std::int64_t row = inner * concat.shape[axis];
+  std::int64_t done = 0;
+  for (Id in : concat.in) {
+    const Shape& shape = node(in).shape;
+    Shape one = shape;  // the part of the piece for one outer position
+    Ref from = ref(in);
+    for (int i = 0; i < axis; ++i) one[i] = 1;
+    Strides position{};
+    for (std::int64_t o = 0; o < outer; ++o) {
+      Ref part = from;
+      for (int i = 0; i < axis; ++i) part.data += position[at(i)] * from.stride[at(i)] * bytes;
+      copy(slot(id) + (o * row + done) * bytes, part, one, host_type(concat.type));
+      for (int i = axis - 1; i >= 0; --i) {
+        if (++position[at(i)] < shape[i]) break;
+        position[at(i)] = 0;
+      }
+    }
+    done += inner * shape[axis];
+  }
+}
+
+void Frame::mma(Id id) {
+  const Node& mma = node(id);
+  const Ref &a = ref(mma.in[0]), &b = ref(mma.in[1]), &c = ref(mma.in[2]);
+  char* out = slot(id);
+  if (c.data != out) copy(out, c, mma.shape, HostType::f32);
+  const auto matrix = [](const Ref& r) {
+    return Matrix{reinterpret_cast<const float*>(r.data), r.stride[0], r.stride[1]};
+  };
+  multiply_add(matrix(a), matrix(b), reinterpret_cast<float*>(out), mma.shape[0], mma.shape[1],
+               node(mma.in[0]).shape[1]);
+}
+
+void Frame::run_node(Id id) {
+  const Node& node = this->node(id);
+  switch (node.op) {
+    case Op::slice:
+      return slice(id);
+    case Op::permute_view: {
+      const ViewRef view = views_[node.in[0]];
+      views_[id].data = view.data;
+      for (std::size_t i = 0; i < node.attr.size(); ++i) {
+        const auto axis = static_cast<std::size_t>(node.attr[i]);
+        views_[id].lo[i] = view.lo[axis], views_[id].hi[i] = view.hi[axis], views_[id].stride[i] = view.stride[axis];
+      }
+      return;
+    }
+    case Op::load:
+      return load(id);
+    case Op::gather:
+      return gather(id);
+    case Op::store:
+      return store(id);
+    case Op::scatter:
+      return scatter(id);
+    case Op::atomic_add:
+      return atomic_add(id);
+    case Op::reshape:
+      return reshape(id);
+    case Op::permute: {
+      const Ref from = ref(node.in[0]);
+      refs_[id].data = from.data;
+      for (std::size_t i = 0; i < node.attr.size(); ++i)
+        refs_[id].stride[i] = from.stride[static_cast<std::size_t>(node.attr[i])];
+      return;
+    }
+    case Op::broadcast:
+      refs_[id] = {ref(node.in[0]).data, stretched(ref(node.in[0]).stride, this->node(node.in[0]).shape, node.shape)};
+      return;
+    case Op::concat:
+      return concat(id);
+    case Op::mma:
+      return mma(id);
+    default:
+      break;
+  }
+  const Ref& in = ref(node.in[0]);
+  const Node& operand = this->node(node.in[0]);
+  const Lines lines{in.data, in.stride, operand.shape, static_cast<int>(node.attr[0])};
+  if (is_reduction(node.op)) return reduce(node.op, operand.type, lines, slot(id));
+  if (node.op == Op::argmax) return argmax(operand.type, lines, reinterpret_cast<std::int32_t*>(slot(id)));
+  if (node.op == Op::cumsum) return cumsum(operand.type, lines, slot(id));
+  throw InternalError("the CPU executor does not know " + std::string(name(node.op)));
+}
+
+thread_local Frame frame;
+std::atomic<std::uint64_t> next_serial{1};
+
+// Below this much work a launch is done sooner on one core than the others can be woken.
+constexpr std::int64_t worth_sharing = 20000;
+
+}  // namespace
+
+Program::Program(Graph graph) : tape_(std::make_unique<const Tape>(std::move(graph))) {}
+Program::~Program() = default;
+Program::Program(Program&&) noexcept = default;
+
+void Program::run(std::span<const Argument> arguments, std::span<const std::int64_t> grid) const {
+  std::int64_t blocks = 1;
+  for (std::int64_t extent : grid) blocks *= std::max<std::int64_t>(0, extent);
+  if (blocks == 0) return;
+  constexpr std::size_t few = 128;
+  Cell fixed[few];
+  std::vector<Cell> many;
+  std::span<Cell> uniforms(fixed, std::min(few, tape_->uniform_program.size()));
+  if (tape_->uniform_program.size() > few) {
+    many.resize(tape_->uniform_program.size());
+    uniforms = many;
+  }
+  tape_->uniform_program.run(arguments, uniforms);
+  Launch launch{*tape_, arguments, grid, uniforms, next_serial++};
+  const auto body = [](void* context, std::int64_t begin, std::int64_t end) {
+    frame.bind(*static_cast<const Launch*>(context));
+    for (std::int64_t block = begin; block < end; ++block) frame.run_block(block);
+  };
+  if (blocks == 1 || blocks * tape_->work_per_block < worth_sharing) return body(&launch, 0, blocks);
+  parallel_for(blocks, body, &launch);
+}
+
+}  // namespace tessera::cpu

@@ -1,0 +1,27 @@
+// The CPU executor: runs any graph over its grid on all cores, and so defines what every op means.
+#pragma once
+#include <memory>
+#include <span>
+
+#include "graph/argument.hpp"
+#include "graph/graph.hpp"
+
+namespace tessera::cpu {
+
+struct Tape;
+
+class Program {
+ public:
+  explicit Program(Graph graph);
+  ~Program();
+  Program(Program&&) noexcept;
+
+  /// Runs every block of the grid (extents as the launch computed them) and returns when all are done. May be called
+  /// from several threads. Arguments fit the parameters; nothing is checked here.
+  void run(std::span<const Argument> arguments, std::span<const std::int64_t> grid) const;
+
+ private:
+  std::unique_ptr<const Tape> tape_;
+};
+
+}  // namespace tessera::cpu

@@ -1,0 +1,148 @@
+#include "cpu/reduce.hpp"
+
+#include "graph/error.hpp"
+#include "graph/host_ops.hpp"
+
+namespace tessera::cpu {
+namespace {
+
+std::size_t at(int axis) { return static_cast<std::size_t>(axis); }
+
+// Calls body(offset of the line's first element, number of the line) for every line.
+template <class Body>
+void each_line(const Lines& lines, const Body& body) {
+  std::array<std::int64_t, max_rank> position{};
+  const std::int64_t count = lines.shape.size() / lines.shape[lines.axis];
+  for (std::int64_t line = 0; line < count; ++line) {
+    std::int64_t offset = 0;
+    for (int axis = 0; axis < lines.shape.rank(); ++axis) offset += position[at(axis)] * lines.stride[at(axis)];
+    body(offset, line);
+    for (int axis = lines.shape.rank() - 1; axis >= 0; --axis) {
+      if (axis == lines.axis) continue;
+      if (++position[at(axis)] < lines.shape[axis]) break;
+      position[at(axis)] = 0;
+    }
+  }
+}
+
+// Many partial results at once: it vectorises, and a sum of n terms errs like one of n / lanes.
+template <Op op, class T>
+T reduce_line(const T* in, std::int64_t stride, std::int64_t count) {
+  using Host = math::Host<op>;
+  constexpr int lanes = 32;
+  T part[lanes];
+  for (T& p : part) p = Host::template identity<T>();
+  std::int64_t i = 0;
+  if (stride == 1)
+    for (; i + lanes <= count; i += lanes)
+      for (int lane = 0; lane < lanes; ++lane) part[lane] = Host::apply(part[lane], in[i + lane]);
+  for (int lane = 0; i < count; ++i, lane = (lane + 1) % lanes) part[lane] = Host::apply(part[lane], in[i * stride]);
+  for (int half = lanes / 2; half > 0; half /= 2)
+    for (int lane = 0; lane < half; ++lane) part[lane] = Host::apply(part[lane], part[lane + half]);
+  return part[0];
+}
+
+// Along an axis that is not the innermost: whole rows are combined at once.
+template <Op op, class T>
+void reduce_rows(const Lines& lines, T* out) {
+  using Host = math::Host<op>;
+  const int last = lines.shape.rank() - 1;
+  const std::int64_t row = lines.shape[last];
+  Lines outer = lines;
+  outer.shape[last] = 1;
+  each_line(outer, [&](std::int64_t offset, std::int64_t line) {
+    T* result = out + line * row;
+    std::fill_n(result, row, Host::template identity<T>());
+    for (std::int64_t k = 0; k < lines.shape[lines.axis]; ++k) {
+      const T* in = reinterpret_cast<const T*>(lines.data) + offset + k * lines.stride[at(lines.axis)];
+      for (std::int64_t i = 0; i < row; ++i) result[i] = Host::apply(result[i], in[i]);
+    }
+  });
+}
+
+template <Op op, class T>
+void reduce_as(const Lines& lines, char* out) {
+  T* result = reinterpret_cast<T*>(out);
+  const int last = lines.shape.rank() - 1;
+  if (lines.axis != last && lines.shape[last] > 1 && lines.stride[at(last)] == 1)
+    return reduce_rows<op, T>(lines, result);
+  each_line(lines, [&](std::int64_t offset, std::int64_t line) {
+    result[line] = reduce_line<op, T>(reinterpret_cast<const T*>(lines.data) + offset, lines.stride[at(lines.axis)],
+                                      lines.shape[lines.axis]);
+  });
+}
+
+template <Op op>
+void reduce_typed(ElementType type, const Lines& lines, char* out) {
+  if constexpr (accepts(op, ElementType::f32))
+    if (type == ElementType::f32) return reduce_as<op, float>(lines, out);
+  if constexpr (accepts(op, ElementType::i32))
+    if (type == ElementType::i32) return reduce_as<op, std::int32_t>(lines, out);
+  if constexpr (accepts(op, ElementType::i64))
+    if (type == ElementType::i64) return reduce_as<op, std::int64_t>(lines, out);
+}
+
+template <class T>
+void argmax_as(const Lines& lines, std::int32_t* out) {
+  const std::int64_t count = lines.shape[lines.axis], stride = lines.stride[at(lines.axis)];
+  each_line(lines, [&](std::int64_t offset, std::int64_t line) {
+    const T* in = reinterpret_cast<const T*>(lines.data) + offset;
+    const T largest = reduce_line<Op::max, T>(in, stride, count);
+    std::int64_t i = 0;
+    while (i < count && in[i * stride] != largest) ++i;
+    out[line] = i < count ? static_cast<std::int32_t>(i) : 0;  // nothing but NaN: 0
+  });
+}
+
+template <class T>
+void cumsum_as(const Lines& lines, char* out) {
+  std::int64_t inner = 1;
+  for (int axis = lines.axis + 1; axis < lines.shape.rank(); ++axis) inner *= lines.shape[axis];
+  const std::int64_t count = lines.shape[lines.axis], stride = lines.stride[at(lines.axis)];
+  each_line(lines, [&](std::int64_t offset, std::int64_t line) {
+    const T* in = reinterpret_cast<const T*>(lines.data) + offset;
+    T* result = reinterpret_cast<T*>(out) + line / inner * inner * count + line % inner;
+    T sum = 0;
+    for (std::int64_t i = 0; i < count; ++i) result[i * inner] = sum = math::add(sum, in[i * stride]);
+  });
+}
+
+}  // namespace
+
+void reduce(Op op, ElementType type, const Lines& lines, char* out) {
+  switch (op) {
+#define UNARY(...)
+#define BINARY(...)
+#define STRUCTURAL(...)
+#define REDUCTION(name, ...) \
+  case Op::name:             \
+    return reduce_typed<Op::name>(type, lines, out);
+#include "graph/ops.def"
+    default:
+      throw InternalError("not a reduction");
+  }
+}
+
+void argmax(ElementType type, const Lines& lines, std::int32_t* out) {
+  switch (host_type(type)) {
+    case HostType::f32:
+      return argmax_as<float>(lines, out);
+    case HostType::i32:
+      return argmax_as<std::int32_t>(lines, out);
+    case HostType::i64:
+      return argmax_as<std::int64_t>(lines, out);
+  }
+}
+
+void cumsum(ElementType type, const Lines& lines, char* out) {
+  switch (host_type(type)) {
+    case HostType::f32:
+      return cumsum_as<float>(lines, out);
+    case HostType::i32:
+      return cumsum_as<std::int32_t>(lines, out);
+    case HostType::i64:
+      return cumsum_as<std::int64_t>(lines, out);
+  }
+}
+
+}  // namespace tessera::cpu

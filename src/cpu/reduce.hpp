@@ -1,0 +1,24 @@
+// Reductions and scans along one axis of a value.
+#pragma once
+#include <array>
+#include <cstdint>
+
+#include "graph/op.hpp"
+#include "graph/shape.hpp"
+
+namespace tessera::cpu {
+
+/// A value in memory seen as lines along an axis; strides in elements.
+struct Lines {
+  const char* data;
+  std::array<std::int64_t, max_rank> stride;
+  Shape shape;
+  int axis;
+};
+
+/// Results are dense, the axis kept with extent 1 (cumsum: as it is).
+void reduce(Op op, ElementType type, const Lines& lines, char* out);
+void argmax(ElementType type, const Lines& lines, std::int32_t* out);
+void cumsum(ElementType type, const Lines& lines, char* out);
+
+}  // namespace tessera::cpu

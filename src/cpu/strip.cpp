@@ -1,0 +1,136 @@
+#include "cpu/strip.hpp"
+
+#include <algorithm>
+
+#include "cpu/convert.hpp"
+#include "graph/error.hpp"
+#include "graph/host_ops.hpp"
+
+namespace tessera::cpu {
+namespace {
+
+// A strip function reads and writes at equal positions only, so iterations are independent even when out is an operand.
+template <Op op, class T>
+void run(void* out, const void* a, const void* b, const void*, int n) {
+  using R = decltype([] {
+    if constexpr (is_unary(op))
+      return math::Host<op>::apply(T{});
+    else
+      return math::Host<op>::apply(T{}, T{});
+  }());
+  using Stored = std::conditional_t<std::is_same_v<R, bool>, std::int32_t, R>;
+  auto* result = static_cast<Stored*>(out);
+  const auto* x = static_cast<const T*>(a);
+  [[maybe_unused]] const auto* y = static_cast<const T*>(b);
+#pragma GCC ivdep
+  for (int i = 0; i < n; ++i) {
+    if constexpr (is_unary(op))
+      result[i] = math::Host<op>::apply(x[i]);
+    else
+      result[i] = math::Host<op>::apply(x[i], y[i]);
+  }
+}
+
+template <class T>
+void run_select(void* out, const void* condition, const void* a, const void* b, int n) {
+  auto* result = static_cast<T*>(out);
+  const auto* c = static_cast<const std::int32_t*>(condition);
+  const auto *x = static_cast<const T*>(a), *y = static_cast<const T*>(b);
+#pragma GCC ivdep
+  for (int i = 0; i < n; ++i) result[i] = c[i] != 0 ? x[i] : y[i];
+}
+
+template <ElementType to, class From>
+void run_cast(void* out, const void* a, const void*, const void*, int n) {
+  auto* result = static_cast<decltype(math::cast_to<to>(From{}))*>(out);
+  const auto* x = static_cast<const From*>(a);
+#pragma GCC ivdep
+  for (int i = 0; i < n; ++i) result[i] = math::cast_to<to>(x[i]);
+}
+void run_round_f16(void* out, const void* a, const void*, const void*, int n) {
+  round_to_f16(static_cast<float*>(out), static_cast<const float*>(a), n);
+}
+
+template <Op op>
+StripFunction function_of(ElementType operand) {
+  const HostType host = host_type(operand);
+  if constexpr (accepts(op, ElementType::f32))
+    if (host == HostType::f32) return run<op, float>;
+  if constexpr (accepts(op, ElementType::i32) || accepts(op, ElementType::pred))
+    if (host == HostType::i32) return run<op, std::int32_t>;
+  if constexpr (accepts(op, ElementType::i64))
+    if (host == HostType::i64) return run<op, std::int64_t>;
+  throw InternalError("an op has no strip function for its operands");
+}
+
+template <class From>
+StripFunction cast_from(ElementType to) {
+  if (to == ElementType::f16 && std::is_same_v<From, float>) return run_round_f16;
+  switch (to) {
+#define TYPE(name, ...)   \
+  case ElementType::name: \
+    return run_cast<ElementType::name, From>;
+#include "graph/types.def"
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+StripFunction strip_function(Op op, ElementType operand) {
+  if (op == Op::select) {
+    switch (host_type(operand)) {
+      case HostType::f32:
+        return run_select<float>;
+      case HostType::i32:
+        return run_select<std::int32_t>;
+      case HostType::i64:
+        return run_select<std::int64_t>;
+    }
+  }
+  switch (op) {
+#define UNARY(name, ...) \
+  case Op::name:         \
+    return function_of<Op::name>(operand);
+#define BINARY UNARY
+#define REDUCTION(...)
+#define STRUCTURAL(...)
+#include "graph/ops.def"
+    default:
+      throw InternalError("not an elementwise op");
+  }
+}
+
+StripFunction strip_cast(ElementType from, ElementType to) {
+  const bool widens = from == to || (to == ElementType::f32 && host_type(from) == HostType::f32) ||
+                      (to == ElementType::i32 && host_type(from) == HostType::i32);
+  if (widens) return nullptr;
+  switch (host_type(from)) {
+    case HostType::f32:
+      return cast_from<float>(to);
+    case HostType::i32:
+      return cast_from<std::int32_t>(to);
+    case HostType::i64:
+      return cast_from<std::int64_t>(to);
+  }
+  return nullptr;
+}
+
+void splat(void* out, const void* value, HostType type, int n) {
+  if (host_bytes(type) == 8)
+    std::fill_n(static_cast<std::int64_t*>(out), n, *static_cast<const std::int64_t*>(value));
+  else
+    std::fill_n(static_cast<std::int32_t*>(out), n, *static_cast<const std::int32_t*>(value));
+}
+
+void collect(void* out, const void* in, std::int64_t stride, HostType type, int n) {
+  const auto copy = [&](auto* to, const auto* from) {
+    for (int i = 0; i < n; ++i) to[i] = from[i * stride];
+  };
+  if (host_bytes(type) == 8)
+    copy(static_cast<std::int64_t*>(out), static_cast<const std::int64_t*>(in));
+  else
+    copy(static_cast<std::int32_t*>(out), static_cast<const std::int32_t*>(in));
+}
+
+}  // namespace tessera::cpu

@@ -1,0 +1,24 @@
+// The elementwise ops over strips: short runs of contiguous values that stay in the first-level cache.
+#pragma once
+#include "graph/element.hpp"
+#include "graph/op.hpp"
+
+namespace tessera::cpu {
+
+/// Values in one strip.
+inline constexpr int strip_length = 512;
+
+/// out[i] = op(a[i], b[i], c[i]) for i < n, in host form. `out` may be one of the operands.
+using StripFunction = void (*)(void* out, const void* a, const void* b, const void* c, int n);
+
+/// A unary or binary op on operands of the type, or select of results of the type.
+StripFunction strip_function(Op op, ElementType operand);
+/// A cast that changes the host form or rounds; nullptr if it changes nothing.
+StripFunction strip_cast(ElementType from, ElementType to);
+
+/// out[i] = *value.
+void splat(void* out, const void* value, HostType type, int n);
+/// out[i] = in[i * stride].
+void collect(void* out, const void* in, std::int64_t stride, HostType type, int n);
+
+}  // namespace tessera::cpu

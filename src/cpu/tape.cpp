@@ -1,0 +1,538 @@
+#include "cpu/tape.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "graph/error.hpp"
+
+namespace tessera::cpu {
+
+std::array<std::int64_t, max_rank> dense_strides(const Shape& shape) {
+  std::array<std::int64_t, max_rank> strides{};
+  std::int64_t stride = 1;
+  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+    strides[static_cast<std::size_t>(axis)] = shape[axis] == 1 ? 0 : stride;
+    stride *= shape[axis];
+  }
+  return strides;
+}
+
+namespace {
+
+std::size_t bytes_of(const Node& node) {
+  const std::size_t bytes =
+      static_cast<std::size_t>(node.shape.size()) * static_cast<std::size_t>(host_bytes(host_type(node.type)));
+  return (bytes + 63) / 64 * 64;
+}
+
+// Does reshaping only add or drop axes of extent 1? Then the elements need not move, however they lie.
+bool only_unit_axes(const Shape& from, const Shape& to) {
+  std::vector<int> a, b;
+  for (int extent : from)
+    if (extent != 1) a.push_back(extent);
+  for (int extent : to)
+    if (extent != 1) b.push_back(extent);
+  return a == b;
+}
+
+class TapeBuilder {
+ public:
+  explicit TapeBuilder(Tape& tape) : tape_(tape), graph_(tape.graph), order_(schedule(tape.graph)) {}
+
+  void run() {
+    const std::size_t count = graph_.nodes.size();
+    tape_.canonical.resize(count);
+    tape_.slot.assign(count, -1);
+    tape_.refs.resize(count);
+    users_.resize(count);
+    group_.assign(count, -1);
+    owner_.resize(count);
+    for (Id id = 0; id < count; ++id) {
+      tape_.canonical[id] = id;
+      const Node& node = graph_[id];
+      if (node.op == Op::cast && !strip_cast(graph_[node.in[0]].type, node.type))
+        tape_.canonical[id] = value(node.in[0]);
+    }
+    find_users();
+    prepare_sources();
+    tape_.body = steps_of(0);
+    number(tape_.body);
+    place_values();
+    for (const Chain& chain : tape_.chains) tape_.registers = std::max(tape_.registers, chain.registers);
+    tape_.work_per_block = work(tape_.body);
+  }
+
+ private:
+  Id value(Id id) const { return tape_.canonical[id]; }
+
+  bool is_uniform(Id id) const {
+    const Node& node = graph_[id];
+    return node.op != Op::constant && !is_view(node.op) && node.shape.rank() == 0 && launch_uniform(graph_, id);
+  }
+
+  void find_users() {
+    for (const auto& region : order_)
+      for (Id id : region)
+        if (value(id) == id)
+          for (Id in : graph_[id].in) users_[value(in)].push_back(id);
+    for (const Region& region : graph_.regions)
+      for (Id id : region.yields) users_[value(id)].push_back(no_id);
+  }
+
+  // Values that exist before a block runs: constants, positions, and what the launch computes once.
+  void prepare_sources() {
+    std::vector<Id> uniforms, constants;
+    for (const auto& region : order_)
+      for (Id id : region) {
+        const Node& node = graph_[id];
+        if (is_uniform(id))
+          uniforms.push_back(id);
+        else if (node.op == Op::constant)
+          constants.push_back(id);
+        else if (node.op == Op::block)
+          tape_.blocks.push_back(id);
+        else if (node.op == Op::iota) {
+          const auto axis = static_cast<int>(node.attr[0]);
+          auto positions = std::make_unique<std::int32_t[]>(static_cast<std::size_t>(node.shape[axis]));
+          for (int i = 0; i < node.shape[axis]; ++i) positions[static_cast<std::size_t>(i)] = i;
+          tape_.refs[id].data = reinterpret_cast<char*>(positions.get());
+          tape_.refs[id].stride[static_cast<std::size_t>(axis)] = 1;
+          tape_.iotas.push_back(std::move(positions));
+        }
+      }
+    tape_.constants.resize(constants.size());
+    for (std::size_t i = 0; i < constants.size(); ++i) {
+      const Node& node = graph_[constants[i]];
+      tape_.constants[i] = decode(node.type, node.attr[0]);
+      tape_.refs[constants[i]].data = reinterpret_cast<char*>(&tape_.constants[i]);
+    }
+    tape_.uniform_program = UniformProgram(graph_, uniforms);
+    for (std::size_t i = 0; i < uniforms.size(); ++i) {
+      tape_.uniforms.emplace_back(uniforms[i], tape_.uniform_program.position(i));
+      uniform_.push_back(uniforms[i]);
+    }
+    std::sort(uniform_.begin(), uniform_.end());
+  }
+
+  bool is_source(Id id) const {
+    const Op op = graph_[id].op;
+    return op == Op::constant || op == Op::iota || op == Op::block || op == Op::tensor || op == Op::argument ||
+           op == Op::result || std::binary_search(uniform_.begin(), uniform_.end(), id);
+  }
+
+  struct Group {
+    Shape shape;
+    std::vector<Id> members;
+    int number;
+  };
+
+  // Elementwise ops gather in a group per shape; a group is emitted when something outside of it needs one of its
+  // values. Until then it only waits: everything its members read is computed, and no ordered step changes it.
+  Body steps_of(RegionId region) {
+    Body body;
+    std::vector<Group> open;
+    const auto emit = [&](std::size_t i) {
+      const Group group = std::move(open[i]);
+      open.erase(open.begin() + static_cast<std::ptrdiff_t>(i));
+      body.push_back(chain_step(group));
+    };
+    const auto emit_holding = [&](Id id, int except) {
+      for (std::size_t i = 0; i < open.size(); ++i)
+        if (open[i].number == group_[value(id)] && open[i].number != except) return emit(i);
+    };
+    for (Id id : order_[region]) {
+      const Node& node = graph_[id];
+      if (value(id) != id || is_source(id)) continue;
+      if (is_elementwise(node.op)) {
+        auto group = std::find_if(open.begin(), open.end(), [&](const Group& g) { return g.shape == node.shape; });
+        const int number = group == open.end() ? -1 : group->number;
+        for (Id in : node.in) emit_holding(in, number);
+        group = std::find_if(open.begin(), open.end(), [&](const Group& g) { return g.shape == node.shape; });
+        if (group == open.end()) {
+          open.push_back({node.shape, {}, groups_++});
+          group = open.end() - 1;
+        }
+        group->members.push_back(id);
+        group_[id] = group->number;
+        continue;
+      }
+      if (node.op == Op::loop || node.op == Op::branch) {
+        while (!open.empty()) emit(0);
+        body.push_back(node.op == Op::loop ? loop_step(id) : branch_step(id));
+        continue;
+      }
+      if (node.op == Op::require) continue;
+      for (Id in : node.in) emit_holding(in, -1);
+      Step step;
+      step.id = id;
+      body.push_back(step);
+    }
+    while (!open.empty()) emit(0);
+    return body;
+  }
+
+  Step loop_step(Id id) {
+    const Node& node = graph_[id];
+    const Region& region = graph_.regions[static_cast<RegionId>(node.attr[0])];
+    Loop loop;
+    loop.counter = region.arguments[0];
+    for (std::size_t k = 0; k < region.yields.size(); ++k)
+      loop.carried.push_back({value(node.in[k + 1]), region.arguments[k + 1], value(region.yields[k])});
+    loop.body = steps_of(static_cast<RegionId>(node.attr[0]));
+    tape_.loops.push_back(std::move(loop));
+    Step step;
+    step.kind = StepKind::loop, step.id = id, step.index = static_cast<int>(tape_.loops.size()) - 1;
+    return step;
+  }
+
+  Step branch_step(Id id) {
+    Body body = steps_of(static_cast<RegionId>(graph_[id].attr[0]));
+    tape_.branches.push_back(std::move(body));
+    Step step;
+    step.kind = StepKind::branch, step.id = id, step.index = static_cast<int>(tape_.branches.size()) - 1;
+    return step;
+  }
+
+  // Registers of a chain: inputs first, then scratch strips reused as soon as their value is dead.
+  Step chain_step(const Group& group) {
+    Chain chain;
+    chain.shape = group.shape;
+    std::map<Id, int> reg, last_use;
+    for (std::size_t i = 0; i < group.members.size(); ++i)
+      for (Id in : graph_[group.members[i]].in) last_use[value(in)] = static_cast<int>(i);
+    for (Id member : group.members)
+      for (Id in : graph_[member].in)
+        if (const Id input = value(in); group_[input] != group.number && !reg.count(input)) {
+          reg[input] = static_cast<int>(chain.inputs.size());
+          chain.inputs.push_back({input, graph_[input].shape, host_type(graph_[input].type)});
+        }
+    int next = static_cast<int>(chain.inputs.size());
+    std::vector<int> free;
+    for (std::size_t i = 0; i < group.members.size(); ++i) {
+      const Id id = group.members[i];
+      const Node& node = graph_[id];
+      const auto operand = [&](std::size_t k) { return k < node.in.size() ? reg[value(node.in[k])] : -1; };
+      Chain::Step step{};
+      step.a = operand(0), step.b = operand(1), step.c = operand(2);
+      step.function = node.op == Op::cast     ? strip_cast(graph_[node.in[0]].type, node.type)
+                      : node.op == Op::select ? strip_function(Op::select, node.type)
+                                              : strip_function(node.op, graph_[node.in[0]].type);
+      const bool internal = std::all_of(users_[id].begin(), users_[id].end(),
+                                        [&](Id user) { return user != no_id && group_[user] == group.number; });
+      // An op may write over its own operand, unless their values differ in size.
+      const auto release = [&](bool same_size) {
+        for (Id in : node.in) {
+          const Id dead = value(in);
+          const bool fits = host_bytes(host_type(graph_[dead].type)) == host_bytes(host_type(node.type));
+          if (group_[dead] == group.number && last_use[dead] == static_cast<int>(i) && !outputs_.count(dead) &&
+              fits == same_size && std::find(free.begin(), free.end(), reg[dead]) == free.end())
+            free.push_back(reg[dead]);
+        }
+      };
+      release(true);
+      if (internal && !free.empty()) {
+        reg[id] = free.back();
+        free.pop_back();
+      } else {
+        reg[id] = next++;
+      }
+      release(false);
+      if (!internal) {
+        outputs_.insert(id);
+        chain.outputs.push_back({reg[id], id, host_type(node.type)});
+      }
+      step.out = reg[id];
+      chain.steps.push_back(step);
+    }
+    chain.registers = next;
+    tape_.chains.push_back(std::move(chain));
+    Step step;
+    step.kind = StepKind::chain, step.index = static_cast<int>(tape_.chains.size()) - 1;
+    return step;
+  }
+
+  void number(Body& body) {
+    for (Step& step : body) {
+      step.position = next_position_++;
+      if (step.kind == StepKind::loop) number(tape_.loops[static_cast<std::size_t>(step.index)].body);
+      if (step.kind == StepKind::branch) number(tape_.branches[static_cast<std::size_t>(step.index)]);
+      step.end = next_position_;
+    }
+  }
+
+  // --- where values lie: each slot is an interval of positions, and intervals that do not meet may share memory
+
+  struct Interval {
+    std::size_t bytes;
+    int begin, end;
+    std::size_t offset = 0;
+  };
+
+  void place_values() {
+    for (Id id = 0; id < owner_.size(); ++id) owner_[id] = id;
+    own(tape_.body);
+    measure(tape_.body);
+    std::vector<Interval*> by_begin;
+    for (auto& [id, interval] : intervals_) by_begin.push_back(&interval);
+    for (auto& interval : temporaries_) by_begin.push_back(&interval);
+    std::stable_sort(by_begin.begin(), by_begin.end(), [](auto* a, auto* b) { return a->begin < b->begin; });
+    allocate(by_begin);
+    for (Id id = 0; id < owner_.size(); ++id) {
+      const auto interval = intervals_.find(owner_[id]);
+      if (interval == intervals_.end()) continue;
+      tape_.slot[id] = static_cast<std::int64_t>(interval->second.offset);
+      tape_.refs[id].stride = dense_strides(graph_[id].shape);
+    }
+    std::size_t next = 0;
+    for (Loop& loop : tape_.loops)
+      for (Carried& carried : loop.carried)
+        if (carried.through_temporary) carried.temporary = temporaries_[next++].offset;
+  }
+
+  void allocate(const std::vector<Interval*>& by_begin) {
+    std::vector<Interval*> live;
+    for (Interval* interval : by_begin) {
+      std::erase_if(live, [&](Interval* other) { return other->end < interval->begin; });
+      std::sort(live.begin(), live.end(), [](auto* a, auto* b) { return a->offset < b->offset; });
+      std::size_t offset = 0;
+      for (Interval* other : live) {
+        if (offset + interval->bytes <= other->offset) break;
+        offset = std::max(offset, other->offset + other->bytes);
+      }
+      interval->offset = offset;
+      live.push_back(interval);
+      tape_.arena_bytes = std::max(tape_.arena_bytes, offset + interval->bytes);
+    }
+  }
+
+  // Which steps give their value a slot, which look at another value's, and what a loop carries in one slot.
+  void own(const Body& body) {
+    for (const Step& step : body) {
+      switch (step.kind) {
+        case StepKind::chain:
+          for (const auto& output : tape_.chains[static_cast<std::size_t>(step.index)].outputs)
+            add_slot(output.value, step.position);
+          break;
+        case StepKind::node: {
+          const Node& node = graph_[step.id];
+          if (is_alias(node))
+            owner_[step.id] = owner_[value(node.in[0])];
+          else if (!is_view(node.op) && !is_effect(node.op))
+            add_slot(step.id, step.position);
+          break;
+        }
+        case StepKind::loop:
+          own_loop(step);
+          break;
+        case StepKind::branch:
+          own(tape_.branches[static_cast<std::size_t>(step.index)]);
+          break;
+      }
+    }
+  }
+
+  bool is_alias(const Node& node) const {
+    if (node.op == Op::permute || node.op == Op::broadcast) return true;
+    return node.op == Op::reshape &&
+           (only_unit_axes(graph_[node.in[0]].shape, node.shape) || is_dense(value(node.in[0])));
+  }
+  // Is the value certain to lie dense in its slot? A load may turn out to be a view of the tensor.
+  bool is_dense(Id id) const {
+    const Node& node = graph_[id];
+    if (node.op == Op::reshape) return !is_alias(node) || is_dense(value(node.in[0]));
+    return node.op != Op::load && node.op != Op::permute && node.op != Op::broadcast &&
+           (!is_source(id) || node.op == Op::argument || node.op == Op::result);
+  }
+
+  void own_loop(const Step& step) {
+    Loop& loop = tape_.loops[static_cast<std::size_t>(step.index)];
+    for (const Carried& carried : loop.carried) add_slot(carried.argument, step.position);
+    for (Id id = 0; id < owner_.size(); ++id)
+      if (graph_[id].op == Op::result && graph_[id].in[0] == step.id)
+        owner_[id] = loop.carried[static_cast<std::size_t>(graph_[id].attr[0])].argument;
+    own(loop.body);
+    for (std::size_t k = 0; k < loop.carried.size(); ++k) {
+      Carried& carried = loop.carried[k];
+      carried.in_place = can_be_in_place(loop, k);
+      if (!carried.in_place) continue;
+      intervals_.erase(carried.yield);
+      owner_[carried.yield] = carried.argument;
+      for (Id id = 0; id < owner_.size(); ++id)
+        if (owner_[id] == carried.yield) owner_[id] = carried.argument;
+    }
+    for (Carried& carried : loop.carried) {
+      const Id from = owner_[carried.yield];
+      carried.through_temporary =
+          !carried.in_place && std::any_of(loop.carried.begin(), loop.carried.end(),
+                                           [&](const Carried& other) { return other.argument == from; });
+      if (carried.through_temporary)
+        temporaries_.push_back({bytes_of(graph_[carried.argument]), step.position, step.end});
+    }
+  }
+
+  // The yield may overwrite the carried value if nothing reads the old value afterwards.
+  bool can_be_in_place(const Loop& loop, std::size_t k) const {
+    const Carried& carried = loop.carried[k];
+    for (std::size_t j = 0; j < loop.carried.size(); ++j)
+      if (owner_[loop.carried[j].yield] == carried.argument ||
+          (j != k && owner_[loop.carried[j].yield] == carried.yield))
+        return false;
+    for (const Step& step : loop.body) {
+      if (!makes(step, carried.yield)) continue;
+      for (const Step& other : loop.body) {
+        if (&other != &step && other.position > step.position && reads(other, carried.argument)) return false;
+      }
+      return safe_within(step, carried);
+    }
+    return false;  // made outside of the loop, in a nested one, or a view of something else
+  }
+
+  bool makes(const Step& step, Id id) const {
+    if (step.kind == StepKind::node) return step.id == id && owner_[id] == id && graph_[id].op == Op::mma;
+    if (step.kind != StepKind::chain) return false;
+    const auto& outputs = tape_.chains[static_cast<std::size_t>(step.index)].outputs;
+    return std::any_of(outputs.begin(), outputs.end(), [&](const auto& output) { return output.value == id; });
+  }
+
+  bool reads(const Step& step, Id slot) const {
+    const auto holds = [&](const Body& body) {
+      return std::any_of(body.begin(), body.end(), [&](const Step& inner) { return reads(inner, slot); });
+    };
+    switch (step.kind) {
+      case StepKind::chain: {
+        const auto& inputs = tape_.chains[static_cast<std::size_t>(step.index)].inputs;
+        return std::any_of(inputs.begin(), inputs.end(),
+                           [&](const auto& input) { return owner_[input.value] == slot; });
+      }
+      case StepKind::node:
+        return std::any_of(graph_[step.id].in.begin(), graph_[step.id].in.end(),
+                           [&](Id in) { return owner_[value(in)] == slot; });
+      case StepKind::loop: {
+        const Loop& loop = tape_.loops[static_cast<std::size_t>(step.index)];
+        return std::any_of(loop.carried.begin(), loop.carried.end(),
+                           [&](const Carried& c) { return owner_[c.initial] == slot || owner_[c.yield] == slot; }) ||
+               owner_[value(graph_[step.id].in[0])] == slot || holds(loop.body);
+      }
+      case StepKind::branch:
+        return owner_[value(graph_[step.id].in[0])] == slot ||
+               holds(tape_.branches[static_cast<std::size_t>(step.index)]);
+    }
+    return true;
+  }
+
+  // Within the step that makes the yield: the old value may be read only where the same position is then written.
+  bool safe_within(const Step& step, const Carried& carried) const {
+    if (step.kind == StepKind::node) {  // mma: the accumulator itself, never a factor
+      const Node& node = graph_[step.id];
+      const auto touches = [&](std::size_t i) { return owner_[value(node.in[i])] == carried.argument; };
+      return !touches(0) && !touches(1) && (!touches(2) || value(node.in[2]) == carried.argument);
+    }
+    const Chain& chain = tape_.chains[static_cast<std::size_t>(step.index)];
+    int written = -1;
+    for (const auto& output : chain.outputs)
+      if (output.value == carried.yield) written = output.reg;
+    for (std::size_t i = 0; i < chain.inputs.size(); ++i) {
+      const auto& input = chain.inputs[i];
+      if (owner_[input.value] != carried.argument) continue;
+      if (input.value != carried.argument || input.shape != chain.shape) return false;
+      bool done = false;
+      for (const Chain::Step& op : chain.steps) {
+        const int reg = static_cast<int>(i);
+        if (done && (op.a == reg || op.b == reg || op.c == reg)) return false;
+        done = done || op.out == written;
+      }
+    }
+    return true;
+  }
+
+  void add_slot(Id id, int position) { intervals_[id] = {bytes_of(graph_[id]), position, position}; }
+
+  // Extend every slot to its last reader. A slot from outside of a loop that is read in it lasts until the loop ends.
+  void measure(const Body& body) {
+    for (const Step& step : body) {
+      const auto use = [&](Id id) { touch(owner_[id], step.position); };
+      switch (step.kind) {
+        case StepKind::chain:
+          for (const auto& input : tape_.chains[static_cast<std::size_t>(step.index)].inputs) use(input.value);
+          for (const auto& output : tape_.chains[static_cast<std::size_t>(step.index)].outputs) use(output.value);
+          break;
+        case StepKind::node:
+          for (Id in : graph_[step.id].in) use(value(in));
+          use(step.id);
+          break;
+        case StepKind::loop: {
+          const Loop& loop = tape_.loops[static_cast<std::size_t>(step.index)];
+          use(value(graph_[step.id].in[0]));
+          spans_.push_back({step.position, step.end});
+          measure(loop.body);
+          for (const Carried& carried : loop.carried) {
+            use(carried.initial);
+            touch(owner_[carried.argument], step.end);
+            touch(owner_[carried.yield], step.end);
+          }
+          spans_.pop_back();
+          break;
+        }
+        case StepKind::branch:
+          use(value(graph_[step.id].in[0]));
+          measure(tape_.branches[static_cast<std::size_t>(step.index)]);
+          break;
+      }
+    }
+  }
+
+  void touch(Id owner, int position) {
+    const auto found = intervals_.find(owner);
+    if (found == intervals_.end()) return;
+    Interval& interval = found->second;
+    interval.end = std::max(interval.end, position);
+    for (auto [begin, end] : spans_)
+      if (interval.begin <= begin) interval.end = std::max(interval.end, end);
+  }
+
+  std::int64_t work(const Body& body) const {
+    std::int64_t total = 0;
+    for (const Step& step : body) {
+      switch (step.kind) {
+        case StepKind::chain: {
+          const Chain& chain = tape_.chains[static_cast<std::size_t>(step.index)];
+          total += chain.shape.size() * static_cast<std::int64_t>(chain.steps.size()) / 4;
+          break;
+        }
+        case StepKind::node: {
+          const Node& node = graph_[step.id];
+          total += node.op == Op::mma ? node.shape.size() * graph_[node.in[0]].shape[1] / 8 : node.shape.size() / 4;
+          break;
+        }
+        case StepKind::loop:
+          total += 4 * work(tape_.loops[static_cast<std::size_t>(step.index)].body);
+          break;
+        case StepKind::branch:
+          total += work(tape_.branches[static_cast<std::size_t>(step.index)]);
+          break;
+      }
+      total += 10;
+    }
+    return total;
+  }
+
+  Tape& tape_;
+  const Graph& graph_;
+  std::vector<std::vector<Id>> order_;
+  std::vector<std::vector<Id>> users_;
+  std::vector<int> group_;
+  std::vector<Id> uniform_;
+  std::set<Id> outputs_;
+  std::vector<Id> owner_;
+  std::map<Id, Interval> intervals_;
+  std::vector<Interval> temporaries_;
+  std::vector<std::pair<int, int>> spans_;
+  int groups_ = 0, next_position_ = 0;
+};
+
+}  // namespace
+
+Tape::Tape(Graph source) : graph(std::move(source)) { TapeBuilder(*this).run(); }
+
+}  // namespace tessera::cpu

@@ -1,0 +1,97 @@
+// A graph prepared for the CPU: steps in the order they run, values in slots of one arena, elementwise ops in chains.
+#pragma once
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "cpu/strip.hpp"
+#include "graph/evaluate.hpp"
+#include "graph/graph.hpp"
+
+namespace tessera::cpu {
+
+/// Where a value lies while a block runs: address of its first element and strides in elements of its host form. A
+/// value of rank 0, and one filled with a constant, has strides of 0.
+struct Ref {
+  char* data = nullptr;
+  std::array<std::int64_t, max_rank> stride{};
+};
+
+/// A run of elementwise ops of one shape, computed strip by strip. Registers 0 .. inputs-1 are the inputs; then come
+/// strips of scratch memory; what is needed outside of the chain goes to its slot.
+struct Chain {
+  struct Input {
+    Id value;
+    Shape shape;
+    HostType type;
+  };
+  struct Step {
+    StripFunction function;
+    int out, a, b, c;
+  };
+  struct Output {
+    int reg;
+    Id value;
+    HostType type;
+  };
+  Shape shape;
+  std::vector<Input> inputs;
+  std::vector<Step> steps;
+  std::vector<Output> outputs;
+  int registers = 0;
+};
+
+struct Step;
+using Body = std::vector<Step>;
+
+/// A loop's carried value lives in the slot of its argument. Where the yield could not be computed in place it is
+/// copied.
+struct Carried {
+  Id initial, argument, yield;
+  bool in_place = false;
+  bool through_temporary = false;  // the yield lies in a slot that this round of copies overwrites
+  std::size_t temporary = 0;
+};
+
+struct Loop {
+  Id counter;
+  std::vector<Carried> carried;
+  Body body;
+};
+
+enum class StepKind : std::uint8_t { chain, node, loop, branch };
+
+struct Step {
+  StepKind kind = StepKind::node;
+  Id id = no_id;     // of the node; of a chain: none
+  int index = -1;    // into chains or loops; of a branch: into branches
+  int position = 0;  // in the order of all steps
+  int end = 0;       // loop, branch: position after the last step of the body
+};
+
+/// Everything about a kernel that does not depend on a launch.
+struct Tape {
+  explicit Tape(Graph source);
+
+  Graph graph;
+  std::vector<Id> canonical;  // a value that another one stands for: casts that change nothing
+  Body body;
+  std::vector<Chain> chains;
+  std::vector<Loop> loops;
+  std::vector<Body> branches;
+  std::vector<std::int64_t> slot;  // of a value: offset in the arena, or -1
+  std::size_t arena_bytes = 0;
+  std::vector<Ref> refs;   // of every value; addresses in the arena are offsets until a thread binds them
+  std::vector<Id> blocks;  // block nodes
+  std::vector<std::pair<Id, int>> uniforms;  // values computed once per launch, and where
+  UniformProgram uniform_program;
+  std::vector<Cell> constants;
+  std::vector<std::unique_ptr<std::int32_t[]>> iotas;
+  int registers = 0;                // most registers of any chain
+  std::int64_t work_per_block = 0;  // about how many elementary operations, loops counted a few times
+};
+
+/// Strides of a dense row-major value.
+std::array<std::int64_t, max_rank> dense_strides(const Shape& shape);
+
+}  // namespace tessera::cpu

@@ -1,0 +1,115 @@
+#include "jit/executable.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <limits>
+
+#include "codegen/passes.hpp"
+#include "graph/error.hpp"
+#include "jit/options.hpp"
+
+namespace tessera {
+namespace {
+
+// Bytes from the first to behind the last element; {0, 0} if there is none.
+struct Range {
+  std::uintptr_t begin, end;
+};
+Range range_of(const Parameter& parameter, const Argument& argument) {
+  std::int64_t low = 0, high = 1;
+  for (std::size_t axis = 0; axis < static_cast<std::size_t>(parameter.rank); ++axis) {
+    if (argument.extent[axis] == 0) return {0, 0};
+    const std::int64_t reach = (argument.extent[axis] - 1) * argument.stride[axis];
+    (reach < 0 ? low : high) += reach;
+  }
+  const auto base = reinterpret_cast<std::uintptr_t>(argument.data);
+  const std::int64_t bytes = info(parameter.type).bytes;
+  return {base + static_cast<std::uintptr_t>(low * bytes), base + static_cast<std::uintptr_t>(high * bytes)};
+}
+
+bool is_written(const Parameter& parameter) {
+  return parameter.access == Access::out || parameter.access == Access::in_out;
+}
+
+}  // namespace
+
+Executable::Executable(Graph graph) : traced_(std::move(graph)), graph_(run_passes(traced_)) {
+  std::vector<Id> roots;
+  for (Id id : graph_.regions[0].effects)
+    if (graph_[id].op == Op::require) {
+      roots.push_back(graph_[id].in[0]);
+      requirements_.push_back(fmt::format("{}:{}: {}", graph_[id].location.file, graph_[id].location.line,
+                                          graph_.texts[static_cast<std::size_t>(graph_[id].attr[0])]));
+    }
+  roots.insert(roots.end(), graph_.grid.begin(), graph_.grid.end());
+  uniform_ = UniformProgram(graph_, roots);
+  for (const std::string& stage : options().dump)
+    if (stage == "graph") fmt::print(stderr, "{}\n", to_string(graph_, true));
+}
+
+void Executable::refuse(std::span<const Argument> arguments, std::string_view why) const {
+  std::string text;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const Parameter& parameter = graph_.parameters[i];
+    if (parameter.access == Access::scalar) continue;
+    text += fmt::format(
+        "{}argument {} is {} {}", text.empty() ? "" : ", ", i + 1, tessera::name(parameter.type),
+        fmt::format("[{}]", fmt::join(arguments[i].extent.begin(), arguments[i].extent.begin() + parameter.rank, ",")));
+  }
+  throw Error(fmt::format("launch of kernel '{}' refused: {} ({})", graph_.name, why, text));
+}
+
+void Executable::check_overlap(std::span<const Argument> arguments, std::size_t written) const {
+  const Range a = range_of(graph_.parameters[written], arguments[written]);
+  if (a.begin == a.end) return;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (i == written || graph_.parameters[i].access == Access::scalar) continue;
+    const Range b = range_of(graph_.parameters[i], arguments[i]);
+    if (b.begin < a.end && a.begin < b.end)
+      refuse(arguments,
+             fmt::format("argument {} is written and overlaps argument {} in memory; give it memory of its own",
+                         written + 1, i + 1));
+  }
+}
+
+void Executable::check(std::span<const Argument> arguments) const {
+  if (arguments.size() != graph_.parameters.size())
+    throw Error(fmt::format("launch of kernel '{}' refused: {} arguments for {} parameters", graph_.name,
+                            arguments.size(), graph_.parameters.size()));
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const Parameter& parameter = graph_.parameters[i];
+    if (parameter.access == Access::scalar) continue;
+    for (std::size_t axis = 0; axis < static_cast<std::size_t>(parameter.rank); ++axis)
+      if (arguments[i].extent[axis] < 0 || arguments[i].extent[axis] > std::numeric_limits<std::int32_t>::max())
+        refuse(arguments, fmt::format("an extent of argument {} is not in [0, 2^31)", i + 1));
+  }
+  for (std::size_t i = 0; i < arguments.size(); ++i)
+    if (is_written(graph_.parameters[i])) check_overlap(arguments, i);
+}
+
+void Executable::launch(const Stream& stream, std::span<const Argument> arguments) const {
+  check(arguments);
+  constexpr std::size_t few = 64;
+  Cell fixed[few];
+  std::vector<Cell> many(uniform_.size() > few ? uniform_.size() : 0);
+  const std::span<Cell> values(many.empty() ? fixed : many.data(), std::max(few, many.size()));
+  uniform_.run(arguments, values);
+  const auto value = [&](std::size_t root) { return values[static_cast<std::size_t>(uniform_.position(root))].i32; };
+  for (std::size_t i = 0; i < requirements_.size(); ++i)
+    if (value(i) == 0) refuse(arguments, fmt::format("it requires: {}", requirements_[i]));
+  std::array<std::int64_t, 8> grid{};
+  if (graph_.grid.size() > grid.size()) refuse(arguments, "a grid has at most 8 axes");
+  for (std::size_t i = 0; i < graph_.grid.size(); ++i) {
+    grid[i] = value(requirements_.size() + i);
+    if (grid[i] < 0) refuse(arguments, fmt::format("axis {} of the grid has the extent {}", i, grid[i]));
+  }
+  stream.backend().launch(*this, arguments, {grid.data(), graph_.grid.size()});
+}
+
+const cpu::Program& Executable::cpu_program() const {
+  std::call_once(cpu_once_, [&] { cpu_program_ = std::make_unique<cpu::Program>(graph_); });
+  return *cpu_program_;
+}
+
+}  // namespace tessera

@@ -1,0 +1,158 @@
+#include "model/checkpoint.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <span>
+#include <string>
+#include <unordered_set>
+
+#include "graph/error.hpp"
+#include "model/mapped_file.hpp"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view prefix = "transformer.";
+using Shape = std::vector<std::uint64_t>;
+
+bool is_missing(const fs::path& path) {
+  std::error_code ignored;
+  return fs::status(path, ignored).type() == fs::file_type::not_found;
+}
+
+/// Says what a model folder is to a user who named something else.
+void require_model_folder(const fs::path& folder) {
+  constexpr std::string_view expected =
+      "a model is a folder with config.json, model.safetensors, vocab.json and merges.txt";
+  std::error_code ignored;
+  if (is_missing(folder)) throw Error(fmt::format("{}: no such folder; {}", in_quotes(folder.native()), expected));
+  if (fs::is_regular_file(folder, ignored)) {
+    throw Error(fmt::format("{} is a file; {}", in_quotes(folder.native()), expected));
+  }
+  for (const std::string_view name : {"config.json", "model.safetensors"}) {
+    if (!is_missing(folder / name)) continue;
+    std::string_view advice = expected;
+    if (name == "model.safetensors") {
+      if (!is_missing(folder / "model.safetensors.index.json")) {
+        advice = "the weights are in several files, save them as one (max_shard_size)";
+      } else if (!is_missing(folder / "pytorch_model.bin")) {
+        advice = "there is a pytorch_model.bin, convert it to safetensors";
+      }
+    }
+    throw Error(fmt::format("{}: no such file; {}", in_quotes((folder / name).native()), advice));
+  }
+}
+
+/// h.N.attn.bias and h.N.attn.masked_bias: the causal mask and its value, which older versions of transformers saved.
+bool is_mask(std::string_view name) {
+  if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
+  if (!name.starts_with("h.")) return false;
+  name.remove_prefix(2);
+  const std::size_t digits = std::min(name.find_first_not_of("0123456789"), name.size());
+  return digits > 0 && (name.substr(digits) == ".attn.bias" || name.substr(digits) == ".attn.masked_bias");
+}
+
+/// Finds weights by name and keeps everything that is wrong, to be said at once.
+class WeightList {
+ public:
+  explicit WeightList(const SafeTensors& file) : file_(file) {}
+
+  /// The tensor `name`, with or without prefix, if it is there and as it should be.
+  const StoredTensor* take(const std::string& name, const Shape& shape) {
+    const StoredTensor* found = file_.find(std::string(prefix) + name);
+    if (!found) found = file_.find(name);
+    if (!found) {
+      missing_.push_back(name);
+      return nullptr;
+    }
+    taken_.insert(found);
+    if (found->shape != shape) {
+      misshapen_.push_back(
+          fmt::format("{} [{}], not [{}]", found->name, fmt::join(found->shape, ", "), fmt::join(shape, ", ")));
+    }
+    if (found->type != StoredType::f32 && found->type != StoredType::f16 && found->type != StoredType::bf16) {
+      mistyped_.push_back(fmt::format("{} {}", found->name, tessera::name(found->type)));
+    }
+    return found;
+  }
+
+  /// Error unless all was found, well formed, and nothing is left over.
+  void finish(const fs::path& folder) const {
+    std::vector<std::string> extra;
+    for (const StoredTensor& tensor : file_.tensors()) {
+      if (!taken_.contains(&tensor) && !is_mask(tensor.name)) extra.push_back(in_quotes(tensor.name));
+    }
+    std::string faults;
+    const auto report = [&](std::string_view what, const std::vector<std::string>& names) {
+      constexpr std::size_t most = 8;
+      if (names.empty()) return;
+      const auto shown = std::span(names).first(std::min(names.size(), most));
+      faults += fmt::format("; {}: {}", what, fmt::join(shown, ", "));
+      if (names.size() > most) faults += fmt::format(" and {} more", names.size() - most);
+    };
+    report("missing", missing_);
+    report("not known", extra);
+    report("of another shape", misshapen_);
+    report("of a type other than F32, F16 and BF16", mistyped_);
+    if (!faults.empty()) {
+      throw Error(fmt::format("{} does not hold the weights of the model that config.json describes{}",
+                              in_quotes((folder / "model.safetensors").native()), faults));
+    }
+  }
+
+ private:
+  const SafeTensors& file_;
+  std::unordered_set<const StoredTensor*> taken_;
+  std::vector<std::string> missing_, misshapen_, mistyped_;
+};
+
+}  // namespace
+
+Checkpoint Checkpoint::open(const fs::path& folder) {
+  require_model_folder(folder);
+  Checkpoint model{.config = read_config(folder),
+                   .defaults = read_generation_config(folder),
+                   .file = SafeTensors::open(folder / "model.safetensors"),
+                   .layers = {}};
+  if (model.file.tensors().empty()) {
+    throw Error(fmt::format("{} holds no weights", in_quotes((folder / "model.safetensors").native())));
+  }
+
+  const auto vocab = static_cast<std::uint64_t>(model.config.vocab);
+  const auto positions = static_cast<std::uint64_t>(model.config.positions);
+  const auto width = static_cast<std::uint64_t>(model.config.width);
+  const auto inner = static_cast<std::uint64_t>(model.config.inner);
+  WeightList weights(model.file);
+  model.wte = weights.take("wte.weight", {vocab, width});
+  model.wpe = weights.take("wpe.weight", {positions, width});
+  for (std::int32_t i = 0; i < model.config.layers; ++i) {
+    const auto take = [&](std::string_view name, const Shape& shape) {
+      return weights.take(fmt::format("h.{}.{}", i, name), shape);
+    };
+    model.layers.push_back({.ln_1_weight = take("ln_1.weight", {width}),
+                            .ln_1_bias = take("ln_1.bias", {width}),
+                            .attn_weight = take("attn.c_attn.weight", {width, 3 * width}),
+                            .attn_bias = take("attn.c_attn.bias", {3 * width}),
+                            .proj_weight = take("attn.c_proj.weight", {width, width}),
+                            .proj_bias = take("attn.c_proj.bias", {width}),
+                            .ln_2_weight = take("ln_2.weight", {width}),
+                            .ln_2_bias = take("ln_2.bias", {width}),
+                            .fc_weight = take("mlp.c_fc.weight", {width, inner}),
+                            .fc_bias = take("mlp.c_fc.bias", {inner}),
+                            .out_weight = take("mlp.c_proj.weight", {inner, width}),
+                            .out_bias = take("mlp.c_proj.bias", {width})});
+  }
+  model.ln_f_weight = weights.take("ln_f.weight", {width});
+  model.ln_f_bias = weights.take("ln_f.bias", {width});
+  // No GPT-2 file in the wild stores a tied head, and some that say they are untied have none either.
+  const bool has_head = model.file.find("lm_head.weight") != nullptr;
+  model.head = has_head ? weights.take("lm_head.weight", {vocab, width}) : model.wte;
+  weights.finish(folder);
+  return model;
+}
+
+}  // namespace tessera

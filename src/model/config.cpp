@@ -1,0 +1,233 @@
+#include "model/config.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "graph/error.hpp"
+#include "model/mapped_file.hpp"
+
+namespace tessera {
+namespace {
+
+constexpr std::int32_t max_token = std::numeric_limits<std::int32_t>::max();
+
+struct Size {
+  std::string_view key;
+  std::int32_t Gpt2Config::*member;
+  std::int32_t most;
+};
+constexpr Size sizes[] = {
+    {"vocab_size", &Gpt2Config::vocab, 1 << 20}, {"n_positions", &Gpt2Config::positions, 1 << 20},
+    {"n_embd", &Gpt2Config::width, 1 << 15},     {"n_layer", &Gpt2Config::layers, 1 << 10},
+    {"n_head", &Gpt2Config::heads, 1 << 12},     {"n_inner", &Gpt2Config::inner, 1 << 17},
+};
+
+std::string integers(std::int32_t least, std::int32_t most) {
+  return fmt::format("an integer from {} to {}", least, most);
+}
+
+/// A JSON object in a file, asked key by key; every refusal names file, key, value and what is expected.
+class Settings {
+ public:
+  explicit Settings(const std::filesystem::path& path) : file_(in_quotes(path.native())) {
+    constexpr std::size_t most = 1 << 20;
+    const MappedFile file = MappedFile::open(path);
+    if (file.text().size() > most)
+      throw Error(fmt::format("{} has more than {} bytes, for a few settings", file_, most));
+    try {
+      values_ = nlohmann::json::parse(file.text());
+    } catch (const nlohmann::json::parse_error& e) {
+      throw Error(fmt::format("{} is not JSON at byte {}", file_, e.byte));
+    } catch (const nlohmann::json::exception&) {  // a number beyond the range of double
+      throw Error(fmt::format("{} is not JSON that can be represented", file_));
+    }
+    if (!values_.is_object()) throw Error(fmt::format("{} is not a JSON object", file_));
+  }
+
+  const std::string& file() const { return file_; }
+  bool has(std::string_view key) const { return values_.contains(key); }
+  /// There, and not null.
+  bool sets(std::string_view key) const { return has(key) && !values_[key].is_null(); }
+
+  std::int32_t integer(std::string_view key, std::int32_t least, std::int32_t most) const {
+    return integer(key, value(key, integers(least, most)), least, most);
+  }
+
+  /// One integer or an array of them.
+  std::vector<std::int32_t> integers_at(std::string_view key, std::int32_t least, std::int32_t most) const {
+    const auto& found = value(key, integers(least, most));
+    if (!found.is_array()) return {integer(key, found, least, most)};
+    std::vector<std::int32_t> all;
+    for (const auto& one : found) all.push_back(integer(key, one, least, most));
+    return all;
+  }
+
+  double number(std::string_view key) const {
+    const auto& found = value(key, "a number");
+    if (!found.is_number()) refuse(key, found, "a number");
+    return found.get<double>();
+  }
+
+  bool boolean(std::string_view key) const {
+    const auto& found = value(key, "true or false");
+    if (!found.is_boolean()) refuse(key, found, "true or false");
+    return found.get<bool>();
+  }
+
+  /// A string that is one of `allowed`.
+  void require_one_of(std::string_view key, std::initializer_list<std::string_view> allowed) const {
+    const std::string expected = fmt::format("{}", fmt::join(allowed, " or "));
+    const auto& found = value(key, expected);
+    if (!found.is_string() || std::find(allowed.begin(), allowed.end(), found.get<std::string>()) == allowed.end()) {
+      refuse(key, found, expected);
+    }
+  }
+
+  [[noreturn]] void refuse(std::string_view key, std::string_view expected) const {
+    refuse(key, value(key, expected), expected);
+  }
+
+ private:
+  const nlohmann::json& value(std::string_view key, std::string_view expected) const {
+    const auto found = values_.find(key);
+    if (found == values_.end()) throw Error(fmt::format("{}: {} is missing, it must be {}", file_, key, expected));
+    return *found;
+  }
+
+  std::int32_t integer(std::string_view key, const nlohmann::json& found, std::int32_t least, std::int32_t most) const {
+    // What is not negative is kept unsigned: nothing wraps, however large.
+    if (!found.is_number_unsigned() || found.get<std::uint64_t>() < static_cast<std::uint64_t>(least) ||
+        found.get<std::uint64_t>() > static_cast<std::uint64_t>(most)) {
+      refuse(key, found, integers(least, most));
+    }
+    return found.get<std::int32_t>();
+  }
+
+  [[noreturn]] void refuse(std::string_view key, const nlohmann::json& found, std::string_view expected) const {
+    const std::string shown = found.is_string()       ? in_quotes(found.get<std::string>())
+                              : found.is_structured() ? fmt::format("an {}", found.type_name())
+                                                      : found.dump();
+    throw Error(fmt::format("{}: {} is {}, it must be {}", file_, key, shown, expected));
+  }
+
+  std::string file_;
+  nlohmann::json values_;
+};
+
+Preset gpt2_like(std::string_view name, std::int32_t layers, std::int32_t width, std::int32_t heads) {
+  constexpr std::int32_t end_of_text = 50256;
+  return {name,
+          {.vocab = 50257,
+           .positions = 1024,
+           .width = width,
+           .layers = layers,
+           .heads = heads,
+           .inner = 4 * width,
+           .bos = end_of_text,
+           .eos = end_of_text}};
+}
+
+}  // namespace
+
+void check(const Gpt2Config& config) {
+  for (const auto& [key, member, most] : sizes) {
+    const std::int32_t value = config.*member;
+    if (value < 1 || value > most) throw Error(fmt::format("{} is {}, it must be {}", key, value, integers(1, most)));
+  }
+  if (config.width % config.heads != 0) {
+    throw Error(fmt::format("n_embd is {}, it must be a multiple of n_head, {}", config.width, config.heads));
+  }
+  if (config.head_width() < 8 || config.head_width() > 256) {
+    throw Error(fmt::format("n_embd / n_head is {} / {}, heads of {}; they must be 8 to 256 wide", config.width,
+                            config.heads, config.head_width()));
+  }
+  if (!(config.epsilon > 0 && config.epsilon < 1)) {
+    throw Error(fmt::format("layer_norm_epsilon is {}, it must be between 0 and 1", config.epsilon));
+  }
+  const auto require_token = [&](std::string_view key, std::optional<std::int32_t> token) {
+    if (token && (*token < 0 || *token >= config.vocab)) {
+      throw Error(fmt::format("{} is {}, it must be {}, a token of the vocabulary", key, *token,
+                              integers(0, config.vocab - 1)));
+    }
+  };
+  require_token("bos_token_id", config.bos);
+  require_token("eos_token_id", config.eos);
+}
+
+Gpt2Config read_config(const std::filesystem::path& folder) {
+  const Settings file(folder / "config.json");
+  if (file.has("model_type")) file.require_one_of("model_type", {"gpt2"});
+  // Two names of one function, the approximation of GELU by tanh.
+  if (file.has("activation_function")) file.require_one_of("activation_function", {"gelu_new", "gelu_pytorch_tanh"});
+  const auto require_flag = [&](std::string_view key, bool required) {
+    if (file.has(key) && file.boolean(key) != required) file.refuse(key, required ? "true" : "false");
+  };
+  require_flag("scale_attn_weights", true);
+  require_flag("scale_attn_by_inverse_layer_idx", false);
+  require_flag("add_cross_attention", false);
+
+  Gpt2Config config;
+  for (const auto& [key, member, most] : sizes) {
+    if (key == "n_inner" && !file.sets(key)) {
+      config.inner = 4 * config.width;
+    } else {
+      const bool by_old_name = key == "n_positions" && !file.has(key) && file.has("n_ctx");
+      config.*member = file.integer(by_old_name ? "n_ctx" : key, 1, most);
+    }
+  }
+  if (file.has("layer_norm_epsilon")) {
+    const double epsilon = file.number("layer_norm_epsilon");
+    if (!(epsilon > 0 && epsilon < 1)) file.refuse("layer_norm_epsilon", "between 0 and 1");
+    config.epsilon = static_cast<float>(epsilon);
+  }
+  if (file.sets("bos_token_id")) config.bos = file.integer("bos_token_id", 0, max_token);
+  if (file.sets("eos_token_id")) config.eos = file.integer("eos_token_id", 0, max_token);
+  if (file.has("tie_word_embeddings")) config.tied = file.boolean("tie_word_embeddings");
+  try {
+    check(config);
+  } catch (const Error& e) {
+    throw Error(fmt::format("{}: {}", file.file(), e.what()));
+  }
+  return config;
+}
+
+GenerationDefaults read_generation_config(const std::filesystem::path& folder) {
+  const auto path = folder / "generation_config.json";
+  std::error_code ignored;
+  if (std::filesystem::status(path, ignored).type() == std::filesystem::file_type::not_found) return {};
+  const Settings file(path);
+  GenerationDefaults defaults;
+  if (file.sets("temperature")) defaults.temperature = file.number("temperature");
+  if (file.sets("top_p")) defaults.top_p = file.number("top_p");
+  if (file.sets("repetition_penalty")) defaults.repetition_penalty = file.number("repetition_penalty");
+  if (file.sets("top_k")) defaults.top_k = file.integer("top_k", 0, max_token);
+  if (file.sets("do_sample")) defaults.do_sample = file.boolean("do_sample");
+  if (file.sets("eos_token_id")) defaults.eos = file.integers_at("eos_token_id", 0, max_token);
+  return defaults;
+}
+
+const std::vector<Preset>& presets() {
+  static const std::vector<Preset> all = {
+      gpt2_like("nano", 3, 48, 3),        gpt2_like("micro", 4, 128, 4),          gpt2_like("mini", 6, 192, 6),
+      gpt2_like("gpt2", 12, 768, 12),     gpt2_like("gpt2-medium", 24, 1024, 16), gpt2_like("gpt2-large", 36, 1280, 20),
+      gpt2_like("gpt2-xl", 48, 1600, 25), gpt2_like("tile-small", 4, 64, 4),      gpt2_like("tile-medium", 6, 128, 4),
+      gpt2_like("tile-large", 8, 256, 8),
+  };
+  return all;
+}
+
+Gpt2Config preset(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const Preset& p : presets()) {
+    if (p.name == name) return p.config;
+    names.push_back(p.name);
+  }
+  throw Error(fmt::format("there is no preset {}; there are {}", in_quotes(name), fmt::join(names, ", ")));
+}
+
+}  // namespace tessera

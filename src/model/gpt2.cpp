@@ -1,0 +1,496 @@
+#include "model/gpt2.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <mutex>
+#include <numeric>
+#include <optional>
+
+#include "model/kernels.hpp"
+
+namespace tessera {
+
+using Tokens = std::span<const std::vector<std::int32_t>>;
+
+Compute parse_compute(std::string_view text) {
+  if (text == "f32") return Compute::f32;
+  if (text == "bf16") return Compute::bf16;
+  throw Error(fmt::format("'{}' is not a type to compute in; choose f32 or bf16", text));
+}
+
+/// The model without its element types.
+class Gpt2::Network {
+ public:
+  Network(Device device, Gpt2Config config) : device_(std::move(device)), config_(std::move(config)) {}
+  virtual ~Network() = default;
+  virtual std::unique_ptr<Session::State> session(std::shared_ptr<const Network> self, int batch,
+                                                  int capacity) const = 0;
+  const Device& device() const { return device_; }
+  const Gpt2Config& config() const { return config_; }
+
+ private:
+  Device device_;
+  Gpt2Config config_;
+};
+
+/// Sequences without the element types: what does not depend on them.
+class Session::State {
+ public:
+  State(const Gpt2Config& config, int batch, int capacity)
+      : lengths_(static_cast<std::size_t>(batch)), capacity_(capacity) {
+    if (batch < 1) throw Error(fmt::format("a session has at least 1 sequence, not {}", batch));
+    if (capacity < 1 || capacity > config.positions)
+      throw Error(fmt::format("{} positions are asked for; the model holds 1 to {}", capacity, config.positions));
+  }
+  virtual ~State() = default;
+  virtual void run(Tokens tokens, int longest) = 0;
+  virtual std::vector<std::int32_t> sample(const Sampling& sampling) = 0;
+  virtual std::vector<float> logits() const = 0;
+  virtual std::vector<float> all_logits() = 0;
+  virtual std::vector<float> log_probabilities(std::span<const float> logits,
+                                               std::span<const std::int32_t> targets) = 0;
+
+  std::vector<int> lengths_;
+  int capacity_;
+};
+
+namespace {
+
+using kernels::ProductTiles;
+
+// Tiles of the products, by the rows there are: few for a decode step, many for a prompt.
+ProductTiles tiles_for(int rows, bool head) {
+  if (rows == 1) return head ? ProductTiles{1, 64, 256} : ProductTiles{1, 64, 256};
+  if (rows <= 16) return {16, 64, 256};
+  return {64, 64, 256};
+}
+
+template <Element A, Element W>
+struct Products {
+  using Linear = decltype(kernels::linear<A, W>({}));
+  using LinearGelu = decltype(kernels::linear_gelu<A, W>({}));
+  using LinearResidual = decltype(kernels::linear_residual<A, W>({}));
+  using Head = decltype(kernels::lm_head<A, W>({}));
+  explicit Products(int rows)
+      : linear(kernels::linear<A, W>(tiles_for(rows, false))),
+        linear_gelu(kernels::linear_gelu<A, W>(tiles_for(rows, false))),
+        linear_residual(kernels::linear_residual<A, W>(tiles_for(rows, false))),
+        head(kernels::lm_head<A, W>(tiles_for(rows, true))) {}
+  Linear linear;
+  LinearGelu linear_gelu;
+  LinearResidual linear_residual;
+  Head head;
+};
+
+template <Element W>
+struct Block {
+  Tensor<f32, 1> ln_1_weight, ln_1_bias, attn_bias, proj_bias, ln_2_weight, ln_2_bias, fc_bias, out_bias;
+  Tensor<W, 2> attn_weight, proj_weight, fc_weight, out_weight;
+};
+
+constexpr int elements_per_block = 4096;  // of kernels that go through memory once
+
+// Brings weights to the device in the element type that is asked for.
+class WeightLoader {
+ public:
+  WeightLoader(const Device& device, std::shared_ptr<void> owner)
+      : device_(device), stream_(device.stream()), owner_(std::move(owner)) {}
+
+  template <Element T, int R>
+  Tensor<T, R> load(const StoredTensor& stored) const {
+    typename Tensor<T, R>::Extents extents{};
+    for (std::size_t i = 0; i < R; ++i) extents[i] = static_cast<std::int64_t>(stored.shape[i]);
+    switch (stored.type) {
+      case StoredType::f32:
+        return as<T, R>(bring<f32>(stored), extents);
+      case StoredType::f16:
+        return as<T, R>(bring<f16>(stored), extents);
+      case StoredType::bf16:
+        return as<T, R>(bring<bf16>(stored), extents);
+      default:
+        throw Error(
+            fmt::format("weight '{}' is {}; supported are F32, F16 and BF16", stored.name, tessera::name(stored.type)));
+    }
+  }
+
+ private:
+  // The bytes as they are: where they lie, if the device can read them there.
+  template <Element From>
+  Tensor<From, 1> bring(const StoredTensor& stored) const {
+    const auto size = static_cast<std::int64_t>(stored.bytes.size() / sizeof(From));
+    const auto address = reinterpret_cast<std::uintptr_t>(stored.bytes.data());
+    if (device_.shares_host_memory() && address % alignof(From) == 0)
+      return Tensor<From, 1>(device_, const_cast<From*>(reinterpret_cast<const From*>(stored.bytes.data())), {size},
+                             {1}, owner_);
+    Tensor<From, 1> copy(device_, {size});
+    device_.copy_in(copy.data(), stored.bytes.data(), stored.bytes.size());
+    return copy;
+  }
+
+  template <Element T, int R, Element From>
+  Tensor<T, R> as(const Tensor<From, 1>& flat, const typename Tensor<T, R>::Extents& extents) const {
+    if constexpr (std::same_as<T, From>) {
+      return flat.reshaped(extents);
+    } else {
+      static const auto convert = kernels::convert<T, From>(elements_per_block);
+      Tensor<T, 1> result(device_, {flat.size()});
+      launch(stream_, convert, flat, result);
+      return result.reshaped(extents);
+    }
+  }
+
+  Device device_;
+  Stream stream_;
+  std::shared_ptr<void> owner_;
+};
+
+// Makes weights up: the same for a seed on every device.
+class WeightMaker {
+ public:
+  WeightMaker(const Device& device, std::uint64_t seed) : device_(device), stream_(device.stream()), seed_(seed) {}
+
+  template <Element W>
+  Tensor<W, 2> matrix(std::int64_t rows, std::int64_t columns) {
+    static const auto random = kernels::random_weights<W>(elements_per_block);
+    Tensor<W, 1> weights(device_, {rows * columns});
+    // Each tensor has a key of its own: the golden ratio in 64 bits keeps neighbouring seeds apart.
+    launch(stream_, random, weights, 0.02f, static_cast<std::int64_t>(seed_ + 0x9E3779B97F4A7C15ull * ++made_));
+    return weights.reshaped(std::array{rows, columns});
+  }
+  Tensor<f32, 1> vector(std::int64_t size, float value) {
+    static const auto fill = kernels::fill<f32>(elements_per_block);
+    Tensor<f32, 1> weights(device_, {size});
+    launch(stream_, fill, weights, value);
+    return weights;
+  }
+
+ private:
+  Device device_;
+  Stream stream_;
+  std::uint64_t seed_, made_ = 0;
+};
+
+template <Element A, Element W>
+class TypedNetwork final : public Gpt2::Network {
+ public:
+  TypedNetwork(const Device& device, const Checkpoint& checkpoint)
+      : Network(device, checkpoint.config), kernels_(checkpoint.config) {
+    const WeightLoader loader(device, std::make_shared<SafeTensors>(checkpoint.file));
+    const auto matrix = [&](const StoredTensor* stored) { return loader.load<W, 2>(*stored); };
+    const auto vector = [&](const StoredTensor* stored) { return loader.load<f32, 1>(*stored); };
+    wte = matrix(checkpoint.wte), wpe = matrix(checkpoint.wpe);
+    head = checkpoint.head == checkpoint.wte ? wte : matrix(checkpoint.head);
+    ln_f_weight = vector(checkpoint.ln_f_weight), ln_f_bias = vector(checkpoint.ln_f_bias);
+    for (const Checkpoint::Layer& layer : checkpoint.layers) {
+      Block<W> block;
+      block.ln_1_weight = vector(layer.ln_1_weight), block.ln_1_bias = vector(layer.ln_1_bias);
+      block.attn_weight = matrix(layer.attn_weight), block.attn_bias = vector(layer.attn_bias);
+      block.proj_weight = matrix(layer.proj_weight), block.proj_bias = vector(layer.proj_bias);
+      block.ln_2_weight = vector(layer.ln_2_weight), block.ln_2_bias = vector(layer.ln_2_bias);
+      block.fc_weight = matrix(layer.fc_weight), block.fc_bias = vector(layer.fc_bias);
+      block.out_weight = matrix(layer.out_weight), block.out_bias = vector(layer.out_bias);
+      blocks.push_back(std::move(block));
+    }
+    device.stream().synchronize();
+  }
+
+  TypedNetwork(const Device& device, const Gpt2Config& config, std::uint64_t seed)
+      : Network(device, config), kernels_(config) {
+    WeightMaker make(device, seed);
+    const std::int64_t c = config.width, inner = config.inner;
+    wte = head = make.matrix<W>(config.vocab, c);
+    wpe = make.matrix<W>(config.positions, c);
+    ln_f_weight = make.vector(c, 1), ln_f_bias = make.vector(c, 0);
+    for (int i = 0; i < config.layers; ++i) {
+      Block<W> block;
+      block.ln_1_weight = make.vector(c, 1), block.ln_1_bias = make.vector(c, 0);
+      block.attn_weight = make.matrix<W>(c, 3 * c), block.attn_bias = make.vector(3 * c, 0);
+      block.proj_weight = make.matrix<W>(c, c), block.proj_bias = make.vector(c, 0);
+      block.ln_2_weight = make.vector(c, 1), block.ln_2_bias = make.vector(c, 0);
+      block.fc_weight = make.matrix<W>(c, inner), block.fc_bias = make.vector(inner, 0);
+      block.out_weight = make.matrix<W>(inner, c), block.out_bias = make.vector(c, 0);
+      blocks.push_back(std::move(block));
+    }
+    device.stream().synchronize();
+  }
+
+  std::unique_ptr<Session::State> session(std::shared_ptr<const Network> self, int batch, int capacity) const override;
+
+  /// Kernels of the products for so many rows; made when first asked for.
+  const Products<A, W>& products(std::int64_t rows) const {
+    const int kind = rows == 1 ? 1 : rows <= 16 ? 16 : 64;
+    std::lock_guard lock(mutex_);
+    auto& made = products_[kind];
+    if (!made) made = std::make_unique<Products<A, W>>(kind);
+    return *made;
+  }
+
+  struct Kernels {
+    explicit Kernels(const Gpt2Config& config)
+        : embed(kernels::embed<W>(config.width, 8)),
+          one_norm(kernels::layer_norm<A>(config.width, 1)),
+          last_norm(kernels::last_norm<A>(config.width)),
+          append_cache(kernels::append_cache<A>(config.width, 8)),
+          attention(kernels::attention<A>(config.heads, config.head_width(), 32, 64)),
+          decode_attention(kernels::decode_attention<A>(config.heads, config.head_width(), 64)),
+          mark_seen(kernels::mark_seen(64)),
+          sample_greedy(kernels::sample_greedy(config.vocab)),
+          sample(kernels::sample(config.vocab)),
+          advance(kernels::advance(64)),
+          log_probability(kernels::log_probability(config.vocab)),
+          fill(kernels::fill<u8>(elements_per_block)),
+          fill_positions(kernels::fill<i32>(64)) {}
+    decltype(kernels::embed<W>(0, 0)) embed;
+    decltype(kernels::layer_norm<A>(0, 0)) one_norm;
+    decltype(kernels::last_norm<A>(0)) last_norm;
+    decltype(kernels::append_cache<A>(0, 0)) append_cache;
+    decltype(kernels::attention<A>(0, 0, 0, 0)) attention;
+    decltype(kernels::decode_attention<A>(0, 0, 0)) decode_attention;
+    decltype(kernels::mark_seen(0)) mark_seen;
+    decltype(kernels::sample_greedy(0)) sample_greedy;
+    decltype(kernels::sample(0)) sample;
+    decltype(kernels::advance(0)) advance;
+    decltype(kernels::log_probability(0)) log_probability;
+    decltype(kernels::fill<u8>(0)) fill;
+    decltype(kernels::fill<i32>(0)) fill_positions;
+  };
+  const Kernels& kernels() const { return kernels_; }
+
+  Tensor<W, 2> wte, wpe, head;
+  Tensor<f32, 1> ln_f_weight, ln_f_bias;
+  std::vector<Block<W>> blocks;
+
+ private:
+  Kernels kernels_;
+  mutable std::mutex mutex_;
+  mutable std::map<int, std::unique_ptr<Products<A, W>>> products_;
+};
+
+template <Element A, Element W>
+class TypedState final : public Session::State {
+ public:
+  TypedState(std::shared_ptr<const Gpt2::Network> owner, const TypedNetwork<A, W>& network, int batch, int capacity)
+      : State(network.config(), batch, capacity),
+        owner_(std::move(owner)),
+        network_(network),
+        kernels_(network.kernels()),
+        stream_(network.device().stream()),
+        past_(device(), {batch}),
+        count_(device(), {batch}),
+        token_(device(), {batch}),
+        seen_(device(), {batch, config().vocab}),
+        last_(device(), {batch, config().width}),
+        logits_(device(), {batch, config().vocab}) {
+    for (int i = 0; i < config().layers; ++i) {
+      keys_.emplace_back(device(), std::array<std::int64_t, 3>{batch, capacity, config().width});
+      values_.emplace_back(device(), std::array<std::int64_t, 3>{batch, capacity, config().width});
+    }
+    launch(stream_, kernels_.fill, seen_.reshaped(std::array{seen_.size()}), 0.0f);
+    launch(stream_, kernels_.fill_positions, past_, 0.0f);
+  }
+
+  void run(Tokens tokens, int longest) override {
+    const std::int64_t batch = past_.size(), width = config().width;
+    if (!step_ || step_->length != longest) step_.emplace(device(), config(), batch, longest);
+    Step& step = *step_;
+    std::vector<std::int32_t> padded(static_cast<std::size_t>(batch * longest), 0), counts;
+    for (std::size_t b = 0; b < tokens.size(); ++b) {
+      std::copy(tokens[b].begin(), tokens[b].end(), padded.begin() + static_cast<std::ptrdiff_t>(b) * longest);
+      counts.push_back(static_cast<std::int32_t>(tokens[b].size()));
+    }
+    step.ids.copy_from(padded);
+    count_.copy_from(counts);
+
+    const auto& products = network_.products(batch * longest);
+    const float epsilon = config().epsilon, scale = 1.0f / std::sqrt(static_cast<float>(config().head_width()));
+    const auto rows = [&](const auto& tensor, std::int64_t columns) {
+      return tensor.reshaped(std::array{batch * longest, columns});
+    };
+    const auto x = rows(step.x, width);
+    const auto qkv = rows(step.qkv, 3 * width);
+    const auto attended = rows(step.attended, width);
+
+    launch(stream_, kernels_.mark_seen, step.ids, count_, seen_);
+    launch(stream_, kernels_.embed, step.ids, past_, network_.wte, network_.wpe, step.x);
+    for (std::size_t i = 0; i < network_.blocks.size(); ++i) {
+      const Block<W>& block = network_.blocks[i];
+      launch(stream_, kernels_.one_norm, x, block.ln_1_weight, block.ln_1_bias, step.normed, epsilon);
+      launch(stream_, products.linear, step.normed, block.attn_weight, block.attn_bias, qkv);
+      launch(stream_, kernels_.append_cache, step.qkv, past_, count_, keys_[i], values_[i]);
+      if (longest == 1)
+        launch(stream_, kernels_.decode_attention, step.qkv, keys_[i], values_[i], past_, count_, step.attended, scale);
+      else
+        launch(stream_, kernels_.attention, step.qkv, keys_[i], values_[i], past_, count_, step.attended, scale);
+      launch(stream_, products.linear_residual, attended, block.proj_weight, block.proj_bias, x);
+      launch(stream_, kernels_.one_norm, x, block.ln_2_weight, block.ln_2_bias, step.normed, epsilon);
+      launch(stream_, products.linear_gelu, step.normed, block.fc_weight, block.fc_bias, step.inner);
+      launch(stream_, products.linear_residual, step.inner, block.out_weight, block.out_bias, x);
+    }
+    launch(stream_, kernels_.last_norm, step.x, count_, network_.ln_f_weight, network_.ln_f_bias, last_, epsilon);
+    launch(stream_, network_.products(batch).head, last_, network_.head, logits_);
+    launch(stream_, kernels_.advance, past_, count_);
+  }
+
+  std::vector<std::int32_t> sample(const Sampling& sampling) override {
+    if (sampling.temperature == 0)
+      launch(stream_, kernels_.sample_greedy, logits_, seen_, token_, sampling.repetition_penalty);
+    else
+      launch(stream_, kernels_.sample, logits_, seen_, past_, token_, sampling.repetition_penalty, sampling.temperature,
+             sampling.top_k, sampling.top_p, static_cast<std::int64_t>(sampling.seed));
+    return token_.to_vector();
+  }
+
+  std::vector<float> logits() const override { return logits_.to_vector(); }
+
+  std::vector<float> all_logits() override {
+    const std::int64_t batch = past_.size(), rows = batch * step_->length;
+    launch(stream_, kernels_.one_norm, step_->x.reshaped(std::array<std::int64_t, 2>{rows, config().width}),
+           network_.ln_f_weight, network_.ln_f_bias, step_->normed, config().epsilon);
+    Tensor<f32, 2> all(device(), {rows, config().vocab});
+    launch(stream_, network_.products(rows).head, step_->normed, network_.head, all);
+    return all.to_vector();
+  }
+
+  std::vector<float> log_probabilities(std::span<const float> logits, std::span<const std::int32_t> targets) override {
+    const auto rows = static_cast<std::int64_t>(targets.size());
+    Tensor<f32, 2> scores(device(), {rows, config().vocab});
+    Tensor<i32, 1> wanted(device(), {rows});
+    Tensor<f32, 1> result(device(), {rows});
+    scores.copy_from(logits);
+    wanted.copy_from(targets);
+    launch(stream_, kernels_.log_probability, scores, wanted, result);
+    return result.to_vector();
+  }
+
+ private:
+  const Device& device() const { return network_.device(); }
+  const Gpt2Config& config() const { return network_.config(); }
+
+  /// Activations of one forward pass; kept for the next of the same length.
+  struct Step {
+    Step(const Device& device, const Gpt2Config& config, std::int64_t batch, std::int64_t positions)
+        : length(static_cast<int>(positions)),
+          ids(device, {batch, positions}),
+          x(device, {batch, positions, config.width}),
+          qkv(device, {batch, positions, 3 * static_cast<std::int64_t>(config.width)}),
+          attended(device, {batch, positions, config.width}),
+          normed(device, {batch * positions, config.width}),
+          inner(device, {batch * positions, config.inner}) {}
+    int length;
+    Tensor<i32, 2> ids;
+    Tensor<f32, 3> x;
+    Tensor<A, 3> qkv, attended;
+    Tensor<A, 2> normed, inner;
+  };
+
+  std::shared_ptr<const Gpt2::Network> owner_;
+  const TypedNetwork<A, W>& network_;
+  const typename TypedNetwork<A, W>::Kernels& kernels_;
+  Stream stream_;
+  Tensor<i32, 1> past_, count_, token_;
+  Tensor<u8, 2> seen_;
+  Tensor<A, 2> last_;
+  Tensor<f32, 2> logits_;
+  std::vector<Tensor<A, 3>> keys_, values_;
+  std::optional<Step> step_;
+};
+
+template <Element A, Element W>
+std::unique_ptr<Session::State> TypedNetwork<A, W>::session(std::shared_ptr<const Network> self, int batch,
+                                                            int capacity) const {
+  return std::make_unique<TypedState<A, W>>(std::move(self), *this, batch, capacity);
+}
+
+// The type most matrices have; the others are converted to it.
+StoredType common_type(const Checkpoint& checkpoint) {
+  for (const StoredTensor* stored : {checkpoint.wpe, checkpoint.head})
+    if (stored->type != checkpoint.wte->type) return StoredType::f32;
+  for (const Checkpoint::Layer& layer : checkpoint.layers)
+    for (const StoredTensor* stored : {layer.attn_weight, layer.proj_weight, layer.fc_weight, layer.out_weight})
+      if (stored->type != checkpoint.wte->type) return StoredType::f32;
+  return checkpoint.wte->type;
+}
+
+}  // namespace
+
+Gpt2::Gpt2(const Device& device, const Checkpoint& checkpoint, Compute compute) {
+  if (compute == Compute::bf16) {
+    network_ = std::make_shared<TypedNetwork<bf16, bf16>>(device, checkpoint);
+    return;
+  }
+  switch (common_type(checkpoint)) {
+    case StoredType::f16:
+      network_ = std::make_shared<TypedNetwork<f32, f16>>(device, checkpoint);
+      break;
+    case StoredType::bf16:
+      network_ = std::make_shared<TypedNetwork<f32, bf16>>(device, checkpoint);
+      break;
+    default:
+      network_ = std::make_shared<TypedNetwork<f32, f32>>(device, checkpoint);
+      break;
+  }
+}
+
+Gpt2::Gpt2(const Device& device, const Gpt2Config& config, std::uint64_t seed, Compute compute) {
+  check(config);
+  if (compute == Compute::bf16)
+    network_ = std::make_shared<TypedNetwork<bf16, bf16>>(device, config, seed);
+  else
+    network_ = std::make_shared<TypedNetwork<f32, f32>>(device, config, seed);
+}
+
+const Gpt2Config& Gpt2::config() const { return network_->config(); }
+const Device& Gpt2::device() const { return network_->device(); }
+
+Session::Session(const Gpt2& model, int batch, int capacity)
+    : state_(model.network_->session(model.network_, batch, capacity)), config_(model.config()) {}
+Session::~Session() = default;
+Session::Session(Session&&) noexcept = default;
+
+void Session::append(std::span<const std::vector<std::int32_t>> tokens) {
+  if (tokens.size() != state_->lengths_.size())
+    throw Error(
+        fmt::format("tokens for {} sequences are given to a session of {}", tokens.size(), state_->lengths_.size()));
+  std::size_t longest = 0;
+  for (std::size_t b = 0; b < tokens.size(); ++b) {
+    for (const std::int32_t id : tokens[b])
+      if (id < 0 || id >= config_.vocab)
+        throw Error(fmt::format("token {} is not in the vocabulary, which has 0 to {}", id, config_.vocab - 1));
+    const std::size_t length = static_cast<std::size_t>(state_->lengths_[b]) + tokens[b].size();
+    if (length > static_cast<std::size_t>(state_->capacity_))
+      throw Error(
+          fmt::format("the text has {} tokens, there is room for {}; shorten the prompt", length, state_->capacity_));
+    longest = std::max(longest, tokens[b].size());
+  }
+  if (longest == 0) throw Error("there are no tokens to append; give at least one");
+  state_->run(tokens, static_cast<int>(longest));
+  for (std::size_t b = 0; b < tokens.size(); ++b) state_->lengths_[b] += static_cast<int>(tokens[b].size());
+  appended_.clear();
+  for (const auto& sequence : tokens) appended_.push_back(!sequence.empty());
+}
+
+std::vector<std::int32_t> Session::sample(const Sampling& sampling) {
+  check(sampling);
+  if (appended_.empty()) throw Error("there are no logits to sample from; append tokens first");
+  std::vector<std::int32_t> tokens = state_->sample(sampling);
+  for (std::size_t b = 0; b < tokens.size(); ++b)
+    if (appended_[b] && tokens[b] < 0)
+      throw Error("the model's logits are not finite; its weights or its type of computation do not suit it");
+  return tokens;
+}
+
+std::vector<float> Session::logits() const { return state_->logits(); }
+std::vector<float> Session::all_logits() {
+  if (appended_.empty()) throw Error("there are no logits yet; append tokens first");
+  return state_->all_logits();
+}
+std::vector<float> Session::log_probabilities(std::span<const float> logits, std::span<const std::int32_t> targets) {
+  return state_->log_probabilities(logits, targets);
+}
+int Session::length(int sequence) const { return state_->lengths_.at(static_cast<std::size_t>(sequence)); }
+int Session::capacity() const { return state_->capacity_; }
+
+}  // namespace tessera

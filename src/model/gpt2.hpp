@@ -1,0 +1,74 @@
+// GPT-2: a model on a device, and sequences that grow in it. Every computation is a kernel of kernels.hpp.
+#pragma once
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "api/tensor.hpp"
+#include "model/checkpoint.hpp"
+#include "model/sampling.hpp"
+
+namespace tessera {
+
+/// The element type of activations and products. Weights stay in memory as they are for f32, and are bf16 for bf16.
+enum class Compute : std::uint8_t { f32, bf16 };
+/// "f32" or "bf16"; Error otherwise.
+Compute parse_compute(std::string_view text);
+
+class Session;
+
+/// A model ready to run: weights on a device, kernels traced. Immutable; may be shared by sessions.
+class Gpt2 {
+ public:
+  /// Weights of a checkpoint: mapped where the device can read them as they lie, else copied.
+  Gpt2(const Device& device, const Checkpoint& checkpoint, Compute compute = Compute::f32);
+  /// Random weights: matrices of deviation 0.02, norms the identity. Same seed, same model.
+  Gpt2(const Device& device, const Gpt2Config& config, std::uint64_t seed, Compute compute = Compute::f32);
+
+  const Gpt2Config& config() const;
+  const Device& device() const;
+
+  class Network;
+
+ private:
+  friend class Session;
+  std::shared_ptr<const Network> network_;
+};
+
+/// A batch of sequences with their keys and values: prompts of different lengths go in, then one token each at a time.
+class Session {
+ public:
+  /// Room for `batch` sequences of up to `capacity` positions; Error if the model has fewer.
+  Session(const Gpt2& model, int batch, int capacity);
+  ~Session();
+  Session(Session&&) noexcept;
+
+  /// Appends tokens to each sequence: a prompt, or more of it; a sequence with none stays as it is. Error, and nothing
+  /// changed, on an id outside of the vocabulary, on too many positions, and if no sequence gets a token.
+  void append(std::span<const std::vector<std::int32_t>> tokens);
+
+  /// Chooses each sequence's next token from the logits of its last one; it is not appended. Error if a logit of a
+  /// sequence in the last append() is not finite; sequences that were not in it give a token that means nothing.
+  std::vector<std::int32_t> sample(const Sampling& sampling);
+
+  /// Logits [batch, vocab] of each sequence's last token, for those in the last append().
+  std::vector<float> logits() const;
+  /// Logits [batch, longest, vocab] at every position of the last append(), shorter sequences padded with no meaning.
+  std::vector<float> all_logits();
+  /// log softmax of logits [rows, vocab], on the host, at one target token per row.
+  std::vector<float> log_probabilities(std::span<const float> logits, std::span<const std::int32_t> targets);
+
+  /// Positions used by a sequence.
+  int length(int sequence) const;
+  int capacity() const;
+
+  class State;
+
+ private:
+  std::unique_ptr<State> state_;
+  Gpt2Config config_;
+  std::vector<bool> appended_;  // which sequences the logits belong to
+};
+
+}  // namespace tessera

@@ -1,0 +1,326 @@
+// Every GPT-2 kernel, in the language. Nothing here knows a device, and nothing elsewhere in the model computes.
+//
+// Shapes: B sequences, T new positions each (padded to the longest), C wide, H heads of d, V tokens, P positions.
+//   A   element type of activations and of products: f32 or bf16; what is added up stays f32
+//   W   element type of the weights in memory
+// Sequences differ in length: `past` [B] counts the positions in the cache, `count` [B] the new ones, both on the
+// device.
+#pragma once
+#include "api/tessera.hpp"
+
+namespace tessera::kernels {
+
+/// Extents of the tiles of a product.
+struct ProductTiles {
+  int m, n, k;
+};
+
+/// GELU by tanh (Hendrycks and Gimpel, 2016), as GPT-2 has it.
+auto gelu(TileExpr auto const& e) {
+  Tile x = e;
+  return 0.5f * x * (1.0f + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+}
+
+/// Rows to mean 0 and variance 1, then scaled and shifted (Ba et al., 2016).
+auto normalize(TileExpr auto const& e, int width, const auto& weight, const auto& bias, const Scalar<f32>& epsilon) {
+  Tile x = e;
+  Tile centered = x - sum(x, 1) / width;
+  Tile rstd = rsqrt(sum(centered * centered, 1) / width + epsilon);
+  return centered * rstd * load(weight, {0}, {width}) + load(bias, {0}, {width});
+}
+
+/// acc = x w over all of the inner axis, for the tile (m, n) of the result.
+template <Element A, Element W>
+Tile<f32, 2> product(const In<A, 2>& x, const In<W, 2>& w, const Index& m, const Index& n, ProductTiles tiles) {
+  Var acc = zeros<f32>({tiles.m, tiles.n});
+  for (Index k : range(cdiv(x.extent(1), tiles.k)))
+    acc = mma(load(x, {m, k}, {tiles.m, tiles.k}), cast<A>(load(w, {k, n}, {tiles.k, tiles.n})), acc);
+  return acc;
+}
+
+/// x [B,T,C] = wte[ids] + wpe[past + position].
+template <Element W>
+auto embed(int width, int rows) {
+  return kernel("embed", [=](In<i32, 2> ids, In<i32, 1> past, In<W, 2> wte, In<W, 2> wpe, Out<f32, 3> x) {
+    auto [t, b] = blocks(cdiv(x.extent(1), rows), x.extent(0));
+    Tile tokens = reshape(load(ids, {b, t}, {1, rows}, -1), {rows});
+    Tile positions = load(past, {b}, {1}) + t * rows + iota({rows}, 0);
+    Tile token = cast<f32>(gather(wte, tokens, {0}, {width}));
+    Tile position = cast<f32>(gather(wpe, positions, {0}, {width}));
+    store(x, {b, t, 0}, reshape(token + position, {1, rows, width}));
+  });
+}
+
+/// y [rows,C] = layer norm of x.
+template <Element A>
+auto layer_norm(int width, int rows) {
+  return kernel("layer_norm", [=](In<f32, 2> x, In<f32, 1> weight, In<f32, 1> bias, Out<A, 2> y, Scalar<f32> epsilon) {
+    require(x.extent(1) == width, "rows as wide as the kernel was made for");
+    Index row = blocks(cdiv(x.extent(0), rows));
+    store(y, {row, 0}, cast<A>(normalize(load(x, {row, 0}, {rows, width}), width, weight, bias, epsilon)));
+  });
+}
+
+/// y [B,C] = layer norm of each sequence's last new position in x [B,T,C].
+template <Element A>
+auto last_norm(int width) {
+  return kernel("last_norm", [=](In<f32, 3> x, In<i32, 1> count, In<f32, 1> weight, In<f32, 1> bias, Out<A, 2> y,
+                                 Scalar<f32> epsilon) {
+    require(x.extent(2) == width, "rows as wide as the kernel was made for");
+    Index b = blocks(x.extent(0));
+    Tile last = item(load(count, {b}, {1})) - 1;
+    Tile row = reshape(load(x.slice(1, last, 1), {b, 0, 0}, {1, 1, width}), {1, width});
+    store(y, {b, 0}, cast<A>(normalize(row, width, weight, bias, epsilon)));
+  });
+}
+
+/// y [rows,N] = x [rows,K] w [K,N] + bias.
+template <Element A, Element W>
+auto linear(ProductTiles tiles) {
+  return kernel("linear", [=](In<A, 2> x, In<W, 2> w, In<f32, 1> bias, Out<A, 2> y) {
+    require(x.extent(1) == w.extent(0), "inner extents agree");
+    auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
+    store(y, {m, n}, cast<A>(product<A, W>(x, w, m, n, tiles) + load(bias, {n}, {tiles.n})));
+  });
+}
+
+/// y [rows,N] = gelu(x [rows,K] w [K,N] + bias).
+template <Element A, Element W>
+auto linear_gelu(ProductTiles tiles) {
+  return kernel("linear_gelu", [=](In<A, 2> x, In<W, 2> w, In<f32, 1> bias, Out<A, 2> y) {
+    require(x.extent(1) == w.extent(0), "inner extents agree");
+    auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
+    store(y, {m, n}, cast<A>(gelu(product<A, W>(x, w, m, n, tiles) + load(bias, {n}, {tiles.n}))));
+  });
+}
+
+/// y [rows,N] += x [rows,K] w [K,N] + bias: y is the residual stream.
+template <Element A, Element W>
+auto linear_residual(ProductTiles tiles) {
+  return kernel("linear_residual", [=](In<A, 2> x, In<W, 2> w, In<f32, 1> bias, InOut<f32, 2> y) {
+    require(x.extent(1) == w.extent(0), "inner extents agree");
+    auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
+    Tile residual = load(y, {m, n}, {tiles.m, tiles.n});
+    store(y, {m, n}, residual + (product<A, W>(x, w, m, n, tiles) + load(bias, {n}, {tiles.n})));
+  });
+}
+
+/// logits [rows,V] = x [rows,C] head^T: the head, tied to the embedding or not, is [V,C].
+template <Element A, Element W>
+auto lm_head(ProductTiles tiles) {
+  return kernel("lm_head", [=](In<A, 2> x, In<W, 2> head, Out<f32, 2> logits) {
+    require(x.extent(1) == head.extent(1), "inner extents agree");
+    auto [m, n] = blocks(cdiv(logits.extent(0), tiles.m), cdiv(logits.extent(1), tiles.n));
+    Var acc = zeros<f32>({tiles.m, tiles.n});
+    for (Index k : range(cdiv(x.extent(1), tiles.k)))
+      acc = mma(load(x, {m, k}, {tiles.m, tiles.k}), transpose(cast<A>(load(head, {n, k}, {tiles.n, tiles.k}))), acc);
+    store(logits, {m, n}, acc);
+  });
+}
+
+/// Keys and values of the new positions, behind those in the cache: qkv [B,T,3C] into keys, values [B,P,C].
+template <Element A>
+auto append_cache(int width, int rows) {
+  return kernel("append_cache", [=](In<A, 3> qkv, In<i32, 1> past, In<i32, 1> count, Out<A, 3> keys, Out<A, 3> values) {
+    require(qkv.extent(2) == 3 * width, "queries, keys and values side by side");
+    auto [t, b] = blocks(cdiv(qkv.extent(1), rows), qkv.extent(0));
+    Tile start = item(load(past, {b}, {1})), extent = item(load(count, {b}, {1}));
+    store(keys.slice(1, start, extent), {b, t, 0}, load(qkv, {b, t, 1}, {1, rows, width}));
+    store(values.slice(1, start, extent), {b, t, 0}, load(qkv, {b, t, 2}, {1, rows, width}));
+  });
+}
+
+/// Causal attention of the new positions over cache and themselves (all of it in the cache by now), softmax online (Dao
+/// et al., 2022): memory for one tile of scores, whatever the length. qkv [B,T,3C], keys and values [B,P,C] -> y
+/// [B,T,C].
+template <Element A>
+auto attention(int heads, int head_width, int bm, int bn) {
+  const int d = head_width;
+  return kernel("attention", [=](In<A, 3> qkv, In<A, 3> keys, In<A, 3> values, In<i32, 1> past, In<i32, 1> count,
+                                 Out<A, 3> y, Scalar<f32> scale) {
+    require(qkv.extent(2) == 3 * heads * d, "queries, keys and values side by side");
+    auto [m, h, b] = blocks(cdiv(qkv.extent(1), bm), heads, qkv.extent(0));
+    Tile start = item(load(past, {b}, {1}));
+    Tile length = start + item(load(count, {b}, {1}));
+    // The cache behind the length was never written: as padding it is 0, and 0 * v stays 0.
+    const auto filled_keys = keys.slice(1, 0, length);
+    const auto filled_values = values.slice(1, 0, length);
+    Tile q = reshape(load(qkv, {b, m, h}, {1, bm, d}), {bm, d});
+    Tile rows = start + m * bm + iota({bm, 1}, 0);
+    Tile reach = minimum(length, start + (m + 1) * bm);
+    Var top = full<f32>({bm, 1}, -1e30), norm = zeros<f32>({bm, 1}), acc = zeros<f32>({bm, d});
+    for (Index j : range(cdiv(reach, bn))) {
+      Tile cols = j * bn + iota({1, bn}, 1);
+      Tile k = reshape(load(filled_keys, {b, j, h}, {1, bn, d}), {bn, d});
+      Tile v = reshape(load(filled_values, {b, j, h}, {1, bn, d}), {bn, d});
+      Tile s =
+          where((cols <= rows) & (cols < length), mma(q, transpose(k), zeros<f32>({bm, bn})) * (scale * log2e), -inf);
+      Tile hi = maximum(top, max(s, 1)), p = exp2(s - hi), a = exp2(top - hi);
+      norm = norm * a + sum(p, 1);
+      acc = mma(cast<A>(p), v, acc * a);
+      top = hi;
+    }
+    store(y, {b, m, h}, reshape(cast<A>(acc / maximum(norm, 1e-30)), {1, bm, d}));
+  });
+}
+
+/// Attention of one new position per sequence: no mask but the length. qkv [B,1,3C] -> y [B,1,C].
+template <Element A>
+auto decode_attention(int heads, int head_width, int bn) {
+  const int d = head_width;
+  return kernel("decode_attention", [=](In<A, 3> qkv, In<A, 3> keys, In<A, 3> values, In<i32, 1> past, In<i32, 1> count,
+                                        Out<A, 3> y, Scalar<f32> scale) {
+    require(qkv.extent(2) == 3 * heads * d, "queries, keys and values side by side");
+    require(qkv.extent(1) == 1, "one new position per sequence");
+    auto [h, b] = blocks(heads, qkv.extent(0));
+    Tile length = item(load(past, {b}, {1})) + item(load(count, {b}, {1}));
+    const auto filled_keys = keys.slice(1, 0, length);
+    const auto filled_values = values.slice(1, 0, length);
+    Tile q = reshape(load(qkv, {b, 0, h}, {1, 1, d}), {1, d});
+    Var top = full<f32>({1, 1}, -1e30), norm = zeros<f32>({1, 1}), acc = zeros<f32>({1, d});
+    for (Index j : range(cdiv(length, bn))) {
+      Tile k = reshape(load(filled_keys, {b, j, h}, {1, bn, d}), {bn, d});
+      Tile v = reshape(load(filled_values, {b, j, h}, {1, bn, d}), {bn, d});
+      Tile s =
+          where(j * bn + iota({1, bn}, 1) < length, mma(q, transpose(k), zeros<f32>({1, bn})) * (scale * log2e), -inf);
+      Tile hi = maximum(top, max(s, 1)), p = exp2(s - hi), a = exp2(top - hi);
+      norm = norm * a + sum(p, 1);
+      acc = mma(cast<A>(p), v, acc * a);
+      top = hi;
+    }
+    store(y, {b, 0, h}, reshape(cast<A>(acc / maximum(norm, 1e-30)), {1, 1, d}));
+  });
+}
+
+/// Marks the new tokens: seen [B,V] is 1 where ids [B,T] name the token.
+inline auto mark_seen(int rows) {
+  return kernel("mark_seen", [=](In<i32, 2> ids, In<i32, 1> count, Out<u8, 2> seen) {
+    auto [t, b] = blocks(cdiv(ids.extent(1), rows), ids.extent(0));
+    Tile here = t * rows + iota({1, rows}, 1) < load(count, {b}, {1});
+    Tile tokens = reshape(where(here, load(ids, {b, t}, {1, rows}), -1), {rows});
+    scatter(seen.permute({1, 0}), tokens, {b}, full<u8>({rows, 1}, 1));
+  });
+}
+
+/// Scores of tokens seen before, pushed down: divided by the penalty if positive, else multiplied (Keskar et al.,
+/// 2019).
+inline auto penalized(TileExpr auto const& logits, TileExpr auto const& seen, const Scalar<f32>& penalty) {
+  Tile x = logits;
+  return where(cast<pred>(seen), where(x > 0, x / penalty, x * penalty), x);
+}
+
+/// The token, or -1 where a logit is not finite.
+inline auto checked(TileExpr auto const& token, TileExpr auto const& logits) {
+  Tile x = logits;
+  Tile finite = max(where((x < inf) & (x > -inf), 0, 1), 1) == 0;
+  return where(reshape(finite, {1}), reshape(token, {1}), -1);
+}
+
+/// token [B] = the most probable token of logits [B,V], the lowest among equals. Tokens in seen [B,V] are penalized.
+inline auto sample_greedy(int vocab) {
+  return kernel("sample_greedy", [=](In<f32, 2> logits, In<u8, 2> seen, Out<i32, 1> token, Scalar<f32> penalty) {
+    Index b = blocks(logits.extent(0));
+    Tile marks = load(seen, {b, 0}, {1, vocab});
+    Tile x = load(logits, {b, 0}, {1, vocab});
+    store(token, {b}, checked(argmax(penalized(x, marks, penalty), 1), x));
+  });
+}
+
+/// token [B] drawn from logits [B,V]: repetition penalty, temperature, top-k, top-p, in the order of transformers. k <
+/// 1 and p >= 1 switch their filter off; ties with the last token kept are kept. The draw is an exponential race: the
+/// largest p / e, e exponential, is token i with probability p_i. The random index is the position, the row and the
+/// token.
+inline auto sample(int vocab) {
+  return kernel("sample",
+                [=](In<f32, 2> logits, In<u8, 2> seen, In<i32, 1> past, Out<i32, 1> token, Scalar<f32> penalty,
+                    Scalar<f32> temperature, Scalar<i32> top_k, Scalar<f32> top_p, Scalar<i64> seed) {
+                  Index b = blocks(logits.extent(0));
+                  Tile marks = load(seen, {b, 0}, {1, vocab});
+                  Tile raw = load(logits, {b, 0}, {1, vocab});
+                  Tile x = penalized(raw, marks, penalty) / temperature;
+
+                  // The largest bound that at least k scores reach, by bisection: 60 halvings of the range leave no
+                  // float between.
+                  Tile k = where((top_k < 1) | (top_k > vocab), vocab, top_k);
+                  Tile highest = max(x, 1);
+                  Var low = min(x, 1), high = highest;
+                  for ([[maybe_unused]] Index i : range(60)) {
+                    Tile middle = low + (high - low) * 0.5f;
+                    Tile enough = sum(where(x >= middle, 1, 0), 1) >= k;
+                    low = where(enough, middle, low);
+                    high = where(enough, high, middle);
+                  }
+                  Tile reach_highest = sum(where(x >= highest, 1, 0), 1) >= k;
+                  Tile weight = where(x >= where(reach_highest, highest, low), exp(x - highest), 0.0f);
+                  Tile p = weight / sum(weight, 1);
+
+                  // The same for the smallest set of the most probable tokens whose mass is top_p.
+                  Tile largest = max(p, 1);
+                  Var less = zeros<f32>({1, 1}), more = largest;
+                  for ([[maybe_unused]] Index i : range(60)) {
+                    Tile middle = less + (more - less) * 0.5f;
+                    Tile enough = sum(where(p >= middle, p, 0.0f), 1) >= top_p;
+                    less = where(enough, middle, less);
+                    more = where(enough, more, middle);
+                  }
+                  Tile only_largest = sum(where(p >= largest, p, 0.0f), 1) >= top_p;
+                  Tile bound = where(top_p >= 1.0f, 0.0f, where(only_largest, largest, less));
+                  Tile kept = (p >= bound) & (p > 0.0f);
+
+                  Tile place = cast<i64>(item(load(past, {b}, {1}))) * cast<i64>(logits.extent(0)) + cast<i64>(b);
+                  Tile index = place * vocab + cast<i64>(iota({1, vocab}, 1));
+                  Tile race = where(kept, p / -log(random_uniform(seed, index)), -1.0f);
+                  store(token, {b}, checked(argmax(race, 1), raw));
+                });
+}
+
+/// past += count, when the step's keys and values are in the cache.
+inline auto advance(int rows) {
+  return kernel("advance", [=](InOut<i32, 1> past, In<i32, 1> count) {
+    Index block = blocks(cdiv(past.extent(0), rows));
+    Tile before = load(past, {block}, {rows});
+    store(past, {block}, before + load(count, {block}, {rows}));
+  });
+}
+
+/// log_probability [rows] = log softmax(logits [rows,V]) at targets [rows].
+inline auto log_probability(int vocab) {
+  return kernel("log_probability", [=](In<f32, 2> logits, In<i32, 1> targets, Out<f32, 1> result) {
+    Index row = blocks(logits.extent(0));
+    Tile x = load(logits, {row, 0}, {1, vocab});
+    Tile hi = max(x, 1);
+    Tile total = log(sum(exp(x - hi), 1));
+    Tile at = sum(where(iota({1, vocab}, 1) == load(targets, {row}, {1}), x - hi, 0.0f), 1);
+    store(result, {row}, reshape(at - total, {1}));
+  });
+}
+
+/// Random weights: uniform with mean 0 and the given deviation, the same on any device.
+template <Element W>
+auto random_weights(int size) {
+  return kernel("random_weights", [=](Out<W, 1> w, Scalar<f32> deviation, Scalar<i64> seed) {
+    Index block = blocks(cdiv(w.extent(0), size));
+    Tile index = cast<i64>(block) * size + cast<i64>(iota({size}, 0));
+    store(w, {block}, cast<W>((random_uniform(seed, index) - 0.5f) * (deviation * 3.4641016151377544)));
+  });
+}
+
+/// Weights in another element type.
+template <Element To, Element From>
+auto convert(int size) {
+  return kernel("convert", [=](In<From, 1> in, Out<To, 1> out) {
+    Index block = blocks(cdiv(out.extent(0), size));
+    store(out, {block}, cast<To>(load(in, {block}, {size})));
+  });
+}
+
+/// Every element set to one value.
+template <Element T>
+auto fill(int size) {
+  return kernel("fill", [=](Out<T, 1> out, Scalar<f32> value) {
+    Index block = blocks(cdiv(out.extent(0), size));
+    store(out, {block}, broadcast(cast<T>(value), {size}));
+  });
+}
+
+}  // namespace tessera::kernels

@@ -1,0 +1,431 @@
+#include "model/safetensors.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <system_error>
+#include <tuple>
+
+#include "graph/error.hpp"
+#include "model/mapped_file.hpp"
+
+namespace tessera {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "tensors are used as they lie in the file");
+
+constexpr std::uint64_t prefix_bytes = 8;
+constexpr std::uint64_t max_header_bytes = 100'000'000;
+constexpr std::size_t max_rank = 64;
+constexpr std::string_view metadata_name = "__metadata__";
+
+struct TypeInfo {
+  std::string_view name;
+  int bits;
+};
+constexpr std::array<TypeInfo, 22> types{{
+    {"BOOL", 8},    {"F4", 4},      {"F6_E2M3", 6}, {"F6_E3M2", 6},     {"U8", 8},          {"I8", 8},
+    {"F8_E5M2", 8}, {"F8_E4M3", 8}, {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"I16", 16},
+    {"U16", 16},    {"F16", 16},    {"BF16", 16},   {"I32", 32},        {"U32", 32},        {"F32", 32},
+    {"C64", 64},    {"F64", 64},    {"I64", 64},    {"U64", 64},
+}};
+static_assert(types.size() == static_cast<std::size_t>(StoredType::u64) + 1);
+
+/// Throws what is wrong with one file, always in the same form.
+struct Refusal {
+  std::string about;
+  template <class... Args>
+  [[noreturn]] void operator()(fmt::format_string<Args...> format, Args&&... args) const {
+    throw Error(about + ": " + fmt::format(format, std::forward<Args>(args)...));
+  }
+};
+
+/// Bytes of a tensor by its type and shape.
+std::uint64_t byte_count(const StoredTensor& tensor, const Refusal& refuse) {
+  std::uint64_t total = 1;
+  const auto multiply = [&](std::uint64_t factor) {
+    if (__builtin_mul_overflow(total, factor, &total)) {
+      refuse("tensor {}: the shape [{}] has too many elements", in_quotes(tensor.name), fmt::join(tensor.shape, ", "));
+    }
+  };
+  // In this order, as the reference does it: a zero further on does not excuse an overflow.
+  for (const std::uint64_t extent : tensor.shape) multiply(extent);
+  multiply(static_cast<std::uint64_t>(bits(tensor.type)));
+  if (total % 8 != 0) {
+    refuse("tensor {}: the shape [{}] of {} does not fill whole bytes", in_quotes(tensor.name),
+           fmt::join(tensor.shape, ", "), name(tensor.type));
+  }
+  return total / 8;
+}
+
+/// A tensor before its offsets are known to lie in the file.
+struct Entry : StoredTensor {
+  std::uint64_t begin = 0, end = 0;
+};
+
+/// Reads the header event by event, so that nothing is kept but the tensors, and nesting that the format does not have
+/// is refused where it begins.
+class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  explicit HeaderReader(const Refusal& refuse) : refuse_(refuse) {}
+
+  std::vector<Entry> entries;
+
+  bool null() override { unexpected("null"); }
+  bool boolean(bool value) override { unexpected(value ? "true" : "false"); }
+  bool number_integer(std::int64_t value) override { unexpected(value ? fmt::to_string(value) : "-0"); }
+  bool number_float(double, const std::string& text) override { unexpected(in_quotes(text)); }
+  bool binary(binary_t&) override { unexpected("binary"); }
+
+  bool number_unsigned(std::uint64_t value) override {
+    if (!numbers_) unexpected(fmt::to_string(value));
+    if (numbers_->size() == max_rank) refuse_("{} has more than {} entries", where(), max_rank);
+    numbers_->push_back(value);
+    return true;
+  }
+
+  bool string(std::string& value) override {
+    if (in_ == Object::metadata) return true;
+    if (in_ != Object::tensor || numbers_ || field_ != "dtype") unexpected("the string " + in_quotes(value));
+    type_ = stored_type(value);
+    if (!type_) refuse_("{} is {}, which is none of the format's types", where(), in_quotes(value));
+    return true;
+  }
+
+  bool start_object(std::size_t) override {
+    switch (in_) {
+      case Object::none:
+        in_ = Object::root;
+        break;
+      case Object::root:
+        in_ = name_ == metadata_name ? Object::metadata : Object::tensor;
+        type_.reset();
+        shape_.reset();
+        offsets_.reset();
+        break;
+      default:
+        unexpected("an object");
+    }
+    return true;
+  }
+
+  bool key(std::string& key) override {
+    switch (in_) {
+      case Object::root:
+        if (key == metadata_name && std::exchange(has_metadata_, true)) refuse_("two {}", metadata_name);
+        name_ = key;
+        break;
+      case Object::metadata:
+        field_ = key;
+        metadata_keys_.push_back(key);
+        break;
+      default:
+        field_ = key;
+        if (key != "dtype" && key != "shape" && key != "data_offsets") refuse_("{} is not of the format", where());
+        if (key == "dtype" ? type_.has_value() : key == "shape" ? shape_.has_value() : offsets_.has_value()) {
+          refuse_("{} is there twice", where());
+        }
+    }
+    return true;
+  }
+
+  bool start_array(std::size_t) override {
+    if (in_ != Object::tensor || numbers_ || field_ == "dtype") unexpected("an array");
+    numbers_ = &(field_ == "shape" ? shape_ : offsets_).emplace();
+    return true;
+  }
+
+  bool end_array() override {
+    numbers_ = nullptr;
+    return true;
+  }
+
+  bool end_object() override {
+    switch (in_) {
+      case Object::tensor:
+        add_tensor();
+        break;
+      case Object::metadata:
+        check_metadata();
+        break;
+      default:
+        break;
+    }
+    in_ = Object::root;
+    return true;
+  }
+
+  bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception&) override {
+    refuse_("its header is not JSON at byte {}", prefix_bytes + position - 1);
+  }
+
+ private:
+  enum class Object { none, root, metadata, tensor };
+
+  std::string where() const {
+    switch (in_) {
+      case Object::none:
+        return "the header";
+      case Object::root:
+        return in_quotes(name_);
+      case Object::metadata:
+        return fmt::format("{} of {}", in_quotes(field_), metadata_name);
+      case Object::tensor:
+        break;
+    }
+    return fmt::format("tensor {}: {}", in_quotes(name_), in_quotes(field_));
+  }
+
+  [[noreturn]] void unexpected(std::string_view what) const {
+    const bool text = in_ == Object::metadata || (in_ == Object::tensor && field_ == "dtype");
+    refuse_("{} {} {}, where {} is expected", where(), numbers_ ? "holds" : "is", what,
+            text                    ? "a string"
+            : numbers_              ? "an unsigned integer"
+            : in_ == Object::tensor ? "an array of unsigned integers"
+                                    : "an object");
+  }
+
+  void add_tensor() {
+    const char* missing = !type_ ? "dtype" : !shape_ ? "shape" : !offsets_ ? "data_offsets" : nullptr;
+    if (missing) refuse_("tensor {} has no {}", in_quotes(name_), missing);
+    if (offsets_->size() != 2) {
+      refuse_("tensor {} has {} data_offsets, not a begin and an end", in_quotes(name_), offsets_->size());
+    }
+    entries.push_back({{name_, *type_, std::move(*shape_), {}}, offsets_->at(0), offsets_->at(1)});
+  }
+
+  void check_metadata() {
+    std::sort(metadata_keys_.begin(), metadata_keys_.end());
+    const auto twice = std::adjacent_find(metadata_keys_.begin(), metadata_keys_.end());
+    if (twice != metadata_keys_.end()) refuse_("{} of {} is there twice", in_quotes(*twice), metadata_name);
+    metadata_keys_ = {};
+  }
+
+  const Refusal& refuse_;
+  Object in_ = Object::none;
+  std::string name_, field_;
+  std::optional<StoredType> type_;
+  std::optional<std::vector<std::uint64_t>> shape_, offsets_;
+  std::vector<std::uint64_t>* numbers_ = nullptr;  // the array being read
+  bool has_metadata_ = false;
+  std::vector<std::string> metadata_keys_;
+};
+
+/// What people hand over instead of weights. Only asked once a file is known not to be safetensors: the first bytes of
+/// an archive could just as well be the length of a header.
+void refuse_other_formats(std::string_view text, const Refusal& refuse) {
+  struct Other {
+    std::string_view start, advice;
+  };
+  static constexpr Other others[] = {
+      {"version https://git-lfs", "it is a Git-LFS pointer, not the weights themselves; run git lfs pull"},
+      {"<!doctyp", "it is a web page, not weights; download the file itself"},
+      {"<html", "it is a web page, not weights; download the file itself"},
+      {"<?xml", "it is an XML document, probably a server's error, not weights; download the file again"},
+      {"pk\x03\x04", "it is a zip archive, as PyTorch's .bin and .pt files are; convert it to safetensors"},
+      {"gguf", "it is a GGUF file; Tessera reads the safetensors of the original model"},
+  };
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  for (const auto& [start, advice] : others) {
+    if (text.size() >= start.size() &&
+        std::equal(start.begin(), start.end(), text.begin(), [&](char s, char c) { return s == lower(c); })) {
+      refuse("{}", advice);
+    }
+  }
+}
+
+/// The JSON of a file, of which only the frame is checked yet.
+std::string_view header_of(std::string_view text, const Refusal& refuse) {
+  std::uint64_t size = 0;
+  std::memcpy(&size, text.data(), std::min<std::size_t>(text.size(), prefix_bytes));
+  const std::string_view rest = text.substr(std::min<std::size_t>(text.size(), prefix_bytes));
+  const std::string_view header = rest.substr(0, size);
+  // The parser would skip a byte order mark: the object is looked for here.
+  const std::size_t first = header.find_first_not_of(" \t\r\n");
+  const bool is_object = first != header.npos && header[first] == '{';
+  if (!is_object) refuse_other_formats(text, refuse);
+  if (text.size() < prefix_bytes) refuse("it has {} bytes, of {} at the least", text.size(), prefix_bytes);
+  if (size > max_header_bytes) {
+    refuse("its header would have {} bytes, more than the legal {}", size, max_header_bytes);
+  }
+  if (size > rest.size()) {
+    refuse("it ends inside its header, {} bytes are missing; download it again", size - rest.size());
+  }
+  if (!is_object) refuse("its header is not a JSON object");
+  // The parser takes NUL for the end, behind which anything could hide.
+  if (const std::size_t at = header.find('\0'); at != header.npos) {
+    refuse("its header is not JSON at byte {}", prefix_bytes + at);
+  }
+  return header;
+}
+
+/// Sorts `entries` by place and gives each its bytes of `data`, all of which must be used, and once only.
+void place(std::vector<Entry>& entries, std::span<const std::byte> data, const Refusal& refuse) {
+  std::sort(entries.begin(), entries.end(),
+            [](const Entry& a, const Entry& b) { return std::tie(a.begin, a.end) < std::tie(b.begin, b.end); });
+  std::uint64_t at = 0;
+  for (const Entry& e : entries) {
+    if (e.end < e.begin) refuse("tensor {} ends at {}, before its begin at {}", in_quotes(e.name), e.end, e.begin);
+    if (e.begin < at)
+      refuse("tensor {} begins at {}, inside the one before, which ends at {}", in_quotes(e.name), e.begin, at);
+    if (e.begin > at) refuse("tensor {} begins at {}, which leaves a hole after {}", in_quotes(e.name), e.begin, at);
+    const std::uint64_t size = byte_count(e, refuse);
+    if (e.end - e.begin != size) {
+      refuse("tensor {} has {} bytes, but its shape [{}] of {} takes {}", in_quotes(e.name), e.end - e.begin,
+             fmt::join(e.shape, ", "), name(e.type), size);
+    }
+    at = e.end;
+  }
+  if (data.size() < at) refuse("{} bytes are missing at its end; download it again", at - data.size());
+  if (data.size() > at) refuse("{} bytes at its end belong to no tensor", data.size() - at);
+  for (Entry& e : entries) e.bytes = data.subspan(e.begin, e.end - e.begin);
+}
+
+/// The order of `tensors` by name; no two may have the same.
+std::vector<std::uint32_t> index_names(std::span<const StoredTensor> tensors, const Refusal& refuse) {
+  std::vector<std::uint32_t> order(tensors.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::sort(order.begin(), order.end(), [&](auto a, auto b) { return tensors[a].name < tensors[b].name; });
+  const auto twice = std::adjacent_find(order.begin(), order.end(),
+                                        [&](auto a, auto b) { return tensors[a].name == tensors[b].name; });
+  if (twice != order.end()) refuse("tensor {} is there twice", in_quotes(tensors[*twice].name));
+  return order;
+}
+
+/// A file being written beside its final place. Removed unless `publish` was reached.
+class TemporaryFile {
+ public:
+  TemporaryFile(const std::filesystem::path& target, const Refusal& refuse) : target_(target), refuse_(refuse) {
+    static std::atomic<unsigned> count = 0;
+    do {  // a name may be left over from a process that was killed
+      path_ = fmt::format("{}.tmp-{}-{}", target.native(), ::getpid(), count++);
+      fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    } while (fd_ < 0 && errno == EEXIST);
+    if (fd_ < 0) fail();
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  ~TemporaryFile() {
+    if (fd_ >= 0) ::close(fd_);
+    if (!path_.empty()) ::unlink(path_.c_str());
+  }
+
+  void write(std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+      const ssize_t written = ::write(fd_, bytes.data(), bytes.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) fail();
+      bytes = bytes.subspan(static_cast<std::size_t>(written));
+    }
+  }
+
+  void publish() {
+    if (::fsync(fd_) != 0) fail();
+    if (::close(std::exchange(fd_, -1)) != 0) fail();
+    if (::rename(path_.c_str(), target_.c_str()) != 0) fail();
+    path_.clear();
+  }
+
+ private:
+  [[noreturn]] void fail() const { refuse_("{}", std::generic_category().message(errno)); }
+
+  const std::filesystem::path& target_;
+  const Refusal& refuse_;
+  std::string path_;
+  int fd_ = -1;
+};
+
+}  // namespace
+
+std::string_view name(StoredType type) { return types.at(static_cast<std::size_t>(type)).name; }
+
+int bits(StoredType type) { return types.at(static_cast<std::size_t>(type)).bits; }
+
+std::optional<StoredType> stored_type(std::string_view name) {
+  const auto* found = std::find_if(types.begin(), types.end(), [&](const TypeInfo& t) { return t.name == name; });
+  if (found == types.end()) return std::nullopt;
+  return static_cast<StoredType>(found - types.begin());
+}
+
+struct SafeTensors::Content {
+  MappedFile file;
+  std::vector<StoredTensor> tensors;
+  std::vector<std::uint32_t> by_name;
+};
+
+SafeTensors SafeTensors::open(const std::filesystem::path& path) {
+  const Refusal refuse{fmt::format("{} is not a valid safetensors file", in_quotes(path.native()))};
+  MappedFile file = MappedFile::open(path);
+  const std::string_view header = header_of(file.text(), refuse);
+  HeaderReader reader(refuse);
+  nlohmann::json::sax_parse(header.begin(), header.end(), &reader);  // the reader throws, it never returns false
+  place(reader.entries, file.bytes().subspan(prefix_bytes + header.size()), refuse);
+  std::vector<StoredTensor> tensors(std::make_move_iterator(reader.entries.begin()),
+                                    std::make_move_iterator(reader.entries.end()));
+  auto by_name = index_names(tensors, refuse);
+  return SafeTensors(std::make_shared<Content>(std::move(file), std::move(tensors), std::move(by_name)));
+}
+
+const std::vector<StoredTensor>& SafeTensors::tensors() const& { return content_->tensors; }
+
+const StoredTensor* SafeTensors::find(std::string_view name) const& {
+  const auto& [file, tensors, by_name] = *content_;
+  const auto found = std::lower_bound(by_name.begin(), by_name.end(), name,
+                                      [&](std::uint32_t i, std::string_view n) { return tensors[i].name < n; });
+  return found != by_name.end() && tensors[*found].name == name ? &tensors[*found] : nullptr;
+}
+
+void write_safetensors(const std::filesystem::path& path, std::span<const StoredTensor> tensors) {
+  const Refusal refuse{fmt::format("cannot write {}", in_quotes(path.native()))};
+  index_names(tensors, refuse);
+  std::vector<const StoredTensor*> order;
+  for (const StoredTensor& tensor : tensors) order.push_back(&tensor);
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto* a, const auto* b) { return bits(a->type) > bits(b->type); });
+
+  std::string header = "{";
+  std::uint64_t at = 0;
+  for (const StoredTensor* tensor : order) {
+    if (tensor->name == metadata_name) refuse("{} is not a name for a tensor", in_quotes(tensor->name));
+    if (tensor->shape.size() > max_rank)
+      refuse("tensor {} has more than {} extents", in_quotes(tensor->name), max_rank);
+    const std::uint64_t size = byte_count(*tensor, refuse);
+    if (tensor->bytes.size() != size) {
+      refuse("tensor {} has {} bytes, but its shape [{}] of {} takes {}", in_quotes(tensor->name), tensor->bytes.size(),
+             fmt::join(tensor->shape, ", "), name(tensor->type), size);
+    }
+    std::string key;
+    try {
+      key = nlohmann::json(tensor->name).dump();
+    } catch (const nlohmann::json::exception&) {
+      refuse("the name of tensor {} is not UTF-8", in_quotes(tensor->name));
+    }
+    fmt::format_to(std::back_inserter(header), R"({}{}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})",
+                   header.size() > 1 ? "," : "", key, name(tensor->type), fmt::join(tensor->shape, ","), at, at + size);
+    at += size;
+  }
+  header += '}';
+  header.resize((header.size() + 7) / 8 * 8, ' ');
+  if (header.size() > max_header_bytes)
+    refuse("its header would have {} bytes, more than the legal {}", header.size(), max_header_bytes);
+
+  const std::uint64_t size = header.size();
+  TemporaryFile file(path, refuse);
+  file.write(std::as_bytes(std::span(&size, 1)));
+  file.write(std::as_bytes(std::span(header)));
+  for (const StoredTensor* tensor : order) file.write(tensor->bytes);
+  file.publish();
+}
+
+}  // namespace tessera

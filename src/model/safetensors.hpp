@@ -1,0 +1,71 @@
+// Files of named tensors in the safetensors format (github.com/huggingface/safetensors, README "Format"):
+// u64 N | N bytes of JSON | tensors without gaps, little-endian, row-major.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace tessera {
+
+/// The element types of the format, all of them, in the order of the reference implementation.
+// clang-format off
+enum class StoredType : std::uint8_t {
+  boolean, f4, f6_e2m3, f6_e3m2, u8, i8, f8_e5m2, f8_e4m3, f8_e8m0, f8_e4m3fnuz, f8_e5m2fnuz,
+  i16, u16, f16, bf16, i32, u32, f32, c64, f64, i64, u64,
+};
+// clang-format on
+
+/// The name in the file, as "BF16".
+std::string_view name(StoredType type);
+/// Bits of one element, 4 to 64.
+int bits(StoredType type);
+/// The type of that name, which is case-sensitive; nothing if the format has none such.
+std::optional<StoredType> stored_type(std::string_view name);
+
+/// One tensor of a file.
+struct StoredTensor {
+  std::string name;                  ///< UTF-8, any characters, may be empty
+  StoredType type;                   ///< of the elements
+  std::vector<std::uint64_t> shape;  ///< at most 64 extents; empty is a scalar; an extent may be zero
+  std::span<const std::byte> bytes;  ///< little-endian, row-major; NOT aligned to the element
+};
+
+/// A safetensors file, mapped. Copies are cheap and share the mapping; names, shapes and bytes live as long as any
+/// copy.
+class SafeTensors {
+ public:
+  /// Maps and checks the file: whatever is returned lies inside it and follows every rule of the format, of which this
+  /// reader is as strict as the README and the reference implementation together. Three narrowings: more than 64
+  /// extents, keys of a tensor beside dtype, shape and data_offsets, and a duplicate in __metadata__ are refused.
+  /// Error, naming the file and the tensor, otherwise; what is commonly mistaken for weights (a Git-LFS pointer, a web
+  /// page, a PyTorch archive) is called by its name. Time and memory are linear in the header, of at most 100 MB, but
+  /// for sorting the tensors.
+  static SafeTensors open(const std::filesystem::path& path);
+
+  /// All tensors in the order of their bytes.
+  const std::vector<StoredTensor>& tensors() const&;
+  /// The tensor of that name, or null.
+  const StoredTensor* find(std::string_view name) const&;
+  // Of a temporary they would dangle: for (... : SafeTensors::open(path).tensors())
+  void tensors() const&& = delete;
+  void find(std::string_view name) const&& = delete;
+
+ private:
+  struct Content;
+  explicit SafeTensors(std::shared_ptr<const Content> content) : content_(std::move(content)) {}
+  std::shared_ptr<const Content> content_;
+};
+
+/// Writes a file that holds `tensors`, widest elements first, so that each is aligned to its own size. It appears under
+/// `path` complete or not at all: written beside it under another name, then renamed over what was there.
+/// Error, naming path and reason, on an input that the format forbids or a failure of the file system.
+void write_safetensors(const std::filesystem::path& path, std::span<const StoredTensor> tensors);
+
+}  // namespace tessera

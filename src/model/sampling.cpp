@@ -1,0 +1,23 @@
+#include "model/sampling.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "graph/error.hpp"
+
+namespace tessera {
+
+void check(const Sampling& sampling) {
+  const auto require = [](bool holds, auto value, std::string_view name, std::string_view allowed) {
+    if (!holds) throw Error(fmt::format("{} {} is not allowed; it is {}", name, value, allowed));
+  };
+  require(std::isfinite(sampling.temperature) && sampling.temperature >= 0, sampling.temperature, "temperature",
+          "0 (greedy) or more");
+  require(sampling.top_k >= 0, sampling.top_k, "top-k", "0 (off) or more");
+  require(sampling.top_p > 0 && sampling.top_p <= 1, sampling.top_p, "top-p", "above 0 and at most 1 (off)");
+  require(std::isfinite(sampling.repetition_penalty) && sampling.repetition_penalty > 0, sampling.repetition_penalty,
+          "repetition penalty", "above 0; 1 is off");
+}
+
+}  // namespace tessera

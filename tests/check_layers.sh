@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Who may include whom. Usage: check_layers.sh ROOT
+set -euo pipefail
+cd "$1"
+declare -A may=(
+  [graph]="graph" [dsl]="dsl graph" [cpu]="cpu graph" [codegen]="codegen graph"
+  [jit]="jit codegen cpu graph" [api]="api dsl jit graph" [model]="model api graph"
+)
+bad=0
+for layer in "${!may[@]}"; do
+  while IFS=: read -r file line text; do
+    included=$(sed -E 's/.*#include "([a-z]+)\/.*/\1/' <<<"$text")
+    [[ -v may[$included] ]] || continue
+    if [[ " ${may[$layer]} " != *" $included "* ]]; then
+      echo "$file:$line: $layer may include ${may[$layer]}, not $included"
+      bad=1
+    fi
+  done < <(grep -rnE '#include "[a-z]+/' "src/$layer" --include='*.hpp' --include='*.cpp' --include='*.def' || true)
+done
+[[ $bad == 0 ]] && echo "layers: ok"
+exit $bad
