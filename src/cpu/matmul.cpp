@@ -1,7 +1,17 @@
+// Products of few rows read their matrix once and are bound by memory: they have loops of their own, which widen f16
+// and bf16 in registers. All others go to Eigen.
 #include "cpu/matmul.hpp"
 
 #include <Eigen/Core>
+#include <cstring>
 #include <vector>
+
+#include "cpu/convert.hpp"
+#include "graph/math.hpp"
+
+#ifdef __F16C__
+#include <immintrin.h>
+#endif
 
 namespace tessera::cpu {
 namespace {
@@ -11,27 +21,166 @@ using ColumnMajor = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::
 template <class Order>
 using View = Eigen::Map<const Order, Eigen::Unaligned, Eigen::OuterStride<>>;
 
-// Eigen wants one of the strides to be 1. Anything else is rare (a tile broadcast or sliced oddly) and copied.
-template <class Body>
-void with_view(Matrix matrix, int rows, int columns, const Body& body) {
-  if (matrix.column_stride == 1 || columns == 1)
-    return body(
-        View<RowMajor>(matrix.data, rows, columns, Eigen::OuterStride<>(rows == 1 ? columns : matrix.row_stride)));
-  if (matrix.row_stride == 1 || rows == 1)
-    return body(View<ColumnMajor>(matrix.data, rows, columns, Eigen::OuterStride<>(matrix.column_stride)));
-  std::vector<float> dense(static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns));
-  for (int i = 0; i < rows; ++i)
-    for (int j = 0; j < columns; ++j)
-      dense[static_cast<std::size_t>(i) * static_cast<std::size_t>(columns) + static_cast<std::size_t>(j)] =
-          matrix.data[i * matrix.row_stride + j * matrix.column_stride];
-  body(View<RowMajor>(dense.data(), rows, columns, Eigen::OuterStride<>(columns)));
+// --- one row times a matrix
+
+constexpr int lanes = 8;
+using Lanes = float __attribute__((vector_size(lanes * sizeof(float))));
+
+float widen(float x) { return x; }
+float widen(f16 x) {
+#ifdef __F16C__
+  return _cvtsh_ss(x.bits);
+#else
+  return static_cast<float>(x);
+#endif
 }
+float widen(bf16 x) { return math::bf16_value(x.bits); }
+
+Lanes widen_lanes(const float* in) {
+  Lanes out;
+  std::memcpy(&out, in, sizeof out);
+  return out;
+}
+Lanes widen_lanes(const f16* in) {
+#ifdef __F16C__
+  return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(in)));
+#else
+  Lanes out;
+  for (int i = 0; i < lanes; ++i) out[i] = widen(in[i]);
+  return out;
+#endif
+}
+Lanes widen_lanes(const bf16* in) {
+  using Narrow = std::uint16_t __attribute__((vector_size(lanes * sizeof(std::uint16_t))));
+  using Wide = std::uint32_t __attribute__((vector_size(lanes * sizeof(std::uint32_t))));
+  Narrow bits;
+  std::memcpy(&bits, in, sizeof bits);
+  const Wide shifted = __builtin_convertvector(bits, Wide) << 16;
+  Lanes out;
+  std::memcpy(&out, &shifted, sizeof out);
+  return out;
+}
+
+float total(Lanes x) {
+  float sum = 0;
+  for (int i = 0; i < lanes; ++i) sum += x[i];
+  return sum;
+}
+
+// c += a b, b row-major: a strip of columns stays in registers while the rows go by.
+template <class T, int strips>
+void add_rows(const float* a, const T* b, std::int64_t stride, float* c, int k) {
+  Lanes acc[strips];
+  std::memcpy(acc, c, sizeof acc);
+  for (int i = 0; i < k; ++i) {
+    const T* row = b + i * stride;
+    // Rows of a tile are far apart, where the hardware does not look ahead.
+    for (std::size_t byte = 0; byte < strips * lanes * sizeof(T); byte += 64)
+      __builtin_prefetch(reinterpret_cast<const char*>(row + 12 * stride) + byte);
+    for (int s = 0; s < strips; ++s) acc[s] += widen_lanes(row + s * lanes) * a[i];
+  }
+  std::memcpy(c, acc, sizeof acc);
+}
+
+template <class T>
+void row_times_row_major(const float* a, const T* b, std::int64_t stride, float* c, int n, int k) {
+  int j = 0;
+  for (; j + 8 * lanes <= n; j += 8 * lanes) add_rows<T, 8>(a, b + j, stride, c + j, k);
+  for (; j + lanes <= n; j += lanes) add_rows<T, 1>(a, b + j, stride, c + j, k);
+  for (; j < n; ++j)
+    for (int i = 0; i < k; ++i) c[j] += a[i] * widen(b[i * stride + j]);
+}
+
+// c += a b, b column-major: dot products, four columns at a time.
+template <class T, int columns>
+void add_dots(const float* a, const T* b, std::int64_t stride, float* c, int k) {
+  Lanes acc[columns] = {};
+  int i = 0;
+  for (; i + lanes <= k; i += lanes) {
+    const Lanes x = widen_lanes(a + i);
+    for (int j = 0; j < columns; ++j) acc[j] += widen_lanes(b + j * stride + i) * x;
+  }
+  for (int j = 0; j < columns; ++j) {
+    float sum = total(acc[j]);
+    for (int rest = i; rest < k; ++rest) sum += a[rest] * widen(b[j * stride + rest]);
+    c[j] += sum;
+  }
+}
+
+template <class T>
+void row_times_column_major(const float* a, const T* b, std::int64_t stride, float* c, int n, int k) {
+  int j = 0;
+  for (; j + 4 <= n; j += 4) add_dots<T, 4>(a, b + j * stride, stride, c + j, k);
+  for (; j < n; ++j) add_dots<T, 1>(a, b + j * stride, stride, c + j, k);
+}
+
+template <class T>
+bool row_times(const float* a, const Matrix& b, float* c, int n, int k) {
+  const auto* data = static_cast<const T*>(b.data);
+  if (b.column_stride == 1)
+    row_times_row_major(a, data, b.row_stride, c, n, k);
+  else if (b.row_stride == 1)
+    row_times_column_major(a, data, b.column_stride, c, n, k);
+  else
+    return false;
+  return true;
+}
+
+bool row_times(const Matrix& a, const Matrix& b, float* c, int n, int k) {
+  if (a.type != ElementType::f32 || (a.column_stride != 1 && k > 1)) return false;
+  const auto* row = static_cast<const float*>(a.data);
+  switch (b.type) {
+    case ElementType::f16:
+      return row_times<f16>(row, b, c, n, k);
+    case ElementType::bf16:
+      return row_times<bf16>(row, b, c, n, k);
+    default:
+      return row_times<float>(row, b, c, n, k);
+  }
+}
+
+// --- all others
+
+// Eigen wants f32 with one stride of 1. Any other matrix is copied, each thread into memory it keeps.
+template <class Body>
+void with_view(const Matrix& matrix, int rows, int columns, std::vector<float>& scratch, const Body& body) {
+  const auto* data = static_cast<const float*>(matrix.data);
+  const auto row_major = [&](const float* at, std::int64_t stride) {
+    body(View<RowMajor>(at, rows, columns, Eigen::OuterStride<>(std::max<std::int64_t>(stride, columns))));
+  };
+  const auto column_major = [&](const float* at, std::int64_t stride) {
+    body(View<ColumnMajor>(at, rows, columns, Eigen::OuterStride<>(std::max<std::int64_t>(stride, rows))));
+  };
+  const bool by_rows = matrix.column_stride == 1 || columns == 1, by_columns = matrix.row_stride == 1 || rows == 1;
+  if (matrix.type == ElementType::f32 && by_rows && (rows == 1 || matrix.row_stride >= columns))
+    return row_major(data, matrix.row_stride);
+  if (matrix.type == ElementType::f32 && by_columns && (columns == 1 || matrix.column_stride >= rows))
+    return column_major(data, matrix.column_stride);
+  const std::size_t size = static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns);
+  if (scratch.size() < size) scratch.resize(size);
+  const auto* bytes = static_cast<const char*>(matrix.data);
+  const int width = info(matrix.type).bytes;
+  if (by_columns && !by_rows) {
+    for (int j = 0; j < columns; ++j)
+      from_memory(matrix.type, &scratch[static_cast<std::size_t>(j) * static_cast<std::size_t>(rows)],
+                  bytes + j * matrix.column_stride * width, matrix.row_stride, rows);
+    return column_major(scratch.data(), rows);
+  }
+  for (int i = 0; i < rows; ++i)
+    from_memory(matrix.type, &scratch[static_cast<std::size_t>(i) * static_cast<std::size_t>(columns)],
+                bytes + i * matrix.row_stride * width, matrix.column_stride, columns);
+  row_major(scratch.data(), columns);
+}
+
+thread_local std::vector<float> scratch_a, scratch_b;
 
 }  // namespace
 
 void multiply_add(Matrix a, Matrix b, float* c, int m, int n, int k) {
+  if (m == 1 && row_times(a, b, c, n, k)) return;
   Eigen::Map<RowMajor> result(c, m, n);
-  with_view(a, m, k, [&](const auto& x) { with_view(b, k, n, [&](const auto& y) { result.noalias() += x * y; }); });
+  with_view(a, m, k, scratch_a,
+            [&](const auto& x) { with_view(b, k, n, scratch_b, [&](const auto& y) { result.noalias() += x * y; }); });
 }
 
 }  // namespace tessera::cpu

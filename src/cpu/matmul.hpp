@@ -2,15 +2,18 @@
 #pragma once
 #include <cstdint>
 
+#include "graph/element.hpp"
+
 namespace tessera::cpu {
 
-/// A matrix somewhere in memory; strides in elements.
+/// A matrix of f32, or of f16 or bf16 as a tensor holds them; strides in elements.
 struct Matrix {
-  const float* data;
+  const void* data;
+  ElementType type;
   std::int64_t row_stride, column_stride;
 };
 
-/// c [m,n], dense, += a [m,k] times b [k,n].
+/// c [m,n], f32 and dense, += a [m,k] times b [k,n].
 void multiply_add(Matrix a, Matrix b, float* c, int m, int n, int k);
 
 }  // namespace tessera::cpu

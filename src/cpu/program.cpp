@@ -157,7 +157,8 @@ void Frame::run_loop(const Loop& loop, Id count) {
       if (carried.in_place) continue;
       const Node& argument = node(carried.argument);
       Ref from = refs_[carried.yield];
-      if (carried.through_temporary) from = {arena_ + carried.temporary, dense_strides(argument.shape)};
+      if (carried.through_temporary)
+        from = {arena_ + carried.temporary, dense_strides(argument.shape), ElementType::f32};
       copy(slot(carried.argument), from, argument.shape, host_type(argument.type));
     }
   }
@@ -344,15 +345,16 @@ void Frame::load(Id id) {
   for (int axis = 0; axis < shape.rank(); ++axis)
     whole = whole && start[at(axis)] >= view.lo[at(axis)] && start[at(axis)] + shape[axis] <= view.hi[at(axis)];
   // What is all there, already in host form, and stays as it is for the launch need not be copied.
-  if (whole && !load.ordered && same_form(load.type)) {
+  const bool raw = tape_->raw[id];
+  if (whole && !load.ordered && (raw || same_form(load.type))) {
     std::int64_t offset = 0;
     for (int axis = 0; axis < shape.rank(); ++axis) offset += start[at(axis)] * view.stride[at(axis)];
-    refs_[id] = {view.data + offset * info(load.type).bytes, view.stride};
+    refs_[id] = {view.data + offset * info(load.type).bytes, view.stride, raw ? load.type : ElementType::f32};
     return;
   }
   const Cell padding = decode(load.type, load.attr[0]);
   char* out = slot(id);
-  refs_[id] = {out, dense_strides(shape)};
+  refs_[id] = {out, dense_strides(shape), ElementType::f32};
   const std::int64_t row = shape[shape.rank() - 1];
   each_row(view, shape, start, info(load.type).bytes, 0, view.data, 0,
            [&](char* memory, std::int64_t offset, Part part) {
@@ -479,7 +481,7 @@ void Frame::reshape(Id id) {
   const Ref& from = ref(reshape.in[0]);
   const Shape& shape = node(reshape.in[0]).shape;
   if (tape_->slot[id] >= 0 && tape_->slot[id] != tape_->slot[value(reshape.in[0])]) {
-    refs_[id] = {slot(id), dense_strides(reshape.shape)};
+    refs_[id] = {slot(id), dense_strides(reshape.shape), ElementType::f32};
     return copy(slot(id), from, shape, host_type(reshape.type));
   }
   Strides stride = dense_strides(reshape.shape);
@@ -493,7 +495,7 @@ void Frame::reshape(Id id) {
     if (!units) break;
     mapped[at(i)] = from.stride[at(axis++)];
   }
-  refs_[id] = {from.data, units ? mapped : stride};
+  refs_[id] = {from.data, units ? mapped : stride, from.narrow};
 }
 
 void Frame::concat(Id id) {
@@ -527,9 +529,7 @@ void Frame::mma(Id id) {
   const Ref &a = ref(mma.in[0]), &b = ref(mma.in[1]), &c = ref(mma.in[2]);
   char* out = slot(id);
   if (c.data != out) copy(out, c, mma.shape, HostType::f32);
-  const auto matrix = [](const Ref& r) {
-    return Matrix{reinterpret_cast<const float*>(r.data), r.stride[0], r.stride[1]};
-  };
+  const auto matrix = [](const Ref& r) { return Matrix{r.data, r.narrow, r.stride[0], r.stride[1]}; };
   multiply_add(matrix(a), matrix(b), reinterpret_cast<float*>(out), mma.shape[0], mma.shape[1],
                node(mma.in[0]).shape[1]);
 }
@@ -563,12 +563,14 @@ void Frame::run_node(Id id) {
     case Op::permute: {
       const Ref from = ref(node.in[0]);
       refs_[id].data = from.data;
+      refs_[id].narrow = from.narrow;
       for (std::size_t i = 0; i < node.attr.size(); ++i)
         refs_[id].stride[i] = from.stride[static_cast<std::size_t>(node.attr[i])];
       return;
     }
     case Op::broadcast:
-      refs_[id] = {ref(node.in[0]).data, stretched(ref(node.in[0]).stride, this->node(node.in[0]).shape, node.shape)};
+      refs_[id] = {ref(node.in[0]).data, stretched(ref(node.in[0]).stride, this->node(node.in[0]).shape, node.shape),
+                   ElementType::f32};
       return;
     case Op::concat:
       return concat(id);

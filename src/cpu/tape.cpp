@@ -55,6 +55,7 @@ class TapeBuilder {
         tape_.canonical[id] = value(node.in[0]);
     }
     find_users();
+    find_raw_loads();
     prepare_sources();
     tape_.body = steps_of(0);
     number(tape_.body);
@@ -78,6 +79,26 @@ class TapeBuilder {
           for (Id in : graph_[id].in) users_[value(in)].push_back(id);
     for (const Region& region : graph_.regions)
       for (Id id : region.yields) users_[value(id)].push_back(no_id);
+  }
+
+  // Loads of f16 and bf16 that nothing but products see, straight or with axes exchanged.
+  void find_raw_loads() {
+    tape_.raw.assign(graph_.nodes.size(), false);
+    for (Id id = 0; id < graph_.nodes.size(); ++id) {
+      const Node& node = graph_[id];
+      tape_.raw[id] = node.op == Op::load && !node.ordered &&
+                      (node.type == ElementType::f16 || node.type == ElementType::bf16) && only_factor(id);
+    }
+  }
+  bool only_factor(Id id) const {
+    return !users_[id].empty() && std::all_of(users_[id].begin(), users_[id].end(), [&](Id user) {
+      if (user == no_id) return false;
+      const Node& node = graph_[user];
+      if (node.op == Op::mma) return value(node.in[2]) != id;
+      const bool moves =
+          node.op == Op::permute || (node.op == Op::reshape && only_unit_axes(graph_[node.in[0]].shape, node.shape));
+      return moves && only_factor(user);
+    });
   }
 
   // Values that exist before a block runs: constants, positions, and what the launch computes once.

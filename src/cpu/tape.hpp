@@ -15,6 +15,7 @@ namespace tessera::cpu {
 struct Ref {
   char* data = nullptr;
   std::array<std::int64_t, max_rank> stride{};
+  ElementType narrow = ElementType::f32;  // f16 or bf16: not in host form but as in a tensor, for a product to widen
 };
 
 /// A run of elementwise ops of one shape, computed strip by strip. Registers 0 .. inputs-1 are the inputs; then come
@@ -79,6 +80,7 @@ struct Tape {
   std::vector<Chain> chains;
   std::vector<Loop> loops;
   std::vector<Body> branches;
+  std::vector<char> raw;           // loads that only products read: f16 and bf16 stay as the tensor holds them
   std::vector<std::int64_t> slot;  // of a value: offset in the arena, or -1
   std::size_t arena_bytes = 0;
   std::vector<Ref> refs;   // of every value; addresses in the arena are offsets until a thread binds them
