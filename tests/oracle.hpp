@@ -1,9 +1,12 @@
 // An independent meaning of the language, for tests: arrays of exact numbers, every op on them as the header of ops.def
 // says it in words, and a way to run the same op on a device with types, ranks and shapes chosen when the test runs.
 #pragma once
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <optional>
 #include <random>
 #include <sstream>
 #include <string>
@@ -18,6 +21,7 @@ using namespace tessera;
 using Real = long double;
 using Extents = std::vector<int>;
 using Rng = std::mt19937_64;
+__extension__ typedef __int128 Wide;
 
 inline constexpr Real real_nan = std::numeric_limits<Real>::quiet_NaN();
 inline constexpr Real real_inf = std::numeric_limits<Real>::infinity();
@@ -95,7 +99,7 @@ inline Real number_of(std::uint32_t bits, ElementType type) {
 inline bool is_real(ElementType type) { return info(type).kind == ElementKind::real; }
 
 /// An integer as the type holds it: wrapped.
-inline i64 wrapped(__int128 x, ElementType type) {
+inline i64 wrapped(Wide x, ElementType type) {
   switch (type) {
     case ElementType::i32:
       return static_cast<std::int32_t>(static_cast<std::uint32_t>(x));
@@ -281,12 +285,12 @@ inline Real unary(Op op, Real x) {
       throw std::logic_error("the oracle lacks real " + std::string(name(op)));
   }
 }
-inline __int128 unary(Op op, i64 x) {
+inline Wide unary(Op op, i64 x) {
   switch (op) {
     case Op::neg:
-      return -static_cast<__int128>(x);
+      return -static_cast<Wide>(x);
     case Op::abs:
-      return x < 0 ? -static_cast<__int128>(x) : x;
+      return x < 0 ? -static_cast<Wide>(x) : x;
     case Op::logical_not:
       return x == 0;
     default:
@@ -354,9 +358,9 @@ bool compare(Op op, N x, N y) {
       throw std::logic_error("the oracle lacks " + std::string(name(op)));
   }
 }
-inline __int128 binary(Op op, i64 a, i64 b) {
-  const __int128 x = a, y = b;
-  const auto quotient = [&]() -> __int128 { return y == 0 ? 0 : x / y - (x % y != 0 && (x < 0) != (y < 0)); };
+inline Wide binary(Op op, i64 a, i64 b) {
+  const Wide x = a, y = b;
+  const auto quotient = [&]() -> Wide { return y == 0 ? 0 : x / y - (x % y != 0 && (x < 0) != (y < 0)); };
   switch (op) {
     case Op::add:
       return x + y;

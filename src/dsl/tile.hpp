@@ -83,7 +83,7 @@ class Var : public ExprTag {
   Handle lower(Trace& trace, Location location) const { return trace.var(slot_, location); }
 
  private:
-  std::size_t slot_;
+  Trace::VarSlot slot_;
 };
 template <TileExpr E>
 Var(const E&) -> Var<typename E::type, E::rank>;

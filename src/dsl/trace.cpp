@@ -120,23 +120,23 @@ int Trace::axis(int axis, int rank, std::string_view what, Location location) co
   return axis < 0 ? axis + rank : axis;
 }
 
-std::size_t Trace::make_var(Handle value, Location location) {
+Trace::VarSlot Trace::make_var(Handle value, Location location) {
   const Slot slot{use(value, location), builder_.open_region()};
-  for (std::size_t i = 0; i < slots_.size(); ++i)
-    if (slots_[i].value == no_id) {
-      slots_[i] = slot;
-      return i;
-    }
-  slots_.push_back(slot);
-  return slots_.size() - 1;
+  auto free = std::find_if(slots_.begin(), slots_.end(), [](const Slot& other) { return other.value == no_id; });
+  if (free == slots_.end()) free = slots_.insert(slots_.end(), slot);
+  *free = slot;
+  return {static_cast<std::size_t>(free - slots_.begin()), serial_};
 }
 
-void Trace::drop_var(std::size_t slot) { slots_[slot].value = no_id; }
+void Trace::drop_var(VarSlot slot) {
+  if (slot.trace == serial_) slots_[slot.index].value = no_id;  // else it outlived its kernel
+}
 
-void Trace::assign_var(std::size_t slot, Handle value, Location location) {
+void Trace::assign_var(VarSlot slot, Handle value, Location location) {
   const Id id = use(value, location);
   const Graph& graph = builder_.graph();
-  Slot& target = slots_[slot];
+  var(slot, location);
+  Slot& target = slots_[slot.index];
   if (graph[id].shape != graph[target.value].shape)
     builder_.fail(location,
                   fmt::format("a Var of {} cannot take {}; a Var keeps its shape: broadcast or reshape the value",
@@ -148,9 +148,10 @@ void Trace::assign_var(std::size_t slot, Handle value, Location location) {
   target.value = id;
 }
 
-Handle Trace::var(std::size_t slot, Location location) const {
-  builder_.check_visible(slots_[slot].value, location);
-  return handle(slots_[slot].value);
+Handle Trace::var(VarSlot slot, Location location) const {
+  if (slot.trace != serial_) builder_.fail(location, "a Var of another kernel is used; a Var lives in the kernel that made it");
+  builder_.check_visible(slots_[slot.index].value, location);
+  return handle(slots_[slot.index].value);
 }
 
 Handle Trace::begin_loop(Handle count, Location location) {

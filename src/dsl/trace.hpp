@@ -62,10 +62,14 @@ class Trace {
   const Shape& shape(Handle value) const { return builder_.graph()[value.id].shape; }
 
   // Vars: numbered slots that hold the value a Var has at this point of the trace.
-  std::size_t make_var(Handle value, Location location);
-  void drop_var(std::size_t slot);
-  void assign_var(std::size_t slot, Handle value, Location location);
-  Handle var(std::size_t slot, Location location) const;
+  struct VarSlot {
+    std::size_t index;
+    std::uint32_t trace;
+  };
+  VarSlot make_var(Handle value, Location location);
+  void drop_var(VarSlot slot);
+  void assign_var(VarSlot slot, Handle value, Location location);
+  Handle var(VarSlot slot, Location location) const;
 
   /// A loop: returns its counter. Every live Var becomes a carried value; those the body does not change are dropped
   /// later.

@@ -8,25 +8,10 @@
 #include "codegen/passes.hpp"
 #include "graph/error.hpp"
 #include "jit/options.hpp"
+#include "jit/overlap.hpp"
 
 namespace tessera {
 namespace {
-
-// Bytes from the first to behind the last element; {0, 0} if there is none.
-struct Range {
-  std::uintptr_t begin, end;
-};
-Range range_of(const Parameter& parameter, const Argument& argument) {
-  std::int64_t low = 0, high = 1;
-  for (std::size_t axis = 0; axis < static_cast<std::size_t>(parameter.rank); ++axis) {
-    if (argument.extent[axis] == 0) return {0, 0};
-    const std::int64_t reach = (argument.extent[axis] - 1) * argument.stride[axis];
-    (reach < 0 ? low : high) += reach;
-  }
-  const auto base = reinterpret_cast<std::uintptr_t>(argument.data);
-  const std::int64_t bytes = info(parameter.type).bytes;
-  return {base + static_cast<std::uintptr_t>(low * bytes), base + static_cast<std::uintptr_t>(high * bytes)};
-}
 
 bool is_written(const Parameter& parameter) {
   return parameter.access == Access::out || parameter.access == Access::in_out;
@@ -61,15 +46,13 @@ void Executable::refuse(std::span<const Argument> arguments, std::string_view wh
 }
 
 void Executable::check_overlap(std::span<const Argument> arguments, std::size_t written) const {
-  const Range a = range_of(graph_.parameters[written], arguments[written]);
-  if (a.begin == a.end) return;
+  for (std::size_t axis = 0; axis < static_cast<std::size_t>(graph_.parameters[written].rank); ++axis)
+    if (arguments[written].stride[axis] == 0 && arguments[written].extent[axis] > 1)
+      refuse(arguments, fmt::format("argument {} is written and has a stride of 0, so its elements share memory", written + 1));
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (i == written || graph_.parameters[i].access == Access::scalar) continue;
-    const Range b = range_of(graph_.parameters[i], arguments[i]);
-    if (b.begin < a.end && a.begin < b.end)
-      refuse(arguments,
-             fmt::format("argument {} is written and overlaps argument {} in memory; give it memory of its own",
-                         written + 1, i + 1));
+    if (overlap(graph_.parameters[written], arguments[written], graph_.parameters[i], arguments[i]))
+      refuse(arguments, fmt::format("argument {} is written and overlaps argument {} in memory; give it memory of its own", written + 1, i + 1));
   }
 }
 

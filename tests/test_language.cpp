@@ -1,0 +1,197 @@
+// The language's errors when traced, and its rules about loops, threads and nesting. Its type rules are in compile_fail/.
+#include <chrono>
+#include <optional>
+#include <thread>
+
+#include "catch.hpp"
+#include "dsl/control.hpp"
+#include "model/kernels.hpp"
+#include "support.hpp"
+
+using namespace tessera;
+
+namespace {
+
+template <class F>
+std::string traced(const F& function) {
+  return error_of([&] { trace_kernel("bad", function); });
+}
+
+}  // namespace
+
+TEST_CASE("errors name kernel, place, shapes and the mend", "[language]") {
+  const unsigned line = __LINE__ + 3;
+  const std::string text = traced([](In<f32, 2> x, Out<f32, 2> y) {
+    Tile a = load(x, {0, 0}, {4, 8}), b = load(x, {0, 0}, {4, 6});
+    store(y, {0, 0}, a + b);
+  });
+  CHECK(says(text, {"kernel 'bad'", "test_language.cpp:" + std::to_string(line), "add", "[4,8]", "[4,6]", "make extents 8 and 6 equal, or one of them 1"}));
+}
+
+TEST_CASE("what does not fit is an error when traced", "[language]") {
+  CHECK(says(traced([](In<f32, 2> x, Out<f32, 2> y) { store(y, {0, 0}, mma(load(x, {0, 0}, {4, 8}), load(x, {0, 0}, {4, 8}), zeros<f32>({4, 8}))); }),
+             {"mma", "[4,8] x [4,8] + [4,8]", "[m,k] x [k,n] + [m,n]"}));
+  CHECK(says(traced([](In<f32, 2> x, Out<f32, 1> y) { store(y, {0}, reshape(load(x, {0, 0}, {4, 8}), {31})); }), {"reshape", "32 elements", "31"}));
+  CHECK(says(traced([](In<f32, 2> x, Out<f32, 2> y) { store(y, {0, 0}, sum(load(x, {0, 0}, {4, 8}), 2)); }), {"sum", "no axis 2", "-2 to 1"}));
+  CHECK(says(traced([](In<f32, 2> x, Out<f32, 2> y) { store(y, {0, 0}, sum(load(x, {0, 0}, {4, 8}), -3)); }), {"no axis -3"}));
+  CHECK(says(traced([](In<f32, 2> x, Out<f32, 2> y) { store(y, {0, 0}, permute(load(x, {0, 0}, {4, 8}), {0, 0})); }), {"permute", "axis 0", "twice"}));
+  CHECK(says(traced([](In<f32, 2> x, Out<f32, 2> y) { store(y, {0, 0}, broadcast(load(x, {0, 0}, {4, 8}), {4, 4})); }), {"broadcast", "[4,8]", "[4,4]"}));
+  CHECK(says(traced([](In<f32, 2> x, Out<f32, 2> y) { store(y, {0, 0}, concat(0, load(x, {0, 0}, {4, 8}), load(x, {0, 0}, {4, 7}))); }), {"concat", "[4,7]", "[4,8]"}));
+  CHECK(says(traced([](In<f32, 2> x, Out<f32, 2> y) { store(y, {0, 0}, load(x, {0, 0}, {0, 8})); }), {"load", "[0,8]", "at least 1"}));
+  CHECK(says(traced([](In<f32, 2> x, Out<f32, 2> y) { store(y, {0, 0}, load(x, {0, 0}, {-4, 8})); }), {"[-4,8]", "at least 1"}));
+  CHECK(says(traced([](In<f32, 2> x, Out<f32, 2>) { x.extent(2); }), {"extent", "no axis 2"}));
+}
+
+TEST_CASE("literals that do not fit are refused, those that do are exact", "[language]") {
+  const auto with = [](auto literal) {
+    return traced([=](In<i32, 1> x, Out<i32, 1> y) { store(y, {0}, load(x, {0}, {4}) + literal); });
+  };
+  CHECK(says(with(3000000000ll), {"3000000000", "i32"}));
+  CHECK(with(2147483647) == "(no error)");
+  const auto real = [](auto literal) {
+    return traced([=](In<f32, 1> x, Out<f32, 1> y) { store(y, {0}, load(x, {0}, {4}) + literal); });
+  };
+  CHECK(says(real(16777217), {"16777217", "f32", "rounded"}));
+  CHECK(real(16777216) == "(no error)");
+  CHECK(real(16777217.0) == "(no error)");  // a floating literal rounds, as in C++
+  CHECK(says(real(1e39), {"f32", "range"}));
+  CHECK(real(inf) == "(no error)");
+  CHECK(says(traced([](Out<f16, 1> y) { store(y, {0}, full<f16>({4}, 70000.0)); }), {"f16", "range"}));
+  CHECK(says(traced([](Out<u8, 1> y) { store(y, {0}, full<u8>({4}, 256)); }), {"256", "[0, 255]"}));
+  CHECK(says(traced([](In<i32, 1> x, Out<i32, 1> y) { store(y, {0}, load(x, {0}, {4}, 0.5)); }), {"0.5", "integer"}));
+  const Graph graph = trace_kernel("wide", [](In<i64, 1> x, Out<i64, 1> y) { store(y, {0}, load(x, {0}, {4}) + 9007199254740993ll); });
+  CHECK(to_string(graph).find("9007199254740993") != std::string::npos);  // above 2^53, where doubles have gaps
+}
+
+TEST_CASE("a value may not leave its loop but in a Var", "[language]") {
+  const std::string text = traced([](In<f32, 2> x, Out<f32, 2> y) {
+    std::optional<Tile<f32, 2>> leak;
+    for (Index i : range(4)) leak.emplace(load(x, {i, 0}, {4, 8}));
+    store(y, {0, 0}, *leak);
+  });
+  CHECK(says(text, {"inside a loop", "outside", "carry it out in a Var"}));
+}
+
+TEST_CASE("leaving a traced loop is caught", "[language]") {
+  const auto with_break = [](In<f32, 2> x, Out<f32, 2> y) {
+    for (Index i : range(4)) {
+      store(y, {i, 0}, load(x, {i, 0}, {4, 8}));
+      break;
+    }
+  };
+  CHECK(says(traced(with_break), {"break or return leaves a traced loop"}));
+  const auto with_return = [](In<f32, 2> x, Out<f32, 2> y) {
+    for (Index i : range(4))
+      for (Index j : range(4)) {
+        store(y, {i, j}, load(x, {i, 0}, {4, 8}));
+        return;
+      }
+  };
+  CHECK(says(traced(with_return), {"break or return leaves a traced loop"}));
+}
+
+TEST_CASE("an exception from a kernel's function passes through, and tracing goes on working", "[language]") {
+  CHECK_THROWS_AS(trace_kernel("throws", [](In<f32, 1> x, Out<f32, 1>) {
+                    Var v = load(x, {0}, {4});
+                    for ([[maybe_unused]] Index i : range(3)) {
+                      v = v + 1;
+                      throw std::runtime_error("mine");
+                    }
+                  }),
+                  std::runtime_error);
+  CHECK_NOTHROW(trace_kernel("after", [](In<f32, 1> x, Out<f32, 1> y) { store(y, {0}, load(x, {0}, {4})); }));
+}
+
+TEST_CASE("a Var keeps its shape, and a branch yields no values", "[language]") {
+  CHECK(says(traced([](In<f32, 1> x, Out<f32, 1> y) {
+               Var v = load(x, {0}, {4});
+               v = load(x, {0}, {8});
+               store(y, {0}, v);
+             }),
+             {"a Var of f32[4] cannot take f32[8]"}));
+  CHECK(says(traced([](In<f32, 1> x, Out<f32, 1> y) {
+               Var v = load(x, {0}, {4});
+               if_(x.extent(0) > 3, [&] { v = v + 1; });
+               store(y, {0}, v);
+             }),
+             {"inside if_", "where"}));
+  // Its own Vars a branch may change.
+  CHECK(traced([](In<f32, 1> x, Out<f32, 1> y) {
+          if_(x.extent(0) > 3, [&] {
+            Var v = load(x, {0}, {4});
+            for ([[maybe_unused]] Index i : range(3)) v = v + 1;
+            store(y, {0}, v);
+          });
+        }) == "(no error)");
+}
+
+TEST_CASE("blocks and require take what the host knows", "[language]") {
+  CHECK(says(traced([](In<i32, 1> x, Out<i32, 1>) { blocks(item(load(x, {0}, {1}))); }), {"blocks", "depends on a tile"}));
+  CHECK(says(traced([](In<i32, 1> x, Out<i32, 1>) { blocks(x.extent(0)), blocks(4); }), {"called twice"}));
+  CHECK(says(traced([](In<i32, 1> x, Out<i32, 1>) { require(item(load(x, {0}, {1})) == 3, "three"); }), {"require", "depends on a tile"}));
+  CHECK(says(traced([](In<i32, 1> x, Out<i32, 1>) {
+               for ([[maybe_unused]] Index i : range(3)) require(x.extent(0) == 3, "three");
+             }),
+             {"require", "outside of loops"}));
+}
+
+TEST_CASE("a tile belongs to the kernel that made it", "[language]") {
+  std::optional<Tile<f32, 1>> leak;
+  trace_kernel("one", [&](In<f32, 1> x, Out<f32, 1> y) {
+    leak.emplace(load(x, {0}, {4}));
+    store(y, {0}, *leak);
+  });
+  CHECK(says(traced([&](In<f32, 1>, Out<f32, 1> y) { store(y, {0}, *leak + 1); }), {"another kernel"}));
+  CHECK(says(error_of([&] { [[maybe_unused]] Tile t = *leak + 1; }), {"outside of a kernel"}));
+}
+
+TEST_CASE("a kernel traced inside another is refused, and the outer one goes on", "[language]") {
+  std::string text;
+  const Graph graph = trace_kernel("outer", [&](In<f32, 1> x, Out<f32, 1> y) {
+    Tile a = load(x, {0}, {4});
+    text = error_of([] { trace_kernel("inner", [](In<f32, 1> p, Out<f32, 1> q) { store(q, {0}, load(p, {0}, {4})); }); });
+    store(y, {0}, a);
+  });
+  CHECK(says(text, {"'inner'", "'outer'"}));
+  CHECK(graph.name == "outer");
+}
+
+TEST_CASE("tracing works from several threads", "[language]") {
+  const auto text = [] { return to_string(kernels::attention<bf16>(4, 32, 16, 16).graph()); };
+  const std::string expected = text();
+  std::vector<std::thread> threads;
+  std::atomic<int> equal = 0;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 20; ++i) equal += text() == expected;
+    });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(equal == 80);
+}
+
+namespace {
+auto square(TileExpr auto const& e) {
+  Tile x = e;
+  return x * x + x;
+}
+auto twice(TileExpr auto const& e) { return square(square(e)); }
+auto four_times(TileExpr auto const& e) { return twice(twice(e)); }
+auto eight_times(TileExpr auto const& e) { return four_times(four_times(e)); }
+}  // namespace
+
+TEST_CASE("device functions nested deep stay small", "[language]") {
+  const Graph graph = trace_kernel("deep", [](In<f32, 1> x, Out<f32, 1> y) { store(y, {0}, eight_times(load(x, {0}, {4}))); });
+  CHECK(graph.nodes.size() < 30);
+}
+
+TEST_CASE("ordered reads see the writes before them", "[language]") {
+  const Graph graph = trace_kernel("ordered", [](InOut<f32, 1> x) {
+    Tile a = load(x, {0}, {4});
+    store(x, {0}, a + 1);
+    Tile b = load(x, {0}, {4});
+    store(x, {1}, b);
+  });
+  std::vector<Op> effects;
+  for (Id id : graph.regions[0].effects) effects.push_back(graph[id].op);
+  CHECK(effects == std::vector<Op>{Op::load, Op::store, Op::load, Op::store});
+}

@@ -1,0 +1,161 @@
+// Launches, tensors, devices, options: what is checked, and what is said.
+#include <thread>
+
+#include "api/tessera.hpp"
+#include "catch.hpp"
+#include "support.hpp"
+
+using namespace tessera;
+
+namespace {
+
+const auto& add_kernel() {
+  static const auto add = kernel("add", [](In<f32, 2> a, In<f32, 2> b, Out<f32, 2> y) {
+    require(a.extent(0) == b.extent(0), "as many rows in both");
+    auto [i, j] = blocks(cdiv(y.extent(0), 4), cdiv(y.extent(1), 4));
+    store(y, {i, j}, load(a, {i, j}, {4, 4}) + load(b, {i, j}, {4, 4}));
+  });
+  return add;
+}
+
+Tensor<f32, 2> filled(std::int64_t rows, std::int64_t columns, float value) {
+  Tensor<f32, 2> tensor(Device::cpu(), {rows, columns});
+  tensor.copy_from(std::vector<float>(static_cast<std::size_t>(rows * columns), value));
+  return tensor;
+}
+
+const Stream stream = Device::cpu().stream();
+
+}  // namespace
+
+TEST_CASE("a launch computes the grid from the arguments", "[api]") {
+  const auto a = filled(5, 7, 1), b = filled(5, 7, 2), y = filled(5, 7, -1);
+  launch(stream, add_kernel(), a, b, y);
+  CHECK(y.to_vector() == std::vector<float>(35, 3));
+}
+
+TEST_CASE("a launch that breaks a requirement is refused with its text", "[api]") {
+  const auto a = filled(5, 7, 1), b = filled(6, 7, 2), y = filled(5, 7, -1);
+  const std::string text = error_of([&] { launch(stream, add_kernel(), a, b, y); });
+  CHECK(says(text, {"'add'", "as many rows in both", "test_launch.cpp:", "argument 1 is f32 [5,7]", "argument 2 is f32 [6,7]"}));
+  CHECK(y.to_vector() == std::vector<float>(35, -1));
+}
+
+TEST_CASE("a written argument that overlaps another is refused", "[api]") {
+  const auto a = filled(8, 8, 1), b = filled(8, 8, 2);
+  CHECK(says(error_of([&] { launch(stream, add_kernel(), a, b, a); }), {"argument 3 is written and overlaps argument 1"}));
+  CHECK(says(error_of([&] { launch(stream, add_kernel(), a.slice(0, 0, 4), b, a.slice(0, 3, 4)); }), {"overlaps"}));
+  CHECK(error_of([&] { launch(stream, add_kernel(), a, a, b); }) == "(no error)");  // reading one twice is fine
+  // Rows apart, and columns side by side in one memory.
+  CHECK(error_of([&] { launch(stream, add_kernel(), a.slice(0, 0, 4), a.slice(0, 0, 4), a.slice(0, 4, 4)); }) == "(no error)");
+  CHECK(error_of([&] { launch(stream, add_kernel(), a.slice(1, 0, 3), a.slice(1, 3, 2), a.slice(1, 5, 3)); }) == "(no error)");
+  CHECK(says(error_of([&] { launch(stream, add_kernel(), a.slice(1, 0, 4), a.slice(1, 0, 4), a.slice(1, 3, 4)); }), {"overlaps"}));
+  const Tensor<f32, 2> empty(Device::cpu(), {0, 8});
+  CHECK(error_of([&] { launch(stream, add_kernel(), empty, empty, empty); }) == "(no error)");
+  const Tensor<f32, 2> repeated(Device::cpu(), a.data(), {8, 8}, {0, 1});
+  CHECK(says(error_of([&] { launch(stream, add_kernel(), b, b, repeated); }), {"stride of 0"}));
+  CHECK(error_of([&] { launch(stream, add_kernel(), repeated, repeated, b); }) == "(no error)");
+}
+
+TEST_CASE("overlap in one memory is found exactly", "[jit]") {
+  // Two boxes in a 6 x 8 matrix, every pair of positions, against marking the elements.
+  std::vector<float> memory(48);
+  const Device device = Device::cpu();
+  const auto one = kernel("one", [](In<f32, 2> a, Out<f32, 2> y) { store(y, {0, 0}, load(a, {0, 0}, {1, 1})); });
+  int wrong = 0;
+  for (int i = 0; i < 4; ++i)
+    for (int j = 0; j < 5; ++j)
+      for (int k = 0; k < 4; ++k)
+        for (int l = 0; l < 5; ++l) {
+          const Tensor<f32, 2> a(device, &memory[static_cast<std::size_t>(i * 8 + j)], {2, 3}, {8, 1});
+          const Tensor<f32, 2> y(device, &memory[static_cast<std::size_t>(k * 8 + l)], {3, 4}, {8, 1});
+          const bool meet = i < k + 3 && k < i + 2 && j < l + 4 && l < j + 3;
+          wrong += (error_of([&] { launch(stream, one, a, y); }) != "(no error)") != meet;
+        }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("grids with a zero do nothing, negative ones are refused", "[api]") {
+  const auto fill = kernel("fill", [](Out<f32, 1> y, Scalar<i32> n) {
+    Index i = blocks(n);
+    store(y, {i}, full<f32>({1}, 5));
+  });
+  Tensor<f32, 1> y(Device::cpu(), {4});
+  y.copy_from(std::vector<float>(4, 1));
+  launch(stream, fill, y, 0);
+  CHECK(y.to_vector() == std::vector<float>(4, 1));
+  CHECK(says(error_of([&] { launch(stream, fill, y, -2); }), {"axis 0 of the grid", "-2"}));
+  launch(stream, fill, y, 3);
+  CHECK(y.to_vector() == std::vector<float>{5, 5, 5, 1});
+}
+
+TEST_CASE("a tensor may look at a user's memory", "[api]") {
+  std::vector<float> memory(24);
+  const Tensor<f32, 2> columns(Device::cpu(), memory.data() + 1, {3, 4}, {2, 6});  // column-major, every other row
+  const auto a = filled(3, 4, 1), b = filled(3, 4, 1);
+  launch(stream, add_kernel(), a, b, columns);
+  double sum = 0;
+  for (std::size_t i = 0; i < memory.size(); ++i) sum += memory[i] == 2 && i % 2 == 1;
+  CHECK(sum == 12);
+  CHECK(says(error_of([&] { columns.to_vector(); }), {"dense"}));
+  CHECK(says(error_of([&] { a.copy_from(std::vector<float>(11)); }), {"12", "11"}));
+  CHECK(says(error_of([&] { a.slice(1, 2, 3); }), {"slice"}));
+  CHECK(says(error_of([&] { a.reshaped(std::array<std::int64_t, 1>{11}); }), {"12", "11"}));
+}
+
+TEST_CASE("one kernel may be launched from several threads", "[api]") {
+  std::vector<std::thread> threads;
+  std::atomic<int> right = 0;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 50; ++i) {
+        const auto a = filled(33, 65, static_cast<float>(t)), b = filled(33, 65, static_cast<float>(i)), y = filled(33, 65, -1);
+        launch(stream, add_kernel(), a, b, y);
+        right += y.to_vector() == std::vector<float>(33 * 65, static_cast<float>(t + i));
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(right == 200);
+}
+
+TEST_CASE("devices are asked for by name", "[jit]") {
+  CHECK(Device::parse("cpu") == Device::cpu());
+  CHECK(Device::cpu().name().find("cpu") == 0);
+  CHECK(says(error_of([] { Device::parse("cuda"); }), {"cuda", "cpu"}));
+  CHECK(says(error_of([] { Device::parse("cuda:1"); }), {"cuda:1"}));
+  for (const char* bad : {"", "gpu", "cuda:", "cuda:x", "CPU", "cpu:0"}) CHECK(says(error_of([&] { Device::parse(bad); }), {"there is no device", bad}));
+  CHECK(!Device::best().reason().empty());
+}
+
+TEST_CASE("memory that cannot be had is an error with the size", "[jit]") {
+  CHECK(says(error_of([] { Device::cpu().allocate(std::size_t(1) << 60); }), {"memory", "MB"}));
+}
+
+TEST_CASE("options are parsed from their table", "[jit]") {
+  const auto read = [](std::string_view variable, std::string value) {
+    return read_options([=](std::string_view name) { return name == variable ? value : std::string(); });
+  };
+  const Options defaults = read("", "");
+  CHECK(defaults.device == "auto");
+  CHECK(defaults.threads == 0);
+  CHECK(defaults.dump.empty());
+  CHECK(read("TESSERA_THREADS", "3").threads == 3);
+  CHECK(read("TESSERA_DUMP", "graph").dump == std::vector<std::string>{"graph"});
+  CHECK(says(error_of([&] { read("TESSERA_DUMP", "graph,everything"); }), {"TESSERA_DUMP=everything", "graph"}));
+  for (const char* bad : {"-1", "two", "1.5", "99999999"}) CHECK(says(error_of([&] { read("TESSERA_THREADS", bad); }), {"TESSERA_THREADS", bad}));
+  CHECK(says(error_of([&] { read("TESSERA_LOG", "loud"); }), {"TESSERA_LOG=loud", "warn"}));
+  for (const OptionInfo& option : option_table()) {
+    CHECK(option.variable.substr(0, 8) == "TESSERA_");
+    CHECK(!option.meaning.empty());
+  }
+}
+
+TEST_CASE("the README's table of variables is the table", "[jit]") {
+  const std::string readme = read_text(std::filesystem::path(TESSERA_SOURCE_DIR) / "README.md");
+  for (const OptionInfo& option : option_table()) {
+    const std::string row = "| `" + std::string(option.variable) + "` | " +
+                            (option.fallback.empty() ? "" : "`" + std::string(option.fallback) + "` ") + "| " + std::string(option.meaning) + " |";
+    INFO(row);
+    CHECK(readme.find(row) != std::string::npos);
+  }
+}

@@ -1,0 +1,249 @@
+// GPT-2 against golden data computed in double precision by another implementation.
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "catch.hpp"
+#include "model/gpt2.hpp"
+#include "support.hpp"
+
+using namespace tessera;
+using Tokens = std::vector<std::int32_t>;
+
+namespace {
+
+const std::filesystem::path root = TESSERA_SOURCE_DIR;
+
+template <class T>
+std::vector<T> values(const SafeTensors& file, std::string_view name) {
+  const StoredTensor* stored = file.find(name);
+  REQUIRE(stored);
+  std::vector<T> result(stored->bytes.size() / sizeof(T));
+  std::memcpy(result.data(), stored->bytes.data(), stored->bytes.size());
+  return result;
+}
+
+struct Golden {
+  explicit Golden(const std::string& name)
+      : folder(root / "tests/data" / name), checkpoint(Checkpoint::open(folder)), file(SafeTensors::open(folder / "golden.safetensors")) {
+    const auto& shape = file.find("ids")->shape;
+    const auto ids = values<std::int32_t>(file, "ids");
+    for (std::size_t b = 0; b < shape[0]; ++b)
+      prompts.emplace_back(ids.begin() + static_cast<std::ptrdiff_t>(b * shape[1]), ids.begin() + static_cast<std::ptrdiff_t>((b + 1) * shape[1]));
+    logits = values<float>(file, "logits");
+    greedy = values<std::int32_t>(file, "greedy");
+  }
+  std::filesystem::path folder;
+  Checkpoint checkpoint;
+  SafeTensors file;
+  std::vector<Tokens> prompts;
+  std::vector<float> logits;
+  Tokens greedy;
+};
+
+double largest_difference(std::span<const float> a, std::span<const float> b) {
+  REQUIRE(a.size() == b.size());
+  double worst = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    REQUIRE(std::isfinite(a[i]));
+    worst = std::max(worst, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])));
+  }
+  return worst;
+}
+
+double relative_difference(std::span<const float> a, std::span<const float> b) {
+  double error = 0, norm = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) error += std::pow(a[i] - b[i], 2), norm += std::pow(b[i], 2);
+  return std::sqrt(error / norm);
+}
+
+void append_one(Session& session, std::int32_t token) {
+  const std::vector<Tokens> tokens{{token}};
+  session.append(tokens);
+}
+
+Tokens generate(const Gpt2& model, const Tokens& prompt, std::size_t length, const Sampling& sampling = {}) {
+  Session session(model, 1, static_cast<int>(length));
+  session.append(std::vector<Tokens>{prompt});
+  Tokens text = prompt;
+  while (text.size() < length) {
+    text.push_back(session.sample(sampling)[0]);
+    if (text.size() < length) append_one(session, text.back());
+  }
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("logits of awkward shapes equal the golden ones", "[model]") {
+  const Golden golden(GENERATE(as<std::string>(), "nano-odd", "mini-192"));
+  INFO(golden.folder);
+  const auto all_logits = [&](Compute compute) {
+    const Gpt2 model(Device::cpu(), golden.checkpoint, compute);
+    Session session(model, static_cast<int>(golden.prompts.size()), static_cast<int>(golden.prompts[0].size()));
+    session.append(golden.prompts);
+    return session.all_logits();
+  };
+  CHECK(largest_difference(all_logits(Compute::f32), golden.logits) <= 2e-5);
+  CHECK(relative_difference(all_logits(Compute::bf16), golden.logits) <= 2e-2);
+}
+
+TEST_CASE("greedy ids equal the golden ones", "[model]") {
+  const Golden golden(GENERATE(as<std::string>(), "nano-odd", "mini-192"));
+  INFO(golden.folder);
+  const Gpt2 model(Device::cpu(), golden.checkpoint);
+  // The golden text is a prompt's beginning, continued: find how much of it is prompt.
+  const Tokens& prompt = golden.prompts[0];
+  const auto [differs, rest] = std::mismatch(golden.greedy.begin(), golden.greedy.end(), prompt.begin());
+  const auto shared = static_cast<std::size_t>(differs - golden.greedy.begin());
+  REQUIRE(shared >= 1);
+  CHECK(generate(model, Tokens(prompt.begin(), prompt.begin() + static_cast<std::ptrdiff_t>(shared)), golden.greedy.size()) == golden.greedy);
+}
+
+TEST_CASE("greedy text of the shipped model equals every golden case", "[model]") {
+  const Gpt2 model(Device::cpu(), Checkpoint::open(root / "samples/models/storyteller-6m"));
+  const auto cases = nlohmann::json::parse(read_text(root / "tests/data/storyteller-golden.json")).at("cases");
+  REQUIRE(cases.size() == 5);
+  for (const auto& golden : cases) {
+    INFO(golden.at("prompt"));
+    const auto prompt = golden.at("prompt_ids").get<Tokens>(), expected = golden.at("greedy_ids").get<Tokens>();
+    CHECK(generate(model, prompt, expected.size()) == expected);
+    Session session(model, 1, 512);
+    session.append(std::vector<Tokens>{prompt});
+    const auto logits = session.logits();
+    for (const auto& top : golden.at("last_logits_top10"))
+      CHECK(logits[top[0].get<std::size_t>()] == Approx(top[1].get<double>()).margin(1e-4));
+    double sum = 0;
+    for (float logit : logits) sum += logit;
+    CHECK(sum == Approx(golden.at("last_logits_sum").get<double>()).epsilon(1e-5));
+  }
+}
+
+TEST_CASE("cached decode equals recomputation", "[model]") {
+  const Golden golden(GENERATE(as<std::string>(), "nano-odd", "mini-192"));
+  const Gpt2 model(Device::cpu(), golden.checkpoint);
+  const Tokens& tokens = golden.prompts[1];
+  Session cached(model, 1, static_cast<int>(tokens.size()));
+  for (std::size_t t = 0; t < tokens.size(); ++t) {
+    append_one(cached, tokens[t]);
+    Session fresh(model, 1, static_cast<int>(t) + 1);
+    fresh.append(std::vector<Tokens>{Tokens(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(t) + 1)});
+    CHECK(largest_difference(cached.logits(), fresh.logits()) <= 1e-5);
+    CHECK(cached.sample({}) == fresh.sample({}));
+  }
+}
+
+TEST_CASE("a prompt may come in parts", "[model]") {
+  const Golden golden("mini-192");
+  const Gpt2 model(Device::cpu(), golden.checkpoint);
+  const Tokens& tokens = golden.prompts[0];
+  Session parts(model, 1, 64);
+  for (const auto& [begin, end] : {std::pair{0, 5}, {5, 6}, {6, 40}, {40, 64}})
+    parts.append(std::vector<Tokens>{Tokens(tokens.begin() + begin, tokens.begin() + end)});
+  CHECK(largest_difference(parts.logits(), std::span(golden.logits).subspan(63 * 257, 257)) <= 2e-5);
+}
+
+TEST_CASE("a batch of different lengths gives what each prompt gives alone", "[model]") {
+  const Gpt2 model(Device::cpu(), Checkpoint::open(root / "samples/models/storyteller-6m"));
+  const std::vector<Tokens> prompts{{2916, 580, 259, 557}, {33}, {2, 2098, 509, 316, 537, 789, 260, 44, 416}, Tokens(40, 12)};
+  std::vector<Tokens> alone;
+  for (const Tokens& prompt : prompts) alone.push_back(generate(model, prompt, prompt.size() + 12));
+  Session session(model, 4, 64);
+  session.append(prompts);
+  std::vector<Tokens> together = prompts;
+  for (int step = 0; step < 12; ++step) {
+    const auto next = session.sample({});
+    std::vector<Tokens> append(4);
+    for (std::size_t b = 0; b < 4; ++b) {
+      together[b].push_back(next[b]);
+      append[b] = {next[b]};
+    }
+    if (step < 11) session.append(append);
+  }
+  CHECK(together == alone);
+}
+
+TEST_CASE("a sequence without new tokens stays as it is", "[model]") {
+  const Golden golden("nano-odd");
+  const Gpt2 model(Device::cpu(), golden.checkpoint);
+  Session session(model, 2, 37);
+  session.append(std::vector<Tokens>{{1, 2, 3}, {4, 5}});
+  session.append(std::vector<Tokens>{{}, {6}});
+  session.append(std::vector<Tokens>{{7}, {}});
+  CHECK(session.length(0) == 4);
+  CHECK(session.length(1) == 3);
+  Session alone(model, 1, 37);
+  alone.append(std::vector<Tokens>{{1, 2, 3, 7}});
+  const auto both = session.logits();
+  CHECK(largest_difference(std::span(both).first(101), alone.logits()) <= 1e-5);
+}
+
+TEST_CASE("log probabilities are those of a softmax", "[model]") {
+  const Golden golden("mini-192");
+  const Gpt2 model(Device::cpu(), golden.checkpoint);
+  Session session(model, 1, 64);
+  const std::size_t vocab = 257, rows = 64;
+  Tokens targets(rows);
+  std::iota(targets.begin(), targets.end(), 3);
+  const std::span<const float> logits(golden.logits.data(), rows * vocab);
+  const auto result = session.log_probabilities(logits, targets);
+  for (std::size_t row = 0; row < rows; ++row) {
+    double total = 0;
+    for (std::size_t v = 0; v < vocab; ++v) total += std::exp(static_cast<double>(logits[row * vocab + v]));
+    CHECK(result[row] == Approx(static_cast<double>(logits[row * vocab + static_cast<std::size_t>(targets[row])]) - std::log(total)).margin(1e-5));
+  }
+}
+
+TEST_CASE("any head width from 8 to 256 and any length", "[model]") {
+  const int head_width = GENERATE(8, 17, 80, 256), heads = GENERATE(1, 3);
+  Gpt2Config config;
+  config.vocab = 211, config.positions = 200, config.width = heads * head_width, config.layers = 2, config.heads = heads;
+  config.inner = 4 * config.width;
+  const Gpt2 model(Device::cpu(), config, 7);
+  Tokens tokens(200);
+  for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<std::int32_t>(i * 37 % 211);
+  Session whole(model, 1, 200), steps(model, 1, 200);
+  whole.append(std::vector<Tokens>{tokens});
+  steps.append(std::vector<Tokens>{Tokens(tokens.begin(), tokens.end() - 3)});
+  for (std::size_t i = 197; i < 200; ++i) append_one(steps, tokens[i]);
+  CHECK(largest_difference(whole.logits(), steps.logits()) <= 1e-5);
+}
+
+TEST_CASE("presets are made from a seed, the same each time", "[model]") {
+  const Gpt2Config config = preset("nano");
+  const std::vector<Tokens> prompt{{464, 1234, 50256}};
+  const auto logits = [&](std::uint64_t seed, Compute compute) {
+    Session session(Gpt2(Device::cpu(), config, seed, compute), 1, 8);
+    session.append(prompt);
+    return session.logits();
+  };
+  const auto one = logits(1, Compute::f32);
+  CHECK(one == logits(1, Compute::f32));
+  CHECK(one != logits(2, Compute::f32));
+  CHECK(relative_difference(logits(1, Compute::bf16), one) <= 2e-2);
+  double sum = 0, squares = 0;
+  for (float logit : one) sum += logit, squares += logit * logit;
+  CHECK(std::abs(sum) < 0.1 * static_cast<double>(one.size()));
+  CHECK(squares > 0);
+}
+
+TEST_CASE("sessions refuse what they cannot do, and stay as they were", "[model]") {
+  const Golden golden("nano-odd");
+  const Gpt2 model(Device::cpu(), golden.checkpoint);
+  CHECK(says(error_of([&] { Session(model, 0, 10); }), {"at least 1"}));
+  CHECK(says(error_of([&] { Session(model, 1, 38); }), {"38", "37"}));
+  Session session(model, 1, 20);
+  CHECK(says(error_of([&] { session.sample({}); }), {"no logits"}));
+  session.append(std::vector<Tokens>{{1, 2, 3}});
+  const auto before = session.logits();
+  CHECK(says(error_of([&] { append_one(session, 101); }), {"101", "vocabulary"}));
+  CHECK(says(error_of([&] { append_one(session, -1); }), {"-1", "vocabulary"}));
+  CHECK(says(error_of([&] { session.append(std::vector<Tokens>{Tokens(18, 1)}); }), {"21 tokens", "20"}));
+  CHECK(says(error_of([&] { session.append(std::vector<Tokens>{{}}); }), {"no tokens"}));
+  CHECK(says(error_of([&] { session.append(std::vector<Tokens>{{1}, {2}}); }), {"2 sequences"}));
+  CHECK(session.length(0) == 3);
+  CHECK(session.logits() == before);
+  for (const Sampling& bad : {Sampling{-1}, Sampling{1, -1}, Sampling{1, 0, 0}, Sampling{1, 0, 1.5f}, Sampling{1, 0, 1, 0}, Sampling{NAN}})
+    CHECK(error_of([&] { session.sample(bad); }) != "(no error)");
+}

@@ -1,0 +1,818 @@
+// The ops that work element by element, against the fine print of ops.def: every op, every element type, shapes that no
+// vector width divides, broadcasting, literals, special values, accuracy, conversions, random numbers.
+#include <cfloat>
+#include <set>
+
+#include "catch.hpp"
+#include "oracle.hpp"
+#include "support.hpp"
+
+using namespace tessera;
+using oracle::Array;
+using oracle::Extents;
+using oracle::Real;
+using oracle::Values;
+
+namespace {
+
+struct TableOp {
+  Op op;
+  double low, high, tolerance;
+};
+constexpr TableOp unary_ops[] = {
+#define UNARY(name, operands, result, host, low, high, tolerance, meaning) {Op::name, low, high, tolerance},
+#define BINARY(...)
+#define REDUCTION(...)
+#define STRUCTURAL(...)
+#include "graph/ops.def"
+};
+constexpr TableOp binary_ops[] = {
+#define UNARY(...)
+#define BINARY(name, operands, result, host, low, high, tolerance, meaning) {Op::name, low, high, tolerance},
+#define REDUCTION(...)
+#define STRUCTURAL(...)
+#include "graph/ops.def"
+};
+
+constexpr ElementType all_types[] = {ElementType::f32, ElementType::f16, ElementType::bf16, ElementType::tf32,
+                                     ElementType::i32, ElementType::i64, ElementType::u8,   ElementType::pred};
+
+const Extents shapes[] = {{},      {1},          {7},    {3, 5},    {16, 33}, {5, 1, 7}, {2, 3, 4, 5},
+                          {1, 1, 1}, {1, 1, 1, 9}, {1537}, {29, 53}, {31, 1},  {1, 64}};
+
+double tolerance_of(Op op) {
+  for (const auto& t : unary_ops)
+    if (t.op == op) return t.tolerance;
+  for (const auto& t : binary_ops)
+    if (t.op == op) return t.tolerance;
+  return 0;
+}
+
+Array on_device(Op op, const Array& a) {
+  Array like = a;
+  return oracle::evaluate({a}, like, [&](const Values& x) { return oracle::apply_unary(op, x[0]); });
+}
+Array on_device(Op op, const Array& a, const Array& b) {
+  const Array like(result_type(op, a.type), oracle::common_shape(a.shape, b.shape).value());
+  return oracle::evaluate({a, b}, like, [&](const Values& x) { return oracle::apply_binary(op, x[0], x[1]); });
+}
+std::string difference(Op op, const Array& a) {
+  return oracle::difference(on_device(op, a), oracle::unary(op, a), tolerance_of(op));
+}
+std::string difference(Op op, const Array& a, const Array& b) {
+  // How the 32 bits of a word become a number is the implementation's choice, as long as they are its upper bits.
+  const std::vector<Real> bound(op == Op::random_uniform
+                                    ? oracle::size_of(oracle::common_shape(a.shape, b.shape).value())
+                                    : 0,
+                                0x1p-23L);
+  return oracle::difference(on_device(op, a, b), oracle::binary(op, a, b), tolerance_of(op), bound);
+}
+
+const std::vector<Real> special_reals = {0.0L,
+                                         -0.0L,
+                                         1,
+                                         -1,
+                                         0.5L,
+                                         -2,
+                                         3,
+                                         16777216,
+                                         -16777217.0f,
+                                         FLT_MAX,
+                                         -FLT_MAX,
+                                         FLT_MIN,
+                                         -FLT_MIN,
+                                         FLT_MIN / 2,
+                                         0x1p-149L,
+                                         -0x1p-149L,
+                                         0x1.fffffep-1L,
+                                         0x1.000002p0L,
+                                         88,
+                                         -103,
+                                         oracle::real_inf,
+                                         -oracle::real_inf,
+                                         oracle::real_nan};
+
+Array special_array(ElementType type) {
+  if (oracle::is_real(type)) return oracle::reals({static_cast<int>(special_reals.size())}, special_reals);
+  std::vector<i64> values;
+  for (i64 x = -7; x <= 7; ++x) values.push_back(x);
+  for (i64 x = 0; x < 3; ++x) {
+    values.push_back(oracle::lowest_of(type) + x);
+    values.push_back(oracle::highest_of(type) - x);
+    values.push_back(oracle::highest_of(type) / 2 + x);
+  }
+  const int size = static_cast<int>(values.size());
+  return oracle::wholes(type, {size}, values);
+}
+
+std::vector<float> launch_on(const auto& k, const std::vector<float>& x) {
+  Device device = Device::cpu();
+  Tensor<f32, 1> in(device, {static_cast<i64>(x.size())}), out(device, {static_cast<i64>(x.size())});
+  in.copy_from(x);
+  out.copy_from(std::vector<float>(x.size(), NAN));
+  launch(device.stream(), k, in, out);
+  return out.to_vector();
+}
+
+}  // namespace
+
+TEST_CASE("every unary op, every element type, ragged shapes", "[cpu]") {
+  oracle::Rng rng(1);
+  for (const TableOp& t : unary_ops) {
+    for (ElementType type : all_types) {
+      if (!accepts(t.op, type)) continue;
+      for (const Extents& shape : shapes) {
+        INFO(name(t.op) << " of " << name(type) << oracle::text_of(shape));
+        const Array a = oracle::random_array(rng, type, shape, t.low, t.high);
+        CHECK(difference(t.op, a) == "");
+      }
+    }
+  }
+}
+
+TEST_CASE("every binary op, every element type, ragged shapes", "[cpu]") {
+  oracle::Rng rng(2);
+  for (const TableOp& t : binary_ops) {
+    for (ElementType type : all_types) {
+      if (!accepts(t.op, type)) continue;
+      for (const Extents& shape : shapes) {
+        INFO(name(t.op) << " of " << name(type) << oracle::text_of(shape));
+        const Array a = oracle::random_array(rng, type, shape, t.low, t.high);
+        const Array b = oracle::random_array(rng, type, shape, t.low, t.high);
+        CHECK(difference(t.op, a, b) == "");
+        CHECK(difference(t.op, a, a) == "");
+      }
+    }
+  }
+}
+
+TEST_CASE("operands are broadcast by NumPy's rule", "[cpu]") {
+  oracle::Rng rng(3);
+  const std::pair<Extents, Extents> pairs[] = {
+      {{}, {3, 5}},          {{5}, {3, 5}},       {{1, 5}, {3, 1}},       {{3, 1}, {3, 5}},
+      {{1}, {7}},            {{1, 1}, {16, 33}},  {{16, 1}, {1, 33}},     {{33}, {16, 33}},
+      {{2, 3, 4, 5}, {}},    {{4, 1}, {2, 3, 4, 5}}, {{2, 1, 4, 1}, {3, 1, 5}}, {{2, 1, 1, 5}, {1, 3, 4, 1}},
+      {{1537}, {3, 1}},      {{3, 1537}, {1537}}, {{3, 1537}, {3, 1}},    {{1, 1}, {1}},
+      {{}, {}},              {{7, 1, 9}, {8, 1}}, {{1, 1, 1, 1}, {2, 2}}, {{300, 1}, {1, 7}},
+      {{2, 1, 3, 1, 5, 1}, {1, 2, 1, 4, 1, 6}},   {{5, 64}, {64}},        {{17, 4, 1}, {17, 1, 4}},
+  };
+  for (const auto& [left, right] : pairs) {
+    for (const TableOp& t : binary_ops) {
+      const ElementType type = t.op == Op::floor_div || t.op == Op::modulo ? ElementType::i32 : ElementType::f32;
+      if (!accepts(t.op, type)) continue;
+      INFO(name(t.op) << " of " << oracle::text_of(left) << " and " << oracle::text_of(right));
+      const Array a = oracle::random_array(rng, type, left, t.low, t.high);
+      const Array b = oracle::random_array(rng, type, right, t.low, t.high);
+      CHECK(difference(t.op, a, b) == "");
+      CHECK(difference(t.op, b, a) == "");
+    }
+  }
+}
+
+TEST_CASE("shapes that do not broadcast are refused when traced", "[cpu]") {
+  for (const auto& [left, right] : {std::pair<Extents, Extents>{{3}, {4}}, {{3, 5}, {3}}, {{2, 3}, {3, 3}}, {{2}, {4}}}) {
+    INFO(oracle::text_of(left) << " and " << oracle::text_of(right));
+    const Array a(ElementType::f32, left), b(ElementType::f32, right);
+    CHECK_THROWS_AS(oracle::evaluate({a, b}, a, [](const Values& x) { return oracle::apply_binary(Op::add, x[0], x[1]); }),
+                    Error);
+  }
+}
+
+TEST_CASE("a function of the language makes the op of its name", "[cpu]") {
+  const auto check = []<class T>(T) {
+    (void)kernel("names", [](In<T, 1> in, Out<T, 1> out) {
+      const Tile x = load(in, {0}, {8}), y = load(in, {1}, {8});
+      Trace& trace = Trace::current(oracle::here());
+      const auto id = [&](const auto& e) { return e.lower(trace, oracle::here()).id; };
+      const auto made = [&](Op op, std::initializer_list<Handle> operands) {
+        return trace.apply(op, result_type(op, element_type<T>), operands, {}, oracle::here()).id;
+      };
+      const Handle a = x.lower(trace, {}), b = y.lower(trace, {});
+#define UNARY(name, ...) \
+  if constexpr (accepts(Op::name, element_type<T>)) CHECK(id(name(x)) == made(Op::name, {a}));
+#define BINARY(name, ...) \
+  if constexpr (accepts(Op::name, element_type<T>)) CHECK(id(name(x, y)) == made(Op::name, {a, b}));
+#define REDUCTION(...)
+#define STRUCTURAL(...)
+#include "graph/ops.def"
+      CHECK(id(x + y) == made(Op::add, {a, b}));
+      CHECK(id(x - y) == made(Op::sub, {a, b}));
+      CHECK(id(x * y) == made(Op::mul, {a, b}));
+      if constexpr (std::integral<T>) {
+        CHECK(id(x / y) == made(Op::floor_div, {a, b}));
+        CHECK(id(x % y) == made(Op::modulo, {a, b}));
+      } else {
+        CHECK(id(x / y) == made(Op::div, {a, b}));
+      }
+      CHECK(id(-x) == made(Op::neg, {a}));
+      CHECK(id(x < y) == made(Op::less, {a, b}));
+      CHECK(id(x <= y) == made(Op::less_equal, {a, b}));
+      CHECK(id(x > y) == made(Op::greater, {a, b}));
+      CHECK(id(x >= y) == made(Op::greater_equal, {a, b}));
+      CHECK(id(x == y) == made(Op::equal, {a, b}));
+      CHECK(id(x != y) == made(Op::not_equal, {a, b}));
+      store(out, {0}, x);
+    });
+  };
+  check(f32{});
+  check(i32{});
+  check(i64{});
+  (void)kernel("logic", [](In<f32, 1> in, Out<f32, 1> out) {
+    const Tile x = load(in, {0}, {8});
+    const Tile p = x < 1.0f, q = x > 0.0f;
+    Trace& trace = Trace::current(oracle::here());
+    const auto id = [&](const auto& e) { return e.lower(trace, oracle::here()).id; };
+    CHECK(id(p & q) == id(logical_and(p, q)));
+    CHECK(id(p | q) == id(logical_or(p, q)));
+    CHECK(id(!p) == id(logical_not(p)));
+    store(out, {0}, x);
+  });
+}
+
+TEST_CASE("special values", "[cpu]") {
+  for (ElementType type : {ElementType::f32, ElementType::i32, ElementType::i64}) {
+    const Array a = special_array(type);
+    const Array column = oracle::reshape(a, {static_cast<int>(a.size()), 1});
+    for (const TableOp& t : unary_ops) {
+      if (!accepts(t.op, type)) continue;
+      if (t.op == Op::rsqrt) continue;  // of -0 either infinity will do: below
+      INFO(name(t.op) << " of " << name(type));
+      CHECK(difference(t.op, a) == "");
+    }
+    for (const TableOp& t : binary_ops) {
+      if (!accepts(t.op, type)) continue;
+      INFO(name(t.op) << " of " << name(type));
+      CHECK(difference(t.op, column, a) == "");
+      // Once more with one operand a constant of the kernel, on either side.
+      for (std::size_t i = 0; i < a.size(); ++i) {
+        INFO("with constant " << a.as_real(i));
+        Array one(type, {});
+        one.take(0, a, i);
+        const auto constant = [&] {
+          return oracle::is_real(type) ? oracle::literal(type, static_cast<double>(a.real[i]))
+                                       : oracle::literal(type, a.whole[i]);
+        };
+        const bool exact = t.op != Op::random_uniform;
+        const std::vector<Real> bound(exact ? 0 : a.size(), 0x1p-23L);
+        const Array like(result_type(t.op, type), a.shape);
+        CHECK(oracle::difference(oracle::evaluate({a}, like, [&](const Values& x) {
+                return oracle::apply_binary(t.op, x[0], constant());
+              }), oracle::binary(t.op, a, one), t.tolerance, bound) == "");
+        CHECK(oracle::difference(oracle::evaluate({a}, like, [&](const Values& x) {
+                return oracle::apply_binary(t.op, constant(), x[0]);
+              }), oracle::binary(t.op, one, a), t.tolerance, bound) == "");
+      }
+    }
+  }
+  SECTION("rsqrt") {
+    const Array a = oracle::reals({6}, {0.0L, -1, -oracle::real_inf, oracle::real_inf, oracle::real_nan, -0x1p-149L});
+    CHECK(difference(Op::rsqrt, a) == "");
+    CHECK(std::isinf(on_device(Op::rsqrt, oracle::reals({1}, {-0.0L})).real[0]));
+  }
+  SECTION("the sign of zero in neg, abs and mul") {
+    const Array zeros = oracle::reals({2}, {0.0L, -0.0L});
+    const Array negated = on_device(Op::neg, zeros), absolute = on_device(Op::abs, zeros);
+    CHECK(std::signbit(negated.real[0]));
+    CHECK(!std::signbit(negated.real[1]));
+    CHECK(!std::signbit(absolute.real[0]));
+    CHECK(!std::signbit(absolute.real[1]));
+    const Array product = on_device(Op::mul, zeros, oracle::reals({2}, {-3, -3}));
+    CHECK(std::signbit(product.real[0]));
+    CHECK(!std::signbit(product.real[1]));
+  }
+}
+
+TEST_CASE("ops whose operands and results are constants", "[cpu]") {
+  for (ElementType type : {ElementType::f32, ElementType::i32, ElementType::i64}) {
+    const Array a = special_array(type);
+    const auto constant = [&](std::size_t i) {
+      return oracle::is_real(type) ? oracle::literal(type, static_cast<double>(a.real[i]))
+                                   : oracle::literal(type, a.whole[i]);
+    };
+    for (const TableOp& t : unary_ops) {
+      if (!accepts(t.op, type) || t.op == Op::rsqrt) continue;
+      INFO(name(t.op) << " of " << name(type));
+      const std::vector<Array> results = oracle::evaluate({}, std::vector<Array>(a.size(), Array(type, {})), [&](const Values&) {
+        Values out;
+        for (std::size_t i = 0; i < a.size(); ++i) out.push_back(oracle::apply_unary(t.op, constant(i)));
+        return out;
+      });
+      const Array expected = oracle::unary(t.op, a);
+      for (std::size_t i = 0; i < a.size(); ++i) {
+        Array one(type, {});
+        one.take(0, expected, i);
+        CHECK(oracle::difference(results[i], one, t.tolerance) == "");
+      }
+    }
+    for (const TableOp& t : binary_ops) {
+      if (!accepts(t.op, type) || t.op == Op::random_uniform) continue;
+      const Array expected = oracle::binary(t.op, oracle::reshape(a, {static_cast<int>(a.size()), 1}), a);
+      for (std::size_t i = 0; i < a.size(); ++i) {
+        INFO(name(t.op) << " of " << name(type) << " " << a.as_real(i) << " and the others");
+        const ElementType result = result_type(t.op, type);
+        const std::vector<Array> results =
+            oracle::evaluate({}, std::vector<Array>(a.size(), Array(result, {})), [&](const Values&) {
+              Values out;
+              for (std::size_t j = 0; j < a.size(); ++j) out.push_back(oracle::apply_binary(t.op, constant(i), constant(j)));
+              return out;
+            });
+        Array row(result, a.shape), wanted(result, a.shape);
+        for (std::size_t j = 0; j < a.size(); ++j) {
+          row.take(j, results[j], 0);
+          wanted.take(j, expected, i * a.size() + j);
+        }
+        CHECK(oracle::difference(row, wanted, t.tolerance) == "");
+      }
+    }
+  }
+}
+
+TEST_CASE("integers wrap", "[cpu]") {
+  oracle::Rng rng(4);
+  for (ElementType type : {ElementType::i32, ElementType::i64}) {
+    for (const TableOp& t : binary_ops) {
+      if (!accepts(t.op, type) || t.op == Op::random_uniform) continue;
+      INFO(name(t.op) << " of " << name(type));
+      const Array a = oracle::random_bits_array(rng, type, {3001}), b = oracle::random_bits_array(rng, type, {3001});
+      CHECK(difference(t.op, a, b) == "");
+    }
+    for (Op op : {Op::neg, Op::abs}) CHECK(difference(op, oracle::random_bits_array(rng, type, {1001})) == "");
+  }
+}
+
+TEST_CASE("accuracy over the whole domain and at its edges", "[cpu]") {
+  struct Sweep {
+    Op op;
+    double low, high;
+  };
+  oracle::Rng rng(5);
+  const auto next = [](std::vector<Real>& values, float x) {  // x and its neighbours
+    values.push_back(x);
+    values.push_back(std::nextafter(x, 1e38f));
+    values.push_back(std::nextafter(x, -1e38f));
+  };
+  for (const Sweep& s : {Sweep{Op::exp, -104.5, 89}, Sweep{Op::exp, -1, 1}, Sweep{Op::exp2, -151, 128.5}, Sweep{Op::exp2, -1, 1},
+                         Sweep{Op::log, 1e-45, 3.4e38}, Sweep{Op::log, 0.5, 2}, Sweep{Op::log, 0.999, 1.001}, Sweep{Op::tanh, -10, 10},
+                         Sweep{Op::tanh, -0.7, 0.7}, Sweep{Op::tanh, 1e-40, 1}, Sweep{Op::sqrt, 0, 1e6}, Sweep{Op::sqrt, 1e-45, 3.4e38},
+                         Sweep{Op::rsqrt, 1e-6, 1e6}, Sweep{Op::rsqrt, 1e-45, 3.4e38}, Sweep{Op::exp, 1e-44, 1}, Sweep{Op::exp2, 1e-44, 1}}) {
+    INFO(name(s.op) << " in [" << s.low << ", " << s.high << "]");
+    CHECK(difference(s.op, oracle::random_array(rng, ElementType::f32, {60001}, s.low, s.high)) == "");
+  }
+  std::vector<Real> edges;
+  for (float x : {88.72283f, 88.3762626647949f, -87.33654f, -103.97208f, -103.27893f, 127.0f, 128.0f, -126.0f, -149.0f, -150.0f,
+                  -125.0f, 1e30f, -1e30f, 9.01f, -9.01f, 20.0f, 0.625f, 1e-4f, 1.0f, 2.0f, 0.70710678f, 1.41421356f, 0.69314718f, 0.34657359f})
+    next(edges, x);
+  for (int i = -160; i <= 140; ++i) next(edges, static_cast<float>(i));
+  for (int i = -149; i <= 127; ++i) next(edges, std::ldexp(1.0f, i));
+  const Array a = oracle::reals({static_cast<int>(edges.size())}, edges);
+  for (Op op : {Op::exp, Op::exp2, Op::log, Op::tanh, Op::sqrt, Op::rsqrt}) {
+    INFO(name(op) << " at edges");
+    Array b = a;
+    if (op == Op::rsqrt)
+      for (Real& x : b.real) x += x == 0;
+    CHECK(difference(op, b) == "");
+  }
+  SECTION("arithmetic, results that are subnormal or overflow included") {
+    for (Op op : {Op::add, Op::sub, Op::mul, Op::div}) {
+      INFO(name(op));
+      CHECK(difference(op, oracle::random_array(rng, ElementType::f32, {20001}, 1e-45, 3.4e38),
+                       oracle::random_array(rng, ElementType::f32, {20001}, 1e-45, 3.4e38)) == "");
+      CHECK(difference(op, oracle::random_array(rng, ElementType::f32, {20001}, -1e-37, 1e-37),
+                       oracle::random_array(rng, ElementType::f32, {20001}, -2, 2)) == "");
+    }
+  }
+}
+
+TEST_CASE("literals take the other operand's type", "[cpu]") {
+  Device device = Device::cpu();
+  const std::vector<float> x = {-2.5f, -1, 0, 0.5f, 3, 100, INFINITY, -INFINITY, NAN};
+  const auto results = [&](const auto& f) {
+    return launch_on(kernel("literal", [&](In<f32, 1> in, Out<f32, 1> out) { store(out, {0}, f(load(in, {0}, {9}))); }), x);
+  };
+  const auto expect = [&](const std::vector<float>& got, const auto& f) {
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      INFO("element " << x[i]);
+      const float wanted = f(x[i]);
+      CHECK((std::isnan(wanted) ? std::isnan(got[i]) : got[i] == wanted));
+    }
+  };
+  expect(results([](auto t) { return 2 - t; }), [](float v) { return 2 - v; });
+  expect(results([](auto t) { return t / 4.0; }), [](float v) { return v / 4; });
+  expect(results([](auto t) { return where(t > -inf, t, 7); }), [](float v) { return v > -INFINITY ? v : 7; });
+  expect(results([](auto t) { return cast<f32>(where(t == 3, -1, 0) + cast<i32>(t != t) * 5); }),
+         [](float v) { return v == 3 ? -1.0f : v != v ? 5.0f : 0.0f; });
+  expect(results([](auto t) { return maximum(minimum(t, 2), -1.5) + 16777216; }),
+         [](float v) { return (v != v ? 2.0f : std::max(std::min(v, 2.0f), -1.5f)) + 16777216.0f; });
+  expect(results([](auto t) { return t * 0.1; }), [](float v) { return v * 0.1f; });
+
+  SECTION("of integers") {
+    const auto k = kernel("integers", [](In<i64, 1> in, Out<i64, 1> out, Scalar<i64> s, Scalar<i32> t, Scalar<f32> u) {
+      const Tile v = load(in, {0}, {5});
+      store(out, {0}, v * 3000000000 + (7 - v) % 4 + s - cast<i64>(t * 2) + cast<i64>(u * 2));
+    });
+    Tensor<i64, 1> in(device, {5}), out(device, {5});
+    const std::vector<i64> values = {0, 1, -1, 1'000'000'000'000, std::numeric_limits<i64>::min()};
+    in.copy_from(values);
+    launch(device.stream(), k, in, out, 5'000'000'000, -7, 1.75f);
+    for (std::size_t i = 0; i < 5; ++i) {
+      const oracle::Wide v = values[i], left = static_cast<i64>(7 - static_cast<std::uint64_t>(values[i]));
+      CHECK(out.to_vector()[i] == oracle::wrapped(v * 3000000000 + ((left % 4) + 4) % 4 + 5'000'000'000 + 14 + 3, ElementType::i64));
+    }
+  }
+  SECTION("that do not fit") {
+    const auto refused = [](const auto& body) {
+      return error_of([&] {
+               (void)kernel("literal", [&](In<f32, 1> in, Out<f32, 1> out) {
+                 store(out, {0}, load(in, {0}, {4}));
+                 body(load(in, {0}, {4}));
+               });
+             }) != "(no error)";
+    };
+    CHECK(refused([](auto t) { (void)Tile(t + 16777217); }));
+    CHECK(refused([](auto t) { (void)Tile(cast<i32>(t) + 3000000000); }));
+    CHECK(refused([](auto t) { (void)Tile(cast<i32>(t) < -3000000000); }));
+    CHECK(refused([](auto) { full<u8>({4}, 256); }));
+    CHECK(refused([](auto) { full<u8>({4}, -1); }));
+    CHECK(refused([](auto) { full<f16>({4}, 2049); }));
+    CHECK(refused([](auto) { full<bf16>({4}, 257); }));
+    CHECK(refused([](auto t) { (void)Tile(t * 1e300); }));
+    CHECK(refused([](auto) { full<f16>({4}, 1e5); }));
+    CHECK(!refused([](auto t) { (void)Tile(t + 16777216); }));
+    CHECK(!refused([](auto t) { (void)Tile(t * -inf); }));
+    CHECK(!refused([](auto t) { (void)Tile(cast<i32>(t) + (-2147483647 - 1)); }));
+    CHECK(!refused([](auto) { full<u8>({4}, 255); }));
+    CHECK(!refused([](auto) { full<f16>({4}, 2048); }));
+    CHECK(!refused([](auto) { full<f16>({4}, 0.1); }));
+  }
+}
+
+TEST_CASE("chains of ops mean what their ops mean", "[cpu]") {
+  // Close to the exact value, whatever is contracted: well-conditioned chains.
+  const auto gelu = kernel("gelu", [](In<f32, 1> in, Out<f32, 1> out) {
+    const Tile x = load(in, {0}, {1537});
+    store(out, {0}, 0.5f * x * (1.0f + tanh(0.7978845608f * (x + 0.044715f * x * x * x))));
+  });
+  const auto waves = kernel("waves", [](In<f32, 1> in, Out<f32, 1> out) {
+    const Tile x = load(in, {0}, {1537});
+    const Tile y = exp(-abs(x)) + sqrt(x * x + 1), z = log(1 + exp2(x)) * rsqrt(2 + abs(x));
+    store(out, {0}, where((x > 0) & (y > 1.5) | !(z <= 1), y / z, maximum(y, z) - minimum(-y, -z)));
+  });
+  oracle::Rng rng(6);
+  std::vector<float> x(1537);
+  for (float& v : x) v = oracle::between(rng, -4.0f, 4.0f);
+  const auto check = [&](const auto& k, const auto& exact) {
+    const std::vector<float> y = launch_on(k, x);
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const double wanted = exact(static_cast<double>(x[i]));
+      wrong += !(std::abs(y[i] - wanted) <= 2e-6 * std::max(1.0, std::abs(wanted)));
+    }
+    CHECK(wrong == 0);
+  };
+  check(gelu, [](double v) { return 0.5 * v * (1 + std::tanh(0.7978845608 * (v + 0.044715 * v * v * v))); });
+  check(waves, [](double v) {
+    const double y = std::exp(-std::abs(v)) + std::sqrt(v * v + 1), z = std::log(1 + std::exp2(v)) / std::sqrt(2 + std::abs(v));
+    return (v > 0 && y > 1.5) || !(z <= 1) ? y / z : std::max(y, z) - std::min(-y, -z);
+  });
+}
+
+TEST_CASE("a long chain of integer ops, with values used again late", "[cpu]") {
+  const auto k = kernel("hash", [](In<i32, 2> in, In<i32, 1> salt, Out<i32, 2> out, Out<i32, 2> middle) {
+    const Tile x = load(in, {0, 0}, {7, 211});
+    const Tile s = load(salt, {0}, {211});
+    Tile a = x * 0x2C1B3C6D + s;
+    Tile b = a % 0x12345 - (a / 77) * s;
+    Tile c = where((b < a) | (s == x), b * a, -b);
+    Tile d = maximum(minimum(c, a + 5), b - s % 17) + cast<i32>(cast<i64>(c) * cast<i64>(a) / 65536);
+    store(middle, {0, 0}, c);
+    store(out, {0, 0}, d * x - abs(a) + c / (b % 3) + where(!(d > b), 1, -1));
+  });
+  oracle::Rng rng(7);
+  const Array x = oracle::random_bits_array(rng, ElementType::i32, {7, 211});
+  const Array s = oracle::random_bits_array(rng, ElementType::i32, {211});
+  Device device = Device::cpu();
+  Tensor<i32, 2> in(device, {7, 211}), out(device, {7, 211}), middle(device, {7, 211});
+  Tensor<i32, 1> salt(device, {211});
+  in.copy_from(std::vector<i32>(x.whole.begin(), x.whole.end()));
+  salt.copy_from(std::vector<i32>(s.whole.begin(), s.whole.end()));
+  out.copy_from(std::vector<i32>(x.size(), -77));
+  middle.copy_from(std::vector<i32>(x.size(), -77));
+  launch(device.stream(), k, in, salt, out, middle);
+  const auto i32_of = [](oracle::Wide v) { return oracle::wrapped(v, ElementType::i32); };
+  const auto div = [](oracle::Wide v, oracle::Wide w) { return oracle::binary(Op::floor_div, static_cast<i64>(v), static_cast<i64>(w)); };
+  const auto mod = [](oracle::Wide v, oracle::Wide w) { return oracle::binary(Op::modulo, static_cast<i64>(v), static_cast<i64>(w)); };
+  std::size_t wrong = 0;
+  const std::vector<i32> got = out.to_vector(), got_middle = middle.to_vector();
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const oracle::Wide v = x.whole[i], t = s.whole[i % 211];
+    const oracle::Wide a = i32_of(v * 0x2C1B3C6D + t);
+    const oracle::Wide b = i32_of(mod(a, 0x12345) - i32_of(div(a, 77) * t));
+    const oracle::Wide c = b < a || t == v ? i32_of(b * a) : i32_of(-b);
+    const oracle::Wide clamped = std::max<oracle::Wide>(std::min<oracle::Wide>(c, i32_of(a + 5)), i32_of(b - mod(t, 17)));
+    const oracle::Wide d = i32_of(clamped + i32_of(div(c * a, 65536)));
+    const oracle::Wide e = d * v - i32_of(a < 0 ? -a : a) + i32_of(div(c, mod(b, 3))) + (d > b ? -1 : 1);
+    wrong += got[i] != i32_of(e) || got_middle[i] != i32_of(c);
+  }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("select takes every element type", "[cpu]") {
+  oracle::Rng rng(8);
+  const std::array<Extents, 3> cases[] = {{Extents{7}, {7}, {7}},          {Extents{3, 1}, {3, 5}, {5}},  {Extents{}, {16, 33}, {33}},
+                                          {Extents{1537}, {}, {1}},        {Extents{2, 3, 1, 5}, {4, 1}, {}}, {Extents{}, {}, {}},
+                                          {Extents{1, 211}, {7, 1}, {1, 1}}};
+  for (ElementType type : all_types) {
+    for (const auto& [c, x, y] : cases) {
+      INFO(name(type) << " where " << oracle::text_of(c) << " " << oracle::text_of(x) << " else " << oracle::text_of(y));
+      const bool small = type == ElementType::pred || type == ElementType::u8;
+      const Array condition = oracle::random_array(rng, ElementType::pred, c, 0, 1);
+      const Array a = oracle::random_array(rng, type, x, small ? 0 : -100, small ? 1 : 100);
+      const Array b = oracle::random_array(rng, type, y, small ? 0 : -100, small ? 1 : 100);
+      const Array expected = oracle::select(condition, a, b);
+      CHECK(oracle::difference(oracle::evaluate({condition, a, b}, expected, [&](const Values& v) {
+              return oracle::apply(Op::select, type, v);
+            }), expected) == "");
+    }
+  }
+  SECTION("NaN and infinity on either side") {
+    const Array a = special_array(ElementType::f32);
+    const Array condition = oracle::random_array(rng, ElementType::pred, a.shape, 0, 1);
+    const Array b = oracle::reals({}, {oracle::real_nan});
+    for (const auto& [x, y] : {std::pair{a, b}, {b, a}}) {
+      CHECK(oracle::difference(oracle::evaluate({condition, x, y}, a, [&](const Values& v) {
+              return oracle::apply(Op::select, ElementType::f32, v);
+            }), oracle::select(condition, x, y)) == "");
+    }
+  }
+}
+
+// Conversions ------------------------------------------------------------------------------------------------------------
+
+namespace {
+
+/// Values of a type that conversions may go wrong on.
+Array awkward(oracle::Rng& rng, ElementType type) {
+  if (!oracle::is_real(type)) {
+    Array a = oracle::random_bits_array(rng, type, {1537});
+    if (type == ElementType::i64 || type == ElementType::i32) {
+      // Around what floats hold exactly, around ties of f32, f16 and bf16, and around the ranges of narrower integers.
+      std::size_t at = 0;
+      for (int bit : {7, 8, 9, 11, 12, 15, 16, 24, 25, 26, 30, 31, 32, 33, 40, 53, 54, 62})
+        for (i64 delta = -4; delta <= 4; ++delta)
+          for (i64 sign : {1, -1}) a.whole[at++] = oracle::wrapped(sign * ((i64{1} << bit) + delta), type);
+      for (i64 x : {65503, 65504, 65519, 65520, 65521, 65536, 16777217, 33554434, 33554435, 2049, 2051, 257, 259}) a.whole[at++] = x;
+    }
+    return a;
+  }
+  std::vector<Real> values = special_reals;
+  for (ElementType other : {ElementType::f16, ElementType::bf16, ElementType::tf32}) {
+    const oracle::Format format = oracle::format_of(other);
+    for (int exponent : {format.lowest - format.fraction - 2, format.lowest - format.fraction - 1, format.lowest - format.fraction,
+                         format.lowest - 3, format.lowest - 1, format.lowest, -3, 0, 5, format.highest - 1, format.highest}) {
+      for (int step : {0, 1, 2, 3, 62, 63, 126, 127, (1 << format.fraction) - 2, (1 << format.fraction) - 1}) {
+        // A number of the format, the tie behind it, and the f32 beside the tie.
+        const Real scale = std::ldexp(Real(1), std::max(exponent, format.lowest) - format.fraction);
+        const Real number = std::ldexp(Real(1), exponent) + scale * step, tie = number + scale / 2;
+        for (Real x : {number, tie, tie - scale / 64, tie + scale / 64, -tie, -number}) values.push_back(x);
+      }
+    }
+  }
+  for (Real x : {255.0L, 255.5L, 256.0L, 254.99L, 0.99L, -0.99L, -1.0L, 2147483647.0L, 2147483648.0L, 2147483520.0L, -2147483648.0L,
+                 -2147483904.0L, 9223372036854775807.0L, 9223371487098961920.0L, -9223372036854775808.0L, 1e20L, -1e20L, 65504.0L,
+                 65519.0L, 65519.996L, 65520.0L, -65520.0L, 1.5L, 2.5L, -1.5L, 1e-8L})
+    values.push_back(x);
+  while (values.size() < 4000) values.push_back(oracle::number_of(static_cast<std::uint32_t>(rng()), ElementType::f32));
+  Array a(type, {static_cast<int>(values.size())});
+  for (std::size_t i = 0; i < values.size(); ++i) a.real[i] = oracle::rounded(values[i], type);
+  return a;
+}
+
+}  // namespace
+
+TEST_CASE("cast between all pairs of element types", "[cpu]") {
+  oracle::Rng rng(9);
+  for (ElementType from : all_types) {
+    const Array a = awkward(rng, from);
+    for (ElementType to : all_types) {
+      INFO(name(from) << " to " << name(to));
+      const Array expected = oracle::cast(a, to);
+      CHECK(oracle::difference(
+                oracle::evaluate({a}, expected, [&](const Values& x) { return oracle::apply_cast(x[0], to); }), expected) == "");
+    }
+  }
+}
+
+TEST_CASE("cast of constants between all pairs of element types", "[cpu]") {
+  oracle::Rng rng(10);
+  for (ElementType from : {ElementType::f32, ElementType::i32, ElementType::i64}) {
+    const Array all = awkward(rng, from);
+    for (ElementType to : all_types) {
+      INFO(name(from) << " to " << name(to));
+      std::vector<std::size_t> chosen;
+      for (std::size_t i = 0; i < 30; ++i) chosen.push_back(oracle::between<std::size_t>(rng, 0, all.size() - 1));
+      for (std::size_t i = 0; i < 23; ++i) chosen.push_back(i);
+      const std::vector<Array> results =
+          oracle::evaluate({}, std::vector<Array>(chosen.size(), Array(to, {})), [&](const Values&) {
+            Values out;
+            for (std::size_t i : chosen)
+              out.push_back(oracle::apply_cast(oracle::is_real(from) ? oracle::literal(from, static_cast<double>(all.real[i]))
+                                                                     : oracle::literal(from, all.whole[i]), to));
+            return out;
+          });
+      for (std::size_t i = 0; i < chosen.size(); ++i) {
+        Array one(from, {});
+        one.take(0, all, chosen[i]);
+        INFO("of " << all.as_real(chosen[i]));
+        CHECK(oracle::difference(results[i], oracle::cast(one, to)) == "");
+      }
+    }
+  }
+}
+
+namespace {
+
+template <class T>
+void check_patterns() {
+  const auto k = kernel("patterns", [](In<T, 1> in, Out<f32, 1> wide, Out<T, 1> back) {
+    const Tile x = cast<f32>(load(in, {0}, {65536}));
+    store(wide, {0}, x);
+    store(back, {0}, cast<T>(x));
+  });
+  Device device = Device::cpu();
+  Tensor<T, 1> in(device, {65536}), back(device, {65536});
+  Tensor<f32, 1> wide(device, {65536});
+  std::vector<T> patterns(65536);
+  for (std::size_t i = 0; i < patterns.size(); ++i) patterns[i].bits = static_cast<std::uint16_t>(i);
+  in.copy_from(patterns);
+  back.copy_from(std::vector<T>(65536));
+  wide.copy_from(std::vector<f32>(65536, 12345.0f));
+  launch(device.stream(), k, in, wide, back);
+  const std::vector<f32> w = wide.to_vector();
+  const std::vector<T> b = back.to_vector();
+  std::size_t wrong = 0;
+  for (std::uint32_t i = 0; i < 65536; ++i) {
+    const Real exact = oracle::number_of(i, element_type<T>);
+    if (std::isnan(exact))
+      wrong += !std::isnan(w[i]) || !std::isnan(oracle::number_of(b[i].bits, element_type<T>));
+    else
+      wrong += Real(w[i]) != exact || std::signbit(w[i]) != std::signbit(exact) || b[i].bits != i;
+    const T host(w[i]);  // the host's conversion agrees
+    wrong += !std::isnan(exact) && (host.bits != i || static_cast<float>(host) != w[i]);
+  }
+  CHECK(wrong == 0);
+}
+
+}  // namespace
+
+TEST_CASE("all patterns of f16 and bf16 go to f32 and back", "[cpu]") {
+  check_patterns<f16>();
+  check_patterns<bf16>();
+}
+
+TEST_CASE("f32 is narrowed to the nearest, ties to even", "[cpu]") {
+  oracle::Rng rng(11);
+  std::vector<Real> values;
+  for (std::uint64_t bits = 0; bits < 1ull << 32; bits += 65521 - bits % 7)
+    values.push_back(oracle::number_of(static_cast<std::uint32_t>(bits), ElementType::f32));
+  for (std::uint32_t i = 0; i < 0x7c00; i += 3)  // every third tie between neighbours of f16, and what lies around it
+    for (int delta : {-1, 0, 1}) {
+      const Real tie = (oracle::number_of(i, ElementType::f16) + (i == 0x7bff ? 65536 : oracle::number_of(i + 1, ElementType::f16))) / 2;
+      const std::uint32_t bits = oracle::bits_of(tie, ElementType::f32) + static_cast<std::uint32_t>(delta);
+      values.push_back(oracle::number_of(bits, ElementType::f32));
+    }
+  for (std::uint32_t i = 0; i < 0x10000; i += 5)
+    for (std::uint32_t low : {0x7fffu, 0x8000u, 0x8001u}) values.push_back(oracle::number_of(i << 16 | low, ElementType::f32));
+  const Array a = oracle::reals({static_cast<int>(values.size())}, values);
+  for (ElementType to : {ElementType::f16, ElementType::bf16, ElementType::tf32}) {
+    INFO(name(to));
+    const Array expected = oracle::cast(a, to);
+    CHECK(oracle::difference(oracle::evaluate({a}, expected, [&](const Values& x) { return oracle::apply_cast(x[0], to); }), expected) == "");
+    // The host's own conversions.
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const float x = static_cast<float>(values[i]);
+      if (std::isnan(x) || to == ElementType::tf32) continue;
+      const auto bits = to == ElementType::f16 ? f16(x).bits : bf16(x).bits;
+      wrong += bits != oracle::bits_of(oracle::rounded(x, to), to);
+    }
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("tf32 of NaN has the bits 0x7fffe000", "[cpu]") {
+  const auto k = kernel("tf32", [](In<f32, 1> in, Out<f32, 1> out) {
+    store(out, {0}, cast<f32>(cast<tf32>(load(in, {0}, {6}))));
+  });
+  Device device = Device::cpu();
+  Tensor<f32, 1> in(device, {6}), out(device, {6});
+  const std::uint32_t patterns[] = {0x7fc00000, 0xffc00000, 0x7f800001, 0x7fffffff, 0xffffffff, 0x7fa01234};
+  std::vector<float> values(6);
+  std::memcpy(values.data(), patterns, sizeof patterns);
+  in.copy_from(values);
+  launch(device.stream(), k, in, out);
+  std::uint32_t results[6];
+  std::memcpy(results, out.to_vector().data(), sizeof results);
+  for (std::uint32_t bits : results) CHECK(bits == 0x7fffe000);
+}
+
+TEST_CASE("a cast to a narrow type and back rounds within a chain", "[cpu]") {
+  oracle::Rng rng(12);
+  const Array a = oracle::random_array(rng, ElementType::f32, {1537}, -300, 300);
+  for (ElementType through : {ElementType::f16, ElementType::bf16, ElementType::tf32, ElementType::u8, ElementType::i32, ElementType::pred}) {
+    INFO("through " << name(through));
+    const Array expected = oracle::cast(oracle::cast(oracle::unary(Op::neg, a), through), ElementType::f32);
+    CHECK(oracle::difference(oracle::evaluate({a}, expected, [&](const Values& x) {
+            return oracle::apply_cast(oracle::apply_cast(oracle::apply_unary(Op::neg, x[0]), through), ElementType::f32);
+          }), expected) == "");
+  }
+  SECTION("integers through narrower ones") {
+    const Array b = oracle::random_bits_array(rng, ElementType::i64, {1537});
+    for (ElementType through : {ElementType::i32, ElementType::u8, ElementType::pred, ElementType::f32, ElementType::f16}) {
+      INFO("through " << name(through));
+      const Array expected = oracle::cast(oracle::cast(b, through), ElementType::i64);
+      CHECK(oracle::difference(oracle::evaluate({b}, expected, [&](const Values& x) {
+              return oracle::apply_cast(oracle::apply_cast(x[0], through), ElementType::i64);
+            }), expected) == "");
+    }
+  }
+}
+
+// Random numbers ---------------------------------------------------------------------------------------------------------
+
+TEST_CASE("random numbers are Philox 4x32-10", "[cpu]") {
+  // Random123's known answers for all-zero and all-one counters and keys: the test's own Philox is right.
+  CHECK(oracle::philox({0, 0, 0, 0}, {0, 0}) == std::array<std::uint32_t, 4>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
+  CHECK(oracle::philox({~0u, ~0u, ~0u, ~0u}, {~0u, ~0u}) ==
+        std::array<std::uint32_t, 4>{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd});
+
+  const auto k = kernel("random", [](Out<i32, 1> bits, Out<f32, 1> uniform, Scalar<i64> key, Scalar<i64> first) {
+    const Tile index = first + cast<i64>(iota({4}, 0));
+    store(bits, {0}, random_bits(key, index));
+    store(uniform, {0}, random_uniform(key, index));
+  });
+  Device device = Device::cpu();
+  Tensor<i32, 1> bits(device, {4});
+  Tensor<f32, 1> uniform(device, {4});
+  launch(device.stream(), k, bits, uniform, 0, 0);
+  CHECK(bits.to_vector() == std::vector<i32>{0x6627e8d5, static_cast<i32>(0xe169c58d), static_cast<i32>(0xbc57ac4c),
+                                             static_cast<i32>(0x9b00dbd8)});
+  oracle::Rng rng(13);
+  for (ElementType type : {ElementType::i64}) {
+    const Array key = oracle::random_bits_array(rng, type, {61, 1}), index = oracle::random_bits_array(rng, type, {1, 67});
+    CHECK(difference(Op::random_bits, key, index) == "");
+    CHECK(difference(Op::random_uniform, key, index) == "");
+  }
+}
+
+TEST_CASE("random_uniform is strictly inside (0, 1), and uniform", "[cpu]") {
+  constexpr int size = 250'000;
+  const auto k = kernel("uniform", [](Out<f32, 1> out, Out<i32, 1> bits, Scalar<i64> key) {
+    const Tile index = cast<i64>(iota({size}, 0));
+    store(out, {0}, random_uniform(key, index));
+    store(bits, {0}, random_bits(key, index));
+  });
+  Device device = Device::cpu();
+  Tensor<f32, 1> out(device, {size});
+  Tensor<i32, 1> bits(device, {size});
+  for (i64 key : {i64{0}, i64{42}, i64{-1}, i64{1} << 40}) {
+    INFO("key " << key);
+    launch(device.stream(), k, out, bits, key);
+    double sum = 0, squares = 0, products = 0, last = 0.5;
+    float low = 1, high = 0;
+    for (float u : out.to_vector()) {
+      low = std::min(low, u), high = std::max(high, u);
+      sum += u, squares += (u - 0.5) * (u - 0.5), products += (u - 0.5) * (last - 0.5);
+      last = u;
+    }
+    CHECK(low > 0);
+    CHECK(high < 1);
+    CHECK(low < 1e-4);
+    CHECK(high > 1 - 1e-4);
+    CHECK(std::abs(sum / size - 0.5) < 5 * std::sqrt(1 / 12.0 / size));
+    CHECK(std::abs(squares / size - 1 / 12.0) < 5 * std::sqrt(1 / 180.0 / size));
+    CHECK(std::abs(products / size) < 5 * (1 / 12.0) / std::sqrt(size));
+    const std::vector<i32> words = bits.to_vector();
+    const std::set<i32> distinct(words.begin(), words.end());
+    CHECK(distinct.size() > size - 40);  // 7 collisions expected
+    std::array<int, 32> ones{};
+    for (i32 word : words)
+      for (int bit = 0; bit < 32; ++bit) ones[bit] += word >> bit & 1;
+    for (int count : ones) CHECK(std::abs(count - size / 2) < 5 * std::sqrt(size) / 2);
+  }
+  SECTION("words near the ends do not round to 0 or 1") {
+    // Words of many leading ones or zeros, found by search with the test's Philox.
+    std::vector<i64> extremes;
+    for (i64 index = 0; index < 12'000'000 && extremes.size() < 24; index += 4) {
+      const auto words = oracle::philox({static_cast<std::uint32_t>(index / 4), 0, 0, 0}, {7, 0});
+      for (i64 word = 0; word < 4; ++word)
+        if (words[word] >= 0xfffffa00u || words[word] < 0x400) extremes.push_back(index + word);
+    }
+    REQUIRE(extremes.size() > 0);
+    const Array index = oracle::wholes(ElementType::i64, {static_cast<int>(extremes.size())}, extremes);
+    const Array key = oracle::wholes(ElementType::i64, {}, {7});
+    for (Real u : on_device(Op::random_uniform, key, index).real) {
+      CHECK(u > 0);
+      CHECK(u < 1);
+    }
+  }
+}

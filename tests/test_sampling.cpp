@@ -1,0 +1,141 @@
+// Sampling against its definition: the kernel's choices over many draws, and the filters in double precision.
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <random>
+
+#include "catch.hpp"
+#include "model/kernels.hpp"
+
+using namespace tessera;
+
+namespace {
+
+struct Settings {
+  float penalty = 1, temperature = 1;
+  int top_k = 0;
+  float top_p = 1;
+};
+
+// The distribution that transformers draws from: penalty, temperature, top-k, top-p in this order, ties kept.
+std::vector<double> expected(const std::vector<float>& logits, const std::vector<u8>& seen, const Settings& s) {
+  const std::size_t n = logits.size();
+  std::vector<double> x(logits.begin(), logits.end());
+  for (std::size_t i = 0; i < n; ++i) {
+    if (seen[i]) x[i] = x[i] > 0 ? x[i] / s.penalty : x[i] * s.penalty;
+    x[i] /= s.temperature;
+  }
+  std::vector<double> sorted = x;
+  std::sort(sorted.rbegin(), sorted.rend());
+  const double bound = s.top_k > 0 && s.top_k < static_cast<int>(n) ? sorted[static_cast<std::size_t>(s.top_k - 1)] : sorted.back();
+  std::vector<double> p(n);
+  for (std::size_t i = 0; i < n; ++i) p[i] = x[i] >= bound ? std::exp(x[i] - sorted[0]) : 0;
+  const auto normalize = [&] {
+    const double total = std::accumulate(p.begin(), p.end(), 0.0);
+    for (double& value : p) value /= total;
+  };
+  normalize();
+  if (s.top_p < 1) {
+    sorted = p;
+    std::sort(sorted.rbegin(), sorted.rend());
+    double mass = 0, last = 0;
+    for (std::size_t i = 0; i < n && mass < s.top_p; ++i) mass += last = sorted[i];
+    for (double& value : p) value = value >= last ? value : 0;
+    normalize();
+  }
+  return p;
+}
+
+std::vector<i32> draw(const std::vector<float>& logits, const std::vector<u8>& seen, const Settings& s, std::int64_t rows, std::int64_t seed, int position = 3) {
+  const Device device = Device::cpu();
+  const auto vocab = static_cast<std::int64_t>(logits.size());
+  const auto kernel = kernels::sample(static_cast<int>(vocab));
+  Tensor<f32, 2> x(device, {rows, vocab});
+  Tensor<u8, 2> marks(device, {rows, vocab});
+  Tensor<i32, 1> past(device, {rows}), token(device, {rows});
+  for (std::int64_t row = 0; row < rows; ++row) {
+    std::copy(logits.begin(), logits.end(), x.data() + row * vocab);
+    std::copy(seen.begin(), seen.end(), marks.data() + row * vocab);
+  }
+  past.copy_from(std::vector<i32>(static_cast<std::size_t>(rows), position));
+  launch(device.stream(), kernel, x, marks, past, token, s.penalty, s.temperature, s.top_k, s.top_p, seed);
+  return token.to_vector();
+}
+
+std::vector<float> random_logits(std::size_t n, unsigned seed) {
+  std::mt19937 generator(seed);
+  std::normal_distribution<float> normal(0, 2);
+  std::vector<float> logits(n);
+  for (float& logit : logits) logit = normal(generator);
+  return logits;
+}
+
+}  // namespace
+
+TEST_CASE("tokens are drawn with their probabilities", "[model]") {
+  const Settings settings = GENERATE(Settings{}, Settings{1, 0.5f}, Settings{1, 2}, Settings{1, 1, 5}, Settings{1, 1, 0, 0.7f}, Settings{1, 0.8f, 12, 0.9f},
+                                     Settings{1.5f, 1, 8}, Settings{0.5f, 0.9f, 0, 0.95f}, Settings{1, 1, 1}, Settings{1, 1, 0, 1e-6f});
+  const auto logits = random_logits(31, 5);
+  std::vector<u8> seen(31);
+  for (std::size_t i = 0; i < 31; i += 3) seen[i] = 1;
+  const auto p = expected(logits, seen, settings);
+  constexpr int draws = 20000;
+  std::vector<int> counts(31);
+  for (i32 token : draw(logits, seen, settings, draws, 42)) {
+    REQUIRE(token >= 0);
+    REQUIRE(token < 31);
+    ++counts[static_cast<std::size_t>(token)];
+  }
+  for (std::size_t i = 0; i < 31; ++i) {
+    INFO("token " << i << " probability " << p[i] << " drawn " << counts[i]);
+    if (p[i] == 0) CHECK(counts[i] == 0);
+    CHECK(std::abs(counts[i] - draws * p[i]) <= 4.5 * std::sqrt(draws * p[i] * (1 - p[i])) + 1);  // 4.5 sigma
+  }
+}
+
+TEST_CASE("filters keep exactly the tokens they should, in large vocabularies too", "[model]") {
+  const auto logits = random_logits(5003, 9);
+  const std::vector<u8> seen(5003);
+  for (const Settings& settings : {Settings{1, 1, 1}, Settings{1, 1, 40}, Settings{1, 1, 0, 0.3f}, Settings{1, 0.7f, 200, 0.5f}}) {
+    const auto p = expected(logits, seen, settings);
+    for (i32 token : draw(logits, seen, settings, 400, 7)) CHECK(p[static_cast<std::size_t>(token)] > 0);
+  }
+}
+
+TEST_CASE("ties with the last token kept are kept", "[model]") {
+  const std::vector<float> logits{1, 3, 2, 2, 2, 0};
+  std::map<i32, int> counts;
+  for (i32 token : draw(logits, std::vector<u8>(6), {1, 1, 2}, 4000, 1)) ++counts[token];
+  CHECK(counts.size() == 4);
+  CHECK(counts.count(0) == 0);
+  CHECK(counts.count(5) == 0);
+}
+
+TEST_CASE("same seed and position, same draw; another gives another", "[model]") {
+  const auto logits = random_logits(101, 3);
+  const std::vector<u8> seen(101);
+  const auto first = draw(logits, seen, {}, 200, 1);
+  CHECK(draw(logits, seen, {}, 200, 1) == first);
+  CHECK(draw(logits, seen, {}, 200, 2) != first);
+  CHECK(draw(logits, seen, {}, 200, 1, 4) != first);
+  CHECK(draw(logits, seen, {}, 200, -1) != first);
+}
+
+TEST_CASE("greedy takes the lowest of the most probable, after the penalty", "[model]") {
+  const Device device = Device::cpu();
+  const auto kernel = kernels::sample_greedy(5);
+  const auto choose = [&](std::vector<float> logits, std::vector<u8> seen, float penalty) {
+    Tensor<f32, 2> x(device, {1, 5});
+    Tensor<u8, 2> marks(device, {1, 5});
+    Tensor<i32, 1> token(device, {1});
+    x.copy_from(logits);
+    marks.copy_from(seen);
+    launch(device.stream(), kernel, x, marks, token, penalty);
+    return token.to_vector()[0];
+  };
+  CHECK(choose({1, 3, 2, 3, 0}, {0, 0, 0, 0, 0}, 1) == 1);
+  CHECK(choose({1, 3, 2, 3, 0}, {0, 1, 0, 0, 0}, 1.1f) == 3);
+  CHECK(choose({-1, -3, -2, -3, -1}, {1, 0, 0, 0, 0}, 2) == 4);
+  CHECK(choose({1, 3, NAN, 3, 0}, {0, 0, 0, 0, 0}, 1) == -1);
+  CHECK(choose({1, 3, static_cast<float>(inf), 3, 0}, {0, 0, 0, 0, 0}, 1) == -1);
+}
