@@ -39,7 +39,8 @@ const auto& one_of(Rng& rng, const C& choices) {
   return choices[between<std::size_t>(rng, 0, choices.size() - 1)];
 }
 
-// Numbers ----------------------------------------------------------------------------------------------------------------
+// Numbers
+// ----------------------------------------------------------------------------------------------------------------
 
 struct Format {
   int fraction, lowest, highest;  // bits, exponents of the smallest and largest normal numbers
@@ -123,7 +124,8 @@ inline i64 highest_of(ElementType type) {
                                     : 1;
 }
 
-// Arrays -----------------------------------------------------------------------------------------------------------------
+// Arrays
+// -----------------------------------------------------------------------------------------------------------------
 
 inline std::int64_t size_of(const Extents& shape) {
   std::int64_t size = 1;
@@ -233,7 +235,8 @@ inline std::optional<Extents> common_shape(const Extents& a, const Extents& b) {
   return shape;
 }
 
-// What the ops mean ------------------------------------------------------------------------------------------------------
+// What the ops mean
+// ------------------------------------------------------------------------------------------------------
 
 inline Array broadcast(const Array& a, const Extents& shape) {
   Array result(a.type, shape);
@@ -246,8 +249,8 @@ inline Array cast(const Array& a, ElementType to) {
   Array result(to, a.shape);
   for (std::size_t i = 0; i < a.size(); ++i) {
     if (is_real(to)) {
-      result.real[i] = is_real(a.type) ? rounded(a.real[i], to)
-                                       : rounded(rounded(Real(a.whole[i]), ElementType::f32), to);
+      result.real[i] =
+          is_real(a.type) ? rounded(a.real[i], to) : rounded(rounded(Real(a.whole[i]), ElementType::f32), to);
     } else if (!is_real(a.type)) {
       result.whole[i] = wrapped(a.whole[i], to);
     } else if (const Real x = a.real[i]; to == ElementType::pred) {
@@ -449,8 +452,7 @@ inline Array permute(const Array& a, const std::vector<int>& axes) {
 inline Array iota(const Extents& shape, int axis) {
   std::size_t inner = 1;
   for (std::size_t i = axis + 1; i < shape.size(); ++i) inner *= shape[i];
-  return filled(ElementType::i32, shape,
-                [&](std::size_t i) { return static_cast<double>(i / inner % shape[axis]); });
+  return filled(ElementType::i32, shape, [&](std::size_t i) { return static_cast<double>(i / inner % shape[axis]); });
 }
 inline Array concat(const std::vector<Array>& parts, int axis) {
   Extents shape = parts[0].shape;
@@ -468,8 +470,8 @@ inline Array concat(const std::vector<Array>& parts, int axis) {
   return result;
 }
 
-/// Calls line(first, step, out) for each line along the axis: its elements are first + i * step, of `out` a result whose
-/// axis has extent 1.
+/// Calls line(first, step, out) for each line along the axis: its elements are first + i * step, of `out` a result
+/// whose axis has extent 1.
 template <class F>
 void each_line(const Extents& shape, int axis, const F& line) {
   std::size_t inner = 1;
@@ -567,10 +569,12 @@ inline Array mma(const Array& a, const Array& b, const Array& c, std::vector<Rea
   return result;
 }
 
-// Comparing --------------------------------------------------------------------------------------------------------------
+// Comparing
+// --------------------------------------------------------------------------------------------------------------
 
-/// Empty if every element of `actual` is what is expected, else which is not. Reals may differ by `tolerance` relative to
-/// max(|exact|, smallest normal), by a smallest subnormal unless the tolerance is 0, or by their `bound`. Zeros are equal.
+/// Empty if every element of `actual` is what is expected, else which is not. Reals may differ by `tolerance` relative
+/// to max(|exact|, smallest normal), by a smallest subnormal unless the tolerance is 0, or by their `bound`. Zeros are
+/// equal.
 inline std::string difference(const Array& actual, const Array& expected, double tolerance = 0,
                               const std::vector<Real>& bound = {}) {
   std::ostringstream text;
@@ -605,7 +609,8 @@ inline std::string difference(const Array& actual, const Array& expected, double
   return text.str();
 }
 
-// Memory -----------------------------------------------------------------------------------------------------------------
+// Memory
+// -----------------------------------------------------------------------------------------------------------------
 
 /// Element i of memory of a stored type.
 inline void read_element(Array& to, std::size_t i, const void* from, ElementType type) {
@@ -687,7 +692,8 @@ inline Memory scalar_input(i32 value) {
   return memory;
 }
 
-// Kernels made while the test runs ---------------------------------------------------------------------------------------
+// Kernels made while the test runs
+// ---------------------------------------------------------------------------------------
 
 inline Location here() { return Location::current(); }
 
@@ -749,9 +755,11 @@ inline void store_all(const Value& view, const Value& tile, std::size_t rank) {
   apply(Op::store, tile.type, in);
 }
 
-/// The body on the inputs, each a tile as a whole, of any type and rank; its results have the types and shapes of `like`.
+/// The body on the inputs, each a tile as a whole, of any type and rank; its results have the types and shapes of
+/// `like`.
 inline std::vector<Array> evaluate(const std::vector<Array>& inputs, const std::vector<Array>& like,
-                                   const std::function<Values(const Values& tiles)>& body, std::string* text = nullptr) {
+                                   const std::function<Values(const Values& tiles)>& body,
+                                   std::string* text = nullptr) {
   const auto held = [](ElementType type) {  // what memory holds in place of types that live in tiles only
     return type == ElementType::tf32 ? ElementType::f32 : type == ElementType::pred ? ElementType::i32 : type;
   };

@@ -139,9 +139,7 @@ TEST_CASE("canonical text says everything", "[graph]") {
 }
 
 TEST_CASE("text with locations names the author's lines", "[graph]") {
-  const Graph graph = trace_kernel("here", [](In<f32, 1> x, Out<f32, 1> y) {
-    store(y, {0}, load(x, {0}, {4}));
-  });
+  const Graph graph = trace_kernel("here", [](In<f32, 1> x, Out<f32, 1> y) { store(y, {0}, load(x, {0}, {4})); });
   CHECK(to_string(graph, true).find("test_graph.cpp:") != std::string::npos);
   CHECK(to_string(graph, false).find("test_graph.cpp:") == std::string::npos);
 }
@@ -180,8 +178,12 @@ TEST_CASE("the verifier accepts what was traced and names each rule that is brok
       {"operands come before", [&](Graph& g) { node(g, Op::add).in[0] = static_cast<Id>(g.nodes.size() - 1); }},
       {"innermost region", [&](Graph& g) { node(g, Op::equal).region = 1; }},
       {"one around it", [&](Graph& g) { node(g, Op::mul).region = 0; }},
-      {"one around it", [&](Graph& g) { node(g, Op::result).in[0] = find(g, Op::loop), g.nodes.back().in[0] = find(g, Op::mul); }},
-      {"shape follows", [&](Graph& g) { node(g, Op::add).shape = {2, 3}; }},
+      {"one around it",
+       [&](Graph& g) { node(g, Op::result).in[0] = find(g, Op::loop), g.nodes.back().in[0] = find(g, Op::mul); }},
+      {"shape follows",
+       [&](Graph& g) {
+         node(g, Op::add).shape = {2, 3};
+       }},
       {"operands and attributes", [&](Graph& g) { node(g, Op::add).in.pop_back(); }},
       {"operands and attributes", [&](Graph& g) { node(g, Op::block).attr.clear(); }},
       {"operands", [&](Graph& g) { node(g, Op::mul).type = ElementType::i32; }},
@@ -200,7 +202,10 @@ TEST_CASE("the verifier accepts what was traced and names each rule that is brok
       {"stands in the region of its owner", [&](Graph& g) { node(g, Op::branch).attr[0] = 1; }},
       {"know their loop", [&](Graph& g) { node(g, Op::argument).attr[0] = 1; }},
       {"one of a loop's carried", [&](Graph& g) { node(g, Op::result).attr[0] = 1; }},
-      {"at least 1", [&](Graph& g) { node(g, Op::load).shape = {2, 0}; }},
+      {"at least 1",
+       [&](Graph& g) {
+         node(g, Op::load).shape = {2, 0};
+       }},
   };
   for (const Fault& fault : faults) {
     Graph bad = good;
@@ -220,8 +225,16 @@ TEST_CASE("the verifier accepts what was traced and names each rule that is brok
 }
 
 TEST_CASE("single numbers follow the table's host expressions", "[graph]") {
-  const auto f = [](float x) { Cell c; c.f32 = x; return c; };
-  const auto i = [](std::int32_t x) { Cell c; c.i32 = x; return c; };
+  const auto f = [](float x) {
+    Cell c;
+    c.f32 = x;
+    return c;
+  };
+  const auto i = [](std::int32_t x) {
+    Cell c;
+    c.i32 = x;
+    return c;
+  };
   CHECK(evaluate(Op::floor_div, ElementType::i32, i(-7), i(2)).i32 == -4);
   CHECK(evaluate(Op::modulo, ElementType::i32, i(-7), i(3)).i32 == 2);
   CHECK(evaluate(Op::floor_div, ElementType::i32, i(5), i(0)).i32 == 0);

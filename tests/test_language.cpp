@@ -1,4 +1,5 @@
-// The language's errors when traced, and its rules about loops, threads and nesting. Its type rules are in compile_fail/.
+// The language's errors when traced, and its rules about loops, threads and nesting. Its type rules are in
+// compile_fail/.
 #include <chrono>
 #include <optional>
 #include <thread>
@@ -25,20 +26,47 @@ TEST_CASE("errors name kernel, place, shapes and the mend", "[language]") {
     Tile a = load(x, {0, 0}, {4, 8}), b = load(x, {0, 0}, {4, 6});
     store(y, {0, 0}, a + b);
   });
-  CHECK(says(text, {"kernel 'bad'", "test_language.cpp:" + std::to_string(line), "add", "[4,8]", "[4,6]", "make extents 8 and 6 equal, or one of them 1"}));
+  CHECK(says(text, {"kernel 'bad'", "test_language.cpp:" + std::to_string(line), "add", "[4,8]", "[4,6]",
+                    "make extents 8 and 6 equal, or one of them 1"}));
 }
 
 TEST_CASE("what does not fit is an error when traced", "[language]") {
-  CHECK(says(traced([](In<f32, 2> x, Out<f32, 2> y) { store(y, {0, 0}, mma(load(x, {0, 0}, {4, 8}), load(x, {0, 0}, {4, 8}), zeros<f32>({4, 8}))); }),
+  CHECK(says(traced([](In<f32, 2> x, Out<f32, 2> y) {
+               store(y, {0, 0}, mma(load(x, {0, 0}, {4, 8}), load(x, {0, 0}, {4, 8}), zeros<f32>({4, 8})));
+             }),
              {"mma", "[4,8] x [4,8] + [4,8]", "[m,k] x [k,n] + [m,n]"}));
-  CHECK(says(traced([](In<f32, 2> x, Out<f32, 1> y) { store(y, {0}, reshape(load(x, {0, 0}, {4, 8}), {31})); }), {"reshape", "32 elements", "31"}));
-  CHECK(says(traced([](In<f32, 2> x, Out<f32, 2> y) { store(y, {0, 0}, sum(load(x, {0, 0}, {4, 8}), 2)); }), {"sum", "no axis 2", "-2 to 1"}));
-  CHECK(says(traced([](In<f32, 2> x, Out<f32, 2> y) { store(y, {0, 0}, sum(load(x, {0, 0}, {4, 8}), -3)); }), {"no axis -3"}));
-  CHECK(says(traced([](In<f32, 2> x, Out<f32, 2> y) { store(y, {0, 0}, permute(load(x, {0, 0}, {4, 8}), {0, 0})); }), {"permute", "axis 0", "twice"}));
-  CHECK(says(traced([](In<f32, 2> x, Out<f32, 2> y) { store(y, {0, 0}, broadcast(load(x, {0, 0}, {4, 8}), {4, 4})); }), {"broadcast", "[4,8]", "[4,4]"}));
-  CHECK(says(traced([](In<f32, 2> x, Out<f32, 2> y) { store(y, {0, 0}, concat(0, load(x, {0, 0}, {4, 8}), load(x, {0, 0}, {4, 7}))); }), {"concat", "[4,7]", "[4,8]"}));
-  CHECK(says(traced([](In<f32, 2> x, Out<f32, 2> y) { store(y, {0, 0}, load(x, {0, 0}, {0, 8})); }), {"load", "[0,8]", "at least 1"}));
-  CHECK(says(traced([](In<f32, 2> x, Out<f32, 2> y) { store(y, {0, 0}, load(x, {0, 0}, {-4, 8})); }), {"[-4,8]", "at least 1"}));
+  CHECK(says(traced([](In<f32, 2> x, Out<f32, 1> y) {
+               store(y, {0}, reshape(load(x, {0, 0}, {4, 8}), {31}));
+             }),
+             {"reshape", "32 elements", "31"}));
+  CHECK(says(traced([](In<f32, 2> x, Out<f32, 2> y) {
+               store(y, {0, 0}, sum(load(x, {0, 0}, {4, 8}), 2));
+             }),
+             {"sum", "no axis 2", "-2 to 1"}));
+  CHECK(says(traced([](In<f32, 2> x, Out<f32, 2> y) {
+               store(y, {0, 0}, sum(load(x, {0, 0}, {4, 8}), -3));
+             }),
+             {"no axis -3"}));
+  CHECK(says(traced([](In<f32, 2> x, Out<f32, 2> y) {
+               store(y, {0, 0}, permute(load(x, {0, 0}, {4, 8}), {0, 0}));
+             }),
+             {"permute", "axis 0", "twice"}));
+  CHECK(says(traced([](In<f32, 2> x, Out<f32, 2> y) {
+               store(y, {0, 0}, broadcast(load(x, {0, 0}, {4, 8}), {4, 4}));
+             }),
+             {"broadcast", "[4,8]", "[4,4]"}));
+  CHECK(says(traced([](In<f32, 2> x, Out<f32, 2> y) {
+               store(y, {0, 0}, concat(0, load(x, {0, 0}, {4, 8}), load(x, {0, 0}, {4, 7})));
+             }),
+             {"concat", "[4,7]", "[4,8]"}));
+  CHECK(says(traced([](In<f32, 2> x, Out<f32, 2> y) {
+               store(y, {0, 0}, load(x, {0, 0}, {0, 8}));
+             }),
+             {"load", "[0,8]", "at least 1"}));
+  CHECK(says(traced([](In<f32, 2> x, Out<f32, 2> y) {
+               store(y, {0, 0}, load(x, {0, 0}, {-4, 8}));
+             }),
+             {"[-4,8]", "at least 1"}));
   CHECK(says(traced([](In<f32, 2> x, Out<f32, 2>) { x.extent(2); }), {"extent", "no axis 2"}));
 }
 
@@ -59,7 +87,8 @@ TEST_CASE("literals that do not fit are refused, those that do are exact", "[lan
   CHECK(says(traced([](Out<f16, 1> y) { store(y, {0}, full<f16>({4}, 70000.0)); }), {"f16", "range"}));
   CHECK(says(traced([](Out<u8, 1> y) { store(y, {0}, full<u8>({4}, 256)); }), {"256", "[0, 255]"}));
   CHECK(says(traced([](In<i32, 1> x, Out<i32, 1> y) { store(y, {0}, load(x, {0}, {4}, 0.5)); }), {"0.5", "integer"}));
-  const Graph graph = trace_kernel("wide", [](In<i64, 1> x, Out<i64, 1> y) { store(y, {0}, load(x, {0}, {4}) + 9007199254740993ll); });
+  const Graph graph =
+      trace_kernel("wide", [](In<i64, 1> x, Out<i64, 1> y) { store(y, {0}, load(x, {0}, {4}) + 9007199254740993ll); });
   CHECK(to_string(graph).find("9007199254740993") != std::string::npos);  // above 2^53, where doubles have gaps
 }
 
@@ -91,13 +120,14 @@ TEST_CASE("leaving a traced loop is caught", "[language]") {
 }
 
 TEST_CASE("an exception from a kernel's function passes through, and tracing goes on working", "[language]") {
-  CHECK_THROWS_AS(trace_kernel("throws", [](In<f32, 1> x, Out<f32, 1>) {
-                    Var v = load(x, {0}, {4});
-                    for ([[maybe_unused]] Index i : range(3)) {
-                      v = v + 1;
-                      throw std::runtime_error("mine");
-                    }
-                  }),
+  CHECK_THROWS_AS(trace_kernel("throws",
+                               [](In<f32, 1> x, Out<f32, 1>) {
+                                 Var v = load(x, {0}, {4});
+                                 for ([[maybe_unused]] Index i : range(3)) {
+                                   v = v + 1;
+                                   throw std::runtime_error("mine");
+                                 }
+                               }),
                   std::runtime_error);
   CHECK_NOTHROW(trace_kernel("after", [](In<f32, 1> x, Out<f32, 1> y) { store(y, {0}, load(x, {0}, {4})); }));
 }
@@ -126,9 +156,11 @@ TEST_CASE("a Var keeps its shape, and a branch yields no values", "[language]") 
 }
 
 TEST_CASE("blocks and require take what the host knows", "[language]") {
-  CHECK(says(traced([](In<i32, 1> x, Out<i32, 1>) { blocks(item(load(x, {0}, {1}))); }), {"blocks", "depends on a tile"}));
+  CHECK(says(traced([](In<i32, 1> x, Out<i32, 1>) { blocks(item(load(x, {0}, {1}))); }),
+             {"blocks", "depends on a tile"}));
   CHECK(says(traced([](In<i32, 1> x, Out<i32, 1>) { blocks(x.extent(0)), blocks(4); }), {"called twice"}));
-  CHECK(says(traced([](In<i32, 1> x, Out<i32, 1>) { require(item(load(x, {0}, {1})) == 3, "three"); }), {"require", "depends on a tile"}));
+  CHECK(says(traced([](In<i32, 1> x, Out<i32, 1>) { require(item(load(x, {0}, {1})) == 3, "three"); }),
+             {"require", "depends on a tile"}));
   CHECK(says(traced([](In<i32, 1> x, Out<i32, 1>) {
                for ([[maybe_unused]] Index i : range(3)) require(x.extent(0) == 3, "three");
              }),
@@ -149,7 +181,8 @@ TEST_CASE("a kernel traced inside another is refused, and the outer one goes on"
   std::string text;
   const Graph graph = trace_kernel("outer", [&](In<f32, 1> x, Out<f32, 1> y) {
     Tile a = load(x, {0}, {4});
-    text = error_of([] { trace_kernel("inner", [](In<f32, 1> p, Out<f32, 1> q) { store(q, {0}, load(p, {0}, {4})); }); });
+    text =
+        error_of([] { trace_kernel("inner", [](In<f32, 1> p, Out<f32, 1> q) { store(q, {0}, load(p, {0}, {4})); }); });
     store(y, {0}, a);
   });
   CHECK(says(text, {"'inner'", "'outer'"}));
@@ -180,7 +213,8 @@ auto eight_times(TileExpr auto const& e) { return four_times(four_times(e)); }
 }  // namespace
 
 TEST_CASE("device functions nested deep stay small", "[language]") {
-  const Graph graph = trace_kernel("deep", [](In<f32, 1> x, Out<f32, 1> y) { store(y, {0}, eight_times(load(x, {0}, {4}))); });
+  const Graph graph =
+      trace_kernel("deep", [](In<f32, 1> x, Out<f32, 1> y) { store(y, {0}, eight_times(load(x, {0}, {4}))); });
   CHECK(graph.nodes.size() < 30);
 }
 

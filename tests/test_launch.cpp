@@ -37,19 +37,24 @@ TEST_CASE("a launch computes the grid from the arguments", "[api]") {
 TEST_CASE("a launch that breaks a requirement is refused with its text", "[api]") {
   const auto a = filled(5, 7, 1), b = filled(6, 7, 2), y = filled(5, 7, -1);
   const std::string text = error_of([&] { launch(stream, add_kernel(), a, b, y); });
-  CHECK(says(text, {"'add'", "as many rows in both", "test_launch.cpp:", "argument 1 is f32 [5,7]", "argument 2 is f32 [6,7]"}));
+  CHECK(says(text, {"'add'", "as many rows in both", "test_launch.cpp:", "argument 1 is f32 [5,7]",
+                    "argument 2 is f32 [6,7]"}));
   CHECK(y.to_vector() == std::vector<float>(35, -1));
 }
 
 TEST_CASE("a written argument that overlaps another is refused", "[api]") {
   const auto a = filled(8, 8, 1), b = filled(8, 8, 2);
-  CHECK(says(error_of([&] { launch(stream, add_kernel(), a, b, a); }), {"argument 3 is written and overlaps argument 1"}));
+  CHECK(says(error_of([&] { launch(stream, add_kernel(), a, b, a); }),
+             {"argument 3 is written and overlaps argument 1"}));
   CHECK(says(error_of([&] { launch(stream, add_kernel(), a.slice(0, 0, 4), b, a.slice(0, 3, 4)); }), {"overlaps"}));
   CHECK(error_of([&] { launch(stream, add_kernel(), a, a, b); }) == "(no error)");  // reading one twice is fine
   // Rows apart, and columns side by side in one memory.
-  CHECK(error_of([&] { launch(stream, add_kernel(), a.slice(0, 0, 4), a.slice(0, 0, 4), a.slice(0, 4, 4)); }) == "(no error)");
-  CHECK(error_of([&] { launch(stream, add_kernel(), a.slice(1, 0, 3), a.slice(1, 3, 2), a.slice(1, 5, 3)); }) == "(no error)");
-  CHECK(says(error_of([&] { launch(stream, add_kernel(), a.slice(1, 0, 4), a.slice(1, 0, 4), a.slice(1, 3, 4)); }), {"overlaps"}));
+  CHECK(error_of([&] { launch(stream, add_kernel(), a.slice(0, 0, 4), a.slice(0, 0, 4), a.slice(0, 4, 4)); }) ==
+        "(no error)");
+  CHECK(error_of([&] { launch(stream, add_kernel(), a.slice(1, 0, 3), a.slice(1, 3, 2), a.slice(1, 5, 3)); }) ==
+        "(no error)");
+  CHECK(says(error_of([&] { launch(stream, add_kernel(), a.slice(1, 0, 4), a.slice(1, 0, 4), a.slice(1, 3, 4)); }),
+             {"overlaps"}));
   const Tensor<f32, 2> empty(Device::cpu(), {0, 8});
   CHECK(error_of([&] { launch(stream, add_kernel(), empty, empty, empty); }) == "(no error)");
   const Tensor<f32, 2> repeated(Device::cpu(), a.data(), {8, 8}, {0, 1});
@@ -103,13 +108,20 @@ TEST_CASE("a tensor may look at a user's memory", "[api]") {
   CHECK(says(error_of([&] { a.reshaped(std::array<std::int64_t, 1>{11}); }), {"12", "11"}));
 }
 
+TEST_CASE("a device makes tensors", "[api]") {
+  Tensor<bf16, 2> x = Device::cpu().tensor<bf16>({3, 5});
+  CHECK(x.extents() == Tensor<bf16, 2>::Extents{3, 5});
+  CHECK(reinterpret_cast<std::uintptr_t>(x.data()) % 64 == 0);
+}
+
 TEST_CASE("one kernel may be launched from several threads", "[api]") {
   std::vector<std::thread> threads;
   std::atomic<int> right = 0;
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([&, t] {
       for (int i = 0; i < 50; ++i) {
-        const auto a = filled(33, 65, static_cast<float>(t)), b = filled(33, 65, static_cast<float>(i)), y = filled(33, 65, -1);
+        const auto a = filled(33, 65, static_cast<float>(t)), b = filled(33, 65, static_cast<float>(i)),
+                   y = filled(33, 65, -1);
         launch(stream, add_kernel(), a, b, y);
         right += y.to_vector() == std::vector<float>(33 * 65, static_cast<float>(t + i));
       }
@@ -123,7 +135,8 @@ TEST_CASE("devices are asked for by name", "[jit]") {
   CHECK(Device::cpu().name().find("cpu") == 0);
   CHECK(says(error_of([] { Device::parse("cuda"); }), {"cuda", "cpu"}));
   CHECK(says(error_of([] { Device::parse("cuda:1"); }), {"cuda:1"}));
-  for (const char* bad : {"", "gpu", "cuda:", "cuda:x", "CPU", "cpu:0"}) CHECK(says(error_of([&] { Device::parse(bad); }), {"there is no device", bad}));
+  for (const char* bad : {"", "gpu", "cuda:", "cuda:x", "CPU", "cpu:0"})
+    CHECK(says(error_of([&] { Device::parse(bad); }), {"there is no device", bad}));
   CHECK(!Device::best().reason().empty());
 }
 
@@ -142,7 +155,8 @@ TEST_CASE("options are parsed from their table", "[jit]") {
   CHECK(read("TESSERA_THREADS", "3").threads == 3);
   CHECK(read("TESSERA_DUMP", "graph").dump == std::vector<std::string>{"graph"});
   CHECK(says(error_of([&] { read("TESSERA_DUMP", "graph,everything"); }), {"TESSERA_DUMP=everything", "graph"}));
-  for (const char* bad : {"-1", "two", "1.5", "99999999"}) CHECK(says(error_of([&] { read("TESSERA_THREADS", bad); }), {"TESSERA_THREADS", bad}));
+  for (const char* bad : {"-1", "two", "1.5", "99999999"})
+    CHECK(says(error_of([&] { read("TESSERA_THREADS", bad); }), {"TESSERA_THREADS", bad}));
   CHECK(says(error_of([&] { read("TESSERA_LOG", "loud"); }), {"TESSERA_LOG=loud", "warn"}));
   for (const OptionInfo& option : option_table()) {
     CHECK(option.variable.substr(0, 8) == "TESSERA_");
@@ -154,7 +168,8 @@ TEST_CASE("the README's table of variables is the table", "[jit]") {
   const std::string readme = read_text(std::filesystem::path(TESSERA_SOURCE_DIR) / "README.md");
   for (const OptionInfo& option : option_table()) {
     const std::string row = "| `" + std::string(option.variable) + "` | " +
-                            (option.fallback.empty() ? "" : "`" + std::string(option.fallback) + "` ") + "| " + std::string(option.meaning) + " |";
+                            (option.fallback.empty() ? "" : "`" + std::string(option.fallback) + "` ") + "| " +
+                            std::string(option.meaning) + " |";
     INFO(row);
     CHECK(readme.find(row) != std::string::npos);
   }

@@ -26,11 +26,14 @@ std::vector<T> values(const SafeTensors& file, std::string_view name) {
 
 struct Golden {
   explicit Golden(const std::string& name)
-      : folder(root / "tests/data" / name), checkpoint(Checkpoint::open(folder)), file(SafeTensors::open(folder / "golden.safetensors")) {
+      : folder(root / "tests/data" / name),
+        checkpoint(Checkpoint::open(folder)),
+        file(SafeTensors::open(folder / "golden.safetensors")) {
     const auto& shape = file.find("ids")->shape;
     const auto ids = values<std::int32_t>(file, "ids");
     for (std::size_t b = 0; b < shape[0]; ++b)
-      prompts.emplace_back(ids.begin() + static_cast<std::ptrdiff_t>(b * shape[1]), ids.begin() + static_cast<std::ptrdiff_t>((b + 1) * shape[1]));
+      prompts.emplace_back(ids.begin() + static_cast<std::ptrdiff_t>(b * shape[1]),
+                           ids.begin() + static_cast<std::ptrdiff_t>((b + 1) * shape[1]));
     logits = values<float>(file, "logits");
     greedy = values<std::int32_t>(file, "greedy");
   }
@@ -98,7 +101,8 @@ TEST_CASE("greedy ids equal the golden ones", "[model]") {
   const auto [differs, rest] = std::mismatch(golden.greedy.begin(), golden.greedy.end(), prompt.begin());
   const auto shared = static_cast<std::size_t>(differs - golden.greedy.begin());
   REQUIRE(shared >= 1);
-  CHECK(generate(model, Tokens(prompt.begin(), prompt.begin() + static_cast<std::ptrdiff_t>(shared)), golden.greedy.size()) == golden.greedy);
+  CHECK(generate(model, Tokens(prompt.begin(), prompt.begin() + static_cast<std::ptrdiff_t>(shared)),
+                 golden.greedy.size()) == golden.greedy);
 }
 
 TEST_CASE("greedy text of the shipped model equals every golden case", "[model]") {
@@ -146,7 +150,8 @@ TEST_CASE("a prompt may come in parts", "[model]") {
 
 TEST_CASE("a batch of different lengths gives what each prompt gives alone", "[model]") {
   const Gpt2 model(Device::cpu(), Checkpoint::open(root / "samples/models/storyteller-6m"));
-  const std::vector<Tokens> prompts{{2916, 580, 259, 557}, {33}, {2, 2098, 509, 316, 537, 789, 260, 44, 416}, Tokens(40, 12)};
+  const std::vector<Tokens> prompts{
+      {2916, 580, 259, 557}, {33}, {2, 2098, 509, 316, 537, 789, 260, 44, 416}, Tokens(40, 12)};
   std::vector<Tokens> alone;
   for (const Tokens& prompt : prompts) alone.push_back(generate(model, prompt, prompt.size() + 12));
   Session session(model, 4, 64);
@@ -191,14 +196,17 @@ TEST_CASE("log probabilities are those of a softmax", "[model]") {
   for (std::size_t row = 0; row < rows; ++row) {
     double total = 0;
     for (std::size_t v = 0; v < vocab; ++v) total += std::exp(static_cast<double>(logits[row * vocab + v]));
-    CHECK(result[row] == Approx(static_cast<double>(logits[row * vocab + static_cast<std::size_t>(targets[row])]) - std::log(total)).margin(1e-5));
+    CHECK(result[row] ==
+          Approx(static_cast<double>(logits[row * vocab + static_cast<std::size_t>(targets[row])]) - std::log(total))
+              .margin(1e-5));
   }
 }
 
 TEST_CASE("any head width from 8 to 256 and any length", "[model]") {
   const int head_width = GENERATE(8, 17, 80, 256), heads = GENERATE(1, 3);
   Gpt2Config config;
-  config.vocab = 211, config.positions = 200, config.width = heads * head_width, config.layers = 2, config.heads = heads;
+  config.vocab = 211, config.positions = 200, config.width = heads * head_width, config.layers = 2,
+  config.heads = heads;
   config.inner = 4 * config.width;
   const Gpt2 model(Device::cpu(), config, 7);
   Tokens tokens(200);
@@ -244,6 +252,7 @@ TEST_CASE("sessions refuse what they cannot do, and stay as they were", "[model]
   CHECK(says(error_of([&] { session.append(std::vector<Tokens>{{1}, {2}}); }), {"2 sequences"}));
   CHECK(session.length(0) == 3);
   CHECK(session.logits() == before);
-  for (const Sampling& bad : {Sampling{-1}, Sampling{1, -1}, Sampling{1, 0, 0}, Sampling{1, 0, 1.5f}, Sampling{1, 0, 1, 0}, Sampling{NAN}})
+  for (const Sampling& bad :
+       {Sampling{-1}, Sampling{1, -1}, Sampling{1, 0, 0}, Sampling{1, 0, 1.5f}, Sampling{1, 0, 1, 0}, Sampling{NAN}})
     CHECK(error_of([&] { session.sample(bad); }) != "(no error)");
 }

@@ -37,7 +37,7 @@ constexpr TableOp binary_ops[] = {
 constexpr ElementType all_types[] = {ElementType::f32, ElementType::f16, ElementType::bf16, ElementType::tf32,
                                      ElementType::i32, ElementType::i64, ElementType::u8,   ElementType::pred};
 
-const Extents shapes[] = {{},      {1},          {7},    {3, 5},    {16, 33}, {5, 1, 7}, {2, 3, 4, 5},
+const Extents shapes[] = {{},        {1},          {7},    {3, 5},   {16, 33}, {5, 1, 7}, {2, 3, 4, 5},
                           {1, 1, 1}, {1, 1, 1, 9}, {1537}, {29, 53}, {31, 1},  {1, 64}};
 
 double tolerance_of(Op op) {
@@ -61,10 +61,8 @@ std::string difference(Op op, const Array& a) {
 }
 std::string difference(Op op, const Array& a, const Array& b) {
   // How the 32 bits of a word become a number is the implementation's choice, as long as they are its upper bits.
-  const std::vector<Real> bound(op == Op::random_uniform
-                                    ? oracle::size_of(oracle::common_shape(a.shape, b.shape).value())
-                                    : 0,
-                                0x1p-23L);
+  const std::vector<Real> bound(
+      op == Op::random_uniform ? oracle::size_of(oracle::common_shape(a.shape, b.shape).value()) : 0, 0x1p-23L);
   return oracle::difference(on_device(op, a, b), oracle::binary(op, a, b), tolerance_of(op), bound);
 }
 
@@ -149,12 +147,29 @@ TEST_CASE("every binary op, every element type, ragged shapes", "[cpu]") {
 TEST_CASE("operands are broadcast by NumPy's rule", "[cpu]") {
   oracle::Rng rng(3);
   const std::pair<Extents, Extents> pairs[] = {
-      {{}, {3, 5}},          {{5}, {3, 5}},       {{1, 5}, {3, 1}},       {{3, 1}, {3, 5}},
-      {{1}, {7}},            {{1, 1}, {16, 33}},  {{16, 1}, {1, 33}},     {{33}, {16, 33}},
-      {{2, 3, 4, 5}, {}},    {{4, 1}, {2, 3, 4, 5}}, {{2, 1, 4, 1}, {3, 1, 5}}, {{2, 1, 1, 5}, {1, 3, 4, 1}},
-      {{1537}, {3, 1}},      {{3, 1537}, {1537}}, {{3, 1537}, {3, 1}},    {{1, 1}, {1}},
-      {{}, {}},              {{7, 1, 9}, {8, 1}}, {{1, 1, 1, 1}, {2, 2}}, {{300, 1}, {1, 7}},
-      {{2, 1, 3, 1, 5, 1}, {1, 2, 1, 4, 1, 6}},   {{5, 64}, {64}},        {{17, 4, 1}, {17, 1, 4}},
+      {{}, {3, 5}},
+      {{5}, {3, 5}},
+      {{1, 5}, {3, 1}},
+      {{3, 1}, {3, 5}},
+      {{1}, {7}},
+      {{1, 1}, {16, 33}},
+      {{16, 1}, {1, 33}},
+      {{33}, {16, 33}},
+      {{2, 3, 4, 5}, {}},
+      {{4, 1}, {2, 3, 4, 5}},
+      {{2, 1, 4, 1}, {3, 1, 5}},
+      {{2, 1, 1, 5}, {1, 3, 4, 1}},
+      {{1537}, {3, 1}},
+      {{3, 1537}, {1537}},
+      {{3, 1537}, {3, 1}},
+      {{1, 1}, {1}},
+      {{}, {}},
+      {{7, 1, 9}, {8, 1}},
+      {{1, 1, 1, 1}, {2, 2}},
+      {{300, 1}, {1, 7}},
+      {{2, 1, 3, 1, 5, 1}, {1, 2, 1, 4, 1, 6}},
+      {{5, 64}, {64}},
+      {{17, 4, 1}, {17, 1, 4}},
   };
   for (const auto& [left, right] : pairs) {
     for (const TableOp& t : binary_ops) {
@@ -170,11 +185,12 @@ TEST_CASE("operands are broadcast by NumPy's rule", "[cpu]") {
 }
 
 TEST_CASE("shapes that do not broadcast are refused when traced", "[cpu]") {
-  for (const auto& [left, right] : {std::pair<Extents, Extents>{{3}, {4}}, {{3, 5}, {3}}, {{2, 3}, {3, 3}}, {{2}, {4}}}) {
+  for (const auto& [left, right] :
+       {std::pair<Extents, Extents>{{3}, {4}}, {{3, 5}, {3}}, {{2, 3}, {3, 3}}, {{2}, {4}}}) {
     INFO(oracle::text_of(left) << " and " << oracle::text_of(right));
     const Array a(ElementType::f32, left), b(ElementType::f32, right);
-    CHECK_THROWS_AS(oracle::evaluate({a, b}, a, [](const Values& x) { return oracle::apply_binary(Op::add, x[0], x[1]); }),
-                    Error);
+    CHECK_THROWS_AS(
+        oracle::evaluate({a, b}, a, [](const Values& x) { return oracle::apply_binary(Op::add, x[0], x[1]); }), Error);
   }
 }
 
@@ -219,7 +235,7 @@ TEST_CASE("a function of the language makes the op of its name", "[cpu]") {
   check(i64{});
   (void)kernel("logic", [](In<f32, 1> in, Out<f32, 1> out) {
     const Tile x = load(in, {0}, {8});
-    const Tile p = x < 1.0f, q = x > 0.0f;
+    const Tile p = x<1.0f, q = x> 0.0f;
     Trace& trace = Trace::current(oracle::here());
     const auto id = [&](const auto& e) { return e.lower(trace, oracle::here()).id; };
     CHECK(id(p & q) == id(logical_and(p, q)));
@@ -255,12 +271,14 @@ TEST_CASE("special values", "[cpu]") {
         const bool exact = t.op != Op::random_uniform;
         const std::vector<Real> bound(exact ? 0 : a.size(), 0x1p-23L);
         const Array like(result_type(t.op, type), a.shape);
-        CHECK(oracle::difference(oracle::evaluate({a}, like, [&](const Values& x) {
-                return oracle::apply_binary(t.op, x[0], constant());
-              }), oracle::binary(t.op, a, one), t.tolerance, bound) == "");
-        CHECK(oracle::difference(oracle::evaluate({a}, like, [&](const Values& x) {
-                return oracle::apply_binary(t.op, constant(), x[0]);
-              }), oracle::binary(t.op, one, a), t.tolerance, bound) == "");
+        CHECK(oracle::difference(
+                  oracle::evaluate({a}, like,
+                                   [&](const Values& x) { return oracle::apply_binary(t.op, x[0], constant()); }),
+                  oracle::binary(t.op, a, one), t.tolerance, bound) == "");
+        CHECK(oracle::difference(
+                  oracle::evaluate({a}, like,
+                                   [&](const Values& x) { return oracle::apply_binary(t.op, constant(), x[0]); }),
+                  oracle::binary(t.op, one, a), t.tolerance, bound) == "");
       }
     }
   }
@@ -292,11 +310,12 @@ TEST_CASE("ops whose operands and results are constants", "[cpu]") {
     for (const TableOp& t : unary_ops) {
       if (!accepts(t.op, type) || t.op == Op::rsqrt) continue;
       INFO(name(t.op) << " of " << name(type));
-      const std::vector<Array> results = oracle::evaluate({}, std::vector<Array>(a.size(), Array(type, {})), [&](const Values&) {
-        Values out;
-        for (std::size_t i = 0; i < a.size(); ++i) out.push_back(oracle::apply_unary(t.op, constant(i)));
-        return out;
-      });
+      const std::vector<Array> results =
+          oracle::evaluate({}, std::vector<Array>(a.size(), Array(type, {})), [&](const Values&) {
+            Values out;
+            for (std::size_t i = 0; i < a.size(); ++i) out.push_back(oracle::apply_unary(t.op, constant(i)));
+            return out;
+          });
       const Array expected = oracle::unary(t.op, a);
       for (std::size_t i = 0; i < a.size(); ++i) {
         Array one(type, {});
@@ -313,7 +332,8 @@ TEST_CASE("ops whose operands and results are constants", "[cpu]") {
         const std::vector<Array> results =
             oracle::evaluate({}, std::vector<Array>(a.size(), Array(result, {})), [&](const Values&) {
               Values out;
-              for (std::size_t j = 0; j < a.size(); ++j) out.push_back(oracle::apply_binary(t.op, constant(i), constant(j)));
+              for (std::size_t j = 0; j < a.size(); ++j)
+                out.push_back(oracle::apply_binary(t.op, constant(i), constant(j)));
               return out;
             });
         Array row(result, a.shape), wanted(result, a.shape);
@@ -351,16 +371,28 @@ TEST_CASE("accuracy over the whole domain and at its edges", "[cpu]") {
     values.push_back(std::nextafter(x, 1e38f));
     values.push_back(std::nextafter(x, -1e38f));
   };
-  for (const Sweep& s : {Sweep{Op::exp, -104.5, 89}, Sweep{Op::exp, -1, 1}, Sweep{Op::exp2, -151, 128.5}, Sweep{Op::exp2, -1, 1},
-                         Sweep{Op::log, 1e-45, 3.4e38}, Sweep{Op::log, 0.5, 2}, Sweep{Op::log, 0.999, 1.001}, Sweep{Op::tanh, -10, 10},
-                         Sweep{Op::tanh, -0.7, 0.7}, Sweep{Op::tanh, 1e-40, 1}, Sweep{Op::sqrt, 0, 1e6}, Sweep{Op::sqrt, 1e-45, 3.4e38},
-                         Sweep{Op::rsqrt, 1e-6, 1e6}, Sweep{Op::rsqrt, 1e-45, 3.4e38}, Sweep{Op::exp, 1e-44, 1}, Sweep{Op::exp2, 1e-44, 1}}) {
+  for (const Sweep& s :
+       {Sweep{Op::exp, -104.5, 89}, Sweep{Op::exp, -1, 1}, Sweep{Op::exp2, -151, 128.5}, Sweep{Op::exp2, -1, 1},
+        Sweep{Op::log, 1e-45, 3.4e38}, Sweep{Op::log, 0.5, 2}, Sweep{Op::log, 0.999, 1.001}, Sweep{Op::tanh, -10, 10},
+        Sweep{Op::tanh, -0.7, 0.7}, Sweep{Op::tanh, 1e-40, 1}, Sweep{Op::sqrt, 0, 1e6}, Sweep{Op::sqrt, 1e-45, 3.4e38},
+        Sweep{Op::rsqrt, 1e-6, 1e6}, Sweep{Op::rsqrt, 1e-45, 3.4e38}, Sweep{Op::exp, 1e-44, 1},
+        Sweep{Op::exp2, 1e-44, 1}}) {
     INFO(name(s.op) << " in [" << s.low << ", " << s.high << "]");
     CHECK(difference(s.op, oracle::random_array(rng, ElementType::f32, {60001}, s.low, s.high)) == "");
   }
   std::vector<Real> edges;
-  for (float x : {88.72283f, 88.3762626647949f, -87.33654f, -103.97208f, -103.27893f, 127.0f, 128.0f, -126.0f, -149.0f, -150.0f,
-                  -125.0f, 1e30f, -1e30f, 9.01f, -9.01f, 20.0f, 0.625f, 1e-4f, 1.0f, 2.0f, 0.70710678f, 1.41421356f, 0.69314718f, 0.34657359f})
+  for (float x : {88.72283f,   88.3762626647949f,
+                  -87.33654f,  -103.97208f,
+                  -103.27893f, 127.0f,
+                  128.0f,      -126.0f,
+                  -149.0f,     -150.0f,
+                  -125.0f,     1e30f,
+                  -1e30f,      9.01f,
+                  -9.01f,      20.0f,
+                  0.625f,      1e-4f,
+                  1.0f,        2.0f,
+                  0.70710678f, 1.41421356f,
+                  0.69314718f, 0.34657359f})
     next(edges, x);
   for (int i = -160; i <= 140; ++i) next(edges, static_cast<float>(i));
   for (int i = -149; i <= 127; ++i) next(edges, std::ldexp(1.0f, i));
@@ -387,7 +419,8 @@ TEST_CASE("literals take the other operand's type", "[cpu]") {
   Device device = Device::cpu();
   const std::vector<float> x = {-2.5f, -1, 0, 0.5f, 3, 100, INFINITY, -INFINITY, NAN};
   const auto results = [&](const auto& f) {
-    return launch_on(kernel("literal", [&](In<f32, 1> in, Out<f32, 1> out) { store(out, {0}, f(load(in, {0}, {9}))); }), x);
+    return launch_on(kernel("literal", [&](In<f32, 1> in, Out<f32, 1> out) { store(out, {0}, f(load(in, {0}, {9}))); }),
+                     x);
   };
   const auto expect = [&](const std::vector<float>& got, const auto& f) {
     for (std::size_t i = 0; i < x.size(); ++i) {
@@ -399,8 +432,9 @@ TEST_CASE("literals take the other operand's type", "[cpu]") {
   expect(results([](auto t) { return 2 - t; }), [](float v) { return 2 - v; });
   expect(results([](auto t) { return t / 4.0; }), [](float v) { return v / 4; });
   expect(results([](auto t) { return where(t > -inf, t, 7); }), [](float v) { return v > -INFINITY ? v : 7; });
-  expect(results([](auto t) { return cast<f32>(where(t == 3, -1, 0) + cast<i32>(t != t) * 5); }),
-         [](float v) { return v == 3 ? -1.0f : v != v ? 5.0f : 0.0f; });
+  expect(results([](auto t) { return cast<f32>(where(t == 3, -1, 0) + cast<i32>(t != t) * 5); }), [](float v) {
+    return v == 3 ? -1.0f : v != v ? 5.0f : 0.0f;
+  });
   expect(results([](auto t) { return maximum(minimum(t, 2), -1.5) + 16777216; }),
          [](float v) { return (v != v ? 2.0f : std::max(std::min(v, 2.0f), -1.5f)) + 16777216.0f; });
   expect(results([](auto t) { return t * 0.1; }), [](float v) { return v * 0.1f; });
@@ -416,7 +450,8 @@ TEST_CASE("literals take the other operand's type", "[cpu]") {
     launch(device.stream(), k, in, out, 5'000'000'000, -7, 1.75f);
     for (std::size_t i = 0; i < 5; ++i) {
       const oracle::Wide v = values[i], left = static_cast<i64>(7 - static_cast<std::uint64_t>(values[i]));
-      CHECK(out.to_vector()[i] == oracle::wrapped(v * 3000000000 + ((left % 4) + 4) % 4 + 5'000'000'000 + 14 + 3, ElementType::i64));
+      CHECK(out.to_vector()[i] ==
+            oracle::wrapped(v * 3000000000 + ((left % 4) + 4) % 4 + 5'000'000'000 + 14 + 3, ElementType::i64));
     }
   }
   SECTION("that do not fit") {
@@ -471,7 +506,8 @@ TEST_CASE("chains of ops mean what their ops mean", "[cpu]") {
   };
   check(gelu, [](double v) { return 0.5 * v * (1 + std::tanh(0.7978845608 * (v + 0.044715 * v * v * v))); });
   check(waves, [](double v) {
-    const double y = std::exp(-std::abs(v)) + std::sqrt(v * v + 1), z = std::log(1 + std::exp2(v)) / std::sqrt(2 + std::abs(v));
+    const double y = std::exp(-std::abs(v)) + std::sqrt(v * v + 1),
+                 z = std::log(1 + std::exp2(v)) / std::sqrt(2 + std::abs(v));
     return (v > 0 && y > 1.5) || !(z <= 1) ? y / z : std::max(y, z) - std::min(-y, -z);
   });
 }
@@ -499,8 +535,12 @@ TEST_CASE("a long chain of integer ops, with values used again late", "[cpu]") {
   middle.copy_from(std::vector<i32>(x.size(), -77));
   launch(device.stream(), k, in, salt, out, middle);
   const auto i32_of = [](oracle::Wide v) { return oracle::wrapped(v, ElementType::i32); };
-  const auto div = [](oracle::Wide v, oracle::Wide w) { return oracle::binary(Op::floor_div, static_cast<i64>(v), static_cast<i64>(w)); };
-  const auto mod = [](oracle::Wide v, oracle::Wide w) { return oracle::binary(Op::modulo, static_cast<i64>(v), static_cast<i64>(w)); };
+  const auto div = [](oracle::Wide v, oracle::Wide w) {
+    return oracle::binary(Op::floor_div, static_cast<i64>(v), static_cast<i64>(w));
+  };
+  const auto mod = [](oracle::Wide v, oracle::Wide w) {
+    return oracle::binary(Op::modulo, static_cast<i64>(v), static_cast<i64>(w));
+  };
   std::size_t wrong = 0;
   const std::vector<i32> got = out.to_vector(), got_middle = middle.to_vector();
   for (std::size_t i = 0; i < x.size(); ++i) {
@@ -508,7 +548,8 @@ TEST_CASE("a long chain of integer ops, with values used again late", "[cpu]") {
     const oracle::Wide a = i32_of(v * 0x2C1B3C6D + t);
     const oracle::Wide b = i32_of(mod(a, 0x12345) - i32_of(div(a, 77) * t));
     const oracle::Wide c = b < a || t == v ? i32_of(b * a) : i32_of(-b);
-    const oracle::Wide clamped = std::max<oracle::Wide>(std::min<oracle::Wide>(c, i32_of(a + 5)), i32_of(b - mod(t, 17)));
+    const oracle::Wide clamped =
+        std::max<oracle::Wide>(std::min<oracle::Wide>(c, i32_of(a + 5)), i32_of(b - mod(t, 17)));
     const oracle::Wide d = i32_of(clamped + i32_of(div(c * a, 65536)));
     const oracle::Wide e = d * v - i32_of(a < 0 ? -a : a) + i32_of(div(c, mod(b, 3))) + (d > b ? -1 : 1);
     wrong += got[i] != i32_of(e) || got_middle[i] != i32_of(c);
@@ -518,20 +559,22 @@ TEST_CASE("a long chain of integer ops, with values used again late", "[cpu]") {
 
 TEST_CASE("select takes every element type", "[cpu]") {
   oracle::Rng rng(8);
-  const std::array<Extents, 3> cases[] = {{Extents{7}, {7}, {7}},          {Extents{3, 1}, {3, 5}, {5}},  {Extents{}, {16, 33}, {33}},
-                                          {Extents{1537}, {}, {1}},        {Extents{2, 3, 1, 5}, {4, 1}, {}}, {Extents{}, {}, {}},
-                                          {Extents{1, 211}, {7, 1}, {1, 1}}};
+  const std::array<Extents, 3> cases[] = {
+      {Extents{7}, {7}, {7}},           {Extents{3, 1}, {3, 5}, {5}},      {Extents{}, {16, 33}, {33}},
+      {Extents{1537}, {}, {1}},         {Extents{2, 3, 1, 5}, {4, 1}, {}}, {Extents{}, {}, {}},
+      {Extents{1, 211}, {7, 1}, {1, 1}}};
   for (ElementType type : all_types) {
     for (const auto& [c, x, y] : cases) {
-      INFO(name(type) << " where " << oracle::text_of(c) << " " << oracle::text_of(x) << " else " << oracle::text_of(y));
+      INFO(name(type) << " where " << oracle::text_of(c) << " " << oracle::text_of(x) << " else "
+                      << oracle::text_of(y));
       const bool small = type == ElementType::pred || type == ElementType::u8;
       const Array condition = oracle::random_array(rng, ElementType::pred, c, 0, 1);
       const Array a = oracle::random_array(rng, type, x, small ? 0 : -100, small ? 1 : 100);
       const Array b = oracle::random_array(rng, type, y, small ? 0 : -100, small ? 1 : 100);
       const Array expected = oracle::select(condition, a, b);
-      CHECK(oracle::difference(oracle::evaluate({condition, a, b}, expected, [&](const Values& v) {
-              return oracle::apply(Op::select, type, v);
-            }), expected) == "");
+      CHECK(oracle::difference(oracle::evaluate({condition, a, b}, expected,
+                                                [&](const Values& v) { return oracle::apply(Op::select, type, v); }),
+                               expected) == "");
     }
   }
   SECTION("NaN and infinity on either side") {
@@ -539,14 +582,16 @@ TEST_CASE("select takes every element type", "[cpu]") {
     const Array condition = oracle::random_array(rng, ElementType::pred, a.shape, 0, 1);
     const Array b = oracle::reals({}, {oracle::real_nan});
     for (const auto& [x, y] : {std::pair{a, b}, {b, a}}) {
-      CHECK(oracle::difference(oracle::evaluate({condition, x, y}, a, [&](const Values& v) {
-              return oracle::apply(Op::select, ElementType::f32, v);
-            }), oracle::select(condition, x, y)) == "");
+      CHECK(oracle::difference(
+                oracle::evaluate({condition, x, y}, a,
+                                 [&](const Values& v) { return oracle::apply(Op::select, ElementType::f32, v); }),
+                oracle::select(condition, x, y)) == "");
     }
   }
 }
 
-// Conversions ------------------------------------------------------------------------------------------------------------
+// Conversions
+// ------------------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -560,15 +605,17 @@ Array awkward(oracle::Rng& rng, ElementType type) {
       for (int bit : {7, 8, 9, 11, 12, 15, 16, 24, 25, 26, 30, 31, 32, 33, 40, 53, 54, 62})
         for (i64 delta = -4; delta <= 4; ++delta)
           for (i64 sign : {1, -1}) a.whole[at++] = oracle::wrapped(sign * ((i64{1} << bit) + delta), type);
-      for (i64 x : {65503, 65504, 65519, 65520, 65521, 65536, 16777217, 33554434, 33554435, 2049, 2051, 257, 259}) a.whole[at++] = x;
+      for (i64 x : {65503, 65504, 65519, 65520, 65521, 65536, 16777217, 33554434, 33554435, 2049, 2051, 257, 259})
+        a.whole[at++] = x;
     }
     return a;
   }
   std::vector<Real> values = special_reals;
   for (ElementType other : {ElementType::f16, ElementType::bf16, ElementType::tf32}) {
     const oracle::Format format = oracle::format_of(other);
-    for (int exponent : {format.lowest - format.fraction - 2, format.lowest - format.fraction - 1, format.lowest - format.fraction,
-                         format.lowest - 3, format.lowest - 1, format.lowest, -3, 0, 5, format.highest - 1, format.highest}) {
+    for (int exponent :
+         {format.lowest - format.fraction - 2, format.lowest - format.fraction - 1, format.lowest - format.fraction,
+          format.lowest - 3, format.lowest - 1, format.lowest, -3, 0, 5, format.highest - 1, format.highest}) {
       for (int step : {0, 1, 2, 3, 62, 63, 126, 127, (1 << format.fraction) - 2, (1 << format.fraction) - 1}) {
         // A number of the format, the tie behind it, and the f32 beside the tie.
         const Real scale = std::ldexp(Real(1), std::max(exponent, format.lowest) - format.fraction);
@@ -577,9 +624,32 @@ Array awkward(oracle::Rng& rng, ElementType type) {
       }
     }
   }
-  for (Real x : {255.0L, 255.5L, 256.0L, 254.99L, 0.99L, -0.99L, -1.0L, 2147483647.0L, 2147483648.0L, 2147483520.0L, -2147483648.0L,
-                 -2147483904.0L, 9223372036854775807.0L, 9223371487098961920.0L, -9223372036854775808.0L, 1e20L, -1e20L, 65504.0L,
-                 65519.0L, 65519.996L, 65520.0L, -65520.0L, 1.5L, 2.5L, -1.5L, 1e-8L})
+  for (Real x : {255.0L,
+                 255.5L,
+                 256.0L,
+                 254.99L,
+                 0.99L,
+                 -0.99L,
+                 -1.0L,
+                 2147483647.0L,
+                 2147483648.0L,
+                 2147483520.0L,
+                 -2147483648.0L,
+                 -2147483904.0L,
+                 9223372036854775807.0L,
+                 9223371487098961920.0L,
+                 -9223372036854775808.0L,
+                 1e20L,
+                 -1e20L,
+                 65504.0L,
+                 65519.0L,
+                 65519.996L,
+                 65520.0L,
+                 -65520.0L,
+                 1.5L,
+                 2.5L,
+                 -1.5L,
+                 1e-8L})
     values.push_back(x);
   while (values.size() < 4000) values.push_back(oracle::number_of(static_cast<std::uint32_t>(rng()), ElementType::f32));
   Array a(type, {static_cast<int>(values.size())});
@@ -597,7 +667,8 @@ TEST_CASE("cast between all pairs of element types", "[cpu]") {
       INFO(name(from) << " to " << name(to));
       const Array expected = oracle::cast(a, to);
       CHECK(oracle::difference(
-                oracle::evaluate({a}, expected, [&](const Values& x) { return oracle::apply_cast(x[0], to); }), expected) == "");
+                oracle::evaluate({a}, expected, [&](const Values& x) { return oracle::apply_cast(x[0], to); }),
+                expected) == "");
     }
   }
 }
@@ -615,8 +686,10 @@ TEST_CASE("cast of constants between all pairs of element types", "[cpu]") {
           oracle::evaluate({}, std::vector<Array>(chosen.size(), Array(to, {})), [&](const Values&) {
             Values out;
             for (std::size_t i : chosen)
-              out.push_back(oracle::apply_cast(oracle::is_real(from) ? oracle::literal(from, static_cast<double>(all.real[i]))
-                                                                     : oracle::literal(from, all.whole[i]), to));
+              out.push_back(oracle::apply_cast(oracle::is_real(from)
+                                                   ? oracle::literal(from, static_cast<double>(all.real[i]))
+                                                   : oracle::literal(from, all.whole[i]),
+                                               to));
             return out;
           });
       for (std::size_t i = 0; i < chosen.size(); ++i) {
@@ -676,17 +749,22 @@ TEST_CASE("f32 is narrowed to the nearest, ties to even", "[cpu]") {
     values.push_back(oracle::number_of(static_cast<std::uint32_t>(bits), ElementType::f32));
   for (std::uint32_t i = 0; i < 0x7c00; i += 3)  // every third tie between neighbours of f16, and what lies around it
     for (int delta : {-1, 0, 1}) {
-      const Real tie = (oracle::number_of(i, ElementType::f16) + (i == 0x7bff ? 65536 : oracle::number_of(i + 1, ElementType::f16))) / 2;
+      const Real tie = (oracle::number_of(i, ElementType::f16) +
+                        (i == 0x7bff ? 65536 : oracle::number_of(i + 1, ElementType::f16))) /
+                       2;
       const std::uint32_t bits = oracle::bits_of(tie, ElementType::f32) + static_cast<std::uint32_t>(delta);
       values.push_back(oracle::number_of(bits, ElementType::f32));
     }
   for (std::uint32_t i = 0; i < 0x10000; i += 5)
-    for (std::uint32_t low : {0x7fffu, 0x8000u, 0x8001u}) values.push_back(oracle::number_of(i << 16 | low, ElementType::f32));
+    for (std::uint32_t low : {0x7fffu, 0x8000u, 0x8001u})
+      values.push_back(oracle::number_of(i << 16 | low, ElementType::f32));
   const Array a = oracle::reals({static_cast<int>(values.size())}, values);
   for (ElementType to : {ElementType::f16, ElementType::bf16, ElementType::tf32}) {
     INFO(name(to));
     const Array expected = oracle::cast(a, to);
-    CHECK(oracle::difference(oracle::evaluate({a}, expected, [&](const Values& x) { return oracle::apply_cast(x[0], to); }), expected) == "");
+    CHECK(oracle::difference(
+              oracle::evaluate({a}, expected, [&](const Values& x) { return oracle::apply_cast(x[0], to); }),
+              expected) == "");
     // The host's own conversions.
     std::size_t wrong = 0;
     for (std::size_t i = 0; i < values.size(); ++i) {
@@ -700,9 +778,8 @@ TEST_CASE("f32 is narrowed to the nearest, ties to even", "[cpu]") {
 }
 
 TEST_CASE("tf32 of NaN has the bits 0x7fffe000", "[cpu]") {
-  const auto k = kernel("tf32", [](In<f32, 1> in, Out<f32, 1> out) {
-    store(out, {0}, cast<f32>(cast<tf32>(load(in, {0}, {6}))));
-  });
+  const auto k = kernel(
+      "tf32", [](In<f32, 1> in, Out<f32, 1> out) { store(out, {0}, cast<f32>(cast<tf32>(load(in, {0}, {6})))); });
   Device device = Device::cpu();
   Tensor<f32, 1> in(device, {6}), out(device, {6});
   const std::uint32_t patterns[] = {0x7fc00000, 0xffc00000, 0x7f800001, 0x7fffffff, 0xffffffff, 0x7fa01234};
@@ -718,30 +795,41 @@ TEST_CASE("tf32 of NaN has the bits 0x7fffe000", "[cpu]") {
 TEST_CASE("a cast to a narrow type and back rounds within a chain", "[cpu]") {
   oracle::Rng rng(12);
   const Array a = oracle::random_array(rng, ElementType::f32, {1537}, -300, 300);
-  for (ElementType through : {ElementType::f16, ElementType::bf16, ElementType::tf32, ElementType::u8, ElementType::i32, ElementType::pred}) {
+  for (ElementType through :
+       {ElementType::f16, ElementType::bf16, ElementType::tf32, ElementType::u8, ElementType::i32, ElementType::pred}) {
     INFO("through " << name(through));
     const Array expected = oracle::cast(oracle::cast(oracle::unary(Op::neg, a), through), ElementType::f32);
-    CHECK(oracle::difference(oracle::evaluate({a}, expected, [&](const Values& x) {
-            return oracle::apply_cast(oracle::apply_cast(oracle::apply_unary(Op::neg, x[0]), through), ElementType::f32);
-          }), expected) == "");
+    CHECK(oracle::difference(oracle::evaluate({a}, expected,
+                                              [&](const Values& x) {
+                                                return oracle::apply_cast(
+                                                    oracle::apply_cast(oracle::apply_unary(Op::neg, x[0]), through),
+                                                    ElementType::f32);
+                                              }),
+                             expected) == "");
   }
   SECTION("integers through narrower ones") {
     const Array b = oracle::random_bits_array(rng, ElementType::i64, {1537});
-    for (ElementType through : {ElementType::i32, ElementType::u8, ElementType::pred, ElementType::f32, ElementType::f16}) {
+    for (ElementType through :
+         {ElementType::i32, ElementType::u8, ElementType::pred, ElementType::f32, ElementType::f16}) {
       INFO("through " << name(through));
       const Array expected = oracle::cast(oracle::cast(b, through), ElementType::i64);
-      CHECK(oracle::difference(oracle::evaluate({b}, expected, [&](const Values& x) {
-              return oracle::apply_cast(oracle::apply_cast(x[0], through), ElementType::i64);
-            }), expected) == "");
+      CHECK(oracle::difference(oracle::evaluate({b}, expected,
+                                                [&](const Values& x) {
+                                                  return oracle::apply_cast(oracle::apply_cast(x[0], through),
+                                                                            ElementType::i64);
+                                                }),
+                               expected) == "");
     }
   }
 }
 
-// Random numbers ---------------------------------------------------------------------------------------------------------
+// Random numbers
+// ---------------------------------------------------------------------------------------------------------
 
 TEST_CASE("random numbers are Philox 4x32-10", "[cpu]") {
   // Random123's known answers for all-zero and all-one counters and keys: the test's own Philox is right.
-  CHECK(oracle::philox({0, 0, 0, 0}, {0, 0}) == std::array<std::uint32_t, 4>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
+  CHECK(oracle::philox({0, 0, 0, 0}, {0, 0}) ==
+        std::array<std::uint32_t, 4>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
   CHECK(oracle::philox({~0u, ~0u, ~0u, ~0u}, {~0u, ~0u}) ==
         std::array<std::uint32_t, 4>{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd});
 
@@ -758,7 +846,8 @@ TEST_CASE("random numbers are Philox 4x32-10", "[cpu]") {
                                              static_cast<i32>(0x9b00dbd8)});
   oracle::Rng rng(13);
   for (ElementType type : {ElementType::i64}) {
-    const Array key = oracle::random_bits_array(rng, type, {61, 1}), index = oracle::random_bits_array(rng, type, {1, 67});
+    const Array key = oracle::random_bits_array(rng, type, {61, 1}),
+                index = oracle::random_bits_array(rng, type, {1, 67});
     CHECK(difference(Op::random_bits, key, index) == "");
     CHECK(difference(Op::random_uniform, key, index) == "");
   }

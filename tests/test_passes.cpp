@@ -59,7 +59,9 @@ TEST_CASE("fold drops what changes nothing, and nothing more", "[passes]") {
   };
   using Integers = Tile<i32, 1>;
   using Reals = Tile<f32, 1>;
-  const auto has_op = [](const std::vector<Op>& ops, Op op) { return std::find(ops.begin(), ops.end(), op) != ops.end(); };
+  const auto has_op = [](const std::vector<Op>& ops, Op op) {
+    return std::find(ops.begin(), ops.end(), op) != ops.end();
+  };
   CHECK_FALSE(has_op(ops_of([](Integers i, Reals, auto y, auto) { store(y, {0}, i + 0); }), Op::add));
   CHECK_FALSE(has_op(ops_of([](Integers i, Reals, auto y, auto) { store(y, {0}, 0 + i); }), Op::add));
   CHECK_FALSE(has_op(ops_of([](Integers i, Reals, auto y, auto) { store(y, {0}, i - 0); }), Op::sub));
@@ -68,18 +70,23 @@ TEST_CASE("fold drops what changes nothing, and nothing more", "[passes]") {
   CHECK_FALSE(has_op(ops_of([](Integers, Reals r, auto, auto g) { store(g, {0}, r * 1.0f); }), Op::mul));
   CHECK_FALSE(has_op(ops_of([](Integers, Reals r, auto, auto g) { store(g, {0}, reshape(r, {4})); }), Op::reshape));
   CHECK_FALSE(has_op(ops_of([](Integers, Reals r, auto, auto g) { store(g, {0}, cast<f32>(r)); }), Op::cast));
-  CHECK_FALSE(has_op(ops_of([](Integers, Reals r, auto, auto g) { store(g, {0}, where(full<i32>({4}, 1) == 1, r, 0.0f)); }), Op::select));
+  CHECK_FALSE(
+      has_op(ops_of([](Integers, Reals r, auto, auto g) { store(g, {0}, where(full<i32>({4}, 1) == 1, r, 0.0f)); }),
+             Op::select));
   // -0 + 0 is 0; x * 0 may be NaN; a broadcast changes the shape.
   CHECK(has_op(ops_of([](Integers, Reals r, auto, auto g) { store(g, {0}, r + 0.0f); }), Op::add));
   CHECK(has_op(ops_of([](Integers, Reals r, auto, auto g) { store(g, {0}, r * 0.0f); }), Op::mul));
-  CHECK(has_op(ops_of([](Integers i, Reals, auto y, auto) { store(y, {0}, reshape(i + zeros<i32>({2, 1}), {8})); }), Op::add));
+  CHECK(has_op(ops_of([](Integers i, Reals, auto y, auto) {
+                 store(y, {0}, reshape(i + zeros<i32>({2, 1}), {8}));
+               }),
+               Op::add));
 }
 
 TEST_CASE("common reads an InOut once where nothing wrote in between", "[passes]") {
   const Graph graph = eliminate_common(trace_kernel("reads", [](InOut<f32, 1> x, Out<f32, 1> y) {
     Tile a = load(x, {0}, {4});
     Tile b = load(x, {0}, {4});
-    store(y, {0}, a + b);       // may not touch x, but the pass does not look that far
+    store(y, {0}, a + b);  // may not touch x, but the pass does not look that far
     Tile c = load(x, {0}, {4});
     store(x, {0}, c);
     Tile d = load(x, {0}, {4});

@@ -27,7 +27,8 @@ std::vector<double> expected(const std::vector<float>& logits, const std::vector
   }
   std::vector<double> sorted = x;
   std::sort(sorted.rbegin(), sorted.rend());
-  const double bound = s.top_k > 0 && s.top_k < static_cast<int>(n) ? sorted[static_cast<std::size_t>(s.top_k - 1)] : sorted.back();
+  const double bound =
+      s.top_k > 0 && s.top_k < static_cast<int>(n) ? sorted[static_cast<std::size_t>(s.top_k - 1)] : sorted.back();
   std::vector<double> p(n);
   for (std::size_t i = 0; i < n; ++i) p[i] = x[i] >= bound ? std::exp(x[i] - sorted[0]) : 0;
   const auto normalize = [&] {
@@ -46,7 +47,8 @@ std::vector<double> expected(const std::vector<float>& logits, const std::vector
   return p;
 }
 
-std::vector<i32> draw(const std::vector<float>& logits, const std::vector<u8>& seen, const Settings& s, std::int64_t rows, std::int64_t seed, int position = 3) {
+std::vector<i32> draw(const std::vector<float>& logits, const std::vector<u8>& seen, const Settings& s,
+                      std::int64_t rows, std::int64_t seed, int position = 3) {
   const Device device = Device::cpu();
   const auto vocab = static_cast<std::int64_t>(logits.size());
   const auto kernel = kernels::sample(static_cast<int>(vocab));
@@ -73,8 +75,9 @@ std::vector<float> random_logits(std::size_t n, unsigned seed) {
 }  // namespace
 
 TEST_CASE("tokens are drawn with their probabilities", "[model]") {
-  const Settings settings = GENERATE(Settings{}, Settings{1, 0.5f}, Settings{1, 2}, Settings{1, 1, 5}, Settings{1, 1, 0, 0.7f}, Settings{1, 0.8f, 12, 0.9f},
-                                     Settings{1.5f, 1, 8}, Settings{0.5f, 0.9f, 0, 0.95f}, Settings{1, 1, 1}, Settings{1, 1, 0, 1e-6f});
+  const Settings settings = GENERATE(Settings{}, Settings{1, 0.5f}, Settings{1, 2}, Settings{1, 1, 5},
+                                     Settings{1, 1, 0, 0.7f}, Settings{1, 0.8f, 12, 0.9f}, Settings{1.5f, 1, 8},
+                                     Settings{0.5f, 0.9f, 0, 0.95f}, Settings{1, 1, 1}, Settings{1, 1, 0, 1e-6f});
   const auto logits = random_logits(31, 5);
   std::vector<u8> seen(31);
   for (std::size_t i = 0; i < 31; i += 3) seen[i] = 1;
@@ -96,7 +99,8 @@ TEST_CASE("tokens are drawn with their probabilities", "[model]") {
 TEST_CASE("filters keep exactly the tokens they should, in large vocabularies too", "[model]") {
   const auto logits = random_logits(5003, 9);
   const std::vector<u8> seen(5003);
-  for (const Settings& settings : {Settings{1, 1, 1}, Settings{1, 1, 40}, Settings{1, 1, 0, 0.3f}, Settings{1, 0.7f, 200, 0.5f}}) {
+  for (const Settings& settings :
+       {Settings{1, 1, 1}, Settings{1, 1, 40}, Settings{1, 1, 0, 0.3f}, Settings{1, 0.7f, 200, 0.5f}}) {
     const auto p = expected(logits, seen, settings);
     for (i32 token : draw(logits, seen, settings, 400, 7)) CHECK(p[static_cast<std::size_t>(token)] > 0);
   }

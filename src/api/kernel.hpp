@@ -23,47 +23,55 @@ class Kernel {
 };
 
 namespace detail {
-template <class C, class... P>
-Kernel<std::remove_cvref_t<P>...> kernel_type(void (C::*)(P...) const);
+template <class... P>
+Kernel<P...> kernel_type(Parameters<P...>);
 
 template <class T>
 struct IsTensor : std::false_type {};
 template <class T, int R>
 struct IsTensor<Tensor<T, R>> : std::true_type {};
 
+// Says what is wrong with an argument, at most one thing.
 template <class P, class A>
-Argument argument_for(const A& value) {
+constexpr bool check_argument() {
   if constexpr (P::parameter.access == Access::scalar) {
-    using T = typename P::type;
-    static_assert(std::is_arithmetic_v<A> && !std::same_as<A, bool>, "tessera: a Scalar parameter takes a number");
-    static_assert(std::same_as<T, f32> || std::integral<A>,
+    constexpr bool number = std::is_arithmetic_v<A> && !std::is_same_v<A, bool>;
+    static_assert(number, "tessera: a Scalar parameter takes a number");
+    static_assert(!number || std::is_same_v<typename P::type, f32> || std::is_integral_v<A>,
                   "tessera: an integer Scalar takes an integer; convert the number first");
-    Argument argument;
-    if constexpr (std::same_as<T, f32>)
-      argument.scalar.f32 = static_cast<f32>(value);
-    else if constexpr (std::same_as<T, i32>)
-      argument.scalar.i32 = static_cast<i32>(value);
-    else
-      argument.scalar.i64 = static_cast<i64>(value);
-    return argument;
+    return number;
   } else {
     static_assert(IsTensor<A>::value, "tessera: an In, Out or InOut parameter takes a Tensor");
     if constexpr (IsTensor<A>::value) {
-      static_assert(std::same_as<typename A::type, typename P::type>,
+      static_assert(std::is_same_v<typename A::type, typename P::type>,
                     "tessera: the tensor's element type is not the parameter's");
       static_assert(A::rank == P::rank, "tessera: the tensor's rank is not the parameter's");
-      return value.argument();
-    } else {
-      return {};
     }
+    return IsTensor<A>::value;
   }
+}
+
+template <class P, class A>
+Argument argument_for(const A& value) {
+  Argument argument;
+  if constexpr (!check_argument<P, A>()) {
+  } else if constexpr (P::parameter.access != Access::scalar) {
+    argument = value.argument();
+  } else if constexpr (std::is_same_v<typename P::type, f32>) {
+    argument.scalar.f32 = static_cast<f32>(value);
+  } else if constexpr (std::is_same_v<typename P::type, i32>) {
+    argument.scalar.i32 = static_cast<i32>(value);
+  } else {
+    argument.scalar.i64 = static_cast<i64>(value);
+  }
+  return argument;
 }
 }  // namespace detail
 
 /// A kernel from a function of In, Out, InOut and Scalar parameters: it runs once, now, and what it says is recorded.
 template <class F>
 auto kernel(std::string name, const F& function, Location location = Location::current()) {
-  return decltype(detail::kernel_type(&F::operator()))(trace_kernel(std::move(name), function, location));
+  return decltype(detail::kernel_type(detail::parameters_of<F>()))(trace_kernel(std::move(name), function, location));
 }
 
 /// Run a kernel over its grid. Wrong types or a wrong count do not compile; what the kernel requires is checked here,

@@ -113,4 +113,9 @@ class Tensor {
   Extents extents_{}, strides_{};
 };
 
+template <class T, std::size_t R>
+auto Device::tensor(const std::int64_t (&extents)[R]) const {
+  return Tensor<T, static_cast<int>(R)>(*this, std::to_array(extents));
+}
+
 }  // namespace tessera

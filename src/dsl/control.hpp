@@ -11,11 +11,11 @@ namespace detail {
 template <class A>
 Handle index_value(Trace& trace, const A& a, Location location) {
   if constexpr (TileExpr<A>) {
-    static_assert(std::same_as<typename A::type, i32> && A::rank == 0,
+    static_assert(std::is_same_v<typename A::type, i32> && A::rank == 0,
                   "tessera: an extent or a count is an Index: i32, rank 0");
     return a.lower(trace, location);
   } else {
-    static_assert(std::integral<A>, "tessera: an extent or a count is an integer or an Index");
+    static_assert(std::is_integral_v<A>, "tessera: an extent or a count is an integer or an Index");
     return trace.literal(ElementType::i32, a, location);
   }
 }
@@ -54,7 +54,8 @@ auto blocks(GridExtent first, GridExtent second, const More&... more) {
 /// What must hold of extents and scalars; checked on the host at launch, which is refused with the text.
 template <TileExpr E>
 void require(const E& condition, std::string text, Location location = Location::current()) {
-  static_assert(std::same_as<typename E::type, pred> && E::rank == 0, "tessera: require takes a comparison of rank 0");
+  static_assert(std::is_same_v<typename E::type, pred> && E::rank == 0,
+                "tessera: require takes a comparison of rank 0");
   Trace& trace = Trace::current(location);
   trace.require(condition.lower(trace, location), std::move(text), location);
 }
@@ -121,14 +122,45 @@ P make_parameter(Trace& trace, std::int64_t position, Location location) {
   return P(trace.apply(op, P::parameter.type, std::vector<Handle>{}, {position}, location));
 }
 
-template <class F, class C, class... P>
-Graph trace_function(std::string name, const F& function, void (C::*)(P...) const, Location location) {
-  Trace trace(std::move(name), {std::remove_cvref_t<P>::parameter...}, location);
+template <class... P>
+struct Parameters {};
+template <class P>
+inline constexpr bool is_parameter = requires {
+  P::parameter;
+};
+
+// What F takes, or one message of why it is no kernel, and Parameters<void> so that nothing else is said of it.
+template <class F, class C, class R, class... P>
+constexpr auto check_parameters(R (C::*)(P...) const) {
+  static_assert(std::is_void_v<R>, "tessera: a kernel returns nothing; store what it computes");
+  static_assert((is_parameter<std::remove_cvref_t<P>> && ...),
+                "tessera: a kernel's parameters are In, Out, InOut and Scalar");
+  return std::conditional_t < std::is_void_v<R> && (is_parameter<std::remove_cvref_t<P>> && ...),
+         Parameters<std::remove_cvref_t<P>...>, Parameters < void >> ();
+}
+template <class F>
+constexpr auto parameters_of() {
+  if constexpr (requires { check_parameters<F>(&F::operator()); }) {
+    return check_parameters<F>(&F::operator());
+  } else {
+    static_assert(!std::is_same_v<F, F>,
+                  "tessera: a kernel is a lambda, not mutable, with no auto among its parameters");
+    return Parameters<void>();
+  }
+}
+
+template <class F, class... P>
+Graph trace_function(std::string name, const F& function, Parameters<P...>, Location location) {
+  Trace trace(std::move(name), {P::parameter...}, location);
   [&]<std::size_t... I>(std::index_sequence<I...>) {
-    function(make_parameter<std::remove_cvref_t<P>>(trace, static_cast<std::int64_t>(I), location)...);
+    function(make_parameter<P>(trace, static_cast<std::int64_t>(I), location)...);
   }
   (std::index_sequence_for<P...>{});
   return trace.finish();
+}
+template <class F>
+Graph trace_function(std::string, const F&, Parameters<void>, Location) {
+  return {};
 }
 
 }  // namespace detail
@@ -136,7 +168,7 @@ Graph trace_function(std::string name, const F& function, void (C::*)(P...) cons
 /// The graph of a kernel, from a lambda whose parameters are In, Out, InOut and Scalar.
 template <class F>
 Graph trace_kernel(std::string name, const F& function, Location location = Location::current()) {
-  return detail::trace_function(std::move(name), function, &F::operator(), location);
+  return detail::trace_function(std::move(name), function, detail::parameters_of<F>(), location);
 }
 
 }  // namespace tessera

@@ -23,7 +23,7 @@ struct ExprTag {
 };
 
 template <class E>
-concept TileExpr = std::derived_from<std::remove_cvref_t<E>, ExprTag>;
+concept TileExpr = std::is_base_of_v<ExprTag, std::remove_cvref_t<E>>;
 template <class S>
 concept Literal = (std::integral<S> || std::floating_point<S>)&&!std::same_as<std::remove_cv_t<S>, bool>;
 template <class A>

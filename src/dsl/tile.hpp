@@ -11,8 +11,16 @@ inline constexpr double log2e = 1.4426950408889634074;
 
 /// What a read of an InOut gives: it has a place in the program's order, so it must be named before it is used.
 template <Element T, int R>
-struct OrderedTile {
+struct OrderedTile : ExprTag {
+  using type = T;
+  static constexpr int rank = R;
   Handle value;
+  explicit OrderedTile(Handle handle) : value(handle) {}
+  Handle lower(Trace&, Location) const {
+    static_assert(!std::is_same_v<T, T>,
+                  "tessera: what is read of an InOut is named before it is used: Tile x = load(...);");
+    return value;
+  }
 };
 
 /// A value of the kernel. Naming an expression is a statement: it records the author's line.
@@ -26,6 +34,10 @@ class Tile : public ExprTag {
       Tile(const E& expression, Location location = Location::current())
       : value_(expression.lower(Trace::current(location), location)) {}
   Tile(const OrderedTile<T_, R_>& ordered) : value_(ordered.value) {}
+  template <Literal N>
+  Tile(N) {
+    static_assert(!std::is_same_v<N, N>, "tessera: a number alone has no element type; constant<f32>(x)");
+  }
   explicit Tile(Handle value) : value_(value) {}
   Tile(const Tile&) = default;
   Tile& operator=(const Tile&) = delete;  // a value that changes is a Var
@@ -38,6 +50,8 @@ class Tile : public ExprTag {
 };
 template <TileExpr E>
 Tile(const E&) -> Tile<typename E::type, E::rank>;
+template <Literal N>
+Tile(N) -> Tile<f32, 0>;
 template <Element T, int R>
 Tile(const OrderedTile<T, R>&) -> Tile<T, R>;
 
@@ -56,6 +70,10 @@ class Var : public ExprTag {
       : slot_(Trace::current(location).make_var(expression.lower(Trace::current(location), location), location)) {}
   Var(const Var& other, Location location = Location::current())
       : slot_(Trace::current(location).make_var(other.lower(Trace::current(location), location), location)) {}
+  template <Literal N>
+  Var(N) {
+    static_assert(!std::is_same_v<N, N>, "tessera: a number alone has no element type; constant<f32>(x)");
+  }
   ~Var() {
     if (Trace* trace = Trace::current_or_null()) trace->drop_var(slot_);
   }
@@ -87,6 +105,8 @@ class Var : public ExprTag {
 };
 template <TileExpr E>
 Var(const E&) -> Var<typename E::type, E::rank>;
+template <Literal N>
+Var(N) -> Var<f32, 0>;
 template <Element T, int R>
 Var(const OrderedTile<T, R>&) -> Var<T, R>;
 
@@ -200,7 +220,7 @@ Tile<typename A::type, A::rank> transpose(const A& a, Location location = Locati
 /// Tiles one after the other along an axis: concat(axis, a, b, ...).
 template <TileExpr A, TileExpr... B>
 Tile<typename A::type, A::rank> concat(int axis, const A& a, const B&... rest) {
-  static_assert((std::same_as<typename A::type, typename B::type> && ...),
+  static_assert((std::is_same_v<typename A::type, typename B::type> && ...),
                 "tessera: concat takes tiles of one element type");
   static_assert(((A::rank == B::rank) && ...), "tessera: concat takes tiles of one rank");
   const Location location = Location::current();
@@ -217,7 +237,7 @@ Tile<f32, 2> mma(const A& a, const B& b, const C& c, Location location = Locatio
   static_assert(std::same_as<typename A::type, typename B::type>,
                 "tessera: both factors of mma have one element type; cast one");
   static_assert(info(element_type<typename A::type>).multiplies, "tessera: mma takes f32, tf32, f16 or bf16 factors");
-  static_assert(std::same_as<typename C::type, f32>, "tessera: mma adds to f32 tiles");
+  static_assert(std::is_same_v<typename C::type, f32>, "tessera: mma adds to f32 tiles");
   Trace& trace = Trace::current(location);
   return Tile<f32, 2>(trace.apply(Op::mma, ElementType::f32,
                                   {a.lower(trace, location), b.lower(trace, location), c.lower(trace, location)}, {},
@@ -227,7 +247,11 @@ Tile<f32, 2> mma(const A& a, const B& b, const C& c, Location location = Locatio
 /// a / b rounded up; of ints at once, of values in the kernel.
 template <class A, class B>
 requires Operands2<A, B>
-auto cdiv(const A& a, const B& b) { return (a + (b - 1)) / b; }
+auto cdiv(const A& a, const B& b) {
+  static_assert(info(element_type<detail::common_element<A, B>>).kind == ElementKind::integer,
+                "tessera: cdiv takes integers; divide f32 with /");
+  return (a + (b - 1)) / b;
+}
 constexpr int cdiv(int a, int b) { return (a + (b - 1)) / b; }
 
 }  // namespace tessera

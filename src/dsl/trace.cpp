@@ -7,7 +7,7 @@
 #include <exception>
 #include <limits>
 
-#include "graph/math.hpp"
+#include "graph/evaluate.hpp"
 #include "graph/rewrite.hpp"
 
 namespace tessera {
@@ -81,18 +81,12 @@ std::int64_t Trace::literal_bits(ElementType type, Number value, Location locati
   const ElementInfo target = info(type);
   Cell cell;
   if (target.kind == ElementKind::real) {
-    const float rounded = static_cast<float>(value.real());
-    if (value.integral() && std::abs(value.integer()) > (1 << 24) &&
-        static_cast<double>(rounded) != static_cast<double>(value.integer()))
+    Cell given;
+    given.f32 = static_cast<float>(value.real());
+    cell = evaluate_cast(ElementType::f32, type, given);
+    if (std::isinf(cell.f32) && !std::isinf(value.real())) misfit("it is out of range");
+    if (value.integral() && static_cast<double>(cell.f32) != static_cast<double>(value.integer()))
       misfit("it would be rounded; write it as a floating literal if that is meant");
-    if (std::isinf(rounded) && !std::isinf(value.real())) misfit("it is out of range");
-    cell.f32 = rounded;
-    Cell exact = cell;
-    if (type == ElementType::f16) exact.f32 = round_to_f16(rounded);
-    if (type == ElementType::bf16) exact.f32 = math::round_to_bf16(rounded);
-    if (type == ElementType::tf32) exact.f32 = math::round_to_tf32(rounded);
-    if (std::isinf(exact.f32) && !std::isinf(rounded)) misfit("it is out of range");
-    cell = exact;
   } else {
     if (!value.integral()) misfit("it is not an integer literal");
     std::int64_t low = std::numeric_limits<std::int32_t>::min(), high = std::numeric_limits<std::int32_t>::max();
@@ -149,7 +143,8 @@ void Trace::assign_var(VarSlot slot, Handle value, Location location) {
 }
 
 Handle Trace::var(VarSlot slot, Location location) const {
-  if (slot.trace != serial_) builder_.fail(location, "a Var of another kernel is used; a Var lives in the kernel that made it");
+  if (slot.trace != serial_)
+    builder_.fail(location, "a Var of another kernel is used; a Var lives in the kernel that made it");
   builder_.check_visible(slots_[slot.index].value, location);
   return handle(slots_[slot.index].value);
 }

@@ -7,12 +7,15 @@ namespace tessera {
 /// A position along one axis, in tiles: a C++ integer or a value of the kernel.
 class Coord {
  public:
-  Coord(int position, Location location = Location::current())
-      : value_(Trace::current(location).literal(ElementType::i32, position, location)) {}
+  template <Literal N>
+  Coord(N position, Location location = Location::current())
+      : value_(Trace::current(location).literal(ElementType::i32, position, location)) {
+    static_assert(std::is_integral_v<N>, "tessera: an index is an integer or an Index");
+  }
   template <TileExpr E>
   Coord(const E& position, Location location = Location::current())
       : value_(position.lower(Trace::current(location), location)) {
-    static_assert(std::same_as<typename E::type, i32> && E::rank == 0, "tessera: an index is an Index: i32, rank 0");
+    static_assert(std::is_same_v<typename E::type, i32> && E::rank == 0, "tessera: an index is an Index: i32, rank 0");
   }
   Handle value() const { return value_; }
 
@@ -39,7 +42,7 @@ class TensorView {
     return Index(
         trace.apply(Op::extent, ElementType::i32, {value_}, {trace.axis(axis, R, "extent", location)}, location));
   }
-  /// The part [start, start + extent) along the axis. What of it lies outside of the tensor reads as padding.
+  /// The part [start, start + extent) along the axis. What of it lies outside of this view reads as padding.
   TensorView slice(int axis, Coord start, Coord extent, Location location = Location::current()) const {
     Trace& trace = Trace::current(location);
     return TensorView(trace.apply(Op::slice, element_type<T>, {value_, start.value(), extent.value()},
@@ -87,7 +90,7 @@ namespace detail {
 template <Access access, Element T, int R>
 auto read(Handle value) {
   if constexpr (access == Access::in_out)
-    return OrderedTile<T, R>{value};
+    return OrderedTile<T, R>(value);
   else
     return Tile<T, R>(value);
 }
@@ -129,7 +132,7 @@ template <Access access, Element T, int R, TileExpr Rows, int S>
 auto gather(const TensorView<access, T, R>& view, const Rows& rows, const Coord (&at)[S], const int (&shape)[S],
             Number padding = 0, Location location = Location::current()) {
   detail::check_readable<access>();
-  static_assert(std::same_as<typename Rows::type, i32> && Rows::rank == 1,
+  static_assert(std::is_same_v<typename Rows::type, i32> && Rows::rank == 1,
                 "tessera: row indices are an i32 tile of rank 1");
   static_assert(S == R - 1, "tessera: gather takes an index and an extent for every axis but the first");
   Trace& trace = Trace::current(location);
@@ -145,7 +148,7 @@ template <Access access, Element T, TileExpr Rows>
 auto gather(const TensorView<access, T, 1>& view, const Rows& rows, Number padding = 0,
             Location location = Location::current()) {
   detail::check_readable<access>();
-  static_assert(std::same_as<typename Rows::type, i32> && Rows::rank == 1,
+  static_assert(std::is_same_v<typename Rows::type, i32> && Rows::rank == 1,
                 "tessera: row indices are an i32 tile of rank 1");
   Trace& trace = Trace::current(location);
   const Handle index = rows.lower(trace, location);
@@ -169,7 +172,7 @@ template <Access access, Element T, int R, TileExpr Rows, int S, TileExpr E>
 void scatter(const TensorView<access, T, R>& view, const Rows& rows, const Coord (&at)[S], const E& tile,
              Location location = Location::current()) {
   detail::check_writable<access, T, R, E>();
-  static_assert(std::same_as<typename Rows::type, i32> && Rows::rank == 1,
+  static_assert(std::is_same_v<typename Rows::type, i32> && Rows::rank == 1,
                 "tessera: row indices are an i32 tile of rank 1");
   static_assert(S == R - 1, "tessera: scatter takes an index for every axis but the first");
   Trace& trace = Trace::current(location);
@@ -181,7 +184,7 @@ template <Access access, Element T, TileExpr Rows, TileExpr E>
 void scatter(const TensorView<access, T, 1>& view, const Rows& rows, const E& tile,
              Location location = Location::current()) {
   detail::check_writable<access, T, 1, E>();
-  static_assert(std::same_as<typename Rows::type, i32> && Rows::rank == 1,
+  static_assert(std::is_same_v<typename Rows::type, i32> && Rows::rank == 1,
                 "tessera: row indices are an i32 tile of rank 1");
   Trace& trace = Trace::current(location);
   trace.apply(Op::scatter, element_type<T>, {tile.lower(trace, location), view.value(), rows.lower(trace, location)},

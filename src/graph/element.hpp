@@ -20,14 +20,15 @@ struct ElementInfo {
   bool computes, stored, multiplies;
 };
 
-constexpr ElementInfo info(ElementType type) {
-  constexpr ElementInfo table[] = {
+namespace detail {
+inline constexpr ElementInfo element_table[] = {
 #define TYPE(name, bytes, kind, computes, stored, multiplies) \
   {#name, bytes, ElementKind::kind, computes, stored, multiplies},
 #include "graph/types.def"
-  };
-  return table[static_cast<int>(type)];
-}
+};
+}  // namespace detail
+
+constexpr const ElementInfo& info(ElementType type) { return detail::element_table[static_cast<int>(type)]; }
 constexpr std::string_view name(ElementType type) { return info(type).name; }
 
 using f32 = float;
@@ -65,12 +66,13 @@ struct ElementOf {};
     static constexpr ElementType value = ElementType::name; \
   };
 #include "graph/types.def"
-}  // namespace detail
-
 template <class T>
-concept Element = requires {
-  detail::ElementOf<T>::value;
+inline constexpr bool is_element = requires {
+  ElementOf<T>::value;
 };
+}  // namespace detail
+template <class T>
+concept Element = detail::is_element<T>;  // a constant, not a requirement: GCC explains it in fewer lines
 template <Element T>
 inline constexpr ElementType element_type = detail::ElementOf<T>::value;
 template <class T>

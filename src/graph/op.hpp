@@ -25,8 +25,8 @@ struct OpInfo {
   std::string_view meaning;
 };
 
-constexpr OpInfo info(Op op) {
-  constexpr OpInfo table[] = {
+namespace detail {
+inline constexpr OpInfo op_table[] = {
 #define UNARY(name, operands, result, host, low, high, tolerance, meaning) \
   {#name, OpGroup::unary, Operands::operands, meaning},
 #define BINARY(name, operands, result, host, low, high, tolerance, meaning) \
@@ -34,9 +34,10 @@ constexpr OpInfo info(Op op) {
 #define REDUCTION(name, operands, combine, identity, meaning) {#name, OpGroup::reduction, Operands::operands, meaning},
 #define STRUCTURAL(name, meaning) {#name, OpGroup::structural, Operands::any, meaning},
 #include "graph/ops.def"
-  };
-  return table[static_cast<int>(op)];
-}
+};
+}  // namespace detail
+
+constexpr const OpInfo& info(Op op) { return detail::op_table[static_cast<int>(op)]; }
 constexpr std::string_view name(Op op) { return info(op).name; }
 constexpr bool is_unary(Op op) { return info(op).group == OpGroup::unary; }
 constexpr bool is_binary(Op op) { return info(op).group == OpGroup::binary; }

@@ -60,8 +60,14 @@ Device Device::best() { return parse("auto"); }
 Device Device::parse(std::string_view text) {
   const bool automatic = text == "auto";
   if (automatic && options().device != "auto") {
-    Device device = parse(options().device);
-    device.reason_ = fmt::format("TESSERA_DEVICE={}", options().device);
+    const std::string reason = fmt::format("TESSERA_DEVICE={}", options().device);
+    Device device = cpu();
+    try {
+      device = parse(options().device);
+    } catch (const Error& error) {
+      throw Error(fmt::format("{}: {}", reason, error.what()));
+    }
+    device.reason_ = reason;
     return device;
   }
   if (automatic) return Device(cpu_backend(), std::string(no_cuda));

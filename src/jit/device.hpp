@@ -40,6 +40,11 @@ class Device {
   /// Why this device was chosen; empty if it was asked for by name.
   const std::string& reason() const { return reason_; }
 
+  /// A tensor of this device, row-major, contents undefined: `Tensor<bf16, 2> x = device.tensor<bf16>({8192, 768});`
+  /// (The type is that of api/tensor.hpp, which has the definition.)
+  template <class T, std::size_t R>
+  auto tensor(const std::int64_t (&extents)[R]) const;
+
   Stream stream() const { return Stream(backend_); }
   /// Memory of the device, aligned to 64 bytes; contents undefined. Freed with the last owner. Throws Error with the
   /// size if there is none left.

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <limits>
 
 #include "codegen/passes.hpp"
 #include "graph/error.hpp"
+#include "jit/log.hpp"
 #include "jit/options.hpp"
 #include "jit/overlap.hpp"
 
@@ -31,6 +33,9 @@ Executable::Executable(Graph graph) : traced_(std::move(graph)), graph_(run_pass
   uniform_ = UniformProgram(graph_, roots);
   for (const std::string& stage : options().dump)
     if (stage == "graph") fmt::print(stderr, "{}\n", to_string(graph_, true));
+  if (logs_debug())
+    log_debug(fmt::format("kernel '{}': {} nodes traced, {} after the passes", graph_.name, traced_.nodes.size(),
+                          graph_.nodes.size()));
 }
 
 void Executable::refuse(std::span<const Argument> arguments, std::string_view why) const {
@@ -46,13 +51,19 @@ void Executable::refuse(std::span<const Argument> arguments, std::string_view wh
 }
 
 void Executable::check_overlap(std::span<const Argument> arguments, std::size_t written) const {
-  for (std::size_t axis = 0; axis < static_cast<std::size_t>(graph_.parameters[written].rank); ++axis)
-    if (arguments[written].stride[axis] == 0 && arguments[written].extent[axis] > 1)
-      refuse(arguments, fmt::format("argument {} is written and has a stride of 0, so its elements share memory", written + 1));
+  const auto rank = static_cast<std::size_t>(graph_.parameters[written].rank);
+  const auto& extent = arguments[written].extent;
+  if (std::find(extent.begin(), extent.begin() + rank, 0) != extent.begin() + rank) return;  // nothing to write
+  for (std::size_t axis = 0; axis < rank; ++axis)
+    if (arguments[written].stride[axis] == 0 && extent[axis] > 1)
+      refuse(arguments,
+             fmt::format("argument {} is written and has a stride of 0, so its elements share memory", written + 1));
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (i == written || graph_.parameters[i].access == Access::scalar) continue;
     if (overlap(graph_.parameters[written], arguments[written], graph_.parameters[i], arguments[i]))
-      refuse(arguments, fmt::format("argument {} is written and overlaps argument {} in memory; give it memory of its own", written + 1, i + 1));
+      refuse(arguments,
+             fmt::format("argument {} is written and overlaps argument {} in memory; give it memory of its own",
+                         written + 1, i + 1));
   }
 }
 

@@ -27,12 +27,14 @@ struct Axis {
 };
 
 // Is there an element of each at the same address: d[i] with sum d[i] * stride[i] == distance, d[i] a difference of two
-// positions? Strides are nested, so at each axis only the two quotients next to the distance can leave a rest that fits.
+// positions? Strides are nested, so at each axis only the two quotients next to the distance can leave a rest that
+// fits.
 bool meet(const std::array<Axis, max_rank>& axes, std::size_t i, std::size_t rank, std::int64_t distance) {
   if (i == rank) return distance == 0;
   const std::int64_t quotient = distance / axes[i].stride;
   for (std::int64_t d = quotient - 1; d <= quotient + 1; ++d)
-    if (-axes[i].extent_a < d && d < axes[i].extent_b && meet(axes, i + 1, rank, distance - d * axes[i].stride)) return true;
+    if (-axes[i].extent_a < d && d < axes[i].extent_b && meet(axes, i + 1, rank, distance - d * axes[i].stride))
+      return true;
   return false;
 }
 
@@ -44,8 +46,10 @@ bool overlap(const Parameter& a_parameter, const Argument& a, const Parameter& b
 
   const std::int64_t bytes = info(a_parameter.type).bytes;
   const auto rank = static_cast<std::size_t>(a_parameter.rank);
-  const auto between = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(a.data) - reinterpret_cast<std::uintptr_t>(b.data));
-  if (a_parameter.rank != b_parameter.rank || info(b_parameter.type).bytes != bytes || between % bytes != 0) return true;
+  const auto between =
+      static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(a.data) - reinterpret_cast<std::uintptr_t>(b.data));
+  if (a_parameter.rank != b_parameter.rank || info(b_parameter.type).bytes != bytes || between % bytes != 0)
+    return true;
   std::array<Axis, max_rank> axes{};
   for (std::size_t i = 0; i < rank; ++i) {
     if (a.stride[i] != b.stride[i] || a.stride[i] < 1) return true;

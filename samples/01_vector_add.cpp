@@ -1,0 +1,71 @@
+// Lesson 1: a kernel. c = a + b, for vectors of any length.
+//
+// A kernel is a C++ lambda over tensors: an In is read, an Out is written, both have an element type and a rank. The
+// lambda says what one block does, and blocks(...) how many blocks there are. A block works on tiles, arrays of an
+// extent chosen by the author; nobody writes threads.
+//
+// load and store count in tiles: {i} is the i-th tile, elements i * size and on. Bounds are theirs to keep: what lies
+// behind the end reads as 0 and is never written, so the last, ragged tile needs no care.
+//
+// Try --print: the lambda ran once, when the kernel was made, and left this graph.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <random>
+#include <string_view>
+#include <vector>
+
+#include "api/tessera.hpp"
+
+using namespace tessera;
+
+auto vector_add(int size) {
+  return kernel("vector_add", [=](In<f32, 1> a, In<f32, 1> b, Out<f32, 1> c) {
+    Index i = blocks(cdiv(c.extent(0), size));
+    store(c, {i}, load(a, {i}, {size}) + load(b, {i}, {size}));
+  });
+}
+
+std::vector<f32> random_values(std::int64_t count, unsigned seed) {
+  std::mt19937 generator(seed);
+  std::uniform_real_distribution<f32> uniform(-1, 1);
+  std::vector<f32> values(static_cast<std::size_t>(count));
+  for (f32& value : values) value = uniform(generator);
+  return values;
+}
+
+bool correct(const Device& device, const auto& add, std::int64_t count) {
+  const auto a = random_values(count, 1), b = random_values(count, 2);
+
+  // Tensors live on the device; a launch is typed like a function call.
+  Tensor<f32, 1> device_a(device, {count}), device_b(device, {count}), device_c(device, {count});
+  device_a.copy_from(a);
+  device_b.copy_from(b);
+  launch(device.stream(), add, device_a, device_b, device_c);
+  const auto c = device_c.to_vector();
+
+  double worst = 0;
+  for (std::size_t i = 0; i < c.size(); ++i) {
+    const double error = std::abs(c[i] - (static_cast<double>(a[i]) + b[i]));
+    if (!(error <= worst)) worst = std::isnan(error) ? inf : error;
+  }
+  const double allowed = 6e-8;  // one rounding: half a unit in the 24th bit of a sum below 2
+  std::printf("01_vector_add: %lld elements: max error %.1e (allowed %.0e)\n", static_cast<long long>(count), worst,
+              allowed);
+  return worst <= allowed;
+}
+
+int main(int argc, char** argv) try {
+  const auto add = vector_add(4096);
+  if (std::find(argv, argv + argc, std::string_view("--print")) != argv + argc) {
+    std::printf("%s", to_string(add.graph()).c_str());
+    return 0;
+  }
+  const Device device = Device::best();  // a GPU if there is one, else the CPU
+  bool ok = true;
+  for (std::int64_t count : {1, 4096, 1000003}) ok &= correct(device, add, count);
+  return ok ? 0 : 1;
+} catch (const Error& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 1;
+}

@@ -1,0 +1,83 @@
+// Lesson 2: reductions and names. y = exp(x) / sum(exp(x)), for each row of a matrix.
+//
+// sum and max reduce along an axis and keep it, with extent 1, so that what they give broadcasts against where it came
+// from, by NumPy's rule. `Tile e = ...` names a value; a Tile never changes, and used twice it is computed once.
+//
+// One kernel serves rows of any width up to that of its tile: the rest of the tile reads as what the last argument of
+// load says, and is never written. -inf is never the largest, and adds exp(-inf) = 0 to the sum. (Wider rows would be
+// cut off; lesson 3 has the launch refuse them.)
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <random>
+#include <string_view>
+#include <vector>
+
+#include "api/tessera.hpp"
+
+using namespace tessera;
+
+auto softmax(int width) {
+  return kernel("softmax", [=](In<f32, 2> x, Out<f32, 2> y) {
+    Index row = blocks(x.extent(0));
+    Tile xs = load(x, {row, 0}, {1, width}, -inf);
+    Tile e = exp(xs - max(xs, 1));  // the largest becomes exp(0): nothing overflows
+    store(y, {row, 0}, e / sum(e, 1));
+  });
+}
+
+/// The same in plain C++, rounded nowhere.
+std::vector<double> reference(const std::vector<f32>& x, std::size_t cols) {
+  std::vector<double> y(x.size());
+  for (std::size_t row = 0; row < x.size(); row += cols) {
+    double sum = 0;
+    for (std::size_t i = row; i < row + cols; ++i) sum += y[i] = std::exp(static_cast<double>(x[i]));
+    for (std::size_t i = row; i < row + cols; ++i) y[i] /= sum;
+  }
+  return y;
+}
+
+std::vector<f32> random_values(std::int64_t count, unsigned seed) {
+  std::mt19937 generator(seed);
+  std::uniform_real_distribution<f32> uniform(-4, 4);
+  std::vector<f32> values(static_cast<std::size_t>(count));
+  for (f32& value : values) value = uniform(generator);
+  return values;
+}
+
+bool correct(const Device& device, const auto& wide, std::int64_t cols) {
+  const std::int64_t rows = 13;
+  const auto x = random_values(rows * cols, 1);
+
+  Tensor<f32, 2> device_x(device, {rows, cols}), device_y(device, {rows, cols});
+  device_x.copy_from(x);
+  launch(device.stream(), wide, device_x, device_y);
+  const auto y = device_y.to_vector();
+
+  const auto expected = reference(x, static_cast<std::size_t>(cols));
+  double worst = 0;
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    const double error = std::abs(y[i] / expected[i] - 1);
+    if (!(error <= worst)) worst = std::isnan(error) ? inf : error;
+  }
+  // Relative. Of exp and its argument, which may be 8 away from 0, some 8e-7; the rest is for the sum of a wide row.
+  const double allowed = 4e-6;
+  std::printf("02_softmax: rows of %lld: max error %.1e (allowed %.0e)\n", static_cast<long long>(cols), worst,
+              allowed);
+  return worst <= allowed;
+}
+
+int main(int argc, char** argv) try {
+  const auto wide = softmax(2048);
+  if (std::find(argv, argv + argc, std::string_view("--print")) != argv + argc) {
+    std::printf("%s", to_string(wide.graph()).c_str());
+    return 0;
+  }
+  const Device device = Device::best();
+  bool ok = true;
+  for (std::int64_t cols : {1, 7, 768, 1537, 2048}) ok &= correct(device, wide, cols);
+  return ok ? 0 : 1;
+} catch (const Error& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 1;
+}

@@ -1,0 +1,106 @@
+// Lesson 3: kernels made to measure. Each row to mean 0 and variance 1, then scaled and shifted (Ba et al., 2016).
+//
+// Tiles may have any extents: a row of 768 is a tile of 768, not one of 1024 that is partly empty. What the C++
+// function around the kernel is given (cols) is a constant of the kernel; a Scalar (eps) is a number given at each
+// launch.
+//
+// require says what must hold of extents and scalars. The host checks it at each launch, and refuses with these words:
+// here, rows of another width, which would have another mean.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <random>
+#include <string_view>
+#include <vector>
+
+#include "api/tessera.hpp"
+
+using namespace tessera;
+
+auto layer_norm(int cols) {
+  return kernel("layer_norm", [=](In<f32, 2> x, In<f32, 1> weight, In<f32, 1> bias, Out<f32, 2> y, Scalar<f32> eps) {
+    require(x.extent(1) == cols, "rows as wide as the kernel was made for");
+    Index row = blocks(x.extent(0));
+    Tile xs = load(x, {row, 0}, {1, cols});
+    Tile xc = xs - sum(xs, 1) / cols;
+    Tile rstd = rsqrt(sum(xc * xc, 1) / cols + eps);
+    store(y, {row, 0}, xc * rstd * load(weight, {0}, {cols}) + load(bias, {0}, {cols}));
+  });
+}
+
+/// The same in plain C++, rounded nowhere.
+std::vector<double> reference(const std::vector<f32>& x, const std::vector<f32>& weight, const std::vector<f32>& bias,
+                              double eps) {
+  const std::size_t cols = weight.size();
+  std::vector<double> y(x.size());
+  for (std::size_t row = 0; row < x.size(); row += cols) {
+    double mean = 0, variance = 0;
+    for (std::size_t i = 0; i < cols; ++i) mean += x[row + i];
+    mean /= static_cast<double>(cols);
+    for (std::size_t i = 0; i < cols; ++i) variance += (x[row + i] - mean) * (x[row + i] - mean);
+    variance /= static_cast<double>(cols);
+    for (std::size_t i = 0; i < cols; ++i)
+      y[row + i] = (x[row + i] - mean) / std::sqrt(variance + eps) * weight[i] + bias[i];
+  }
+  return y;
+}
+
+std::vector<f32> random_values(std::int64_t count, unsigned seed) {
+  std::mt19937 generator(seed);
+  std::normal_distribution<f32> normal;
+  std::vector<f32> values(static_cast<std::size_t>(count));
+  for (f32& value : values) value = normal(generator);
+  return values;
+}
+
+bool correct(const Device& device, int cols) {
+  const std::int64_t rows = 13;
+  const double eps = 1e-5;
+  const auto x = random_values(rows * cols, 1), weight = random_values(cols, 2), bias = random_values(cols, 3);
+
+  Tensor<f32, 2> device_x(device, {rows, cols}), device_y(device, {rows, cols});
+  Tensor<f32, 1> device_weight(device, {cols}), device_bias(device, {cols});
+  device_x.copy_from(x);
+  device_weight.copy_from(weight);
+  device_bias.copy_from(bias);
+  launch(device.stream(), layer_norm(cols), device_x, device_weight, device_bias, device_y, eps);
+  const auto y = device_y.to_vector();
+
+  const auto expected = reference(x, weight, bias, eps);
+  double worst = 0;
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    const double error = std::abs(y[i] - expected[i]);
+    if (!(error <= worst)) worst = std::isnan(error) ? inf : error;
+  }
+  const double allowed = 1e-5;  // a result of about 10 has a last bit of 1e-6, and some ten roundings lead to it
+  std::printf("03_layer_norm: rows of %d: max error %.1e (allowed %.0e)\n", cols, worst, allowed);
+  return worst <= allowed;
+}
+
+bool refuses_other_widths(const Device& device) {
+  Tensor<f32, 2> x(device, {4, 512}), y(device, {4, 512});
+  Tensor<f32, 1> weight(device, {512}), bias(device, {512});
+  try {
+    launch(device.stream(), layer_norm(768), x, weight, bias, y, 1e-5);
+  } catch (const Error& error) {
+    std::printf("03_layer_norm: rows of 512 for a kernel of 768: %s\n", error.what());
+    return true;
+  }
+  std::printf("03_layer_norm: rows of 512 for a kernel of 768: not refused\n");
+  return false;
+}
+
+int main(int argc, char** argv) try {
+  if (std::find(argv, argv + argc, std::string_view("--print")) != argv + argc) {
+    std::printf("%s", to_string(layer_norm(768).graph()).c_str());
+    return 0;
+  }
+  const Device device = Device::best();
+  bool ok = true;
+  for (int cols : {1, 7, 768, 1537}) ok &= correct(device, cols);
+  ok &= refuses_other_widths(device);
+  return ok ? 0 : 1;
+} catch (const Error& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 1;
+}

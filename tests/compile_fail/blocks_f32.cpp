@@ -1,0 +1,12 @@
+// expect: an extent or a count is an Index: i32, rank 0
+#include "api/tessera.hpp"
+
+using namespace tessera;
+
+auto subject = kernel("blocks_f32", [](In<f32, 1> x, Scalar<f32> s) {
+#ifndef GOOD
+  Index i = blocks(s);
+#else
+  Index i = blocks(cast<i32>(s));
+#endif
+});

@@ -1,0 +1,13 @@
+// expect: no matching function
+#include "api/tessera.hpp"
+
+using namespace tessera;
+
+auto subject = kernel("cast_double", [](In<f32, 1> x) {
+  Tile f = load(x, {0}, {8});
+#ifndef GOOD
+  Tile wide = cast<double>(f);
+#else
+  Tile wide = cast<f32>(f);
+#endif
+});

@@ -1,0 +1,13 @@
+// expect: no matching function
+#include "api/tessera.hpp"
+
+using namespace tessera;
+
+auto subject = kernel("concat_axis_last", [](In<f32, 1> x) {
+  Tile f = load(x, {0}, {8});
+#ifndef GOOD
+  Tile both = concat(f, f, 0);
+#else
+  Tile both = concat(0, f, f);
+#endif
+});

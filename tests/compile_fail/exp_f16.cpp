@@ -1,0 +1,13 @@
+// expect: f16, bf16, tf32, u8 and pred are not for arithmetic; cast<f32>(x) first
+#include "api/tessera.hpp"
+
+using namespace tessera;
+
+auto subject = kernel("exp_f16", [](In<f16, 1> b, Out<f32, 1> y) {
+  Tile h = load(b, {0}, {8});
+#ifndef GOOD
+  store(y, {0}, cast<f32>(exp(h)));
+#else
+  store(y, {0}, exp(cast<f32>(h)));
+#endif
+});

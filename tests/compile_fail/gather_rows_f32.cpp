@@ -1,0 +1,13 @@
+// expect: row indices are an i32 tile of rank 1
+#include "api/tessera.hpp"
+
+using namespace tessera;
+
+auto subject = kernel("gather_rows_f32", [](In<f32, 2> x, In<f32, 1> at) {
+  Tile rows = load(at, {0}, {8});
+#ifndef GOOD
+  Tile f = gather(x, rows, {0}, {16});
+#else
+  Tile f = gather(x, cast<i32>(rows), {0}, {16});
+#endif
+});

@@ -1,0 +1,10 @@
+// expect: tensors hold f32, f16, bf16, i32, i64 or u8
+#include "api/tessera.hpp"
+
+using namespace tessera;
+
+#ifndef GOOD
+auto subject = kernel("in_pred", [](In<pred, 1>) {});
+#else
+auto subject = kernel("in_pred", [](In<u8, 1>) {});
+#endif

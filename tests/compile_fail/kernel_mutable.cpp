@@ -1,0 +1,10 @@
+// expect: a kernel is a lambda, not mutable, with no auto among its parameters
+#include "api/tessera.hpp"
+
+using namespace tessera;
+
+#ifndef GOOD
+auto subject = kernel("kernel_mutable", [calls = 0](In<f32, 1>) mutable { ++calls; });
+#else
+auto subject = kernel("kernel_mutable", [](In<f32, 1>) {});
+#endif

@@ -1,0 +1,14 @@
+// expect: the tensor's element type is not the parameter's
+#include "api/tessera.hpp"
+
+using namespace tessera;
+
+auto subject = kernel("launch_element_type", [](In<f32, 1>, Out<f32, 1>, Scalar<f32>, Scalar<i32>) {});
+
+void start(const Stream& stream, const Tensor<f32, 1>& x, const Tensor<f32, 1>& y, const Tensor<bf16, 1>& b) {
+#ifndef GOOD
+  launch(stream, subject, b, y, 1.0f, 2);
+#else
+  launch(stream, subject, x, y, 1.0f, 2);
+#endif
+}

@@ -1,0 +1,14 @@
+// expect: an In, Out or InOut parameter takes a Tensor
+#include "api/tessera.hpp"
+
+using namespace tessera;
+
+auto subject = kernel("launch_vector_as_tensor", [](In<f32, 1>, Out<f32, 1>, Scalar<f32>, Scalar<i32>) {});
+
+void start(const Stream& stream, const Tensor<f32, 1>& x, const Tensor<f32, 1>& y, const std::vector<f32>& b) {
+#ifndef GOOD
+  launch(stream, subject, b, y, 1.0f, 2);
+#else
+  launch(stream, subject, x, y, 1.0f, 2);
+#endif
+}

@@ -1,0 +1,14 @@
+// expect: no matching function
+#include "api/tessera.hpp"
+
+using namespace tessera;
+
+auto subject = kernel("launch_without_stream", [](In<f32, 1>) {});
+
+void start(const Stream& stream, const Tensor<f32, 1>& x) {
+#ifndef GOOD
+  launch(subject, x);
+#else
+  launch(stream, subject, x);
+#endif
+}

@@ -1,0 +1,13 @@
+// expect: OrderedTile
+#include "api/tessera.hpp"
+
+using namespace tessera;
+
+auto subject = kernel("load_inout_stored", [](Out<f32, 1> y, InOut<f32, 1> z) {
+#ifndef GOOD
+  store(y, {0}, load(z, {0}, {8}));
+#else
+  Tile f = load(z, {0}, {8});
+  store(y, {0}, f);
+#endif
+});

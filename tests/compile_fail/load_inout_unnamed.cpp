@@ -1,0 +1,13 @@
+// expect: what is read of an InOut is named before it is used
+#include "api/tessera.hpp"
+
+using namespace tessera;
+
+auto subject = kernel("load_inout_unnamed", [](InOut<f32, 1> y) {
+#ifndef GOOD
+  store(y, {0}, load(y, {0}, {8}) + 1);
+#else
+  Tile f = load(y, {0}, {8});
+  store(y, {0}, f + 1);
+#endif
+});

@@ -1,0 +1,13 @@
+// expect: this op takes f32; cast<f32>(x) first
+#include "api/tessera.hpp"
+
+using namespace tessera;
+
+auto subject = kernel("max_nan_i32", [](In<i32, 1> n) {
+  Tile i = load(n, {0}, {8});
+#ifndef GOOD
+  Tile largest = max_nan(i, 0);
+#else
+  Tile largest = max(i, 0);
+#endif
+});

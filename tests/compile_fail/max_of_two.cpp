@@ -1,0 +1,13 @@
+// expect: cannot convert
+#include "api/tessera.hpp"
+
+using namespace tessera;
+
+auto subject = kernel("max_of_two", [](In<f32, 1> x) {
+  Tile f = load(x, {0}, {8});
+#ifndef GOOD
+  Tile larger = max(f, f + 1);
+#else
+  Tile larger = maximum(f, f + 1);
+#endif
+});

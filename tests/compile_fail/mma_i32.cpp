@@ -1,0 +1,14 @@
+// expect: mma takes f32, tf32, f16 or bf16 factors
+#include "api/tessera.hpp"
+
+using namespace tessera;
+
+auto subject = kernel("mma_i32", []() {
+  Tile a = zeros<bf16>({8, 4}), b = zeros<bf16>({4, 8});
+  Tile c = zeros<f32>({8, 8});
+#ifndef GOOD
+  Tile d = mma(cast<i32>(a), cast<i32>(b), c);
+#else
+  Tile d = mma(cast<f32>(a), cast<f32>(b), c);
+#endif
+});

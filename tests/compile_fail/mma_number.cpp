@@ -1,0 +1,14 @@
+// expect: no matching function
+#include "api/tessera.hpp"
+
+using namespace tessera;
+
+auto subject = kernel("mma_number", []() {
+  Tile a = zeros<bf16>({8, 4}), b = zeros<bf16>({4, 8});
+  Tile c = zeros<f32>({8, 8});
+#ifndef GOOD
+  Tile d = mma(a, b, 0);
+#else
+  Tile d = mma(a, b, zeros<f32>({8, 8}));
+#endif
+});

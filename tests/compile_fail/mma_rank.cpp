@@ -1,0 +1,14 @@
+// expect: mma takes tiles of rank 2; reshape them
+#include "api/tessera.hpp"
+
+using namespace tessera;
+
+auto subject = kernel("mma_rank", []() {
+  Tile a = zeros<bf16>({8, 4}), b = zeros<bf16>({4, 8});
+  Tile c = zeros<f32>({8, 8});
+#ifndef GOOD
+  Tile d = mma(reshape(a, {1, 8, 4}), b, c);
+#else
+  Tile d = mma(a, b, c);
+#endif
+});

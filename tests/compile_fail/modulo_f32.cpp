@@ -1,0 +1,13 @@
+// expect: this op takes integers
+#include "api/tessera.hpp"
+
+using namespace tessera;
+
+auto subject = kernel("modulo_f32", [](In<i32, 1> n, Out<i32, 1> y) {
+  Tile i = load(n, {0}, {8});
+#ifndef GOOD
+  store(y, {0}, cast<i32>(cast<f32>(i) % 3));
+#else
+  store(y, {0}, i % 3);
+#endif
+});

@@ -1,0 +1,10 @@
+// expect: a kernel is a lambda, not mutable, with no auto among its parameters
+#include "api/tessera.hpp"
+
+using namespace tessera;
+
+#ifndef GOOD
+auto subject = kernel("parameter_auto", [](auto) {});
+#else
+auto subject = kernel("parameter_auto", [](In<f32, 1>) {});
+#endif

@@ -1,0 +1,10 @@
+// expect: a kernel's parameters are In, Out, InOut and Scalar
+#include "api/tessera.hpp"
+
+using namespace tessera;
+
+#ifndef GOOD
+auto subject = kernel("parameter_int", [](int) {});
+#else
+auto subject = kernel("parameter_int", [](Scalar<i32>) {});
+#endif

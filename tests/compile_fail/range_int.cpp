@@ -1,0 +1,12 @@
+// expect: cannot convert
+#include "api/tessera.hpp"
+
+using namespace tessera;
+
+auto subject = kernel("range_int", []() {
+#ifndef GOOD
+  for (int i : range(2)) (void)i;
+#else
+  for (Index i : range(2)) (void)i;
+#endif
+});

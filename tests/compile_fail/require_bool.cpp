@@ -1,0 +1,12 @@
+// expect: no matching function
+#include "api/tessera.hpp"
+
+using namespace tessera;
+
+auto subject = kernel("require_bool", [](In<i32, 1> n) {
+#ifndef GOOD
+  require(true, "fine");
+#else
+  require(n.extent(0) > 0, "elements");
+#endif
+});

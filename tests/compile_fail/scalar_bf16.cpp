@@ -1,0 +1,10 @@
+// expect: a scalar parameter is f32, i32 or i64
+#include "api/tessera.hpp"
+
+using namespace tessera;
+
+#ifndef GOOD
+auto subject = kernel("scalar_bf16", [](Scalar<bf16>) {});
+#else
+auto subject = kernel("scalar_bf16", [](Scalar<f32>) {});
+#endif

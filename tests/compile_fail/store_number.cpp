@@ -1,0 +1,12 @@
+// expect: no matching function
+#include "api/tessera.hpp"
+
+using namespace tessera;
+
+auto subject = kernel("store_number", [](Out<f32, 1> y) {
+#ifndef GOOD
+  store(y, {0}, 1.0f);
+#else
+  store(y, {0}, full<f32>({8}, 1.0f));
+#endif
+});

@@ -1,0 +1,13 @@
+// expect: f16, bf16, tf32, u8 and pred are not for arithmetic; cast<f32>(x) first
+#include "api/tessera.hpp"
+
+using namespace tessera;
+
+auto subject = kernel("sum_bf16", [](In<bf16, 1> b) {
+  Tile h = load(b, {0}, {8});
+#ifndef GOOD
+  Tile total = sum(h, 0);
+#else
+  Tile total = sum(cast<f32>(h), 0);
+#endif
+});

@@ -1,0 +1,10 @@
+// expect: constraint
+#include "api/tessera.hpp"
+
+using namespace tessera;
+
+#ifndef GOOD
+Tensor<double, 1> subject;
+#else
+Tensor<f32, 1> subject;
+#endif

@@ -1,0 +1,10 @@
+// expect: constraint
+#include "api/tessera.hpp"
+
+using namespace tessera;
+
+#ifndef GOOD
+Tensor<pred, 1> subject;
+#else
+Tensor<u8, 1> subject;
+#endif

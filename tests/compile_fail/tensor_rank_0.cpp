@@ -1,0 +1,10 @@
+// expect: a tensor has 1 to 6 axes
+#include "api/tessera.hpp"
+
+using namespace tessera;
+
+#ifndef GOOD
+Tensor<bf16, 0> subject;
+#else
+Tensor<bf16, 1> subject;
+#endif

@@ -1,0 +1,12 @@
+// expect: a number alone has no element type; constant<f32>(x)
+#include "api/tessera.hpp"
+
+using namespace tessera;
+
+auto subject = kernel("tile_from_number", []() {
+#ifndef GOOD
+  Tile half = 0.5f;
+#else
+  Tile half = constant<f32>(0.5f);
+#endif
+});

@@ -1,0 +1,13 @@
+// expect: transpose takes a tile of rank 2 or more
+#include "api/tessera.hpp"
+
+using namespace tessera;
+
+auto subject = kernel("transpose_rank", [](In<f32, 1> x) {
+  Tile f = load(x, {0}, {8});
+#ifndef GOOD
+  Tile turned = transpose(f);
+#else
+  Tile turned = transpose(reshape(f, {2, 4}));
+#endif
+});

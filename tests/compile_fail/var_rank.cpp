@@ -1,0 +1,14 @@
+// expect: the Var has another rank; reshape the value
+#include "api/tessera.hpp"
+
+using namespace tessera;
+
+auto subject = kernel("var_rank", [](In<f32, 1> x) {
+  Tile f = load(x, {0}, {8});
+  Var total = zeros<f32>({1, 8});
+#ifndef GOOD
+  total = f;
+#else
+  total = reshape(f, {1, 8});
+#endif
+});

@@ -1,0 +1,14 @@
+// expect: the operands have different element types; cast<T>(x) one of them
+#include "api/tessera.hpp"
+
+using namespace tessera;
+
+auto subject = kernel("where_branches", [](In<f32, 1> x, In<i32, 1> n, Out<f32, 1> y) {
+  Tile f = load(x, {0}, {8});
+  Tile i = load(n, {0}, {8});
+#ifndef GOOD
+  store(y, {0}, where(f > 0, f, i));
+#else
+  store(y, {0}, where(f > 0, f, cast<f32>(i)));
+#endif
+});

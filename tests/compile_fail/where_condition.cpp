@@ -1,0 +1,13 @@
+// expect: the operands have different element types; cast<T>(x) one of them
+#include "api/tessera.hpp"
+
+using namespace tessera;
+
+auto subject = kernel("where_condition", [](In<f32, 1> x, Out<f32, 1> y) {
+  Tile f = load(x, {0}, {8});
+#ifndef GOOD
+  store(y, {0}, where(f, f, 0));
+#else
+  store(y, {0}, where(f != 0, f, 0));
+#endif
+});

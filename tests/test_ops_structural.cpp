@@ -1,0 +1,720 @@
+// Reductions, the ops that move elements, and mma, against the fine print of ops.def; and random graphs of all of them,
+// whose values are chosen so that every result is exact and nothing that is fused, folded or moved may change it.
+#include "catch.hpp"
+#include "oracle.hpp"
+#include "support.hpp"
+
+using namespace tessera;
+using oracle::Array;
+using oracle::Extents;
+using oracle::Real;
+using oracle::Value;
+using oracle::Values;
+
+namespace {
+
+constexpr Op reductions[] = {
+#define UNARY(...)
+#define BINARY(...)
+#define REDUCTION(name, ...) Op::name,
+#define STRUCTURAL(...)
+#include "graph/ops.def"
+};
+constexpr ElementType all_types[] = {ElementType::f32, ElementType::f16, ElementType::bf16, ElementType::tf32,
+                                     ElementType::i32, ElementType::i64, ElementType::u8,   ElementType::pred};
+
+const Extents shapes[] = {{1},          {7},          {1537},     {3, 5},     {16, 33},
+                          {1, 64},      {64, 1},      {77, 130},  {5, 1, 7},  {2, 17, 3},
+                          {2, 3, 4, 5}, {1, 9, 1, 3}, {3, 2, 70}, {70, 2, 3}, {2, 2, 2, 2, 3, 2}};
+
+Array ordinary(oracle::Rng& rng, ElementType type, const Extents& shape) {
+  if (type == ElementType::pred) return oracle::random_array(rng, type, shape, 0, 1);
+  if (!oracle::is_real(type)) return oracle::random_bits_array(rng, type, shape);
+  return oracle::random_array(rng, type, shape, -100, 100);
+}
+/// Few different values, NaN and infinities among them.
+Array with_ties(oracle::Rng& rng, ElementType type, const Extents& shape) {
+  Array a(type, shape);
+  const Real choices[] = {-2, -1, 0, 1, 2, oracle::real_nan, oracle::real_inf, -oracle::real_inf};
+  const int kind = oracle::between(rng, 0, 2);
+  for (Real& x : a.real)
+    x = kind == 2 ? choices[5 + oracle::between(rng, 0, 2) % 3] : choices[oracle::between(rng, 0, 5 + 2 * kind)];
+  for (i64& x : a.whole) x = oracle::between<i64>(rng, -1, 1);
+  return a;
+}
+
+Value along(Op op, const Value& a, int axis) {
+  return oracle::apply(op, op == Op::argmax ? ElementType::i32 : a.type, {a}, {axis});
+}
+Value permuted(const Value& a, const std::vector<int>& axes) {
+  return oracle::apply(Op::permute, a.type, {a}, {axes.begin(), axes.end()});
+}
+Value stretched(const Value& a, const Extents& shape) { return oracle::apply(Op::broadcast, a.type, {a}, {}, shape); }
+
+Array expected_along(Op op, const Array& a, int axis, std::vector<Real>* bound) {
+  if (op == Op::argmax) return oracle::argmax(a, axis);
+  if (op == Op::cumsum) return oracle::cumsum(a, axis, bound);
+  return oracle::reduce(op, a, axis, bound);
+}
+constexpr Op all_along[] = {Op::sum, Op::max, Op::min, Op::max_nan, Op::min_nan, Op::argmax, Op::cumsum};
+
+std::vector<int> random_axes(oracle::Rng& rng, std::size_t rank) {
+  std::vector<int> axes(rank);
+  for (std::size_t i = 0; i < rank; ++i) axes[i] = static_cast<int>(i);
+  std::shuffle(axes.begin(), axes.end(), rng);
+  return axes;
+}
+
+}  // namespace
+
+TEST_CASE("every reduction of the table is tested here", "[cpu]") {
+  for (Op op : reductions) CHECK(std::find(std::begin(all_along), std::end(all_along), op) != std::end(all_along));
+}
+
+TEST_CASE("reductions, argmax and cumsum along every axis", "[cpu]") {
+  oracle::Rng rng(21);
+  for (ElementType type : {ElementType::f32, ElementType::i32, ElementType::i64}) {
+    for (Op op : all_along) {
+      if (is_reduction(op) && !accepts(op, type)) continue;
+      for (const Extents& shape : shapes) {
+        for (int axis = 0; axis < static_cast<int>(shape.size()); ++axis) {
+          INFO(name(op) << " of " << name(type) << oracle::text_of(shape) << " along " << axis);
+          const bool sums = op == Op::sum || op == Op::cumsum;
+          for (const Array& a :
+               {ordinary(rng, type, shape), sums ? ordinary(rng, type, shape) : with_ties(rng, type, shape)}) {
+            std::vector<Real> bound;
+            const Array expected = expected_along(op, a, axis, &bound);
+            const Array actual =
+                oracle::evaluate({a}, expected, [&](const Values& x) { return along(op, x[0], axis); });
+            CHECK(oracle::difference(actual, expected, 0, bound) == "");
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("reductions of NaN, infinities and nothing else", "[cpu]") {
+  const Real nan = oracle::real_nan, inf = oracle::real_inf;
+  for (int length : {1, 2, 8, 33, 1537}) {
+    for (const std::array<Real, 2>& pair : {std::array{nan, nan},
+                                            {inf, inf},
+                                            {-inf, -inf},
+                                            {nan, -inf},
+                                            {nan, inf},
+                                            {-inf, nan},
+                                            {inf, nan},
+                                            {nan, 3.0L},
+                                            {3.0L, nan},
+                                            {-3.0L, nan}}) {
+      Array a(ElementType::f32, {2, length});
+      for (std::size_t i = 0; i < a.size(); ++i) a.real[i] = pair[i % length == 0 ? 0 : 1];
+      for (Op op : {Op::max, Op::min, Op::max_nan, Op::min_nan, Op::argmax}) {
+        INFO(name(op) << " of " << length << ": " << pair[0] << ", then " << pair[1]);
+        for (int axis : {0, 1}) {
+          const Array expected = expected_along(op, a, axis, nullptr);
+          CHECK(oracle::difference(
+                    oracle::evaluate({a}, expected, [&](const Values& x) { return along(op, x[0], axis); }),
+                    expected) == "");
+        }
+      }
+    }
+  }
+  SECTION("sums of infinities and NaN") {
+    const Array a = oracle::reals({4, 3}, {inf, 1, 2, inf, -inf, 0, nan, 1, 1, -inf, -inf, 5});
+    for (int axis : {0, 1}) {
+      for (Op op : {Op::sum, Op::cumsum}) {
+        const Array expected = expected_along(op, a, axis, nullptr);
+        CHECK(oracle::difference(
+                  oracle::evaluate({a}, expected, [&](const Values& x) { return along(op, x[0], axis); }), expected) ==
+              "");
+      }
+    }
+  }
+}
+
+TEST_CASE("argmax gives the lowest index among equals, wherever they are", "[cpu]") {
+  for (int length : {2, 7, 16, 33, 100, 1537}) {
+    for (int first : {0, 1, length / 2, length - 2}) {
+      for (int second : {first + 1, length - 1}) {
+        if (second >= length) continue;
+        Array a(ElementType::f32, {length});
+        for (Real& x : a.real) x = -5;
+        a.real[first] = a.real[second] = 4;
+        Array b(ElementType::i32, {length});
+        for (std::size_t i = 0; i < b.size(); ++i) b.whole[i] = static_cast<i64>(a.real[i]);
+        INFO("of " << length << " at " << first << " and " << second);
+        const Array like(ElementType::i32, {1});
+        CHECK(oracle::evaluate({a}, like, [](const Values& x) { return along(Op::argmax, x[0], 0); }).whole[0] ==
+              first);
+        CHECK(oracle::evaluate({b}, like, [](const Values& x) { return along(Op::argmax, x[0], 0); }).whole[0] ==
+              first);
+      }
+    }
+  }
+}
+
+TEST_CASE("sums of long rows lose no more than f32 sums may", "[cpu]") {
+  oracle::Rng rng(22);
+  for (const Extents& shape : {Extents{5000}, {3, 5000}, {5000, 3}, {2, 5000, 2}, {100'003}}) {
+    int axis = 0;
+    while (shape[axis] < 5000) ++axis;
+    for (Op op : {Op::sum, Op::cumsum}) {
+      for (double low : {0.0, -1.0}) {
+        INFO(name(op) << " of " << oracle::text_of(shape) << " from " << low);
+        const Array a = oracle::random_array(rng, ElementType::f32, shape, low, 1);
+        std::vector<Real> bound;
+        const Array expected = expected_along(op, a, axis, &bound);
+        const Array actual = oracle::evaluate({a}, expected, [&](const Values& x) { return along(op, x[0], axis); });
+        CHECK(oracle::difference(actual, expected, 0, bound) == "");
+      }
+    }
+  }
+  SECTION("integers wrap") {
+    const Array a = oracle::random_array(rng, ElementType::i32, {2, 5000}, 1e9, 2147483647.0);
+    for (Op op : {Op::sum, Op::cumsum}) {
+      const Array expected = expected_along(op, a, 1, nullptr);
+      CHECK(oracle::difference(oracle::evaluate({a}, expected, [&](const Values& x) { return along(op, x[0], 1); }),
+                               expected) == "");
+    }
+  }
+}
+
+TEST_CASE("reductions of tiles that are turned, stretched, joined or computed", "[cpu]") {
+  oracle::Rng rng(23);
+  for (ElementType type : {ElementType::f32, ElementType::i32, ElementType::i64}) {
+    for (Op op : all_along) {
+      if (is_reduction(op) && !accepts(op, type)) continue;
+      for (const Extents& shape : {Extents{3, 5}, {16, 33}, {2, 17, 3}, {2, 3, 4, 5}, {40, 2}}) {
+        const int rank = static_cast<int>(shape.size());
+        const std::vector<int> axes = random_axes(rng, shape.size());
+        Extents wide = shape;
+        wide.insert(wide.begin(), 3);
+        const Array a = ordinary(rng, type, shape), half = oracle::unary(Op::neg, a);
+        const Array forms[] = {oracle::permute(a, axes), oracle::broadcast(a, wide), oracle::concat({a, a}, rank - 1),
+                               half, oracle::broadcast(oracle::reduce(Op::max, a, 0), shape)};
+        for (int form = 0; form < 5; ++form) {
+          for (int axis = 0; axis < forms[form].rank(); ++axis) {
+            INFO(name(op) << " of form " << form << " of " << name(type) << oracle::text_of(shape) << " along "
+                          << axis);
+            std::vector<Real> bound;
+            const Array expected = expected_along(op, forms[form], axis, &bound);
+            const Array actual = oracle::evaluate({a}, expected, [&](const Values& x) {
+              const Value& t = x[0];
+              return along(op,
+                           form == 0   ? permuted(t, axes)
+                           : form == 1 ? stretched(t, wide)
+                           : form == 2 ? oracle::apply(Op::concat, type, {t, t}, {rank - 1})
+                           : form == 3 ? oracle::apply_unary(Op::neg, t)
+                                       : stretched(along(Op::max, t, 0), shape),
+                           axis);
+            });
+            CHECK(oracle::difference(actual, expected, 0, bound) == "");
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("the language's reductions take negative axes and views that are strided", "[cpu]") {
+  const auto k = kernel("axes", [](In<f32, 3> x, Out<f32, 3> a, Out<i32, 3> b, Out<f32, 3> c, Out<f32, 3> d) {
+    const Tile t = load(x.permute({2, 0, 1}), {0, 0, 0}, {5, 3, 7});
+    store(a, {0, 0, 0}, sum(t, -1));
+    store(b, {0, 0, 0}, argmax(t, -3));
+    store(c, {0, 0, 0}, cumsum(t, -2));
+    store(d, {0, 0, 0}, max(t, 1) - min(t, -2) + max_nan(t, -2) - min_nan(t, 1));
+  });
+  oracle::Rng rng(24);
+  const Array source = oracle::random_array(rng, ElementType::i32, {3, 7, 5}, -50, 50),
+              t = oracle::permute(oracle::cast(source, ElementType::f32), {2, 0, 1});
+  Device device = Device::cpu();
+  Tensor<f32, 3> x(device, {3, 7, 5}), a(device, {5, 3, 1}), c(device, {5, 3, 7}), d(device, {5, 1, 7});
+  Tensor<i32, 3> b(device, {1, 3, 7});
+  x.copy_from(std::vector<float>(source.whole.begin(), source.whole.end()));
+  launch(device.stream(), k, x, a, b, c, d);
+  const auto same = [](const auto& tensor, const Array& expected) {
+    const auto values = tensor.to_vector();
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) wrong += Real(values[i]) != expected.as_real(i);
+    return wrong == 0;
+  };
+  CHECK(same(a, oracle::reduce(Op::sum, t, 2)));
+  CHECK(same(b, oracle::argmax(t, 0)));
+  CHECK(same(c, oracle::cumsum(t, 1)));
+  const Array span = oracle::binary(Op::sub, oracle::reduce(Op::max, t, 1), oracle::reduce(Op::min, t, 1));
+  CHECK(same(d, oracle::binary(Op::add, span, span)));
+  CHECK(error_of([&] {
+          (void)kernel("bad", [](In<f32, 1> in, Out<f32, 1> out) { store(out, {0}, sum(load(in, {0}, {4}), 1)); });
+        }) != "(no error)");
+  CHECK(error_of([&] {
+          (void)kernel("bad", [](In<f32, 1> in, Out<f32, 1> out) { store(out, {0}, sum(load(in, {0}, {4}), -2)); });
+        }) != "(no error)");
+}
+
+TEST_CASE("ops that move elements, of every element type", "[cpu]") {
+  oracle::Rng rng(25);
+  for (ElementType type : all_types) {
+    for (const Extents& shape : shapes) {
+      INFO(name(type) << oracle::text_of(shape));
+      const int rank = static_cast<int>(shape.size());
+      const Array a = ordinary(rng, type, shape), b = ordinary(rng, type, shape);
+      const auto check = [&](const Array& expected, const std::function<Value(const Value&)>& body) {
+        CHECK(oracle::difference(oracle::evaluate({a}, expected, [&](const Values& x) { return body(x[0]); }),
+                                 expected) == "");
+      };
+      const std::vector<int> axes = random_axes(rng, shape.size()), again = random_axes(rng, shape.size());
+      check(oracle::permute(a, axes), [&](const Value& x) { return permuted(x, axes); });
+      check(oracle::permute(oracle::permute(a, axes), again),
+            [&](const Value& x) { return permuted(permuted(x, axes), again); });
+      const Extents flat{static_cast<int>(a.size())};
+      check(oracle::reshape(a, flat), [&](const Value& x) { return oracle::apply_reshape(x, flat); });
+      check(oracle::reshape(oracle::permute(a, axes), flat),
+            [&](const Value& x) { return oracle::apply_reshape(permuted(x, axes), flat); });
+      Extents with_ones = shape;
+      if (rank < 5) with_ones.insert(with_ones.begin() + oracle::between(rng, 0, rank), 1);
+      check(oracle::reshape(a, with_ones), [&](const Value& x) { return oracle::apply_reshape(x, with_ones); });
+      Extents wide = with_ones;
+      for (int& extent : wide)
+        if (extent == 1) extent = oracle::between(rng, 1, 4);
+      if (wide.size() < 6) wide.insert(wide.begin(), 2);
+      check(oracle::broadcast(oracle::reshape(a, with_ones), wide),
+            [&](const Value& x) { return stretched(oracle::apply_reshape(x, with_ones), wide); });
+      const std::vector<int> turn = random_axes(rng, wide.size());
+      check(oracle::permute(oracle::broadcast(oracle::reshape(a, with_ones), wide), turn),
+            [&](const Value& x) { return permuted(stretched(oracle::apply_reshape(x, with_ones), wide), turn); });
+      for (int axis = 0; axis < rank; ++axis) {
+        Extents other = shape;
+        other[axis] = oracle::between(rng, 1, 9);
+        const Array c = ordinary(rng, type, other);
+        for (const std::vector<int>& order : {std::vector{0, 1}, {2, 0}, {2, 1, 0}, {0, 2, 2, 1}}) {
+          INFO("concat along " << axis);
+          const Array parts[] = {a, b, c};
+          std::vector<Array> chosen;
+          for (int i : order) chosen.push_back(parts[i]);
+          const Array expected = oracle::concat(chosen, axis);
+          CHECK(oracle::difference(oracle::evaluate({a, b, c}, expected,
+                                                    [&](const Values& x) {
+                                                      Values in;
+                                                      for (int i : order) in.push_back(x[i]);
+                                                      return oracle::apply(Op::concat, type, in, {axis});
+                                                    }),
+                                   expected) == "");
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("tiles that are wholly known: full, zeros, iota, constants", "[cpu]") {
+  oracle::Rng rng(26);
+  for (const Extents& shape : shapes) {
+    for (int axis = 0; axis < static_cast<int>(shape.size()); ++axis) {
+      INFO("iota " << oracle::text_of(shape) << " along " << axis);
+      const Array expected = oracle::iota(shape, axis);
+      const auto make = [&](const Values&) { return oracle::apply(Op::iota, ElementType::i32, {}, {axis}, shape); };
+      CHECK(oracle::difference(oracle::evaluate({}, expected, make), expected) == "");
+      // Used in arithmetic, turned, reduced.
+      const Array square = oracle::binary(Op::mul, expected, expected);
+      CHECK(oracle::difference(
+                oracle::evaluate({}, square,
+                                 [&](const Values& x) { return oracle::apply_binary(Op::mul, make(x), make(x)); }),
+                square) == "");
+      const Array total = oracle::reduce(Op::sum, expected, axis);
+      CHECK(oracle::difference(
+                oracle::evaluate({}, total, [&](const Values& x) { return along(Op::sum, make(x), axis); }), total) ==
+            "");
+      const std::vector<int> axes = random_axes(rng, shape.size());
+      const Array turned = oracle::permute(expected, axes);
+      CHECK(oracle::difference(oracle::evaluate({}, turned, [&](const Values& x) { return permuted(make(x), axes); }),
+                               turned) == "");
+    }
+    for (ElementType type : all_types) {
+      const Array expected = oracle::filled(type, shape, [](std::size_t) { return 1; });
+      CHECK(oracle::difference(
+                oracle::evaluate({}, expected, [&](const Values&) { return oracle::literal(type, 1, shape); }),
+                expected) == "");
+    }
+    for (Op op : all_along) {
+      const Array three = oracle::filled(ElementType::f32, shape, [](std::size_t) { return -3; });
+      std::vector<Real> bound;
+      const Array expected = expected_along(op, three, 0, &bound);
+      INFO(name(op) << " of a constant " << oracle::text_of(shape));
+      CHECK(oracle::difference(oracle::evaluate({}, expected,
+                                                [&](const Values&) {
+                                                  return along(op, oracle::literal(ElementType::f32, -3, shape), 0);
+                                                }),
+                               expected, 0, bound) == "");
+    }
+  }
+}
+
+TEST_CASE("the language's ops that move elements", "[cpu]") {
+  const auto k = kernel("moves", [](In<i32, 2> x, Out<i32, 3> a, Out<i32, 2> b, Out<i32, 1> c, Out<i32, 2> d,
+                                    Out<i32, 2> e) {
+    const Tile t = load(x, {0, 0}, {3, 4});
+    store(a, {0, 0, 0}, permute(reshape(t, {2, 3, 2}), {-1, 0, 1}));
+    store(b, {0, 0}, transpose(t));
+    store(c, {0}, broadcast(item(sum(sum(t, 0), 1)) + constant<i32>(5), {3}));
+    store(d, {0, 0}, concat(-1, t, full<i32>({3, 1}, 9), t));
+    store(e, {0, 0}, concat(0, iota({1, 4}, -1), zeros<i32>({2, 4}), broadcast(item(load(x, {1, 2}, {1, 1})), {1, 4})));
+  });
+  Device device = Device::cpu();
+  Tensor<i32, 2> x(device, {3, 4}), b(device, {4, 3}), d(device, {3, 9}), e(device, {4, 4});
+  Tensor<i32, 3> a(device, {2, 2, 3});
+  Tensor<i32, 1> c(device, {3});
+  x.copy_from(std::vector<i32>{0, 1, 2, 3, 10, 11, 12, 13, 20, 21, 22, 23});
+  launch(device.stream(), k, x, a, b, c, d, e);
+  CHECK(a.to_vector() == std::vector<i32>{0, 2, 10, 12, 20, 22, 1, 3, 11, 13, 21, 23});
+  CHECK(b.to_vector() == std::vector<i32>{0, 10, 20, 1, 11, 21, 2, 12, 22, 3, 13, 23});
+  CHECK(c.to_vector() == std::vector<i32>{143, 143, 143});
+  CHECK(d.to_vector() == std::vector<i32>{0,  1,  2,  3,  9,  0,  1,  2,  3, 10, 11, 12, 13, 9,
+                                          10, 11, 12, 13, 20, 21, 22, 23, 9, 20, 21, 22, 23});
+  CHECK(e.to_vector() == std::vector<i32>{0, 1, 2, 3, 0, 0, 0, 0, 0, 0, 0, 0, 12, 12, 12, 12});
+}
+
+// mma
+// --------------------------------------------------------------------------------------------------------------------
+
+TEST_CASE("mma of every type of factor", "[cpu]") {
+  oracle::Rng rng(27);
+  struct Sizes {
+    int m, k, n;
+  };
+  for (ElementType type : {ElementType::f32, ElementType::tf32, ElementType::f16, ElementType::bf16}) {
+    for (const Sizes& s : {Sizes{1, 1, 1}, Sizes{1, 64, 33}, Sizes{77, 53, 130}, Sizes{16, 16, 16}, Sizes{33, 64, 1},
+                           Sizes{64, 1, 64}, Sizes{128, 64, 96}, Sizes{2, 700, 3}, Sizes{5, 7, 9}, Sizes{8, 300, 17}}) {
+      for (int turn = 0; turn < 8; ++turn) {  // bit 0: a, 1: b, 2: c come transposed
+        INFO(name(type) << " " << s.m << "x" << s.k << "x" << s.n << " turned " << turn);
+        const Array a = oracle::random_array(rng, type, {s.m, s.k}, -2, 2),
+                    b = oracle::random_array(rng, type, {s.k, s.n}, -2, 2);
+        const Array c = oracle::random_array(rng, ElementType::f32, {s.m, s.n}, -2, 2);
+        const auto flip = [](const Array& x, bool yes) { return yes ? oracle::permute(x, {1, 0}) : x; };
+        const auto flipped = [](const Value& x, bool yes) { return yes ? permuted(x, {1, 0}) : x; };
+        std::vector<Real> bound;
+        const Array expected = oracle::mma(a, b, c, bound);
+        const Array actual =
+            oracle::evaluate({flip(a, turn & 1), flip(b, turn & 2), flip(c, turn & 4)}, expected, [&](const Values& x) {
+              return oracle::apply(Op::mma, ElementType::f32,
+                                   {flipped(x[0], turn & 1), flipped(x[1], turn & 2), flipped(x[2], turn & 4)});
+            });
+        CHECK(oracle::difference(actual, expected, 0, bound) == "");
+      }
+    }
+  }
+}
+
+TEST_CASE("mma of tiles that are computed, stretched, reshaped, known; and of one tile with itself", "[cpu]") {
+  oracle::Rng rng(28);
+  const Array a = oracle::random_array(rng, ElementType::f32, {3, 2, 20}, -2, 2),
+              row = oracle::random_array(rng, ElementType::f32, {1, 11}, -2, 2);
+  const Array c = oracle::random_array(rng, ElementType::f32, {11, 6}, -2, 2), left = oracle::reshape(a, {6, 20});
+  std::vector<Real> bound;
+  const auto check = [&](const Array& x, const Array& y, const Array& z,
+                         const std::function<Value(const Values&)>& body) {
+    const Array expected = oracle::mma(x, y, z, bound);
+    CHECK(oracle::difference(oracle::evaluate({a, row, c}, expected, body), expected, 0, bound) == "");
+  };
+  const auto product = [](const Value& x, const Value& y, const Value& z) {
+    return oracle::apply(Op::mma, ElementType::f32, {x, y, z});
+  };
+  const Array zero(ElementType::f32, {6, 11}), wide = oracle::broadcast(row, {20, 11});
+  check(left, wide, zero, [&](const Values& x) {
+    return product(oracle::apply_reshape(x[0], {6, 20}), stretched(x[1], {20, 11}),
+                   oracle::literal(ElementType::f32, 0, {6, 11}));
+  });
+  check(left, oracle::unary(Op::neg, wide), oracle::permute(c, {1, 0}), [&](const Values& x) {
+    return product(oracle::apply_reshape(x[0], {6, 20}), oracle::apply_unary(Op::neg, stretched(x[1], {20, 11})),
+                   permuted(x[2], {1, 0}));
+  });
+  const Array square(ElementType::f32, {6, 6});
+  check(left, oracle::permute(left, {1, 0}), square, [&](const Values& x) {
+    const Value l = oracle::apply_reshape(x[0], {6, 20});
+    return product(l, permuted(l, {1, 0}), oracle::literal(ElementType::f32, 0, {6, 6}));
+  });
+  const Array ones = oracle::filled(ElementType::f32, {20, 5}, [](std::size_t) { return 1; }),
+              half = oracle::filled(ElementType::f32, {6, 5}, [](std::size_t) { return 0.5; });
+  check(left, ones, half, [&](const Values& x) {
+    return product(oracle::apply_reshape(x[0], {6, 20}), oracle::literal(ElementType::f32, 1, {20, 5}),
+                   oracle::literal(ElementType::f32, 0.5, {6, 5}));
+  });
+  const Array c_row = oracle::broadcast(row, {6, 11});
+  check(left, wide, c_row, [&](const Values& x) {
+    return product(oracle::apply_reshape(x[0], {6, 20}), stretched(x[1], {20, 11}), stretched(x[1], {6, 11}));
+  });
+}
+
+TEST_CASE("mma of NaN and infinities, and products that f16 cannot hold", "[cpu]") {
+  const Real nan = oracle::real_nan, inf = oracle::real_inf;
+  for (ElementType type : {ElementType::f32, ElementType::tf32, ElementType::f16, ElementType::bf16}) {
+    INFO(name(type));
+    Array a(type, {3, 2}), b(type, {2, 3}), c = oracle::reals({3, 3}, {0, 0, 0, 1, 1, -inf, 0, nan, 0});
+    a.real = {1, inf, 0, 2, 32768, 32768};
+    b.real = {1, nan, -1, 1, 1, 32768};
+    std::vector<Real> bound;
+    Array expected = oracle::mma(a, b, c, bound);
+    for (Real& x : bound)
+      if (std::isnan(x)) x = 0;
+    CHECK(oracle::difference(
+              oracle::evaluate({a, b, c}, expected,
+                               [&](const Values& x) { return oracle::apply(Op::mma, ElementType::f32, x); }),
+              expected) == "");
+  }
+}
+
+TEST_CASE("a product over a loop, in the language, with an epilogue", "[cpu]") {
+  const auto k = kernel("linear", [](In<bf16, 2> x, In<bf16, 2> w, In<f32, 1> bias, Out<f32, 2> y) {
+    auto [m, n] = blocks(cdiv(y.extent(0), 16), cdiv(y.extent(1), 24));
+    Var acc = zeros<f32>({16, 24});
+    for (Index i : range(cdiv(x.extent(1), 8)))
+      acc = mma(load(x, {m, i}, {16, 8}), transpose(load(w, {n, i}, {24, 8})), acc);
+    store(y, {m, n}, maximum(acc + load(bias, {n}, {24}), 0));
+  });
+  oracle::Rng rng(29);
+  Device device = Device::cpu();
+  for (const auto& [rows, inner, cols] : {std::array{1, 1, 1}, {33, 61, 50}, {16, 8, 24}, {40, 3, 100}}) {
+    INFO(rows << "x" << inner << "x" << cols);
+    const Array a = oracle::random_array(rng, ElementType::bf16, {rows, inner}, -2, 2),
+                b = oracle::random_array(rng, ElementType::bf16, {cols, inner}, -2, 2);
+    const Array c = oracle::random_array(rng, ElementType::f32, {cols}, -2, 2);
+    Tensor<bf16, 2> x(device, {rows, inner}), w(device, {cols, inner});
+    Tensor<f32, 1> bias(device, {cols});
+    Tensor<f32, 2> y(device, {rows, cols});
+    const auto narrow = [](const Array& from) {
+      std::vector<bf16> to(from.size());
+      for (std::size_t i = 0; i < to.size(); ++i)
+        to[i].bits = static_cast<std::uint16_t>(oracle::bits_of(from.real[i], ElementType::bf16));
+      return to;
+    };
+    x.copy_from(narrow(a));
+    w.copy_from(narrow(b));
+    bias.copy_from(std::vector<float>(c.real.begin(), c.real.end()));
+    y.copy_from(std::vector<float>(static_cast<std::size_t>(rows) * cols, NAN));
+    launch(device.stream(), k, x, w, bias, y);
+    std::vector<Real> bound;
+    Array expected = oracle::mma(a, oracle::permute(b, {1, 0}), oracle::broadcast(c, {rows, cols}), bound);
+    for (Real& v : expected.real) v = std::max<Real>(v, 0);
+    const std::vector<float> got = y.to_vector();
+    CHECK(oracle::difference(oracle::reals({rows, cols}, {got.begin(), got.end()}), expected, 0, bound) == "");
+  }
+}
+
+// Random graphs
+// ----------------------------------------------------------------------------------------------------------
+
+namespace {
+
+/// A random kernel and the exact value of each of its nodes. Reals are whole numbers small enough that no order of
+/// operations and no contraction can round.
+class RandomGraph {
+ public:
+  explicit RandomGraph(std::uint64_t seed) : rng_(seed) {
+    for (int i = oracle::between(rng_, 1, 4); i > 0; --i) {
+      const ElementType type =
+          one_of({ElementType::f32, ElementType::f32, ElementType::i32, ElementType::i64, ElementType::pred});
+      const Extents shape = random_shape();
+      inputs_.push_back(
+          oracle::is_real(type)      ? oracle::cast(oracle::random_array(rng_, ElementType::i32, shape, -9, 9), type)
+          : oracle::chance(rng_, 30) ? oracle::random_bits_array(rng_, type, shape)
+                                     : oracle::random_array(rng_, type, shape, type == ElementType::pred ? 0 : -9,
+                                                            type == ElementType::pred ? 1 : 9));
+      known_.push_back(inputs_.back());
+    }
+    for (int i = oracle::between(rng_, 3, 30); i > 0;) i -= grow();
+    for (int i = oracle::between(rng_, 1, 3); i > 0; --i)
+      results_.push_back(oracle::between<std::size_t>(rng_, known_.size() / 2, known_.size() - 1));
+    results_.push_back(known_.size() - 1);
+  }
+
+  /// Empty, or the first result that is wrong and the kernel.
+  std::string check() {
+    std::vector<Array> like;
+    for (std::size_t i : results_) like.push_back(known_[i]);
+    std::string graph;
+    const std::vector<Array> got = oracle::evaluate(
+        inputs_, like,
+        [&](const Values& tiles) {
+          Values values = tiles;
+          for (const Step& step : steps_) values.push_back(step(values));
+          Values out;
+          for (std::size_t i : results_) out.push_back(values[i]);
+          return out;
+        },
+        &graph);
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      if (const std::string wrong = oracle::difference(got[i], like[i]); !wrong.empty())
+        return "result " + std::to_string(i) + ": " + wrong + "\n" + graph;
+    }
+    return "";
+  }
+
+ private:
+  using Step = std::function<Value(const Values&)>;
+
+  template <class T>
+  T one_of(std::initializer_list<T> choices) {
+    return oracle::one_of(rng_, std::vector<T>(choices));
+  }
+  Extents random_shape() {
+    static const std::vector<Extents> choices = {{},     {1},       {7},       {1, 7},       {3, 1},  {3, 7},
+                                                 {3, 7}, {2, 3, 7}, {2, 3, 1}, {2, 1, 1, 7}, {40, 7}, {40, 1},
+                                                 {260},  {3, 260},  {7, 3},    {21}};
+    return oracle::one_of(rng_, choices);
+  }
+  static Real largest(const Array& a) {
+    Real x = 0;
+    for (Real r : a.real) x = std::max(x, std::abs(r));
+    for (i64 w : a.whole) x = std::max(x, std::abs(Real(w)));
+    return x;
+  }
+  std::size_t pick() {
+    // Recent ones often, so that chains grow long.
+    const std::size_t last = known_.size() - 1;
+    return oracle::chance(rng_, 50) ? oracle::between<std::size_t>(rng_, 0, last)
+                                    : oracle::between<std::size_t>(rng_, last - std::min<std::size_t>(last, 3), last);
+  }
+  bool add(Array value, Step step) {
+    if (value.size() > 4000) return false;
+    if (value.type == ElementType::f32) {
+      for (Real x : value.real)
+        if (!(std::abs(x) <= 0x1p24L)) return false;
+    }
+    known_.push_back(std::move(value));
+    steps_.push_back(std::move(step));
+    return true;
+  }
+
+  /// Adds a node, or gives up.
+  bool grow() {
+    const std::size_t i = pick(), j = pick();
+    const Array &a = known_[i], &b = known_[j];
+    const bool logical = a.type == ElementType::pred, computes = info(a.type).computes;
+    switch (oracle::between(rng_, 0, 15)) {
+      case 0: {
+        const Op op = logical ? Op::logical_not : one_of({Op::neg, Op::abs});
+        if (!logical && !computes) return false;
+        return add(oracle::unary(op, a), [=](const Values& v) { return oracle::apply_unary(op, v[i]); });
+      }
+      case 1:
+      case 2:
+      case 3:
+      case 4: {
+        if (a.type != b.type || !oracle::common_shape(a.shape, b.shape)) return false;
+        const Op op = logical ? one_of({Op::logical_and, Op::logical_or})
+                              : one_of({Op::add, Op::sub, Op::mul, Op::minimum, Op::maximum, Op::floor_div, Op::modulo,
+                                        Op::less, Op::less_equal, Op::greater, Op::greater_equal, Op::equal,
+                                        Op::not_equal, Op::minimum_nan, Op::maximum_nan});
+        if (!accepts(op, a.type)) return false;
+        if (op == Op::mul && oracle::is_real(a.type) && largest(a) * largest(b) > 0x1p20L) return false;
+        return add(oracle::binary(op, a, b), [=](const Values& v) { return oracle::apply_binary(op, v[i], v[j]); });
+      }
+      case 5: {
+        if (!computes) return false;
+        const ElementType type = a.type;
+        const i64 number = oracle::between<i64>(rng_, -3, 3);
+        Array one = oracle::filled(type, {}, [&](std::size_t) { return static_cast<double>(number); });
+        const Op op = one_of(
+            {Op::add, Op::sub, Op::mul, Op::minimum, Op::maximum, Op::floor_div, Op::modulo, Op::less, Op::equal});
+        if (!accepts(op, type)) return false;
+        if (oracle::chance(rng_, 50))
+          return add(oracle::binary(op, a, one),
+                     [=](const Values& v) { return oracle::apply_binary(op, v[i], oracle::literal(type, number)); });
+        return add(oracle::binary(op, one, a),
+                   [=](const Values& v) { return oracle::apply_binary(op, oracle::literal(type, number), v[i]); });
+      }
+      case 6: {
+        const std::size_t c = pick();
+        if (known_[c].type != ElementType::pred || a.type != b.type) return false;
+        const auto shape = oracle::common_shape(a.shape, b.shape);
+        if (!shape || !oracle::common_shape(*shape, known_[c].shape)) return false;
+        const ElementType type = a.type;
+        return add(oracle::select(known_[c], a, b), [=](const Values& v) {
+          return oracle::apply(Op::select, type, {v[c], v[i], v[j]});
+        });
+      }
+      case 7: {
+        const ElementType to = one_of({ElementType::f32, ElementType::i32, ElementType::i64, ElementType::pred,
+                                       ElementType::f16, ElementType::bf16, ElementType::u8, ElementType::tf32});
+        if (oracle::is_real(to) && largest(a) > (to == ElementType::f32 ? 0x1p24L : 60000)) return false;
+        return add(oracle::cast(a, to), [=](const Values& v) { return oracle::apply_cast(v[i], to); });
+      }
+      case 8: {
+        const std::vector<int> axes = random_axes(rng_, a.shape.size());
+        return add(oracle::permute(a, axes), [=](const Values& v) { return permuted(v[i], axes); });
+      }
+      case 9: {
+        const int size = static_cast<int>(a.size());
+        std::vector<Extents> choices = {{size}, {1, size}, {size, 1}};
+        for (int d : {2, 3, 7, 20})
+          if (size % d == 0) choices.push_back({d, size / d}), choices.push_back({size / d, 1, d});
+        if (size == 1) choices.push_back({});
+        const Extents shape = oracle::one_of(rng_, choices);
+        return add(oracle::reshape(a, shape), [=](const Values& v) { return oracle::apply_reshape(v[i], shape); });
+      }
+      case 10: {
+        Extents shape = a.shape;
+        for (int& extent : shape)
+          if (extent == 1 && oracle::chance(rng_, 70)) extent = one_of({2, 3, 7});
+        if (shape.size() < 4 && oracle::chance(rng_, 40)) shape.insert(shape.begin(), one_of({1, 3}));
+        return add(oracle::broadcast(a, shape), [=](const Values& v) { return stretched(v[i], shape); });
+      }
+      case 11: {
+        if (a.type != b.type || a.shape.size() != b.shape.size() || a.shape.empty()) return false;
+        const int axis = oracle::between(rng_, 0, a.rank() - 1);
+        for (int k = 0; k < a.rank(); ++k)
+          if (k != axis && a.shape[k] != b.shape[k]) return false;
+        const ElementType type = a.type;
+        return add(oracle::concat({a, b, a}, axis), [=](const Values& v) {
+          return oracle::apply(Op::concat, type, {v[i], v[j], v[i]}, {axis});
+        });
+      }
+      case 12:
+      case 13: {
+        if (!computes || a.shape.empty()) return false;
+        const Op op = oracle::one_of(rng_, std::vector<Op>(std::begin(all_along), std::end(all_along)));
+        if (is_reduction(op) && !accepts(op, a.type)) return false;
+        const int axis = oracle::between(rng_, 0, a.rank() - 1);
+        if (oracle::is_real(a.type) && largest(a) * a.shape[axis] > 0x1p24L) return false;
+        return add(expected_along(op, a, axis, nullptr), [=](const Values& v) { return along(op, v[i], axis); });
+      }
+      case 14: {
+        const Extents shape = random_shape();
+        if (shape.empty() || a.type == ElementType::tf32) return false;
+        const int axis = oracle::between(rng_, 0, static_cast<int>(shape.size()) - 1);
+        return add(oracle::iota(shape, axis),
+                   [=](const Values&) { return oracle::apply(Op::iota, ElementType::i32, {}, {axis}, shape); });
+      }
+      default: {
+        if (!info(a.type).multiplies || a.type != b.type || a.rank() != 2 || b.rank() != 2) return false;
+        const bool turn = a.shape[1] != b.shape[0];
+        if (turn && a.shape[1] != b.shape[1]) return false;
+        if (largest(a) * largest(b) * a.shape[1] > 0x1p23L) return false;
+        const Array right = turn ? oracle::permute(b, {1, 0}) : b;
+        const int m = a.shape[0], n = right.shape[1];
+        std::vector<Real> bound;
+        return add(oracle::mma(a, right, Array(ElementType::f32, {m, n}), bound), [=](const Values& v) {
+          return oracle::apply(
+              Op::mma, ElementType::f32,
+              {v[i], turn ? permuted(v[j], {1, 0}) : v[j], oracle::literal(ElementType::f32, 0, {m, n})});
+        });
+      }
+    }
+  }
+
+  oracle::Rng rng_;
+  std::vector<Array> inputs_, known_;
+  std::vector<Step> steps_;
+  std::vector<std::size_t> results_;
+};
+
+}  // namespace
+
+TEST_CASE("random graphs give exactly what their ops say", "[cpu]") {
+  std::uint64_t graphs = 1500, first = 0;
+  if (const char* text = std::getenv("TESSERA_TEST_GRAPHS")) graphs = std::strtoull(text, nullptr, 10);
+  if (const char* text = std::getenv("TESSERA_TEST_SEED")) first = std::strtoull(text, nullptr, 10);
+  for (std::uint64_t seed = first; seed < first + graphs; ++seed) {
+    INFO("seed " << seed);
+    CHECK(RandomGraph(seed).check() == "");
+  }
+}

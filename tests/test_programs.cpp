@@ -1,0 +1,612 @@
+// The programs, run as a user runs them: what they print, and how they refuse what is wrong.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <set>
+#include <sstream>
+#include <utility>
+
+#include "catch.hpp"
+#include "jit/device.hpp"
+#include "model/safetensors.hpp"
+#include "model/stop_text.hpp"
+#include "model/tokenizer.hpp"
+#include "model/utf8.hpp"
+#include "support.hpp"
+
+using namespace tessera;
+namespace fs = std::filesystem;
+using nlohmann::json;
+using Arguments = std::vector<std::string>;
+using Ids = std::vector<std::int32_t>;
+
+namespace {
+
+const fs::path root = TESSERA_SOURCE_DIR;
+const fs::path story = root / "samples/models/storyteller-6m";
+const fs::path nano = root / "tests/data/nano-odd";
+
+struct Run {
+  int status = -1;  ///< of exit; 128 and the signal that ended it; 1000 if it took too long
+  std::string out, err;
+  std::vector<std::string> parts;  ///< of stdout, as they arrived
+};
+
+struct Streams {
+  std::string input{};           ///< at most what a pipe holds
+  const char* output = nullptr;  ///< a file in place of the pipe
+  bool unread = false;           ///< whoever was to read stdout has gone
+};
+
+void require(bool holds, const char* what) {
+  if (!holds) throw std::runtime_error(fmt::format("{}: {}", what, std::strerror(errno)));
+}
+
+struct Pipe {
+  Pipe() { require(::pipe2(ends.data(), O_CLOEXEC) == 0, "pipe2"); }
+  Pipe(const Pipe&) = delete;
+  ~Pipe() { close(0), close(1); }
+  void close(std::size_t end) {
+    if (ends[end] >= 0) ::close(std::exchange(ends[end], -1));
+  }
+  std::array<int, 2> ends{-1, -1};
+};
+
+Run run(const std::string& program, const Arguments& arguments, const Streams& streams = {}) {
+  const std::string path = TESSERA_BIN_DIR "/" + program;
+  std::vector<char*> argv{const_cast<char*>(path.c_str())};
+  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+
+  Pipe in, out, err;
+  require(::write(in.ends[1], streams.input.data(), streams.input.size()) == std::ssize(streams.input), "write");
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, in.ends[0], 0);
+  posix_spawn_file_actions_adddup2(&actions, out.ends[1], 1);
+  if (streams.output) posix_spawn_file_actions_addopen(&actions, 1, streams.output, O_WRONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, err.ends[1], 2);
+  if (streams.unread) out.close(0);
+  pid_t child = -1;
+  errno = ::posix_spawn(&child, path.c_str(), &actions, nullptr, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  require(errno == 0, path.c_str());
+  in.close(0), in.close(1), out.close(1), err.close(1);
+
+  Run result;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(120);
+  bool late = false;
+  while (!late && (out.ends[0] >= 0 || err.ends[0] >= 0)) {
+    std::array<pollfd, 2> ready{{{out.ends[0], POLLIN, 0}, {err.ends[0], POLLIN, 0}}};
+    ::poll(ready.data(), ready.size(), 1000);
+    for (std::size_t i = 0; i < 2; ++i) {
+      if (!ready[i].revents) continue;
+      std::array<char, 1 << 16> buffer;
+      const ssize_t size = ::read(ready[i].fd, buffer.data(), buffer.size());
+      if (size <= 0) {
+        (i == 0 ? out : err).close(0);
+        continue;
+      }
+      const std::string_view part(buffer.data(), static_cast<std::size_t>(size));
+      (i == 0 ? result.out : result.err) += part;
+      if (i == 0) result.parts.emplace_back(part);
+    }
+    late = std::chrono::steady_clock::now() > deadline;
+  }
+  if (late) ::kill(child, SIGKILL);
+  int status = 0;
+  require(::waitpid(child, &status, 0) == child, "waitpid");
+  result.status = late ? 1000 : WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return result;
+}
+
+/// What a program prints on stdout when all goes well.
+std::string output(const std::string& program, const Arguments& arguments, const Streams& streams = {}) {
+  const Run result = run(program, arguments, streams);
+  INFO(program << ' ' << fmt::format("{}", fmt::join(arguments, " ")) << '\n' << result.err);
+  CHECK(result.status == 0);
+  return result.out;
+}
+
+void check_refused(const std::string& program, const Arguments& arguments,
+                   std::initializer_list<std::string_view> parts, const Streams& streams = {}) {
+  const Run result = run(program, arguments, streams);
+  INFO(program << ' ' << fmt::format("{}", fmt::join(arguments, " ")) << '\n' << result.err);
+  CHECK(result.status == 2);
+  CHECK(result.out.empty());
+  CHECK(result.err.starts_with(program + ": error: "));
+  CHECK(result.err.ends_with('\n'));
+  CHECK(says(std::string_view(result.err).substr(0, result.err.empty() ? 0 : result.err.size() - 1), parts));
+  CHECK_FALSE(find_invalid_utf8(result.err));
+}
+
+std::string list(const Ids& ids, const char* separator = ",") { return fmt::format("{}", fmt::join(ids, separator)); }
+
+json golden() {
+  static const json cases = json::parse(read_text(root / "tests/data/storyteller-golden.json")).at("cases");
+  return cases;
+}
+
+Ids ids_of(const std::string& line) {
+  Ids ids;
+  std::istringstream words(line);
+  for (std::int32_t id; words >> id;) ids.push_back(id);
+  return ids;
+}
+
+template <class T>
+std::vector<T> values(const StoredTensor& tensor) {
+  std::vector<T> result(tensor.bytes.size() / sizeof(T));
+  std::memcpy(result.data(), tensor.bytes.data(), tensor.bytes.size());
+  return result;
+}
+
+/// The shipped model with files of one's own beside it.
+struct StoryFolder {
+  StoryFolder() {
+    for (const char* name : {"config.json", "model.safetensors", "vocab.json", "merges.txt"})
+      fs::create_symlink(story / name, folder / name);
+  }
+  TempDir folder;
+};
+
+/// nano-odd, to be spoilt.
+struct NanoFolder {
+  NanoFolder() {
+    for (const char* name : {"config.json", "model.safetensors"}) fs::copy_file(nano / name, folder / name);
+  }
+  void check_refused(std::initializer_list<std::string_view> parts) const {
+    const std::string path = folder.path().string();
+    ::check_refused("generate", {"--model", path, "--prompt-ids", "1,2,3", "--print-ids"}, parts);
+    ::check_refused("score", {"--model", path, "--ids", "1,2,3", "--logits", (folder / "logits").string()}, parts);
+    CHECK_FALSE(fs::exists(folder / "logits"));
+  }
+  TempDir folder;
+};
+
+}  // namespace
+
+TEST_CASE("generate continues as the reference does", "[programs]") {
+  for (const json& example : golden()) {
+    const auto prompt = example.at("prompt").get<std::string>();
+    const auto prompt_ids = example.at("prompt_ids").get<Ids>();
+    const auto ids = example.at("greedy_ids").get<Ids>();
+    const auto text = example.at("greedy_text").get<std::string>();
+    const std::string n = std::to_string(ids.size() - prompt_ids.size());
+    CHECK(output("generate", {"--temp", "0", "--print-ids", "-n", n, prompt}) == list(ids, " ") + "\n");
+    CHECK(output("generate", {"--temp", "0", "-n", n, "-p", prompt}) == text + "\n");
+    CHECK(output("generate", {"--temp", "0", "-n", n, "--no-display-prompt", prompt}) ==
+          text.substr(prompt.size()) + "\n");
+    CHECK(output("generate", {"--temperature=0", "-n" + n, "--prompt-ids", list(prompt_ids)}) == text + "\n");
+    CHECK(output("generate", {"--temp", "0", "-n", n, "-f", "-"}, {.input = prompt + "\n"}) == text + "\n");
+  }
+  const SafeTensors file = SafeTensors::open(nano / "golden.safetensors");
+  const auto greedy = values<std::int32_t>(*file.find("greedy"));
+  const Ids prompt(greedy.begin(), greedy.begin() + 5);
+  CHECK(output("generate", {"--model", nano.string(), "--prompt-ids", list(prompt), "--print-ids", "--temp", "0", "-n",
+                            "24"}) == list(greedy, " ") + "\n");
+}
+
+TEST_CASE("A seed is a text", "[programs]") {
+  const auto text = [](const Arguments& more) {
+    Arguments arguments{"Once upon a time", "-n", "60", "-q"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return output("generate", arguments);
+  };
+  const std::string one = text({"--seed", "1"});
+  CHECK(text({"--seed", "1"}) == one);
+  std::set<std::string> texts;
+  for (const char* seed : {"0", "1", "2", "18446744073709551615"}) texts.insert(text({"-s", seed}));
+  CHECK(texts.size() == 4);
+  CHECK(text({"--seed", "1", "--temp", "0.8", "--top-k", "40", "--top-p", "0.95", "--repeat-penalty", "1"}) == one);
+  CHECK(text({"--seed", "1", "--repetition-penalty", "1.5"}) != one);
+  CHECK(text({"--seed", "1", "--top-k", "1"}) == text({"--temp", "0"}));
+
+  SECTION("one that was not given is printed") {
+    const Run first = run("generate", {"Once upon a time", "-n", "60"});
+    const std::size_t at = first.err.find("seed: ");
+    REQUIRE(at != first.err.npos);
+    const std::string seed = first.err.substr(at + 6, first.err.find('\n', at) - at - 6);
+    CHECK(text({"--seed", seed}) == first.out);
+  }
+  SECTION("of weights too") {
+    const auto ids = [](const char* seed) {
+      return output("generate", {"--preset", "nano", "--prompt-ids", "1,2,3", "-n", "8", "--temp", "0", "-s", seed});
+    };
+    CHECK(ids("1") == ids("1"));
+    CHECK(ids("1") != ids("2"));
+    CHECK(ids_of(ids("1")).size() == 11);
+  }
+}
+
+TEST_CASE("generate says on stderr what it ran on and how long it took", "[programs]") {
+  const Run result = run("generate", {"Once upon a time", "-n", "5"});
+  for (const char* part :
+       {"device: ", "seed: ", "load = ", "prompt eval = ", "    4 tokens", "sample = ", "total = "}) {
+    INFO(part << '\n' << result.err);
+    CHECK(result.err.find(part) != result.err.npos);
+  }
+  CHECK(run("generate", {"Once upon a time", "-n", "5", "-q"}).err.empty());
+}
+
+TEST_CASE("What a model says of sampling counts, and options more", "[programs]") {
+  const StoryFolder model;
+  const auto text = [&](const char* wishes, const Arguments& more) {
+    write_text(model.folder / "generation_config.json", wishes);
+    Arguments arguments{"Once upon a time", "-n", "40", "-q", "--model", model.folder.path().string()};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return output("generate", arguments);
+  };
+  const std::string greedy = text("{}", {"--temp", "0"});
+  const std::string sampled = text("{}", {"--seed", "5"});
+  CHECK(greedy != sampled);
+  CHECK(text(R"({"do_sample": false})", {}) == greedy);
+  CHECK(text(R"({"do_sample": true, "top_k": 1})", {}) == greedy);
+  CHECK(text(R"({"temperature": 0.0})", {}) == greedy);
+  CHECK(text(R"({"temperature": 0.0, "top_k": 1})", {"--seed", "5", "--temp", "0.8", "--top-k", "40"}) == sampled);
+  CHECK(text(R"({"eos_token_id": [9, 12]})", {"--temp", "0"}) == "Once upon a time\n");  // 12 is the comma
+  CHECK(text(R"({"eos_token_id": 12})", {"--temp", "0", "--print-ids"}) == "2916 580 259 557 12\n");
+
+  write_text(model.folder / "generation_config.json", R"({"temperature": -1.0})");
+  check_refused("generate", {"x", "--model", model.folder.path().string()},
+                {"generation_config.json", "temperature -1"});
+}
+
+TEST_CASE("generate ends before a stop text, wherever tokens begin", "[programs]") {
+  const json example = golden().at(0);
+  const auto prompt = example.at("prompt").get<std::string>();
+  const auto text = example.at("greedy_text").get<std::string>();
+  const auto stopped = [&](const Arguments& stops) {
+    Arguments arguments{"--temp", "0", "-n", "96", "-q", prompt};
+    for (const std::string& stop : stops) arguments.insert(arguments.end(), {"--stop", stop});
+    return output("generate", arguments);
+  };
+  const auto before = [&](const std::string& stop) { return text.substr(0, text.find(stop, prompt.size())) + "\n"; };
+  for (const char* stop : {",", " very", "ery beaut", "who was a very beautiful w", "\n\n\"I", ".\n", "n. And", "good"})
+    CHECK(stopped({stop}) == before(stop));
+  // Never completed: what was held back for it comes in the end.
+  CHECK(stopped({"very good boy!", "[x]"}) == text + "\n");
+  CHECK(stopped({"daughter", "son", "zebra"}) == before("son"));
+  CHECK(stopped({"Once upon"}) == text + "\n");  // the prompt is no part of it
+  CHECK(output("generate", {"--temp", "0", "--print-ids", "--stop", "'s s", prompt}) ==
+        "2916 580 259 557 12 260 534 374 658\n");
+}
+
+TEST_CASE("A stop text is found however the text is split", "[programs]") {
+  std::mt19937 random(1);
+  const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
+  const auto word = [&](std::size_t size) {
+    std::string text(size, 'a');
+    for (char& c : text) c = static_cast<char>('a' + below(2));
+    return text;
+  };
+  for (int i = 0; i < 5000; ++i) {
+    const std::string text = word(below(20));
+    std::vector<std::string> stops;
+    for (std::size_t n = below(4); n > 0; --n) stops.push_back(word(1 + below(6)));
+
+    std::string expected = text;
+    for (std::size_t end = 1; end <= text.size() && expected == text; ++end) {
+      for (const std::string& stop : stops) {
+        const std::string_view head = std::string_view(text).substr(0, end);
+        if (head.ends_with(stop) && end - stop.size() < expected.size()) expected = text.substr(0, end - stop.size());
+      }
+    }
+    StopText filter(stops);
+    std::string passed;
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t size = 1 + below(4);
+      passed += filter.push(std::string_view(text).substr(at, size));
+      at += size;
+    }
+    passed += filter.finish();
+    INFO(text << " stopped by " << fmt::format("{}", fmt::join(stops, " ")));
+    REQUIRE(passed == expected);
+    REQUIRE(filter.found() == (expected.size() < text.size()));
+  }
+  CHECK(says(error_of([] { StopText({"a", ""}); }), {"empty"}));
+}
+
+TEST_CASE("Text comes as it is made, in whole characters", "[programs]") {
+  const Tokenizer tokenizer = Tokenizer::open(story);
+  const std::string prompt = "日本 😀 é";
+  for (const char* seed : {"1", "2", "3"}) {
+    // So hot that bytes of all kinds come.
+    Arguments arguments{"-q",      "-p", prompt,    "-n", "300",    "--temp", "1000",
+                        "--top-k", "0",  "--top-p", "1",  "--seed", seed};
+    const Run result = run("generate", arguments);
+    REQUIRE(result.status == 0);
+    CHECK(result.parts.size() > 1);
+    for (const std::string& part : result.parts) CHECK_FALSE(find_invalid_utf8(part));
+    arguments.emplace_back("--print-ids");
+    Ids ids = ids_of(output("generate", arguments));
+    if (ids.back() == 0) ids.pop_back();
+    CHECK(result.out == tokenizer.decode(ids) + "\n");
+    CHECK(result.out.starts_with(prompt));
+  }
+  // A prompt that ends within a character.
+  const Ids emoji = tokenizer.encode("😀");
+  REQUIRE(emoji.size() > 1);
+  CHECK(output("generate", {"-q", "-n", "0", "--prompt-ids", list(emoji)}) == "😀\n");
+  CHECK(output("generate", {"-q", "-n", "0", "--prompt-ids", list({emoji[0]})}) == "\uFFFD\n");
+}
+
+TEST_CASE("Prompts from nothing to the whole context", "[programs]") {
+  CHECK(output("generate", {"Once upon", "-n", "0"}) == "Once upon\n");
+  CHECK(output("generate", {"-f", "-", "-n", "0"}, {.input = "a\n\n"}) == "a\n\n");
+  CHECK(output("generate", {"[a, b]", "-n", "0"}) == "[a, b]\n");
+  CHECK(output("generate", {"-n", "0", "--", "-5"}) == "-5\n");
+  const std::string begun = output("generate", {"--temp", "0", "-n", "8", "--print-ids"});
+  CHECK(ids_of(begun).size() == 9);
+  CHECK(begun.starts_with("0 "));
+  for (const Arguments& empty : {Arguments{""}, Arguments{"--prompt-ids", "[]"}, Arguments{"-f", "/dev/null"}}) {
+    Arguments arguments{"--temp", "0", "-n", "8", "--print-ids"};
+    arguments.insert(arguments.end(), empty.begin(), empty.end());
+    CHECK(output("generate", arguments) == begun);
+  }
+  CHECK(output("generate", {"--temp", "0", "-n", "8"}).find("<|endoftext|>") == std::string::npos);
+
+  Ids ids(30, 7);
+  const Arguments tiny{"--model", nano.string(), "--print-ids", "--temp", "0", "-q", "-n", "99", "--prompt-ids"};
+  const auto continued = [&] {
+    Arguments arguments = tiny;
+    arguments.push_back(list(ids));
+    return run("generate", arguments);
+  };
+  Run result = continued();
+  CHECK(result.status == 0);
+  CHECK(ids_of(result.out).size() == 37);
+  CHECK(says(result.err.substr(0, result.err.size() - 1), {"context of 37", "7 of 99"}));
+  ids.resize(37, 7);
+  result = continued();
+  CHECK(result.status == 0);
+  CHECK(ids_of(result.out).size() == 37);
+  ids.push_back(7);
+  Arguments arguments = tiny;
+  arguments.push_back(list(ids));
+  check_refused("generate", arguments, {"38 tokens", "37"});
+}
+
+TEST_CASE("score has the numbers of the reference", "[programs]") {
+  const TempDir folder;
+  const std::string file = (folder / "logits.safetensors").string();
+  const SafeTensors reference = SafeTensors::open(nano / "golden.safetensors");
+  const auto expected = values<float>(*reference.find("logits"));
+  auto ids = values<std::int32_t>(*reference.find("ids"));
+  ids.resize(37);
+  for (const bool narrow : {false, true}) {
+    const std::string text = output(
+        "score", {"--model", nano.string(), "--ids", list(ids), "--logits", file, "--dtype", narrow ? "bf16" : "f32"});
+    const SafeTensors written = SafeTensors::open(file);
+    REQUIRE(written.tensors().size() == 1);
+    const StoredTensor& tensor = *written.find("logits");
+    REQUIRE(tensor.type == StoredType::f32);
+    REQUIRE(tensor.shape == std::vector<std::uint64_t>{37, 101});
+    const auto logits = values<float>(tensor);
+    double worst = 0;
+    for (std::size_t i = 0; i < logits.size(); ++i)
+      worst = std::max(worst, static_cast<double>(std::abs(logits[i] - expected[i])));
+    CAPTURE(narrow, worst);
+    CHECK(worst < (narrow ? 0.1 : 1e-4));
+
+    std::istringstream lines(text);
+    double sum = 0, value = 0;
+    std::string index, id, part, number;
+    for (std::size_t i = 0; i < 37; ++i) {
+      lines >> index >> id >> part >> number;
+      CHECK(index == std::to_string(i));
+      CHECK(id == std::to_string(ids[i]));
+      CHECK(part == "-");
+      if (i == 0) {
+        CHECK(number == "-");
+        continue;
+      }
+      const float* row = &logits[(i - 1) * 101];
+      double mass = 0;
+      for (int v = 0; v < 101; ++v) mass += std::exp(static_cast<double>(row[v]));
+      const double log_probability = row[ids[i]] - std::log(mass);
+      sum += log_probability;
+      CHECK(std::stod(number) == Approx(log_probability).margin(1e-5));
+    }
+    lines >> part >> value;
+    CHECK(part == "total");
+    CHECK(value == Approx(sum).margin(1e-3));
+    lines >> part >> value;
+    CHECK(part == "perplexity");
+    CHECK(value == Approx(std::exp(-sum / 36)).epsilon(1e-5));
+  }
+  CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 1);
+}
+
+TEST_CASE("score of text", "[programs]") {
+  const std::string text = output("score", {"Once upon\n\u0085é😀"});
+  CHECK(text.find("\"Once\"\t-\n") != text.npos);
+  CHECK(text.find("\" upon\"") != text.npos);
+  CHECK(text.find("\\x0a") != text.npos);
+  CHECK_FALSE(find_invalid_utf8(text));
+  CHECK(output("score", {"-f", "-"}, {.input = "Once upon\n\u0085é😀"}) == text);
+  const std::string one = output("score", {"-q", "Once"});
+  CHECK(one == "0\t2916\t\"Once\"\t-\ntotal\t0.000000\nperplexity\t-\n");
+  CHECK(output("score", {"--preset", "nano", "--ids", "1,2", "--seed", "3"}).starts_with("0\t1\t-\t-\n1\t2\t-\t-1"));
+}
+
+TEST_CASE("tokenize, there and back", "[programs]") {
+  const TempDir folder;
+  const Tokenizer tokenizer = Tokenizer::open(story);
+  CHECK(output("tokenize", {"Once upon a time"}) == "[2916, 580, 259, 557]\n");
+  CHECK(output("tokenize", {""}) == "[]\n");
+  for (const std::string text :
+       {"a", "-a --b", "[1, 2]", "it's\r\n\n\tit\n", "日本 é 😀 e\u0301", "<|endoftext|>x", "  "}) {
+    const std::string ids = output("tokenize", {"--", text});
+    CHECK(ids == fmt::format("[{}]\n", list(tokenizer.encode(text), ", ")));
+    CHECK(output("tokenize", {"--decode", ids}) == text + "\n");
+    CHECK(output("tokenize", {"-f", "-"}, {.input = text}) == ids);
+    write_text(folder / "text", text);
+    CHECK(output("tokenize", {"-f", (folder / "text").string(), "--tokenizer", story.string()}) == ids);
+  }
+  CHECK(output("tokenize", {"--decode", "2916,580 , 259 557"}) == "Once upon a time\n");
+}
+
+TEST_CASE("Programs explain themselves", "[programs]") {
+  for (const char* program : {"generate", "score", "tokenize"}) {
+    const Run help = run(program, {"--help"});
+    CHECK(help.status == 0);
+    CHECK(help.err.empty());
+    CHECK(help.out.find(fmt::format("Usage: {} [OPTIONS]", program)) != help.out.npos);
+    const Run version = run(program, {"--version"});
+    CHECK(version.status == 0);
+    CHECK(version.out.starts_with(fmt::format("{} (Tessera ", program)));
+    check_refused(program, {"--nope"}, {"--nope"});
+    check_refused(program, {"--nope\n\x1b[31m\xff"}, {"--nope\\x0a\\x1b[31m\\xff"});
+    check_refused(program, {"two", "words"}, {"words"});
+    check_refused(program, {"-f"}, {"--file"});
+    check_refused(program, {"-f", "/nonexistent/\x01"}, {"cannot read", "\\x01", "No such file"});
+    check_refused(program, {"-f", "/"}, {"cannot read '/'"});
+    check_refused(program, {"-f", "x", "-f", "y"}, {"--file"});
+    check_refused(program, {"-f", "x", "text"}, {"exclude each other"});
+    check_refused(program, {"--help"}, {"stdout", "No space left"}, {.output = "/dev/full"});
+    check_refused(program, {"-f", "-"}, {"UTF-8"}, {.input = "abc \xff\xfe"});
+    check_refused(program, {"abc \xff"}, {"UTF-8"});
+  }
+  check_refused("score", {}, {"nothing to score"});
+  check_refused("tokenize", {}, {"nothing to tokenize"});
+}
+
+TEST_CASE("A stdout that takes nothing is an error", "[programs]") {
+  const Streams full{.output = "/dev/full"};
+  check_refused("generate", {"-q", "Once"}, {"stdout", "No space left"}, full);
+  check_refused("generate", {"-q", "Once", "--no-display-prompt", "-n", "0"}, {"stdout"}, full);
+  check_refused("score", {"-q", "Once"}, {"stdout"}, full);
+  check_refused("tokenize", {"Once"}, {"stdout"}, full);
+  const Streams unread{.unread = true};
+  check_refused("generate", {"-q", "Once"}, {"stdout", "Broken pipe"}, unread);
+  check_refused("score", {"-q", "Once"}, {"stdout", "Broken pipe"}, unread);
+  check_refused("tokenize", {"Once"}, {"stdout", "Broken pipe"}, unread);
+}
+
+TEST_CASE("Options that make no sense are refused", "[programs]") {
+  const auto refused = [](const Arguments& arguments, std::initializer_list<std::string_view> parts) {
+    check_refused("generate", arguments, parts);
+  };
+  refused({"x", "--top-p", "2"}, {"top-p 2"});
+  refused({"x", "--top-p", "0"}, {"top-p 0"});
+  refused({"x", "--top-p", "nan"}, {"top-p nan"});
+  refused({"x", "--top-k", "-1"}, {"top-k -1"});
+  refused({"x", "--top-k", "99999999999"}, {"--top-k", "99999999999"});
+  refused({"x", "--temp", "-1"}, {"temperature -1"});
+  refused({"x", "--temp", "inf"}, {"temperature inf"});
+  refused({"x", "--temp", "hot"}, {"--temp", "'hot'"});
+  refused({"x", "--temp", ""}, {"--temp", "''"});
+  refused({"x", "--temp"}, {"--temp"});
+  refused({"x", "--repeat-penalty", "0"}, {"repetition penalty 0"});
+  refused({"x", "-n", "-3"}, {"--max-new-tokens", "'-3'"});
+  refused({"x", "-n", "3.5"}, {"'3.5'"});
+  refused({"x", "-n", "1e3"}, {"'1e3'"});
+  refused({"x", "-n", "99999999999"}, {"'99999999999'"});
+  refused({"x", "-n"}, {"--max-new-tokens"});
+  refused({"x", "-n", "3", "-n", "4"}, {"--max-new-tokens"});
+  refused({"x", "--seed", "-1"}, {"--seed", "'-1'"});
+  refused({"x", "--seed", "18446744073709551616"}, {"--seed"});
+  refused({"x", "--stop", ""}, {"stop text"});
+  refused({"x", "--stop", "\xff"}, {"stop text", "UTF-8"});
+  refused({"x", "--quiet=no"}, {"quiet"});
+  refused({"x", "--device", "foo"}, {"'foo'"});
+  refused({"x", "--device", "cuda:99"}, {"cuda:99"});
+  if (Device::best().name().starts_with("cpu")) refused({"x", "--device", "cuda"}, {"cuda"});
+  refused({"x", "--dtype", "f64"}, {"'f64'", "f32 or bf16"});
+  refused({"x", "--preset", "nano"}, {"--prompt-ids"});
+  refused({"--preset", "nope", "--prompt-ids", "1"}, {"nope"});
+  refused({"--preset", "nano", "--prompt-ids", "1", "--stop", "x"}, {"--stop"});
+  refused({"--preset", "nano", "--prompt-ids", "1", "--model", story.string()}, {"exclude each other"});
+  refused({"x", "--prompt-ids", "1"}, {"exclude each other"});
+  for (const char* ids : {"1,,2", "abc", "", ",", "1,", "1;2", "[1", "1]", "1.5", "0x1"})
+    refused({"--prompt-ids", ids}, {"--prompt-ids", "not a list of token ids", fmt::format("'{}'", ids)});
+  refused({"--prompt-ids", "99999999999"}, {"99999999999"});
+  refused({"--prompt-ids", "4096"}, {"4096", "4095"});
+  refused({"--prompt-ids", "-1"}, {"-1", "4095"});
+
+  std::string text;
+  for (int i = 0; i < 600; ++i) text += " time";
+  refused({text}, {"600 tokens", "512"});
+  check_refused("score", {text}, {"600 tokens", "512"});
+  check_refused("score", {""}, {"empty"});
+  check_refused("score", {"--ids", "-1"}, {"-1"});
+  check_refused("score", {"--ids", "4096"}, {"4096"});
+  check_refused("score", {"--preset", "nano", "x"}, {"--ids"});
+  check_refused("score", {"x", "--dtype", "f64"}, {"'f64'"});
+  check_refused("score", {"x", "--device", "foo"}, {"'foo'"});
+  check_refused("score", {"x", "--logits", "/nonexistent/logits"}, {"/nonexistent/logits", "No such file"});
+  check_refused("tokenize", {"--decode", "4096"}, {"4096"});
+  check_refused("tokenize", {"--decode", "-1"}, {"-1"});
+  check_refused("tokenize", {"--decode", "1,,2"}, {"'1,,2'"});
+  check_refused("tokenize", {"x", "--tokenizer", "/nonexistent"}, {"/nonexistent"});
+}
+
+TEST_CASE("Model folders that are wrong are refused", "[programs]") {
+  const NanoFolder model;
+  const fs::path weights = model.folder / "model.safetensors", config = model.folder / "config.json";
+  const std::string bytes = read_text(weights);
+  const auto configured = [&](const char* key, int value) {
+    json changed = json::parse(read_text(nano / "config.json"));
+    changed[key] = value;
+    write_text(config, changed.dump());
+  };
+  for (const char* program : {"generate", "score"})
+    check_refused(program, {"x", "--model", "/nonexistent/model"}, {"'/nonexistent/model'", "no such folder"});
+
+  SECTION("no tokenizer") {
+    check_refused("generate", {"x", "--model", model.folder.path().string()}, {"vocab.json"});
+    check_refused("score", {"x", "--model", model.folder.path().string()}, {"vocab.json"});
+  }
+  SECTION("no weights") {
+    fs::remove(weights);
+    model.check_refused({"model.safetensors"});
+  }
+  SECTION("truncated") {
+    for (const std::size_t size :
+         {std::size_t{0}, std::size_t{7}, std::size_t{100}, bytes.size() / 2, bytes.size() - 1}) {
+      write_text(weights, std::string_view(bytes).substr(0, size));
+      model.check_refused({"model.safetensors"});
+    }
+  }
+  SECTION("a header that lies") {
+    for (const std::uint64_t size : {std::uint64_t{0}, std::uint64_t{1} << 26, ~std::uint64_t{0}}) {
+      std::string lie = bytes;
+      std::memcpy(lie.data(), &size, sizeof(size));
+      write_text(weights, lie);
+      model.check_refused({"model.safetensors"});
+    }
+    std::string lie = bytes;
+    lie.replace(lie.find("[101,48]"), 8, "[999,48]");
+    write_text(weights, lie);
+    model.check_refused({"model.safetensors"});
+  }
+  SECTION("a Git-LFS pointer") {
+    write_text(weights, "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n");
+    model.check_refused({"model.safetensors", "Git-LFS"});
+  }
+  SECTION("a broken configuration") {
+    write_text(config, "{\"n_head\": ");
+    model.check_refused({"config.json"});
+    configured("n_head", 0);
+    model.check_refused({"config.json", "n_head", "0"});
+    configured("n_head", -3);
+    model.check_refused({"config.json", "n_head"});
+    configured("n_embd", 1 << 30);
+    model.check_refused({"config.json", "n_embd"});
+    configured("n_layer", 4);
+    model.check_refused({"model.safetensors"});
+  }
+}
