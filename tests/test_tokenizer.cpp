@@ -466,7 +466,7 @@ TEST_CASE("the storyteller's tokens are those of Hugging Face's tokenizers", "[m
   }
 }
 
-TEST_CASE("GPT-2's tokens are those of Hugging Face's tokenizers", "[model]") {
+TEST_CASE("GPT-2's tokens are those of Hugging Face's tokenizers", "[gpt2_vocabulary]") {
   if (!fs::exists(gpt2_folder / "vocab.json")) {
     WARN("skipped: GPT-2's vocabulary is not at " << gpt2_folder.string());
     return;
