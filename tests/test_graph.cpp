@@ -182,7 +182,7 @@ TEST_CASE("the verifier accepts what was traced and names each rule that is brok
        [&](Graph& g) { node(g, Op::result).in[0] = find(g, Op::loop), g.nodes.back().in[0] = find(g, Op::mul); }},
       {"shape follows",
        [&](Graph& g) {
-         node(g, Op::add).shape = {2, 3};
+    node(g, Op::add).shape = {2, 3};
        }},
       {"operands and attributes", [&](Graph& g) { node(g, Op::add).in.pop_back(); }},
       {"operands and attributes", [&](Graph& g) { node(g, Op::block).attr.clear(); }},
@@ -201,12 +201,21 @@ TEST_CASE("the verifier accepts what was traced and names each rule that is brok
       {"keeps its type", [&](Graph& g) { g.regions[1].yields[0] = find(g, Op::block); }},
       {"stands in the region of its owner", [&](Graph& g) { node(g, Op::branch).attr[0] = 1; }},
       {"know their loop", [&](Graph& g) { node(g, Op::argument).attr[0] = 1; }},
+      {"listed once", [&](Graph& g) { g.regions[1].arguments.pop_back(); }},
+      {"names a text", [&](Graph& g) { node(g, Op::require).attr[0] = 1; }},
+      {"names a parameter", [&](Graph& g) { node(g, Op::tensor).attr[0] = 3; }},
+      {"views are made of views",
+       [&](Graph& g) {
+    for (Id id = find(g, Op::constant); id < g.nodes.size(); ++id)
+      if (g[id].op == Op::extent) g.nodes[id].in[0] = find(g, Op::constant);
+       }},
+      {"host can compute", [&](Graph& g) { node(g, Op::block).uniform = true; }},
       {"one of a loop's carried", [&](Graph& g) { node(g, Op::result).attr[0] = 1; }},
       {"at least 1",
        [&](Graph& g) {
-         node(g, Op::load).shape = {2, 0};
+    node(g, Op::load).shape = {2, 0};
        }},
-  };
+      };
   for (const Fault& fault : faults) {
     Graph bad = good;
     fault.plant(bad);
@@ -242,4 +251,16 @@ TEST_CASE("single numbers follow the table's host expressions", "[graph]") {
   CHECK(evaluate_cast(ElementType::f32, ElementType::i32, f(1e20f)).i32 == std::numeric_limits<std::int32_t>::max());
   CHECK(evaluate_cast(ElementType::f32, ElementType::bf16, f(1.00390625f)).f32 == 1.0f);
   CHECK(decode(ElementType::f32, encode(ElementType::f32, f(-0.0f))).f32 == 0.0f);
+}
+
+TEST_CASE("a kernel may be a hundred thousand ops deep", "[graph]") {
+  const Graph graph = trace_kernel("deep", [](In<f32, 1> x, Out<f32, 1> y, Scalar<f32> s) {
+    Var v = load(x, {0}, {4});
+    for (int i = 0; i < 100000; ++i) v = v + static_cast<float>(i);
+    store(y, {0}, v);
+    Var u = s + 1.0f;
+    for (int i = 0; i < 64; ++i) u = u + u;  // doubles each time it is walked without memory
+    store(y, {1}, full<f32>({4}, 0) + u);
+  });
+  CHECK(count(graph, Op::add) == 100066);
 }

@@ -120,14 +120,15 @@ TEST_CASE("leaving a traced loop is caught", "[language]") {
 }
 
 TEST_CASE("an exception from a kernel's function passes through, and tracing goes on working", "[language]") {
-  CHECK_THROWS_AS(trace_kernel("throws",
-                               [](In<f32, 1> x, Out<f32, 1>) {
-                                 Var v = load(x, {0}, {4});
-                                 for ([[maybe_unused]] Index i : range(3)) {
-                                   v = v + 1;
-                                   throw std::runtime_error("mine");
-                                 }
-                               }),
+  CHECK_THROWS_AS(trace_kernel(
+                      "throws",
+                      [](In<f32, 1> x, Out<f32, 1>) {
+    Var v = load(x, {0}, {4});
+    for ([[maybe_unused]] Index i : range(3)) {
+      v = v + 1;
+      throw std::runtime_error("mine");
+    }
+                      }),
                   std::runtime_error);
   CHECK_NOTHROW(trace_kernel("after", [](In<f32, 1> x, Out<f32, 1> y) { store(y, {0}, load(x, {0}, {4})); }));
 }
@@ -228,4 +229,86 @@ TEST_CASE("ordered reads see the writes before them", "[language]") {
   std::vector<Op> effects;
   for (Id id : graph.regions[0].effects) effects.push_back(graph[id].op);
   CHECK(effects == std::vector<Op>{Op::load, Op::store, Op::load, Op::store});
+}
+
+TEST_CASE("an exception caught inside a kernel does not leave half a kernel", "[language]") {
+  CHECK(says(traced([](In<f32, 1> x, Out<f32, 1> y) {
+               try {
+                 for (Index i : range(3)) {
+                   store(y, {i}, load(x, {i}, {4}));
+                   throw 1;
+                 }
+               } catch (int) {}
+               store(y, {0}, load(x, {0}, {4}));
+             }),
+             {"exception left a loop"}));
+  CHECK(says(traced([](In<f32, 1> x, Out<f32, 1> y) {
+               try {
+                 if_(x.extent(0) == 3, [] { throw 1; });
+               } catch (int) {}
+               store(y, {0}, load(x, {0}, {4}));
+             }),
+             {"exception left a loop or an if_"}));
+}
+
+TEST_CASE("a Var may not end in a loop it was made outside of", "[language]") {
+  CHECK(says(traced([](In<f32, 1> x, Out<f32, 1> y) {
+               std::optional<Var<f32, 1>> v;
+               v.emplace(load(x, {0}, {4}));
+               for (Index i : range(3)) {
+                 store(y, {i}, *v);
+                 v.reset();
+               }
+             }),
+             {"destroyed inside"}));
+}
+
+TEST_CASE("every error knows its place", "[language]") {
+  std::optional<Var<f32, 1>> leak;
+  std::optional<Tile<i32, 1>> rows;
+  trace_kernel("one", [&](In<f32, 1> x, In<i32, 1> i, Out<f32, 1> y) {
+    leak.emplace(load(x, {0}, {4}));
+    rows.emplace(load(i, {0}, {4}));
+    store(y, {0}, *leak);
+  });
+  const std::string file = "test_language.cpp:";
+  CHECK(says(traced([&](In<f32, 1>, Out<f32, 1> y) { store(y, {0}, *leak + 1.0f); }), {file, "another kernel"}));
+  CHECK(says(traced([&](In<f32, 1>, Out<f32, 1> y) { store(y, {0}, *leak); }), {file, "another kernel"}));
+  CHECK(says(traced([&](In<f32, 1> x, Out<f32, 1> y) { store(y, {0}, gather(x, *rows)); }), {file, "another kernel"}));
+  CHECK(says(error_of([&] { [[maybe_unused]] Tile t = *leak + 1.0f; }), {file, "outside of a kernel"}));
+  CHECK(
+      says(traced([](In<f32, 1> x, Out<f32, 1> y) { store(y, {0}, concat(1, load(x, {0}, {4}), load(x, {0}, {4}))); }),
+           {file, "concat"}));
+  CHECK(says(traced([](In<f32, 1> x, Out<f32, 1> y) { store(y, {0}, permute(load(x, {0}, {4}), {1})); }),
+             {file, "permute"}));
+  CHECK(
+      says(traced([](In<f32, 1> x, Out<f32, 1> y) { store(y, {0}, cumsum(load(x, {0}, {4}), 1)); }), {file, "cumsum"}));
+  CHECK(
+      says(traced([](In<f32, 1> x, Out<i32, 1> y) { store(y, {0}, argmax(load(x, {0}, {4}), 1)); }), {file, "argmax"}));
+}
+
+TEST_CASE("tiles are at most 2^31 elements, however they come about", "[language]") {
+  CHECK(says(traced([](Out<i32, 2> y) {
+               store(y, {0, 0}, iota({65536, 1}, 0) + iota({1, 65536}, 1));
+             }),
+             {"[65536,65536]", "2^31"}));
+  CHECK(says(traced([](Out<i32, 2> y) { store(y, {0, 0}, zeros<i32>({65536, 65536})); }), {"2^31"}));
+  CHECK(says(traced([](Out<u8, 1> y) {
+               Tile half = zeros<u8>({1 << 30});
+               store(y, {0}, concat(0, half, half, half));
+             }),
+             {"concat"}));
+}
+
+TEST_CASE("a kernel's name is a C++ name", "[language]") {
+  for (const char* bad : {"", "two words", "1st", "new\nline", "a\"b"})
+    CHECK(says(error_of([&] { trace_kernel(bad, [](Out<f32, 1> y) { store(y, {0}, zeros<f32>({4})); }); }),
+               {"name", "letters"}) == (std::string_view(bad).find('\n') == std::string_view::npos));
+}
+
+TEST_CASE("numbers of C++ are taken at their value", "[language]") {
+  CHECK(says(traced([](Out<i64, 1> y) { store(y, {0}, full<i64>({4}, 0xffffffffffffffffull)); }), {"i64", "range"}));
+  CHECK(says(traced([](Out<f32, 1> y) { store(y, {0}, full<f32>({4}, 9007199254740993ll)); }), {"f32", "rounded"}));
+  static_assert(cdiv(7, 2) == 4 && cdiv(8, 2) == 4 && cdiv(-7, 2) == -3 && cdiv(0, 5) == 0 &&
+                cdiv(2147483647, 64) == 33554432);
 }

@@ -58,7 +58,7 @@ TEST_CASE("a written argument that overlaps another is refused", "[api]") {
   const Tensor<f32, 2> empty(Device::cpu(), {0, 8});
   CHECK(error_of([&] { launch(stream, add_kernel(), empty, empty, empty); }) == "(no error)");
   const Tensor<f32, 2> repeated(Device::cpu(), a.data(), {8, 8}, {0, 1});
-  CHECK(says(error_of([&] { launch(stream, add_kernel(), b, b, repeated); }), {"stride of 0"}));
+  CHECK(says(error_of([&] { launch(stream, add_kernel(), b, b, repeated); }), {"elements share memory"}));
   CHECK(error_of([&] { launch(stream, add_kernel(), repeated, repeated, b); }) == "(no error)");
 }
 
@@ -138,6 +138,87 @@ TEST_CASE("devices are asked for by name", "[jit]") {
   for (const char* bad : {"", "gpu", "cuda:", "cuda:x", "CPU", "cpu:0"})
     CHECK(says(error_of([&] { Device::parse(bad); }), {"there is no device", bad}));
   CHECK(!Device::best().reason().empty());
+}
+
+TEST_CASE("grids and tensors too large to count are refused", "[api]") {
+  const auto fill = kernel("fill", [](Out<f32, 1> y, Scalar<i32> n) {
+    auto [i, j, k, l] = blocks(n, n, n, n);
+    store(y, {i + j + k + l}, full<f32>({1}, 5));
+  });
+  const Tensor<f32, 1> y(Device::cpu(), {4});
+  CHECK(says(error_of([&] { launch(stream, fill, y, 65536); }), {"2^63 blocks"}));
+  CHECK(says(error_of([] { Tensor<f32, 3>(Device::cpu(), {1 << 22, 1 << 22, 1 << 20}); }), {"2^63 bytes"}));
+  CHECK(says(error_of([] { Tensor<f32, 1>(Device::cpu(), {-1}); }), {"negative"}));
+  CHECK(says(error_of([&] { y.slice(0, 1, std::numeric_limits<std::int64_t>::max()); }), {"slice"}));
+}
+
+TEST_CASE("cdiv is exact up to the largest extent", "[api]") {
+  const auto count =
+      kernel("count", [](In<u8, 1> x, Out<i32, 1> y) { store(y, {0}, reshape(cdiv(x.extent(0), 64), {1})); });
+  std::vector<u8> memory(1);
+  const Tensor<u8, 1> x(Device::cpu(), memory.data(), {2147483647}, {0});
+  const Tensor<i32, 1> y(Device::cpu(), {1});
+  launch(stream, count, x, y);
+  CHECK(y.to_vector()[0] == 33554432);
+}
+
+TEST_CASE("scalars keep their value or are refused, and refusals show them", "[api]") {
+  const auto positive = kernel("positive", [](Out<f32, 1> y, Scalar<i32> n, Scalar<f32> f) {
+    require(n > 0, "n is positive");
+    store(y, {0}, full<f32>({1}, 1) * f);
+  });
+  const Tensor<f32, 1> y(Device::cpu(), {4});
+  CHECK(says(error_of([&] { launch(stream, positive, y, -3, 1.0f); }), {"n is positive", "argument 2 is -3"}));
+  CHECK(says(error_of([&] { launch(stream, positive, y, 5000000000ll, 1.0f); }), {"5000000000", "range"}));
+  CHECK(says(error_of([&] { launch(stream, positive, y, 4000000000u, 1.0f); }), {"4000000000", "range"}));
+  CHECK(says(error_of([&] { launch(stream, positive, y, 1, 1e300); }), {"range"}));
+  CHECK(error_of([&] { launch(stream, positive, y, 1, inf); }) == "(no error)");
+}
+
+TEST_CASE("a user's memory is checked", "[api]") {
+  std::vector<float> memory(16);
+  CHECK(says(error_of([] { Tensor<f32, 1>(Device::cpu(), nullptr, {4}, {1}); }), {"no memory"}));
+  CHECK(error_of([] { Tensor<f32, 1>(Device::cpu(), nullptr, {0}, {1}); }) == "(no error)");
+  CHECK(says(error_of([&] {
+               Tensor<f32, 1>(Device::cpu(), reinterpret_cast<float*>(reinterpret_cast<char*>(memory.data()) + 1), {4},
+                              {1});
+             }),
+             {"aligned"}));
+  const auto a = filled(4, 4, 1);
+  const Tensor<f32, 2> sliding(Device::cpu(), memory.data(), {4, 4}, {2, 1});
+  CHECK(says(error_of([&] { launch(stream, add_kernel(), a, a, sliding); }), {"elements share memory"}));
+  CHECK(error_of([&] { launch(stream, add_kernel(), sliding, sliding, a); }) == "(no error)");
+  const Tensor<f32, 2> backwards(Device::cpu(), memory.data() + 15, {4, 4}, {-4, -1});
+  CHECK(error_of([&] { launch(stream, add_kernel(), a, a, backwards); }) == "(no error)");
+}
+
+TEST_CASE("an op gives the same bits over a tile, as a scalar and folded", "[api]") {
+  const auto both = kernel("both", [](In<f32, 1> x, Out<f32, 1> tile, Out<f32, 1> scalar, Scalar<f32> s) {
+    Tile t = load(x, {0}, {64});
+    store(tile, {0}, exp(t) + tanh(t) * log(t) + exp2(t));
+    Tile u = exp(s) + tanh(s) * log(s) + exp2(s);
+    store(scalar, {0}, full<f32>({1}, 0) + u);
+  });
+  Tensor<f32, 1> x(Device::cpu(), {64}), tile(Device::cpu(), {64}), scalar(Device::cpu(), {1});
+  std::vector<float> values(64);
+  int different = 0, folded_different = 0;
+  for (int round = 0; round < 20; ++round) {
+    for (std::size_t i = 0; i < 64; ++i)
+      values[i] = 0.01f + 0.0137f * static_cast<float>(i + 64 * static_cast<std::size_t>(round));
+    x.copy_from(values);
+    for (std::size_t i = 0; i < 64; i += 7) {
+      launch(stream, both, x, tile, scalar, values[i]);
+      different += tile.to_vector()[i] != scalar.to_vector()[0];
+      const auto folded = kernel("folded", [&](Out<f32, 1> y) {
+        Tile c = full<f32>({1}, values[i]);
+        store(y, {0}, exp(c) + tanh(c) * log(c) + exp2(c));
+      });
+      launch(stream, folded, scalar);
+      folded_different += tile.to_vector()[i] != scalar.to_vector()[0];
+    }
+  }
+  CHECK(different == 0);
+  CHECK(folded_different == 0);
 }
 
 TEST_CASE("memory that cannot be had is an error with the size", "[jit]") {

@@ -656,7 +656,7 @@ TEST_CASE("no elements, no blocks, no blocks()", "[cpu]") {
     launch(device.stream(), k, x, y);
     CHECK(y.to_vector() == untouched);
   }
-  const auto one_block = kernel("one block", [](In<i32, 2> x, InOut<i32, 1> y) {
+  const auto one_block = kernel("one_block", [](In<i32, 2> x, InOut<i32, 1> y) {
     atomic_add(y, {0}, sum(reshape(load(x, {0, 0}, {2, 2}, 3), {4}), 0) + iota({4}, 0));
   });
   const auto x = tensor<i32, 2>({0, 5}, {});
@@ -1291,7 +1291,7 @@ class RandomProgram {
           break;
         case Kind::branch: {
           const Value condition = oracle::apply_cast(value(0), ElementType::pred);
-          t.begin_branch(at);
+          t.begin_branch();
           trace(s.body, there);
           t.end_branch(condition.handle, at);
         }

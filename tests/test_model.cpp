@@ -243,6 +243,10 @@ TEST_CASE("sessions refuse what they cannot do, and stay as they were", "[model]
   CHECK(says(error_of([&] { Session(model, 1, 38); }), {"38", "37"}));
   Session session(model, 1, 20);
   CHECK(says(error_of([&] { session.sample({}); }), {"no logits"}));
+  CHECK(says(error_of([&] { session.logits(); }), {"no logits"}));
+  CHECK(says(error_of([&] { session.all_logits(); }), {"no logits"}));
+  CHECK(says(error_of([&] { session.log_probabilities(std::vector<float>(101), Tokens{-5}); }), {"-5", "vocabulary"}));
+  CHECK(says(error_of([&] { session.log_probabilities(std::vector<float>(100), Tokens{5}); }), {"100 logits"}));
   session.append(std::vector<Tokens>{{1, 2, 3}});
   const auto before = session.logits();
   CHECK(says(error_of([&] { append_one(session, 101); }), {"101", "vocabulary"}));

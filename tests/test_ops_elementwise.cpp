@@ -799,12 +799,11 @@ TEST_CASE("a cast to a narrow type and back rounds within a chain", "[cpu]") {
        {ElementType::f16, ElementType::bf16, ElementType::tf32, ElementType::u8, ElementType::i32, ElementType::pred}) {
     INFO("through " << name(through));
     const Array expected = oracle::cast(oracle::cast(oracle::unary(Op::neg, a), through), ElementType::f32);
-    CHECK(oracle::difference(oracle::evaluate({a}, expected,
-                                              [&](const Values& x) {
-                                                return oracle::apply_cast(
-                                                    oracle::apply_cast(oracle::apply_unary(Op::neg, x[0]), through),
-                                                    ElementType::f32);
-                                              }),
+    CHECK(oracle::difference(oracle::evaluate(
+                                 {a}, expected,
+                                 [&](const Values& x) {
+      return oracle::apply_cast(oracle::apply_cast(oracle::apply_unary(Op::neg, x[0]), through), ElementType::f32);
+                                 }),
                              expected) == "");
   }
   SECTION("integers through narrower ones") {
@@ -813,11 +812,11 @@ TEST_CASE("a cast to a narrow type and back rounds within a chain", "[cpu]") {
          {ElementType::i32, ElementType::u8, ElementType::pred, ElementType::f32, ElementType::f16}) {
       INFO("through " << name(through));
       const Array expected = oracle::cast(oracle::cast(b, through), ElementType::i64);
-      CHECK(oracle::difference(oracle::evaluate({b}, expected,
-                                                [&](const Values& x) {
-                                                  return oracle::apply_cast(oracle::apply_cast(x[0], through),
-                                                                            ElementType::i64);
-                                                }),
+      CHECK(oracle::difference(oracle::evaluate(
+                                   {b}, expected,
+                                   [&](const Values& x) {
+        return oracle::apply_cast(oracle::apply_cast(x[0], through), ElementType::i64);
+                                   }),
                                expected) == "");
     }
   }

@@ -293,12 +293,13 @@ TEST_CASE("ops that move elements, of every element type", "[cpu]") {
           std::vector<Array> chosen;
           for (int i : order) chosen.push_back(parts[i]);
           const Array expected = oracle::concat(chosen, axis);
-          CHECK(oracle::difference(oracle::evaluate({a, b, c}, expected,
-                                                    [&](const Values& x) {
-                                                      Values in;
-                                                      for (int i : order) in.push_back(x[i]);
-                                                      return oracle::apply(Op::concat, type, in, {axis});
-                                                    }),
+          CHECK(oracle::difference(oracle::evaluate(
+                                       {a, b, c}, expected,
+                                       [&](const Values& x) {
+            Values in;
+            for (int i : order) in.push_back(x[i]);
+            return oracle::apply(Op::concat, type, in, {axis});
+                                       }),
                                    expected) == "");
         }
       }
@@ -340,18 +341,18 @@ TEST_CASE("tiles that are wholly known: full, zeros, iota, constants", "[cpu]") 
       std::vector<Real> bound;
       const Array expected = expected_along(op, three, 0, &bound);
       INFO(name(op) << " of a constant " << oracle::text_of(shape));
-      CHECK(oracle::difference(oracle::evaluate({}, expected,
-                                                [&](const Values&) {
-                                                  return along(op, oracle::literal(ElementType::f32, -3, shape), 0);
-                                                }),
-                               expected, 0, bound) == "");
+      CHECK(oracle::difference(
+                oracle::evaluate(
+                    {}, expected,
+                    [&](const Values&) { return along(op, oracle::literal(ElementType::f32, -3, shape), 0); }),
+                expected, 0, bound) == "");
     }
   }
 }
 
 TEST_CASE("the language's ops that move elements", "[cpu]") {
-  const auto k = kernel("moves", [](In<i32, 2> x, Out<i32, 3> a, Out<i32, 2> b, Out<i32, 1> c, Out<i32, 2> d,
-                                    Out<i32, 2> e) {
+  const auto k = kernel("moves",
+                        [](In<i32, 2> x, Out<i32, 3> a, Out<i32, 2> b, Out<i32, 1> c, Out<i32, 2> d, Out<i32, 2> e) {
     const Tile t = load(x, {0, 0}, {3, 4});
     store(a, {0, 0, 0}, permute(reshape(t, {2, 3, 2}), {-1, 0, 1}));
     store(b, {0, 0}, transpose(t));
@@ -410,8 +411,8 @@ TEST_CASE("mma of tiles that are computed, stretched, reshaped, known; and of on
               row = oracle::random_array(rng, ElementType::f32, {1, 11}, -2, 2);
   const Array c = oracle::random_array(rng, ElementType::f32, {11, 6}, -2, 2), left = oracle::reshape(a, {6, 20});
   std::vector<Real> bound;
-  const auto check = [&](const Array& x, const Array& y, const Array& z,
-                         const std::function<Value(const Values&)>& body) {
+  const auto check =
+      [&](const Array& x, const Array& y, const Array& z, const std::function<Value(const Values&)>& body) {
     const Array expected = oracle::mma(x, y, z, bound);
     CHECK(oracle::difference(oracle::evaluate({a, row, c}, expected, body), expected, 0, bound) == "");
   };
@@ -534,11 +535,11 @@ class RandomGraph {
     const std::vector<Array> got = oracle::evaluate(
         inputs_, like,
         [&](const Values& tiles) {
-          Values values = tiles;
-          for (const Step& step : steps_) values.push_back(step(values));
-          Values out;
-          for (std::size_t i : results_) out.push_back(values[i]);
-          return out;
+      Values values = tiles;
+      for (const Step& step : steps_) values.push_back(step(values));
+      Values out;
+      for (std::size_t i : results_) out.push_back(values[i]);
+      return out;
         },
         &graph);
     for (std::size_t i = 0; i < got.size(); ++i) {

@@ -498,8 +498,8 @@ TEST_CASE("a failed write leaves nothing behind", "[model]") {
   const fs::path path = folder / "out.safetensors";
   write_text(path, "before");
   const std::string four = "1234", big(1 << 20, 'x');
-  const auto check_refused = [&](const fs::path& to, std::vector<StoredTensor> tensors,
-                                 std::initializer_list<std::string_view> parts) {
+  const auto check_refused =
+      [&](const fs::path& to, std::vector<StoredTensor> tensors, std::initializer_list<std::string_view> parts) {
     const std::string message = error_of([&] { write_safetensors(to, tensors); });
     INFO(message);
     CHECK(says(message, parts));

@@ -143,3 +143,22 @@ TEST_CASE("greedy takes the lowest of the most probable, after the penalty", "[m
   CHECK(choose({1, 3, NAN, 3, 0}, {0, 0, 0, 0, 0}, 1) == -1);
   CHECK(choose({1, 3, static_cast<float>(inf), 3, 0}, {0, 0, 0, 0, 0}, 1) == -1);
 }
+
+TEST_CASE("extreme temperatures and penalties choose as their limits do", "[model]") {
+  const std::vector<float> logits{1, 5, 2, 4.5f, -3};
+  for (float temperature : {1e-45f, 1e-38f, 1e-6f})
+    for (i32 token : draw(logits, std::vector<u8>(5), {1, temperature}, 50, 3)) CHECK(token == 1);
+  std::map<i32, int> counts;
+  for (i32 token : draw(logits, std::vector<u8>(5), {1, 1e30f}, 500, 3)) ++counts[token];
+  CHECK(counts.size() == 5);
+  for (i32 token : draw(logits, {0, 1, 0, 0, 0}, {100, 1e-3f}, 50, 3)) CHECK(token == 3);
+}
+
+TEST_CASE("what is drawn does not depend on the rows beside it", "[model]") {
+  const auto logits = random_logits(101, 3);
+  const std::vector<u8> seen(101);
+  const auto many = draw(logits, seen, {}, 64, 1);
+  CHECK(draw(logits, seen, {}, 1, 1)[0] == many[0]);
+  const auto some = draw(logits, seen, {}, 7, 1);
+  CHECK(std::equal(some.begin(), some.end(), many.begin()));
+}

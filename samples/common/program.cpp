@@ -112,12 +112,12 @@ void CommandLine::add(const std::string& names, const std::string& what, const s
   CLI::Option* const option = parser_->app.add_option(
       names,
       [names, take = std::move(take)](const CLI::results_t& texts) {
-        try {
-          for (const std::string& text : texts) take(text);
-        } catch (const Error& error) {
-          throw Error(fmt::format("{}: {}", names, error.what()));
-        }
-        return true;
+    try {
+      for (const std::string& text : texts) take(text);
+    } catch (const Error& error) {
+      throw Error(fmt::format("{}: {}", names, error.what()));
+    }
+    return true;
       },
       help);
   option->type_name(what);

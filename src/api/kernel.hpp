@@ -1,6 +1,7 @@
 // Typed kernels: made from a lambda, launched with tensors and numbers that the compiler checks.
 #pragma once
-#include <tuple>
+#include <cmath>
+#include <utility>
 
 #include "api/tensor.hpp"
 #include "dsl/control.hpp"
@@ -59,9 +60,15 @@ Argument argument_for(const A& value) {
     argument = value.argument();
   } else if constexpr (std::is_same_v<typename P::type, f32>) {
     argument.scalar.f32 = static_cast<f32>(value);
+    if (std::isinf(argument.scalar.f32) && !std::isinf(static_cast<double>(value)))
+      throw Error("a Scalar<f32> is given " + std::to_string(value) + ", which is out of its range");
   } else if constexpr (std::is_same_v<typename P::type, i32>) {
+    if (!std::in_range<i32>(value))
+      throw Error("a Scalar<i32> is given " + std::to_string(value) + ", which is out of its range");
     argument.scalar.i32 = static_cast<i32>(value);
   } else {
+    if (!std::in_range<i64>(value))
+      throw Error("a Scalar<i64> is given " + std::to_string(value) + ", which is out of its range");
     argument.scalar.i64 = static_cast<i64>(value);
   }
   return argument;

@@ -23,7 +23,9 @@ class Tensor {
 
   Tensor() = default;
   /// Fresh memory, row-major, contents undefined.
-  Tensor(const Device& device, const Extents& extents) : Tensor(device, nullptr, extents, row_major(extents)) {
+  Tensor(const Device& device, const Extents& extents)
+      : device_(device), extents_(extents), strides_(row_major(extents)) {
+    check_size();
     memory_ = device.allocate(static_cast<std::size_t>(size()) * sizeof(T));
     data_ = static_cast<T*>(memory_.get());
   }
@@ -31,14 +33,17 @@ class Tensor {
   Tensor(const Device& device, T* data, const Extents& extents, const Extents& strides,
          std::shared_ptr<void> owner = nullptr)
       : device_(device), memory_(std::move(owner)), data_(data), extents_(extents), strides_(strides) {
-    for (std::int64_t extent : extents)
-      if (extent < 0) throw Error("a tensor has a negative extent");
+    check_size();
+    if (!data && size() > 0) throw Error("a tensor is given no memory");
+    if (reinterpret_cast<std::uintptr_t>(data) % alignof(T) != 0)
+      throw Error("a tensor's memory is not aligned to its elements of " + std::to_string(sizeof(T)) + " bytes");
   }
 
   static Extents row_major(const Extents& extents) {
     Extents strides{};
-    std::int64_t stride = 1;
-    for (std::size_t axis = R; axis-- > 0; stride *= extents[axis]) strides[axis] = stride;
+    std::uint64_t stride = 1;  // wraps where the size does not fit, which check_size refuses
+    for (std::size_t axis = R; axis-- > 0; stride *= static_cast<std::uint64_t>(extents[axis]))
+      strides[axis] = static_cast<std::int64_t>(stride);
     return strides;
   }
 
@@ -71,7 +76,7 @@ class Tensor {
   /// The part [start, start + extent) along an axis: the same memory.
   Tensor slice(int axis, std::int64_t start, std::int64_t extent) const {
     const auto i = static_cast<std::size_t>(axis);
-    if (axis < 0 || axis >= R || start < 0 || extent < 0 || start + extent > extents_[i])
+    if (axis < 0 || axis >= R || start < 0 || extent < 0 || start > extents_[i] || extent > extents_[i] - start)
       throw Error("a slice lies outside of its tensor");
     Tensor part = *this;
     part.data_ += start * strides_[i];
@@ -101,6 +106,15 @@ class Tensor {
   const Device& device() const { return device_; }
 
  private:
+  void check_size() const {
+    std::int64_t bytes = sizeof(T);
+    for (std::int64_t extent : extents_)
+      if (extent < 0) throw Error("a tensor has a negative extent");
+    for (std::int64_t extent : extents_)
+      if (extent == 0) return;
+    for (std::int64_t extent : extents_)
+      if (__builtin_mul_overflow(bytes, extent, &bytes)) throw Error("a tensor of more than 2^63 bytes is asked for");
+  }
   void check_dense(std::size_t count) const {
     if (strides_ != row_major(extents_)) throw Error("only a dense tensor is copied as a whole; copy its parts");
     if (static_cast<std::int64_t>(count) != size())

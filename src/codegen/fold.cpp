@@ -1,5 +1,5 @@
-// fold: %2 = add %0 %1 of constants 3 and 4 becomes a constant 7; x * 1, x + 0 (integers), reshape to the same shape, a
-// select by a constant and a branch on one become what they stand for.
+// fold: %2 = add %0 %1 of constants 3 and 4 becomes a constant 7; x * 1, x + 0 (integers), a reshape to the same shape
+// and a select by a constant become what they stand for.
 #include "codegen/passes.hpp"
 #include "graph/evaluate.hpp"
 #include "graph/rewrite.hpp"

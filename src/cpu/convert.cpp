@@ -4,6 +4,7 @@
 #include <immintrin.h>
 #endif
 
+#include "graph/error.hpp"
 #include "graph/math.hpp"
 
 namespace tessera::cpu {
@@ -72,8 +73,12 @@ void from_memory(ElementType type, void* out, const void* memory, std::int64_t s
                  [](std::uint8_t x) { return static_cast<std::int32_t>(x); });
     case ElementType::i64:
       return run(static_cast<std::int64_t*>(out), 1, static_cast<const std::int64_t*>(memory), stride, count, same);
-    default:
+    case ElementType::f32:
+    case ElementType::i32:
       return run(static_cast<std::int32_t*>(out), 1, static_cast<const std::int32_t*>(memory), stride, count, same);
+    case ElementType::tf32:
+    case ElementType::pred:
+      throw InternalError("an element type that tensors do not hold");
   }
 }
 
@@ -91,9 +96,13 @@ void to_memory(ElementType type, void* memory, std::int64_t stride, const void* 
     case ElementType::i64:
       return run(static_cast<std::int64_t*>(memory), stride, static_cast<const std::int64_t*>(in), in_stride, count,
                  same);
-    default:
+    case ElementType::f32:
+    case ElementType::i32:
       return run(static_cast<std::int32_t*>(memory), stride, static_cast<const std::int32_t*>(in), in_stride, count,
                  same);
+    case ElementType::tf32:
+    case ElementType::pred:
+      throw InternalError("an element type that tensors do not hold");
   }
 }
 

@@ -1,5 +1,5 @@
-// Products of few rows read their matrix once and are bound by memory: they have loops of their own, which widen f16
-// and bf16 in registers. All others go to Eigen.
+// A product of one row reads its matrix once and is bound by memory: it has loops of its own, which widen f16 and bf16
+// in registers. All others go to Eigen.
 #include "cpu/matmul.hpp"
 
 #include <Eigen/Core>

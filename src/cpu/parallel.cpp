@@ -25,6 +25,16 @@ int threads() {
   return requested > 0 ? requested.load() : all;
 }
 
+const char* missing_instructions() {
+#ifdef __AVX512F__
+  if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512vl")) return "AVX-512";
+#endif
+#ifdef __AVX2__
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return "AVX2 and FMA";
+#endif
+  return "";
+}
+
 #ifdef TESSERA_HAS_TBB
 
 void parallel_for(std::int64_t count, void (*body)(void*, std::int64_t, std::int64_t), void* context) {

@@ -12,4 +12,7 @@ void parallel_for(std::int64_t count, void (*body)(void* context, std::int64_t b
 void set_threads(int threads);
 int threads();
 
+/// What this machine's CPU lacks of what the executor was compiled for; empty if nothing.
+const char* missing_instructions();
+
 }  // namespace tessera::cpu

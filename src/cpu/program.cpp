@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
+#include <memory>
 
 #include "cpu/convert.hpp"
 #include "cpu/matmul.hpp"
@@ -41,6 +43,7 @@ class Frame {
   void run_block(std::int64_t block);
 
  private:
+  void reserve(std::size_t bytes, const Tape& tape);
   void run(const Body& body);
   void run_node(Id id);
   void run_chain(const Chain& chain);
@@ -56,7 +59,7 @@ class Frame {
   void mma(Id id);
 
   const Node& node(Id id) const { return tape_->graph[id]; }
-  Id value(Id id) const { return tape_->canonical[id]; }
+  Id value(Id id) const { return tape_->stands_for[id]; }
   const Ref& ref(Id id) const { return refs_[value(id)]; }
   std::int32_t index(Id id) const { return *reinterpret_cast<const std::int32_t*>(ref(id).data); }
   char* slot(Id id) { return arena_ + tape_->slot[id]; }
@@ -70,7 +73,11 @@ class Frame {
   std::vector<Ref> refs_;
   std::vector<ViewRef> views_;
   std::vector<Cell> blocks_;
-  std::vector<std::byte> memory_;
+  struct Free {
+    void operator()(char* memory) const { std::free(memory); }
+  };
+  std::unique_ptr<char, Free> memory_;
+  std::size_t bytes_ = 0;
   char* arena_ = nullptr;
   char* strips_ = nullptr;
   std::vector<void*> registers_;
@@ -79,16 +86,27 @@ class Frame {
 
 constexpr std::size_t strip_bytes = strip_length * 8;
 
+void Frame::reserve(std::size_t bytes, const Tape& tape) {
+  if (bytes <= bytes_) return;
+  const std::size_t rounded = (bytes + 63) / 64 * 64;
+  memory_.reset();  // nothing in it outlives a launch
+  bytes_ = 0;
+  memory_.reset(static_cast<char*>(std::aligned_alloc(64, rounded)));
+  if (!memory_)
+    throw Error("kernel '" + tape.graph.name + "' needs " + std::to_string(rounded >> 20) +
+                " MB for each thread, which there is no memory for; make its tiles smaller");
+  bytes_ = rounded;
+}
+
 void Frame::bind(const Launch& launch) {
   launch_ = &launch;
   if (serial_ == launch.serial) return;
-  serial_ = launch.serial;
-  tape_ = &launch.tape;
-  const Tape& tape = *tape_;
+  const Tape& tape = launch.tape;
   const std::size_t registers = at(tape.registers);
-  const std::size_t wanted = tape.arena_bytes + registers * strip_bytes + 128;
-  if (memory_.size() < wanted) memory_.resize(wanted);
-  arena_ = reinterpret_cast<char*>((reinterpret_cast<std::uintptr_t>(memory_.data()) + 63) & ~std::uintptr_t(63));
+  reserve(tape.arena_bytes + registers * strip_bytes, tape);
+  tape_ = &tape;
+  serial_ = launch.serial;
+  arena_ = memory_.get();
   strips_ = arena_ + tape.arena_bytes;
   if (registers_.size() < registers) registers_.resize(registers);
   if (input_strides_.size() < registers) input_strides_.resize(registers);
@@ -358,8 +376,8 @@ void Frame::load(Id id) {
   const std::int64_t row = shape[shape.rank() - 1];
   each_row(view, shape, start, info(load.type).bytes, 0, view.data, 0,
            [&](char* memory, std::int64_t offset, Part part) {
-             read_row(load, view, out + offset * host_bytes(host_type(load.type)), memory, part, row, padding);
-           });
+    read_row(load, view, out + offset * host_bytes(host_type(load.type)), memory, part, row, padding);
+  });
 }
 
 void Frame::gather(Id id) {
@@ -416,8 +434,8 @@ void Frame::store(Id id) {
   tile_start(std::span(store.in).subspan(2), store.shape, 0, start);
   each_written_row(view, store.shape, start, info(store.type).bytes, 0, view.data, tile, 0,
                    [&](char* memory, std::int64_t stride, std::int64_t offset, std::int64_t step, std::int64_t count) {
-                     to_memory(store.type, memory, stride, tile.data + offset * bytes, step, count);
-                   });
+    to_memory(store.type, memory, stride, tile.data + offset * bytes, step, count);
+  });
 }
 
 void Frame::scatter(Id id) {
@@ -427,8 +445,8 @@ void Frame::scatter(Id id) {
   const int bytes = host_bytes(host_type(scatter.type)), stored = info(scatter.type).bytes;
   Strides start{};
   tile_start(std::span(scatter.in).subspan(3), scatter.shape, 1, start);
-  const auto write = [&](char* memory, std::int64_t stride, std::int64_t offset, std::int64_t step,
-                         std::int64_t count) {
+  const auto write =
+      [&](char* memory, std::int64_t stride, std::int64_t offset, std::int64_t step, std::int64_t count) {
     to_memory(scatter.type, memory, stride, tile.data + offset * bytes, step, count);
   };
   for (int i = 0; i < scatter.shape[0]; ++i) {
@@ -462,16 +480,16 @@ void Frame::atomic_add(Id id) {
   tile_start(std::span(add.in).subspan(2), add.shape, 0, start);
   each_written_row(view, add.shape, start, info(add.type).bytes, 0, view.data, tile, 0,
                    [&](char* memory, std::int64_t stride, std::int64_t offset, std::int64_t step, std::int64_t count) {
-                     const char* in = tile.data + offset * host_bytes(type);
-                     switch (type) {
-                       case HostType::f32:
-                         return add_atomically<float>(memory, stride, in, step, count);
-                       case HostType::i32:
-                         return add_atomically<std::int32_t>(memory, stride, in, step, count);
-                       case HostType::i64:
-                         return add_atomically<std::int64_t>(memory, stride, in, step, count);
-                     }
-                   });
+    const char* in = tile.data + offset * host_bytes(type);
+    switch (type) {
+      case HostType::f32:
+        return add_atomically<float>(memory, stride, in, step, count);
+      case HostType::i32:
+        return add_atomically<std::int32_t>(memory, stride, in, step, count);
+      case HostType::i64:
+        return add_atomically<std::int64_t>(memory, stride, in, step, count);
+    }
+  });
 }
 
 // --- shapes and products
@@ -618,7 +636,8 @@ void Program::run(std::span<const Argument> arguments, std::span<const std::int6
     frame.bind(*static_cast<const Launch*>(context));
     for (std::int64_t block = begin; block < end; ++block) frame.run_block(block);
   };
-  if (blocks == 1 || blocks * tape_->work_per_block < worth_sharing) return body(&launch, 0, blocks);
+  if (blocks == 1 || blocks < worth_sharing / std::max<std::int64_t>(1, tape_->work_per_block))
+    return body(&launch, 0, blocks);
   parallel_for(blocks, body, &launch);
 }
 

@@ -42,17 +42,17 @@ class TapeBuilder {
 
   void run() {
     const std::size_t count = graph_.nodes.size();
-    tape_.canonical.resize(count);
+    tape_.stands_for.resize(count);
     tape_.slot.assign(count, -1);
     tape_.refs.resize(count);
     users_.resize(count);
     group_.assign(count, -1);
     owner_.resize(count);
     for (Id id = 0; id < count; ++id) {
-      tape_.canonical[id] = id;
+      tape_.stands_for[id] = id;
       const Node& node = graph_[id];
       if (node.op == Op::cast && !strip_cast(graph_[node.in[0]].type, node.type))
-        tape_.canonical[id] = value(node.in[0]);
+        tape_.stands_for[id] = value(node.in[0]);
     }
     find_users();
     find_raw_loads();
@@ -65,11 +65,11 @@ class TapeBuilder {
   }
 
  private:
-  Id value(Id id) const { return tape_.canonical[id]; }
+  Id value(Id id) const { return tape_.stands_for[id]; }
 
   bool is_uniform(Id id) const {
     const Node& node = graph_[id];
-    return node.op != Op::constant && !is_view(node.op) && node.shape.rank() == 0 && launch_uniform(graph_, id);
+    return node.uniform && node.op != Op::constant && !is_view(node.op);
   }
 
   void find_users() {

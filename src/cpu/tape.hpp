@@ -75,7 +75,7 @@ struct Tape {
   explicit Tape(Graph source);
 
   Graph graph;
-  std::vector<Id> canonical;  // a value that another one stands for: casts that change nothing
+  std::vector<Id> stands_for;  // a value that another one stands for: casts that change nothing
   Body body;
   std::vector<Chain> chains;
   std::vector<Loop> loops;
@@ -83,7 +83,7 @@ struct Tape {
   std::vector<char> raw;           // loads that only products read: f16 and bf16 stay as the tensor holds them
   std::vector<std::int64_t> slot;  // of a value: offset in the arena, or -1
   std::size_t arena_bytes = 0;
-  std::vector<Ref> refs;   // of every value; addresses in the arena are offsets until a thread binds them
+  std::vector<Ref> refs;   // of every value; a thread fills in the addresses of slots and of what a launch computes
   std::vector<Id> blocks;  // block nodes
   std::vector<std::pair<Id, int>> uniforms;  // values computed once per launch, and where
   UniformProgram uniform_program;

@@ -56,7 +56,7 @@ struct Apply : ExprTag {
   Handle lower(Trace& trace, Location location) const {
     return std::apply(
         [&](const auto&... operand) {
-          return trace.apply(op, element_type<T_>, {operand.lower(trace, location)...}, {}, location);
+      return trace.apply(op, element_type<T_>, {operand.lower(trace, location)...}, {}, location);
         },
         operands);
   }

@@ -97,7 +97,11 @@ class Var : public ExprTag {
   // Takes `const volatile`, which no temporary binds to, so that `var = expression` has one candidate, the one above.
   Var& operator=(const volatile Var& other) { return *this = Value(const_cast<const Var&>(other)); }
 
-  Leaf<T_, R_> leaf() const { return Leaf<T_, R_>(lower(Trace::current({}), {})); }
+  /// The value it has now; whether that may be used is checked where the expression is.
+  Leaf<T_, R_> leaf() const {
+    const Trace* trace = Trace::current_or_null();
+    return Leaf<T_, R_>(trace ? trace->snapshot(slot_) : Handle{});
+  }
   Handle lower(Trace& trace, Location location) const { return trace.var(slot_, location); }
 
  private:
@@ -217,18 +221,24 @@ Tile<typename A::type, A::rank> transpose(const A& a, Location location = Locati
   std::swap(axes[A::rank - 1], axes[A::rank - 2]);
   return permute(a, axes, location);
 }
+/// An axis, and the place where it was named: for functions whose last parameters are tiles.
+struct Axis {
+  int number;
+  Location location;
+  Axis(int axis, Location at = Location::current()) : number(axis), location(at) {}
+};
 /// Tiles one after the other along an axis: concat(axis, a, b, ...).
 template <TileExpr A, TileExpr... B>
-Tile<typename A::type, A::rank> concat(int axis, const A& a, const B&... rest) {
+Tile<typename A::type, A::rank> concat(Axis axis, const A& a, const B&... rest) {
   static_assert((std::is_same_v<typename A::type, typename B::type> && ...),
                 "tessera: concat takes tiles of one element type");
   static_assert(((A::rank == B::rank) && ...), "tessera: concat takes tiles of one rank");
-  const Location location = Location::current();
-  Trace& trace = Trace::current(location);
-  const std::int64_t normal = trace.axis(axis, A::rank, "concat", location);
+  Trace& trace = Trace::current(axis.location);
+  const std::int64_t normal = trace.axis(axis.number, A::rank, "concat", axis.location);
   return Tile<typename A::type, A::rank>(
       trace.apply(Op::concat, element_type<typename A::type>,
-                  std::vector<Handle>{a.lower(trace, location), rest.lower(trace, location)...}, {normal}, location));
+                  std::vector<Handle>{a.lower(trace, axis.location), rest.lower(trace, axis.location)...}, {normal},
+                  axis.location));
 }
 /// a [m,k] times b [k,n] plus c [m,n]: operands of one type among f32 (true f32), tf32, f16, bf16; sums in f32.
 template <TileExpr A, TileExpr B, TileExpr C>
@@ -250,8 +260,8 @@ requires Operands2<A, B>
 auto cdiv(const A& a, const B& b) {
   static_assert(info(element_type<detail::common_element<A, B>>).kind == ElementKind::integer,
                 "tessera: cdiv takes integers; divide f32 with /");
-  return (a + (b - 1)) / b;
+  return -(-a / b);  // exact up to the largest a, where a + (b - 1) would wrap
 }
-constexpr int cdiv(int a, int b) { return (a + (b - 1)) / b; }
+constexpr int cdiv(int a, int b) { return a / b + (a % b != 0 && (a < 0) == (b < 0) ? 1 : 0); }
 
 }  // namespace tessera

@@ -26,6 +26,11 @@ Trace::Trace(std::string name, std::vector<Parameter> parameters, Location locat
     builder_.fail(location,
                   fmt::format("a kernel is traced while kernel '{}' is; make it before, and outside of, the other",
                               current_trace->builder_.graph().name));
+  const std::string& kernel = builder_.graph().name;
+  const auto letter = [](char c) { return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  if (kernel.empty() || !letter(kernel[0]) ||
+      !std::all_of(kernel.begin(), kernel.end(), [&](char c) { return letter(c) || (c >= '0' && c <= '9'); }))
+    builder_.fail(location, "a kernel's name is made of letters, digits and _, as a C++ name is");
   current_trace = this;
 }
 
@@ -45,6 +50,9 @@ Trace& Trace::current(Location location) {
 
 Graph Trace::finish() {
   if (!broken_.empty()) throw Error(broken_);
+  if (builder_.depth() > 1)
+    builder_.fail(builder_.graph().location,
+                  "an exception left a loop or an if_ and was caught inside the kernel; let it leave the kernel");
   Graph graph = canonical(builder_.graph());
   verify(graph, "tracing");
   return graph;
@@ -75,9 +83,11 @@ Handle Trace::apply(Op op, ElementType type, const std::vector<Handle>& in, cons
 
 std::int64_t Trace::literal_bits(ElementType type, Number value, Location location) {
   const auto misfit = [&](std::string_view why) {
-    const std::string text = value.integral() ? fmt::format("{}", value.integer()) : fmt::format("{}", value.real());
+    const std::string text = value.integral() && value.representable() ? fmt::format("{}", value.integer())
+                                                                       : fmt::format("{}", value.real());
     builder_.fail(location, fmt::format("the literal {} does not fit {}: {}", text, name(type), why));
   };
+  if (!value.representable()) misfit("it is out of range");
   const ElementInfo target = info(type);
   Cell cell;
   if (target.kind == ElementKind::real) {
@@ -85,7 +95,7 @@ std::int64_t Trace::literal_bits(ElementType type, Number value, Location locati
     given.f32 = static_cast<float>(value.real());
     cell = evaluate_cast(ElementType::f32, type, given);
     if (std::isinf(cell.f32) && !std::isinf(value.real())) misfit("it is out of range");
-    if (value.integral() && static_cast<double>(cell.f32) != static_cast<double>(value.integer()))
+    if (value.integral() && evaluate_cast(ElementType::f32, ElementType::i64, cell).i64 != value.integer())
       misfit("it would be rounded; write it as a floating literal if that is meant");
   } else {
     if (!value.integral()) misfit("it is not an integer literal");
@@ -123,7 +133,15 @@ Trace::VarSlot Trace::make_var(Handle value, Location location) {
 }
 
 void Trace::drop_var(VarSlot slot) {
-  if (slot.trace == serial_) slots_[slot.index].value = no_id;  // else it outlived its kernel
+  if (slot.trace != serial_) return;  // it outlived its kernel
+  Slot& dropped = slots_[slot.index];
+  if (dropped.region != builder_.open_region() && builder_.is_open(dropped.region) &&
+      std::uncaught_exceptions() == uncaught_ && broken_.empty())
+    broken_ = fmt::format(
+        "kernel '{}': a Var that was made outside of a loop or an if_ is destroyed inside of it; make it "
+        "inside, or let it live on",
+        builder_.graph().name);
+  if (broken_.empty()) dropped.value = no_id;
 }
 
 void Trace::assign_var(VarSlot slot, Handle value, Location location) {
@@ -147,6 +165,10 @@ Handle Trace::var(VarSlot slot, Location location) const {
     builder_.fail(location, "a Var of another kernel is used; a Var lives in the kernel that made it");
   builder_.check_visible(slots_[slot.index].value, location);
   return handle(slots_[slot.index].value);
+}
+
+Handle Trace::snapshot(VarSlot slot) const {
+  return slot.trace == serial_ ? handle(slots_[slot.index].value) : Handle{0, slot.trace};
 }
 
 Handle Trace::begin_loop(Handle count, Location location) {
@@ -185,7 +207,7 @@ void Trace::abandon_loop(Location location) {
   end_loop();
 }
 
-void Trace::begin_branch(Location location) { builder_.begin_branch(location); }
+void Trace::begin_branch() { builder_.begin_branch(); }
 
 void Trace::end_branch(Handle condition, Location location) { builder_.end_branch(use(condition, location), location); }
 
@@ -200,7 +222,7 @@ std::vector<Handle> Trace::blocks(const std::vector<Handle>& extents, Location l
 }
 
 void Trace::require(Handle condition, std::string text, Location location) {
-  if (!launch_uniform(builder_.graph(), use(condition, location)))
+  if (!builder_.graph()[use(condition, location)].uniform)
     builder_.fail(location, "require states what holds of extents and scalars; this depends on a tile");
   if (builder_.depth() > 1)
     builder_.fail(location, "require belongs to the whole launch; state it outside of loops and if_");

@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "graph/builder.hpp"
@@ -15,17 +16,22 @@ class Number {
  public:
   template <std::integral N>
   requires(!std::same_as<N, bool>) constexpr Number(N value)
-      : integer_(static_cast<std::int64_t>(value)), real_(static_cast<double>(value)), integral_(true) {}
+      : integer_(static_cast<std::int64_t>(value)),
+        real_(static_cast<double>(value)),
+        integral_(true),
+        representable_(std::in_range<std::int64_t>(value)) {}
   template <std::floating_point N>
   constexpr Number(N value) : real_(static_cast<double>(value)) {}
   constexpr bool integral() const { return integral_; }
   constexpr std::int64_t integer() const { return integer_; }
   constexpr double real() const { return real_; }
+  /// Does integer() hold it? An unsigned one may be too large.
+  constexpr bool representable() const { return representable_; }
 
  private:
   std::int64_t integer_ = 0;
   double real_ = 0;
-  bool integral_ = false;
+  bool integral_ = false, representable_ = true;
 };
 
 /// A value of the kernel being traced.
@@ -70,6 +76,8 @@ class Trace {
   void drop_var(VarSlot slot);
   void assign_var(VarSlot slot, Handle value, Location location);
   Handle var(VarSlot slot, Location location) const;
+  /// The same unchecked: of another kernel's Var, a handle of that kernel.
+  Handle snapshot(VarSlot slot) const;
 
   /// A loop: returns its counter. Every live Var becomes a carried value; those the body does not change are dropped
   /// later.
@@ -78,7 +86,7 @@ class Trace {
   /// The loop was left by break or return; its statements cannot be traced.
   void abandon_loop(Location location);
 
-  void begin_branch(Location location);
+  void begin_branch();
   void end_branch(Handle condition, Location location);
 
   std::vector<Handle> blocks(const std::vector<Handle>& extents, Location location);

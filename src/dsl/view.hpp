@@ -137,6 +137,7 @@ auto gather(const TensorView<access, T, R>& view, const Rows& rows, const Coord 
   static_assert(S == R - 1, "tessera: gather takes an index and an extent for every axis but the first");
   Trace& trace = Trace::current(location);
   const Handle index = rows.lower(trace, location);
+  trace.use(index, location);
   Shape result = Shape::of_rank(R);
   result[0] = trace.shape(index)[0];
   for (int i = 0; i < S; ++i) result[i + 1] = shape[i];
@@ -152,6 +153,7 @@ auto gather(const TensorView<access, T, 1>& view, const Rows& rows, Number paddi
                 "tessera: row indices are an i32 tile of rank 1");
   Trace& trace = Trace::current(location);
   const Handle index = rows.lower(trace, location);
+  trace.use(index, location);
   return detail::read<access, T, 1>(trace.apply(Op::gather, element_type<T>, {view.value(), index},
                                                 {trace.literal_bits(element_type<T>, padding, location)}, location,
                                                 trace.shape(index)));

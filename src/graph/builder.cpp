@@ -52,7 +52,7 @@ void GraphBuilder::check_visible(Id id, Location location) const {
 Id GraphBuilder::apply(Op op, ElementType type, std::span<const Id> in, std::span<const std::int64_t> attr,
                        Location location, const Shape& shape) {
   if (op == Op::extent && graph_[in[0]].op != Op::tensor) return extent(in[0], static_cast<int>(attr[0]), location);
-  Node node{op, type, is_effect(op), 0, {}, {in.begin(), in.end()}, {attr.begin(), attr.end()}, location};
+  Node node{op, type, false, is_effect(op), 0, {}, {in.begin(), in.end()}, {attr.begin(), attr.end()}, location};
   for (Id id : in) {
     check_visible(id, location);
     node.region = std::max(node.region, graph_[id].region);
@@ -60,6 +60,7 @@ Id GraphBuilder::apply(Op op, ElementType type, std::span<const Id> in, std::spa
   try {
     check_types(graph_, op, type, in);
     node.shape = infer_shape(graph_, op, in, attr, shape);
+    if (!is_view(op)) check_tile(op, node.shape);
   } catch (const Mismatch& mismatch) {
     fail(location, mismatch.what());
   }
@@ -73,6 +74,7 @@ Id GraphBuilder::apply(Op op, ElementType type, std::span<const Id> in, std::spa
     graph_.regions[open_.back()].effects.push_back(id);
     return id;
   }
+  node.uniform = is_uniform(graph_, node);
   const std::uint64_t hash = hash_of(node);
   if (const Id id = find(node, hash); id != no_id) return id;
   const Id id = append(std::move(node));
@@ -124,7 +126,8 @@ RegionId GraphBuilder::begin_loop(Location location) {
 
 Id GraphBuilder::argument(ElementType type, const Shape& shape, Location location) {
   Region& region = graph_.regions[open_.back()];
-  Node node{Op::argument, type, false, open_.back(), shape, {}, {static_cast<std::int64_t>(region.arguments.size())},
+  Node node{Op::argument, type,  false, false,
+            open_.back(), shape, {},    {static_cast<std::int64_t>(region.arguments.size())},
             location};
   const Id id = append(std::move(node));
   region.arguments.push_back(id);
@@ -147,7 +150,7 @@ Id GraphBuilder::result(Id loop, int position, Location location) {
   return apply(Op::result, initial.type, {&loop, 1}, attr, location, Shape(initial.shape));
 }
 
-RegionId GraphBuilder::begin_branch(Location) { return begin(RegionKind::branch); }
+RegionId GraphBuilder::begin_branch() { return begin(RegionKind::branch); }
 
 Id GraphBuilder::end_branch(Id condition, Location location) {
   const std::int64_t attr[] = {open_.back()};
@@ -158,7 +161,7 @@ Id GraphBuilder::end_branch(Id condition, Location location) {
 void GraphBuilder::set_grid(std::span<const Id> extents, Location location) {
   if (!graph_.grid.empty()) fail(location, "blocks(...) is called twice; a kernel has one grid");
   for (Id id : extents)
-    if (!launch_uniform(graph_, id))
+    if (!graph_[id].uniform)
       fail(location,
            "blocks(...) must be given extents, scalars and what is computed from them; this depends on a tile");
   graph_.grid.assign(extents.begin(), extents.end());

@@ -30,7 +30,7 @@ class GraphBuilder {
   /// Carried value `position` (from 0) after the loop.
   Id result(Id loop, int position, Location location);
 
-  RegionId begin_branch(Location location);
+  RegionId begin_branch();
   Id end_branch(Id condition, Location location);
 
   void set_grid(std::span<const Id> extents, Location location);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 
 namespace tessera {
@@ -25,8 +26,7 @@ int view_parameter(const Graph& graph, Id view) {
   return static_cast<int>(graph[view].attr[0]);
 }
 
-bool launch_uniform(const Graph& graph, Id id) {
-  const Node& node = graph[id];
+bool is_uniform(const Graph& graph, const Node& node) {
   switch (node.op) {
     case Op::constant:
       return node.shape.rank() == 0;
@@ -40,9 +40,7 @@ bool launch_uniform(const Graph& graph, Id id) {
     default:
       if (!is_elementwise(node.op) || node.shape.rank() != 0) return false;
   }
-  for (Id in : node.in)
-    if (!launch_uniform(graph, in)) return false;
-  return true;
+  return std::all_of(node.in.begin(), node.in.end(), [&](Id in) { return graph[in].uniform; });
 }
 
 std::int64_t encode(ElementType type, Cell cell) {

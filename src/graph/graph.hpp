@@ -24,6 +24,7 @@ inline constexpr Id no_id = ~Id(0);
 struct Node {
   Op op{};
   ElementType type{};    ///< of the result; of a view: of the tensor's elements
+  bool uniform = false;  ///< follows from extents and scalars alone: the host computes it at launch
   bool ordered = false;  ///< stands in its region's list of effects
   RegionId region = 0;
   Shape shape;         ///< of the result; of an effect: of the tile it moves; of a view: only the rank
@@ -93,6 +94,9 @@ std::string to_string(const Parameter& parameter);
 /// "f32[4,8]".
 std::string type_text(const Node& node);
 
+/// A value as encode() keeps it, as text.
+std::string number_text(ElementType type, std::int64_t attribute);
+
 /// The live nodes of every region in canonical order: operands first, depth first from the effects and yields in
 /// program order. It depends on what the kernel means only, not on the order in which a compiler evaluated the C++
 /// expressions.
@@ -104,8 +108,8 @@ std::string to_string(const Graph& graph, bool locations = false);
 /// The spec. Throws InternalError naming `after` (the pass that ran) and the first node that breaks a rule.
 void verify(const Graph& graph, std::string_view after);
 
-/// Can the host compute the node at launch, from extents and scalars alone?
-bool launch_uniform(const Graph& graph, Id id);
+/// Can the host compute the node at launch, from extents and scalars alone? Its operands have their answer.
+bool is_uniform(const Graph& graph, const Node& node);
 
 /// A value of an element type as the attribute of a constant or as padding, and back. Reals are kept as the bits of an
 /// f32.

@@ -63,8 +63,10 @@ auto cast_to(T x) {
     return to_i64(x);
   else if constexpr (to == ElementType::u8)
     return to_u8(x);
-  else
+  else {
+    static_assert(to == ElementType::pred, "a new element type says here how a value is cast to it");
     return to_pred(x);
+  }
 }
 
 }  // namespace tessera::math

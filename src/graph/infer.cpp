@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <limits>
+
 namespace tessera {
 namespace {
 
@@ -46,21 +48,24 @@ Shape concat_shape(const Graph& graph, std::span<const Id> in, int axis) {
     if (!fits)
       mismatch("concat: {} does not continue {} along axis {}; all other extents must agree", to_string(next),
                to_string(result), axis);
-    result[axis] += next[axis];
+    const std::int64_t extent = std::int64_t(result[axis]) + next[axis];
+    if (extent > std::numeric_limits<int>::max()) mismatch("concat: the result is too long");
+    result[axis] = static_cast<int>(extent);
   }
   return result;
 }
 
-void check_extents(Op op, const Shape& shape) {
-  for (int extent : shape)
-    if (extent < 1) mismatch("{}: a tile of shape {}; every extent must be at least 1", name(op), to_string(shape));
-  std::int64_t size = 1;
-  for (int extent : shape)
-    if ((size *= extent) > (std::int64_t(1) << 31))
-      mismatch("{}: a tile of shape {} is too large", name(op), to_string(shape));
-}
-
 }  // namespace
+
+void check_tile(Op op, const Shape& shape) {
+  std::int64_t size = 1;
+  for (int extent : shape) {
+    if (extent < 1) mismatch("{}: a tile of shape {}; every extent must be at least 1", name(op), to_string(shape));
+    if ((size *= extent) > std::int64_t(1) << 31)
+      mismatch("{}: a tile of shape {} has more than 2^31 elements; make it smaller, and loop", name(op),
+               to_string(shape));
+  }
+}
 
 Shape broadcast_shapes(const Shape& a, const Shape& b, std::string_view what) {
   Shape result = Shape::of_rank(std::max(a.rank(), b.rank()));
@@ -92,14 +97,11 @@ Shape infer_shape(const Graph& graph, Op op, std::span<const Id> in, std::span<c
       checked_axis(op, attr[0], requested.rank());
       [[fallthrough]];
     case Op::constant:
-      check_extents(op, requested);
       return requested;
     case Op::load:
-      check_extents(op, requested);
       check_access(graph, op, requested, in[0], in.size() - 1, 0);
       return requested;
     case Op::gather:
-      check_extents(op, requested);
       if (shape(1) != Shape{requested[0]})
         mismatch("gather: rows {} for a tile {}", to_string(shape(1)), to_string(requested));
       check_access(graph, op, requested, in[0], in.size() - 2, 1);
@@ -115,13 +117,11 @@ Shape infer_shape(const Graph& graph, Op op, std::span<const Id> in, std::span<c
                  to_string(shape(0)));
       return shape(0);
     case Op::reshape:
-      check_extents(op, requested);
       if (requested.size() != shape(0).size())
         mismatch("reshape: {} has {} elements, {} has {}", to_string(shape(0)), shape(0).size(), to_string(requested),
                  requested.size());
       return requested;
     case Op::broadcast:
-      check_extents(op, requested);
       if (broadcast_shapes(shape(0), requested, "broadcast") != requested)
         mismatch("broadcast: {} does not stretch to {}", to_string(shape(0)), to_string(requested));
       return requested;

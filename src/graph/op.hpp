@@ -50,7 +50,7 @@ constexpr bool accepts(Op op, ElementType type) {
     case Operands::number:
       return info(type).computes;
     case Operands::real:
-      return type == ElementType::f32;
+      return info(type).computes && info(type).kind == ElementKind::real;
     case Operands::integer:
       return info(type).computes && info(type).kind == ElementKind::integer;
     case Operands::logical:

@@ -14,7 +14,7 @@ Rewriter::Rewriter(const Graph& source)
 Graph Rewriter::run() {
   // Grid extents come first: a block index may only name an axis that is there.
   for (Id id : order_[0]) {
-    if (!keep(id) || !launch_uniform(source_, id)) continue;
+    if (!keep(id) || !source_[id].uniform) continue;
     copy_node(id);
   }
   if (!source_.grid.empty()) builder_.set_grid(mapped(source_.grid), source_.location);
@@ -50,7 +50,7 @@ void Rewriter::copy_node(Id id) {
       map_[id] = results_[node.in[0]][static_cast<std::size_t>(node.attr[0])];
       break;
     case Op::branch:
-      builder_.begin_branch(node.location);
+      builder_.begin_branch();
       copy_region(static_cast<RegionId>(node.attr[0]));
       map_[id] = builder_.end_branch(map_[node.in[0]], node.location);
       break;

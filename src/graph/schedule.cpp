@@ -21,14 +21,27 @@ class Scheduler {
     for (Id id : body.yields) visit(id);
   }
 
-  void visit(Id id) {
-    if (seen_[id]) return;
-    seen_[id] = true;
-    const Node& node = graph_[id];
-    for (Id in : node.in) visit(in);
-    // What the body needs from outside is listed in the outer region, ahead of the loop itself.
-    if (node.op == Op::loop || node.op == Op::branch) visit_region(static_cast<RegionId>(node.attr[0]));
-    order_[node.region].push_back(id);
+  // Operands first. The stack is our own: a kernel unrolled by C++ may be a hundred thousand ops deep.
+  void visit(Id root) {
+    std::vector<std::pair<Id, std::size_t>> stack;
+    const auto enter = [&](Id id) {
+      if (!seen_[id]) stack.emplace_back(id, 0);
+      seen_[id] = true;
+    };
+    enter(root);
+    while (!stack.empty()) {
+      auto& [id, next] = stack.back();
+      const Node& node = graph_[id];
+      if (next < node.in.size()) {
+        enter(node.in[next++]);
+        continue;
+      }
+      const Id done = id;
+      stack.pop_back();
+      // What the body needs from outside is listed in the outer region, ahead of the loop itself.
+      if (node.op == Op::loop || node.op == Op::branch) visit_region(static_cast<RegionId>(node.attr[0]));
+      order_[node.region].push_back(done);
+    }
   }
 
   const Graph& graph_;

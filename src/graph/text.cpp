@@ -5,7 +5,6 @@
 #include "graph/graph.hpp"
 
 namespace tessera {
-namespace {
 
 std::string number_text(ElementType type, std::int64_t attribute) {
   const Cell cell = decode(type, attribute);
@@ -18,6 +17,20 @@ std::string number_text(ElementType type, std::int64_t attribute) {
       return fmt::format("{}", cell.i64);
   }
   return {};
+}
+
+namespace {
+
+std::string escaped(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    if (c == '"' || c == '\\') result += '\\';
+    if (static_cast<unsigned char>(c) < ' ')
+      result += fmt::format("\\x{:02x}", c);
+    else
+      result += c;
+  }
+  return result;
 }
 
 class Printer {
@@ -54,7 +67,7 @@ class Printer {
     if (node.op == Op::constant || node.op == Op::load || node.op == Op::gather)
       out(" {{{}}}", number_text(node.type, node.attr[0]));
     else if (node.op == Op::require)
-      out(" \"{}\"", graph_.texts[static_cast<std::size_t>(node.attr[0])]);
+      out(" \"{}\"", escaped(graph_.texts[static_cast<std::size_t>(node.attr[0])]));
     else
       out(" {{{}}}", fmt::join(node.attr, ","));
   }

@@ -15,11 +15,18 @@ class Verifier {
   void run() {
     rule(!graph_.regions.empty() && graph_.regions[0].kind == RegionKind::kernel, "region 0 is the kernel's body");
     owner_.assign(graph_.regions.size(), no_id);
+    listed_.assign(graph_.nodes.size(), 0);
+    for (const Region& region : graph_.regions)
+      for (const auto* list : {&region.effects, &region.arguments})
+        for (Id id : *list) {
+          rule(id < graph_.nodes.size(), "a region lists nodes");
+          ++listed_[id];
+        }
     for (id_ = 0; id_ < graph_.nodes.size(); ++id_) node(graph_[id_]);
     id_ = no_id;
     for (RegionId region = 0; region < graph_.regions.size(); ++region) check(region);
     for (Id id : graph_.grid)
-      rule(graph_[id].type == ElementType::i32 && graph_[id].shape.rank() == 0 && launch_uniform(graph_, id),
+      rule(graph_[id].type == ElementType::i32 && graph_[id].shape.rank() == 0 && graph_[id].uniform,
            "the grid is made of i32 values that follow from extents and scalars");
   }
 
@@ -48,11 +55,18 @@ class Verifier {
       rule(!is_view(graph_[in].op) || view_operand(node.op) >= 0, "only memory ops take views");
       innermost = std::max(innermost, graph_[in].region);
     }
-    for (int extent : node.shape) rule(is_view(node.op) || extent >= 1, "extents of a tile are at least 1");
     if (!node.ordered && node.op != Op::argument)
       rule(node.region == innermost, "a pure node belongs to the innermost region of its operands");
+    rule(node.region < graph_.regions.size(), "a node belongs to a region");
     counts(node);
+    if (node.op == Op::tensor || node.op == Op::scalar)
+      rule(node.attr[0] >= 0 && node.attr[0] < static_cast<std::int64_t>(graph_.parameters.size()),
+           "a tensor or a scalar names a parameter");
+    if (node.op == Op::slice || node.op == Op::permute_view || node.op == Op::extent)
+      rule(is_view(graph_[node.in[0]].op), "views are made of views");
+    rule(node.uniform == is_uniform(graph_, node), "a node knows whether the host can compute it");
     try {
+      if (!is_view(node.op)) check_tile(node.op, node.shape);
       check_types(graph_, node.op, node.type, node.in);
       rule(infer_shape(graph_, node.op, node.in, node.attr, node.shape) == node.shape,
            "the shape follows from the operands");
@@ -137,9 +151,8 @@ class Verifier {
   }
 
   void order(const Node& node) const {
-    const auto& effects = graph_.regions[node.region].effects;
-    const auto count = std::count(effects.begin(), effects.end(), id_);
-    rule(count == (node.ordered ? 1 : 0), "effects, and only they, are listed once in their region");
+    rule(listed_[id_] == (node.ordered || node.op == Op::argument ? 1 : 0),
+         "effects and arguments, and only they, are listed once in their region");
     const bool read = node.op == Op::load || node.op == Op::gather;
     const bool of_in_out = read && parameter(node.in[0]).access == Access::in_out;
     rule(node.ordered == (is_effect(node.op) || of_in_out),
@@ -180,7 +193,9 @@ class Verifier {
         rule(parameter(node.in[1]).access == Access::in_out, "atomics work on an InOut");
         break;
       case Op::require:
-        rule(launch_uniform(graph_, node.in[0]) && node.region == 0,
+        rule(node.attr[0] >= 0 && node.attr[0] < static_cast<std::int64_t>(graph_.texts.size()),
+             "require names a text");
+        rule(graph_[node.in[0]].uniform && node.region == 0,
              "require states what holds of extents and scalars, for the whole launch");
         break;
       case Op::loop:
@@ -237,6 +252,7 @@ class Verifier {
   std::string_view after_;
   Id id_ = no_id;
   std::vector<Id> owner_;
+  std::vector<int> listed_;
 };
 
 }  // namespace

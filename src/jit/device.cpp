@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <cstring>
-#include <mutex>
-#include <new>
 
 #include "cpu/parallel.hpp"
 #include "graph/error.hpp"
@@ -16,17 +16,22 @@ namespace {
 
 class CpuBackend final : public DeviceBackend {
  public:
-  CpuBackend() { cpu::set_threads(options().threads); }
+  CpuBackend() {
+    const std::string_view missing = cpu::missing_instructions();
+    if (!missing.empty())
+      throw Error(
+          fmt::format("this program was compiled for a CPU with {}, which this one lacks; build it here, or with "
+                      "-DTESSERA_CPU_ARCH=x86-64-v2",
+                      missing));
+    cpu::set_threads(options().threads);
+  }
   std::string name() const override { return fmt::format("cpu ({} threads)", cpu::threads()); }
   std::shared_ptr<void> allocate(std::size_t bytes) override {
-    constexpr std::align_val_t alignment{64};
-    try {
-      return {::operator new(std::max<std::size_t>(bytes, 1), alignment),
-              [](void* memory) { ::operator delete(memory, alignment); }};
-    } catch (const std::bad_alloc&) {
-      throw Error(fmt::format("there is no memory left for {:.1f} MB; choose a smaller model, batch or context",
-                              static_cast<double>(bytes) * 1e-6));
-    }
+    constexpr std::size_t alignment = 64;
+    const std::size_t rounded = (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
+    if (void* memory = rounded >= bytes ? std::aligned_alloc(alignment, rounded) : nullptr) return {memory, std::free};
+    throw Error(fmt::format("there is no memory left for {:.1f} MB; choose a smaller model, batch or context",
+                            static_cast<double>(bytes) * 1e-6));
   }
   bool shares_host_memory() const override { return true; }
   void copy_in(void* device, const void* host, std::size_t bytes) override {

@@ -42,22 +42,19 @@ void Executable::refuse(std::span<const Argument> arguments, std::string_view wh
   std::string text;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const Parameter& parameter = graph_.parameters[i];
-    if (parameter.access == Access::scalar) continue;
-    text += fmt::format(
-        "{}argument {} is {} {}", text.empty() ? "" : ", ", i + 1, tessera::name(parameter.type),
-        fmt::format("[{}]", fmt::join(arguments[i].extent.begin(), arguments[i].extent.begin() + parameter.rank, ",")));
+    text += fmt::format("{}argument {} is ", text.empty() ? "" : ", ", i + 1);
+    if (parameter.access == Access::scalar)
+      text += number_text(parameter.type, encode(parameter.type, arguments[i].scalar));
+    else
+      text += fmt::format("{} [{}]", tessera::name(parameter.type),
+                          fmt::join(arguments[i].extent.begin(), arguments[i].extent.begin() + parameter.rank, ","));
   }
   throw Error(fmt::format("launch of kernel '{}' refused: {} ({})", graph_.name, why, text));
 }
 
 void Executable::check_overlap(std::span<const Argument> arguments, std::size_t written) const {
-  const auto rank = static_cast<std::size_t>(graph_.parameters[written].rank);
-  const auto& extent = arguments[written].extent;
-  if (std::find(extent.begin(), extent.begin() + rank, 0) != extent.begin() + rank) return;  // nothing to write
-  for (std::size_t axis = 0; axis < rank; ++axis)
-    if (arguments[written].stride[axis] == 0 && extent[axis] > 1)
-      refuse(arguments,
-             fmt::format("argument {} is written and has a stride of 0, so its elements share memory", written + 1));
+  if (overlaps_itself(graph_.parameters[written], arguments[written]))
+    refuse(arguments, fmt::format("argument {} is written, and its strides let elements share memory", written + 1));
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (i == written || graph_.parameters[i].access == Access::scalar) continue;
     if (overlap(graph_.parameters[written], arguments[written], graph_.parameters[i], arguments[i]))
@@ -98,6 +95,9 @@ void Executable::launch(const Stream& stream, std::span<const Argument> argument
     grid[i] = value(requirements_.size() + i);
     if (grid[i] < 0) refuse(arguments, fmt::format("axis {} of the grid has the extent {}", i, grid[i]));
   }
+  std::int64_t blocks = 1;
+  for (std::size_t i = 0; i < graph_.grid.size(); ++i)
+    if (__builtin_mul_overflow(blocks, grid[i], &blocks)) refuse(arguments, "the grid has more than 2^63 blocks");
   stream.backend().launch(*this, arguments, {grid.data(), graph_.grid.size()});
 }
 

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
+#include <limits>
+#include <utility>
 
 namespace tessera {
 namespace {
@@ -60,6 +63,24 @@ bool overlap(const Parameter& a_parameter, const Argument& a, const Parameter& b
   for (std::size_t i = 0; i + 1 < rank; ++i)
     if (axes[i].stride < axes[i + 1].stride * std::max(axes[i + 1].extent_a, axes[i + 1].extent_b)) return true;
   return meet(axes, 0, rank, between / bytes);
+}
+
+bool overlaps_itself(const Parameter& parameter, const Argument& argument) {
+  // Stride and extent of each axis; one of a single position means nothing and sorts last.
+  std::array<std::pair<std::int64_t, std::int64_t>, max_rank> axes;
+  axes.fill({std::numeric_limits<std::int64_t>::max(), 1});
+  for (std::size_t i = 0; i < static_cast<std::size_t>(parameter.rank); ++i) {
+    if (argument.extent[i] == 0) return false;
+    if (argument.extent[i] > 1) axes[i] = {std::abs(argument.stride[i]), argument.extent[i]};
+  }
+  std::sort(axes.begin(), axes.end());
+  std::int64_t reach = 0;  // from the first element to the last over the axes so far
+  for (auto [stride, extent] : axes) {
+    if (extent == 1) break;
+    if (stride <= reach) return true;
+    reach += (extent - 1) * stride;
+  }
+  return false;
 }
 
 }  // namespace tessera

@@ -9,4 +9,8 @@ namespace tessera {
 /// addresses from their first to their last byte do. A tensor without elements overlaps nothing.
 bool overlap(const Parameter& a_parameter, const Argument& a, const Parameter& b_parameter, const Argument& b);
 
+/// May two positions of one tensor share an address? Not if its strides are nested, as those of any part of a dense
+/// tensor are, in any order of the axes.
+bool overlaps_itself(const Parameter& parameter, const Argument& argument);
+
 }  // namespace tessera

@@ -61,12 +61,9 @@ namespace {
 
 using kernels::ProductTiles;
 
-// Tiles of the products, by the rows there are: few for a decode step, many for a prompt.
-ProductTiles tiles_for(int rows, bool head) {
-  if (rows == 1) return head ? ProductTiles{1, 64, 256} : ProductTiles{1, 64, 256};
-  if (rows <= 16) return {16, 64, 256};
-  return {64, 64, 256};
-}
+ProductTiles tiles_for(int rows) { return {rows, 64, 256}; }
+// So many rows at a time: one for a decode step, few for a batch of them, many for a prompt.
+int row_class(std::int64_t rows) { return rows == 1 ? 1 : rows <= 16 ? 16 : 64; }
 
 template <Element A, Element W>
 struct Products {
@@ -75,10 +72,10 @@ struct Products {
   using LinearResidual = decltype(kernels::linear_residual<A, W>({}));
   using Head = decltype(kernels::lm_head<A, W>({}));
   explicit Products(int rows)
-      : linear(kernels::linear<A, W>(tiles_for(rows, false))),
-        linear_gelu(kernels::linear_gelu<A, W>(tiles_for(rows, false))),
-        linear_residual(kernels::linear_residual<A, W>(tiles_for(rows, false))),
-        head(kernels::lm_head<A, W>(tiles_for(rows, true))) {}
+      : linear(kernels::linear<A, W>(tiles_for(rows))),
+        linear_gelu(kernels::linear_gelu<A, W>(tiles_for(rows))),
+        linear_residual(kernels::linear_residual<A, W>(tiles_for(rows))),
+        head(kernels::lm_head<A, W>(tiles_for(rows))) {}
   Linear linear;
   LinearGelu linear_gelu;
   LinearResidual linear_residual;
@@ -221,7 +218,7 @@ class TypedNetwork final : public Gpt2::Network {
 
   /// Kernels of the products for so many rows; made when first asked for.
   const Products<A, W>& products(std::int64_t rows) const {
-    const int kind = rows == 1 ? 1 : rows <= 16 ? 16 : 64;
+    const int kind = row_class(rows);
     std::lock_guard lock(mutex_);
     auto& made = products_[kind];
     if (!made) made = std::make_unique<Products<A, W>>(kind);
@@ -404,7 +401,7 @@ std::unique_ptr<Session::State> TypedNetwork<A, W>::session(std::shared_ptr<cons
   return std::make_unique<TypedState<A, W>>(std::move(self), *this, batch, capacity);
 }
 
-// The type most matrices have; the others are converted to it.
+// The type of all matrices; f32, to which they are converted, if they differ.
 StoredType common_type(const Checkpoint& checkpoint) {
   for (const StoredTensor* stored : {checkpoint.wpe, checkpoint.head})
     if (stored->type != checkpoint.wte->type) return StoredType::f32;
@@ -482,12 +479,21 @@ std::vector<std::int32_t> Session::sample(const Sampling& sampling) {
   return tokens;
 }
 
-std::vector<float> Session::logits() const { return state_->logits(); }
+std::vector<float> Session::logits() const {
+  if (appended_.empty()) throw Error("there are no logits yet; append tokens first");
+  return state_->logits();
+}
 std::vector<float> Session::all_logits() {
   if (appended_.empty()) throw Error("there are no logits yet; append tokens first");
   return state_->all_logits();
 }
 std::vector<float> Session::log_probabilities(std::span<const float> logits, std::span<const std::int32_t> targets) {
+  for (const std::int32_t id : targets)
+    if (id < 0 || id >= config_.vocab)
+      throw Error(fmt::format("token {} is not in the vocabulary, which has 0 to {}", id, config_.vocab - 1));
+  if (logits.size() != targets.size() * static_cast<std::size_t>(config_.vocab))
+    throw Error(fmt::format("{} logits are given for {} tokens of a vocabulary of {}", logits.size(), targets.size(),
+                            config_.vocab));
   return state_->log_probabilities(logits, targets);
 }
 int Session::length(int sequence) const { return state_->lengths_.at(static_cast<std::size_t>(sequence)); }

@@ -192,13 +192,17 @@ auto decode_attention(int heads, int head_width, int bn) {
   });
 }
 
-/// Marks the new tokens: seen [B,V] is 1 where ids [B,T] name the token.
+/// Marks the new tokens: seen [B,V] is 1 where ids [B,T] name the token. One block per sequence: two must not write the
+/// same mark.
 inline auto mark_seen(int rows) {
   return kernel("mark_seen", [=](In<i32, 2> ids, In<i32, 1> count, Out<u8, 2> seen) {
-    auto [t, b] = blocks(cdiv(ids.extent(1), rows), ids.extent(0));
-    Tile here = t * rows + iota({1, rows}, 1) < load(count, {b}, {1});
-    Tile tokens = reshape(where(here, load(ids, {b, t}, {1, rows}), -1), {rows});
-    scatter(seen.permute({1, 0}), tokens, {b}, full<u8>({rows, 1}, 1));
+    Index b = blocks(ids.extent(0));
+    Tile length = item(load(count, {b}, {1}));
+    for (Index t : range(cdiv(length, rows))) {
+      Tile here = t * rows + iota({1, rows}, 1) < length;
+      Tile tokens = reshape(where(here, load(ids, {b, t}, {1, rows}), -1), {rows});
+      scatter(seen.permute({1, 0}), tokens, {b}, full<u8>({rows, 1}, 1));
+    }
   });
 }
 
@@ -228,50 +232,50 @@ inline auto sample_greedy(int vocab) {
 
 /// token [B] drawn from logits [B,V]: repetition penalty, temperature, top-k, top-p, in the order of transformers. k <
 /// 1 and p >= 1 switch their filter off; ties with the last token kept are kept. The draw is an exponential race: the
-/// largest p / e, e exponential, is token i with probability p_i. The random index is the position, the row and the
-/// token.
+/// largest p / e, e exponential, is token i with probability p_i. The random key is seed and row, the index position
+/// and token.
 inline auto sample(int vocab) {
   return kernel("sample",
                 [=](In<f32, 2> logits, In<u8, 2> seen, In<i32, 1> past, Out<i32, 1> token, Scalar<f32> penalty,
                     Scalar<f32> temperature, Scalar<i32> top_k, Scalar<f32> top_p, Scalar<i64> seed) {
-                  Index b = blocks(logits.extent(0));
-                  Tile marks = load(seen, {b, 0}, {1, vocab});
-                  Tile raw = load(logits, {b, 0}, {1, vocab});
-                  Tile x = penalized(raw, marks, penalty) / temperature;
+    Index b = blocks(logits.extent(0));
+    Tile raw = load(logits, {b, 0}, {1, vocab});
+    Tile score = penalized(raw, load(seen, {b, 0}, {1, vocab}), penalty);
+    // At most 0, however small the temperature. Below -200 an exponential is 0, and no bound need be found.
+    Tile x = (score - max(score, 1)) / temperature;
 
-                  // The largest bound that at least k scores reach, by bisection: 60 halvings of the range leave no
-                  // float between.
-                  Tile k = where((top_k < 1) | (top_k > vocab), vocab, top_k);
-                  Tile highest = max(x, 1);
-                  Var low = min(x, 1), high = highest;
-                  for ([[maybe_unused]] Index i : range(60)) {
-                    Tile middle = low + (high - low) * 0.5f;
-                    Tile enough = sum(where(x >= middle, 1, 0), 1) >= k;
-                    low = where(enough, middle, low);
-                    high = where(enough, high, middle);
-                  }
-                  Tile reach_highest = sum(where(x >= highest, 1, 0), 1) >= k;
-                  Tile weight = where(x >= where(reach_highest, highest, low), exp(x - highest), 0.0f);
-                  Tile p = weight / sum(weight, 1);
+    // The largest bound that at least k scores reach, by bisection of [-200, 0] to 2^-60 of it.
+    Tile k = where((top_k < 1) | (top_k > vocab), vocab, top_k);
+    Var low = full<f32>({1, 1}, -200), high = zeros<f32>({1, 1});
+    for ([[maybe_unused]] Index i : range(60)) {
+      Tile middle = low + (high - low) * 0.5f;
+      Tile enough = sum(where(x >= middle, 1, 0), 1) >= k;
+      low = where(enough, middle, low);
+      high = where(enough, high, middle);
+    }
+    Tile enough_at_0 = sum(where(x >= 0, 1, 0), 1) >= k;
+    Tile weight = where(x >= where(enough_at_0, 0.0f, low), exp(x), 0.0f);
+    Tile p = weight / sum(weight, 1);
 
-                  // The same for the smallest set of the most probable tokens whose mass is top_p.
-                  Tile largest = max(p, 1);
-                  Var less = zeros<f32>({1, 1}), more = largest;
-                  for ([[maybe_unused]] Index i : range(60)) {
-                    Tile middle = less + (more - less) * 0.5f;
-                    Tile enough = sum(where(p >= middle, p, 0.0f), 1) >= top_p;
-                    less = where(enough, middle, less);
-                    more = where(enough, more, middle);
-                  }
-                  Tile only_largest = sum(where(p >= largest, p, 0.0f), 1) >= top_p;
-                  Tile bound = where(top_p >= 1.0f, 0.0f, where(only_largest, largest, less));
-                  Tile kept = (p >= bound) & (p > 0.0f);
+    // The same for the smallest set of the most probable tokens whose mass is top_p.
+    Tile largest = max(p, 1);
+    Var less = zeros<f32>({1, 1}), more = largest;
+    for ([[maybe_unused]] Index i : range(60)) {
+      Tile middle = less + (more - less) * 0.5f;
+      Tile enough = sum(where(p >= middle, p, 0.0f), 1) >= top_p;
+      less = where(enough, middle, less);
+      more = where(enough, more, middle);
+    }
+    Tile only_largest = sum(where(p >= largest, p, 0.0f), 1) >= top_p;
+    Tile bound = where(top_p >= 1.0f, 0.0f, where(only_largest, largest, less));
+    Tile kept = (p >= bound) & (p > 0.0f);
 
-                  Tile place = cast<i64>(item(load(past, {b}, {1}))) * cast<i64>(logits.extent(0)) + cast<i64>(b);
-                  Tile index = place * vocab + cast<i64>(iota({1, vocab}, 1));
-                  Tile race = where(kept, p / -log(random_uniform(seed, index)), -1.0f);
-                  store(token, {b}, checked(argmax(race, 1), raw));
-                });
+    // A stream of its own for each row: what is drawn does not depend on the rows beside it.
+    Tile key = seed + cast<i64>(b) * 0x1E3779B97F4A7C15;
+    Tile index = cast<i64>(item(load(past, {b}, {1}))) * vocab + cast<i64>(iota({1, vocab}, 1));
+    Tile race = where(kept, p / -log(random_uniform(key, index)), -1.0f);
+    store(token, {b}, checked(argmax(race, 1), raw));
+  });
 }
 
 /// past += count, when the step's keys and values are in the cache.

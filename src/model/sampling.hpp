@@ -13,7 +13,8 @@ struct Sampling {
   std::uint64_t seed = 0;        ///< same seed, same text
 };
 
-/// Error, naming the value and what is allowed, unless temperature >= 0, top_k >= 0, 0 < top_p <= 1, penalty > 0.
+/// Error, naming the value and what is allowed, unless temperature >= 0, top_k >= 0, 0 < top_p <= 1, 0.01 <= penalty <=
+/// 100.
 void check(const Sampling& sampling);
 
 }  // namespace tessera
