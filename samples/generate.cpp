@@ -59,6 +59,7 @@ Settings parse(CommandLine& line) {
   line.footer(
       "The text goes to stdout as it is made, everything else to stderr. It ends at the model's end token, a stop\n"
       "text, --max-new-tokens or the model's context. An empty prompt starts from the model's first token.\n"
+      "A text that begins with a dash comes after --. With --print-ids, a stop text's ids are printed.\n"
       "Order of the sampling steps, as in transformers: repetition penalty, temperature, top-k, top-p.");
   line.parse();
   line.at_most_one({"--prompt", "--file", "--prompt-ids"});

@@ -32,6 +32,7 @@ Settings parse(CommandLine& line) {
   line.option("-s,--seed", settings.seed, "N", "Of the weights of --preset [0]");
   line.flag("-q,--quiet", settings.quiet, "No device and timings on stderr");
   line.footer(
+      "A text that begins with a dash comes after --.\n"
       "Prints a line for each token: index, id, text in quotes, log-probability, separated by tabs; control "
       "characters\n"
       "and parts of a character are written \\xNN. Then 'total', the sum, and 'perplexity', exp of minus the mean. "
@@ -41,7 +42,7 @@ Settings parse(CommandLine& line) {
   line.at_most_one({"--text", "--file", "--ids"});
   line.at_most_one({"--model", "--preset"});
   if (!settings.text && !settings.file && !settings.ids)
-    throw Error("there is nothing to score; give a text (see --help)");
+    throw Error("there is nothing to score; give a text, or -f - to read stdin (see --help)");
   if (settings.model.preset && !settings.ids) throw Error("a --preset has no tokenizer; give the text as --ids 1,2,3");
   return settings;
 }

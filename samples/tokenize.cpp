@@ -19,7 +19,8 @@ void tokenize(CommandLine& line) {
   line.footer("Prints the ids as a JSON list, which --decode takes back.");
   line.parse();
   line.at_most_one({"--text", "--file", "--decode"});
-  if (!text && !file && !ids) throw Error("there is nothing to tokenize; give a text (see --help)");
+  if (!text && !file && !ids)
+    throw Error("there is nothing to tokenize; give a text, or -f - to read stdin (see --help)");
 
   const Tokenizer tokenizer = Tokenizer::open(folder ? std::filesystem::path(*folder) : shipped_model());
   if (ids) {

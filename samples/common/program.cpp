@@ -241,7 +241,8 @@ fs::path shipped_model() {
 void ModelOptions::declare(CommandLine& line) {
   line.option("-m,--model", folder, "DIR", "Model folder in the Hugging Face layout; without it, the shipped one");
   line.option("--preset", preset, "NAME",
-              "Random weights in a size by name, as gpt2; there is no text\nwithout a tokenizer, only ids");
+              "Random weights in a size by name: nano, micro, mini, gpt2,\ngpt2-medium, -large, -xl, tile-small, "
+              "-medium, -large; ids only,\nas there is no tokenizer");
   line.option("--dtype", dtype, "TYPE", "f32 or bf16: what activations are computed in [f32]");
   line.option("--device", device, "DEVICE", "auto, cpu, cuda or cuda:N; never another than asked for [auto]");
 }

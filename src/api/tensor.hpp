@@ -118,7 +118,7 @@ class Tensor {
   void check_dense(std::size_t count) const {
     if (strides_ != row_major(extents_)) throw Error("only a dense tensor is copied as a whole; copy its parts");
     if (static_cast<std::int64_t>(count) != size())
-      throw Error("a tensor of " + std::to_string(size()) + " elements is copied from or to " + std::to_string(count));
+      throw Error("a tensor of " + std::to_string(size()) + " elements cannot be copied from or to " + std::to_string(count) + " values");
   }
 
   Device device_ = Device::cpu();

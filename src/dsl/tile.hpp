@@ -40,7 +40,12 @@ class Tile : public ExprTag {
   }
   explicit Tile(Handle value) : value_(value) {}
   Tile(const Tile&) = default;
-  Tile& operator=(const Tile&) = delete;  // a value that changes is a Var
+  Tile& operator=(const Tile&) = delete;
+  template <class A>
+  Tile& operator=(const A&) {
+    static_assert(!std::is_same_v<A, A>, "tessera: a Tile never changes; declare what does as a Var");
+    return *this;
+  }
 
   Leaf<T_, R_> leaf() const { return Leaf<T_, R_>(value_); }
   Handle lower(Trace&, Location) const { return value_; }

@@ -205,4 +205,12 @@ void atomic_add(const TensorView<access, T, R>& view, const Coord (&at)[R], cons
               location);
 }
 
+// The commonest slip gets a sentence: as many indices and extents as the tensor has axes.
+template <Access access, Element T, int R, int A, int S>
+Tile<T, R> load(const TensorView<access, T, R>&, const Coord (&)[A], const int (&)[S]) {
+  static_assert(A == R, "tessera: load takes an index for each axis of the tensor");
+  static_assert(S == R, "tessera: load takes an extent for each axis of the tensor");
+  return Tile<T, R>(Handle());
+}
+
 }  // namespace tessera

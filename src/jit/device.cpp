@@ -30,7 +30,7 @@ class CpuBackend final : public DeviceBackend {
     constexpr std::size_t alignment = 64;
     const std::size_t rounded = (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
     if (void* memory = rounded >= bytes ? std::aligned_alloc(alignment, rounded) : nullptr) return {memory, std::free};
-    throw Error(fmt::format("there is no memory left for {:.1f} MB; choose a smaller model, batch or context",
+    throw Error(fmt::format("there is no memory left for {:.1f} MB",
                             static_cast<double>(bytes) * 1e-6));
   }
   bool shares_host_memory() const override { return true; }

@@ -1,4 +1,4 @@
-// expect: deleted
+// expect: tessera: a Tile never changes
 #include "api/tessera.hpp"
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: no matching function
+// expect: tessera: load takes an index for each axis
 #include "api/tessera.hpp"
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: no matching function
+// expect: tessera: load takes an extent for each axis
 #include "api/tessera.hpp"
 
 using namespace tessera;
