@@ -1,0 +1,106 @@
+// Compiled kernels, kept in memory and on disk under a key made of all that they depend on. Several threads and several
+// processes may use one folder; whatever is wrong with it costs a compilation, never a result.
+#pragma once
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <compare>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <future>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "jit/nvrtc.hpp"
+
+namespace tessera {
+
+/// What makes one compiled kernel differ from another. No names and no paths: equal text is equal code.
+struct KeyFields {
+  std::string_view compiler;           ///< Nvrtc::build()
+  std::string_view architecture;       ///< Nvrtc::Target::name(), so that cubin and PTX differ
+  std::span<const std::string> flags;  ///< Nvrtc::options(), in order
+  std::string_view source;             ///< of one kernel
+  bool line_info = false;              ///< the code then depends on comments and `#line` too
+};
+
+/// SHA-256 of the fields.
+struct CacheKey {
+  std::array<std::uint8_t, 32> bytes{};
+
+  explicit CacheKey(const KeyFields& fields);
+  std::string hex() const;
+  auto operator<=>(const CacheKey&) const = default;
+};
+
+/// CUDA C++ without comments and line directives (`#line 3 "f"`, `# 3 "f"`), continued lines joined, runs of blanks as
+/// one, no empty lines: texts of equal meaning become equal. String, character and raw string literals stay as they
+/// are.
+std::string strip_comments(std::string_view source);
+
+struct CacheEntry {
+  std::string kernel;
+  std::string source;  ///< as compiled, so that it can be looked at later
+  CompiledCode code;
+  bool operator==(const CacheEntry&) const = default;
+};
+
+/// The folder for `option` (TESSERA_CACHE_DIR): itself, empty (none) for "off", "0" and "none", and by default
+/// $XDG_CACHE_HOME/tessera or ~/.cache/tessera. Never one in /tmp that others could make first: without HOME, or in a
+/// program that runs with somebody else's rights, there is none. `environment`: variable -> value, "" if unset.
+std::filesystem::path cache_folder(std::string_view option,
+                                   const std::function<std::string(std::string_view)>& environment);
+
+class CompileCache {
+ public:
+  struct Limits {
+    std::uint64_t bytes = 512 << 20;         ///< on disk; what was used longest ago goes first
+    std::chrono::seconds trim_interval{60};  ///< least time between two looks at the folder's size
+  };
+  struct Counters {
+    std::uint64_t compiled = 0, memory_hits = 0, disk_hits = 0, rejected = 0;
+  };
+  using Warn = std::function<void(std::string_view)>;
+
+  /// `option` as for cache_folder. `warn` hears one line when the disk fails first, and one when an entry is damaged
+  /// first; from any thread.
+  explicit CompileCache(std::string_view option, Warn warn, Limits limits);
+  CompileCache(std::string_view option, Warn warn) : CompileCache(option, std::move(warn), Limits()) {}
+
+  /// The entry under `key`: from memory, from disk, or from `compile`, which is called once however many threads ask.
+  /// Throws only what `compile` throws; the next to ask tries again.
+  std::shared_ptr<const CacheEntry> get(const CacheKey& key, const std::function<CacheEntry()>& compile);
+
+  /// Forgets an entry, on disk too: for one that the driver refuses to load.
+  void drop(const CacheKey& key);
+
+  Counters counters() const;
+  /// Empty if nothing is kept on disk.
+  const std::filesystem::path& folder() const { return folder_; }
+
+ private:
+  using Shared = std::shared_ptr<const CacheEntry>;
+
+  std::filesystem::path file(const CacheKey& key) const;
+  Shared load(const CacheKey& key);
+  void store(const CacheKey& key, const CacheEntry& entry);
+  void trim();
+  void disk_failed(std::string_view what);
+
+  std::filesystem::path folder_;
+  Warn warn_;
+  Limits limits_;
+  mutable std::mutex mutex_;  // of the next four
+  std::map<CacheKey, std::shared_future<Shared>> entries_;
+  Counters counters_;
+  std::chrono::steady_clock::time_point next_trim_{};
+  bool swept_ = false;
+  std::atomic<bool> warned_disk_ = false, warned_entry_ = false;
+};
+
+}  // namespace tessera
