@@ -61,9 +61,15 @@ namespace {
 
 using kernels::ProductTiles;
 
-ProductTiles tiles_for(int rows) { return {rows, 64, 256}; }
+// Tiles of the products. Those along the inner axis divide the width, where it has a divisor of some size: a tile that
+// is all there is read where it lies.
+ProductTiles tiles_for(int rows, int width) {
+  int k = std::min(width, 256);
+  while (width % k != 0) --k;
+  return {rows, rows == 128 ? 128 : 64, k >= 32 ? k : 256};
+}
 // So many rows at a time: one for a decode step, few for a batch of them, many for a prompt.
-int row_class(std::int64_t rows) { return rows == 1 ? 1 : rows <= 16 ? 16 : 64; }
+int row_class(std::int64_t rows) { return rows == 1 ? 1 : rows <= 16 ? 16 : rows <= 64 ? 64 : 128; }
 
 template <Element A, Element W>
 struct Products {
@@ -71,11 +77,11 @@ struct Products {
   using LinearGelu = decltype(kernels::linear_gelu<A, W>({}));
   using LinearResidual = decltype(kernels::linear_residual<A, W>({}));
   using Head = decltype(kernels::lm_head<A, W>({}));
-  explicit Products(int rows)
-      : linear(kernels::linear<A, W>(tiles_for(rows))),
-        linear_gelu(kernels::linear_gelu<A, W>(tiles_for(rows))),
-        linear_residual(kernels::linear_residual<A, W>(tiles_for(rows))),
-        head(kernels::lm_head<A, W>(tiles_for(rows))) {}
+  explicit Products(ProductTiles tiles)
+      : linear(kernels::linear<A, W>(tiles)),
+        linear_gelu(kernels::linear_gelu<A, W>(tiles)),
+        linear_residual(kernels::linear_residual<A, W>(tiles)),
+        head(kernels::lm_head<A, W>(tiles)) {}
   Linear linear;
   LinearGelu linear_gelu;
   LinearResidual linear_residual;
@@ -221,7 +227,7 @@ class TypedNetwork final : public Gpt2::Network {
     const int kind = row_class(rows);
     std::lock_guard lock(mutex_);
     auto& made = products_[kind];
-    if (!made) made = std::make_unique<Products<A, W>>(kind);
+    if (!made) made = std::make_unique<Products<A, W>>(tiles_for(kind, config().width));
     return *made;
   }
 
