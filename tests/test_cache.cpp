@@ -457,6 +457,11 @@ TEST_CASE("A disk that fills up, a file system that cannot be written, too few d
           })) == 0);
   }
   SECTION("EMFILE") {
+#ifdef __SANITIZE_ADDRESS__
+    // UBSan opens a pipe to see whether an object can be read, and calls the object invalid if it cannot have one.
+    WARN("skipped: the sanitizer needs descriptors of its own");
+    SUCCEED();
+#else
     CHECK(exit_code(start_child([&] {
             Cache cache(temp.path());
             const rlimit limit{3, 3};
@@ -466,6 +471,7 @@ TEST_CASE("A disk that fills up, a file system that cannot be written, too few d
             }
             return cache.warnings.size() == 1 && says(cache.warnings[0], {"Too many open files"}) ? 0 : 2;
           })) == 0);
+#endif
   }
 }
 
