@@ -216,7 +216,12 @@ void generate(CommandLine& line) {
   bool ended = false;
   while (timings.sampled < most) {
     Ids next;
-    timed(timings.sample, [&] { next = session.sample(sampling); });
+    try {
+      timed(timings.sample, [&] { next = session.sample(sampling); });
+    } catch (const Error&) {
+      output.finish();  // the error gets a line of its own
+      throw;
+    }
     ++timings.sampled;
     const bool end = std::ranges::find(ends, next.front()) != ends.end();
     output.token(next.front(), end);
