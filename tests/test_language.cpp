@@ -303,7 +303,7 @@ TEST_CASE("tiles are at most 2^31 elements, however they come about", "[language
 TEST_CASE("a kernel's name is a C++ name", "[language]") {
   for (const char* bad : {"", "two words", "1st", "new\nline", "a\"b"})
     CHECK(says(error_of([&] { trace_kernel(bad, [](Out<f32, 1> y) { store(y, {0}, zeros<f32>({4})); }); }),
-               {"name", "letters"}) == (std::string_view(bad).find('\n') == std::string_view::npos));
+               {"test_language.cpp:", "a kernel's name is made of letters"}));
 }
 
 TEST_CASE("numbers of C++ are taken at their value", "[language]") {

@@ -91,6 +91,7 @@ void Frame::reserve(std::size_t bytes, const Tape& tape) {
   const std::size_t rounded = (bytes + 63) / 64 * 64;
   memory_.reset();  // nothing in it outlives a launch
   bytes_ = 0;
+  serial_ = 0;  // if there is no memory, whatever was bound here must be bound again
   memory_.reset(static_cast<char*>(std::aligned_alloc(64, rounded)));
   if (!memory_)
     throw Error("kernel '" + tape.graph.name + "' needs " + std::to_string(rounded >> 20) +

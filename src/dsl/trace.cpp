@@ -30,7 +30,8 @@ Trace::Trace(std::string name, std::vector<Parameter> parameters, Location locat
   const auto letter = [](char c) { return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
   if (kernel.empty() || !letter(kernel[0]) ||
       !std::all_of(kernel.begin(), kernel.end(), [&](char c) { return letter(c) || (c >= '0' && c <= '9'); }))
-    builder_.fail(location, "a kernel's name is made of letters, digits and _, as a C++ name is");
+    throw Error(fmt::format("{}:{}: a kernel's name is made of letters, digits and _, as a C++ name is", location.file,
+                            location.line));
   current_trace = this;
 }
 
