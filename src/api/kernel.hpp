@@ -73,6 +73,19 @@ Argument argument_for(const A& value) {
   }
   return argument;
 }
+
+[[noreturn]] inline void refuse_device(const std::string& kernel, std::size_t position, const Device& device,
+                                       const Stream& stream) {
+  throw Error("launch of kernel '" + kernel + "' refused: argument " + std::to_string(position + 1) +
+              " is a tensor of " + device.name() + ", and the stream is of " + stream.device_name());
+}
+
+// Kernels reach the memory of the stream's device only. A tensor without memory is of no device.
+template <class A>
+void check_device(const std::string& kernel, std::size_t position, const A& value, const Stream& stream) {
+  if constexpr (IsTensor<A>::value)
+    if (value.data() && !value.device().has(stream)) refuse_device(kernel, position, value.device(), stream);
+}
 }  // namespace detail
 
 /// A kernel from a function of In, Out, InOut and Scalar parameters: it runs once, now, and what it says is recorded.
@@ -89,6 +102,8 @@ void launch(const Stream& stream, const Kernel<P...>& kernel, const A&... values
                 "tessera: the launch has another number of arguments than the kernel has parameters");
   if constexpr (sizeof...(P) == sizeof...(A)) {
     const std::array<Argument, sizeof...(A)> arguments{detail::argument_for<P>(values)...};
+    std::size_t position = 0;
+    (detail::check_device(kernel.name(), position++, values, stream), ...);
     kernel.executable().launch(stream, arguments);
   }
 }

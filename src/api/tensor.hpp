@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "graph/element.hpp"
+#include "graph/argument.hpp"
 #include "graph/error.hpp"
 #include "jit/device.hpp"
 

@@ -27,7 +27,7 @@ struct Host;
       return host;                                \
     }                                             \
   };
-#define REDUCTION(name, operands, combine, identity_, ...)                                                 \
+#define REDUCTION(name, operands, combine, real, integer, identity_, ...)                                  \
   template <>                                                                                              \
   struct Host<Op::name> {                                                                                  \
     template <class T>                                                                                     \

@@ -23,15 +23,19 @@ struct OpInfo {
   OpGroup group;
   Operands operands;
   std::string_view meaning;
+  /// The op, or a reduction's combination of two, as an expression of `a` and `b` in a generated kernel: of f32, and of
+  /// integers and preds. Empty where there is none.
+  std::string_view cuda_real = {}, cuda_integer = {};
 };
 
 namespace detail {
 inline constexpr OpInfo op_table[] = {
-#define UNARY(name, operands, result, host, low, high, tolerance, meaning) \
-  {#name, OpGroup::unary, Operands::operands, meaning},
-#define BINARY(name, operands, result, host, low, high, tolerance, meaning) \
-  {#name, OpGroup::binary, Operands::operands, meaning},
-#define REDUCTION(name, operands, combine, identity, meaning) {#name, OpGroup::reduction, Operands::operands, meaning},
+#define UNARY(name, operands, result, host, real, integer, low, high, tolerance, meaning) \
+  {#name, OpGroup::unary, Operands::operands, meaning, real, integer},
+#define BINARY(name, operands, result, host, real, integer, low, high, tolerance, meaning) \
+  {#name, OpGroup::binary, Operands::operands, meaning, real, integer},
+#define REDUCTION(name, operands, combine, real, integer, identity, meaning) \
+  {#name, OpGroup::reduction, Operands::operands, meaning, real, integer},
 #define STRUCTURAL(name, meaning) {#name, OpGroup::structural, Operands::any, meaning},
 #include "graph/ops.def"
 };

@@ -2,70 +2,34 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <openssl/evp.h>
 #include <sys/auxv.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <optional>
-#include <random>
+#include <span>
 #include <system_error>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
-#include "graph/error.hpp"
+#include "jit/files.hpp"
 
 namespace tessera {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// Changes when the meaning of a key or the layout of an entry does; older entries are then never found.
-constexpr std::uint32_t schema = 1;
 constexpr std::string_view magic = "tessera\x1a";  // 0x1a: `type` and `more` stop before the binary part
 constexpr std::uint64_t largest_entry = 256 << 20;
 constexpr std::chrono::hours stale_after{1};
 constexpr const char* temporary = "tmp";
-
-using Digest = std::array<std::uint8_t, 32>;
-
-class Sha256 {
- public:
-  Sha256() : context_(EVP_MD_CTX_new()) {
-    if (!context_) throw std::bad_alloc();
-    check(EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr));
-  }
-  Sha256& add(std::string_view bytes) {
-    check(EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()));
-    return *this;
-  }
-  /// With name and length in front, so that no two lists of fields give the same bytes.
-  Sha256& field(std::string_view label, std::string_view value) {
-    return add(fmt::format("{} {}:", label, value.size())).add(value);
-  }
-  Digest digest() {
-    Digest result;
-    check(EVP_DigestFinal_ex(context_.get(), result.data(), nullptr));
-    return result;
-  }
-
- private:
-  static void check(int ok) {
-    if (ok != 1) throw InternalError("SHA-256 of libcrypto failed");
-  }
-  struct Free {
-    void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
-  };
-  std::unique_ptr<EVP_MD_CTX, Free> context_;
-};
 
 std::string_view as_text(std::span<const std::uint8_t> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -142,22 +106,22 @@ void each_field(Stream& stream, Entry& entry) {
 std::string to_bytes(const CacheKey& key, const CacheEntry& entry) {
   Writer writer;
   writer.bytes = magic;
-  writer(schema);
+  writer(cache_schema);
   writer.bytes += as_text(key.bytes);
   each_field(writer, entry);
-  writer.bytes += as_text(Sha256().add(writer.bytes).digest());
+  writer.bytes += as_text(sha256(writer.bytes));
   return std::move(writer.bytes);
 }
 
 std::optional<CacheEntry> from_bytes(const CacheKey& key, std::string_view bytes) {
   if (bytes.size() < sizeof(Digest)) return std::nullopt;
   const std::string_view body = bytes.substr(0, bytes.size() - sizeof(Digest));
-  if (as_text(Sha256().add(body).digest()) != bytes.substr(body.size())) return std::nullopt;
+  if (as_text(sha256(body)) != bytes.substr(body.size())) return std::nullopt;
   Reader reader(body);
   std::uint32_t version = 0;
   const bool is_entry = reader.take(magic.size()) == magic;
   reader(version);
-  const bool is_ours = version == schema && reader.take(key.bytes.size()) == as_text(key.bytes);
+  const bool is_ours = version == cache_schema && reader.take(key.bytes.size()) == as_text(key.bytes);
   if (!is_entry || !is_ours) return std::nullopt;
   CacheEntry entry;
   each_field(reader, entry);
@@ -167,44 +131,12 @@ std::optional<CacheEntry> from_bytes(const CacheKey& key, std::string_view bytes
 
 // ---- Files
 
-[[noreturn]] void throw_errno(std::string_view action, const fs::path& path) {
-  throw std::system_error(errno, std::generic_category(), fmt::format("cannot {} {}", action, path.native()));
-}
-
-class Descriptor {
- public:
-  Descriptor(const fs::path& path, int flags, mode_t mode = 0) {
-    do {
-      fd_ = ::open(path.c_str(), flags | O_NOFOLLOW | O_CLOEXEC, mode);
-    } while (fd_ < 0 && errno == EINTR);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  explicit operator bool() const { return fd_ >= 0; }
-  int get() const { return fd_; }
-  bool close() { return ::close(std::exchange(fd_, -1)) == 0; }
-
- private:
-  int fd_;
-};
-
 bool others_write(const struct stat& status) { return (status.st_mode & (S_IWGRP | S_IWOTH)) != 0; }
 
 /// Normal, and without the slash at its end, which would give the folder two names.
 fs::path plain(const fs::path& path) {
   const fs::path normal = path.lexically_normal();
   return normal.has_filename() || !normal.has_relative_path() ? normal : normal.parent_path();
-}
-
-/// Makes `folder` and what is missing above it, for this user alone.
-void make_folder(const fs::path& folder) {
-  if (::mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST) return;
-  if (errno != ENOENT || !folder.has_relative_path()) throw_errno("make", folder);
-  make_folder(folder.parent_path());
-  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) throw_errno("make", folder);
 }
 
 /// Whoever can write to the folder decides what runs on the GPU. Checked as well: what lies between it and HOME.
@@ -222,31 +154,6 @@ void check_folder(const fs::path& folder, const fs::path& home) {
   }
 }
 
-/// Creates a file that was not there before, writes `bytes` and renames it to `target`; removes it if that fails.
-void write_file(const fs::path& folder, const fs::path& target, std::string_view bytes) {
-  // In the folder itself, so that rename stays in one file system. Process and random number: several hosts may share
-  // the folder.
-  static thread_local std::mt19937_64 random{std::random_device{}()};
-  const fs::path path = folder / temporary / fmt::format("{}-{:016x}", ::getpid(), random());
-  for (const fs::path& parent : {path.parent_path(), target.parent_path()}) make_folder(parent);
-  Descriptor file(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
-  if (!file) throw_errno("make", path);
-  try {
-    while (!bytes.empty()) {
-      const ssize_t written = ::write(file.get(), bytes.data(), bytes.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written <= 0) throw_errno("write", path);
-      bytes.remove_prefix(static_cast<std::size_t>(written));
-    }
-    if (!file.close()) throw_errno("close", path);
-    // Not flushed to the disk first: after a power failure the checksum finds what is missing.
-    if (::rename(path.c_str(), target.c_str()) != 0) throw_errno("make", target);
-  } catch (...) {
-    ::unlink(path.c_str());
-    throw;
-  }
-}
-
 /// Every file of two levels of folders with its status; folders and files that vanish meanwhile are left out.
 template <class Action>
 void each_file(const fs::path& folder, Action&& action) {
@@ -258,24 +165,6 @@ void each_file(const fs::path& folder, Action&& action) {
 }
 
 }  // namespace
-
-// ---- The key
-
-CacheKey::CacheKey(const KeyFields& fields) {
-  Sha256 hash;
-  hash.field("schema", std::to_string(schema)).field("compiler", fields.compiler);
-  hash.field("architecture", fields.architecture).field("flags", std::to_string(fields.flags.size()));
-  for (const std::string& flag : fields.flags) hash.field("flag", flag);
-  hash.field("line info", fields.line_info ? "1" : "0");
-  hash.field("source", fields.line_info ? std::string(fields.source) : strip_comments(fields.source));
-  bytes = hash.digest();
-}
-
-std::string CacheKey::hex() const {
-  std::string text;
-  for (const std::uint8_t byte : bytes) text += fmt::format("{:02x}", byte);
-  return text;
-}
 
 // ---- The folder
 
@@ -322,6 +211,7 @@ fs::path CompileCache::file(const CacheKey& key) const {
 
 CompileCache::Shared CompileCache::get(const CacheKey& key, const std::function<CacheEntry()>& compile) {
   std::promise<Shared> promise;
+  bool dropped = false;
   {
     std::unique_lock lock(mutex_);
     if (const auto found = entries_.find(key); found != entries_.end()) {
@@ -331,11 +221,12 @@ CompileCache::Shared CompileCache::get(const CacheKey& key, const std::function<
       return future.get();  // waits while another thread compiles
     }
     entries_.emplace(key, promise.get_future().share());
+    dropped = dropped_.erase(key) > 0;
   }
   Shared entry;
   bool on_disk = false;
   try {
-    entry = load(key);
+    if (!dropped) entry = load(key);
     on_disk = entry != nullptr;
     if (!on_disk) entry = std::make_shared<const CacheEntry>(compile());
   } catch (...) {
@@ -416,10 +307,11 @@ void CompileCache::store(const CacheKey& key, const CacheEntry& entry) {
     const std::string bytes = to_bytes(key, entry);
     if (bytes.size() > largest_entry) return;
     try {
-      write_file(folder_, file(key), bytes);
+      write_whole_file(folder_ / temporary, file(key), bytes);
     } catch (const std::system_error& e) {
       if (e.code().value() != ENOENT) throw;
-      write_file(folder_, file(key), bytes);  // somebody emptied the cache meanwhile: its folders are made again
+      write_whole_file(folder_ / temporary, file(key),
+                       bytes);  // somebody emptied the cache meanwhile: its folders are made again
     }
     trim();
   } catch (const std::exception& e) {
@@ -431,6 +323,7 @@ void CompileCache::drop(const CacheKey& key) {
   {
     const std::lock_guard lock(mutex_);
     entries_.erase(key);
+    dropped_.insert(key);
   }
   if (!folder_.empty()) ::unlink(file(key).c_str());
 }
@@ -483,124 +376,5 @@ void CompileCache::trim() {
     if (::unlink(file.path.c_str()) == 0) total -= file.bytes;
   }
 }
-
-// ---- The text
-
-namespace {
-
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$' || (c & 0x80) != 0; }
-
-class Stripper {
- public:
-  explicit Stripper(std::string_view source) : source_(source) {
-    // Lines that a backslash continues are joined before anything else is looked at, as the language has it.
-    for (std::size_t i = 0; i < source.size(); ++i) {
-      const std::size_t newline = source.substr(i + 1).starts_with("\r\n") ? i + 2 : i + 1;
-      if (source[i] == '\\' && newline < source.size() && source[newline] == '\n') {
-        i = newline;
-        continue;
-      }
-      text_ += source[i];
-      origin_.push_back(i);
-    }
-  }
-
-  std::string run() {
-    while (at_ < text_.size()) {
-      const char c = text_[at_];
-      const char next = at_ + 1 < text_.size() ? text_[at_ + 1] : '\0';
-      if (c == '\n') {
-        ++at_;
-        end_line();
-      } else if (std::isspace(static_cast<unsigned char>(c))) {
-        ++at_;
-        blank_ = true;
-      } else if (c == '/' && next == '/') {
-        at_ = std::min(text_.find('\n', at_), text_.size());
-      } else if (c == '/' && next == '*') {
-        const std::size_t close = text_.find("*/", at_ + 2);
-        at_ = close == text_.npos ? text_.size() : close + 2;
-        blank_ = true;
-      } else if (c == '"' || c == '\'') {
-        literal(c);
-      } else if (is_word(c) || (c == '.' && std::isdigit(static_cast<unsigned char>(next)))) {
-        word();
-      } else {
-        put(at_, at_ + 1);
-      }
-    }
-    end_line();
-    return std::move(result_);
-  }
-
- private:
-  void put(std::size_t begin, std::size_t end) { put(std::string_view(text_).substr(begin, end - begin), end); }
-  void put(std::string_view text, std::size_t end) {
-    if (blank_ && !line_.empty()) line_ += ' ';
-    blank_ = false;
-    line_ += text;
-    at_ = end;
-  }
-
-  void end_line() {
-    blank_ = false;
-    std::string_view directive = line_;
-    if (directive.starts_with('#')) {
-      directive.remove_prefix(directive.starts_with("# ") ? 2 : 1);
-      const bool numbers = !directive.empty() && std::isdigit(static_cast<unsigned char>(directive[0]));
-      const bool line = directive.starts_with("line") && (directive.size() == 4 || !is_word(directive[4]));
-      if (numbers || line) line_.clear();
-    }
-    if (!line_.empty()) result_ += line_ + '\n';
-    line_.clear();
-  }
-
-  /// A string or a character, up to its closing quote or the end of the line.
-  void literal(char quote) {
-    std::size_t end = at_ + 1;
-    while (end < text_.size() && text_[end] != quote && text_[end] != '\n') end += text_[end] == '\\' ? 2 : 1;
-    end = std::min(end, text_.size());
-    put(at_, end < text_.size() && text_[end] == quote ? end + 1 : end);
-  }
-
-  /// An identifier, perhaps the prefix of a literal, or a number, in which ' separates digits.
-  void word() {
-    const bool is_number = text_[at_] == '.' || std::isdigit(static_cast<unsigned char>(text_[at_]));
-    std::size_t end = at_;
-    while (end < text_.size()) {
-      const char c = text_[end];
-      const bool separator = is_number && c == '\'' && end + 1 < text_.size() && is_word(text_[end + 1]);
-      if (!is_word(c) && !(is_number && c == '.') && !separator) break;
-      ++end;
-    }
-    const std::string_view name = std::string_view(text_).substr(at_, end - at_);
-    const bool raw = name == "R" || name == "LR" || name == "uR" || name == "UR" || name == "u8R";
-    if (raw && end < text_.size() && text_[end] == '"') return raw_string(end);
-    put(at_, end);
-  }
-
-  /// Inside a raw string nothing is joined: it is taken from the source as it was.
-  void raw_string(std::size_t quote) {
-    const std::size_t begin = origin_[at_], open = source_.find('(', origin_[quote]);
-    std::size_t end = source_.size();
-    if (open != source_.npos) {
-      const std::string close = fmt::format("){}\"", source_.substr(origin_[quote] + 1, open - origin_[quote] - 1));
-      if (const std::size_t found = source_.find(close, open); found != source_.npos) end = found + close.size();
-    }
-    const auto next = std::lower_bound(origin_.begin(), origin_.end(), end);
-    put(source_.substr(begin, end - begin), static_cast<std::size_t>(next - origin_.begin()));
-  }
-
-  std::string_view source_;
-  std::string text_;                 // the source with its lines joined
-  std::vector<std::size_t> origin_;  // where each character of text_ stands in source_
-  std::size_t at_ = 0;
-  std::string result_, line_;
-  bool blank_ = false;  // was there space since the last token?
-};
-
-}  // namespace
-
-std::string strip_comments(std::string_view source) { return Stripper(source).run(); }
 
 }  // namespace tessera

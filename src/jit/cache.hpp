@@ -1,10 +1,8 @@
 // Compiled kernels, kept in memory and on disk under a key made of all that they depend on. Several threads and several
 // processes may use one folder; whatever is wrong with it costs a compilation, never a result.
 #pragma once
-#include <array>
 #include <atomic>
 #include <chrono>
-#include <compare>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -12,36 +10,14 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <span>
+#include <set>
 #include <string>
 #include <string_view>
 
+#include "jit/cache_key.hpp"
 #include "jit/nvrtc.hpp"
 
 namespace tessera {
-
-/// What makes one compiled kernel differ from another. No names and no paths: equal text is equal code.
-struct KeyFields {
-  std::string_view compiler;           ///< Nvrtc::build()
-  std::string_view architecture;       ///< Nvrtc::Target::name(), so that cubin and PTX differ
-  std::span<const std::string> flags;  ///< Nvrtc::options(), in order
-  std::string_view source;             ///< of one kernel
-  bool line_info = false;              ///< the code then depends on comments and `#line` too
-};
-
-/// SHA-256 of the fields.
-struct CacheKey {
-  std::array<std::uint8_t, 32> bytes{};
-
-  explicit CacheKey(const KeyFields& fields);
-  std::string hex() const;
-  auto operator<=>(const CacheKey&) const = default;
-};
-
-/// CUDA C++ without comments and line directives (`#line 3 "f"`, `# 3 "f"`), continued lines joined, runs of blanks as
-/// one, no empty lines: texts of equal meaning become equal. String, character and raw string literals stay as they
-/// are.
-std::string strip_comments(std::string_view source);
 
 struct CacheEntry {
   std::string kernel;
@@ -95,8 +71,9 @@ class CompileCache {
   std::filesystem::path folder_;
   Warn warn_;
   Limits limits_;
-  mutable std::mutex mutex_;  // of the next four
+  mutable std::mutex mutex_;  // of the next five
   std::map<CacheKey, std::shared_future<Shared>> entries_;
+  std::set<CacheKey> dropped_;  // not looked for on disk, from where they may not have gone
   Counters counters_;
   std::chrono::steady_clock::time_point next_trim_{};
   bool swept_ = false;

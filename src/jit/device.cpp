@@ -2,95 +2,104 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cstdlib>
-#include <cstring>
+#include <charconv>
 
-#include "cpu/parallel.hpp"
 #include "graph/error.hpp"
-#include "jit/executable.hpp"
+#include "jit/backend.hpp"
+#include "jit/cpu_backend.hpp"
+#include "jit/cuda_devices.hpp"
 #include "jit/options.hpp"
 
 namespace tessera {
 namespace {
 
-class CpuBackend final : public DeviceBackend {
- public:
-  CpuBackend() {
-    const std::string_view missing = cpu::missing_instructions();
-    if (!missing.empty())
-      throw Error(
-          fmt::format("this program was compiled for a CPU with {}, which this one lacks; build it here, or with "
-                      "-DTESSERA_CPU_ARCH=x86-64-v2",
-                      missing));
-    cpu::set_threads(options().threads);
-  }
-  std::string name() const override { return fmt::format("cpu ({} threads)", cpu::threads()); }
-  std::shared_ptr<void> allocate(std::size_t bytes) override {
-    constexpr std::size_t alignment = 64;
-    const std::size_t rounded = (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
-    if (void* memory = rounded >= bytes ? std::aligned_alloc(alignment, rounded) : nullptr) return {memory, std::free};
-    throw Error(fmt::format("there is no memory left for {:.1f} MB",
-                            static_cast<double>(bytes) * 1e-6));
-  }
-  bool shares_host_memory() const override { return true; }
-  void copy_in(void* device, const void* host, std::size_t bytes) override {
-    if (bytes) std::memcpy(device, host, bytes);
-  }
-  void copy_out(void* host, const void* device, std::size_t bytes) override {
-    if (bytes) std::memcpy(host, device, bytes);
-  }
-  void launch(const Executable& kernel, std::span<const Argument> arguments,
-              std::span<const std::int64_t> grid) override {
-    kernel.cpu_program().run(arguments, grid);
-  }
-  void synchronize() override {}
-};
+thread_local bool recording = false;  // does Stream::capture run in this thread?
 
-const std::shared_ptr<DeviceBackend>& cpu_backend() {
-  static const std::shared_ptr<DeviceBackend> backend = std::make_shared<CpuBackend>();
-  return backend;
+// What it waits for would not happen before the recording is over.
+void refuse_while_recording(std::string_view what) {
+  if (recording)
+    throw Error(fmt::format("{} while this thread records a stream; do it before or after Stream::capture", what));
 }
-
-constexpr std::string_view no_cuda = "this version of Tessera runs kernels on the CPU only";
 
 }  // namespace
 
-void Stream::synchronize() const { backend_->synchronize(); }
+void Event::synchronize() const {
+  refuse_while_recording("an event is waited for");
+  backend_->synchronize();
+}
+double Event::milliseconds_since(const Event& earlier) const {
+  refuse_while_recording("an event is waited for");
+  return backend_->milliseconds_since(*earlier.backend_);
+}
 
-Device Device::cpu() { return Device(cpu_backend(), ""); }
+void Stream::synchronize() const {
+  refuse_while_recording("a stream is waited for");
+  backend_->synchronize();
+}
+void Stream::copy(void* to, const void* from, std::size_t bytes) const { backend_->copy(to, from, bytes); }
+Event Stream::record() const { return Event(backend_->record()); }
+void Stream::wait(const Event& event) const { backend_->wait(*event.backend_); }
+CapturedGraph Stream::capture(const std::function<void()>& function) const {
+  refuse_while_recording("a stream is to be recorded");
+  struct Recording {
+    Recording() { recording = true; }
+    ~Recording() { recording = false; }
+  } const scope;
+  return CapturedGraph(backend_->capture(function));
+}
+void Stream::launch(const CapturedGraph& graph) const { backend_->launch(*graph.backend_); }
+void* Stream::native() const { return backend_->native(); }
+const std::string& Stream::device_name() const { return backend_->device().info().name; }
+
+Device Device::cpu() { return Device(cpu_backend()); }
 
 Device Device::best() { return parse("auto"); }
 
 Device Device::parse(std::string_view text) {
-  const bool automatic = text == "auto";
-  if (automatic && options().device != "auto") {
+  if (text == "cpu") return cpu();
+  if (text == "auto" && options().device != "auto") {
     const std::string reason = fmt::format("TESSERA_DEVICE={}", options().device);
-    Device device = cpu();
     try {
-      device = parse(options().device);
+      return Device(parse(options().device).backend_, reason);
     } catch (const Error& error) {
       throw Error(fmt::format("{}: {}", reason, error.what()));
     }
-    device.reason_ = reason;
-    return device;
   }
-  if (automatic) return Device(cpu_backend(), std::string(no_cuda));
-  if (text == "cpu") return cpu();
-  const bool number = text.size() > 5 && text.find_first_not_of("0123456789", 5) == text.npos;
-  if (text == "cuda" || (text.substr(0, 5) == "cuda:" && number))
-    throw Error(fmt::format("device {}: {}; ask for cpu or auto", text, no_cuda));
-  throw Error(fmt::format("there is no device '{}'; ask for auto, cpu, cuda or cuda:N", text));
+  if (text == "auto") {
+    try {
+      return Device(CudaDevices::instance().first(), "the first CUDA device");
+    } catch (const Error& error) {
+      return Device(cpu_backend(), error.what());
+    }
+  }
+  int ordinal = 0;
+  const std::string_view digits = text.substr(0, 5) == "cuda:" ? text.substr(5) : "";
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), ordinal);
+  const bool numbered = !digits.empty() && error == std::errc() && end == digits.data() + digits.size() && ordinal >= 0;
+  if (text != "cuda" && !numbered)
+    throw Error(fmt::format("there is no device '{}'; ask for auto, cpu, cuda or cuda:N", text));
+  try {
+    return Device(numbered ? CudaDevices::instance().open(ordinal) : CudaDevices::instance().first());
+  } catch (const Error& failure) {
+    throw Error(fmt::format("device {}: {}; or ask for cpu or auto", text, failure.what()));
+  }
 }
 
-std::string Device::name() const { return backend_->name(); }
+const DeviceInfo& Device::info() const { return backend_->info(); }
+Stream Device::stream() const { return Stream(backend_->stream()); }
+Stream Device::new_stream() const { return Stream(backend_->new_stream()); }
+Stream Device::stream_from(void* cu_stream) const { return Stream(backend_->stream_from(cu_stream)); }
+bool Device::has(const Stream& stream) const { return &stream.backend().device() == backend_.get(); }
 std::shared_ptr<void> Device::allocate(std::size_t bytes) const { return backend_->allocate(bytes); }
+std::shared_ptr<void> Device::pinned(std::size_t bytes) const { return backend_->pinned(bytes); }
 bool Device::shares_host_memory() const { return backend_->shares_host_memory(); }
 void Device::copy_in(void* device, const void* host, std::size_t bytes) const {
-  backend_->copy_in(device, host, bytes);
+  refuse_while_recording("memory is copied in");
+  backend_->copy(device, host, bytes);
 }
 void Device::copy_out(void* host, const void* device, std::size_t bytes) const {
-  backend_->copy_out(host, device, bytes);
+  refuse_while_recording("memory is copied out");
+  backend_->copy(host, device, bytes);
 }
 
 }  // namespace tessera

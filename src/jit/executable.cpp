@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <limits>
 
 #include "codegen/passes.hpp"
 #include "graph/error.hpp"
+#include "jit/compiler.hpp"
 #include "jit/log.hpp"
-#include "jit/options.hpp"
 #include "jit/overlap.hpp"
 
 namespace tessera {
@@ -31,8 +30,7 @@ Executable::Executable(Graph graph) : traced_(std::move(graph)), graph_(run_pass
     }
   roots.insert(roots.end(), graph_.grid.begin(), graph_.grid.end());
   uniform_ = UniformProgram(graph_, roots);
-  for (const std::string& stage : options().dump)
-    if (stage == "graph") fmt::print(stderr, "{}\n", to_string(graph_, true));
+  dump_graph(graph_);
   if (logs_debug())
     log_debug(fmt::format("kernel '{}': {} nodes traced, {} after the passes", graph_.name, traced_.nodes.size(),
                           graph_.nodes.size()));
@@ -98,12 +96,12 @@ void Executable::launch(const Stream& stream, std::span<const Argument> argument
   std::int64_t blocks = 1;
   for (std::size_t i = 0; i < graph_.grid.size(); ++i)
     if (__builtin_mul_overflow(blocks, grid[i], &blocks)) refuse(arguments, "the grid has more than 2^63 blocks");
-  stream.backend().launch(*this, arguments, {grid.data(), graph_.grid.size()});
-}
-
-const cpu::Program& Executable::cpu_program() const {
-  std::call_once(cpu_once_, [&] { cpu_program_ = std::make_unique<cpu::Program>(graph_); });
-  return *cpu_program_;
+  DeviceBackend& device = stream.backend().device();
+  const OnDevice& found = kernels_.find_or_make([&](const OnDevice& known) { return known.device == &device; },
+                                                [&] {
+    return OnDevice{&device, device.kernel(graph_)};
+  });
+  found.kernel->launch(stream.backend(), arguments, {grid.data(), graph_.grid.size()});
 }
 
 }  // namespace tessera

@@ -1,12 +1,14 @@
 // A kernel ready to be launched: its graph, lowered once, and what a launch must check and compute.
 #pragma once
 #include <memory>
-#include <mutex>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "cpu/program.hpp"
 #include "graph/evaluate.hpp"
-#include "jit/device.hpp"
+#include "jit/backend.hpp"
+#include "jit/growing_list.hpp"
 
 namespace tessera {
 
@@ -21,12 +23,17 @@ class Executable {
   const Graph& graph() const { return graph_; }
 
   /// Checks the arguments and what the kernel requires, computes the grid, and hands the launch to the stream's device.
-  /// Throws Error naming kernel, argument and reason. Does no tracing, hashing or string work.
+  /// Throws Error naming kernel, argument and reason. Does no tracing, hashing or string work, and compiles only for
+  /// the first launch of its class on the device.
   void launch(const Stream& stream, std::span<const Argument> arguments) const;
 
-  const cpu::Program& cpu_program() const;
-
  private:
+  /// The kernel on a device that it has been launched on.
+  struct OnDevice {
+    const DeviceBackend* device;
+    std::unique_ptr<DeviceKernel> kernel;
+  };
+
   void check(std::span<const Argument> arguments) const;
   void check_overlap(std::span<const Argument> arguments, std::size_t written) const;
   [[noreturn]] void refuse(std::span<const Argument> arguments, std::string_view why) const;
@@ -34,8 +41,7 @@ class Executable {
   Graph traced_, graph_;
   std::vector<std::string> requirements_;
   UniformProgram uniform_;  // the requirements, then the grid
-  mutable std::once_flag cpu_once_;
-  mutable std::unique_ptr<cpu::Program> cpu_program_;
+  mutable GrowingList<OnDevice> kernels_;
 };
 
 }  // namespace tessera

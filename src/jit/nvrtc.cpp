@@ -17,6 +17,7 @@
 #include <system_error>
 
 #include "graph/error.hpp"
+#include "jit/options.hpp"
 
 namespace tessera {
 namespace {
@@ -33,26 +34,6 @@ void add_folder(std::vector<std::string>& places, const fs::path& folder) {
 
 void add_toolkit(std::vector<std::string>& places, const fs::path& toolkit) {
   for (const char* folder : {"lib64", "lib", "targets/x86_64-linux/lib"}) add_folder(places, toolkit / folder);
-}
-
-/// /usr/local/cuda, which is the administrator's choice, then /usr/local/cuda-13.1, cuda-13.0, cuda-12.9, cuda-12, ...
-std::vector<fs::path> installed_toolkits() {
-  std::vector<std::pair<std::pair<int, int>, fs::path>> found;
-  std::error_code error;
-  for (fs::directory_iterator i("/usr/local", error), end; !error && i != end; i.increment(error)) {
-    const std::string name = i->path().filename().string();
-    std::pair<int, int> version{0, 0};
-    if (name == "cuda") {
-      version.first = 1 << 20;
-    } else if (std::sscanf(name.c_str(), "cuda-%d.%d", &version.first, &version.second) < 1) {
-      continue;
-    }
-    found.emplace_back(version, i->path());
-  }
-  std::sort(found.rbegin(), found.rend());
-  std::vector<fs::path> toolkits;
-  for (auto& [version, path] : found) toolkits.push_back(std::move(path));
-  return toolkits;
 }
 
 /// Flags that let files or the clock into the result; the text and the options must be all there is.
@@ -128,6 +109,8 @@ std::string first_error(std::string_view log) {
   return "";
 }
 
+}  // namespace
+
 std::string file_stem(std::string_view kernel) {
   std::string stem(kernel.substr(0, 60));
   for (char& c : stem) {
@@ -136,28 +119,24 @@ std::string file_stem(std::string_view kernel) {
   return stem.empty() ? "kernel" : stem;
 }
 
-}  // namespace
-
-Arch Arch::parse(std::string_view text) {
-  std::string_view digits = text;
-  Arch arch;
-  if (digits.ends_with('a')) {
-    arch.suffix = 'a';
-    digits.remove_suffix(1);
+std::vector<fs::path> installed_toolkits() {
+  std::vector<std::pair<std::pair<int, int>, fs::path>> found;
+  std::error_code error;
+  for (fs::directory_iterator i("/usr/local", error), end; !error && i != end; i.increment(error)) {
+    const std::string name = i->path().filename().string();
+    std::pair<int, int> version{0, 0};
+    if (name == "cuda") {
+      version.first = 1 << 20;
+    } else if (std::sscanf(name.c_str(), "cuda-%d.%d", &version.first, &version.second) < 1) {
+      continue;
+    }
+    found.emplace_back(version, i->path());
   }
-  int number = 0;
-  if (digits.starts_with("sm_")) {
-    digits.remove_prefix(3);
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    if (error != std::errc() || end != digits.data() + digits.size() || digits.size() > 3) number = 0;
-  }
-  if (number < 10) throw Error(fmt::format("'{}' is no GPU architecture; one is written sm_80 or sm_90a", text));
-  arch.major = number / 10;
-  arch.minor = number % 10;
-  return arch;
+  std::sort(found.rbegin(), found.rend());
+  std::vector<fs::path> toolkits;
+  for (auto& [version, path] : found) toolkits.push_back(std::move(path));
+  return toolkits;
 }
-
-std::string Arch::name() const { return fmt::format("sm_{}{}", number(), suffix ? "a" : ""); }
 
 bool CompileReport::clean() const {
   return stack_bytes == 0 && spill_store_bytes == 0 && spill_load_bytes == 0 &&
@@ -193,17 +172,15 @@ CompileReport parse_compile_log(std::string_view log, std::string_view kernel) {
   return report;
 }
 
-std::vector<std::string> Nvrtc::places(const std::function<std::string(std::string_view)>& environment) {
+std::vector<std::string> Nvrtc::places(std::string_view option,
+                                       const std::function<std::string(std::string_view)>& environment) {
   std::vector<std::string> places;
-  if (const std::string exact = environment("TESSERA_NVRTC"); !exact.empty()) {
-    std::error_code error;
-    if (fs::is_directory(exact, error)) {
-      add_folder(places, exact);
-    } else {
-      places.push_back(exact);
-    }
-    return places;
+  if (std::error_code error; fs::is_directory(option, error)) {
+    add_folder(places, option);
+  } else if (!option.empty()) {
+    places.emplace_back(option);
   }
+  if (!option.empty()) return places;
   places.assign(library_names.begin(), library_names.end());
   for (const std::string_view variable : {"CUDA_HOME", "CUDA_PATH"}) {
     if (const std::string toolkit = environment(variable); !toolkit.empty()) add_toolkit(places, toolkit);
@@ -219,7 +196,7 @@ Nvrtc Nvrtc::open(const std::vector<std::string>& places) {
 
 const Nvrtc& Nvrtc::instance() {
   // Never destroyed: a thread may still compile while the process ends.
-  static const Nvrtc& nvrtc = *new Nvrtc(open(places([](std::string_view variable) {
+  static const Nvrtc& nvrtc = *new Nvrtc(open(places(tessera::options().nvrtc, [](std::string_view variable) {
     const char* value = std::getenv(std::string(variable).c_str());
     return std::string(value ? value : "");
   })));
@@ -267,7 +244,7 @@ void Nvrtc::check(int result, std::string_view call) const {
   throw Error(fmt::format("{} of {} failed: {}", call, path().native(), calls_.error_text(result)));
 }
 
-std::string Nvrtc::Target::name() const { return is_ptx ? fmt::format("compute_{}", arch.number()) : arch.name(); }
+std::string Nvrtc::Target::name() const { return is_ptx ? "compute_" + arch.name().substr(3) : arch.name(); }
 
 Nvrtc::Target Nvrtc::target(Arch gpu) const {
   const auto above = std::upper_bound(architectures_.begin(), architectures_.end(), gpu.number());
@@ -285,9 +262,14 @@ Nvrtc::Target Nvrtc::target(Arch gpu) const {
                               gpu.name(), version_.first, version_.second, best)};
 }
 
+Nvrtc::Target Nvrtc::target(const CompileRequest& request) const {
+  Target target = this->target(request.arch);
+  target.is_ptx |= request.to_ptx;
+  return target;
+}
+
 std::vector<std::string> Nvrtc::options(const CompileRequest& request) const {
-  std::vector<std::string> options = {"--gpu-architecture=" + target(request.arch).name(),
-                                      "--std=c++17",  // the default of 12.x and 13.x, and all that the text needs
+  std::vector<std::string> options = {"--gpu-architecture=" + target(request).name(), "--std=c++20",
                                       "--no-source-include", "--ptxas-options=-v"};
   // Its own cache, since 12.9, gives no log back when it hits.
   if (version_ >= std::pair{12, 9}) options.push_back("--no-cache");
@@ -312,7 +294,7 @@ std::vector<std::byte> Nvrtc::output(Program program, int (*size)(Program, std::
 }
 
 CompiledCode Nvrtc::compile(const CompileRequest& request) const {
-  const Target target = this->target(request.arch);
+  const Target target = this->target(request);
   const std::vector<std::string> options = this->options(request);
   std::vector<const char*> pointers;
   for (const std::string& option : options) pointers.push_back(option.c_str());

@@ -10,21 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "codegen/arch.hpp"
 #include "jit/shared_library.hpp"
 
 namespace tessera {
-
-/// An architecture of NVIDIA GPUs: sm_80, or sm_90a with the instructions that only this one has.
-struct Arch {
-  int major = 0, minor = 0;
-  char suffix = 0;  ///< 'a' or none
-
-  /// "sm_90a". Throws Error for anything else than sm_, digits and perhaps an 'a'.
-  static Arch parse(std::string_view text);
-  std::string name() const;                          ///< "sm_90a"
-  int number() const { return major * 10 + minor; }  ///< 90, as NVRTC counts
-  bool operator==(const Arch&) const = default;
-};
 
 /// What ptxas says of a kernel. All zero for PTX, which the driver compiles later.
 struct CompileReport {
@@ -42,6 +31,13 @@ struct CompileReport {
   bool operator==(const CompileReport&) const = default;
 };
 
+/// `kernel` as the name of a file without its ending: letters, digits and _, at most 60.
+std::string file_stem(std::string_view kernel);
+
+/// CUDA toolkits that are installed in the usual place, the best first: /usr/local/cuda, which is the administrator's
+/// choice, then /usr/local/cuda-13.1, cuda-13.0, cuda-12.9, cuda-12, ...
+std::vector<std::filesystem::path> installed_toolkits();
+
 /// Reads what NVRTC logs under --ptxas-options=-v. Spills and stack of functions that were not inlined count too.
 CompileReport parse_compile_log(std::string_view log, std::string_view kernel);
 
@@ -51,6 +47,7 @@ struct CompileRequest {
   Arch arch;           ///< of the GPU
   std::vector<std::string> flags = {};
   bool line_info = false;  ///< tools then name the lines that `#line` gives
+  bool to_ptx = false;     ///< stops at PTX, whatever the GPU
   /// Where the folder of a failed compilation is made; the system's folder for temporary files if empty.
   std::filesystem::path failure_folder = {};
 };
@@ -71,9 +68,10 @@ class Nvrtc {
   static const Nvrtc& instance();
   /// The first of `places` (see SharedLibrary::open) that can be opened.
   static Nvrtc open(const std::vector<std::string>& places);
-  /// Where to look: what TESSERA_NVRTC says, a file or a folder, and nothing else; or the loader path, CUDA_HOME,
-  /// CUDA_PATH and /usr/local/cuda*. `environment`: variable -> value, "" if unset.
-  static std::vector<std::string> places(const std::function<std::string(std::string_view)>& environment);
+  /// Where to look: what `option` (TESSERA_NVRTC) says, a file or a folder, and nothing else; or, if that is empty, the
+  /// loader path, CUDA_HOME, CUDA_PATH and /usr/local/cuda*. `environment`: variable -> value, "" if unset.
+  static std::vector<std::string> places(std::string_view option,
+                                         const std::function<std::string(std::string_view)>& environment);
 
   std::pair<int, int> version() const { return version_; }
   /// Which build of the compiler: its version and the library's size and time. Part of a cache key, since an update may
@@ -120,6 +118,7 @@ class Nvrtc {
 
   explicit Nvrtc(SharedLibrary library);
   void check(int result, std::string_view call) const;
+  Target target(const CompileRequest& request) const;
   std::vector<std::byte> output(Program program, int (*size)(Program, std::size_t*), int (*get)(Program, char*)) const;
   [[noreturn]] void fail(const CompileRequest& request, const std::vector<std::string>& options, int result,
                          std::string_view log, std::string_view ptx) const;

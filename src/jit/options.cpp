@@ -40,6 +40,17 @@ void parse(const OptionInfo& option, const std::string& text, int& out) {
   if (error != std::errc() || end != text.data() + text.size() || out < 0 || out > 1 << 16)
     throw Error(fmt::format("{}={}: give an integer from 0 to 65536", option.variable, text));
 }
+void parse(const OptionInfo& option, const std::string& text, bool& out) {
+  if (text != "0" && text != "1") throw Error(fmt::format("{}={}: give 0 or 1", option.variable, text));
+  out = text == "1";
+}
+void parse(const OptionInfo& option, const std::string& text, Arch& out) {
+  try {
+    out = Arch::parse(text);
+  } catch (const Error& e) {
+    throw Error(fmt::format("{}={}: {}", option.variable, text, e.what()));
+  }
+}
 
 }  // namespace
 

@@ -6,12 +6,16 @@
 #include <string_view>
 #include <vector>
 
+#include "codegen/arch.hpp"
+
 namespace tessera {
 
 namespace option_type {
 using text = std::string;
 using list = std::vector<std::string>;
 using count = int;
+using flag = bool;
+using arch = Arch;
 }  // namespace option_type
 
 struct Options {

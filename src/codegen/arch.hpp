@@ -1,0 +1,22 @@
+// Architectures of NVIDIA GPUs, and what a kernel may use on each.
+#pragma once
+#include <string>
+#include <string_view>
+
+namespace tessera {
+
+/// An architecture: sm_80, or sm_90a with the instructions that only this one has.
+struct Arch {
+  int major = 0, minor = 0;
+  char suffix = 0;  ///< 'a' or none
+
+  /// "sm_90a". Throws Error for anything else than sm_, digits and perhaps an 'a'.
+  static Arch parse(std::string_view text);
+  std::string name() const;                          ///< "sm_90a"
+  int number() const { return major * 10 + minor; }  ///< 90, as NVRTC counts
+  /// Bytes of shared memory that one block may have (CUDA C++ Programming Guide, compute capabilities).
+  int shared_bytes() const;
+  bool operator==(const Arch&) const = default;
+};
+
+}  // namespace tessera

@@ -1,0 +1,52 @@
+// The whole way from a graph to CUDA C++, and what a launch of it must know.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "codegen/arch.hpp"
+#include "codegen/variant.hpp"
+#include "graph/graph.hpp"
+
+namespace tessera {
+
+/// One parameter of a generated kernel, in order; the launcher fills it in.
+struct KernelParameter {
+  enum class Kind : std::uint8_t {
+    pointer,      ///< of tensor `argument`, 8 bytes
+    extent,       ///< of tensor `argument` along `axis`: int
+    stride,       ///< of tensor `argument` along `axis`, in elements: long long in a wide variant, else int
+    scalar,       ///< of scalar `argument`: 4 or 8 bytes, as its type is
+    grid,         ///< extent `axis` of the grid: int
+    blocks,       ///< blocks of the whole grid: long long
+    first_block,  ///< number of the launch's first block: long long. A grid may take several launches
+    workspace,    ///< address of the launch's workspace, 8 bytes
+  };
+  Kind kind{};
+  int argument = 0, axis = 0;
+  bool operator==(const KernelParameter&) const = default;
+};
+
+/// A kernel as CUDA C++.
+struct KernelSource {
+  std::string name;  ///< of its extern "C" entry point; made of the author's name
+  std::string text;  ///< all that NVRTC is given; the plan is the comment on top
+  std::string plan;  ///< the decisions, as text
+  std::vector<KernelParameter> parameters;
+  int threads = 0;                   ///< of a block
+  int shared_bytes = 0;              ///< dynamic shared memory
+  std::int64_t workspace_bytes = 0;  ///< of a block in flight; 0: none
+  /// Blocks in flight take the grid's blocks one after another, so that a launch may have fewer of them than the grid:
+  /// as many as fit the GPU. Else a launch has one for each.
+  bool persistent = false;
+};
+
+struct GenerateOptions {
+  bool debug = false;  ///< checks of bounds and NaN in the kernel (TESSERA_DEBUG)
+};
+
+/// Lowers a graph, as the passes leave it, for a class of launches on an architecture. Never refuses a valid graph; the
+/// same graph, variant and architecture give the same bytes, whatever compiler built Tessera.
+KernelSource generate(const Graph& graph, const Variant& variant, Arch arch, const GenerateOptions& options = {});
+
+}  // namespace tessera

@@ -1,0 +1,90 @@
+// Which thread of a block holds which element of a tile, in which of its registers.
+//
+// Every axis of the tile is cut into factors, outermost first, each of which is spread over registers, lanes or warps:
+// the coordinate along the axis is the number whose mixed-radix digits are those of the factors. The accumulator of
+// mma.sync (m16n8), for one, is
+//   axis 0: registers 2, lanes 8 (unit 4)     row    = 8 * (r / 2 % 2) + lane / 4
+//   axis 1: lanes 4 (unit 1), registers 2     column = 2 * (lane % 4) + r % 2
+// A layout may cover more than the tile; what lies beyond holds nothing. Lanes and warps in no factor hold copies.
+#pragma once
+#include <array>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "graph/shape.hpp"
+
+namespace tessera {
+
+enum class Place : std::uint8_t { reg, lane, warp };
+
+struct Factor {
+  Place place{};
+  int size = 1;
+  int unit = 1;  ///< the digit is index / unit % size, the index being that of the register, lane or warp
+  bool operator==(const Factor&) const = default;
+};
+
+/// A digit of a register index times a factor: r / unit % size * scale.
+struct Digit {
+  int unit, size, scale;
+  bool operator==(const Digit&) const = default;
+};
+
+class Layout {
+ public:
+  Layout() = default;
+  explicit Layout(int rank) : axes_(static_cast<std::size_t>(rank)) {}
+
+  int rank() const { return static_cast<int>(axes_.size()); }
+  const std::vector<Factor>& axis(int axis) const { return axes_[static_cast<std::size_t>(axis)]; }
+  /// Adds a factor inside of those the axis has; a factor of size 1 is nothing.
+  void add(int axis, Factor factor);
+
+  int registers() const;
+  /// Coordinates that the factors of an axis reach.
+  int cover(int axis) const;
+  bool covers_more(int axis, const Shape& shape) const { return cover(axis) > shape[axis]; }
+
+  /// The same spread without an axis, which has an extent of 1 then; registers are numbered anew, in their order.
+  Layout without(int axis) const;
+  /// Of an operand that is stretched to the shape of this layout's tile.
+  Layout of_operand(const Shape& operand, const Shape& result) const;
+  /// Axis i of the result is axis axes[i].
+  Layout permuted(std::span<const std::int64_t> axes) const;
+  /// Of a tile whose axes of extent 1 are others; all other axes and their order are the same.
+  Layout with_unit_axes(const Shape& from, const Shape& to) const;
+
+  /// The part of a coordinate that follows from the register, and from lane and warp.
+  std::vector<Digit> register_digits(int axis) const;
+  std::vector<std::pair<Factor, int>> thread_digits(int axis) const;  ///< with what the digit is multiplied by
+
+  /// How many neighbours along an axis a thread holds in consecutive registers.
+  int run(int axis) const;
+
+  /// Bits of lane and warp indices that tell only copies apart.
+  int lane_copies() const;
+  int warp_copies(int warps) const;
+
+  bool operator==(const Layout&) const = default;
+
+ private:
+  void renumber();
+  std::vector<std::vector<Factor>> axes_;
+};
+
+/// The register of `operand` that belongs to a register of `result`, when the operand is stretched to the result.
+std::vector<Digit> register_map(const Layout& operand, const Layout& result);
+
+/// "reg 2, warp 4, lane 8/4 | lane 4, reg 2".
+std::string to_string(const Layout& layout);
+
+/// Rows spread so that neighbours along axis `fast` are read together, `vector` elements by each lane: for tiles that
+/// nothing else places.
+Layout blocked_layout(const Shape& shape, int fast, int vector, int warps);
+
+/// The accumulators of mma.sync m16n8 (PTX ISA, "Matrix Fragments for mma.m16n8k16"), `warps_m` times `warps_n` warps.
+/// Registers are numbered so that those of one instruction are neighbours.
+Layout accumulator_layout(const Shape& shape, int warps_m, int warps_n);
+
+}  // namespace tessera

@@ -1,0 +1,74 @@
+// What the passes that fill a plan know of a graph and share. Only files of this folder include this one.
+#pragma once
+#include <map>
+
+#include "codegen/plan.hpp"
+
+namespace tessera::lowering {
+
+/// Where an operand of a product comes from, seen through casts, transposition and axes of extent 1.
+struct Source {
+  Id load = no_id;       ///< no_id: it is computed
+  int axis[2] = {-1, -1};  ///< the load's axis behind axis 0 and 1 of the operand; -1: an extent of 1
+  std::vector<ElementType> casts;
+};
+
+struct ProductPlan {
+  Product product;
+  Source a, b;
+  Layout layout;  ///< of the result
+};
+
+/// A load that goes to shared memory for products to read.
+struct Staging {
+  int row_axis = -1, column_axis = -1;  ///< of the load
+  int buffer = -1;
+  bool rows_are_k = false;
+};
+
+/// The facts about a graph that lowering asks for again and again.
+class Facts {
+ public:
+  Facts(const Graph& graph, const Variant& variant, Arch arch);
+
+  const Graph& graph;
+  const Variant& variant;
+  const Arch arch;
+  std::vector<std::vector<Id>> order;  ///< live nodes by region
+  std::vector<int> number;             ///< as the graph's text counts them
+  std::vector<std::vector<Id>> users;  ///< nodes that name it; a loop names initial values and yields
+  std::vector<Id> owner;               ///< region -> its loop or branch
+
+  const Node& operator[](Id id) const { return graph[id]; }
+  bool live(Id id) const { return number[id] >= 0; }
+  bool in_region(Id id, RegionId region) const;  ///< in it or in one inside it
+  /// How a load, gather, store, scatter or atomic reaches its tensor. Indices stay empty: they are values.
+  TileAccess access(Id id) const;
+  /// The value index of axis `axis` of an access; no_id for the gathered axis.
+  Id index_of(Id id, int axis) const;
+  /// Elements that one access may move along the tile's axis, 1 if they are not neighbours.
+  int vector_of(Id id, const TileAccess& access) const;
+};
+
+/// May a reshape be done by renaming axes? Only axes of extent 1 come or go.
+bool only_unit_axes(const Shape& from, const Shape& to);
+
+/// products.cpp: the kind of each product, its warps and the layout of its result.
+std::map<Id, ProductPlan> plan_products(const Facts& facts, int& warps);
+
+/// layouts.cpp: a layout for every value: those of products, then what follows from them, then free choices.
+struct Layouts {
+  int warps = 0;
+  std::vector<Layout> of;  ///< by node
+};
+Layouts choose_layouts(const Facts& facts, const std::map<Id, ProductPlan>& products, int warps);
+/// Warps for a kernel without products.
+int choose_warps(const Facts& facts);
+
+/// sync.cpp: barriers where a value crosses threads.
+void insert_barriers(const Graph& graph, Plan& plan);
+
+/// memory.cpp: offsets in shared memory; what does not fit goes to the workspace.
+void place_memory(Plan& plan);
+
+}  // namespace tessera::lowering

@@ -1,0 +1,184 @@
+// The passes that fill a plan, in order.
+#include "codegen/plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "codegen/effects.hpp"
+#include "codegen/lower.hpp"
+#include "graph/error.hpp"
+
+namespace tessera {
+namespace lowering {
+namespace {
+
+// Steps whose results nobody names.
+bool prune(std::vector<Step>& steps, const std::set<std::string>& named, const Plan& plan) {
+  bool changed = false;
+  for (Step& step : steps) changed |= prune(step.ahead, named, plan) | prune(step.body, named, plan);
+  const auto count = std::erase_if(steps, [&](const Step& step) {
+    const bool pure = step.kind == Step::Kind::compute || step.kind == Step::Kind::load || step.kind == Step::Kind::get;
+    if (!pure) return false;
+    const Value& value = plan.values[static_cast<std::size_t>(step.out)];
+    return !value.changes && !named.contains(value.name);
+  });
+  return changed || count > 0;
+}
+void prune(Plan& plan) {
+  for (bool changed = true; changed;) {
+    std::set<std::string> named;
+    int position = 0;
+    std::vector<Interval*> loops;
+    std::vector<std::unique_ptr<Interval>> all;
+    walk(plan.steps, position, loops, all, [&](const Step& step, int, const auto&) {
+      for (ValueId id : named_values(step, false)) named.insert(plan.values[static_cast<std::size_t>(id)].name);
+    });
+    changed = prune(plan.steps, named, plan);
+  }
+}
+
+// Registers of a thread that hold values at the fullest point, by an estimate that knows no spill.
+int pressure(const Plan& plan) {
+  std::map<std::string, std::size_t> index;
+  std::vector<int> words;
+  for (const Value& value : plan.values) {
+    if (value.home != Home::registers && value.home != Home::variable) continue;
+    if (index.emplace(value.name, words.size()).second)
+      words.push_back(value.layout.registers() * (value.type == ElementType::i64 ? 2 : 1));
+  }
+  Intervals intervals(words.size());
+  std::vector<std::pair<int, int>> extra;  // position, registers that a product needs besides
+  int position = 0;
+  std::vector<Interval*> loops;
+  std::vector<std::unique_ptr<Interval>> all;
+  walk(plan.steps, position, loops, all, [&](const Step& step, int at, const std::vector<Interval*>& around) {
+    for (ValueId id : named_values(step, true))
+      if (const auto found = index.find(plan.values[static_cast<std::size_t>(id)].name); found != index.end())
+        intervals.touch(found->second, at, around);
+    if (step.product && step.product->kind != ProductKind::thin) {
+      const int m = step.layout.cover(0) / step.product->warps_m, n = step.layout.cover(1) / step.product->warps_n;
+      extra.emplace_back(at, step.product->kind == ProductKind::tensor ? m / 4 + n / 4 : m / 2 + n / 2);
+    }
+  });
+  std::vector<int> change(static_cast<std::size_t>(position) + 2);
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const Interval in_use = intervals.of(i);
+    if (in_use.last < 0) continue;
+    change[static_cast<std::size_t>(in_use.first)] += words[i];
+    change[static_cast<std::size_t>(in_use.last) + 1] -= words[i];
+  }
+  for (auto [at, registers] : extra) {
+    change[static_cast<std::size_t>(at)] += registers;
+    change[static_cast<std::size_t>(at) + 1] -= registers;
+  }
+  int now = 0, most = 0;
+  for (int step : change) most = std::max(most, now += step);
+  return most;
+}
+
+std::string identifier(std::string_view name) {
+  std::string text;
+  for (char c : name) text += (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ? c : '_';
+  return text.empty() || (text[0] >= '0' && text[0] <= '9') ? "kernel_" + text : text;
+}
+
+bool has_block_products(const std::map<Id, ProductPlan>& products, const Graph& graph) {
+  return std::any_of(products.begin(), products.end(), [&](const auto& entry) {
+    return entry.second.product.kind != ProductKind::thin && graph.regions[graph[entry.first].region].kind == RegionKind::loop;
+  });
+}
+
+}  // namespace
+}  // namespace lowering
+
+namespace {
+
+void set_parameters(const Graph& graph, Plan& plan) {
+  using Kind = KernelParameter::Kind;
+  for (int i = 0; i < static_cast<int>(graph.parameters.size()); ++i) {
+    const Parameter& parameter = graph.parameters[static_cast<std::size_t>(i)];
+    if (parameter.access == Access::scalar) {
+      plan.parameters.push_back({Kind::scalar, i, 0});
+      continue;
+    }
+    plan.parameters.push_back({Kind::pointer, i, 0});
+    for (int axis = 0; axis < parameter.rank; ++axis) plan.parameters.push_back({Kind::extent, i, axis});
+    for (int axis = 0; axis < parameter.rank; ++axis)
+      if (axis != plan.variant.tensors[static_cast<std::size_t>(i)].unit_axis)
+        plan.parameters.push_back({Kind::stride, i, axis});
+  }
+  for (int axis = 0; axis < static_cast<int>(graph.grid.size()); ++axis)
+    plan.parameters.push_back({Kind::grid, 0, axis});
+  plan.parameters.push_back({Kind::blocks, 0, 0});
+  if (!plan.persistent) plan.parameters.push_back({Kind::first_block, 0, 0});
+  if (plan.workspace_bytes > 0) plan.parameters.push_back({Kind::workspace, 0, 0});
+}
+
+}  // namespace
+
+Plan make_plan(const Graph& graph, const Variant& variant, Arch arch, const GenerateOptions& options) {
+  using namespace lowering;
+  const Facts facts(graph, variant, arch);
+  int warps = 0;
+  const auto products = plan_products(facts, warps);
+  if (products.empty()) warps = choose_warps(facts);
+
+  // The fewest threads, and the most in registers, that a thread has registers for.
+  struct Try {
+    int warps, most_registers;
+  };
+  std::vector<Try> tries;
+  if (products.empty()) {
+    for (int w = warps; w <= 32; w *= 2) tries.push_back({w, 64});
+    for (int most = 32; most >= 1; most /= 2) tries.push_back({std::min(32, std::max(warps, 16)), most});
+  } else {
+    for (int most = 128; most >= 1; most /= 2) tries.push_back({warps, most});
+  }
+  Plan plan;
+  for (const Try& attempt : tries) {
+    const Layouts layouts = choose_layouts(facts, products, attempt.warps);
+    std::set<Id> in_memory;
+    for (;;) {
+      plan = {};
+      plan.arch = arch;
+      plan.variant = variant;
+      plan.warps = attempt.warps;
+      const std::set<Id> more = lower(facts, products, layouts, attempt.most_registers, in_memory, plan);
+      const std::size_t before = in_memory.size();
+      in_memory.insert(more.begin(), more.end());
+      if (in_memory.size() == before) break;
+    }
+    prune(plan);
+    const int budget = std::min(255, 65536 / plan.threads()) - (products.empty() ? 20 : 28);
+    if (pressure(plan) <= budget) break;
+  }
+
+  plan.kernel = identifier(graph.name);
+  plan.author = graph.name;
+  plan.location = graph.location;
+  plan.debug = options.debug;
+  plan.tensors = graph.parameters;
+  if (graph.grid.size() >= 2 && has_block_products(products, graph)) plan.raster = 8;
+  place_memory(plan);
+  for (const Buffer& buffer : plan.buffers)
+    if (buffer.in_workspace) plan.notes.push_back(fmt::format("{} does not fit into shared memory", buffer.name));
+  // Tensor cores read shared memory only.
+  const auto fall_back = [&](const auto& self, std::vector<Step>& steps) -> void {
+    for (Step& step : steps) {
+      self(self, step.body);
+      if (!step.product || step.product->kind != ProductKind::tensor) continue;
+      for (const ProductOperand* operand : {&step.product->a, &step.product->b})
+        if (operand->buffer >= 0 && plan.buffers[static_cast<std::size_t>(operand->buffer)].in_workspace)
+          step.product->kind = ProductKind::block;
+    }
+  };
+  fall_back(fall_back, plan.steps);
+  plan.persistent = plan.workspace_bytes > 0;
+  insert_barriers(graph, plan);
+  set_parameters(graph, plan);
+  return plan;
+}
+
+}  // namespace tessera

@@ -1,0 +1,74 @@
+// Sums of integers wrap.
+__device__ inline int wrap_add(int a, int b) { return static_cast<int>(static_cast<u32>(a) + static_cast<u32>(b)); }
+
+// Sums of 64-bit integers wrap.
+__device__ inline i64 wrap_add(i64 a, i64 b) { return static_cast<i64>(static_cast<u64>(a) + static_cast<u64>(b)); }
+
+// Sums of reals, for templates over all number types.
+__device__ inline float wrap_add(float a, float b) { return a + b; }
+
+// Differences of integers wrap.
+__device__ inline int wrap_sub(int a, int b) { return static_cast<int>(static_cast<u32>(a) - static_cast<u32>(b)); }
+
+// Differences of 64-bit integers wrap.
+__device__ inline i64 wrap_sub(i64 a, i64 b) { return static_cast<i64>(static_cast<u64>(a) - static_cast<u64>(b)); }
+
+// Products of integers wrap.
+__device__ inline int wrap_mul(int a, int b) { return static_cast<int>(static_cast<u32>(a) * static_cast<u32>(b)); }
+
+// Products of 64-bit integers wrap.
+__device__ inline i64 wrap_mul(i64 a, i64 b) { return static_cast<i64>(static_cast<u64>(a) * static_cast<u64>(b)); }
+
+// The lowest integer is its own negative.
+template <class T>
+__device__ inline T wrap_neg(T a) {
+  return wrap_sub(T(0), a);
+}
+
+// The lowest integer is its own absolute value.
+template <class T>
+__device__ inline T wrap_abs(T a) {
+  return a < 0 ? wrap_neg(a) : a;
+}
+
+// a / b rounded down; 0 where b is 0, and the lowest integer divided by -1 wraps.
+template <class T>
+__device__ inline T floor_div(T a, T b) {
+  if (b == 0) return 0;
+  if (b == -1) return wrap_neg(a);
+  const T quotient = a / b, remainder = a % b;
+  return remainder != 0 && (remainder < 0) != (b < 0) ? quotient - 1 : quotient;
+}
+
+// What floor_div leaves, of the sign of b; 0 where b is 0.
+template <class T>
+__device__ inline T modulo(T a, T b) {
+  if (b == 0 || b == -1) return 0;
+  const T remainder = a % b;
+  return remainder != 0 && (remainder < 0) != (b < 0) ? remainder + b : remainder;
+}
+
+// The smaller of two integers.
+template <class T>
+__device__ inline T minimum(T a, T b) {
+  return a < b ? a : b;
+}
+
+// The larger of two integers.
+template <class T>
+__device__ inline T maximum(T a, T b) {
+  return a > b ? a : b;
+}
+
+// The smaller, NaN if either is.
+__device__ inline float minimum_nan(float a, float b) { return a < b || a != a ? a : b; }
+
+// The larger, NaN if either is.
+__device__ inline float maximum_nan(float a, float b) { return a > b || a != a ? a : b; }
+
+// Does an element go before the best so far in argmax? The larger does, among equals the one of lower index, and any
+// number before NaN. The search starts from (NaN, 0), for integers from (the lowest, 0).
+template <class T>
+__device__ inline bool beats(T value, int index, T best, int best_index) {
+  return value > best || (value == best && index < best_index) || (value == value && best != best);
+}

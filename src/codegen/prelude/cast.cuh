@@ -1,0 +1,50 @@
+// To f32; integers round to nearest even.
+template <class T>
+__device__ inline float cast_f32(T x) {
+  return static_cast<float>(x);
+}
+
+// To f16 by way of f32, rounded to nearest even, as the float it stands for.
+template <class T>
+__device__ inline float cast_f16(T x) {
+  return f16_value(f16_bits(cast_f32(x)));
+}
+
+// To bf16 by way of f32, rounded to nearest even, as the float it stands for.
+template <class T>
+__device__ inline float cast_bf16(T x) {
+  return bf16_value(bf16_bits(cast_f32(x)));
+}
+
+// To tf32 by way of f32, rounded to nearest even, as the float it stands for.
+template <class T>
+__device__ inline float cast_tf32(T x) {
+  return round_to_tf32(cast_f32(x));
+}
+
+// Integers to i32: they wrap.
+template <class T>
+__device__ inline int cast_i32(T x) {
+  return static_cast<int>(x);
+}
+
+// Integers to i64.
+template <class T>
+__device__ inline i64 cast_i64(T x) {
+  return static_cast<i64>(x);
+}
+
+// Integers to u8: their low byte.
+template <class T>
+__device__ inline int cast_u8(T x) {
+  return static_cast<int>(x & 255);
+}
+
+// Reals to u8: truncated, saturated, 0 of NaN.
+__device__ inline int cast_u8(float x) { return x > 0.0f ? static_cast<int>(x < 255.0f ? x : 255.0f) : 0; }
+
+// To a truth value: anything but zero is true.
+template <class T>
+__device__ inline bool cast_pred(T x) {
+  return x != T(0);
+}

@@ -1,0 +1,57 @@
+// The bits of a float.
+__device__ inline u32 bits_of(float x) { return __float_as_uint(x); }
+
+// The float of these bits.
+__device__ inline float float_of(u32 bits) { return __uint_as_float(bits); }
+
+// A float rounded to the nearest f16, ties to even.
+__device__ inline u16 f16_bits(float x) {
+  u16 bits;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+  return bits;
+}
+
+// The float that the bits of an f16 stand for.
+__device__ inline float f16_value(u16 bits) {
+  float x;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(bits));
+  return x;
+}
+
+// A float rounded to the nearest bf16, ties to even.
+__device__ inline u16 bf16_bits(float x) {
+  u16 bits;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+  return bits;
+}
+
+// A float rounded to the nearest tf32, ties to even; every NaN is 0x7fffe000.
+__device__ inline float round_to_tf32(float x) {
+#if __CUDA_ARCH__ >= 900
+  u32 bits;
+  asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
+  return float_of(bits);
+#else
+  return float_of(tf32_bits(x));
+#endif
+}
+
+// Two floats rounded to f16, side by side.
+__device__ inline u32 pack_f16(float low, float high) {
+  u32 bits;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
+  return bits;
+}
+
+// Two floats rounded to bf16, side by side.
+__device__ inline u32 pack_bf16(float low, float high) {
+  u32 bits;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
+  return bits;
+}
+
+// Reals to i32: truncated, saturated, 0 of NaN.
+__device__ inline int cast_i32(float x) { return __float2int_rz(x); }
+
+// Reals to i64: truncated, saturated, 0 of NaN, which the instruction makes the lowest integer.
+__device__ inline i64 cast_i64(float x) { return x == x ? __float2ll_rz(x) : 0; }

@@ -1,0 +1,60 @@
+// An element of a tensor as it is computed with.
+template <class T>
+__device__ inline T from_memory(T x) {
+  return x;
+}
+
+// An f16 is computed with as a float.
+__device__ inline float from_memory(f16 x) { return f16_value(x.bits); }
+
+// A bf16 is computed with as a float.
+__device__ inline float from_memory(bf16 x) { return bf16_value(x.bits); }
+
+// A u8 is computed with as an int.
+__device__ inline int from_memory(u8 x) { return x; }
+
+// A value as an element of a tensor; of u8 the low byte.
+template <class T, class Value>
+__device__ inline T to_memory(Value x) {
+  return static_cast<T>(x);
+}
+
+// To f16, rounded to nearest even.
+template <>
+__device__ inline f16 to_memory<f16>(float x) {
+  return {f16_bits(x)};
+}
+
+// To bf16, rounded to nearest even.
+template <>
+__device__ inline bf16 to_memory<bf16>(float x) {
+  return {bf16_bits(x)};
+}
+
+// N elements that one access moves: 1, 2, 4, 8 or 16 bytes.
+template <class T, int N>
+struct Vector {
+  alignas(N * sizeof(T)) T elements[N];
+};
+
+// N elements of a tensor as they are computed with, 16 bytes an access if there are as many; `from` is a multiple of
+// that.
+template <int N, class T, class Value>
+__device__ inline void load_vector(Value* out, const T* from) {
+  constexpr int count = N * sizeof(T) < 16 ? N : 16 / static_cast<int>(sizeof(T));
+  for (int i = 0; i < N; i += count) {
+    const Vector<T, count> vector = *reinterpret_cast<const Vector<T, count>*>(from + i);
+    for (int j = 0; j < count; ++j) out[i + j] = from_memory(vector.elements[j]);
+  }
+}
+
+// N values into a tensor, 16 bytes an access if there are as many; `to` is a multiple of that.
+template <int N, class T, class Value>
+__device__ inline void store_vector(T* to, const Value* in) {
+  constexpr int count = N * sizeof(T) < 16 ? N : 16 / static_cast<int>(sizeof(T));
+  for (int i = 0; i < N; i += count) {
+    Vector<T, count> vector;
+    for (int j = 0; j < count; ++j) vector.elements[j] = to_memory<T>(in[i + j]);
+    *reinterpret_cast<Vector<T, count>*>(to + i) = vector;
+  }
+}

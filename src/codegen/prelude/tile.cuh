@@ -1,0 +1,110 @@
+// The positions of a tile's axis that lie in its tensor: [low, high).
+struct Window {
+  int low, high;
+};
+
+// A tile of `tile` positions that starts at `start` of an axis of `extent`.
+__device__ inline Window window(i64 start, int tile, i64 extent) {
+  const i64 low = start < 0 ? -start : 0, high = extent - start;
+  return {low < tile ? static_cast<int>(low) : tile, high < tile ? (high > 0 ? static_cast<int>(high) : 0) : tile};
+}
+
+// What lies in both.
+__device__ inline Window both(Window a, Window b) {
+  return {a.low > b.low ? a.low : b.low, a.high < b.high ? a.high : b.high};
+}
+
+// Does a position lie in the window?
+__device__ inline bool within(Window w, int position) { return position >= w.low && position < w.high; }
+
+// N neighbours of a tensor, or the padding.
+template <int N, class T, class H>
+__device__ inline void read_vector(H* out, const T* from, bool inside, H padding) {
+  if (inside)
+    load_vector<N>(out, from);
+  else
+    for (int i = 0; i < N; ++i) out[i] = padding;
+}
+
+// The block's place in a grid of rows x columns, when `group` rows run together: neighbours in time share tiles in L2.
+struct GridPlace {
+  int row, column;
+};
+
+// Column by column within a group of rows.
+__device__ inline GridPlace grouped(i64 block, int rows, int columns, int group) {
+  const i64 in_group = static_cast<i64>(group) * columns;
+  const int first = static_cast<int>(block / in_group) * group;
+  const int height = rows - first < group ? rows - first : group;
+  const int rest = static_cast<int>(block % in_group);
+  return {first + rest % height, rest / height};
+}
+
+// Byte offset of a 16-byte chunk in a tile of `chunks` a row. Chunks are permuted by row so that eight rows of a column
+// lie in different banks.
+template <int chunks>
+__device__ inline int swizzled(int row, int chunk) {
+  constexpr int lowest = chunks & -chunks, period = lowest < 8 ? lowest : 8;
+  return (row * chunks + (chunk ^ (row / (8 / period) & (period - 1)))) * 16;
+}
+
+// Byte offset of an element of such a tile.
+template <class T, int chunks>
+__device__ inline int element_offset(int row, int column) {
+  constexpr int per_chunk = 16 / static_cast<int>(sizeof(T));
+  return swizzled<chunks>(row, column / per_chunk) + column % per_chunk * static_cast<int>(sizeof(T));
+}
+
+// N neighbours of a row of such a tile.
+template <int N, class T, int chunks, class H>
+__device__ inline void read_tile(H* out, const char* tile, int row, int column) {
+  load_vector<N>(out, reinterpret_cast<const T*>(tile + element_offset<T, chunks>(row, column)));
+}
+
+// All of a tile to zero.
+template <int threads>
+__device__ inline void clear_tile(char* tile, int chunks) {
+  for (int i = thread_index(); i < 4 * chunks; i += threads) reinterpret_cast<u32*>(tile)[i] = 0;
+}
+
+// Left operand of mma.sync: 16 rows from `row`, 32 bytes of k from chunk `chunk`; the tile's rows run along k.
+template <int chunks>
+__device__ inline void left_fragment(u32* a, const char* tile, int row, int chunk) {
+  const int lane = lane_index();
+  load_matrix_x4(a, tile + swizzled<chunks>(row + lane % 16, chunk + lane / 16));
+}
+
+// The same of a tile whose rows run along m: 16 rows of k from `k`, 32 bytes of m from chunk `chunk`.
+template <int chunks>
+__device__ inline void left_fragment_turned(u32* a, const char* tile, int k, int chunk) {
+  const int lane = lane_index();
+  load_matrix_x4_transposed(a, tile + swizzled<chunks>(k + lane / 16 * 8 + lane % 8, chunk + lane / 8 % 2));
+}
+
+// Right operands of two neighbouring mma.sync: 16 rows of n from `row`, 32 bytes of k; the tile's rows run along k.
+template <int chunks>
+__device__ inline void right_fragments(u32* b, const char* tile, int row, int chunk) {
+  const int lane = lane_index();
+  load_matrix_x4(b, tile + swizzled<chunks>(row + lane / 16 * 8 + lane % 8, chunk + lane / 8 % 2));
+}
+
+// The same of a tile whose rows run along n: 16 rows of k from `k`, 32 bytes of n.
+template <int chunks>
+__device__ inline void right_fragments_turned(u32* b, const char* tile, int k, int chunk) {
+  const int lane = lane_index();
+  load_matrix_x4_transposed(b, tile + swizzled<chunks>(k + lane % 16, chunk + lane / 16));
+}
+
+// Right operand of one mma.sync: 8 rows of n; the tile's rows run along k.
+template <int chunks>
+__device__ inline void right_fragment(u32* b, const char* tile, int row, int chunk) {
+  const int lane = lane_index();
+  load_matrix_x2(b, tile + swizzled<chunks>(row + lane % 8, chunk + lane / 8 % 2));
+}
+
+// The same of a tile whose rows run along n.
+template <int chunks>
+__device__ inline void right_fragment_turned(u32* b, const char* tile, int k, int chunk) {
+  const int lane = lane_index();
+  load_matrix_x2_transposed(b, tile + swizzled<chunks>(k + lane % 16, chunk));
+}

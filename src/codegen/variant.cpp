@@ -1,0 +1,62 @@
+#include "codegen/variant.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace tessera {
+
+TensorClass classify(const Parameter& parameter, const Argument& argument) {
+  TensorClass result;
+  if (parameter.access == Access::scalar) return result;
+  // Of several axes with a stride of 1 (all but one have the extent 1) the longest is the one to read along; the last,
+  // if all are as short.
+  for (int axis = 0; axis < parameter.rank; ++axis) {
+    const auto i = static_cast<std::size_t>(axis), best = static_cast<std::size_t>(std::max<int>(result.unit_axis, 0));
+    if (argument.extent[i] % 16 == 0) result.divisible |= static_cast<std::uint8_t>(1u << axis);
+    if (argument.stride[i] == 1 && (result.unit_axis < 0 || argument.extent[i] >= argument.extent[best]))
+      result.unit_axis = static_cast<std::int8_t>(axis);
+  }
+  const auto bytes = static_cast<std::uint64_t>(info(parameter.type).bytes);
+  std::uint64_t all = reinterpret_cast<std::uintptr_t>(argument.data) | 16;
+  for (int axis = 0; axis < parameter.rank; ++axis)
+    if (axis != result.unit_axis && argument.extent[static_cast<std::size_t>(axis)] > 1)
+      all |= static_cast<std::uint64_t>(argument.stride[static_cast<std::size_t>(axis)]) * bytes;
+  result.alignment = static_cast<std::int8_t>(all & (~all + 1));
+  return result;
+}
+
+Variant classify(const Graph& graph, std::span<const Argument> arguments) {
+  Variant variant;
+  for (std::size_t i = 0; i < graph.parameters.size(); ++i) {
+    const Parameter& parameter = graph.parameters[i];
+    variant.tensors.push_back(classify(parameter, arguments[i]));
+    if (parameter.access == Access::scalar) continue;
+    std::uint64_t reach = 0;  // of the farthest element; tiles may hang over the edge, which is why half is left
+    for (std::size_t axis = 0; axis < static_cast<std::size_t>(parameter.rank); ++axis) {
+      const std::int64_t stride = arguments[i].stride[axis];
+      const std::uint64_t step = stride < 0 ? 0 - static_cast<std::uint64_t>(stride) : static_cast<std::uint64_t>(stride);
+      std::uint64_t length = 0;
+      if (__builtin_mul_overflow(step, static_cast<std::uint64_t>(arguments[i].extent[axis]), &length) ||
+          __builtin_add_overflow(reach, length, &reach))
+        reach = ~std::uint64_t(0);
+    }
+    variant.wide |= reach >= std::uint64_t(1) << 30;
+  }
+  return variant;
+}
+
+Variant dense_variant(const Graph& graph) {
+  Variant variant;
+  for (const Parameter& parameter : graph.parameters) {
+    TensorClass tensor;
+    if (parameter.access != Access::scalar) {
+      tensor.unit_axis = static_cast<std::int8_t>(parameter.rank - 1);
+      tensor.alignment = 16;
+      tensor.divisible = static_cast<std::uint8_t>((1u << parameter.rank) - 1);
+    }
+    variant.tensors.push_back(tensor);
+  }
+  return variant;
+}
+
+}  // namespace tessera

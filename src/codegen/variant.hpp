@@ -1,0 +1,34 @@
+// What generated code may assume of a launch's tensors: small facts that many launches share, never values.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "codegen/arch.hpp"
+#include "graph/argument.hpp"
+#include "graph/graph.hpp"
+
+namespace tessera {
+
+/// What code may assume of one tensor.
+struct TensorClass {
+  std::int8_t unit_axis = -1;  ///< the axis whose elements are neighbours in memory; -1: none, or a tensor of no use
+  std::int8_t alignment = 1;   ///< bytes, at most 16: a power of two that divides the address and every other stride
+  std::uint8_t divisible = 0;  ///< bit a: the extent of axis a is a multiple of 16 elements
+  bool operator==(const TensorClass&) const = default;
+};
+
+/// The class of a launch.
+struct Variant {
+  std::vector<TensorClass> tensors;  ///< one a parameter; scalars keep the default
+  bool wide = false;                 ///< an offset of an element, in elements, may need more than 31 bits
+  bool operator==(const Variant&) const = default;
+};
+
+TensorClass classify(const Parameter& parameter, const Argument& argument);
+Variant classify(const Graph& graph, std::span<const Argument> arguments);
+
+/// The class of dense, aligned tensors whose extents divide: what a kernel is lowered for where no launch is at hand.
+Variant dense_variant(const Graph& graph);
+
+}  // namespace tessera

@@ -1,0 +1,258 @@
+#include "jit/compiler.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "graph/error.hpp"
+#include "jit/disassemble.hpp"
+#include "jit/dump.hpp"
+#include "jit/log.hpp"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array<std::string_view, 2> source_stages = {"plan", "cuda"};
+constexpr std::array<std::string_view, 4> code_stages = {"ptx", "sass", "log", "stats"};
+
+void warn(std::string_view message) {
+  if (options().log != "off") fmt::print(stderr, "tessera: warning: {}\n", message);
+}
+
+bool is_one_of(std::string_view stage, const auto& stages) {
+  return std::find(stages.begin(), stages.end(), stage) != stages.end();
+}
+
+const std::string& text_of(const KernelSource& source, std::string_view stage) {
+  return stage == "plan" ? source.plan : source.text;
+}
+
+std::string text_of_ptx(const CompiledCode& code) {
+  const auto* begin = reinterpret_cast<const char*>(code.image.data());
+  return {begin, std::find(begin, begin + code.image.size(), '\0')};
+}
+
+std::string stats(const KernelSource& source, Arch gpu, const CompiledCode& code, bool cached) {
+  const CompileReport& report = code.report;
+  std::string text = fmt::format("{} for {}: {} threads, ", source.name, gpu.name(), source.threads);
+  if (!code.is_ptx) {
+    text += fmt::format("{} registers, {} + {} bytes of shared memory (dynamic + static), {} bytes of stack, ",
+                        report.registers, source.shared_bytes, report.shared_bytes, report.stack_bytes);
+    text += fmt::format("spills of {} bytes stored and {} loaded, ", report.spill_store_bytes, report.spill_load_bytes);
+  }
+  return text + fmt::format("{} bytes of {}, compiled in {:.1f} ms, cache {}", code.image.size(),
+                            code.is_ptx ? "PTX" : "cubin", report.compile_ms, cached ? "hit" : "miss");
+}
+
+/// The text of `file`, if it is there.
+std::optional<std::string> edited_text(const fs::path& file) {
+  if (!fs::is_directory(file.parent_path()))
+    throw Error(fmt::format("TESSERA_OVERRIDE_DIR={}: there is no such folder", file.parent_path().native()));
+  if (!fs::exists(file)) return std::nullopt;
+  std::ifstream stream(file, std::ios::binary);
+  std::string text(std::istreambuf_iterator<char>(stream), {});
+  if (!stream) throw Error(fmt::format("TESSERA_OVERRIDE_DIR: cannot read {}", file.native()));
+  return text;
+}
+
+/// Calls `say` if it lives longer than `patience`.
+class Watch {
+ public:
+  Watch(std::chrono::milliseconds patience, std::function<void()> say)
+      : thread_([this, patience, say = std::move(say)](std::stop_token stop) {
+          std::unique_lock lock(mutex_);
+          stopped_.wait_for(lock, stop, patience, [] { return false; });
+          if (!stop.stop_requested()) say();
+        }) {}
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable_any stopped_;
+  std::jthread thread_;
+};
+
+}  // namespace
+
+struct Compiler::Job {
+  KernelSource source;
+  Arch gpu;
+  std::string stem;  // of its dumps
+};
+
+struct Compiler::Code {
+  std::shared_ptr<const CacheEntry> entry;
+  bool cached = true;  // or was it compiled just now?
+};
+
+Compiler::Compiler(Options options, std::chrono::milliseconds patience, const Nvrtc& (*nvrtc)())
+    : options_(std::move(options)), patience_(patience), nvrtc_(nvrtc), cache_(options_.cache_dir, warn) {}
+
+Compiler& Compiler::instance() {
+  // Never destroyed: a thread may still compile while the process ends.
+  static Compiler& compiler = *new Compiler(tessera::options());
+  return compiler;
+}
+
+/// Takes the edited text, if there is one.
+Compiler::Job Compiler::start(KernelSource source, Arch gpu) const {
+  const std::string stem = dump_stem(source.name, gpu.name(), source.text);
+  if (!options_.override_dir.empty()) {
+    const fs::path file = fs::path(options_.override_dir) / dump_file(stem, "cuda");
+    if (std::optional<std::string> text = edited_text(file); text && *text != source.text) {
+      warn(fmt::format("kernel '{}' is not compiled as generated but from {} (TESSERA_OVERRIDE_DIR)", source.name,
+                       file.native()));
+      source.text = std::move(*text);
+    }
+  }
+  return {std::move(source), gpu, stem};
+}
+
+/// Before compilation, which may fail.
+void Compiler::dump_source(const Job& job) const {
+  for (const std::string_view stage : source_stages)
+    if (wants_dump(options_, job.source.name, stage)) write_dump(options_, job.stem, stage, text_of(job.source, stage));
+}
+
+/// From the cache, or compiled: in any case if `anew`.
+Compiler::Code Compiler::code(const Job& job, bool anew) {
+  const Nvrtc& nvrtc = nvrtc_();
+  const Nvrtc::Target target = nvrtc.target(job.gpu);
+  static std::atomic<bool> noted = false;
+  if (!target.note.empty() && !noted.exchange(true)) warn(target.note);
+
+  const CompileRequest request = this->request(job);
+  const std::string architecture = target.name();
+  const std::vector<std::string> flags = nvrtc.options(request);
+  const CacheKey key({.compiler = nvrtc.build(),
+                      .architecture = architecture,
+                      .flags = flags,
+                      .source = request.source,
+                      .line_info = request.line_info});
+  if (anew) cache_.drop(key);
+  Code code;
+  code.entry = cache_.get(key, [&] {
+    code.cached = false;
+    const Watch watch(patience_, [&] {
+      warn(fmt::format("kernel '{}' is still compiling after {} s; smaller tiles compile faster", request.kernel,
+                       patience_ / std::chrono::seconds(1)));
+    });
+    return CacheEntry{.kernel = request.kernel, .source = request.source, .code = nvrtc.compile(request)};
+  });
+  if (logs_debug()) log_debug(stats(job.source, job.gpu, code.entry->code, code.cached));
+  return code;
+}
+
+CompileRequest Compiler::request(const Job& job) const {
+  return {.source = job.source.text, .kernel = job.source.name, .arch = job.gpu, .line_info = options_.debug};
+}
+
+std::string Compiler::text(const Job& job, const Code& code, std::string_view stage) const {
+  const CompiledCode& compiled = code.entry->code;
+  if (stage == "log") return compiled.log;
+  if (stage == "stats") return stats(job.source, job.gpu, compiled, code.cached) + '\n';
+  if (stage == "sass") {
+    return compiled.is_ptx ? "no machine code: the driver makes it, from PTX\n" : disassemble(compiled.image);
+  }
+  if (compiled.is_ptx) return text_of_ptx(compiled);
+  CompileRequest request = this->request(job);
+  request.to_ptx = true;
+  return text_of_ptx(nvrtc_().compile(request));
+}
+
+CompiledKernel Compiler::finish(const Job& job, bool anew) {
+  const Code code = this->code(job, anew);
+  for (const std::string_view stage : code_stages)
+    if (wants_dump(options_, job.source.name, stage)) write_dump(options_, job.stem, stage, text(job, code, stage));
+  return {job.source, code.entry};
+}
+
+CompiledKernel Compiler::compile(KernelSource source, Arch gpu) {
+  const Job job = start(std::move(source), gpu);
+  dump_source(job);
+  return finish(job, options_.always_compile);
+}
+
+CompiledKernel Compiler::recompile(KernelSource source, Arch gpu) {
+  return finish(start(std::move(source), gpu), true);
+}
+
+void Compiler::dump(KernelSource source, Arch gpu) {
+  const Job job = start(std::move(source), gpu);
+  dump_source(job);
+  const auto wanted = [&](std::string_view stage) { return wants_dump(options_, job.source.name, stage); };
+  if (std::none_of(code_stages.begin(), code_stages.end(), wanted)) return;
+  try {
+    finish(job, options_.always_compile);
+  } catch (const Error& e) {
+    for (const std::string_view stage : code_stages)
+      if (wanted(stage)) write_dump(options_, job.stem, stage, fmt::format("no {}: {}", stage, e.what()));
+  }
+}
+
+std::string Compiler::text(KernelSource source, Arch gpu, std::string_view stage) {
+  const Job job = start(std::move(source), gpu);
+  if (is_one_of(stage, source_stages)) return text_of(job.source, stage);
+  return text(job, code(job, options_.always_compile), stage);
+}
+
+// ---- Of this process
+
+namespace {
+
+KernelSource generate_here(const Graph& graph, const Variant& variant, Arch gpu) {
+  return generate(graph, variant, gpu, {.debug = options().debug});
+}
+
+}  // namespace
+
+CompiledKernel compile_kernel(const Graph& graph, const Variant& variant, Arch gpu) {
+  return Compiler::instance().compile(generate_here(graph, variant, gpu), gpu);
+}
+
+CompiledKernel recompile_kernel(const Graph& graph, const Variant& variant, Arch gpu) {
+  return Compiler::instance().recompile(generate_here(graph, variant, gpu), gpu);
+}
+
+void dump_graph(const Graph& graph) {
+  if (!wants_dump(options(), graph.name, "graph")) return;
+  const std::string text = to_string(graph, true);
+  write_dump(options(), dump_stem(graph.name, "", text), "graph", text);
+}
+
+void dump_cpu_kernel(const Graph& graph) {
+  const auto wanted = [&](std::string_view stage) { return wants_dump(options(), graph.name, stage); };
+  if (std::none_of(source_stages.begin(), source_stages.end(), wanted) &&
+      std::none_of(code_stages.begin(), code_stages.end(), wanted))
+    return;
+  const Arch gpu = options().dump_arch;
+  Compiler::instance().dump(generate_here(graph, dense_variant(graph), gpu), gpu);
+}
+
+std::string kernel_text(const Graph& graph, Arch gpu, std::string_view stage) {
+  if (stage == "graph") return to_string(graph, true);
+  if (!is_one_of(stage, source_stages) && !is_one_of(stage, code_stages)) {
+    throw Error(fmt::format("a kernel has no stage '{}'; choose from graph, {}, {}", stage,
+                            fmt::join(source_stages, ", "), fmt::join(code_stages, ", ")));
+  }
+  return Compiler::instance().text(generate_here(graph, dense_variant(graph), gpu), gpu, stage);
+}
+
+std::string cuda_source(const Graph& graph, Arch gpu) { return kernel_text(graph, gpu, "cuda"); }
+std::string plan_text(const Graph& graph, Arch gpu) { return kernel_text(graph, gpu, "plan"); }
+
+}  // namespace tessera

@@ -1,0 +1,12 @@
+// The CPU as a device: work is done at once, in the thread that gives it.
+#pragma once
+#include <memory>
+
+#include "jit/backend.hpp"
+
+namespace tessera {
+
+/// Throws Error if this CPU lacks instructions that the executor was compiled for.
+const std::shared_ptr<DeviceBackend>& cpu_backend();
+
+}  // namespace tessera

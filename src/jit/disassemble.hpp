@@ -1,0 +1,13 @@
+// Machine code as text, through nvdisasm of a CUDA toolkit, where there is one.
+#pragma once
+#include <cstddef>
+#include <span>
+#include <string>
+
+namespace tessera {
+
+/// The instructions of a cubin, looked for nvdisasm in PATH, CUDA_HOME, CUDA_PATH and /usr/local/cuda*. Where that is
+/// missing or fails, one line that says so.
+std::string disassemble(std::span<const std::byte> cubin);
+
+}  // namespace tessera

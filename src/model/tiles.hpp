@@ -1,0 +1,31 @@
+// Extents of the tiles of the model's kernels, by plain rules for each kind of device.
+#pragma once
+#include "model/kernels.hpp"
+
+namespace tessera {
+
+/// What tiles depend on.
+struct TileTarget {
+  bool gpu = false;        ///< tiles for registers and shared memory, not for a CPU's caches
+  ElementType operands{};  ///< of products: f32, tf32 or bf16
+  int width = 0, head_width = 0;
+};
+
+/// Tiles of y = x w + bias for so many rows of x. `m` has few values: kernels made for it serve any number of rows.
+kernels::ProductTiles linear_tiles(const TileTarget& target, std::int64_t rows);
+/// The same for y = x head^T.
+kernels::ProductTiles head_tiles(const TileTarget& target, std::int64_t rows);
+
+/// Positions of queries and of keys for which attention computes scores at a time.
+struct AttentionTiles {
+  int queries, keys;
+};
+AttentionTiles attention_tiles(const TileTarget& target);
+/// Positions of keys at a time where there is one query.
+int decode_tile(const TileTarget& target);
+
+/// Rows of the model's width in a tile of a layer norm, and of kernels that only move them.
+int norm_rows(const TileTarget& target);
+int copy_rows(const TileTarget& target);
+
+}  // namespace tessera

@@ -1,0 +1,102 @@
+#include "emulated_device.hpp"
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+#include "codegen/generate.hpp"
+#include "emulator/emulator.hpp"
+#include "graph/error.hpp"
+#include "jit/backend.hpp"
+#include "jit/options.hpp"
+
+namespace tessera {
+namespace {
+
+struct Event final : EventBackend {
+  void synchronize() override {}
+  double milliseconds_since(EventBackend&) override { return 0; }
+};
+
+class EmulatedKernel final : public DeviceKernel {
+ public:
+  explicit EmulatedKernel(const Graph& graph) : graph_(graph) {}
+
+  void launch(StreamBackend&, std::span<const Argument> arguments, std::span<const std::int64_t> grid) override {
+    const std::lock_guard lock(mutex());
+    const Variant variant = classify(graph_, arguments);
+    auto found = variants_.begin();
+    while (found != variants_.end() && !(found->first == variant)) ++found;
+    if (found == variants_.end()) {
+      const KernelSource source = generate(graph_, variant, options().dump_arch);
+      variants_.emplace_back(variant, Emulator::compile(std::span(&source, 1)));
+      found = std::prev(variants_.end());
+    }
+    RunOptions run;
+    const char* checks = std::getenv("TESSERA_EMULATOR_CHECKS");
+    run.checks = !checks || *checks != '0';
+    const Report report = found->second.run(0, graph_, arguments, grid, run);
+    if (!report.clean()) throw Error("kernel '" + graph_.name + "' in the emulator: " + report.text());
+  }
+
+ private:
+  static std::mutex& mutex() {
+    static std::mutex mutex;
+    return mutex;
+  }
+  const Graph& graph_;
+  std::vector<std::pair<Variant, Emulator>> variants_;
+};
+
+class EmulatedBackend;
+
+class EmulatedStream final : public StreamBackend {
+ public:
+  explicit EmulatedStream(DeviceBackend& device) : device_(device) {}
+  DeviceBackend& device() override { return device_; }
+  void synchronize() override {}
+  void copy(void* to, const void* from, std::size_t bytes) override { std::memmove(to, from, bytes); }
+  std::shared_ptr<EventBackend> record() override { return std::make_shared<Event>(); }
+  void wait(EventBackend&) override {}
+  std::shared_ptr<GraphBackend> capture(const std::function<void()>&) override {
+    throw Error("the emulated device records nothing");
+  }
+  void launch(GraphBackend&) override {}
+  void* native() override { return nullptr; }
+
+ private:
+  DeviceBackend& device_;
+};
+
+class EmulatedBackend final : public DeviceBackend, public std::enable_shared_from_this<EmulatedBackend> {
+ public:
+  EmulatedBackend() {
+    info_.name = "emulated " + options().dump_arch.name();
+    info_.arch = options().dump_arch;
+    info_.multiprocessors = 1;
+  }
+  const DeviceInfo& info() const override { return info_; }
+  bool shares_host_memory() const override { return true; }
+  std::shared_ptr<void> allocate(std::size_t bytes) override { return cpu_.allocate(bytes); }
+  std::shared_ptr<void> pinned(std::size_t bytes) override { return cpu_.allocate(bytes); }
+  void copy(void* to, const void* from, std::size_t bytes) override { std::memmove(to, from, bytes); }
+  std::shared_ptr<StreamBackend> stream() override { return {shared_from_this(), &stream_}; }
+  std::shared_ptr<StreamBackend> new_stream() override { return std::make_shared<EmulatedStream>(*this); }
+  std::shared_ptr<StreamBackend> stream_from(void*) override { throw Error("the emulated device has no CUstream"); }
+  std::unique_ptr<DeviceKernel> kernel(const Graph& graph) override { return std::make_unique<EmulatedKernel>(graph); }
+
+ private:
+  DeviceInfo info_;
+  Device cpu_ = Device::cpu();
+  EmulatedStream stream_{*this};
+};
+
+}  // namespace
+}  // namespace tessera
+
+tessera::Device emulated_device() {
+  static const tessera::Device device{std::make_shared<tessera::EmulatedBackend>()};
+  return device;
+}

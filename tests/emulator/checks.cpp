@@ -1,0 +1,163 @@
+#include "emulator/checks.hpp"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <utility>
+
+#include "emulator/machine.hpp"
+
+namespace tessera::emulator {
+namespace {
+
+constexpr std::size_t most_faults = 20;  // one mistake often has many faces
+
+std::string_view verb(Use use) {
+  switch (use) {
+    case Use::read:
+      return "reads";
+    case Use::write:
+      return "writes";
+    case Use::atomic:
+      return "adds to";
+    case Use::copy_start:
+      return "starts a copy to";
+    case Use::copy_end:
+      return "ends a copy to";
+  }
+  return {};
+}
+
+}  // namespace
+
+Checks::Checks(const Stacks& stacks, const Lines& lines, std::vector<Shadow> tensors)
+    : stacks_(stacks), lines_(lines), tensors_(std::move(tensors)) {}
+
+void Checks::begin_launch(std::uint32_t block, std::optional<Shadow> workspace) {
+  first_block_ = block;
+  workspace_ = std::move(workspace);
+}
+
+template <class Visit>
+void Checks::for_each_shadow(Block& block, Visit&& visit) {
+  visit(block.shadow());
+  for (Shadow& tensor : tensors_) visit(tensor);
+  if (workspace_) visit(*workspace_);
+}
+
+void Checks::access(Thread& thread, const void* pointer, std::size_t bytes, std::size_t alignment, Use use, Code code) {
+  if (stacks_.contain(pointer)) return;
+  const char* const address = static_cast<const char*>(pointer);
+  const auto subject = [&](std::string_view place) {
+    return fmt::format("thread {} {} {} ({} bytes) at {}", thread.index, verb(use), place, bytes, lines_[code]);
+  };
+  Shadow* shadow = nullptr;
+  for_each_shadow(thread.block, [&](Shadow& candidate) {
+    if (candidate.begin() <= address && address + bytes <= candidate.end()) shadow = &candidate;
+  });
+  if (!shadow) {
+    if (use == Use::read && lines_.contain(address)) return;  // a constant of the kernel
+    report(Fault::Kind::out_of_bounds, thread, code, subject(nearest(thread.block, address, bytes)));
+    thread.block.stop();
+  }
+  if (reinterpret_cast<std::uintptr_t>(address) % alignment != 0) {
+    report(Fault::Kind::misaligned, thread, code,
+           subject(place(*shadow, address)) + fmt::format(", which is no multiple of {} bytes", alignment));
+    thread.block.stop();
+  }
+  Now now = thread.block.now(thread);
+  now.launch = first_block_;
+  now.event.code = lines_.offset(code);
+  now.event.atomic = use == Use::atomic;
+  now.event.in_flight = use == Use::copy_start;
+  std::optional<Verdict> wrong;
+  shadow->visit(address, bytes, [&](const Owner* owner, Cell& cell) {
+    if (const std::optional<Verdict> verdict = judge(owner, cell, now, use); verdict && !wrong) wrong = verdict;
+    (use == Use::read ? cell.reads : cell.writes).add(now);
+  });
+  if (wrong) {
+    report(wrong->kind, thread, code, subject(place(*shadow, address)) + story(*wrong, now.event), wrong->other.code);
+  }
+}
+
+/// What is wrong with the use of a cell.
+std::optional<Checks::Verdict> Checks::judge(const Owner* owner, Cell& cell, const Now& now, Use use) {
+  Event& written = cell.writes.last();
+  if (!owner) return Verdict{.kind = Fault::Kind::out_of_bounds};
+  if (written.in_flight) {
+    if (use != Use::copy_end) return Verdict{.kind = Fault::Kind::in_flight, .other = written};
+    if (written.thread == now.event.thread) written.in_flight = false;
+  }
+  if (use == Use::read || use == Use::atomic) {
+    if (!owner->initialised && cell.writes.empty()) return Verdict{.kind = Fault::Kind::uninitialised};
+  }
+  if (use != Use::read && !owner->writable) return Verdict{.kind = Fault::Kind::read_only};
+  if (const Event* other = cell.writes.unordered(now)) return Verdict{.kind = Fault::Kind::race, .other = *other};
+  if (use == Use::read) return {};
+  if (const Event* other = cell.reads.unordered(now)) {
+    return Verdict{.kind = Fault::Kind::race, .other = *other, .other_reads = true};
+  }
+  return {};
+}
+
+/// How the sentence goes on after the subject.
+std::string Checks::story(const Verdict& verdict, const Event& event) const {
+  const Event& other = verdict.other;
+  const auto who = [&] {
+    const std::string block =
+        other.block == event.block ? std::string() : fmt::format(" of block {}", other.block - first_block_);
+    return fmt::format("thread {}{}", other.thread, block);
+  };
+  switch (verdict.kind) {
+    case Fault::Kind::out_of_bounds:
+      return ", which is between the elements";
+    case Fault::Kind::uninitialised:
+      return ", which nobody has written";
+    case Fault::Kind::read_only:
+      return ", which the kernel may only read";
+    case Fault::Kind::in_flight:
+      return fmt::format(", while the copy there that {} started at {} waits for its copy_async_wait", who(),
+                         line(other));
+    default:
+      return fmt::format(", which {} {} at {} with no barrier between", who(), verdict.other_reads ? "read" : "wrote",
+                         line(other));
+  }
+}
+
+/// A place in memory, by name and offset.
+std::string Checks::place(Shadow& shadow, const char* address) {
+  const Owner* owner = nullptr;
+  shadow.visit(address, 1, [&](const Owner* found, Cell&) { owner = found; });
+  if (!owner) owner = &shadow.owners().front();
+  return fmt::format("byte {} of {}", address - owner->base, owner->name);
+}
+
+/// A place outside of all memory, by what is nearest.
+std::string Checks::nearest(Block& block, const char* address, std::size_t bytes) {
+  std::ptrdiff_t least = std::numeric_limits<std::ptrdiff_t>::max();
+  std::string text;
+  for_each_shadow(block, [&](Shadow& shadow) {
+    const std::ptrdiff_t before = shadow.begin() - address;
+    const std::ptrdiff_t past = address + bytes - shadow.end();
+    const std::ptrdiff_t distance = std::max(before, past);
+    if (distance >= least || shadow.owners().empty()) return;
+    least = distance;
+    const std::string& name = shadow.owners().front().name;
+    text = before > 0 ? fmt::format("{} bytes before {}", before, name) : fmt::format("{} bytes past {}", past, name);
+  });
+  return text;
+}
+
+void Checks::report(Fault::Kind kind, Thread& thread, Code code, const std::string& text, std::uint32_t other) {
+  if (!known_.emplace(kind, lines_.offset(code), other).second) return;
+  thread.block.report(kind, thread, code, text);
+  if (known_.size() == most_faults) thread.block.stop();
+}
+
+}  // namespace tessera::emulator
+
+void emulated_access(const void* address, unsigned long bytes, unsigned long alignment, bool write, const void* from) {
+  using namespace tessera::emulator;
+  Thread& thread = current_thread();
+  thread.block.launch().checks->access(thread, address, bytes, alignment, write ? Use::write : Use::read, from);
+}

@@ -1,0 +1,58 @@
+// The checks of memory: every access of the kernels comes here before it is made.
+#pragma once
+#include <cstddef>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "emulator/block.hpp"
+#include "emulator/shadow.hpp"
+
+namespace tessera::emulator {
+
+enum class Use {
+  read,
+  write,
+  atomic,
+  copy_start,  ///< an asynchronous copy may write here from now on
+  copy_end,    ///< and has now done so
+};
+
+class Checks {
+ public:
+  /// Threads use their stacks as they like.
+  Checks(const Stacks& stacks, const Lines& lines, std::vector<Shadow> tensors);
+
+  /// A launch begins whose first block has the number `block`.
+  void begin_launch(std::uint32_t block, std::optional<Shadow> workspace);
+
+  /// A thread is about to use memory. Where the access makes no sense, this does not return.
+  void access(Thread& thread, const void* address, std::size_t bytes, std::size_t alignment, Use use, Code code);
+
+ private:
+  struct Verdict {
+    Fault::Kind kind;
+    Event other{};             ///< in whose way the access is
+    bool other_reads = false;  ///< else it wrote
+  };
+
+  template <class Visit>
+  void for_each_shadow(Block& block, Visit&& visit);
+  static std::optional<Verdict> judge(const Owner* owner, Cell& cell, const Now& now, Use use);
+  std::string story(const Verdict& verdict, const Event& event) const;
+  static std::string place(Shadow& shadow, const char* address);
+  std::string nearest(Block& block, const char* address, std::size_t bytes);
+  const std::string& line(const Event& event) const { return lines_[lines_.code(event.code)]; }
+  void report(Fault::Kind kind, Thread& thread, Code code, const std::string& text, std::uint32_t other = 0);
+
+  const Stacks& stacks_;
+  const Lines& lines_;
+  std::vector<Shadow> tensors_;
+  std::optional<Shadow> workspace_;
+  std::uint32_t first_block_ = 1;
+  std::set<std::tuple<Fault::Kind, std::uint32_t, std::uint32_t>> known_;  ///< a pair of lines is reported once
+};
+
+}  // namespace tessera::emulator

@@ -1,0 +1,51 @@
+// The tensors and the workspace of a run, in memory of the emulated device: apart from each other, so that an index out
+// of one of them does not hit another.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "emulator/mapping.hpp"
+#include "emulator/shadow.hpp"
+#include "graph/argument.hpp"
+#include "graph/graph.hpp"
+
+namespace tessera::emulator {
+
+inline constexpr int poison = 0xff;  ///< fills memory that nobody has written: a NaN of every type, or -1
+
+class DeviceMemory {
+ public:
+  /// Copies the tensors in. Those that overlap on the host do so here, in the same way.
+  DeviceMemory(const Graph& graph, std::span<const Argument> arguments);
+
+  /// The arguments with the tensors' places here.
+  std::span<const Argument> arguments() const { return arguments_; }
+  /// Copies the tensors that a kernel may write to the host.
+  void copy_back() const;
+
+  /// A new workspace, poisoned, in place of the one before.
+  char* new_workspace(std::size_t bytes);
+
+  /// Shadows of the tensors, each buffer one.
+  std::vector<Shadow> tensor_shadows() const;
+  Shadow workspace_shadow() const;
+
+ private:
+  /// Tensors that overlap.
+  struct Buffer {
+    char *host_begin, *host_end;
+    std::vector<std::size_t> tensors;  ///< parameters
+    std::unique_ptr<Mapping> memory{};
+    char* begin = nullptr;
+  };
+
+  const Graph& graph_;
+  std::vector<Argument> arguments_;
+  std::vector<Buffer> buffers_;
+  std::unique_ptr<Mapping> workspace_;
+  std::size_t workspace_bytes_ = 0;
+};
+
+}  // namespace tessera::emulator

@@ -1,0 +1,172 @@
+#include "emulator/emulator.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
+#include "emulator/block.hpp"
+#include "emulator/checks.hpp"
+#include "emulator/library.hpp"
+#include "graph/error.hpp"
+
+namespace tessera {
+
+using namespace emulator;
+
+class Emulator::State {
+ public:
+  explicit State(std::span<const KernelSource> kernels) : kernels_(kernels.begin(), kernels.end()) {}
+
+  Report run(std::size_t kernel, const Graph& graph, std::span<const Argument> arguments,
+             std::span<const std::int64_t> grid, const RunOptions& options);
+
+ private:
+  const Library& library(bool checks);
+  const Stacks& stacks(int count);
+  bool launch(const Launch& launch, const Stacks& stacks, int in_flight);
+
+  std::vector<KernelSource> kernels_;
+  std::optional<Library> libraries_[2];  ///< without and with checks
+  std::optional<Stacks> stacks_;
+};
+
+namespace {
+
+/// What a launch adds to arguments and grid.
+struct LaunchCells {
+  std::int64_t blocks, first_block;
+  void* workspace;
+};
+
+std::uint64_t cell(const KernelParameter& parameter, std::span<const Argument> arguments,
+                   std::span<const std::int64_t> grid, const LaunchCells& launch) {
+  using Kind = KernelParameter::Kind;
+  const auto argument = [&]() -> const Argument& { return arguments[static_cast<std::size_t>(parameter.argument)]; };
+  const auto axis = static_cast<std::size_t>(parameter.axis);
+  switch (parameter.kind) {
+    case Kind::pointer:
+      return reinterpret_cast<std::uintptr_t>(argument().data);
+    case Kind::extent:
+      return static_cast<std::uint64_t>(argument().extent[axis]);
+    case Kind::stride:
+      return static_cast<std::uint64_t>(argument().stride[axis]);
+    case Kind::scalar:
+      return static_cast<std::uint64_t>(argument().scalar.i64);
+    case Kind::grid:
+      return static_cast<std::uint64_t>(grid[axis]);
+    case Kind::blocks:
+      return static_cast<std::uint64_t>(launch.blocks);
+    case Kind::first_block:
+      return static_cast<std::uint64_t>(launch.first_block);
+    case Kind::workspace:
+      return reinterpret_cast<std::uintptr_t>(launch.workspace);
+  }
+  throw InternalError("no such kind of kernel parameter");
+}
+
+}  // namespace
+
+const Library& Emulator::State::library(bool checks) {
+  std::optional<Library>& library = libraries_[checks];
+  if (!library) library.emplace(kernels_, checks);
+  return *library;
+}
+
+const Stacks& Emulator::State::stacks(int count) {
+  if (!stacks_ || stacks_->count() < count) stacks_.emplace(count);
+  return *stacks_;
+}
+
+/// Runs the blocks of a launch in a shuffled order, some at a time. False: one of them stopped.
+bool Emulator::State::launch(const Launch& launch, const Stacks& stacks, int in_flight) {
+  std::vector<std::int64_t> waiting(static_cast<std::size_t>(launch.blocks));
+  std::iota(waiting.begin(), waiting.end(), 0);
+  for (std::size_t i = waiting.size(); i > 1; --i) {
+    std::swap(waiting[i - 1], waiting[static_cast<std::size_t>(launch.random.below(static_cast<int>(i)))]);
+  }
+  std::vector<std::unique_ptr<Block>> running(static_cast<std::size_t>(in_flight));  // each with stacks of its own
+  std::vector<int> live;
+  for (int i = 0; i < in_flight; ++i) live.push_back(i);
+  while (!live.empty()) {
+    const int pick = launch.random.below(static_cast<int>(live.size()));
+    const int slot = live[static_cast<std::size_t>(pick)];
+    std::unique_ptr<Block>& block = running[static_cast<std::size_t>(slot)];
+    if (!block) {
+      if (waiting.empty()) {
+        live.erase(live.begin() + pick);
+        continue;
+      }
+      block = std::make_unique<Block>(launch, waiting.back(), stacks, slot * launch.threads);
+      waiting.pop_back();
+    }
+    if (block->step()) continue;
+    if (block->stopped()) return false;
+    block.reset();
+  }
+  return true;
+}
+
+Report Emulator::State::run(std::size_t index, const Graph& graph, std::span<const Argument> arguments,
+                            std::span<const std::int64_t> grid, const RunOptions& options) {
+  const KernelSource& kernel = kernels_.at(index);
+  if (kernel.threads <= 0 || kernel.threads % warp_size != 0 || kernel.threads > 1024) {
+    throw InternalError(fmt::format("kernel {} has blocks of {} threads", kernel.name, kernel.threads));
+  }
+  const std::int64_t blocks = std::accumulate(grid.begin(), grid.end(), std::int64_t{1}, std::multiplies<>());
+  const std::int64_t most = kernel.persistent           ? options.persistent_blocks
+                            : options.launch_blocks > 0 ? options.launch_blocks
+                                                        : blocks;
+  const int in_flight = static_cast<int>(std::min<std::int64_t>(options.blocks_in_flight, most));
+  const Library& library = this->library(options.checks);
+  const Stacks& stacks = this->stacks(in_flight * kernel.threads);
+  DeviceMemory memory(graph, arguments);
+  Checks checks(stacks, library.lines(), options.checks ? memory.tensor_shadows() : std::vector<Shadow>());
+  Random random(options.seed);
+  Report report;
+  for (std::int64_t first = 0; first < blocks; first += most) {
+    const std::int64_t count = std::min(most, blocks - first);
+    char* const workspace = memory.new_workspace(static_cast<std::size_t>(kernel.workspace_bytes * count));
+    std::vector<std::uint64_t> cells;
+    for (const KernelParameter& parameter : kernel.parameters) {
+      cells.push_back(
+          cell(parameter, memory.arguments(), grid, {.blocks = blocks, .first_block = first, .workspace = workspace}));
+    }
+    const Launch launch{.kernel = kernel.name,
+                        .entry = library.entry(index),
+                        .cells = cells,
+                        .threads = kernel.threads,
+                        .shared_bytes = kernel.shared_bytes,
+                        .blocks = count,
+                        .first_block = static_cast<std::uint32_t>(first + 1),
+                        .lines = library.lines(),
+                        .random = random,
+                        .report = report,
+                        .checks = options.checks ? &checks : nullptr};
+    if (options.checks) checks.begin_launch(launch.first_block, memory.workspace_shadow());
+    if (!this->launch(launch, stacks, in_flight) || kernel.persistent) break;  // persistent blocks take the whole grid
+  }
+  memory.copy_back();
+  return report;
+}
+
+std::string Report::text() const {
+  std::string text;
+  for (const Fault& fault : faults) text += fault.text + "\n";
+  return text;
+}
+
+Emulator::Emulator(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Emulator::Emulator(Emulator&&) noexcept = default;
+Emulator& Emulator::operator=(Emulator&&) noexcept = default;
+Emulator::~Emulator() = default;
+
+Emulator Emulator::compile(std::span<const KernelSource> kernels) { return Emulator(std::make_unique<State>(kernels)); }
+
+Report Emulator::run(std::size_t kernel, const Graph& graph, std::span<const Argument> arguments,
+                     std::span<const std::int64_t> grid, const RunOptions& options) const {
+  return state_->run(kernel, graph, arguments, grid, options);
+}
+
+}  // namespace tessera

@@ -1,0 +1,83 @@
+#include "emulator/library.hpp"
+
+#include <fmt/format.h>
+#include <stdlib.h>
+
+#include <string_view>
+
+#include "emulator/prelude.hpp"
+#include "graph/error.hpp"
+
+namespace tessera::emulator {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The kernel without the prelude before it, as a function of whatever namespace it is put into.
+std::string body(const KernelSource& kernel) {
+  constexpr std::string_view mark = "// ---- kernel ----\n", head = "extern \"C\" __global__";
+  const std::size_t begin = kernel.text.find(mark);
+  std::string text = begin == kernel.text.npos ? kernel.text : kernel.text.substr(begin + mark.size());
+  const std::size_t at = text.find(head);
+  if (at == text.npos) throw InternalError("no extern \"C\" __global__ in the text of kernel " + kernel.name);
+  return text.replace(at, head.size(), "static __global__");
+}
+
+std::string translation_unit(std::span<const KernelSource> kernels, bool checks) {
+  std::string text = "#include \"text.hpp\"\n";
+  if (checks) text += "#include \"hooks.hpp\"\n";
+  text += "#line 1 \"prelude\"\n" + emulated_prelude();
+  for (std::size_t i = 0; i < kernels.size(); ++i) {
+    text += fmt::format("#line 1 \"{1}.cu\"\nnamespace kernel_{0} {{\n{2}\n}}\n#line 1 \"entry\"\nENTRY({0}, {1})\n", i,
+                        kernels[i].name, body(kernels[i]));
+  }
+  return text;
+}
+
+/// Runs the compiler; false if it fails.
+bool run(const fs::path& folder, const std::string& arguments) {
+  const char* compiler = getenv("CXX");
+  const std::string command =
+      fmt::format("cd '{}' && {} {} >>log 2>&1", folder.string(), compiler ? compiler : "g++", arguments);
+  return system(command.c_str()) == 0;
+}
+
+/// Writes, compiles and links the kernels; the file that came of it.
+fs::path build(const fs::path& folder, std::span<const KernelSource> kernels, bool checks) {
+  write_text(folder / "kernels.cpp", translation_unit(kernels, checks));
+  // Compiled and linked in two steps: linked with -fsanitize=thread, it would get ThreadSanitizer itself. A product and
+  // a sum are not contracted, and memory is read as whatever type it is written.
+  if (!run(folder, fmt::format("-c -std=c++20 -O1 -g1 -w -march=native -ffp-contract=off -fno-strict-aliasing "
+                               "-fno-exceptions -fPIC -fvisibility=hidden {} -I '{}' kernels.cpp",
+                               checks ? "-fsanitize=thread" : "", TESSERA_EMULATOR_DIR)) ||
+      !run(folder, "-shared kernels.o -o kernels.so")) {
+    const fs::path kept = fs::temp_directory_path() / "tessera-emulator-refused.cpp";
+    fs::copy_file(folder / "kernels.cpp", kept, fs::copy_options::overwrite_existing);
+    throw Error(fmt::format("the host's compiler refuses the emulated kernels, kept in {}:\n{}", kept.string(),
+                            read_text(folder / "log").substr(0, 4000)));
+  }
+  return folder / "kernels.so";
+}
+
+std::vector<Library::Entry> entries(const SharedLibrary& library, std::span<const KernelSource> kernels) {
+  std::vector<Library::Entry> entries;
+  for (std::size_t i = 0; i < kernels.size(); ++i) {
+    entries.push_back(library.symbol<Library::Entry>(fmt::format("enter_{}", i).c_str()));
+    const int count = *library.symbol<const int*>(fmt::format("parameters_{}", i).c_str());
+    if (count != static_cast<int>(kernels[i].parameters.size())) {
+      throw InternalError(fmt::format("kernel {} has {} parameters, and its description {}", kernels[i].name, count,
+                                      kernels[i].parameters.size()));
+    }
+  }
+  return entries;
+}
+
+}  // namespace
+
+Library::Library(std::span<const KernelSource> kernels, bool checks)
+    : library_(
+          SharedLibrary::open("the emulated kernels", std::array{build(folder_.path(), kernels, checks).string()})),
+      entries_(entries(library_, kernels)),
+      lines_(folder_ / "kernels.so", entries_.empty() ? nullptr : reinterpret_cast<Code>(entries_.front())) {}
+
+}  // namespace tessera::emulator

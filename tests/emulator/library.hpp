@@ -1,0 +1,31 @@
+// Kernels compiled for the CPU and loaded.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "codegen/generate.hpp"
+#include "emulator/lines.hpp"
+#include "jit/shared_library.hpp"
+#include "support.hpp"
+
+namespace tessera::emulator {
+
+class Library {
+ public:
+  /// With `checks`, the code reports its accesses to memory. Throws Error with the compiler's words if it refuses.
+  Library(std::span<const KernelSource> kernels, bool checks);
+
+  /// Calls the kernel with a cell for each parameter.
+  using Entry = void (*)(const std::uint64_t* cells);
+  Entry entry(std::size_t kernel) const { return entries_[kernel]; }
+  const Lines& lines() const { return lines_; }
+
+ private:
+  TempDir folder_;
+  SharedLibrary library_;
+  std::vector<Entry> entries_;
+  Lines lines_;
+};
+
+}  // namespace tessera::emulator

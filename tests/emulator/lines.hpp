@@ -1,0 +1,33 @@
+// From an address in compiled kernels to the author's line.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+
+namespace tessera::emulator {
+
+/// An address to which a call returns: the call stands right before it.
+using Code = const void*;
+
+class Lines {
+ public:
+  /// Of the shared library at `path`, loaded where `inside` is an address in it.
+  Lines(std::filesystem::path path, Code inside);
+
+  /// "file:line" of the kernel's statement that the address belongs to, whatever helpers are inlined there.
+  const std::string& operator[](Code code) const;
+
+  /// An address as an offset in the library, and back.
+  std::uint32_t offset(Code code) const { return static_cast<std::uint32_t>(static_cast<const char*>(code) - base_); }
+  Code code(std::uint32_t offset) const { return base_ + offset; }
+  /// Whether an address is in the library.
+  bool contain(const void* address) const;
+
+ private:
+  std::filesystem::path path_;
+  const char* base_;
+  mutable std::map<Code, std::string> known_;
+};
+
+}  // namespace tessera::emulator

@@ -1,0 +1,30 @@
+// Memory straight from the system: zeros, of which untouched pages cost nothing.
+#pragma once
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <system_error>
+
+namespace tessera::emulator {
+
+class Mapping {
+ public:
+  explicit Mapping(std::size_t bytes) : bytes_(bytes) {
+    void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "memory of the emulator");
+    data_ = static_cast<char*>(memory);
+  }
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+  ~Mapping() { munmap(data_, bytes_); }
+
+  char* data() const { return data_; }
+  std::size_t size() const { return bytes_; }
+
+ private:
+  std::size_t bytes_;
+  char* data_;
+};
+
+}  // namespace tessera::emulator

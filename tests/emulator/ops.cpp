@@ -1,0 +1,193 @@
+// What the emulated helpers do: the functions of machine.hpp.
+#include <bit>
+#include <cstring>
+
+#include "emulator/block.hpp"
+#include "emulator/checks.hpp"
+#include "emulator/machine.hpp"
+
+using namespace tessera;
+using namespace tessera::emulator;
+
+namespace {
+
+#define CALLER __builtin_return_address(0)
+
+void check(Thread& thread, const void* address, int bytes, Use use, Code code) {
+  const auto size = static_cast<std::size_t>(bytes);
+  if (Checks* const checks = thread.block.launch().checks) checks->access(thread, address, size, size, use, code);
+}
+
+struct Shuffle {
+  std::uint64_t value;
+  int source;
+  std::uint64_t result;
+};
+
+void shuffle_lanes(const Block::Operands& lanes) {
+  for (void* lane : lanes) {
+    auto& self = *static_cast<Shuffle*>(lane);
+    self.result = static_cast<Shuffle*>(lanes[static_cast<std::size_t>(self.source % warp_size)])->value;
+  }
+}
+
+struct LoadMatrix {
+  unsigned* out;
+  const char* row;
+  int matrices;
+  bool transposed;
+};
+
+/// PTX ISA, ldmatrix: of each matrix, lane l has elements 2 (l % 4) and the next of row l / 4; lane 8 m + r gives the
+/// address of row r of matrix m.
+void load_matrices(const Block::Operands& lanes) {
+  const auto& first = *static_cast<const LoadMatrix*>(lanes[0]);
+  for (int matrix = 0; matrix < first.matrices; ++matrix) {
+    std::uint16_t element[8][8];
+    for (int row = 0; row < 8; ++row) {
+      const auto lane = static_cast<std::size_t>(8 * matrix + row);
+      std::memcpy(element[row], static_cast<const LoadMatrix*>(lanes[lane])->row, sizeof element[row]);
+    }
+    for (int lane = 0; lane < warp_size; ++lane) {
+      const int i = lane / 4, j = lane % 4 * 2;
+      const std::uint32_t low = first.transposed ? element[j][i] : element[i][j];
+      const std::uint32_t high = first.transposed ? element[j + 1][i] : element[i][j + 1];
+      static_cast<LoadMatrix*>(lanes[static_cast<std::size_t>(lane)])->out[matrix] = low | high << 16;
+    }
+  }
+}
+
+float value_of_f16(std::uint32_t bits) {
+  const float magnitude = std::bit_cast<float>((bits & 0x7fff) << 13) * 0x1p112f;
+  const float value = magnitude >= 0x1p16f ? std::bit_cast<float>(std::bit_cast<std::uint32_t>(magnitude) | 0x7f800000)
+                                           : magnitude;  // infinities and NaNs have the highest exponent
+  return bits & 0x8000 ? -value : value;
+}
+
+struct Mma {
+  float* c;
+  const unsigned* a;
+  const unsigned* b;
+};
+
+/// PTX ISA, "Matrix Fragments for mma.m16n8k16" and "mma.m16n8k8": a register has `Packed` neighbours in k. With
+/// g = lane / 4 and t = lane % 4, registers a0 and a2 are of row g, a1 and a3 of row g + 8, b0 and b1 of column g;
+/// a2, a3 and b1 are half of k further on; c0 and c1 are of row g, c2 and c3 of row g + 8, columns 2 t and 2 t + 1.
+template <int Packed, float (*Value)(std::uint32_t bits)>
+void multiply(const Block::Operands& lanes) {
+  constexpr int half = 4 * Packed, depth = 2 * half, bits = 32 / Packed;
+  float a[16][depth], b[depth][8];
+  for (int lane = 0; lane < warp_size; ++lane) {
+    const auto& self = *static_cast<const Mma*>(lanes[static_cast<std::size_t>(lane)]);
+    const int g = lane / 4, t = lane % 4;
+    for (int p = 0; p < Packed; ++p) {
+      const int k = t * Packed + p;
+      for (int i = 0; i < 4; ++i) a[g + i % 2 * 8][k + i / 2 * half] = Value(self.a[i] >> (p * bits));
+      for (int i = 0; i < 2; ++i) b[k + i * half][g] = Value(self.b[i] >> (p * bits));
+    }
+  }
+  float c[16][8]{};
+  for (int m = 0; m < 16; ++m) {
+    for (int k = 0; k < depth; ++k) {
+      for (int n = 0; n < 8; ++n) c[m][n] += a[m][k] * b[k][n];
+    }
+  }
+  for (int lane = 0; lane < warp_size; ++lane) {
+    const auto& self = *static_cast<const Mma*>(lanes[static_cast<std::size_t>(lane)]);
+    for (int i = 0; i < 4; ++i) self.c[i] += c[lane / 4 + i / 2 * 8][lane % 4 * 2 + i % 2];
+  }
+}
+
+float f16_operand(std::uint32_t bits) { return value_of_f16(bits & 0xffff); }
+float bf16_operand(std::uint32_t bits) { return std::bit_cast<float>(bits << 16); }
+float tf32_operand(std::uint32_t bits) { return std::bit_cast<float>(bits & 0xffffe000); }
+
+}  // namespace
+
+int emulated_thread_index() { return current_thread().index; }
+long long emulated_block_index() { return current_thread().block.index(); }
+long long emulated_grid_size() { return current_thread().block.launch().blocks; }
+char* emulated_shared_memory() { return current_thread().block.shared_memory(); }
+
+void emulated_barrier() {
+  Thread& self = current_thread();
+  self.block.meet_block(self, {.what = "barrier", .code = CALLER});
+}
+
+void emulated_warp_barrier() {
+  Thread& self = current_thread();
+  self.block.meet_warp(self, {.what = "warp_barrier", .code = CALLER},
+                       [](const Block::Operands&) { current_thread().block.order_warp(current_thread()); });
+}
+
+unsigned long long emulated_shuffle(const char* what, unsigned long long value, int source) {
+  Thread& self = current_thread();
+  Shuffle shuffle{.value = value, .source = source, .result = 0};
+  self.block.meet_warp(self, {.what = what, .code = CALLER, .operands = &shuffle}, shuffle_lanes);
+  return shuffle.result;
+}
+
+void emulated_load_matrix(unsigned* out, const void* row, int matrices, bool transposed) {
+  Thread& self = current_thread();
+  if (self.lane() < 8 * matrices) check(self, row, 16, Use::read, CALLER);
+  LoadMatrix load{.out = out, .row = static_cast<const char*>(row), .matrices = matrices, .transposed = transposed};
+  self.block.meet_warp(self, {.what = "load_matrix", .code = CALLER, .operands = &load}, load_matrices);
+}
+
+void emulated_mma(EmulatedOperand type, float* c, const unsigned* a, const unsigned* b) {
+  Thread& self = current_thread();
+  Mma mma{.c = c, .a = a, .b = b};
+  constexpr auto exchange = std::array{multiply<2, f16_operand>, multiply<2, bf16_operand>, multiply<1, tf32_operand>};
+  self.block.meet_warp(self, {.what = "mma", .code = CALLER, .operands = &mma}, exchange[type]);
+}
+
+void emulated_copy_async(void* to, const void* from, int bytes, bool valid) {
+  Thread& self = current_thread();
+  if (valid) check(self, from, bytes, Use::read, CALLER);
+  check(self, to, bytes, Use::copy_start, CALLER);
+  std::memset(to, poison, static_cast<std::size_t>(bytes));
+  self.copies.push_back({.to = static_cast<char*>(to),
+                         .from = valid ? static_cast<const char*>(from) : nullptr,
+                         .bytes = bytes,
+                         .group = self.groups});
+}
+
+void emulated_copy_async_commit() { ++current_thread().groups; }
+
+void emulated_copy_async_wait(int pending) {
+  Thread& self = current_thread();
+  const auto is_done = [&](const Copy& copy) { return copy.group < self.groups - pending; };
+  for (const Copy& copy : self.copies) {
+    if (!is_done(copy)) continue;
+    check(self, copy.to, copy.bytes, Use::copy_end, CALLER);
+    const auto bytes = static_cast<std::size_t>(copy.bytes);
+    if (copy.from) {
+      std::memcpy(copy.to, copy.from, bytes);
+    } else {
+      std::memset(copy.to, 0, bytes);
+    }
+  }
+  std::erase_if(self.copies, is_done);
+}
+
+void emulated_atomic_add_f32(float* to, float value) {
+  check(current_thread(), to, sizeof value, Use::atomic, CALLER);
+  *to += value;
+}
+
+void emulated_atomic_add_i32(int* to, int value) {
+  check(current_thread(), to, sizeof value, Use::atomic, CALLER);
+  *to = static_cast<int>(static_cast<unsigned>(*to) + static_cast<unsigned>(value));
+}
+
+void emulated_atomic_add_i64(long long* to, long long value) {
+  check(current_thread(), to, sizeof value, Use::atomic, CALLER);
+  *to = static_cast<long long>(static_cast<unsigned long long>(*to) + static_cast<unsigned long long>(value));
+}
+
+void emulated_fail(const char* what, int line) {
+  Thread& self = current_thread();
+  self.block.report(Fault::Kind::failed_check, self, CALLER,
+                    "thread " + std::to_string(self.index) + ": " + what + " (line " + std::to_string(line) + ")");
+  self.block.stop();
+}

@@ -1,0 +1,30 @@
+__device__ inline u32 bits_of(float x) { return __builtin_bit_cast(u32, x); }
+
+__device__ inline float float_of(u32 bits) { return __builtin_bit_cast(float, bits); }
+
+__device__ inline u16 f16_bits(float x) { return emulated::f16_bits(x); }
+
+__device__ inline float f16_value(u16 bits) { return static_cast<float>(__builtin_bit_cast(_Float16, bits)); }
+
+__device__ inline u16 bf16_bits(float x) { return emulated::bf16_bits(x); }
+
+__device__ inline float round_to_tf32(float x) { return float_of(tf32_bits(x)); }
+
+__device__ inline u32 pack_f16(float low, float high) {
+  return emulated::f16_bits(low) | static_cast<u32>(emulated::f16_bits(high)) << 16;
+}
+
+__device__ inline u32 pack_bf16(float low, float high) {
+  return emulated::bf16_bits(low) | static_cast<u32>(emulated::bf16_bits(high)) << 16;
+}
+
+__device__ inline int cast_i32(float x) {
+  if (x != x) return 0;
+  return x >= 0x1p31f ? 0x7fffffff : x < -0x1p31f ? -0x7fffffff - 1 : static_cast<int>(x);
+}
+
+__device__ inline i64 cast_i64(float x) {
+  if (x != x) return 0;
+  constexpr i64 highest = 0x7fffffffffffffff;
+  return x >= 0x1p63f ? highest : x < -0x1p63f ? -highest - 1 : static_cast<i64>(x);
+}

@@ -1,0 +1,15 @@
+__device__ inline int thread_index() { return emulated_thread_index(); }
+
+__device__ inline int lane_index() { return emulated_thread_index() % 32; }
+
+__device__ inline int warp_index() { return emulated_thread_index() / 32; }
+
+__device__ inline i64 block_index() { return emulated_block_index(); }
+
+__device__ inline i64 grid_size() { return emulated_grid_size(); }
+
+__device__ inline void barrier() { emulated_barrier(); }
+
+__device__ inline void warp_barrier() { emulated_warp_barrier(); }
+
+__device__ inline char* shared_memory() { return emulated_shared_memory(); }

@@ -1,0 +1,76 @@
+// Included by the emulated text, first: what CUDA's words mean on a CPU.
+#pragma once
+#include <math.h>
+
+#include "machine.hpp"
+
+// Everything is inlined into the kernel, so that the outermost frame of any address in the code is the author's line.
+#define __device__ __attribute__((always_inline))
+#define __global__ __attribute__((noinline, noclone))
+#define __launch_bounds__(...)
+
+/// NVRTC has it built in.
+__device__ inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
+
+// What the bodies in prelude/ are made of.
+namespace emulated {
+
+template <class T>
+__device__ inline T shuffle(const char* what, T x, int source) {
+  unsigned long long bits = 0;
+  __builtin_memcpy(&bits, &x, sizeof x);
+  bits = emulated_shuffle(what, bits, source);
+  __builtin_memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+__device__ inline unsigned short f16_bits(float x) {
+  return __builtin_bit_cast(unsigned short, static_cast<_Float16>(x));
+}
+
+__device__ inline unsigned short bf16_bits(float x) {
+  const unsigned bits = __builtin_bit_cast(unsigned, x);
+  return static_cast<unsigned short>(x != x ? 0x7fff : (bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+__device__ inline void atomic_add(float* to, float x) { emulated_atomic_add_f32(to, x); }
+__device__ inline void atomic_add(int* to, int x) { emulated_atomic_add_i32(to, x); }
+__device__ inline void atomic_add(long long* to, long long x) { emulated_atomic_add_i64(to, x); }
+
+#define UNCHECKED __attribute__((no_sanitize("thread")))
+
+struct Cells {
+  const unsigned long long* next;
+  template <class T>
+  UNCHECKED T take() {
+    T value;
+    __builtin_memcpy(&value, next++, sizeof value);
+    return value;
+  }
+};
+
+template <class... Parameters>
+struct Call {
+  UNCHECKED Call(void (*kernel)(Parameters...), Parameters... parameters) { kernel(parameters...); }
+};
+
+/// Calls the kernel with one cell for each parameter.
+template <class... Parameters>
+UNCHECKED void call(void (*kernel)(Parameters...), Cells cells) {
+  Call<Parameters...>{kernel, cells.take<Parameters>()...};  // braces: from left to right
+}
+
+template <class... Parameters>
+constexpr int parameters(void (*)(Parameters...)) {
+  return sizeof...(Parameters);
+}
+
+}  // namespace emulated
+
+/// What the emulator looks for of kernel `index`.
+#define ENTRY(index, name)                                                            \
+  extern "C" EXPORTED UNCHECKED void enter_##index(const unsigned long long* cells) { \
+    emulated::call(kernel_##index::name, {cells});                                    \
+  }                                                                                   \
+  extern "C" EXPORTED const int parameters_##index = emulated::parameters(kernel_##index::name);
+#define EXPORTED __attribute__((visibility("default")))

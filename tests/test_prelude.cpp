@@ -1,0 +1,632 @@
+// The prelude of generated kernels: what is taken of it, that it compiles for every architecture, and that its plain
+// C++, run here, gives the bits of graph/math.hpp.
+#include <algorithm>
+#include <array>
+#include <barrier>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <random>
+#include <set>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "catch.hpp"
+#include "codegen/prelude.hpp"
+#include "graph/host_ops.hpp"
+#include "jit/nvrtc.hpp"
+#include "support.hpp"
+
+using namespace tessera;
+
+namespace {
+
+// The plain part of the prelude, with bodies of our own for what it uses of the other.
+namespace host {
+
+thread_local int thread = 0;
+struct Warp {
+  std::barrier<> meeting{32};
+  std::array<std::int64_t, 32> values = {};
+};
+std::array<Warp, 2> warps;
+
+#define __device__
+#include "codegen/prelude/types.cuh"
+
+inline u32 bits_of(float x) { return std::bit_cast<u32>(x); }
+inline float float_of(u32 bits) { return std::bit_cast<float>(bits); }
+#include "codegen/prelude/values.cuh"
+inline u16 f16_bits(float x) { return tessera::f16(x).bits; }
+inline float f16_value(u16 bits) {
+  tessera::f16 x;
+  x.bits = bits;
+  return static_cast<float>(x);
+}
+inline u16 bf16_bits(float x) { return math::bf16_bits(x); }
+inline float round_to_tf32(float x) { return math::round_to_tf32(x); }
+inline int cast_i32(float x) { return math::to_i32(x); }
+inline i64 cast_i64(float x) { return math::to_i64(x); }
+
+inline int lane_index() { return thread % 32; }
+inline int warp_index() { return thread / 32; }
+template <class T>
+T shuffle(T x, int lane) {
+  Warp& warp = warps[static_cast<std::size_t>(thread / 32)];
+  T result = 0;
+  warp.values[static_cast<std::size_t>(lane_index())] = 0;
+  std::memcpy(&warp.values[static_cast<std::size_t>(lane_index())], &x, sizeof x);
+  warp.meeting.arrive_and_wait();
+  std::memcpy(&result, &warp.values[static_cast<std::size_t>(lane)], sizeof x);
+  warp.meeting.arrive_and_wait();
+  return result;
+}
+template <class T>
+T shuffle_up(T x, int delta) {
+  return shuffle(x, lane_index() < delta ? lane_index() : lane_index() - delta);
+}
+
+#include "codegen/prelude/arithmetic.cuh"
+#include "codegen/prelude/cast.cuh"
+#include "codegen/prelude/memory.cuh"
+#include "codegen/prelude/random.cuh"
+#include "codegen/prelude/scan.cuh"
+#undef __device__
+
+}  // namespace host
+
+template <class T>
+auto bits(T x) {
+  if constexpr (std::is_same_v<T, float>)
+    return std::bit_cast<std::uint32_t>(x);
+  else
+    return x;
+}
+
+/// long long as the ops have it.
+template <class T>
+auto in_ops(T x) {
+  if constexpr (std::is_same_v<T, host::i64>)
+    return std::int64_t(x);
+  else
+    return x;
+}
+
+/// Edge values, then random ones of all magnitudes.
+template <class T>
+std::vector<T> samples(int random) {
+  using limits = std::numeric_limits<T>;
+  std::vector<T> values = {0, 1, 2, 3, 7, 127, 128, 255, 256, 257, limits::max(), limits::lowest()};
+  std::mt19937_64 engine(1);
+  if constexpr (std::is_same_v<T, float>) {
+    for (const float x : {0.25f, 0.5f, 1.5f, 254.99f, 255.5f, 3.4e38f, limits::min(), limits::denorm_min(),
+                          1.00048828125f, 2147483520.0f, 2147483648.0f, 9223371487098961920.0f, 9223372036854775808.0f,
+                          limits::infinity(), limits::quiet_NaN()}) {
+      values.push_back(x);
+    }
+    for (int i = 0; i < random; ++i) values.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(engine())));
+    for (std::size_t i = 0, end = values.size(); i < end; ++i) values.push_back(-values[i]);
+  } else {
+    for (const T x : {limits::max() - 1, limits::lowest() + 1}) values.push_back(x);
+    for (const T x : {1, 2, 3, 7, 128, 255, 256}) values.push_back(-x);
+    for (int i = 0; i < random; ++i) values.push_back(static_cast<T>(engine() >> engine() % 64));
+  }
+  return values;
+}
+
+template <class T, class Ours, class Theirs>
+void check_pairs(const char* what, Ours&& ours, Theirs&& theirs) {
+  INFO(what);
+  const std::vector<T> values = samples<T>(100);
+  for (const T a : values) {
+    for (const T b : values) {
+      if (bits(ours(a, b)) == bits(theirs(in_ops(a), in_ops(b)))) continue;
+      CAPTURE(a, b, ours(a, b), theirs(in_ops(a), in_ops(b)));
+      FAIL_CHECK();
+      return;
+    }
+  }
+  SUCCEED();
+}
+
+template <class T, class Ours, class Theirs>
+void check_each(const char* what, Ours&& ours, Theirs&& theirs) {
+  INFO(what);
+  for (const T a : samples<T>(20000)) {
+    if (bits(ours(a)) == bits(theirs(in_ops(a)))) continue;
+    CAPTURE(a, ours(a), theirs(in_ops(a)));
+    FAIL_CHECK();
+    return;
+  }
+  SUCCEED();
+}
+
+}  // namespace
+
+TEST_CASE("Prelude arithmetic gives the bits of the ops", "[prelude]") {
+#define SAME2(T, name, other) \
+  check_pairs<T>(             \
+      #name, [](T a, T b) { return host::name(a, b); }, [](auto a, auto b) { return math::other(a, b); })
+#define SAME1(T, name, other) \
+  check_each<T>(              \
+      #name, [](T a) { return host::name(a); }, [](auto a) { return math::other(a); })
+  SAME2(int, wrap_add, add);
+  SAME2(int, wrap_sub, sub);
+  SAME2(int, wrap_mul, mul);
+  SAME2(int, floor_div, floor_div);
+  SAME2(int, modulo, modulo);
+  SAME2(int, minimum, minimum);
+  SAME2(int, maximum, maximum);
+  SAME1(int, wrap_neg, neg);
+  SAME1(int, wrap_abs, abs);
+  SAME2(host::i64, wrap_add, add);
+  SAME2(host::i64, wrap_sub, sub);
+  SAME2(host::i64, wrap_mul, mul);
+  SAME2(host::i64, floor_div, floor_div);
+  SAME2(host::i64, modulo, modulo);
+  SAME2(host::i64, minimum, minimum);
+  SAME2(host::i64, maximum, maximum);
+  SAME1(host::i64, wrap_neg, neg);
+  SAME1(host::i64, wrap_abs, abs);
+  SAME2(host::i64, random_bits, random_bits);
+  SAME2(host::i64, random_uniform, random_uniform);
+  SAME2(float, minimum_nan, minimum_nan);
+  SAME2(float, maximum_nan, maximum_nan);
+  CHECK(host::infinity() == std::numeric_limits<float>::infinity());
+  CHECK(std::isnan(host::nan_value()));
+}
+
+TEST_CASE("Prelude casts give the bits of the ops", "[prelude]") {
+  SAME1(float, cast_f32, to_f32);
+  SAME1(float, cast_u8, to_u8);
+  SAME1(float, cast_pred, to_pred);
+  SAME1(float, cast_f16, cast_to<ElementType::f16>);
+  SAME1(float, cast_bf16, cast_to<ElementType::bf16>);
+  check_each<float>(
+      "tf32_bits", [](float x) { return host::tf32_bits(x); }, [](float x) { return bits(math::round_to_tf32(x)); });
+#define FROM_INTEGER(T)                            \
+  SAME1(T, cast_f32, to_f32);                      \
+  SAME1(T, cast_i32, to_i32);                      \
+  SAME1(T, cast_i64, to_i64);                      \
+  SAME1(T, cast_u8, to_u8);                        \
+  SAME1(T, cast_pred, to_pred);                    \
+  SAME1(T, cast_f16, cast_to<ElementType::f16>);   \
+  SAME1(T, cast_bf16, cast_to<ElementType::bf16>); \
+  SAME1(T, cast_tf32, cast_to<ElementType::tf32>)
+  FROM_INTEGER(int);
+  FROM_INTEGER(host::i64);
+  CHECK(host::cast_f32(true) == 1.0f);
+  CHECK(host::cast_f16(true) == 1.0f);
+  CHECK((host::cast_i32(true) == 1 && host::cast_i64(true) == 1 && host::cast_u8(true) == 1));
+  CHECK((host::cast_pred(true) && !host::cast_pred(false)));
+  for (int i = 0; i < 65536; ++i) {
+    const auto half = static_cast<std::uint16_t>(i);
+    if (bits(host::bf16_value(half)) != bits(math::bf16_value(half))) FAIL_CHECK(half);
+  }
+}
+
+TEST_CASE("Prelude vectors move elements as the executor does", "[prelude]") {
+  const auto moved = [](auto element, auto value, auto check) {
+    using T = decltype(element);
+    alignas(64) T from[32], to[32];
+    std::memset(to, 0, sizeof to);
+    std::mt19937 engine(2);
+    for (auto& byte : std::as_writable_bytes(std::span(from))) byte = static_cast<std::byte>(engine());
+    decltype(value) values[16];
+    host::load_vector<8>(values, from);
+    host::load_vector<1>(values + 8, from + 8);
+    for (int i = 0; i < 9; ++i) check(from[i], values[i]);
+    host::store_vector<8>(to, values);
+    host::store_vector<1>(to + 8, values + 8);
+    host::load_vector<16>(values, to);
+    for (int i = 0; i < 9; ++i) check(to[i], values[i]);
+    for (int i = 9; i < 16; ++i) check(T(), values[i]);
+  };
+  moved(0.0f, 0.0f, [](float a, float b) { CHECK(bits(a) == bits(b)); });
+  moved(0, 0, [](int a, int b) { CHECK(a == b); });
+  moved(0ll, 0ll, [](host::i64 a, host::i64 b) { CHECK(a == b); });
+  moved(host::u8(), 0, [](host::u8 a, int b) { CHECK(a == b); });
+  moved(host::bf16(), 0.0f, [](host::bf16 a, float b) { CHECK(bits(math::bf16_value(a.bits)) == bits(b)); });
+  moved(host::f16(), 0.0f, [](host::f16 a, float b) { CHECK(bits(host::f16_value(a.bits)) == bits(b)); });
+  CHECK(host::to_memory<host::u8>(-1) == 255);
+  CHECK(host::to_memory<host::u8>(256 + 3) == 3);
+  CHECK(host::to_memory<host::bf16>(1.00390625f).bits == 0x3f80);  // a tie, to even
+  CHECK(host::to_memory<host::f16>(65520.0f).bits == 0x7c00);
+}
+
+namespace {
+
+/// argmax as a kernel computes it: each element against the start, then any two against each other.
+template <class T>
+int argmax_of(const std::vector<T>& line, std::mt19937& engine) {
+  const T start = std::is_same_v<T, float> ? static_cast<T>(host::nan_value()) : std::numeric_limits<T>::lowest();
+  std::vector<std::pair<T, int>> best;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    best.emplace_back(start, 0);
+    if (const int index = static_cast<int>(i); host::beats(line[i], index, start, 0)) best.back() = {line[i], index};
+  }
+  while (best.size() > 1) {
+    std::swap(best[engine() % best.size()], best.back());
+    const auto [value, index] = best.back();
+    best.pop_back();
+    auto& other = best[engine() % best.size()];
+    if (host::beats(value, index, other.first, other.second)) other = {value, index};
+  }
+  return best[0].second;
+}
+
+template <class T>
+void check_argmax(const std::vector<T>& choices) {
+  std::mt19937 engine(3);
+  for (int length = 1; length < 9; ++length) {
+    for (int repeat = 0; repeat < 300; ++repeat) {
+      std::vector<T> line(static_cast<std::size_t>(length));
+      for (T& x : line) x = choices[engine() % choices.size()];
+      int expected = -1;
+      for (int i = 0; i < length; ++i) {
+        const T x = line[static_cast<std::size_t>(i)];
+        if (x == x && (expected < 0 || x > line[static_cast<std::size_t>(expected)])) expected = i;
+      }
+      CAPTURE(line);
+      REQUIRE(argmax_of(line, engine) == std::max(expected, 0));
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("beats gives argmax in any order of comparison", "[prelude]") {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+  check_argmax<float>({-infinity, infinity, 1, 2, nan, nan});
+  check_argmax<float>({-infinity, nan, nan, nan});
+  check_argmax<int>({std::numeric_limits<int>::lowest(), 0, 1});
+  check_argmax<host::i64>({std::numeric_limits<host::i64>::lowest(), 0, 1});
+}
+
+TEST_CASE("Scans of lines are inclusive sums", "[prelude]") {
+  const auto check = [](auto zero, int outer, int extent, int inner) {
+    using T = decltype(zero);
+    CAPTURE(outer, extent, inner);
+    std::vector<T> data(static_cast<std::size_t>(outer * extent * inner));
+    std::mt19937_64 engine(4);
+    for (T& x : data) x = static_cast<T>(std::is_same_v<T, float> ? engine() % 100 : engine());
+    std::vector<T> expected = data;
+    const auto at = [&](int o, int e, int i) -> T& {
+      return expected[static_cast<std::size_t>((o * extent + e) * inner + i)];
+    };
+    for (int o = 0; o < outer; ++o) {
+      for (int e = 1; e < extent; ++e) {
+        for (int i = 0; i < inner; ++i) at(o, e, i) = math::add(at(o, e, i), at(o, e - 1, i));
+      }
+    }
+    {
+      std::vector<std::jthread> threads;
+      for (int t = 0; t < 64; ++t) {
+        threads.emplace_back([&, t] {
+          host::thread = t;
+          host::scan_lines(data.data(), outer * inner, extent, inner, 64);
+        });
+      }
+    }
+    CHECK(data == expected);
+  };
+  check(0.0f, 1, 1, 1);
+  check(0.0f, 3, 33, 1);
+  check(0, 2, 64, 3);
+  check(host::i64(0), 1, 70, 2);
+}
+
+namespace {
+
+/// Is `line` the first of a declaration? All others of an item are indented, or close or prefix one.
+bool declares(std::string_view line) {
+  return line.starts_with("__device__ inline ") || line.starts_with("struct ") || line.starts_with("using ");
+}
+
+std::set<std::string_view> words_of(std::string_view text) {
+  std::set<std::string_view> words;
+  const auto is_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
+  for (auto begin = text.begin(); begin != text.end();) {
+    begin = std::find_if(begin, text.end(), is_word);
+    const auto end = std::find_if_not(begin, text.end(), is_word);
+    if (begin != end) words.emplace(begin, end);
+    begin = end;
+  }
+  return words;
+}
+
+std::string names_in(std::string_view prelude) {
+  std::string names;
+  for (const PreludeItem& item : prelude_items()) {
+    if (prelude.find(item.text) != prelude.npos) names += std::string(item.name) + " ";
+  }
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("Every prelude item is one named declaration in the folder where it belongs", "[prelude]") {
+  std::set<std::string_view> seen;
+  for (const PreludeItem& item : prelude_items()) {
+    INFO(item.file << ":\n" << item.text);
+    CHECK(item.device == item.file.starts_with("device/"));
+    CHECK(item.text.starts_with("// "));
+    CHECK(item.text.find("\n\n") == item.text.npos);
+    int declarations = 0;
+    for (std::string_view rest = item.text; !rest.empty();) {
+      const std::string_view line = rest.substr(0, rest.find('\n'));
+      rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+      declarations += declares(line);
+      CHECK(line.size() <= 120);
+    }
+    CHECK(declarations == 1);
+
+    // What only a device has: intrinsics, builtin variables, PTX, the functions of CUDA.
+    const std::set<std::string_view> words = words_of(item.text.substr(item.text.find("\n__device__ ") + 1));
+    CHECK(words.contains(item.name));
+    const bool needs_device = std::any_of(words.begin(), words.end(), [](std::string_view word) {
+      return (word.starts_with("__") && word != "__device__") || word == "asm" || word == "atomicAdd" ||
+             word == "threadIdx" || word == "blockIdx" || word == "gridDim" || word == "blockDim";
+    });
+    CHECK(needs_device == item.device);
+
+    // Declared before it is used; so is every overload, which a template could not see later.
+    for (const PreludeItem& other : prelude_items()) {
+      if (other.name == item.name || !words.contains(other.name)) continue;
+      CHECK(std::find_if(prelude_items().begin(), prelude_items().end(), [&](const PreludeItem& i) {
+              return i.text.data() == other.text.data();
+            }) < std::find_if(prelude_items().begin(), prelude_items().end(), [&](const PreludeItem& i) {
+              return i.text.data() == item.text.data();
+            }));
+    }
+    seen.insert(item.name);
+  }
+  CHECK(seen.size() > 60);
+}
+
+TEST_CASE("A kernel gets the prelude that it uses", "[prelude]") {
+  CHECK(prelude_for("").empty());
+  CHECK(prelude_for("extern \"C\" __global__ void k(float* x) { x[0] = 1.0f; }").empty());
+  CHECK(names_in(prelude_for("y = modulo(a, b);")) == "modulo ");
+  CHECK(prelude_for("y = modulo(a, b);").starts_with("// What floor_div leaves"));
+  // With what an item uses, overloads included, in the order of the prelude whatever that of the text.
+  CHECK(names_in(prelude_for("floor_div")) == "u32 i64 u64 wrap_sub wrap_sub wrap_neg floor_div ");
+  CHECK(prelude_for("floor_div modulo") == prelude_for("modulo floor_div floor_div"));
+  CHECK(prelude_for("cast_i32").find("__float2int_rz") != std::string::npos);
+  // Words in comments and strings, and parts of words, use nothing.
+  CHECK(prelude_for("// modulo\n/* modulo\n modulo */ \"modulo \\\" modulo\" 'a' my_modulo modulo2 0modulo").empty());
+  CHECK(names_in(prelude_for("// modulo\nmodulo")) == "modulo ");
+  CHECK(names_in(prelude_for("'\\'' modulo \"")) == "modulo ");
+  // One blank line between the items, a newline at the end.
+  const std::string text = prelude_for("floor_div modulo");
+  CHECK(text.find("\n\n\n") == std::string::npos);
+  CHECK((text.ends_with("}\n") && !text.ends_with("\n\n")));
+  CHECK(text.find("}\n\n// What floor_div leaves") != std::string::npos);
+}
+
+namespace {
+
+struct Kernel {
+  const char* name;
+  const char* text;  ///< the body; its parameters are those of every kernel here
+};
+
+constexpr Kernel kernels[] = {
+    {"threads", R"(  char* const shared = shared_memory();
+  shared[thread_index()] = static_cast<char>(lane_index() + warp_index());
+  barrier();
+  l[thread_index()] = block_index() * grid_size() + shared[63 - thread_index()];
+  warp_barrier();
+)"},
+    {"shuffles", R"(  f[0] = shuffle_xor(f[0], 1) + shuffle(f[1], 2) + shuffle_up(f[2], 3);
+  i[0] = shuffle_xor(i[0], 1) + shuffle(i[1], 2) + shuffle_up(i[2], 3);
+  l[0] = shuffle_xor(l[0], 1) + shuffle(l[1], 2) + shuffle_up(l[2], 3);
+  i[1] = shuffle_xor(i[0] > 0, 1) + shuffle(i[1] > 0, 2) + shuffle_up(i[2] > 0, 3);
+)"},
+    {"casts", R"(  const bool p = i[0] > 0;
+  f[0] = cast_f32(f[0]) + cast_f32(i[0]) + cast_f32(l[0]) + cast_f32(p);
+  f[1] = cast_f16(f[0]) + cast_f16(i[0]) + cast_f16(l[0]) + cast_f16(p);
+  f[2] = cast_bf16(f[0]) + cast_bf16(i[0]) + cast_bf16(l[0]) + cast_bf16(p);
+  f[3] = cast_tf32(f[0]) + cast_tf32(i[0]) + cast_tf32(l[0]) + cast_tf32(p);
+  i[0] = cast_i32(f[0]) + cast_i32(i[0]) + cast_i32(l[0]) + cast_i32(p);
+  i[1] = cast_u8(f[0]) + cast_u8(i[0]) + cast_u8(l[0]) + cast_u8(p);
+  i[2] = cast_pred(f[0]) + cast_pred(i[0]) + cast_pred(l[0]) + cast_pred(p);
+  l[0] = cast_i64(f[0]) + cast_i64(i[0]) + cast_i64(l[0]) + cast_i64(p);
+)"},
+    {"elements", R"(  f[0] = from_memory(f[0]) + from_memory(h[0]) + from_memory(b[0]);
+  i[0] = from_memory(i[0]) + from_memory(u[0]);
+  l[0] = from_memory(l[0]);
+  f[1] = to_memory<float>(f[2]);
+  h[1] = to_memory<f16>(f[2]);
+  b[1] = to_memory<bf16>(f[2]);
+  i[1] = to_memory<int>(i[2]);
+  u[1] = to_memory<u8>(i[2]);
+  l[1] = to_memory<i64>(l[2]);
+)"},
+    {"copies", R"(  copy_async<4>(shared_memory(), f, i[0] > 0);
+  copy_async<8>(shared_memory() + 8, f, i[0] > 0);
+  copy_async_commit();
+  copy_async<16>(shared_memory() + 16, f, i[0] > 0);
+  copy_async_commit();
+  copy_async_wait<1>();
+  copy_async_wait<0>();
+  f[1] = *reinterpret_cast<float*>(shared_memory());
+)"},
+    {"matrices", R"(  float c[4] = {};
+  u32 x[4], y[2];
+  load_matrix_x4(x, shared_memory() + 16 * lane_index());
+  load_matrix_x2(y, shared_memory() + 16 * lane_index());
+  mma_f16(c, x, y);
+  mma_bf16(c, x, y);
+  mma_tf32(c, x, y);
+  load_matrix_x4_transposed(x, shared_memory() + 16 * lane_index());
+  load_matrix_x2_transposed(y, shared_memory() + 16 * lane_index());
+  mma_bf16(c, x, y);
+  store_vector<4>(f + 4 * thread_index(), c);
+)"},
+    {"bits", R"(  i[0] = static_cast<int>(pack_f16(f[0], f[1]) + pack_bf16(f[0], f[1]) + bits_of(f[2]));
+  f[0] = float_of(static_cast<u32>(i[1])) + infinity() * nan_value();
+)"},
+    {"arithmetic", R"(  f[0] = wrap_add(minimum_nan(f[0], f[1]), maximum_nan(f[0], f[1]));
+  i[0] = wrap_add(i[0], wrap_sub(i[1], wrap_mul(i[2], wrap_neg(wrap_abs(i[3])))));
+  i[1] = wrap_add(floor_div(i[0], i[1]), modulo(i[0], i[1]));
+  i[2] = minimum(maximum(i[0], i[1]), i[2]);
+  l[0] = wrap_add(l[0], wrap_sub(l[1], wrap_mul(l[2], wrap_neg(wrap_abs(l[3])))));
+  l[1] = wrap_add(floor_div(l[0], l[1]), modulo(l[0], l[1]));
+  l[2] = minimum(maximum(l[0], l[1]), l[2]);
+  i[3] = random_bits(l[0], l[1]);
+  f[1] = random_uniform(l[0], l[1]);
+  i[4] = beats(f[0], 1, f[1], 2) + beats(i[0], 1, i[1], 2) + beats(l[0], 1, l[1], 2);
+)"},
+    {"tiles", R"(  char* const tile = shared_memory();
+  clear_tile<64>(tile, 64);
+  const Window w = both(window(l[0], 16, l[1]), window(l[2], 16, l[3]));
+  read_vector<4>(f, f + 64, within(w, i[0]), 0.0f);
+  read_tile<8, bf16, 8>(f + 4, tile, i[0], 8);
+  const GridPlace place = grouped(l[4], i[1], i[2], 4);
+  u32 x[12], y[8];
+  left_fragment<8>(x, tile, place.row, 0);
+  left_fragment_turned<8>(x + 4, tile, place.column, 0);
+  right_fragments<4>(x + 8, tile, 0, 0);
+  right_fragments_turned<4>(y, tile, 0, 0);
+  right_fragment<2>(y + 4, tile, 0, 0);
+  right_fragment_turned<2>(y + 6, tile, 0, 0);
+  mma_bf16(f, x, y);
+  mma_bf16(f, x + 4, y + 2);
+  mma_bf16(f, x + 8, y + 4);
+  mma_bf16(f, x, y + 6);
+)"},
+    {"atomics", R"(  atomic_add(f, 1.0f);
+  atomic_add(i, 1);
+  atomic_add(l, static_cast<i64>(-1));
+)"},
+    {"scans", R"(  f[0] = warp_scan(f[0]);
+  scan_lines(reinterpret_cast<float*>(shared_memory()), i[0], i[1], i[2], 64);
+  scan_lines(reinterpret_cast<int*>(shared_memory()), i[0], i[1], i[2], 64);
+  scan_lines(reinterpret_cast<i64*>(shared_memory()), i[0], i[1], i[2], 64);
+)"},
+};
+
+constexpr const char* archs[] = {"sm_80", "sm_86", "sm_89", "sm_90a", "sm_100", "sm_120"};
+
+CompileRequest request(const std::string& name, const std::string& body, std::string_view arch) {
+  const std::string kernel = "extern \"C\" __global__ void __launch_bounds__(64) " + name +
+                             "(float* f, int* i, i64* l, f16* h, bf16* b, u8* u) {\n" + body + "}\n";
+  return {.source = prelude_for(kernel) + "\n" + kernel, .kernel = name, .arch = Arch::parse(arch)};
+}
+
+/// The compiler, or null after a warning if there is none here.
+const Nvrtc* nvrtc_here() {
+  SUCCEED();
+  try {
+    return &Nvrtc::instance();
+  } catch (const Error& e) {
+    WARN("skipped: " << e.what());
+    return nullptr;
+  }
+}
+
+}  // namespace
+
+TEST_CASE("Every prelude item is called by a kernel that compiles clean for every architecture", "[prelude]") {
+  std::string called = "load_vector debug_fail";  // below
+  for (const Kernel& kernel : kernels) called += std::string("\n") + kernel.text;
+  const std::string all = prelude_for(called);
+  for (const PreludeItem& item : prelude_items()) {
+    INFO(item.file << ": no kernel here calls " << item.name);
+    CHECK(all.find(item.text) != all.npos);
+  }
+
+  const Nvrtc* nvrtc = nvrtc_here();
+  if (!nvrtc) return;
+  for (const char* arch : archs) {
+    for (const Kernel& kernel : kernels) {
+      const CompiledCode code = nvrtc->compile(request(kernel.name, kernel.text, arch));
+      INFO(arch << " " << kernel.name << "\n" << code.log);
+      CHECK(code.report.warnings.empty());
+      CHECK(code.report.clean());
+    }
+    // printf takes its values from local memory.
+    CHECK(nvrtc->compile(request("debug", "  if (!(f[0] < 1)) debug_fail(\"f[0] < 1\", 7);\n", arch))
+              .report.warnings.empty());
+  }
+}
+
+TEST_CASE("Vectors are moved by accesses of their width", "[prelude]") {
+  const Nvrtc* nvrtc = nvrtc_here();
+  if (!nvrtc) return;
+  struct Element {
+    const char *pointer, *value;
+    int bytes;
+  };
+  for (const Element element :
+       {Element{"f", "float", 4}, {"h", "float", 2}, {"i", "int", 4}, {"u", "int", 1}, {"l", "i64", 8}}) {
+    for (const int bytes : {1, 2, 4, 8, 16, 32, 64}) {
+      if (bytes < element.bytes) continue;
+      const std::string n = std::to_string(bytes / element.bytes),
+                        offset = std::string(element.pointer) + " + thread_index() * " + n;
+      const std::string body = "  " + std::string(element.value) + " x[" + n + "];\n  load_vector<" + n + ">(x, " +
+                               offset + ");\n  store_vector<" + n + ">(" + offset + " + 64 * " + n + ", x);\n";
+      const CompiledCode code = nvrtc->compile(request("move", body, "sm_990"));  // PTX, for a GPU not yet known
+      const std::string_view ptx = reinterpret_cast<const char*>(code.image.data());
+      INFO(body << ptx);
+      REQUIRE(code.is_ptx);
+      for (const std::string_view access : {"ld.global", "st.global"}) {
+        int count = 0;
+        for (std::size_t at = ptx.find(access); at != ptx.npos; at = ptx.find(access, at + 1)) {
+          // ld.global.v4.u32, ld.global.u8
+          std::string_view kind = ptx.substr(at + access.size() + 1, 8);
+          int width = 1;
+          if (kind.starts_with('v')) {
+            width = kind[1] - '0';
+            kind.remove_prefix(3);
+          }
+          width *= std::atoi(std::string(kind.substr(1, 2)).c_str()) / 8;
+          CHECK(width == std::min(bytes, 16));
+          ++count;
+        }
+        CHECK(count == std::max(bytes / 16, 1));
+      }
+      CHECK(ptx.find(".local") == ptx.npos);
+    }
+  }
+}
+
+TEST_CASE("The ops' expressions compile, and are there for just the operands that the ops take", "[prelude]") {
+  std::string body;
+  const auto use = [&](Op op, ElementType type, const std::string& pointer) {
+    if (!accepts(op, type)) return;
+    const bool real = info(type).kind == ElementKind::real;
+    const std::string_view text = real ? info(op).cuda_real : info(op).cuda_integer;
+    INFO(name(op));
+    CHECK_FALSE(text.empty());
+    const std::string cell = pointer + "[" + std::to_string(static_cast<int>(op)) + "]";
+    const bool pred = type == ElementType::pred;
+    body += "  {\n    const auto a = " + cell + (pred ? " > 0" : "") + ", b = " + pointer + "[99]" +
+            (pred ? " > 0" : "") + ";\n    " + cell + " = " + std::string(text) + ";\n" +
+            (is_unary(op) ? "    (void)b;\n" : "") + "  }\n";
+  };
+  for (int i = 0; i <= static_cast<int>(Op::min_nan); ++i) {
+    const Op op = static_cast<Op>(i);
+    use(op, ElementType::f32, "f");
+    use(op, ElementType::i32, "i");
+    use(op, ElementType::i64, "l");
+    use(op, ElementType::pred, "i");
+    const Operands operands = info(op).operands;
+    CHECK(info(op).cuda_real.empty() != (operands == Operands::number || operands == Operands::real));
+    CHECK(info(op).cuda_integer.empty() == (operands == Operands::real));
+  }
+  CHECK((info(Op::load).cuda_real.empty() && info(Op::load).cuda_integer.empty()));
+  const Nvrtc* nvrtc = nvrtc_here();
+  if (!nvrtc) return;
+  for (const char* arch : {"sm_80", "sm_90a"}) {
+    const CompiledCode code = nvrtc->compile(request("ops", body, arch));
+    INFO(body << code.log);
+    CHECK(code.report.warnings.empty());
+    CHECK(code.report.clean());
+  }
+}
