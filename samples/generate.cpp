@@ -181,6 +181,32 @@ struct Timings {
   }
 };
 
+/// Sums up the time of the device. It is read when the work is done, so that no work waits for a clock.
+class DeviceClock {
+ public:
+  explicit DeviceClock(Stream stream) : stream_(std::move(stream)) {}
+
+  template <class Work>
+  void time(double& sum, Work&& work) {
+    const Event begin = stream_.record();
+    work();
+    spans_.push_back({sum, begin, stream_.record()});
+  }
+  /// Adds all that was timed to the sums; waits for it.
+  void read() {
+    for (const Span& span : spans_) span.sum += span.end.milliseconds_since(span.begin);
+    spans_.clear();
+  }
+
+ private:
+  struct Span {
+    double& sum;
+    Event begin, end;
+  };
+  Stream stream_;
+  std::vector<Span> spans_;
+};
+
 void generate(CommandLine& line) {
   const Stopwatch total;
   const Settings settings = parse(line);
@@ -203,21 +229,17 @@ void generate(CommandLine& line) {
   const std::size_t most = std::min<std::size_t>(settings.new_tokens, space);
   Session session(model, 1, static_cast<int>(prompt.size() + most));
 
-  const auto timed = [&](double& sum, auto&& work) {
-    const Stopwatch watch;
-    work();
-    model.device().stream().synchronize();
-    sum += watch.milliseconds();
-  };
+  DeviceClock clock(model.device().stream());
   Timings timings{.load = total.milliseconds(), .prompt_tokens = prompt.size()};
-  timed(timings.prompt, [&] { session.append({&prompt, 1}); });
+  clock.time(timings.prompt, [&] { session.append({&prompt, 1}); });
+  clock.read();
   if (!settings.quiet) note(fmt::format("device: {}\nseed: {}", describe(model.device()), sampling.seed));
   output.prompt(prompt, shown);
   bool ended = false;
   while (timings.sampled < most) {
     Ids next;
     try {
-      timed(timings.sample, [&] { next = session.sample(sampling); });
+      clock.time(timings.sample, [&] { next = session.sample(sampling); });
     } catch (const Error&) {
       output.finish();  // the error gets a line of its own
       throw;
@@ -225,9 +247,10 @@ void generate(CommandLine& line) {
     ++timings.sampled;
     const bool end = std::ranges::find(ends, next.front()) != ends.end();
     output.token(next.front(), end);
+    clock.read();
     ended = end || output.stopped();
     if (ended || timings.sampled == most) break;
-    timed(timings.evaluate, [&] { session.append({&next, 1}); });
+    clock.time(timings.evaluate, [&] { session.append({&next, 1}); });
     ++timings.evaluated;
   }
   output.finish();

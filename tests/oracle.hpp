@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "api/tessera.hpp"
+#include "devices.hpp"
 #include "graph/op.hpp"
 
 namespace oracle {
@@ -719,18 +720,27 @@ inline Value literal(ElementType type, Number value, const Extents& shape = {}) 
   return {Trace::current(here()).literal(type, value, here(), shape_of(shape)), type};
 }
 
-/// Trace a kernel with these parameters and run it once. Returns its text.
+/// Trace a kernel with these parameters and run it once on the test's device. Returns its text.
 inline std::string run(std::vector<Memory>& memory, const std::function<void(const Values& parameters)>& body) {
   std::vector<Parameter> parameters;
   for (const Memory& m : memory) parameters.push_back({m.access, m.type, static_cast<int>(m.extents.size())});
   Trace trace("test", parameters, here());
   Values values;
   std::vector<Argument> arguments;
+  const Device& device = test_device();
+  std::vector<std::shared_ptr<void>> copies(memory.size());  // what the device has in place of memory, all its bytes
   for (std::size_t i = 0; i < memory.size(); ++i) {
     Memory& m = memory[i];
     Argument argument;
     argument.scalar = m.scalar;
-    if (m.access != Access::scalar) argument.data = m.at(m.origin);
+    if (m.access != Access::scalar) {
+      argument.data = m.at(m.origin);
+      if (!device.shares_host_memory()) {
+        copies[i] = device.allocate(m.bytes.size());
+        device.copy_in(copies[i].get(), m.bytes.data(), m.bytes.size());
+        argument.data = static_cast<std::byte*>(copies[i].get()) + m.origin * info(m.type).bytes;
+      }
+    }
     std::copy(m.extents.begin(), m.extents.end(), argument.extent.begin());
     std::copy(m.strides.begin(), m.strides.end(), argument.stride.begin());
     arguments.push_back(argument);
@@ -739,7 +749,9 @@ inline std::string run(std::vector<Memory>& memory, const std::function<void(con
   }
   body(values);
   const Executable executable(trace.finish());
-  executable.launch(Device::cpu().stream(), arguments);
+  executable.launch(device.stream(), arguments);
+  for (std::size_t i = 0; i < memory.size(); ++i)
+    if (copies[i]) device.copy_out(memory[i].bytes.data(), copies[i].get(), memory[i].bytes.size());
   return to_string(executable.traced());
 }
 

@@ -75,7 +75,7 @@ TEST_CASE("Architectures have one spelling", "[nvrtc]") {
 
 TEST_CASE("NVRTC is looked for in known places", "[nvrtc]") {
   const auto with = [](std::string_view variable, std::string value) {
-    return Nvrtc::places([=](std::string_view name) { return name == variable ? value : ""; });
+    return Nvrtc::places("", [=](std::string_view name) { return name == variable ? value : ""; });
   };
   const auto has = [](const std::vector<std::string>& places, const std::string& place) {
     return std::find(places.begin(), places.end(), place) != places.end();
@@ -91,9 +91,12 @@ TEST_CASE("NVRTC is looked for in known places", "[nvrtc]") {
     CHECK(has(places, "/opt/toolkit/lib/libnvrtc.so.13"));
     CHECK(has(places, "/opt/toolkit/targets/x86_64-linux/lib/libnvrtc.so"));
   }
-  CHECK(with("TESSERA_NVRTC", "/x/libnvrtc.so.12") == std::vector<std::string>{"/x/libnvrtc.so.12"});
+  const auto exactly = [](std::string_view option) {
+    return Nvrtc::places(option, [](auto) { return "/opt/toolkit"; });
+  };
+  CHECK(exactly("/x/libnvrtc.so.12") == std::vector<std::string>{"/x/libnvrtc.so.12"});
   const TempDir folder;
-  CHECK(with("TESSERA_NVRTC", folder.path().string()) ==
+  CHECK(exactly(folder.path().native()) ==
         std::vector<std::string>{folder / "libnvrtc.so.13", folder / "libnvrtc.so.12", folder / "libnvrtc.so"});
 }
 
@@ -254,6 +257,19 @@ TEST_CASE("Serialised wgmma is a remark that is not clean", "[nvrtc]") {
   REQUIRE_FALSE(report.warnings.empty());
   CHECK(report.warnings[0].find("(C75") != std::string::npos);
   CHECK_FALSE(report.clean());
+}
+
+TEST_CASE("PTX can be had for any GPU", "[nvrtc]") {
+  const Nvrtc* nvrtc = nvrtc_here();
+  if (!nvrtc) return;
+  CompileRequest request = tiny(Arch::parse("sm_90a"));
+  request.to_ptx = true;
+  const CompiledCode code = nvrtc->compile(request);
+  CHECK((code.is_ptx && code.note.empty()));
+  const std::string_view ptx(reinterpret_cast<const char*>(code.image.data()), code.image.size());
+  CHECK(ptx.find(".target sm_90a") != ptx.npos);
+  CHECK(ptx.find(".entry add_one") != ptx.npos);
+  CHECK(nvrtc->options(request)[0] == "--gpu-architecture=compute_90a");
 }
 
 TEST_CASE("A GPU newer than NVRTC gets PTX and a line that says so", "[nvrtc]") {

@@ -72,12 +72,14 @@ TEST_CASE("every reduction of the table is tested here", "[cpu]") {
 }
 
 TEST_CASE("reductions, argmax and cumsum along every axis", "[cpu]") {
+  Cases cases(1500);
   oracle::Rng rng(21);
   for (ElementType type : {ElementType::f32, ElementType::i32, ElementType::i64}) {
     for (Op op : all_along) {
       if (is_reduction(op) && !accepts(op, type)) continue;
       for (const Extents& shape : shapes) {
         for (int axis = 0; axis < static_cast<int>(shape.size()); ++axis) {
+          if (cases.skip()) continue;
           INFO(name(op) << " of " << name(type) << oracle::text_of(shape) << " along " << axis);
           const bool sums = op == Op::sum || op == Op::cumsum;
           for (const Array& a :
@@ -95,6 +97,7 @@ TEST_CASE("reductions, argmax and cumsum along every axis", "[cpu]") {
 }
 
 TEST_CASE("reductions of NaN, infinities and nothing else", "[cpu]") {
+  Cases cases(500);
   const Real nan = oracle::real_nan, inf = oracle::real_inf;
   for (int length : {1, 2, 8, 33, 1537}) {
     for (const std::array<Real, 2>& pair : {std::array{nan, nan},
@@ -110,6 +113,7 @@ TEST_CASE("reductions of NaN, infinities and nothing else", "[cpu]") {
       Array a(ElementType::f32, {2, length});
       for (std::size_t i = 0; i < a.size(); ++i) a.real[i] = pair[i % length == 0 ? 0 : 1];
       for (Op op : {Op::max, Op::min, Op::max_nan, Op::min_nan, Op::argmax}) {
+        if (cases.skip()) continue;
         INFO(name(op) << " of " << length << ": " << pair[0] << ", then " << pair[1]);
         for (int axis : {0, 1}) {
           const Array expected = expected_along(op, a, axis, nullptr);
@@ -134,10 +138,11 @@ TEST_CASE("reductions of NaN, infinities and nothing else", "[cpu]") {
 }
 
 TEST_CASE("argmax gives the lowest index among equals, wherever they are", "[cpu]") {
+  Cases cases(90);
   for (int length : {2, 7, 16, 33, 100, 1537}) {
     for (int first : {0, 1, length / 2, length - 2}) {
       for (int second : {first + 1, length - 1}) {
-        if (second >= length) continue;
+        if (second >= length || cases.skip()) continue;
         Array a(ElementType::f32, {length});
         for (Real& x : a.real) x = -5;
         a.real[first] = a.real[second] = 4;
@@ -155,12 +160,14 @@ TEST_CASE("argmax gives the lowest index among equals, wherever they are", "[cpu
 }
 
 TEST_CASE("sums of long rows lose no more than f32 sums may", "[cpu]") {
+  Cases cases(20);
   oracle::Rng rng(22);
   for (const Extents& shape : {Extents{5000}, {3, 5000}, {5000, 3}, {2, 5000, 2}, {100'003}}) {
     int axis = 0;
     while (shape[axis] < 5000) ++axis;
     for (Op op : {Op::sum, Op::cumsum}) {
       for (double low : {0.0, -1.0}) {
+        if (cases.skip()) continue;
         INFO(name(op) << " of " << oracle::text_of(shape) << " from " << low);
         const Array a = oracle::random_array(rng, ElementType::f32, shape, low, 1);
         std::vector<Real> bound;
@@ -181,6 +188,7 @@ TEST_CASE("sums of long rows lose no more than f32 sums may", "[cpu]") {
 }
 
 TEST_CASE("reductions of tiles that are turned, stretched, joined or computed", "[cpu]") {
+  Cases cases(1500);
   oracle::Rng rng(23);
   for (ElementType type : {ElementType::f32, ElementType::i32, ElementType::i64}) {
     for (Op op : all_along) {
@@ -195,6 +203,7 @@ TEST_CASE("reductions of tiles that are turned, stretched, joined or computed", 
                                half, oracle::broadcast(oracle::reduce(Op::max, a, 0), shape)};
         for (int form = 0; form < 5; ++form) {
           for (int axis = 0; axis < forms[form].rank(); ++axis) {
+            if (cases.skip()) continue;
             INFO(name(op) << " of form " << form << " of " << name(type) << oracle::text_of(shape) << " along "
                           << axis);
             std::vector<Real> bound;
@@ -228,7 +237,7 @@ TEST_CASE("the language's reductions take negative axes and views that are strid
   oracle::Rng rng(24);
   const Array source = oracle::random_array(rng, ElementType::i32, {3, 7, 5}, -50, 50),
               t = oracle::permute(oracle::cast(source, ElementType::f32), {2, 0, 1});
-  Device device = Device::cpu();
+  const Device& device = test_device();
   Tensor<f32, 3> x(device, {3, 7, 5}), a(device, {5, 3, 1}), c(device, {5, 3, 7}), d(device, {5, 1, 7});
   Tensor<i32, 3> b(device, {1, 3, 7});
   x.copy_from(std::vector<float>(source.whole.begin(), source.whole.end()));
@@ -253,6 +262,7 @@ TEST_CASE("the language's reductions take negative axes and views that are strid
 }
 
 TEST_CASE("ops that move elements, of every element type", "[cpu]") {
+  Cases cases(2500);
   oracle::Rng rng(25);
   for (ElementType type : all_types) {
     for (const Extents& shape : shapes) {
@@ -260,6 +270,7 @@ TEST_CASE("ops that move elements, of every element type", "[cpu]") {
       const int rank = static_cast<int>(shape.size());
       const Array a = ordinary(rng, type, shape), b = ordinary(rng, type, shape);
       const auto check = [&](const Array& expected, const std::function<Value(const Value&)>& body) {
+        if (cases.skip()) return;
         CHECK(oracle::difference(oracle::evaluate({a}, expected, [&](const Values& x) { return body(x[0]); }),
                                  expected) == "");
       };
@@ -288,6 +299,7 @@ TEST_CASE("ops that move elements, of every element type", "[cpu]") {
         other[axis] = oracle::between(rng, 1, 9);
         const Array c = ordinary(rng, type, other);
         for (const std::vector<int>& order : {std::vector{0, 1}, {2, 0}, {2, 1, 0}, {0, 2, 2, 1}}) {
+          if (cases.skip()) continue;
           INFO("concat along " << axis);
           const Array parts[] = {a, b, c};
           std::vector<Array> chosen;
@@ -308,9 +320,11 @@ TEST_CASE("ops that move elements, of every element type", "[cpu]") {
 }
 
 TEST_CASE("tiles that are wholly known: full, zeros, iota, constants", "[cpu]") {
+  Cases cases(400);
   oracle::Rng rng(26);
   for (const Extents& shape : shapes) {
     for (int axis = 0; axis < static_cast<int>(shape.size()); ++axis) {
+      if (cases.skip()) continue;
       INFO("iota " << oracle::text_of(shape) << " along " << axis);
       const Array expected = oracle::iota(shape, axis);
       const auto make = [&](const Values&) { return oracle::apply(Op::iota, ElementType::i32, {}, {axis}, shape); };
@@ -331,12 +345,14 @@ TEST_CASE("tiles that are wholly known: full, zeros, iota, constants", "[cpu]") 
                                turned) == "");
     }
     for (ElementType type : all_types) {
+      if (cases.skip()) continue;
       const Array expected = oracle::filled(type, shape, [](std::size_t) { return 1; });
       CHECK(oracle::difference(
                 oracle::evaluate({}, expected, [&](const Values&) { return oracle::literal(type, 1, shape); }),
                 expected) == "");
     }
     for (Op op : all_along) {
+      if (cases.skip()) continue;
       const Array three = oracle::filled(ElementType::f32, shape, [](std::size_t) { return -3; });
       std::vector<Real> bound;
       const Array expected = expected_along(op, three, 0, &bound);
@@ -360,7 +376,7 @@ TEST_CASE("the language's ops that move elements", "[cpu]") {
     store(d, {0, 0}, concat(-1, t, full<i32>({3, 1}, 9), t));
     store(e, {0, 0}, concat(0, iota({1, 4}, -1), zeros<i32>({2, 4}), broadcast(item(load(x, {1, 2}, {1, 1})), {1, 4})));
   });
-  Device device = Device::cpu();
+  const Device& device = test_device();
   Tensor<i32, 2> x(device, {3, 4}), b(device, {4, 3}), d(device, {3, 9}), e(device, {4, 4});
   Tensor<i32, 3> a(device, {2, 2, 3});
   Tensor<i32, 1> c(device, {3});
@@ -378,6 +394,7 @@ TEST_CASE("the language's ops that move elements", "[cpu]") {
 // --------------------------------------------------------------------------------------------------------------------
 
 TEST_CASE("mma of every type of factor", "[cpu]") {
+  Cases cases(320);
   oracle::Rng rng(27);
   struct Sizes {
     int m, k, n;
@@ -386,6 +403,7 @@ TEST_CASE("mma of every type of factor", "[cpu]") {
     for (const Sizes& s : {Sizes{1, 1, 1}, Sizes{1, 64, 33}, Sizes{77, 53, 130}, Sizes{16, 16, 16}, Sizes{33, 64, 1},
                            Sizes{64, 1, 64}, Sizes{128, 64, 96}, Sizes{2, 700, 3}, Sizes{5, 7, 9}, Sizes{8, 300, 17}}) {
       for (int turn = 0; turn < 8; ++turn) {  // bit 0: a, 1: b, 2: c come transposed
+        if (cases.skip()) continue;
         INFO(name(type) << " " << s.m << "x" << s.k << "x" << s.n << " turned " << turn);
         const Array a = oracle::random_array(rng, type, {s.m, s.k}, -2, 2),
                     b = oracle::random_array(rng, type, {s.k, s.n}, -2, 2);
@@ -472,7 +490,7 @@ TEST_CASE("a product over a loop, in the language, with an epilogue", "[cpu]") {
     store(y, {m, n}, maximum(acc + load(bias, {n}, {24}), 0));
   });
   oracle::Rng rng(29);
-  Device device = Device::cpu();
+  const Device& device = test_device();
   for (const auto& [rows, inner, cols] : {std::array{1, 1, 1}, {33, 61, 50}, {16, 8, 24}, {40, 3, 100}}) {
     INFO(rows << "x" << inner << "x" << cols);
     const Array a = oracle::random_array(rng, ElementType::bf16, {rows, inner}, -2, 2),
@@ -711,10 +729,8 @@ class RandomGraph {
 }  // namespace
 
 TEST_CASE("random graphs give exactly what their ops say", "[cpu]") {
-  std::uint64_t graphs = 1500, first = 0;
-  if (const char* text = std::getenv("TESSERA_TEST_GRAPHS")) graphs = std::strtoull(text, nullptr, 10);
-  if (const char* text = std::getenv("TESSERA_TEST_SEED")) first = std::strtoull(text, nullptr, 10);
-  for (std::uint64_t seed = first; seed < first + graphs; ++seed) {
+  const Seeds seeds(1500);
+  for (std::uint64_t seed = seeds.first; seed < seeds.end; ++seed) {
     INFO("seed " << seed);
     CHECK(RandomGraph(seed).check() == "");
   }

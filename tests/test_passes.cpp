@@ -2,6 +2,7 @@
 #include "api/tessera.hpp"
 #include "catch.hpp"
 #include "codegen/passes.hpp"
+#include "cpu/program.hpp"
 #include "graph/rewrite.hpp"
 
 using namespace tessera;

@@ -502,6 +502,7 @@ constexpr Kernel kernels[] = {
 )"},
     {"atomics", R"(  atomic_add(f, 1.0f);
   atomic_add(i, 1);
+  scatter_element(i, 1);
   atomic_add(l, static_cast<i64>(-1));
 )"},
     {"scans", R"(  f[0] = warp_scan(f[0]);

@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "catch.hpp"
+#include "devices.hpp"
 #include "jit/device.hpp"
 #include "model/safetensors.hpp"
 #include "model/stop_text.hpp"
@@ -64,11 +65,17 @@ struct Pipe {
   std::array<int, 2> ends{-1, -1};
 };
 
+/// On the test's device, if it is one that users have too.
 Run run(const std::string& program, const Arguments& arguments, const Streams& streams = {}) {
   const std::string path = TESSERA_BIN_DIR "/" + program;
   std::vector<char*> argv{const_cast<char*>(path.c_str())};
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
+  std::string device = "TESSERA_DEVICE=" + test_device_name();
+  std::vector<char*> environment;
+  if (device.ends_with("=cpu") || device.find("=cuda") != device.npos) environment.push_back(device.data());
+  for (char** variable = environ; *variable; ++variable) environment.push_back(*variable);
+  environment.push_back(nullptr);
 
   Pipe in, out, err;
   require(::write(in.ends[1], streams.input.data(), streams.input.size()) == std::ssize(streams.input), "write");
@@ -80,7 +87,7 @@ Run run(const std::string& program, const Arguments& arguments, const Streams& s
   posix_spawn_file_actions_adddup2(&actions, err.ends[1], 2);
   if (streams.unread) out.close(0);
   pid_t child = -1;
-  errno = ::posix_spawn(&child, path.c_str(), &actions, nullptr, argv.data(), environ);
+  errno = ::posix_spawn(&child, path.c_str(), &actions, nullptr, argv.data(), environment.data());
   posix_spawn_file_actions_destroy(&actions);
   require(errno == 0, path.c_str());
   in.close(0), in.close(1), out.close(1), err.close(1);

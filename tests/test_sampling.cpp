@@ -5,6 +5,7 @@
 #include <random>
 
 #include "catch.hpp"
+#include "devices.hpp"
 #include "model/kernels.hpp"
 
 using namespace tessera;
@@ -49,16 +50,20 @@ std::vector<double> expected(const std::vector<float>& logits, const std::vector
 
 std::vector<i32> draw(const std::vector<float>& logits, const std::vector<u8>& seen, const Settings& s,
                       std::int64_t rows, std::int64_t seed, int position = 3) {
-  const Device device = Device::cpu();
+  const Device& device = test_device();
   const auto vocab = static_cast<std::int64_t>(logits.size());
   const auto kernel = kernels::sample(static_cast<int>(vocab));
   Tensor<f32, 2> x(device, {rows, vocab});
   Tensor<u8, 2> marks(device, {rows, vocab});
   Tensor<i32, 1> past(device, {rows}), token(device, {rows});
+  std::vector<float> all_logits;
+  std::vector<u8> all_seen;
   for (std::int64_t row = 0; row < rows; ++row) {
-    std::copy(logits.begin(), logits.end(), x.data() + row * vocab);
-    std::copy(seen.begin(), seen.end(), marks.data() + row * vocab);
+    all_logits.insert(all_logits.end(), logits.begin(), logits.end());
+    all_seen.insert(all_seen.end(), seen.begin(), seen.end());
   }
+  x.copy_from(all_logits);
+  marks.copy_from(all_seen);
   past.copy_from(std::vector<i32>(static_cast<std::size_t>(rows), position));
   launch(device.stream(), kernel, x, marks, past, token, s.penalty, s.temperature, s.top_k, s.top_p, seed);
   return token.to_vector();
@@ -126,7 +131,7 @@ TEST_CASE("same seed and position, same draw; another gives another", "[model]")
 }
 
 TEST_CASE("greedy takes the lowest of the most probable, after the penalty", "[model]") {
-  const Device device = Device::cpu();
+  const Device& device = test_device();
   const auto kernel = kernels::sample_greedy(5);
   const auto choose = [&](std::vector<float> logits, std::vector<u8> seen, float penalty) {
     Tensor<f32, 2> x(device, {1, 5});

@@ -5,6 +5,7 @@
 
 #include "api/tensor.hpp"
 #include "dsl/control.hpp"
+#include "jit/compiler.hpp"
 #include "jit/executable.hpp"
 
 namespace tessera {
@@ -92,6 +93,17 @@ void check_device(const std::string& kernel, std::size_t position, const A& valu
 template <class F>
 auto kernel(std::string name, const F& function, Location location = Location::current()) {
   return decltype(detail::kernel_type(detail::parameters_of<F>()))(trace_kernel(std::move(name), function, location));
+}
+
+/// The CUDA C++ that a kernel becomes for dense, aligned tensors.
+template <class... P>
+std::string cuda_source(const Kernel<P...>& kernel, Arch arch) {
+  return cuda_source(kernel.executable().graph(), arch);
+}
+/// What was decided about it: layouts, stages, instructions.
+template <class... P>
+std::string plan_text(const Kernel<P...>& kernel, Arch arch) {
+  return plan_text(kernel.executable().graph(), arch);
 }
 
 /// Run a kernel over its grid. Wrong types or a wrong count do not compile; what the kernel requires is checked here,

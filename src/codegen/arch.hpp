@@ -17,6 +17,10 @@ struct Arch {
   /// Bytes of shared memory that one block may have (CUDA C++ Programming Guide, compute capabilities).
   int shared_bytes() const;
   bool operator==(const Arch&) const = default;
+
+  static const Arch sm_80, sm_90a;
 };
+inline constexpr Arch Arch::sm_80{8, 0, 0};
+inline constexpr Arch Arch::sm_90a{9, 0, 'a'};
 
 }  // namespace tessera

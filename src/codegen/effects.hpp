@@ -49,13 +49,14 @@ void walk(const std::vector<Step>& steps, int& position, std::vector<Interval*>&
           std::vector<std::unique_ptr<Interval>>& all, const Visit& visit) {
   for (const Step& step : steps) {
     const bool loop = step.kind == Step::Kind::loop;
+    // What is fetched ahead is there from before the loop until its end.
+    walk(step.ahead, position, loops, all, visit);
     if (loop) {
       all.push_back(std::make_unique<Interval>());
       loops.push_back(all.back().get());
       loops.back()->first = position;
     }
     visit(step, position++, loops);
-    walk(step.ahead, position, loops, all, visit);
     walk(step.body, position, loops, all, visit);
     if (loop) {
       loops.back()->last = position++;

@@ -183,7 +183,7 @@ class Emitter {
       }
       parameters.push_back(current);
     }
-    line("extern \"C\" __global__ void __launch_bounds__({}) {}(", plan_.threads(), plan_.kernel);
+    line("extern \"C\" __global__ void __launch_bounds__({}{}) {}(", plan_.threads(), plan_.all_registers ? ", 1" : "", plan_.kernel);
     for (std::size_t i = 0; i < parameters.size(); ++i) line("    {}{}", parameters[i], i + 1 < parameters.size() ? "," : ") {");
     depth_ = 1;
     if (uses("shared")) line("char* const shared = shared_memory();");
@@ -476,7 +476,7 @@ class Emitter {
     std::vector<std::string> at;
     const int shift = step.shape.rank() - static_cast<int>(access.axes.size());
     for (int i = 0; i < static_cast<int>(access.axes.size()); ++i)
-      at.push_back(access.axes[static_cast<std::size_t>(i)].extent == 1 ? "0" : coordinate(step.layout, i + shift, index));
+      at.push_back(i + shift < 0 || step.layout.axis(i + shift).empty() ? "0" : coordinate(step.layout, i + shift, index));
     std::string row;
     if (access.rows >= 0) {
       line("const int {}_row = {};", access.name, element(value(access.rows), digits(access.rows_map, index, step.layout.registers())));
@@ -708,6 +708,8 @@ class Emitter {
         const std::string text = expression(step, index);
         if (step.kind == Step::Kind::atomic)
           line("if ({}) atomic_add({}_base + ({}), {});", both(mine, at.inside), access.name, at.offset, text);
+        else if (step.kind == Step::Kind::scatter)
+          line("if ({}) scatter_element({}_base + ({}), to_memory<{}>({}));", both(mine, at.inside), access.name, at.offset, memory_type(type), text);
         else
           line("if ({}) {}_base[{}] = to_memory<{}>({});", both(mine, at.inside), access.name, at.offset, memory_type(type), text);
       });
@@ -1075,6 +1077,12 @@ class Emitter {
     return fmt::format("warp % {} * {}", product.warps_n, columns);
   }
 
+  // Registers of a left operand are named by k, so all rounds are written out; else two at a time overlap enough.
+  void rounds_of_k(const Product& product, int rounds) {
+    line("#pragma unroll{}", product.a.value >= 0 ? "" : " 2");
+    open("for (int k = 0; k < {}; ++k) {{", rounds);
+  }
+
   // Calls accumulate(c, i, j) in loops over the accumulators of a thread.
   template <class Accumulate>
   void over_accumulators(const Step& step, Tiles t, Accumulate&& accumulate) {
@@ -1101,15 +1109,13 @@ class Emitter {
     const Tiles t = tiles(step);
     const std::string_view type = name(p.type);
     const int rounds = (p.k + 15) / 16;
-    const bool in_registers = value(step.out).home == Home::registers;
     mention(value(step.out).name);
     open("{{");
     if (p.a.buffer >= 0) line("const char* const left = {};", tile_of(p.a));
     line("const char* const right = {};", tile_of(p.b));
     if (p.a.buffer >= 0) line("const int row = {};", warp_row(p, t.m * 16));
     line("const int column = {};", warp_column(p, t.n * 8));
-    unroll(in_registers);
-    open("for (int k = 0; k < {}; ++k) {{", rounds);
+    rounds_of_k(p, rounds);
     line("u32 a[{}][4], b[{}][2];", t.m, t.n);
     unroll(true);
     open("for (int i = 0; i < {}; ++i) {{", t.m);
@@ -1153,7 +1159,6 @@ class Emitter {
     const Product& p = *step.product;
     const Tiles t = tiles(step);
     const int rounds = (p.k + 7) / 8;
-    const bool in_registers = value(step.out).home == Home::registers;
     mention(value(step.out).name);
     use("lane");
     open("{{");
@@ -1161,8 +1166,7 @@ class Emitter {
     line("const char* const right = {};", tile_of(p.b));
     if (p.a.buffer >= 0) line("const int row = {} + lane / 4;", warp_row(p, t.m * 16));
     line("const int column = {} + lane / 4;", warp_column(p, t.n * 8));
-    unroll(in_registers);
-    open("for (int k = 0; k < {}; ++k) {{", rounds);
+    rounds_of_k(p, rounds);
     line("const int at = k * 8 + lane % 4 * 2;");
     line("u32 a[{}][4], b[{}][2];", t.m, t.n);
     unroll(true);
@@ -1323,7 +1327,6 @@ class Emitter {
       open("const auto {} = [&](int {}) {{", fetch, step.counter);
       for (const Step& inner : step.ahead) emit(inner);
       close("};");
-      unroll(true);
       open("for (int s = 0; s < {}; ++s) {{", step.stages - 1);
       line("if (s < {}) {}(s);", count, fetch);
       line("copy_async_commit();");

@@ -83,7 +83,7 @@ TileAccess Facts::access(Id id) const {
 }
 
 int Facts::vector_of(Id id, const TileAccess& access) const {
-  if (access.fast < 0 || graph[id].op == Op::atomic_add) return 1;
+  if (access.fast < 0 || graph[id].op == Op::atomic_add || graph[id].op == Op::scatter) return 1;
   const TensorClass& tensor = variant.tensors[static_cast<std::size_t>(access.parameter)];
   const TileAccess::Axis& axis = access.axes[static_cast<std::size_t>(access.fast)];
   if (!axis.slices.empty() || !(tensor.divisible >> axis.tensor_axis & 1)) return 1;

@@ -188,17 +188,17 @@ Layouts choose_layouts(const Facts& facts, const std::map<Id, ProductPlan>& prod
 }
 
 int choose_warps(const Facts& facts) {
-  std::int64_t largest = 1;
+  std::int64_t largest = 1, most_bytes = 0;
   int vector = 1;
   for (const auto& region : facts.order)
     for (Id id : region) {
       const Node& node = facts[id];
       if (is_view(node.op) || node.op == Op::loop || node.op == Op::branch || node.op == Op::require) continue;
-      if (node.shape.size() < largest) continue;
-      const bool access = view_operand(node.op) >= 0 && node.op != Op::extent;
-      const int this_vector = access ? facts.access(id).vector : 1;
-      vector = node.shape.size() > largest ? this_vector : std::max(vector, this_vector);
-      largest = node.shape.size();
+      largest = std::max(largest, node.shape.size());
+      if (view_operand(node.op) < 0 || node.op == Op::extent) continue;
+      const std::int64_t bytes = node.shape.size() * info(node.type).bytes;
+      if (bytes > most_bytes) vector = facts.access(id).vector;
+      most_bytes = std::max(most_bytes, bytes);
     }
   // At least two accesses a thread, and not many threads idle in the last round.
   for (int warps = 32; warps > 1; warps /= 2) {

@@ -185,19 +185,20 @@ class Lowering {
   }
   void push(Step step) {
     choose_vector(step);
-    // A loop that is not unrolled cannot index registers.
-    if (!step.unrolled) {
-      const auto check = [&](ValueId id) {
-        if (id >= 0 && plan_.values[static_cast<std::size_t>(id)].home == Home::registers)
-          must_be_in_memory_.insert(source_[static_cast<std::size_t>(id)]);
-      };
-      check(step.out);
-      for (const Term& term : step.expression.terms)
-        for (const Operand& operand : term.in)
-          if (operand.kind == Operand::Kind::value) check(operand.index);
-      for (const TileAccess& access : step.reads) check(access.rows);
-      if (step.access) check(step.access->rows);
-    }
+    // A loop that is not unrolled cannot index registers, and one that indexes none need not be unrolled.
+    bool indexes = false;
+    const auto check = [&](ValueId id) {
+      if (id < 0 || plan_.values[static_cast<std::size_t>(id)].home != Home::registers) return;
+      indexes = true;
+      if (!step.unrolled) must_be_in_memory_.insert(source_[static_cast<std::size_t>(id)]);
+    };
+    check(step.out);
+    for (const Term& term : step.expression.terms)
+      for (const Operand& operand : term.in)
+        if (operand.kind == Operand::Kind::value) check(operand.index);
+    for (const TileAccess& access : step.reads) check(access.rows);
+    if (step.access) check(step.access->rows);
+    step.unrolled &= indexes;
     steps_->push_back(std::move(step));
   }
   // Accesses go along the layout's run together, or element by element.

@@ -160,6 +160,7 @@ Plan make_plan(const Graph& graph, const Variant& variant, Arch arch, const Gene
   plan.location = graph.location;
   plan.debug = options.debug;
   plan.tensors = graph.parameters;
+  plan.all_registers = !products.empty();
   if (graph.grid.size() >= 2 && has_block_products(products, graph)) plan.raster = 8;
   place_memory(plan);
   for (const Buffer& buffer : plan.buffers)

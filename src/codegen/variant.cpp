@@ -27,6 +27,13 @@ TensorClass classify(const Parameter& parameter, const Argument& argument) {
 
 Variant classify(const Graph& graph, std::span<const Argument> arguments) {
   Variant variant;
+  classify(graph, arguments, variant);
+  return variant;
+}
+
+void classify(const Graph& graph, std::span<const Argument> arguments, Variant& variant) {
+  variant.tensors.clear();
+  variant.wide = false;
   for (std::size_t i = 0; i < graph.parameters.size(); ++i) {
     const Parameter& parameter = graph.parameters[i];
     variant.tensors.push_back(classify(parameter, arguments[i]));
@@ -42,7 +49,6 @@ Variant classify(const Graph& graph, std::span<const Argument> arguments) {
     }
     variant.wide |= reach >= std::uint64_t(1) << 30;
   }
-  return variant;
 }
 
 Variant dense_variant(const Graph& graph) {

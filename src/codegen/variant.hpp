@@ -27,6 +27,8 @@ struct Variant {
 
 TensorClass classify(const Parameter& parameter, const Argument& argument);
 Variant classify(const Graph& graph, std::span<const Argument> arguments);
+/// The same into `result`, whose memory it uses again.
+void classify(const Graph& graph, std::span<const Argument> arguments, Variant& result);
 
 /// The class of dense, aligned tensors whose extents divide: what a kernel is lowered for where no launch is at hand.
 Variant dense_variant(const Graph& graph);

@@ -30,9 +30,6 @@ namespace fs = std::filesystem;
 constexpr std::array<std::string_view, 2> source_stages = {"plan", "cuda"};
 constexpr std::array<std::string_view, 4> code_stages = {"ptx", "sass", "log", "stats"};
 
-void warn(std::string_view message) {
-  if (options().log != "off") fmt::print(stderr, "tessera: warning: {}\n", message);
-}
 
 bool is_one_of(std::string_view stage, const auto& stages) {
   return std::find(stages.begin(), stages.end(), stage) != stages.end();
@@ -100,7 +97,7 @@ struct Compiler::Code {
 };
 
 Compiler::Compiler(Options options, std::chrono::milliseconds patience, const Nvrtc& (*nvrtc)())
-    : options_(std::move(options)), patience_(patience), nvrtc_(nvrtc), cache_(options_.cache_dir, warn) {}
+    : options_(std::move(options)), patience_(patience), nvrtc_(nvrtc), cache_(options_.cache_dir, log_warn) {}
 
 Compiler& Compiler::instance() {
   // Never destroyed: a thread may still compile while the process ends.
@@ -114,7 +111,7 @@ Compiler::Job Compiler::start(KernelSource source, Arch gpu) const {
   if (!options_.override_dir.empty()) {
     const fs::path file = fs::path(options_.override_dir) / dump_file(stem, "cuda");
     if (std::optional<std::string> text = edited_text(file); text && *text != source.text) {
-      warn(fmt::format("kernel '{}' is not compiled as generated but from {} (TESSERA_OVERRIDE_DIR)", source.name,
+      log_warn(fmt::format("kernel '{}' is not compiled as generated but from {} (TESSERA_OVERRIDE_DIR)", source.name,
                        file.native()));
       source.text = std::move(*text);
     }
@@ -133,7 +130,7 @@ Compiler::Code Compiler::code(const Job& job, bool anew) {
   const Nvrtc& nvrtc = nvrtc_();
   const Nvrtc::Target target = nvrtc.target(job.gpu);
   static std::atomic<bool> noted = false;
-  if (!target.note.empty() && !noted.exchange(true)) warn(target.note);
+  if (!target.note.empty() && !noted.exchange(true)) log_warn(target.note);
 
   const CompileRequest request = this->request(job);
   const std::string architecture = target.name();
@@ -148,7 +145,7 @@ Compiler::Code Compiler::code(const Job& job, bool anew) {
   code.entry = cache_.get(key, [&] {
     code.cached = false;
     const Watch watch(patience_, [&] {
-      warn(fmt::format("kernel '{}' is still compiling after {} s; smaller tiles compile faster", request.kernel,
+      log_warn(fmt::format("kernel '{}' is still compiling after {} s; smaller tiles compile faster", request.kernel,
                        patience_ / std::chrono::seconds(1)));
     });
     return CacheEntry{.kernel = request.kernel, .source = request.source, .code = nvrtc.compile(request)};

@@ -155,7 +155,8 @@ void CudaKernel::launch(StreamBackend& stream, std::span<const Argument> argumen
   std::int64_t blocks = 1;
   for (const std::int64_t extent : grid) blocks *= extent;
   if (blocks == 0) return;
-  const Variant variant = classify(graph_, arguments);
+  thread_local Variant variant;
+  classify(graph_, arguments, variant);
   const Code& code =
       codes_.find_or_make([&](const Code& known) { return known.variant == variant; }, [&] { return make(variant); });
   launch(code, static_cast<CudaStream&>(stream), arguments, grid, blocks);

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "cpu/program.hpp"
 #include "graph/evaluate.hpp"
 #include "jit/backend.hpp"
 #include "jit/growing_list.hpp"

@@ -22,6 +22,7 @@ spdlog::logger& logger() {
 }  // namespace
 
 void log_debug(std::string_view message) { logger().debug("{}", message); }
+void log_warn(std::string_view message) { logger().warn("{}", message); }
 bool logs_debug() { return logger().should_log(spdlog::level::debug); }
 
 }  // namespace tessera

@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <numeric>
 #include <optional>
 
 #include "model/kernels.hpp"
+#include "model/tiles.hpp"
 
 namespace tessera {
 
@@ -17,8 +19,9 @@ using Tokens = std::span<const std::vector<std::int32_t>>;
 
 Compute parse_compute(std::string_view text) {
   if (text == "f32") return Compute::f32;
+  if (text == "tf32") return Compute::tf32;
   if (text == "bf16") return Compute::bf16;
-  throw Error(fmt::format("'{}' is not a type to compute in; choose f32 or bf16", text));
+  throw Error(fmt::format("'{}' is not a type to compute in; choose f32, tf32 or bf16", text));
 }
 
 /// The model without its element types.
@@ -59,29 +62,19 @@ class Session::State {
 
 namespace {
 
-using kernels::ProductTiles;
+using kernels::Activation;
 
-// Tiles of the products. Those along the inner axis divide the width, where it has a divisor of some size: a tile that
-// is all there is read where it lies.
-ProductTiles tiles_for(int rows, int width) {
-  int k = std::min(width, 256);
-  while (width % k != 0) --k;
-  return {rows, rows == 128 ? 128 : 64, k >= 32 ? k : 256};
-}
-// So many rows at a time: one for a decode step, few for a batch of them, many for a prompt.
-int row_class(std::int64_t rows) { return rows == 1 ? 1 : rows <= 16 ? 16 : rows <= 64 ? 64 : 128; }
-
-template <Element A, Element W>
+template <Element P, Element W>
 struct Products {
-  using Linear = decltype(kernels::linear<A, W>({}));
-  using LinearGelu = decltype(kernels::linear_gelu<A, W>({}));
-  using LinearResidual = decltype(kernels::linear_residual<A, W>({}));
-  using Head = decltype(kernels::lm_head<A, W>({}));
-  explicit Products(ProductTiles tiles)
-      : linear(kernels::linear<A, W>(tiles)),
-        linear_gelu(kernels::linear_gelu<A, W>(tiles)),
-        linear_residual(kernels::linear_residual<A, W>(tiles)),
-        head(kernels::lm_head<A, W>(tiles)) {}
+  using Linear = decltype(kernels::linear<P, W>({}));
+  using LinearGelu = decltype(kernels::linear_gelu<P, W>({}));
+  using LinearResidual = decltype(kernels::linear_residual<P, W>({}));
+  using Head = decltype(kernels::lm_head<P, W>({}));
+  Products(const TileTarget& target, int m)
+      : linear(kernels::linear<P, W>(linear_tiles(target, m))),
+        linear_gelu(kernels::linear_gelu<P, W>(linear_tiles(target, m))),
+        linear_residual(kernels::linear_residual<P, W>(linear_tiles(target, m))),
+        head(kernels::lm_head<P, W>(head_tiles(target, m))) {}
   Linear linear;
   LinearGelu linear_gelu;
   LinearResidual linear_residual;
@@ -176,11 +169,12 @@ class WeightMaker {
   std::uint64_t seed_, made_ = 0;
 };
 
-template <Element A, Element W>
+template <Element P, Element W>
 class TypedNetwork final : public Gpt2::Network {
+  using A = Activation<P>;
+
  public:
-  TypedNetwork(const Device& device, const Checkpoint& checkpoint)
-      : Network(device, checkpoint.config), kernels_(checkpoint.config) {
+  TypedNetwork(const Device& device, const Checkpoint& checkpoint) : TypedNetwork(device, checkpoint.config) {
     const WeightLoader loader(device, std::make_shared<SafeTensors>(checkpoint.file));
     const auto matrix = [&](const StoredTensor* stored) { return loader.load<W, 2>(*stored); };
     const auto vector = [&](const StoredTensor* stored) { return loader.load<f32, 1>(*stored); };
@@ -200,8 +194,7 @@ class TypedNetwork final : public Gpt2::Network {
     device.stream().synchronize();
   }
 
-  TypedNetwork(const Device& device, const Gpt2Config& config, std::uint64_t seed)
-      : Network(device, config), kernels_(config) {
+  TypedNetwork(const Device& device, const Gpt2Config& config, std::uint64_t seed) : TypedNetwork(device, config) {
     WeightMaker make(device, seed);
     const std::int64_t c = config.width, inner = config.inner;
     wte = head = make.matrix<W>(config.vocab, c);
@@ -223,22 +216,23 @@ class TypedNetwork final : public Gpt2::Network {
   std::unique_ptr<Session::State> session(std::shared_ptr<const Network> self, int batch, int capacity) const override;
 
   /// Kernels of the products for so many rows; made when first asked for.
-  const Products<A, W>& products(std::int64_t rows) const {
-    const int kind = row_class(rows);
+  const Products<P, W>& products(std::int64_t rows) const {
+    const int m = product_rows(target_, rows);
     std::lock_guard lock(mutex_);
-    auto& made = products_[kind];
-    if (!made) made = std::make_unique<Products<A, W>>(tiles_for(kind, config().width));
+    auto& made = products_[m];
+    if (!made) made = std::make_unique<Products<P, W>>(target_, m);
     return *made;
   }
 
   struct Kernels {
-    explicit Kernels(const Gpt2Config& config)
-        : embed(kernels::embed<W>(config.width, 8)),
-          one_norm(kernels::layer_norm<A>(config.width, 1)),
+    Kernels(const Gpt2Config& config, const TileTarget& target)
+        : embed(kernels::embed<W>(config.width, copy_rows(target))),
+          one_norm(kernels::layer_norm<A>(config.width, norm_rows(target))),
           last_norm(kernels::last_norm<A>(config.width)),
-          append_cache(kernels::append_cache<A>(config.width, 8)),
-          attention(kernels::attention<A>(config.heads, config.head_width(), 32, 64)),
-          decode_attention(kernels::decode_attention<A>(config.heads, config.head_width(), 64)),
+          append_cache(kernels::append_cache<A>(config.width, copy_rows(target))),
+          attention(kernels::attention<P>(config.heads, config.head_width(), attention_tiles(target).queries,
+                                          attention_tiles(target).keys)),
+          decode_attention(kernels::decode_attention<P>(config.heads, config.head_width(), decode_keys(target))),
           mark_seen(kernels::mark_seen(64)),
           sample_greedy(kernels::sample_greedy(config.vocab)),
           sample(kernels::sample(config.vocab)),
@@ -250,8 +244,8 @@ class TypedNetwork final : public Gpt2::Network {
     decltype(kernels::layer_norm<A>(0, 0)) one_norm;
     decltype(kernels::last_norm<A>(0)) last_norm;
     decltype(kernels::append_cache<A>(0, 0)) append_cache;
-    decltype(kernels::attention<A>(0, 0, 0, 0)) attention;
-    decltype(kernels::decode_attention<A>(0, 0, 0)) decode_attention;
+    decltype(kernels::attention<P>(0, 0, 0, 0)) attention;
+    decltype(kernels::decode_attention<P>(0, 0, 0)) decode_attention;
     decltype(kernels::mark_seen(0)) mark_seen;
     decltype(kernels::sample_greedy(0)) sample_greedy;
     decltype(kernels::sample(0)) sample;
@@ -267,15 +261,26 @@ class TypedNetwork final : public Gpt2::Network {
   std::vector<Block<W>> blocks;
 
  private:
+  TypedNetwork(const Device& device, const Gpt2Config& config)
+      : Network(device, config),
+        target_{.gpu = device.info().arch.has_value(),
+                .operands = element_type<P>,
+                .width = config.width,
+                .head_width = config.head_width()},
+        kernels_(config, target_) {}
+
+  TileTarget target_;
   Kernels kernels_;
   mutable std::mutex mutex_;
-  mutable std::map<int, std::unique_ptr<Products<A, W>>> products_;
+  mutable std::map<int, std::unique_ptr<Products<P, W>>> products_;  // by the rows of their tiles
 };
 
-template <Element A, Element W>
+template <Element P, Element W>
 class TypedState final : public Session::State {
+  using A = Activation<P>;
+
  public:
-  TypedState(std::shared_ptr<const Gpt2::Network> owner, const TypedNetwork<A, W>& network, int batch, int capacity)
+  TypedState(std::shared_ptr<const Gpt2::Network> owner, const TypedNetwork<P, W>& network, int batch, int capacity)
       : State(network.config(), batch, capacity),
         owner_(std::move(owner)),
         network_(network),
@@ -284,6 +289,8 @@ class TypedState final : public Session::State {
         past_(device(), {batch}),
         count_(device(), {batch}),
         token_(device(), {batch}),
+        pinned_(device().pinned(static_cast<std::size_t>(batch) * sizeof(i32))),
+        sampled_(static_cast<std::size_t>(batch), -1),
         seen_(device(), {batch, config().vocab}),
         last_(device(), {batch, config().width}),
         logits_(device(), {batch, config().vocab}) {
@@ -304,8 +311,12 @@ class TypedState final : public Session::State {
       std::copy(tokens[b].begin(), tokens[b].end(), padded.begin() + static_cast<std::ptrdiff_t>(b) * longest);
       counts.push_back(static_cast<std::int32_t>(tokens[b].size()));
     }
-    step.ids.copy_from(padded);
-    count_.copy_from(counts);
+    // In a text that is being made, nothing comes from the host: the tokens are those of the last sample.
+    const bool continued = longest == 1 && padded == sampled_;
+    const Tensor<i32, 2> ids = continued ? token_.reshaped(std::array<std::int64_t, 2>{batch, 1}) : step.ids;
+    if (!continued) ids.copy_from(padded);
+    if (counts != counts_) count_.copy_from(counts);
+    counts_ = std::move(counts);
 
     const auto& products = network_.products(batch * longest);
     const float epsilon = config().epsilon, scale = 1.0f / std::sqrt(static_cast<float>(config().head_width()));
@@ -316,8 +327,8 @@ class TypedState final : public Session::State {
     const auto qkv = rows(step.qkv, 3 * width);
     const auto attended = rows(step.attended, width);
 
-    launch(stream_, kernels_.mark_seen, step.ids, count_, seen_);
-    launch(stream_, kernels_.embed, step.ids, past_, network_.wte, network_.wpe, step.x);
+    launch(stream_, kernels_.mark_seen, ids, count_, seen_);
+    launch(stream_, kernels_.embed, ids, past_, network_.wte, network_.wpe, step.x);
     for (std::size_t i = 0; i < network_.blocks.size(); ++i) {
       const Block<W>& block = network_.blocks[i];
       launch(stream_, kernels_.one_norm, x, block.ln_1_weight, block.ln_1_bias, step.normed, epsilon);
@@ -338,12 +349,17 @@ class TypedState final : public Session::State {
   }
 
   std::vector<std::int32_t> sample(const Sampling& sampling) override {
+    std::ranges::fill(sampled_, -1);  // until it is known
     if (sampling.temperature == 0)
       launch(stream_, kernels_.sample_greedy, logits_, seen_, token_, sampling.repetition_penalty);
     else
       launch(stream_, kernels_.sample, logits_, seen_, past_, token_, sampling.repetition_penalty, sampling.temperature,
              sampling.top_k, sampling.top_p, static_cast<std::int64_t>(sampling.seed));
-    return token_.to_vector();
+    const std::size_t bytes = sampled_.size() * sizeof(i32);
+    stream_.copy(pinned_.get(), token_.data(), bytes);
+    stream_.synchronize();
+    std::memcpy(sampled_.data(), pinned_.get(), bytes);
+    return sampled_;
   }
 
   std::vector<float> logits() const override { return logits_.to_vector(); }
@@ -390,10 +406,12 @@ class TypedState final : public Session::State {
   };
 
   std::shared_ptr<const Gpt2::Network> owner_;
-  const TypedNetwork<A, W>& network_;
-  const typename TypedNetwork<A, W>::Kernels& kernels_;
+  const TypedNetwork<P, W>& network_;
+  const typename TypedNetwork<P, W>::Kernels& kernels_;
   Stream stream_;
   Tensor<i32, 1> past_, count_, token_;
+  std::shared_ptr<void> pinned_;                // where token_ comes to the host
+  std::vector<std::int32_t> sampled_, counts_;  // what is in token_, none: -1, and in count_
   Tensor<u8, 2> seen_;
   Tensor<A, 2> last_;
   Tensor<f32, 2> logits_;
@@ -401,10 +419,10 @@ class TypedState final : public Session::State {
   std::optional<Step> step_;
 };
 
-template <Element A, Element W>
-std::unique_ptr<Session::State> TypedNetwork<A, W>::session(std::shared_ptr<const Network> self, int batch,
+template <Element P, Element W>
+std::unique_ptr<Session::State> TypedNetwork<P, W>::session(std::shared_ptr<const Network> self, int batch,
                                                             int capacity) const {
-  return std::make_unique<TypedState<A, W>>(std::move(self), *this, batch, capacity);
+  return std::make_unique<TypedState<P, W>>(std::move(self), *this, batch, capacity);
 }
 
 // The type of all matrices; f32, to which they are converted, if they differ.
@@ -420,29 +438,42 @@ StoredType common_type(const Checkpoint& checkpoint) {
 }  // namespace
 
 Gpt2::Gpt2(const Device& device, const Checkpoint& checkpoint, Compute compute) {
-  if (compute == Compute::bf16) {
-    network_ = std::make_shared<TypedNetwork<bf16, bf16>>(device, checkpoint);
-    return;
-  }
-  switch (common_type(checkpoint)) {
-    case StoredType::f16:
-      network_ = std::make_shared<TypedNetwork<f32, f16>>(device, checkpoint);
+  const auto make = [&]<Element P>() -> std::shared_ptr<const Network> {
+    switch (common_type(checkpoint)) {
+      case StoredType::f16:
+        return std::make_shared<TypedNetwork<P, f16>>(device, checkpoint);
+      case StoredType::bf16:
+        return std::make_shared<TypedNetwork<P, bf16>>(device, checkpoint);
+      default:
+        return std::make_shared<TypedNetwork<P, f32>>(device, checkpoint);
+    }
+  };
+  switch (compute) {
+    case Compute::f32:
+      network_ = make.template operator()<f32>();
       break;
-    case StoredType::bf16:
-      network_ = std::make_shared<TypedNetwork<f32, bf16>>(device, checkpoint);
+    case Compute::tf32:
+      network_ = make.template operator()<tf32>();
       break;
-    default:
-      network_ = std::make_shared<TypedNetwork<f32, f32>>(device, checkpoint);
+    case Compute::bf16:
+      network_ = std::make_shared<TypedNetwork<bf16, bf16>>(device, checkpoint);
       break;
   }
 }
 
 Gpt2::Gpt2(const Device& device, const Gpt2Config& config, std::uint64_t seed, Compute compute) {
   check(config);
-  if (compute == Compute::bf16)
-    network_ = std::make_shared<TypedNetwork<bf16, bf16>>(device, config, seed);
-  else
-    network_ = std::make_shared<TypedNetwork<f32, f32>>(device, config, seed);
+  switch (compute) {
+    case Compute::f32:
+      network_ = std::make_shared<TypedNetwork<f32, f32>>(device, config, seed);
+      break;
+    case Compute::tf32:
+      network_ = std::make_shared<TypedNetwork<tf32, f32>>(device, config, seed);
+      break;
+    case Compute::bf16:
+      network_ = std::make_shared<TypedNetwork<bf16, bf16>>(device, config, seed);
+      break;
+  }
 }
 
 const Gpt2Config& Gpt2::config() const { return network_->config(); }

@@ -11,9 +11,10 @@
 
 namespace tessera {
 
-/// The element type of activations and products. Weights stay in memory as they are for f32, and are bf16 for bf16.
-enum class Compute : std::uint8_t { f32, bf16 };
-/// "f32" or "bf16"; Error otherwise.
+/// The element type of the operands of products; what is added up is f32. For tf32, activations are f32 in memory; for
+/// bf16, they are bf16 and weights become bf16. Else weights stay in memory as they are.
+enum class Compute : std::uint8_t { f32, tf32, bf16 };
+/// "f32", "tf32" or "bf16"; Error otherwise.
 Compute parse_compute(std::string_view text);
 
 class Session;

@@ -1,7 +1,8 @@
 // Every GPT-2 kernel, in the language. Nothing here knows a device, and nothing elsewhere in the model computes.
 //
 // Shapes: B sequences, T new positions each (padded to the longest), C wide, H heads of d, V tokens, P positions.
-//   A   element type of activations and of products: f32 or bf16; what is added up stays f32
+//   P   element type of the operands of products: f32, tf32 or bf16; what is added up stays f32
+//   A   element type of activations in memory: P, or f32 for tf32, which no memory holds
 //   W   element type of the weights in memory
 // Sequences differ in length: `past` [B] counts the positions in the cache, `count` [B] the new ones, both on the
 // device.
@@ -9,6 +10,10 @@
 #include "api/tessera.hpp"
 
 namespace tessera::kernels {
+
+/// A, for operands of type P.
+template <Element P>
+using Activation = std::conditional_t<std::same_as<P, tf32>, f32, P>;
 
 /// Extents of the tiles of a product.
 struct ProductTiles {
@@ -30,11 +35,11 @@ auto normalize(TileExpr auto const& e, int width, const auto& weight, const auto
 }
 
 /// acc = x w over all of the inner axis, for the tile (m, n) of the result.
-template <Element A, Element W>
+template <Element P, Element A, Element W>
 Tile<f32, 2> product(const In<A, 2>& x, const In<W, 2>& w, const Index& m, const Index& n, ProductTiles tiles) {
   Var acc = zeros<f32>({tiles.m, tiles.n});
   for (Index k : range(cdiv(x.extent(1), tiles.k)))
-    acc = mma(load(x, {m, k}, {tiles.m, tiles.k}), cast<A>(load(w, {k, n}, {tiles.k, tiles.n})), acc);
+    acc = mma(cast<P>(load(x, {m, k}, {tiles.m, tiles.k})), cast<P>(load(w, {k, n}, {tiles.k, tiles.n})), acc);
   return acc;
 }
 
@@ -75,45 +80,51 @@ auto last_norm(int width) {
 }
 
 /// y [rows,N] = x [rows,K] w [K,N] + bias.
-template <Element A, Element W>
+template <Element P, Element W>
 auto linear(ProductTiles tiles) {
+  using A = Activation<P>;
   return kernel("linear", [=](In<A, 2> x, In<W, 2> w, In<f32, 1> bias, Out<A, 2> y) {
     require(x.extent(1) == w.extent(0), "inner extents agree");
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
-    store(y, {m, n}, cast<A>(product<A, W>(x, w, m, n, tiles) + load(bias, {n}, {tiles.n})));
+    store(y, {m, n}, cast<A>(product<P>(x, w, m, n, tiles) + load(bias, {n}, {tiles.n})));
   });
 }
 
 /// y [rows,N] = gelu(x [rows,K] w [K,N] + bias).
-template <Element A, Element W>
+template <Element P, Element W>
 auto linear_gelu(ProductTiles tiles) {
+  using A = Activation<P>;
   return kernel("linear_gelu", [=](In<A, 2> x, In<W, 2> w, In<f32, 1> bias, Out<A, 2> y) {
     require(x.extent(1) == w.extent(0), "inner extents agree");
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
-    store(y, {m, n}, cast<A>(gelu(product<A, W>(x, w, m, n, tiles) + load(bias, {n}, {tiles.n}))));
+    store(y, {m, n}, cast<A>(gelu(product<P>(x, w, m, n, tiles) + load(bias, {n}, {tiles.n}))));
   });
 }
 
 /// y [rows,N] += x [rows,K] w [K,N] + bias: y is the residual stream.
-template <Element A, Element W>
+template <Element P, Element W>
 auto linear_residual(ProductTiles tiles) {
+  using A = Activation<P>;
   return kernel("linear_residual", [=](In<A, 2> x, In<W, 2> w, In<f32, 1> bias, InOut<f32, 2> y) {
     require(x.extent(1) == w.extent(0), "inner extents agree");
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
+    Tile update = product<P>(x, w, m, n, tiles) + load(bias, {n}, {tiles.n});
     Tile residual = load(y, {m, n}, {tiles.m, tiles.n});
-    store(y, {m, n}, residual + (product<A, W>(x, w, m, n, tiles) + load(bias, {n}, {tiles.n})));
+    store(y, {m, n}, residual + update);
   });
 }
 
 /// logits [rows,V] = x [rows,C] head^T: the head, tied to the embedding or not, is [V,C].
-template <Element A, Element W>
+template <Element P, Element W>
 auto lm_head(ProductTiles tiles) {
+  using A = Activation<P>;
   return kernel("lm_head", [=](In<A, 2> x, In<W, 2> head, Out<f32, 2> logits) {
     require(x.extent(1) == head.extent(1), "inner extents agree");
     auto [m, n] = blocks(cdiv(logits.extent(0), tiles.m), cdiv(logits.extent(1), tiles.n));
     Var acc = zeros<f32>({tiles.m, tiles.n});
     for (Index k : range(cdiv(x.extent(1), tiles.k)))
-      acc = mma(load(x, {m, k}, {tiles.m, tiles.k}), transpose(cast<A>(load(head, {n, k}, {tiles.n, tiles.k}))), acc);
+      acc = mma(cast<P>(load(x, {m, k}, {tiles.m, tiles.k})),
+                transpose(cast<P>(load(head, {n, k}, {tiles.n, tiles.k}))), acc);
     store(logits, {m, n}, acc);
   });
 }
@@ -133,8 +144,9 @@ auto append_cache(int width, int rows) {
 /// Causal attention of the new positions over cache and themselves (all of it in the cache by now), softmax online (Dao
 /// et al., 2022): memory for one tile of scores, whatever the length. qkv [B,T,3C], keys and values [B,P,C] -> y
 /// [B,T,C].
-template <Element A>
+template <Element P>
 auto attention(int heads, int head_width, int bm, int bn) {
+  using A = Activation<P>;
   const int d = head_width;
   return kernel("attention", [=](In<A, 3> qkv, In<A, 3> keys, In<A, 3> values, In<i32, 1> past, In<i32, 1> count,
                                  Out<A, 3> y, Scalar<f32> scale) {
@@ -145,19 +157,19 @@ auto attention(int heads, int head_width, int bm, int bn) {
     // The cache behind the length was never written: as padding it is 0, and 0 * v stays 0.
     const auto filled_keys = keys.slice(1, 0, length);
     const auto filled_values = values.slice(1, 0, length);
-    Tile q = reshape(load(qkv, {b, m, h}, {1, bm, d}), {bm, d});
+    Tile q = cast<P>(reshape(load(qkv, {b, m, h}, {1, bm, d}), {bm, d}));
     Tile rows = start + m * bm + iota({bm, 1}, 0);
     Tile reach = minimum(length, start + (m + 1) * bm);
     Var top = full<f32>({bm, 1}, -1e30), norm = zeros<f32>({bm, 1}), acc = zeros<f32>({bm, d});
     for (Index j : range(cdiv(reach, bn))) {
       Tile cols = j * bn + iota({1, bn}, 1);
-      Tile k = reshape(load(filled_keys, {b, j, h}, {1, bn, d}), {bn, d});
-      Tile v = reshape(load(filled_values, {b, j, h}, {1, bn, d}), {bn, d});
+      Tile k = cast<P>(reshape(load(filled_keys, {b, j, h}, {1, bn, d}), {bn, d}));
+      Tile v = cast<P>(reshape(load(filled_values, {b, j, h}, {1, bn, d}), {bn, d}));
       Tile s =
           where((cols <= rows) & (cols < length), mma(q, transpose(k), zeros<f32>({bm, bn})) * (scale * log2e), -inf);
       Tile hi = maximum(top, max(s, 1)), p = exp2(s - hi), a = exp2(top - hi);
       norm = norm * a + sum(p, 1);
-      acc = mma(cast<A>(p), v, acc * a);
+      acc = mma(cast<P>(p), v, acc * a);
       top = hi;
     }
     store(y, {b, m, h}, reshape(cast<A>(acc / maximum(norm, 1e-30)), {1, bm, d}));
@@ -165,8 +177,9 @@ auto attention(int heads, int head_width, int bm, int bn) {
 }
 
 /// Attention of one new position per sequence: no mask but the length. qkv [B,1,3C] -> y [B,1,C].
-template <Element A>
+template <Element P>
 auto decode_attention(int heads, int head_width, int bn) {
+  using A = Activation<P>;
   const int d = head_width;
   return kernel("decode_attention", [=](In<A, 3> qkv, In<A, 3> keys, In<A, 3> values, In<i32, 1> past, In<i32, 1> count,
                                         Out<A, 3> y, Scalar<f32> scale) {
@@ -176,16 +189,16 @@ auto decode_attention(int heads, int head_width, int bn) {
     Tile length = item(load(past, {b}, {1})) + item(load(count, {b}, {1}));
     const auto filled_keys = keys.slice(1, 0, length);
     const auto filled_values = values.slice(1, 0, length);
-    Tile q = reshape(load(qkv, {b, 0, h}, {1, 1, d}), {1, d});
+    Tile q = cast<P>(reshape(load(qkv, {b, 0, h}, {1, 1, d}), {1, d}));
     Var top = full<f32>({1, 1}, -1e30), norm = zeros<f32>({1, 1}), acc = zeros<f32>({1, d});
     for (Index j : range(cdiv(length, bn))) {
-      Tile k = reshape(load(filled_keys, {b, j, h}, {1, bn, d}), {bn, d});
-      Tile v = reshape(load(filled_values, {b, j, h}, {1, bn, d}), {bn, d});
+      Tile k = cast<P>(reshape(load(filled_keys, {b, j, h}, {1, bn, d}), {bn, d}));
+      Tile v = cast<P>(reshape(load(filled_values, {b, j, h}, {1, bn, d}), {bn, d}));
       Tile s =
           where(j * bn + iota({1, bn}, 1) < length, mma(q, transpose(k), zeros<f32>({1, bn})) * (scale * log2e), -inf);
       Tile hi = maximum(top, max(s, 1)), p = exp2(s - hi), a = exp2(top - hi);
       norm = norm * a + sum(p, 1);
-      acc = mma(cast<A>(p), v, acc * a);
+      acc = mma(cast<P>(p), v, acc * a);
       top = hi;
     }
     store(y, {b, 0, h}, reshape(cast<A>(acc / maximum(norm, 1e-30)), {1, 1, d}));

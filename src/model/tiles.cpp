@@ -9,60 +9,63 @@ using kernels::ProductTiles;
 
 namespace {
 
-// The largest divisor of the width up to `most`: a tile that hangs over is computed in vain. `most` itself, if the
-// width has no such divisor of at least `least` and in steps of `step`.
-int along_inner(int width, int most, int least, int step) {
+int power_at_least(int n) { return static_cast<int>(std::bit_ceil(static_cast<unsigned>(n))); }
+int power_at_most(int n) { return static_cast<int>(std::bit_floor(static_cast<unsigned>(n))); }
+
+// A tile along the inner axis, up to `most`: one that divides the width, if there is one of some size in whole steps.
+// (A tile that hangs over is computed in part for nothing.)
+int along_inner(int width, int most, int step) {
+  const int least = std::max(step, 32);
   for (int k = std::min(width, most) / step * step; k >= least; k -= step)
     if (width % k == 0) return k;
-  return most;
-}
-
-bool narrow(const TileTarget& target) { return target.operands == ElementType::bf16; }
-
-// So many rows at a time: one for a decode step, few for a batch of them, many for a prompt.
-int cpu_rows(std::int64_t rows) { return rows == 1 ? 1 : rows <= 16 ? 16 : rows <= 64 ? 64 : 128; }
-
-// Tiles of 128 rows read the least, and are enough for all multiprocessors in long prompts only.
-int gpu_rows(std::int64_t rows) { return rows == 1 ? 1 : rows <= 16 ? 16 : rows <= 1024 ? 64 : 128; }
-
-ProductTiles cpu_product(const TileTarget& target, std::int64_t rows) {
-  const int m = cpu_rows(rows);
-  return {m, m == 128 ? 128 : 64, along_inner(target.width, 256, 32, 1)};
-}
-
-// More than one row, on a GPU: a block's operands for two or three steps of k fit in shared memory.
-ProductTiles gpu_product(const TileTarget& target, int m) {
-  return {m, m == 128 ? 128 : 64, along_inner(target.width, narrow(target) ? 64 : 32, 16, 16)};
+  return std::min(most, std::max(power_at_least(width), step));
 }
 
 }  // namespace
 
-ProductTiles linear_tiles(const TileTarget& target, std::int64_t rows) {
-  if (!target.gpu) return cpu_product(target, rows);
-  const int m = gpu_rows(rows);
-  if (m > 1) return gpu_product(target, m);
-  // One row reads all weights once: many narrow blocks, each with much of its columns on the way at once.
-  return {1, 16, along_inner(target.width, narrow(target) ? 768 : 512, 32, 1)};
+int product_rows(const TileTarget& target, std::int64_t rows) {
+  // One for a decode step, few for a batch of them, many for a prompt.
+  if (rows == 1) return 1;
+  if (rows <= 16) return 16;
+  // On a GPU smaller tiles are more blocks, which only long prompts have enough of; without tensor cores they lose
+  // nothing.
+  const bool small = target.gpu ? rows <= 1024 || target.operands == ElementType::f32 : rows <= 64;
+  return small ? 64 : 128;
 }
 
-ProductTiles head_tiles(const TileTarget& target, std::int64_t rows) {
-  if (!target.gpu) return cpu_product(target, rows);
-  const int m = gpu_rows(rows);
-  if (m > 1) return gpu_product(target, m);
-  return {1, 32, along_inner(target.width, 256, 32, 1)};  // rows of the head lie along k
+ProductTiles linear_tiles(const TileTarget& target, int m) {
+  const int n = m == 128 ? 128 : 64;
+  if (!target.gpu) return {m, n, along_inner(target.width, 256, 1)};
+  const bool narrow = target.operands == ElementType::bf16, tensor_cores = target.operands != ElementType::f32;
+  // One row reads all weights once: many narrow blocks, each with as much on its way as its registers hold.
+  if (m == 1) return {1, 16, along_inner(target.width, narrow ? 768 : 512, 1)};
+  // A few steps of both operands are in shared memory, for two blocks or more.
+  return {m, n, along_inner(target.width, narrow ? 64 : tensor_cores || m == 16 ? 32 : 16, 16)};
+}
+
+ProductTiles head_tiles(const TileTarget& target, int m) {
+  // Rows of the head lie along the inner axis: a few of them are long accesses.
+  if (target.gpu && m == 1) return {1, 32, along_inner(target.width, 256, 1)};
+  return linear_tiles(target, m);
 }
 
 AttentionTiles attention_tiles(const TileTarget& target) {
   if (!target.gpu) return {32, 64};
-  return {64, 64};
+  if (target.operands == ElementType::f32) return {64, 32};
+  // The result's rows stay in registers, with the scores: the wider they are, the fewer scores at a time.
+  if (target.head_width > 128) return {16, 16};
+  const int keys = target.operands == ElementType::bf16 ? 64 : 32;
+  return {64, target.head_width > 64 ? keys / 2 : keys};
 }
 
-int decode_tile(const TileTarget& target) {
-  if (!target.gpu) return 64;
-  return std::clamp(8192 / static_cast<int>(std::bit_ceil(static_cast<unsigned>(target.head_width))), 32, 128);
+int decode_keys(const TileTarget& target) {
+  return target.gpu ? std::clamp(8192 / power_at_least(target.head_width), 64, 128) : 64;
 }
 
-int norm_rows(const TileTarget& target) { return target.gpu ? std::max(1024 / target.width, 1) : 1; }
-int copy_rows(const TileTarget& target) { return target.gpu ? std::clamp(4096 / target.width, 1, 64) : 8; }
+int norm_rows(const TileTarget& target) { return target.gpu ? power_at_most(std::max(1024 / target.width, 1)) : 1; }
+
+int copy_rows(const TileTarget& target) {
+  return target.gpu ? power_at_most(std::clamp(4096 / target.width, 1, 64)) : 8;
+}
 
 }  // namespace tessera

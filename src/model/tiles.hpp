@@ -11,10 +11,12 @@ struct TileTarget {
   int width = 0, head_width = 0;
 };
 
-/// Tiles of y = x w + bias for so many rows of x. `m` has few values: kernels made for it serve any number of rows.
-kernels::ProductTiles linear_tiles(const TileTarget& target, std::int64_t rows);
-/// The same for y = x head^T.
-kernels::ProductTiles head_tiles(const TileTarget& target, std::int64_t rows);
+/// Rows of x in the tiles of a product y = x w, for so many in all. It takes few values, and kernels made for one serve
+/// any number of rows.
+int product_rows(const TileTarget& target, std::int64_t rows);
+/// Tiles of a product with w [in, out], and with the head, of which w is the transpose; `m` is of product_rows().
+kernels::ProductTiles linear_tiles(const TileTarget& target, int m);
+kernels::ProductTiles head_tiles(const TileTarget& target, int m);
 
 /// Positions of queries and of keys for which attention computes scores at a time.
 struct AttentionTiles {
@@ -22,9 +24,9 @@ struct AttentionTiles {
 };
 AttentionTiles attention_tiles(const TileTarget& target);
 /// Positions of keys at a time where there is one query.
-int decode_tile(const TileTarget& target);
+int decode_keys(const TileTarget& target);
 
-/// Rows of the model's width in a tile of a layer norm, and of kernels that only move them.
+/// Rows of the model's width in a tile of a layer norm, and of a kernel that only moves them.
 int norm_rows(const TileTarget& target);
 int copy_rows(const TileTarget& target);
 

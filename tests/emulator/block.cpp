@@ -40,15 +40,16 @@ Block::Block(const Launch& launch, std::int64_t index, const Stacks& stacks, int
   threads_.reserve(static_cast<std::size_t>(launch.threads));
   for (int i = 0; i < launch.threads; ++i) {
     Thread& thread = threads_.emplace_back(Thread{.block = *this, .index = i});
+    const auto life = [this, &thread](boost::context::fiber&& scheduler) {
+      scheduler_ = std::move(scheduler);
+      launch_.entry(launch_.cells.data());
+      thread.ended = true;
+      ++ended_;
+      return std::move(scheduler_);
+    };
     const boost::context::stack_context stack = stacks[first_stack + i];
     thread.fiber = boost::context::fiber(std::allocator_arg, boost::context::preallocated(stack.sp, stack.size, stack),
-                                         Borrowed{}, [this, &thread](boost::context::fiber&& scheduler) {
-                                           scheduler_ = std::move(scheduler);
-                                           launch_.entry(launch_.cells.data());
-                                           thread.ended = true;
-                                           ++ended_;
-                                           return std::move(scheduler_);
-                                         });
+                                         Borrowed{}, life);
   }
 }
 

@@ -5,8 +5,6 @@
 #include <limits>
 #include <utility>
 
-#include "emulator/machine.hpp"
-
 namespace tessera::emulator {
 namespace {
 
@@ -20,6 +18,8 @@ std::string_view verb(Use use) {
       return "writes";
     case Use::atomic:
       return "adds to";
+    case Use::contended:
+      return "scatters to";
     case Use::copy_start:
       return "starts a copy to";
     case Use::copy_end:
@@ -68,7 +68,7 @@ void Checks::access(Thread& thread, const void* pointer, std::size_t bytes, std:
   Now now = thread.block.now(thread);
   now.launch = first_block_;
   now.event.code = lines_.offset(code);
-  now.event.atomic = use == Use::atomic;
+  now.event.atomic = use == Use::atomic || use == Use::contended;
   now.event.in_flight = use == Use::copy_start;
   std::optional<Verdict> wrong;
   shadow->visit(address, bytes, [&](const Owner* owner, Cell& cell) {
@@ -155,9 +155,3 @@ void Checks::report(Fault::Kind kind, Thread& thread, Code code, const std::stri
 }
 
 }  // namespace tessera::emulator
-
-void emulated_access(const void* address, unsigned long bytes, unsigned long alignment, bool write, const void* from) {
-  using namespace tessera::emulator;
-  Thread& thread = current_thread();
-  thread.block.launch().checks->access(thread, address, bytes, alignment, write ? Use::write : Use::read, from);
-}

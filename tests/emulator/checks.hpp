@@ -16,6 +16,7 @@ enum class Use {
   read,
   write,
   atomic,
+  contended,   ///< a write where several may write; one of the values stays
   copy_start,  ///< an asynchronous copy may write here from now on
   copy_end,    ///< and has now done so
 };

@@ -52,7 +52,7 @@ struct RunOptions {
 /// Compiled kernels. One thread of the host at a time may use it.
 class Emulator {
  public:
-  /// Compiles the kernels with $CXX, or g++, as one translation unit, as soon as one of them runs: once for runs with
+  /// Compiles the kernels with g++ as one translation unit, as soon as one of them runs: once for runs with
   /// checks, once for runs without.
   static Emulator compile(std::span<const KernelSource> kernels);
   Emulator(Emulator&&) noexcept;

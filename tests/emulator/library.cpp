@@ -1,8 +1,9 @@
 #include "emulator/library.hpp"
 
 #include <fmt/format.h>
-#include <stdlib.h>
 
+#include <array>
+#include <cstdlib>
 #include <string_view>
 
 #include "emulator/prelude.hpp"
@@ -36,10 +37,8 @@ std::string translation_unit(std::span<const KernelSource> kernels, bool checks)
 
 /// Runs the compiler; false if it fails.
 bool run(const fs::path& folder, const std::string& arguments) {
-  const char* compiler = getenv("CXX");
-  const std::string command =
-      fmt::format("cd '{}' && {} {} >>log 2>&1", folder.string(), compiler ? compiler : "g++", arguments);
-  return system(command.c_str()) == 0;
+  const std::string command = fmt::format("cd '{}' && g++ {} >>log 2>&1", folder.string(), arguments);
+  return std::system(command.c_str()) == 0;
 }
 
 /// Writes, compiles and links the kernels; the file that came of it.

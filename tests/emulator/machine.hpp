@@ -22,6 +22,7 @@ void emulated_copy_async(void* to, const void* from, int bytes, bool valid);
 void emulated_copy_async_commit();
 void emulated_copy_async_wait(int pending);
 
+void emulated_contended_write(void* to, const void* from, unsigned long bytes);
 void emulated_atomic_add_f32(float* to, float value);
 void emulated_atomic_add_i32(int* to, int value);
 void emulated_atomic_add_i64(long long* to, long long value);

@@ -27,7 +27,7 @@ struct Shuffle {
 void shuffle_lanes(const Block::Operands& lanes) {
   for (void* lane : lanes) {
     auto& self = *static_cast<Shuffle*>(lane);
-    self.result = static_cast<Shuffle*>(lanes[static_cast<std::size_t>(self.source % warp_size)])->value;
+    self.result = static_cast<Shuffle*>(lanes[static_cast<std::size_t>(self.source & (warp_size - 1))])->value;
   }
 }
 
@@ -170,6 +170,16 @@ void emulated_copy_async_wait(int pending) {
   std::erase_if(self.copies, is_done);
 }
 
+void emulated_access(const void* address, unsigned long bytes, unsigned long alignment, bool write, const void* from) {
+  Thread& self = current_thread();
+  self.block.launch().checks->access(self, address, bytes, alignment, write ? Use::write : Use::read, from);
+}
+
+void emulated_contended_write(void* to, const void* from, unsigned long bytes) {
+  check(current_thread(), to, static_cast<int>(bytes), Use::contended, CALLER);
+  std::memcpy(to, from, bytes);
+}
+
 void emulated_atomic_add_f32(float* to, float value) {
   check(current_thread(), to, sizeof value, Use::atomic, CALLER);
   *to += value;
@@ -177,12 +187,12 @@ void emulated_atomic_add_f32(float* to, float value) {
 
 void emulated_atomic_add_i32(int* to, int value) {
   check(current_thread(), to, sizeof value, Use::atomic, CALLER);
-  *to = static_cast<int>(static_cast<unsigned>(*to) + static_cast<unsigned>(value));
+  __builtin_add_overflow(*to, value, to);  // wraps
 }
 
 void emulated_atomic_add_i64(long long* to, long long value) {
   check(current_thread(), to, sizeof value, Use::atomic, CALLER);
-  *to = static_cast<long long>(static_cast<unsigned long long>(*to) + static_cast<unsigned long long>(value));
+  __builtin_add_overflow(*to, value, to);
 }
 
 void emulated_fail(const char* what, int line) {

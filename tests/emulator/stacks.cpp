@@ -1,5 +1,6 @@
 #include "emulator/stacks.hpp"
 
+#include <sanitizer/asan_interface.h>
 #include <sys/mman.h>
 
 namespace tessera::emulator {
@@ -23,6 +24,8 @@ boost::context::stack_context Stacks::operator[](int index) const {
   boost::context::stack_context stack;
   stack.sp = memory_.data() + (i + 1) * stride - i % colours * colour;
   stack.size = stride - page - i % colours * colour;
+  // A thread that did not end left AddressSanitizer's marks here, if this program has it.
+  ASAN_UNPOISON_MEMORY_REGION(memory_.data() + i * stride, stride);
   return stack;
 }
 

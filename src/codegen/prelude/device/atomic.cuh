@@ -1,3 +1,9 @@
+// Stores an element where other threads may store, too: one of the values stays.
+template <class T>
+__device__ inline void scatter_element(T* to, T x) {
+  *to = x;
+}
+
 // Adds to an element that other threads may add to as well.
 template <class T>
 __device__ inline void atomic_add(T* to, T x) {

@@ -1,0 +1,117 @@
+"""Compares Tessera with transformers: logits in f32 with those of transformers in f64, and greedy tokens.
+
+Usage: python3 bench/check_transformers.py [--bin build/release/bin] [--device auto] [--seed 0] [--small]
+
+A GPT-2 124M with random weights is made by transformers and saved; the programs score and generate read it. The exit status is
+0 if everything agrees. Needs torch, transformers and safetensors; a GPU makes it faster. --small: a tiny model.
+"""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file
+from transformers import GPT2Config, GPT2LMHeadModel
+from transformers.utils import logging
+
+ALLOWED = 2e-5  # of the norm of all logits
+LENGTHS = (1, 7, 64, 1000, 1024)
+GREEDY = 64
+
+
+def make_model(folder, seed, small):
+    """Saves a random model; gives it back in f64, on a GPU if there is one."""
+    torch.manual_seed(seed)
+    sizes = {"n_layer": 2, "n_embd": 48, "n_head": 4, "vocab_size": 500} if small else {}
+    # No token ends a text: the greedy one must go on.
+    config = GPT2Config(bos_token_id=None, eos_token_id=None, **sizes)
+    config._attn_implementation = "eager"
+    model = GPT2LMHeadModel(config).eval()
+    with torch.no_grad():  # what would hide a mistake if it stayed 0 or 1
+        for name, parameter in model.named_parameters():
+            if parameter.dim() == 1:
+                parameter.add_(torch.randn_like(parameter), alpha=0.1)
+        model.transformer.wpe.weight.mul_(20)  # else the greedy text is one token again and again
+    model.save_pretrained(folder)
+    return model.double().to("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def run(program, arguments):
+    command = [str(program), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{program.name} failed: {done.stderr.strip()}")
+    return done.stdout
+
+
+def commas(ids):
+    return ",".join(map(str, ids))
+
+
+def check_logits(model, ids, programs, common, folder):
+    """Of one text; true if they agree."""
+    with torch.no_grad():
+        expected = model(torch.tensor([ids], device=model.device)).logits[0].cpu()
+    file = folder / "logits.safetensors"
+    run(programs / "score", [*common, "--ids", commas(ids), "--logits", str(file)])
+    ours = load_file(file)["logits"].double()
+    error = ((ours - expected).norm() / expected.norm()).item()
+    agrees = error <= ALLOWED  # false for NaN
+    largest = (ours - expected).abs().max().item()
+    print(f"{len(ids):5} tokens: relative error {error:.2e}, largest {largest:.2e}: {'right' if agrees else 'WRONG'}")
+    return agrees
+
+
+def greedy(model, prompt):
+    """The most probable tokens behind the prompt, and by how much each is ahead of the next."""
+    tokens, leads, cache, new = [], [], None, prompt
+    for _ in range(GREEDY):
+        with torch.no_grad():
+            out = model(torch.tensor([new], device=model.device), past_key_values=cache, use_cache=True)
+        cache = out.past_key_values
+        best = out.logits[0, -1].topk(2)
+        tokens.append(best.indices[0].item())
+        leads.append((best.values[0] - best.values[1]).item())
+        new = tokens[-1:]
+    return tokens, leads
+
+
+def check_greedy(model, prompt, programs, common):
+    expected, leads = greedy(model, prompt)
+    text = run(programs / "generate", [*common, "--prompt-ids", commas(prompt), "--no-display-prompt", "--print-ids",
+                                       "--temp", "0", "--repetition-penalty", "1", "-n", str(GREEDY)])
+    ours = [int(token) for token in text.split()]
+    if ours == expected:
+        print(f"{GREEDY} greedy tokens, {len(set(expected))} of them different: right")
+        return True
+    first = next((i for i, pair in enumerate(zip(ours, expected)) if pair[0] != pair[1]), min(len(ours), GREEDY))
+    lead = f", which is ahead by {leads[first]:.1e}" if first < GREEDY else ""
+    print(f"greedy tokens: WRONG from step {first} on: {ours[first:first + 1]}, not {expected[first:first + 1]}{lead}")
+    return False
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    root = Path(__file__).resolve().parent.parent
+    parser.add_argument("--bin", type=Path, default=root / "build/release/bin", help="folder of the programs")
+    parser.add_argument("--device", default="auto", help="of the programs: auto, cpu, cuda or cuda:N")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--small", action="store_true", help="a tiny model")
+    options = parser.parse_args()
+    logging.disable_progress_bar()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        model = make_model(folder, options.seed, options.small)
+        generator = torch.Generator().manual_seed(options.seed)
+        ids = torch.randint(model.config.vocab_size, (max(LENGTHS),), generator=generator).tolist()
+        common = ["--model", name, "--device", options.device, "--dtype", "f32", "--quiet"]
+        agree = [check_logits(model, ids[:length], options.bin, common, folder) for length in LENGTHS]
+        agree.append(check_greedy(model, ids[:7], options.bin, common))
+    sys.exit(not all(agree))
+
+
+if __name__ == "__main__":
+    main()

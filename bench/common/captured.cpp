@@ -1,0 +1,30 @@
+#include "common/captured.hpp"
+
+#include "common/program.hpp"
+
+namespace tessera::bench {
+
+Captured::Captured(const Device& device, const Turns& turns, Call call, Check check)
+    : stream_(device.new_stream()), turns_(turns), call_(std::move(call)), check_(std::move(check)) {
+  for (int set = 0; set < turns_.sets; ++set) call_(stream_, set);  // compiles, and shows errors of a launch at once
+  stream_.synchronize();
+  graph_ = stream_.capture([&] {
+    for (int i = 0; i < turns_.calls; ++i) call_(stream_, i % turns_.sets);
+  });
+}
+
+double Captured::turn() {
+  stream_.launch(*graph_);  // the first run after the peer's turn pays for the GPU's change of processes
+  const Event start = stream_.record();
+  stream_.launch(*graph_);
+  return stream_.record().milliseconds_since(start) / turns_.calls;
+}
+
+std::optional<double> Captured::launched() {
+  const Stopwatch watch;
+  for (int i = 0; i < turns_.calls; ++i) call_(stream_, i % turns_.sets);
+  stream_.synchronize();
+  return watch.milliseconds() / turns_.calls;
+}
+
+}  // namespace tessera::bench

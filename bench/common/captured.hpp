@@ -1,0 +1,25 @@
+// A kernel's launches over rotating buffers, recorded once.
+#pragma once
+#include "common/row.hpp"
+
+namespace tessera::bench {
+
+class Captured final : public Workload {
+ public:
+  using Call = std::function<void(const Stream&, int set)>;
+  using Check = std::function<double()>;
+  Captured(const Device& device, const Turns& turns, Call call, Check check);
+
+  double turn() override;
+  std::optional<double> launched() override;
+  std::optional<double> error() override { return check_(); }
+
+ private:
+  Stream stream_;
+  Turns turns_;
+  Call call_;
+  Check check_;
+  std::optional<CapturedGraph> graph_;
+};
+
+}  // namespace tessera::bench

@@ -1,0 +1,20 @@
+// Texts and numbers in a row.
+#pragma once
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+
+namespace tessera::bench {
+
+/// "1x2x3" of 1, 2, 3 and "x". (GCC 12 warns of its own making in fmt::join.)
+std::string join(const auto& items, std::string_view separator) {
+  std::string text;
+  for (const auto& item : items) {
+    if (!text.empty()) text += separator;
+    text += fmt::format("{}", item);
+  }
+  return text;
+}
+
+}  // namespace tessera::bench

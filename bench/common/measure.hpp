@@ -1,0 +1,35 @@
+// A row's figures, ours and the peer's.
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+
+#include "common/peer.hpp"
+
+namespace tessera::bench {
+
+struct Pace {
+  int repetitions = 30;  ///< turns of each side; the median counts
+  int pause_ms = 50;     ///< before each pair of turns: the chip stays cool, and its clock where it was
+};
+
+struct Figures {
+  std::string name;
+  std::optional<double> ours_ms = {}, ours_launched_ms = {};
+  std::string peer = {};  ///< how it computes
+  std::optional<double> peer_ms = {}, peer_launched_ms = {};
+  std::optional<double> ratio = {};          ///< of the peer's time to ours: above 1, ours is faster
+  std::optional<double> ceiling_share = {};  ///< of what the device could do at most, in our time
+  std::optional<double> error = {};          ///< Workload::error()
+  std::string failure = {};                  ///< why ours has no figures; empty if it has
+  std::string peer_failure = {};             ///< the same for the peer
+
+  nlohmann::json json() const;
+  /// A line of a table, and the one above all.
+  std::string line() const;
+  static std::string heading();
+};
+
+/// Measures a row, ours and the peer's in turns. What goes wrong on either side is in the figures; a wrong result is a
+/// failure.
+Figures measure(const Row& row, const Device& device, Peer* peer, const Pace& pace);
+
+}  // namespace tessera::bench

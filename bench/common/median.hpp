@@ -1,0 +1,16 @@
+// The middle of some numbers.
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+namespace tessera::bench {
+
+/// Of one number at least; of an even count, the mean of the two in the middle.
+inline double median(std::vector<double> numbers) {
+  std::ranges::sort(numbers);
+  const std::size_t half = numbers.size() / 2;
+  return numbers.size() % 2 ? numbers[half] : (numbers[half - 1] + numbers[half]) / 2;
+}
+
+}  // namespace tessera::bench

@@ -1,0 +1,73 @@
+// Tensors to measure with: operands of normal random numbers, results that are checked.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "api/tessera.hpp"
+
+namespace tessera::bench {
+
+/// An endless sequence with mean 0, of which any number can be had again without those before it. It repeats itself
+/// after a million numbers, so that gigabytes are made in no time; the period is prime, so that no two rows of a matrix
+/// are alike.
+class Normal {
+ public:
+  explicit Normal(std::size_t seed, float deviation = 1) : start_(seed * 7919 % period), deviation_(deviation) {}
+  float operator[](std::size_t index) const { return deviation_ * numbers()[(start_ + index) % period]; }
+
+ private:
+  static constexpr std::size_t period = 1'048'573;
+  static const std::vector<float>& numbers() {
+    static const std::vector<float> numbers = [] {
+      std::mt19937 generator(1);
+      std::normal_distribution<float> normal;
+      std::vector<float> made(period);
+      for (float& number : made) number = normal(generator);
+      return made;
+    }();
+    return numbers;
+  }
+
+  std::size_t start_;
+  float deviation_;
+};
+
+template <class T, int R>
+Tensor<T, R> tensor_of(const Device& device, const std::array<std::int64_t, R>& extents, const Normal& normal) {
+  const Tensor<T, R> tensor(device, extents);
+  std::vector<T> values(static_cast<std::size_t>(tensor.size()));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<T>(normal[i]);
+  tensor.copy_from(values);
+  return tensor;
+}
+
+/// All NaN: what a kernel forgets to write is seen.
+template <class T, int R>
+Tensor<T, R> poisoned(const Device& device, const std::array<std::int64_t, R>& extents) {
+  const Tensor<T, R> tensor(device, extents);
+  tensor.copy_from(std::vector<T>(static_cast<std::size_t>(tensor.size()), static_cast<T>(NAN)));
+  return tensor;
+}
+
+/// Workload::error() of a tensor, given the reference of its element i in row-major order.
+template <class T, int R, class F>
+double error_of(const Tensor<T, R>& tensor, const F& reference) {
+  const std::vector<T> values = tensor.to_vector();
+  if (!std::ranges::all_of(values, [](T value) { return std::isfinite(static_cast<float>(value)); }))
+    return std::numeric_limits<double>::infinity();
+  std::mt19937_64 generator(1);
+  constexpr int samples = 64;
+  double worst = 0, squares = 0;
+  for (int i = 0; i < samples; ++i) {
+    const std::size_t index = generator() % values.size();
+    const double expected = reference(static_cast<std::int64_t>(index));
+    worst = std::max(worst, std::abs(static_cast<float>(values[index]) - expected));
+    squares += expected * expected;
+  }
+  return worst / std::sqrt(squares / samples);
+}
+
+}  // namespace tessera::bench

@@ -1,0 +1,54 @@
+#include "common/peer.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "graph/error.hpp"
+
+namespace tessera::bench {
+namespace {
+
+using nlohmann::json;
+
+json answer(Child& child) {
+  const std::string line = child.read_line();
+  const json answer = json::parse(line, nullptr, false);
+  if (!answer.is_object()) throw Error(fmt::format("the peer answers '{}', which is no JSON object", line));
+  if (answer.contains("error")) throw Error(answer["error"].get<std::string>());
+  return answer;
+}
+
+json ask(Child& child, const json& request) {
+  child.write_line(request.dump());
+  return answer(child);
+}
+
+/// "cuda:0" of "cuda:0 (NVIDIA H200, sm_90)"
+std::string place(const Device& device) { return device.name().substr(0, device.name().find(' ')); }
+
+}  // namespace
+
+Peer::Peer(const std::string& program, const Device& device) : child_({"python3", program, place(device)}) {
+  name_ = answer(child_).at("name").get<std::string>();
+}
+
+std::string Peer::prepare(const Row& row, const Turns& turns) {
+  return ask(child_, {{"do", "prepare"},
+                      {"op", row.op},
+                      {"type", row.type},
+                      {"shape", row.shape},
+                      {"sets", turns.sets},
+                      {"calls", turns.calls}})
+      .at("peer")
+      .get<std::string>();
+}
+
+double Peer::turn() { return ask(child_, {{"do", "turn"}}).at("ms").get<double>(); }
+
+std::optional<double> Peer::launched() {
+  const json ms = ask(child_, {{"do", "launched"}}).at("ms");
+  return ms.is_null() ? std::nullopt : std::optional(ms.get<double>());
+}
+
+}  // namespace tessera::bench

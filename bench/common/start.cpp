@@ -1,0 +1,105 @@
+#include "common/start.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "codegen/generate.hpp"
+#include "common/child.hpp"
+#include "common/kernels.hpp"
+#include "common/median.hpp"
+#include "common/program.hpp"
+#include "jit/compiler.hpp"
+
+namespace tessera::bench {
+
+using nlohmann::json;
+
+json compile_times(Arch gpu) {
+  Options options = tessera::options();
+  options.cache_dir = "off";
+  const auto compile = [&](const NamedKernel& kernel) {
+    const Graph graph = kernel.graph();
+    return Compiler(options).compile(generate(graph, dense_variant(graph), gpu), gpu).entry->code.report;
+  };
+  compile(named_kernels().front());  // what NVRTC does once in a process
+  json times = json::array();
+  for (const NamedKernel& kernel : named_kernels()) {
+    std::vector<double> ms;
+    CompileReport report;
+    for (int i = 0; i < 3; ++i) ms.push_back((report = compile(kernel)).compile_ms);
+    times.push_back({{"name", kernel.name},
+                     {"ms", median(ms)},
+                     {"registers", report.registers},
+                     {"shared_bytes", report.shared_bytes}});
+  }
+  return times;
+}
+
+json first_text(const std::string& device_name, bool small) {
+  const Stopwatch opening;
+  const Device device = Device::parse(device_name);
+  device.stream().synchronize();
+  const double device_ms = opening.milliseconds();
+  const auto text = [&] {
+    const Stopwatch watch;
+    const Gpt2 model(device, preset(small ? "nano" : "gpt2"), 0);
+    Session session(model, 1, 32);
+    std::vector<std::int32_t> tokens{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+    for (int i = 0; i < 2; ++i) {
+      session.append({&tokens, 1});
+      tokens = session.sample(Sampling());
+    }
+    return watch.milliseconds();
+  };
+  const double first_ms = text();
+  return {{"device_ms", device_ms}, {"first_ms", first_ms}, {"second_ms", text()}};
+}
+
+json process_starts(const std::vector<std::string>& command) {
+  std::string folder = (std::filesystem::temp_directory_path() / "tessera-start-XXXXXX").string();
+  if (!::mkdtemp(folder.data())) throw Error(fmt::format("no folder for a cache can be made as {}", folder));
+  struct Remove {
+    std::string folder;
+    ~Remove() {
+      std::error_code ignored;
+      std::filesystem::remove_all(folder, ignored);
+    }
+  } const remove{folder};
+
+  std::vector<std::string> argv{"env", "TESSERA_CACHE_DIR=" + folder};
+  argv.insert(argv.end(), command.begin(), command.end());
+  const auto start = [&] { return json::parse(Child(argv).read_line()); };
+  const json cold = start();
+  std::vector<json> warm;
+  for (int i = 0; i < 5; ++i) warm.push_back(start());
+  json medians;
+  for (const auto& [key, value] : cold.items()) {
+    std::vector<double> times;
+    for (const json& one : warm) times.push_back(one.at(key).get<double>());
+    medians[key] = median(times);
+  }
+  return {{"cold", cold}, {"warm", medians}};
+}
+
+double launch_us(const Device& device) {
+  const auto fill = kernel("fill", [](Out<f32, 1> y, Scalar<f32> value) {
+    Index block = blocks(cdiv(y.extent(0), 32));
+    store(y, {block}, broadcast(value, {32}));
+  });
+  const Tensor<f32, 1> y(device, {32});
+  const Stream stream = device.new_stream();
+  constexpr int bursts = 200, burst = 500;  // a GPU's queue holds about a thousand; when it is full, a launch waits
+  double milliseconds = 0;
+  for (int i = -1; i < bursts; ++i) {
+    const Stopwatch watch;
+    for (int j = 0; j < burst; ++j) launch(stream, fill, y, 1.0f);
+    if (i >= 0) milliseconds += watch.milliseconds();  // the first one compiles
+    stream.synchronize();
+  }
+  return milliseconds * 1e3 / (bursts * burst);
+}
+
+}  // namespace tessera::bench

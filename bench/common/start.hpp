@@ -1,0 +1,25 @@
+// What it costs to get going: compilations, the first text of a process, a launch.
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+
+#include "common/measure.hpp"
+
+namespace tessera::bench {
+
+/// NVRTC's time for each kernel of GPT-2 124M, one thread, nothing cached, the median of three; an array of {name, ms,
+/// registers, shared_bytes}. Needs no GPU.
+nlohmann::json compile_times(Arch gpu);
+
+/// In this process, which should have done nothing yet: {device_ms, first_ms, second_ms}. First the device is opened;
+/// then a GPT-2 124M (small: a tiny one) of random weights is made and continues 16 tokens by two, which takes all its
+/// kernels; then that once more.
+nlohmann::json first_text(const std::string& device, bool small);
+
+/// first_text() of fresh processes that run `command` (which prints it as a line), with a cache folder of their own:
+/// {cold: of the first, with nothing in the cache, warm: the medians of five more}.
+nlohmann::json process_starts(const std::vector<std::string>& command);
+
+/// Microseconds of the host for a launch of a small kernel: the mean of 100,000, given to a stream that is never full.
+double launch_us(const Device& device);
+
+}  // namespace tessera::bench

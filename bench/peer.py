@@ -1,0 +1,260 @@
+"""The peer of `bench`: PyTorch, on the same rows, in turns with Tessera. common/peer.hpp has the lines that are spoken.
+
+Each row is computed in every way that PyTorch has for it; the fastest is the peer. Its time is, as ours, that of the
+device: a CUDA graph of the same number of calls over rotating buffers that together exceed the L2 cache.
+"""
+
+import json
+import math
+import sys
+import time
+
+try:
+    import torch
+    import torch.nn.functional as F
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+except ImportError as reason:
+    print(json.dumps({"error": f"{sys.executable} has no PyTorch ({reason})"}), flush=True)
+    sys.exit()
+
+TYPES = {"f32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16}
+
+
+class Captured:
+    """A CUDA graph of calls, of which call i works on set i modulo `sets`."""
+
+    def __init__(self, call, sets, calls):
+        self.call, self.sets, self.calls = call, sets, calls
+        self.results = [None] * sets  # kept, so that they rotate as the operands do
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            self.run(sets)
+        torch.cuda.current_stream().wait_stream(stream)
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph):
+            self.run(calls)
+
+    def run(self, calls):
+        for i in range(calls):
+            self.results[i % self.sets] = self.call(i % self.sets)
+
+    def turn(self):
+        self.graph.replay()  # the first run after the other's turn pays for the GPU's change of processes
+        start, stop = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start.record()
+        self.graph.replay()
+        stop.record()
+        stop.synchronize()
+        return start.elapsed_time(stop) / self.calls
+
+    def launched(self):
+        self.run(self.sets)  # memory outside of the graph
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        self.run(self.calls)
+        torch.cuda.synchronize()
+        return (time.perf_counter() - start) * 1e3 / self.calls
+
+
+def normal(shape, dtype, device, deviation=1.0):
+    return torch.randn(shape, device=device).mul_(deviation).to(dtype)
+
+
+def compiled(function):
+    """`function` through torch.compile, for extents that never change."""
+    return torch.compile(function, dynamic=False)
+
+
+def copy(shape, dtype, device, sets):
+    x = [normal(shape, dtype, device) for _ in range(sets)]
+    y = [torch.empty_like(t) for t in x]
+    yield "Tensor.copy_", lambda i: y[i].copy_(x[i])
+
+
+def gelu(shape, dtype, device, sets):
+    x = [normal(shape, dtype, device) for _ in range(sets)]
+    function = lambda t: F.gelu(t, approximate="tanh")
+    fused = compiled(function)
+    yield "F.gelu", lambda i: function(x[i])
+    yield "F.gelu, compiled", lambda i: fused(x[i])
+
+
+def layer_norm(shape, dtype, device, sets):
+    x = [normal(shape, dtype, device) for _ in range(sets)]
+    weight, bias = (normal(shape[1:], dtype, device) for _ in range(2))
+    function = lambda t: F.layer_norm(t, (shape[1],), weight, bias)
+    fused = compiled(function)
+    yield "F.layer_norm", lambda i: function(x[i])
+    yield "F.layer_norm, compiled", lambda i: fused(x[i])
+
+
+def factors(shape, dtype, device, sets):
+    m, n, k = shape
+    x = [normal((m, k), dtype, device) for _ in range(sets)]
+    w = [normal((k, n), dtype, device, 1 / math.sqrt(k)) for _ in range(sets)]
+    return x, w
+
+
+def gemm(shape, dtype, device, sets):
+    x, w = factors(shape, dtype, device, sets)
+    yield "torch.matmul", lambda i: torch.matmul(x[i], w[i])
+
+
+def linear_gelu(shape, dtype, device, sets):
+    x, w = factors(shape, dtype, device, sets)
+    bias = normal(shape[1:2], dtype, device)
+    function = lambda t, u: F.gelu(torch.addmm(bias, t, u), approximate="tanh")
+    fused = compiled(function)
+    yield "addmm, gelu", lambda i: function(x[i], w[i])
+    yield "addmm, gelu, compiled", lambda i: fused(x[i], w[i])
+    yield "_addmm_activation", lambda i: torch._addmm_activation(bias, x[i], w[i], use_gelu=True)
+
+
+def attention(shape, dtype, device, sets):
+    batch, positions, heads, width = shape
+    q, k, v = ([normal((batch, heads, positions, width), dtype, device) for _ in range(sets)] for _ in range(3))
+
+    def by(backend):
+        def call(i):
+            with sdpa_kernel(backend):
+                return F.scaled_dot_product_attention(q[i], k[i], v[i], is_causal=True)
+
+        return call
+
+    yield "SDPA, cuDNN", by(SDPBackend.CUDNN_ATTENTION)
+    yield "SDPA, FlashAttention", by(SDPBackend.FLASH_ATTENTION)
+
+
+class Decode:
+    """GPT-2 124M with random weights and a static cache, one CUDA graph a token, which the host reads each time."""
+
+    def __init__(self, shape, dtype, device, calls):
+        batch, cached = shape
+        width, layers, self.heads, vocab, positions = 768, 12, 12, 50257, 1024
+        self.calls, self.width, self.cached = calls, width, cached
+        matrix = lambda *extents: normal(extents, dtype, device, 0.02)
+        zeros, ones = (lambda n, value=v: torch.full((n,), value, dtype=dtype, device=device) for v in (0.0, 1.0))
+        self.wte, self.wpe = matrix(vocab, width), matrix(positions, width)
+        self.norm = (ones(width), zeros(width))
+        self.blocks = [
+            {
+                "norm_1": (ones(width), zeros(width)),
+                "qkv": (zeros(3 * width), matrix(width, 3 * width)),
+                "project": (zeros(width), matrix(width, width)),
+                "norm_2": (ones(width), zeros(width)),
+                "up": (zeros(4 * width), matrix(width, 4 * width)),
+                "down": (zeros(width), matrix(4 * width, width)),
+            }
+            for _ in range(layers)
+        ]
+        # Room for the positions that the turn adds; those behind the present one are masked.
+        room = (batch, self.heads, cached + calls, width // self.heads)
+        self.caches = [(normal(room, dtype, device), normal(room, dtype, device)) for _ in range(layers)]
+        self.token = torch.zeros((batch,), dtype=torch.long, device=device)
+        self.position = torch.zeros((1,), dtype=torch.long, device=device)
+        self.reach = torch.arange(room[2], device=device)
+
+        self.position.fill_(cached)
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(3):
+                self.step()
+        torch.cuda.current_stream().wait_stream(stream)
+        self.position.fill_(cached)
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph):
+            self.step()
+
+    def step(self):
+        norm = lambda x, parameters: F.layer_norm(x, (self.width,), *parameters)
+        split = lambda x: x.view(x.shape[0], self.heads, 1, -1)
+        x = self.wte[self.token] + self.wpe[self.position]
+        mask = (self.reach <= self.position).view(1, 1, 1, -1)
+        for block, (keys, values) in zip(self.blocks, self.caches):
+            q, k, v = torch.addmm(block["qkv"][0], norm(x, block["norm_1"]), block["qkv"][1]).chunk(3, dim=1)
+            keys.index_copy_(2, self.position, split(k))
+            values.index_copy_(2, self.position, split(v))
+            y = F.scaled_dot_product_attention(split(q), keys, values, attn_mask=mask)
+            x = x + torch.addmm(block["project"][0], y.reshape(x.shape), block["project"][1])
+            y = F.gelu(torch.addmm(block["up"][0], norm(x, block["norm_2"]), block["up"][1]), approximate="tanh")
+            x = x + torch.addmm(block["down"][0], y, block["down"][1])
+        logits = norm(x, self.norm) @ self.wte.t()
+        self.token.copy_(logits.argmax(dim=1))
+        self.position.add_(1)
+
+    def turn(self):
+        self.position.fill_(self.cached - 1)
+        self.graph.replay()
+        self.token.tolist()
+        start = time.perf_counter()
+        for _ in range(self.calls):
+            self.graph.replay()
+            self.token.tolist()
+        return (time.perf_counter() - start) * 1e3 / self.calls
+
+    def launched(self):
+        return None
+
+
+OPS = {f.__name__: f for f in (copy, gelu, layer_norm, gemm, linear_gelu, attention)}
+
+
+def prepare(request, device):
+    """The row's workload and how it computes: the fastest of all ways that work here."""
+    op, shape, dtype = request["op"], tuple(request["shape"]), TYPES[request["type"]]
+    torch.set_float32_matmul_precision("high" if request["type"] == "tf32" else "highest")
+    if op == "decode":
+        return Decode(shape, dtype, device, request["calls"]), "CUDA graph of a token"
+    if op not in OPS:
+        raise ValueError(f"PyTorch's side has no '{op}'")
+    best, reasons = None, []
+    for name, call in OPS[op](shape, dtype, device, request["sets"]):
+        try:
+            workload = Captured(call, request["sets"], request["calls"])
+            milliseconds = sorted(workload.turn() for _ in range(5))[2]
+        except Exception as reason:  # a way that this version or GPU does not have
+            reasons.append(f"{name}: {reason}")
+            continue
+        if best is None or milliseconds < best[0]:
+            best = (milliseconds, workload, name)
+    if best is None:
+        raise RuntimeError("; ".join(reasons))
+    return best[1], best[2]
+
+
+def main():
+    device = sys.argv[1]
+    if not torch.cuda.is_available():
+        raise RuntimeError(f"PyTorch {torch.__version__} sees no GPU")
+    torch.cuda.set_device(device)
+    # What a compiler or a library prints is no answer.
+    answers, sys.stdout = sys.stdout, sys.stderr
+    answer = lambda **values: print(json.dumps(values), file=answers, flush=True)
+    answer(name=f"PyTorch {torch.__version__}, cuDNN {torch.backends.cudnn.version()}")
+    workload = None
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            if request["do"] == "prepare":
+                workload = None  # its memory is needed
+                torch.cuda.empty_cache()
+                workload, name = prepare(request, device)
+                answer(peer=name)
+            elif request["do"] == "turn":
+                answer(ms=workload.turn())
+            elif request["do"] == "launched":
+                answer(ms=workload.launched())
+            else:
+                raise ValueError(f"'{request['do']}' is not to be done")
+        except Exception as reason:
+            answer(error=str(reason).strip().replace("\n", " ") or repr(reason))
+
+
+if __name__ == "__main__":
+    try:
+        with torch.inference_mode():
+            main()
+    except RuntimeError as reason:
+        print(json.dumps({"error": str(reason)}), flush=True)

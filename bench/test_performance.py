@@ -1,0 +1,85 @@
+"""Tests of scripts/performance: `python3 bench/test_performance.py`"""
+
+import importlib.machinery
+import importlib.util
+import json
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+SCRIPT = Path(__file__).resolve().parent.parent / "scripts/performance"
+loader = importlib.machinery.SourceFileLoader("performance", str(SCRIPT))
+performance = importlib.util.module_from_spec(importlib.util.spec_from_loader("performance", loader))
+loader.exec_module(performance)
+
+ROW = {"name": "gemm-bf16-4096x4096x4096", "ours_ms": 0.4, "peer": "torch.matmul", "peer_ms": 0.2, "ratio": 0.5,
+       "ceiling_share": 0.347, "error": 3.1e-3, "ours_launched_ms": 0.41, "peer_launched_ms": 0.21}
+ALONE = {"name": "copy-f32-100", "ours_ms": 0.1, "peer": None, "peer_ms": None, "ratio": None, "ceiling_share": None,
+         "error": None}
+FAILED = ALONE | {"name": "gelu-f32-100", "ours_ms": None, "failure": "the result is wrong"}
+DECODE = ALONE | {"name": "decode-bf16-1x256", "ours_ms": 0.5, "peer_ms": 0.625, "ratio": 1.25}
+
+
+def results(machine, rows, **more):
+    return {"machine": machine, "device": f"cuda:0 ({machine})", "date": "2026-11-21", "commit": "abc1234",
+            "command": "bench", "peer": "PyTorch 2.11.0", "rows": rows} | more
+
+
+class Page(unittest.TestCase):
+    def page(self, **files):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, content in files.items():
+                (Path(folder) / f"{name}.json").write_text(json.dumps(content))
+            return performance.page(Path(folder))
+
+    def test_no_figures(self):
+        self.assertIn("No figures have been measured yet.", self.page())
+        self.assertIn("No figures have been measured yet.", performance.page(Path("/nonexistent")))
+
+    def test_row(self):
+        page = self.page(a=results("h200", [ROW]))
+        line = ("| `gemm-bf16-4096x4096x4096` | 0.4000 | 0.2000 | 0.50 | 34.7 % | 3.1e-03 | 0.4100 | 0.2100 "
+                "| torch.matmul |")
+        self.assertIn(line, page.splitlines())
+        self.assertIn("Geometric mean of 1 ratios: 0.50; ahead in 0.", page)
+        self.assertNotIn("No figures", page)
+
+    def test_row_without_peer(self):
+        page = self.page(a=results("h200", [ALONE], peer=None))
+        self.assertIn("| `copy-f32-100` | 0.1000 | - | - | - | - | - | - | - |", page)
+        self.assertIn("Peer: none was at hand.", page)
+        self.assertNotIn("Geometric mean of", page)
+
+    def test_failure(self):
+        self.assertIn("There are no figures for `gelu-f32-100`: the result is wrong.", self.page(a=results("h", [FAILED])))
+
+    def test_ratios_and_tokens(self):
+        page = self.page(a=results("h200", [ROW, DECODE]))
+        self.assertIn("Geometric mean of 2 ratios: 0.79; ahead in 1.", page)
+        self.assertIn("`decode-bf16-1x256` is 2000 tokens per second, the peer 1600.", page)
+
+    def test_newest_of_each_machine(self):
+        files = {"2026-11-20-h200": results("h200", [FAILED]), "2026-11-21-h200": results("h200", [ROW]),
+                 "2026-11-19-a100": results("a100", [ALONE]), "2026-11-22-h200": results("h200", [], small=True)}
+        page = self.page(**files)
+        self.assertNotIn("gelu-f32-100", page)
+        self.assertEqual([line for line in page.splitlines() if line.startswith("## ")],
+                         ["## a100", "## h200", "## How the figures are measured"])
+
+    def test_beside_rows(self):
+        times = {"device_ms": 100.4, "first_ms": 40.2, "second_ms": 5}
+        page = self.page(a=results("h200", [], launch_us=2.346, start={"cold": times | {"first_ms": 900}, "warm": times},
+                                   compile=[{"name": "linear", "ms": 90.0}, {"name": "embed", "ms": 30.0}]))
+        self.assertIn("takes the host 2.35 us", page)
+        self.assertIn("takes 40 ms with compiled kernels on disk and 900 ms without", page)
+        self.assertIn("60 ms for a kernel of the model in the median of 2, and 90 ms for `linear`", page)
+
+    def test_page_is_up_to_date(self):
+        made = performance.page(performance.ROOT / "bench/results")
+        self.assertEqual((performance.ROOT / "docs/performance.md").read_text(), made)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,142 @@
+#include "compiled_device.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <future>
+#include <mutex>
+#include <set>
+#include <sstream>
+
+#include "catch.hpp"
+#include "jit/backend.hpp"
+#include "jit/cpu_backend.hpp"
+#include "jit/nvrtc.hpp"
+#include "support.hpp"
+
+namespace tessera {
+namespace {
+
+/// Each text once in the life of the process.
+class CompiledTexts {
+ public:
+  void check(const Graph& graph, const Variant& variant) {
+    std::vector<std::future<std::string>> checks;
+    for (const Arch arch : test_archs()) {
+      const KernelSource source = generate(graph, variant, arch);
+      if (!done_.insert(arch.name() + source.text).second) continue;
+      checks.push_back(std::async(std::launch::async, compile_check, source, arch, false));
+    }
+    for (auto& check : checks)
+      if (const std::string wrong = check.get(); !wrong.empty()) FAIL_CHECK(wrong);
+  }
+
+ private:
+  std::set<std::string> done_;
+};
+
+class CompilingKernel final : public DeviceKernel {
+ public:
+  explicit CompilingKernel(const Graph& graph) : graph_(graph), cpu_(cpu_backend()->kernel(graph)) {}
+
+  void launch(StreamBackend&, std::span<const Argument> arguments, std::span<const std::int64_t> grid) override {
+    static CompiledTexts texts;
+    texts.check(graph_, classify(graph_, arguments));
+    cpu_->launch(*cpu_backend()->stream(), arguments, grid);
+  }
+
+ private:
+  const Graph& graph_;
+  std::unique_ptr<DeviceKernel> cpu_;
+};
+
+class CompilingStream final : public StreamBackend {
+ public:
+  explicit CompilingStream(DeviceBackend& device) : device_(device) {}
+  DeviceBackend& device() override { return device_; }
+  void synchronize() override {}
+  void copy(void* to, const void* from, std::size_t bytes) override { cpu_->copy(to, from, bytes); }
+  std::shared_ptr<EventBackend> record() override { return cpu_->record(); }
+  void wait(EventBackend& event) override { cpu_->wait(event); }
+  std::shared_ptr<GraphBackend> capture(const std::function<void()>& function) override {
+    return cpu_->capture(function);
+  }
+  void launch(GraphBackend& graph) override { cpu_->launch(graph); }
+  void* native() override { return nullptr; }
+
+ private:
+  DeviceBackend& device_;
+  std::shared_ptr<StreamBackend> cpu_ = cpu_backend()->stream();
+};
+
+class CompilingBackend final : public DeviceBackend, public std::enable_shared_from_this<CompilingBackend> {
+ public:
+  CompilingBackend() {
+    Nvrtc::instance();
+    info_.name = "cpu, with kernels compiled";
+  }
+  const DeviceInfo& info() const override { return info_; }
+  bool shares_host_memory() const override { return true; }
+  std::shared_ptr<void> allocate(std::size_t bytes) override { return cpu_backend()->allocate(bytes); }
+  std::shared_ptr<void> pinned(std::size_t bytes) override { return cpu_backend()->pinned(bytes); }
+  void copy(void* to, const void* from, std::size_t bytes) override { cpu_backend()->copy(to, from, bytes); }
+  std::shared_ptr<StreamBackend> stream() override { return {shared_from_this(), &stream_}; }
+  std::shared_ptr<StreamBackend> new_stream() override { return std::make_shared<CompilingStream>(*this); }
+  std::shared_ptr<StreamBackend> stream_from(void* stream) override { return cpu_backend()->stream_from(stream); }
+  std::unique_ptr<DeviceKernel> kernel(const Graph& graph) override { return std::make_unique<CompilingKernel>(graph); }
+
+ private:
+  DeviceInfo info_;
+  CompilingStream stream_{*this};
+};
+
+}  // namespace
+}  // namespace tessera
+
+using namespace tessera;
+
+Device compiled_device() {
+  static const Device device{std::make_shared<CompilingBackend>()};
+  return device;
+}
+
+const std::vector<Arch>& all_archs() {
+  static const std::vector<Arch> archs = [] {
+    std::vector<Arch> parsed;
+    for (const char* name : {"sm_80", "sm_86", "sm_89", "sm_90a", "sm_100", "sm_120"})
+      parsed.push_back(Arch::parse(name));
+    return parsed;
+  }();
+  return archs;
+}
+
+std::vector<Arch> test_archs() {
+  const char* text = std::getenv("TESSERA_TEST_ARCHS");
+  if (!text || !*text) text = "sm_80,sm_90a";
+  if (std::string_view(text) == "all") return all_archs();
+  std::vector<Arch> archs;
+  std::istringstream names(text);
+  for (std::string name; std::getline(names, name, ',');) archs.push_back(Arch::parse(name));
+  return archs;
+}
+
+std::string compile_check(const KernelSource& source, Arch arch, bool may_spill) try {
+  CompileRequest request;
+  request.source = source.text;
+  request.kernel = source.name;
+  request.arch = arch;
+  const CompileReport report = Nvrtc::instance().compile(request).report;
+  std::string wrong;
+  if (!report.warnings.empty()) wrong += fmt::format(" warns: {}", fmt::join(report.warnings, "; "));
+  if (!may_spill && !report.clean())
+    wrong += fmt::format(" has {} bytes of stack, {} and {} bytes of spills", report.stack_bytes,
+                         report.spill_store_bytes, report.spill_load_bytes);
+  if (wrong.empty()) return "";
+  const auto kept = std::filesystem::temp_directory_path() /
+                    fmt::format("tessera-test-{}-{}-{:08x}.cu", file_stem(source.name), arch.name(),
+                                static_cast<std::uint32_t>(std::hash<std::string>()(source.text)));
+  write_text(kept, source.text);
+  return fmt::format("{} for {}{}; its text is in {}", source.name, arch.name(), wrong, kept.native());
+} catch (const Error& error) {
+  return fmt::format("{} for {}: {}", source.name, arch.name(), error.what());
+}

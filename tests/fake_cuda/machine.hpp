@@ -1,0 +1,22 @@
+// The fake driver as a test uses it: a machine with GPUs that do nothing.
+#pragma once
+#include "fake_cuda.hpp"
+#include "jit/cuda_devices.hpp"
+#include "jit/shared_library.hpp"
+
+inline const std::vector<std::string>& fake_cuda_places() {
+  static const std::vector<std::string> places{TESSERA_BIN_DIR "/libfake_cuda.so"};
+  return places;
+}
+
+inline const tessera::SharedLibrary& fake_cuda_library() {
+  static const auto library = tessera::SharedLibrary::open("the fake driver", fake_cuda_places());
+  return library;
+}
+
+/// The fake driver's state, made anew.
+inline FakeCuda& new_fake_cuda() {
+  FakeCuda& fake = fake_cuda_library().symbol<FakeCuda& (*)()>("fake_cuda")();
+  fake = {};
+  return fake;
+}

@@ -1,0 +1,349 @@
+// From CUDA C++ to code with everything a user can look at: dumps, overrides, a warm cache. The texts are written by
+// hand; no GPU is needed. Without NVRTC the tests that compile say so and pass.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <optional>
+#include <thread>
+
+#include "api/tessera.hpp"
+#include "catch.hpp"
+#include "jit/compiler.hpp"
+#include "jit/disassemble.hpp"
+#include "jit/dump.hpp"
+#include "support.hpp"
+
+using namespace tessera;
+namespace fs = std::filesystem;
+
+namespace {
+
+const Arch gpu = Arch::parse("sm_90a");
+
+bool nvrtc_here() {
+  static const std::string reason = error_of([] { Nvrtc::instance(); });
+  if (reason != "(no error)") WARN("skipped: " << reason);
+  SUCCEED();
+  return reason == "(no error)";
+}
+
+KernelSource scale(const std::string& factor = "2.0f") {
+  KernelSource source{.name = "scale",
+                      .text =
+                          "// doubles, or so\nextern \"C\" __global__ void scale(float* x, int n) {\n"
+                          "  if (threadIdx.x < n) x[threadIdx.x] *= " +
+                          factor + ";\n}\n",
+                      .plan = "plan of scale: one block\n",
+                      .parameters = {}};
+  source.threads = 128;
+  return source;
+}
+
+/// The default options but for those given, with no cache on disk unless one is.
+Options with(std::map<std::string, std::string> values) {
+  values.emplace("TESSERA_CACHE_DIR", "off");
+  return read_options([&](std::string_view variable) { return values[std::string(variable)]; });
+}
+
+/// What `action` writes to stderr.
+template <class Action>
+std::string stderr_of(Action&& action) {
+  const TempDir folder;
+  const fs::path path = folder / "stderr";
+  std::fflush(stderr);
+  const int before = ::dup(2), file = ::open(path.c_str(), O_CREAT | O_WRONLY, 0600);
+  ::dup2(file, 2);
+  try {
+    action();
+  } catch (...) {
+    ::dup2(before, 2);
+    throw;
+  }
+  std::fflush(stderr);
+  ::dup2(before, 2);
+  for (const int opened : {before, file}) ::close(opened);
+  return read_text(path);
+}
+
+bool has(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
+
+/// "scale-1f2e3d4c"
+std::string stem_of(const KernelSource& source) { return dump_stem(source.name, gpu.name(), source.text); }
+
+std::vector<std::string> files_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  for (const auto& file : fs::directory_iterator(folder)) names.push_back(file.path().filename());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+/// An environment variable while it lives.
+class Variable {
+ public:
+  Variable(const char* name, const std::string& value) : name_(name) {
+    if (const char* before = std::getenv(name)) before_ = before;
+    ::setenv(name, value.c_str(), 1);
+  }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+  ~Variable() { before_ ? ::setenv(name_, before_->c_str(), 1) : ::unsetenv(name_); }
+
+ private:
+  const char* name_;
+  std::optional<std::string> before_;
+};
+
+const Nvrtc& no_nvrtc() { throw Error("NVRTC was not found anywhere"); }
+
+}  // namespace
+
+TEST_CASE("Dump files are named by what is compiled", "[jit]") {
+  const std::string stem = stem_of(scale());
+  CHECK(stem.size() == std::string_view("scale-").size() + 8);
+  CHECK(stem.starts_with("scale-"));
+  CHECK(stem == stem_of(scale()));
+  CHECK(stem != stem_of(scale("3.0f")));
+  CHECK(stem != dump_stem("scale", "sm_80", scale().text));
+  CHECK(stem == dump_stem("scale", gpu.name(), "#line 9 \"another.cpp\"\n" + scale().text));
+  CHECK(dump_file(stem, "cuda") == stem + ".cu");
+  CHECK(dump_file(stem, "ptx") == stem + ".ptx");
+  CHECK(dump_stem("../a b", "", "").starts_with("___a_b-"));
+}
+
+TEST_CASE("A filter chooses the kernels to dump", "[jit]") {
+  const auto dumps = [](std::string stages, std::string filter, std::string_view kernel, std::string_view stage) {
+    return wants_dump(with({{"TESSERA_DUMP", stages}, {"TESSERA_DUMP_FILTER", filter}}), kernel, stage);
+  };
+  CHECK(dumps("cuda,log", "", "scale", "cuda"));
+  CHECK(dumps("cuda,log", "", "scale", "log"));
+  CHECK_FALSE(dumps("cuda,log", "", "scale", "ptx"));
+  CHECK_FALSE(dumps("", "", "scale", "cuda"));
+  CHECK(dumps("cuda", "*cal?", "scale", "cuda"));
+  CHECK(dumps("cuda", "[st]cale", "scale", "cuda"));
+  CHECK_FALSE(dumps("cuda", "scal", "scale", "cuda"));
+}
+
+TEST_CASE("A kernel without a compiler is dumped as far as it goes", "[jit]") {
+  Compiler compiler(with({{"TESSERA_DUMP", "plan,cuda,ptx,stats"}}), std::chrono::seconds(10), no_nvrtc);
+  const std::string text = stderr_of([&] { compiler.dump(scale(), gpu); });
+  const std::string title = "==== " + stem_of(scale());
+  INFO(text);
+  CHECK(has(text, title + ".plan ====\nplan of scale: one block\n"));
+  CHECK(has(text, title + ".cu ====\n" + scale().text));
+  CHECK(has(text, title + ".ptx ====\nno ptx: NVRTC was not found anywhere\n"));
+  CHECK(has(text, title + ".stats ====\nno stats: NVRTC was not found anywhere\n"));
+  // A launch cannot go on without.
+  CHECK(stderr_of([&] {
+          CHECK(error_of([&] { compiler.compile(scale(), gpu); }) == "NVRTC was not found anywhere");
+        }).size() > 0);
+  // Nobody opens NVRTC for what is text already.
+  const auto opened = []() -> const Nvrtc& { throw std::logic_error("opened"); };
+  Compiler quiet(with({{"TESSERA_DUMP", "plan,cuda"}}), std::chrono::seconds(10), opened);
+  CHECK(has(stderr_of([&] { quiet.dump(scale(), gpu); }), scale().text));
+  CHECK(stderr_of([&] {  // what is asked for as text is not dumped besides
+          CHECK(quiet.text(scale(), gpu, "cuda") == scale().text);
+          CHECK(quiet.text(scale(), gpu, "plan") == scale().plan);
+        })
+            .empty());
+}
+
+TEST_CASE("Every stage is dumped, from a warm cache too", "[jit]") {
+  if (!nvrtc_here()) return;
+  const TempDir temp;
+  const std::string stem = stem_of(scale());
+  for (const bool warm : {false, true}) {
+    const fs::path folder = temp / (warm ? "warm" : "cold");
+    Compiler compiler(with({{"TESSERA_DUMP", "plan,cuda,ptx,sass,log,stats"},
+                            {"TESSERA_DUMP_DIR", folder.native()},
+                            {"TESSERA_CACHE_DIR", (temp / "cache").native()}}));
+    CompiledKernel kernel;
+    CHECK(stderr_of([&] { kernel = compiler.compile(scale(), gpu); }).empty());
+    CHECK(kernel.source.text == scale().text);
+    CHECK_FALSE(kernel.entry->code.image.empty());
+    CHECK(compiler.counters().disk_hits == (warm ? 1 : 0));
+
+    CHECK(files_in(folder) == std::vector<std::string>{stem + ".cu", stem + ".log", stem + ".plan", stem + ".ptx",
+                                                       stem + ".sass", stem + ".stats"});
+    CHECK(read_text(folder / (stem + ".cu")) == scale().text);
+    CHECK(read_text(folder / (stem + ".plan")) == scale().plan);
+    CHECK(has(read_text(folder / (stem + ".ptx")), ".target sm_90a"));
+    CHECK(read_text(folder / (stem + ".log")) == kernel.entry->code.log);
+    CHECK(has(kernel.entry->code.log, "ptxas info"));
+    const std::string stats = read_text(folder / (stem + ".stats"));
+    INFO(stats);
+    CHECK(says(stats.substr(0, stats.size() - 1), {"scale for sm_90a: 128 threads", " registers", " bytes of cubin"}));
+    CHECK(has(stats, std::to_string(kernel.entry->code.report.registers) + " registers"));
+    CHECK(has(stats, warm ? "cache hit\n" : "cache miss\n"));
+  }
+}
+
+TEST_CASE("A dump that cannot be written says where", "[jit]") {
+  const TempDir temp;
+  write_text(temp / "file", "");
+  Compiler compiler(with({{"TESSERA_DUMP", "cuda"}, {"TESSERA_DUMP_DIR", (temp / "file").native()}}));
+  CHECK(says(error_of([&] { compiler.dump(scale(), gpu); }), {"TESSERA_DUMP_DIR", (temp / "file").native()}));
+  // Whole or not at all: a folder in the file's place, and nothing left beside it.
+  fs::create_directories(temp / "dumps" / (stem_of(scale()) + ".cu"));
+  Compiler other(with({{"TESSERA_DUMP", "cuda"}, {"TESSERA_DUMP_DIR", (temp / "dumps").native()}}));
+  CHECK(says(error_of([&] { other.dump(scale(), gpu); }), {"TESSERA_DUMP_DIR", stem_of(scale()) + ".cu"}));
+  CHECK(files_in(temp / "dumps").size() == 1);
+}
+
+TEST_CASE("An edited dump is compiled in place of what was generated", "[jit]") {
+  if (!nvrtc_here()) return;
+  const TempDir temp;
+  const std::string folder = (temp / "edited").native(), file = folder + "/" + stem_of(scale()) + ".cu";
+  const auto compiler = [&] {
+    return Compiler(with({{"TESSERA_OVERRIDE_DIR", folder},
+                          {"TESSERA_CACHE_DIR", (temp / "cache").native()},
+                          {"TESSERA_DUMP", "cuda"},
+                          {"TESSERA_DUMP_DIR", folder}}));
+  };
+  CHECK(says(error_of([&] { compiler().compile(scale(), gpu); }), {"TESSERA_OVERRIDE_DIR", folder, "no such folder"}));
+  fs::create_directory(folder);
+  std::shared_ptr<const CacheEntry> generated;
+  CHECK(stderr_of([&] { generated = compiler().compile(scale(), gpu).entry; }).empty());
+  // Dumped and not edited: nothing to say.
+  CHECK(read_text(file) == scale().text);
+  CHECK(stderr_of([&] { compiler().compile(scale(), gpu); }).empty());
+
+  const std::string edited = scale("5.0f").text;
+  write_text(file, edited);
+  for (const bool warm : {false, true}) {
+    Compiler again = compiler();
+    CompiledKernel kernel;
+    const std::string text = stderr_of([&] { kernel = again.compile(scale(), gpu); });
+    CHECK(says(text.substr(0, text.size() - 1), {"warning", "'scale'", file, "TESSERA_OVERRIDE_DIR"}));
+    CHECK(kernel.source.text == edited);
+    CHECK(kernel.entry->source == edited);
+    CHECK(kernel.entry->code.image != generated->code.image);
+    CHECK(again.counters().compiled == (warm ? 0 : 1));
+    CHECK(read_text(file) == edited);
+  }
+  // An edit that does not compile is the user's to mend.
+  write_text(file, "extern \"C\" __global__ void scale() { oops }");
+  const Variable place("TMPDIR", temp.path().native());
+  stderr_of([&] {
+    const std::string error = error_of([&] { compiler().compile(scale(), gpu); });
+    CHECK(says(error, {"'scale'", "\"oops\" is undefined", temp.path().native() + "/tessera-scale-"}));
+  });
+}
+
+TEST_CASE("The cache is used, or not, as options say", "[jit]") {
+  if (!nvrtc_here()) return;
+  const TempDir temp;
+  const std::string folder = (temp / "cache").native();
+  const auto compiled = [](std::map<std::string, std::string> values, int times = 1) {
+    Compiler compiler(with(std::move(values)));
+    for (int i = 0; i < times; ++i) compiler.compile(scale(), gpu);
+    return compiler.counters().compiled;
+  };
+  CHECK(compiled({}, 2) == 1);  // in memory
+  CHECK(compiled({}) == 1);
+  CHECK(compiled({{"TESSERA_CACHE_DIR", folder}}) == 1);
+  CHECK(compiled({{"TESSERA_CACHE_DIR", folder}}) == 0);
+  CHECK(compiled({{"TESSERA_CACHE_DIR", folder}, {"TESSERA_ALWAYS_COMPILE", "1"}}, 2) == 2);
+  CHECK(compiled({{"TESSERA_CACHE_DIR", folder}}) == 0);
+  CHECK(compiled({{"TESSERA_CACHE_DIR", folder}, {"TESSERA_DEBUG", "1"}}) == 1);  // other code: with line info
+  Compiler compiler(with({{"TESSERA_CACHE_DIR", folder}}));
+  const auto first = compiler.compile(scale(), gpu).entry;
+  CHECK(compiler.compile(scale(), gpu).entry == first);
+  CHECK(compiler.recompile(scale(), gpu).entry != first);
+  CHECK(compiler.counters().compiled == 1);
+  CHECK(compiler.compile(scale(), Arch::parse("sm_80")).entry->code.image != first->code.image);
+}
+
+TEST_CASE("A long compilation is spoken of", "[jit]") {
+  if (!nvrtc_here()) return;
+  const auto spoken = [](std::chrono::milliseconds patience) {
+    Compiler compiler(with({}), patience);
+    return stderr_of([&] { compiler.compile(scale(), gpu); });
+  };
+  CHECK(says(spoken(std::chrono::milliseconds(0)).substr(0, 90), {"'scale' is still compiling"}));
+  CHECK(spoken(std::chrono::minutes(1)).empty());
+}
+
+TEST_CASE("For a GPU newer than NVRTC there is PTX to look at", "[jit]") {
+  if (!nvrtc_here()) return;
+  const Arch newer = Arch::parse("sm_990");
+  Compiler compiler(with({{"TESSERA_DUMP", "ptx,sass,stats"}}));
+  const std::string text = stderr_of([&] { compiler.compile(scale(), newer); });
+  INFO(text);
+  CHECK(has(text, ".entry scale"));
+  CHECK(has(text, "no machine code: the driver makes it"));
+  CHECK(has(text, " bytes of PTX"));
+  CHECK_FALSE(has(text, " registers, "));
+}
+
+TEST_CASE("Machine code comes from nvdisasm", "[jit]") {
+  const TempDir temp;
+  const fs::path program = temp / "nvdisasm";
+  const Variable path("PATH", temp.path().native() + ":" + std::getenv("PATH"));
+  const auto disassembled = [&](const std::string& script) {
+    write_text(program, "#!/bin/sh\n" + script);
+    REQUIRE(::chmod(program.c_str(), 0755) == 0);
+    const std::string cubin = "some bytes";
+    return disassemble({reinterpret_cast<const std::byte*>(cubin.data()), cubin.size()});
+  };
+  CHECK(disassembled("echo \"$1 $#\"; cat \"$2\"") == "--print-code 2\nsome bytes");
+  CHECK(disassembled("head -c 300000 /dev/zero").size() == 300000);
+  CHECK(has(disassembled("echo 'nvdisasm fatal' >&2; exit 3"), program.native() + " failed: nvdisasm fatal\n"));
+  CHECK(has(disassembled("kill -9 $$"), "failed"));
+  write_text(program, "#!/nowhere/sh\n");
+  CHECK(has(disassemble({}), "cannot run " + program.native()));
+}
+
+TEST_CASE("Without nvdisasm a line says so", "[jit]") {
+  for (const fs::path& toolkit : installed_toolkits())
+    if (fs::exists(toolkit / "bin/nvdisasm")) {
+      WARN("skipped: nvdisasm is installed");
+      SUCCEED();
+      return;
+    }
+  const Variable path("PATH", "/nowhere"), home("CUDA_HOME", ""), other("CUDA_PATH", "");
+  CHECK(has(disassemble({}), "nvdisasm is neither in PATH"));
+}
+
+TEST_CASE("Threads compile and dump at once", "[jit]") {
+  if (!nvrtc_here()) return;
+  const TempDir temp;
+  Compiler compiler(with({{"TESSERA_DUMP", "cuda,log"}, {"TESSERA_DUMP_DIR", temp.path().native()}}));
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 8; ++i)
+      threads.emplace_back([&, i] { compiler.compile(scale(std::to_string(i % 2) + ".0f"), gpu); });
+  }
+  CHECK(compiler.counters().compiled == 2);
+  CHECK(files_in(temp.path()).size() == 4);
+  CHECK(read_text(temp / (stem_of(scale("1.0f")) + ".cu")) == scale("1.0f").text);
+}
+
+TEST_CASE("A graph gives its stages as text", "[jit]") {
+  const auto add_one = kernel("add_one", [](InOut<f32, 1> x) {
+    Index i = blocks(cdiv(x.extent(0), 256));
+    Tile before = load(x, {i}, {256});
+    store(x, {i}, before + 1.0f);
+  });
+  const Graph& graph = add_one.executable().graph();
+  CHECK(kernel_text(graph, gpu, "graph") == to_string(graph, true));
+  CHECK(has(cuda_source(graph, gpu), "extern \"C\" __global__"));
+  CHECK(cuda_source(graph, gpu) != cuda_source(graph, Arch::parse("sm_80")));
+  CHECK(has(plan_text(graph, gpu), "add_one for sm_90a"));
+}
+
+TEST_CASE("A kernel has the stages that TESSERA_DUMP lists", "[jit]") {
+  const Graph graph;
+  const std::string error = error_of([&] { kernel_text(graph, gpu, "assembly"); });
+  CHECK(has(error, "'assembly'"));
+  for (const OptionInfo& option : option_table()) {
+    if (option.variable != "TESSERA_DUMP") continue;
+    std::string list(option.values);
+    for (std::size_t at = 0; (at = list.find(',', at)) != list.npos; at += 2) list.replace(at, 1, ", ");
+    INFO(error);
+    CHECK(has(error, "choose from " + list));
+  }
+}

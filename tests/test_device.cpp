@@ -1,0 +1,696 @@
+// Devices: memory, streams, events, recorded launches, and the way of a launch to the driver. Most of it against a fake
+// driver; what is tagged [cuda] needs a GPU.
+#include <chrono>
+#include <cstring>
+#include <numeric>
+#include <thread>
+
+#include "api/tessera.hpp"
+#include "catch.hpp"
+#include "fake_cuda/machine.hpp"
+#include "support.hpp"
+
+using namespace tessera;
+
+namespace {
+
+using Kind = KernelParameter::Kind;
+using Calls = std::vector<std::string>;
+
+/// A machine with a GPU, and a compiler that answers with `source` for whatever kernel.
+struct Machine {
+  FakeCuda& fake = new_fake_cuda();
+  KernelSource source{.name = "entry", .text = "text", .plan = "", .parameters = {}, .threads = 128};
+  std::vector<Variant> compiled;
+  int recompiled = 0;
+  std::string image = "image";
+  std::vector<std::shared_ptr<const CacheEntry>> entries;
+  bool synchronous = false;
+
+  Device open() {
+    const auto code = [this](const std::string& text) {
+      CacheEntry entry;
+      for (const char c : text + '\0') entry.code.image.push_back(static_cast<std::byte>(c));
+      return CompiledKernel{source, std::make_shared<const CacheEntry>(std::move(entry))};
+    };
+    CudaSettings settings;
+    settings.synchronous = synchronous;
+    settings.compile = [=, this](const Graph&, const Variant& variant, Arch) {
+      compiled.push_back(variant);
+      return code(image);
+    };
+    settings.recompile = [=, this](const Graph&, const Variant&, Arch) {
+      ++recompiled;
+      return code(image == "refused once" ? "image again" : image);
+    };
+    return Device(CudaDevices(fake_cuda_places(), settings).first());
+  }
+
+  /// What `action` makes the driver do.
+  template <class Action>
+  Calls calls_of(Action&& action) {
+    fake.calls.clear();
+    action();
+    return std::exchange(fake.calls, {});
+  }
+  void* context() const {
+    void* context = nullptr;
+    fake_cuda_library().symbol<int (*)(void**)>("cuCtxGetCurrent")(&context);
+    return context;
+  }
+};
+
+auto copy_kernel() {
+  return kernel("copy", [](In<f32, 1> x, Out<f32, 1> y) {
+    Index i = blocks(cdiv(y.extent(0), 4));
+    store(y, {i}, load(x, {i}, {4}));
+  });
+}
+
+/// A grid of three axes from three scalars.
+auto grid_kernel() {
+  return kernel("grid", [](Out<f32, 1> y, Scalar<i32> n, Scalar<i32> m, Scalar<i32> k) {
+    auto [i, j, l] = blocks(n, m, k);
+    store(y, {i + j + l}, full<f32>({1}, 5));
+  });
+}
+
+std::vector<float> counted(std::size_t count) {
+  std::vector<float> values(count);
+  std::iota(values.begin(), values.end(), 1.0f);
+  return values;
+}
+
+template <class T>
+T read(const std::vector<std::byte>& bytes, std::size_t offset) {
+  T value{};
+  REQUIRE(offset + sizeof value <= bytes.size());
+  std::memcpy(&value, bytes.data() + offset, sizeof value);
+  return value;
+}
+
+}  // namespace
+
+TEST_CASE("memory is allocated and freed in an order that every stream keeps", "[jit]") {
+  Machine machine;
+  const Device device = machine.open();      // stream1: of memory; stream2: the device's own
+  const Stream other = device.new_stream();  // stream3
+  Tensor<f32, 1> x(device, {64}), y(device, {64});
+  const auto copy = copy_kernel();
+  launch(device.stream(), copy, x, y);
+
+  // A launch waits for memory once.
+  Tensor<f32, 1> fresh;
+  Calls calls = machine.calls_of([&] { fresh = Tensor<f32, 1>(device, {64}); });
+  CHECK(calls == Calls{"cuMemAllocAsync 256 stream1", calls.at(1)});
+  CHECK(says(calls[1], {"cuEventRecord", "stream1"}));
+  for (const auto& [stream, name] : {std::pair(device.stream(), "stream2"), std::pair(other, "stream3")}) {
+    calls = machine.calls_of([&, stream = stream] { launch(stream, copy, x, fresh); });
+    REQUIRE(calls.size() == 2);
+    CHECK(says(calls[0], {"cuStreamWaitEvent", name}));
+    CHECK(says(calls[1], {"cuLaunchKernel entry", name}));
+    CHECK(machine.calls_of([&, stream = stream] { launch(stream, copy, x, fresh); }).size() == 1);
+  }
+
+  // It is freed after what all streams have been given.
+  calls = machine.calls_of([&] { fresh = {}; });
+  REQUIRE(calls.size() == 5);
+  CHECK(says(calls[0], {"cuEventRecord", "stream2"}));
+  CHECK(says(calls[1], {"cuStreamWaitEvent stream1"}));
+  CHECK(says(calls[2], {"cuEventRecord", "stream3"}));
+  CHECK(says(calls[3], {"cuStreamWaitEvent stream1"}));
+  CHECK(calls[4] == "cuMemFreeAsync stream1");
+  CHECK(machine.fake.memory.size() == 2);
+}
+
+TEST_CASE("a stream that goes leaves its work for memory to wait for", "[jit]") {
+  Machine machine;
+  const Device device = machine.open();
+  auto stream = std::make_unique<Stream>(device.new_stream());
+  const Calls calls = machine.calls_of([&] { stream.reset(); });
+  REQUIRE(calls.size() == 3);
+  CHECK(says(calls[0], {"cuEventRecord", "stream3"}));
+  CHECK(says(calls[1], {"cuStreamWaitEvent stream1"}));
+  CHECK(calls[2] == "cuStreamDestroy stream3");
+}
+
+TEST_CASE("a GPU without memory pools has memory too", "[jit]") {
+  Machine machine;
+  machine.fake.devices[0].pools = false;
+  machine.source.workspace_bytes = 100;
+  const Device device = machine.open();
+  Tensor<f32, 1> x(device, {64}), y(device, {64});
+  CHECK(machine.fake.count("cuMemAlloc 256") == 2);
+  const auto copy = copy_kernel();
+  CHECK(machine.calls_of([&] { launch(device.stream(), copy, x, y); }).size() == 4);
+  CHECK(machine.fake.memory.size() == 2);
+  const Stream stream = device.new_stream();
+  CHECK(says(error_of([&] { stream.capture([&] { launch(stream, copy, x, y); }); }),
+             {"'copy' cannot be recorded", "workspace"}));
+  x = {};
+  CHECK(machine.fake.memory.size() == 1);
+}
+
+TEST_CASE("memory that a GPU does not have is an error with the figures", "[jit]") {
+  Machine machine;
+  machine.fake.memory_bytes = 100 << 20;
+  const Device device = machine.open();
+  const auto some = device.allocate(60 << 20);
+  const std::string text = error_of([&] { device.allocate(50 << 20); });
+  CHECK(says(text, {"cuda:0", "52.4 MB", "104.9 MB", "41.9 MB are free", "free tensors"}));
+  CHECK(machine.fake.count("cuMemPoolTrimTo 0") == 1);
+  machine.fake.fail["!cuMemAllocAsync"] = 2;  // until freed memory is waited for
+  CHECK(device.allocate(1) != nullptr);
+  CHECK(device.allocate(0) != nullptr);
+  machine.fake.fail["cuMemHostAlloc"] = 2;
+  CHECK(says(error_of([&] { device.pinned(1 << 20); }), {"1.0 MB of pinned memory", "cuMemHostAlloc"}));
+}
+
+TEST_CASE("copies of a device come after all work, and are done when they return", "[jit]") {
+  Machine machine;
+  const Device device = machine.open();
+  const Tensor<f32, 1> x(device, {10});
+  const Calls calls = machine.calls_of([&] { x.copy_from(counted(10)); });
+  REQUIRE(calls.size() == 4);
+  CHECK(says(calls[0], {"cuEventRecord", "stream2"}));
+  CHECK(calls[2] == "cuMemcpyAsync 40 stream1");
+  CHECK(calls[3] == "cuStreamSynchronize stream1");
+  CHECK(x.to_vector() == counted(10));
+  CHECK(machine.calls_of([&] { device.copy_in(x.data(), nullptr, 0); }).empty());
+}
+
+TEST_CASE("copies of a stream keep its order", "[jit]") {
+  Machine machine;
+  for (const Device& device : {machine.open(), Device::cpu()}) {
+    const auto pinned = device.pinned(8), memory = device.allocate(8), back = device.pinned(8);
+    const std::int64_t value = 42;
+    std::memcpy(pinned.get(), &value, 8);
+    const Stream stream = device.new_stream();
+    stream.copy(memory.get(), pinned.get(), 8);
+    stream.copy(back.get(), memory.get(), 8);
+    stream.synchronize();
+    CHECK(std::memcmp(back.get(), &value, 8) == 0);
+  }
+  CHECK(machine.fake.count("cuMemcpyAsync 8 stream3") == 2);
+}
+
+TEST_CASE("a thread keeps the context it had", "[jit]") {
+  Machine machine;
+  machine.fake.devices.resize(2);
+  const Device device = machine.open();
+  CHECK(machine.context() == nullptr);
+  std::thread([&] {
+    const Tensor<f32, 1> x(device, {4});  // in a thread that never used CUDA
+    x.copy_from(counted(4));
+    CHECK(machine.context() == nullptr);
+    int other = 1;
+    fake_cuda_library().symbol<int (*)(void*)>("cuCtxSetCurrent")(&other);
+    CHECK(x.to_vector() == counted(4));
+    CHECK(machine.context() == &other);
+  }).join();
+}
+
+TEST_CASE("events measure and order", "[jit]") {
+  Machine machine;
+  const Device device = machine.open();
+  const Stream stream = device.stream(), other = device.new_stream();
+  const Tensor<f32, 1> x(device, {4}), y(device, {4});
+  const auto copy = copy_kernel();
+  const Event begin = stream.record();
+  for (int i = 0; i < 5; ++i) launch(stream, copy, x, y);
+  const Event end = stream.record();
+  CHECK(end.milliseconds_since(begin) == 6);  // of the fake's clock: 5 launches, and the event itself
+  end.synchronize();
+  const Calls calls = machine.calls_of([&] { other.wait(end); });
+  CHECK(says(calls.at(0), {"cuStreamWaitEvent stream3"}));
+  const Event on_cpu = Device::cpu().stream().record();
+  CHECK(says(error_of([&] { stream.wait(on_cpu); }), {"another kind of device"}));
+  CHECK(says(error_of([&] { end.milliseconds_since(on_cpu); }), {"another kind of device"}));
+  CHECK(Device::cpu().stream().record().milliseconds_since(on_cpu) >= 0);
+}
+
+TEST_CASE("a stream may be the user's", "[jit]") {
+  Machine machine;
+  const Device device = machine.open();
+  const Stream owner = device.new_stream();  // stream3
+  const Tensor<f32, 1> x(device, {4}), y(device, {4});
+  const auto copy = copy_kernel();
+  {
+    const Stream stream = device.stream_from(owner.native());
+    CHECK(stream.native() == owner.native());
+    CHECK(device.has(stream));
+    launch(stream, copy, x, y);
+    launch(device.stream_from(nullptr), copy, x, y);
+  }
+  CHECK(machine.fake.count("cuLaunchKernel entry stream3") == 1);
+  CHECK(machine.fake.count("cuLaunchKernel entry stream0") == 1);
+  CHECK(machine.fake.count("cuStreamDestroy") == 0);
+  CHECK(says(error_of([] { Device::cpu().stream_from(nullptr); }), {"CPU", "CUstream"}));
+}
+
+TEST_CASE("a recorded graph runs as often as it is launched", "[jit]") {
+  Machine machine;
+  for (const Device& device : {machine.open(), Device::cpu()}) {
+    const Stream stream = device.stream();
+    const Tensor<i32, 1> count(device, {1});
+    count.copy_from(std::vector<i32>{0});
+    std::optional<CapturedGraph> graph;
+    {
+      const auto add = kernel("add", [](InOut<i32, 1> x) {  // gone before the graph runs
+        Tile value = load(x, {0}, {1});
+        store(x, {0}, value + 1);
+      });
+      const Tensor<i32, 1> one(device, {1}), two(device, {1});
+      one.copy_from(std::vector<i32>{7});
+      graph = stream.capture([&] {
+        launch(stream, add, count);
+        stream.copy(two.data(), one.data(), 4);
+        launch(stream, add, count);
+      });
+      CHECK(count.to_vector()[0] == 0);
+      stream.launch(*graph);
+      stream.synchronize();
+      CHECK(two.to_vector()[0] == 7);
+      CHECK(machine.fake.launches.size() == (device == Device::cpu() ? 4 : 2));
+      graph = stream.capture([&] { launch(stream, add, count); });
+    }
+    stream.launch(*graph);
+    stream.launch(*graph);
+    if (device == Device::cpu()) CHECK(count.to_vector()[0] == 4);
+  }
+  CHECK(machine.fake.launches.size() == 4);
+}
+
+TEST_CASE("while a stream records nothing waits, and a failure ends it", "[jit]") {
+  Machine machine;
+  for (const Device& device : {machine.open(), Device::cpu()}) {
+    const Stream stream = device.stream(), other = device.new_stream();
+    const Tensor<f32, 1> x(device, {4});
+    const Event event = stream.record();
+    const std::function<void()> waiting[] = {[&] { stream.synchronize(); },    [&] { other.synchronize(); },
+                                             [&] { event.synchronize(); },     [&] { x.to_vector(); },
+                                             [&] { x.copy_from(counted(4)); }, [&] { stream.capture([] {}); }};
+    for (const auto& wait : waiting)
+      CHECK(says(error_of([&] { stream.capture(wait); }), {"while this thread records a stream"}));
+    CHECK(error_of([&] { stream.synchronize(); }) == "(no error)");
+    CHECK(error_of([&] { stream.launch(stream.capture([] {})); }) == "(no error)");
+  }
+}
+
+TEST_CASE("memory may come and go while a stream records", "[jit]") {
+  Machine machine;
+  const Device device = machine.open();
+  const Stream stream = device.stream();
+  const auto copy = copy_kernel();
+  const Tensor<f32, 1> x(device, {4});
+  Tensor<f32, 1> y;
+  auto temporary = device.allocate(100);
+  const Calls calls = machine.calls_of([&] {
+    stream.capture([&] {
+      y = Tensor<f32, 1>(device, {4});
+      temporary.reset();
+      launch(stream, copy, x, y);  // loads code, too
+    });
+  });
+  for (const std::string& call : calls)
+    if (call.starts_with("record ")) CHECK(call == "record cuLaunchKernel entry stream2");
+  CHECK(std::count(calls.begin(), calls.end(), "cuMemFreeAsync stream1") == 1);
+  CHECK(machine.fake.memory.size() == 2);
+}
+
+TEST_CASE("code is made once for each class of launches", "[jit]") {
+  Machine machine;
+  const Device device = machine.open();
+  const auto copy = copy_kernel();
+  const Tensor<f32, 1> x(device, {64}), y(device, {64});
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 20; ++i) {
+        launch(device.stream(), copy, x, y);
+        launch(device.stream(), copy, x.slice(0, 1, 16), y);  // not aligned
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(machine.compiled.size() == 2);
+  CHECK(machine.fake.launches.size() == 160);
+  CHECK(machine.fake.modules == 2);
+  launch(device.stream(), copy, x.slice(0, 0, 3), y);  // not divisible
+  CHECK(machine.compiled.size() == 3);
+}
+
+TEST_CASE("a kernel's parameters are laid out as it declares them", "[jit]") {
+  Machine machine;
+  machine.source.workspace_bytes = 8;
+  machine.source.parameters = {{Kind::extent, 0, 0}, {Kind::pointer, 0},   {Kind::scalar, 2},   {Kind::scalar, 3},
+                               {Kind::scalar, 4},    {Kind::stride, 1, 0}, {Kind::grid, 0, 1},  {Kind::blocks},
+                               {Kind::first_block},  {Kind::workspace},    {Kind::stride, 0, 1}};
+  const Device device = machine.open();
+  const auto mixed = kernel("mixed", [](In<f32, 2> x, Out<f32, 2> y, Scalar<i32> n, Scalar<i64> big, Scalar<f32> f) {
+    auto [i, j] = blocks(n, 7);
+    Tile scale = load(x, {i, j}, {1, 1}) * f;
+    store(y, {i, j}, where(big > 0, scale, scale + 1));
+  });
+  std::vector<float> memory(100);
+  const Tensor<f32, 2> x(device, memory.data(), {3, 5}, {-20, 1}), y(device, {3, 7});
+  launch(device.stream(), mixed, x, y, 11, std::int64_t(1) << 40, 2.5);
+  {
+    const FakeCuda::Launch& launched = machine.fake.launches.at(0);
+    const auto& bytes = launched.parameters;
+    CHECK(launched.grid == 77);
+    CHECK(launched.block == 128);
+    CHECK(read<std::int32_t>(bytes, 0) == 3);
+    CHECK(read<const float*>(bytes, 8) == x.data());
+    CHECK(read<std::int32_t>(bytes, 16) == 11);
+    CHECK(read<std::int64_t>(bytes, 24) == std::int64_t(1) << 40);
+    CHECK(read<float>(bytes, 32) == 2.5f);
+    CHECK(read<std::int32_t>(bytes, 36) == 7);   // stride
+    CHECK(read<std::int32_t>(bytes, 40) == 7);   // grid
+    CHECK(read<std::int64_t>(bytes, 48) == 77);  // blocks
+    CHECK(read<std::int64_t>(bytes, 56) == 0);   // the first
+    CHECK(read<std::uint64_t>(bytes, 64) != 0);  // workspace
+    CHECK(read<std::int32_t>(bytes, 72) == 1);
+    CHECK(bytes.size() == 76);
+  }
+  const Tensor<f32, 2> wide(device, memory.data(), {1, 5}, {std::int64_t(1) << 33, 1});
+  launch(device.stream(), mixed, wide, y, 11, 1, 2.5);
+  const auto& bytes = machine.fake.launches.at(1).parameters;
+  CHECK(machine.compiled.at(1).wide);
+  CHECK(read<std::int64_t>(bytes, 40) == 7);  // stride
+  CHECK(read<std::int32_t>(bytes, 48) == 7);  // grid
+  CHECK(bytes.size() == 88);
+}
+
+TEST_CASE("a grid with a zero launches nothing", "[jit]") {
+  Machine machine;
+  const Device device = machine.open();
+  const Tensor<f32, 1> y(device, {4});
+  launch(device.stream(), grid_kernel(), y, 3, 0, 5);
+  CHECK(machine.fake.launches.empty());
+  CHECK(machine.compiled.empty());
+}
+
+TEST_CASE("a grid larger than a launch takes several", "[jit]") {
+  Machine machine;
+  machine.source.parameters = {{Kind::blocks}, {Kind::first_block}};
+  const Device device = machine.open();
+  const Tensor<f32, 1> y(device, {4});
+  launch(device.stream(), grid_kernel(), y, 1 << 16, 1 << 16, 1);
+  const std::int64_t most = 0x7fffffff, all = std::int64_t(1) << 32;
+  REQUIRE(machine.fake.launches.size() == 3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const FakeCuda::Launch& launched = machine.fake.launches[i];
+    CHECK(launched.grid == (i < 2 ? most : 2));
+    CHECK(read<std::int64_t>(launched.parameters, 0) == all);
+    CHECK(read<std::int64_t>(launched.parameters, 8) == static_cast<std::int64_t>(i) * most);
+  }
+}
+
+TEST_CASE("blocks that take the grid's in turn fill the GPU once", "[jit]") {
+  Machine machine;
+  machine.source.persistent = true;
+  machine.source.workspace_bytes = 1000;
+  machine.source.shared_bytes = 100 << 10;
+  machine.source.parameters = {{Kind::blocks}, {Kind::first_block}, {Kind::workspace}};
+  const Device device = machine.open();
+  const Tensor<f32, 1> y(device, {4});
+  const auto grid = grid_kernel();
+  Calls calls = machine.calls_of([&] { launch(device.stream(), grid, y, 1 << 16, 1 << 16, 1); });
+  CHECK(std::count(calls.begin(), calls.end(), "cuFuncSetAttribute shared 102400") == 1);
+  CHECK(calls.end()[-3] == "cuMemAllocAsync 264000 stream2");
+  CHECK(calls.end()[-2] == "cuLaunchKernel entry stream2");
+  CHECK(calls.end()[-1] == "cuMemFreeAsync stream2");
+  calls = machine.calls_of([&] { launch(device.stream(), grid, y, 5, 2, 1); });
+  CHECK(calls == Calls{"cuMemAllocAsync 10000 stream2", "cuLaunchKernel entry stream2", "cuMemFreeAsync stream2"});
+  REQUIRE(machine.fake.launches.size() == 2);
+  CHECK(machine.fake.launches[0].grid == 264);
+  CHECK(machine.fake.launches[0].shared_bytes == 100 << 10);
+  CHECK(read<std::int64_t>(machine.fake.launches[0].parameters, 0) == std::int64_t(1) << 32);
+  CHECK(machine.fake.launches[1].grid == 10);
+
+  // Recorded, workspace is part of the graph.
+  calls = machine.calls_of([&] { device.stream().capture([&] { launch(device.stream(), grid, y, 5, 2, 1); }); });
+  CHECK(std::count(calls.begin(), calls.end(), "record cuMemAllocAsync 10000 stream2") == 1);
+  CHECK(std::count(calls.begin(), calls.end(), "record cuMemFreeAsync stream2") == 1);
+
+  machine.fake.fail["cuMemAllocAsync"] = 2;
+  CHECK(says(error_of([&] { launch(device.stream(), grid, y, 5, 2, 1); }), {"'grid'", "workspace", "free tensors"}));
+  machine.fake.fail = {{"cuLaunchKernel", 701}};
+  const std::size_t before = machine.fake.memory.size();
+  CHECK(says(error_of([&] { launch(device.stream(), grid, y, 5, 2, 1); }), {"'grid'", "cuLaunchKernel", "tiles"}));
+  CHECK(machine.fake.memory.size() == before);
+}
+
+TEST_CASE("code that the driver refuses is made again once", "[jit]") {
+  Machine machine;
+  machine.image = "refused once";
+  const Device device = machine.open();
+  const Tensor<f32, 1> x(device, {4}), y(device, {4});
+  launch(device.stream(), copy_kernel(), x, y);
+  CHECK(machine.recompiled == 1);
+  CHECK(machine.fake.launches.size() == 1);
+  machine.image = "refused always";
+  const auto copy = copy_kernel();
+  for (int i = 0; i < 2; ++i)
+    CHECK(
+        says(error_of([&] { launch(device.stream(), copy, x, y); }),
+             {"cuda:0", "kernel 'copy'", "ptxas has words too", "cuModuleLoadDataEx", "NO_BINARY_FOR_GPU", "update"}));
+  CHECK(machine.recompiled == 3);
+  machine.fake.fail["cuModuleLoadDataEx"] = 2;  // which compiling again does not mend
+  CHECK(says(error_of([&] { launch(device.stream(), copy, x, y); }), {"OUT_OF_MEMORY"}));
+  CHECK(machine.recompiled == 3);
+}
+
+TEST_CASE("a kernel's failure names it wherever it comes to light", "[jit]") {
+  const char* const calls[] = {"cuStreamSynchronize", "cuLaunchKernel", "cuMemcpyAsync", "cuMemAllocAsync",
+                               "cuEventSynchronize"};
+  for (const std::string call : calls) {
+    INFO(call);
+    Machine machine;
+    const Device device = machine.open();
+    const Stream stream = device.stream();
+    const Tensor<f32, 1> x(device, {4}), y(device, {4});
+    launch(stream, copy_kernel(), x, y);
+    const Event event = stream.record();
+    const auto other = grid_kernel();
+    const auto act = [&] {
+      if (call == "cuLaunchKernel") launch(stream, other, y, 1, 1, 1);
+      if (call == "cuStreamSynchronize") stream.synchronize();
+      if (call == "cuMemcpyAsync") x.to_vector();
+      if (call == "cuMemAllocAsync") device.allocate(1);
+      if (call == "cuEventSynchronize") event.synchronize();
+    };
+    machine.fake.fail[call] = 700;
+    CHECK(says(error_of(act), {"kernel 'copy' or one launched before it", call, "illegal memory access", "DEBUG"}));
+    machine.fake.fail = {{"cuStreamSynchronize", 700}, {"cuMemAllocAsync", 700}};
+    CHECK(says(error_of([&] { stream.synchronize(); }), {"an earlier error has lost the GPU", "'copy'", call}));
+    CHECK(says(error_of([&] { device.allocate(1); }), {"an earlier error has lost the GPU", "'copy'", call}));
+  }
+}
+
+TEST_CASE("TESSERA_DEBUG waits for each launch", "[jit]") {
+  Machine machine;
+  machine.synchronous = true;
+  const Device device = machine.open();
+  const Stream stream = device.stream();
+  const Tensor<f32, 1> x(device, {4}), y(device, {4});
+  const auto copy = copy_kernel();
+  launch(stream, copy, x, y);
+  CHECK(machine.fake.calls.back() == "cuStreamSynchronize stream2");
+  CHECK(error_of([&] { stream.capture([&] { launch(stream, copy, x, y); }); }) == "(no error)");
+  machine.fake.fail["cuStreamSynchronize"] = 700;
+  CHECK(says(error_of([&] { launch(stream, copy, x, y); }), {"kernel 'copy'"}));
+}
+
+TEST_CASE("a tensor of another device is refused", "[jit]") {
+  Machine machine;
+  const Device device = machine.open();
+  const Tensor<f32, 1> here(device, {4}), there(Device::cpu(), {4});
+  CHECK(says(error_of([&] { launch(device.stream(), copy_kernel(), here, there); }),
+             {"'copy'", "argument 2 is a tensor of cpu", "the stream is of cuda:0"}));
+  CHECK(says(error_of([&] { launch(Device::cpu().stream(), copy_kernel(), here, there); }),
+             {"argument 1 is a tensor of cuda:0"}));
+  CHECK(machine.fake.launches.empty());
+}
+
+TEST_CASE("a kernel runs on the CPU and on a GPU", "[jit]") {
+  Machine machine;
+  const auto copy = copy_kernel();
+  const Device device = machine.open();
+  const Tensor<f32, 1> x(Device::cpu(), {5}), y(Device::cpu(), {5}), a(device, {5}), b(device, {5});
+  x.copy_from(counted(5));
+  launch(Device::cpu().stream(), copy, x, y);
+  launch(device.stream(), copy, a, b);
+  launch(Device::cpu().stream(), copy, x, y);
+  CHECK(y.to_vector() == counted(5));
+  CHECK(machine.fake.launches.size() == 1);
+}
+
+// With a GPU.
+
+namespace {
+
+std::optional<Device> gpu() {
+  try {
+    return Device(CudaDevices::instance().first());
+  } catch (const Error& error) {
+    WARN("skipped: " << error.what());
+    return {};
+  }
+}
+
+auto increment_kernel() {
+  return kernel("increment", [](InOut<i32, 1> x) {
+    Index i = blocks(cdiv(x.extent(0), 1024));
+    Tile value = load(x, {i}, {1024});
+    store(x, {i}, value + 1);
+  });
+}
+
+constexpr std::int64_t large = 10'000'000;
+
+/// 0, 1, 2, ... on a device, and whether a tensor holds that and `more`.
+Tensor<i32, 1> numbers(const Device& device) {
+  std::vector<i32> values(large);
+  std::iota(values.begin(), values.end(), 0);
+  Tensor<i32, 1> x(device, {large});
+  x.copy_from(values);
+  return x;
+}
+bool holds(const Tensor<i32, 1>& x, int more) {
+  const std::vector<i32> values = x.to_vector();
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (values[i] != static_cast<i32>(i) + more) return false;
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("a GPU's memory holds what is copied in, and goes back", "[cuda]") {
+  const auto device = gpu();
+  if (!device) return;
+  CHECK(device->name().starts_with("cuda:"));
+  CHECK(device->info().multiprocessors > 0);
+  CHECK(device->info().l2_bytes > 0);
+  for (int i = 0; i < 300; ++i) {  // more than there is, if it were kept
+    const auto memory = device->allocate(std::size_t(2) << 30);
+    CHECK(reinterpret_cast<std::uintptr_t>(memory.get()) % 64 == 0);
+  }
+  CHECK(holds(numbers(*device), 0));
+  CHECK(says(error_of([&] { device->allocate(std::size_t(1) << 50); }), {"no memory left", "MB are free"}));
+  static Tensor<i32, 1> until_the_end = numbers(*device);  // freed when the process ends
+  CHECK(until_the_end.data() != nullptr);
+}
+
+TEST_CASE("a GPU's kernels run in order and outlive what they were given", "[cuda]") {
+  const auto device = gpu();
+  if (!device) return;
+  const Tensor<i32, 1> x = numbers(*device);
+  const Stream owner = device->new_stream();
+  for (const Stream& stream :
+       {device->stream(), device->new_stream(), device->stream_from(nullptr), device->stream_from(owner.native())})
+    for (int i = 0; i < 5; ++i) {
+      const Tensor<i32, 1> temporary = numbers(*device);  // freed while its launch runs
+      launch(stream, increment_kernel(), temporary);
+      launch(stream, increment_kernel(), x);
+      stream.synchronize();
+    }
+  CHECK(holds(x, 20));
+}
+
+TEST_CASE("a GPU's events measure and order", "[cuda]") {
+  const auto device = gpu();
+  if (!device) return;
+  const Stream stream = device->stream(), other = device->new_stream();
+  const Tensor<i32, 1> x = numbers(*device);
+  const auto increment = increment_kernel();
+  launch(stream, increment, x);
+  const Event begin = stream.record();
+  for (int i = 0; i < 100; ++i) launch(stream, increment, x);
+  const Event end = stream.record();
+  other.wait(end);
+  launch(other, increment, x);
+  CHECK(holds(x, 102));
+  const double milliseconds = end.milliseconds_since(begin);
+  CHECK(milliseconds > 0.01);
+  CHECK(milliseconds < 10'000);
+}
+
+TEST_CASE("a GPU's recorded graph runs as often as it is launched", "[cuda]") {
+  const auto device = gpu();
+  if (!device) return;
+  const auto increment = increment_kernel();
+  for (const Stream& stream : {device->stream(), device->new_stream()}) {
+    const Tensor<i32, 1> x = numbers(*device);
+    launch(stream, increment, x);
+    const auto pinned = device->pinned(4);
+    const CapturedGraph graph = stream.capture([&] {
+      for (int i = 0; i < 3; ++i) launch(stream, increment, x);
+      const auto unused = device->allocate(1000);
+      stream.copy(pinned.get(), x.data(), 4);
+    });
+    CHECK(holds(x, 1));
+    for (int i = 0; i < 4; ++i) stream.launch(graph);
+    stream.synchronize();
+    CHECK(*static_cast<i32*>(pinned.get()) == 13);
+    CHECK(holds(x, 13));
+    CHECK(says(error_of([&] { stream.capture([&] { stream.synchronize(); }); }), {"records"}));
+    launch(stream, increment, x);
+    CHECK(holds(x, 14));
+  }
+}
+
+TEST_CASE("a GPU takes memory of others", "[cuda]") {
+  const auto device = gpu();
+  if (!device) return;
+  const auto driver = std::make_shared<cuda::Driver>(cuda::Driver::open(std::vector<std::string>{"libcuda.so.1"}));
+  const cuda::PrimaryContext context(driver, 0);
+  const cuda::ContextScope scope(context);
+  cuda::CUdeviceptr address = 0;
+  driver->run(driver->cuMemAlloc, &address, std::size_t{large * 4});
+  {
+    const Tensor<i32, 1> mine(*device, reinterpret_cast<i32*>(address), {large}, {1}), x = numbers(*device);
+    device->stream().copy(mine.data(), x.data(), large * 4);
+    launch(device->stream(), increment_kernel(), mine);
+    CHECK(holds(mine, 1));
+  }
+  driver->run(driver->cuMemFree, address);
+}
+
+TEST_CASE("a GPU is used from several threads", "[cuda]") {
+  const auto device = gpu();
+  if (!device) return;
+  const auto increment = increment_kernel();
+  std::vector<std::thread> threads;
+  std::atomic<int> right = 0;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      const Stream stream = t % 2 ? device->new_stream() : device->stream();
+      for (int i = 0; i < 10; ++i) {
+        const Tensor<i32, 1> x = numbers(*device);
+        for (int j = 0; j < 5; ++j) launch(stream, increment, x);
+        right += holds(x, 5);
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(right == 40);
+}
+
+TEST_CASE("a launch on a GPU costs the host little", "[cuda]") {
+  const auto device = gpu();
+  if (!device) return;
+  const Stream stream = device->stream();
+  const auto increment = increment_kernel();
+  const Tensor<i32, 1> x(*device, {1024});
+  double best = 1e9;  // microseconds
+  for (int round = 0; round < 20; ++round) {
+    constexpr int launches = 200;  // fewer than wait in a stream, so that the host never waits
+    stream.synchronize();
+    const auto begin = std::chrono::steady_clock::now();
+    for (int i = 0; i < launches; ++i) launch(stream, increment, x);
+    const std::chrono::duration<double, std::micro> time = std::chrono::steady_clock::now() - begin;
+    best = std::min(best, time.count() / launches);
+  }
+  INFO(best << " us");
+  CHECK(best < 10);
+}

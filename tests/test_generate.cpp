@@ -1,0 +1,206 @@
+// Generated code as compilers see it: the kernels of model and lessons through NVRTC for every architecture, and as
+// plain C++. What it computes is tested by running it: see devices.hpp.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <regex>
+#include <thread>
+
+#include "catch.hpp"
+#include "codegen/passes.hpp"
+#include "common/kernels.hpp"
+#include "compiled_device.hpp"
+#include "dsl/control.hpp"
+#include "jit/nvrtc.hpp"
+#include "support.hpp"
+#ifdef TESSERA_HAS_EMULATOR
+#include "emulator/prelude.hpp"
+#endif
+
+using namespace tessera;
+
+namespace {
+
+const Arch hopper = Arch::parse("sm_90a");
+
+bool nvrtc_here() {
+  static const std::string reason = error_of([] { Nvrtc::instance(); });
+  if (reason != "(no error)") WARN("skipped: " << reason);
+  return reason == "(no error)";
+}
+
+/// Dense tensors that nothing divides, aligned to their elements.
+Variant ragged_variant(const Graph& graph) {
+  Variant variant = dense_variant(graph);
+  for (std::size_t i = 0; i < variant.tensors.size(); ++i) {
+    if (graph.parameters[i].access == Access::scalar) continue;
+    variant.tensors[i].alignment = static_cast<std::int8_t>(info(graph.parameters[i].type).bytes);
+    variant.tensors[i].divisible = 0;
+  }
+  return variant;
+}
+
+/// The same, with gaps between all elements, and huge.
+Variant strided_variant(const Graph& graph) {
+  Variant variant = ragged_variant(graph);
+  for (TensorClass& tensor : variant.tensors) tensor.unit_axis = -1;
+  variant.wide = true;
+  return variant;
+}
+
+/// Calls `work(i)` for each i below `count`, on all cores.
+void in_parallel(std::size_t count, const std::function<void(std::size_t)>& work) {
+  std::atomic<std::size_t> next = 0;
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < std::max(1u, std::thread::hardware_concurrency()); ++t)
+    threads.emplace_back([&] {
+      for (std::size_t i; (i = next++) < count;) work(i);
+    });
+  for (std::thread& thread : threads) thread.join();
+}
+
+/// Checks that the kernels of the table compile in a variant, for each architecture.
+void check_table(Variant (*variant)(const Graph&), const std::vector<Arch>& archs) {
+  struct Job {
+    const NamedKernel* kernel;
+    Arch arch;
+    std::string wrong = {};
+  };
+  std::vector<Job> jobs;
+  for (const NamedKernel& kernel : named_kernels())
+    for (const Arch arch : archs) jobs.push_back({&kernel, arch});
+  in_parallel(jobs.size(), [&](std::size_t i) {
+    Job& job = jobs[i];
+    try {
+      const Graph graph = job.kernel->graph();
+      job.wrong = compile_check(generate(graph, variant(graph), job.arch), job.arch);
+    } catch (const std::exception& error) {
+      job.wrong = error.what();
+    }
+  });
+  for (const Job& job : jobs) {
+    INFO(job.kernel->name << " for " << job.arch.name());
+    CHECK(job.wrong == "");
+  }
+}
+
+/// What the generator wrote for this kernel, behind the prelude.
+std::string kernel_part(const KernelSource& source) {
+  constexpr std::string_view mark = "// ---- kernel ----\n";
+  const std::size_t at = source.text.find(mark);
+  REQUIRE(at != source.text.npos);
+  return source.text.substr(at + mark.size());
+}
+
+/// The words of CUDA in a text that stand for hardware and belong into the prelude.
+std::vector<std::string> hardware_words(const std::string& text) {
+  static const std::regex words(
+      R"(\b(asm|threadIdx|blockIdx|blockDim|gridDim|__shared__|__shfl\w*|__syncthreads\w*|__syncwarp|__ballot\w*|__cvta\w*|atomicAdd)\b)");
+  return {std::sregex_token_iterator(text.begin(), text.end(), words), {}};
+}
+
+}  // namespace
+
+TEST_CASE("every kernel compiles for every architecture", "[generate]") {
+  if (nvrtc_here()) check_table(dense_variant, all_archs());
+}
+
+TEST_CASE("every kernel compiles for awkward tensors", "[generate]") {
+  if (!nvrtc_here()) return;
+  check_table(ragged_variant, {hopper});
+  check_table(strided_variant, {hopper});
+}
+
+TEST_CASE("a compilation that is not clean is seen", "[generate]") {
+  if (!nvrtc_here()) return;
+  const auto check = [](const std::string& body, bool may_spill = false) {
+    return compile_check({.name = "bad",
+                          .text = "extern \"C\" __global__ void bad(int* x) {" + body + "}",
+                          .plan = "",
+                          .parameters = {}},
+                         hopper, may_spill);
+  };
+  CHECK(check("*x = 1;") == "");
+  CHECK(check("*x = y;").find("identifier \"y\" is undefined") != std::string::npos);
+  CHECK(check("int y;").find("warns: ") != std::string::npos);
+  const std::string on_stack = "int y[64]; for (int i = 0; i < 64; ++i) y[x[i] & 63] = i; *x = y[*x & 63];";
+  CHECK(check(on_stack).find(" bytes of stack") != std::string::npos);
+  CHECK(check(on_stack, true) == "");
+}
+
+TEST_CASE("the same graph gives the same bytes", "[generate]") {
+  for (const NamedKernel& kernel : named_kernels()) {
+    INFO(kernel.name);
+    const Graph graph = kernel.graph(), again = kernel.graph();
+    const Variant variant = dense_variant(graph);
+    const std::string text = generate(graph, variant, hopper).text;
+    CHECK(generate(graph, variant, hopper).text == text);
+    CHECK(generate(again, variant, hopper).text == text);
+  }
+}
+
+TEST_CASE("a kernel further down its file differs in places alone", "[generate]") {
+  const Graph up = run_passes(trace_kernel("twin", [](In<f32, 1> x, Out<f32, 1> y) {
+    Index i = blocks(cdiv(y.extent(0), 256));
+    Tile t = load(x, {i}, {256});
+    store(y, {i}, exp(t) + 1);
+  }));
+  const Graph down = run_passes(trace_kernel("twin", [](In<f32, 1> x, Out<f32, 1> y) {
+    Index i = blocks(cdiv(y.extent(0), 256));
+    Tile t = load(x, {i}, {256});
+    store(y, {i}, exp(t) + 1);
+  }));
+  const std::string a = generate(up, dense_variant(up), hopper).text,
+                    b = generate(down, dense_variant(down), hopper).text;
+  const auto without_places = [](const std::string& text) {
+    return std::regex_replace(text, std::regex(R"((#line |// test_generate\.cpp:)[0-9]+)"), "$1");
+  };
+  CHECK(a != b);
+  CHECK(without_places(a) == without_places(b));
+}
+
+TEST_CASE("a kernel's own text names no hardware", "[generate]") {
+  CHECK(hardware_words("int my_asm = threadIdx.x;") == std::vector<std::string>{"threadIdx"});
+  for (const NamedKernel& kernel : named_kernels()) {
+    const Graph graph = kernel.graph();
+    for (const auto& variant : {dense_variant, ragged_variant, strided_variant}) {
+      const auto words = hardware_words(kernel_part(generate(graph, variant(graph), hopper)));
+      INFO(kernel.name << ": " << fmt::format("{}", fmt::join(words, " ")));
+      CHECK(words.empty());
+    }
+  }
+}
+
+#ifdef TESSERA_HAS_EMULATOR
+TEST_CASE("a kernel's own text is plain C++", "[generate]") {
+  const auto parse_errors = [](const std::string& compiler, const std::string& kernels) {
+    const TempDir folder;
+    write_text(folder / "kernels.cpp", "#include \"text.hpp\"\n" + emulator::emulated_prelude() + kernels);
+    const std::string command =
+        fmt::format("cd '{}' && {} -std=c++20 -fsyntax-only -w -I {}/tests/emulator kernels.cpp >log 2>&1",
+                    folder.path().string(), compiler, TESSERA_SOURCE_DIR);
+    return std::system(command.c_str()) == 0 ? "" : read_text(folder / "log").substr(0, 4000);
+  };
+  std::string kernels;
+  for (const NamedKernel& kernel : named_kernels()) {
+    const Graph graph = kernel.graph();
+    std::size_t number = 0;
+    for (const auto& variant : {dense_variant, ragged_variant, strided_variant})
+      kernels += fmt::format("namespace {}_{} {{\n{}\n}}\n", file_stem(kernel.name), number++,
+                             kernel_part(generate(graph, variant(graph), hopper)));
+  }
+  // Names of extern "C" functions are one namespace.
+  kernels = std::regex_replace(kernels, std::regex("extern \"C\" "), "");
+  for (const std::string compiler : {"g++", "clang++ -mavx512fp16"}) {  // without it clang 14 has no _Float16
+    if (std::system((compiler + " --version >/dev/null 2>&1").c_str()) != 0) {
+      WARN(compiler << " is not on this machine");
+      continue;
+    }
+    INFO(compiler);
+    CHECK(parse_errors(compiler, kernels) == "");
+    CHECK(parse_errors(compiler, "int f() { return undeclared; }") != "");
+  }
+}
+#endif

@@ -1,0 +1,58 @@
+// Shows what a kernel becomes on its way to machine code. No GPU is needed.
+#include <fmt/format.h>
+
+#include <sstream>
+
+#include "common/kernels.hpp"
+#include "common/program.hpp"
+#include "jit/compiler.hpp"
+
+using namespace tessera;
+
+namespace {
+
+std::vector<std::string> split(const std::string& list) {
+  std::vector<std::string> parts;
+  std::istringstream stream(list);
+  for (std::string part; std::getline(stream, part, ',');) parts.push_back(part);
+  return parts;
+}
+
+void inspect(CommandLine& line) {
+  std::string pattern, arch = "sm_90a", show = "cuda";
+  bool list = false;
+  line.option("kernel", pattern, "KERNEL", "Name of a kernel, or a pattern as 'linear*-bf16'");
+  line.option("--arch", arch, "ARCH", "GPU to compile for: sm_80, sm_86, sm_89, sm_90a, ... [sm_90a]");
+  line.option("--show", show, "STAGES", "Any of graph, plan, cuda, ptx, sass, log, stats, with commas [cuda]");
+  line.flag("--list", list, "Print the names of the kernels and exit");
+  line.parse();
+  if (list) {
+    for (const NamedKernel& kernel : named_kernels()) print(kernel.name + "\n");
+    return;
+  }
+  if (pattern.empty()) throw Error("name a kernel; inspect --list shows which there are");
+
+  const Arch gpu = Arch::parse(arch);
+  const std::vector<NamedKernel> kernels = find_kernels(pattern);
+  const std::vector<std::string> stages = split(show);
+  if (stages.empty()) throw Error("--show: name a stage");
+  // One text alone has no title, so that it can be piped into a file.
+  const bool titles = kernels.size() > 1 || stages.size() > 1;
+  for (const NamedKernel& kernel : kernels) {
+    const Graph graph = kernel.graph();
+    std::string text;
+    for (const std::string& stage : stages) {
+      if (titles) text += fmt::format("==== {}, {} ====\n", kernel.name, stage);
+      text += kernel_text(graph, gpu, stage);
+      if (!text.ends_with('\n')) text += '\n';
+      if (titles) text += '\n';
+    }
+    print(text);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return run_program(argc, argv, "inspect", "Shows a kernel's graph, plan, CUDA C++, PTX and more.", inspect);
+}
