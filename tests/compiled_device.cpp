@@ -76,7 +76,7 @@ class CompilingBackend final : public DeviceBackend, public std::enable_shared_f
     info_.name = "cpu, with kernels compiled";
   }
   const DeviceInfo& info() const override { return info_; }
-  bool shares_host_memory() const override { return true; }
+  bool shares_host_memory() const override { return false; }  // so that all is copied, as it is for a GPU
   std::shared_ptr<void> allocate(std::size_t bytes) override { return cpu_backend()->allocate(bytes); }
   std::shared_ptr<void> pinned(std::size_t bytes) override { return cpu_backend()->pinned(bytes); }
   void copy(void* to, const void* from, std::size_t bytes) override { cpu_backend()->copy(to, from, bytes); }

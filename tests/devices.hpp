@@ -3,6 +3,8 @@
 //   cuda, cuda:N   a GPU
 //   compiled       the CPU, while NVRTC compiles each kernel too (compiled_device.hpp)
 //   emulated       generated code on the CPU (emulated_device.hpp), if the tests were built with it
+// Ops, control, memory, sampling, model and programs run there: "[cpu],[model],[programs]". What is tested of the
+// host's side of a launch ([api], [jit]: addresses, threads, the words of refusals) takes Device::cpu().
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -43,7 +45,7 @@ inline const tessera::Device& test_device() {
 /// ten to some hundred milliseconds.
 inline std::uint64_t most_kernels() {
   const std::string name = test_device_name();
-  return name == "cpu" ? ~std::uint64_t{0} : name == "compiled" ? 12 : name == "emulated" ? 8 : 200;
+  return name == "cpu" ? ~std::uint64_t{0} : name == "compiled" ? 12 : name == "emulated" ? 8 : 150;
 }
 
 /// Chooses which of a test's cases to run: all where that is cheap, else some, the same ones each time, the first

@@ -532,7 +532,7 @@ TEST_CASE("Options that make no sense are refused", "[programs]") {
   refused({"x", "--device", "foo"}, {"'foo'"});
   refused({"x", "--device", "cuda:99"}, {"cuda:99"});
   if (Device::best().name().starts_with("cpu")) refused({"x", "--device", "cuda"}, {"cuda"});
-  refused({"x", "--dtype", "f64"}, {"'f64'", "f32 or bf16"});
+  refused({"x", "--dtype", "f64"}, {"'f64'", "f32, tf32 or bf16"});
   refused({"x", "--preset", "nano"}, {"--prompt-ids"});
   refused({"--preset", "nope", "--prompt-ids", "1"}, {"nope"});
   refused({"--preset", "nano", "--prompt-ids", "1", "--stop", "x"}, {"--stop"});

@@ -243,7 +243,7 @@ void ModelOptions::declare(CommandLine& line) {
   line.option("--preset", preset, "NAME",
               "Random weights in a size by name: nano, micro, mini, gpt2,\ngpt2-medium, -large, -xl, tile-small, "
               "-medium, -large; ids only,\nas there is no tokenizer");
-  line.option("--dtype", dtype, "TYPE", "f32 or bf16: what activations are computed in [f32]");
+  line.option("--dtype", dtype, "TYPE", "f32, tf32 or bf16: what products multiply [f32]");
   line.option("--device", device, "DEVICE", "auto, cpu, cuda or cuda:N; never another than asked for [auto]");
 }
 

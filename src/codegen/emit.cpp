@@ -901,10 +901,12 @@ class Emitter {
     const std::vector<Digit> map = register_map(out.layout, step.layout);
     const bool padded = step.layout.covers_more(step.axis, step.shape);
     sweep(step, [&](const std::string& index) {
+      open("{{");
       const std::string text = expression(step, index);
       line("const {} x = {};", register_type(type), text);
       line("const int at = {};", coordinate(step.layout, step.axis, index));
       take(padded ? fmt::format("at < {} && ", step.shape[step.axis]) : "", "x", "at", digits(map, index, step.layout.registers()));
+      close();
     });
     for (int mask : lane_masks(step.layout.thread_digits(step.axis)))
       over_results(out, [&](const std::string& index) {
@@ -1009,7 +1011,9 @@ class Emitter {
       if (to.stages > 1) tile = fmt::format("{} + {} % {} * {}", to.name, step.counter, to.stages, to.stage_bytes());
       line("char* const tile = {};", tile);
       const int rounds = (pieces + plan_.threads() - 1) / plan_.threads();
-      unroll(rounds <= 16);
+      // Copies that are not asynchronous hold registers until they arrive.
+      const bool async = bytes >= 4 && !to.in_workspace;
+      line("#pragma unroll{}", async && rounds <= 16 ? "" : async ? " 4" : " 2");
       open("for (int i = 0; i < {}; ++i) {{", rounds);
       line("const int piece = i * {} + thread;", plan_.threads());
       if (pieces % plan_.threads()) line("if (piece >= {}) break;", pieces);
@@ -1018,7 +1022,7 @@ class Emitter {
       at[at.size() - 2] = "row";
       at[at.size() - 1] = "column";
       const Spot spot = this->spot(access, at, "");
-      if (bytes >= 4 && !to.in_workspace)
+      if (async)
         line("copy_async<{0}>(tile + element_offset<{1}, {2}>(row, column), {3}_base + ({4}), {5});", bytes, type, to.chunks(), access.name,
              spot.offset, spot.inside);
       else if (access.vector == 1)

@@ -132,7 +132,7 @@ Plan make_plan(const Graph& graph, const Variant& variant, Arch arch, const Gene
   std::vector<Try> tries;
   if (products.empty()) {
     for (int w = warps; w <= 32; w *= 2) tries.push_back({w, 64});
-    for (int most = 32; most >= 1; most /= 2) tries.push_back({std::min(32, std::max(warps, 16)), most});
+    for (int most = 32; most >= 1; most /= 2) tries.push_back({16, most});
   } else {
     for (int most = 128; most >= 1; most /= 2) tries.push_back({warps, most});
   }
@@ -152,7 +152,10 @@ Plan make_plan(const Graph& graph, const Variant& variant, Arch arch, const Gene
     }
     prune(plan);
     const int budget = std::min(255, 65536 / plan.threads()) - (products.empty() ? 20 : 28);
-    if (pressure(plan) <= budget) break;
+    const int needed = pressure(plan);
+    // Left to itself the compiler spills a little to make room for more blocks.
+    plan.all_registers = !products.empty() || needed > 64;
+    if (needed <= budget) break;
   }
 
   plan.kernel = identifier(graph.name);
@@ -160,7 +163,6 @@ Plan make_plan(const Graph& graph, const Variant& variant, Arch arch, const Gene
   plan.location = graph.location;
   plan.debug = options.debug;
   plan.tensors = graph.parameters;
-  plan.all_registers = !products.empty();
   if (graph.grid.size() >= 2 && has_block_products(products, graph)) plan.raster = 8;
   place_memory(plan);
   for (const Buffer& buffer : plan.buffers)

@@ -114,7 +114,8 @@ class Planner {
           want = std::clamp<std::int64_t>(std::int64_t(product.m) * product.n / 1024, 4, 8);
           break;
         case ProductKind::thin:
-          want = std::clamp<std::int64_t>(std::int64_t(product.k) * product.n / 1024, 1, 8);
+          // An axis that is spread over lanes is filled up to a power of two.
+          want = std::clamp<std::int64_t>(std::int64_t(power_at_least(product.k)) * power_at_least(product.n) / 512, 1, 8);
           break;
       }
       wanted = std::max(wanted, power_at_least(static_cast<int>(want)));
