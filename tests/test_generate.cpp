@@ -16,6 +16,7 @@
 #include "jit/nvrtc.hpp"
 #include "support.hpp"
 #ifdef TESSERA_HAS_EMULATOR
+#include "emulator/emulator.hpp"
 #include "emulator/prelude.hpp"
 #endif
 
@@ -160,6 +161,27 @@ TEST_CASE("a kernel further down its file differs in places alone", "[generate]"
   CHECK(a != b);
   CHECK(without_places(a) == without_places(b));
 }
+
+#ifdef TESSERA_HAS_EMULATOR
+TEST_CASE("a debug build of a kernel checks itself", "[generate]") {
+  const Graph graph = run_passes(trace_kernel(
+      "logarithms", [](In<f32, 1> x, Out<f32, 1> y) { store(y, {0}, log(load(x, {0}, {64}))); }, Location::current()));
+  std::vector<float> x(64, 2.0f), y(64);
+  const auto argument = [](std::vector<float>& values) {
+    return Argument{.data = values.data(), .extent = {64}, .stride = {1}, .scalar = {}};
+  };
+  const std::vector<Argument> arguments{argument(x), argument(y)};
+  const KernelSource source = generate(graph, classify(graph, arguments), Arch::sm_90a, {.debug = true});
+  CHECK(source.text.find("check_offset(") != std::string::npos);
+  const Emulator emulator = Emulator::compile(std::span(&source, 1));
+  CHECK(emulator.run(0, graph, arguments, {}).text() == "");
+  x[7] = -1.0f;
+  const Report report = emulator.run(0, graph, arguments, {});
+  REQUIRE(!report.clean());
+  CHECK(report.faults[0].kind == Fault::Kind::failed_check);
+  CHECK(report.faults[0].text.find("NaN is stored") != std::string::npos);
+}
+#endif
 
 TEST_CASE("a kernel's own text names no hardware", "[generate]") {
   CHECK(hardware_words("int my_asm = threadIdx.x;") == std::vector<std::string>{"threadIdx"});

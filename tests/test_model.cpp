@@ -94,6 +94,23 @@ TEST_CASE("logits of awkward shapes equal the golden ones", "[model]") {
   CHECK(relative_difference(all_logits(Compute::bf16), golden.logits) <= 2e-2);
 }
 
+TEST_CASE("the same input gives the same bits, every time", "[model]") {
+  const Golden golden("nano-odd");
+  for (const Compute compute : {Compute::f32, Compute::tf32, Compute::bf16}) {
+    const Gpt2 model(test_device(), golden.checkpoint, compute);
+    const auto run = [&] {
+      Session session(model, static_cast<int>(golden.prompts.size()), static_cast<int>(golden.prompts[0].size()));
+      session.append(golden.prompts);
+      return session.all_logits();
+    };
+    const std::vector<float> first = run();
+    for (int i = 1; i < (most_kernels() < 20 ? 2 : 20); ++i) {
+      const std::vector<float> again = run();
+      CHECK(std::memcmp(again.data(), first.data(), first.size() * sizeof(float)) == 0);
+    }
+  }
+}
+
 TEST_CASE("a prompt and two steps of the smallest model", "[model][sanitize][emulated]") {
   const Golden golden("nano-odd");
   const Tokens& tokens = golden.prompts[0];

@@ -534,7 +534,7 @@ const Nvrtc* nvrtc_here() {
 }  // namespace
 
 TEST_CASE("Every prelude item is called by a kernel that compiles clean for every architecture", "[prelude]") {
-  std::string called = "load_vector debug_fail";  // below
+  std::string called = "load_vector debug_fail check_offset reach_below reach_above";  // below
   for (const Kernel& kernel : kernels) called += std::string("\n") + kernel.text;
   const std::string all = prelude_for(called);
   for (const PreludeItem& item : prelude_items()) {
@@ -552,7 +552,7 @@ TEST_CASE("Every prelude item is called by a kernel that compiles clean for ever
       CHECK(code.report.clean());
     }
     // printf takes its values from local memory.
-    CHECK(nvrtc->compile(request("debug", "  if (!(f[0] < 1)) debug_fail(\"f[0] < 1\", 7);\n", arch))
+    CHECK(nvrtc->compile(request("debug", "  if (!(f[0] < 1)) debug_fail(\"f[0] < 1\", 7);\n  check_offset(l[0], 4, reach_below(l[1]), reach_above(l[2]), 7);\n", arch))
               .report.warnings.empty());
   }
 }

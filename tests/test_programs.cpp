@@ -67,7 +67,7 @@ struct Pipe {
 
 /// On the test's device, if it is one that users have too.
 Run run(const std::string& program, const Arguments& arguments, const Streams& streams = {}) {
-  const std::string path = TESSERA_BIN_DIR "/" + program;
+  const std::string path = program[0] == '/' ? program : TESSERA_BIN_DIR "/" + program;
   std::vector<char*> argv{const_cast<char*>(path.c_str())};
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
@@ -616,4 +616,18 @@ TEST_CASE("Model folders that are wrong are refused", "[programs]") {
     configured("n_layer", 4);
     model.check_refused({"model.safetensors"});
   }
+}
+
+TEST_CASE("programs start where there is no CUDA: they name none of its libraries", "[programs]") {
+  std::size_t programs = 0;
+  for (const fs::directory_entry& entry : fs::directory_iterator(TESSERA_BIN_DIR)) {
+    if (entry.path().extension() == ".so") continue;
+    const Run read = run("/usr/bin/readelf", {"-d", entry.path().string()});
+    INFO(entry.path() << read.err);
+    REQUIRE(read.status == 0);
+    CHECK(read.out.find("NEEDED") != read.out.npos);
+    for (const char* library : {"libcuda", "libnvrtc", "libcudart"}) CHECK(read.out.find(library) == read.out.npos);
+    ++programs;
+  }
+  CHECK(programs > 5);
 }

@@ -1,5 +1,6 @@
 // emit: a plan, spelled as CUDA C++. Nothing is decided here.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -444,6 +445,21 @@ class Emitter {
   struct Spot {
     std::string inside, offset;
   };
+  // In a debug build of a kernel every access is checked against the tensor's reach.
+  Spot checked(const TileAccess& access, Spot spot) {
+    if (!plan_.debug) return spot;
+    const std::string tensor = tensor_name(access.parameter);
+    std::vector<std::string> low{"0"}, high{"0"};
+    for (int axis = 0; axis < this->tensor(access.parameter).rank; ++axis) {
+      const std::string by = stride(access.parameter, axis);
+      const std::string reach = fmt::format("({}_extent{} - 1) * static_cast<i64>({})", tensor, axis, by.empty() ? "1" : by);
+      low.push_back(fmt::format("reach_below({})", reach));
+      high.push_back(fmt::format("reach_above({})", reach));
+    }
+    line("if ({}) check_offset({}_base - {} + ({}), {}, {}, {}, {});", spot.inside, access.name, tensor, spot.offset, access.vector,
+         fmt::join(low, " + "), fmt::join(high, " + "), line_);
+    return spot;
+  }
   // Condition and offset of the element at the given coordinates of the tile.
   Spot spot(const TileAccess& access, const std::vector<std::string>& at, const std::string& row) {
     std::vector<std::string> inside, offset;
@@ -484,9 +500,9 @@ class Emitter {
       // Rows that the layout has beyond the tile's are none.
       Spot result = spot(access, at, row);
       if (step.layout.covers_more(0, step.shape)) result.inside = fmt::format("{} < {} && {}", at[0], step.shape[0], result.inside);
-      return result;
+      return checked(access, std::move(result));
     }
-    return spot(access, at, row);
+    return checked(access, spot(access, at, row));
   }
 
   // --- sweeps
@@ -561,6 +577,7 @@ class Emitter {
   // --- steps
 
   void emit(const Step& step) {
+    line_ = step.location.line;
     if (step.location.file && *step.location.file && step.kind != Step::Kind::barrier && step.kind != Step::Kind::wait) where(step);
     switch (step.kind) {
       case Step::Kind::compute:
@@ -614,6 +631,20 @@ class Emitter {
     }
   }
 
+  // The ops that a step computes, in order.
+  static std::string what(const Step& step) {
+    std::vector<std::string_view> ops;
+    for (const Term& term : step.expression.terms)
+      if (term.op != Op::broadcast && (ops.empty() || ops.back() != name(term.op))) ops.push_back(name(term.op));
+    constexpr std::string_view kinds[] = {"",     "load", "store", "scatter", "atomic_add", "",  "argmax", "", "move", "cumsum", "move",
+                                          "stage", "",     "fetch", "",        "mma",        "", "range",  "if_"};
+    std::string_view kind = kinds[static_cast<int>(step.kind)];
+    if (step.kind == Step::Kind::reduce || step.kind == Step::Kind::replicas) kind = name(step.op);
+    if (!kind.empty()) ops.push_back(kind);
+    if (ops.empty()) ops.push_back("copy");
+    return fmt::format("{}", fmt::join(ops, ", "));
+  }
+
   // One comment, and a line directive, for what the author wrote in one place.
   void where(const Step& step) {
     const std::string file(step.location.file);
@@ -622,7 +653,7 @@ class Emitter {
     last_place_ = text;
     last_depth_ = depth_;
     const std::size_t slash = file.find_last_of('/');
-    line("// {}:{}", slash == file.npos ? file : file.substr(slash + 1), step.location.line);
+    line("// {}: {}", slash == file.npos ? file : file.substr(slash + 1), what(step));
     text_ += text + '\n';
   }
 
@@ -1013,7 +1044,7 @@ class Emitter {
       const int rounds = (pieces + plan_.threads() - 1) / plan_.threads();
       // Copies that are not asynchronous hold registers until they arrive.
       const bool async = bytes >= 4 && !to.in_workspace;
-      line("#pragma unroll{}", async && rounds <= 16 ? "" : async ? " 4" : " 2");
+      line("#pragma unroll{}", !async || access.vector == 1 ? " 2" : rounds <= 16 ? "" : " 4");
       open("for (int i = 0; i < {}; ++i) {{", rounds);
       line("const int piece = i * {} + thread;", plan_.threads());
       if (pieces % plan_.threads()) line("if (piece >= {}) break;", pieces);
@@ -1021,7 +1052,7 @@ class Emitter {
       std::vector<std::string> at(access.axes.size(), "0");
       at[at.size() - 2] = "row";
       at[at.size() - 1] = "column";
-      const Spot spot = this->spot(access, at, "");
+      const Spot spot = checked(access, this->spot(access, at, ""));
       if (async)
         line("copy_async<{0}>(tile + element_offset<{1}, {2}>(row, column), {3}_base + ({4}), {5});", bytes, type, to.chunks(), access.name,
              spot.offset, spot.inside);
@@ -1352,6 +1383,7 @@ class Emitter {
   std::string text_;
   int depth_ = 0;
   int temporaries_ = 0;
+  unsigned line_ = 0;  // of the author
   std::vector<std::set<std::string>> scopes_;  // names declared so far
   std::set<std::string> used_, mentioned_;
   std::vector<ThreadTerm> terms_;

@@ -57,6 +57,10 @@ int pressure(const Plan& plan) {
     for (ValueId id : named_values(step, true))
       if (const auto found = index.find(plan.values[static_cast<std::size_t>(id)].name); found != index.end())
         intervals.touch(found->second, at, around);
+    // Addresses of elements that are moved one by one are computed ahead of the accesses.
+    const bool moves = step.kind == Step::Kind::load || step.kind == Step::Kind::store;
+    if (moves && step.unrolled && step.access->vector == 1)
+      extra.emplace_back(at, step.layout.registers() * (plan.variant.wide ? 2 : 1));
     if (step.product && step.product->kind != ProductKind::thin) {
       const int m = step.layout.cover(0) / step.product->warps_m, n = step.layout.cover(1) / step.product->warps_n;
       extra.emplace_back(at, step.product->kind == ProductKind::tensor ? m / 4 + n / 4 : m / 2 + n / 2);
@@ -118,43 +122,47 @@ void set_parameters(const Graph& graph, Plan& plan) {
 
 }  // namespace
 
-Plan make_plan(const Graph& graph, const Variant& variant, Arch arch, const GenerateOptions& options) {
+Plan make_plan(const Graph& whole, const Variant& variant, Arch arch, const GenerateOptions& options) {
   using namespace lowering;
+  const std::optional<Graph> split = split_products(whole, arch);
+  const Graph& graph = split ? *split : whole;
   const Facts facts(graph, variant, arch);
-  int warps = 0;
-  const auto products = plan_products(facts, warps);
-  if (products.empty()) warps = choose_warps(facts);
+  Products products = plan_products(facts, 1);
+  const bool has_products = !products.plans.empty();
+  const int warps = has_products ? products.warps : choose_warps(facts);
 
   // The fewest threads, and the most in registers, that a thread has registers for.
   struct Try {
     int warps, most_registers;
   };
   std::vector<Try> tries;
-  if (products.empty()) {
+  if (!has_products) {
     for (int w = warps; w <= 32; w *= 2) tries.push_back({w, 64});
     for (int most = 32; most >= 1; most /= 2) tries.push_back({16, most});
   } else {
-    for (int most = 128; most >= 1; most /= 2) tries.push_back({warps, most});
+    for (int w : {warps, std::min(2 * warps, 16)}) tries.push_back({w, 128});
+    for (int most = 64; most >= 1; most /= 2) tries.push_back({warps, most});
   }
   Plan plan;
   for (const Try& attempt : tries) {
-    const Layouts layouts = choose_layouts(facts, products, attempt.warps);
+    if (has_products) products = plan_products(facts, attempt.warps);
+    const Layouts layouts = choose_layouts(facts, products.plans, has_products ? products.warps : attempt.warps);
     std::set<Id> in_memory;
     for (;;) {
       plan = {};
       plan.arch = arch;
       plan.variant = variant;
-      plan.warps = attempt.warps;
-      const std::set<Id> more = lower(facts, products, layouts, attempt.most_registers, in_memory, plan);
+      plan.warps = layouts.warps;
+      const std::set<Id> more = lower(facts, products.plans, layouts, attempt.most_registers, in_memory, plan);
       const std::size_t before = in_memory.size();
       in_memory.insert(more.begin(), more.end());
       if (in_memory.size() == before) break;
     }
     prune(plan);
-    const int budget = std::min(255, 65536 / plan.threads()) - (products.empty() ? 20 : 28);
+    const int budget = std::min(255, 65536 / plan.threads()) - (has_products ? 28 : 20);
     const int needed = pressure(plan);
     // Left to itself the compiler spills a little to make room for more blocks.
-    plan.all_registers = !products.empty() || needed > 64;
+    plan.all_registers = has_products || needed > 64;
     if (needed <= budget) break;
   }
 
@@ -163,7 +171,7 @@ Plan make_plan(const Graph& graph, const Variant& variant, Arch arch, const Gene
   plan.location = graph.location;
   plan.debug = options.debug;
   plan.tensors = graph.parameters;
-  if (graph.grid.size() >= 2 && has_block_products(products, graph)) plan.raster = 8;
+  if (graph.grid.size() >= 2 && has_block_products(products.plans, graph)) plan.raster = 8;
   place_memory(plan);
   for (const Buffer& buffer : plan.buffers)
     if (buffer.in_workspace) plan.notes.push_back(fmt::format("{} does not fit into shared memory", buffer.name));

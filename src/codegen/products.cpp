@@ -13,47 +13,6 @@ int power_at_most(int n) { return static_cast<int>(std::bit_floor(static_cast<un
 
 constexpr int most_thin_registers = 64;
 
-// Follows an operand to the load behind it, if there is nothing but casts and renamed axes in between.
-Source find_source(const Facts& facts, Id operand) {
-  Source source;
-  int axis[2] = {0, 1};
-  for (Id id = operand;;) {
-    const Node& node = facts[id];
-    switch (node.op) {
-      case Op::cast:
-        source.casts.insert(source.casts.begin(), node.type);
-        break;
-      case Op::permute:
-        for (int& at : axis)
-          if (at >= 0) at = static_cast<int>(node.attr[static_cast<std::size_t>(at)]);
-        break;
-      case Op::reshape: {
-        const Shape& from = facts[node.in[0]].shape;
-        if (!only_unit_axes(from, node.shape)) return {};
-        for (int& at : axis) {
-          if (at < 0 || node.shape[at] == 1) {
-            at = -1;
-            continue;
-          }
-          int nth = 0;  // among the axes that are longer than 1
-          for (int i = 0; i < at; ++i) nth += node.shape[i] != 1;
-          for (at = 0; from[at] == 1 || nth-- > 0;) ++at;
-        }
-        break;
-      }
-      case Op::load:
-        if (node.ordered || node.attr[0] != 0) return {};
-        source.load = id;
-        source.axis[0] = axis[0];
-        source.axis[1] = axis[1];
-        return source;
-      default:
-        return {};
-    }
-    id = node.in[0];
-  }
-}
-
 // Is the element in memory, as it is, what the product takes?
 bool stored_as(const Facts& facts, const Source& source, ElementType type) {
   if (source.load == no_id || facts[source.load].type != type) return false;
@@ -63,9 +22,9 @@ bool stored_as(const Facts& facts, const Source& source, ElementType type) {
 
 class Planner {
  public:
-  Planner(const Facts& facts, int& warps) : facts_(facts), warps_(warps) {}
+  Planner(const Facts& facts, int least_warps) : facts_(facts), warps_(least_warps) {}
 
-  std::map<Id, ProductPlan> run() {
+  Products run() {
     std::vector<Id> products;
     for (const auto& region : facts_.order)
       for (Id id : region)
@@ -75,15 +34,15 @@ class Planner {
     for (Id id : products) begin(id);
     choose_warps();
     for (Id id : products) finish(id, plans_[id]);
-    return std::move(plans_);
+    return {std::move(plans_), warps_};
   }
 
  private:
   void begin(Id id) {
     ProductPlan plan;
     const Node& node = facts_[id];
-    plan.a = find_source(facts_, node.in[0]);
-    plan.b = find_source(facts_, node.in[1]);
+    plan.a = find_source(facts_.graph, node.in[0]);
+    plan.b = find_source(facts_.graph, node.in[1]);
     Product& product = plan.product;
     product.type = facts_[node.in[0]].type;
     product.m = node.shape[0];
@@ -120,7 +79,7 @@ class Planner {
       }
       wanted = std::max(wanted, power_at_least(static_cast<int>(want)));
     }
-    warps_ = chain ? std::clamp(power_at_most(ceil_div(rows, 16)), 1, 8) : wanted;
+    warps_ = chain ? std::clamp(power_at_most(ceil_div(rows, 16)), 1, 8) : std::max(warps_, wanted);
     chain_ = chain;
     for (auto& [id, plan] : plans_) {
       Product& product = plan.product;
@@ -272,13 +231,13 @@ class Planner {
   }
 
   const Facts& facts_;
-  int& warps_;
+  int warps_;
   bool chain_ = false;
   std::map<Id, ProductPlan> plans_;
 };
 
 }  // namespace
 
-std::map<Id, ProductPlan> plan_products(const Facts& facts, int& warps) { return Planner(facts, warps).run(); }
+Products plan_products(const Facts& facts, int least_warps) { return Planner(facts, least_warps).run(); }
 
 }  // namespace tessera::lowering

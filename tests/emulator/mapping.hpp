@@ -10,8 +10,9 @@ namespace tessera::emulator {
 
 class Mapping {
  public:
-  explicit Mapping(std::size_t bytes) : bytes_(bytes) {
-    void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  /// At least a byte: the system has no mapping of none.
+  explicit Mapping(std::size_t bytes) : bytes_(bytes > 0 ? bytes : 1) {
+    void* memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "memory of the emulator");
     data_ = static_cast<char*>(memory);
   }

@@ -7,6 +7,7 @@
 #include "graph/error.hpp"
 #include "model/config.hpp"
 #include "model/kernels.hpp"
+#include "model/tiles.hpp"
 
 namespace tessera {
 namespace {
@@ -36,17 +37,19 @@ class Table {
   void add_products(const Gpt2Config& config, std::string_view type) {
     using W = kernels::Activation<P>;
     const int heads = config.heads, head_width = config.head_width();
-    for (const int rows : {1, 16, 64, 128}) {
-      const kernels::ProductTiles tiles{rows, rows == 128 ? 128 : 64, 256};
-      const auto product = [&](std::string_view kernel) { return fmt::format("{}-{}-{}", kernel, rows, type); };
+    const TileTarget gpu{true, element_type<P>, config.width, head_width};
+    for (const int m : {1, 16, 64, 128}) {
+      const kernels::ProductTiles tiles = linear_tiles(gpu, m), head = head_tiles(gpu, m);
+      const auto product = [&](std::string_view kernel) { return fmt::format("{}-{}-{}", kernel, m, type); };
       add(product("linear"), [=] { return kernels::linear<P, W>(tiles); });
       add(product("linear_gelu"), [=] { return kernels::linear_gelu<P, W>(tiles); });
       add(product("linear_residual"), [=] { return kernels::linear_residual<P, W>(tiles); });
-      add(product("lm_head"), [=] { return kernels::lm_head<P, W>(tiles); });
+      add(product("lm_head"), [=] { return kernels::lm_head<P, W>(head); });
     }
     const auto named = [&](std::string_view kernel) { return fmt::format("{}-{}", kernel, type); };
-    add(named("attention"), [=] { return kernels::attention<P>(heads, head_width, 32, 64); });
-    add(named("decode_attention"), [=] { return kernels::decode_attention<P>(heads, head_width, 64); });
+    const auto [queries, keys] = attention_tiles(gpu);
+    add(named("attention"), [=, queries = queries, keys = keys] { return kernels::attention<P>(heads, head_width, queries, keys); });
+    add(named("decode_attention"), [=] { return kernels::decode_attention<P>(heads, head_width, decode_keys(gpu)); });
   }
 
   /// Those of the lessons, as the lessons launch them.

@@ -26,6 +26,17 @@ __device__ inline void read_vector(H* out, const T* from, bool inside, H padding
     for (int i = 0; i < N; ++i) out[i] = padding;
 }
 
+// What an axis adds to the lowest offset of a tensor's elements, if its stride is negative.
+__device__ inline i64 reach_below(i64 reach) { return reach < 0 ? reach : 0; }
+
+// What it adds to the highest.
+__device__ inline i64 reach_above(i64 reach) { return reach > 0 ? reach : 0; }
+
+// Are `count` elements from `offset` on within a tensor? Of kernels that check themselves (TESSERA_DEBUG).
+__device__ inline void check_offset(i64 offset, int count, i64 low, i64 high, int line) {
+  if (offset < low || offset + count - 1 > high) debug_fail("an element outside of its tensor is used", line);
+}
+
 // The block's place in a grid of rows x columns, when `group` rows run together: neighbours in time share tiles in L2.
 struct GridPlace {
   int row, column;
