@@ -75,8 +75,8 @@ std::vector<Effect> effects(const Plan& plan, const Step& step) {
 }
 
 bool has_barrier(const Step& step) {
-  return step.scratch >= 0 && (step.kind == Step::Kind::reduce || step.kind == Step::Kind::argmax ||
-                               step.kind == Step::Kind::replicas);
+  return step.scratch >= 0 &&
+         (step.kind == Step::Kind::reduce || step.kind == Step::Kind::argmax || step.kind == Step::Kind::replicas);
 }
 
 std::vector<ValueId> named_values(const Step& step, bool with_results) {

@@ -157,7 +157,8 @@ class Emitter {
       switch (p.kind) {
         case Kind::pointer: {
           const bool in = tensor(p.argument).access == Access::in;
-          current = fmt::format("{}{}* __restrict__ {}", in ? "const " : "", memory_type(tensor(p.argument).type), tensor_name(p.argument));
+          current = fmt::format("{}{}* __restrict__ {}", in ? "const " : "", memory_type(tensor(p.argument).type),
+                                tensor_name(p.argument));
           break;
         }
         case Kind::extent:
@@ -184,11 +185,14 @@ class Emitter {
       }
       parameters.push_back(current);
     }
-    line("extern \"C\" __global__ void __launch_bounds__({}{}) {}(", plan_.threads(), plan_.all_registers ? ", 1" : "", plan_.kernel);
-    for (std::size_t i = 0; i < parameters.size(); ++i) line("    {}{}", parameters[i], i + 1 < parameters.size() ? "," : ") {");
+    line("extern \"C\" __global__ void __launch_bounds__({}{}) {}(", plan_.threads(), plan_.all_registers ? ", 1" : "",
+         plan_.kernel);
+    for (std::size_t i = 0; i < parameters.size(); ++i)
+      line("    {}{}", parameters[i], i + 1 < parameters.size() ? "," : ") {");
     depth_ = 1;
     if (uses("shared")) line("char* const shared = shared_memory();");
-    if (plan_.workspace_bytes) line("char* const workspace = all_workspace + block_index() * {}ll;", plan_.workspace_bytes);
+    if (plan_.workspace_bytes)
+      line("char* const workspace = all_workspace + block_index() * {}ll;", plan_.workspace_bytes);
     if (uses("thread")) line("const int thread = thread_index();");
     if (uses("lane")) line("const int lane = lane_index();");
     if (uses("warp")) line("const int warp = warp_index();");
@@ -281,7 +285,8 @@ class Emitter {
         use(v.home == Home::shared ? "shared" : "");
         use("thread");
         if (v.vector == 1) return fmt::format("{}[{} * {}]", v.name, atom(index), plan_.threads());
-        return fmt::format("{0}[{1} / {2} * {3} + {1} % {2}]", v.name, atom(index), v.vector, plan_.threads() * v.vector);
+        return fmt::format("{0}[{1} / {2} * {3} + {1} % {2}]", v.name, atom(index), v.vector,
+                           plan_.threads() * v.vector);
     }
   }
   std::string mapped(const Operand& operand, const std::string& index, int count) {
@@ -395,7 +400,8 @@ class Emitter {
       std::string text = spell(term, in);
       const bool last = i + 1 == terms.size();
       if (!last && (uses[i] > 1 || text.size() > 60)) {
-        std::string name = fmt::format("{}{}", term.op == Op::select ? "where" : tessera::name(term.op), temporaries_++);
+        std::string name =
+            fmt::format("{}{}", term.op == Op::select ? "where" : tessera::name(term.op), temporaries_++);
         line("const {} {} = {};", register_type(term.type), name, text);
         text = std::move(name);
       }
@@ -418,19 +424,26 @@ class Emitter {
       const bool gathered = access.rows >= 0 && i == 0;
       std::string start;
       if (gathered) {
-        for (const TileAccess::Slice& slice : axis.slices) start += fmt::format("{}{}", start.empty() ? "" : " + ", scalar(slice.start));
+        for (const TileAccess::Slice& slice : axis.slices)
+          start += fmt::format("{}{}", start.empty() ? "" : " + ", scalar(slice.start));
       } else {
         std::string index = scalar(axis.index);
-        start = index == "0" ? "" : axis.extent == 1 ? index : fmt::format("static_cast<i64>({}) * {}", index, axis.extent);
+        start = index == "0"       ? ""
+                : axis.extent == 1 ? index
+                                   : fmt::format("static_cast<i64>({}) * {}", index, axis.extent);
         std::string window;
         for (const TileAccess::Slice& slice : axis.slices) {
-          const std::string this_window = fmt::format("window({}, {}, {})", start.empty() ? "0" : start, axis.extent, scalar(slice.extent));
+          const std::string this_window =
+              fmt::format("window({}, {}, {})", start.empty() ? "0" : start, axis.extent, scalar(slice.extent));
           window = window.empty() ? this_window : fmt::format("both({}, {})", window, this_window);
           const std::string by = scalar(slice.start);
-          if (by != "0") start = start.empty() ? fmt::format("static_cast<i64>({})", by) : fmt::format("{} + {}", start, by);
+          if (by != "0")
+            start = start.empty() ? fmt::format("static_cast<i64>({})", by) : fmt::format("{} + {}", start, by);
         }
-        const std::string this_window = fmt::format("window({}, {}, {})", start.empty() ? "0" : start, axis.extent, extent);
-        line("const Window {} = {};", in, window.empty() ? this_window : fmt::format("both({}, {})", window, this_window));
+        const std::string this_window =
+            fmt::format("window({}, {}, {})", start.empty() ? "0" : start, axis.extent, extent);
+        line("const Window {} = {};", in,
+             window.empty() ? this_window : fmt::format("both({}, {})", window, this_window));
       }
       if (start.empty()) continue;
       const std::string by = stride(access.parameter, axis.tensor_axis);
@@ -438,8 +451,8 @@ class Emitter {
       line("const i64 {} = {};", at, start);
       offset.push_back(by.empty() ? at : fmt::format("{} * {}", at, by));
     }
-    line("{}{}* const {}_base = {}{};", writes ? "" : "const ", memory_type(this->tensor(access.parameter).type), access.name, tensor,
-         offset.empty() ? "" : fmt::format(" + ({})", fmt::join(offset, " + ")));
+    line("{}{}* const {}_base = {}{};", writes ? "" : "const ", memory_type(this->tensor(access.parameter).type),
+         access.name, tensor, offset.empty() ? "" : fmt::format(" + ({})", fmt::join(offset, " + ")));
   }
 
   struct Spot {
@@ -452,12 +465,13 @@ class Emitter {
     std::vector<std::string> low{"0"}, high{"0"};
     for (int axis = 0; axis < this->tensor(access.parameter).rank; ++axis) {
       const std::string by = stride(access.parameter, axis);
-      const std::string reach = fmt::format("({}_extent{} - 1) * static_cast<i64>({})", tensor, axis, by.empty() ? "1" : by);
+      const std::string reach =
+          fmt::format("({}_extent{} - 1) * static_cast<i64>({})", tensor, axis, by.empty() ? "1" : by);
       low.push_back(fmt::format("reach_below({})", reach));
       high.push_back(fmt::format("reach_above({})", reach));
     }
-    line("if ({}) check_offset({}_base - {} + ({}), {}, {}, {}, {});", spot.inside, access.name, tensor, spot.offset, access.vector,
-         fmt::join(low, " + "), fmt::join(high, " + "), line_);
+    line("if ({}) check_offset({}_base - {} + ({}), {}, {}, {}, {});", spot.inside, access.name, tensor, spot.offset,
+         access.vector, fmt::join(low, " + "), fmt::join(high, " + "), line_);
     return spot;
   }
   // Condition and offset of the element at the given coordinates of the tile.
@@ -477,7 +491,8 @@ class Emitter {
           inside.push_back(fmt::format("{0} >= 0 && {0} < {1}", position, scalar(slice.extent)));
           position = fmt::format("({} + {})", position, scalar(slice.start));
         }
-        inside.push_back(fmt::format("{0} >= 0 && {0} < {1}_extent{2}", position, tensor_name(access.parameter), axis.tensor_axis));
+        inside.push_back(
+            fmt::format("{0} >= 0 && {0} < {1}_extent{2}", position, tensor_name(access.parameter), axis.tensor_axis));
         offset.push_back(by.empty() ? row : fmt::format("static_cast<i64>({}) * {}", row, by));
         continue;
       }
@@ -492,14 +507,17 @@ class Emitter {
     std::vector<std::string> at;
     const int shift = step.shape.rank() - static_cast<int>(access.axes.size());
     for (int i = 0; i < static_cast<int>(access.axes.size()); ++i)
-      at.push_back(i + shift < 0 || step.layout.axis(i + shift).empty() ? "0" : coordinate(step.layout, i + shift, index));
+      at.push_back(i + shift < 0 || step.layout.axis(i + shift).empty() ? "0"
+                                                                        : coordinate(step.layout, i + shift, index));
     std::string row;
     if (access.rows >= 0) {
-      line("const int {}_row = {};", access.name, element(value(access.rows), digits(access.rows_map, index, step.layout.registers())));
+      line("const int {}_row = {};", access.name,
+           element(value(access.rows), digits(access.rows_map, index, step.layout.registers())));
       row = access.name + "_row";
       // Rows that the layout has beyond the tile's are none.
       Spot result = spot(access, at, row);
-      if (step.layout.covers_more(0, step.shape)) result.inside = fmt::format("{} < {} && {}", at[0], step.shape[0], result.inside);
+      if (step.layout.covers_more(0, step.shape))
+        result.inside = fmt::format("{} < {} && {}", at[0], step.shape[0], result.inside);
       return checked(access, std::move(result));
     }
     return checked(access, spot(access, at, row));
@@ -529,8 +547,9 @@ class Emitter {
       for (const TileAccess& read : step.reads) {
         if (read.vector > 1) continue;
         const Spot at = spot(step, read, index);
-        line("const {0} {1} = {2} ? from_memory({1}_base[{3}]) : {4};", register_type(tensor(read.parameter).type), read.name, at.inside,
-             at.offset, number(tensor(read.parameter).type, decode(tensor(read.parameter).type, read.padding)));
+        line("const {0} {1} = {2} ? from_memory({1}_base[{3}]) : {4};", register_type(tensor(read.parameter).type),
+             read.name, at.inside, at.offset,
+             number(tensor(read.parameter).type, decode(tensor(read.parameter).type, read.padding)));
       }
     };
     if (count == 1) {
@@ -571,14 +590,16 @@ class Emitter {
   }
   template <class Each>
   void sweep(const Step& step, Each&& each) {
-    sweep(step, [](const std::string&) {}, each, [](const std::string&) {});
+    sweep(
+        step, [](const std::string&) {}, each, [](const std::string&) {});
   }
 
   // --- steps
 
   void emit(const Step& step) {
     line_ = step.location.line;
-    if (step.location.file && *step.location.file && step.kind != Step::Kind::barrier && step.kind != Step::Kind::wait) where(step);
+    if (step.location.file && *step.location.file && step.kind != Step::Kind::barrier && step.kind != Step::Kind::wait)
+      where(step);
     switch (step.kind) {
       case Step::Kind::compute:
         return compute(step);
@@ -598,7 +619,8 @@ class Emitter {
         return put(step);
       case Step::Kind::scan:
         use("shared");
-        line("scan_lines({}, {}, {}, {}, {});", scratch(step, plan_.values.empty() ? ElementType::f32 : scan_type(step)), step.lines, step.length,
+        line("scan_lines({}, {}, {}, {}, {});",
+             scratch(step, plan_.values.empty() ? ElementType::f32 : scan_type(step)), step.lines, step.length,
              step.inner, plan_.threads());
         return;
       case Step::Kind::get:
@@ -636,8 +658,9 @@ class Emitter {
     std::vector<std::string_view> ops;
     for (const Term& term : step.expression.terms)
       if (term.op != Op::broadcast && (ops.empty() || ops.back() != name(term.op))) ops.push_back(name(term.op));
-    constexpr std::string_view kinds[] = {"",     "load", "store", "scatter", "atomic_add", "",  "argmax", "", "move", "cumsum", "move",
-                                          "stage", "",     "fetch", "",        "mma",        "", "range",  "if_"};
+    constexpr std::string_view kinds[] = {"", "load", "store",  "scatter", "atomic_add", "", "argmax",
+                                          "", "move", "cumsum", "move",    "stage",      "", "fetch",
+                                          "", "mma",  "",       "range",   "if_"};
     std::string_view kind = kinds[static_cast<int>(step.kind)];
     if (step.kind == Step::Kind::reduce || step.kind == Step::Kind::replicas) kind = name(step.op);
     if (!kind.empty()) ops.push_back(kind);
@@ -688,10 +711,12 @@ class Emitter {
       open("for (int g = 0; g < {}; g += {}) {{", count, access.vector);
       const Spot at = spot(step, access, "g");
       if (out.home == Home::registers) {
-        line("read_vector<{}>({} + g, {}_base + ({}), {}, {});", access.vector, out.name, access.name, at.offset, at.inside, padding);
+        line("read_vector<{}>({} + g, {}_base + ({}), {}, {});", access.vector, out.name, access.name, at.offset,
+             at.inside, padding);
       } else {
         line("{} read[{}];", register_type(type), access.vector);
-        line("read_vector<{}>(read, {}_base + ({}), {}, {});", access.vector, access.name, at.offset, at.inside, padding);
+        line("read_vector<{}>(read, {}_base + ({}), {}, {});", access.vector, access.name, at.offset, at.inside,
+             padding);
         unroll(true);
         line("for (int r = g; r < g + {}; ++r) {} = read[r - g];", access.vector, element(out, "r"));
       }
@@ -725,14 +750,15 @@ class Emitter {
       sweep(
           step, [&](const std::string&) { line("{} out[{}];", register_type(type), access.vector); },
           [&](const std::string& index) {
-            const std::string text = expression(step, index);
-            line("out[r - g] = {};", text);
-            check("out[r - g]");
+        const std::string text = expression(step, index);
+        line("out[r - g] = {};", text);
+        check("out[r - g]");
           },
           [&](const std::string& index) {
-            const Spot at = spot(step, access, index);
-            line("if ({}) store_vector<{}>({}_base + ({}), out);", both(mine, at.inside), access.vector, access.name, at.offset);
-          });
+        const Spot at = spot(step, access, index);
+        line("if ({}) store_vector<{}>({}_base + ({}), out);", both(mine, at.inside), access.vector, access.name,
+             at.offset);
+      });
     } else {
       sweep(step, [&](const std::string& index) {
         const Spot at = spot(step, access, index);
@@ -740,9 +766,11 @@ class Emitter {
         if (step.kind == Step::Kind::atomic)
           line("if ({}) atomic_add({}_base + ({}), {});", both(mine, at.inside), access.name, at.offset, text);
         else if (step.kind == Step::Kind::scatter)
-          line("if ({}) scatter_element({}_base + ({}), to_memory<{}>({}));", both(mine, at.inside), access.name, at.offset, memory_type(type), text);
+          line("if ({}) scatter_element({}_base + ({}), to_memory<{}>({}));", both(mine, at.inside), access.name,
+               at.offset, memory_type(type), text);
         else
-          line("if ({}) {}_base[{}] = to_memory<{}>({});", both(mine, at.inside), access.name, at.offset, memory_type(type), text);
+          line("if ({}) {}_base[{}] = to_memory<{}>({});", both(mine, at.inside), access.name, at.offset,
+               memory_type(type), text);
       });
     }
     close();
@@ -784,7 +812,8 @@ class Emitter {
   std::string scratch(const Step& step, ElementType type) {
     const Scratch& s = plan_.scratch[static_cast<std::size_t>(step.scratch)];
     use(s.in_workspace ? "" : "shared");
-    return fmt::format("reinterpret_cast<{}*>({} + {})", scratch_type(type), s.in_workspace ? "workspace" : "shared", s.offset);
+    return fmt::format("reinterpret_cast<{}*>({} + {})", scratch_type(type), s.in_workspace ? "workspace" : "shared",
+                       s.offset);
   }
   ElementType scan_type(const Step& step) const { return scan_types_.at(step.scratch); }
 
@@ -858,13 +887,16 @@ class Emitter {
     open("{{");
     line("{}* const partial = {};", scratch_type(type), scratch(step, type));
     over_warps(out, [&](const auto& round, const auto& slot) {
-      round([&](const std::string& i, const std::string& result) { line("partial{} = {};", slot(i, "warp"), element(out, result)); });
+      round([&](const std::string& i, const std::string& result) {
+        line("partial{} = {};", slot(i, "warp"), element(out, result));
+      });
       line("barrier();");
       round([&](const std::string& i, const std::string& result) {
         bool first = true;
         for (int member : members(bits)) {
-          const std::string from = fmt::format("partial{}", slot(i, member ? fmt::format("(warp & {}) + {}", ~bits & (plan_.warps - 1), member)
-                                                                          : fmt::format("(warp & {})", ~bits & (plan_.warps - 1))));
+          const std::string from = fmt::format(
+              "partial{}", slot(i, member ? fmt::format("(warp & {}) + {}", ~bits & (plan_.warps - 1), member)
+                                          : fmt::format("(warp & {})", ~bits & (plan_.warps - 1))));
           line("{} = {};", element(out, result), first ? from : combine(step.op, type, element(out, result), from));
           first = false;
         }
@@ -877,14 +909,16 @@ class Emitter {
     const Value& out = value(step.out);
     const ElementType type = out.type;
     declare(step.out, false);
-    over_results(out, [&](const std::string& index) { line("{} = {};", element(out, index), identity(step.op, type)); });
+    over_results(out,
+                 [&](const std::string& index) { line("{} = {};", element(out, index), identity(step.op, type)); });
     const std::vector<Digit> map = register_map(out.layout, step.layout);
     const bool padded = step.layout.covers_more(step.axis, step.shape);
     sweep(step, [&](const std::string& index) {
       std::string text = expression(step, index);
       const std::string to = element(out, digits(map, index, step.layout.registers()));
       if (padded)
-        line("if ({} < {}) {} = {};", coordinate(step.layout, step.axis, index), step.shape[step.axis], to, combine(step.op, type, to, text));
+        line("if ({} < {}) {} = {};", coordinate(step.layout, step.axis, index), step.shape[step.axis], to,
+             combine(step.op, type, to, text));
       else
         line("{} = {};", to, combine(step.op, type, to, text));
     });
@@ -915,15 +949,20 @@ class Emitter {
     const bool one = count == 1;
     const std::string best_name = out.name + "_best";
     if (one)
-      line("{} {} = {};", register_type(type), best_name, info(type).kind == ElementKind::real ? "nan_value()" : identity(step.op, type));
+      line("{} {} = {};", register_type(type), best_name,
+           info(type).kind == ElementKind::real ? "nan_value()" : identity(step.op, type));
     else
       line("{} {}[{}];", register_type(type), best_name, count);
-    const auto best = [&](const std::string& index) { return one ? best_name : fmt::format("{}[{}]", best_name, index); };
+    const auto best = [&](const std::string& index) {
+      return one ? best_name : fmt::format("{}[{}]", best_name, index);
+    };
     over_results(out, [&](const std::string& index) {
-      if (!one) line("{} = {};", best(index), info(type).kind == ElementKind::real ? "nan_value()" : identity(step.op, type));
+      if (!one)
+        line("{} = {};", best(index), info(type).kind == ElementKind::real ? "nan_value()" : identity(step.op, type));
       line("{} = 0;", element(out, index));
     });
-    const auto take = [&](const std::string& condition, const std::string& x, const std::string& at, const std::string& index) {
+    const auto take =
+        [&](const std::string& condition, const std::string& x, const std::string& at, const std::string& index) {
       open("if ({}beats({}, {}, {}, {})) {{", condition, x, at, best(index), element(out, index));
       line("{} = {};", best(index), x);
       line("{} = {};", element(out, index), at);
@@ -936,7 +975,8 @@ class Emitter {
       const std::string text = expression(step, index);
       line("const {} x = {};", register_type(type), text);
       line("const int at = {};", coordinate(step.layout, step.axis, index));
-      take(padded ? fmt::format("at < {} && ", step.shape[step.axis]) : "", "x", "at", digits(map, index, step.layout.registers()));
+      take(padded ? fmt::format("at < {} && ", step.shape[step.axis]) : "", "x", "at",
+           digits(map, index, step.layout.registers()));
       close();
     });
     for (int mask : lane_masks(step.layout.thread_digits(step.axis)))
@@ -1001,7 +1041,9 @@ class Emitter {
     line("const {}* const from = {};", scratch_type(out.type), scratch(step, out.type));
     sweep(step, [&](const std::string& index) {
       const std::string condition = inside_tile(step, index), at = linear(step, index);
-      line("{} = {};", element(out, index), condition.empty() ? fmt::format("from[{}]", at) : fmt::format("{} ? from[{}] : {}", condition, at, number(out.type, Cell{})));
+      line("{} = {};", element(out, index),
+           condition.empty() ? fmt::format("from[{}]", at)
+                             : fmt::format("{} ? from[{}] : {}", condition, at, number(out.type, Cell{})));
     });
     close();
   }
@@ -1023,8 +1065,8 @@ class Emitter {
       const std::string text = expression(step, index);
       const std::string condition = both(mine, inside_tile(step, index));
       line("{0}*reinterpret_cast<{1}*>({2} + element_offset<{1}, {3}>({4}, {5})) = to_memory<{1}>({6});",
-           condition.empty() ? "" : fmt::format("if ({}) ", condition), type, to.name, to.chunks(), coordinate(step.layout, 0, index),
-           coordinate(step.layout, 1, index), text);
+           condition.empty() ? "" : fmt::format("if ({}) ", condition), type, to.name, to.chunks(),
+           coordinate(step.layout, 0, index), coordinate(step.layout, 1, index), text);
     });
   }
 
@@ -1048,22 +1090,25 @@ class Emitter {
       open("for (int i = 0; i < {}; ++i) {{", rounds);
       line("const int piece = i * {} + thread;", plan_.threads());
       if (pieces % plan_.threads()) line("if (piece >= {}) break;", pieces);
-      line("const int row = piece / {}, column = piece % {}{};", per_row, per_row, access.vector > 1 ? fmt::format(" * {}", access.vector) : "");
+      line("const int row = piece / {}, column = piece % {}{};", per_row, per_row,
+           access.vector > 1 ? fmt::format(" * {}", access.vector) : "");
       std::vector<std::string> at(access.axes.size(), "0");
       at[at.size() - 2] = "row";
       at[at.size() - 1] = "column";
       const Spot spot = checked(access, this->spot(access, at, ""));
       if (async)
-        line("copy_async<{0}>(tile + element_offset<{1}, {2}>(row, column), {3}_base + ({4}), {5});", bytes, type, to.chunks(), access.name,
-             spot.offset, spot.inside);
+        line("copy_async<{0}>(tile + element_offset<{1}, {2}>(row, column), {3}_base + ({4}), {5});", bytes, type,
+             to.chunks(), access.name, spot.offset, spot.inside);
       else if (access.vector == 1)
-        line("*reinterpret_cast<{0}*>(tile + element_offset<{0}, {1}>(row, column)) = {2} ? {3}_base[{4}] : {0}{{}};", type, to.chunks(),
-             spot.inside, access.name, spot.offset);
+        line("*reinterpret_cast<{0}*>(tile + element_offset<{0}, {1}>(row, column)) = {2} ? {3}_base[{4}] : {0}{{}};",
+             type, to.chunks(), spot.inside, access.name, spot.offset);
       else {
         line("#pragma unroll");
         line("for (int e = 0; e < {}; ++e)", access.vector);
-        line("  reinterpret_cast<{0}*>(tile + element_offset<{0}, {1}>(row, column))[e] = {2} ? {3}_base[{4} + e] : {0}{{}};", type,
-             to.chunks(), spot.inside, access.name, spot.offset);
+        line(
+            "  reinterpret_cast<{0}*>(tile + element_offset<{0}, {1}>(row, column))[e] = {2} ? {3}_base[{4} + e] : "
+            "{0}{{}};",
+            type, to.chunks(), spot.inside, access.name, spot.offset);
       }
       close();
       close();
@@ -1159,7 +1204,8 @@ class Emitter {
       const Value& from = value(p.a.value);
       mention(from.name);
       for (int e = 0; e < 4; ++e)
-        line("a[i][{0}] = pack_{1}({2}[(i * {3} + 2 * k) * 4 + {4}], {2}[(i * {3} + 2 * k) * 4 + {5}]);", e, type, from.name, 2 * rounds, 2 * e, 2 * e + 1);
+        line("a[i][{0}] = pack_{1}({2}[(i * {3} + 2 * k) * 4 + {4}], {2}[(i * {3} + 2 * k) * 4 + {5}]);", e, type,
+             from.name, 2 * rounds, 2 * e, 2 * e + 1);
     } else {
       const int chunks = buffer(p.a.buffer).chunks();
       if (p.a.k_major)
@@ -1217,7 +1263,8 @@ class Emitter {
       for (int half = 0; half < 2; ++half) {
         line("float x{}[2];", half);
         pair(p.a, "left", fmt::format("x{}", half), fmt::format("row + i * 16 + {}", half * 8));
-        for (int e = 0; e < 2; ++e) line("a[i][{}] = bits_of({});", half + 2 * e, converted(p.a, fmt::format("x{}[{}]", half, e)));
+        for (int e = 0; e < 2; ++e)
+          line("a[i][{}] = bits_of({});", half + 2 * e, converted(p.a, fmt::format("x{}[{}]", half, e)));
       }
     }
     close();
@@ -1249,7 +1296,8 @@ class Emitter {
     const bool in_registers = out.home == Home::registers || out.home == Home::variable;
     const Layout of_rows = step.layout.without(1), of_columns = step.layout.without(0);
     const int m = of_rows.registers(), n = of_columns.registers();
-    const std::vector<Digit> row_map = register_map(of_rows, step.layout), column_map = register_map(of_columns, step.layout);
+    const std::vector<Digit> row_map = register_map(of_rows, step.layout),
+                             column_map = register_map(of_columns, step.layout);
     mention(out.name);
     open("{{");
     line("const char* const left = {};", tile_of(p.a));
@@ -1286,10 +1334,12 @@ class Emitter {
     if (operand.k_major)
       line("read_tile<4, {}, {}>({}, {}, {}, k);", type, from.chunks(), out, tile, other);
     else
-      for (int e = 0; e < 4; ++e) line("read_tile<1, {}, {}>({} + {}, {}, k + {}, {});", type, from.chunks(), out, e, tile, e, other);
+      for (int e = 0; e < 4; ++e)
+        line("read_tile<1, {}, {}>({} + {}, {}, k + {}, {});", type, from.chunks(), out, e, tile, e, other);
   }
   // What a thread needs of an operand for four steps of k: out[position][k].
-  void fragment(const ProductOperand& operand, std::string_view tile, std::string_view out, const Layout& layout, int axis, int count) {
+  void fragment(const ProductOperand& operand, std::string_view tile, std::string_view out, const Layout& layout,
+                int axis, int count) {
     const Buffer& from = buffer(operand.buffer);
     const std::string_view type = memory_type(from.type);
     const int run = layout.run(axis);
@@ -1321,7 +1371,8 @@ class Emitter {
     const Product& p = *step.product;
     const Value &out = value(step.out), &a = value(p.a.value), &b = value(p.b.value);
     const int count = p.layout_b.registers();
-    const bool unrolled = a.home != Home::workspace && a.home != Home::shared && b.home != Home::workspace && b.home != Home::shared;
+    const bool unrolled =
+        a.home != Home::workspace && a.home != Home::shared && b.home != Home::workspace && b.home != Home::shared;
     unroll(unrolled);
     open("for (int r = 0; r < {}; ++r) {{", count);
     std::vector<Digit> to_a, to_out;
@@ -1345,7 +1396,8 @@ class Emitter {
   static void match(const Layout& from, int from_axis, const Layout& to, int to_axis, std::vector<Digit>& map) {
     for (const Digit& f : from.register_digits(from_axis))
       for (const Digit& t : to.register_digits(to_axis))
-        if (t.scale <= f.scale && f.scale < t.scale * t.size) map.push_back({f.unit, f.size, t.unit * (f.scale / t.scale)});
+        if (t.scale <= f.scale && f.scale < t.scale * t.size)
+          map.push_back({f.unit, f.size, t.unit * (f.scale / t.scale)});
   }
   static int row_unit(const Layout& layout) {
     const auto rows = layout.register_digits(0);
@@ -1383,7 +1435,7 @@ class Emitter {
   std::string text_;
   int depth_ = 0;
   int temporaries_ = 0;
-  unsigned line_ = 0;  // of the author
+  unsigned line_ = 0;                          // of the author
   std::vector<std::set<std::string>> scopes_;  // names declared so far
   std::set<std::string> used_, mentioned_;
   std::vector<ThreadTerm> terms_;

@@ -81,7 +81,8 @@ class Chooser {
         const bool reads = node.op == Op::load || node.op == Op::gather;
         const bool writes = node.op == Op::store || node.op == Op::scatter || node.op == Op::atomic_add;
         if (reads || writes)
-          anchors.push_back({node.shape.size() * info(node.type).bytes, facts_.number[id], id, reads ? id : node.in[0]});
+          anchors.push_back(
+              {node.shape.size() * info(node.type).bytes, facts_.number[id], id, reads ? id : node.in[0]});
       }
     std::sort(anchors.begin(), anchors.end(), [](const Anchor& a, const Anchor& b) {
       return a.bytes != b.bytes ? a.bytes > b.bytes : a.number < b.number;
@@ -103,7 +104,8 @@ class Chooser {
       work_.pop_front();
       to_operands(id);
       for (Id user : facts_.users[id]) to_user(id, user);
-      if (facts_[id].op == Op::argument && facts_[id].attr[0] > 0) to_carried(facts_.owner[facts_[id].region], facts_[id].attr[0] - 1, id);
+      if (facts_[id].op == Op::argument && facts_[id].attr[0] > 0)
+        to_carried(facts_.owner[facts_[id].region], facts_[id].attr[0] - 1, id);
       if (facts_[id].op == Op::result) to_carried(facts_[id].in[0], facts_[id].attr[0], id);
     }
   }
@@ -170,7 +172,8 @@ class Chooser {
 
   static std::vector<std::int64_t> inverse(const std::vector<std::int64_t>& axes) {
     std::vector<std::int64_t> result(axes.size());
-    for (std::size_t i = 0; i < axes.size(); ++i) result[static_cast<std::size_t>(axes[i])] = static_cast<std::int64_t>(i);
+    for (std::size_t i = 0; i < axes.size(); ++i)
+      result[static_cast<std::size_t>(axes[i])] = static_cast<std::int64_t>(i);
     return result;
   }
 

@@ -136,9 +136,9 @@ class Lowering {
     value.shape = node(id).shape;
     value.layout = layout;
     const int registers = layout.registers();
-    value.home = registers == 1                                   ? Home::variable
+    value.home = registers == 1                                ? Home::variable
                  : is_large(layout) || in_memory_.contains(id) ? Home::workspace
-                                                                  : Home::registers;
+                                                               : Home::registers;
     value.vector = vector_of(layout, 16 / host_bytes(host_type(value.type))).second;
     plan_.values.push_back(std::move(value));
     source_.push_back(id);
@@ -147,8 +147,11 @@ class Lowering {
   std::string name_of(Id id, std::string_view what) const { return fmt::format("{}_{}", what, facts_.number[id]); }
   ValueId new_value(Id id) { return value_[id] = new_value(name_of(id, name(node(id).op)), id, layouts_.of[id]); }
   ValueId named(Id id, std::string text) {
-    plan_.values.push_back({.name = std::move(text), .type = node(id).type, .shape = node(id).shape,
-                            .layout = Layout(node(id).shape.rank()), .home = Home::variable});
+    plan_.values.push_back({.name = std::move(text),
+                            .type = node(id).type,
+                            .shape = node(id).shape,
+                            .layout = Layout(node(id).shape.rank()),
+                            .home = Home::variable});
     source_.push_back(id);
     return value_[id] = static_cast<ValueId>(plan_.values.size()) - 1;
   }
@@ -294,7 +297,8 @@ class Lowering {
     const Strides strides = row_major(node(id).shape);
     const int scratch = new_scratch(node(id).shape.size(), node(id).type);
     put_value(from, id, strides, 0, scratch);
-    const ValueId to = new_value(fmt::format("{}_moved{}", plan_.values[static_cast<std::size_t>(from)].name, moves_++), id, layout);
+    const ValueId to =
+        new_value(fmt::format("{}_moved{}", plan_.values[static_cast<std::size_t>(from)].name, moves_++), id, layout);
     get(id, to, strides, scratch);
     return moved_[key] = to;
   }
@@ -561,7 +565,8 @@ class Lowering {
   // Adds up in the carried value itself where nobody needs the old one.
   bool in_place(Id id) const {
     const Node &at = node(id), &c = node(at.in[2]);
-    if (c.op != Op::argument || c.attr[0] == 0 || c.region != at.region || facts_.users[at.in[2]].size() != 1) return false;
+    if (c.op != Op::argument || c.attr[0] == 0 || c.region != at.region || facts_.users[at.in[2]].size() != 1)
+      return false;
     if (facts_.graph.regions[at.region].yields[static_cast<std::size_t>(c.attr[0]) - 1] != id) return false;
     return plan_.values[static_cast<std::size_t>(value_[at.in[2]])].layout == planned_.at(id).layout;
   }
@@ -596,7 +601,9 @@ class Lowering {
     operand.k_major = is_a;
     operand.stored = product.type == ElementType::tf32 ? ElementType::f32 : product.type;
     operand.casts.clear();
-    Buffer buffer{.name = name_of(from, is_a ? "left" : "right"), .type = operand.stored, .rows = is_a ? other : k,
+    Buffer buffer{.name = name_of(from, is_a ? "left" : "right"),
+                  .type = operand.stored,
+                  .rows = is_a ? other : k,
                   .columns = round_up(is_a ? k : other, 16 / info(operand.stored).bytes)};
     buffer.name += fmt::format("_{}", facts_.number[id]);
     const bool padded = buffer.rows != node(from).shape[0] || buffer.columns != node(from).shape[1];
@@ -737,7 +744,8 @@ class Lowering {
     for (std::size_t k = 0; k < carried.size(); ++k)
       for (std::size_t j = 0; j < k; ++j)
         if (source[k] >= 0 && source[j] != carried[j] &&
-            plan_.values[static_cast<std::size_t>(source[k])].name == plan_.values[static_cast<std::size_t>(carried[j])].name) {
+            plan_.values[static_cast<std::size_t>(source[k])].name ==
+                plan_.values[static_cast<std::size_t>(carried[j])].name) {
           const Id yield = body.yields[k];
           const ValueId saved = new_value(name_of(loop, fmt::format("next{}", k)), yield,
                                           plan_.values[static_cast<std::size_t>(source[k])].layout);
@@ -748,7 +756,8 @@ class Lowering {
     for (std::size_t k = 0; k < carried.size(); ++k) {
       const Id yield = body.yields[k];
       if (source[k] < 0) {
-        Step step = sweep_step(Step::Kind::compute, yield, {node(yield).shape, plan_.values[static_cast<std::size_t>(carried[k])].layout});
+        Step step = sweep_step(Step::Kind::compute, yield,
+                               {node(yield).shape, plan_.values[static_cast<std::size_t>(carried[k])].layout});
         express(yield, step, no_id);
         step.out = carried[k];
         push(std::move(step));
@@ -778,7 +787,8 @@ class Lowering {
     std::int64_t all = 0, bytes = 0;
     for (const Buffer& buffer : plan_.buffers) all += buffer.bytes();
     for (Id id : loads)
-      for (const Fetch& fetch : fetches_of_.at(id)) bytes += plan_.buffers[static_cast<std::size_t>(fetches_.at(fetch))].stage_bytes();
+      for (const Fetch& fetch : fetches_of_.at(id))
+        bytes += plan_.buffers[static_cast<std::size_t>(fetches_.at(fetch))].stage_bytes();
     const std::int64_t others = all - bytes, room = facts_.arch.shared_bytes() - 4096;
     for (int stages = 4; stages > 1; --stages)
       if (others + bytes * stages <= (stages > 2 ? room / 2 : room)) {
@@ -871,7 +881,9 @@ class Lowering {
   }
   std::string tensor_name(int parameter) const {
     constexpr std::string_view access[] = {"in", "out", "inout", "scalar"};
-    return fmt::format("{}{}", access[static_cast<int>(facts_.graph.parameters[static_cast<std::size_t>(parameter)].access)], parameter);
+    return fmt::format("{}{}",
+                       access[static_cast<int>(facts_.graph.parameters[static_cast<std::size_t>(parameter)].access)],
+                       parameter);
   }
 
   const Facts& facts_;

@@ -8,7 +8,7 @@ namespace tessera::lowering {
 
 /// Where an operand of a product comes from, seen through casts, transposition and axes of extent 1.
 struct Source {
-  Id load = no_id;       ///< no_id: it is computed
+  Id load = no_id;         ///< no_id: it is computed
   int axis[2] = {-1, -1};  ///< the load's axis behind axis 0 and 1 of the operand; -1: an extent of 1
   std::vector<ElementType> casts;
 };
@@ -53,16 +53,12 @@ class Facts {
 /// May a reshape be done by renaming axes? Only axes of extent 1 come or go.
 bool only_unit_axes(const Shape& from, const Shape& to);
 
-/// source.cpp: the axis of the operand of a cast, permute or reshape (of axes of extent 1) that `axis` of the result is;
-/// -1: none, it has an extent of 1.
+/// source.cpp: the axis of the operand of a cast, permute or reshape (of axes of extent 1) that `axis` of the result
+/// is; -1: none, it has an extent of 1.
 int axis_below(const Graph& graph, const Node& node, int axis);
 /// Follows an operand of a product to the load behind it; no load if there is more than casts and renamed axes in
 /// between, or if it is ordered or padded with another value than 0.
 Source find_source(const Graph& graph, Id operand);
-
-/// split_products.cpp: products whose operands' tiles are too large for shared memory, in strips of k. The graph's
-/// parameters, grid and texts stay as they are. Nothing if none is too large.
-std::optional<Graph> split_products(const Graph& graph, Arch arch);
 
 /// products.cpp: the kind of each product, its warps and the layout of its result; of a kernel with at least so many
 /// warps, unless rows of scores must stay with their warp.

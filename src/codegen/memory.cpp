@@ -100,7 +100,8 @@ void place_memory(Plan& plan) {
       continue;
     }
     known[value.name] = &value;
-    const std::int64_t bytes = aligned(std::int64_t(value.layout.registers()) * plan.threads() * host_bytes(host_type(value.type)));
+    const std::int64_t bytes =
+        aligned(std::int64_t(value.layout.registers()) * plan.threads() * host_bytes(host_type(value.type)));
     value.home = plan.shared_bytes + bytes <= room ? Home::shared : Home::workspace;
     std::int64_t& end = value.home == Home::shared ? plan.shared_bytes : plan.workspace_bytes;
     value.offset = end;

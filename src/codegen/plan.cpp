@@ -8,6 +8,7 @@
 
 #include "codegen/effects.hpp"
 #include "codegen/lower.hpp"
+#include "codegen/split_products.hpp"
 #include "graph/error.hpp"
 
 namespace tessera {
@@ -90,7 +91,8 @@ std::string identifier(std::string_view name) {
 
 bool has_block_products(const std::map<Id, ProductPlan>& products, const Graph& graph) {
   return std::any_of(products.begin(), products.end(), [&](const auto& entry) {
-    return entry.second.product.kind != ProductKind::thin && graph.regions[graph[entry.first].region].kind == RegionKind::loop;
+    return entry.second.product.kind != ProductKind::thin &&
+           graph.regions[graph[entry.first].region].kind == RegionKind::loop;
   });
 }
 
@@ -162,7 +164,7 @@ Plan make_plan(const Graph& whole, const Variant& variant, Arch arch, const Gene
     const int budget = std::min(255, 65536 / plan.threads()) - (has_products ? 28 : 20);
     const int needed = pressure(plan);
     // Left to itself the compiler spills a little to make room for more blocks.
-    plan.all_registers = has_products || needed > 64;
+    plan.all_registers = has_products || needed > 32;
     if (needed <= budget) break;
   }
 

@@ -75,9 +75,9 @@ struct TileAccess {
   std::string name;  ///< of what the emitted variables are called after
   int parameter = 0;
   std::vector<Axis> axes;
-  int fast = -1;     ///< the tile's axis along which elements are neighbours in memory, or -1
-  int vector = 1;    ///< elements along it that one access moves
-  ValueId rows = -1; ///< gather, scatter: element indices along axis 0
+  int fast = -1;      ///< the tile's axis along which elements are neighbours in memory, or -1
+  int vector = 1;     ///< elements along it that one access moves
+  ValueId rows = -1;  ///< gather, scatter: element indices along axis 0
   std::vector<Digit> rows_map;
   std::int64_t padding = 0;
 };
@@ -122,10 +122,10 @@ struct Product {
   ElementType type{};  ///< of the operands
   int m = 0, n = 0, k = 0;
   ProductOperand a, b;
-  Layout layout_a, layout_b;        ///< thin
+  Layout layout_a, layout_b;  ///< thin
   int warps_m = 1, warps_n = 1;
-  int lanes_k = 0, warps_k = 0;     ///< thin: bits of lane and warp indices that hold partial sums
-  bool partial = false;             ///< thin: sums over lanes and warps are left for after the loop
+  int lanes_k = 0, warps_k = 0;  ///< thin: bits of lane and warp indices that hold partial sums
+  bool partial = false;          ///< thin: sums over lanes and warps are left for after the loop
 };
 
 /// Axis of a tile -> stride in scratch memory, in elements.
@@ -133,22 +133,22 @@ using Strides = std::array<std::int64_t, max_rank>;
 
 struct Step {
   enum class Kind : std::uint8_t {
-    compute,    ///< out = expression
-    load,       ///< out = tile of a tensor
-    store,      ///< tile of a tensor = expression
-    scatter,    ///< rows of a tensor = expression
-    atomic,     ///< tile of a tensor += expression, atomically
-    reduce,     ///< out = expression combined along an axis, by op
-    argmax,     ///< out = index of the largest along an axis
-    replicas,   ///< out = its partial sums over lanes and warps added up
-    put,        ///< scratch = expression
-    scan,       ///< sums along an axis, in scratch
-    get,        ///< out = scratch
-    stage,      ///< buffer = expression
-    clear,      ///< buffer = 0
-    fetch,      ///< buffers = tiles of tensors, asynchronously; in place, or for a loop ahead of its use
-    wait,       ///< until fetched
-    product,    ///< out += a b
+    compute,   ///< out = expression
+    load,      ///< out = tile of a tensor
+    store,     ///< tile of a tensor = expression
+    scatter,   ///< rows of a tensor = expression
+    atomic,    ///< tile of a tensor += expression, atomically
+    reduce,    ///< out = expression combined along an axis, by op
+    argmax,    ///< out = index of the largest along an axis
+    replicas,  ///< out = its partial sums over lanes and warps added up
+    put,       ///< scratch = expression
+    scan,      ///< sums along an axis, in scratch
+    get,       ///< out = scratch
+    stage,     ///< buffer = expression
+    clear,     ///< buffer = 0
+    fetch,     ///< buffers = tiles of tensors, asynchronously; in place, or for a loop ahead of its use
+    wait,      ///< until fetched
+    product,   ///< out += a b
     barrier,
     loop,
     branch,
@@ -168,8 +168,8 @@ struct Step {
   bool unrolled = true;
   int scratch = -1, buffer = -1;
   Strides strides{};
-  std::int64_t base = 0;  ///< put: first element in scratch
-  std::int64_t lines = 0;    ///< scan: how many, how long, how far apart
+  std::int64_t base = 0;   ///< put: first element in scratch
+  std::int64_t lines = 0;  ///< scan: how many, how long, how far apart
   int length = 0, inner = 0;
   std::optional<Product> product;
   /// compute: bits of lane and warp indices, where any is set the result is 0. replicas: those to add up over.
@@ -179,9 +179,9 @@ struct Step {
   std::string counter;
   Operand count;
   std::vector<Step> body;
-  std::vector<Step> ahead;      ///< loop: the steps of one fetch, of iteration `counter`
-  int stages = 1;               ///< loop: how many iterations are in flight
-  std::vector<int> buffers;     ///< fetch: one per access
+  std::vector<Step> ahead;   ///< loop: the steps of one fetch, of iteration `counter`
+  int stages = 1;            ///< loop: how many iterations are in flight
+  std::vector<int> buffers;  ///< fetch: one per access
   std::vector<TileAccess> tiles;
 };
 

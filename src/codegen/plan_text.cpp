@@ -19,14 +19,16 @@ std::string class_text(const Parameter& parameter, const TensorClass& tensor) {
 
 std::string product_text(const Plan& plan, const Step& step) {
   const Product& product = *step.product;
-  constexpr std::string_view kind[] = {"mma.sync", "fused multiply-add, from shared memory", "fused multiply-add, from registers"};
+  constexpr std::string_view kind[] = {"mma.sync", "fused multiply-add, from shared memory",
+                                       "fused multiply-add, from registers"};
   const auto operand = [&](const ProductOperand& o) {
     if (o.buffer >= 0) return plan.buffers[static_cast<std::size_t>(o.buffer)].name;
     return plan.values[static_cast<std::size_t>(o.value)].name;
   };
-  std::string text = fmt::format("{} += {} {}: [{},{}] x [{},{}] {}, {}", plan.values[static_cast<std::size_t>(step.out)].name,
-                                 operand(product.a), operand(product.b), product.m, product.k, product.k, product.n,
-                                 name(product.type), kind[static_cast<int>(product.kind)]);
+  std::string text =
+      fmt::format("{} += {} {}: [{},{}] x [{},{}] {}, {}", plan.values[static_cast<std::size_t>(step.out)].name,
+                  operand(product.a), operand(product.b), product.m, product.k, product.k, product.n,
+                  name(product.type), kind[static_cast<int>(product.kind)]);
   if (product.kind != ProductKind::thin) text += fmt::format(", {} x {} warps", product.warps_m, product.warps_n);
   if (product.partial) text += ", sums over lanes and warps after the loop";
   return text;
@@ -41,8 +43,10 @@ std::string to_string(const Plan& plan) {
     text += '\n';
   };
   line("kernel {} for {}: {} threads, {} bytes of shared memory{}", plan.author, plan.arch.name(), plan.threads(),
-       plan.shared_bytes, plan.workspace_bytes ? fmt::format(", {} bytes of workspace a block", plan.workspace_bytes) : "");
-  for (std::size_t i = 0; i < plan.tensors.size(); ++i) line("parameter {}: {}", i, class_text(plan.tensors[i], plan.variant.tensors[i]));
+       plan.shared_bytes,
+       plan.workspace_bytes ? fmt::format(", {} bytes of workspace a block", plan.workspace_bytes) : "");
+  for (std::size_t i = 0; i < plan.tensors.size(); ++i)
+    line("parameter {}: {}", i, class_text(plan.tensors[i], plan.variant.tensors[i]));
   if (plan.variant.wide) line("offsets have 64 bits");
   if (plan.raster) line("blocks run in groups of {} along the first axis", plan.raster);
   if (plan.persistent) line("a block of threads takes one block of the grid after another");

@@ -16,8 +16,8 @@ constexpr int most_thin_registers = 64;
 // Is the element in memory, as it is, what the product takes?
 bool stored_as(const Facts& facts, const Source& source, ElementType type) {
   if (source.load == no_id || facts[source.load].type != type) return false;
-  return source.casts.empty() || std::all_of(source.casts.begin(), source.casts.end(),
-                                             [&](ElementType to) { return to == type; });
+  return source.casts.empty() ||
+         std::all_of(source.casts.begin(), source.casts.end(), [&](ElementType to) { return to == type; });
 }
 
 class Planner {
@@ -48,9 +48,9 @@ class Planner {
     product.m = node.shape[0];
     product.n = node.shape[1];
     product.k = facts_[node.in[0]].shape[1];
-    product.kind = product.m <= 8                         ? ProductKind::thin
-                   : product.type == ElementType::f32     ? ProductKind::block
-                                                          : ProductKind::tensor;
+    product.kind = product.m <= 8                     ? ProductKind::thin
+                   : product.type == ElementType::f32 ? ProductKind::block
+                                                      : ProductKind::tensor;
     plans_.emplace(id, std::move(plan));
   }
 
@@ -74,7 +74,8 @@ class Planner {
           break;
         case ProductKind::thin:
           // An axis that is spread over lanes is filled up to a power of two.
-          want = std::clamp<std::int64_t>(std::int64_t(power_at_least(product.k)) * power_at_least(product.n) / 512, 1, 8);
+          want =
+              std::clamp<std::int64_t>(std::int64_t(power_at_least(product.k)) * power_at_least(product.n) / 512, 1, 8);
           break;
       }
       wanted = std::max(wanted, power_at_least(static_cast<int>(want)));

@@ -9,6 +9,8 @@
 // Where a product is not all that its loop does, or in no loop, the strips are a loop of their own:
 //
 //   for (s: 8)       acc = mma(load(x, {m, k * 8 + s}, {128, 32}), load(w, {k * 8 + s, n}, {32, 128}), acc)
+#include "codegen/split_products.hpp"
+
 #include <algorithm>
 #include <limits>
 #include <set>
@@ -16,7 +18,8 @@
 #include "codegen/lowering.hpp"
 #include "graph/rewrite.hpp"
 
-namespace tessera::lowering {
+namespace tessera {
+namespace lowering {
 namespace {
 
 constexpr int shortest_strip = 8;  // shorter ones are mostly padding
@@ -45,28 +48,27 @@ class StripPlanner {
   StripPlanner(const Graph& graph, Arch arch) : graph_(graph), arch_(arch) {}
 
   std::map<Id, int> run() {
-    std::vector<Id> products;
+    std::map<Id, int> counts;
     for (const auto& region : schedule(graph_))
       for (Id id : region)
-        if (graph_[id].op == Op::mma && graph_[id].shape[0] > 8) products.push_back(id);  // thin ones use no memory
-    std::int64_t all = 0;
-    for (Id id : products) all += bytes(id, k_of(id), 1);
-    std::map<Id, int> result;
-    for (Id id : products) {
-      const std::int64_t whole = bytes(id, k_of(id), 1);
-      const int count = strips(id, all - whole);
-      if (count == 1) continue;
-      all += bytes(id, k_of(id) / count, 1) - whole;
-      result.emplace(id, count);
+        if (graph_[id].op == Op::mma && graph_[id].shape[0] > 8) counts[id] = 1;  // thin ones use no shared memory
+    // First those that do not fit even alone, then those that do not fit beside the others.
+    for (auto& [id, count] : counts) count = strips(id, 0);
+    for (auto& [id, count] : counts) {
+      std::int64_t others = 0;
+      for (auto [other, of_other] : counts)
+        if (other != id) others += bytes(other, k_of(other) / of_other);
+      count = std::max(count, strips(id, others));
     }
-    return result;
+    std::erase_if(counts, [](const auto& entry) { return entry.second == 1; });
+    return counts;
   }
 
  private:
   int k_of(Id id) const { return graph_[graph_[id].in[0]].shape[1]; }
 
-  /// Of shared memory, for tiles of `k`. What comes from outside the product's region is there once.
-  std::int64_t bytes(Id id, int k, int stages) const {
+  /// Of shared memory, for one stage of tiles of `k`.
+  std::int64_t bytes(Id id, int k) const {
     const Operands operands(graph_, id);
     const ElementType type = graph_[operands.in[0]].type;
     const int step = type == ElementType::f32 ? 4 : 16;
@@ -76,25 +78,35 @@ class StripPlanner {
       // Operands of 16 bits are converted on the way to shared memory, others behind it.
       const bool as_loaded = load != no_id && info(type).bytes == 4;
       const int element = info(as_loaded ? graph_[load].type : type).bytes;
-      const bool in_stages = load != no_id && graph_[load].region == graph_[id].region;
-      total +=
-          std::int64_t(graph_[id].shape[side]) * ((k + step - 1) / step * step) * element * (in_stages ? stages : 1);
+      total += std::int64_t(graph_[id].shape[side]) * ((k + step - 1) / step * step) * element;
     }
     return total;
   }
 
+  /// Does a product fit as it is, beside what others need? One stage is fetched while another is used. A tile from
+  /// outside the product's loop is there once for all rounds; strips of it are fetched in each, which only pays where
+  /// there is no place for all of it.
+  bool fits(Id id, std::int64_t others) const {
+    const Operands operands(graph_, id);
+    const bool reused = graph_[operands.source[0].load].region != graph_[id].region ||
+                        graph_[operands.source[1].load].region != graph_[id].region;
+    const std::int64_t whole = bytes(id, k_of(id));
+    return reused ? whole <= room() : others + 2 * whole <= room();
+  }
+
   int strips(Id id, std::int64_t others) const {
     const int k = k_of(id);
-    const std::int64_t room = arch_.shared_bytes() - 4096;
-    if (k <= 16 || !Operands(graph_, id).loaded() || others + bytes(id, k, 2) <= room) return 1;
+    if (k <= 16 || !Operands(graph_, id).loaded() || fits(id, others)) return 1;
     for (int unit : {16, 1})
       for (int count = 2; k / count >= shortest_strip; ++count) {
         if (k % count != 0 || k / count % unit != 0) continue;
-        const std::int64_t strip = bytes(id, k / count, 1);
-        if (3 * strip <= arch_.shared_bytes() / 2 && others + 2 * strip <= room) return count;
+        const std::int64_t strip = bytes(id, k / count);
+        if (3 * strip <= arch_.shared_bytes() / 2 && others + 2 * strip <= room()) return count;
       }
     return 1;
   }
+
+  std::int64_t room() const { return arch_.shared_bytes() - 4096; }
 
   const Graph& graph_;
   const Arch arch_;
@@ -147,32 +159,26 @@ void lengthen_loop(Graph& graph, Id id, int count) {
       axis = below;
     }
   }
+  const RegionId body = graph[id].region;
+  const auto owns_body = [&](const Node& node) { return node.op == Op::loop && node.attr[0] == body; };
   const auto loop =
-      std::find_if(graph.nodes.begin(), graph.nodes.end(),
-                   [&](const Node& node) { return node.op == Op::loop && node.attr[0] == graph[id].region; }) -
-      graph.nodes.begin();
-  const auto append = [&](Node node) {
+      static_cast<Id>(std::find_if(graph.nodes.begin(), graph.nodes.end(), owns_body) - graph.nodes.begin());
+  const auto append = [&](Op op, std::vector<Id> in, std::vector<std::int64_t> attr) {
+    Node node;
+    node.op = op;
     node.type = ElementType::i32;
-    node.location = graph[id].location;
-    for (Id in : node.in) node.region = std::max(node.region, graph[in].region);
+    for (Id operand : in) node.region = std::max(node.region, graph[operand].region);
+    node.in = std::move(in);
+    node.attr = std::move(attr);
+    node.location = graph[loop].location;
     graph.nodes.push_back(std::move(node));
     return static_cast<Id>(graph.nodes.size() - 1);
   };
-  const auto apply = [&](Op op, Id a, Id b) {
-    Node node;
-    node.op = op;
-    node.in = {a, b};
-    return append(std::move(node));
-  };
-  const auto constant = [&](int value) {
-    Node node;
-    node.op = Op::constant;
-    node.attr = {encode(ElementType::i32, number(value))};
-    return append(std::move(node));
-  };
-  const Id rounds = graph.nodes[static_cast<std::size_t>(loop)].in[0];
+  const auto apply = [&](Op op, Id a, Id b) { return append(op, {a, b}, {}); };
+  const auto constant = [&](int value) { return append(Op::constant, {}, {encode(ElementType::i32, number(value))}); };
+  const Id rounds = graph[loop].in[0];
   const Id all = first_strip(Node(graph[rounds]), rounds, count, apply, constant);
-  graph.nodes[static_cast<std::size_t>(loop)].in[0] = all;
+  graph.nodes[loop].in[0] = all;
 }
 
 /// Gives products loops of their own.
@@ -221,8 +227,10 @@ class Splitter final : public Rewriter {
 };
 
 }  // namespace
+}  // namespace lowering
 
 std::optional<Graph> split_products(const Graph& graph, Arch arch) {
+  using namespace lowering;
   std::map<Id, int> counts = StripPlanner(graph, arch).run();
   if (counts.empty()) return std::nullopt;
   const auto order = schedule(graph);
@@ -237,4 +245,4 @@ std::optional<Graph> split_products(const Graph& graph, Arch arch) {
   return result;
 }
 
-}  // namespace tessera::lowering
+}  // namespace tessera

@@ -41,7 +41,8 @@ void classify(const Graph& graph, std::span<const Argument> arguments, Variant& 
     std::uint64_t reach = 0;  // of the farthest element; tiles may hang over the edge, which is why half is left
     for (std::size_t axis = 0; axis < static_cast<std::size_t>(parameter.rank); ++axis) {
       const std::int64_t stride = arguments[i].stride[axis];
-      const std::uint64_t step = stride < 0 ? 0 - static_cast<std::uint64_t>(stride) : static_cast<std::uint64_t>(stride);
+      const std::uint64_t step =
+          stride < 0 ? 0 - static_cast<std::uint64_t>(stride) : static_cast<std::uint64_t>(stride);
       std::uint64_t length = 0;
       if (__builtin_mul_overflow(step, static_cast<std::uint64_t>(arguments[i].extent[axis]), &length) ||
           __builtin_add_overflow(reach, length, &reach))

@@ -8,6 +8,7 @@
 #include "jit/backend.hpp"
 #include "jit/cpu_backend.hpp"
 #include "jit/cuda_devices.hpp"
+#include "jit/nvrtc.hpp"
 #include "jit/options.hpp"
 
 namespace tessera {
@@ -67,7 +68,9 @@ Device Device::parse(std::string_view text) {
   }
   if (text == "auto") {
     try {
-      return Device(CudaDevices::instance().first(), "the first CUDA device");
+      Device device(CudaDevices::instance().first(), "the first CUDA device");
+      (void)Nvrtc::instance();  // without it a GPU runs nothing
+      return device;
     } catch (const Error& error) {
       return Device(cpu_backend(), error.what());
     }

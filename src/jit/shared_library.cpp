@@ -13,24 +13,27 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The list of what failed. Files that are not there take one line per folder: most of a search is such files.
+/// The list of what failed. Files that are not there are listed by folder: most of a search is such files.
 class Failures {
  public:
   void absent(const fs::path& file) {
     if (absent_from_ != file.parent_path()) {
       absent_from_ = file.parent_path();
-      fmt::format_to(std::back_inserter(lines_), "\n  {}: no {}", absent_from_.native(), file.filename().native());
+      fmt::format_to(std::back_inserter(lines_), "{} {}: no {}", separator(), absent_from_.native(),
+                     file.filename().native());
     } else {
       lines_ += ", " + file.filename().native();
     }
   }
   void failed(std::string_view place, std::string_view reason) {
     absent_from_.clear();
-    fmt::format_to(std::back_inserter(lines_), "\n  {}: {}", place, reason);
+    fmt::format_to(std::back_inserter(lines_), "{} {}: {}", separator(), place, reason);
   }
   const std::string& lines() const { return lines_; }
 
  private:
+  std::string_view separator() const { return lines_.empty() ? "" : ";"; }
+
   std::string lines_;
   fs::path absent_from_;
 };

@@ -48,7 +48,8 @@ class Table {
     }
     const auto named = [&](std::string_view kernel) { return fmt::format("{}-{}", kernel, type); };
     const auto [queries, keys] = attention_tiles(gpu);
-    add(named("attention"), [=, queries = queries, keys = keys] { return kernels::attention<P>(heads, head_width, queries, keys); });
+    add(named("attention"),
+        [=, queries = queries, keys = keys] { return kernels::attention<P>(heads, head_width, queries, keys); });
     add(named("decode_attention"), [=] { return kernels::decode_attention<P>(heads, head_width, decode_keys(gpu)); });
   }
 
