@@ -185,7 +185,7 @@ class Emitter {
       }
       parameters.push_back(current);
     }
-    line("extern \"C\" __global__ void __launch_bounds__({}{}) {}(", plan_.threads(), plan_.all_registers ? ", 1" : "",
+    line("extern \"C\" __global__ void __launch_bounds__({}, {}) {}(", plan_.threads(), plan_.blocks,
          plan_.kernel);
     for (std::size_t i = 0; i < parameters.size(); ++i)
       line("    {}{}", parameters[i], i + 1 < parameters.size() ? "," : ") {");

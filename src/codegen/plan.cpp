@@ -163,8 +163,9 @@ Plan make_plan(const Graph& whole, const Variant& variant, Arch arch, const Gene
     prune(plan);
     const int budget = std::min(255, 65536 / plan.threads()) - (has_products ? 28 : 20);
     const int needed = pressure(plan);
-    // Left to itself the compiler spills a little to make room for more blocks.
-    plan.all_registers = has_products || needed > 32;
+    // Left to itself the compiler spills a little to make room for more blocks; so it is told how many.
+    constexpr int most_threads = 1536, most_blocks = 8, besides = 64;
+    plan.blocks = std::clamp(65536 / (plan.threads() * (needed + besides)), 1, std::min(most_blocks, most_threads / plan.threads()));
     if (needed <= budget) break;
   }
 

@@ -203,7 +203,7 @@ struct Plan {
   int warps = 4;
   int raster = 0;  ///< blocks along the first axis that run together, so that they meet in L2; 0: in order
   bool persistent = false;
-  bool all_registers = false;  ///< a thread may have as many as there are, whatever other blocks then lack
+  int blocks = 1;  ///< at least so many on a multiprocessor at a time: bounds the registers of a thread
   std::int64_t shared_bytes = 0, workspace_bytes = 0;
   std::vector<Value> values;
   std::vector<Buffer> buffers;
