@@ -102,6 +102,7 @@ std::vector<ValueId> named_values(const Step& step, bool with_results) {
     if (step.product->b.value >= 0) ids.push_back(step.product->b.value);
   }
   if (with_results && step.out >= 0) ids.push_back(step.out);
+  if (with_results && step.best >= 0) ids.push_back(step.best);
   return ids;
 }
 

@@ -1,5 +1,7 @@
 // What a step does to memory that threads share.
 #pragma once
+#include <memory>
+
 #include "codegen/plan.hpp"
 
 namespace tessera::lowering {

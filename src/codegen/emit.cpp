@@ -1,4 +1,4 @@
-// emit: a plan, spelled as CUDA C++. Nothing is decided here.
+// emit: a plan, spelled as CUDA C++. What is decided here changes no result: how far loops are unrolled, and names.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -63,7 +63,7 @@ std::string atom(std::string text) {
   return text;
 }
 
-// "a + b" with a and b replaced. `whole` operands stand between commas and parentheses of a call.
+// "a + b" with a and b replaced, by what needs no parentheses there.
 std::string substitute(std::string_view pattern, const std::string& a, const std::string& b) {
   const bool call = pattern.find('(') != pattern.npos;
   std::string text;
@@ -106,6 +106,7 @@ class Emitter {
     depth_ = 0;
     header();
     text_ += body;
+    depth_ = 0;
     if (plan_.persistent) line("  }}");
     line("}}");
     return std::move(text_);
@@ -185,8 +186,7 @@ class Emitter {
       }
       parameters.push_back(current);
     }
-    line("extern \"C\" __global__ void __launch_bounds__({}, {}) {}(", plan_.threads(), plan_.blocks,
-         plan_.kernel);
+    line("extern \"C\" __global__ void __launch_bounds__({}, {}) {}(", plan_.threads(), plan_.blocks, plan_.kernel);
     for (std::size_t i = 0; i < parameters.size(); ++i)
       line("    {}{}", parameters[i], i + 1 < parameters.size() ? "," : ") {");
     depth_ = 1;
@@ -425,11 +425,12 @@ class Emitter {
       std::string start;
       if (gathered) {
         for (const TileAccess::Slice& slice : axis.slices)
-          start += fmt::format("{}{}", start.empty() ? "" : " + ", scalar(slice.start));
+          start += fmt::format("{}static_cast<i64>({})", start.empty() ? "" : " + ", scalar(slice.start));
       } else {
         std::string index = scalar(axis.index);
-        start = index == "0"       ? ""
-                : axis.extent == 1 ? index
+        start = index == "0"                              ? ""
+                : axis.extent == 1 && axis.slices.empty() ? index
+                : axis.extent == 1                        ? fmt::format("static_cast<i64>({})", index)
                                    : fmt::format("static_cast<i64>({}) * {}", index, axis.extent);
         std::string window;
         for (const TileAccess::Slice& slice : axis.slices) {
@@ -489,7 +490,7 @@ class Emitter {
         std::string position = row;
         for (const TileAccess::Slice& slice : axis.slices) {
           inside.push_back(fmt::format("{0} >= 0 && {0} < {1}", position, scalar(slice.extent)));
-          position = fmt::format("({} + {})", position, scalar(slice.start));
+          position = fmt::format("(static_cast<i64>({}) + {})", position, scalar(slice.start));
         }
         inside.push_back(
             fmt::format("{0} >= 0 && {0} < {1}_extent{2}", position, tensor_name(access.parameter), axis.tensor_axis));
@@ -506,9 +507,10 @@ class Emitter {
   Spot spot(const Step& step, const TileAccess& access, const std::string& index) {
     std::vector<std::string> at;
     const int shift = step.shape.rank() - static_cast<int>(access.axes.size());
-    for (int i = 0; i < static_cast<int>(access.axes.size()); ++i)
-      at.push_back(i + shift < 0 || step.layout.axis(i + shift).empty() ? "0"
-                                                                        : coordinate(step.layout, i + shift, index));
+    for (int i = 0; i < static_cast<int>(access.axes.size()); ++i) {
+      const bool stretched = access.axes[static_cast<std::size_t>(i)].extent != step.shape[i + shift];
+      at.push_back(stretched ? "0" : coordinate(step.layout, i + shift, index));
+    }
     std::string row;
     if (access.rows >= 0) {
       line("const int {}_row = {};", access.name,
@@ -516,8 +518,8 @@ class Emitter {
       row = access.name + "_row";
       // Rows that the layout has beyond the tile's are none.
       Spot result = spot(access, at, row);
-      if (step.layout.covers_more(0, step.shape))
-        result.inside = fmt::format("{} < {} && {}", at[0], step.shape[0], result.inside);
+      if (at[0] != "0" && step.layout.covers_more(shift, step.shape))
+        result.inside = fmt::format("{} < {} && {}", at[0], step.shape[shift], result.inside);
       return checked(access, std::move(result));
     }
     return checked(access, spot(access, at, row));
@@ -620,7 +622,7 @@ class Emitter {
       case Step::Kind::scan:
         use("shared");
         line("scan_lines({}, {}, {}, {}, {});",
-             scratch(step, plan_.values.empty() ? ElementType::f32 : scan_type(step)), step.lines, step.length,
+             scratch(step, plan_.scratch[static_cast<std::size_t>(step.scratch)].type), step.lines, step.length,
              step.inner, plan_.threads());
         return;
       case Step::Kind::get:
@@ -672,23 +674,25 @@ class Emitter {
   void where(const Step& step) {
     const std::string file(step.location.file);
     std::string text = fmt::format("#line {} \"{}\"", step.location.line, file);
-    if (text == last_place_ && depth_ == last_depth_) return;
-    last_place_ = text;
-    last_depth_ = depth_;
+    const std::string ops = what(step);
+    if (text == last_place_ && ops == last_ops_ && depth_ == last_depth_) return;
     const std::size_t slash = file.find_last_of('/');
-    line("// {}: {}", slash == file.npos ? file : file.substr(slash + 1), what(step));
-    text_ += text + '\n';
+    line("// {}: {}", slash == file.npos ? file : file.substr(slash + 1), ops);
+    if (text != last_place_) text_ += text + '\n';
+    last_place_ = std::move(text);
+    last_ops_ = ops;
+    last_depth_ = depth_;
   }
 
   void compute(const Step& step) {
     declare(step.out);
-    const bool masked = step.copies_k_lanes || step.copies_k_warps;
+    const bool masked = step.replica_lanes || step.replica_warps;
     std::string mask;
     if (masked) {
-      if (step.copies_k_lanes) use("lane");
-      if (step.copies_k_warps) use("warp");
-      mask = both(step.copies_k_lanes ? fmt::format("(lane & {}) == 0", step.copies_k_lanes) : "",
-                  step.copies_k_warps ? fmt::format("(warp & {}) == 0", step.copies_k_warps) : "");
+      if (step.replica_lanes) use("lane");
+      if (step.replica_warps) use("warp");
+      mask = both(step.replica_lanes ? fmt::format("(lane & {}) == 0", step.replica_lanes) : "",
+                  step.replica_warps ? fmt::format("(warp & {}) == 0", step.replica_warps) : "");
     }
     sweep(step, [&](const std::string& index) {
       std::string text = expression(step, index);
@@ -815,7 +819,6 @@ class Emitter {
     return fmt::format("reinterpret_cast<{}*>({} + {})", scratch_type(type), s.in_workspace ? "workspace" : "shared",
                        s.offset);
   }
-  ElementType scan_type(const Step& step) const { return scan_types_.at(step.scratch); }
 
   template <class Each>
   void over_results(const Value& out, Each&& each) {
@@ -840,7 +843,7 @@ class Emitter {
   void over_warps(const Value& out, Exchange&& exchange) {
     use("lane");
     use("warp");
-    const int count = out.layout.registers(), chunk = std::min(count, 8);
+    const int count = out.layout.registers(), chunk = std::min(count, most_partials);
     if (count > chunk) {
       unroll(out.home == Home::registers);
       open("for (int c = 0; c < {}; c += {}) {{", count, chunk);
@@ -932,12 +935,12 @@ class Emitter {
 
   void replicas(const Step& step) {
     const Value& out = value(step.out);
-    for (int mask : bits_of(step.copies_k_lanes))
+    for (int mask : bits_of(step.replica_lanes))
       over_results(out, [&](const std::string& index) {
         const std::string to = element(out, index);
         line("{} = {};", to, combine(step.op, out.type, to, fmt::format("shuffle_xor({}, {})", to, mask)));
       });
-    if (step.copies_k_warps) combine_warps(step, out.type, step.copies_k_warps);
+    if (step.replica_warps) combine_warps(step, out.type, step.replica_warps);
   }
 
   void argmax(const Step& step) {
@@ -945,20 +948,10 @@ class Emitter {
     const ElementType type = step.expression.terms.back().type;
     const int count = out.layout.registers();
     declare(step.out, false);
-    // The largest so far, beside its index. Too many for registers go where the indices go.
-    const bool one = count == 1;
-    const std::string best_name = out.name + "_best";
-    if (one)
-      line("{} {} = {};", register_type(type), best_name,
-           info(type).kind == ElementKind::real ? "nan_value()" : identity(step.op, type));
-    else
-      line("{} {}[{}];", register_type(type), best_name, count);
-    const auto best = [&](const std::string& index) {
-      return one ? best_name : fmt::format("{}[{}]", best_name, index);
-    };
+    declare(step.best, false);
+    const auto best = [&](const std::string& index) { return element(value(step.best), index); };
     over_results(out, [&](const std::string& index) {
-      if (!one)
-        line("{} = {};", best(index), info(type).kind == ElementKind::real ? "nan_value()" : identity(step.op, type));
+      line("{} = {};", best(index), info(type).kind == ElementKind::real ? "nan_value()" : identity(step.op, type));
       line("{} = 0;", element(out, index));
     });
     const auto take =
@@ -989,7 +982,7 @@ class Emitter {
       });
     const int bits = warp_bits(step.layout, step.axis);
     if (!bits) return;
-    const int chunk = std::min(count, 8);
+    const int chunk = std::min(count, most_partials);
     open("{{");
     line("{}* const partial = {};", scratch_type(type), scratch(step, type));
     line("int* const partial_at = reinterpret_cast<int*>(partial + {});", chunk * plan_.threads());
@@ -1023,7 +1016,6 @@ class Emitter {
   }
   void put(const Step& step) {
     const ElementType type = step.expression.terms.back().type;
-    scan_types_[step.scratch] = type;
     open("{{");
     line("{}* const to = {};", scratch_type(type), scratch(step, type));
     const std::string mine = first_copy(step.layout);
@@ -1439,8 +1431,7 @@ class Emitter {
   std::vector<std::set<std::string>> scopes_;  // names declared so far
   std::set<std::string> used_, mentioned_;
   std::vector<ThreadTerm> terms_;
-  std::map<int, ElementType> scan_types_;
-  std::string last_place_;
+  std::string last_place_, last_ops_;
   int last_depth_ = -1;
 };
 

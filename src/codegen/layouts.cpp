@@ -1,7 +1,6 @@
 // layouts: which thread holds what. Products are strict about their operands and results; what is computed from them,
 // or they are computed from, follows; the rest is laid out for its largest access to memory.
 #include <algorithm>
-#include <bit>
 #include <deque>
 
 #include "codegen/lowering.hpp"
@@ -54,7 +53,15 @@ class Chooser {
     std::vector<std::pair<int, Id>> products;
     for (const auto& [id, plan] : products_) products.emplace_back(facts_.number[id], id);
     std::sort(products.begin(), products.end());
-    for (auto [number, id] : products) set(id, products_.at(id).layout);
+    for (auto [number, id] : products) {
+      const Layout& layout = products_.at(id).layout;
+      set(id, layout);
+      if (!products_.at(id).product.partial) continue;
+      // What a thread has of a sum is its own: it stays where it is from round to round.
+      Id carried = facts_[id].in[2];
+      set(carried, layout);
+      if (facts_[carried].op == Op::mul) set(facts_[carried].in[0], layout);
+    }
     for (auto [number, id] : products) {
       const ProductPlan& plan = products_.at(id);
       const Product& product = plan.product;

@@ -4,10 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
+#include <map>
+#include <tuple>
 #include <utility>
-
-#include "graph/error.hpp"
 
 namespace tessera::lowering {
 namespace {
@@ -31,7 +30,7 @@ struct Sweep {
 class Lowering {
  public:
   Lowering(const Facts& facts, const std::map<Id, ProductPlan>& products, const Layouts& layouts, int most_registers,
-           const std::set<Id>& in_memory, Plan& plan)
+           const InMemory& in_memory, Plan& plan)
       : facts_(facts),
         products_(products),
         layouts_(layouts),
@@ -108,9 +107,7 @@ class Lowering {
     if (is_elementwise(at.op)) return at.shape.rank() > 0;
     const auto only_in = [&](std::size_t slot) {
       for (std::size_t i = 0; i < at.in.size(); ++i)
-        if ((at.in[i] == operand) != (i == slot)) {
-          if (at.in[i] == operand || i == slot) return false;
-        }
+        if ((at.in[i] == operand) != (i == slot)) return false;
       return true;
     };
     if (is_reduction(at.op) || at.op == Op::argmax) return true;
@@ -136,9 +133,9 @@ class Lowering {
     value.shape = node(id).shape;
     value.layout = layout;
     const int registers = layout.registers();
-    value.home = registers == 1                                ? Home::variable
-                 : is_large(layout) || in_memory_.contains(id) ? Home::workspace
-                                                               : Home::registers;
+    value.home = registers == 1                                       ? Home::variable
+                 : is_large(layout) || in_memory_.values.contains(id) ? Home::workspace
+                                                                      : Home::registers;
     value.vector = vector_of(layout, 16 / host_bytes(host_type(value.type))).second;
     plan_.values.push_back(std::move(value));
     source_.push_back(id);
@@ -255,7 +252,7 @@ class Lowering {
       if (reads_of_step_[i] == id) return {.kind = Operand::Kind::fetched, .index = static_cast<int>(i), .map = {}};
     reads_of_step_.resize(step.reads.size());
     TileAccess access = access_of(id);
-    if (node(id).op == Op::gather) gather_rows(id, node(id).in[1], access, step);
+    if (node(id).op == Op::gather) gather_rows(node(id).in[1], access, step);
     step.reads.push_back(std::move(access));
     reads_of_step_.push_back(id);
     return {.kind = Operand::Kind::fetched, .index = static_cast<int>(step.reads.size()) - 1, .map = {}};
@@ -304,7 +301,7 @@ class Lowering {
   }
 
   int new_scratch(std::int64_t elements, ElementType type) {
-    plan_.scratch.push_back({elements * host_bytes(host_type(type)), 0, false});
+    plan_.scratch.push_back({.type = type, .bytes = elements * host_bytes(host_type(type))});
     return static_cast<int>(plan_.scratch.size()) - 1;
   }
   void put_value(ValueId from, Id id, const Strides& strides, std::int64_t base, int scratch) {
@@ -349,22 +346,21 @@ class Lowering {
     }
     return access;
   }
-  void gather_rows(Id, Id rows, TileAccess& access, const Step& step) {
-    // Rows go along axis 0 of the tile, which is the sweep's.
-    Shape along = step.shape;
-    for (int axis = 1; axis < along.rank(); ++axis) along[axis] = 1;
-    Layout want = step.layout;
-    for (int axis = 1; axis < along.rank(); ++axis) want = want.without(axis);
-    const std::vector<Digit> map = register_map(want, step.layout);
+  // Row indices lie along the tile's first axis. Of a tile that is stretched along it there is one.
+  void gather_rows(Id rows, TileAccess& access, const Step& step) {
+    const int first = step.shape.rank() - static_cast<int>(access.axes.size());
+    Layout along = step.layout;
+    for (int axis = 0; axis < step.shape.rank(); ++axis)
+      if (axis != first || access.axes[0].extent != step.shape[first]) along = along.without(axis);
     Layout line(1);
-    for (const Factor& factor : want.axis(0)) line.add(0, factor);
+    for (const Factor& factor : along.axis(first)) line.add(0, factor);
     access.rows = value_in(rows, line);
-    access.rows_map = map;
+    access.rows_map = register_map(along, step.layout);
   }
   ValueId load(Id id) {
     Step step = sweep_step(Step::Kind::load, id, {node(id).shape, layouts_.of[id]});
     step.access = access_of(id);
-    if (node(id).op == Op::gather) gather_rows(id, node(id).in[1], *step.access, step);
+    if (node(id).op == Op::gather) gather_rows(node(id).in[1], *step.access, step);
     step.out = new_value(id);
     push(std::move(step));
     return value_[id];
@@ -376,8 +372,13 @@ class Lowering {
                                                 : Step::Kind::atomic;
     Step step = sweep_step(kind, id, sweep_of(id));
     step.access = access_of(id);
-    if (op == Op::scatter) gather_rows(id, node(id).in[2], *step.access, step);
+    if (op == Op::scatter) gather_rows(node(id).in[2], *step.access, step);
     express(node(id).in[0], step, id);
+    // Memory rounds as the cast does.
+    Term& last = step.expression.terms.back();
+    if (last.op == Op::cast && (last.type == ElementType::f16 || last.type == ElementType::bf16) &&
+        info(last.operand).kind == ElementKind::real)
+      last = {Op::broadcast, last.operand, last.operand, std::move(last.in)};
     push(std::move(step));
   }
 
@@ -391,6 +392,10 @@ class Lowering {
     express(node(id).in[0], step, id);
     const Layout layout = sweep.layout.without(step.axis);
     step.out = value_[id] = new_value(name_of(id, name(node(id).op)), id, layout);
+    if (step.kind == Step::Kind::argmax) {
+      step.best = new_value(name_of(id, "best"), node(id).in[0], layout);
+      plan_.values[static_cast<std::size_t>(step.best)].home = plan_.values[static_cast<std::size_t>(step.out)].home;
+    }
     bool across_warps = false;
     for (const Factor& factor : sweep.layout.axis(step.axis)) across_warps |= factor.place == Place::warp;
     if (across_warps) step.scratch = new_partials(layout, node(node(id).in[0]).type, step.kind == Step::Kind::argmax);
@@ -401,7 +406,6 @@ class Lowering {
     const int registers = std::min(layout.registers(), most_partials);
     return new_scratch(std::int64_t(registers) * plan_.threads() * (with_index ? 2 : 1), type);
   }
-  static constexpr int most_partials = 8;
 
   void through_scratch(Id id) {
     const Node& at = node(id);
@@ -409,7 +413,7 @@ class Lowering {
     Strides to = row_major(shape), from = to;
     switch (at.op) {
       case Op::reshape:
-        if (only_unit_axes(node(at.in[0]).shape, shape) &&
+        if (only_unit_axes(node(at.in[0]).shape, shape) && is_bare(layouts_.of[at.in[0]], node(at.in[0]).shape) &&
             layouts_.of[id] == layouts_.of[at.in[0]].with_unit_axes(node(at.in[0]).shape, shape))
           return rename(id);
         to = row_major(node(at.in[0]).shape);
@@ -441,6 +445,12 @@ class Lowering {
       scan.lines = shape.size() / scan.length;
     }
     get(id, new_value(id), from, scratch);
+  }
+  // No axis of extent 1 is spread over anything: else it cannot go without a trace.
+  static bool is_bare(const Layout& layout, const Shape& shape) {
+    for (int axis = 0; axis < shape.rank(); ++axis)
+      if (shape[axis] == 1 && !layout.axis(axis).empty()) return false;
+    return true;
   }
   // The same registers under other axes.
   void rename(Id id) {
@@ -477,7 +487,7 @@ class Lowering {
           ProductOperand& operand = side ? product.b : product.a;
           const Source& source = side ? plan.b : plan.a;
           if (source.load == no_id) continue;
-          const int k_axis = side ? 0 : 1, other = round_up(plan.layout.cover(side), 1);
+          const int k_axis = side ? 0 : 1, other = plan.layout.cover(side);
           const Fetch fetch{source.load, source.axis[operand.k_major ? 1 - k_axis : k_axis],
                             source.axis[operand.k_major ? k_axis : 1 - k_axis]};
           operand.buffer = buffer_for(fetch, operand.stored, operand.k_major ? other : k, operand.k_major ? k : other);
@@ -590,8 +600,8 @@ class Lowering {
     const Layout registers = accumulator_layout({product.m, product.k}, product.warps_m, 1);
     const int step = product.type == ElementType::tf32 ? 8 : 16;
     if (is_a && product.kind == ProductKind::tensor && product.warps_n == 1 && product.k % step == 0 &&
-        layouts_.of[from] == registers && !is_large(registers) &&
-        std::int64_t(product.k) * product.n * 8 <= facts_.arch.shared_bytes()) {
+        layouts_.of[from] == registers && !is_large(registers) && !in_memory_.values.contains(from) &&
+        !in_memory_.left.contains(id) && std::int64_t(product.k) * product.n * 8 <= facts_.arch.shared_bytes()) {
       operand.value = value_in(from, registers);
       return;
     }
@@ -655,8 +665,8 @@ class Lowering {
     step.op = Op::sum;
     step.shape = node(id).shape;
     step.layout = plan_.values[static_cast<std::size_t>(out)].layout;
-    step.copies_k_lanes = product.lanes_k;
-    step.copies_k_warps = product.warps_k;
+    step.replica_lanes = product.lanes_k;
+    step.replica_warps = product.warps_k;
     if (product.warps_k) {
       const int scratch = new_partials(step.layout, ElementType::f32, false);
       steps_->back().scratch = scratch;
@@ -697,8 +707,8 @@ class Lowering {
       Step step = sweep_step(Step::Kind::compute, id, {node(argument).shape, layouts_.of[argument]});
       express(at.in[k], step, no_id);
       if (const Product* product = partial_product(id, k - 1)) {
-        step.copies_k_lanes = product->lanes_k;
-        step.copies_k_warps = product->warps_k;
+        step.replica_lanes = product->lanes_k;
+        step.replica_warps = product->warps_k;
       }
       step.out = value_[argument] = new_value(name_of(argument, "carry"), argument, layouts_.of[argument]);
       plan_.values[static_cast<std::size_t>(step.out)].changes = true;
@@ -730,14 +740,18 @@ class Lowering {
     carried_[id] = carried;
   }
 
+  // A value that no memory or register holds.
+  bool is_virtual(Id id) const {
+    while (node(id).op == Op::broadcast) id = node(id).in[0];
+    return node(id).op == Op::constant || node(id).op == Op::iota;
+  }
   // The loop's yields become its carried values, all at once.
   void move_on(Id loop, const std::vector<ValueId>& carried) {
     const Region& body = facts_.graph.regions[static_cast<RegionId>(node(loop).attr[0])];
     std::vector<ValueId> source(carried.size(), -1);
     for (std::size_t k = 0; k < carried.size(); ++k) {
       const Id yield = body.yields[k];
-      const Op op = node(yield).op;
-      if (op == Op::constant || op == Op::iota || op == Op::broadcast) continue;
+      if (is_virtual(yield)) continue;
       source[k] = value_in(yield, plan_.values[static_cast<std::size_t>(carried[k])].layout);
     }
     // One that another copy overwrites is saved first.
@@ -890,7 +904,7 @@ class Lowering {
   const std::map<Id, ProductPlan>& products_;
   const Layouts& layouts_;
   const int most_registers_;
-  const std::set<Id>& in_memory_;
+  const InMemory& in_memory_;
   Plan& plan_;
   std::vector<Step>* steps_ = nullptr;
   std::vector<ValueId> value_;  // of a node
@@ -912,7 +926,7 @@ class Lowering {
 }  // namespace
 
 std::set<Id> lower(const Facts& facts, const std::map<Id, ProductPlan>& products, const Layouts& layouts,
-                   int most_registers, const std::set<Id>& in_memory, Plan& plan) {
+                   int most_registers, const InMemory& in_memory, Plan& plan) {
   return Lowering(facts, products, layouts, most_registers, in_memory, plan).run();
 }
 

@@ -19,13 +19,6 @@ struct ProductPlan {
   Layout layout;  ///< of the result
 };
 
-/// A load that goes to shared memory for products to read.
-struct Staging {
-  int row_axis = -1, column_axis = -1;  ///< of the load
-  int buffer = -1;
-  bool rows_are_k = false;
-};
-
 /// The facts about a graph that lowering asks for again and again.
 class Facts {
  public:

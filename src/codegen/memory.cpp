@@ -1,7 +1,6 @@
 // memory: offsets in shared memory. What is not in use at the same time shares a place; what does not fit goes to the
 // workspace.
 #include <algorithm>
-#include <numeric>
 
 #include "codegen/effects.hpp"
 #include "codegen/lowering.hpp"

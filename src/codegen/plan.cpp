@@ -7,6 +7,7 @@
 #include <set>
 
 #include "codegen/effects.hpp"
+#include "codegen/identifier.hpp"
 #include "codegen/lower.hpp"
 #include "codegen/split_products.hpp"
 #include "graph/error.hpp"
@@ -83,17 +84,70 @@ int pressure(const Plan& plan) {
   return most;
 }
 
-std::string identifier(std::string_view name) {
-  std::string text;
-  for (char c : name) text += (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ? c : '_';
-  return text.empty() || (text[0] >= '0' && text[0] <= '9') ? "kernel_" + text : text;
-}
-
 bool has_block_products(const std::map<Id, ProductPlan>& products, const Graph& graph) {
   return std::any_of(products.begin(), products.end(), [&](const auto& entry) {
     return entry.second.product.kind != ProductKind::thin &&
            graph.regions[graph[entry.first].region].kind == RegionKind::loop;
   });
+}
+
+// Tensor cores read shared memory only: a product with a buffer elsewhere is made of other instructions, which in turn
+// take no operand from registers. Returns the products that have one.
+std::set<Id> leave_tensor_cores(std::vector<Step>& steps, const Plan& plan) {
+  std::set<Id> left;
+  for (Step& step : steps) {
+    left.merge(leave_tensor_cores(step.body, plan));
+    if (!step.product || step.product->kind != ProductKind::tensor) continue;
+    for (const ProductOperand* operand : {&step.product->a, &step.product->b}) {
+      if (operand->buffer < 0 || !plan.buffers[static_cast<std::size_t>(operand->buffer)].in_workspace) continue;
+      step.product->kind = ProductKind::block;
+      if (step.product->a.value >= 0) left.insert(step.node);
+    }
+  }
+  return left;
+}
+
+// Steps, with the fewest threads and the most in registers that a thread has registers for.
+Plan plan_steps(const Facts& facts, InMemory in_memory) {
+  Products products = plan_products(facts, 1);
+  const bool has_products = !products.plans.empty();
+  const int warps = has_products ? products.warps : choose_warps(facts);
+  struct Try {
+    int warps, most_registers;
+  };
+  std::vector<Try> tries;
+  if (has_products) {
+    for (int w : {warps, std::min(2 * warps, 16)}) tries.push_back({w, 128});
+    for (int most = 64; most >= 1; most /= 2) tries.push_back({warps, most});
+  } else {
+    for (int w = warps; w <= 32; w *= 2) tries.push_back({w, 64});
+    for (int most = 32; most >= 1; most /= 2) tries.push_back({16, most});
+  }
+  Plan plan;
+  for (const Try& attempt : tries) {
+    if (has_products) products = plan_products(facts, attempt.warps);
+    const Layouts layouts = choose_layouts(facts, products.plans, has_products ? products.warps : attempt.warps);
+    in_memory.values.clear();
+    for (;;) {
+      plan = {};
+      plan.arch = facts.arch;
+      plan.variant = facts.variant;
+      plan.warps = layouts.warps;
+      const std::set<Id> more = lower(facts, products.plans, layouts, attempt.most_registers, in_memory, plan);
+      const std::size_t before = in_memory.values.size();
+      in_memory.values.insert(more.begin(), more.end());
+      if (in_memory.values.size() == before) break;
+    }
+    prune(plan);
+    const int needed = pressure(plan);
+    // Left to itself the compiler spills a little to make room for more blocks; so it is told how many.
+    constexpr int most_threads = 1536, most_blocks = 8, besides = 64;
+    plan.blocks = std::clamp(65536 / (plan.threads() * (needed + besides)), 1,
+                             std::min(most_blocks, most_threads / plan.threads()));
+    if (needed <= std::min(255, 65536 / plan.threads()) - (has_products ? 28 : 20)) break;
+  }
+  if (facts.graph.grid.size() >= 2 && has_block_products(products.plans, facts.graph)) plan.raster = 8;
+  return plan;
 }
 
 }  // namespace
@@ -126,69 +180,28 @@ void set_parameters(const Graph& graph, Plan& plan) {
 
 Plan make_plan(const Graph& whole, const Variant& variant, Arch arch, const GenerateOptions& options) {
   using namespace lowering;
+  if (arch.number() < 80)
+    throw Error(fmt::format("kernel '{}' cannot be generated for {}: sm_80 is the oldest architecture", whole.name,
+                            arch.name()));
   const std::optional<Graph> split = split_products(whole, arch);
   const Graph& graph = split ? *split : whole;
   const Facts facts(graph, variant, arch);
-  Products products = plan_products(facts, 1);
-  const bool has_products = !products.plans.empty();
-  const int warps = has_products ? products.warps : choose_warps(facts);
-
-  // The fewest threads, and the most in registers, that a thread has registers for.
-  struct Try {
-    int warps, most_registers;
-  };
-  std::vector<Try> tries;
-  if (!has_products) {
-    for (int w = warps; w <= 32; w *= 2) tries.push_back({w, 64});
-    for (int most = 32; most >= 1; most /= 2) tries.push_back({16, most});
-  } else {
-    for (int w : {warps, std::min(2 * warps, 16)}) tries.push_back({w, 128});
-    for (int most = 64; most >= 1; most /= 2) tries.push_back({warps, most});
-  }
   Plan plan;
-  for (const Try& attempt : tries) {
-    if (has_products) products = plan_products(facts, attempt.warps);
-    const Layouts layouts = choose_layouts(facts, products.plans, has_products ? products.warps : attempt.warps);
-    std::set<Id> in_memory;
-    for (;;) {
-      plan = {};
-      plan.arch = arch;
-      plan.variant = variant;
-      plan.warps = layouts.warps;
-      const std::set<Id> more = lower(facts, products.plans, layouts, attempt.most_registers, in_memory, plan);
-      const std::size_t before = in_memory.size();
-      in_memory.insert(more.begin(), more.end());
-      if (in_memory.size() == before) break;
-    }
-    prune(plan);
-    const int budget = std::min(255, 65536 / plan.threads()) - (has_products ? 28 : 20);
-    const int needed = pressure(plan);
-    // Left to itself the compiler spills a little to make room for more blocks; so it is told how many.
-    constexpr int most_threads = 1536, most_blocks = 8, besides = 64;
-    plan.blocks = std::clamp(65536 / (plan.threads() * (needed + besides)), 1, std::min(most_blocks, most_threads / plan.threads()));
-    if (needed <= budget) break;
+  InMemory in_memory;
+  for (;;) {
+    plan = plan_steps(facts, in_memory);
+    place_memory(plan);
+    const std::set<Id> left = leave_tensor_cores(plan.steps, plan);
+    if (left.empty()) break;
+    in_memory.left.insert(left.begin(), left.end());
   }
-
-  plan.kernel = identifier(graph.name);
+  for (const Buffer& buffer : plan.buffers)
+    if (buffer.in_workspace) plan.notes.push_back(fmt::format("{} does not fit into shared memory", buffer.name));
+  plan.kernel = kernel_identifier(graph.name);
   plan.author = graph.name;
   plan.location = graph.location;
   plan.debug = options.debug;
   plan.tensors = graph.parameters;
-  if (graph.grid.size() >= 2 && has_block_products(products.plans, graph)) plan.raster = 8;
-  place_memory(plan);
-  for (const Buffer& buffer : plan.buffers)
-    if (buffer.in_workspace) plan.notes.push_back(fmt::format("{} does not fit into shared memory", buffer.name));
-  // Tensor cores read shared memory only.
-  const auto fall_back = [&](const auto& self, std::vector<Step>& steps) -> void {
-    for (Step& step : steps) {
-      self(self, step.body);
-      if (!step.product || step.product->kind != ProductKind::tensor) continue;
-      for (const ProductOperand* operand : {&step.product->a, &step.product->b})
-        if (operand->buffer >= 0 && plan.buffers[static_cast<std::size_t>(operand->buffer)].in_workspace)
-          step.product->kind = ProductKind::block;
-    }
-  };
-  fall_back(fall_back, plan.steps);
   plan.persistent = plan.workspace_bytes > 0;
   insert_barriers(graph, plan);
   set_parameters(graph, plan);

@@ -14,6 +14,9 @@ namespace tessera {
 
 using ValueId = int;
 
+/// Registers of a thread that go through scratch memory at a time when warps combine their parts of a result.
+inline constexpr int most_partials = 8;
+
 /// Where the elements of a value are kept by the threads that hold them.
 enum class Home : std::uint8_t {
   variable,   ///< one element a thread, the same in all of them or one of its own
@@ -97,6 +100,7 @@ struct Buffer {
 
 /// Plain row-major scratch memory: for exchanges between threads.
 struct Scratch {
+  ElementType type{};
   std::int64_t bytes = 0, offset = 0;
   bool in_workspace = false;
 };
@@ -157,6 +161,7 @@ struct Step {
   Id node = no_id;  ///< what the author wrote
   Location location;
   ValueId out = -1;
+  ValueId best = -1;  ///< argmax: the largest so far
   Op op{};
   int axis = 0;
   Shape shape;    ///< of the sweep
@@ -173,7 +178,7 @@ struct Step {
   int length = 0, inner = 0;
   std::optional<Product> product;
   /// compute: bits of lane and warp indices, where any is set the result is 0. replicas: those to add up over.
-  int copies_k_lanes = 0, copies_k_warps = 0;
+  int replica_lanes = 0, replica_warps = 0;
 
   // Loops and what runs ahead of them.
   std::string counter;
@@ -198,7 +203,6 @@ struct Plan {
   Variant variant;
   bool debug = false;
   std::vector<Parameter> tensors;
-  std::vector<std::int64_t> grid_axes;
   std::vector<KernelParameter> parameters;
   int warps = 4;
   int raster = 0;  ///< blocks along the first axis that run together, so that they meet in L2; 0: in order

@@ -67,8 +67,6 @@ class Planner {
       std::int64_t want = 0;
       switch (product.kind) {
         case ProductKind::tensor:
-          want = std::clamp<std::int64_t>(std::int64_t(product.m) * product.n / 1024, 4, 8);
-          break;
         case ProductKind::block:
           want = std::clamp<std::int64_t>(std::int64_t(product.m) * product.n / 1024, 4, 8);
           break;
@@ -95,7 +93,7 @@ class Planner {
       case ProductKind::tensor:
         return finish_tensor(plan);
       case ProductKind::block:
-        return finish_block(id, plan);
+        return finish_block(plan);
       case ProductKind::thin:
         return finish_thin(id, plan);
     }
@@ -126,8 +124,8 @@ class Planner {
     const bool sixteen_bits = tensor && type != ElementType::tf32;
     operand.k_major = k_axis == 1;
     operand.stored = type == ElementType::tf32 ? ElementType::f32 : type;
-    // Matrices of 16 bits are read as they lie; others are converted on the way.
-    if (sixteen_bits && !stored_as(facts_, source, type)) source.load = no_id;
+    // Matrices of 16 bits are read as they lie; others are converted on the way, as reals.
+    if (sixteen_bits ? !stored_as(facts_, source, type) : !converts_as_real(source)) source.load = no_id;
     if (source.load == no_id) return;
     const TileAccess access = facts_.access(source.load);
     if (source.axis[k_axis] >= 0 && access.fast == source.axis[k_axis]) operand.k_major = true;
@@ -137,7 +135,16 @@ class Planner {
     operand.casts = source.casts;
   }
 
-  void finish_block(Id, ProductPlan& plan) {
+  // May an element become a float first, and be cast then? Not if that would round or saturate where the casts do not.
+  bool converts_as_real(const Source& source) const {
+    if (source.load == no_id) return false;
+    const ElementType from = facts_[source.load].type;
+    const auto is_real = [](ElementType to) { return info(to).kind == ElementKind::real; };
+    if (!std::all_of(source.casts.begin(), source.casts.end(), is_real)) return false;
+    return is_real(from) || (info(from).bytes <= 4 && !source.casts.empty() && source.casts[0] == ElementType::f32);
+  }
+
+  void finish_block(ProductPlan& plan) {
     Product& product = plan.product;
     describe(plan.a, product.a, product.type, 1, false);
     describe(plan.b, product.b, product.type, 0, false);
@@ -214,12 +221,12 @@ class Planner {
     add(plan.layout, 1, !along_k, 1);
     product.lanes_k = along_k ? lanes_fast - 1 : (lanes_slow - 1) * lanes_fast;
     product.warps_k = along_k ? warps_fast - 1 : (warps_slow - 1) * warps_fast;
-    product.partial = (product.lanes_k || product.warps_k) && accumulates(id);
+    product.partial = (product.lanes_k || product.warps_k) && sums_may_stay_apart(id);
   }
 
   // A loop's carried value that only this product adds to, scaled perhaps by what all holders of a sum agree on: the
   // sums may stay apart until the loop is done.
-  bool accumulates(Id id) const {
+  bool sums_may_stay_apart(Id id) const {
     const Node& node = facts_[id];
     Id c = node.in[2];
     if (facts_[c].op == Op::mul && facts_.users[c].size() == 1 && facts_[facts_[c].in[0]].op == Op::argument)

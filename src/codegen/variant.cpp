@@ -1,7 +1,6 @@
 #include "codegen/variant.hpp"
 
 #include <algorithm>
-#include <bit>
 
 namespace tessera {
 

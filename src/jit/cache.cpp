@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -169,7 +170,9 @@ void each_file(const fs::path& folder, Action&& action) {
 // ---- The folder
 
 fs::path cache_folder(std::string_view option, const std::function<std::string(std::string_view)>& environment) {
-  if (option == "off" || option == "0" || option == "none") return {};
+  std::string lower(option);
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (lower == "off" || lower == "0" || lower == "none") return {};
   if (::getauxval(AT_SECURE) != 0 || ::geteuid() != ::getuid()) return {};
   if (!option.empty()) return plain(fs::absolute(option));
   // The XDG rules: a relative path counts as unset.

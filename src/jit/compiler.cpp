@@ -30,9 +30,37 @@ namespace fs = std::filesystem;
 constexpr std::array<std::string_view, 2> source_stages = {"plan", "cuda"};
 constexpr std::array<std::string_view, 4> code_stages = {"ptx", "sass", "log", "stats"};
 
-
 bool is_one_of(std::string_view stage, const auto& stages) {
   return std::find(stages.begin(), stages.end(), stage) != stages.end();
+}
+
+// A `#line` counts on from where it stands, but a statement of the author becomes many lines: so that compiler and
+// tools name his for each of them, it is repeated before each.
+std::string with_lines(std::string_view text) {
+  std::string result;
+  std::string_view directive;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size() - 1) + 1;
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(end);
+    if (line.starts_with("#line "))
+      directive = line;
+    else
+      result.append(directive).append(line);
+  }
+  return result;
+}
+
+// The same for a text edited by hand, whose lines are its own.
+std::string with_own_lines(std::string_view text, const fs::path& file) {
+  std::string result = fmt::format("#line 1 \"{}\"\n", file.native());
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size() - 1) + 1;
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(end);
+    result += line.starts_with("#line ") ? "\n" : line;
+  }
+  return result;
 }
 
 const std::string& text_of(const KernelSource& source, std::string_view stage) {
@@ -89,6 +117,7 @@ struct Compiler::Job {
   KernelSource source;
   Arch gpu;
   std::string stem;  // of its dumps
+  fs::path edited;   // the file of a text edited by hand
 };
 
 struct Compiler::Code {
@@ -108,15 +137,19 @@ Compiler& Compiler::instance() {
 /// Takes the edited text, if there is one.
 Compiler::Job Compiler::start(KernelSource source, Arch gpu) const {
   const std::string stem = dump_stem(source.name, gpu.name(), source.text);
+  fs::path edited;
   if (!options_.override_dir.empty()) {
     const fs::path file = fs::path(options_.override_dir) / dump_file(stem, "cuda");
     if (std::optional<std::string> text = edited_text(file); text && *text != source.text) {
       log_warn(fmt::format("kernel '{}' is not compiled as generated but from {} (TESSERA_OVERRIDE_DIR)", source.name,
-                       file.native()));
+                           file.native()));
+      if (text->find(fmt::format("{}(", source.name)) == text->npos)
+        throw Error(fmt::format("{} has no kernel named {} (TESSERA_OVERRIDE_DIR)", file.native(), source.name));
       source.text = std::move(*text);
+      edited = file;
     }
   }
-  return {std::move(source), gpu, stem};
+  return {std::move(source), gpu, stem, std::move(edited)};
 }
 
 /// Before compilation, which may fail.
@@ -146,7 +179,7 @@ Compiler::Code Compiler::code(const Job& job, bool anew) {
     code.cached = false;
     const Watch watch(patience_, [&] {
       log_warn(fmt::format("kernel '{}' is still compiling after {} s; smaller tiles compile faster", request.kernel,
-                       patience_ / std::chrono::seconds(1)));
+                           patience_ / std::chrono::seconds(1)));
     });
     return CacheEntry{.kernel = request.kernel, .source = request.source, .code = nvrtc.compile(request)};
   });
@@ -155,7 +188,10 @@ Compiler::Code Compiler::code(const Job& job, bool anew) {
 }
 
 CompileRequest Compiler::request(const Job& job) const {
-  return {.source = job.source.text, .kernel = job.source.name, .arch = job.gpu, .line_info = options_.debug};
+  return {.source = job.edited.empty() ? with_lines(job.source.text) : with_own_lines(job.source.text, job.edited),
+          .kernel = job.source.name,
+          .arch = job.gpu,
+          .line_info = options_.debug};
 }
 
 std::string Compiler::text(const Job& job, const Code& code, std::string_view stage) const {
