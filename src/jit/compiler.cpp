@@ -181,7 +181,7 @@ Compiler::Code Compiler::code(const Job& job, bool anew) {
       log_warn(fmt::format("kernel '{}' is still compiling after {} s; smaller tiles compile faster", request.kernel,
                            patience_ / std::chrono::seconds(1)));
     });
-    return CacheEntry{.kernel = request.kernel, .source = request.source, .code = nvrtc.compile(request)};
+    return CacheEntry{.kernel = request.kernel, .source = job.source.text, .code = nvrtc.compile(request)};
   });
   if (logs_debug()) log_debug(stats(job.source, job.gpu, code.entry->code, code.cached));
   return code;
