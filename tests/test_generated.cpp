@@ -232,18 +232,18 @@ TEST_CASE("a loop reuses more right operands than shared memory holds", "[cpu][e
   Random random;
   const auto k = kernel("chain", [](In<bf16, 2> x, In<bf16, 3> w, Out<f32, 2> y) {
     std::vector<Tile<bf16, 2>> weights;
-    for (int i = 0; i < 5; ++i) weights.push_back(reshape(load(w, {i, 0, 0}, {1, 160, 160}), {160, 160}));
+    for (int i = 0; i < 6; ++i) weights.push_back(reshape(load(w, {i, 0, 0}, {1, 144, 144}), {144, 144}));
     const auto times = [&](const Tile<bf16, 2>& p, std::size_t i) {
-      return Tile(cast<bf16>(0.1f * mma(p, weights[i], zeros<f32>({16, 160}))));
+      return Tile(cast<bf16>(0.1f * mma(p, weights[i], zeros<f32>({16, 144}))));
     };
     for (Index m : range(cdiv(x.extent(0), 16))) {
-      Tile p = times(times(times(times(load(x, {m, 0}, {16, 160}), 0), 1), 2), 3);
-      store(y, {m, 0}, mma(p, weights[4], zeros<f32>({16, 160})));
+      Tile p = times(times(times(times(times(load(x, {m, 0}, {16, 144}), 0), 1), 2), 3), 4);
+      store(y, {m, 0}, mma(p, weights[5], zeros<f32>({16, 144})));
     }
   });
-  const auto y = random.twins<f32, 2>({32, 160});
-  run(k, random.twins<bf16, 2>({32, 160}), random.twins<bf16, 3>({5, 160, 160}), y);
-  CHECK(error(y) < of_sums(160) + of_bf16(4));
+  const auto y = random.twins<f32, 2>({32, 144});
+  run(k, random.twins<bf16, 2>({32, 144}), random.twins<bf16, 3>({6, 144, 144}), y);
+  CHECK(error(y) < of_sums(144) + of_bf16(5));
 }
 
 TEST_CASE("a hundred carried values change places", "[cpu][emulated]") {
@@ -269,8 +269,8 @@ TEST_CASE("persistent blocks keep large tiles in their workspace and read again 
   Random random;
   const auto k = kernel("workspace", [](In<f32, 2> x, InOut<f32, 2> y) {
     Index b = blocks(cdiv(x.extent(0), 256));
-    store(y, {0, b}, transpose(load(x, {b, 0}, {256, 512})));
-    Tile c = load(y, {0, b}, {512, 256});
+    store(y, {0, b}, transpose(load(x, {b, 0}, {256, 1024})));
+    Tile c = load(y, {0, b}, {1024, 256});
     Tile sums = cumsum(c, 0) + cumsum(c, 1);
     store(y, {0, b}, sums - max(sums, 0));
   });
@@ -278,9 +278,9 @@ TEST_CASE("persistent blocks keep large tiles in their workspace and read again 
   const KernelSource source = generate(graph, dense_variant(graph), Arch::sm_90a);
   CHECK(source.workspace_bytes > 0);
   CHECK(source.persistent);
-  const auto y = random.twins<f32, 2>({500, 700});  // ragged
-  run(k, random.twins<f32, 2>({700, 500}), y);
-  CHECK(error(y) < of_sums(512));
+  const auto y = random.twins<f32, 2>({1000, 700});  // ragged
+  run(k, random.twins<f32, 2>({700, 1000}), y);
+  CHECK(error(y) < of_sums(1024));
 }
 
 TEST_CASE("numbers of 1 and 8 bytes and predicates change threads", "[cpu][emulated]") {
