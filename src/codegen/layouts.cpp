@@ -210,16 +210,12 @@ int choose_warps(const Facts& facts) {
       if (bytes > most_bytes) vector = facts.access(id).vector;
       most_bytes = std::max(most_bytes, bytes);
     }
-  // At least two accesses a thread, and not many threads idle in the last round; more of them may be where a thread
-  // would hold a lot.
-  constexpr int few = 32;
-  for (const int idle : {3, 8})  // twentieths of the work
-    for (int warps = 32; warps >= 1; warps /= 2) {
-      const std::int64_t step = std::int64_t(32) * warps * vector;
-      const std::int64_t rounds = (largest + step - 1) / step;
-      const bool busy = largest >= 2 * step && rounds * step * 20 <= largest * (20 + idle);
-      if (busy && (rounds * vector <= few || warps == 32 || idle > 3)) return warps;
-    }
+  // At least two accesses a thread, and not many threads idle in the last round.
+  for (int warps = 32; warps > 1; warps /= 2) {
+    const std::int64_t step = std::int64_t(32) * warps * vector;
+    const std::int64_t rounds = (largest + step - 1) / step;
+    if (largest >= 2 * step && rounds * step * 20 <= largest * 23) return warps;
+  }
   return 1;
 }
 
