@@ -1406,6 +1406,7 @@ class Emitter {
       open("const auto {} = [&](int {}) {{", fetch, step.counter);
       for (const Step& inner : step.ahead) emit(inner);
       close("};");
+      line("#pragma unroll 1");  // each copy of `fetch` would be compiled for nothing
       open("for (int s = 0; s < {}; ++s) {{", step.stages - 1);
       line("if (s < {}) {}(s);", count, fetch);
       line("copy_async_commit();");

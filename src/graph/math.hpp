@@ -3,8 +3,10 @@
 #pragma once
 #include <bit>
 #include <cmath>
+#include <concepts>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 
 namespace tessera::math {
 
@@ -113,13 +115,9 @@ template <class T>
 struct Unsigned {
   using type = T;
 };
-template <>
-struct Unsigned<std::int32_t> {
-  using type = std::uint32_t;
-};
-template <>
-struct Unsigned<std::int64_t> {
-  using type = std::uint64_t;
+template <std::signed_integral T>
+struct Unsigned<T> {
+  using type = std::make_unsigned_t<T>;
 };
 template <class T>
 using unsigned_t = typename Unsigned<T>::type;

@@ -273,6 +273,8 @@ std::vector<std::string> Nvrtc::options(const CompileRequest& request) const {
                                       "--no-source-include", "--ptxas-options=-v"};
   // Its own cache, since 12.9, gives no log back when it hits.
   if (version_ >= std::pair{12, 9}) options.push_back("--no-cache");
+  // Without declarations of textures and the runtime, which kernels do not use: 4 ms less.
+  if (version_ >= std::pair{12, 4}) options.push_back("--minimal");
   if (request.line_info) options.push_back("--generate-line-info");
   for (const std::string& flag : request.flags) {
     if (reaches_outside(flag)) {
