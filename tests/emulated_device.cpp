@@ -1,6 +1,7 @@
 #include "emulated_device.hpp"
 
-#include <chrono>
+#include <fmt/format.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -34,11 +35,11 @@ class EmulatedKernel final : public DeviceKernel {
       variants_.emplace_back(variant, Emulator::compile(std::span(&source, 1)));
       found = std::prev(variants_.end());
     }
-    RunOptions run;
     const char* checks = std::getenv("TESSERA_EMULATOR_CHECKS");
-    run.checks = !checks || *checks != '0';
+    const RunOptions run{.checks = !checks || *checks != '0', .seed = ++launches_};
     const Report report = found->second.run(0, graph_, arguments, grid, run);
-    if (!report.clean()) throw Error("kernel '" + graph_.name + "' in the emulator: " + report.text());
+    if (report.clean()) return;
+    throw Error(fmt::format("kernel '{}' in the emulator, in order {}: {}", graph_.name, run.seed, report.text()));
   }
 
  private:
@@ -48,6 +49,7 @@ class EmulatedKernel final : public DeviceKernel {
   }
   const Graph& graph_;
   std::vector<std::pair<Variant, Emulator>> variants_;
+  std::uint64_t launches_ = 0;  ///< each in an order of its own
 };
 
 class EmulatedBackend;

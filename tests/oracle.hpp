@@ -15,17 +15,16 @@
 #include "api/tessera.hpp"
 #include "devices.hpp"
 #include "graph/op.hpp"
+#include "reference/numbers.hpp"
 
 namespace oracle {
 
 using namespace tessera;
-using Real = long double;
+using namespace numbers;
+using numbers::binary;
+using numbers::unary;
 using Extents = std::vector<int>;
 using Rng = std::mt19937_64;
-__extension__ typedef __int128 Wide;
-
-inline constexpr Real real_nan = std::numeric_limits<Real>::quiet_NaN();
-inline constexpr Real real_inf = std::numeric_limits<Real>::infinity();
 
 template <class N>
 N between(Rng& rng, N low, N high) {
@@ -38,91 +37,6 @@ inline bool chance(Rng& rng, int percent) { return between(rng, 0, 99) < percent
 template <class C>
 const auto& one_of(Rng& rng, const C& choices) {
   return choices[between<std::size_t>(rng, 0, choices.size() - 1)];
-}
-
-// Numbers
-// ----------------------------------------------------------------------------------------------------------------
-
-struct Format {
-  int fraction, lowest, highest;  // bits, exponents of the smallest and largest normal numbers
-};
-inline Format format_of(ElementType type) {
-  switch (type) {
-    case ElementType::f16:
-      return {10, -14, 15};
-    case ElementType::bf16:
-      return {7, -126, 127};
-    case ElementType::tf32:
-      return {10, -126, 127};
-    default:
-      return {23, -126, 127};
-  }
-}
-
-/// To the nearest number of the type, ties to even; beyond the largest by half a step: infinity.
-inline Real rounded(Real x, ElementType type) {
-  if (x == 0 || !std::isfinite(x)) return x;
-  const Format format = format_of(type);
-  const Real step = std::ldexp(Real(1), std::max(std::ilogb(x), format.lowest) - format.fraction);
-  const Real y = std::nearbyint(x / step) * step;
-  return std::abs(y) >= std::ldexp(Real(1), format.highest + 1) ? std::copysign(real_inf, x) : y;
-}
-
-/// The bits of a number that the type holds.
-inline std::uint32_t bits_of(Real x, ElementType type) {
-  const Format format = format_of(type);
-  const int width = type == ElementType::f16 || type == ElementType::bf16 ? 16 : 32;
-  const std::uint32_t sign = std::signbit(x) ? 1u << (width - 1) : 0;
-  const auto top = static_cast<std::uint32_t>(format.highest * 2 + 1) << format.fraction;  // infinity
-  if (std::isnan(x)) return top | 1u << (format.fraction - 1);
-  if (std::isinf(x)) return sign | top;
-  if (x == 0) return sign;
-  const int exponent = std::max(std::ilogb(x), format.lowest);
-  const auto steps = static_cast<std::uint32_t>(std::ldexp(std::abs(x), format.fraction - exponent));
-  return sign | (static_cast<std::uint32_t>(exponent - format.lowest) << format.fraction) + steps;
-}
-
-inline Real number_of(std::uint32_t bits, ElementType type) {
-  const Format format = format_of(type);
-  const int width = type == ElementType::f16 || type == ElementType::bf16 ? 16 : 32;
-  const bool negative = (bits >> (width - 1)) & 1;
-  const auto steps = bits & ((1u << format.fraction) - 1);
-  const int exponent = static_cast<int>((bits & ~(1u << (width - 1))) >> format.fraction);
-  Real x;
-  if (exponent == format.highest * 2 + 1)
-    x = steps ? real_nan : real_inf;
-  else if (exponent == 0)
-    x = std::ldexp(Real(steps), format.lowest - format.fraction);
-  else
-    x = std::ldexp(Real(steps | 1u << format.fraction), exponent - 1 + format.lowest - format.fraction);
-  return negative ? -x : x;
-}
-
-inline bool is_real(ElementType type) { return info(type).kind == ElementKind::real; }
-
-/// An integer as the type holds it: wrapped.
-inline i64 wrapped(Wide x, ElementType type) {
-  switch (type) {
-    case ElementType::i32:
-      return static_cast<std::int32_t>(static_cast<std::uint32_t>(x));
-    case ElementType::u8:
-      return static_cast<std::uint8_t>(x);
-    case ElementType::pred:
-      return x != 0;
-    default:
-      return static_cast<i64>(static_cast<std::uint64_t>(x));
-  }
-}
-inline i64 lowest_of(ElementType type) {
-  return type == ElementType::i64   ? std::numeric_limits<i64>::min()
-         : type == ElementType::i32 ? std::numeric_limits<i32>::min()
-                                    : 0;
-}
-inline i64 highest_of(ElementType type) {
-  return type == ElementType::i64   ? std::numeric_limits<i64>::max()
-         : type == ElementType::i32 ? std::numeric_limits<i32>::max()
-         : type == ElementType::u8  ? 255
-                                    : 1;
 }
 
 // Arrays
@@ -267,59 +181,6 @@ inline Array cast(const Array& a, ElementType to) {
   return result;
 }
 
-inline Real unary(Op op, Real x) {
-  switch (op) {
-    case Op::neg:
-      return -x;
-    case Op::abs:
-      return std::abs(x);
-    case Op::exp:
-      return std::exp(x);
-    case Op::exp2:
-      return std::exp2(x);
-    case Op::log:
-      return std::log(x);
-    case Op::tanh:
-      return std::tanh(x);
-    case Op::sqrt:
-      return std::sqrt(x);
-    case Op::rsqrt:
-      return 1 / std::sqrt(x);
-    default:
-      throw std::logic_error("the oracle lacks real " + std::string(name(op)));
-  }
-}
-inline Wide unary(Op op, i64 x) {
-  switch (op) {
-    case Op::neg:
-      return -static_cast<Wide>(x);
-    case Op::abs:
-      return x < 0 ? -static_cast<Wide>(x) : x;
-    case Op::logical_not:
-      return x == 0;
-    default:
-      throw std::logic_error("the oracle lacks integer " + std::string(name(op)));
-  }
-}
-
-/// Philox 4x32-10 (Salmon et al., 2011, figure 4): the words of one counter.
-inline std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key) {
-  for (int round = 0; round < 10; ++round) {
-    const std::uint64_t left = std::uint64_t{0xD2511F53} * counter[0], right = std::uint64_t{0xCD9E8D57} * counter[2];
-    counter = {static_cast<std::uint32_t>(right >> 32) ^ counter[1] ^ key[0], static_cast<std::uint32_t>(right),
-               static_cast<std::uint32_t>(left >> 32) ^ counter[3] ^ key[1], static_cast<std::uint32_t>(left)};
-    key[0] += 0x9E3779B9;
-    key[1] += 0xBB67AE85;
-  }
-  return counter;
-}
-/// Word `index` of the stream of `key`: counters count from 0, four words each.
-inline std::uint32_t random_word(i64 key, i64 index) {
-  const auto k = static_cast<std::uint64_t>(key), block = static_cast<std::uint64_t>(index) >> 2;
-  return philox({static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32), 0, 0},
-                {static_cast<std::uint32_t>(k), static_cast<std::uint32_t>(k >> 32)})[index & 3];
-}
-
 inline Real binary(Op op, Real x, Real y) {
   const bool none = std::isnan(x) || std::isnan(y);
   switch (op) {
@@ -362,35 +223,6 @@ bool compare(Op op, N x, N y) {
       throw std::logic_error("the oracle lacks " + std::string(name(op)));
   }
 }
-inline Wide binary(Op op, i64 a, i64 b) {
-  const Wide x = a, y = b;
-  const auto quotient = [&]() -> Wide { return y == 0 ? 0 : x / y - (x % y != 0 && (x < 0) != (y < 0)); };
-  switch (op) {
-    case Op::add:
-      return x + y;
-    case Op::sub:
-      return x - y;
-    case Op::mul:
-      return x * y;
-    case Op::floor_div:
-      return quotient();
-    case Op::modulo:
-      return y == 0 ? 0 : x - quotient() * y;
-    case Op::minimum:
-      return std::min(x, y);
-    case Op::maximum:
-      return std::max(x, y);
-    case Op::logical_and:
-      return x & y;
-    case Op::logical_or:
-      return x | y;
-    case Op::random_bits:
-      return static_cast<std::int32_t>(random_word(a, b));
-    default:
-      throw std::logic_error("the oracle lacks integer " + std::string(name(op)));
-  }
-}
-
 /// Real results are exact, not rounded to f32.
 inline Array unary(Op op, const Array& a) {
   Array result(a.type, a.shape);
@@ -615,35 +447,11 @@ inline std::string difference(const Array& actual, const Array& expected, double
 
 /// Element i of memory of a stored type.
 inline void read_element(Array& to, std::size_t i, const void* from, ElementType type) {
-  switch (type) {
-    case ElementType::f32: {
-      float x;
-      std::memcpy(&x, from, 4);
-      to.real[i] = x;
-      break;
-    }
-    case ElementType::f16:
-    case ElementType::bf16: {
-      std::uint16_t x;
-      std::memcpy(&x, from, 2);
-      to.real[i] = number_of(x, type);
-      break;
-    }
-    case ElementType::i32: {
-      i32 x;
-      std::memcpy(&x, from, 4);
-      to.whole[i] = x;
-      break;
-    }
-    case ElementType::i64:
-      std::memcpy(&to.whole[i], from, 8);
-      break;
-    default: {
-      u8 x;
-      std::memcpy(&x, from, 1);
-      to.whole[i] = x;
-    }
-  }
+  const Real x = read_number(from, type);
+  if (is_real(type))
+    to.real[i] = x;
+  else
+    to.whole[i] = static_cast<i64>(x);
 }
 inline void write_element(void* to, const Array& from, std::size_t i) {
   if (is_real(from.type)) {

@@ -492,6 +492,13 @@ TEST_CASE("accesses outside of memory are reported before they are made", "[emul
              {"reads 4 bytes past argument 0"}));
   CHECK(says(fault("u32 out[2]; load_matrix_x2(out, shared_memory() + 128);"), {"reads 16 bytes past shared memory"}));
   CHECK(says(fault("atomic_add(y + 32, 1.0f);"), {"adds to 4 bytes past argument 1"}));
+  // Some instructions take addresses of one memory alone.
+  CHECK(says(fault("copy_async<4>(y + thread_index(), x, true);"),
+             {"starts a copy to byte ", "of argument 1", "with an instruction for shared memory"}));
+  CHECK(says(fault("copy_async<4>(shared_memory(), shared_memory() + 64, true);"),
+             {"reads byte 64 of shared memory", "with an instruction for memory outside of the block"}));
+  CHECK(says(fault("u32 out[2]; load_matrix_x2(out, x);"), {"reads byte 0 of argument 0", "for shared memory"}));
+  CHECK(says(fault("u32 row[4], out[2]; load_matrix_x2(out, row);"), {"reads", "(16 bytes)"}));
 }
 
 TEST_CASE("what lies between a tensor's rows is not the tensor's", "[emulator]") {

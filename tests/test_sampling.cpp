@@ -79,7 +79,7 @@ std::vector<float> random_logits(std::size_t n, unsigned seed) {
 
 }  // namespace
 
-TEST_CASE("tokens are drawn with their probabilities", "[model]") {
+TEST_CASE("tokens are drawn with their probabilities", "[model][many]") {
   const Settings settings = GENERATE(Settings{}, Settings{1, 0.5f}, Settings{1, 2}, Settings{1, 1, 5},
                                      Settings{1, 1, 0, 0.7f}, Settings{1, 0.8f, 12, 0.9f}, Settings{1.5f, 1, 8},
                                      Settings{0.5f, 0.9f, 0, 0.95f}, Settings{1, 1, 1}, Settings{1, 1, 0, 1e-6f});
@@ -101,7 +101,7 @@ TEST_CASE("tokens are drawn with their probabilities", "[model]") {
   }
 }
 
-TEST_CASE("filters keep exactly the tokens they should, in large vocabularies too", "[model]") {
+TEST_CASE("filters keep exactly the tokens they should, in large vocabularies too", "[model][many]") {
   const auto logits = random_logits(5003, 9);
   const std::vector<u8> seen(5003);
   for (const Settings& settings :

@@ -45,8 +45,9 @@ void Checks::for_each_shadow(Block& block, Visit&& visit) {
   if (workspace_) visit(*workspace_);
 }
 
-void Checks::access(Thread& thread, const void* pointer, std::size_t bytes, std::size_t alignment, Use use, Code code) {
-  if (stacks_.contain(pointer)) return;
+void Checks::access(Thread& thread, const void* pointer, std::size_t bytes, std::size_t alignment, Use use, Code code,
+                    Space space) {
+  if (stacks_.contain(pointer) && space == Space::any) return;
   const char* const address = static_cast<const char*>(pointer);
   const auto subject = [&](std::string_view place) {
     return fmt::format("thread {} {} {} ({} bytes) at {}", thread.index, verb(use), place, bytes, lines_[code]);
@@ -58,6 +59,12 @@ void Checks::access(Thread& thread, const void* pointer, std::size_t bytes, std:
   if (!shadow) {
     if (use == Use::read && lines_.contain(address)) return;  // a constant of the kernel
     report(Fault::Kind::out_of_bounds, thread, code, subject(nearest(thread.block, address, bytes)));
+    thread.block.stop();
+  }
+  if (space != Space::any && (space == Space::shared) != (shadow == &thread.block.shadow())) {
+    report(Fault::Kind::out_of_bounds, thread, code,
+           subject(place(*shadow, address)) + ", with an instruction for " +
+               (space == Space::shared ? "shared memory" : "memory outside of the block"));
     thread.block.stop();
   }
   if (reinterpret_cast<std::uintptr_t>(address) % alignment != 0) {

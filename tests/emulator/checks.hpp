@@ -21,6 +21,9 @@ enum class Use {
   copy_end,    ///< and has now done so
 };
 
+/// Which memory an instruction takes addresses of.
+enum class Space { any, shared, global };
+
 class Checks {
  public:
   /// Threads use their stacks as they like.
@@ -30,7 +33,8 @@ class Checks {
   void begin_launch(std::uint32_t block, std::optional<Shadow> workspace);
 
   /// A thread is about to use memory. Where the access makes no sense, this does not return.
-  void access(Thread& thread, const void* address, std::size_t bytes, std::size_t alignment, Use use, Code code);
+  void access(Thread& thread, const void* address, std::size_t bytes, std::size_t alignment, Use use, Code code,
+              Space space = Space::any);
 
  private:
   struct Verdict {

@@ -13,9 +13,9 @@ namespace {
 
 #define CALLER __builtin_return_address(0)
 
-void check(Thread& thread, const void* address, int bytes, Use use, Code code) {
+void check(Thread& thread, const void* address, int bytes, Use use, Code code, Space space = Space::any) {
   const auto size = static_cast<std::size_t>(bytes);
-  if (Checks* const checks = thread.block.launch().checks) checks->access(thread, address, size, size, use, code);
+  if (Checks* const checks = thread.block.launch().checks) checks->access(thread, address, size, size, use, code, space);
 }
 
 struct Shuffle {
@@ -129,7 +129,7 @@ unsigned long long emulated_shuffle(const char* what, unsigned long long value, 
 
 void emulated_load_matrix(unsigned* out, const void* row, int matrices, bool transposed) {
   Thread& self = current_thread();
-  if (self.lane() < 8 * matrices) check(self, row, 16, Use::read, CALLER);
+  if (self.lane() < 8 * matrices) check(self, row, 16, Use::read, CALLER, Space::shared);
   LoadMatrix load{.out = out, .row = static_cast<const char*>(row), .matrices = matrices, .transposed = transposed};
   self.block.meet_warp(self, {.what = "load_matrix", .code = CALLER, .operands = &load}, load_matrices);
 }
@@ -143,8 +143,8 @@ void emulated_mma(EmulatedOperand type, float* c, const unsigned* a, const unsig
 
 void emulated_copy_async(void* to, const void* from, int bytes, bool valid) {
   Thread& self = current_thread();
-  if (valid) check(self, from, bytes, Use::read, CALLER);
-  check(self, to, bytes, Use::copy_start, CALLER);
+  if (valid) check(self, from, bytes, Use::read, CALLER, Space::global);
+  check(self, to, bytes, Use::copy_start, CALLER, Space::shared);
   std::memset(to, poison, static_cast<std::size_t>(bytes));
   self.copies.push_back({.to = static_cast<char*>(to),
                          .from = valid ? static_cast<const char*>(from) : nullptr,

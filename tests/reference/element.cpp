@@ -1,0 +1,293 @@
+#include "reference/element.hpp"
+
+#include <bit>
+
+namespace tessera::reference {
+namespace {
+
+using numbers::real_inf;
+using numbers::Wide;
+
+constexpr Real largest = 0x1.fffffep127L, smallest_normal = 0x1p-126L;  // of f32
+
+constexpr Real tolerance(Op op) {
+  switch (op) {
+#define UNARY(name, operands, result, host, real, integer, low, high, tolerance, meaning) \
+  case Op::name:                                                                          \
+    return tolerance;
+#define BINARY UNARY
+#define REDUCTION(...)
+#define STRUCTURAL(...)
+#include "graph/ops.def"
+    default:
+      return 0;
+  }
+}
+
+/// The least f32 that is not less.
+Real f32_above(Real x) {
+  if (x > largest) return real_inf;
+  if (x < -largest) return std::isinf(x) ? x : -largest;
+  const auto nearest = static_cast<float>(x);
+  return nearest < x ? std::nextafter(nearest, std::numeric_limits<float>::infinity()) : nearest;
+}
+bool is_f32(Real x) { return f32_above(x) == x; }
+
+/// The end of an interval, and whether f32 arithmetic gives it exactly.
+struct End {
+  Real value;
+  bool exact = false;
+};
+
+/// The least that a result may be whose exact value is at least the end.
+Real below(End end, Real tolerance) {
+  if (end.exact || std::isinf(end.value)) return end.value;
+  return end.value - tolerance * std::max(std::abs(end.value), smallest_normal);
+}
+
+/// The infinite ends of what may overflow.
+Element overflowing(Element e) {
+  if (e.high > largest) e.high = real_inf;
+  if (e.low < -largest) e.low = -real_inf;
+  return e;
+}
+
+/// Of an interval, what f32 holds.
+Element in_f32(Element e) {
+  e = overflowing(e);
+  if (e.empty()) return e;
+  return {f32_above(e.low), -f32_above(-e.high), e.nan};
+}
+
+Element widened(Op op, End low, End high, bool nan) {
+  const Element e{below(low, tolerance(op)), -below({-high.value, high.exact}, tolerance(op)), nan};
+  // A product that is added to something may never be rounded to f32.
+  return op == Op::mul ? overflowing(e) : in_f32(e);
+}
+
+Element increasing(Op op, const Element& a, bool nan) {
+  return widened(op, {numbers::unary(op, a.low)}, {numbers::unary(op, a.high)}, nan);
+}
+
+Element mirrored(const Element& a) { return {-a.high, -a.low, a.nan}; }
+
+Element real_unary(Op op, const Element& a) {
+  if (a.empty()) return a;
+  switch (op) {
+    case Op::neg:
+      return mirrored(a);
+    case Op::abs:
+      return {a.low > 0 ? a.low : a.high < 0 ? -a.high : 0, std::max(-a.low, a.high), a.nan};
+    case Op::log:
+    case Op::sqrt:
+      if (a.high < 0) return Element::no_number();
+      return increasing(op, {std::max<Real>(a.low, 0), a.high}, a.nan || a.low < 0);
+    case Op::rsqrt:
+      if (a.high < 0) return Element::no_number();
+      if (a.low <= 0) return {-real_inf, real_inf, a.nan || a.low < 0};  // of zeros: an infinity of either sign
+      return widened(op, {numbers::unary(op, a.high)}, {numbers::unary(op, a.low)}, a.nan);
+    default:
+      return increasing(op, a, a.nan);
+  }
+}
+
+/// An op's results lie between those of the ends of its operands.
+template <class F>
+Element corners(Op op, const Element& a, const Element& b, bool nan, const F& result) {
+  End low{real_inf}, high{-real_inf};
+  for (Real x : {a.low, a.high}) {
+    for (Real y : {b.low, b.high}) {
+      End end = result(x, y);
+      if (std::isnan(end.value)) {
+        if (a.low == a.high && b.low == b.high) return Element::no_number();
+        nan = true;
+        end = {0, true};  // zeros lie next to inf / inf and 0 * inf; of inf - inf other corners tell enough
+      }
+      if (end.value < low.value) low = end;
+      if (end.value > high.value) high = end;
+      if (b.low == b.high) break;
+    }
+    if (a.low == a.high) break;
+  }
+  return widened(op, low, high, nan);
+}
+
+Element add(Op op, const Element& a, const Element& b) {
+  return corners(op, a, b, a.nan || b.nan, [](Real x, Real y) {
+    const Real sum = x + y, part = sum - x;
+    const bool exact = (x - (sum - part)) + (y - part) == 0;  // Knuth's two-sum
+    return End{sum, exact && is_f32(sum)};
+  });
+}
+
+bool may_be_infinite(const Element& a) { return std::isinf(a.low) || std::isinf(a.high); }
+
+Element mul(const Element& a, const Element& b) {
+  const bool undefined = (a.may_be(0) && may_be_infinite(b)) || (b.may_be(0) && may_be_infinite(a));
+  return corners(Op::mul, a, b, a.nan || b.nan || undefined, [](Real x, Real y) {
+    return End{x * y, is_f32(x) && is_f32(y) && is_f32(x * y)};
+  });
+}
+
+Element div(const Element& a, const Element& b) {
+  if (b.may_be(0)) {
+    if (a.low == 0 && a.high == 0 && b.low == 0 && b.high == 0) return Element::no_number();
+    return {-real_inf, real_inf, a.nan || b.nan || a.may_be(0) || (may_be_infinite(a) && may_be_infinite(b))};
+  }
+  return corners(Op::div, a, b, a.nan || b.nan, [](Real x, Real y) { return End{x / y}; });
+}
+
+Element real_binary(Op op, const Element& a, const Element& b) {
+  if (a.empty() || b.empty()) return Element::no_number();
+  switch (op) {
+    case Op::add:
+      return add(op, a, b);
+    case Op::sub:
+      return add(op, a, mirrored(b));
+    case Op::mul:
+      return mul(a, b);
+    default:
+      return div(a, b);
+  }
+}
+
+Element lesser(const Element& a, const Element& b, bool ignore_nan) {
+  Element result = Element::no_number();
+  if (!a.empty() && !b.empty()) result = {std::min(a.low, b.low), std::min(a.high, b.high), a.nan || b.nan};
+  if (!ignore_nan) return result;
+  if (a.nan) result = hull(result, b);
+  if (b.nan) result = hull(result, a);
+  result.nan = a.nan && b.nan;
+  return result;
+}
+Element greater(const Element& a, const Element& b, bool ignore_nan) {
+  return mirrored(lesser(mirrored(a), mirrored(b), ignore_nan));
+}
+
+Element outcome(bool may_hold, bool may_fail) { return {may_fail ? Real(0) : 1, may_hold ? Real(1) : 0}; }
+Element negated(const Element& a) { return {1 - a.high, 1 - a.low}; }
+
+Element less(const Element& a, const Element& b, bool or_equal) {
+  const bool numbers = !a.empty() && !b.empty();
+  return outcome(numbers && (a.low < b.high || (or_equal && a.low == b.high)),
+                 a.nan || b.nan || a.high > b.low || (!or_equal && a.high == b.low));
+}
+Element equal(const Element& a, const Element& b) {
+  const bool numbers = !a.empty() && !b.empty();
+  return outcome(numbers && a.low <= b.high && b.low <= a.high, a.nan || b.nan || a.low != b.high || b.low != a.high);
+}
+
+Element random_uniform(const Element& key, const Element& index) {
+  if (!key.exact() || !index.exact()) return {0, 1};
+  const auto word = numbers::random_word(static_cast<i64>(key.low), static_cast<i64>(index.low));
+  return Element::of((Real(word >> 9) + 0.5L) * 0x1p-23L);
+}
+
+Real truncated(Real x, ElementType to) {
+  if (x >= Real(numbers::highest_of(to))) return Real(numbers::highest_of(to));
+  return x <= Real(numbers::lowest_of(to)) ? Real(numbers::lowest_of(to)) : std::trunc(x);
+}
+
+/// The exponent of the largest power of two that x, an f32 but not 0, is a multiple of.
+int last_digit(Real x) {
+  const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(x));
+  const auto exponent = static_cast<int>(bits >> 23 & 0xff);
+  const std::uint32_t digits = (bits & 0x7fffff) | (exponent > 0 ? 0x800000 : 0);
+  return std::max(exponent, 1) - 150 + std::countr_zero(digits);
+}
+
+}  // namespace
+
+Element hull(const Element& a, const Element& b) {
+  return {std::min(a.low, b.low), std::max(a.high, b.high), a.nan || b.nan};
+}
+
+Element unary(Op op, ElementType type, const Element& a) {
+  if (numbers::is_real(type)) return real_unary(op, a);
+  if (op == Op::logical_not) return negated(a);
+  if (!a.exact()) return Element::anything();
+  return Element::of(static_cast<Real>(numbers::wrapped(numbers::unary(op, static_cast<i64>(a.low)), type)));
+}
+
+Element binary(Op op, ElementType type, const Element& a, const Element& b) {
+  switch (op) {
+    case Op::logical_and:
+    case Op::minimum:
+    case Op::minimum_nan:
+      return lesser(a, b, op != Op::minimum_nan);
+    case Op::logical_or:
+    case Op::maximum:
+    case Op::maximum_nan:
+      return greater(a, b, op != Op::maximum_nan);
+    case Op::less:
+    case Op::less_equal:
+      return less(a, b, op == Op::less_equal);
+    case Op::greater:
+    case Op::greater_equal:
+      return less(b, a, op == Op::greater_equal);
+    case Op::equal:
+      return equal(a, b);
+    case Op::not_equal:
+      return negated(equal(a, b));
+    case Op::random_uniform:
+      return random_uniform(a, b);
+    default:
+      if (numbers::is_real(type)) return real_binary(op, a, b);
+      if (!a.exact() || !b.exact()) return Element::anything();
+      const Wide result = numbers::binary(op, static_cast<i64>(a.low), static_cast<i64>(b.low));
+      return Element::of(static_cast<Real>(numbers::wrapped(result, result_type(op, type))));
+  }
+}
+
+Element select(const Element& condition, const Element& a, const Element& b) {
+  return condition.low == 1 ? a : condition.high == 0 ? b : hull(a, b);
+}
+
+Element cast(ElementType from, ElementType to, const Element& a) {
+  if (to == ElementType::pred) return negated(equal(a, Element::of(0)));
+  if (numbers::is_real(from)) {
+    if (numbers::is_real(to)) {
+      if (to == ElementType::f32 || a.empty()) return a;
+      return {numbers::rounded(a.low, to), numbers::rounded(a.high, to), a.nan};
+    }
+    const Element number{truncated(a.low, to), truncated(a.high, to)};
+    return a.empty() ? Element::of(0) : a.nan ? hull(number, Element::of(0)) : number;
+  }
+  if (std::isinf(a.low)) return a;
+  if (numbers::is_real(to)) {
+    const auto real = [&](Real x) { return numbers::rounded(numbers::rounded(x, ElementType::f32), to); };
+    return {real(a.low), real(a.high)};
+  }
+  if (a.low >= Real(numbers::lowest_of(to)) && a.high <= Real(numbers::highest_of(to))) return a;
+  if (!a.exact()) return Element::anything();
+  return Element::of(static_cast<Real>(numbers::wrapped(static_cast<i64>(a.low), to)));
+}
+
+void Sum::add(const Element& term) {
+  ++terms_;
+  nan_ |= term.nan;
+  exact_ &= term.exact() && !std::isinf(term.low);
+  if (exact_ && term.low != 0) last_digit_ = std::min(last_digit_, last_digit(term.low));
+  always_positive_ |= term.low == real_inf;
+  always_negative_ |= term.high == -real_inf;
+  up_ += std::max<Real>(term.high, 0);
+  down_ += std::max<Real>(-term.low, 0);
+  if (!std::isinf(term.low)) low_ += term.low, low_size_ += std::abs(term.low);
+  if (!std::isinf(term.high)) high_ += term.high, high_size_ += std::abs(term.high);
+}
+
+Element Sum::value(int more_roundings) const {
+  if (always_positive_ && always_negative_) return Element::no_number();
+  // No partial sum needs more digits than f32 has.
+  if (exact_ && low_size_ <= largest && low_size_ <= std::ldexp(Real(1), last_digit_ + 24)) return Element::of(low_);
+  // Whatever the order, a term is in at most terms - 1 of the sums: Higham, Accuracy and Stability of Numerical
+  // Algorithms, 4.2.
+  const Real roundings = Real(std::max<i64>(terms_ - 1, 0) + more_roundings) * 0x1p-24L;
+  const Real error = roundings / (1 - roundings);
+  const bool up = up_ * (1 + error) > largest, down = down_ * (1 + error) > largest;  // partial sums may overflow
+  const Real low = down ? -real_inf : always_positive_ ? real_inf : low_ - error * low_size_;
+  const Real high = up ? real_inf : always_negative_ ? -real_inf : high_ + error * high_size_;
+  return in_f32({low, high, nan_ || (up && down)});
+}
+
+}  // namespace tessera::reference

@@ -1,0 +1,55 @@
+// What an element may be, and the ops on single elements: interval arithmetic, widened by what ops.def allows.
+#pragma once
+#include "graph/element.hpp"
+#include "graph/op.hpp"
+#include "reference/numbers.hpp"
+
+namespace tessera::reference {
+
+using numbers::Real;
+
+/// The numbers in [low, high], both ends included, and NaN if `nan`. Integers and preds (0 or 1) are held exactly. Of a
+/// real that is surely NaN the interval is empty. The sign of a zero is never known.
+struct Element {
+  Real low = 0, high = 0;
+  bool nan = false;
+
+  static Element of(Real x) { return x == x ? Element{x, x, false} : no_number(); }
+  /// Whatever, of any type.
+  static Element anything() { return {-numbers::real_inf, numbers::real_inf, true}; }
+  /// Surely NaN.
+  static Element no_number() { return {numbers::real_inf, -numbers::real_inf, true}; }
+
+  bool empty() const { return low > high; }
+  /// Is it one number for sure?
+  bool exact() const { return low == high && !nan; }
+  bool may_be(Real x) const { return x != x ? nan : low <= x && x <= high; }
+};
+
+/// What is one or the other.
+Element hull(const Element& a, const Element& b);
+
+/// Unary and binary ops on operands of an element type, real results as f32.
+Element unary(Op op, ElementType type, const Element& a);
+Element binary(Op op, ElementType type, const Element& a, const Element& b);
+Element select(const Element& condition, const Element& a, const Element& b);
+Element cast(ElementType from, ElementType to, const Element& a);
+
+/// A sum of reals in f32, in any order.
+class Sum {
+ public:
+  void add(const Element& term);
+  /// With so many roundings more on a term's way than there are sums.
+  Element value(int more_roundings = 0) const;
+
+ private:
+  std::int64_t terms_ = 0;
+  Real low_ = 0, high_ = 0;            // sums of the finite ends
+  Real low_size_ = 0, high_size_ = 0;  // of their absolute values
+  Real up_ = 0, down_ = 0;             // how far partial sums may reach
+  int last_digit_ = 128;               // every term is a multiple of 2 to this power, if all are exact
+  bool exact_ = true, nan_ = false;
+  bool always_positive_ = false, always_negative_ = false;  // some term is surely +inf, -inf
+};
+
+}  // namespace tessera::reference

@@ -1,0 +1,255 @@
+#include "reference/interpreter.hpp"
+
+#include <fmt/format.h>
+
+#include "graph/error.hpp"
+
+namespace tessera::reference {
+namespace {
+
+constexpr std::int64_t outside = -1, unknown = -2;
+
+Element element_of(ElementType type, Cell cell) {
+  switch (host_type(type)) {
+    case HostType::f32:
+      return Element::of(cell.f32);
+    case HostType::i32:
+      return Element::of(cell.i32);
+    default:
+      return Element::of(static_cast<Real>(cell.i64));
+  }
+}
+
+std::int64_t whole(const Tile& tile) { return static_cast<std::int64_t>(tile.item().low); }
+
+}  // namespace
+
+Interpreter::Interpreter(const Graph& graph, std::span<const Argument> arguments, std::vector<Memory>& memory)
+    : graph_(graph),
+      arguments_(arguments),
+      memory_(memory),
+      nodes_(graph.regions.size()),
+      values_(graph.nodes.size()),
+      views_(graph.nodes.size()) {
+  // Operands come before what uses them, and what a loop or a branch does before it: in each region the order of the
+  // numbers is one to run in.
+  for (Id id = 0; id < graph.nodes.size(); ++id) {
+    const Node& node = graph[id];
+    if (node.uniform)
+      run_node(id);
+    else if (node.op == Op::require)
+      require(node);
+    else if (node.op != Op::argument)
+      nodes_[node.region].push_back(id);
+  }
+}
+
+void Interpreter::require(const Node& node) const {
+  if (operand(node, 0).item().high == 0)
+    throw Error(fmt::format("launch of kernel '{}' refused: it requires: {}", graph_.name,
+                            graph_.texts[static_cast<std::size_t>(node.attr[0])]));
+}
+
+void Interpreter::run(std::int64_t block, std::span<const std::int64_t> coordinates) {
+  block_ = block;
+  coordinates_.assign(coordinates.begin(), coordinates.end());
+  run_region(0);
+}
+
+void Interpreter::run_region(RegionId region) {
+  for (Id id : nodes_[region]) run_node(id);
+}
+
+void Interpreter::run_node(Id id) {
+  const Node& node = graph_[id];
+  switch (node.op) {
+    case Op::tensor:
+    case Op::slice:
+    case Op::permute_view:
+      views_[id] = view(node);
+      break;
+    case Op::load:
+    case Op::gather:
+      values_[id] = load(node);
+      break;
+    case Op::store:
+    case Op::scatter:
+    case Op::atomic_add:
+      write(node);
+      break;
+    case Op::loop:
+      loop(id);
+      break;
+    case Op::branch:
+      branch(node);
+      break;
+    default:
+      values_[id] = compute(node);
+  }
+}
+
+void Interpreter::loop(Id id) {
+  const Node& node = graph_[id];
+  const Region& body = graph_.regions[static_cast<std::size_t>(node.attr[0])];
+  std::vector<Tile>& carried = carried_[id];
+  carried.clear();
+  for (std::size_t k = 1; k < node.in.size(); ++k) carried.push_back(operand(node, k));
+  if (!operand(node, 0).item().exact()) {
+    for (Tile& tile : carried) tile = Tile(tile.type, tile.shape, Element::anything());
+    return spoil(static_cast<RegionId>(node.attr[0]));
+  }
+  for (std::int64_t i = 0, count = whole(operand(node, 0)); i < count; ++i) {
+    values_[body.arguments[0]] = Tile(ElementType::i32, {}, Element::of(static_cast<Real>(i)));
+    for (std::size_t k = 0; k < carried.size(); ++k) values_[body.arguments[k + 1]] = std::move(carried[k]);
+    run_region(static_cast<RegionId>(node.attr[0]));
+    for (std::size_t k = 0; k < carried.size(); ++k) carried[k] = values_[body.yields[k]];
+  }
+}
+
+void Interpreter::branch(const Node& node) {
+  const Element& condition = operand(node, 0).item();
+  const auto body = static_cast<RegionId>(node.attr[0]);
+  if (!condition.exact())
+    spoil(body);
+  else if (condition.low == 1)
+    run_region(body);
+}
+
+void Interpreter::spoil(RegionId region) {
+  for (Id id : graph_.regions[region].effects) {
+    const Node& node = graph_[id];
+    if (node.op == Op::loop || node.op == Op::branch)
+      spoil(static_cast<RegionId>(node.attr[0]));
+    else if (is_effect(node.op))
+      memory_[static_cast<std::size_t>(view_parameter(graph_, node.in[1]))].spoil();
+  }
+}
+
+Tile Interpreter::compute(const Node& node) const {
+  const auto in = [&](std::size_t i) -> const Tile& { return operand(node, i); };
+  const auto attribute = [&] { return static_cast<std::size_t>(node.attr[0]); };
+  const auto axis = [&] { return static_cast<int>(node.attr[0]); };
+  const auto single = [&](Real x) { return Tile(node.type, {}, Element::of(x)); };
+  if (is_unary(node.op)) return unary(node.op, in(0));
+  if (is_binary(node.op)) return binary(node.op, in(0), in(1));
+  if (is_reduction(node.op)) return reduce(node.op, in(0), axis());
+  switch (node.op) {
+    case Op::select:
+      return select(in(0), in(1), in(2));
+    case Op::cast:
+      return cast(in(0), node.type);
+    case Op::constant:
+      return {node.type, node.shape, element_of(node.type, decode(node.type, node.attr[0]))};
+    case Op::iota:
+      return iota(node.shape, axis());
+    case Op::block:
+      return single(static_cast<Real>(coordinates_[attribute()]));
+    case Op::scalar:
+      return {node.type, {}, element_of(node.type, arguments_[attribute()].scalar)};
+    case Op::extent:
+      return single(static_cast<Real>(memory_[views_[node.in[0]].parameter].extents()[attribute()]));
+    case Op::reshape: {
+      Tile result = in(0);
+      result.shape = node.shape;
+      return result;
+    }
+    case Op::permute:
+      return permute(in(0), node.attr);
+    case Op::broadcast:
+      return broadcast(in(0), node.shape);
+    case Op::concat: {
+      std::vector<const Tile*> parts;
+      for (Id id : node.in) parts.push_back(&values_[id]);
+      return concat(parts, axis());
+    }
+    case Op::argmax:
+      return argmax(in(0), axis());
+    case Op::cumsum:
+      return cumsum(in(0), axis());
+    case Op::mma:
+      return mma(in(0), in(1), in(2));
+    case Op::result:
+      return carried_.at(node.in[0])[attribute()];
+    default:
+      throw std::logic_error("the reference lacks " + std::string(name(node.op)));
+  }
+}
+
+View Interpreter::view(const Node& node) const {
+  if (node.op == Op::tensor) {
+    View whole{static_cast<std::size_t>(node.attr[0]), {}};
+    const std::vector<std::int64_t>& extents = memory_[whole.parameter].extents();
+    for (std::size_t axis = 0; axis < extents.size(); ++axis) whole.axes.push_back({axis, 0, 0, extents[axis]});
+    return whole;
+  }
+  View result = views_[node.in[0]];
+  if (node.op == Op::permute_view) {
+    for (std::size_t i = 0; i < node.attr.size(); ++i)
+      result.axes[i] = views_[node.in[0]].axes[static_cast<std::size_t>(node.attr[i])];
+    return result;
+  }
+  const Tile &start = operand(node, 1), &extent = operand(node, 2);
+  result.known &= start.item().exact() && extent.item().exact();
+  if (!result.known) return result;
+  View::Axis& axis = result.axes[static_cast<std::size_t>(node.attr[0])];
+  axis.start += whole(start);
+  axis.low = std::max(axis.low, axis.start);
+  axis.high = std::min(axis.high, axis.start + whole(extent));
+  return result;
+}
+
+std::vector<std::int64_t> Interpreter::places(const Node& node, const Shape& tile) const {
+  using Numbers = std::vector<std::int64_t>;
+  const std::size_t rows = node.op == Op::gather || node.op == Op::scatter ? 1 : 0;  // axes whose positions are listed
+  const auto view_at = static_cast<std::size_t>(view_operand(node.op));
+  const View& view = views_[node.in[view_at]];
+  const Numbers extents(tile.begin(), tile.end()), steps = row_major(memory_[view.parameter].extents());
+  const auto position = [&](std::size_t axis, const Numbers& inside) {
+    const Tile& index = operand(node, view_at + 1 + axis);
+    if (axis < rows) return index.elements[static_cast<std::size_t>(inside[axis])];
+    return index.item().exact() ? Element::of(static_cast<Real>(whole(index) * extents[axis] + inside[axis]))
+                                : Element::anything();
+  };
+  const auto place = [&](const Numbers& inside) {
+    std::int64_t sum = 0;
+    for (std::size_t axis = 0; axis < inside.size(); ++axis) {
+      const Element at = position(axis, inside);
+      if (!at.exact()) return unknown;
+      const std::int64_t in_tensor = view.axes[axis].start + static_cast<std::int64_t>(at.low);
+      if (in_tensor < view.axes[axis].low || in_tensor >= view.axes[axis].high) return outside;
+      sum += in_tensor * steps[view.axes[axis].of];
+    }
+    return sum;
+  };
+  Numbers places(static_cast<std::size_t>(tile.size()), unknown);
+  if (!view.known) return places;
+  for (std::size_t i = 0; i < places.size(); ++i) places[i] = place(coordinates(static_cast<std::int64_t>(i), extents));
+  return places;
+}
+
+Tile Interpreter::load(const Node& node) {
+  Tile result(node.type, node.shape, element_of(node.type, decode(node.type, node.attr[0])));
+  Memory& memory = memory_[views_[node.in[0]].parameter];
+  const std::vector<std::int64_t> from = places(node, node.shape);
+  for (std::size_t i = 0; i < from.size(); ++i)
+    if (from[i] != outside)
+      result.elements[i] = from[i] == unknown ? Element::anything() : memory.load(from[i], block_);
+  return result;
+}
+
+void Interpreter::write(const Node& node) {
+  const Tile& tile = operand(node, 0);
+  Memory& memory = memory_[views_[node.in[1]].parameter];
+  const std::vector<std::int64_t> to = places(node, tile.shape);
+  ++effect_;
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    if (to[i] == unknown) return memory.spoil();
+    if (to[i] == outside) continue;
+    if (node.op == Op::atomic_add)
+      memory.add(to[i], tile.elements[i], block_);
+    else
+      memory.store(to[i], tile.elements[i], block_, effect_);
+  }
+}
+
+}  // namespace tessera::reference

@@ -1,0 +1,51 @@
+// Runs the nodes of a graph for one block after another.
+#pragma once
+#include <map>
+#include <span>
+#include <vector>
+
+#include "graph/argument.hpp"
+#include "graph/graph.hpp"
+#include "reference/memory.hpp"
+#include "reference/tile.hpp"
+
+namespace tessera::reference {
+
+class Interpreter {
+ public:
+  /// Computes what follows from extents and scalars. Throws Error if a requirement does not hold.
+  Interpreter(const Graph& graph, std::span<const Argument> arguments, std::vector<Memory>& memory);
+
+  /// One block, by its number and its coordinates in the grid.
+  void run(std::int64_t block, std::span<const std::int64_t> coordinates);
+
+ private:
+  const Tile& operand(const Node& node, std::size_t i) const { return values_[node.in[i]]; }
+  void run_region(RegionId region);
+  void run_node(Id id);
+  void require(const Node& node) const;
+  void loop(Id id);
+  void branch(const Node& node);
+  /// The effects of a region happened perhaps, and to who knows what.
+  void spoil(RegionId region);
+
+  Tile compute(const Node& node) const;
+  View view(const Node& node) const;
+
+  /// Where each element of the tile that a memory op moves lies in its tensor; outside or unknown, if it is.
+  std::vector<std::int64_t> places(const Node& node, const Shape& tile) const;
+  Tile load(const Node& node);
+  void write(const Node& node);
+
+  const Graph& graph_;
+  std::span<const Argument> arguments_;
+  std::vector<Memory>& memory_;
+  std::vector<std::vector<Id>> nodes_;  // of each region, but for uniform ones and arguments: in an order to run in
+  std::vector<Tile> values_;            // by node
+  std::vector<View> views_;             // by node
+  std::map<Id, std::vector<Tile>> carried_;  // by loop: what it left
+  std::int64_t block_ = 0, effect_ = 0;
+  std::vector<std::int64_t> coordinates_;
+};
+
+}  // namespace tessera::reference

@@ -1,0 +1,70 @@
+// The memory of one parameter as a launch leaves it, with what blocks do to it that no order is defined for.
+#pragma once
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "graph/argument.hpp"
+#include "graph/graph.hpp"
+#include "reference/element.hpp"
+
+namespace tessera::reference {
+
+std::vector<std::int64_t> extents_of(const Parameter& parameter, const Argument& argument);
+
+/// The elements of a tensor argument, row-major.
+std::vector<Real> read(const Parameter& parameter, const Argument& argument);
+
+/// A view of a tensor: where its axes lie, and what of them is in range, in the tensor's coordinates.
+struct View {
+  struct Axis {
+    std::size_t of;
+    std::int64_t start, low, high;
+  };
+  std::size_t parameter = 0;
+  std::vector<Axis> axes;
+  bool known = true;  ///< else it may look at any part
+};
+
+/// Elements are numbered row-major. Blocks run one after another, though they have no order: what one writes or adds to
+/// and another touches, sums of atomics apart, is undefined. That may be found after a block has read it, so the launch
+/// runs again, knowing it, until it finds no more.
+class Memory {
+ public:
+  Memory(const Parameter& parameter, const Argument& argument);
+
+  const std::vector<std::int64_t>& extents() const { return extents_; }
+  /// As before the launch but for what is known to be undefined. False if the last run found nothing new.
+  bool restart();
+
+  Element load(std::int64_t element, std::int64_t block);
+  /// Stores of one `effect` to one element leave one of the values.
+  void store(std::int64_t element, const Element& value, std::int64_t block, std::int64_t effect);
+  void add(std::int64_t element, const Element& value, std::int64_t block);
+  /// Any element may have been written.
+  void spoil();
+
+  std::vector<Element> values() const;
+
+ private:
+  static constexpr std::int64_t nobody = -1, several = -2;
+  struct Cell {
+    Element value;
+    std::int64_t reader = nobody, writer = nobody, adder = nobody;  // blocks
+    std::int64_t effect = -1;                                       // the last to store here
+  };
+  static bool other(std::int64_t who, std::int64_t block) { return who != nobody && who != block; }
+  /// The cell of an element that the block reads, writes or adds to.
+  Cell& touched(std::int64_t element, std::int64_t block, std::int64_t Cell::*as);
+
+  Access access_;
+  ElementType type_;
+  std::vector<std::int64_t> extents_;
+  std::vector<Element> initial_;
+  std::vector<Cell> cells_;                     // of what is written
+  std::unordered_map<std::int64_t, Sum> sums_;  // of elements added to since they were stored
+  std::vector<bool> undefined_;
+  bool grew_ = true;
+};
+
+}  // namespace tessera::reference

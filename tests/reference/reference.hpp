@@ -1,0 +1,29 @@
+// An independent meaning of a whole graph: what may lie in memory after a launch, element by element, as ops.def says
+// it in words. It shares no arithmetic with the executors.
+#pragma once
+#include <span>
+#include <string>
+#include <vector>
+
+#include "graph/argument.hpp"
+#include "graph/graph.hpp"
+#include "reference/element.hpp"
+
+namespace tessera::reference {
+
+struct Tensor {
+  std::vector<Element> elements;  ///< row-major over the argument's extents
+};
+
+/// What any executor that keeps to ops.def may leave in memory, one tensor per parameter, empty for In and scalars.
+/// Blocks are run one after another over intervals; `grid` has the extents of the grid, none for a single block. What
+/// nobody defined may be anything: what blocks read and write without order between them, what a store leaves whose
+/// place depends on the rounding of reals. Reads the arguments' memory, which must be the host's, and writes none.
+/// Throws Error if the kernel requires what surely does not hold.
+std::vector<Tensor> run(const Graph& graph, std::span<const Argument> arguments, std::span<const std::int64_t> grid);
+
+/// The first element that the launch left outside of what is expected: "parameter 2 [3,1]: 0.5, expected [0.2, 0.3]",
+/// parameters counted from 0. Empty if there is none.
+std::string difference(const Graph& graph, std::span<const Argument> after, const std::vector<Tensor>& expected);
+
+}  // namespace tessera::reference

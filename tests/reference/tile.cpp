@@ -1,0 +1,225 @@
+#include "reference/tile.hpp"
+
+#include "graph/infer.hpp"
+
+namespace tessera::reference {
+namespace {
+
+using numbers::real_inf;
+using Extents = std::vector<std::int64_t>;
+
+Extents extents_of(const Shape& shape) { return {shape.begin(), shape.end()}; }
+
+/// Element [i, j, ...] of the result is element i * strides[0] + j * strides[1] + ... of the tile.
+Tile picked(const Tile& a, const Shape& shape, const Extents& strides) {
+  Tile result(a.type, shape);
+  std::size_t next = 0;
+  const auto fill = [&](const auto& self, int axis, std::int64_t from) -> void {
+    if (axis == shape.rank()) {
+      result.elements[next++] = a.elements[static_cast<std::size_t>(from)];
+      return;
+    }
+    for (int i = 0; i < shape[axis]; ++i) self(self, axis + 1, from + i * strides[static_cast<std::size_t>(axis)]);
+  };
+  fill(fill, 0, 0);
+  return result;
+}
+
+/// Calls line(first, step, out) for each line of a tile along the axis: its elements are first + i * step, and `out`
+/// numbers the lines in the order of a tile whose axis has the extent 1.
+template <class F>
+void each_line(const Shape& shape, int axis, const F& line) {
+  std::size_t step = 1;
+  for (int i = axis + 1; i < shape.rank(); ++i) step *= static_cast<std::size_t>(shape[i]);
+  const auto extent = static_cast<std::size_t>(shape[axis]);
+  for (std::size_t out = 0; out < static_cast<std::size_t>(shape.size()) / extent; ++out)
+    line(out / step * step * extent + out % step, step, out);
+}
+
+Shape without(Shape shape, int axis) {
+  shape[axis] = 1;
+  return shape;
+}
+
+Op combination(Op reduction) {
+  switch (reduction) {
+    case Op::sum:
+      return Op::add;
+    case Op::max:
+      return Op::maximum;
+    case Op::min:
+      return Op::minimum;
+    case Op::max_nan:
+      return Op::maximum_nan;
+    default:
+      return Op::minimum_nan;
+  }
+}
+
+/// What a reduction of reals other than a sum starts from, so that of NaN alone it is left.
+Element identity(Op reduction) {
+  return Element::of(reduction == Op::min || reduction == Op::min_nan ? real_inf : -real_inf);
+}
+
+}  // namespace
+
+std::vector<std::int64_t> row_major(std::span<const std::int64_t> extents) {
+  Extents strides(extents.size());
+  std::int64_t step = 1;
+  for (std::size_t axis = extents.size(); axis-- > 0; step *= extents[axis]) strides[axis] = step;
+  return strides;
+}
+
+std::vector<std::int64_t> coordinates(std::int64_t i, std::span<const std::int64_t> extents) {
+  Extents at(extents.size());
+  for (std::size_t axis = extents.size(); axis-- > 0; i /= extents[axis]) at[axis] = i % extents[axis];
+  return at;
+}
+
+Tile broadcast(const Tile& a, const Shape& shape) {
+  if (a.shape == shape) return a;
+  const Extents from = extents_of(a.shape), steps = row_major(from);
+  Extents strides(static_cast<std::size_t>(shape.rank()), 0);
+  const std::size_t lead = strides.size() - from.size();
+  for (std::size_t axis = 0; axis < from.size(); ++axis) strides[lead + axis] = from[axis] == 1 ? 0 : steps[axis];
+  return picked(a, shape, strides);
+}
+
+Tile permute(const Tile& a, std::span<const std::int64_t> axes) {
+  const Extents steps = row_major(extents_of(a.shape));
+  Shape shape = a.shape;
+  Extents strides;
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    shape[static_cast<int>(i)] = a.shape[static_cast<int>(axes[i])];
+    strides.push_back(steps[static_cast<std::size_t>(axes[i])]);
+  }
+  return picked(a, shape, strides);
+}
+
+Tile unary(Op op, const Tile& a) {
+  Tile result = a;
+  result.type = result_type(op, a.type);
+  for (Element& x : result.elements) x = unary(op, a.type, x);
+  return result;
+}
+
+Tile binary(Op op, const Tile& a, const Tile& b) {
+  const Shape shape = broadcast_shapes(a.shape, b.shape, name(op));
+  Tile result = broadcast(a, shape);
+  const Tile right = broadcast(b, shape);
+  result.type = result_type(op, a.type);
+  for (std::size_t i = 0; i < result.elements.size(); ++i)
+    result.elements[i] = binary(op, a.type, result.elements[i], right.elements[i]);
+  return result;
+}
+
+Tile select(const Tile& condition, const Tile& a, const Tile& b) {
+  const Shape shape = broadcast_shapes(condition.shape, broadcast_shapes(a.shape, b.shape, "select"), "select");
+  Tile result = broadcast(a, shape);
+  const Tile holds = broadcast(condition, shape), other = broadcast(b, shape);
+  for (std::size_t i = 0; i < result.elements.size(); ++i)
+    result.elements[i] = select(holds.elements[i], result.elements[i], other.elements[i]);
+  return result;
+}
+
+Tile cast(const Tile& a, ElementType to) {
+  Tile result = a;
+  result.type = to;
+  for (Element& x : result.elements) x = cast(a.type, to, x);
+  return result;
+}
+
+Tile iota(const Shape& shape, int axis) {
+  Tile result(ElementType::i32, shape);
+  each_line(shape, axis, [&](std::size_t first, std::size_t step, std::size_t) {
+    for (int i = 0; i < shape[axis]; ++i) result.elements[first + static_cast<std::size_t>(i) * step] = Element::of(i);
+  });
+  return result;
+}
+
+Tile concat(std::span<const Tile* const> parts, int axis) {
+  Shape shape = parts[0]->shape;
+  for (const Tile* part : parts.subspan(1)) shape[axis] += part->shape[axis];
+  Tile result(parts[0]->type, shape);
+  each_line(shape, axis, [&](std::size_t first, std::size_t step, std::size_t out) {
+    for (const Tile* part : parts) {
+      const auto extent = static_cast<std::size_t>(part->shape[axis]);
+      const std::size_t from = out / step * step * extent + out % step;
+      for (std::size_t i = 0; i < extent; ++i, first += step) result.elements[first] = part->elements[from + i * step];
+    }
+  });
+  return result;
+}
+
+Tile reduce(Op op, const Tile& a, int axis) {
+  Tile result(a.type, without(a.shape, axis));
+  const auto extent = static_cast<std::size_t>(a.shape[axis]);
+  const bool real = numbers::is_real(a.type);
+  each_line(a.shape, axis, [&](std::size_t first, std::size_t step, std::size_t out) {
+    if (real && op == Op::sum) {
+      Sum sum;
+      for (std::size_t i = 0; i < extent; ++i) sum.add(a.elements[first + i * step]);
+      result.elements[out] = sum.value();
+      return;
+    }
+    Element total = real ? identity(op) : a.elements[first];
+    for (std::size_t i = real ? 0 : 1; i < extent; ++i)
+      total = binary(combination(op), a.type, total, a.elements[first + i * step]);
+    result.elements[out] = total;
+  });
+  return result;
+}
+
+Tile argmax(const Tile& a, int axis) {
+  Tile result(ElementType::i32, without(a.shape, axis));
+  const int extent = a.shape[axis];
+  each_line(a.shape, axis, [&](std::size_t first, std::size_t step, std::size_t out) {
+    const auto at = [&](int i) -> const Element& { return a.elements[first + static_cast<std::size_t>(i) * step]; };
+    // The largest is no less than this number, which stands here.
+    Real surely = -real_inf;
+    int there = extent;
+    for (int i = 0; i < extent; ++i)
+      if (!at(i).nan && (there == extent || at(i).low > surely)) surely = at(i).low, there = i;
+    int lowest = extent, highest = 0;
+    const auto possible = [&](int i) { lowest = std::min(lowest, i), highest = std::max(highest, i); };
+    if (there == extent) possible(0);  // perhaps all are NaN
+    for (int i = 0; i < extent; ++i)
+      if (!at(i).empty() && (at(i).high > surely || (at(i).high == surely && i <= there))) possible(i);
+    result.elements[out] = {Real(lowest), Real(highest)};
+  });
+  return result;
+}
+
+Tile cumsum(const Tile& a, int axis) {
+  Tile result = a;
+  const auto extent = static_cast<std::size_t>(a.shape[axis]);
+  each_line(a.shape, axis, [&](std::size_t first, std::size_t step, std::size_t) {
+    Sum sum;
+    for (std::size_t i = 0, at = first; i < extent; ++i, at += step) {
+      if (numbers::is_real(a.type)) {
+        sum.add(a.elements[at]);
+        result.elements[at] = sum.value();
+      } else if (i > 0) {
+        result.elements[at] = binary(Op::add, a.type, result.elements[at - step], a.elements[at]);
+      }
+    }
+  });
+  return result;
+}
+
+Tile mma(const Tile& a, const Tile& b, const Tile& c) {
+  Tile result = c;
+  const auto depth = static_cast<std::size_t>(a.shape[1]), columns = static_cast<std::size_t>(b.shape[1]);
+  for (std::size_t at = 0; at < result.elements.size(); ++at) {
+    Sum sum;
+    sum.add(c.elements[at]);
+    for (std::size_t l = 0; l < depth; ++l)
+      sum.add(binary(Op::mul, ElementType::f32, a.elements[at / columns * depth + l],
+                     b.elements[l * columns + at % columns]));
+    // Tensor cores cut off what does not fit where they align the terms.
+    result.elements[at] = sum.value(2);
+  }
+  return result;
+}
+
+}  // namespace tessera::reference

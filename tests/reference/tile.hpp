@@ -1,0 +1,42 @@
+// The ops on whole tiles: which elements meet.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "graph/shape.hpp"
+#include "reference/element.hpp"
+
+namespace tessera::reference {
+
+struct Tile {
+  ElementType type{};
+  Shape shape;
+  std::vector<Element> elements;  ///< row-major
+
+  Tile() = default;
+  Tile(ElementType element, const Shape& extents, const Element& value = {})
+      : type(element), shape(extents), elements(static_cast<std::size_t>(extents.size()), value) {}
+  /// The element of a tile of one.
+  const Element& item() const { return elements[0]; }
+};
+
+/// Steps between the elements of a row-major array along each axis.
+std::vector<std::int64_t> row_major(std::span<const std::int64_t> extents);
+/// The coordinates of element i of a row-major array.
+std::vector<std::int64_t> coordinates(std::int64_t i, std::span<const std::int64_t> extents);
+
+Tile unary(Op op, const Tile& a);
+Tile binary(Op op, const Tile& a, const Tile& b);
+Tile select(const Tile& condition, const Tile& a, const Tile& b);
+Tile cast(const Tile& a, ElementType to);
+Tile iota(const Shape& shape, int axis);
+Tile broadcast(const Tile& a, const Shape& shape);
+/// Axis i of the result is axis axes[i] of the tile.
+Tile permute(const Tile& a, std::span<const std::int64_t> axes);
+Tile concat(std::span<const Tile* const> parts, int axis);
+Tile reduce(Op op, const Tile& a, int axis);
+Tile argmax(const Tile& a, int axis);
+Tile cumsum(const Tile& a, int axis);
+Tile mma(const Tile& a, const Tile& b, const Tile& c);
+
+}  // namespace tessera::reference
