@@ -1,0 +1,234 @@
+// Checks every op on every element type against its meaning, measures them, or lists them: opcheck test --op add
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "common/join.hpp"
+#include "common/program.hpp"
+#include "graph/error.hpp"
+#include "jit/options.hpp"
+#include "opcheck/check.hpp"
+#include "opcheck/coverage.hpp"
+#include "opcheck/perf.hpp"
+
+using namespace tessera;
+using namespace tessera::opcheck;
+using nlohmann::json;
+
+namespace {
+
+struct Settings {
+  std::string mode, device = "cpu", format = "table";
+  std::optional<std::string> op, type;
+
+  bool json() const { return format == "json"; }
+};
+
+template <class Item>
+std::vector<std::string> names_of(std::span<const Item> items) {
+  std::vector<std::string> names;
+  for (const Item item : items) names.emplace_back(name(item));
+  return names;
+}
+
+/// Those of the name that is asked for, or all.
+template <class Item>
+std::vector<Item> chosen(std::span<const Item> all, const std::optional<std::string>& asked, std::string_view what) {
+  std::vector<Item> items;
+  for (const Item item : all)
+    if (!asked || name(item) == *asked) items.push_back(item);
+  if (items.empty())
+    throw Error(fmt::format("there is no {} '{}'; there are {}", what, *asked, bench::join(names_of(all), ", ")));
+  return items;
+}
+
+/// An op on one element type.
+struct Pair {
+  Op op;
+  ElementType type;
+  std::vector<Case> cases;
+};
+
+std::vector<Pair> pairs(const Settings& settings, Purpose purpose) {
+  std::vector<Pair> pairs;
+  for (const Op op : chosen(all_ops(), settings.op, "op"))
+    for (const ElementType type : chosen(all_types(), settings.type, "element type"))
+      pairs.push_back({op, type, cases_of(op, type, purpose)});
+  return pairs;
+}
+
+/// What the cases of a pair came to.
+struct Outcome {
+  Op op;
+  ElementType type;
+  std::size_t cases, failures = 0;
+  std::string first = {};  ///< failure
+
+  Outcome(const Pair& pair, std::span<const Verdict> verdicts)
+      : op(pair.op), type(pair.type), cases(pair.cases.size()) {
+    for (std::size_t i = 0; i < cases; ++i)
+      if (!verdicts[i].empty() && failures++ == 0) first = fmt::format("{}: {}", pair.cases[i].name, verdicts[i]);
+  }
+
+  std::string_view status() const { return failures ? "FAIL" : cases ? "ok" : "not of this type"; }
+  std::string line() const {
+    const std::string line = fmt::format("{:<14} {:<5} {}", name(op), name(type), status());
+    return failures ? fmt::format("{}  {} of {}; {}\n", line, failures, cases, printable(first)) : line + "\n";
+  }
+  nlohmann::json json() const {
+    nlohmann::json json{
+        {"op", name(op)}, {"type", name(type)}, {"cases", cases}, {"failures", failures}, {"status", status()}};
+    if (failures) json["first"] = first;
+    return json;
+  }
+};
+
+/// Nothing stands for the emulator.
+std::optional<Device> open_device(const Settings& settings) {
+  const std::string& name = settings.device;
+  if (name == "emulated") {
+    require_emulator();
+    return {};
+  }
+  if (name != "cpu" && name != "cuda" && !name.starts_with("cuda:"))
+    throw Error(fmt::format("there is no device '{}'; there are cpu, cuda, cuda:N, emulated", name));
+  return Device::parse(name);
+}
+
+/// Runs the cases, in the emulator if there is no device, and reports the outcome of each pair.
+void run(std::span<const Pair> pairs, const std::optional<Device>& device,
+         const std::function<void(const Outcome&)>& report) {
+  // Many at a time, since for the emulator a compiler starts each time; few enough to see that something happens.
+  constexpr std::size_t enough = 64;
+  for (std::size_t begin = 0, end = 0; begin < pairs.size(); begin = end) {
+    std::vector<Case> batch;
+    while (end < pairs.size() && (batch.empty() || batch.size() + pairs[end].cases.size() <= enough))
+      std::ranges::copy(pairs[end++].cases, std::back_inserter(batch));
+    const std::vector<Verdict> verdicts = device ? check_on(*device, batch) : check_emulated(batch);
+    std::span<const Verdict> left(verdicts);
+    for (const Pair& pair : pairs.subspan(begin, end - begin)) {
+      report(Outcome(pair, left));
+      left = left.subspan(pair.cases.size());
+    }
+  }
+}
+
+/// Whether all is right.
+bool test(const Settings& settings) {
+  const std::vector<Pair> all = pairs(settings, Purpose::test);
+  const std::optional<Device> device = open_device(settings);
+  const std::string device_name = device ? device->name() : "emulated " + options().dump_arch.name();
+  if (!settings.json()) print(fmt::format("device: {}\n", device_name));
+  std::size_t cases = 0, failures = 0;
+  json results = json::array();
+  run(all, device, [&](const Outcome& outcome) {
+    cases += outcome.cases;
+    failures += outcome.failures;
+    results.push_back(outcome.json());
+    if (!settings.json()) print(outcome.line());
+  });
+  if (settings.json())
+    print(json{{"device", device_name}, {"cases", cases}, {"failures", failures}, {"results", results}}.dump(1) + "\n");
+  else
+    print(fmt::format("{} cases, {} failures\n", cases, failures));
+  return failures == 0;
+}
+
+/// Whether there is a time of every case.
+bool perf(const Settings& settings) {
+  if (settings.device == "emulated")
+    throw Error("perf --device emulated: the emulator's times mean nothing; take cpu or cuda");
+  const std::optional<Device> device = open_device(settings);
+  std::vector<Case> cases;
+  for (Pair& pair : pairs(settings, device->info().arch ? Purpose::perf_gpu : Purpose::perf_cpu))
+    std::ranges::move(pair.cases, std::back_inserter(cases));
+  if (cases.empty()) throw Error("perf: what is asked for has no time of its own; opcheck perf alone shows what has");
+  if (!settings.json()) print(fmt::format("device: {}\n", device->name()));
+  bool right = true;
+  json rows = json::array();
+  for (const Case& each : cases) {
+    const Cost cost = cost_of(each, *device);
+    right &= cost.ms.has_value();
+    json row{{"op", name(each.op)}, {"type", name(each.type)}, {"case", each.name}};
+    std::string figures;
+    if (cost.ms) {
+      const Rate rate = rate_of(each, *cost.ms);
+      row.update({{"ms", *cost.ms}, {"rate", rate.value}, {"unit", rate.unit}});
+      figures = fmt::format("{:>9.4f} ms {:>9.1f} {:<7}  {}", *cost.ms, rate.value, rate.unit, each.name);
+    } else {
+      row["failure"] = cost.failure;
+      figures = fmt::format("FAIL  {}: {}", each.name, printable(cost.failure));
+    }
+    rows.push_back(row);
+    if (!settings.json()) print(fmt::format("{:<14} {:<5} {}\n", name(each.op), name(each.type), figures));
+  }
+  if (settings.json()) print(json{{"device", device->name()}, {"rows", rows}}.dump(1) + "\n");
+  return right;
+}
+
+std::string_view text(OpGroup group) {
+  constexpr std::string_view names[] = {"unary", "binary", "reduction", "structural"};
+  return names[static_cast<std::size_t>(group)];
+}
+
+void list(const Settings& settings) {
+  json rows = json::array();
+  const std::vector<ElementType> types = chosen(all_types(), settings.type, "element type");
+  for (const Op op : chosen(all_ops(), settings.op, "op")) {
+    std::vector<std::string_view> taken;
+    std::size_t cases = 0;
+    for (const ElementType type : types) {
+      const std::size_t count = cases_of(op, type, Purpose::test).size();
+      if (count) taken.push_back(name(type));
+      cases += count;
+    }
+    rows.push_back({{"op", name(op)},
+                    {"group", text(info(op).group)},
+                    {"types", taken},
+                    {"cases", cases},
+                    {"meaning", info(op).meaning}});
+    if (!settings.json())
+      print(fmt::format("{:<14} {:<11} {:>4} cases  {}\n", name(op), text(info(op).group), cases,
+                        bench::join(taken, " ")));
+  }
+  if (settings.json()) print(json{{"ops", rows}}.dump(1) + "\n");
+}
+
+/// Whether all is right.
+bool answer(CommandLine& line) {
+  Settings settings;
+  line.option("mode", settings.mode, "MODE",
+              "test: every case against the op's meaning; perf: times; list: what there\nis; coverage: the page "
+              "docs/op-coverage.md");
+  line.option("--op", settings.op, "OP", "Only this op [every one]");
+  line.option("--type", settings.type, "TYPE", "Only this element type of its operands [every one]");
+  line.option("--device", settings.device, "DEVICE",
+              "cpu, cuda, cuda:N, or emulated: generated CUDA C++ on the CPU [cpu]");
+  line.option("--format", settings.format, "FORMAT", "table or json [table]");
+  line.footer("The exit status is 0 if all is right, 1 if something is wrong, 2 if that could not be found out.");
+  line.parse();
+  if (settings.format != "table" && !settings.json())
+    throw Error(fmt::format("there is no format '{}'; there are table, json", settings.format));
+  if (settings.mode == "test") return test(settings);
+  if (settings.mode == "perf") return perf(settings);
+  if (settings.mode == "list")
+    list(settings);
+  else if (settings.mode == "coverage")
+    print(coverage(TESSERA_SOURCE_DIR "/bench/results/opcheck"));
+  else
+    throw Error(settings.mode.empty()
+                    ? "say what to do: test, perf, list or coverage"
+                    : fmt::format("there is no mode '{}'; there are test, perf, list, coverage", settings.mode));
+  return true;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  bool right = true;
+  const int status = run_program(argc, argv, "opcheck", "Checks and measures every op on every element type.",
+                                 [&](CommandLine& line) { right = answer(line); });
+  return status ? status : right ? 0 : 1;
+}

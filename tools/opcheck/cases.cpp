@@ -1,0 +1,120 @@
+// Cases of the ops that ops.def describes in columns, and the one place that knows where the others have theirs.
+#include "opcheck/axes.hpp"
+#include "opcheck/setting.hpp"
+#include "opcheck/sketch.hpp"
+#include "opcheck/structural.hpp"
+
+namespace tessera::opcheck {
+namespace {
+
+/// An op of one or two operands, element by element.
+struct Elementwise {
+  Op op;
+  ElementType type;
+  double low, high;
+
+  ElementType result() const { return result_type(op, type); }
+  int operands() const { return is_unary(op) ? 1 : 2; }
+  /// Of a comparison's operands many should be equal.
+  Values values() const { return {.low = low, .high = high, .whole = result() == ElementType::pred}; }
+  Id apply(Sketch& sketch, const std::vector<Id>& in) const { return sketch.apply(op, result(), in); }
+
+  Case on_tiles(const Setting& setting, bool edges = false) const {
+    Values values = this->values();
+    values.edges = edges;
+    std::vector<Field> fields(static_cast<std::size_t>(operands()),
+                              input(type, setting.extents, setting.layout, values));
+    fields.push_back(output(result(), setting.extents, setting.layout));
+    Sketch sketch(fields);
+    const std::vector<Id> at = sketch.tiles(0, setting.tile);
+    std::vector<Id> in;
+    for (int i = 0; i < operands(); ++i) in.push_back(sketch.load(i, type, at, setting.tile));
+    sketch.store(operands(), at, apply(sketch, in));
+    return sketch.finish(op, type, setting.name() + (edges ? ", extreme numbers" : ""));
+  }
+
+  /// The shapes of the operands are made one by NumPy's rule.
+  Case stretched() const {
+    Sketch sketch({input(type, {4, 1, 8}, Layout::dense, values()), input(type, {3, 1}, Layout::dense, values()),
+                   output(result(), {4, 3, 8})});
+    const Id x = sketch.load(0, type, sketch.origin(3), {4, 1, 8}), y = sketch.load(1, type, sketch.origin(2), {3, 1});
+    sketch.store(2, sketch.origin(3), apply(sketch, {x, y}));
+    return sketch.finish(op, type, "[4,1,8] with [3,1]");
+  }
+
+  /// Of numbers that a launch is given: the host computes the result.
+  Case on_scalars() const {
+    std::vector<Field> fields(static_cast<std::size_t>(operands()), given(type, values()));
+    fields.push_back(output(result(), {3}));
+    Sketch sketch(fields);
+    std::vector<Id> in;
+    for (int i = 0; i < operands(); ++i) in.push_back(sketch.scalar(i));
+    const Id y = apply(sketch, in);
+    sketch.store(operands(), sketch.origin(1), sketch.apply(Op::broadcast, {y}, {}, Shape{3}));
+    return sketch.finish(op, type, "scalars");
+  }
+};
+
+std::vector<Case> elementwise(Op op, ElementType type, double low, double high, Purpose purpose) {
+  if (!accepts(op, type)) return {};
+  const Elementwise of{op, type, low, high};
+  std::vector<Case> cases;
+  for (const Setting& setting : settings(purpose)) cases.push_back(of.on_tiles(setting));
+  if (purpose != Purpose::test) return cases;
+  cases.push_back(of.on_tiles({{3, 40}, {3, 40}}, true));
+  if (is_binary(op)) cases.push_back(of.stretched());
+  if (info(type).computes) cases.push_back(of.on_scalars());
+  return cases;
+}
+
+}  // namespace
+
+std::vector<Case> cases_of(Op op, ElementType type, Purpose purpose) {
+  switch (op) {
+#define UNARY(name, operands, result, host, real, integer, low, high, ...) \
+  case Op::name:                                                           \
+    return elementwise(op, type, low, high, purpose);
+#define BINARY(name, operands, result, host, real, integer, low, high, ...) \
+  case Op::name:                                                            \
+    return elementwise(op, type, low, high, purpose);
+#define REDUCTION(name, ...) \
+  case Op::name:             \
+    return accepts(op, type) ? along_axes(op, type, type, Axis::one, purpose) : std::vector<Case>();
+#define STRUCTURAL(name, ...) \
+  case Op::name:              \
+    return structural::name(type, purpose);
+#include "graph/ops.def"
+  }
+  return {};
+}
+
+std::span<const Op> all_ops() {
+  static constexpr Op ops[] = {
+#define UNARY(name, ...) Op::name,
+#define BINARY(name, ...) Op::name,
+#define REDUCTION(name, ...) Op::name,
+#define STRUCTURAL(name, ...) Op::name,
+#include "graph/ops.def"
+  };
+  return ops;
+}
+
+std::span<const ElementType> all_types() {
+  static constexpr ElementType types[] = {
+#define TYPE(name, ...) ElementType::name,
+#include "graph/types.def"
+  };
+  return types;
+}
+
+double Case::bytes() const {
+  double bytes = 0;
+  for (const Field& field : fields) {
+    double size = field.access == Access::scalar ? 0 : info(field.type).bytes;
+    for (const std::int64_t extent : field.extents) size *= static_cast<double>(extent);
+    bytes += field.access == Access::in_out ? 2 * size : size;
+  }
+  return bytes;
+}
+
+}  // namespace tessera::opcheck

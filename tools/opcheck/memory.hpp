@@ -1,0 +1,44 @@
+// The tensors of a case in memory, on the host and on a device.
+#pragma once
+#include <memory>
+
+#include "graph/argument.hpp"
+#include "jit/device.hpp"
+#include "opcheck/case.hpp"
+
+namespace tessera::opcheck {
+
+/// In the host's memory, filled.
+class HostTensors {
+ public:
+  explicit HostTensors(const Case& of);
+
+  std::span<const Argument> arguments() const { return arguments_; }
+  /// Bytes from the first element of a parameter's tensor to behind the last; 0 for a scalar.
+  std::size_t bytes(std::size_t parameter) const { return before_[parameter].size(); }
+
+  /// Says where memory changed that a launch has no business with: between elements, or in an In. Empty if nowhere.
+  std::string damage() const;
+
+ private:
+  const Case& case_;
+  std::vector<Argument> arguments_;
+  std::vector<std::shared_ptr<void>> memory_;
+  std::vector<std::vector<std::byte>> before_;
+};
+
+/// The same on a device, to which they are copied.
+class DeviceTensors {
+ public:
+  DeviceTensors(const Device& device, const HostTensors& host);
+  std::span<const Argument> arguments() const { return arguments_; }
+  /// After the work given to the device.
+  void copy_back(const HostTensors& host) const;
+
+ private:
+  Device device_;
+  std::vector<Argument> arguments_;
+  std::vector<std::shared_ptr<void>> memory_;
+};
+
+}  // namespace tessera::opcheck

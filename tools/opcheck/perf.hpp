@@ -1,0 +1,26 @@
+// What a case costs on a device.
+#pragma once
+#include <optional>
+
+#include "jit/device.hpp"
+#include "opcheck/case.hpp"
+
+namespace tessera::opcheck {
+
+struct Cost {
+  std::optional<double> ms;  ///< of a launch: the device's time on a GPU, the host's on the CPU; a median
+  std::string failure;       ///< why there is none
+};
+
+/// As bench measures: launches recorded once, over sets of buffers that take turns. On a GPU they do not find their
+/// data in its cache; on a CPU they may.
+Cost cost_of(const Case& each, const Device& device);
+
+/// Of what bounds the case, in a second: 1e9 multiplications and additions, or bytes.
+struct Rate {
+  double value;
+  std::string_view unit;  ///< "GFLOP/s" or "GB/s"
+};
+Rate rate_of(const Case& each, double ms);
+
+}  // namespace tessera::opcheck

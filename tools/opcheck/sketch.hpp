@@ -1,0 +1,75 @@
+// A short hand for graphs of a few nodes, whatever their element types.
+#pragma once
+#include <functional>
+#include <initializer_list>
+#include <span>
+
+#include "graph/builder.hpp"
+#include "opcheck/case.hpp"
+
+namespace tessera::opcheck {
+
+/// How a value of the type is kept in a tensor: as itself, or as what it is cast from and to without loss.
+ElementType stored_as(ElementType type);
+
+Field input(ElementType type, std::vector<std::int64_t> extents, Layout layout = Layout::dense, Values values = {});
+Field output(ElementType type, std::vector<std::int64_t> extents, Layout layout = Layout::dense);
+/// An InOut.
+Field update(ElementType type, std::vector<std::int64_t> extents, Layout layout = Layout::dense, Values values = {});
+Field given(ElementType type, double value);
+Field given(ElementType type, Values values);
+
+/// Operands of an op that touches memory: those named, then the tile's index along each axis.
+std::vector<Id> access(std::vector<Id> first, std::span<const Id> at);
+
+/// A kernel over `fields`, parameter by parameter.
+class Sketch {
+ public:
+  explicit Sketch(std::vector<Field> fields, Location location = Location::current());
+
+  Id apply(Op op, ElementType type, std::vector<Id> in, std::vector<std::int64_t> attr = {}, const Shape& shape = {});
+  /// The same for an op whose result has the type of its first operand.
+  Id apply(Op op, std::vector<Id> in, std::vector<std::int64_t> attr = {}, const Shape& shape = {});
+  Id cast(Id x, ElementType type);
+  Id constant(ElementType type, double value, const Shape& shape = {});
+  Id index(std::int64_t value) { return constant(ElementType::i32, static_cast<double>(value)); }
+  Id zeros(ElementType type, const Shape& shape) { return constant(type, 0, shape); }
+  Id scalar(int parameter);
+  Id tensor(int parameter);
+
+  /// Gives the kernel a grid of these extents; the block's index along each axis.
+  std::vector<Id> grid(std::initializer_list<std::int64_t> extents) { return grid(std::vector(extents)); }
+  std::vector<Id> grid(const std::vector<std::int64_t>& extents);
+  /// A block for each tile of the tensor; the tile's index along each axis.
+  std::vector<Id> tiles(int parameter, const Shape& tile);
+  /// Index 0 along each of so many axes.
+  std::vector<Id> origin(int rank) { return std::vector<Id>(static_cast<std::size_t>(rank), index(0)); }
+
+  /// Of a view, as it is in memory.
+  Id load(Id view, const std::vector<Id>& at, const Shape& tile, double padding = 0);
+  /// `at` has an index for every axis but the first, along which `rows` says what is read.
+  Id gather(Id view, Id rows, std::span<const Id> at, const Shape& tile, double padding = 0);
+  void store(Id view, const std::vector<Id>& at, Id tile);
+  /// Of a parameter, as a value of `type`: what stored_as() tells apart is cast.
+  Id load(int parameter, ElementType type, const std::vector<Id>& at, const Shape& tile);
+  void store(int parameter, const std::vector<Id>& at, Id tile);
+
+  /// What the values are after `count` iterations of `step`, which is given the counter and the values before.
+  using Step = std::function<std::vector<Id>(Id counter, const std::vector<Id>& carried)>;
+  std::vector<Id> loop(Id count, const std::vector<Id>& initial, const Step& step);
+  Id loop(Id count, Id initial, const std::function<Id(Id counter, Id carried)>& step);
+  /// What `body` stores, where the condition holds.
+  void branch(Id condition, const std::function<void()>& body);
+
+  /// Refuses the launch where the condition does not hold.
+  void require(Id condition) { apply(Op::require, ElementType::pred, {condition}, {builder_.add_text("it holds")}); }
+
+  Case finish(Op op, ElementType type, std::string name);
+
+ private:
+  std::vector<Field> fields_;
+  Location location_;
+  GraphBuilder builder_;
+};
+
+}  // namespace tessera::opcheck

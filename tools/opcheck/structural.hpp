@@ -1,0 +1,13 @@
+// A function for each structural op of ops.def, by its name: an op without one does not compile.
+#pragma once
+#include "opcheck/case.hpp"
+
+namespace tessera::opcheck::structural {
+
+#define UNARY(...)
+#define BINARY(...)
+#define REDUCTION(...)
+#define STRUCTURAL(name, ...) std::vector<Case> name(ElementType type, Purpose purpose);
+#include "graph/ops.def"
+
+}  // namespace tessera::opcheck::structural

@@ -1,0 +1,276 @@
+// Structural ops that touch memory, and those that say where.
+#include <fmt/format.h>
+
+#include "opcheck/setting.hpp"
+#include "opcheck/sketch.hpp"
+#include "opcheck/structural.hpp"
+
+namespace tessera::opcheck::structural {
+namespace {
+
+constexpr ElementType i32 = ElementType::i32;
+
+constexpr bool stored(ElementType type) { return info(type).stored; }
+constexpr bool computes(ElementType type) { return info(type).computes; }
+
+/// A tensor to another of other extents, tile by tile.
+struct Copy {
+  Setting from;
+  std::vector<std::int64_t> to = from.extents;
+  Layout layout = Layout::dense;  ///< of the second
+  int shift = 0;                  ///< tiles along each axis from the place of the read to that of the write
+  double padding = 0;
+
+  Case of(Op op, ElementType type) const {
+    Sketch sketch({input(type, from.extents, from.layout), given(i32, shift), output(type, to, layout)});
+    const std::vector<Id> at = sketch.tiles(0, from.tile);
+    std::vector<Id> shifted;
+    for (const Id index : at) shifted.push_back(shift ? sketch.apply(Op::add, {index, sketch.scalar(1)}) : index);
+    const bool reads = op == Op::load;  // out of range, where the shift is
+    sketch.store(sketch.tensor(2), reads ? at : shifted,
+                 sketch.load(sketch.tensor(0), reads ? shifted : at, from.tile, padding));
+    std::string name = from.name();
+    if (to != from.extents || layout != from.layout) name += fmt::format(" to {}, {}", text(to), text(layout));
+    if (shift) name += fmt::format(", {} tiles on", shift);
+    if (padding != 0) name += fmt::format(", padding {}", padding);
+    return sketch.finish(op, type, name);
+  }
+};
+
+std::vector<Case> copies(Op op, ElementType type, Purpose purpose) {
+  std::vector<Case> cases;
+  if (!stored(type)) return cases;
+  for (const Setting& setting : settings(purpose))
+    cases.push_back(Copy{setting, setting.extents, setting.layout}.of(op, type));
+  if (purpose != Purpose::test) return cases;
+  const Layout other[] = {Layout::padded, Layout::strided, Layout::transposed};
+  for (const Layout layout : other) {
+    const Setting dense{{8, 32}, {16, 64}}, laid_out{{8, 32}, {16, 64}, layout};
+    cases.push_back((op == Op::load ? Copy{laid_out} : Copy{dense, dense.extents, layout}).of(op, type));
+  }
+  const Setting ragged{{4, 16}, {9, 21}};
+  cases.push_back(Copy{ragged, {12, 32}, Layout::dense, 0, 7}.of(op, type));
+  cases.push_back(Copy{ragged, {9, 21}, Layout::dense, 1, 5}.of(op, type));
+  cases.push_back(Copy{ragged, {9, 21}, Layout::dense, -2}.of(op, type));
+  cases.push_back(Copy{{{16}, {0}}}.of(op, type));
+  cases.push_back(Copy{{{1, 2, 1, 2, 1, 3}, {2, 2, 1, 3, 2, 4}}}.of(op, type));
+  return cases;
+}
+
+/// Which rows of a table.
+Field rows(std::int64_t count, Values values) { return input(i32, {count}, Layout::dense, values); }
+
+/// Rows of a table by their numbers.
+struct Rows {
+  Shape tile;                       ///< of the rows; its first extent is how many at a time
+  std::vector<std::int64_t> table;  ///< extents
+  std::int64_t count = tile[0];     ///< rows to move
+  Values values = {};               ///< their numbers
+  Layout layout = Layout::dense;    ///< of the table
+  double padding = 0;
+
+  std::string name() const {
+    return fmt::format("{} of rows {} to {} of {} by {}, {}", count, values.low, values.high, text(table),
+                       to_string(tile), text(layout));
+  }
+  std::vector<std::int64_t> moved() const {
+    std::vector<std::int64_t> extents = table;
+    extents[0] = count;
+    return extents;
+  }
+  /// A grid over the rows that move; the tile's index along each axis, and the numbers of its rows.
+  std::pair<std::vector<Id>, Id> begin(Sketch& sketch, int parameter) const {
+    std::vector<Id> at = sketch.tiles(parameter, tile);
+    const Id numbers = sketch.load(0, i32, {at[0]}, {tile[0]});
+    return {std::move(at), numbers};
+  }
+
+  Case gathered(ElementType type) const {
+    Sketch sketch({rows(count, values), input(type, table, layout), output(type, moved())});
+    const auto [at, numbers] = begin(sketch, 2);
+    sketch.store(2, at, sketch.gather(sketch.tensor(1), numbers, std::span(at).subspan(1), tile, padding));
+    return sketch.finish(Op::gather, type, name());
+  }
+  Case scattered(ElementType type) const {
+    Sketch sketch({rows(count, values), input(type, moved()), update(type, table, layout)});
+    const auto [at, numbers] = begin(sketch, 1);
+    const std::vector<Id> moving{sketch.load(1, type, at, tile), sketch.tensor(2), numbers};
+    sketch.apply(Op::scatter, access(moving, std::span(at).subspan(1)));
+    return sketch.finish(Op::scatter, type, name());
+  }
+};
+
+Rows large_rows(Purpose purpose) {
+  const Setting setting = settings(purpose)[0];
+  const std::int64_t count = setting.extents[0];
+  return {{16, 256}, setting.extents, count, {.low = 0, .high = static_cast<double>(count - 1), .distinct = true}};
+}
+
+/// Part of an axis, by numbers that are given at launch.
+struct Part {
+  double start, extent;
+};
+
+/// Reads, or else writes, a part of a tensor of [13,40].
+Case sliced(ElementType type, int axis, Part part, Layout layout, bool reads) {
+  const std::vector<std::int64_t> whole{13, 40}, copied{16, 48};
+  Sketch sketch({reads ? input(type, whole, layout) : update(type, whole, layout), given(i32, part.start),
+                 given(i32, part.extent), reads ? output(type, copied) : input(type, copied)});
+  const std::vector<Id> at = sketch.grid({2, 3});
+  const Id view = sketch.apply(Op::slice, {sketch.tensor(0), sketch.scalar(1), sketch.scalar(2)}, {axis});
+  if (reads)
+    sketch.store(3, at, sketch.load(view, at, {8, 16}));
+  else
+    sketch.store(view, at, sketch.load(3, type, at, {8, 16}));
+  return sketch.finish(Op::slice, type,
+                       fmt::format("axis {} of [13,40] {}, {} from {}, {}", axis, text(layout), part.extent, part.start,
+                                   reads ? "read" : "written"));
+}
+
+Case sliced_twice(ElementType type) {
+  Sketch sketch({input(type, {20, 9}), output(type, {8, 9})});
+  const auto slice = [&](Id view, int axis, int start, int extent) {
+    return sketch.apply(Op::slice, {view, sketch.index(start), sketch.index(extent)}, {axis});
+  };
+  const Id view = slice(slice(slice(sketch.tensor(0), 0, 3, 12), 1, 2, 5), 0, 7, 9);
+  sketch.store(1, sketch.origin(2), sketch.load(view, sketch.origin(2), {8, 9}));
+  return sketch.finish(Op::slice, type, "a slice of a slice, over the edge of both");
+}
+
+Case permuted(ElementType type, const Setting& setting, const std::vector<std::int64_t>& axes, bool reads) {
+  std::vector<std::int64_t> extents = setting.extents;
+  Shape tile = setting.tile;
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    extents[i] = setting.extents[static_cast<std::size_t>(axes[i])];
+    tile[static_cast<int>(i)] = setting.tile[static_cast<int>(axes[i])];
+  }
+  Sketch sketch({reads ? input(type, setting.extents, setting.layout) : input(type, extents),
+                 reads ? output(type, extents) : output(type, setting.extents, setting.layout)});
+  const std::vector<Id> at = sketch.tiles(reads ? 1 : 0, tile);
+  const Id view = sketch.apply(Op::permute_view, {sketch.tensor(reads ? 0 : 1)}, axes);
+  if (reads)
+    sketch.store(1, at, sketch.load(view, at, tile));
+  else
+    sketch.store(view, at, sketch.load(0, type, at, tile));
+  return sketch.finish(Op::permute_view, type,
+                       fmt::format("axes {} of {}, {}", text(axes), setting.name(), reads ? "read" : "written"));
+}
+
+/// Tiles added to the first ones of a tensor, by many blocks at once.
+Case added(ElementType type, std::int64_t blocks, const Setting& setting) {
+  std::vector<std::int64_t> all = setting.extents;
+  all[0] *= blocks;
+  Sketch sketch({input(type, all), update(type, setting.extents, setting.layout)});
+  const std::vector<Id> to = sketch.origin(setting.tile.rank());
+  std::vector<Id> from = to;
+  from[0] = sketch.grid({blocks})[0];
+  sketch.apply(Op::atomic_add, access({sketch.load(0, type, from, setting.tile), sketch.tensor(1)}, to));
+  return sketch.finish(Op::atomic_add, type, fmt::format("{} blocks, {}", blocks, setting.name()));
+}
+
+}  // namespace
+
+std::vector<Case> scalar(ElementType type, Purpose purpose) {
+  std::vector<Case> cases;
+  if (!computes(type) || purpose != Purpose::test) return cases;
+  for (const double value : {0.0, -7.0, 2147483520.0}) {
+    Sketch sketch({given(type, value), output(type, {5, 33})});
+    sketch.store(1, sketch.origin(2), sketch.apply(Op::broadcast, {sketch.scalar(0)}, {}, {5, 33}));
+    cases.push_back(sketch.finish(Op::scalar, type, fmt::format("{}", value)));
+  }
+  return cases;
+}
+
+std::vector<Case> tensor(ElementType type, Purpose purpose) {
+  std::vector<Case> cases;
+  if (!stored(type) || purpose != Purpose::test) return cases;
+  for (const Layout layout : {Layout::dense, Layout::padded, Layout::strided, Layout::transposed})
+    cases.push_back(Copy{{{3, 8, 16}, {3, 8, 16}, layout}, {3, 8, 16}, layout}.of(Op::tensor, type));
+  return cases;
+}
+
+std::vector<Case> slice(ElementType type, Purpose purpose) {
+  std::vector<Case> cases;
+  if (!stored(type) || purpose != Purpose::test) return cases;
+  for (const bool reads : {true, false}) {
+    cases.push_back(sliced(type, 0, {3, 8}, Layout::dense, reads));
+    cases.push_back(sliced(type, 1, {5, 50}, Layout::padded, reads));
+    cases.push_back(sliced(type, 1, {-3, 20}, Layout::strided, reads));
+    cases.push_back(sliced(type, 0, {4, 0}, Layout::dense, reads));
+  }
+  cases.push_back(sliced_twice(type));
+  return cases;
+}
+
+std::vector<Case> permute_view(ElementType type, Purpose purpose) {
+  std::vector<Case> cases;
+  if (!stored(type) || purpose != Purpose::test) return cases;
+  for (const bool reads : {true, false}) {
+    cases.push_back(permuted(type, {{16, 8}, {32, 16}}, {1, 0}, reads));
+    cases.push_back(permuted(type, {{5, 7}, {11, 13}, Layout::padded}, {1, 0}, reads));
+    cases.push_back(permuted(type, {{2, 1, 8}, {3, 2, 11}, Layout::transposed}, {2, 0, 1}, reads));
+    cases.push_back(permuted(type, {{4, 8}, {7, 8}, Layout::strided}, {0, 1}, reads));
+  }
+  return cases;
+}
+
+std::vector<Case> extent(ElementType type, Purpose purpose) {
+  std::vector<Case> cases;
+  if (!stored(type) || purpose != Purpose::test) return cases;
+  for (int axis = 0; axis < 3; ++axis) {
+    Sketch sketch({input(type, {5, 1, 0}), output(i32, {4})});
+    const Id extent = sketch.apply(Op::extent, i32, {sketch.tensor(0)}, {axis});
+    sketch.store(1, sketch.origin(1), sketch.apply(Op::broadcast, {extent}, {}, {4}));
+    cases.push_back(sketch.finish(Op::extent, type, fmt::format("axis {} of [5,1,0]", axis)));
+  }
+  return cases;
+}
+
+std::vector<Case> load(ElementType type, Purpose purpose) { return copies(Op::load, type, purpose); }
+std::vector<Case> store(ElementType type, Purpose purpose) {
+  std::vector<Case> cases = copies(Op::store, type, purpose);
+  if (!cases.empty() && purpose == Purpose::test) {
+    Sketch sketch({update(type, {4, 9})});  // rows 0 and 1 change places, and then 1 and 2
+    const auto row = [&](int i) { return std::vector{sketch.index(i), sketch.index(0)}; };
+    for (const int i : {0, 1}) {
+      const Id x = sketch.load(0, type, row(i), {1, 9}), y = sketch.load(0, type, row(i + 1), {1, 9});
+      sketch.store(0, row(i), y);
+      sketch.store(0, row(i + 1), x);
+    }
+    cases.push_back(sketch.finish(Op::store, type, "to an InOut, read again"));
+  }
+  return cases;
+}
+
+std::vector<Case> gather(ElementType type, Purpose purpose) {
+  if (!stored(type)) return {};
+  if (purpose != Purpose::test) return {large_rows(purpose).gathered(type)};
+  const Values any{.low = -3, .high = 12};
+  return {Rows{{8, 32}, {9, 64}, 16, any}.gathered(type),
+          Rows{{5, 7}, {9, 20}, 13, any, Layout::padded, 3}.gathered(type), Rows{{7}, {9}, 7, any}.gathered(type),
+          Rows{{4, 2, 5}, {9, 3, 11}, 6, any, Layout::transposed}.gathered(type),
+          Rows{{1, 6}, {9, 6}, 3, any, Layout::strided}.gathered(type)};
+}
+
+std::vector<Case> scatter(ElementType type, Purpose purpose) {
+  if (!stored(type)) return {};
+  if (purpose != Purpose::test) return {large_rows(purpose).scattered(type)};
+  const Values distinct{.low = -3, .high = 17, .distinct = true};
+  return {Rows{{8, 32}, {14, 64}, 16, distinct}.scattered(type),
+          Rows{{5, 7}, {14, 20}, 13, distinct, Layout::padded}.scattered(type),
+          Rows{{7}, {14}, 7, distinct}.scattered(type),
+          Rows{{4, 2, 5}, {14, 3, 11}, 6, distinct, Layout::transposed}.scattered(type),
+          Rows{{8, 6}, {9, 6}, 8, {.low = 2, .high = 4}}.scattered(type)};
+}
+
+std::vector<Case> atomic_add(ElementType type, Purpose purpose) {
+  if (!computes(type)) return {};
+  if (purpose != Purpose::test) {
+    const std::int64_t blocks = settings(purpose)[0].extents[0];
+    return {added(type, blocks, {{4, 1024}, {4, 1024}})};
+  }
+  return {added(type, 5, {{8, 32}, {8, 32}}), added(type, 3, {{5, 33}, {5, 33}, Layout::padded}),
+          added(type, 4, {{7}, {7}, Layout::strided}), added(type, 1, {{1, 1}, {1, 1}})};
+}
+
+}  // namespace tessera::opcheck::structural

@@ -1,0 +1,253 @@
+// Structural ops that make tiles of tiles, or of nothing.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "model/tiles.hpp"
+#include "opcheck/axes.hpp"
+#include "opcheck/setting.hpp"
+#include "opcheck/sketch.hpp"
+#include "opcheck/structural.hpp"
+
+namespace tessera::opcheck::structural {
+namespace {
+
+/// What a tensor must be to hold the tile: there are none of rank 0.
+std::vector<std::int64_t> extents_of(const Shape& tile) {
+  if (tile.rank() == 0) return {1};
+  return {tile.begin(), tile.end()};
+}
+
+/// An op of one tile, which makes a tile of `result`.
+Case of_tile(Op op, ElementType type, const Shape& tile, const Shape& result, std::vector<std::int64_t> attr = {}) {
+  std::string name = to_string(tile);
+  for (std::size_t i = 0; i < attr.size(); ++i) name += fmt::format("{}{}", i ? "," : ", axis ", attr[i]);
+  if (result != tile) name += " to " + to_string(result);
+  Sketch sketch({input(type, extents_of(tile)), output(type, extents_of(result))});
+  Id x = sketch.load(0, type, sketch.origin(std::max(1, tile.rank())), tile.rank() ? tile : Shape{1});
+  if (tile.rank() == 0) x = sketch.apply(Op::reshape, {x});
+  Id y = sketch.apply(op, {x}, std::move(attr), result);
+  if (result.rank() == 0) y = sketch.apply(Op::broadcast, {y}, {}, Shape{1});
+  sketch.store(1, sketch.origin(std::max(1, result.rank())), y);
+  return sketch.finish(op, type, name);
+}
+
+Case selection(ElementType type, const Setting& setting) {
+  Sketch sketch({input(ElementType::pred, setting.extents, setting.layout),
+                 input(type, setting.extents, setting.layout), input(type, setting.extents, setting.layout),
+                 output(type, setting.extents, setting.layout)});
+  const std::vector<Id> at = sketch.tiles(1, setting.tile);
+  const Id condition = sketch.load(0, ElementType::pred, at, setting.tile);
+  const Id x = sketch.load(1, type, at, setting.tile), y = sketch.load(2, type, at, setting.tile);
+  sketch.store(3, at, sketch.apply(Op::select, type, {condition, x, y}));
+  return sketch.finish(Op::select, type, setting.name());
+}
+
+Case selection_by_row(ElementType type) {
+  Sketch sketch({input(ElementType::pred, {4, 1}), input(type, {3, 1, 9}), output(type, {3, 4, 9})});
+  const Id condition = sketch.load(0, ElementType::pred, sketch.origin(2), {4, 1});
+  const Id x = sketch.load(1, type, sketch.origin(3), {3, 1, 9}), y = sketch.constant(type, 1);
+  sketch.store(2, sketch.origin(3), sketch.apply(Op::select, type, {condition, x, y}));
+  return sketch.finish(Op::select, type, "[4,1] of [3,1,9] and a number");
+}
+
+Case conversion(ElementType from, ElementType to, const Setting& setting, Values values, std::string name) {
+  Sketch sketch({input(from, setting.extents, setting.layout, values), output(to, setting.extents, setting.layout)});
+  const std::vector<Id> at = sketch.tiles(0, setting.tile);
+  sketch.store(1, at, sketch.apply(Op::cast, to, {sketch.load(0, from, at, setting.tile)}));
+  return sketch.finish(Op::cast, from, fmt::format("to {}, {}", tessera::name(to), name));
+}
+
+/// a [m,k] times b [k,n] plus c [m,n] in tiles.
+struct Product {
+  kernels::ProductTiles tile;
+  std::int64_t m, n, k;
+  Layout a = Layout::dense, b = Layout::dense;
+
+  Case of(ElementType type) const {
+    const Values small{.low = -2, .high = 2};
+    Sketch sketch({input(type, {m, k}, a, small), input(type, {k, n}, b, small),
+                   input(ElementType::f32, {m, n}, Layout::dense, small), output(ElementType::f32, {m, n})});
+    const std::vector<Id> at = sketch.tiles(3, {tile.m, tile.n});
+    const Id c = sketch.load(2, ElementType::f32, at, {tile.m, tile.n});
+    const auto step = [&](Id i, Id sum) {
+      return sketch.apply(Op::mma, ElementType::f32,
+                          {sketch.load(0, type, {at[0], i}, {tile.m, tile.k}),
+                           sketch.load(1, type, {i, at[1]}, {tile.k, tile.n}), sum});
+    };
+    const std::int64_t steps = (k + tile.k - 1) / tile.k;
+    sketch.store(3, at, steps == 1 ? step(sketch.index(0), c) : sketch.loop(sketch.index(steps), c, step));
+    Case made = sketch.finish(
+        Op::mma, type,
+        fmt::format("{}x{}x{} in {}x{}x{}, {} and {}", m, n, k, tile.m, tile.n, tile.k, text(a), text(b)));
+    made.operations = 2 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+    return made;
+  }
+};
+
+/// As the model would have it.
+Product large_product(ElementType type, Purpose purpose) {
+  const bool gpu = purpose == Purpose::perf_gpu;
+  const int extent = gpu ? 4096 : 512;
+  const ElementType operands = type == ElementType::f16 ? ElementType::bf16 : type;  // for tensor cores all the same
+  const TileTarget target{.gpu = gpu, .operands = operands, .width = extent};
+  return {linear_tiles(target, product_rows(target, extent)), extent, extent, extent};
+}
+
+}  // namespace
+
+std::vector<Case> select(ElementType type, Purpose purpose) {
+  std::vector<Case> cases;
+  for (const Setting& setting : settings(purpose)) cases.push_back(selection(type, setting));
+  if (purpose == Purpose::test) cases.push_back(selection_by_row(type));
+  return cases;
+}
+
+std::vector<Case> cast(ElementType type, Purpose purpose) {
+  std::vector<Case> cases;
+  for (const ElementType to : all_types()) {
+    if (purpose != Purpose::test) {
+      for (const Setting& setting : settings(purpose))
+        cases.push_back(conversion(type, to, setting, {}, setting.name()));
+      continue;
+    }
+    const Setting odd{{5, 33}, {13, 40}, Layout::padded}, even{{8, 64}, {8, 64}};
+    cases.push_back(conversion(type, to, odd, {.low = -400, .high = 400}, odd.name()));
+    cases.push_back(conversion(type, to, even, {.low = -1e5, .high = 1e5, .edges = true}, "extreme numbers"));
+  }
+  return cases;
+}
+
+std::vector<Case> constant(ElementType type, Purpose purpose) {
+  std::vector<Case> cases;
+  if (purpose != Purpose::test) return cases;
+  const auto add = [&](const Shape& tile, double value) {
+    Sketch sketch({output(type, extents_of(tile))});
+    sketch.store(0, sketch.origin(tile.rank()), sketch.constant(type, value, tile));
+    cases.push_back(sketch.finish(Op::constant, type, fmt::format("{} of {}", to_string(tile), value)));
+  };
+  for (const Shape& tile : {Shape{1}, Shape{5, 33}, Shape{8, 64}}) add(tile, 1);
+  if (info(type).kind == ElementKind::real)
+    for (const double value : {-0.0, 0x1p-24, -inf, std::numeric_limits<double>::quiet_NaN()}) add({5}, value);
+  if (type == ElementType::i32 || type == ElementType::i64)
+    add({5}, -std::ldexp(1, 8 * info(type).bytes - 1));  // the lowest
+  return cases;
+}
+
+std::vector<Case> iota(ElementType type, Purpose purpose) {
+  std::vector<Case> cases;
+  if (type != ElementType::i32 || purpose != Purpose::test) return cases;
+  for (const Shape& tile : {Shape{1}, Shape{37}, Shape{8, 64}, Shape{3, 1, 5}})
+    for (int axis = 0; axis < tile.rank(); ++axis) {
+      Sketch sketch({output(type, extents_of(tile))});
+      sketch.store(0, sketch.origin(tile.rank()), sketch.apply(Op::iota, type, {}, {axis}, tile));
+      cases.push_back(sketch.finish(Op::iota, type, fmt::format("{}, axis {}", to_string(tile), axis)));
+    }
+  return cases;
+}
+
+std::vector<Case> block(ElementType type, Purpose purpose) {
+  std::vector<Case> cases;
+  if (type != ElementType::i32 || purpose != Purpose::test) return cases;
+  using Grid = std::vector<std::int64_t>;
+  for (const Grid& extents : {Grid{1}, Grid{7}, Grid{3, 1, 4}, Grid{2, 1, 2, 1, 3}})
+    for (std::size_t axis = 0; axis < extents.size(); ++axis) {
+      Sketch sketch({output(type, extents)});
+      const std::vector<Id> at = sketch.grid(extents);
+      Shape tile = Shape::of_rank(static_cast<int>(extents.size()));
+      for (int i = 0; i < tile.rank(); ++i) tile[i] = 1;
+      sketch.store(0, at, sketch.apply(Op::broadcast, {at[axis]}, {}, tile));
+      cases.push_back(sketch.finish(Op::block, type, fmt::format("grid {}, axis {}", text(extents), axis)));
+    }
+  return cases;
+}
+
+std::vector<Case> reshape(ElementType type, Purpose purpose) {
+  if (purpose != Purpose::test) return {};
+  return {of_tile(Op::reshape, type, {6, 10}, {4, 15}), of_tile(Op::reshape, type, {8, 64}, {512}),
+          of_tile(Op::reshape, type, {7}, {1, 7, 1}),   of_tile(Op::reshape, type, {2, 3, 4}, {4, 3, 2}),
+          of_tile(Op::reshape, type, {1}, {}),          of_tile(Op::reshape, type, {}, {1, 1})};
+}
+
+std::vector<Case> permute(ElementType type, Purpose purpose) {
+  if (purpose == Purpose::test)
+    return {of_tile(Op::permute, type, {16, 64}, {64, 16}, {1, 0}),
+            of_tile(Op::permute, type, {5, 33}, {33, 5}, {1, 0}),
+            of_tile(Op::permute, type, {1, 7}, {7, 1}, {1, 0}),
+            of_tile(Op::permute, type, {2, 3, 5}, {5, 2, 3}, {2, 0, 1}),
+            of_tile(Op::permute, type, {2, 3, 5}, {2, 3, 5}, {0, 1, 2}),
+            of_tile(Op::permute, type, {1, 2, 3, 2, 1, 3}, {3, 1, 2, 3, 2, 1}, {5, 4, 3, 2, 1, 0})};
+  const Setting setting{{64, 64}, settings(purpose)[0].extents};
+  Sketch sketch({input(type, setting.extents), output(type, setting.extents)});
+  const std::vector<Id> at = sketch.tiles(0, setting.tile);
+  sketch.store(1, {at[1], at[0]}, sketch.apply(Op::permute, {sketch.load(0, type, at, setting.tile)}, {1, 0}));
+  std::vector<Case> cases;
+  cases.push_back(sketch.finish(Op::permute, type, setting.name()));
+  return cases;
+}
+
+std::vector<Case> broadcast(ElementType type, Purpose purpose) {
+  if (purpose != Purpose::test) return {};
+  return {of_tile(Op::broadcast, type, {1, 5}, {7, 5}), of_tile(Op::broadcast, type, {8, 1}, {8, 64}),
+          of_tile(Op::broadcast, type, {33}, {5, 33}),  of_tile(Op::broadcast, type, {}, {3, 4}),
+          of_tile(Op::broadcast, type, {1, 1}, {2, 1}), of_tile(Op::broadcast, type, {2, 1, 3}, {4, 2, 5, 3})};
+}
+
+std::vector<Case> concat(ElementType type, Purpose purpose) {
+  std::vector<Case> cases;
+  if (purpose != Purpose::test) return cases;
+  const auto add = [&](const std::vector<Shape>& tiles, int axis) {
+    std::vector<Field> fields;
+    Shape result = tiles[0];
+    std::string name = fmt::format("axis {} of", axis);
+    result[axis] = 0;
+    for (const Shape& tile : tiles) {
+      fields.push_back(input(type, extents_of(tile)));
+      result[axis] += tile[axis];
+      name += " " + to_string(tile);
+    }
+    fields.push_back(output(type, extents_of(result)));
+    Sketch sketch(fields);
+    std::vector<Id> parts;
+    for (std::size_t i = 0; i < tiles.size(); ++i)
+      parts.push_back(sketch.load(static_cast<int>(i), type, sketch.origin(result.rank()), tiles[i]));
+    sketch.store(static_cast<int>(tiles.size()), sketch.origin(result.rank()), sketch.apply(Op::concat, parts, {axis}));
+    cases.push_back(sketch.finish(Op::concat, type, name));
+  };
+  add({{8, 32}, {8, 32}}, 1);
+  add({{5, 33}, {2, 33}, {1, 33}}, 0);
+  add({{3, 1, 2}, {3, 4, 2}}, 1);
+  add({{7}}, 0);
+  return cases;
+}
+
+std::vector<Case> argmax(ElementType type, Purpose purpose) {
+  if (!info(type).computes) return {};
+  return along_axes(Op::argmax, type, ElementType::i32, Axis::one, purpose);
+}
+
+std::vector<Case> cumsum(ElementType type, Purpose purpose) {
+  if (!info(type).computes) return {};
+  return along_axes(Op::cumsum, type, type, Axis::kept, purpose);
+}
+
+std::vector<Case> mma(ElementType type, Purpose purpose) {
+  if (!info(type).multiplies) return {};
+  std::vector<Product> products;
+  if (purpose == Purpose::test)
+    products = {{{16, 16, 16}, 16, 16, 16},
+                {{32, 16, 32}, 64, 32, 64},
+                {{5, 7, 9}, 5, 7, 9, Layout::padded, Layout::padded},
+                {{1, 1, 1}, 1, 1, 1},
+                {{16, 32, 16}, 20, 40, 70, Layout::transposed, Layout::dense},
+                {{64, 24, 16}, 50, 24, 40, Layout::dense, Layout::transposed},
+                {{1, 48, 32}, 3, 48, 32, Layout::strided, Layout::strided}};
+  else
+    products = {large_product(type, purpose)};
+  std::vector<Case> cases;
+  for (const Product& product : products) cases.push_back(product.of(type));
+  return cases;
+}
+
+}  // namespace tessera::opcheck::structural
