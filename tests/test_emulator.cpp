@@ -6,6 +6,7 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -72,7 +73,12 @@ Prepared prepare(const HandWritten& kernel, const std::vector<Tensor>& tensors) 
   KernelSource source;
   source.name = "hand_written";
   source.text = "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(kernel.threads) + ") hand_written(" +
-                kernel.parameters + ") {\n#line 1 \"author.cpp\"\n" + kernel.body + "\n}\n";
+                kernel.parameters + ") {\n";
+  std::istringstream body(kernel.body);
+  int number = 0;
+  for (std::string line; std::getline(body, line);)
+    source.text += "#line " + std::to_string(++number) + " \"author.cpp\"\n" + line + "\n";
+  source.text += "}\n";
   source.threads = kernel.threads;
   source.shared_bytes = kernel.shared_bytes;
   source.workspace_bytes = kernel.workspace_bytes;

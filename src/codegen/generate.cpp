@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 #include <sstream>
 
@@ -25,6 +26,21 @@ KernelSource generate(const Graph& graph, const Variant& variant, Arch arch, con
   source.workspace_bytes = plan.workspace_bytes;
   source.persistent = plan.persistent;
   return source;
+}
+
+std::string repeat_lines(std::string_view text) {
+  std::string result;
+  std::string_view directive;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size() - 1) + 1;
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(end);
+    if (line.starts_with("#line "))
+      directive = line;
+    else
+      result.append(directive).append(line);
+  }
+  return result;
 }
 
 }  // namespace tessera

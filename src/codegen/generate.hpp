@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "codegen/arch.hpp"
@@ -48,5 +49,9 @@ struct GenerateOptions {
 /// Lowers a graph, as the passes leave it, for a class of launches on an architecture. Never refuses a valid graph; the
 /// same graph, variant and architecture give the same bytes, whatever compiler built Tessera.
 KernelSource generate(const Graph& graph, const Variant& variant, Arch arch, const GenerateOptions& options = {});
+
+/// The text for a compiler. A `#line` counts on from where it stands, but a statement of the author becomes many lines:
+/// so that compiler and tools name his for each of them, it is repeated before each.
+std::string repeat_lines(std::string_view text);
 
 }  // namespace tessera

@@ -34,24 +34,7 @@ bool is_one_of(std::string_view stage, const auto& stages) {
   return std::find(stages.begin(), stages.end(), stage) != stages.end();
 }
 
-// A `#line` counts on from where it stands, but a statement of the author becomes many lines: so that compiler and
-// tools name his for each of them, it is repeated before each.
-std::string with_lines(std::string_view text) {
-  std::string result;
-  std::string_view directive;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size() - 1) + 1;
-    const std::string_view line = text.substr(0, end);
-    text.remove_prefix(end);
-    if (line.starts_with("#line "))
-      directive = line;
-    else
-      result.append(directive).append(line);
-  }
-  return result;
-}
-
-// The same for a text edited by hand, whose lines are its own.
+// `#line` directives for a text edited by hand, whose lines are its own.
 std::string with_own_lines(std::string_view text, const fs::path& file) {
   std::string result = fmt::format("#line 1 \"{}\"\n", file.native());
   while (!text.empty()) {
@@ -188,7 +171,7 @@ Compiler::Code Compiler::code(const Job& job, bool anew) {
 }
 
 CompileRequest Compiler::request(const Job& job) const {
-  return {.source = job.edited.empty() ? with_lines(job.source.text) : with_own_lines(job.source.text, job.edited),
+  return {.source = job.edited.empty() ? repeat_lines(job.source.text) : with_own_lines(job.source.text, job.edited),
           .kernel = job.source.name,
           .arch = job.gpu,
           .line_info = options_.debug};

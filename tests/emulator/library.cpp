@@ -30,7 +30,7 @@ std::string translation_unit(std::span<const KernelSource> kernels, bool checks)
   text += "#line 1 \"prelude\"\n" + emulated_prelude();
   for (std::size_t i = 0; i < kernels.size(); ++i) {
     text += fmt::format("#line 1 \"{1}.cu\"\nnamespace kernel_{0} {{\n{2}\n}}\n#line 1 \"entry\"\nENTRY({0}, {1})\n", i,
-                        kernels[i].name, body(kernels[i]));
+                        kernels[i].name, repeat_lines(body(kernels[i])));
   }
   return text;
 }
