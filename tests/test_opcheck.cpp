@@ -138,6 +138,8 @@ TEST_CASE("opcheck refuses what there is not, and says what there is", "[program
     CHECK(says(run.err.substr(0, run.err.size() - 1), words));
   };
   refused("", {"opcheck: error: ", "test", "perf", "list", "coverage"});
+  refused("test --op exp --type i32", {"exp is not of type i32", "opcheck list"});
+  refused("coverage --op exp", {"every op", "no options"});
   refused("guess", {"'guess'", "test", "perf", "list", "coverage"});
   refused("test --op plus", {"no op 'plus'", "add", "require"});
   refused("list --type f64", {"no element type 'f64'", "f32", "pred"});

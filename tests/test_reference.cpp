@@ -66,6 +66,13 @@ TEST_CASE("what f32 holds exactly is not off, the rest by the tolerance", "[refe
   const Interval e = real(Op::exp, 1);
   CHECK(e.may_be(static_cast<float>(std::exp(1.0L))));
   CHECK((e.low > 2.7182809L && e.high < 2.7182828L));
+
+  // What is never negative stays so, and its root a number.
+  CHECK(real(Op::exp, -200).low == 0);
+  CHECK(!real(Op::sqrt, real(Op::exp, -200)).nan);
+  CHECK(!real(Op::log, real(Op::sqrt, Interval{0, 1})).nan);
+  CHECK(real(Op::tanh, 50).high == 1);
+  CHECK(real(Op::tanh, -50).low == -1);
 }
 
 TEST_CASE("a product that is added to something may keep all its digits", "[reference]") {

@@ -118,6 +118,9 @@ void run(std::span<const Pair> pairs, const std::optional<Device>& device,
 /// Whether all is right.
 bool test(const Settings& settings) {
   const std::vector<Pair> all = pairs(settings, Purpose::test);
+  if (std::ranges::all_of(all, [](const Pair& pair) { return pair.cases.empty(); }))
+    throw Error(fmt::format("{} is not of type {}: nothing to test; opcheck list shows what is", *settings.op,
+                            *settings.type));
   const std::optional<Device> device = open_device(settings);
   const std::string device_name = device ? device->name() : "emulated " + options().dump_arch.name();
   if (!settings.json()) print(fmt::format("device: {}\n", device_name));
@@ -215,6 +218,8 @@ bool answer(CommandLine& line) {
   if (settings.mode == "perf") return perf(settings);
   if (settings.mode == "list")
     list(settings);
+  else if (settings.mode == "coverage" && (settings.op || settings.type || settings.json() || settings.device != "cpu"))
+    throw Error("coverage: the page is of every op, type and device; it takes no options");
   else if (settings.mode == "coverage")
     print(coverage(TESSERA_SOURCE_DIR "/bench/results/opcheck"));
   else

@@ -67,7 +67,10 @@ class Lowering {
       const Node& at = node(*it);
       if (at.op != Op::load && at.op != Op::cast && at.op != Op::reshape && at.op != Op::permute) continue;
       bool all = !facts_.users[*it].empty() && !at.ordered;
-      for (Id user : facts_.users[*it]) all &= absorbed_[user] || reads_from_buffer(user, *it);
+      for (Id user : facts_.users[*it]) {
+        const bool passed_on = absorbed_[user] && node(user).op != Op::load;  // which is made at a place that it needs
+        all &= passed_on || reads_from_buffer(user, *it);
+      }
       absorbed_[*it] = all;
     }
   }

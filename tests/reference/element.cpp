@@ -79,13 +79,24 @@ Element real_unary(Op op, const Element& a) {
     case Op::abs:
       return {a.low > 0 ? a.low : a.high < 0 ? -a.high : 0, std::max(-a.low, a.high), a.nan};
     case Op::log:
-    case Op::sqrt:
+    case Op::sqrt: {
       if (a.high < 0) return Element::no_number();
-      return increasing(op, {std::max<Real>(a.low, 0), a.high}, a.nan || a.low < 0);
+      const Element e = increasing(op, {std::max<Real>(a.low, 0), a.high}, a.nan || a.low < 0);
+      return {op == Op::sqrt ? std::max<Real>(e.low, 0) : e.low, e.high, e.nan};
+    }
     case Op::rsqrt:
       if (a.high < 0) return Element::no_number();
       if (a.low <= 0) return {-real_inf, real_inf, a.nan || a.low < 0};  // of zeros: an infinity of either sign
       return widened(op, {numbers::unary(op, a.high)}, {numbers::unary(op, a.low)}, a.nan);
+    case Op::exp:
+    case Op::exp2: {
+      const Element e = increasing(op, a, a.nan);
+      return {std::max<Real>(e.low, 0), e.high, e.nan};
+    }
+    case Op::tanh: {
+      const Element e = increasing(op, a, a.nan);
+      return {std::max<Real>(e.low, -1), std::min<Real>(e.high, 1), e.nan};
+    }
     default:
       return increasing(op, a, a.nan);
   }

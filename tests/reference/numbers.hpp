@@ -155,7 +155,7 @@ inline Real unary(Op op, Real x) {
     case Op::rsqrt:
       return 1 / std::sqrt(x);
     default:
-      throw std::logic_error("the oracle lacks real " + std::string(name(op)));
+      throw std::logic_error("numbers.hpp lacks real " + std::string(name(op)));
   }
 }
 inline Wide unary(Op op, i64 x) {
@@ -167,7 +167,7 @@ inline Wide unary(Op op, i64 x) {
     case Op::logical_not:
       return x == 0;
     default:
-      throw std::logic_error("the oracle lacks integer " + std::string(name(op)));
+      throw std::logic_error("numbers.hpp lacks integer " + std::string(name(op)));
   }
 }
 
@@ -214,7 +214,7 @@ inline Wide binary(Op op, i64 a, i64 b) {
     case Op::random_bits:
       return static_cast<std::int32_t>(random_word(a, b));
     default:
-      throw std::logic_error("the oracle lacks integer " + std::string(name(op)));
+      throw std::logic_error("numbers.hpp lacks integer " + std::string(name(op)));
   }
 }
 

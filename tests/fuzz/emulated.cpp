@@ -1,0 +1,58 @@
+#include "fuzz/emulated.hpp"
+
+#include <fmt/format.h>
+
+#include "codegen/generate.hpp"
+#include "codegen/passes.hpp"
+#include "emulator/emulator.hpp"
+#include "graph/error.hpp"
+
+namespace tessera::fuzz {
+namespace {
+
+constexpr std::string_view fault_names[] = {"missing lane",       "divergent barrier", "failed check",
+                                            "out of bounds",      "misaligned",        "write to an In",
+                                            "uninitialised read", "copy in flight",    "race"};
+
+struct Kernel {
+  std::size_t trial;
+  Graph graph;
+  KernelSource source;
+};
+
+}  // namespace
+
+std::vector<std::optional<Failure>> check_emulated(std::span<const std::unique_ptr<Trial>> trials) {
+  std::vector<std::optional<Failure>> failures(trials.size());
+  std::vector<Kernel> kernels;
+  std::vector<KernelSource> sources;
+  for (std::size_t i = 0; i < trials.size(); ++i) {
+    if (!trials[i] || trials[i]->is_refused()) continue;
+    // Generating is a part of the launch: what it throws is this trial's failure.
+    failures[i] = trials[i]->check("generate", [&](Memory& memory) -> std::optional<Failure> {
+      Kernel kernel{i, run_passes(trials[i]->graph()), {}};
+      const Arch arch = trials[i]->seed() % 2 ? Arch::sm_80 : Arch::sm_90a;
+      kernel.source = generate(kernel.graph, classify(kernel.graph, memory.arguments()), arch);
+      sources.push_back(kernel.source);
+      kernels.push_back(std::move(kernel));
+      return Failure{};  // nothing has run yet
+    });
+    if (failures[i] && failures[i]->kind.empty()) failures[i].reset();
+  }
+  const Emulator emulator = Emulator::compile(sources);
+  for (std::size_t k = 0; k < kernels.size(); ++k) {
+    const Trial& trial = *trials[kernels[k].trial];
+    failures[kernels[k].trial] = trial.check("emulated", [&](Memory& memory) -> std::optional<Failure> {
+      RunOptions options;
+      options.seed = trial.seed();
+      options.blocks_in_flight = 1 + static_cast<int>(trial.seed() % 3);
+      const Report report = emulator.run(k, kernels[k].graph, memory.arguments(), trial.grid(), options);
+      if (report.clean()) return {};
+      return Failure{fmt::format("emulated: {}", fault_names[static_cast<std::size_t>(report.faults[0].kind)]),
+                     report.faults[0].text};
+    });
+  }
+  return failures;
+}
+
+}  // namespace tessera::fuzz

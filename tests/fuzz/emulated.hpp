@@ -1,0 +1,14 @@
+// Trials under the emulator, many kernels in one translation unit.
+#pragma once
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "fuzz/trial.hpp"
+
+namespace tessera::fuzz {
+
+/// What each trial's generated code does in the emulator, with its checks. Trials that must be refused are left out.
+std::vector<std::optional<Failure>> check_emulated(std::span<const std::unique_ptr<Trial>> trials);
+
+}  // namespace tessera::fuzz

@@ -1,0 +1,377 @@
+// Statements of a random program: effects, Vars, loops, branches.
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "fuzz/generator.hpp"
+
+namespace tessera::fuzz {
+namespace {
+
+constexpr ElementType i32 = ElementType::i32, f32 = ElementType::f32;
+
+int size_of(const Extents& shape) { return std::accumulate(shape.begin(), shape.end(), 1, std::multiplies<>()); }
+
+}  // namespace
+
+Program generate(std::uint64_t seed) { return Generator(seed).run(); }
+
+Generator::Generator(std::uint64_t seed) : rng_(seed * 0x9E3779B97F4A7C15ull + 1) { program_.seed = seed; }
+
+int Generator::between(int low, int high) {
+  return low + static_cast<int>(rng_() % (static_cast<std::uint64_t>(high - low) + 1));
+}
+
+std::vector<int> Generator::shuffled(int count) {
+  std::vector<int> numbers(static_cast<std::size_t>(count));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  shuffle(numbers);
+  return numbers;
+}
+
+int Generator::extent() { return chance(15) ? 1 : chance(round_ ? 95 : 85) ? one_of(palette_) : between(1, 20); }
+
+Extents Generator::shape(int low, int high) {
+  Extents shape(static_cast<std::size_t>(between(low, high)));
+  for (int& length : shape) length = extent();
+  const int most = chance(25) ? 2048 : 500;
+  while (size_of(shape) > most) shape[static_cast<std::size_t>(between(0, static_cast<int>(shape.size()) - 1))] = 1;
+  return shape;
+}
+
+Extents Generator::narrower(const Extents& to) {
+  Extents shape = to;
+  if (chance(30)) shape.erase(shape.begin(), shape.begin() + between(0, static_cast<int>(shape.size())));
+  for (int& length : shape)
+    if (chance(45)) length = 1;
+  return shape;
+}
+
+ElementType Generator::type() {
+  constexpr std::array types = {f32,
+                                f32,
+                                f32,
+                                ElementType::f16,
+                                ElementType::bf16,
+                                ElementType::tf32,
+                                i32,
+                                i32,
+                                ElementType::i64,
+                                ElementType::u8,
+                                ElementType::pred};
+  return one_of(types);
+}
+
+ElementType Generator::stored_type() {
+  constexpr std::array types = {
+      f32, f32, f32, f32, ElementType::f16, ElementType::bf16, i32, i32, ElementType::i64, ElementType::u8};
+  return one_of(types);
+}
+
+Program Generator::run() {
+  special_ = chance(12);
+  exact_ = !special_ && chance(25);
+  large_ = chance(18);
+  round_ = large_ ? chance(70) : chance(40);
+  constexpr std::array odd = {1, 2, 3, 4, 4, 5, 7, 8, 8, 9, 12, 16, 16, 17, 31, 32, 33};
+  constexpr std::array round = {4, 8, 8, 16, 16, 32};
+  constexpr std::array large = {16, 32, 64, 48, 24, 8};
+  for (int i = 0; i < 3; ++i) palette_.push_back(large_ ? one_of(large) : round_ ? one_of(round) : one_of(odd));
+  fuel_ = 1000;
+  make_parameters();
+  body_ = &program_.body;
+  make_grid();
+  if (chance(12)) require();
+  fuel_ = between(10, 90);
+  const std::size_t first = visible_.size();
+  if (large_) product();
+  const int depth = chance(85) ? 2 : 3;
+  statements(depth, between(3, 8));
+  // All that is written is written at least once, and little was computed for nothing.
+  for (const Place& place : places_where([](const Place& p) { return p.writable() && p.view == p.parameter; }))
+    if (chance(80)) store_to(Place(place));
+  use_leftovers(first);
+  return std::move(program_);
+}
+
+void Generator::statements(int depth, int count) {
+  while (count-- > 0 && fuel_ > 0) statement(depth);
+}
+
+void Generator::statement(int depth) {
+  const int kind = between(0, 99);
+  if (kind < 30) {
+    some_effect();
+  } else if (kind < 45) {
+    const ElementType wanted = type();
+    want(wanted, shape(0, 3), 2);
+  } else if (kind < 55) {
+    declare_var();
+  } else if (kind < 63) {
+    assign_some_var(assignable_);
+  } else if (kind < 66) {
+    view_of(Place(one_of(places_)));
+  } else if (kind < 78 && large_) {
+    product();
+  } else if (kind < 87) {
+    if (depth > 0) loop(depth - 1);
+  } else if (depth > 0) {
+    branch(depth - 1);
+  }
+}
+
+// Effects
+// --------------------------------------------------------------------------------------------------------------------
+
+std::vector<Generator::Place> Generator::places_where(bool (*holds)(const Place&)) const {
+  std::vector<Place> found;
+  std::copy_if(places_.begin(), places_.end(), std::back_inserter(found), holds);
+  return found;
+}
+
+/// A shape that may be written there.
+Extents Generator::tile_for(const Place& place, int most_elements) {
+  Extents tile = place.tile;
+  for (std::size_t axis = 0; axis < tile.size(); ++axis)
+    if (tile[axis] == 0) tile[axis] = chance(45) ? std::clamp(place.extents[axis], 1, 40) : extent();
+  for (std::size_t axis = 0; axis < tile.size(); ++axis)
+    if (place.tile[axis] == 0 && size_of(tile) > most_elements) tile[axis] = between(1, 4);
+  return tile;
+}
+
+/// An effect on the tile of a place; `from` begins with what is written, the view, and the rows of a scatter.
+void Generator::write(Op op, const Place& place, const Extents& tile, std::vector<Name> from) {
+  Statement s{.op = op, .type = place.type, .shape = tile, .from = std::move(from)};
+  const std::size_t first = s.from.size() - 2;  // the axes before are those that rows stand for
+  s.fixed = op == Op::scatter ? 6 : 2;
+  for (std::size_t axis = first; axis < tile.size(); ++axis) {
+    const bool bound = place.at[axis] != nothing;
+    if (bound) s.fixed |= 1u << s.from.size();
+    s.from.push_back(bound ? place.at[axis] : coordinate((place.extents[axis] + tile[axis] - 1) / tile[axis]));
+  }
+  for (const Name name : s.from) of(name).used = true;
+  body_->push_back(std::move(s));
+  --fuel_;
+}
+
+void Generator::store_to(const Place& place) {
+  const Extents tile = tile_for(place, chance(25) ? 4096 : 700);
+  const int depth = between(2, 5);
+  write(Op::store, place, tile, {limit(want(place.type, tile, depth), 64), place.view});
+}
+
+/// Rows of their own: c, c + step, ...
+void Generator::scatter_to(const Place& place) {
+  const Extents tile = tile_for(place, chance(25) ? 1500 : 400);
+  Name rows = emit({.op = Op::iota, .type = i32, .shape = {tile[0]}, .attributes = {0}}, tile[0]);
+  if (chance(50)) {
+    rows = binary(Op::mul, rows, literal(i32, one_of(std::array{-1, 2, 3})), 100);
+    body_->back().fixed = 3;
+  }
+  rows = binary(Op::add, rows, chance(50) ? literal(i32, between(-1, tile[0])) : coordinate(place.extents[0]), 100);
+  body_->back().fixed = 1;
+  const int depth = between(1, 3);
+  write(Op::scatter, place, tile, {limit(want(place.type, tile, depth), 64), place.view, rows});
+}
+
+void Generator::add_to(const Place& place) {
+  const Extents tile = tile_for(place, chance(25) ? 1500 : 400);
+  const int depth = between(1, 3);
+  write(Op::atomic_add, place, tile, {limit(want(place.type, tile, depth), 16), place.view});
+}
+
+void Generator::some_effect() {
+  const auto stores = places_where([](const Place& p) { return p.writable(); });
+  const auto scatters =
+      places_where([](const Place& p) { return p.writable() && p.at[0] == nothing && p.tile[0] == 0; });
+  const auto adds = places_where([](const Place& p) { return p.access == Access::in_out && info(p.type).computes; });
+  const int kind = between(0, 9);
+  if (kind < 2 && !scatters.empty()) return scatter_to(one_of(scatters));
+  if (kind < 5 && !adds.empty()) return add_to(one_of(adds));
+  if (!stores.empty()) store_to(one_of(stores));
+}
+
+/// Writes what nobody has used, made into what a tensor takes.
+void Generator::use_leftovers(std::size_t first_value) {
+  std::vector<Name> left;
+  for (std::size_t i = first_value; i < visible_.size(); ++i)
+    if (!of(visible_[i]).used) left.push_back(visible_[i]);
+  for (const Name var : vars_)
+    if (!of(var).used) left.push_back(read(var));
+  const auto stores = places_where([](const Place& p) { return p.writable(); });
+  if (stores.empty()) return;
+  if (left.size() > 5) left.resize(5);
+  for (const Name name : left) {
+    const Place& place = one_of(stores);
+    const Extents tile = tile_for(place, chance(25) ? 1500 : 400);
+    write(Op::store, place, tile, {limit(adapt(name, place.type, tile), 64), place.view});
+  }
+}
+
+// Vars and control
+// --------------------------------------------------------------------------------------------------------------------
+
+Name Generator::new_var(Name initial, double most) {
+  const auto var = static_cast<Name>(values_.size());
+  const ElementType type = of(initial).type;
+  const Extents tile = of(initial).shape;
+  of(initial).used = true;
+  values_.push_back({type, tile, most, true});
+  body_->push_back({.kind = Statement::Kind::declare, .type = type, .shape = tile, .to = var, .from = {initial}});
+  vars_.push_back(var);
+  assignable_.push_back(var);
+  return var;
+}
+
+void Generator::declare_var() {
+  const bool product = large_ && chance(60);  // what mma adds to
+  const ElementType type = product ? f32 : this->type();
+  const Extents tile = product ? shape(2, 2) : shape(0, 2);
+  const Name initial = chance(40) ? literal(type, 0, tile) : want(type, tile, 2);
+  new_var(initial, type == f32 ? std::max(of(initial).most, 64.0) : largest_of(type));
+}
+
+void Generator::assign(Name var, Name value) {
+  of(value).used = true;
+  of(var).used = false;
+  body_->push_back(
+      {.kind = Statement::Kind::assign, .type = of(var).type, .shape = of(var).shape, .to = var, .from = {value}});
+  --fuel_;
+}
+
+void Generator::assign_some_var(const std::vector<Name>& choices) {
+  if (choices.empty()) return;
+  const Name var = one_of(choices);
+  const ElementType type = of(var).type;
+  const Extents tile = of(var).shape;
+  Name value = nothing;
+  if (type == f32 && tile.size() == 2 && chance(40)) {
+    constexpr std::array types = {f32, ElementType::tf32, ElementType::f16, ElementType::bf16};
+    const ElementType factors = one_of(types);
+    const int k = large_ ? 16 * between(1, 4) : extent();
+    const Name a = want(factors, {tile[0], k}, 1), b = want(factors, {k, tile[1]}, 1), c = read(var);
+    value =
+        emit({.op = Op::mma, .type = f32, .shape = tile, .from = {a, b, c}}, of(a).most * of(b).most * k + of(c).most);
+  } else if (info(type).computes && chance(65)) {
+    const Name old = read(var);
+    Name other = want(type, chance(70) ? tile : narrower(tile), 2);
+    if (other == old) other = leaf(type, tile);
+    constexpr std::array ops = {Op::add, Op::add, Op::mul, Op::sub, Op::maximum};
+    const Op op = one_of(ops);
+    const double x = of(old).most, y = of(other).most;
+    value = binary(op, old, other, op == Op::mul ? x * y : op == Op::maximum ? std::max(x, y) : x + y);
+  } else {
+    value = want(type, tile, 3);
+  }
+  assign(var, limit(value, of(var).most));  // it keeps within its bounds, however often a loop assigns it
+}
+
+/// Runs `fill`, whose statements become the body of the loop or branch.
+template <class Fill>
+void Generator::within(Statement s, const Fill& fill) {
+  for (const Name name : s.from) of(name).used = true;
+  const std::size_t visible = visible_.size(), vars = vars_.size(), assignable = assignable_.size(),
+                    places = places_.size();
+  if (s.kind == Statement::Kind::loop) visible_.push_back(s.to);
+  Body* const around = std::exchange(body_, &s.body);
+  fill();
+  body_ = around;
+  visible_.resize(visible);  // what was made within is not visible after it
+  vars_.resize(vars);
+  assignable_.resize(assignable);
+  places_.resize(places);
+  body_->push_back(std::move(s));
+}
+
+Statement Generator::loop_of(Name count) {
+  const auto counter = static_cast<Name>(values_.size());
+  values_.push_back({i32, {}, 7, true});
+  return {.kind = Statement::Kind::loop, .type = i32, .to = counter, .from = {count}, .fixed = 1};
+}
+
+/// Products of loaded tiles, summed up in a loop: what tensor cores are for. Some do not fit into shared memory.
+void Generator::product() {
+  const auto sources = places_where([](const Place& p) {
+    return p.readable() && p.access == Access::in && p.at.size() == 2 && info(p.type).kind == ElementKind::real;
+  });
+  if (sources.empty()) return;
+  const Place left = one_of(sources), right = one_of(sources);
+  constexpr std::array types = {f32, ElementType::tf32, ElementType::f16, ElementType::bf16};
+  const ElementType factors = left.type == right.type && chance(60) ? left.type : one_of(types);
+  const int m = one_of(palette_), n = one_of(palette_);
+  int k = 16 * between(1, 4);
+  if (const int bytes = (m + n) * info(factors).bytes; chance(30))
+    k = std::min(1024, between(70'000, 150'000) / bytes / 16 * 16);
+  const Extents tile = {m, n};
+  const Name var = new_var(literal(f32, 0, tile), 0), count = k > 64 ? literal(i32, between(1, 2)) : loop_count();
+  within(loop_of(count), [&] {
+    const Name a = convert(load_from(left, {m, k}, nothing), factors);
+    const Name b = convert(load_from(right, {k, n}, nothing), factors);
+    of(var).most = of(a).most * of(b).most * k * 8;  // after as many rounds as there may be
+    const Name old = read(var);
+    assign(var, emit({.op = Op::mma, .type = f32, .shape = tile, .from = {a, b, old}}, of(var).most));
+    if (chance(25)) some_effect();
+  });
+  of(var).used = false;
+}
+
+/// How often a loop runs: seldom more than a few times.
+Name Generator::loop_count() {
+  const int kind = between(0, 9);
+  if (kind < 2) return literal(i32, between(0, 4));
+  if (kind < 5) {
+    for (std::size_t i = 0; i < program_.parameters.size(); ++i)
+      if (program_.parameters[i] == Parameter{Access::scalar, i32, 0}) return static_cast<Name>(i);
+  }
+  if (kind < 8) {
+    const Place& place = one_of(places_);
+    const int axis = between(0, static_cast<int>(place.at.size()) - 1);
+    const std::int64_t length =
+        program_.given[static_cast<std::size_t>(place.parameter)].extents[static_cast<std::size_t>(axis)];
+    const int tile = std::max(1, std::max(extent(), static_cast<int>(length) / 6));
+    const Name all = emit({.op = Op::extent, .type = i32, .from = {place.parameter}, .attributes = {axis}}, 200);
+    if (tile == 1) return all;
+    const Name by = literal(i32, tile);
+    return unary(Op::neg, binary(Op::floor_div, unary(Op::neg, all, 200), by, 7), 7);
+  }
+  if (kind == 8) {
+    if (const Name near = index(); near != nothing) return near;
+  }
+  const Name any = want(i32, {}, 2);
+  return binary(Op::modulo, any, literal(i32, between(2, 4)), 4);
+}
+
+void Generator::loop(int depth) {
+  if (assignable_.empty() || chance(50)) declare_var();
+  if (chance(40)) declare_var();
+  const std::vector<Name> outer = assignable_;
+  const std::size_t first = visible_.size();
+  within(loop_of(loop_count()), [&] {
+    statements(depth, between(0, 3));
+    for (int i = between(1, 2); i > 0; --i) assign_some_var(outer);
+    statements(depth, between(0, 1));
+    if (chance(40)) use_leftovers(first);
+  });
+}
+
+void Generator::branch(int depth) {
+  const Name condition = want(ElementType::pred, {}, 2);
+  const std::vector<Name> assignable = assignable_;
+  within({.kind = Statement::Kind::branch, .type = ElementType::pred, .from = {condition}}, [&] {
+    assignable_.clear();  // an if yields no values
+    statements(depth, between(0, 3));
+    some_effect();
+    assignable_ = assignable;
+  });
+}
+
+void Generator::require() {
+  const Place& place = one_of(places_);
+  const std::int64_t length = program_.given[static_cast<std::size_t>(place.parameter)].extents[0];
+  const Name all = emit({.op = Op::extent, .type = i32, .from = {place.parameter}, .attributes = {0}}, 200);
+  const Name other = literal(i32, static_cast<double>(length) + (chance(15) ? 1 : 0));
+  const Name condition = binary(one_of(std::array{Op::equal, Op::less_equal}), other, all, 1);
+  body_->push_back({.op = Op::require, .type = ElementType::pred, .from = {condition}, .attributes = {0}});
+}
+
+}  // namespace tessera::fuzz

@@ -1,0 +1,148 @@
+// How a random program comes about. Statements ask for values of a type and a shape; what makes such a value is chosen
+// at random and asks for its operands in turn. So all is well typed as it is written, and little is written in vain.
+#pragma once
+#include <random>
+
+#include "fuzz/program.hpp"
+
+namespace tessera::fuzz {
+
+constexpr double comfortable = 1e4;  ///< reals are scaled down beyond this
+
+class Generator {
+ public:
+  explicit Generator(std::uint64_t seed);
+  Program run();
+
+ private:
+  /// A value, or what a Var holds.
+  struct Value {
+    ElementType type{};
+    Extents shape = {};
+    double most = 0;   ///< no element is larger in size, unless NaN and infinities are wanted
+    bool used = true;  ///< by something that was made for another purpose than to use it
+  };
+  /// A way to a tensor: a view, and which of its axes are bound to the block so that blocks write apart.
+  struct Place {
+    Name view = nothing;
+    int parameter = 0;
+    ElementType type{};
+    Access access{};
+    bool shared = false;            ///< all blocks add to it, and nothing else is done to it
+    std::vector<Name> at = {};      ///< the tile position along a bound axis; `nothing` along a free one
+    Extents tile = {};              ///< the tile's extent along a bound axis; 0 along a free one
+    std::vector<int> extents = {};  ///< about those of the view
+    bool readable() const { return !shared && access != Access::out; }
+    bool writable() const { return !shared && access != Access::in; }
+  };
+  /// What an Out or InOut leaves to each block.
+  struct Owner {
+    int parameter = 0;
+    bool flat = false;           ///< one axis for all blocks, numbered in a row
+    std::vector<int> axes = {};  ///< of the tensor: one for each axis of the grid, or one in all
+    Extents tile = {};           ///< along those
+  };
+
+  // Chance. Calls of it stand in statements of their own, or the order would be the compiler's choice.
+  int between(int low, int high);
+  bool chance(int percent) { return between(0, 99) < percent; }
+  template <class C>
+  const auto& one_of(const C& choices) {
+    return choices[static_cast<std::size_t>(between(0, static_cast<int>(std::size(choices)) - 1))];
+  }
+  template <class C>
+  void shuffle(C& things) {  // the same on every machine
+    for (std::size_t i = things.size(); i > 1; --i) std::swap(things[i - 1], things[rng_() % i]);
+  }
+  std::vector<int> shuffled(int count);  // 0, 1, ...
+  int extent();                          // of a tile
+  Extents shape(int low, int high);      // of a tile, of a rank from low to high
+  Extents narrower(const Extents& to);   // one that stretches to it
+  ElementType type();
+  ElementType stored_type();
+
+  // Parameters and grid (parameters.cpp).
+  void make_parameters();
+  void make_tensor(Access access);
+  void make_layout(Given& given, Access access);
+  void share_memory();
+  void make_grid();
+  void make_places();
+  void view_of(Place place);  // one more, made of a place
+  Name grid_extent(std::size_t axis);
+
+  // Statements (generate.cpp).
+  void statements(int depth, int count);
+  void statement(int depth);
+  void write(Op op, const Place& place, const Extents& tile, std::vector<Name> from);
+  void store_to(const Place& place);
+  void scatter_to(const Place& place);
+  void add_to(const Place& place);
+  void some_effect();
+  Name new_var(Name initial, double most);
+  void declare_var();
+  void assign(Name var, Name value);
+  void assign_some_var(const std::vector<Name>& choices);
+  void product();
+  void loop(int depth);
+  void branch(int depth);
+  void require();
+  void use_leftovers(std::size_t first_value);
+  Name loop_count();
+  Statement loop_of(Name count);
+  template <class Fill>
+  void within(Statement s, const Fill& fill);
+  std::vector<Place> places_where(bool (*holds)(const Place&)) const;
+  Extents tile_for(const Place& place, int most_elements);
+
+  // Values (values.cpp).
+  Name want(ElementType type, const Extents& shape, int depth);
+  Name reuse(ElementType type, const Extents& shape);
+  Name make(ElementType type, const Extents& shape, int depth);
+  Name cast_from_any(ElementType type, const Extents& shape, int depth);
+  Name make_structural(ElementType type, const Extents& shape, int depth);
+  Name make_number(ElementType type, const Extents& shape, int depth);
+  Name make_real(const Extents& shape, int depth);
+  Name make_integer(ElementType type, const Extents& shape, int depth);
+  Name make_logical(const Extents& shape, int depth);
+  Name leaf(ElementType type, const Extents& shape);
+  Name load(ElementType type, const Extents& shape);
+  Name load_from(const Place& place, const Extents& shape, Name rows);
+  Name gather(ElementType type, const Extents& shape, int depth);
+  Name coordinate(int tiles);
+  Name convert(Name value, ElementType type);
+  Name adapt(Name value, ElementType type, const Extents& shape);
+  Name index();  // a visible i32 of rank 0, small; or nothing
+
+  Name literal(ElementType type, double value, const Extents& shape = {});
+  Name unary(Op op, Name a, double most);
+  Name binary(Op op, Name a, Name b, double most);
+  Name reduction(Op op, Name a, int axis);
+  Name reshape(Name a, const Extents& shape);
+  static double largest_of(ElementType type);  // of the values that are made
+  Name limit(Name value, double most);         // a real scaled by a power of two if it may be larger
+  Name read(Name var);
+  Name emit(Statement statement, double most);
+
+  const Value& of(Name name) const { return values_[static_cast<std::size_t>(name)]; }
+  Value& of(Name name) { return values_[static_cast<std::size_t>(name)]; }
+
+  std::mt19937_64 rng_;
+  Program program_;
+  bool special_ = false;      ///< NaN and infinities are wanted
+  bool exact_ = false;        ///< reals hold small integers, so that results are exact
+  bool round_ = false;        ///< extents and strides are such that many elements are accessed at once
+  bool large_ = false;        ///< tiles of products are of the sizes that tensor cores are for
+  std::vector<int> palette_;  ///< extents that this program likes, so that shapes often agree
+  std::vector<int> grid_;
+  std::vector<Owner> owners_;
+  int fuel_ = 0;  ///< statements still to be made
+
+  std::vector<Value> values_;  ///< by name
+  std::vector<Name> visible_, vars_, assignable_;
+  std::vector<Place> places_;
+  std::vector<double> memory_most_;  ///< by parameter: no element is larger
+  Body* body_ = nullptr;             ///< where statements go
+};
+
+}  // namespace tessera::fuzz

@@ -1,0 +1,69 @@
+// The arguments of a launch, made from a few words: the same words, the same bytes.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "graph/argument.hpp"
+#include "graph/graph.hpp"
+
+namespace tessera::fuzz {
+
+/// What a tensor holds before the launch.
+enum class Fill : std::uint8_t {
+  whole,    ///< small integers, in tensors of reals too
+  real,     ///< reals in (-2, 2); integers in [-100, 100]
+  wide,     ///< reals of either sign and many sizes, up to 64; integers of any bits, the extremes often
+  special,  ///< as wide, with NaN, infinities, both zeros and subnormals among the reals
+};
+inline constexpr std::string_view fill_names[] = {"whole", "real", "wide", "special"};
+
+/// What a launch is given for one parameter, whose type and rank the kernel says.
+struct Given {
+  std::vector<std::int64_t> extents = {};
+  std::vector<std::int64_t> strides = {};  ///< in elements; empty: row-major
+  std::int64_t offset = 0;                 ///< elements from an aligned address, or from where `shares` begins
+  Fill fill = Fill::real;
+  int shares = -1;    ///< the earlier argument whose memory it lies in; -1: memory of its own
+  double scalar = 0;  ///< of a Scalar
+};
+
+/// Row-major strides.
+std::vector<std::int64_t> dense_strides(std::span<const std::int64_t> extents);
+
+/// The memory of a launch's tensors, on the host. A copy is other memory with the same bytes.
+class Memory {
+ public:
+  Memory(const std::vector<Parameter>& parameters, std::span<const Given> given, std::uint64_t seed);
+
+  std::vector<Argument> arguments();
+  /// The same with the tensors at other addresses, one for each of buffers().
+  std::vector<Argument> arguments(std::span<std::byte* const> bases) const;
+  std::vector<std::vector<std::byte>>& buffers() { return buffers_; }
+
+  /// Does an element that may be written belong to two positions, of two tensors or of one? Then a launch is refused.
+  bool overlaps() const;
+  /// The first byte that differs from `before` and is no element of a tensor that may be written, as text; or empty.
+  std::string stray_write(const Memory& before) const;
+
+ private:
+  struct Place {
+    std::size_t buffer = 0;
+    std::int64_t first = 0;  // byte of element [0, 0, ...]
+    Argument argument;
+  };
+  template <class Visit>
+  void each_element(std::size_t argument, const Visit& visit) const;  // visit(its first byte in the buffer)
+  bool is_written(std::size_t argument) const;
+
+  std::vector<Parameter> parameters_;
+  std::vector<Place> places_;  // one an argument
+  std::vector<std::vector<std::byte>> buffers_;
+};
+
+/// The largest size of a number that a fill gives, NaN and infinities apart.
+double largest(Fill fill, ElementType type);
+
+}  // namespace tessera::fuzz

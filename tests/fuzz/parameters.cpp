@@ -1,0 +1,265 @@
+// The parameters of a random program, their memory, its grid, and what each block may write.
+#include <algorithm>
+#include <numeric>
+
+#include "fuzz/generator.hpp"
+
+namespace tessera::fuzz {
+
+void Generator::make_parameters() {
+  const int axes = chance(35) ? 0 : chance(60) ? 1 : chance(75) ? 2 : 3;
+  for (int i = 0; i < axes; ++i) {
+    grid_.push_back(chance(3) ? 0 : chance(20) ? 1 : axes == 3 ? between(1, 3) : between(2, axes == 1 ? 7 : 4));
+  }
+  std::vector<Access> kinds(static_cast<std::size_t>(between(1, 3)), Access::in);
+  kinds.insert(kinds.end(), static_cast<std::size_t>(between(0, 2)), Access::in_out);
+  const int outs = between(kinds.back() == Access::in_out ? 0 : 1, 2);
+  kinds.insert(kinds.end(), static_cast<std::size_t>(outs), Access::out);
+  kinds.insert(kinds.end(), static_cast<std::size_t>(between(0, 2)), Access::scalar);
+  if (chance(30)) shuffle(kinds);
+  for (const Access access : kinds) {
+    if (access != Access::scalar) {
+      make_tensor(access);
+      continue;
+    }
+    const ElementType type = chance(60) ? ElementType::i32 : chance(60) ? ElementType::f32 : ElementType::i64;
+    program_.parameters.push_back({access, type, 0});
+    Given given;
+    given.scalar =
+        type == ElementType::f32 && !exact_ ? between(-8, 8) * 0.25 : between(type == ElementType::i32 ? 0 : -3, 5);
+    program_.given.push_back(given);
+    values_.push_back({type, {}, 5, true});
+    visible_.push_back(static_cast<Name>(values_.size()) - 1);
+    memory_most_.push_back(0);
+  }
+  if (chance(8)) share_memory();
+}
+
+void Generator::make_tensor(Access access) {
+  ElementType type = stored_type();
+  if (access == Access::in_out && chance(50)) type = chance(60) ? ElementType::f32 : ElementType::i32;
+  const int rank = chance(25) ? 1 : chance(70) ? 2 : 3;
+  const auto parameter = static_cast<int>(program_.parameters.size());
+  program_.parameters.push_back({access, type, rank});
+  Given given;
+  for (int axis = 0; axis < rank; ++axis) {
+    int length =
+        one_of(palette_) * between(1, access == Access::in ? 3 : 2) + (chance(round_ ? 10 : 30) ? between(-2, 2) : 0);
+    if (rank == 3) length = std::min(length, round_ ? 32 : 20);
+    if (round_ && chance(60)) length = (length + 15) / 16 * 16;
+    given.extents.push_back(chance(3) ? 0 : chance(6) ? 1 : std::clamp(length, 1, 200));
+  }
+  if (access != Access::in) {
+    Owner owner{parameter, rank < static_cast<int>(grid_.size()) || chance(25), shuffled(rank), {}};
+    owner.axes.resize(owner.flat ? 1 : grid_.size());
+    for (std::size_t i = 0; i < owner.axes.size(); ++i) {
+      const int blocks = owner.flat ? std::accumulate(grid_.begin(), grid_.end(), 1, std::multiplies<>()) : grid_[i];
+      const int tile = chance(20) ? 1 : one_of(palette_);
+      owner.tile.push_back(tile);
+      // Blocks fill the axis, the last one perhaps hangs over its end; or it has more or less than they fill.
+      std::int64_t& length = given.extents[static_cast<std::size_t>(owner.axes[i])];
+      if (length != 0 && chance(90)) length = std::max(1, blocks * tile - (chance(50) ? between(0, tile - 1) : 0));
+    }
+    owners_.push_back(owner);
+  }
+  given.fill = exact_       ? Fill::whole
+               : special_   ? (chance(60) ? Fill::special : Fill::wide)
+               : chance(35) ? Fill::whole
+               : chance(75) ? Fill::real
+                            : Fill::wide;
+  make_layout(given, access);
+  program_.given.push_back(given);
+  values_.push_back({type, Extents(static_cast<std::size_t>(rank), 0), 0, true});
+  // Of reals that blocks add to as well as read, the sum stays below this.
+  memory_most_.push_back(std::max(largest(given.fill, type), access == Access::in ? 0.0 : 1e4));
+}
+
+void Generator::make_layout(Given& given, Access access) {
+  if (chance(15)) given.offset = round_ && chance(60) ? 4 * between(1, 4) : between(1, 9);
+  if (chance(60)) return;
+  // Axes from the innermost outwards, in any order; gaps between the rows; an In may repeat or reverse an axis.
+  const int rank = static_cast<int>(given.extents.size());
+  std::vector<int> order(static_cast<std::size_t>(rank));
+  std::iota(order.rbegin(), order.rend(), 0);
+  if (chance(25)) shuffle(order);
+  given.strides.resize(static_cast<std::size_t>(rank));
+  std::int64_t stride = chance(8) ? 2 : 1;
+  for (const int axis : order) {
+    const auto a = static_cast<std::size_t>(axis);
+    given.strides[a] = stride;
+    stride *= std::max<std::int64_t>(given.extents[a], 1);
+    if (chance(50)) stride += chance(round_ ? 30 : 50) ? between(1, 5) : 16 - stride % (chance(70) ? 16 : 8);
+  }
+  if (access == Access::in && chance(15)) {
+    std::int64_t& changed = given.strides[static_cast<std::size_t>(between(0, rank - 1))];
+    changed = chance(50) ? 0 : -changed;
+  }
+}
+
+/// Two tensors in one memory: with elements in common, or in rows that lie between each other's.
+void Generator::share_memory() {
+  std::vector<std::size_t> tensors;
+  for (std::size_t i = 0; i < program_.given.size(); ++i)
+    if (program_.parameters[i].access != Access::scalar) tensors.push_back(i);
+  if (tensors.size() < 2) return;
+  shuffle(tensors);
+  const auto [first, second] = std::minmax(tensors[0], tensors[1]);
+  Given &a = program_.given[first], &b = program_.given[second];
+  b.shares = static_cast<int>(first);
+  const bool alike = program_.parameters[first].type == program_.parameters[second].type &&
+                     program_.parameters[first].rank == 2 && program_.parameters[second].rank == 2;
+  if (alike && chance(60)) {
+    const std::int64_t row = std::max(a.extents[1], b.extents[1]);
+    a.strides = b.strides = {2 * row, 1};
+    b.offset = row;
+  } else {
+    b.strides.clear();
+    b.offset = 0;
+    a.offset = 0;  // which suits elements of any size
+  }
+}
+
+Name Generator::grid_extent(std::size_t axis) {
+  if (chance(40)) {
+    for (const Owner& owner : owners_) {
+      if (owner.flat) continue;
+      const auto tensor_axis = static_cast<std::size_t>(owner.axes[axis]);
+      const std::int64_t length = program_.given[static_cast<std::size_t>(owner.parameter)].extents[tensor_axis];
+      if ((length + owner.tile[axis] - 1) / owner.tile[axis] != grid_[axis]) continue;
+      const Name extent = emit(
+          {.op = Op::extent, .type = ElementType::i32, .from = {owner.parameter}, .attributes = {owner.axes[axis]}},
+          200);
+      if (owner.tile[axis] == 1) return extent;
+      // cdiv(extent, tile), as the language writes it.
+      const Name tile = literal(ElementType::i32, owner.tile[axis]);
+      return unary(Op::neg, binary(Op::floor_div, unary(Op::neg, extent, 200), tile, 200), 200);
+    }
+  }
+  for (std::size_t i = 0; i < program_.parameters.size(); ++i) {
+    if (program_.parameters[i] != Parameter{Access::scalar, ElementType::i32, 0}) continue;
+    if (static_cast<int>(program_.given[i].scalar) == grid_[axis] || chance(30)) {
+      program_.given[i].scalar = grid_[axis];
+      return static_cast<Name>(i);
+    }
+    break;
+  }
+  return literal(ElementType::i32, grid_[axis]);
+}
+
+void Generator::make_grid() {
+  if (grid_.empty()) return make_places();
+  Statement statement{.kind = Statement::Kind::blocks, .type = ElementType::i32};
+  // A scalar that gives one extent must not be changed for another: the first that takes it has it.
+  for (std::size_t axis = 0; axis < grid_.size(); ++axis) {
+    const Name extent = grid_extent(axis);
+    const auto scalar = static_cast<std::size_t>(extent);
+    if (scalar < program_.given.size()) grid_[axis] = static_cast<int>(program_.given[scalar].scalar);
+    statement.from.push_back(extent);
+  }
+  for (std::size_t axis = 0; axis < grid_.size(); ++axis) {
+    const auto scalar = static_cast<std::size_t>(statement.from[axis]);
+    if (scalar < program_.given.size()) grid_[axis] = static_cast<int>(program_.given[scalar].scalar);
+  }
+  statement.to = static_cast<Name>(values_.size());
+  for (const int blocks : grid_) {
+    visible_.push_back(static_cast<Name>(values_.size()));
+    values_.push_back({ElementType::i32, {}, static_cast<double>(blocks), true});
+  }
+  body_->push_back(statement);
+  make_places();
+}
+
+void Generator::make_places() {
+  Name first_block = nothing, flat = nothing;
+  for (const Statement& s : *body_)
+    if (s.kind == Statement::Kind::blocks) first_block = s.to;
+  for (std::size_t i = 0; i < program_.parameters.size(); ++i) {
+    const Parameter& parameter = program_.parameters[i];
+    if (parameter.access == Access::scalar) continue;
+    const auto rank = static_cast<std::size_t>(parameter.rank);
+    Place place{static_cast<Name>(i),
+                static_cast<int>(i),
+                parameter.type,
+                parameter.access,
+                false,
+                std::vector<Name>(rank, nothing),
+                Extents(rank, 0),
+                {}};
+    place.extents.assign(program_.given[i].extents.begin(), program_.given[i].extents.end());
+    const auto owner = std::find_if(owners_.begin(), owners_.end(),
+                                    [&](const Owner& o) { return o.parameter == static_cast<int>(i); });
+    if (owner != owners_.end() && first_block != nothing) {
+      place.shared = parameter.access == Access::in_out && info(parameter.type).computes && chance(25);
+      if (owner->flat && !place.shared && flat == nothing) {
+        flat = first_block;
+        for (std::size_t axis = 1; axis < grid_.size(); ++axis) {
+          const Name blocks = literal(ElementType::i32, grid_[axis]);
+          flat = binary(Op::mul, flat, blocks, 200);
+          body_->back().fixed = 3;
+          flat = binary(Op::add, flat, first_block + static_cast<Name>(axis), 200);
+          body_->back().fixed = 3;
+        }
+      }
+      for (std::size_t k = 0; k < owner->axes.size() && !place.shared; ++k) {
+        const auto axis = static_cast<std::size_t>(owner->axes[k]);
+        const Name block = owner->flat ? flat : first_block + static_cast<Name>(k);
+        if (chance(25)) {  // this axis is free within a slice that is the block's own
+          const Name tile = literal(ElementType::i32, owner->tile[k]);
+          const Name start = binary(Op::mul, block, tile, 1000);
+          body_->back().fixed = 3;
+          place.view = emit({.op = Op::slice,
+                             .type = place.type,
+                             .shape = Extents(rank, 0),
+                             .from = {place.view, start, tile},
+                             .attributes = {owner->axes[k]},
+                             .fixed = 7},
+                            0);
+          place.extents[axis] = owner->tile[k];
+        } else {
+          place.at[axis] = block;
+          place.tile[axis] = owner->tile[k];
+        }
+      }
+    }
+    places_.push_back(place);
+  }
+  for (int i = between(0, 2); i > 0; --i) view_of(one_of(places_));
+}
+
+void Generator::view_of(Place place) {
+  const int rank = static_cast<int>(place.at.size());
+  if (rank > 1 && chance(50)) {
+    const std::vector<int> axes = shuffled(rank);
+    place.view = emit({.op = Op::permute_view,
+                       .type = place.type,
+                       .shape = Extents(place.at.size(), 0),
+                       .from = {place.view},
+                       .attributes = {axes.begin(), axes.end()},
+                       .fixed = 1},
+                      0);
+    const Place before = place;
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+      const auto from = static_cast<std::size_t>(axes[i]);
+      place.at[i] = before.at[from], place.tile[i] = before.tile[from], place.extents[i] = before.extents[from];
+    }
+  } else {
+    const int axis = between(0, rank - 1);
+    const auto a = static_cast<std::size_t>(axis);
+    if (place.at[a] != nothing) return;
+    const int length = std::max(1, place.extents[a]);
+    const Name counter = chance(40) ? index() : nothing;
+    const Name start = counter != nothing ? counter : literal(ElementType::i32, between(-1, length));
+    const Name extent = literal(ElementType::i32, chance(10) ? between(-1, 0) : between(1, length + 1));
+    place.view = emit({.op = Op::slice,
+                       .type = place.type,
+                       .shape = Extents(place.at.size(), 0),
+                       .from = {place.view, start, extent},
+                       .attributes = {axis},
+                       .fixed = 1},
+                      0);
+    place.extents[a] = std::max(1, length / 2);
+  }
+  places_.push_back(place);
+}
+
+}  // namespace tessera::fuzz

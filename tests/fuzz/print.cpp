@@ -1,0 +1,313 @@
+// A program as an author would write it.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <map>
+
+#include "fuzz/program.hpp"
+
+namespace tessera::fuzz {
+namespace {
+
+using Kind = Statement::Kind;
+
+template <class N>
+std::string braced(const std::vector<N>& numbers) {
+  return fmt::format("{{{}}}", fmt::join(numbers, ", "));
+}
+
+std::string number(ElementType type, std::int64_t bits) {
+  const Cell cell = decode(type, bits);
+  if (info(type).kind != ElementKind::real) {
+    return type == ElementType::i64 ? fmt::format("{}", cell.i64) : fmt::format("{}", cell.i32);
+  }
+  if (std::isinf(cell.f32)) return cell.f32 < 0 ? "-inf" : "inf";
+  const std::string text = fmt::format("{}", cell.f32);
+  return text + (text.find_first_of(".e") == text.npos ? ".0f" : "f");
+}
+
+/// The C++ operator of an op; empty if it has none.
+std::string_view symbol(Op op) {
+  switch (op) {
+    case Op::add:
+      return "+";
+    case Op::sub:
+      return "-";
+    case Op::mul:
+      return "*";
+    case Op::div:
+    case Op::floor_div:
+      return "/";
+    case Op::modulo:
+      return "%";
+    case Op::less:
+      return "<";
+    case Op::less_equal:
+      return "<=";
+    case Op::greater:
+      return ">";
+    case Op::greater_equal:
+      return ">=";
+    case Op::equal:
+      return "==";
+    case Op::not_equal:
+      return "!=";
+    case Op::logical_and:
+      return "&";
+    case Op::logical_or:
+      return "|";
+    default:
+      return "";
+  }
+}
+
+class Printer {
+ public:
+  explicit Printer(const Program& program) : program_(program) {
+    for (std::size_t i = 0; i < program.parameters.size(); ++i) parameter_of_[static_cast<Name>(i)] = i;
+    each_statement(program.body, [&](const Statement& s) {
+      for (const Name name : s.from) ++uses_[name];
+      if (s.kind != Kind::apply || s.to == nothing) return;
+      made_by_[s.to] = &s;
+      if (is_view(s.op)) parameter_of_[s.to] = parameter_of_.at(s.from[0]);
+    });
+  }
+
+  std::string run() {
+    std::string head;
+    for (std::size_t i = 0; i < program_.parameters.size(); ++i) {
+      const Parameter& parameter = program_.parameters[i];
+      constexpr std::string_view letters = "xyzs";
+      const auto name = static_cast<Name>(i);
+      call(name, letters[static_cast<std::size_t>(parameter.access)]);
+      head += fmt::format("{}{}{}", i ? ", " : "", to_string(parameter), uses_[name] ? " " + names_[name] : "");
+    }
+    body(program_.body, 1);
+    return fmt::format("[]({}) {{\n{}}}", head, text_);
+  }
+
+ private:
+  /// Gives a value its name in the text: a letter and the next number.
+  const std::string& call(Name name, char letter) {
+    return names_[name] = fmt::format("{}{}", letter, count_[letter]++);
+  }
+  void line(int depth, const std::string& text) { text_ += fmt::format("{:{}}{}\n", "", depth * 2, text); }
+  std::string unused(Name name) { return uses_[name] ? "" : "[[maybe_unused]] "; }
+
+  void body(const Body& statements, int depth) {
+    for (const Statement& s : statements) statement(s, depth);
+  }
+
+  void statement(const Statement& s, int depth) {
+    switch (s.kind) {
+      case Kind::apply: {
+        if (s.to == nothing) return line(depth, effect(s));
+        if (is_inlined(s)) return;
+        const std::string expression = this->expression(s);
+        const std::string type = is_view(s.op) ? "auto" : "Tile";
+        return line(depth, fmt::format("{}const {} {} = {};", unused(s.to), type, call(s.to, is_view(s.op) ? 'w' : 't'),
+                                       expression));
+      }
+      case Kind::blocks: {
+        std::vector<std::string> extents, names;
+        bool all_used = true;
+        for (const Name name : s.from) extents.push_back(literal_or_value(name));
+        for (std::size_t i = 0; i < s.from.size(); ++i) {
+          all_used &= uses_[s.to + static_cast<Name>(i)] > 0;
+          names.push_back(call(s.to + static_cast<Name>(i), 'b'));
+        }
+        const std::string names_text =
+            names.size() == 1 ? "Index " + names[0] : fmt::format("auto [{}]", fmt::join(names, ", "));
+        return line(depth, fmt::format("{}{} = blocks({});", all_used ? "" : "[[maybe_unused]] ", names_text,
+                                       fmt::join(extents, ", ")));
+      }
+      case Kind::declare:
+        return line(depth, fmt::format("Var {1} = {0};", value(s.from[0]), call(s.to, 'v')));
+      case Kind::assign:
+        return line(depth, fmt::format("{} = {};", names_.at(s.to), value(s.from[0])));
+      case Kind::read:
+        return line(depth, fmt::format("{}const Tile {} = {};", unused(s.to), call(s.to, 't'), names_.at(s.from[0])));
+      case Kind::loop: {
+        const std::string count = literal_or_value(s.from[0]);
+        line(depth, fmt::format("for ({}Index {} : range({})) {{", unused(s.to), call(s.to, 'i'), count));
+        body(s.body, depth + 1);
+        return line(depth, "}");
+      }
+      case Kind::branch:
+        line(depth, fmt::format("if_({}, [&] {{", value(s.from[0])));
+        body(s.body, depth + 1);
+        return line(depth, "});");
+    }
+  }
+
+  std::string effect(const Statement& s) {
+    const auto at = [&](std::size_t first) { return braced(coordinates(s, first)); };
+    switch (s.op) {
+      case Op::require:
+        return fmt::format("require({}, \"what the program says\");", value(s.from[0]));
+      case Op::scatter:
+        return fmt::format("scatter({}, {}, {}{});", value(s.from[1]), value(s.from[2]),
+                           s.shape.size() > 1 ? at(3) + ", " : "", value(s.from[0]));
+      default:
+        return fmt::format("{}({}, {}, {});", name(s.op), value(s.from[1]), at(2), value(s.from[0]));
+    }
+  }
+
+  /// Is the value written where it is used? Constants are; so is what has one use and reads nothing that may change.
+  bool is_inlined(const Statement& s) {
+    if (s.op == Op::constant) return true;
+    const bool reads = s.op == Op::load || s.op == Op::gather;
+    if (reads && program_.parameters[parameter_of_.at(s.from[0])].access == Access::in_out) return false;
+    return uses_[s.to] == 1 && expression(s).size() <= 48;
+  }
+  const Statement* constant(Name name) const {
+    const auto found = made_by_.find(name);
+    return found != made_by_.end() && found->second->op == Op::constant ? found->second : nullptr;
+  }
+
+  std::string value(Name name) {
+    const auto found = made_by_.find(name);
+    if (found == made_by_.end() || !is_inlined(*found->second)) return names_.at(name);
+    return expression(*found->second);
+  }
+  /// Where a C++ number may stand for a value of rank 0.
+  std::string literal_or_value(Name name) {
+    const Statement* const found = constant(name);
+    return found && found->shape.empty() ? number(found->type, found->attributes[0]) : value(name);
+  }
+  /// Beside an operator.
+  std::string operand(Name name, bool may_be_literal) {
+    if (constant(name)) return may_be_literal ? literal_or_value(name) : value(name);
+    const std::string text = value(name);
+    const auto found = made_by_.find(name);
+    const bool simple = found == made_by_.end() || !is_inlined(*found->second) ||
+                        (symbol(found->second->op).empty() && text[0] != '-' && text[0] != '!');
+    return simple ? text : "(" + text + ")";
+  }
+  bool both_constant(Name a, Name b) const { return constant(a) && constant(b); }
+
+  std::vector<std::string> coordinates(const Statement& s, std::size_t first) {
+    std::vector<std::string> texts;
+    for (std::size_t i = first; i < s.from.size(); ++i) texts.push_back(literal_or_value(s.from[i]));
+    return texts;
+  }
+
+  std::string expression(const Statement& s) {
+    const auto in = [&](std::size_t i) { return value(s.from[i]); };
+    const std::string shape = braced(s.shape), axes = braced(s.attributes);
+    const auto padding = [&] { return s.attributes[0] == 0 ? "" : ", " + number(s.type, s.attributes[0]); };
+    if (is_binary(s.op)) {
+      const bool literals = !both_constant(s.from[0], s.from[1]);
+      if (symbol(s.op).empty())
+        return fmt::format("{}({}, {})", name(s.op), literals ? literal_or_value(s.from[0]) : in(0),
+                           literal_or_value(s.from[1]));
+      return fmt::format("{} {} {}", operand(s.from[0], literals), symbol(s.op), operand(s.from[1], true));
+    }
+    if (is_reduction(s.op)) return fmt::format("{}({}, {})", name(s.op), in(0), s.attributes[0]);
+    switch (s.op) {
+      case Op::neg:
+        return "-" + operand(s.from[0], false);
+      case Op::logical_not:
+        return "!" + operand(s.from[0], false);
+      case Op::argmax:
+      case Op::cumsum:
+        return fmt::format("{}({}, {})", name(s.op), in(0), s.attributes[0]);
+      case Op::select: {
+        const bool literals = !both_constant(s.from[1], s.from[2]);
+        return fmt::format("where({}, {}, {})", in(0), literals ? literal_or_value(s.from[1]) : in(1),
+                           literal_or_value(s.from[2]));
+      }
+      case Op::cast:
+        return fmt::format("cast<{}>({})", name(s.type), in(0));
+      case Op::constant: {
+        const std::string text = number(s.type, s.attributes[0]);
+        return s.shape.empty() ? fmt::format("constant<{}>({})", name(s.type), text)
+                               : fmt::format("full<{}>({}, {})", name(s.type), shape, text);
+      }
+      case Op::iota:
+        return fmt::format("iota({}, {})", shape, s.attributes[0]);
+      case Op::slice:
+        return fmt::format("{}.slice({}, {}, {})", in(0), s.attributes[0], literal_or_value(s.from[1]),
+                           literal_or_value(s.from[2]));
+      case Op::permute_view:
+        return fmt::format("{}.permute({})", in(0), axes);
+      case Op::extent:
+        return fmt::format("{}.extent({})", in(0), s.attributes[0]);
+      case Op::load:
+        return fmt::format("load({}, {}, {}{})", in(0), braced(coordinates(s, 1)), shape, padding());
+      case Op::gather: {
+        const std::vector<int> rest(s.shape.begin() + 1, s.shape.end());
+        const std::string place = rest.empty() ? "" : fmt::format(", {}, {}", braced(coordinates(s, 2)), braced(rest));
+        return fmt::format("gather({}, {}{}{})", in(0), in(1), place, padding());
+      }
+      case Op::reshape:
+        return s.shape.empty() ? fmt::format("item({})", in(0)) : fmt::format("reshape({}, {})", in(0), shape);
+      case Op::permute:
+        return fmt::format("permute({}, {})", in(0), axes);
+      case Op::broadcast:
+        return fmt::format("broadcast({}, {})", in(0), shape);
+      case Op::concat: {
+        std::string text = fmt::format("concat({}", s.attributes[0]);
+        for (const Name part : s.from) text += ", " + value(part);
+        return text + ")";
+      }
+      case Op::mma:
+        return fmt::format("mma({}, {}, {})", in(0), in(1), in(2));
+      default:
+        return fmt::format("{}({})", name(s.op), in(0));
+    }
+  }
+
+  const Program& program_;
+  std::map<Name, int> uses_;
+  std::map<Name, const Statement*> made_by_;
+  std::map<Name, std::size_t> parameter_of_;  // of views
+  std::map<Name, std::string> names_;
+  std::map<char, int> count_;
+  std::string text_;
+};
+
+std::string indented(const std::string& text, int by) {
+  std::string result;
+  for (const char c : text) {
+    result += c;
+    if (c == '\n') result.append(static_cast<std::size_t>(by), ' ');
+  }
+  return result;
+}
+
+std::string print_given(const Given& given, Access access) {
+  std::vector<std::string> words;
+  if (access == Access::scalar) return fmt::format("{{.scalar = {}}}", given.scalar);
+  words.push_back(".extents = " + braced(given.extents));
+  if (!given.strides.empty()) words.push_back(".strides = " + braced(given.strides));
+  if (given.offset) words.push_back(fmt::format(".offset = {}", given.offset));
+  if (given.fill != Fill::real)
+    words.push_back(fmt::format(".fill = Fill::{}", fill_names[static_cast<std::size_t>(given.fill)]));
+  if (given.shares >= 0) words.push_back(fmt::format(".shares = {}", given.shares));
+  return braced(words);
+}
+
+}  // namespace
+
+std::string print_kernel(const Program& program) { return Printer(program).run(); }
+
+std::string print_test(const Program& program, const std::string& finding) {
+  std::string given;
+  for (std::size_t i = 0; i < program.given.size(); ++i)
+    given += fmt::format("            {},\n", print_given(program.given[i], program.parameters[i].access));
+  return fmt::format(
+      "// {0}\n"
+      "#include \"fuzz/corpus.hpp\"\n\n"
+      "TEST_CASE(\"fuzz {1}\", \"[fuzz][corpus]\") {{\n"
+      "  const auto k = kernel(\"fuzz_{1}\", {2});\n"
+      "  check(k.graph(), {1},\n"
+      "        {{\n"
+      "{3}"
+      "        }});\n"
+      "}}\n",
+      finding, program.seed, indented(print_kernel(program), 2), given);
+}
+
+}  // namespace tessera::fuzz

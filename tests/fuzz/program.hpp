@@ -1,0 +1,75 @@
+// A random program as plain data: what it is launched with, and a tree of statements.
+//
+// Everything is named by a number: the parameters 0, 1, ..., then what statements make: values, views, Vars. A value is
+// an op of the graph with the graph's own attributes, so a program can hold all that the language can say.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "fuzz/memory.hpp"
+#include "graph/graph.hpp"
+
+namespace tessera::fuzz {
+
+using Name = int;
+using Extents = std::vector<int>;
+inline constexpr Name nothing = -1;
+
+struct Statement {
+  enum class Kind : std::uint8_t {
+    apply,    ///< to = op(from); an effect has no `to`
+    blocks,   ///< to, to + 1, ... = blocks(from)
+    declare,  ///< Var to = from
+    assign,   ///< to, a Var, = from
+    read,     ///< to = from, a Var
+    loop,     ///< for (to : range(from)) body
+    branch,   ///< if_(from) body
+  };
+  Kind kind = Kind::apply;
+  Op op{};
+  ElementType type{};  ///< of the result; of an effect: of the tensor
+  Extents shape = {};  ///< of the result
+  Name to = nothing;
+  std::vector<Name> from = {};
+  std::vector<std::int64_t> attributes = {};  ///< as those of a node of the graph
+  /// Bit i: that the program is defined at all rests on operand i (that blocks write apart, that loops end). Whoever
+  /// changes the program leaves it.
+  std::uint32_t fixed = 0;
+  std::vector<Statement> body = {};
+};
+using Body = std::vector<Statement>;
+
+struct Program {
+  std::uint64_t seed = 0;  ///< of its inputs, and the number in its name
+  std::vector<Parameter> parameters;
+  std::vector<Given> given;
+  Body body;
+};
+
+/// The program of a seed: the same on every machine.
+Program generate(std::uint64_t seed);
+
+/// Its graph, through the untyped calls that the language's templates make. Throws Error if it is not well typed.
+Graph trace(const Program& program);
+
+/// Its kernel in the language, as an author would write it: a lambda.
+std::string print_kernel(const Program& program);
+/// A whole test of it: a file of the corpus. `finding` becomes its first line.
+std::string print_test(const Program& program, const std::string& finding);
+
+/// A smaller program that still fails, found by trying as long as `time_left` says.
+Program shrink(Program program, const std::function<bool(const Program&)>& still_fails,
+               const std::function<bool()>& time_left);
+
+/// Every statement, outer ones before what they hold.
+template <class Visit>
+void each_statement(const Body& body, const Visit& visit) {
+  for (const Statement& statement : body) {
+    visit(statement);
+    each_statement(statement.body, visit);
+  }
+}
+
+}  // namespace tessera::fuzz

@@ -1,0 +1,103 @@
+#include <fmt/format.h>
+
+#include <map>
+
+#include "dsl/trace.hpp"
+#include "fuzz/program.hpp"
+
+namespace tessera::fuzz {
+namespace {
+
+class Tracer {
+ public:
+  explicit Tracer(const Program& program)
+      : program_(program), trace_(fmt::format("fuzz_{}", program.seed), program.parameters, here_) {}
+
+  Graph run() {
+    for (std::size_t i = 0; i < program_.parameters.size(); ++i) {
+      const Parameter& parameter = program_.parameters[i];
+      const Op op = parameter.access == Access::scalar ? Op::scalar : Op::tensor;
+      values_[static_cast<Name>(i)] =
+          trace_.apply(op, parameter.type, std::vector<Handle>(), {static_cast<std::int64_t>(i)}, here_);
+    }
+    body(program_.body);
+    return trace_.finish();
+  }
+
+ private:
+  Handle value(Name name) const {
+    const auto found = values_.find(name);
+    if (found == values_.end()) throw Error(fmt::format("the program uses value {} before it makes it", name));
+    return found->second;
+  }
+  Trace::VarSlot var(Name name) const {
+    const auto found = vars_.find(name);
+    if (found == vars_.end()) throw Error(fmt::format("the program uses Var {} where there is none", name));
+    return found->second;
+  }
+
+  void body(const Body& statements) {
+    std::vector<Name> declared;
+    for (const Statement& s : statements) {
+      if (s.kind == Statement::Kind::declare) declared.push_back(s.to);
+      statement(s);
+    }
+    for (std::size_t i = declared.size(); i-- > 0;) {
+      trace_.drop_var(vars_.at(declared[i]));
+      vars_.erase(declared[i]);
+    }
+  }
+
+  void statement(const Statement& s) {
+    switch (s.kind) {
+      case Statement::Kind::apply:
+        return apply(s);
+      case Statement::Kind::blocks: {
+        std::vector<Handle> extents;
+        for (const Name name : s.from) extents.push_back(value(name));
+        Name to = s.to;
+        for (const Handle block : trace_.blocks(extents, here_)) values_[to++] = block;
+        return;
+      }
+      case Statement::Kind::declare:
+        vars_[s.to] = trace_.make_var(value(s.from[0]), here_);
+        return;
+      case Statement::Kind::assign:
+        return trace_.assign_var(var(s.to), value(s.from[0]), here_);
+      case Statement::Kind::read:
+        values_[s.to] = trace_.var(var(s.from[0]), here_);
+        return;
+      case Statement::Kind::loop:
+        values_[s.to] = trace_.begin_loop(value(s.from[0]), here_);
+        body(s.body);
+        return trace_.end_loop();
+      case Statement::Kind::branch: {
+        const Handle condition = value(s.from[0]);
+        trace_.begin_branch();
+        body(s.body);
+        return trace_.end_branch(condition, here_);
+      }
+    }
+  }
+
+  void apply(const Statement& s) {
+    std::vector<Handle> operands;
+    for (const Name name : s.from) operands.push_back(value(name));
+    if (s.op == Op::require) return trace_.require(operands[0], "what the program says", here_);
+    const Handle result =
+        trace_.apply(s.op, s.type, operands, s.attributes, here_, Shape(std::span<const int>(s.shape)));
+    if (s.to != nothing) values_[s.to] = result;
+  }
+
+  static constexpr Location here_{"fuzz", 1};
+  const Program& program_;
+  Trace trace_;
+  std::map<Name, Handle> values_;
+  std::map<Name, Trace::VarSlot> vars_;
+};
+
+}  // namespace
+
+Graph trace(const Program& program) { return Tracer(program).run(); }
+
+}  // namespace tessera::fuzz

@@ -1,0 +1,98 @@
+#include "fuzz/trial.hpp"
+
+#include <fmt/format.h>
+
+#include "cpu/program.hpp"
+#include "graph/error.hpp"
+#include "graph/evaluate.hpp"
+#include "jit/executable.hpp"
+
+namespace tessera::fuzz {
+namespace {
+
+std::vector<std::int64_t> grid_of(const Graph& graph, std::span<const Argument> arguments) {
+  const UniformProgram program(graph, graph.grid);
+  std::vector<Cell> values(program.size());
+  program.run(arguments, values);
+  std::vector<std::int64_t> grid;
+  for (std::size_t axis = 0; axis < graph.grid.size(); ++axis)
+    grid.push_back(values[static_cast<std::size_t>(program.position(axis))].i32);
+  return grid;
+}
+
+/// An error's text without numbers, which differ from program to program.
+std::string kind_of(const std::string& text) {
+  std::string kind;
+  for (const char c : text.substr(0, 90))
+    if (c < '0' || c > '9') kind += c;
+  return kind;
+}
+
+}  // namespace
+
+Trial::Trial(Graph graph, std::span<const Given> given, std::uint64_t seed)
+    : graph_(std::move(graph)), seed_(seed), memory_(graph_.parameters, given, seed) {
+  const std::vector<Argument> arguments = memory_.arguments();
+  grid_ = grid_of(graph_, arguments);
+  refused_ = memory_.overlaps();
+  if (refused_) return;
+  try {
+    expected_ = reference::run(graph_, arguments, grid_);
+  } catch (const Error&) {  // what it requires does not hold
+    refused_ = true;
+  }
+}
+
+std::optional<Failure> Trial::check(const std::string& executor, const Launch& launch) const {
+  Memory memory = memory_;
+  try {
+    if (auto failure = launch(memory)) return failure;
+    if (refused_) return Failure{executor + ": not refused", "a launch that must be refused was not"};
+  } catch (const std::exception& error) {
+    const bool meant = refused_ && dynamic_cast<const Error*>(&error);
+    if (!meant) return Failure{executor + ": " + kind_of(error.what()), error.what()};
+    if (memory.buffers() != Memory(memory_).buffers())
+      return Failure{executor + ": refused too late", "a launch was refused after something had been written"};
+    return {};
+  }
+  if (std::string stray = memory.stray_write(memory_); !stray.empty())
+    return Failure{executor + ": stray write", std::move(stray)};
+  std::string difference = reference::difference(graph_, memory.arguments(), expected_);
+  if (!difference.empty()) return Failure{executor + ": values", std::move(difference)};
+  return {};
+}
+
+std::optional<Failure> Trial::check_on(const Device& device) const {
+  return check(device.info().arch ? "cuda" : "cpu", [&](Memory& memory) -> std::optional<Failure> {
+    const Executable executable(graph_);
+    std::vector<std::shared_ptr<void>> copies;
+    std::vector<std::byte*> bases;
+    for (const std::vector<std::byte>& buffer : memory.buffers()) {
+      copies.push_back(device.allocate(buffer.size()));
+      bases.push_back(static_cast<std::byte*>(copies.back().get()));
+      device.copy_in(bases.back(), buffer.data(), buffer.size());
+    }
+    const auto copy_out = [&] {
+      for (std::size_t i = 0; i < bases.size(); ++i)
+        device.copy_out(memory.buffers()[i].data(), bases[i], memory.buffers()[i].size());
+    };
+    try {
+      executable.launch(device.stream(), memory.arguments(bases));
+    } catch (const Error&) {
+      copy_out();  // into which nothing may have been written
+      throw;
+    }
+    copy_out();
+    return {};
+  });
+}
+
+std::optional<Failure> Trial::check_without_passes() const {
+  if (refused_) return {};
+  return check("cpu without passes", [&](Memory& memory) -> std::optional<Failure> {
+    cpu::Program(graph_).run(memory.arguments(), grid_);
+    return {};
+  });
+}
+
+}  // namespace tessera::fuzz

@@ -1,0 +1,572 @@
+// Values of a random program: what gives one of a wanted type and shape.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "fuzz/generator.hpp"
+
+namespace tessera::fuzz {
+namespace {
+
+int size_of(const Extents& shape) { return std::accumulate(shape.begin(), shape.end(), 1, std::multiplies<>()); }
+bool is_real(ElementType type) { return info(type).kind == ElementKind::real; }
+bool computes(ElementType type) { return info(type).computes; }
+
+bool stretches(const Extents& from, const Extents& to) {
+  if (from.size() > to.size()) return false;
+  for (std::size_t i = 1; i <= from.size(); ++i)
+    if (from[from.size() - i] != 1 && from[from.size() - i] != to[to.size() - i]) return false;
+  return true;
+}
+
+}  // namespace
+
+double Generator::largest_of(ElementType type) {
+  switch (type) {
+    case ElementType::i32:
+      return 0x1p31;
+    case ElementType::i64:
+      return 0x1p63;
+    case ElementType::u8:
+      return 255;
+    case ElementType::pred:
+      return 1;
+    case ElementType::f16:
+      return 1.1e3;
+    default:
+      return 1.1 * comfortable;
+  }
+}
+
+// Single statements
+// --------------------------------------------------------------------------------------------------------------------
+
+Name Generator::emit(Statement statement, double most) {
+  for (const Name name : statement.from) of(name).used = true;
+  statement.to = static_cast<Name>(values_.size());
+  values_.push_back({statement.type, statement.shape, most, false});
+  const bool value = !is_view(statement.op) || statement.kind != Statement::Kind::apply;
+  if (statement.op == Op::constant && statement.kind == Statement::Kind::apply) values_.back().used = true;
+  if (!value) values_.back().used = true;
+  body_->push_back(std::move(statement));
+  if (value) visible_.push_back(body_->back().to);
+  --fuel_;
+  return body_->back().to;
+}
+
+Name Generator::literal(ElementType type, double value, const Extents& shape) {
+  Cell cell;
+  if (is_real(type)) {
+    cell.f32 = static_cast<float>(value);
+  } else if (type == ElementType::i64) {
+    cell.i64 = static_cast<std::int64_t>(value);
+  } else {
+    cell.i32 = static_cast<std::int32_t>(value);
+  }
+  return emit({.op = Op::constant, .type = type, .shape = shape, .attributes = {encode(type, cell)}}, std::abs(value));
+}
+
+Name Generator::unary(Op op, Name a, double most) {
+  return emit({.op = op, .type = result_type(op, of(a).type), .shape = of(a).shape, .from = {a}}, most);
+}
+
+Name Generator::binary(Op op, Name a, Name b, double most) {
+  const Extents &x = of(a).shape, &y = of(b).shape;
+  Extents shape(std::max(x.size(), y.size()), 1);
+  for (const Extents* extents : {&x, &y})
+    for (std::size_t i = 1; i <= extents->size(); ++i)
+      shape[shape.size() - i] = std::max(shape[shape.size() - i], (*extents)[extents->size() - i]);
+  return emit({.op = op, .type = result_type(op, of(a).type), .shape = shape, .from = {a, b}}, most);
+}
+
+Name Generator::reduction(Op op, Name a, int axis) {
+  Value result = of(a);
+  const int count = result.shape[static_cast<std::size_t>(axis)];
+  result.shape[static_cast<std::size_t>(axis)] = 1;
+  if (op == Op::argmax)
+    return emit({.op = op, .type = ElementType::i32, .shape = result.shape, .from = {a}, .attributes = {axis}}, count);
+  const Name name = emit({.op = op, .type = result.type, .shape = result.shape, .from = {a}, .attributes = {axis}},
+                         op == Op::sum ? result.most * count : result.most);
+  return limit(name, comfortable);
+}
+
+Name Generator::reshape(Name a, const Extents& shape) {
+  if (of(a).shape == shape) return a;
+  return emit({.op = Op::reshape, .type = of(a).type, .shape = shape, .from = {a}}, of(a).most);
+}
+
+Name Generator::limit(Name value, double most) {
+  if (special_ || of(value).type != ElementType::f32 || of(value).most <= most) return value;
+  const double scale = std::exp2(-std::ceil(std::log2(of(value).most / (exact_ ? most : most / 16))));
+  const double result = of(value).most * scale;
+  return binary(Op::mul, value, literal(ElementType::f32, scale), result);
+}
+
+Name Generator::read(Name var) {
+  of(var).used = true;
+  return emit({.kind = Statement::Kind::read, .type = of(var).type, .shape = of(var).shape, .from = {var}},
+              of(var).most);
+}
+
+/// In another type, scaled or wrapped to what the type holds.
+Name Generator::convert(Name value, ElementType type) {
+  if (of(value).type == type) return value;
+  const ElementType from = of(value).type;
+  if (is_real(type) && (from == ElementType::i32 || from == ElementType::i64) && of(value).most > 1000 && chance(70))
+    value = binary(Op::modulo, value, literal(from, one_of(std::array{7, 16, 100})), 100);
+  double most = of(value).most;
+  const bool narrow = type == ElementType::f16;
+  if (is_real(type) && !is_real(from) && narrow && most > 1000) {
+    value = convert(value, ElementType::f32);
+    most = of(value).most;
+  }
+  if (narrow && of(value).type == ElementType::f32) {
+    value = limit(value, 1000);
+    most = of(value).most;
+  }
+  if (!is_real(type)) most = std::min(most, largest_of(type));
+  if (type == ElementType::pred) most = 1;
+  const Name result = emit({.op = Op::cast, .type = type, .shape = of(value).shape, .from = {value}}, most * 1.01);
+  return type == ElementType::f32 ? limit(result, comfortable) : result;
+}
+
+/// Any value as one of a type and shape, by all means.
+Name Generator::adapt(Name value, ElementType type, const Extents& shape) {
+  const bool fits = size_of(of(value).shape) == size_of(shape) || stretches(of(value).shape, shape);
+  if (!fits) {
+    if (!computes(of(value).type))
+      value = convert(value, is_real(of(value).type) ? ElementType::f32 : ElementType::i32);
+    const int rank = static_cast<int>(of(value).shape.size());
+    for (int axis = 0; axis < rank; ++axis)
+      if (of(value).shape[static_cast<std::size_t>(axis)] > 1)
+        value = reduction(one_of(std::array{Op::sum, Op::max, Op::min}), value, axis);
+  }
+  value = convert(value, type);
+  if (size_of(of(value).shape) == size_of(shape)) return reshape(value, shape);
+  if (!stretches(of(value).shape, shape)) value = reshape(value, {});
+  return emit({.op = Op::broadcast, .type = type, .shape = shape, .from = {value}}, of(value).most);
+}
+
+// Memory
+// --------------------------------------------------------------------------------------------------------------------
+
+Name Generator::index() {
+  std::vector<Name> found;
+  for (const Name name : visible_)
+    if (of(name).type == ElementType::i32 && of(name).shape.empty() && of(name).most <= 10) found.push_back(name);
+  return found.empty() ? nothing : found[static_cast<std::size_t>(between(0, static_cast<int>(found.size()) - 1))];
+}
+
+/// A position along an axis of so many tiles: mostly within it, at times far from it.
+Name Generator::coordinate(int tiles) {
+  const Name near = chance(75) ? index() : nothing;
+  const int kind = between(0, 99);
+  if (near != nothing && kind < 55) return near;
+  if (near != nothing && kind < 65) {
+    const Op op = one_of(std::array{Op::add, Op::sub, Op::mul});
+    return binary(op, near, literal(ElementType::i32, between(1, 2)), 20);
+  }
+  if (kind < 75) return literal(ElementType::i32, 0);
+  if (kind < 88) return literal(ElementType::i32, between(0, std::max(0, tiles - 1)));
+  if (kind < 91) {
+    constexpr std::array far = {-1.0, -3.0, 1.0 * (1 << 20), -0x1p31, 0x1p31 - 1};
+    return literal(ElementType::i32, one_of(far));
+  }
+  // One that follows from data.
+  std::vector<Name> numbers;
+  for (const Name name : visible_)
+    if (computes(of(name).type) && !of(name).shape.empty()) numbers.push_back(name);
+  Name any = load(ElementType::i32, {});
+  if (any == nothing && !numbers.empty()) any = adapt(one_of(numbers), ElementType::i32, {});
+  if (any == nothing) return literal(ElementType::i32, 0);
+  if (chance(10)) return any;  // whatever it is
+  const Name within = binary(Op::modulo, any, literal(ElementType::i32, std::max(1, tiles) + between(0, 1)), tiles + 1);
+  return chance(80) ? within : binary(Op::sub, within, literal(ElementType::i32, 1), tiles + 1);
+}
+
+Name Generator::load_from(const Place& place, const Extents& shape, Name rows) {
+  Statement s{.op = rows == nothing ? Op::load : Op::gather, .type = place.type, .shape = shape, .from = {place.view}};
+  s.fixed = 1;
+  if (rows != nothing) s.from.push_back(rows);
+  for (std::size_t axis = rows == nothing ? 0 : 1; axis < shape.size(); ++axis) {
+    if (place.at[axis] != nothing) s.fixed |= 1u << s.from.size();
+    s.from.push_back(place.at[axis] != nothing ? place.at[axis]
+                                               : coordinate((place.extents[axis] + shape[axis] - 1) / shape[axis]));
+  }
+  Cell padding;
+  const bool padded = chance(25);
+  if (is_real(place.type)) {
+    padding.f32 = padded ? static_cast<float>(between(-3, 3)) : 0.0f;
+    if (special_ && chance(30)) padding.f32 = -std::numeric_limits<float>::infinity();
+  } else if (place.type == ElementType::i64) {
+    padding.i64 = padded ? between(-3, 300) : 0;
+  } else {
+    padding.i32 = padded ? between(place.type == ElementType::u8 ? 0 : -3, 255) : 0;
+  }
+  s.attributes = {encode(place.type, padding)};
+  return emit(std::move(s),
+              std::max(memory_most_[static_cast<std::size_t>(place.parameter)], is_real(place.type) ? 3.0 : 300.0));
+}
+
+Name Generator::load(ElementType type, const Extents& shape) {
+  std::vector<const Place*> fitting, any;
+  for (const Place& place : places_) {
+    if (!place.readable() || place.type != type) continue;
+    any.push_back(&place);
+    if (place.at.size() != shape.size()) continue;
+    bool fits = true;
+    for (std::size_t axis = 0; axis < shape.size(); ++axis)
+      fits &= place.tile[axis] == 0 || place.tile[axis] == shape[axis];
+    if (fits) fitting.push_back(&place);
+  }
+  if (!fitting.empty()) return load_from(Place(*one_of(fitting)), shape, nothing);
+  if (any.empty()) return nothing;
+  // As many elements in another shape: along one free axis.
+  const Place place = *one_of(any);
+  Extents tile = place.tile;
+  int rest = size_of(shape);
+  for (int& length : tile) {
+    length = std::max(length, 1);
+    if (rest % length != 0) return nothing;
+    rest /= length;
+  }
+  for (std::size_t axis = 0; axis < tile.size(); ++axis) {
+    if (place.tile[axis] != 0) continue;
+    tile[axis] = rest;
+    rest = 1;
+  }
+  if (rest != 1) return nothing;
+  return reshape(load_from(place, tile, nothing), shape);
+}
+
+Name Generator::gather(ElementType type, const Extents& shape, int depth) {
+  if (shape.empty()) return nothing;
+  std::vector<const Place*> fitting;
+  for (const Place& place : places_) {
+    bool fits = place.readable() && place.type == type && place.at.size() == shape.size() && place.tile[0] == 0;
+    for (std::size_t axis = 1; axis < shape.size() && fits; ++axis)
+      fits = place.tile[axis] == 0 || place.tile[axis] == shape[axis];
+    if (fits) fitting.push_back(&place);
+  }
+  if (fitting.empty()) return nothing;
+  const Place place = *one_of(fitting);
+  Name rows = want(ElementType::i32, {shape[0]}, depth);
+  if (of(rows).most > 1000 && chance(95))
+    rows = binary(Op::modulo, rows, literal(ElementType::i32, std::max(1, place.extents[0]) + between(0, 2)), 200);
+  return load_from(place, shape, rows);
+}
+
+// What gives a value
+// --------------------------------------------------------------------------------------------------------------------
+
+Name Generator::want(ElementType type, const Extents& shape, int depth) {
+  if (const Name old = reuse(type, shape); old != nothing) return old;
+  if (fuel_ > 0 && depth > 0) {
+    for (int attempt = 0; attempt < 8; ++attempt)
+      if (const Name made = make(type, shape, depth - 1); made != nothing) return made;
+  }
+  return leaf(type, shape);
+}
+
+/// A value that is there; one that nothing uses yet sooner than another.
+Name Generator::reuse(ElementType type, const Extents& shape) {
+  std::vector<Name> fresh, all;
+  for (const auto* names : {&visible_, &vars_}) {
+    for (const Name name : *names) {
+      if (of(name).type != type || of(name).shape != shape) continue;
+      all.push_back(name);
+      if (!of(name).used) fresh.push_back(name);
+    }
+  }
+  const std::vector<Name>& from = !fresh.empty() && chance(65) ? fresh : all;
+  if (from.empty() || (&from == &all && !chance(fuel_ > 0 ? 25 : 60))) return nothing;
+  const Name name = one_of(from);
+  return std::find(vars_.begin(), vars_.end(), name) != vars_.end() ? read(name) : name;
+}
+
+Name Generator::make(ElementType type, const Extents& shape, int depth) {
+  if (chance(35)) return make_structural(type, shape, depth);
+  if (type == ElementType::pred) return make_logical(shape, depth);
+  if (type == ElementType::f32 && chance(50)) return make_real(shape, depth);
+  if (type == ElementType::i32 && chance(35)) return make_integer(type, shape, depth);
+  if (computes(type)) return make_number(type, shape, depth);
+  if (chance(40)) return load(type, shape);
+  return cast_from_any(type, shape, depth);
+}
+
+Name Generator::cast_from_any(ElementType type, const Extents& shape, int depth) {
+  const ElementType from = this->type();
+  return from == type ? nothing : convert(want(from, shape, depth), type);
+}
+
+Name Generator::make_structural(ElementType type, const Extents& shape, int depth) {
+  const int rank = static_cast<int>(shape.size());
+  switch (between(0, 9)) {
+    case 0: {
+      if (rank < 2) return nothing;
+      const std::vector<int> axes = shuffled(rank);
+      Extents operand(shape.size());
+      for (std::size_t i = 0; i < shape.size(); ++i) operand[static_cast<std::size_t>(axes[i])] = shape[i];
+      const Name a = want(type, operand, depth);
+      return emit(
+          {.op = Op::permute, .type = type, .shape = shape, .from = {a}, .attributes = {axes.begin(), axes.end()}},
+          of(a).most);
+    }
+    case 1: {
+      Extents operand = shape;
+      if (rank >= 2 && chance(50)) {  // two axes as one
+        const auto axis = static_cast<std::size_t>(between(0, rank - 2));
+        operand[axis] *= operand[axis + 1];
+        operand.erase(operand.begin() + static_cast<std::ptrdiff_t>(axis) + 1);
+      } else if (rank >= 1 && rank <= 3 && chance(60)) {  // one as two
+        const auto axis = static_cast<std::size_t>(between(0, rank - 1));
+        const int part = one_of(std::array{2, 3, 4, 8});
+        if (operand[axis] % part != 0) return nothing;
+        operand[axis] /= part;
+        operand.insert(operand.begin() + static_cast<std::ptrdiff_t>(axis) + between(0, 1), part);
+      } else if (rank <= 3) {
+        operand.insert(operand.begin() + between(0, rank), 1);
+      }
+      if (operand == shape) return nothing;
+      return reshape(want(type, operand, depth), shape);
+    }
+    case 2: {
+      const Extents operand = narrower(shape);
+      if (operand == shape) return nothing;
+      const Name a = want(type, operand, depth);
+      return emit({.op = Op::broadcast, .type = type, .shape = shape, .from = {a}}, of(a).most);
+    }
+    case 3: {
+      if (rank == 0) return nothing;
+      const int axis = between(0, rank - 1);
+      const auto a = static_cast<std::size_t>(axis);
+      if (shape[a] < 2) return nothing;
+      Statement s{.op = Op::concat, .type = type, .shape = shape, .attributes = {axis}};
+      double most = 0;
+      Extents part = shape;
+      for (int rest = shape[a]; rest > 0; rest -= part[a]) {
+        part[a] = s.from.size() == 2 ? rest : chance(50) ? std::max(1, rest / 2) : between(1, rest);
+        s.from.push_back(want(type, part, depth));
+        most = std::max(most, of(s.from.back()).most);
+      }
+      return emit(std::move(s), most);
+    }
+    case 4:
+    case 5: {
+      const Name condition = want(ElementType::pred, chance(50) ? shape : narrower(shape), depth);
+      const Name a = want(type, shape, depth), b = want(type, chance(60) ? shape : narrower(shape), depth);
+      return emit({.op = Op::select, .type = type, .shape = shape, .from = {condition, a, b}},
+                  std::max(of(a).most, of(b).most));
+    }
+    case 6:
+      return info(type).stored ? gather(type, shape, depth) : nothing;
+    default:
+      return info(type).stored ? load(type, shape) : nothing;
+  }
+}
+
+Name Generator::make_number(ElementType type, const Extents& shape, int depth) {
+  const int rank = static_cast<int>(shape.size());
+  const bool real = type == ElementType::f32;
+  switch (between(0, 9)) {
+    case 0: {
+      const Name a = want(type, shape, depth);
+      return unary(chance(50) ? Op::neg : Op::abs, a, of(a).most);
+    }
+    case 1:
+    case 2: {
+      std::vector<int> ones;
+      for (int axis = 0; axis < rank; ++axis)
+        if (shape[static_cast<std::size_t>(axis)] == 1) ones.push_back(axis);
+      const int axis = ones.empty() ? 0 : one_of(ones);
+      Extents operand = shape;
+      if (ones.empty()) {
+        if (rank > 0) return nothing;
+        operand = {extent()};
+      } else {
+        operand[static_cast<std::size_t>(axis)] = extent();
+      }
+      if (size_of(operand) > 4096) return nothing;
+      constexpr std::array ops = {Op::sum, Op::sum, Op::max, Op::min, Op::max_nan, Op::min_nan};
+      const Op op = ops[static_cast<std::size_t>(between(0, real ? 5 : 3))];
+      return reshape(reduction(op, want(type, operand, depth), axis), shape);
+    }
+    case 3: {
+      if (rank == 0) return nothing;
+      const int axis = between(0, rank - 1);
+      const Name a = want(type, shape, depth);
+      return limit(emit({.op = Op::cumsum, .type = type, .shape = shape, .from = {a}, .attributes = {axis}},
+                        of(a).most * shape[static_cast<std::size_t>(axis)]),
+                   comfortable);
+    }
+    case 4: {
+      return cast_from_any(type, shape, depth);
+    }
+    default: {
+      const bool first_whole = chance(60);
+      Name a = want(type, first_whole ? shape : narrower(shape), depth);
+      Name b = chance(20) ? literal(type, chance(40)        ? between(-1, 1)
+                                          : real && !exact_ ? between(-12, 12) * 0.25
+                                                            : between(-5, 9))
+                          : want(type, first_whole && chance(40) ? narrower(shape) : shape, depth);
+      if (chance(first_whole ? 15 : 60)) std::swap(a, b);
+      if (a == b || (of(a).shape != shape && of(b).shape != shape)) b = leaf(type, shape);
+      const double x = of(a).most, y = of(b).most;
+      constexpr std::array ops = {Op::add,     Op::add,     Op::sub,       Op::mul,   Op::mul,
+                                  Op::minimum, Op::maximum, Op::floor_div, Op::modulo};
+      Op op = one_of(ops);
+      if (real && (op == Op::floor_div || op == Op::modulo)) op = chance(50) ? Op::minimum_nan : Op::maximum_nan;
+      double most = std::max(x, y);
+      if (op == Op::add || op == Op::sub) most = x + y;
+      if (op == Op::mul) most = x * y;
+      if (op == Op::floor_div) most = x;
+      if (op == Op::modulo) most = y;
+      return limit(binary(op, a, b, real ? most : std::min(most, largest_of(type))), comfortable);
+    }
+  }
+}
+
+Name Generator::make_real(const Extents& shape, int depth) {
+  constexpr ElementType f32 = ElementType::f32;
+  const int kind = between(0, 11);
+  const auto above_zero = [&](Name a) {  // where the op is smooth
+    if (special_) return a;
+    const Name half = literal(f32, 0.5);
+    return binary(Op::add, unary(Op::abs, a, of(a).most), half, of(a).most + 0.5);
+  };
+  if (kind <= 2 && shape.size() == 2) {
+    constexpr std::array types = {f32, ElementType::tf32, ElementType::f16, ElementType::bf16};
+    const ElementType type = one_of(types);
+    const int k = large_ ? 16 * (chance(10) ? 8 : between(1, 4)) : chance(20) ? 16 * between(1, 2) : extent();
+    const Name a = want(type, {shape[0], k}, depth), b = want(type, {k, shape[1]}, depth);
+    const Name c = chance(40) ? literal(f32, 0, shape) : want(f32, shape, depth);
+    return limit(
+        emit({.op = Op::mma, .type = f32, .shape = shape, .from = {a, b, c}}, of(a).most * of(b).most * k + of(c).most),
+        comfortable);
+  }
+  if (kind <= 3) {
+    const Extents keys = chance(70) ? Extents() : narrower(shape);
+    const Name key = chance(50) ? literal(ElementType::i64, between(0, 1000)) : want(ElementType::i64, keys, depth);
+    return emit(
+        {.op = Op::random_uniform, .type = f32, .shape = shape, .from = {key, want(ElementType::i64, shape, depth)}},
+        1);
+  }
+  if (exact_) return nothing;
+  const Name a = want(f32, shape, depth);
+  const double most = of(a).most;
+  switch (kind) {
+    case 4:
+      return unary(Op::exp, limit(a, 5), 150);
+    case 5:
+      return unary(Op::exp2, limit(a, 6), 64);
+    case 6:
+      return unary(Op::log, above_zero(a), std::max(0.7, std::log(most + 1)));
+    case 7:
+      return unary(Op::tanh, a, 1);
+    case 8:
+      return unary(Op::sqrt, special_ ? a : unary(Op::abs, a, most), std::sqrt(most));
+    case 9:
+      return unary(Op::rsqrt, above_zero(a), 1.5);
+    default: {
+      const Name by = want(f32, chance(50) ? shape : narrower(shape), depth);
+      return limit(binary(Op::div, a, above_zero(by), 2 * most), comfortable);
+    }
+  }
+}
+
+Name Generator::make_integer(ElementType type, const Extents& shape, int depth) {
+  const int rank = static_cast<int>(shape.size());
+  switch (between(0, 3)) {
+    case 0: {
+      if (rank == 0) return nothing;
+      const int axis = between(0, rank - 1);
+      return emit({.op = Op::iota, .type = type, .shape = shape, .attributes = {axis}},
+                  shape[static_cast<std::size_t>(axis)]);
+    }
+    case 1: {
+      for (int axis = 0; axis < rank; ++axis) {
+        if (shape[static_cast<std::size_t>(axis)] != 1) continue;
+        Extents operand = shape;
+        operand[static_cast<std::size_t>(axis)] = extent();
+        constexpr std::array types = {ElementType::f32, ElementType::f32, ElementType::i32, ElementType::i64};
+        return reduction(Op::argmax, want(one_of(types), operand, depth), axis);
+      }
+      return nothing;
+    }
+    case 2:
+      return emit({.op = Op::random_bits,
+                   .type = type,
+                   .shape = shape,
+                   .from = {want(ElementType::i64, narrower(shape), depth), want(ElementType::i64, shape, depth)}},
+                  0x1p31);
+    default: {
+      if (rank != 0) return nothing;
+      const Place place = one_of(places_);
+      const int axis = between(0, static_cast<int>(place.at.size()) - 1);
+      return emit({.op = Op::extent, .type = type, .from = {place.view}, .attributes = {axis}}, 200);
+    }
+  }
+}
+
+Name Generator::make_logical(const Extents& shape, int depth) {
+  constexpr ElementType pred = ElementType::pred;
+  switch (between(0, 5)) {
+    case 0:
+      return unary(Op::logical_not, want(pred, shape, depth), 1);
+    case 1: {
+      const Name a = want(pred, shape, depth), b = want(pred, chance(50) ? shape : narrower(shape), depth);
+      return binary(chance(50) ? Op::logical_and : Op::logical_or, a, b, 1);
+    }
+    case 2:
+      return cast_from_any(pred, shape, depth);
+    default: {
+      constexpr std::array types = {ElementType::f32, ElementType::i32, ElementType::i32, ElementType::i64};
+      const ElementType type = one_of(types);
+      constexpr std::array ops = {Op::less, Op::less_equal, Op::greater, Op::greater_equal, Op::equal, Op::not_equal};
+      const Name a = want(type, shape, depth);
+      const Name b =
+          chance(40) ? literal(type, between(-2, 3)) : want(type, chance(50) ? shape : narrower(shape), depth);
+      return binary(one_of(ops), a, b, 1);
+    }
+  }
+}
+
+/// A value made of next to nothing.
+Name Generator::leaf(ElementType type, const Extents& shape) {
+  if (info(type).stored && chance(85))
+    if (const Name loaded = load(type, shape); loaded != nothing) return loaded;
+  if (chance(60)) {
+    const ElementType other = one_of(places_).type;
+    if (const Name loaded = load(other, shape); loaded != nothing) return convert(loaded, type);
+  }
+  if (chance(60)) {
+    std::vector<Name> convertible;
+    for (const Name name : visible_)
+      if (of(name).shape == shape && of(name).type != type) convertible.push_back(name);
+    if (!convertible.empty()) return convert(one_of(convertible), type);
+  }
+  if (shape.empty()) {
+    std::vector<Name> fitting;
+    for (const Name name : visible_)
+      if (of(name).type == type && of(name).shape.empty()) fitting.push_back(name);
+    if (!fitting.empty() && chance(60)) return one_of(fitting);
+  } else if (chance(50)) {
+    const int axis = between(0, static_cast<int>(shape.size()) - 1);
+    const int count = shape[static_cast<std::size_t>(axis)];
+    const Name number = emit({.op = Op::iota, .type = ElementType::i32, .shape = shape, .attributes = {axis}}, count);
+    if (type == ElementType::pred) {
+      const Op op = one_of(std::array{Op::less, Op::not_equal});
+      return binary(op, number, literal(ElementType::i32, between(0, count)), 1);
+    }
+    return convert(number, type);
+  }
+  const bool positive = type == ElementType::u8 || type == ElementType::pred;
+  return literal(type,
+                 type == ElementType::pred  ? between(0, 1)
+                 : positive                 ? between(0, 9)
+                 : is_real(type) && !exact_ ? between(-8, 8) * 0.25
+                                            : between(-5, 9),
+                 shape);
+}
+
+}  // namespace tessera::fuzz

@@ -1,0 +1,258 @@
+// The fuzzer itself: what it makes, prints, shrinks and finds.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "catch.hpp"
+#include "cpu/program.hpp"
+#include "fuzz/program.hpp"
+#include "fuzz/trial.hpp"
+#include "jit/shared_library.hpp"
+#include "support.hpp"
+
+using namespace tessera;
+using fuzz::Body;
+using fuzz::Failure;
+using fuzz::Program;
+using fuzz::Statement;
+using fuzz::Trial;
+
+namespace {
+
+/// How deep loops and branches of a kind are nested.
+int depth_of(const Body& body, Statement::Kind kind) {
+  int depth = 0;
+  for (const Statement& s : body) depth = std::max(depth, depth_of(s.body, kind) + (s.kind == kind));
+  return depth;
+}
+
+/// Lines of the kernel as it is printed, the braces around it among them.
+std::ptrdiff_t lines_of(const Program& program) {
+  const std::string text = fuzz::print_kernel(program);
+  return std::count(text.begin(), text.end(), '\n') + 1;
+}
+
+/// Is an InOut read by the same block after it was written?
+bool reads_what_it_wrote(const Graph& graph) {
+  std::set<int> written;
+  for (const auto& region : schedule(graph)) {
+    for (const Id id : region) {
+      const Node& node = graph[id];
+      const int view = view_operand(node.op);
+      if (view < 0 || !node.ordered) continue;
+      const int parameter = view_parameter(graph, node.in[static_cast<std::size_t>(view)]);
+      if (node.op == Op::store || node.op == Op::scatter) written.insert(parameter);
+      if ((node.op == Op::load || node.op == Op::gather) && written.contains(parameter)) return true;
+    }
+  }
+  return false;
+}
+
+Trial trial_of(const Program& program) { return Trial(fuzz::trace(program), program.given, program.seed); }
+
+}  // namespace
+
+TEST_CASE("a seed gives the same program again", "[fuzz]") {
+  for (const std::uint64_t seed : {1, 2, 3, 100}) {
+    const Program program = fuzz::generate(seed);
+    CHECK(fuzz::print_test(program, "") == fuzz::print_test(fuzz::generate(seed), ""));
+    CHECK(fuzz::print_test(program, "") != fuzz::print_test(fuzz::generate(seed + 1), ""));
+    CHECK(to_string(fuzz::trace(program)) == to_string(fuzz::trace(fuzz::generate(seed))));
+  }
+}
+
+TEST_CASE("random programs hold all that the language has", "[fuzz]") {
+  constexpr std::uint64_t programs = 500;
+  std::map<std::string, int> seen;
+  for (std::uint64_t seed = 1; seed <= programs; ++seed) {
+    const Program program = fuzz::generate(seed);
+    const Graph graph = fuzz::trace(program);
+    std::set<std::string> here;
+    for (const auto& region : schedule(graph)) {
+      for (const Id id : region) {
+        const Node& node = graph[id];
+        here.insert(fmt::format("op {}", name(node.op)));
+        here.insert(fmt::format("type {}", name(node.type)));
+        if (node.op == Op::mma) here.insert(fmt::format("mma of {}", name(graph[node.in[0]].type)));
+        if (node.op == Op::cast) here.insert(fmt::format("cast {} {}", name(graph[node.in[0]].type), name(node.type)));
+      }
+    }
+    for (std::size_t i = 0; i < program.given.size(); ++i) {
+      const Parameter& parameter = program.parameters[i];
+      const fuzz::Given& given = program.given[i];
+      if (parameter.access == Access::scalar) continue;
+      here.insert(fmt::format("rank {}", parameter.rank));
+      here.insert(fmt::format("{} of {}", static_cast<int>(parameter.access), name(parameter.type)));
+      if (std::ranges::count(given.extents, 0)) here.insert("a tensor of no elements");
+      if (std::ranges::count(given.extents, 1)) here.insert("an extent of 1");
+      if (!given.strides.empty()) here.insert("strides");
+      if (given.offset) here.insert("an offset");
+    }
+    const Trial trial(graph, program.given, program.seed);
+    if (trial.is_refused()) here.insert("a refused launch");
+    if (std::ranges::count(trial.grid(), 0)) here.insert("a grid of no blocks");
+    if (trial.grid().size() == 3) here.insert("a grid of three axes");
+    if (depth_of(program.body, Statement::Kind::loop) > 1) here.insert("a loop in a loop");
+    if (depth_of(program.body, Statement::Kind::branch) > 1) here.insert("an if in an if");
+    if (reads_what_it_wrote(graph)) here.insert("an InOut read after it was written");
+    for (const std::string& what : here) ++seen[what];
+  }
+  std::vector<std::string> wanted = {"a tensor of no elements",
+                                     "an extent of 1",
+                                     "strides",
+                                     "an offset",
+                                     "a refused launch",
+                                     "a grid of no blocks",
+                                     "a grid of three axes",
+                                     "a loop in a loop",
+                                     "an if in an if",
+                                     "an InOut read after it was written",
+                                     "rank 1",
+                                     "rank 2",
+                                     "rank 3"};
+#define UNARY(name, ...) wanted.push_back("op " #name);
+#define BINARY(name, ...) wanted.push_back("op " #name);
+#define REDUCTION(name, ...) wanted.push_back("op " #name);
+#define STRUCTURAL(name, ...) wanted.push_back("op " #name);
+#include "graph/ops.def"
+  std::vector<ElementType> types;
+#define TYPE(name, ...) types.push_back(ElementType::name);
+#include "graph/types.def"
+  for (const ElementType type : types) {
+    wanted.push_back(fmt::format("type {}", name(type)));
+    if (info(type).multiplies) wanted.push_back(fmt::format("mma of {}", name(type)));
+    for (const ElementType to : types)
+      if (to != type) wanted.push_back(fmt::format("cast {} {}", name(type), name(to)));
+    for (int access = 0; access < 3 && info(type).stored; ++access)
+      wanted.push_back(fmt::format("{} of {}", access, name(type)));
+  }
+  for (const std::string& what : wanted) {
+    INFO(what);
+    CHECK(seen[what] > 0);
+  }
+}
+
+TEST_CASE("a printed program means the program", "[fuzz]") {
+  const TempDir folder;
+  constexpr std::uint64_t programs = 5;
+  std::string text = "#include \"api/tessera.hpp\"\nusing namespace tessera;\n";
+  for (std::uint64_t seed = 1; seed <= programs; ++seed)
+    text += fmt::format(
+        "extern \"C\" void graph_{0}(std::string* text) {{ *text = to_string(trace_kernel(\"fuzz_{0}\", {1})); }}\n",
+        seed, fuzz::print_kernel(fuzz::generate(seed)));
+  write_text(folder / "printed.cpp", text);
+  const std::string command = fmt::format(
+      "cd '{}' && g++ -std=c++20 -O0 -Wall -Wextra -Werror -fPIC -shared -I '{}/src' printed.cpp -o printed.so 2>log",
+      folder.path().native(), TESSERA_SOURCE_DIR);
+  if (std::system(command.c_str()) != 0) FAIL(read_text(folder / "log").substr(0, 2000));
+  const SharedLibrary library =
+      SharedLibrary::open("the printed kernels", std::array{(folder / "printed.so").string()});
+  for (std::uint64_t seed = 1; seed <= programs; ++seed) {
+    std::string graph;
+    library.symbol<void (*)(std::string*)>(fmt::format("graph_{}", seed).c_str())(&graph);
+    CHECK(graph == to_string(fuzz::trace(fuzz::generate(seed))));
+  }
+}
+
+TEST_CASE("a program that fails is made small", "[fuzz]") {
+  // The planted fault: a floor_div whose divisor follows from a loop's counter.
+  const auto fails = [](const Program& program) {
+    const Graph graph = fuzz::trace(program);
+    std::vector<bool> follows(graph.nodes.size());
+    bool found = false;
+    for (const auto& region : schedule(graph)) {
+      for (const Id id : region) {
+        const Node& node = graph[id];
+        follows[id] = node.op == Op::argument && node.attr[0] == 0;
+        for (const Id in : node.in) follows[id] = follows[id] || follows[in];
+        found |= node.op == Op::floor_div && follows[node.in[1]];
+      }
+    }
+    return found;
+  };
+  int shrunk = 0;
+  for (std::uint64_t seed = 1; seed < 3000 && shrunk < 3; ++seed) {
+    const Program program = fuzz::generate(seed);
+    if (!fails(program)) continue;
+    ++shrunk;
+    const Program small = fuzz::shrink(program, fails, [] { return true; });
+    INFO("seed " << seed << "\n" << fuzz::print_kernel(small));
+    CHECK(fails(small));
+    CHECK(lines_of(small) <= 10);
+    CHECK(fuzz::print_kernel(fuzz::shrink(program, fails, [] { return true; })) == fuzz::print_kernel(small));
+  }
+  CHECK(shrunk == 3);
+}
+
+TEST_CASE("a wrong executor is found", "[fuzz]") {
+  // An executor that forgets the last byte that a right one changes; one that writes where it must not; one that fails.
+  int wrong = 0, changed = 0;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    const Program program = fuzz::generate(seed);
+    const Trial trial = trial_of(program);
+    if (trial.is_refused()) continue;
+    const auto run = [&](fuzz::Memory& memory) { cpu::Program(trial.graph()).run(memory.arguments(), trial.grid()); };
+    CHECK_FALSE(trial.check("right", [&](fuzz::Memory& memory) { return run(memory), std::optional<Failure>(); }));
+    const auto forgetful = trial.check("wrong", [&](fuzz::Memory& memory) -> std::optional<Failure> {
+      const auto before = memory.buffers();
+      run(memory);
+      for (std::size_t b = 0; b < before.size(); ++b)
+        for (std::size_t i = before[b].size(); i-- > 0;)
+          if (before[b][i] != memory.buffers()[b][i]) {
+            ++changed;
+            memory.buffers()[b][i] ^= std::byte{0x40};
+            return {};
+          }
+      return {};
+    });
+    wrong += forgetful.has_value();
+    const auto astray = trial.check("astray", [&](fuzz::Memory& memory) -> std::optional<Failure> {
+      run(memory);
+      memory.buffers()[0][0] ^= std::byte{1};
+      return {};
+    });
+    REQUIRE(astray);
+    CHECK(astray->kind == "astray: stray write");
+    const auto failing = trial.check("failing", [&](fuzz::Memory&) -> std::optional<Failure> { throw Error("no 7"); });
+    REQUIRE(failing);
+    CHECK(failing->kind == "failing: no ");
+  }
+  CHECK(changed > 20);
+  CHECK(wrong * 10 > changed * 9);
+}
+
+TEST_CASE("a refusal comes before anything is written", "[fuzz]") {
+  std::uint64_t seed = 1;
+  while (!trial_of(fuzz::generate(seed)).is_refused()) ++seed;
+  const auto refusal = [&](std::byte change) {
+    return trial_of(fuzz::generate(seed)).check("test", [&](fuzz::Memory& memory) -> std::optional<Failure> {
+      memory.buffers()[0][0] ^= change;
+      throw Error("refused");
+    });
+  };
+  CHECK_FALSE(refusal(std::byte{0}));
+  const auto late = refusal(std::byte{1});
+  REQUIRE(late);
+  CHECK(late->kind == "test: refused too late");
+}
+
+TEST_CASE("random programs keep to the reference, which knows most of what they leave", "[fuzz]") {
+  std::size_t elements = 0, unknown = 0;
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    const Program program = fuzz::generate(seed);
+    const Trial trial = trial_of(program);
+    for (const auto& tensor : trial.expected()) {
+      elements += tensor.elements.size();
+      unknown += static_cast<std::size_t>(
+          std::ranges::count_if(tensor.elements, [](const auto& e) { return std::isinf(e.low) && std::isinf(e.high); }));
+    }
+    for (const auto& failure : {trial.check_on(Device::cpu()), trial.check_without_passes()}) {
+      INFO(fuzz::print_kernel(program));
+      if (failure) FAIL_CHECK("seed " << seed << ": " << failure->kind << "\n" << failure->text);
+    }
+  }
+  CAPTURE(unknown, elements);
+  CHECK(unknown * 20 < elements);
+}
