@@ -245,8 +245,8 @@ TEST_CASE("random programs keep to the reference, which knows most of what they 
     const Trial trial = trial_of(program);
     for (const auto& tensor : trial.expected()) {
       elements += tensor.elements.size();
-      unknown += static_cast<std::size_t>(
-          std::ranges::count_if(tensor.elements, [](const auto& e) { return std::isinf(e.low) && std::isinf(e.high); }));
+      unknown += static_cast<std::size_t>(std::ranges::count_if(
+          tensor.elements, [](const auto& e) { return std::isinf(e.low) && std::isinf(e.high); }));
     }
     for (const auto& failure : {trial.check_on(Device::cpu()), trial.check_without_passes()}) {
       INFO(fuzz::print_kernel(program));

@@ -119,8 +119,8 @@ void run(std::span<const Pair> pairs, const std::optional<Device>& device,
 bool test(const Settings& settings) {
   const std::vector<Pair> all = pairs(settings, Purpose::test);
   if (std::ranges::all_of(all, [](const Pair& pair) { return pair.cases.empty(); }))
-    throw Error(fmt::format("{} is not of type {}: nothing to test; opcheck list shows what is", *settings.op,
-                            *settings.type));
+    throw Error(
+        fmt::format("{} is not of type {}: nothing to test; opcheck list shows what is", *settings.op, *settings.type));
   const std::optional<Device> device = open_device(settings);
   const std::string device_name = device ? device->name() : "emulated " + options().dump_arch.name();
   if (!settings.json()) print(fmt::format("device: {}\n", device_name));

@@ -15,7 +15,8 @@ namespace {
 
 void check(Thread& thread, const void* address, int bytes, Use use, Code code, Space space = Space::any) {
   const auto size = static_cast<std::size_t>(bytes);
-  if (Checks* const checks = thread.block.launch().checks) checks->access(thread, address, size, size, use, code, space);
+  if (Checks* const checks = thread.block.launch().checks)
+    checks->access(thread, address, size, size, use, code, space);
 }
 
 struct Shuffle {

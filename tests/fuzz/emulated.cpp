@@ -43,9 +43,10 @@ std::vector<std::optional<Failure>> check_emulated(std::span<const std::unique_p
   for (std::size_t k = 0; k < kernels.size(); ++k) {
     const Trial& trial = *trials[kernels[k].trial];
     failures[kernels[k].trial] = trial.check("emulated", [&](Memory& memory) -> std::optional<Failure> {
-      RunOptions options;
-      options.seed = trial.seed();
-      options.blocks_in_flight = 1 + static_cast<int>(trial.seed() % 3);
+      const RunOptions options{.seed = trial.seed(),
+                               .blocks_in_flight = 1 + static_cast<int>(trial.seed() % 3),
+                               .persistent_blocks = 1 + static_cast<int>(trial.seed() % 4),
+                               .launch_blocks = trial.seed() % 5 ? 0 : 2};
       const Report report = emulator.run(k, kernels[k].graph, memory.arguments(), trial.grid(), options);
       if (report.clean()) return {};
       return Failure{fmt::format("emulated: {}", fault_names[static_cast<std::size_t>(report.faults[0].kind)]),

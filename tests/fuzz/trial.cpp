@@ -4,21 +4,10 @@
 
 #include "cpu/program.hpp"
 #include "graph/error.hpp"
-#include "graph/evaluate.hpp"
 #include "jit/executable.hpp"
 
 namespace tessera::fuzz {
 namespace {
-
-std::vector<std::int64_t> grid_of(const Graph& graph, std::span<const Argument> arguments) {
-  const UniformProgram program(graph, graph.grid);
-  std::vector<Cell> values(program.size());
-  program.run(arguments, values);
-  std::vector<std::int64_t> grid;
-  for (std::size_t axis = 0; axis < graph.grid.size(); ++axis)
-    grid.push_back(values[static_cast<std::size_t>(program.position(axis))].i32);
-  return grid;
-}
 
 /// An error's text without numbers, which differ from program to program.
 std::string kind_of(const std::string& text) {
@@ -33,10 +22,10 @@ std::string kind_of(const std::string& text) {
 Trial::Trial(Graph graph, std::span<const Given> given, std::uint64_t seed)
     : graph_(std::move(graph)), seed_(seed), memory_(graph_.parameters, given, seed) {
   const std::vector<Argument> arguments = memory_.arguments();
-  grid_ = grid_of(graph_, arguments);
   refused_ = memory_.overlaps();
   if (refused_) return;
   try {
+    grid_ = reference::grid(graph_, arguments);
     expected_ = reference::run(graph_, arguments, grid_);
   } catch (const Error&) {  // what it requires does not hold
     refused_ = true;

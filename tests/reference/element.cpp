@@ -287,17 +287,19 @@ void Sum::add(const Element& term) {
   if (!std::isinf(term.high)) high_ += term.high, high_size_ += std::abs(term.high);
 }
 
-Element Sum::value(int more_roundings) const {
+Element Sum::value(int more_roundings, bool flushed) const {
   if (always_positive_ && always_negative_) return Element::no_number();
+  const Real lost = flushed ? Real(2 * terms_) * 0x1p-126L : 0;
   // No partial sum needs more digits than f32 has.
-  if (exact_ && low_size_ <= largest && low_size_ <= std::ldexp(Real(1), last_digit_ + 24)) return Element::of(low_);
+  if (exact_ && low_size_ <= largest && low_size_ <= std::ldexp(Real(1), last_digit_ + 24))
+    return in_f32({low_ - lost, low_ + lost, false});
   // Whatever the order, a term is in at most terms - 1 of the sums: Higham, Accuracy and Stability of Numerical
   // Algorithms, 4.2.
   const Real roundings = Real(std::max<i64>(terms_ - 1, 0) + more_roundings) * 0x1p-24L;
   const Real error = roundings / (1 - roundings);
   const bool up = up_ * (1 + error) > largest, down = down_ * (1 + error) > largest;  // partial sums may overflow
-  const Real low = down ? -real_inf : always_positive_ ? real_inf : low_ - error * low_size_;
-  const Real high = up ? real_inf : always_negative_ ? -real_inf : high_ + error * high_size_;
+  const Real low = down ? -real_inf : always_positive_ ? real_inf : low_ - error * low_size_ - lost;
+  const Real high = up ? real_inf : always_negative_ ? -real_inf : high_ + error * high_size_ + lost;
   return in_f32({low, high, nan_ || (up && down)});
 }
 

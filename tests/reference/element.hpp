@@ -39,8 +39,9 @@ Element cast(ElementType from, ElementType to, const Element& a);
 class Sum {
  public:
   void add(const Element& term);
-  /// With so many roundings more on a term's way than there are sums.
-  Element value(int more_roundings = 0) const;
+  /// With so many roundings more on a term's way than there are sums. With `flushed`, subnormal terms and sums may have
+  /// been taken for 0.
+  Element value(int more_roundings = 0, bool flushed = false) const;
 
  private:
   std::int64_t terms_ = 0;

@@ -50,6 +50,12 @@ void Interpreter::require(const Node& node) const {
                             graph_.texts[static_cast<std::size_t>(node.attr[0])]));
 }
 
+std::vector<std::int64_t> Interpreter::grid() const {
+  std::vector<std::int64_t> extents;
+  for (const Id id : graph_.grid) extents.push_back(static_cast<std::int64_t>(values_[id].elements[0].low));
+  return extents;
+}
+
 void Interpreter::run(std::int64_t block, std::span<const std::int64_t> coordinates) {
   block_ = block;
   coordinates_.assign(coordinates.begin(), coordinates.end());

@@ -16,6 +16,8 @@ class Interpreter {
   /// Computes what follows from extents and scalars. Throws Error if a requirement does not hold.
   Interpreter(const Graph& graph, std::span<const Argument> arguments, std::vector<Memory>& memory);
 
+  /// Extents of the grid.
+  std::vector<std::int64_t> grid() const;
   /// One block, by its number and its coordinates in the grid.
   void run(std::int64_t block, std::span<const std::int64_t> coordinates);
 

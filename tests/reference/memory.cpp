@@ -77,7 +77,7 @@ void Memory::add(std::int64_t element, const Element& value, std::int64_t block)
   const auto [sum, fresh] = sums_.try_emplace(element);
   if (fresh) sum->second.add(cell.value);
   sum->second.add(value);
-  cell.value = sum->second.value();
+  cell.value = sum->second.value(0, true);
 }
 
 void Memory::spoil() {

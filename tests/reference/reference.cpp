@@ -27,11 +27,21 @@ bool is_written(const Parameter& parameter) {
   return parameter.access == Access::out || parameter.access == Access::in_out;
 }
 
-}  // namespace
-
-std::vector<Tensor> run(const Graph& graph, std::span<const Argument> arguments, std::span<const std::int64_t> grid) {
+std::vector<Memory> memory_of(const Graph& graph, std::span<const Argument> arguments) {
   std::vector<Memory> memory;
   for (std::size_t i = 0; i < arguments.size(); ++i) memory.emplace_back(graph.parameters[i], arguments[i]);
+  return memory;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> grid(const Graph& graph, std::span<const Argument> arguments) {
+  std::vector<Memory> memory = memory_of(graph, arguments);
+  return Interpreter(graph, arguments, memory).grid();
+}
+
+std::vector<Tensor> run(const Graph& graph, std::span<const Argument> arguments, std::span<const std::int64_t> grid) {
+  std::vector<Memory> memory = memory_of(graph, arguments);
   const auto restart = [&] {
     bool again = false;
     for (Memory& m : memory) again |= m.restart();

@@ -15,8 +15,11 @@ struct Tensor {
   std::vector<Element> elements;  ///< row-major over the argument's extents
 };
 
+/// Extents of the grid of a launch; none for a single block. Throws Error if the kernel requires what does not hold.
+std::vector<std::int64_t> grid(const Graph& graph, std::span<const Argument> arguments);
+
 /// What any executor that keeps to ops.def may leave in memory, one tensor per parameter, empty for In and scalars.
-/// Blocks are run one after another over intervals; `grid` has the extents of the grid, none for a single block. What
+/// Blocks are run one after another over intervals. What
 /// nobody defined may be anything: what blocks read and write without order between them, what a store leaves whose
 /// place depends on the rounding of reals. Reads the arguments' memory, which must be the host's, and writes none.
 /// Throws Error if the kernel requires what surely does not hold.
