@@ -17,7 +17,8 @@ using namespace emulator;
 
 class Emulator::State {
  public:
-  explicit State(std::span<const KernelSource> kernels) : kernels_(kernels.begin(), kernels.end()) {}
+  State(std::span<const KernelSource> kernels, bool contract)
+      : kernels_(kernels.begin(), kernels.end()), contract_(contract) {}
 
   Report run(std::size_t kernel, const Graph& graph, std::span<const Argument> arguments,
              std::span<const std::int64_t> grid, const RunOptions& options);
@@ -28,6 +29,7 @@ class Emulator::State {
   bool launch(const Launch& launch, const Stacks& stacks, int in_flight);
 
   std::vector<KernelSource> kernels_;
+  bool contract_;
   std::optional<Library> libraries_[2];  ///< without and with checks
   std::optional<Stacks> stacks_;
 };
@@ -70,7 +72,7 @@ std::uint64_t cell(const KernelParameter& parameter, std::span<const Argument> a
 
 const Library& Emulator::State::library(bool checks) {
   std::optional<Library>& library = libraries_[checks];
-  if (!library) library.emplace(kernels_, checks);
+  if (!library) library.emplace(kernels_, checks, contract_);
   return *library;
 }
 
@@ -162,7 +164,9 @@ Emulator::Emulator(Emulator&&) noexcept = default;
 Emulator& Emulator::operator=(Emulator&&) noexcept = default;
 Emulator::~Emulator() = default;
 
-Emulator Emulator::compile(std::span<const KernelSource> kernels) { return Emulator(std::make_unique<State>(kernels)); }
+Emulator Emulator::compile(std::span<const KernelSource> kernels, bool contract) {
+  return Emulator(std::make_unique<State>(kernels, contract));
+}
 
 Report Emulator::run(std::size_t kernel, const Graph& graph, std::span<const Argument> arguments,
                      std::span<const std::int64_t> grid, const RunOptions& options) const {

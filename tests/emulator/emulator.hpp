@@ -53,8 +53,9 @@ struct RunOptions {
 class Emulator {
  public:
   /// Compiles the kernels with g++ as one translation unit, as soon as one of them runs: once for runs with
-  /// checks, once for runs without.
-  static Emulator compile(std::span<const KernelSource> kernels);
+  /// checks, once for runs without. With `contract`, products are added with one rounding, as NVRTC does it, but not
+  /// always at the same places.
+  static Emulator compile(std::span<const KernelSource> kernels, bool contract = false);
   Emulator(Emulator&&) noexcept;
   Emulator& operator=(Emulator&&) noexcept;
   ~Emulator();

@@ -42,13 +42,13 @@ bool run(const fs::path& folder, const std::string& arguments) {
 }
 
 /// Writes, compiles and links the kernels; the file that came of it.
-fs::path build(const fs::path& folder, std::span<const KernelSource> kernels, bool checks) {
+fs::path build(const fs::path& folder, std::span<const KernelSource> kernels, bool checks, bool contract) {
   write_text(folder / "kernels.cpp", translation_unit(kernels, checks));
-  // Compiled and linked in two steps: linked with -fsanitize=thread, it would get ThreadSanitizer itself. A product and
-  // a sum are not contracted, and memory is read as whatever type it is written.
-  if (!run(folder, fmt::format("-c -std=c++20 -O1 -g1 -w -march=native -ffp-contract=off -fno-strict-aliasing "
+  // Compiled and linked in two steps: linked with -fsanitize=thread, it would get ThreadSanitizer itself. Memory is
+  // read as whatever type it is written.
+  if (!run(folder, fmt::format("-c -std=c++20 -O1 -g1 -w -march=native -ffp-contract={} -fno-strict-aliasing "
                                "-fno-exceptions -fPIC -fvisibility=hidden {} -I '{}' kernels.cpp",
-                               checks ? "-fsanitize=thread" : "", TESSERA_EMULATOR_DIR)) ||
+                               contract ? "fast" : "off", checks ? "-fsanitize=thread" : "", TESSERA_EMULATOR_DIR)) ||
       !run(folder, "-shared kernels.o -o kernels.so")) {
     const fs::path kept = fs::temp_directory_path() / "tessera-emulator-refused.cpp";
     fs::copy_file(folder / "kernels.cpp", kept, fs::copy_options::overwrite_existing);
@@ -73,9 +73,9 @@ std::vector<Library::Entry> entries(const SharedLibrary& library, std::span<cons
 
 }  // namespace
 
-Library::Library(std::span<const KernelSource> kernels, bool checks)
-    : library_(
-          SharedLibrary::open("the emulated kernels", std::array{build(folder_.path(), kernels, checks).string()})),
+Library::Library(std::span<const KernelSource> kernels, bool checks, bool contract)
+    : library_(SharedLibrary::open("the emulated kernels",
+                                   std::array{build(folder_.path(), kernels, checks, contract).string()})),
       entries_(entries(library_, kernels)),
       lines_(folder_ / "kernels.so", entries_.empty() ? nullptr : reinterpret_cast<Code>(entries_.front())) {}
 

@@ -13,8 +13,9 @@ namespace tessera::emulator {
 
 class Library {
  public:
-  /// With `checks`, the code reports its accesses to memory. Throws Error with the compiler's words if it refuses.
-  Library(std::span<const KernelSource> kernels, bool checks);
+  /// With `checks`, the code reports its accesses to memory; with `contract`, it adds products with one rounding.
+  /// Throws Error with the compiler's words if it refuses.
+  Library(std::span<const KernelSource> kernels, bool checks, bool contract);
 
   /// Calls the kernel with a cell for each parameter.
   using Entry = void (*)(const std::uint64_t* cells);
