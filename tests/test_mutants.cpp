@@ -1,0 +1,526 @@
+// What planted faults (scripts/mutants) showed to be untested. Numbers are small integers, so that sums are exact.
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/tessera.hpp"
+#include "catch.hpp"
+#include "codegen/generate.hpp"
+#include "codegen/passes.hpp"
+#include "jit/cache_key.hpp"
+#include "tensors.hpp"
+
+using namespace tessera;
+
+namespace {
+
+/// Integers from -4 to 4.
+template <Stored T, int R>
+Tensor<T, R> small_numbers(const Device& device, const std::array<std::int64_t, R>& extents, unsigned seed) {
+  std::mt19937 engine(seed);
+  const Tensor<T, R> made(device, extents);
+  std::vector<T> values(made.to_vector().size());
+  for (T& value : values) value = stored<T>(std::uniform_int_distribution(-4, 4)(engine));
+  made.copy_from(values);
+  return made;
+}
+
+/// What run(device) computes is the same on the CPU and the test's device.
+template <class Run>
+void check_same(const Run& run) {
+  CHECK(run(test_device()) == run(Device::cpu()));
+}
+
+}  // namespace
+
+TEST_CASE("what was written or added is there for who reads next, and not for who read before",
+          "[cpu][emulated][planted]") {
+  const auto check = [](const auto& write) {
+    const auto k = kernel("written", [&](InOut<i32, 2> x, Out<i32, 2> before, Out<i32, 2> others, Out<i32, 2> after) {
+      const Tile first = load(x, {0, 0}, {8, 40});
+      write(x, first);
+      const Tile rows = load(x, {1, 0}, {3, 40});  // by other threads than those that wrote
+      const Tile second = load(x, {0, 0}, {8, 40});
+      store(before, {0, 0}, first);
+      store(others, {0, 0}, rows);
+      store(after, {0, 0}, second);
+    });
+    const auto zeros = [](std::int64_t rows) {
+      return tensor<i32, 2>({rows, 40}, std::vector<i32>(static_cast<std::size_t>(rows) * 40));
+    };
+    const auto x = tensor<i32, 2>({8, 40}, numbered<i32>(320)), before = zeros(8), others = zeros(3), after = zeros(8);
+    launch(test_device().stream(), k, x, before, others, after);
+    CHECK(before.to_vector() == numbered<i32>(320));
+    CHECK(others.to_vector() == numbered<i32>(120, 1120));
+    CHECK(after.to_vector() == numbered<i32>(320, 1000));
+  };
+  check([](const auto& x, const auto& old) { store(x, {0, 0}, old + 1000); });
+  check([](const auto& x, const auto&) { atomic_add(x, {0, 0}, full<i32>({8, 40}, 1000)); });
+}
+
+TEST_CASE("computed operands of a product, of fewer elements than threads or beside what a layout covers",
+          "[cpu][emulated][planted]") {
+  const auto check = [](auto type, int k) {
+    using T = decltype(type);
+    const auto product = kernel("computed", [=](In<f32, 2> x, In<f32, 2> w, Out<f32, 2> y) {
+      const Tile a = cast<T>(load(x, {0, 0}, {16, k}) + 1.0f), b = cast<T>(load(w, {0, 0}, {k, 16}) - 2.0f);
+      store(y, {0, 0}, mma(a, b, zeros<f32>({16, 16})));
+    });
+    check_same([&](const Device& device) {
+      const Tensor<f32, 2> y(device, {16, 16});
+      launch(device.stream(), product, small_numbers<f32, 2>(device, {16, k}, 1),
+             small_numbers<f32, 2>(device, {k, 16}, 2), y);
+      return y.to_vector();
+    });
+  };
+  for (const int k : {4, 20}) {
+    check(f32{}, k);
+    check(bf16{}, k);
+  }
+}
+
+TEST_CASE("large tiles of ragged tensors, with and without whole vectors", "[cpu][emulated][planted]") {
+  const auto k = kernel("large", [](In<f32, 2> x, In<f32, 2> w, InOut<f32, 2> y) {
+    const Tile old = load(y, {0, 0}, {4, 32768}, 7.0f);
+    store(y, {0, 0}, load(x, {0, 0}, {4, 32768}, 5.0f) + load(w, {0, 0}, {1, 32768}, 3.0f) * old);
+  });
+  for (const std::int64_t columns : {32000, 31999})
+    check_same([&](const Device& device) {
+      const auto y = small_numbers<f32, 2>(device, {4, 32752}, 3);
+      launch(device.stream(), k, small_numbers<f32, 2>(device, {3, columns}, 1),
+             small_numbers<f32, 2>(device, {1, columns}, 2), y);
+      return y.to_vector();
+    });
+}
+
+TEST_CASE("ragged operands that shared memory has no room for", "[cpu][emulated][planted]") {
+  const auto k = kernel("chain", [](In<bf16, 2> x, In<bf16, 3> w, Out<f32, 2> y) {
+    std::vector<Tile<bf16, 2>> weights;
+    for (int i = 0; i < 6; ++i) weights.push_back(reshape(load(w, {i, 0, 0}, {1, 144, 144}), {144, 144}));
+    const auto times = [&](const Tile<bf16, 2>& p, std::size_t i) {
+      return Tile(cast<bf16>(mma(p, weights[i], zeros<f32>({16, 144}))));
+    };
+    for (Index m : range(cdiv(x.extent(0), 16))) {
+      Tile p = times(times(times(times(times(load(x, {m, 0}, {16, 144}), 0), 1), 2), 3), 4);
+      store(y, {m, 0}, mma(p, weights[5], zeros<f32>({16, 144})));
+    }
+  });
+  const Graph graph = run_passes(k.executable().graph());
+  const KernelSource source = generate(graph, dense_variant(graph), Arch::sm_90a);
+  CHECK(source.workspace_bytes > 0);
+  CHECK(source.shared_bytes <= Arch::sm_90a.shared_bytes());
+  std::vector<bf16> turns(6 * 140 * 128);  // each matrix moves the columns by one
+  for (std::size_t i = 0; i < 6; ++i)
+    for (std::size_t row = 0; row < 140; ++row) turns[(i * 140 + row) * 128 + (row + 1) % 128] = bf16(1.0f);
+  check_same([&](const Device& device) {
+    const Tensor<bf16, 3> w(device, {6, 140, 128});
+    w.copy_from(turns);
+    const Tensor<f32, 2> y(device, {32, 144});
+    launch(device.stream(), k, small_numbers<bf16, 2>(device, {31, 138}, 1), w, y);
+    return y.to_vector();
+  });
+}
+
+TEST_CASE("an infinity among NaN is the largest", "[cpu][emulated][planted]") {
+  const auto k = kernel("infinity", [](In<f32, 2> x, Out<i32, 1> y) {
+    store(y, {0}, reshape(argmax(load(x, {0, 0}, {4, 70}), 1), {4}));
+  });
+  std::vector<f32> values(4 * 70, NAN);
+  const std::vector<i32> at{3, 68, 33, 0};
+  for (std::size_t row = 0; row < 3; ++row) values[row * 70 + static_cast<std::size_t>(at[row])] = -INFINITY;
+  const auto y = tensor<i32, 1>({4}, std::vector<i32>(4, -1));
+  launch(test_device().stream(), k, tensor<f32, 2>({4, 70}, values), y);
+  CHECK(y.to_vector() == at);
+}
+
+TEST_CASE("a product of tf32 whose left operand is a product", "[cpu][emulated][planted]") {
+  const auto k = kernel("scores", [](In<f32, 2> x, In<f32, 2> w, In<f32, 2> v, Out<f32, 2> y) {
+    const auto part = [](const auto& view, int rows, int columns) {
+      return cast<tf32>(load(view, {0, 0}, {rows, columns}));
+    };
+    const Tile scores = mma(part(x, 32, 16), part(w, 16, 24), zeros<f32>({32, 24}));
+    store(y, {0, 0}, mma(cast<tf32>(scores), part(v, 24, 40), zeros<f32>({32, 40})));
+  });
+  check_same([&](const Device& device) {
+    const Tensor<f32, 2> y(device, {32, 40});
+    launch(device.stream(), k, small_numbers<f32, 2>(device, {32, 16}, 1), small_numbers<f32, 2>(device, {16, 24}, 2),
+           small_numbers<f32, 2>(device, {24, 40}, 3), y);
+    return y.to_vector();
+  });
+}
+
+TEST_CASE("a tile far outside of its tensor is padding", "[cpu][emulated][planted]") {
+  const auto k = kernel("far", [](In<i32, 1> x, Out<i32, 1> y, Scalar<i32> n) {
+    store(y, {0}, load(x, {n}, {16}, -1));
+    store(y, {n}, full<i32>({16}, 5));
+  });
+  const auto x = tensor<i32, 1>({16}, numbered<i32>(16)), y = tensor<i32, 1>({16}, std::vector<i32>(16));
+  launch(test_device().stream(), k, x, y, 1 << 28);  // 2^32 elements from the first
+  CHECK(y.to_vector() == std::vector<i32>(16, -1));
+}
+
+TEST_CASE("strides of tensors that are large have 64 bits", "[cpu][emulated][planted]") {
+  const auto k = kernel("copy", [](In<i32, 2> x, Out<i32, 2> y) { store(y, {0, 0}, load(x, {0, 0}, {2, 8})); });
+  const auto memory = tensor<i32, 1>({5}, numbered<i32>(5));
+  const Tensor<i32, 2> x(test_device(), memory.data(), {1, 5}, {std::int64_t(1) << 33, 1});
+  const auto y = tensor<i32, 2>({1, 5}, std::vector<i32>(5, -1));
+  launch(test_device().stream(), k, x, y);
+  CHECK(y.to_vector() == numbered<i32>(5));
+  const Graph graph = run_passes(k.executable().graph());
+  Variant variant = dense_variant(graph);
+  CHECK(generate(graph, variant, Arch::sm_90a).text.find(" int in0_stride0") != std::string::npos);
+  variant.wide = true;
+  CHECK(generate(graph, variant, Arch::sm_90a).text.find(" i64 in0_stride0") != std::string::npos);
+}
+
+TEST_CASE("a loop fetches tiles of fewer pieces than threads", "[cpu][emulated][planted]") {
+  const auto k = kernel("pieces", [](In<f32, 2> x, In<f32, 2> w, Out<f32, 2> y) {
+    Var sums = zeros<f32>({24, 40});
+    for (Index i : range(cdiv(x.extent(1), 20))) sums = mma(load(x, {0, i}, {24, 20}), load(w, {i, 0}, {20, 40}), sums);
+    store(y, {0, 0}, sums);
+  });
+  check_same([&](const Device& device) {
+    const Tensor<f32, 2> y(device, {24, 40});
+    launch(device.stream(), k, small_numbers<f32, 2>(device, {24, 96}, 1), small_numbers<f32, 2>(device, {96, 40}, 2),
+           y);
+    return y.to_vector();
+  });
+}
+
+TEST_CASE("a product of few rows whose operands are computed", "[cpu][emulated][planted]") {
+  const auto k = kernel("thin", [](In<f32, 2> x, In<f32, 2> w, Out<f32, 2> y) {
+    const Tile a = load(x, {0, 0}, {4, 18}) + 1.0f, b = load(w, {0, 0}, {18, 40}) + 2.0f;
+    store(y, {0, 0}, mma(a, b, zeros<f32>({4, 40})));
+  });
+  check_same([&](const Device& device) {
+    const Tensor<f32, 2> y(device, {4, 40});
+    launch(device.stream(), k, small_numbers<f32, 2>(device, {4, 18}, 1), small_numbers<f32, 2>(device, {18, 40}, 2),
+           y);
+    return y.to_vector();
+  });
+}
+
+TEST_CASE("atomic sums and scatters over rows of whole vectors", "[cpu][emulated][planted]") {
+  const auto k = kernel("rows", [](In<f32, 2> x, In<i32, 1> rows, InOut<f32, 2> sums, InOut<f32, 2> scattered) {
+    Index b = blocks(cdiv(x.extent(0), 4));
+    const Tile part = load(x, {b, 0}, {4, 64});
+    atomic_add(sums, {0, 0}, part);
+    scatter(scattered, load(rows, {b}, {4}), {0}, part * 0.0f + 7.0f);  // some rows twice
+  });
+  check_same([&](const Device& device) {
+    const Tensor<i32, 1> rows(device, {8});
+    rows.copy_from(std::vector<i32>{5, 0, 9, 5, -1, 7, 5, 0});
+    const auto sums = small_numbers<f32, 2>(device, {4, 64}, 1), scattered = small_numbers<f32, 2>(device, {8, 64}, 2);
+    launch(device.stream(), k, small_numbers<f32, 2>(device, {8, 64}, 3), rows, sums, scattered);
+    std::vector<f32> all = sums.to_vector();
+    for (const f32 value : scattered.to_vector()) all.push_back(value);
+    return all;
+  });
+}
+
+TEST_CASE("a product with a tile of zeros keeps NaN", "[cpu][emulated][planted]") {
+  const auto k = kernel("zeros", [](In<f32, 1> x, Out<f32, 1> y, Out<f32, 1> z) {
+    store(y, {0}, load(x, {0}, {4}) * zeros<f32>({4}));
+    store(z, {0}, zeros<f32>({4}) * load(x, {0}, {4}));
+  });
+  const auto x = tensor<f32, 1>({4}, {NAN, INFINITY, -INFINITY, -1}), y = tensor<f32, 1>({4}, std::vector<f32>(4)),
+             z = tensor<f32, 1>({4}, std::vector<f32>(4));
+  launch(test_device().stream(), k, x, y, z);
+  for (const auto& result : {y.to_vector(), z.to_vector()}) {
+    for (std::size_t i = 0; i < 3; ++i) CHECK(std::isnan(result[i]));
+    CHECK((result[3] == 0 && std::signbit(result[3])));
+  }
+}
+
+TEST_CASE("constants are selected, and zero is added", "[cpu][emulated][planted]") {
+  const auto k = kernel("constants", [](In<f32, 1> x, Out<f32, 2> y) {
+    const auto row = [](float value) { return full<f32>({1, 4}, value); };
+    store(y, {0, 0}, where(full<f32>({1, 4}, 3) > 2.0f, row(5), row(6)));
+    store(y, {1, 0}, where(full<f32>({1, 4}, 3) < 2.0f, row(5), row(6)));
+    store(y, {2, 0}, reshape(load(x, {0}, {4}) + zeros<f32>({4}), {1, 4}));
+  });
+  const auto x = tensor<f32, 1>({4}, {-0.0f, -0.0f, 1, 2});
+  const auto y = tensor<f32, 2>({3, 4}, std::vector<f32>(12));
+  launch(test_device().stream(), k, x, y);
+  CHECK(y.to_vector() == std::vector<f32>{5, 5, 5, 5, 6, 6, 6, 6, 0, 0, 1, 2});
+  CHECK_FALSE(std::signbit(y.to_vector()[8]));
+}
+
+TEST_CASE("rows and columns of a product that each thread holds many of", "[cpu][emulated][planted]") {
+  const auto check = [](auto type) {
+    using T = decltype(type);
+    const auto k = kernel("many", [](In<T, 2> x, In<T, 2> w, Out<f32, 2> y) {
+      const Tile p = mma(load(x, {0, 0}, {128, 16}), load(w, {0, 0}, {16, 128}), zeros<f32>({128, 128}));
+      store(y, {0, 0}, (p - max(p, 1)) * 1000.0f + (p - max(p, 0)));
+    });
+    check_same([&](const Device& device) {
+      const Tensor<f32, 2> y(device, {128, 128});
+      launch(device.stream(), k, small_numbers<T, 2>(device, {128, 16}, 1), small_numbers<T, 2>(device, {16, 128}, 2),
+             y);
+      return y.to_vector();
+    });
+  };
+  check(bf16{});
+  check(f32{});
+}
+
+TEST_CASE("a loop multiplies what its round before has written", "[cpu][emulated][planted]") {
+  const auto k = kernel("written", [](InOut<f32, 2> x, In<f32, 2> w, Out<f32, 2> y) {
+    Var sums = zeros<f32>({16, 16});
+    for (Index i : range(x.extent(0) / 16 - 1)) {
+      const Tile part = load(x, {i, 0}, {16, 16});
+      sums = mma(part, load(w, {i, 0}, {16, 16}), sums);
+      store(x, {i + 1, 0}, minimum(sums, 3.0f));
+    }
+    store(y, {0, 0}, sums);
+  });
+  check_same([&](const Device& device) {
+    const Tensor<f32, 2> y(device, {16, 16});
+    launch(device.stream(), k, small_numbers<f32, 2>(device, {96, 16}, 1), small_numbers<f32, 2>(device, {96, 16}, 2),
+           y);
+    return y.to_vector();
+  });
+}
+
+TEST_CASE("a sum of products is read before the next is added", "[cpu][emulated][planted]") {
+  for (const int rows : {16, 2}) {
+    const auto k = kernel("before", [=](In<f32, 2> x, In<f32, 2> w, Out<f32, 2> y) {
+      Var sums = zeros<f32>({rows, 16});
+      Var before = zeros<f32>({rows, 16});
+      for (Index i : range(x.extent(1) / 64)) {
+        const Tile old = sums;
+        sums = mma(load(x, {0, i}, {rows, 64}), load(w, {i, 0}, {64, 16}), sums);
+        before = before * 3.0f + old;
+      }
+      store(y, {0, 0}, sums + before * 1000.0f);
+    });
+    check_same([&](const Device& device) {
+      const Tensor<f32, 2> y(device, {rows, 16});
+      launch(device.stream(), k, small_numbers<f32, 2>(device, {rows, 192}, 1),
+             small_numbers<f32, 2>(device, {192, 16}, 2), y);
+      return y.to_vector();
+    });
+  }
+}
+
+TEST_CASE("a carried tile of three axes is turned in each round", "[cpu][emulated][planted]") {
+  const auto k = kernel("turned", [](In<f32, 3> x, Out<f32, 3> y, Scalar<i32> n) {
+    Var t = load(x, {0, 0, 0}, {8, 8, 8});
+    for ([[maybe_unused]] Index i : range(n)) t = permute(t, {1, 2, 0});
+    store(y, {0, 0, 0}, t);
+  });
+  check_same([&](const Device& device) {
+    const Tensor<f32, 3> y(device, {8, 8, 8});
+    launch(device.stream(), k, small_numbers<f32, 3>(device, {8, 8, 8}, 1), y, 2);
+    return y.to_vector();
+  });
+}
+
+TEST_CASE("what a loop of no rounds would have moved is moved behind it", "[cpu][emulated][planted]") {
+  const auto k = kernel("moved", [](In<f32, 2> x, In<f32, 2> w, In<f32, 2> u, In<f32, 2> v, Out<f32, 2> y) {
+    const Tile first = mma(load(x, {0, 0}, {1, 32}), load(w, {0, 0}, {32, 64}), zeros<f32>({1, 64}));
+    const Tile second = mma(load(u, {0, 0}, {1, 128}), transpose(load(v, {0, 0}, {64, 128})), zeros<f32>({1, 64}));
+    Var sums = first, others = first;
+    for ([[maybe_unused]] Index i : range(x.extent(0) - 1)) sums = sums * 2.0f + second;
+    for ([[maybe_unused]] Index i : range(x.extent(0) + 1)) others = others * 3.0f - second;
+    store(y, {0, 0}, sums + others);
+  });
+  for (const std::int64_t rows : {1, 3})
+    check_same([&](const Device& device) {
+      const Tensor<f32, 2> y(device, {1, 64});
+      launch(device.stream(), k, small_numbers<f32, 2>(device, {rows, 32}, 1),
+             small_numbers<f32, 2>(device, {32, 64}, 2), small_numbers<f32, 2>(device, {1, 128}, 3),
+             small_numbers<f32, 2>(device, {64, 128}, 4), y);
+      return y.to_vector();
+    });
+}
+
+TEST_CASE("bytes are an operand with rows of no whole number of chunks", "[cpu][emulated][planted]") {
+  const auto k = kernel("bytes", [](In<u8, 2> x, In<f32, 2> w, Out<f32, 2> y) {
+    Var sums = zeros<f32>({24, 24});
+    for (Index i : range(cdiv(x.extent(1), 20)))
+      sums = mma(cast<f32>(load(x, {0, i}, {24, 20})), load(w, {i, 0}, {20, 24}), sums);
+    store(y, {0, 0}, sums);
+  });
+  check_same([&](const Device& device) {
+    const Tensor<f32, 2> y(device, {24, 24});
+    launch(device.stream(), k, small_numbers<u8, 2>(device, {24, 96}, 1), small_numbers<f32, 2>(device, {96, 24}, 2),
+           y);
+    return y.to_vector();
+  });
+}
+
+TEST_CASE("a view that starts between the vectors of its tensor", "[cpu][emulated][planted]") {
+  const auto k = kernel("slice", [](In<f32, 2> x, Out<f32, 2> y) {
+    store(y.slice(1, 5, 40), {0, 0}, load(x.slice(1, 3, 50), {0, 1}, {8, 16}));
+  });
+  check_same([&](const Device& device) {
+    const auto y = small_numbers<f32, 2>(device, {8, 64}, 2);
+    launch(device.stream(), k, small_numbers<f32, 2>(device, {8, 64}, 1), y);
+    return y.to_vector();
+  });
+}
+
+TEST_CASE("a product whose warps hold an odd number of right operands", "[cpu][emulated][planted]") {
+  const auto k = kernel("odd", [](In<bf16, 2> x, In<bf16, 2> w, In<bf16, 2> turned, Out<f32, 2> y) {
+    const Tile a = load(x, {0, 0}, {32, 16});
+    const Tile sums = mma(a, load(w, {0, 0}, {16, 48}), zeros<f32>({32, 48}));
+    store(y, {0, 0}, mma(a, transpose(load(turned, {0, 0}, {48, 16})), sums * 100.0f));
+  });
+  check_same([&](const Device& device) {
+    const Tensor<f32, 2> y(device, {32, 48});
+    launch(device.stream(), k, small_numbers<bf16, 2>(device, {32, 16}, 1), small_numbers<bf16, 2>(device, {16, 48}, 2),
+           small_numbers<bf16, 2>(device, {48, 16}, 3), y);
+    return y.to_vector();
+  });
+}
+
+TEST_CASE("a loop carries where the next operand lies", "[cpu][emulated][planted]") {
+  const auto k = kernel("next", [](In<f32, 2> x, In<f32, 2> w, Out<f32, 2> y, Scalar<i32> n) {
+    Var sums = zeros<f32>({16, 16});
+    Var at = n + 1;
+    for ([[maybe_unused]] Index i : range(6)) {
+      sums = mma(load(x, {0, at}, {16, 16}), load(w, {at, 0}, {16, 16}), sums * 2.0f);
+      at = (at * 5 + 1) % 6;
+    }
+    store(y, {0, 0}, sums);
+  });
+  check_same([&](const Device& device) {
+    const Tensor<f32, 2> y(device, {16, 16});
+    launch(device.stream(), k, small_numbers<f32, 2>(device, {16, 96}, 1), small_numbers<f32, 2>(device, {96, 16}, 2),
+           y, 1);
+    return y.to_vector();
+  });
+}
+
+TEST_CASE("operands of a product that are padded with ones, or stored in another type", "[cpu][emulated][planted]") {
+  const auto k = kernel("operands", [](In<bf16, 2> x, In<f16, 2> w, Out<f32, 2> y) {
+    const Tile a = load(x, {0, 0}, {16, 32}, 1.0f);
+    const Tile b = cast<bf16>(load(w, {0, 0}, {32, 16}, 2.0f));
+    store(y, {0, 0}, mma(a, b, mma(a, cast<bf16>(load(w, {0, 0}, {32, 16})), zeros<f32>({16, 16}))));
+  });
+  check_same([&](const Device& device) {
+    const Tensor<f32, 2> y(device, {16, 16});
+    launch(device.stream(), k, small_numbers<bf16, 2>(device, {13, 29}, 1), small_numbers<f16, 2>(device, {31, 16}, 2),
+           y);
+    return y.to_vector();
+  });
+}
+
+TEST_CASE("blocks that take turns in one workspace", "[cpu][emulated][planted]") {
+  const auto k = kernel("turns", [](In<f32, 2> x, Out<f32, 2> y) {
+    Index b = blocks(cdiv(x.extent(0), 128));
+    store(y, {b, 0}, reshape(load(x, {b, 0}, {128, 512}), {512, 128}));
+  });
+  const Graph graph = run_passes(k.executable().graph());
+  CHECK(generate(graph, dense_variant(graph), Arch::sm_90a).persistent);
+  check_same([&](const Device& device) {
+    const Tensor<f32, 2> y(device, {3500, 120});
+    launch(device.stream(), k, small_numbers<f32, 2>(device, {900, 500}, 1), y);
+    return y.to_vector();
+  });
+}
+
+TEST_CASE("a loop fetches into memory that another has used", "[cpu][emulated][planted]") {
+  const auto k = kernel("loops", [](In<f32, 2> x, In<f32, 2> w, In<f32, 2> v, Out<f32, 2> y, Out<f32, 2> z) {
+    Var sums = zeros<f32>({32, 32});
+    for (Index i : range(cdiv(x.extent(1), 16))) sums = mma(load(x, {0, i}, {32, 16}), load(w, {i, 0}, {16, 32}), sums);
+    store(y, {0, 0}, sums);
+    Var others = zeros<f32>({32, 64});
+    for (Index i : range(cdiv(x.extent(1), 16)))
+      others = mma(load(x, {1, i}, {32, 16}), load(v, {i, 0}, {16, 64}), others);
+    store(z, {0, 0}, others);
+  });
+  check_same([&](const Device& device) {
+    const Tensor<f32, 2> y(device, {32, 32}), z(device, {32, 64});
+    launch(device.stream(), k, small_numbers<f32, 2>(device, {64, 80}, 1), small_numbers<f32, 2>(device, {80, 32}, 2),
+           small_numbers<f32, 2>(device, {80, 64}, 3), y, z);
+    std::vector<f32> all = y.to_vector();
+    for (const f32 value : z.to_vector()) all.push_back(value);
+    return all;
+  });
+}
+
+TEST_CASE("a loop reads and writes a window that slides", "[cpu][emulated][planted]") {
+  const auto k = kernel("window", [](InOut<i32, 1> x) {
+    for (Index i : range(20)) {
+      const Tile window = load(x.slice(0, i, 200), {0}, {200});
+      store(x.slice(0, i, 200), {0}, window * 3 + 1);
+    }
+  });
+  check_same([&](const Device& device) {
+    const auto x = small_numbers<i32, 1>(device, {256}, 1);
+    launch(device.stream(), k, x);
+    return x.to_vector();
+  });
+}
+
+TEST_CASE("rows that are not aligned as their tensor is", "[cpu][emulated][planted]") {
+  const auto k = kernel("rows", [](In<f32, 2> x, Out<f32, 2> y) { store(y, {0, 0}, load(x, {0, 0}, {4, 16}) * 2.0f); });
+  check_same([&](const Device& device) {
+    const auto memory = small_numbers<f32, 1>(device, {80}, 1), results = small_numbers<f32, 1>(device, {80}, 2);
+    launch(device.stream(), k, Tensor<f32, 2>(device, memory.data(), {4, 16}, {17, 1}),
+           Tensor<f32, 2>(device, results.data(), {4, 16}, {19, 1}));
+    return results.to_vector();
+  });
+}
+
+TEST_CASE("threads of the executor add to one element at once", "[cpu][planted]") {
+  const auto k = kernel("count", [](InOut<i32, 1> x, Scalar<i32> n) {
+    [[maybe_unused]] Index b = blocks(n);
+    atomic_add(x, {0}, full<i32>({1}, 1));
+  });
+  const Tensor<i32, 1> x(Device::cpu(), {1});
+  x.copy_from(std::vector<i32>{0});
+  launch(Device::cpu().stream(), k, x, 10000000);
+  CHECK(x.to_vector()[0] == 10000000);
+}
+
+TEST_CASE("a grid's extent is selected when the kernel is launched", "[cpu][emulated][planted]") {
+  const auto k = kernel("selected", [](Out<i32, 1> y, Scalar<i32> n) {
+    Index b = blocks(where(n < 4, n, n - 4));
+    store(y, {b}, full<i32>({1}, 1));
+  });
+  for (const i32 n : {3, 6}) {
+    const auto y = tensor<i32, 1>({8}, std::vector<i32>(8));
+    launch(test_device().stream(), k, y, n);
+    CHECK(std::ranges::count(y.to_vector(), 1) == (n < 4 ? n : n - 4));
+  }
+}
+
+TEST_CASE("keys of fields that run into one another, or differ in line info alone, differ", "[cache][planted]") {
+  const auto key = [](std::string_view compiler, std::string_view architecture, bool line_info) {
+    // A source with nothing to strip.
+    return CacheKey({.compiler = compiler,
+                     .architecture = architecture,
+                     .flags = {},
+                     .source = "int x;\n",
+                     .line_info = line_info});
+  };
+  for (const std::string between : {"architecture:", "architecture :", "architecture 1:"})
+    CHECK_FALSE(key("a", "b" + between + "c", false) == key("a" + between + "b", "c", false));
+  CHECK_FALSE(key("a", "b", true) == key("a", "b", false));
+}
+
+TEST_CASE("an op with a constant stretches its operand", "[cpu][emulated][planted]") {
+  const auto k = kernel("stretched", [](In<i32, 1> x, Out<i32, 3> y) {
+    const Tile row = load(x, {0}, {4});
+    const auto zeros = full<i32>({3, 1}, 0), ones = full<i32>({3, 1}, 1);
+    int n = 0;
+    const auto keep = [&](const auto& tile) { store(y, {n++, 0, 0}, reshape(tile, {1, 3, 4})); };
+    keep(row + zeros);
+    keep(zeros + row);
+    keep(row - zeros);
+    keep(row * ones);
+    keep(ones * row);
+    keep(row / ones);
+  });
+  const auto y = tensor<i32, 3>({6, 3, 4}, std::vector<i32>(72));
+  launch(test_device().stream(), k, tensor<i32, 1>({4}, numbered<i32>(4, 5)), y);
+  const std::vector<i32> got = y.to_vector();
+  for (std::size_t i = 0; i < got.size(); ++i) CHECK(got[i] == static_cast<i32>(i % 4) + 5);
+}
