@@ -87,9 +87,11 @@ Program Generator::run() {
   if (large_) product();
   const int depth = chance(85) ? 2 : 3;
   statements(depth, between(3, 8));
-  // All that is written is written at least once, and little was computed for nothing.
-  for (const Place& place : places_where([](const Place& p) { return p.writable() && p.view == p.parameter; }))
-    if (chance(80)) store_to(Place(place));
+  // All that may be written is, and little was computed for nothing. One more store would hide those before it.
+  for (const Place& place : places_where([](const Place& p) { return p.writable() && p.view == p.parameter; })) {
+    const bool again = chance(10);
+    if (again || !written_.contains(place.parameter)) store_to(Place(place));
+  }
   use_leftovers(first);
   return std::move(program_);
 }
@@ -150,6 +152,7 @@ void Generator::write(Op op, const Place& place, const Extents& tile, std::vecto
     s.from.push_back(bound ? place.at[axis] : coordinate((place.extents[axis] + tile[axis] - 1) / tile[axis]));
   }
   for (const Name name : s.from) of(name).used = true;
+  written_.insert(place.parameter);
   body_->push_back(std::move(s));
   --fuel_;
 }

@@ -2,6 +2,7 @@
 // at random and asks for its operands in turn. So all is well typed as it is written, and little is written in vain.
 #pragma once
 #include <random>
+#include <set>
 
 #include "fuzz/program.hpp"
 
@@ -142,6 +143,7 @@ class Generator {
   std::vector<Name> visible_, vars_, assignable_;
   std::vector<Place> places_;
   std::vector<double> memory_most_;  ///< by parameter: no element is larger
+  std::set<int> written_;            ///< parameters
   Body* body_ = nullptr;             ///< where statements go
 };
 

@@ -10,8 +10,8 @@
 namespace tessera::opcheck {
 namespace {
 
-/// Of the memory that devices give, in bytes.
-constexpr std::size_t alignment = 64;
+/// Bytes on either side of a tensor: as many as the memory that devices give is aligned to.
+constexpr std::size_t guard = 64;
 
 void lay_out(const Field& field, Argument& argument) {
   std::int64_t stride = field.layout == Layout::strided ? 2 : 1;
@@ -100,37 +100,44 @@ HostTensors::HostTensors(const Case& of) : case_(of) {
     Random random(i);
     Argument argument;
     std::size_t bytes = 0;
+    std::shared_ptr<void> memory;
     if (field.access == Access::scalar) {
       argument.scalar = scalar(field, random);
     } else {
       lay_out(field, argument);
-      bytes = bytes_of(field, argument);
-      const int skipped = field.layout == Layout::padded ? info(field.type).bytes : 0;
-      memory_.push_back(Device::cpu().allocate(bytes + alignment));
-      argument.data = static_cast<std::byte*>(memory_.back().get()) + skipped;
-      if (bytes) std::memset(argument.data, 0xa5, bytes);
+      const std::size_t first = guard + (field.layout == Layout::padded ? info(field.type).bytes : 0);
+      bytes = first + bytes_of(field, argument) + guard;
+      memory = Device::cpu().allocate(bytes);
+      std::memset(memory.get(), 0xa5, bytes);
+      argument.data = static_cast<std::byte*>(memory.get()) + first;
       if (field.access != Access::out) fill(field, argument, random);
     }
-    const auto* data = static_cast<const std::byte*>(argument.data);
-    before_.emplace_back(data, data + bytes);
+    const auto* begin = static_cast<const std::byte*>(memory.get());
+    before_.emplace_back(begin, begin + bytes);
+    memory_.push_back(std::move(memory));
     arguments_.push_back(argument);
   }
+}
+
+std::span<std::byte> HostTensors::memory(std::size_t parameter) const {
+  return {static_cast<std::byte*>(memory_[parameter].get()), before_[parameter].size()};
 }
 
 std::string HostTensors::damage() const {
   for (std::size_t i = 0; i < arguments_.size(); ++i) {
     const Field& field = case_.fields[i];
     std::vector<std::byte> expected = before_[i];
-    const auto* data = static_cast<const std::byte*>(arguments_[i].data);
+    const std::span<const std::byte> now = memory(i);
     const auto size = static_cast<std::size_t>(info(field.type).bytes);
+    const auto first = static_cast<const std::byte*>(arguments_[i].data) - now.data();
     if (field.access == Access::out || field.access == Access::in_out)
       for_each(field, arguments_[i], [&](std::int64_t offset) {
-        const std::size_t at = static_cast<std::size_t>(offset) * size;
-        std::memcpy(&expected[at], data + at, size);
+        const auto at = static_cast<std::size_t>(first) + static_cast<std::size_t>(offset) * size;
+        std::memcpy(&expected[at], &now[at], size);
       });
-    const auto changed = std::mismatch(expected.begin(), expected.end(), data).first;
-    if (changed != expected.end())
-      return fmt::format("parameter {}: byte {} of its memory, {}, was changed", i, changed - expected.begin(),
+    const auto changed = std::mismatch(expected.begin(), expected.end(), now.begin()).first - expected.begin();
+    if (changed != std::ssize(expected))
+      return fmt::format("parameter {}: byte {} of its memory, {}, was changed", i, changed - first,
                          field.access == Access::in ? "an In" : "which belongs to no element");
   }
   return "";
@@ -139,18 +146,18 @@ std::string HostTensors::damage() const {
 DeviceTensors::DeviceTensors(const Device& device, const HostTensors& host)
     : device_(device), arguments_(host.arguments().begin(), host.arguments().end()) {
   for (std::size_t i = 0; i < arguments_.size(); ++i) {
-    arguments_[i].data = nullptr;
-    if (!host.bytes(i)) continue;
-    memory_.push_back(device_.allocate(host.bytes(i) + alignment));
-    const std::size_t skipped = reinterpret_cast<std::uintptr_t>(host.arguments()[i].data) % alignment;
-    arguments_[i].data = static_cast<std::byte*>(memory_.back().get()) + skipped;
-    device_.copy_in(arguments_[i].data, host.arguments()[i].data, host.bytes(i));
+    const std::span<const std::byte> from = host.memory(i);
+    memory_.push_back(from.empty() ? nullptr : device_.allocate(from.size()));
+    if (from.empty()) continue;
+    device_.copy_in(memory_[i].get(), from.data(), from.size());
+    const auto first = static_cast<const std::byte*>(host.arguments()[i].data) - from.data();
+    arguments_[i].data = static_cast<std::byte*>(memory_[i].get()) + first;
   }
 }
 
 void DeviceTensors::copy_back(const HostTensors& host) const {
   for (std::size_t i = 0; i < arguments_.size(); ++i)
-    if (host.bytes(i)) device_.copy_out(host.arguments()[i].data, arguments_[i].data, host.bytes(i));
+    if (const auto to = host.memory(i); !to.empty()) device_.copy_out(to.data(), memory_[i].get(), to.size());
 }
 
 }  // namespace tessera::opcheck

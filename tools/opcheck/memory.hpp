@@ -14,16 +14,17 @@ class HostTensors {
   explicit HostTensors(const Case& of);
 
   std::span<const Argument> arguments() const { return arguments_; }
-  /// Bytes from the first element of a parameter's tensor to behind the last; 0 for a scalar.
-  std::size_t bytes(std::size_t parameter) const { return before_[parameter].size(); }
+  /// Where a parameter's tensor lies, and some bytes on either side of it; empty for a scalar.
+  std::span<std::byte> memory(std::size_t parameter) const;
 
-  /// Says where memory changed that a launch has no business with: between elements, or in an In. Empty if nowhere.
+  /// Says where memory changed that a launch has no business with: around a tensor, between its elements, or in an In.
+  /// Empty if nowhere.
   std::string damage() const;
 
  private:
   const Case& case_;
   std::vector<Argument> arguments_;
-  std::vector<std::shared_ptr<void>> memory_;
+  std::vector<std::shared_ptr<void>> memory_;  // by parameter
   std::vector<std::vector<std::byte>> before_;
 };
 
