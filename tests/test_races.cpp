@@ -13,8 +13,8 @@
 #include "codegen/passes.hpp"
 #include "devices.hpp"
 #include "fuzz/memory.hpp"
+#include "fuzz/trial.hpp"
 #include "jit/dump.hpp"
-#include "jit/executable.hpp"
 #include "support.hpp"
 #ifdef TESSERA_HAS_EMULATOR
 #include "emulator/emulator.hpp"
@@ -125,16 +125,8 @@ TEST_CASE("a barrier taken out of a kernel is a race", "[emulator]") {
 
 TEST_CASE("kernels whose threads meet in shared memory", "[cpu][races]") {
   for (const Meeting& meeting : meetings()) {
-    INFO(meeting.graph.name);
-    fuzz::Memory memory(meeting.graph.parameters, meeting.given, 1);
-    std::vector<std::shared_ptr<void>> copies;
-    std::vector<std::byte*> bases;
-    for (const auto& buffer : memory.buffers()) {
-      copies.push_back(test_device().allocate(buffer.size()));
-      bases.push_back(static_cast<std::byte*>(copies.back().get()));
-      test_device().copy_in(bases.back(), buffer.data(), buffer.size());
-    }
-    CHECK_NOTHROW(Executable(meeting.graph).launch(test_device().stream(), memory.arguments(bases)));
-    test_device().stream().synchronize();
+    const auto failure = fuzz::Trial(meeting.graph, meeting.given, 1).check_on(test_device());
+    INFO(meeting.graph.name << ": " << (failure ? failure->kind + ", " + failure->text : ""));
+    CHECK_FALSE(failure);
   }
 }

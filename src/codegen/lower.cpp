@@ -68,7 +68,7 @@ class Lowering {
       if (at.op != Op::load && at.op != Op::cast && at.op != Op::reshape && at.op != Op::permute) continue;
       bool all = !facts_.users[*it].empty() && !at.ordered;
       for (Id user : facts_.users[*it]) {
-        const bool passed_on = absorbed_[user] && node(user).op != Op::load;  // which is made at a place that it needs
+        const bool passed_on = absorbed_[user] && node(user).op != Op::load;  // a load's operands say where: not read
         all &= passed_on || reads_from_buffer(user, *it);
       }
       absorbed_[*it] = all;

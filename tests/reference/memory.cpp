@@ -77,7 +77,7 @@ void Memory::add(std::int64_t element, const Element& value, std::int64_t block)
   const auto [sum, fresh] = sums_.try_emplace(element);
   if (fresh) sum->second.add(cell.value);
   sum->second.add(value);
-  cell.value = sum->second.value(0, true);
+  cell.value = sum->second.value(0, true);  // PTX ISA, atom.add.f32: global memory has no subnormals then
 }
 
 void Memory::spoil() {

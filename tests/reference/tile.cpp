@@ -216,8 +216,8 @@ Tile mma(const Tile& a, const Tile& b, const Tile& c) {
     for (std::size_t l = 0; l < depth; ++l)
       sum.add(binary(Op::mul, ElementType::f32, a.elements[at / columns * depth + l],
                      b.elements[l * columns + at % columns]));
-    // Tensor cores cut off what does not fit where they align the terms, of every few products anew.
-    result.elements[at] = sum.value(2 + static_cast<int>(depth / 4));
+    // Tensor cores cut off what does not fit where they align the terms.
+    result.elements[at] = sum.value(2);
   }
   return result;
 }
