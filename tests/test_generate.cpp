@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "catch.hpp"
+#include "api/tessera.hpp"
 #include "codegen/passes.hpp"
 #include "common/kernels.hpp"
 #include "compiled_device.hpp"
@@ -182,6 +183,35 @@ TEST_CASE("a debug build of a kernel checks itself", "[generate]") {
   CHECK(report.faults[0].text.find("NaN is stored") != std::string::npos);
 }
 #endif
+
+// ptxas fuses two max or min of integers in a row and forgets, from sm_90 on, to negate the second operand (12.8 to 13.3;
+// github.com/pytorch/pytorch/issues/190973). So it must see none.
+TEST_CASE("no max or min of integers reaches ptxas", "[generate]") {
+  if (!nvrtc_here()) return;
+  const auto ptx_of = [](const auto& combine) {
+    const auto k = kernel("chain", [&](In<i32, 2> a, In<i32, 2> b, Out<i32, 2> c) {
+      const Tile x = load(a, {0, 0}, {16, 16}), y = load(b, {0, 0}, {16, 16});
+      const Tile made = combine(x, y);
+      store(c, {0, 0}, broadcast(made, {16, 16}));
+    });
+    const Graph graph = k.graph();
+    const KernelSource source = generate(graph, dense_variant(graph), hopper);
+    const CompiledCode code =
+        Nvrtc::instance().compile({.source = source.text, .kernel = source.name, .arch = hopper, .to_ptx = true});
+    return std::string(reinterpret_cast<const char*>(code.image.data()), code.image.size());
+  };
+  const std::regex chained("(max|min)\\.[su]32");
+  const auto clean = [&](const auto& combine) { return !std::regex_search(ptx_of(combine), chained); };
+  CHECK(clean([](const auto& x, const auto& y) { return maximum(maximum(y, -x), x); }));
+  CHECK(clean([](const auto& x, const auto& y) { return minimum(minimum(y, x * -1), x); }));
+  CHECK(clean([](const auto& x, const auto& y) { return maximum(abs(x), y); }));
+  CHECK(clean([](const auto& x, const auto& y) { return where(y > -x, y, -x); }));
+  CHECK(clean([](const auto& x, const auto& y) { return where(x < y, x, y); }));
+  CHECK(clean([](const auto& x, const auto&) { return max(-x, 1); }));
+  CHECK(clean([](const auto& x, const auto&) { return min(-x, 0); }));
+  CHECK(clean([](const auto& x, const auto&) { return reshape(argmax(-x, 1), {16, 1}); }));
+  CHECK(clean([](const auto& x, const auto& y) { return maximum(cast<i32>(cast<u8>(x)), y); }));
+}
 
 TEST_CASE("a kernel's own text names no hardware", "[generate]") {
   CHECK(hardware_words("int my_asm = threadIdx.x;") == std::vector<std::string>{"threadIdx"});

@@ -246,14 +246,14 @@ int argmax_of(const std::vector<T>& line, std::mt19937& engine) {
   std::vector<std::pair<T, int>> best;
   for (std::size_t i = 0; i < line.size(); ++i) {
     best.emplace_back(start, 0);
-    if (const int index = static_cast<int>(i); host::beats(line[i], index, start, 0)) best.back() = {line[i], index};
+    host::keep_best(line[i], static_cast<int>(i), best.back().first, best.back().second);
   }
   while (best.size() > 1) {
     std::swap(best[engine() % best.size()], best.back());
     const auto [value, index] = best.back();
     best.pop_back();
     auto& other = best[engine() % best.size()];
-    if (host::beats(value, index, other.first, other.second)) other = {value, index};
+    host::keep_best(value, index, other.first, other.second);
   }
   return best[0].second;
 }
@@ -278,7 +278,7 @@ void check_argmax(const std::vector<T>& choices) {
 
 }  // namespace
 
-TEST_CASE("beats gives argmax in any order of comparison", "[prelude]") {
+TEST_CASE("keep_best gives argmax in any order of comparison", "[prelude]") {
   constexpr float infinity = std::numeric_limits<float>::infinity();
   constexpr float nan = std::numeric_limits<float>::quiet_NaN();
   check_argmax<float>({-infinity, infinity, 1, 2, nan, nan});
@@ -480,7 +480,9 @@ constexpr Kernel kernels[] = {
   l[2] = minimum(maximum(l[0], l[1]), l[2]);
   i[3] = random_bits(l[0], l[1]);
   f[1] = random_uniform(l[0], l[1]);
-  i[4] = beats(f[0], 1, f[1], 2) + beats(i[0], 1, i[1], 2) + beats(l[0], 1, l[1], 2);
+  keep_best(f[0], 1, f[1], i[4]);
+  keep_best(i[0], 1, i[1], i[5]);
+  keep_best(l[0], 1, l[1], i[6]);
 )"},
     {"tiles", R"(  char* const tile = shared_memory();
   clear_tile<64>(tile, 64);

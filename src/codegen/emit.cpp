@@ -369,6 +369,8 @@ class Emitter {
       case Op::broadcast:
         return in[0];
       case Op::select:
+        if (info(term.type).kind == ElementKind::integer)
+          return fmt::format("select({}, {}, {})", in[0], in[1], in[2]);
         return fmt::format("{} ? {} : {}", atom(in[0]), atom(in[1]), atom(in[2]));
       case Op::cast: {
         if (term.type == ElementType::f32 && info(term.operand).kind == ElementKind::real) return in[0];
@@ -954,12 +956,8 @@ class Emitter {
       line("{} = {};", best(index), info(type).kind == ElementKind::real ? "nan_value()" : identity(step.op, type));
       line("{} = 0;", element(out, index));
     });
-    const auto take =
-        [&](const std::string& condition, const std::string& x, const std::string& at, const std::string& index) {
-      open("if ({}beats({}, {}, {}, {})) {{", condition, x, at, best(index), element(out, index));
-      line("{} = {};", best(index), x);
-      line("{} = {};", element(out, index), at);
-      close();
+    const auto keep = [&](const std::string& x, const std::string& at, const std::string& index) {
+      return fmt::format("keep_best({}, {}, {}, {});", x, at, best(index), element(out, index));
     };
     const std::vector<Digit> map = register_map(out.layout, step.layout);
     const bool padded = step.layout.covers_more(step.axis, step.shape);
@@ -968,8 +966,8 @@ class Emitter {
       const std::string text = expression(step, index);
       line("const {} x = {};", register_type(type), text);
       line("const int at = {};", coordinate(step.layout, step.axis, index));
-      take(padded ? fmt::format("at < {} && ", step.shape[step.axis]) : "", "x", "at",
-           digits(map, index, step.layout.registers()));
+      line("{}{}", padded ? fmt::format("if (at < {}) ", step.shape[step.axis]) : "",
+           keep("x", "at", digits(map, index, step.layout.registers())));
       close();
     });
     for (int mask : lane_masks(step.layout.thread_digits(step.axis)))
@@ -977,7 +975,7 @@ class Emitter {
         open("{{");
         line("const {} x = shuffle_xor({}, {});", register_type(type), best(index), mask);
         line("const int at = shuffle_xor({}, {});", element(out, index), mask);
-        take("", "x", "at", index);
+        line("{}", keep("x", "at", index));
         close();
       });
     const int bits = warp_bits(step.layout, step.axis);
@@ -996,7 +994,7 @@ class Emitter {
         for (int member : members(bits)) {
           const std::string from = slot(i, member ? fmt::format("(warp & {}) + {}", ~bits & (plan_.warps - 1), member)
                                                   : fmt::format("(warp & {})", ~bits & (plan_.warps - 1)));
-          take("", "partial" + from, "partial_at" + from, result);
+          line("{}", keep("partial" + from, "partial_at" + from, result));
         }
       });
     });

@@ -25,10 +25,16 @@ __device__ inline T wrap_neg(T a) {
   return wrap_sub(T(0), a);
 }
 
+// One of two values.
+template <class T>
+__device__ inline T select(bool first, T a, T b) {
+  return first ? a : b;
+}
+
 // The lowest integer is its own absolute value.
 template <class T>
 __device__ inline T wrap_abs(T a) {
-  return a < 0 ? wrap_neg(a) : a;
+  return select(a < 0, wrap_neg(a), a);
 }
 
 // a / b rounded down; 0 where b is 0, and the lowest integer divided by -1 wraps.
@@ -51,13 +57,13 @@ __device__ inline T modulo(T a, T b) {
 // The smaller of two integers.
 template <class T>
 __device__ inline T minimum(T a, T b) {
-  return a < b ? a : b;
+  return select(a < b, a, b);
 }
 
 // The larger of two integers.
 template <class T>
 __device__ inline T maximum(T a, T b) {
-  return a > b ? a : b;
+  return select(a > b, a, b);
 }
 
 // The smaller, NaN if either is.
@@ -71,4 +77,12 @@ __device__ inline float maximum_nan(float a, float b) { return a > b || a != a ?
 template <class T>
 __device__ inline bool beats(T value, int index, T best, int best_index) {
   return value > best || (value == best && index < best_index) || (value == value && best != best);
+}
+
+// A step of argmax: keeps the better of an element and the best so far.
+template <class T>
+__device__ inline void keep_best(T value, int index, T& best, int& best_index) {
+  const bool better = beats(value, index, best, best_index);
+  best = select(better, value, best);
+  best_index = select(better, index, best_index);
 }
