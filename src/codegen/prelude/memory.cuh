@@ -31,6 +31,12 @@ __device__ inline bf16 to_memory<bf16>(float x) {
   return {bf16_bits(x)};
 }
 
+// Two floats as neighbours in a tensor of f16.
+__device__ inline u32 pair_to_memory(f16, float low, float high) { return pack_f16(low, high); }
+
+// Two floats as neighbours in a tensor of bf16.
+__device__ inline u32 pair_to_memory(bf16, float low, float high) { return pack_bf16(low, high); }
+
 // N elements that one access moves: 1, 2, 4, 8 or 16 bytes.
 template <class T, int N>
 struct Vector {
@@ -53,8 +59,14 @@ template <int N, class T, class Value>
 __device__ inline void store_vector(T* to, const Value* in) {
   constexpr int count = N * sizeof(T) < 16 ? N : 16 / static_cast<int>(sizeof(T));
   for (int i = 0; i < N; i += count) {
-    Vector<T, count> vector;
-    for (int j = 0; j < count; ++j) vector.elements[j] = to_memory<T>(in[i + j]);
-    *reinterpret_cast<Vector<T, count>*>(to + i) = vector;
+    if constexpr (sizeof(T) == 2 && count > 1) {  // in pairs, or the compiler may store each element by itself
+      Vector<u32, count / 2> vector;
+      for (int j = 0; j < count; j += 2) vector.elements[j / 2] = pair_to_memory(T(), in[i + j], in[i + j + 1]);
+      *reinterpret_cast<Vector<u32, count / 2>*>(to + i) = vector;
+    } else {
+      Vector<T, count> vector;
+      for (int j = 0; j < count; ++j) vector.elements[j] = to_memory<T>(in[i + j]);
+      *reinterpret_cast<Vector<T, count>*>(to + i) = vector;
+    }
   }
 }
