@@ -369,8 +369,7 @@ class Emitter {
       case Op::broadcast:
         return in[0];
       case Op::select:
-        if (info(term.type).kind == ElementKind::integer)
-          return fmt::format("select({}, {}, {})", in[0], in[1], in[2]);
+        if (info(term.type).kind == ElementKind::integer) return fmt::format("select({}, {}, {})", in[0], in[1], in[2]);
         return fmt::format("{} ? {} : {}", atom(in[0]), atom(in[1]), atom(in[2]));
       case Op::cast: {
         if (term.type == ElementType::f32 && info(term.operand).kind == ElementKind::real) return in[0];
@@ -1398,24 +1397,24 @@ class Emitter {
 
   void loop(const Step& step) {
     const std::string count = scalar(step.count);
-    const std::string fetch = "fetch_" + step.counter;
-    if (!step.ahead.empty()) {
+    if (step.ahead.empty()) {
+      open("for (int {0} = 0; {0} < {1}; ++{0}) {{", step.counter, count);
+    } else {
+      const int ahead = step.stages - 1;
+      const std::string fetched = "fetched_" + step.counter;
       line("// {} rounds are under way at a time.", step.stages);
-      open("const auto {} = [&](int {}) {{", fetch, step.counter);
-      for (const Step& inner : step.ahead) emit(inner);
-      close("};");
-      line("#pragma unroll 1");  // each copy of `fetch` would be compiled for nothing
-      open("for (int s = 0; s < {}; ++s) {{", step.stages - 1);
-      line("if (s < {}) {}(s);", count, fetch);
-      line("copy_async_commit();");
-      close();
-    }
-    open("for (int {0} = 0; {0} < {1}; ++{0}) {{", step.counter, count);
-    if (!step.ahead.empty()) {
+      open("for (int {0} = 0; {0} - {1} < {2}; ++{0}) {{", fetched, ahead, count);
+      open("if ({} >= {}) {{", fetched, ahead);
       line("copy_async_wait<{}>();", step.stages - 2);
       line("barrier();");
-      line("if ({0} + {1} < {2}) {3}({0} + {1});", step.counter, step.stages - 1, count, fetch);
+      close();
+      open("if ({} < {}) {{", fetched, count);
+      line("const int {} = {};", step.counter, fetched);
+      for (const Step& inner : step.ahead) emit(inner);
+      close();
       line("copy_async_commit();");
+      line("if ({} < {}) continue;", fetched, ahead);
+      line("const int {} = {} - {};", step.counter, fetched, ahead);
     }
     for (const Step& inner : step.body) emit(inner);
     close();
