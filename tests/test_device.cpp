@@ -366,11 +366,11 @@ TEST_CASE("a kernel's parameters are laid out as it declares them", "[jit]") {
     CHECK(read<float>(bytes, 32) == 2.5f);
     CHECK(read<std::int32_t>(bytes, 36) == 7);   // stride
     CHECK(read<std::int32_t>(bytes, 40) == 7);   // grid
-    CHECK(read<std::int64_t>(bytes, 48) == 77);  // blocks
-    CHECK(read<std::int64_t>(bytes, 56) == 0);   // the first
-    CHECK(read<std::uint64_t>(bytes, 64) != 0);  // workspace
-    CHECK(read<std::int32_t>(bytes, 72) == 1);
-    CHECK(bytes.size() == 76);
+    CHECK(read<std::int32_t>(bytes, 44) == 77);  // blocks
+    CHECK(read<std::int64_t>(bytes, 48) == 0);   // the first
+    CHECK(read<std::uint64_t>(bytes, 56) != 0);  // workspace
+    CHECK(read<std::int32_t>(bytes, 64) == 1);
+    CHECK(bytes.size() == 68);
   }
   const Tensor<f32, 2> wide(device, memory.data(), {1, 5}, {std::int64_t(1) << 33, 1});
   launch(device.stream(), mixed, wide, y, 11, 1, 2.5);
@@ -378,6 +378,7 @@ TEST_CASE("a kernel's parameters are laid out as it declares them", "[jit]") {
   CHECK(machine.compiled.at(1).wide);
   CHECK(read<std::int64_t>(bytes, 40) == 7);  // stride
   CHECK(read<std::int32_t>(bytes, 48) == 7);  // grid
+  CHECK(read<std::int64_t>(bytes, 56) == 77);
   CHECK(bytes.size() == 88);
 }
 
@@ -397,6 +398,7 @@ TEST_CASE("a grid larger than a launch takes several", "[jit]") {
   const Tensor<f32, 1> y(device, {4});
   launch(device.stream(), grid_kernel(), y, 1 << 16, 1 << 16, 1);
   const std::int64_t most = 0x7fffffff, all = std::int64_t(1) << 32;
+  CHECK(machine.compiled.at(0).wide);
   REQUIRE(machine.fake.launches.size() == 3);
   for (std::size_t i = 0; i < 3; ++i) {
     const FakeCuda::Launch& launched = machine.fake.launches[i];
@@ -406,16 +408,26 @@ TEST_CASE("a grid larger than a launch takes several", "[jit]") {
   }
 }
 
+TEST_CASE("a launch is wide from so many blocks on", "[jit]") {
+  Machine machine;
+  const Device device = machine.open();
+  const Tensor<f32, 1> y(device, {4});
+  launch(device.stream(), grid_kernel(), y, 1 << 15, 1 << 15, 1);
+  CHECK_FALSE(machine.compiled.back().wide);
+  launch(device.stream(), grid_kernel(), y, (1 << 15) + 1, 1 << 15, 1);
+  CHECK(machine.compiled.back().wide);
+}
+
 TEST_CASE("blocks that take the grid's in turn fill the GPU once", "[jit]") {
   Machine machine;
   machine.source.persistent = true;
   machine.source.workspace_bytes = 1000;
   machine.source.shared_bytes = 100 << 10;
-  machine.source.parameters = {{Kind::blocks}, {Kind::first_block}, {Kind::workspace}};
+  machine.source.parameters = {{Kind::blocks}, {Kind::workspace}};
   const Device device = machine.open();
   const Tensor<f32, 1> y(device, {4});
   const auto grid = grid_kernel();
-  Calls calls = machine.calls_of([&] { launch(device.stream(), grid, y, 1 << 16, 1 << 16, 1); });
+  Calls calls = machine.calls_of([&] { launch(device.stream(), grid, y, 1 << 14, 1 << 15, 1); });
   CHECK(std::count(calls.begin(), calls.end(), "cuFuncSetAttribute shared 102400") == 1);
   CHECK(calls.end()[-3] == "cuMemAllocAsync 264000 stream2");
   CHECK(calls.end()[-2] == "cuLaunchKernel entry stream2");
@@ -425,7 +437,7 @@ TEST_CASE("blocks that take the grid's in turn fill the GPU once", "[jit]") {
   REQUIRE(machine.fake.launches.size() == 2);
   CHECK(machine.fake.launches[0].grid == 264);
   CHECK(machine.fake.launches[0].shared_bytes == 100 << 10);
-  CHECK(read<std::int64_t>(machine.fake.launches[0].parameters, 0) == std::int64_t(1) << 32);
+  CHECK(read<std::int32_t>(machine.fake.launches[0].parameters, 0) == 1 << 29);
   CHECK(machine.fake.launches[1].grid == 10);
 
   // Recorded, workspace is part of the graph.

@@ -10,9 +10,13 @@
 #include "catch.hpp"
 #include "codegen/passes.hpp"
 #include "compiled_device.hpp"
+#include "fuzz/trial.hpp"
 #include "jit/nvrtc.hpp"
 #include "support.hpp"
 #include "tensors.hpp"
+#ifdef TESSERA_HAS_EMULATOR
+#include "emulator/emulator.hpp"
+#endif
 
 using namespace tessera;
 
@@ -315,3 +319,38 @@ TEST_CASE("a kernel may have a name that CUDA C++ has for something else", "[nvr
     CHECK(compile_check(generate(graph, dense_variant(graph), Arch::sm_90a), Arch::sm_90a) == "");
   }
 }
+
+#ifdef TESSERA_HAS_EMULATOR
+TEST_CASE("a grid may take several launches", "[emulator][planted]") {
+  const auto grouped = kernel("grouped", [](In<f32, 2> a, In<f32, 2> b, Out<f32, 2> c) {
+    auto [i, j, h] = blocks(9, 3, 2);  // a group of eight rows and one that is not full
+    Var sums = zeros<f32>({16, 16});
+    for (Index r : range(2)) sums = mma(load(a, {i, h * 2 + r}, {16, 16}), load(b, {h * 2 + r, j}, {16, 16}), sums);
+    store(c, {h * 9 + i, j}, sums);
+  });
+  const auto in_turn = kernel("in_turn", [](Scalar<i32> n, Scalar<i32>, Out<i32, 2> c) {
+    auto [i, j, k] = blocks(2, 3, 4);
+    store(c, {i * 3 + j, k}, full<i32>({1, 1}, 0) + i * 100 + j * 10 + k * n);
+  });
+  const fuzz::Trial trials[] = {
+      {grouped.graph(), std::vector<fuzz::Given>{{.extents = {144, 64}}, {.extents = {64, 48}}, {.extents = {288, 48}}},
+       1},
+      {in_turn.graph(), std::vector<fuzz::Given>{{.scalar = 1}, {}, {.extents = {6, 4}}}, 1}};
+  for (const fuzz::Trial& trial : trials)
+    for (const bool wide : {false, true}) {
+      const auto failure = trial.check("emulated", [&](fuzz::Memory& memory) -> std::optional<fuzz::Failure> {
+        const Graph graph = run_passes(trial.graph());
+        Variant variant = classify(graph, memory.arguments());
+        variant.wide = wide;
+        const KernelSource source = generate(graph, variant, Arch::sm_90a);
+        CHECK((source.text.find("grouped(block % ") != source.text.npos) == (&trial == trials));
+        const Emulator emulator = Emulator::compile(std::array{source});
+        const RunOptions options{.launch_blocks = wide ? 7 : 0};
+        CHECK(emulator.run(0, graph, memory.arguments(), trial.grid(), options).text() == "");
+        return {};
+      });
+      INFO(trial.graph().name << (wide ? ", wide: " : ": ") << (failure ? failure->text : ""));
+      CHECK_FALSE(failure);
+    }
+}
+#endif

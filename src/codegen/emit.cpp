@@ -175,7 +175,7 @@ class Emitter {
           current = fmt::format("int grid{}", p.axis);
           break;
         case Kind::blocks:
-          current = "i64 blocks";
+          current = fmt::format("{} blocks", block_type());
           break;
         case Kind::first_block:
           current = "i64 first_block";
@@ -222,13 +222,15 @@ class Emitter {
   }
   bool uses(std::string_view what) const { return used_.contains(std::string(what)); }
 
+  std::string_view block_type() const { return plan_.variant.wide ? "i64" : "u32"; }
+
   void block_place() {
-    if (plan_.persistent)
-      line("for (i64 block = block_index(); block < blocks; block += grid_size()) {{");
-    else
-      line("const i64 block = first_block + block_index();");
-    if (plan_.persistent) depth_ = 2;
-    if (!plan_.persistent) line("if (block >= blocks) return;");
+    if (plan_.persistent) {
+      line("for ({} block = block_index(); block < blocks; block += grid_size()) {{", block_type());
+      depth_ = 2;
+    } else {
+      line("const {} block = {}block_index();", block_type(), plan_.variant.wide ? "first_block + " : "");
+    }
     std::vector<int> axes;
     for (const KernelParameter& p : plan_.parameters)
       if (p.kind == KernelParameter::Kind::grid) axes.push_back(p.axis);
@@ -237,18 +239,20 @@ class Emitter {
     const std::size_t grouped = plan_.raster ? 2 : 0;
     std::string rest = "block";
     if (grouped) {
-      const std::string plane = axes.size() > 2 ? "block % (static_cast<i64>(grid0) * grid1)" : "block";
-      line("const GridPlace place = grouped({}, grid0, grid1, {});", plane, plan_.raster);
+      const std::string plane = fmt::format("static_cast<{}>(grid0) * grid1", block_type());
+      line("const GridPlace place = grouped({}, grid0, grid1, {});",
+           axes.size() > 2 ? fmt::format("block % ({})", plane) : "block", plan_.raster);
       if (wanted(0)) line("const int block0 = place.row;");
       if (wanted(1)) line("const int block1 = place.column;");
-      rest = "block / (static_cast<i64>(grid0) * grid1)";
+      rest = fmt::format("block / ({})", plane);
     }
     std::string divisor;
     for (std::size_t i = axes.size(); i-- > grouped;) {
       std::string text = divisor.empty() ? rest : fmt::format("{} / ({})", rest, divisor);
       if (i > grouped) text += fmt::format(" % grid{}", i);
       if (wanted(static_cast<int>(i))) line("const int block{} = static_cast<int>({});", i, text);
-      divisor = divisor.empty() ? fmt::format("static_cast<i64>(grid{})", i) : fmt::format("{} * grid{}", divisor, i);
+      divisor = divisor.empty() ? fmt::format("static_cast<{}>(grid{})", block_type(), i)
+                                : fmt::format("{} * grid{}", divisor, i);
     }
   }
 

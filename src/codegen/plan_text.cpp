@@ -47,7 +47,7 @@ std::string to_string(const Plan& plan) {
        plan.workspace_bytes ? fmt::format(", {} bytes of workspace a block", plan.workspace_bytes) : "");
   for (std::size_t i = 0; i < plan.tensors.size(); ++i)
     line("parameter {}: {}", i, class_text(plan.tensors[i], plan.variant.tensors[i]));
-  if (plan.variant.wide) line("offsets have 64 bits");
+  if (plan.variant.wide) line("offsets and numbers of blocks have 64 bits");
   if (plan.raster) line("blocks run in groups of {} along the first axis", plan.raster);
   if (plan.persistent) line("a block of threads takes one block of the grid after another");
   for (const Buffer& buffer : plan.buffers)

@@ -21,9 +21,12 @@ struct TensorClass {
 /// The class of a launch.
 struct Variant {
   std::vector<TensorClass> tensors;  ///< one a parameter; scalars keep the default
-  bool wide = false;                 ///< an offset of an element, in elements, may need more than 31 bits
+  bool wide = false;                 ///< the offset of an element, or a block's number, may need more than 31 bits
   bool operator==(const Variant&) const = default;
 };
+
+/// A launch of more blocks is wide.
+inline constexpr std::int64_t most_narrow_blocks = std::int64_t{1} << 30;
 
 TensorClass classify(const Parameter& parameter, const Argument& argument);
 Variant classify(const Graph& graph, std::span<const Argument> arguments);

@@ -24,11 +24,11 @@ std::size_t bytes_of(const KernelParameter& parameter, const Graph& graph, bool 
     case Kind::grid:
       return 4;
     case Kind::stride:
+    case Kind::blocks:
       return wide ? 8 : 4;
     case Kind::scalar:
       return static_cast<std::size_t>(info(graph.parameters[static_cast<std::size_t>(parameter.argument)].type).bytes);
     case Kind::pointer:
-    case Kind::blocks:
     case Kind::first_block:
     case Kind::workspace:
       return 8;
@@ -157,6 +157,7 @@ void CudaKernel::launch(StreamBackend& stream, std::span<const Argument> argumen
   if (blocks == 0) return;
   thread_local Variant variant;
   classify(graph_, arguments, variant);
+  variant.wide |= blocks > most_narrow_blocks;
   const Code& code =
       codes_.find_or_make([&](const Code& known) { return known.variant == variant; }, [&] { return make(variant); });
   launch(code, static_cast<CudaStream&>(stream), arguments, grid, blocks);

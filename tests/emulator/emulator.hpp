@@ -46,7 +46,7 @@ struct RunOptions {
   std::uint64_t seed = 1;          ///< of the order in which blocks, warps and lanes run
   int blocks_in_flight = 1;        ///< blocks that take turns
   int persistent_blocks = 3;       ///< blocks of a launch of a persistent kernel
-  std::int64_t launch_blocks = 0;  ///< blocks a launch of any other kernel: a grid may take several; 0: all in one
+  std::int64_t launch_blocks = 0;  ///< blocks a launch of another, wide kernel: its grid may take several; 0: all in one
 };
 
 /// Compiled kernels. One thread of the host at a time may use it.

@@ -43,12 +43,13 @@ struct GridPlace {
 };
 
 // Column by column within a group of rows.
-__device__ inline GridPlace grouped(i64 block, int rows, int columns, int group) {
-  const i64 in_group = static_cast<i64>(group) * columns;
+template <class Number>
+__device__ inline GridPlace grouped(Number block, int rows, int columns, int group) {
+  const Number in_group = static_cast<Number>(rows < group ? rows : group) * columns;
   const int first = static_cast<int>(block / in_group) * group;
   const int height = rows - first < group ? rows - first : group;
-  const int rest = static_cast<int>(block % in_group);
-  return {first + rest % height, rest / height};
+  const Number rest = block % in_group;
+  return {first + static_cast<int>(rest % height), static_cast<int>(rest / height)};
 }
 
 // Byte offset of a 16-byte chunk in a tile of `chunks` a row. Chunks are permuted by row so that eight rows of a column

@@ -4,9 +4,9 @@ __device__ inline int lane_index() { return emulated_thread_index() % 32; }
 
 __device__ inline int warp_index() { return emulated_thread_index() / 32; }
 
-__device__ inline i64 block_index() { return emulated_block_index(); }
+__device__ inline u32 block_index() { return static_cast<u32>(emulated_block_index()); }
 
-__device__ inline i64 grid_size() { return emulated_grid_size(); }
+__device__ inline u32 grid_size() { return static_cast<u32>(emulated_grid_size()); }
 
 __device__ inline void barrier() { emulated_barrier(); }
 

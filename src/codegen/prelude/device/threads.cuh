@@ -8,10 +8,10 @@ __device__ inline int lane_index() { return static_cast<int>(threadIdx.x % 32); 
 __device__ inline int warp_index() { return static_cast<int>(threadIdx.x / 32); }
 
 // This block's index in the launch.
-__device__ inline i64 block_index() { return blockIdx.x; }
+__device__ inline u32 block_index() { return blockIdx.x; }
 
 // Blocks in the launch.
-__device__ inline i64 grid_size() { return gridDim.x; }
+__device__ inline u32 grid_size() { return gridDim.x; }
 
 // Waits for all threads of the block; each then sees what the others wrote.
 __device__ inline void barrier() { __syncthreads(); }
