@@ -239,20 +239,17 @@ class Emitter {
     const std::size_t grouped = plan_.raster ? 2 : 0;
     std::string rest = "block";
     if (grouped) {
-      const std::string plane = fmt::format("static_cast<{}>(grid0) * grid1", block_type());
-      line("const GridPlace place = grouped({}, grid0, grid1, {});",
-           axes.size() > 2 ? fmt::format("block % ({})", plane) : "block", plan_.raster);
+      const std::string plane = fmt::format("(static_cast<{}>(grid0) * grid1)", block_type());
+      line("const GridPlace place = grouped({}, grid0, grid1, {});", axes.size() > 2 ? "block % " + plane : "block",
+           plan_.raster);
       if (wanted(0)) line("const int block0 = place.row;");
       if (wanted(1)) line("const int block1 = place.column;");
-      rest = fmt::format("block / ({})", plane);
+      rest = "block / " + plane;
     }
-    std::string divisor;
     for (std::size_t i = axes.size(); i-- > grouped;) {
-      std::string text = divisor.empty() ? rest : fmt::format("{} / ({})", rest, divisor);
-      if (i > grouped) text += fmt::format(" % grid{}", i);
+      const std::string text = i > grouped ? fmt::format("{} % grid{}", rest, i) : rest;
       if (wanted(static_cast<int>(i))) line("const int block{} = static_cast<int>({});", i, text);
-      divisor = divisor.empty() ? fmt::format("static_cast<{}>(grid{})", block_type(), i)
-                                : fmt::format("{} * grid{}", divisor, i);
+      rest += fmt::format(" / grid{}", i);
     }
   }
 
