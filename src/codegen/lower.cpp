@@ -285,12 +285,13 @@ class Lowering {
     push(std::move(step));
     return value_[id];
   }
-  ValueId value_in(Id id, const Layout& layout) {
+  // The layout is a copy: it may be asked for as that of a value, and values move when one is added.
+  ValueId value_in(Id id, Layout layout) {
     const ValueId from = value(id);
-    return moved(from, id, layout);
+    return moved(from, id, std::move(layout));
   }
   /// A value in another layout: written to scratch memory by those who hold it, read by those who need it.
-  ValueId moved(ValueId from, Id id, const Layout& layout) {
+  ValueId moved(ValueId from, Id id, Layout layout) {
     if (plan_.values[static_cast<std::size_t>(from)].layout == layout) return from;
     const auto key = std::pair(from, to_string(layout));
     if (const auto found = moved_.find(key); found != moved_.end()) return found->second;
