@@ -71,6 +71,11 @@ T shuffle_up(T x, int delta) {
   return shuffle(x, lane_index() < delta ? lane_index() : lane_index() - delta);
 }
 
+template <int Bytes>
+void load_input(u32* words, const void* from, bool inside) {
+  std::memset(words, 0, sizeof(u32) * ((Bytes + 3) / 4));
+  if (inside) std::memcpy(words, from, Bytes);
+}
 #include "codegen/prelude/arithmetic.cuh"
 #include "codegen/prelude/cast.cuh"
 #include "codegen/prelude/memory.cuh"
@@ -448,6 +453,11 @@ constexpr Kernel kernels[] = {
   i[1] = to_memory<int>(i[2]);
   u[1] = to_memory<u8>(i[2]);
   l[1] = to_memory<i64>(l[2]);
+  read_input<2>(f + 4, b, i[7] > 0);
+  read_input<4>(f + 8, f + 16, i[7] > 0, 1.0f);
+  f[5] = read_input(h, i[7] > 0) + read_input(b, i[7] > 0, 2.0f);
+  i[4] = read_input(u, i[7] > 0) + read_input(i, i[7] > 0, 3);
+  l[4] = read_input(l, i[7] > 0);
 )"},
     {"copies", R"(  copy_async<4>(shared_memory(), f, i[0] > 0);
   copy_async<8>(shared_memory() + 8, f, i[0] > 0);

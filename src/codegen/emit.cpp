@@ -551,9 +551,7 @@ class Emitter {
       for (const TileAccess& read : step.reads) {
         if (read.vector > 1) continue;
         const Spot at = spot(step, read, index);
-        line("const {0} {1} = {2} ? from_memory({1}_base[{3}]) : {4};", register_type(tensor(read.parameter).type),
-             read.name, at.inside, at.offset,
-             number(tensor(read.parameter).type, decode(tensor(read.parameter).type, read.padding)));
+        line("const {} {} = {};", register_type(tensor(read.parameter).type), read.name, read_element(read, at));
       }
     };
     if (count == 1) {
@@ -580,8 +578,7 @@ class Emitter {
       const ElementType type = tensor(read.parameter).type;
       const Spot at = spot(step, read, "g");
       line("{} {}[{}];", register_type(type), read.name, read.vector);
-      line("read_vector<{0}>({1}, {1}_base + ({2}), {3}, {4});", read.vector, read.name, at.offset, at.inside,
-           number(type, decode(type, read.padding)));
+      line("{}", read_vector(read, at, read.name));
     }
     begin("g");
     unroll(true);
@@ -704,25 +701,40 @@ class Emitter {
     });
   }
 
+  // What stands for the elements outside. A read of an In gives zeros where there is no other padding.
+  std::string padding(const TileAccess& access, bool input) const {
+    const ElementType type = tensor(access.parameter).type;
+    return input && access.padding == 0 ? "" : ", " + number(type, decode(type, access.padding));
+  }
+  std::string read_vector(const TileAccess& access, const Spot& at, std::string_view to) const {
+    const bool input = tensor(access.parameter).access == Access::in;
+    return fmt::format("{}<{}>({}, {}_base + ({}), {}{});", input ? "read_input" : "read_vector", access.vector, to,
+                       access.name, at.offset, at.inside, padding(access, input));
+  }
+  std::string read_element(const TileAccess& access, const Spot& at) const {
+    if (tensor(access.parameter).access == Access::in)
+      return fmt::format("read_input({}_base + ({}), {}{})", access.name, at.offset, at.inside, padding(access, true));
+    const ElementType type = tensor(access.parameter).type;
+    return fmt::format("{} ? from_memory({}_base[{}]) : {}", at.inside, access.name, at.offset,
+                       number(type, decode(type, access.padding)));
+  }
+
   void load(const Step& step) {
     const TileAccess& access = *step.access;
     const Value& out = value(step.out);
     declare(step.out, false);
     place(access, false);
     const ElementType type = tensor(access.parameter).type;
-    const std::string padding = number(type, decode(type, access.padding));
     const int count = step.layout.registers();
     if (access.vector > 1) {
       unroll(step.unrolled);
       open("for (int g = 0; g < {}; g += {}) {{", count, access.vector);
       const Spot at = spot(step, access, "g");
       if (out.home == Home::registers) {
-        line("read_vector<{}>({} + g, {}_base + ({}), {}, {});", access.vector, out.name, access.name, at.offset,
-             at.inside, padding);
+        line("{}", read_vector(access, at, out.name + " + g"));
       } else {
         line("{} read[{}];", register_type(type), access.vector);
-        line("read_vector<{}>(read, {}_base + ({}), {}, {});", access.vector, access.name, at.offset, at.inside,
-             padding);
+        line("{}", read_vector(access, at, "read"));
         unroll(true);
         line("for (int r = g; r < g + {}; ++r) {} = read[r - g];", access.vector, element(out, "r"));
       }
@@ -738,7 +750,7 @@ class Emitter {
     }
     const std::string index = one ? "0" : "r";
     const Spot at = spot(step, access, index);
-    line("{} = {} ? from_memory({}_base[{}]) : {};", element(out, index), at.inside, access.name, at.offset, padding);
+    line("{} = {};", element(out, index), read_element(access, at));
     close();
   }
 

@@ -54,6 +54,38 @@ __device__ inline void load_vector(Value* out, const T* from) {
   }
 }
 
+// The same of a tensor that the kernel only reads; zeros where not `inside`.
+template <int N, class T, class Value>
+__device__ inline void read_input(Value* out, const T* from, bool inside) {
+  constexpr int count = N * sizeof(T) < 16 ? N : 16 / static_cast<int>(sizeof(T)), bytes = count * sizeof(T);
+  for (int i = 0; i < N; i += count) {
+    alignas(16) u32 words[(bytes + 3) / 4];
+    load_input<bytes>(words, from + i, inside);
+    for (int j = 0; j < count; ++j) out[i + j] = from_memory(reinterpret_cast<const T*>(words)[j]);
+  }
+}
+
+// The same with padding in place of zeros.
+template <int N, class T, class Value>
+__device__ inline void read_input(Value* out, const T* from, bool inside, Value padding) {
+  read_input<N>(out, from, inside);
+  for (int i = 0; i < N; ++i) out[i] = inside ? out[i] : padding;
+}
+
+// One element.
+template <class T>
+__device__ inline auto read_input(const T* from, bool inside) {
+  decltype(from_memory(T())) out[1];
+  read_input<1>(out, from, inside);
+  return out[0];
+}
+
+// One element, or the padding.
+template <class T, class Value>
+__device__ inline Value read_input(const T* from, bool inside, Value padding) {
+  return inside ? read_input(from, inside) : padding;
+}
+
 // N values into a tensor, 16 bytes an access if there are as many; `to` is a multiple of that.
 template <int N, class T, class Value>
 __device__ inline void store_vector(T* to, const Value* in) {
