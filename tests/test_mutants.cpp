@@ -163,6 +163,33 @@ TEST_CASE("a tile far outside of its tensor is padding", "[cpu][emulated][plante
   CHECK(y.to_vector() == std::vector<i32>(16, -1));
 }
 
+TEST_CASE("vectors beyond a tensor are padding", "[cpu][emulated][planted]") {
+  const auto check = [](auto number) {
+    using T = decltype(number);
+    const auto k = kernel("pad", [](In<T, 2> x, InOut<T, 2> y, Out<T, 2> z) {
+      store(z, {0, 0}, load(x, {0, 0}, {16, 32}, 7));
+      const Tile read = load(y, {0, 0}, {16, 32}, 5);
+      store(z, {1, 0}, read);
+    });
+    const auto x = tensor<T, 2>({9, 16}, std::vector<T>(144, T(1))),
+               y = tensor<T, 2>({9, 16}, std::vector<T>(144, T(2)));
+    const auto z = tensor<T, 2>({32, 32}, std::vector<T>(1024));
+    launch(test_device().stream(), k, x, y, z);
+    const std::vector<T> found = z.to_vector();
+    for (int i = 0; i < 1024; ++i) {
+      const bool inside = i / 32 % 16 < 9 && i % 32 < 16;
+      CAPTURE(i);
+      REQUIRE(static_cast<float>(found[static_cast<std::size_t>(i)]) == (inside ? i < 512 ? 1 : 2 : i < 512 ? 7 : 5));
+    }
+  };
+  check(f32());
+  check(bf16());
+  check(f16());
+  check(i32());
+  check(i64());
+  check(u8());
+}
+
 TEST_CASE("strides of tensors that are large have 64 bits", "[cpu][emulated][planted]") {
   const auto k = kernel("copy", [](In<i32, 2> x, Out<i32, 2> y) { store(y, {0, 0}, load(x, {0, 0}, {2, 8})); });
   const auto memory = tensor<i32, 1>({5}, numbered<i32>(5));

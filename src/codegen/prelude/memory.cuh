@@ -54,15 +54,14 @@ __device__ inline void load_vector(Value* out, const T* from) {
   }
 }
 
-// The same of a tensor that the kernel only reads; zeros where not `inside`.
+// N elements of a tensor that the kernel only reads, 16 bytes at most, as they are computed with; zeros where not
+// `inside`. `from` is a multiple of that.
 template <int N, class T, class Value>
 __device__ inline void read_input(Value* out, const T* from, bool inside) {
-  constexpr int count = N * sizeof(T) < 16 ? N : 16 / static_cast<int>(sizeof(T)), bytes = count * sizeof(T);
-  for (int i = 0; i < N; i += count) {
-    alignas(16) u32 words[(bytes + 3) / 4];
-    load_input<bytes>(words, from + i, inside);
-    for (int j = 0; j < count; ++j) out[i + j] = from_memory(reinterpret_cast<const T*>(words)[j]);
-  }
+  constexpr int bytes = N * sizeof(T);
+  alignas(16) u32 words[(bytes + 3) / 4];
+  load_input<bytes>(words, from, inside);
+  for (int i = 0; i < N; ++i) out[i] = from_memory(reinterpret_cast<const T*>(words)[i]);
 }
 
 // The same with padding in place of zeros.
