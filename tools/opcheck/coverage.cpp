@@ -41,7 +41,8 @@ class Gpu {
  public:
   explicit Gpu(const fs::path& path) try : name_(path.stem().string()) {
     std::ifstream file(path);
-    for (const json& row : json::parse(file).at("results"))
+    const json results = json::parse(file);
+    for (const json& row : results.at("results"))
       results_[{row.at("op"), row.at("type")}] = {row.at("cases"), row.at("failures")};
   } catch (const json::exception& error) {
     throw Error(fmt::format("{} is not what opcheck test --format json prints: {}", path.string(), error.what()));
