@@ -8,8 +8,8 @@
 #include <regex>
 #include <thread>
 
-#include "catch.hpp"
 #include "api/tessera.hpp"
+#include "catch.hpp"
 #include "codegen/passes.hpp"
 #include "common/kernels.hpp"
 #include "compiled_device.hpp"
@@ -184,8 +184,8 @@ TEST_CASE("a debug build of a kernel checks itself", "[generate]") {
 }
 #endif
 
-// ptxas fuses two max or min of integers in a row and forgets, from sm_90 on, to negate the second operand (12.8 to 13.3;
-// github.com/pytorch/pytorch/issues/190973). So it must see none.
+// ptxas fuses two max or min of integers in a row and forgets, from sm_90 on, to negate the second operand (12.8
+// to 13.3; github.com/pytorch/pytorch/issues/190973). So it must see none.
 TEST_CASE("no max or min of integers reaches ptxas", "[generate]") {
   if (!nvrtc_here()) return;
   const auto ptx_of = [](const auto& combine) {
@@ -211,6 +211,10 @@ TEST_CASE("no max or min of integers reaches ptxas", "[generate]") {
   CHECK(clean([](const auto& x, const auto&) { return min(-x, 0); }));
   CHECK(clean([](const auto& x, const auto&) { return reshape(argmax(-x, 1), {16, 1}); }));
   CHECK(clean([](const auto& x, const auto& y) { return maximum(cast<i32>(cast<u8>(x)), y); }));
+  CHECK(clean([](const auto& x, const auto& y) {
+    return cast<i32>(maximum(maximum(cast<i64>(y), cast<i64>(-x)), cast<i64>(x)));
+  }));
+  CHECK(clean([](const auto& x, const auto& y) { return cast<i32>(where(y > -x, cast<i64>(y), cast<i64>(-x))); }));
 }
 
 TEST_CASE("a kernel's own text names no hardware", "[generate]") {

@@ -701,22 +701,23 @@ class Emitter {
     });
   }
 
-  // What stands for the elements outside. A read of an In gives zeros where there is no other padding.
-  std::string padding(const TileAccess& access, bool input) const {
+  bool is_input(const TileAccess& access) const { return tensor(access.parameter).access == Access::in; }
+  std::string padding(const TileAccess& access) const {
     const ElementType type = tensor(access.parameter).type;
-    return input && access.padding == 0 ? "" : ", " + number(type, decode(type, access.padding));
+    return number(type, decode(type, access.padding));
+  }
+  // Place and mask of a read, and what stands for the elements outside; of an input that is 0 if not said.
+  std::string source(const TileAccess& access, const Spot& at) const {
+    return fmt::format("{}_base + ({}), {}{}", access.name, at.offset, at.inside,
+                       is_input(access) && access.padding == 0 ? "" : ", " + padding(access));
   }
   std::string read_vector(const TileAccess& access, const Spot& at, std::string_view to) const {
-    const bool input = tensor(access.parameter).access == Access::in;
-    return fmt::format("{}<{}>({}, {}_base + ({}), {}{});", input ? "read_input" : "read_vector", access.vector, to,
-                       access.name, at.offset, at.inside, padding(access, input));
+    return fmt::format("{}<{}>({}, {});", is_input(access) ? "read_input" : "read_vector", access.vector, to,
+                       source(access, at));
   }
   std::string read_element(const TileAccess& access, const Spot& at) const {
-    if (tensor(access.parameter).access == Access::in)
-      return fmt::format("read_input({}_base + ({}), {}{})", access.name, at.offset, at.inside, padding(access, true));
-    const ElementType type = tensor(access.parameter).type;
-    return fmt::format("{} ? from_memory({}_base[{}]) : {}", at.inside, access.name, at.offset,
-                       number(type, decode(type, access.padding)));
+    if (is_input(access)) return fmt::format("read_input({})", source(access, at));
+    return fmt::format("{} ? from_memory({}_base[{}]) : {}", at.inside, access.name, at.offset, padding(access));
   }
 
   void load(const Step& step) {
@@ -1414,20 +1415,20 @@ class Emitter {
       open("for (int {0} = 0; {0} < {1}; ++{0}) {{", step.counter, count);
     } else {
       const int ahead = step.stages - 1;
-      const std::string fetched = "fetched_" + step.counter;
-      line("// {} rounds are under way at a time.", step.stages);
-      open("for (int {0} = 0; {0} - {1} < {2}; ++{0}) {{", fetched, ahead, count);
-      open("if ({} >= {}) {{", fetched, ahead);
+      const std::string fetching = "fetching_" + step.counter;
+      line("// {} rounds are under way at a time.", step.stages);  // one loop, so that a fetch is compiled once
+      open("for (int {0} = 0; {0} - {1} < {2}; ++{0}) {{", fetching, ahead, count);
+      open("if ({} >= {}) {{", fetching, ahead);
       line("copy_async_wait<{}>();", step.stages - 2);
       line("barrier();");
       close();
-      open("if ({} < {}) {{", fetched, count);
-      line("const int {} = {};", step.counter, fetched);
+      open("if ({} < {}) {{", fetching, count);
+      line("const int {} = {};", step.counter, fetching);
       for (const Step& inner : step.ahead) emit(inner);
       close();
       line("copy_async_commit();");
-      line("if ({} < {}) continue;", fetched, ahead);
-      line("const int {} = {} - {};", step.counter, fetched, ahead);
+      line("if ({} < {}) continue;", fetching, ahead);
+      line("const int {} = {} - {};", step.counter, fetching, ahead);
     }
     for (const Step& inner : step.body) emit(inner);
     close();

@@ -19,8 +19,8 @@ struct KernelParameter {
     stride,       ///< of tensor `argument` along `axis`, in elements: long long in a wide variant, else int
     scalar,       ///< of scalar `argument`: 4 or 8 bytes, as its type is
     grid,         ///< extent `axis` of the grid: int
-    blocks,       ///< blocks of the whole grid, where that may not be those of the launch: as stride
-    first_block,  ///< of the launch, of a wide variant, whose grid may take several: long long
+    blocks,       ///< blocks of the whole grid, for persistent blocks: as stride
+    first_block,  ///< of the launch, for others in a wide variant, whose grid may take several: long long
     workspace,    ///< address of the launch's workspace, 8 bytes
   };
   Kind kind{};

@@ -171,7 +171,7 @@ void set_parameters(const Graph& graph, Plan& plan) {
   }
   for (int axis = 0; axis < static_cast<int>(graph.grid.size()); ++axis)
     plan.parameters.push_back({Kind::grid, 0, axis});
-  if (plan.persistent || plan.variant.wide) plan.parameters.push_back({Kind::blocks, 0, 0});
+  if (plan.persistent) plan.parameters.push_back({Kind::blocks, 0, 0});
   if (!plan.persistent && plan.variant.wide) plan.parameters.push_back({Kind::first_block, 0, 0});
   if (plan.workspace_bytes > 0) plan.parameters.push_back({Kind::workspace, 0, 0});
 }

@@ -25,7 +25,8 @@ struct Variant {
   bool operator==(const Variant&) const = default;
 };
 
-/// A launch of more blocks is wide.
+/// A launch of more blocks is wide. Of as many, one launch holds all, and a number stays below 2^32 when that of all
+/// persistent blocks is added.
 inline constexpr std::int64_t most_narrow_blocks = std::int64_t{1} << 30;
 
 TensorClass classify(const Parameter& parameter, const Argument& argument);

@@ -25,7 +25,7 @@ __device__ inline T wrap_neg(T a) {
   return wrap_sub(T(0), a);
 }
 
-// One of two values.
+// One of two reals, for templates over all number types.
 template <class T>
 __device__ inline T select(bool first, T a, T b) {
   return first ? a : b;

@@ -82,7 +82,8 @@ __device__ inline auto read_input(const T* from, bool inside) {
 // One element, or the padding.
 template <class T, class Value>
 __device__ inline Value read_input(const T* from, bool inside, Value padding) {
-  return inside ? read_input(from, inside) : padding;
+  const Value x = read_input(from, inside);
+  return inside ? x : padding;
 }
 
 // N values into a tensor, 16 bytes an access if there are as many; `to` is a multiple of that.
@@ -90,7 +91,9 @@ template <int N, class T, class Value>
 __device__ inline void store_vector(T* to, const Value* in) {
   constexpr int count = N * sizeof(T) < 16 ? N : 16 / static_cast<int>(sizeof(T));
   for (int i = 0; i < N; i += count) {
-    if constexpr (sizeof(T) == 2 && count > 1) {  // in pairs, or the compiler may store each element by itself
+    // In pairs, or the compiler may store each element by itself. (Words are read as elements again: NVRTC does not
+    // reason by types.)
+    if constexpr (sizeof(T) == 2 && count > 1) {
       Vector<u32, count / 2> vector;
       for (int j = 0; j < count; j += 2) vector.elements[j / 2] = pair_to_memory(T(), in[i + j], in[i + j + 1]);
       *reinterpret_cast<Vector<u32, count / 2>*>(to + i) = vector;

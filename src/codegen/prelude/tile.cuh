@@ -11,7 +11,7 @@ __device__ inline Window window(i64 start, int tile, i64 extent) {
 
 // What lies in both.
 __device__ inline Window both(Window a, Window b) {
-  return {a.low > b.low ? a.low : b.low, a.high < b.high ? a.high : b.high};
+  return {maximum(a.low, b.low), minimum(a.high, b.high)};
 }
 
 // Does a position lie in the window?
@@ -45,9 +45,9 @@ struct GridPlace {
 // Column by column within a group of rows.
 template <class Number>
 __device__ inline GridPlace grouped(Number block, int rows, int columns, int group) {
-  const Number in_group = static_cast<Number>(rows < group ? rows : group) * columns;
+  const Number in_group = static_cast<Number>(minimum(rows, group)) * columns;
   const int first = static_cast<int>(block / in_group) * group;
-  const int height = rows - first < group ? rows - first : group;
+  const int height = minimum(rows - first, group);
   const Number rest = block % in_group;
   return {first + static_cast<int>(rest % height), static_cast<int>(rest / height)};
 }

@@ -1,5 +1,6 @@
 template <int Bytes>
 __device__ inline void load_input(u32* words, const void* from, bool inside) {
+  static_assert(Bytes == 1 || Bytes == 2 || Bytes == 4 || Bytes == 8 || Bytes == 16);
   struct alignas(Bytes) Memory {
     unsigned char bytes[Bytes];
   };

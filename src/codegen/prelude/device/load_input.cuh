@@ -1,7 +1,9 @@
 // 1, 2, 4, 8 or 16 bytes of a tensor that the kernel only reads, as words; zeros, reading nothing, where not `inside`.
-// The load itself is conditional: a branch around each took a third of a kernel's compilation, and of its code.
+// The load itself is conditional, for a branch around each costs compilation and code. `setp` comes first: a word may
+// have the register of `taken`.
 template <int Bytes>
 __device__ inline void load_input(u32* words, const void* from, bool inside) {
+  static_assert(Bytes == 1 || Bytes == 2 || Bytes == 4 || Bytes == 8 || Bytes == 16);
   const unsigned long at = __cvta_generic_to_global(from);
   const u32 taken = inside;
   if constexpr (Bytes == 16) {

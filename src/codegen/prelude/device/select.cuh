@@ -7,3 +7,12 @@ __device__ inline int select(bool first, int a, int b) {
       : "r"(static_cast<int>(first)), "r"(a), "r"(b));
   return selected;
 }
+
+// One of two 64-bit integers, which may be 32-bit ones to the compiler.
+__device__ inline i64 select(bool first, i64 a, i64 b) {
+  i64 selected;
+  asm("{ .reg .pred p; setp.ne.s32 p, %1, 0; selp.b64 %0, %2, %3, p; }"
+      : "=l"(selected)
+      : "r"(static_cast<int>(first)), "l"(a), "l"(b));
+  return selected;
+}
