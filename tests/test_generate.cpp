@@ -184,8 +184,7 @@ TEST_CASE("a debug build of a kernel checks itself", "[generate]") {
 }
 #endif
 
-// ptxas fuses two max or min of integers in a row and forgets, from sm_90 on, to negate the second operand (12.8
-// to 13.3; github.com/pytorch/pytorch/issues/190973). So it must see none.
+// prelude/device/select.cuh says why it must see none.
 TEST_CASE("no max or min of integers reaches ptxas", "[generate]") {
   if (!nvrtc_here()) return;
   const auto ptx_of = [](const auto& combine) {

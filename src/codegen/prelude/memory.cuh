@@ -91,8 +91,8 @@ template <int N, class T, class Value>
 __device__ inline void store_vector(T* to, const Value* in) {
   constexpr int count = N * sizeof(T) < 16 ? N : 16 / static_cast<int>(sizeof(T));
   for (int i = 0; i < N; i += count) {
-    // In pairs, or the compiler may store each element by itself. (Words are read as elements again: NVRTC does not
-    // reason by types.)
+    // In pairs, or the compiler may store each element by itself. What is stored as words may be read as elements: this
+    // counts on a compiler that does not tell them apart by type.
     if constexpr (sizeof(T) == 2 && count > 1) {
       Vector<u32, count / 2> vector;
       for (int j = 0; j < count; j += 2) vector.elements[j / 2] = pair_to_memory(T(), in[i + j], in[i + j + 1]);

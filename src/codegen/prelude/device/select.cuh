@@ -1,5 +1,5 @@
 // One of two integers. Nothing before ptxas can make a max or min of it: of two of those in a row, ptxas forgets to
-// negate the second operand (CUDA 12.8 to 13.3, from sm_90; github.com/pytorch/pytorch/issues/190973).
+// negate the second operand (from sm_90, seen with CUDA 13.0; github.com/pytorch/pytorch/issues/190973).
 __device__ inline int select(bool first, int a, int b) {
   int selected;
   asm("{ .reg .pred p; setp.ne.s32 p, %1, 0; selp.b32 %0, %2, %3, p; }"
