@@ -8,6 +8,7 @@
 #include <set>
 
 #include "codegen/plan.hpp"
+#include "graph/error.hpp"
 #include "graph/host_ops.hpp"
 
 namespace tessera {
@@ -876,7 +877,8 @@ class Emitter {
       close();
     };
     exchange(round, [&](const std::string& slot, const std::string& warp) {
-      return fmt::format("[({} * {} + {}) * 32 + lane]", slot, plan_.warps, atom(warp));
+      return warp == "0" ? fmt::format("[{} * {} + lane]", slot, plan_.threads())
+                         : fmt::format("[({} * {} + {}) * 32 + lane]", slot, plan_.warps, atom(warp));
     });
     if (count > chunk) close();
   }
@@ -886,12 +888,20 @@ class Emitter {
       if (mask & bit) bits.push_back(bit);
     return bits;
   }
-  // Every warp index that differs from this warp's in the bits only, in rising order.
-  static std::vector<int> members(int mask) {
-    std::vector<int> result;
-    for (int i = 0; i <= mask; ++i)
-      if ((i & ~mask) == 0) result.push_back(i);
-    return result;
+  // Calls body(warp) for every warp whose index differs from this warp's in the bits only, those of one factor, in
+  // rising order. Unrolled, the loop would be most of a small kernel's code, and of its compilation.
+  template <class Body>
+  void over_members(int bits, Body&& body) {
+    const int unit = bits & -bits, others = ~bits & (plan_.warps - 1);
+    if ((bits / unit & (bits / unit + 1)) != 0) throw InternalError("warps of two factors hold parts of one result");
+    const std::string first = others ? fmt::format("(warp & {})", others) : "0";
+    const auto member = [&](const std::string& by) { return others ? fmt::format("{} + {}", first, by) : by; };
+    body(first);
+    if (bits == unit) return body(member(fmt::format("{}", unit)));
+    line("#pragma unroll 1");
+    open("for (int other = {0}; other <= {1}; other += {0}) {{", unit, bits);
+    body(member("other"));
+    close();
   }
   static int warp_bits(const Layout& layout, int axis) {
     int bits = 0;
@@ -909,15 +919,13 @@ class Emitter {
         line("partial{} = {};", slot(i, "warp"), element(out, result));
       });
       line("barrier();");
-      round([&](const std::string& i, const std::string& result) {
-        bool first = true;
-        for (int member : members(bits)) {
-          const std::string from = fmt::format(
-              "partial{}", slot(i, member ? fmt::format("(warp & {}) + {}", ~bits & (plan_.warps - 1), member)
-                                          : fmt::format("(warp & {})", ~bits & (plan_.warps - 1))));
-          line("{} = {};", element(out, result), first ? from : combine(step.op, type, element(out, result), from));
-          first = false;
-        }
+      bool first = true;
+      over_members(bits, [&](const std::string& warp) {
+        round([&](const std::string& i, const std::string& result) {
+          const std::string to = element(out, result), from = "partial" + slot(i, warp);
+          line("{} = {};", to, first ? from : combine(step.op, type, to, from));
+        });
+        first = false;
       });
     });
     close();
@@ -1003,12 +1011,11 @@ class Emitter {
         line("partial_at{} = {};", slot(i, "warp"), element(out, result));
       });
       line("barrier();");
-      round([&](const std::string& i, const std::string& result) {
-        for (int member : members(bits)) {
-          const std::string from = slot(i, member ? fmt::format("(warp & {}) + {}", ~bits & (plan_.warps - 1), member)
-                                                  : fmt::format("(warp & {})", ~bits & (plan_.warps - 1)));
+      over_members(bits, [&](const std::string& warp) {
+        round([&](const std::string& i, const std::string& result) {
+          const std::string from = slot(i, warp);
           line("{}", keep("partial" + from, "partial_at" + from, result));
-        }
+        });
       });
     });
     close();
