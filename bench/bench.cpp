@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "common/join.hpp"
+#include "common/launch.hpp"
 #include "common/machine.hpp"
 #include "common/measure.hpp"
 #include "common/median.hpp"
@@ -171,9 +172,11 @@ void run(CommandLine& line, const std::string& command_line) {
 
   if (!rows.empty()) measure_rows(settings, rows, device, results, failed);
   attempt(launch_name, [&] {
-    const double us = launch_us(device);
-    results["launch_us"] = us;
-    print(fmt::format("a launch costs the host {:.2f} us\n", us));
+    const LaunchCost cost = launch_cost(device);
+    results["launch"]["ours_us"] = cost.ours_us;
+    if (cost.driver_us) results["launch"]["driver_us"] = *cost.driver_us;
+    print(fmt::format("a launch costs the host {:.2f} us{}\n", cost.ours_us,
+                      cost.driver_us ? fmt::format(", the driver's call alone {:.2f} us", *cost.driver_us) : ""));
   });
   attempt(start_name, [&] {
     std::vector<std::string> command{std::filesystem::read_symlink("/proc/self/exe").string(), "--first-text",

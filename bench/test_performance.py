@@ -70,9 +70,10 @@ class Page(unittest.TestCase):
 
     def test_beside_rows(self):
         times = {"device_ms": 100.4, "first_ms": 40.2, "second_ms": 5}
-        page = self.page(a=results("h200", [], launch_us=2.346, start={"cold": times | {"first_ms": 900}, "warm": times},
+        page = self.page(a=results("h200", [], launch={"ours_us": 2.346, "driver_us": 2.25},
+                                   start={"cold": times | {"first_ms": 900}, "warm": times},
                                    compile=[{"name": "linear", "ms": 90.0}, {"name": "embed", "ms": 30.0}]))
-        self.assertIn("takes the host 2.35 us", page)
+        self.assertIn("takes the host 2.35 us, the driver's call alone 2.25 us", page)
         self.assertIn("takes 40 ms with compiled kernels on disk and 900 ms without", page)
         self.assertIn("60 ms for a kernel of the model in the median of 2, and 90 ms for `linear`", page)
 

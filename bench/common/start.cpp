@@ -84,22 +84,4 @@ json process_starts(const std::vector<std::string>& command) {
   return {{"cold", cold}, {"warm", medians}};
 }
 
-double launch_us(const Device& device) {
-  const auto fill = kernel("fill", [](Out<f32, 1> y, Scalar<f32> value) {
-    Index block = blocks(cdiv(y.extent(0), 32));
-    store(y, {block}, broadcast(value, {32}));
-  });
-  const Tensor<f32, 1> y(device, {32});
-  const Stream stream = device.new_stream();
-  constexpr int bursts = 200, burst = 500;  // a GPU's queue holds about a thousand; when it is full, a launch waits
-  double milliseconds = 0;
-  for (int i = -1; i < bursts; ++i) {
-    const Stopwatch watch;
-    for (int j = 0; j < burst; ++j) launch(stream, fill, y, 1.0f);
-    if (i >= 0) milliseconds += watch.milliseconds();  // the first one compiles
-    stream.synchronize();
-  }
-  return milliseconds * 1e3 / (bursts * burst);
-}
-
 }  // namespace tessera::bench

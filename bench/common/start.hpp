@@ -1,4 +1,4 @@
-// What it costs to get going: compilations, the first text of a process, a launch.
+// What it costs to get going: compilations, and the first text of a process.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 
@@ -18,8 +18,5 @@ nlohmann::json first_text(const std::string& device, bool small);
 /// first_text() of fresh processes that run `command` (which prints it as a line), with a cache folder of their own:
 /// {cold: of the first, with nothing in the cache, warm: the medians of five more}.
 nlohmann::json process_starts(const std::vector<std::string>& command);
-
-/// Microseconds of the host for a launch of a small kernel: the mean of 100,000, given to a stream that is never full.
-double launch_us(const Device& device);
 
 }  // namespace tessera::bench
