@@ -408,6 +408,10 @@ TEST_CASE("A kernel gets the prelude that it uses", "[prelude]") {
   CHECK(prelude_for("// modulo\n/* modulo\n modulo */ \"modulo \\\" modulo\" 'a' my_modulo modulo2 0modulo").empty());
   CHECK(names_in(prelude_for("// modulo\nmodulo")) == "modulo ");
   CHECK(names_in(prelude_for("'\\'' modulo \"")) == "modulo ");
+  // Of overloads, those for types that it has.
+  CHECK(names_in(prelude_for("from_memory(x)")) == "u8 from_memory from_memory ");
+  CHECK(names_in(prelude_for("const bf16* x; from_memory(x[0])")) ==
+        "u8 u16 u32 bf16 float_of bf16_value from_memory from_memory from_memory ");
   // One blank line between the items, a newline at the end.
   const std::string text = prelude_for("floor_div modulo");
   CHECK(text.find("\n\n\n") == std::string::npos);
@@ -566,7 +570,11 @@ TEST_CASE("Every prelude item is called by a kernel that compiles clean for ever
       CHECK(code.report.clean());
     }
     // printf takes its values from local memory.
-    CHECK(nvrtc->compile(request("debug", "  if (!(f[0] < 1)) debug_fail(\"f[0] < 1\", 7);\n  check_offset(l[0], 4, reach_below(l[1]), reach_above(l[2]), 7);\n", arch))
+    CHECK(nvrtc
+              ->compile(request("debug",
+                                "  if (!(f[0] < 1)) debug_fail(\"f[0] < 1\", 7);\n  check_offset(l[0], 4, "
+                                "reach_below(l[1]), reach_above(l[2]), 7);\n",
+                                arch))
               .report.warnings.empty());
   }
 }

@@ -67,6 +67,8 @@ std::string_view declaration(std::string_view item) {
   return item;
 }
 
+bool is_struct(const PreludeItem& item) { return declaration(item.text).starts_with("struct "); }
+
 bool is_type(const PreludeItem& item) { return !declaration(item.text).starts_with("__device__ "); }
 
 /// The name that an item declares; empty if it is not written as prelude.hpp says.
@@ -133,6 +135,17 @@ class Order {
   std::vector<State> state_;
 };
 
+/// Is it an overload for a struct that is none of `names`? Then nobody calls it.
+bool is_for_others(const PreludeItem& item, const Names& names) {
+  const auto same_name = [&](const PreludeItem& other) { return other.name == item.name; };
+  if (std::ranges::count_if(prelude_items(), same_name) == 1) return false;
+  Names head;
+  add_identifiers(declaration(item.text).substr(0, declaration(item.text).find('{')), head);
+  return std::ranges::any_of(prelude_items(), [&](const PreludeItem& other) {
+    return is_struct(other) && head.contains(other.name) && !names.contains(other.name);
+  });
+}
+
 }  // namespace
 
 std::span<const PreludeItem> prelude_items() {
@@ -146,7 +159,7 @@ std::string prelude_for(std::string_view kernel_text) {
   add_identifiers(kernel_text, names);
   std::vector<bool> used(items.size());
   for (std::size_t i = items.size(); i-- > 0;) {  // what an item uses stands before it
-    used[i] = names.contains(items[i].name);
+    used[i] = names.contains(items[i].name) && !is_for_others(items[i], names);
     if (used[i]) add_identifiers(items[i].text, names);
   }
   std::string text;
