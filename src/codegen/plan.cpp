@@ -140,11 +140,13 @@ Plan plan_steps(const Facts& facts, InMemory in_memory) {
     }
     prune(plan);
     const int needed = pressure(plan);
+    // For the same product ptxas takes more registers from sm_100 on.
+    const int more = has_products && facts.arch.number() >= 100 ? 32 : 0;
     // Left to itself the compiler spills a little to make room for more blocks; so it is told how many.
     constexpr int most_threads = 1536, most_blocks = 8, besides = 64;
-    plan.blocks = std::clamp(65536 / (plan.threads() * (needed + besides)), 1,
+    plan.blocks = std::clamp(65536 / (plan.threads() * (needed + besides + more)), 1,
                              std::min(most_blocks, most_threads / plan.threads()));
-    if (needed <= std::min(255, 65536 / plan.threads()) - (has_products ? 28 : 20)) break;
+    if (needed <= std::min(255, 65536 / plan.threads()) - (has_products ? 28 : 20) - more) break;
   }
   if (facts.graph.grid.size() >= 2 && has_block_products(products.plans, facts.graph)) plan.raster = 8;
   return plan;
