@@ -67,6 +67,10 @@ T shuffle(T x, int lane) {
   return result;
 }
 template <class T>
+T shuffle_xor(T x, int mask) {
+  return shuffle(x, lane_index() ^ mask);
+}
+template <class T>
 T shuffle_up(T x, int delta) {
   return shuffle(x, lane_index() < delta ? lane_index() : lane_index() - delta);
 }
@@ -80,6 +84,7 @@ void load_input(u32* words, const void* from, bool inside) {
 #include "codegen/prelude/cast.cuh"
 #include "codegen/prelude/memory.cuh"
 #include "codegen/prelude/random.cuh"
+#include "codegen/prelude/halves.cuh"
 #include "codegen/prelude/scan.cuh"
 #undef __device__
 
@@ -294,6 +299,37 @@ TEST_CASE("keep_best gives argmax in any order of comparison", "[prelude]") {
   check_argmax<host::i64>({std::numeric_limits<host::i64>::lowest(), 0, 1});
 }
 
+TEST_CASE("Lanes share out the sums of their registers, and gather them", "[prelude]") {
+  std::array<std::array<float, 8>, 32> all{};
+  std::mt19937 engine(5);
+  for (auto& lane : all)
+    for (float& x : lane) x = static_cast<float>(engine() % 1000);
+  std::array<std::array<float, 8>, 32> expected{};  // sums of the lanes whose indices differ in the bits 2 and 16
+  for (std::size_t lane = 0; lane < 32; ++lane)
+    for (std::size_t i = 0; i < 8; ++i)
+      for (std::size_t bits : {0, 2, 16, 18}) expected[lane][i] += all[lane ^ bits][i];
+  std::array<float, 32> kept{};
+  {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 32; ++t) {
+      threads.emplace_back([&, t] {
+        host::thread = t;
+        float* const x = all[static_cast<std::size_t>(t)].data();
+        host::add_halves<8>(x, 2);
+        host::add_halves<4>(x, 16);
+        kept[static_cast<std::size_t>(t)] = x[1];
+        host::gather_halves<4>(x, 16);
+        host::gather_halves<8>(x, 2);
+      });
+    }
+  }
+  CHECK(all == expected);
+  CHECK(kept[0] == expected[0][1]);
+  CHECK(kept[2] == expected[0][5]);
+  CHECK(kept[16] == expected[0][3]);
+  CHECK(kept[18] == expected[0][7]);
+}
+
 TEST_CASE("Scans of lines are inclusive sums", "[prelude]") {
   const auto check = [](auto zero, int outer, int extent, int inner) {
     using T = decltype(zero);
@@ -437,6 +473,10 @@ constexpr Kernel kernels[] = {
   i[0] = shuffle_xor(i[0], 1) + shuffle(i[1], 2) + shuffle_up(i[2], 3);
   l[0] = shuffle_xor(l[0], 1) + shuffle(l[1], 2) + shuffle_up(l[2], 3);
   i[1] = shuffle_xor(i[0] > 0, 1) + shuffle(i[1] > 0, 2) + shuffle_up(i[2] > 0, 3);
+  float x[4] = {f[0], f[1], f[2], f[3]};
+  add_halves<4>(x, 1);
+  gather_halves<4>(x, 1);
+  f[1] = x[lane_index() % 4];
 )"},
     {"casts", R"(  const bool p = i[0] > 0;
   f[0] = cast_f32(f[0]) + cast_f32(i[0]) + cast_f32(l[0]) + cast_f32(p);

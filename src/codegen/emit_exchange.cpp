@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <ranges>
 
 #include "graph/error.hpp"
 
@@ -73,8 +74,7 @@ std::string ExchangeEmitter::scratch(const Step& step, ElementType type) {
                      s.offset);
 }
 
-void ExchangeEmitter::over_results(const Value& out, const Each& each) {
-  const int count = out.layout.registers();
+void ExchangeEmitter::over_results(const Value& out, int count, const Each& each) {
   if (count == 1) return each("0");
   unroll(out.home == Home::registers);
   open("for (int i = 0; i < {}; ++i) {{", count);
@@ -89,25 +89,27 @@ void ExchangeEmitter::over_members(int bits, const Each& each) {
   const auto member = [&](const std::string& by) { return others ? fmt::format("{} + {}", first, by) : by; };
   each(first);
   if (bits == unit) return each(member(fmt::format("{}", unit)));
-  // Unrolled, it would be most of a small kernel's code, and of its compilation.
-  line("#pragma unroll 1");
-  open("for (int other = {0}; other <= {1}; other += {0}) {{", unit, bits);
+  unroll(true);
+  open("for (int other = {}; other <= {}; {}) {{", unit, bits,
+       unit == 1 ? "++other" : fmt::format("other += {}", unit));
   each(member("other"));
   close();
 }
 
-void ExchangeEmitter::over_warps(const Value& out, int bits, const Put& put, const Take& take) {
+void ExchangeEmitter::over_warps(const Value& out, int count, int bits, const Put& put, const Take& take) {
   use("lane");
   use("warp");
-  const int count = out.layout.registers(), chunk = std::min(count, most_partials);
+  const int chunk = std::min(count, most_partials);
   if (count > chunk) {
     unroll(out.home == Home::registers);
     open("for (int c = 0; c < {}; c += {}) {{", count, chunk);
     line("if (c > 0) barrier();");
   }
   const auto slot = [&](const std::string& i, const std::string& warp) {
-    return warp == "0" ? fmt::format("[{} * {} + lane]", i, plan_.threads())
-                       : fmt::format("[({} * {} + {}) * 32 + lane]", i, plan_.warps, atom(warp));
+    const std::string row = i == "0"      ? warp
+                            : warp == "0" ? fmt::format("{} * {}", i, plan_.warps)
+                                          : fmt::format("{} * {} + {}", i, plan_.warps, warp);
+    return row == "0" ? "[lane]" : fmt::format("[{} * 32 + lane]", atom(row));
   };
   // Registers of this round: i, of result c + i.
   const auto round = [&](const auto& body) {
@@ -130,12 +132,21 @@ void ExchangeEmitter::over_warps(const Value& out, int bits, const Put& put, con
   if (count > chunk) close();
 }
 
-void ExchangeEmitter::combine_warps(const Step& step, ElementType type, int bits) {
+void ExchangeEmitter::combine_lanes(const Step& step, ElementType type, int count, const std::vector<int>& masks) {
+  const Value& out = value(step.out);
+  for (int mask : masks)
+    over_results(out, count, [&](const std::string& index) {
+      const std::string to = element(out, index);
+      line("{} = {};", to, combine(step.op, type, to, fmt::format("shuffle_xor({}, {})", to, mask)));
+    });
+}
+
+void ExchangeEmitter::combine_warps(const Step& step, ElementType type, int count, int bits) {
   const Value& out = value(step.out);
   open("{{");
   line("{}* const partial = {};", scratch_type(type), scratch(step, type));
   over_warps(
-      out, bits,
+      out, count, bits,
       [&](const std::string& slot, const std::string& index) { line("partial{} = {};", slot, element(out, index)); },
       [&](const std::string& slot, const std::string& index, bool first) {
     const std::string to = element(out, index), from = "partial" + slot;
@@ -148,7 +159,8 @@ void ExchangeEmitter::reduce(const Step& step) {
   const Value& out = value(step.out);
   const ElementType type = out.type;
   declare(step.out, false);
-  over_results(out, [&](const std::string& index) { line("{} = {};", element(out, index), identity(step.op, type)); });
+  over_results(out, out.layout.registers(),
+               [&](const std::string& index) { line("{} = {};", element(out, index), identity(step.op, type)); });
   const std::vector<Digit> map = register_map(out.layout, step.layout);
   const bool padded = step.layout.covers_more(step.axis, step.shape);
   sweep(step, [&](const std::string& index) {
@@ -160,22 +172,27 @@ void ExchangeEmitter::reduce(const Step& step) {
     else
       line("{} = {};", to, combine(step.op, type, to, text));
   });
-  for (int mask : lane_masks(step.layout.thread_digits(step.axis)))
-    over_results(out, [&](const std::string& index) {
-      const std::string to = element(out, index);
-      line("{} = {};", to, combine(step.op, type, to, fmt::format("shuffle_xor({}, {})", to, mask)));
-    });
-  if (const int bits = warp_bits(step.layout, step.axis)) combine_warps(step, type, bits);
+  const int count = out.layout.registers();
+  combine_lanes(step, type, count, lane_masks(step.layout.thread_digits(step.axis)));
+  if (const int bits = warp_bits(step.layout, step.axis)) combine_warps(step, type, count, bits);
 }
 
 void ExchangeEmitter::replicas(const Step& step) {
   const Value& out = value(step.out);
-  for (int mask : bits_of(step.replica_lanes))
-    over_results(out, [&](const std::string& index) {
-      const std::string to = element(out, index);
-      line("{} = {};", to, combine(step.op, out.type, to, fmt::format("shuffle_xor({}, {})", to, mask)));
-    });
-  if (step.replica_warps) combine_warps(step, out.type, step.replica_warps);
+  std::vector<int> masks = bits_of(step.replica_lanes);
+  mention(out.name);
+  // Registers that lanes share out among them, and by which bit of their index.
+  std::vector<std::pair<int, int>> shared;
+  int count = out.layout.registers();
+  for (; count > step.kept; count /= 2) {
+    shared.emplace_back(count, masks[shared.size()]);
+    line("add_halves<{}>({}, {});", count, out.name, shared.back().second);
+  }
+  masks.erase(masks.begin(), masks.begin() + static_cast<std::ptrdiff_t>(shared.size()));
+  combine_lanes(step, out.type, count, masks);
+  if (step.replica_warps) combine_warps(step, out.type, count, step.replica_warps);
+  for (auto [registers, mask] : std::views::reverse(shared))
+    line("gather_halves<{}>({}, {});", registers, out.name, mask);
 }
 
 void ExchangeEmitter::argmax(const Step& step) {
@@ -185,7 +202,7 @@ void ExchangeEmitter::argmax(const Step& step) {
   declare(step.out, false);
   declare(step.best, false);
   const auto best = [&](const std::string& index) { return element(value(step.best), index); };
-  over_results(out, [&](const std::string& index) {
+  over_results(out, count, [&](const std::string& index) {
     line("{} = {};", best(index), info(type).kind == ElementKind::real ? "nan_value()" : identity(step.op, type));
     line("{} = 0;", element(out, index));
   });
@@ -204,7 +221,7 @@ void ExchangeEmitter::argmax(const Step& step) {
     close();
   });
   for (int mask : lane_masks(step.layout.thread_digits(step.axis)))
-    over_results(out, [&](const std::string& index) {
+    over_results(out, count, [&](const std::string& index) {
       open("{{");
       line("const {} x = shuffle_xor({}, {});", register_type(type), best(index), mask);
       line("const int at = shuffle_xor({}, {});", element(out, index), mask);
@@ -218,7 +235,7 @@ void ExchangeEmitter::argmax(const Step& step) {
   line("{}* const partial = {};", scratch_type(type), scratch(step, type));
   line("int* const partial_at = reinterpret_cast<int*>(partial + {});", chunk * plan_.threads());
   over_warps(
-      out, bits,
+      out, count, bits,
       [&](const std::string& slot, const std::string& index) {
     line("partial{} = {};", slot, best(index));
     line("partial_at{} = {};", slot, element(out, index));

@@ -402,13 +402,13 @@ class Lowering {
     }
     bool across_warps = false;
     for (const Factor& factor : sweep.layout.axis(step.axis)) across_warps |= factor.place == Place::warp;
-    if (across_warps) step.scratch = new_partials(layout, node(node(id).in[0]).type, step.kind == Step::Kind::argmax);
+    if (across_warps)
+      step.scratch = new_partials(layout.registers(), node(node(id).in[0]).type, step.kind == Step::Kind::argmax);
     push(std::move(step));
   }
   // Room for what the threads of a block have, some registers at a time.
-  int new_partials(const Layout& layout, ElementType type, bool with_index) {
-    const int registers = std::min(layout.registers(), most_partials);
-    return new_scratch(std::int64_t(registers) * plan_.threads() * (with_index ? 2 : 1), type);
+  int new_partials(int registers, ElementType type, bool with_index) {
+    return new_scratch(std::int64_t(std::min(registers, most_partials)) * plan_.threads() * (with_index ? 2 : 1), type);
   }
 
   void through_scratch(Id id) {
@@ -671,10 +671,13 @@ class Lowering {
     step.layout = plan_.values[static_cast<std::size_t>(out)].layout;
     step.replica_lanes = product.lanes_k;
     step.replica_warps = product.warps_k;
-    if (product.warps_k) {
-      const int scratch = new_partials(step.layout, ElementType::f32, false);
-      steps_->back().scratch = scratch;
-    }
+    step.kept = step.layout.registers();
+    if (!product.warps_k) return;
+    // Lanes that are to have the same sums share the work of adding up over warps.
+    if (plan_.values[static_cast<std::size_t>(out)].home == Home::registers)
+      for (int lanes = product.lanes_k; lanes != 0 && step.kept % 2 == 0; lanes &= lanes - 1) step.kept /= 2;
+    const int kept = step.kept, scratch = new_partials(kept, ElementType::f32, false);
+    steps_->back().scratch = scratch;
   }
 
   // --- control

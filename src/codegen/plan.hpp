@@ -179,6 +179,7 @@ struct Step {
   std::optional<Product> product;
   /// compute: bits of lane and warp indices, where any is set the result is 0. replicas: those to add up over.
   int replica_lanes = 0, replica_warps = 0;
+  int kept = 0;  ///< replicas: registers that a lane adds up over the warps, the others having the rest
 
   // Loops and what runs ahead of them.
   std::string counter;
