@@ -67,8 +67,6 @@ std::string_view declaration(std::string_view item) {
   return item;
 }
 
-bool is_struct(const PreludeItem& item) { return declaration(item.text).starts_with("struct "); }
-
 bool is_type(const PreludeItem& item) { return !declaration(item.text).starts_with("__device__ "); }
 
 /// The name that an item declares; empty if it is not written as prelude.hpp says.
@@ -135,14 +133,14 @@ class Order {
   std::vector<State> state_;
 };
 
-/// Is it an overload for a struct that is none of `names`? Then nobody calls it.
+/// Is it an overload for a type that is none of `names`? Then nobody calls it.
 bool is_for_others(const PreludeItem& item, const Names& names) {
   const auto same_name = [&](const PreludeItem& other) { return other.name == item.name; };
   if (std::ranges::count_if(prelude_items(), same_name) == 1) return false;
   Names head;
   add_identifiers(declaration(item.text).substr(0, declaration(item.text).find('{')), head);
   return std::ranges::any_of(prelude_items(), [&](const PreludeItem& other) {
-    return is_struct(other) && head.contains(other.name) && !names.contains(other.name);
+    return is_type(other) && head.contains(other.name) && !names.contains(other.name);
   });
 }
 

@@ -23,7 +23,7 @@ struct PreludeItem {
 std::span<const PreludeItem> prelude_items();
 
 /// The text of the items whose names stand in `kernel_text` outside of comments and strings, and of those that they
-/// use, in the order of prelude_items(), a blank line between; empty if there are none. Of overloads, those for structs
+/// use, in the order of prelude_items(), a blank line between; empty if there are none. Of overloads, those for types
 /// that are used too.
 std::string prelude_for(std::string_view kernel_text);
 
