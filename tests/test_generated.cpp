@@ -1,13 +1,17 @@
 // What generated code must not get wrong where two decisions of its plan meet: kernels that run on the test's device
 // and on the CPU, which defines what they compute, from the same numbers.
+#include <fmt/format.h>
+
 #include <array>
 #include <cmath>
 #include <memory>
 #include <random>
+#include <sstream>
 #include <vector>
 
 #include "api/tessera.hpp"
 #include "catch.hpp"
+#include "codegen/identifier.hpp"
 #include "codegen/passes.hpp"
 #include "compiled_device.hpp"
 #include "fuzz/trial.hpp"
@@ -55,6 +59,13 @@ class Random {
  private:
   std::mt19937 engine_;
 };
+
+bool nvrtc_here() {
+  const std::string reason = error_of([] { Nvrtc::instance(); });
+  if (reason != "(no error)") WARN("skipped: " << reason);
+  SUCCEED();
+  return reason == "(no error)";
+}
 
 template <class K, class... T>
 void run(const K& kernel, const T&... twins) {
@@ -306,18 +317,44 @@ TEST_CASE("numbers of 1 and 8 bytes and predicates change threads", "[cpu][emula
 }
 
 TEST_CASE("a kernel may have a name that CUDA C++ has for something else", "[nvrtc]") {
-  if (const std::string reason = error_of([] { Nvrtc::instance(); }); reason != "(no error)") {
-    WARN("skipped: " << reason);
-    SUCCEED();
-    return;
-  }
-  for (const char* name : {"exp", "log", "max", "abs", "round", "printf", "float", "main", "u8"}) {
+  if (!nvrtc_here()) return;
+  for (const char* name : {"exp", "round", "float", "std", "main", "memory", "u8"}) {
     const Graph graph = run_passes(trace_kernel(name, [](In<f32, 1> x, Out<f32, 1> y) {
-      Index b = blocks(cdiv(y.extent(0), 256));
-      store(y, {b}, exp(load(x, {b}, {256})));
+      Index b = blocks(cdiv(y.extent(0), 4096));
+      Tile row = exp(load(x, {b}, {4096}));
+      store(y, {b}, row / sum(row, 0));
     }));
     CHECK(compile_check(generate(graph, dense_variant(graph), Arch::sm_90a), Arch::sm_90a) == "");
   }
+}
+
+TEST_CASE("a name that a compiler of CUDA C++ refuses is changed", "[nvrtc]") {
+  if (!nvrtc_here()) return;
+  std::istringstream names(
+      // The keywords of C++20 and the other spellings of its operators.
+      "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class "
+      "compl concept const consteval constexpr constinit const_cast continue co_await co_return co_yield decltype "
+      "default delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline "
+      "int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public "
+      "register reinterpret_cast requires return short signed sizeof static static_assert static_cast struct switch "
+      "template this thread_local throw true try typedef typeid typename union unsigned using virtual void volatile "
+      "wchar_t while xor xor_eq "
+      // What NVRTC has without an include, and what ptxas takes for its own.
+      "NULL assert blockDim blockIdx clock clock_t dim3 gridDim ptrdiff_t size_t std threadIdx va_arg va_copy va_end "
+      "va_list va_start warpSize abs fmaxf free j0 llmax lround malloc max min normcdfinv powf printf rhypotf umin "
+      "CUDART_VERSION CUDARTAPI NV_IF_TARGET __assert_fail _Pragma cudaRoundZero cudaError_t CUDA_R_32F CUuuid "
+      "CU_UUID_HAS_BEEN_DEFINED libraryPropertyType MAJOR_VERSION MINOR_VERSION PATCH_LEVEL A7 WARP_SZ function_name "
+      "inlined_at "
+      // What generated kernels have.
+      "main memory block blocks first_block shared thread workspace Window u32 shuffle_xor");
+  std::string text;
+  for (std::string name; names >> name;) {
+    CHECK(kernel_identifier(name) == name + "_kernel");
+    text += fmt::format("extern \"C\" __global__ void {}() {{}}\n", kernel_identifier(name));
+  }
+  CHECK(error_of([&] { Nvrtc::instance().compile({.source = text, .kernel = "names", .arch = Arch::sm_90a}); }) ==
+        "(no error)");
+  for (const char* name : {"softmax", "A70", "expo", "_scale", "memory_2"}) CHECK(kernel_identifier(name) == name);
 }
 
 #ifdef TESSERA_HAS_EMULATOR

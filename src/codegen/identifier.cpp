@@ -10,17 +10,32 @@ namespace {
 
 // Words of C++, and what generated kernels call their own.
 constexpr std::string_view words[] = {
-    "alignas",   "alignof",   "and",       "asm",         "auto",      "bitand",       "bitor",   "bool",
-    "break",     "case",      "catch",     "char",        "class",     "compl",        "concept", "const",
-    "consteval", "constexpr", "constinit", "continue",    "decltype",  "default",      "delete",  "do",
-    "double",    "else",      "enum",      "explicit",    "export",    "extern",       "false",   "float",
-    "for",       "friend",    "goto",      "if",          "inline",    "int",          "long",    "mutable",
-    "namespace", "new",       "noexcept",  "not",         "nullptr",   "operator",     "or",      "private",
-    "protected", "public",    "register",  "requires",    "return",    "short",        "signed",  "sizeof",
-    "static",    "struct",    "switch",    "template",    "this",      "throw",        "true",    "try",
-    "typedef",   "typeid",    "typename",  "union",       "unsigned",  "using",        "virtual", "void",
-    "volatile",  "while",     "xor",       "block",       "blocks",    "lane",         "main",    "place",
-    "shared",    "thread",    "warp",      "first_block", "workspace", "all_workspace"};
+    "alignas",     "alignof",   "and",        "and_eq",      "asm",       "auto",         "bitand",
+    "bitor",       "bool",      "break",      "case",        "catch",     "char",         "char8_t",
+    "char16_t",    "char32_t",  "class",      "compl",       "concept",   "const",        "consteval",
+    "constexpr",   "constinit", "const_cast", "continue",    "co_await",  "co_return",    "co_yield",
+    "decltype",    "default",   "delete",     "do",          "double",    "dynamic_cast", "else",
+    "enum",        "explicit",  "export",     "extern",      "false",     "float",        "for",
+    "friend",      "goto",      "if",         "inline",      "int",       "long",         "mutable",
+    "namespace",   "new",       "noexcept",   "not",         "not_eq",    "nullptr",      "operator",
+    "or",          "or_eq",     "private",    "protected",   "public",    "register",     "reinterpret_cast",
+    "requires",    "return",    "short",      "signed",      "sizeof",    "static",       "static_assert",
+    "static_cast", "struct",    "switch",     "template",    "this",      "thread_local", "throw",
+    "true",        "try",       "typedef",    "typeid",      "typename",  "union",        "unsigned",
+    "using",       "virtual",   "void",       "volatile",    "wchar_t",   "while",        "xor",
+    "xor_eq",      "block",     "blocks",     "lane",        "main",      "memory",       "place",
+    "shared",      "thread",    "warp",       "first_block", "workspace", "all_workspace"};
+
+// Types, variables and macros that NVRTC has without an include; the last five before 12.4, which cannot leave out the
+// declarations of the runtime.
+constexpr std::string_view declared[] = {
+    "NULL",          "blockDim",      "blockIdx",   "clock_t",   "dim3",   "gridDim",
+    "ptrdiff_t",     "size_t",        "std",        "threadIdx", "va_arg", "va_copy",
+    "va_end",        "va_list",       "va_start",   "warpSize",  "CUuuid", "libraryPropertyType",
+    "MAJOR_VERSION", "MINOR_VERSION", "PATCH_LEVEL"};
+
+// Words that ptxas takes for its own, as an entry's name too; the last ends it by a segmentation fault (CUDA 13.0).
+constexpr std::string_view ptx_words[] = {"WARP_SZ", "function_name", "inlined_at", "A7"};
 
 // Functions that NVRTC declares without an include: of C's libraries, and CUDA's own (CUDA Math API). Those of reals
 // have forms with an f or an l behind them.
@@ -49,11 +64,19 @@ bool is_one_of(std::string_view name, const auto& list) {
   return std::find(std::begin(list), std::end(list), name) != std::end(list);
 }
 
+// Names that C++ leaves to the compiler, and the beginnings of CUDA's own.
+bool is_reserved(std::string_view name) {
+  const bool upper = name.size() > 1 && name[1] >= 'A' && name[1] <= 'Z';
+  return name.starts_with("__") || (name.starts_with('_') && upper) || name.starts_with("cuda") ||
+         name.starts_with("CUDA") || name.starts_with("CU_") || name.starts_with("NV_");
+}
+
 bool is_taken(std::string_view name) {
   const bool form = name.ends_with('f') || name.ends_with('l');
   const auto items = prelude_items();
-  return is_one_of(name, words) || is_one_of(name, functions) ||
-         (form && is_one_of(name.substr(0, name.size() - 1), functions)) || name.starts_with("__") ||
+  return is_one_of(name, words) || is_one_of(name, declared) || is_one_of(name, ptx_words) ||
+         is_one_of(name, functions) || (form && is_one_of(name.substr(0, name.size() - 1), functions)) ||
+         is_reserved(name) ||
          std::any_of(items.begin(), items.end(), [&](const PreludeItem& item) { return item.name == name; });
 }
 
