@@ -32,7 +32,8 @@ bool nvrtc_here() {
 }
 
 KernelSource scale(const std::string& factor = "2.0f") {
-  KernelSource source{.name = "scale",
+  KernelSource source{.author = "scale",
+                      .name = "scale",
                       .text =
                           "// doubles, or so\nextern \"C\" __global__ void scale(float* x, int n) {\n"
                           "  if (threadIdx.x < n) x[threadIdx.x] *= " +
@@ -72,7 +73,7 @@ std::string stderr_of(Action&& action) {
 bool has(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
 
 /// "scale-1f2e3d4c"
-std::string stem_of(const KernelSource& source) { return dump_stem(source.name, gpu.name(), source.text); }
+std::string stem_of(const KernelSource& source) { return dump_stem(source.author, gpu.name(), source.text); }
 
 std::vector<std::string> files_in(const fs::path& folder) {
   std::vector<std::string> names;
@@ -125,6 +126,21 @@ TEST_CASE("A filter chooses the kernels to dump", "[jit]") {
   CHECK(dumps("cuda", "*cal?", "scale", "cuda"));
   CHECK(dumps("cuda", "[st]cale", "scale", "cuda"));
   CHECK_FALSE(dumps("cuda", "scal", "scale", "cuda"));
+}
+
+TEST_CASE("The author's name chooses and titles every stage", "[jit]") {
+  const Graph graph = trace_kernel("div", [](In<f32, 1> x, Out<f32, 1> y) {
+    Index i = blocks(cdiv(y.extent(0), 256));
+    store(y, {i}, load(x, {i}, {256}) / 3.0f);
+  });
+  const KernelSource source = generate(graph, dense_variant(graph), gpu);
+  CHECK(source.name == "div_kernel");
+  Compiler compiler(with({{"TESSERA_DUMP", "plan,cuda,log,stats"}, {"TESSERA_DUMP_FILTER", "div"}}),
+                    std::chrono::seconds(10), no_nvrtc);
+  const std::string text = stderr_of([&] { compiler.dump(source, gpu); });
+  INFO(text);
+  for (const char* ending : {".plan", ".cu", ".log", ".stats"})
+    CHECK(has(text, "==== " + dump_stem("div", gpu.name(), source.text) + ending + " ====\n"));
 }
 
 TEST_CASE("A kernel without a compiler is dumped as far as it goes", "[jit]") {

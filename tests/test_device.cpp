@@ -20,7 +20,7 @@ using Calls = std::vector<std::string>;
 /// A machine with a GPU, and a compiler that answers with `source` for whatever kernel.
 struct Machine {
   FakeCuda& fake = new_fake_cuda();
-  KernelSource source{.name = "entry", .text = "text", .plan = "", .parameters = {}, .threads = 128};
+  KernelSource source{.author = "entry", .name = "entry", .text = "text", .plan = "", .parameters = {}, .threads = 128};
   std::vector<Variant> compiled;
   int recompiled = 0;
   std::string image = "image";

@@ -118,7 +118,8 @@ TEST_CASE("every kernel compiles for awkward tensors", "[generate]") {
 TEST_CASE("a compilation that is not clean is seen", "[generate]") {
   if (!nvrtc_here()) return;
   const auto check = [](const std::string& body, bool may_spill = false) {
-    return compile_check({.name = "bad",
+    return compile_check({.author = "bad",
+                          .name = "bad",
                           .text = "extern \"C\" __global__ void bad(int* x) {" + body + "}",
                           .plan = "",
                           .parameters = {}},

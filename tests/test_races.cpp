@@ -116,7 +116,7 @@ TEST_CASE("a barrier taken out of a kernel is a race", "[emulator]") {
     while (racing < sources.size() && !races(racing)) ++racing;
     REQUIRE(racing < sources.size());
     if (const char* folder = std::getenv("TESSERA_TEST_RACES")) {
-      const std::string stem = dump_stem(whole.name, options().dump_arch.name(), whole.text);
+      const std::string stem = dump_stem(whole.author, options().dump_arch.name(), whole.text);
       write_text(std::filesystem::path(folder) / dump_file(stem, "cuda"), sources[racing].text);
     }
   }

@@ -14,6 +14,7 @@ namespace tessera {
 KernelSource generate(const Graph& graph, const Variant& variant, Arch arch, const GenerateOptions& options) {
   const Plan plan = make_plan(graph, variant, arch, options);
   KernelSource source;
+  source.author = plan.author;
   source.name = plan.kernel;
   source.plan = to_string(plan);
   std::istringstream lines(source.plan);

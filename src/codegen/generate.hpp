@@ -30,9 +30,10 @@ struct KernelParameter {
 
 /// A kernel as CUDA C++.
 struct KernelSource {
-  std::string name;  ///< of its extern "C" entry point; made of the author's name
-  std::string text;  ///< all that NVRTC is given; the plan is the comment on top
-  std::string plan;  ///< the decisions, as text
+  std::string author;  ///< the kernel's name as the author gave it
+  std::string name;    ///< of its extern "C" entry point; made of the author's
+  std::string text;    ///< all that NVRTC is given; the plan is the comment on top
+  std::string plan;    ///< the decisions, as text
   std::vector<KernelParameter> parameters;
   int threads = 0;                   ///< of a block
   int shared_bytes = 0;              ///< dynamic shared memory

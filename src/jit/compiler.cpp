@@ -57,7 +57,7 @@ std::string text_of_ptx(const CompiledCode& code) {
 
 std::string stats(const KernelSource& source, Arch gpu, const CompiledCode& code, bool cached) {
   const CompileReport& report = code.report;
-  std::string text = fmt::format("{} for {}: {} threads, ", source.name, gpu.name(), source.threads);
+  std::string text = fmt::format("{} for {}: {} threads, ", source.author, gpu.name(), source.threads);
   if (!code.is_ptx) {
     text += fmt::format("{} registers, {} + {} bytes of shared memory (dynamic + static), {} bytes of stack, ",
                         report.registers, source.shared_bytes, report.shared_bytes, report.stack_bytes);
@@ -119,12 +119,12 @@ Compiler& Compiler::instance() {
 
 /// Takes the edited text, if there is one.
 Compiler::Job Compiler::start(KernelSource source, Arch gpu) const {
-  const std::string stem = dump_stem(source.name, gpu.name(), source.text);
+  const std::string stem = dump_stem(source.author, gpu.name(), source.text);
   fs::path edited;
   if (!options_.override_dir.empty()) {
     const fs::path file = fs::path(options_.override_dir) / dump_file(stem, "cuda");
     if (std::optional<std::string> text = edited_text(file); text && *text != source.text) {
-      log_warn(fmt::format("kernel '{}' is not compiled as generated but from {} (TESSERA_OVERRIDE_DIR)", source.name,
+      log_warn(fmt::format("kernel '{}' is not compiled as generated but from {} (TESSERA_OVERRIDE_DIR)", source.author,
                            file.native()));
       if (text->find(fmt::format("{}(", source.name)) == text->npos)
         throw Error(fmt::format("{} has no kernel named {} (TESSERA_OVERRIDE_DIR)", file.native(), source.name));
@@ -138,7 +138,8 @@ Compiler::Job Compiler::start(KernelSource source, Arch gpu) const {
 /// Before compilation, which may fail.
 void Compiler::dump_source(const Job& job) const {
   for (const std::string_view stage : source_stages)
-    if (wants_dump(options_, job.source.name, stage)) write_dump(options_, job.stem, stage, text_of(job.source, stage));
+    if (wants_dump(options_, job.source.author, stage))
+      write_dump(options_, job.stem, stage, text_of(job.source, stage));
 }
 
 /// From the cache, or compiled: in any case if `anew`.
@@ -161,7 +162,7 @@ Compiler::Code Compiler::code(const Job& job, bool anew) {
   code.entry = cache_.get(key, [&] {
     code.cached = false;
     const Watch watch(patience_, [&] {
-      log_warn(fmt::format("kernel '{}' is still compiling after {} s; smaller tiles compile faster", request.kernel,
+      log_warn(fmt::format("kernel '{}' is still compiling after {} s; smaller tiles compile faster", job.source.author,
                            patience_ / std::chrono::seconds(1)));
     });
     return CacheEntry{.kernel = request.kernel, .source = job.source.text, .code = nvrtc.compile(request)};
@@ -193,7 +194,7 @@ std::string Compiler::text(const Job& job, const Code& code, std::string_view st
 CompiledKernel Compiler::finish(const Job& job, bool anew) {
   const Code code = this->code(job, anew);
   for (const std::string_view stage : code_stages)
-    if (wants_dump(options_, job.source.name, stage)) write_dump(options_, job.stem, stage, text(job, code, stage));
+    if (wants_dump(options_, job.source.author, stage)) write_dump(options_, job.stem, stage, text(job, code, stage));
   return {job.source, code.entry};
 }
 
@@ -210,7 +211,7 @@ CompiledKernel Compiler::recompile(KernelSource source, Arch gpu) {
 void Compiler::dump(KernelSource source, Arch gpu) {
   const Job job = start(std::move(source), gpu);
   dump_source(job);
-  const auto wanted = [&](std::string_view stage) { return wants_dump(options_, job.source.name, stage); };
+  const auto wanted = [&](std::string_view stage) { return wants_dump(options_, job.source.author, stage); };
   if (std::none_of(code_stages.begin(), code_stages.end(), wanted)) return;
   try {
     finish(job, options_.always_compile);
