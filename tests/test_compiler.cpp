@@ -349,6 +349,10 @@ TEST_CASE("A graph gives its stages as text", "[jit]") {
   CHECK(has(cuda_source(graph, gpu), "extern \"C\" __global__"));
   CHECK(cuda_source(graph, gpu) != cuda_source(graph, Arch::parse("sm_80")));
   CHECK(has(plan_text(graph, gpu), "add_one for sm_90a"));
+  // On top is the file of the graph's dump, whatever it was lowered for.
+  const std::string file = dump_stem("add_one", "", to_string(graph)) + ".graph\n";
+  CHECK(plan_text(graph, gpu).starts_with("from " + file));
+  for (const Arch arch : {gpu, Arch::sm_80}) CHECK(cuda_source(graph, arch).starts_with("// from " + file));
 }
 
 TEST_CASE("A kernel has the stages that TESSERA_DUMP lists", "[jit]") {

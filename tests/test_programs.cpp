@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <set>
@@ -559,6 +560,17 @@ TEST_CASE("Options that make no sense are refused", "[programs]") {
   check_refused("tokenize", {"--decode", "-1"}, {"-1"});
   check_refused("tokenize", {"--decode", "1,,2"}, {"'1,,2'"});
   check_refused("tokenize", {"x", "--tokenizer", "/nonexistent"}, {"/nonexistent"});
+}
+
+TEST_CASE("A dumped text names the file of its graph", "[programs]") {
+  const TempDir folder;
+  const std::string dump_dir = "TESSERA_DUMP_DIR=" + folder.path().native();
+  REQUIRE(run("/usr/bin/env", {"TESSERA_DUMP=graph,plan", dump_dir, TESSERA_BIN_DIR "/01_vector_add"}).status == 0);
+  std::map<std::string, fs::path> files;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder.path()))
+    files[entry.path().extension()] = entry.path();
+  REQUIRE(files.size() == 2);
+  CHECK(read_text(files[".plan"]).starts_with("from " + files[".graph"].filename().native() + "\n"));
 }
 
 TEST_CASE("Model folders that are wrong are refused", "[programs]") {

@@ -231,8 +231,16 @@ std::string Compiler::text(KernelSource source, Arch gpu, std::string_view stage
 
 namespace {
 
+/// Of the graph's own dump.
+std::string stem_of(const Graph& graph) { return dump_stem(graph.name, "", to_string(graph)); }
+
+/// Names the file of the graph on top, as it may become several texts.
 KernelSource generate_here(const Graph& graph, const Variant& variant, Arch gpu) {
-  return generate(graph, variant, gpu, {.debug = options().debug});
+  KernelSource source = generate(graph, variant, gpu, {.debug = options().debug});
+  const std::string line = fmt::format("from {}\n", dump_file(stem_of(graph), "graph"));
+  source.plan.insert(0, line);
+  source.text.insert(0, "// " + line);
+  return source;
 }
 
 }  // namespace
@@ -246,9 +254,8 @@ CompiledKernel recompile_kernel(const Graph& graph, const Variant& variant, Arch
 }
 
 void dump_graph(const Graph& graph) {
-  if (!wants_dump(options(), graph.name, "graph")) return;
-  const std::string text = to_string(graph, true);
-  write_dump(options(), dump_stem(graph.name, "", text), "graph", text);
+  if (wants_dump(options(), graph.name, "graph"))
+    write_dump(options(), stem_of(graph), "graph", to_string(graph, true));
 }
 
 void dump_cpu_kernel(const Graph& graph) {
