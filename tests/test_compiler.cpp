@@ -240,6 +240,15 @@ TEST_CASE("An edited dump is compiled in place of what was generated", "[jit]") 
     CHECK(again.counters().compiled == (warm ? 0 : 1));
     CHECK(read_text(file) == edited);
   }
+  // One that lacks the kernel is refused before it is launched.
+  for (const std::string lost :
+       {"__global__ void scale(float* x) {}", "// scale(\nextern \"C\" __global__ void scal() {}"}) {
+    write_text(file, lost);
+    stderr_of([&] {
+      CHECK(says(error_of([&] { compiler().compile(scale(), gpu); }),
+                 {"'scale'", file, "extern \"C\" __global__ void scale", "TESSERA_OVERRIDE_DIR"}));
+    });
+  }
   // An edit that does not compile is the user's to mend.
   write_text(file, "extern \"C\" __global__ void scale() { oops }");
   const Variable place("TMPDIR", temp.path().native());
@@ -247,6 +256,42 @@ TEST_CASE("An edited dump is compiled in place of what was generated", "[jit]") 
     const std::string error = error_of([&] { compiler().compile(scale(), gpu); });
     CHECK(says(error, {"'scale'", "\"oops\" is undefined", temp.path().native() + "/tessera-scale-"}));
   });
+  fs::remove(file);
+  fs::create_directory(file);
+  CHECK(says(error_of([&] { compiler().compile(scale(), gpu); }), {"TESSERA_OVERRIDE_DIR", file, "is a folder"}));
+}
+
+TEST_CASE("An edited text of a kernel for the GPU's driver to compile is looked through, too", "[jit]") {
+  if (!nvrtc_here()) return;
+  const TempDir folder;
+  const Arch newer{99, 0, 0};
+  const fs::path file = folder / (dump_stem("scale", newer.name(), scale().text) + ".cu");
+  Compiler compiler(with({{"TESSERA_OVERRIDE_DIR", folder.path().native()}}));
+  stderr_of([&] {
+    write_text(file, scale("5.0f").text);
+    CHECK(compiler.compile(scale(), newer).entry->code.is_ptx);
+    write_text(file, "__global__ void scale(float* x) {}");
+    CHECK(says(error_of([&] { compiler.compile(scale(), newer); }), {"'scale'", file.native()}));
+  });
+}
+
+TEST_CASE("Edited dumps that are for other code are named", "[jit]") {
+  const TempDir folder;
+  const std::string edited = stem_of(scale("3.0f")) + ".cu", last = stem_of(scale("4.0f")) + ".cu";
+  for (const std::string& file : {edited, last, std::string("scale-12345678.plan"), std::string("scaled-12345678.cu")})
+    write_text(folder / file, "");
+  Compiler compiler(with({{"TESSERA_OVERRIDE_DIR", folder.path().native()}}));
+  const auto warning = [&](const KernelSource& source) {
+    return stderr_of([&] { CHECK(compiler.text(source, gpu, "cuda") == source.text); });
+  };
+  const std::string text = warning(scale());
+  CHECK(says(text.substr(0, text.size() - 1),
+             {"warning", "'scale'", folder.path().native(), edited, last, stem_of(scale()) + ".cu", "dump it again"}));
+  CHECK_FALSE(has(text, "12345678"));
+  CHECK(warning(scale("2.5f")).empty());  // once a kernel
+  KernelSource other = scale();
+  other.author = "other";
+  CHECK(warning(other).empty());
 }
 
 TEST_CASE("The cache is used, or not, as options say", "[jit]") {

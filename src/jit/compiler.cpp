@@ -67,11 +67,17 @@ std::string stats(const KernelSource& source, Arch gpu, const CompiledCode& code
                             code.is_ptx ? "PTX" : "cubin", report.compile_ms, cached ? "hit" : "miss");
 }
 
+bool has_entry(const CompiledCode& code, std::string_view name) {
+  return code.is_ptx ? text_of_ptx(code).find(fmt::format(".entry {}(", name)) != std::string::npos
+                     : code.log.find(fmt::format("Compiling entry function '{}'", name)) != std::string::npos;
+}
+
 /// The text of `file`, if it is there.
 std::optional<std::string> edited_text(const fs::path& file) {
   if (!fs::is_directory(file.parent_path()))
     throw Error(fmt::format("TESSERA_OVERRIDE_DIR={}: there is no such folder", file.parent_path().native()));
   if (!fs::exists(file)) return std::nullopt;
+  if (fs::is_directory(file)) throw Error(fmt::format("TESSERA_OVERRIDE_DIR: {} is a folder", file.native()));
   std::ifstream stream(file, std::ios::binary);
   std::string text(std::istreambuf_iterator<char>(stream), {});
   if (!stream) throw Error(fmt::format("TESSERA_OVERRIDE_DIR: cannot read {}", file.native()));
@@ -117,17 +123,37 @@ Compiler& Compiler::instance() {
   return compiler;
 }
 
+/// Says once for each kernel that its files beside `file` are not for the code that `file` would be of.
+void Compiler::warn_of_others(const std::string& kernel, const fs::path& file) {
+  const std::string name = file.filename();
+  const std::string_view start = std::string_view(name).substr(0, name.rfind('-') + 1);
+  std::vector<std::string> others;
+  for (const fs::directory_entry& entry : fs::directory_iterator(file.parent_path())) {
+    std::string other = entry.path().filename();
+    if (other.size() == name.size() && other.starts_with(start) && other.ends_with(".cu"))
+      others.push_back(std::move(other));
+  }
+  if (others.empty()) return;
+  if (const std::lock_guard lock(mutex_); !warned_.insert(kernel).second) return;
+  std::sort(others.begin(), others.end());
+  log_warn(
+      fmt::format("kernel '{}' is compiled as generated: TESSERA_OVERRIDE_DIR={} has {} and not {}, as the kernel, "
+                  "the GPU or what is known of its tensors is not that of the dump; dump it again",
+                  kernel, file.parent_path().native(), fmt::join(others, ", "), name));
+}
+
 /// Takes the edited text, if there is one.
-Compiler::Job Compiler::start(KernelSource source, Arch gpu) const {
+Compiler::Job Compiler::start(KernelSource source, Arch gpu) {
   const std::string stem = dump_stem(source.author, gpu.name(), source.text);
   fs::path edited;
   if (!options_.override_dir.empty()) {
     const fs::path file = fs::path(options_.override_dir) / dump_file(stem, "cuda");
-    if (std::optional<std::string> text = edited_text(file); text && *text != source.text) {
+    std::optional<std::string> text = edited_text(file);
+    if (!text) {
+      warn_of_others(source.author, file);
+    } else if (*text != source.text) {
       log_warn(fmt::format("kernel '{}' is not compiled as generated but from {} (TESSERA_OVERRIDE_DIR)", source.author,
                            file.native()));
-      if (text->find(fmt::format("{}(", source.name)) == text->npos)
-        throw Error(fmt::format("{} has no kernel named {} (TESSERA_OVERRIDE_DIR)", file.native(), source.name));
       source.text = std::move(*text);
       edited = file;
     }
@@ -167,6 +193,10 @@ Compiler::Code Compiler::code(const Job& job, bool anew) {
     });
     return CacheEntry{.kernel = request.kernel, .source = job.source.text, .code = nvrtc.compile(request)};
   });
+  if (!job.edited.empty() && !has_entry(code.entry->code, job.source.name)) {
+    throw Error(fmt::format("kernel '{}': {} defines no extern \"C\" __global__ void {} (TESSERA_OVERRIDE_DIR)",
+                            job.source.author, job.edited.native(), job.source.name));
+  }
   if (logs_debug()) log_debug(stats(job.source, job.gpu, code.entry->code, code.cached));
   return code;
 }

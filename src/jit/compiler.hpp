@@ -1,7 +1,10 @@
 // From a graph to code for a GPU, and everything that can be looked at on the way.
 #pragma once
 #include <chrono>
+#include <filesystem>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -57,7 +60,8 @@ class Compiler {
   struct Job;   // a kernel on its way
   struct Code;  // what became of it
 
-  Job start(KernelSource source, Arch gpu) const;
+  Job start(KernelSource source, Arch gpu);
+  void warn_of_others(const std::string& kernel, const std::filesystem::path& file);
   void dump_source(const Job& job) const;
   CompileRequest request(const Job& job) const;
   Code code(const Job& job, bool anew);
@@ -68,6 +72,8 @@ class Compiler {
   std::chrono::milliseconds patience_;
   const Nvrtc& (*nvrtc_)();
   CompileCache cache_;
+  std::mutex mutex_;              // of the next
+  std::set<std::string> warned_;  // kernels for which TESSERA_OVERRIDE_DIR has other code
 };
 
 }  // namespace tessera
