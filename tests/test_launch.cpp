@@ -242,6 +242,9 @@ TEST_CASE("options are parsed from their table", "[jit]") {
   CHECK(defaults.dump_arch == Arch::parse("sm_90a"));
   CHECK(read("TESSERA_DUMP_ARCH", "sm_80").dump_arch == Arch::parse("sm_80"));
   CHECK(says(error_of([&] { read("TESSERA_DUMP_ARCH", "hopper"); }), {"TESSERA_DUMP_ARCH=hopper", "sm_80"}));
+  for (const char* bad : {"sm_75", "sm_80a"})
+    CHECK(says(error_of([&] { read("TESSERA_DUMP_ARCH", bad); }),
+               {"TESSERA_DUMP_ARCH=" + std::string(bad), "choose from sm_80, sm_86"}));
   CHECK((!defaults.debug && !read("TESSERA_DEBUG", "0").debug && read("TESSERA_DEBUG", "1").debug));
   for (const char* bad : {"2", "yes", "01"})
     CHECK(says(error_of([&] { read("TESSERA_ALWAYS_COMPILE", bad); }), {"TESSERA_ALWAYS_COMPILE", bad, "0 or 1"}));

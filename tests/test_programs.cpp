@@ -562,6 +562,17 @@ TEST_CASE("Options that make no sense are refused", "[programs]") {
   check_refused("tokenize", {"x", "--tokenizer", "/nonexistent"}, {"/nonexistent"});
 }
 
+TEST_CASE("An architecture that kernels are not made for is refused as any wrong word is", "[programs]") {
+  check_refused("inspect", {"softmax", "--arch", "sm_80a"}, {"'sm_80a'", "choose from sm_80, sm_86"});
+  for (const char* variable : {"TESSERA_DUMP=nonsense", "TESSERA_DUMP_ARCH=sm_75"}) {
+    const Run result = run("/usr/bin/env", {variable, TESSERA_BIN_DIR "/generate", "x", "-n", "1"});
+    INFO(result.err);
+    CHECK(result.status == 2);
+    CHECK(says(result.err.substr(0, result.err.find('\n')), {"generate: error: ", variable, "choose from "}));
+    CHECK(result.out.empty());
+  }
+}
+
 TEST_CASE("A dumped text names the file of its graph", "[programs]") {
   const TempDir folder;
   const std::string dump_dir = "TESSERA_DUMP_DIR=" + folder.path().native();

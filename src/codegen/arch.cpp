@@ -1,30 +1,25 @@
 #include "codegen/arch.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include <charconv>
+#include <vector>
 
 #include "graph/error.hpp"
 
 namespace tessera {
 
 Arch Arch::parse(std::string_view text) {
-  std::string_view digits = text;
-  Arch arch;
-  if (digits.ends_with('a')) {
-    arch.suffix = 'a';
-    digits.remove_suffix(1);
+  std::vector<std::string> choices;
+  for (const int number : {80, 86, 87, 88, 89, 90, 100, 101, 103, 110, 120, 121}) {
+    for (const char suffix : {'\0', 'a'}) {
+      const Arch arch{number / 10, number % 10, suffix};
+      if (suffix && number < 90) continue;
+      if (arch.name() == text) return arch;
+      choices.push_back(arch.name());
+    }
   }
-  int number = 0;
-  if (digits.starts_with("sm_")) {
-    digits.remove_prefix(3);
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    if (error != std::errc() || end != digits.data() + digits.size() || digits.size() > 3) number = 0;
-  }
-  if (number < 10) throw Error(fmt::format("'{}' is no GPU architecture; one is written sm_80 or sm_90a", text));
-  arch.major = number / 10;
-  arch.minor = number % 10;
-  return arch;
+  throw Error(fmt::format("Tessera makes no kernels for '{}'; choose from {}", text, fmt::join(choices, ", ")));
 }
 
 std::string Arch::name() const { return fmt::format("sm_{}{}", number(), suffix ? "a" : ""); }

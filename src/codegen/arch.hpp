@@ -5,12 +5,14 @@
 
 namespace tessera {
 
-/// An architecture: sm_80, or sm_90a with the instructions that only this one has.
+/// An architecture: sm_80, or sm_90a with the instructions that only this one has. One newer than parse() knows is made
+/// of its numbers.
 struct Arch {
   int major = 0, minor = 0;
   char suffix = 0;  ///< 'a' or none
 
-  /// "sm_90a". Throws Error for anything else than sm_, digits and perhaps an 'a'.
+  /// "sm_90a". Throws Error with the choices for what there is not, and for what is older than sm_80, which kernels
+  /// need.
   static Arch parse(std::string_view text);
   std::string name() const;                          ///< "sm_90a"
   int number() const { return major * 10 + minor; }  ///< 90, as NVRTC counts
