@@ -161,8 +161,7 @@ TEST_CASE("A kernel without a compiler is dumped as far as it goes", "[jit]") {
   Compiler quiet(with({{"TESSERA_DUMP", "plan,cuda"}}), std::chrono::seconds(10), opened);
   CHECK(has(stderr_of([&] { quiet.dump(scale(), gpu); }), scale().text));
   CHECK(stderr_of([&] {  // what is asked for as text is not dumped besides
-          CHECK(quiet.text(scale(), gpu, "cuda") == scale().text);
-          CHECK(quiet.text(scale(), gpu, "plan") == scale().plan);
+          CHECK(quiet.texts(scale(), gpu, {"cuda", "plan"}) == std::vector{scale().text, scale().plan});
         })
             .empty());
 }
@@ -195,6 +194,18 @@ TEST_CASE("Every stage is dumped, from a warm cache too", "[jit]") {
     CHECK(has(stats, std::to_string(kernel.entry->code.report.registers) + " registers"));
     CHECK(has(stats, warm ? "cache hit\n" : "cache miss\n"));
   }
+}
+
+TEST_CASE("What is looked at together is compiled once", "[jit]") {
+  if (!nvrtc_here()) return;
+  Compiler compiler(with({}));
+  const std::vector<std::string> stages{"log", "plan", "stats"};
+  const std::vector<std::string> cold = compiler.texts(scale(), gpu, stages),
+                                 warm = compiler.texts(scale(), gpu, stages);
+  CHECK(has(cold[0], "ptxas info"));
+  CHECK(cold[1] == scale().plan);
+  CHECK(has(cold[2], "cache miss"));
+  CHECK(has(warm[2], "cache hit"));
 }
 
 TEST_CASE("A dump that cannot be written says where", "[jit]") {
@@ -282,7 +293,7 @@ TEST_CASE("Edited dumps that are for other code are named", "[jit]") {
     write_text(folder / file, "");
   Compiler compiler(with({{"TESSERA_OVERRIDE_DIR", folder.path().native()}}));
   const auto warning = [&](const KernelSource& source) {
-    return stderr_of([&] { CHECK(compiler.text(source, gpu, "cuda") == source.text); });
+    return stderr_of([&] { CHECK(compiler.texts(source, gpu, {"cuda"})[0] == source.text); });
   };
   const std::string text = warning(scale());
   CHECK(says(text.substr(0, text.size() - 1),
@@ -390,7 +401,8 @@ TEST_CASE("A graph gives its stages as text", "[jit]") {
     store(x, {i}, before + 1.0f);
   });
   const Graph& graph = add_one.executable().graph();
-  CHECK(kernel_text(graph, gpu, "graph") == to_string(graph, true));
+  CHECK(kernel_texts(graph, gpu, {"cuda", "graph", "plan"}) ==
+        std::vector{cuda_source(graph, gpu), to_string(graph, true), plan_text(graph, gpu)});
   CHECK(has(cuda_source(graph, gpu), "extern \"C\" __global__"));
   CHECK(cuda_source(graph, gpu) != cuda_source(graph, Arch::parse("sm_80")));
   CHECK(has(plan_text(graph, gpu), "add_one for sm_90a"));
@@ -402,7 +414,7 @@ TEST_CASE("A graph gives its stages as text", "[jit]") {
 
 TEST_CASE("A kernel has the stages that TESSERA_DUMP lists", "[jit]") {
   const Graph graph;
-  const std::string error = error_of([&] { kernel_text(graph, gpu, "assembly"); });
+  const std::string error = error_of([&] { kernel_texts(graph, gpu, {"plan", "assembly"}); });
   CHECK(has(error, "'assembly'"));
   for (const OptionInfo& option : option_table()) {
     if (option.variable != "TESSERA_DUMP") continue;

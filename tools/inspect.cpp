@@ -39,11 +39,11 @@ void inspect(CommandLine& line) {
   // One text alone has no title, so that it can be piped into a file.
   const bool titles = kernels.size() > 1 || stages.size() > 1;
   for (const NamedKernel& kernel : kernels) {
-    const Graph graph = kernel.graph();
+    const std::vector<std::string> texts = kernel_texts(kernel.graph(), gpu, stages);
     std::string text;
-    for (const std::string& stage : stages) {
-      if (titles) text += fmt::format("==== {}, {} ====\n", kernel.name, stage);
-      text += kernel_text(graph, gpu, stage);
+    for (std::size_t i = 0; i < stages.size(); ++i) {
+      if (titles) text += fmt::format("==== {}, {} ====\n", kernel.name, stages[i]);
+      text += texts[i];
       if (!text.ends_with('\n')) text += '\n';
       if (titles) text += '\n';
     }

@@ -251,10 +251,15 @@ void Compiler::dump(KernelSource source, Arch gpu) {
   }
 }
 
-std::string Compiler::text(KernelSource source, Arch gpu, std::string_view stage) {
+std::vector<std::string> Compiler::texts(KernelSource source, Arch gpu, const std::vector<std::string>& stages) {
   const Job job = start(std::move(source), gpu);
-  if (is_one_of(stage, source_stages)) return text_of(job.source, stage);
-  return text(job, code(job, options_.always_compile), stage);
+  std::optional<Code> code;
+  std::vector<std::string> texts;
+  for (const std::string& stage : stages) {
+    if (is_one_of(stage, code_stages) && !code) code = this->code(job, options_.always_compile);
+    texts.push_back(is_one_of(stage, source_stages) ? text_of(job.source, stage) : text(job, *code, stage));
+  }
+  return texts;
 }
 
 // ---- Of this process
@@ -297,16 +302,24 @@ void dump_cpu_kernel(const Graph& graph) {
   Compiler::instance().dump(generate_here(graph, dense_variant(graph), gpu), gpu);
 }
 
-std::string kernel_text(const Graph& graph, Arch gpu, std::string_view stage) {
-  if (stage == "graph") return to_string(graph, true);
-  if (!is_one_of(stage, source_stages) && !is_one_of(stage, code_stages)) {
-    throw Error(fmt::format("a kernel has no stage '{}'; choose from graph, {}, {}", stage,
-                            fmt::join(source_stages, ", "), fmt::join(code_stages, ", ")));
+std::vector<std::string> kernel_texts(const Graph& graph, Arch gpu, const std::vector<std::string>& stages) {
+  std::vector<std::string> beyond;  // the graph
+  for (const std::string& stage : stages) {
+    if (stage == "graph") continue;
+    if (!is_one_of(stage, source_stages) && !is_one_of(stage, code_stages)) {
+      throw Error(fmt::format("a kernel has no stage '{}'; choose from graph, {}, {}", stage,
+                              fmt::join(source_stages, ", "), fmt::join(code_stages, ", ")));
+    }
+    beyond.push_back(stage);
   }
-  return Compiler::instance().text(generate_here(graph, dense_variant(graph), gpu), gpu, stage);
+  std::vector<std::string> texts;
+  if (!beyond.empty()) texts = Compiler::instance().texts(generate_here(graph, dense_variant(graph), gpu), gpu, beyond);
+  for (std::size_t i = 0; i < stages.size(); ++i)
+    if (stages[i] == "graph") texts.insert(texts.begin() + static_cast<std::ptrdiff_t>(i), to_string(graph, true));
+  return texts;
 }
 
-std::string cuda_source(const Graph& graph, Arch gpu) { return kernel_text(graph, gpu, "cuda"); }
-std::string plan_text(const Graph& graph, Arch gpu) { return kernel_text(graph, gpu, "plan"); }
+std::string cuda_source(const Graph& graph, Arch gpu) { return kernel_texts(graph, gpu, {"cuda"})[0]; }
+std::string plan_text(const Graph& graph, Arch gpu) { return kernel_texts(graph, gpu, {"plan"})[0]; }
 
 }  // namespace tessera

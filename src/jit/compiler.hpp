@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "codegen/generate.hpp"
 #include "jit/cache.hpp"
@@ -33,9 +34,10 @@ void dump_graph(const Graph& graph);
 /// runs on the CPU. What cannot be had, without NVRTC for one, is replaced by a line that says why.
 void dump_cpu_kernel(const Graph& graph);
 
-/// What TESSERA_DUMP shows of a kernel as `stage` ("graph", "plan", "cuda", "ptx", "sass", "log" or "stats"), for
-/// dense_variant(). Throws Error for another stage, and as compile_kernel does.
-std::string kernel_text(const Graph& graph, Arch gpu, std::string_view stage);
+/// What TESSERA_DUMP shows of a kernel as each of `stages` ("graph", "plan", "cuda", "ptx", "sass", "log" or "stats"),
+/// for dense_variant(). It is compiled once for all of them. Throws Error for another stage, and as compile_kernel
+/// does.
+std::vector<std::string> kernel_texts(const Graph& graph, Arch gpu, const std::vector<std::string>& stages);
 /// The CUDA C++ of a kernel, its plan a comment on top; and the plan alone. Neither NVRTC nor a GPU is needed.
 std::string cuda_source(const Graph& graph, Arch gpu);
 std::string plan_text(const Graph& graph, Arch gpu);
@@ -51,8 +53,8 @@ class Compiler {
   CompiledKernel compile(KernelSource source, Arch gpu);
   CompiledKernel recompile(KernelSource source, Arch gpu);
   void dump(KernelSource source, Arch gpu);
-  /// A stage beyond the graph, as kernel_text() has it.
-  std::string text(KernelSource source, Arch gpu, std::string_view stage);
+  /// Stages beyond the graph, as kernel_texts() has them.
+  std::vector<std::string> texts(KernelSource source, Arch gpu, const std::vector<std::string>& stages);
 
   CompileCache::Counters counters() const { return cache_.counters(); }
 
