@@ -572,10 +572,10 @@ constexpr Kernel kernels[] = {
 
 constexpr const char* archs[] = {"sm_80", "sm_86", "sm_89", "sm_90a", "sm_100", "sm_120"};
 
-CompileRequest request(const std::string& name, const std::string& body, std::string_view arch) {
+CompileRequest request(const std::string& name, const std::string& body, Arch arch) {
   const std::string kernel = "extern \"C\" __global__ void __launch_bounds__(64) " + name +
                              "(float* f, int* i, i64* l, f16* h, bf16* b, u8* u) {\n" + body + "}\n";
-  return {.source = prelude_for(kernel) + "\n" + kernel, .kernel = name, .arch = Arch::parse(arch)};
+  return {.source = prelude_for(kernel) + "\n" + kernel, .kernel = name, .arch = arch};
 }
 
 /// The compiler, or null after a warning if there is none here.
@@ -604,7 +604,7 @@ TEST_CASE("Every prelude item is called by a kernel that compiles clean for ever
   if (!nvrtc) return;
   for (const char* arch : archs) {
     for (const Kernel& kernel : kernels) {
-      const CompiledCode code = nvrtc->compile(request(kernel.name, kernel.text, arch));
+      const CompiledCode code = nvrtc->compile(request(kernel.name, kernel.text, Arch::parse(arch)));
       INFO(arch << " " << kernel.name << "\n" << code.log);
       CHECK(code.report.warnings.empty());
       CHECK(code.report.clean());
@@ -614,7 +614,7 @@ TEST_CASE("Every prelude item is called by a kernel that compiles clean for ever
               ->compile(request("debug",
                                 "  if (!(f[0] < 1)) debug_fail(\"f[0] < 1\", 7);\n  check_offset(l[0], 4, "
                                 "reach_below(l[1]), reach_above(l[2]), 7);\n",
-                                arch))
+                                Arch::parse(arch)))
               .report.warnings.empty());
   }
 }
@@ -634,7 +634,7 @@ TEST_CASE("Vectors are moved by accesses of their width", "[prelude]") {
                         offset = std::string(element.pointer) + " + thread_index() * " + n;
       const std::string body = "  " + std::string(element.value) + " x[" + n + "];\n  load_vector<" + n + ">(x, " +
                                offset + ");\n  store_vector<" + n + ">(" + offset + " + 64 * " + n + ", x);\n";
-      const CompiledCode code = nvrtc->compile(request("move", body, "sm_990"));  // PTX, for a GPU not yet known
+      const CompiledCode code = nvrtc->compile(request("move", body, Arch{99, 0}));  // PTX, for a GPU not yet known
       const std::string_view ptx = reinterpret_cast<const char*>(code.image.data());
       INFO(body << ptx);
       REQUIRE(code.is_ptx);
@@ -687,7 +687,7 @@ TEST_CASE("The ops' expressions compile, and are there for just the operands tha
   const Nvrtc* nvrtc = nvrtc_here();
   if (!nvrtc) return;
   for (const char* arch : {"sm_80", "sm_90a"}) {
-    const CompiledCode code = nvrtc->compile(request("ops", body, arch));
+    const CompiledCode code = nvrtc->compile(request("ops", body, Arch::parse(arch)));
     INFO(body << code.log);
     CHECK(code.report.warnings.empty());
     CHECK(code.report.clean());
