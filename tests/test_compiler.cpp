@@ -141,6 +141,14 @@ TEST_CASE("The author's name chooses and titles every stage", "[jit]") {
   INFO(text);
   for (const char* ending : {".plan", ".cu", ".log", ".stats"})
     CHECK(has(text, "==== " + dump_stem("div", gpu.name(), source.text) + ending + " ====\n"));
+
+  if (!nvrtc_here()) return;
+  const TempDir temp;
+  const Variable place("TMPDIR", temp.path().native());
+  KernelSource wrong = source;
+  wrong.text += "oops";
+  CHECK(says(error_of([&] { Compiler(with({})).compile(wrong, gpu); }),
+             {"kernel 'div' does not compile", temp.path().native() + "/tessera-div-"}));
 }
 
 TEST_CASE("A kernel without a compiler is dumped as far as it goes", "[jit]") {

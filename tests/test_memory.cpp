@@ -494,6 +494,31 @@ TEST_CASE("gather and scatter in the language", "[cpu]") {
   CHECK(line_back.to_vector() == std::vector<i64>{20, 77, 24, 26});
 }
 
+// Nothing in the text of such a kernel needs the name of the type, so no overload may count on it.
+TEST_CASE("integers of 64 bits that are no tensor's", "[cpu]") {
+  const auto k = kernel("between", [](In<i32, 1> x, Out<f32, 1> y, Out<i32, 1> z) {
+    Index b = blocks(1);
+    const Tile rows = b * 32 + iota({32}, 0);
+    const Tile v = gather(x, rows);
+    scatter(y, rows, cast<f32>(where(v > 0, full<i64>({32}, 5'000'000'000), full<i64>({32}, 7)) * 3));
+    scatter(z, rows, cast<i32>(maximum(cast<i64>(v) * 1'000'000'000 - 1, full<i64>({32}, 0)) / 100));
+  });
+  std::vector<i32> values(32);
+  std::vector<f32> y_expected(32);
+  std::vector<i32> z_expected(32);
+  for (std::size_t i = 0; i < 32; ++i) {
+    values[i] = static_cast<i32>(i % 7) - 3;
+    y_expected[i] = values[i] > 0 ? 15e9f : 21.0f;
+    z_expected[i] = values[i] > 0 ? values[i] * 10'000'000 - 1 : 0;
+  }
+  const auto x = tensor<i32, 1>({32}, values);
+  const auto y = tensor<f32, 1>({32}, std::vector<f32>(32, 77));
+  const auto z = tensor<i32, 1>({32}, std::vector<i32>(32, 77));
+  launch(test_device().stream(), k, x, y, z);
+  CHECK(y.to_vector() == y_expected);
+  CHECK(z.to_vector() == z_expected);
+}
+
 TEST_CASE("colliding scatters leave one of the values", "[cpu]") {
   const auto k = kernel("collide", [](In<i32, 1> rows, Out<i32, 2> y) {
     Index b = blocks(8);

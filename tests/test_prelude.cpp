@@ -437,14 +437,14 @@ TEST_CASE("A kernel gets the prelude that it uses", "[prelude]") {
   CHECK(names_in(prelude_for("y = modulo(a, b);")) == "modulo ");
   CHECK(prelude_for("y = modulo(a, b);").starts_with("// What floor_div leaves"));
   // With what an item uses, overloads included, in the order of the prelude whatever that of the text.
-  CHECK(names_in(prelude_for("floor_div")) == "u32 wrap_sub wrap_neg floor_div ");
+  CHECK(names_in(prelude_for("floor_div")) == "u32 i64 u64 wrap_sub wrap_sub wrap_neg floor_div ");
   CHECK(prelude_for("floor_div modulo") == prelude_for("modulo floor_div floor_div"));
   CHECK(prelude_for("cast_i32").find("__float2int_rz") != std::string::npos);
   // Words in comments and strings, and parts of words, use nothing.
   CHECK(prelude_for("// modulo\n/* modulo\n modulo */ \"modulo \\\" modulo\" 'a' my_modulo modulo2 0modulo").empty());
   CHECK(names_in(prelude_for("// modulo\nmodulo")) == "modulo ");
   CHECK(names_in(prelude_for("'\\'' modulo \"")) == "modulo ");
-  // Of overloads, those for types that it has.
+  // Of overloads those stay out that are for elements it has none of. Values of 64 bits may come without a name.
   CHECK(names_in(prelude_for("from_memory(x)")) == "from_memory ");
   CHECK(names_in(prelude_for("const bf16* x; from_memory(x[0])")) ==
         "u16 u32 bf16 float_of bf16_value from_memory from_memory ");

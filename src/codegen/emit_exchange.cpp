@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <ranges>
 
 #include "graph/error.hpp"
 
@@ -132,7 +131,7 @@ void ExchangeEmitter::over_warps(const Value& out, int count, int bits, const Pu
   if (count > chunk) close();
 }
 
-void ExchangeEmitter::combine_lanes(const Step& step, ElementType type, int count, const std::vector<int>& masks) {
+void ExchangeEmitter::combine_lanes(const Step& step, ElementType type, int count, std::span<const int> masks) {
   const Value& out = value(step.out);
   for (int mask : masks)
     over_results(out, count, [&](const std::string& index) {
@@ -179,20 +178,15 @@ void ExchangeEmitter::reduce(const Step& step) {
 
 void ExchangeEmitter::replicas(const Step& step) {
   const Value& out = value(step.out);
-  std::vector<int> masks = bits_of(step.replica_lanes);
   mention(out.name);
-  // Registers that lanes share out among them, and by which bit of their index.
-  std::vector<std::pair<int, int>> shared;
-  int count = out.layout.registers();
-  for (; count > step.kept; count /= 2) {
-    shared.emplace_back(count, masks[shared.size()]);
-    line("add_halves<{}>({}, {});", count, out.name, shared.back().second);
-  }
-  masks.erase(masks.begin(), masks.begin() + static_cast<std::ptrdiff_t>(shared.size()));
-  combine_lanes(step, out.type, count, masks);
-  if (step.replica_warps) combine_warps(step, out.type, count, step.replica_warps);
-  for (auto [registers, mask] : std::views::reverse(shared))
-    line("gather_halves<{}>({}, {});", registers, out.name, mask);
+  const int registers = out.layout.registers();
+  const std::vector<int> masks = bits_of(step.replica_lanes);
+  std::size_t halvings = 0;
+  for (; registers >> halvings > step.kept; ++halvings)
+    line("add_halves<{}>({}, {});", registers >> halvings, out.name, masks[halvings]);
+  combine_lanes(step, out.type, step.kept, std::span(masks).subspan(halvings));
+  if (step.replica_warps) combine_warps(step, out.type, step.kept, step.replica_warps);
+  while (halvings-- > 0) line("gather_halves<{}>({}, {});", registers >> halvings, out.name, masks[halvings]);
 }
 
 void ExchangeEmitter::argmax(const Step& step) {

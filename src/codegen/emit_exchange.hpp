@@ -17,7 +17,7 @@ class ExchangeEmitter : public TileEmitter {
 
  private:
   std::string scratch(const Step& step, ElementType type);
-  // Of a value of `count` registers, or the first of them.
+  // Calls each(index) for the first `count` registers of a value.
   void over_results(const Value& out, int count, const Each& each);
   // Calls each(warp) for every warp whose index differs from this warp's in the bits only, those of one factor, in
   // rising order.
@@ -26,7 +26,7 @@ class ExchangeEmitter : public TileEmitter {
   using Take = std::function<void(const std::string& slot, const std::string& index, bool first)>;
   // The warps that hold parts of one result: each puts its own into a slot, and takes all in the same order.
   void over_warps(const Value& out, int count, int bits, const Put& put, const Take& take);
-  void combine_lanes(const Step& step, ElementType type, int count, const std::vector<int>& masks);
+  void combine_lanes(const Step& step, ElementType type, int count, std::span<const int> masks);
   void combine_warps(const Step& step, ElementType type, int count, int bits);
   std::string linear(const Step& step, const std::string& index);
 };

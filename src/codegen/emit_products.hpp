@@ -16,7 +16,7 @@ class ProductEmitter : public ExchangeEmitter {
  private:
   const Buffer& buffer(int id);
   std::string tile_of(const ProductOperand& operand);
-  // Accumulators in memory are worked on one instruction at a time.
+  // Accumulators of a warp, in tiles of one instruction.
   struct Tiles {
     int m, n;
   };
@@ -25,7 +25,8 @@ class ProductEmitter : public ExchangeEmitter {
   std::string warp_column(const Product& product, int columns);
   // Registers of a left operand are named by k, so all rounds are written out; else two at a time overlap enough.
   void rounds_of_k(const Product& product, int rounds);
-  // Calls each(c), c being four accumulators of one instruction, in loops over those of a thread: i and j.
+  // Calls each(c), c being four accumulators of one instruction, in loops over those of a thread: i and j. Those in
+  // memory are worked on one instruction at a time.
   void over_accumulators(const Step& step, Tiles t, const Each& each);
   void matrix_product(const Step& step);
   // k is permuted within an instruction, for both operands alike: a lane's two positions are neighbours.

@@ -676,8 +676,7 @@ class Lowering {
     // Lanes that are to have the same sums share the work of adding up over warps.
     if (plan_.values[static_cast<std::size_t>(out)].home == Home::registers)
       for (int lanes = product.lanes_k; lanes != 0 && step.kept % 2 == 0; lanes &= lanes - 1) step.kept /= 2;
-    const int kept = step.kept, scratch = new_partials(kept, ElementType::f32, false);
-    steps_->back().scratch = scratch;
+    step.scratch = new_partials(step.kept, ElementType::f32, false);
   }
 
   // --- control

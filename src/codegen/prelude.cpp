@@ -133,15 +133,18 @@ class Order {
   std::vector<State> state_;
 };
 
-/// Is it an overload for a type that is none of `names`? Then nobody calls it.
+/// Elements as memory has them. No op computes with one, so a kernel that has any names the type.
+constexpr std::string_view stored_types[] = {"f16", "bf16", "u8"};
+
+/// Is it an overload for a stored type that is none of `names`? Then nobody calls it.
 bool is_for_others(const PreludeItem& item, const Names& names) {
   const auto same_name = [&](const PreludeItem& other) { return other.name == item.name; };
   if (std::ranges::count_if(prelude_items(), same_name) == 1) return false;
+  const std::string_view text = declaration(item.text);
   Names head;
-  add_identifiers(declaration(item.text).substr(0, declaration(item.text).find('{')), head);
-  return std::ranges::any_of(prelude_items(), [&](const PreludeItem& other) {
-    return is_type(other) && head.contains(other.name) && !names.contains(other.name);
-  });
+  add_identifiers(text.substr(0, text.find('{')), head);
+  return std::ranges::any_of(stored_types,
+                             [&](std::string_view type) { return head.contains(type) && !names.contains(type); });
 }
 
 }  // namespace

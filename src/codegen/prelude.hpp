@@ -23,8 +23,8 @@ struct PreludeItem {
 std::span<const PreludeItem> prelude_items();
 
 /// The text of the items whose names stand in `kernel_text` outside of comments and strings, and of those that they
-/// use, in the order of prelude_items(), a blank line between; empty if there are none. Of overloads, those for types
-/// that are used too.
+/// use, in the order of prelude_items(), a blank line between; empty if there are none. Overloads for
+/// types of stored elements (f16, bf16, u8) that it does not name stay out.
 std::string prelude_for(std::string_view kernel_text);
 
 }  // namespace tessera

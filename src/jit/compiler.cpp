@@ -127,8 +127,10 @@ Compiler& Compiler::instance() {
 void Compiler::warn_of_others(const std::string& kernel, const fs::path& file) {
   const std::string name = file.filename();
   const std::string_view start = std::string_view(name).substr(0, name.rfind('-') + 1);
+  if (options_.dump_dir == options_.override_dir && wants_dump(options_, kernel, "cuda")) return;  // it is made now
   std::vector<std::string> others;
-  for (const fs::directory_entry& entry : fs::directory_iterator(file.parent_path())) {
+  std::error_code unreadable;
+  for (const fs::directory_entry& entry : fs::directory_iterator(file.parent_path(), unreadable)) {
     std::string other = entry.path().filename();
     if (other.size() == name.size() && other.starts_with(start) && other.ends_with(".cu"))
       others.push_back(std::move(other));
@@ -204,6 +206,7 @@ Compiler::Code Compiler::code(const Job& job, bool anew) {
 CompileRequest Compiler::request(const Job& job) const {
   return {.source = job.edited.empty() ? repeat_lines(job.source.text) : with_own_lines(job.source.text, job.edited),
           .kernel = job.source.name,
+          .author = job.source.author,
           .arch = job.gpu,
           .line_info = options_.debug};
 }

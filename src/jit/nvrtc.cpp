@@ -279,7 +279,7 @@ std::vector<std::string> Nvrtc::options(const CompileRequest& request) const {
   for (const std::string& flag : request.flags) {
     if (reaches_outside(flag)) {
       throw Error(fmt::format("kernel '{}': flag '{}' is refused, compiled code may depend on nothing but its text",
-                              request.kernel, flag));
+                              request.title(), flag));
     }
     options.push_back(flag);
   }
@@ -306,7 +306,7 @@ CompiledCode Nvrtc::compile(const CompileRequest& request) const {
     int (*destroy)(Program*);
     ~Owned() { destroy(&program); }
   } owned{.destroy = calls_.destroy};
-  const std::string file = file_stem(request.kernel) + ".cu";  // the file a failure leaves
+  const std::string file = file_stem(request.title()) + ".cu";  // the file a failure leaves
   check(calls_.create(&owned.program, request.source.c_str(), file.c_str(), 0, nullptr, nullptr), "nvrtcCreateProgram");
   const auto text = [&](auto size, auto get) {
     const std::vector<std::byte> bytes = output(owned.program, size, get);
@@ -349,7 +349,7 @@ void Nvrtc::fail(const CompileRequest& request, const std::vector<std::string>& 
   try {
     fs::path parent = request.failure_folder;
     if (parent.empty()) parent = fs::temp_directory_path();
-    const std::string stem = file_stem(request.kernel);
+    const std::string stem = file_stem(request.title());
     std::string folder = (parent / ("tessera-" + stem + "-XXXXXX")).string();
     if (!::mkdtemp(folder.data())) throw std::system_error(errno, std::generic_category(), folder);
     const auto write = [&](const std::string& name, std::string_view text) {
@@ -368,7 +368,7 @@ void Nvrtc::fail(const CompileRequest& request, const std::vector<std::string>& 
     kept = fmt::format("source and log could not be kept: {}", e.what());
   }
   throw Error(
-      fmt::format("kernel '{}' does not compile for {}: {}; {}", request.kernel, request.arch.name(), reason, kept));
+      fmt::format("kernel '{}' does not compile for {}: {}; {}", request.title(), request.arch.name(), reason, kept));
 }
 
 }  // namespace tessera

@@ -43,13 +43,16 @@ CompileReport parse_compile_log(std::string_view log, std::string_view kernel);
 
 struct CompileRequest {
   std::string source;
-  std::string kernel;  ///< its extern "C" entry point
-  Arch arch;           ///< of the GPU
+  std::string kernel;       ///< its extern "C" entry point
+  std::string author = {};  ///< what messages call it; empty: as the entry point
+  Arch arch;                ///< of the GPU
   std::vector<std::string> flags = {};
   bool line_info = false;  ///< tools then name the lines that `#line` gives
   bool to_ptx = false;     ///< stops at PTX, whatever the GPU
   /// Where the folder of a failed compilation is made; the system's folder for temporary files if empty.
   std::filesystem::path failure_folder = {};
+
+  const std::string& title() const { return author.empty() ? kernel : author; }
 };
 
 struct CompiledCode {
