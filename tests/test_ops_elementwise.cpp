@@ -505,7 +505,7 @@ TEST_CASE("chains of ops mean what their ops mean", "[cpu]") {
   const auto waves = kernel("waves", [](In<f32, 1> in, Out<f32, 1> out) {
     const Tile x = load(in, {0}, {1537});
     const Tile y = exp(-abs(x)) + sqrt(x * x + 1), z = log(1 + exp2(x)) * rsqrt(2 + abs(x));
-    store(out, {0}, where((x > 0) & (y > 1.5) | !(z <= 1), y / z, maximum(y, z) - minimum(-y, -z)));
+    store(out, {0}, where(((x > 0) & (y > 1.5)) | !(z <= 1), y / z, maximum(y, z) - minimum(-y, -z)));
   });
   oracle::Rng rng(6);
   std::vector<float> x(1537);
