@@ -264,7 +264,7 @@ void ProductEmitter::block_product(const Step& step) {
   open("{{");
   line("const char* const left = {};", tile_of(p.a));
   line("const char* const right = {};", tile_of(p.b));
-  line("#pragma unroll 2");
+  line("#pragma unroll {}", p.unrolled);
   open("for (int k = 0; k < {}; k += 4) {{", (p.k + 3) / 4 * 4);
   if (in_registers) {
     line("float a[{}][4], b[{}][4];", m, n);

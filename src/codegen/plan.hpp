@@ -130,6 +130,7 @@ struct Product {
   int warps_m = 1, warps_n = 1;
   int lanes_k = 0, warps_k = 0;  ///< thin: bits of lane and warp indices that hold partial sums
   bool partial = false;          ///< thin: sums over lanes and warps are left for after the loop
+  int unrolled = 2;              ///< block: rounds of k written out one after another
 };
 
 /// Axis of a tile -> stride in scratch memory, in elements.
