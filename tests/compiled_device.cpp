@@ -3,19 +3,35 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <fstream>
 #include <future>
 #include <mutex>
 #include <set>
 #include <sstream>
 
 #include "catch.hpp"
+#include "graph/graph.hpp"
 #include "jit/backend.hpp"
+#include "jit/cache_key.hpp"
 #include "jit/cpu_backend.hpp"
 #include "jit/nvrtc.hpp"
 #include "support.hpp"
 
 namespace tessera {
 namespace {
+
+std::string short_digest(std::string_view text) {
+  const Digest digest = sha256(text);
+  return fmt::format("{:02x}", fmt::join(std::span(digest).first(8), ""));
+}
+
+// What tells launches of a kernel apart that get texts of their own.
+std::string class_text(const Graph& graph, const Variant& variant) {
+  std::string text = to_string(graph);
+  for (const TensorClass& tensor : variant.tensors)
+    text += fmt::format(" {},{},{}", int{tensor.unit_axis}, int{tensor.alignment}, int{tensor.divisible});
+  return text + (variant.wide ? " wide" : "");
+}
 
 /// Each text once in the life of the process.
 class CompiledTexts {
@@ -25,6 +41,17 @@ class CompiledTexts {
     for (const Arch arch : test_archs()) {
       const KernelSource source = generate(graph, variant, arch);
       if (!done_.insert(arch.name() + source.text).second) continue;
+      if (const char* list = std::getenv("TESSERA_TEST_TEXTS"); list && *list) {
+        std::ofstream(list, std::ios::app) << fmt::format(
+            "{} {} {} {}\n", source.author, arch.name(), short_digest(class_text(graph, variant)),
+            short_digest(strip_comments(source.text)));
+        if (const char* folder = std::getenv("TESSERA_TEST_TEXTS_DIR"); folder && *folder)
+          write_text(std::filesystem::path(folder) /
+                         fmt::format("{}-{}-{}.cu", file_stem(source.author), arch.name(),
+                                     short_digest(class_text(graph, variant))),
+                     source.text);
+        continue;
+      }
       checks.push_back(std::async(std::launch::async, compile_check, source, arch, false));
     }
     for (auto& check : checks)

@@ -1,117 +1,217 @@
 #include "codegen/effects.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
-namespace tessera::lowering {
+namespace tessera::codegen {
 namespace {
 
-std::string text_of(const Plan& plan, const Operand& operand) {
-  if (operand.kind == Operand::Kind::value) return plan.values[static_cast<std::size_t>(operand.index)].name;
-  return fmt::format("{}", operand.literal);
-}
+class Places {
+ public:
+  explicit Places(const Plan& plan) : plan_(plan) {}
 
-std::string place_of(const Plan& plan, const Step& step, const TileAccess& access) {
-  // Of threads that hold copies all read, and one writes.
-  if (access.rows >= 0 || step.layout.lane_copies() || step.layout.warp_copies(plan.warps)) return "";
-  std::string text = to_string(step.layout);
-  for (const TileAccess::Axis& axis : access.axes) {
-    text += fmt::format(";{}*{}@{}", text_of(plan, axis.index), axis.extent, axis.tensor_axis);
-    for (const TileAccess::Slice& slice : axis.slices)
-      text += fmt::format("[{}:{}]", text_of(plan, slice.start), text_of(plan, slice.extent));
+  // Layout and coordinates as numbers; two operands are equal if they are the same elements.
+  std::vector<std::int64_t> of(const Layout& layout, const TileAccess& access) {
+    for (int axis = 0; axis < layout.rank(); ++axis) {
+      add(static_cast<std::int64_t>(layout.axis(axis).size()));
+      for (const Factor& factor : layout.axis(axis)) add(static_cast<int>(factor.place), factor.size, factor.unit);
+    }
+    for (const TileAccess::Axis& axis : access.axes) {
+      operand(axis.index);
+      add(axis.extent, axis.tensor_axis, static_cast<std::int64_t>(axis.slices.size()));
+      for (const TileAccess::Slice& slice : axis.slices) {
+        operand(slice.start);
+        operand(slice.extent);
+      }
+    }
+    return std::move(numbers_);
   }
-  return text;
-}
+
+ private:
+  template <class... Numbers>
+  void add(Numbers... numbers) {
+    (numbers_.push_back(numbers), ...);
+  }
+  void operand(const Operand& operand) {
+    if (operand.kind == Operand::Kind::value)
+      add(1, plan_.values[operand.value].storage.index);
+    else
+      add(0, operand.literal);
+  }
+
+  const Plan& plan_;
+  std::vector<std::int64_t> numbers_;
+};
+
+class Collector {
+ public:
+  using Space = Effect::Space;
+  Collector(const Plan& plan, const Role& role) : plan_(plan), role_(role) {}
+
+  void step(const Step& step) {
+    std::visit(
+        Overloaded{
+            [&](const Compute& s) { reads(s.sweep); },
+            [&](const Load& s) {
+      reads(s.sweep);
+      tensor(s.sweep, s.access, false);
+            },
+            [&](const Store& s) {
+      reads(s.sweep);
+      tensor(s.sweep, s.access, true, s.kind == Store::Kind::atomic_add);
+        },
+        [&](const Reduce& s) {
+      reads(s.sweep);
+      body(s.across);
+        },
+        [&](const Argmax& s) {
+      reads(s.sweep);
+      body(s.across);
+    },
+        [&](const Replicas& s) { body(s.across); }, [&](const Partials& s) { body(s.round); },
+        [&](const PutPartials& s) { scratch(s.scratch, true); },
+        [&](const TakePartials& s) { scratch(s.scratch, false); },
+        [&](const Put& s) {
+      reads(s.sweep);
+      scratch(s.scratch, true);
+        }, [&](const Scan& s) { scratch(s.scratch, true); }, [&](const Get& s) { scratch(s.scratch, false); },
+        [&](const Stage& s) {
+      reads(s.sweep);
+      buffer(s.buffer, true);
+        }, [&](const Clear& s) { buffer(s.buffer, true); },
+        [&](const Fetch& s) {
+      for (const Fetch::Tile& tile : s.tiles) buffer(tile.buffer, true);
+      for (const Fetch::Tile& tile : s.tiles) effects_.push_back({Space::tensor, tile.access.parameter});
+        }, [](const Commit&) {}, [](const Wait&) {},
+        [&](const Multiply& s) {
+      for (const ProductOperand* operand : {&s.product.a, &s.product.b})
+        if (operand->buffer) buffer(operand->buffer, false);
+        }, [](const Barrier&) {}, [](const Loop&) {}, [](const Branch&) {},
+        }, step.action);
+  }
+  std::vector<Effect> take() { return std::move(effects_); }
+
+ private:
+  void body(const Body& steps) {
+    for (const Step& inner : steps) step(inner);
+  }
+  void scratch(ScratchId id, bool write) { effects_.push_back({Space::scratch, id.index, write}); }
+  void buffer(BufferId id, bool write) { effects_.push_back({Space::buffer, id.index, write}); }
+  void reads(const Sweep& sweep) {
+    for (const TileAccess& read : sweep.reads) tensor(sweep, read, false);
+  }
+  void tensor(const Sweep& sweep, const TileAccess& access, bool write, bool atomic = false) {
+    Effect effect{Space::tensor, access.parameter, write, atomic};
+    // Of threads that hold copies all read, and one writes.
+    if (!access.rows && !sweep.layout.lane_copies() && !sweep.layout.warp_copies(role_.warps)) {
+      effect.place = Places(plan_).of(sweep.layout, access);
+      for (const TileAccess::Axis& axis : access.axes) effect.shifted |= !axis.slices.empty();
+    }
+    effects_.push_back(std::move(effect));
+  }
+
+  const Plan& plan_;
+  const Role& role_;
+  std::vector<Effect> effects_;
+};
+
+class OperandsOf {
+ public:
+  void operator()(const Compute& s) { sweep(s.sweep); }
+  void operator()(const Load& s) {
+    sweep(s.sweep);
+    access(s.access);
+  }
+  void operator()(const Store& s) {
+    sweep(s.sweep);
+    access(s.access);
+  }
+  void operator()(const Reduce& s) { sweep(s.sweep); }
+  void operator()(const Argmax& s) { sweep(s.sweep); }
+  void operator()(const Replicas&) {}
+  void operator()(const Partials&) {}
+  void operator()(const PutPartials&) {}
+  void operator()(const TakePartials&) {}
+  void operator()(const Put& s) { sweep(s.sweep); }
+  void operator()(const Scan&) {}
+  void operator()(const Get& s) { sweep(s.sweep); }
+  void operator()(const Stage& s) { sweep(s.sweep); }
+  void operator()(const Clear&) {}
+  void operator()(const Fetch& s) {
+    for (const Fetch::Tile& tile : s.tiles) access(tile.access);
+  }
+  void operator()(const Commit&) {}
+  void operator()(const Wait&) {}
+  void operator()(const Multiply& s) {
+    for (const ProductOperand* operand : {&s.product.a, &s.product.b})
+      if (operand->value) ids.push_back(operand->value);
+  }
+  void operator()(const Barrier&) {}
+  void operator()(const Loop& s) { operand(s.count); }
+  void operator()(const Branch& s) { operand(s.condition); }
+
+  std::vector<ValueId> ids;
+
+ private:
+  void operand(const Operand& operand) {
+    if (operand.kind == Operand::Kind::value) ids.push_back(operand.value);
+  }
+  void access(const TileAccess& access) {
+    if (access.rows) ids.push_back(access.rows);
+    for (const TileAccess::Axis& axis : access.axes) {
+      operand(axis.index);
+      for (const TileAccess::Slice& slice : axis.slices) {
+        operand(slice.start);
+        operand(slice.extent);
+      }
+    }
+  }
+  void sweep(const Sweep& sweep) {
+    for (const Term& term : sweep.expression.terms)
+      for (const Operand& in : term.in) operand(in);
+    for (const TileAccess& read : sweep.reads) access(read);
+  }
+};
 
 }  // namespace
 
-std::vector<Effect> effects(const Plan& plan, const Step& step) {
-  using Space = Effect::Space;
-  std::vector<Effect> result;
-  const auto tensor = [&](const TileAccess& access, bool write, bool atomic = false) {
-    result.push_back({Space::tensor, access.parameter, write, atomic, place_of(plan, step, access)});
-  };
-  for (const TileAccess& read : step.reads) tensor(read, false);
-  switch (step.kind) {
-    case Step::Kind::load:
-      tensor(*step.access, false);
-      break;
-    case Step::Kind::store:
-    case Step::Kind::scatter:
-      tensor(*step.access, true);
-      break;
-    case Step::Kind::atomic:
-      tensor(*step.access, true, true);
-      break;
-    case Step::Kind::reduce:
-    case Step::Kind::argmax:
-    case Step::Kind::replicas:
-      if (step.scratch >= 0) result.push_back({Space::scratch, step.scratch, true});
-      break;
-    case Step::Kind::put:
-    case Step::Kind::scan:
-      result.push_back({Space::scratch, step.scratch, true});
-      break;
-    case Step::Kind::get:
-      result.push_back({Space::scratch, step.scratch, false});
-      break;
-    case Step::Kind::clear:
-    case Step::Kind::stage:
-      result.push_back({Space::buffer, step.buffer, true});
-      break;
-    case Step::Kind::fetch:
-      for (int buffer : step.buffers) result.push_back({Space::buffer, buffer, true});
-      for (const TileAccess& tile : step.tiles) tensor(tile, false);
-      break;
-    case Step::Kind::product:
-      for (const ProductOperand* operand : {&step.product->a, &step.product->b})
-        if (operand->buffer >= 0) result.push_back({Space::buffer, operand->buffer, false});
-      break;
-    default:
-      break;
-  }
-  return result;
+std::vector<Effect> effects(const Plan& plan, const Role& role, const Step& step) {
+  Collector collector(plan, role);
+  collector.step(step);
+  return collector.take();
 }
 
-bool has_barrier(const Step& step) {
-  return step.scratch >= 0 &&
-         (step.kind == Step::Kind::reduce || step.kind == Step::Kind::argmax || step.kind == Step::Kind::replicas);
+std::vector<ValueId> operands(const Step& step) {
+  OperandsOf collect;
+  std::visit(collect, step.action);
+  return std::move(collect.ids);
 }
 
-std::vector<ValueId> named_values(const Step& step, bool with_results) {
-  std::vector<ValueId> ids;
-  const auto operand = [&](const Operand& o) {
-    if (o.kind == Operand::Kind::value) ids.push_back(o.index);
-  };
-  const auto access = [&](const TileAccess& a) {
-    if (a.rows >= 0) ids.push_back(a.rows);
-    for (const TileAccess::Axis& axis : a.axes) {
-      operand(axis.index);
-      for (const TileAccess::Slice& slice : axis.slices) operand(slice.start), operand(slice.extent);
-    }
-  };
-  for (const Term& term : step.expression.terms)
-    for (const Operand& in : term.in) operand(in);
-  for (const TileAccess& read : step.reads) access(read);
-  for (const TileAccess& tile : step.tiles) access(tile);
-  if (step.access) access(*step.access);
-  if (step.kind == Step::Kind::loop || step.kind == Step::Kind::branch) operand(step.count);
-  if (step.product) {
-    if (step.product->a.value >= 0) ids.push_back(step.product->a.value);
-    if (step.product->b.value >= 0) ids.push_back(step.product->b.value);
-  }
-  if (with_results && step.out >= 0) ids.push_back(step.out);
-  if (with_results && step.best >= 0) ids.push_back(step.best);
-  return ids;
+std::vector<ValueId> results(const Step& step) {
+  return std::visit(
+      Overloaded{
+          []<OneOf<Compute, Load, Reduce, Replicas, Get, Multiply> T>(const T& s) -> std::vector<ValueId> {
+            return {s.out};
+          },
+          [](const Argmax& s) -> std::vector<ValueId> {
+            return {s.out, s.best};
+          },
+          [](const Partials& s) -> std::vector<ValueId> { return {s.out}; },
+          [](const TakePartials& s) -> std::vector<ValueId> {
+            if (s.best) return {s.out, s.best};
+            return {s.out};
+          },
+          []<OneOf<Store, PutPartials, Put, Scan, Stage, Clear, Fetch, Commit, Wait, Barrier, Loop, Branch> T>(
+              const T&) -> std::vector<ValueId> { return {}; },
+      },
+      step.action);
 }
 
-void Intervals::touch(std::size_t what, int position, const std::vector<Interval*>& loops) {
-  touches_[what].push_back({position, loops});
+void Intervals::touch(int what, int position, const std::vector<const Interval*>& loops) {
+  touches_[static_cast<std::size_t>(what)].push_back({position, loops});
 }
 
-Interval Intervals::of(std::size_t what) const {
-  const auto& touches = touches_[what];
+Interval Intervals::of(int what) const {
+  const auto& touches = touches_[static_cast<std::size_t>(what)];
   Interval result;
   if (touches.empty()) return result;
   std::size_t common = touches[0].loops.size();
@@ -128,4 +228,4 @@ Interval Intervals::of(std::size_t what) const {
   return result;
 }
 
-}  // namespace tessera::lowering
+}  // namespace tessera::codegen

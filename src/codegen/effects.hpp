@@ -1,28 +1,30 @@
-// What a step does to memory that threads share.
+// What steps do to memory that threads share, which values they name, and when things are in use.
 #pragma once
 #include <memory>
+#include <vector>
 
 #include "codegen/plan.hpp"
 
-namespace tessera::lowering {
+namespace tessera::codegen {
 
 struct Effect {
   enum class Space : std::uint8_t { scratch, buffer, tensor } space{};
   int index = 0;  ///< of the scratch, the buffer or the parameter
   bool write = false;
   bool atomic = false;
-  /// Two accesses of a tensor with the same text here are by the same threads, element by element.
-  std::string place = {};
+  /// Two accesses of a tensor with the same numbers here are by the same threads, element by element; empty: nobody
+  /// knows by which.
+  std::vector<std::int64_t> place = {};
+  bool shifted = false;  ///< the place depends on slices, which may lie elsewhere in another round of a loop
 };
 
-/// In the order they happen. Those of a loop's or a branch's body are not among them.
-std::vector<Effect> effects(const Plan& plan, const Step& step);
+/// In the order they happen. Those of the bodies of loops and branches are not among them; those that warps have on one
+/// another in a reduction are.
+std::vector<Effect> effects(const Plan& plan, const Role& role, const Step& step);
 
-/// Does the step hold a barrier of its own, between its writes to scratch memory and its reads?
-bool has_barrier(const Step& step);
-
-/// The values a step names, as operands or results.
-std::vector<ValueId> named_values(const Step& step, bool with_results);
+/// The values that a step names as operands, and those it makes or changes.
+std::vector<ValueId> operands(const Step& step);
+std::vector<ValueId> results(const Step& step);
 
 /// When something is in use: positions of steps, a loop counting as its body and what is ahead of it.
 struct Interval {
@@ -33,38 +35,60 @@ struct Interval {
 /// From the first to the last touch; where some touches are in a loop and others are not, over all of the loop.
 class Intervals {
  public:
-  explicit Intervals(std::size_t count) : touches_(count) {}
-  void touch(std::size_t what, int position, const std::vector<Interval*>& loops);
-  Interval of(std::size_t what) const;
+  explicit Intervals(int count) : touches_(static_cast<std::size_t>(count)) {}
+  void touch(int what, int position, const std::vector<const Interval*>& loops);
+  Interval of(int what) const;
 
  private:
   struct Touch {
     int position;
-    std::vector<Interval*> loops;
+    std::vector<const Interval*> loops;
   };
   std::vector<std::vector<Touch>> touches_;
 };
 
-/// Calls visit(step, position, loops around it) for every step, in order.
-template <class Visit>
-void walk(const std::vector<Step>& steps, int& position, std::vector<Interval*>& loops,
-          std::vector<std::unique_ptr<Interval>>& all, const Visit& visit) {
-  for (const Step& step : steps) {
-    const bool loop = step.kind == Step::Kind::loop;
-    // What is fetched ahead is there from before the loop until its end.
-    walk(step.ahead, position, loops, all, visit);
-    if (loop) {
-      all.push_back(std::make_unique<Interval>());
-      loops.push_back(all.back().get());
-      loops.back()->first = position;
-    }
-    visit(step, position++, loops);
-    walk(step.body, position, loops, all, visit);
-    if (loop) {
-      loops.back()->last = position++;
-      loops.pop_back();
+/// The steps of a plan in order, with positions.
+class Walk {
+ public:
+  explicit Walk(const Plan& plan) : plan_(plan) {}
+  /// Calls visit(role, step, position, loops around it) for every step but those that warps of a reduction take among
+  /// themselves. Returns the number of positions. The loops' intervals live as long as the walk.
+  template <class Visit>
+  int each(const Visit& visit) & {
+    for (const Phase& phase : plan_.phases)
+      for (const Role& role : phase.roles) body(role, role.body, visit);
+    return position_;
+  }
+
+ private:
+  template <class Visit>
+  void body(const Role& role, const Body& steps, const Visit& visit) {
+    for (const Step& step : steps) {
+      const Loop* const loop = std::get_if<Loop>(&step.action);
+      if (loop) {
+        body(role, loop->arrive, visit);
+        body(role, loop->ahead, visit);  // what is fetched ahead is there from before the loop until its end
+        body(role, loop->issued, visit);
+        intervals_.push_back(std::make_unique<Interval>());
+        intervals_.back()->first = position_;
+        loops_.push_back(intervals_.back().get());
+      }
+      Interval* const own = loop ? intervals_.back().get() : nullptr;
+      visit(role, step, position_++, loops_);
+      if (loop) {
+        body(role, loop->body, visit);
+        own->last = position_++;
+        loops_.pop_back();
+      } else if (const Branch* branch = std::get_if<Branch>(&step.action)) {
+        body(role, branch->body, visit);
+      }
     }
   }
-}
 
-}  // namespace tessera::lowering
+  const Plan& plan_;
+  int position_ = 0;
+  std::vector<const Interval*> loops_;
+  std::vector<std::unique_ptr<Interval>> intervals_;
+};
+
+}  // namespace tessera::codegen

@@ -1,241 +1,261 @@
-// emit: a plan, spelled as CUDA C++. What is decided here changes no result: how far loops are unrolled, and names.
+// emit: a plan, spelled as CUDA C++. Nothing is decided here: a line stands for a step of the plan, or for what
+// steps name.
 #include <fmt/ranges.h>
 
-#include "codegen/emit_products.hpp"
+#include "codegen/emit_steps.hpp"
+#include "codegen/emit_text.hpp"
+#include "codegen/names.hpp"
 
-namespace tessera {
+namespace tessera::codegen {
 namespace {
 
-// The ops that a step computes, in order.
-std::string what(const Step& step) {
-  std::vector<std::string_view> ops;
-  for (const Term& term : step.expression.terms)
-    if (term.op != Op::broadcast && (ops.empty() || ops.back() != name(term.op))) ops.push_back(name(term.op));
-  constexpr std::string_view kinds[] = {"", "load", "store",  "scatter", "atomic_add", "", "argmax",
-                                        "", "move", "cumsum", "move",    "stage",      "", "fetch",
-                                        "", "mma",  "",       "range",   "if_"};
-  std::string_view kind = kinds[static_cast<int>(step.kind)];
-  if (step.kind == Step::Kind::reduce || step.kind == Step::Kind::replicas) kind = name(step.op);
-  if (!kind.empty()) ops.push_back(kind);
-  if (ops.empty()) ops.push_back("copy");
-  return fmt::format("{}", fmt::join(ops, ", "));
+// --- steps
+
+// What the author wrote: the ops of an expression, then the step's own. Nothing of steps that follow from others.
+std::string ops_of(const Step& step) {
+  const auto ops = [](const Expression& expression, std::string_view own) {
+    std::vector<std::string_view> ops;
+    for (const Term& term : expression.terms)
+      if (term.op != Op::broadcast && (ops.empty() || ops.back() != name(term.op))) ops.push_back(name(term.op));
+    if (!own.empty()) ops.push_back(own);
+    if (ops.empty()) ops.push_back("copy");
+    return fmt::format("{}", fmt::join(ops, ", "));
+  };
+  const auto store = [](Store::Kind kind) -> std::string_view {
+    switch (kind) {
+      case Store::Kind::store:
+        return "store";
+      case Store::Kind::scatter:
+        return "scatter";
+      case Store::Kind::atomic_add:
+        return "atomic_add";
+    }
+    return "";
+  };
+  return std::visit(
+      Overloaded{
+          [&](const Compute& compute) { return ops(compute.sweep.expression, ""); },
+          [&](const Load& load) { return ops(load.sweep.expression, "load"); },
+          [&](const Store& s) { return ops(s.sweep.expression, store(s.kind)); },
+          [&](const Reduce& reduce) {
+    return ops(reduce.sweep.expression, name(reduce.op));
+          },
+          [&](const Argmax& argmax) {
+    return ops(argmax.sweep.expression, "argmax");
+      },
+      [&](const Replicas&) { return ops({}, name(Op::sum)); }, [&](const Partials&) { return std::string(); },
+      [&](const PutPartials&) { return std::string(); }, [&](const TakePartials&) { return std::string(); },
+      [&](const Put& put) { return ops(put.sweep.expression, "move"); }, [&](const Scan&) { return ops({}, "cumsum"); },
+      [&](const Get& get) { return ops(get.sweep.expression, "move"); },
+      [&](const Stage& stage) { return ops(stage.sweep.expression, "stage"); },
+      [&](const Clear&) { return ops({}, ""); }, [&](const Fetch&) { return ops({}, "fetch"); },
+      [&](const Commit&) { return std::string(); }, [&](const Wait&) { return std::string(); },
+      [&](const Multiply&) { return ops({}, "mma"); }, [&](const Barrier&) { return std::string(); },
+      [&](const Loop&) { return ops({}, "range"); }, [&](const Branch&) { return ops({}, "if_"); },
+  },
+      step.action);
 }
 
-class Emitter final : ProductEmitter {
- public:
-  explicit Emitter(const Plan& plan) : ProductEmitter(plan) {}
+// One comment, and a line directive, for what the author wrote in one place.
+void comment(Writer& w, const Step& step) {
+  const std::string ops = ops_of(step);
+  if (ops.empty() || !step.location.file || !*step.location.file) return;
+  const std::string file(step.location.file);
+  std::string directive = fmt::format("#line {} \"{}\"", step.location.line, file);
+  auto& last = w.last_comment;
+  if (directive == last.directive && ops == last.ops && w.depth == last.depth) return;
+  const std::size_t slash = file.find_last_of('/');
+  w.line("// {}: {}", slash == file.npos ? file : file.substr(slash + 1), ops);
+  if (directive != last.directive) w.text += directive + '\n';
+  last.directive = std::move(directive);
+  last.ops = ops;
+  last.depth = w.depth;
+}
 
-  std::string run() {
-    depth_ = plan_.persistent ? 2 : 1;
-    for (const Step& step : plan_.steps) emit(step);
-    std::string body = std::move(text_);
-    depth_ = 0;
-    header();
-    text_ += body;
-    depth_ = 0;
-    if (plan_.persistent) line("  }}");
-    line("}}");
-    return std::move(text_);
-  }
+void emit_step(Writer& w, const Step& step) {
+  w.author_line = step.location.line;
+  comment(w, step);
+  std::visit(Overloaded{
+                 [&](const Compute& compute) {
+    emit(w, compute);
+                 },
+                 [&](const Load& load) {
+    emit(w, load);
+  },
+             [&](const Store& store) { emit(w, store); }, [&](const Reduce& reduce) { emit(w, reduce); },
+             [&](const Argmax& argmax) { emit(w, argmax); }, [&](const Replicas& replicas) { emit(w, replicas); },
+             [&](const Partials& partials) { emit(w, partials); }, [&](const PutPartials& put) { emit(w, put); },
+             [&](const TakePartials& take) { emit(w, take); }, [&](const Put& put) { emit(w, put); },
+             [&](const Scan& scan) { emit(w, scan); }, [&](const Get& get) { emit(w, get); },
+             [&](const Stage& stage) { emit(w, stage); }, [&](const Clear& clear) { emit(w, clear); },
+             [&](const Fetch& fetch) { emit(w, fetch); }, [&](const Commit& commit) { emit(w, commit); },
+             [&](const Wait& wait) { emit(w, wait); }, [&](const Multiply& multiply) { emit(w, multiply); },
+             [&](const Barrier& barrier) { emit(w, barrier); }, [&](const Loop& loop) { emit(w, loop); },
+             [&](const Branch& branch) { emit(w, branch); },
+  },
+      step.action);
+}
 
- private:
-  void header() {
-    using Kind = KernelParameter::Kind;
-    std::vector<std::string> parameters;
-    std::string current;
-    for (const KernelParameter& p : plan_.parameters) {
-      switch (p.kind) {
-        case Kind::pointer: {
-          const bool in = tensor(p.argument).access == Access::in;
-          current = fmt::format("{}{}* __restrict__ {}", in ? "const " : "", memory_type(tensor(p.argument).type),
-                                tensor_name(p.argument));
-          break;
-        }
-        case Kind::extent:
-          current = fmt::format("int {}_extent{}", tensor_name(p.argument), p.axis);
-          break;
-        case Kind::stride:
-          current = fmt::format("{} {}_stride{}", plan_.variant.wide ? "i64" : "int", tensor_name(p.argument), p.axis);
-          break;
-        case Kind::scalar:
-          current = fmt::format("{} scalar{}", register_type(tensor(p.argument).type), p.argument);
-          break;
-        case Kind::grid:
-          current = fmt::format("int grid{}", p.axis);
-          break;
-        case Kind::blocks:
-          current = fmt::format("{} blocks", block_type());
-          break;
-        case Kind::first_block:
-          current = "i64 first_block";
-          break;
-        case Kind::workspace:
-          current = "char* all_workspace";
-          break;
-      }
-      parameters.push_back(current);
-    }
-    line("extern \"C\" __global__ void __launch_bounds__({}, {}) {}(", plan_.threads(), plan_.blocks, plan_.kernel);
-    for (std::size_t i = 0; i < parameters.size(); ++i)
-      line("    {}{}", parameters[i], i + 1 < parameters.size() ? "," : ") {");
-    depth_ = 1;
-    if (uses("shared")) line("char* const shared = shared_memory();");
-    if (plan_.workspace_bytes)
-      line("char* const workspace = all_workspace + block_index() * {}ll;", plan_.workspace_bytes);
-    if (uses("thread")) line("const int thread = thread_index();");
-    if (uses("lane")) line("const int lane = lane_index();");
-    if (uses("warp")) line("const int warp = warp_index();");
-    for (const ThreadTerm& term : terms_) {
-      std::vector<std::string> parts;
-      for (const auto& [factor, scale] : term.digits) {
-        std::string text = factor.place == Place::lane ? "lane" : "warp";
-        const int all = factor.place == Place::lane ? 32 : plan_.warps;
-        if (factor.unit != 1) text += fmt::format(" / {}", factor.unit);
-        if (factor.unit * factor.size != all) text += fmt::format(" % {}", factor.size);
-        if (scale != 1) text += fmt::format(" * {}", scale);
-        parts.push_back(std::move(text));
-      }
-      line("const int {} = {};", term.name, joined(parts, " + ", "0"));
-    }
-    std::set<std::string> pointers;
-    for (const Value& v : plan_.values) {
-      if (v.home != Home::shared && v.home != Home::workspace) continue;
-      if (!mentioned_.contains(v.name) || !pointers.insert(v.name).second) continue;
-      line("{0}* const {1} = reinterpret_cast<{0}*>({2} + {3}) + thread * {4};", register_type(v.type), v.name,
-           v.home == Home::shared ? "shared" : "workspace", v.offset, v.vector);
-    }
-    for (const Buffer& buffer : plan_.buffers)
-      if (mentioned_.contains(buffer.name))
-        line("char* const {} = {} + {};", buffer.name, buffer.in_workspace ? "workspace" : "shared", buffer.offset);
-    block_place();
-  }
-  bool uses(std::string_view what) const { return used_.contains(std::string(what)); }
-  std::string_view block_type() const { return plan_.variant.wide ? "i64" : "u32"; }
-  void block_place() {
-    if (plan_.persistent) {
-      line("for ({} block = block_index(); block < blocks; block += grid_size()) {{", block_type());
-      depth_ = 2;
-    } else {
-      line("const {} block = {}block_index();", block_type(), plan_.variant.wide ? "first_block + " : "");
-    }
-    std::vector<int> axes;
-    for (const KernelParameter& p : plan_.parameters)
-      if (p.kind == KernelParameter::Kind::grid) axes.push_back(p.axis);
-    const auto wanted = [&](int axis) { return mentioned_.contains(fmt::format("block{}", axis)); };
-    // The last axis runs fastest; or the first two go in groups, inside of the others.
-    const std::size_t grouped = plan_.raster ? 2 : 0;
-    std::string rest = "block";
-    if (grouped) {
-      const std::string plane = fmt::format("(static_cast<{}>(grid0) * grid1)", block_type());
-      line("const GridPlace place = grouped({}, grid0, grid1, {});", axes.size() > 2 ? "block % " + plane : "block",
-           plan_.raster);
-      if (wanted(0)) line("const int block0 = place.row;");
-      if (wanted(1)) line("const int block1 = place.column;");
-      rest = "block / " + plane;
-    }
-    for (std::size_t i = axes.size(); i-- > grouped;) {
-      const std::string text = i > grouped ? fmt::format("{} % grid{}", rest, i) : rest;
-      if (wanted(static_cast<int>(i))) line("const int block{} = static_cast<int>({});", i, text);
-      rest += fmt::format(" / grid{}", i);
-    }
-  }
+// --- a role
 
-  void emit(const Step& step) {
-    line_ = step.location.line;
-    if (step.location.file && *step.location.file && step.kind != Step::Kind::barrier && step.kind != Step::Kind::wait)
-      where(step);
-    switch (step.kind) {
-      case Step::Kind::compute:
-        return compute(step);
-      case Step::Kind::load:
-        return load(step);
-      case Step::Kind::store:
-      case Step::Kind::scatter:
-      case Step::Kind::atomic:
-        return store(step);
-      case Step::Kind::reduce:
-        return reduce(step);
-      case Step::Kind::argmax:
-        return argmax(step);
-      case Step::Kind::replicas:
-        return replicas(step);
-      case Step::Kind::put:
-        return put(step);
-      case Step::Kind::scan:
-        return scan(step);
-      case Step::Kind::get:
-        return get(step);
-      case Step::Kind::stage:
-        return stage(step);
-      case Step::Kind::clear:
-        return clear(step);
-      case Step::Kind::fetch:
-        return fetch(step);
-      case Step::Kind::wait:
-        line("copy_async_commit();");
-        line("copy_async_wait<0>();");
-        return;
-      case Step::Kind::product:
-        return product(step);
-      case Step::Kind::barrier:
-        line("barrier();");
-        return;
-      case Step::Kind::loop:
-        return loop(step);
-      case Step::Kind::branch:
-        open("if ({}) {{", scalar(step.count));
-        for (const Step& inner : step.body) emit(inner);
-        close();
-        return;
-    }
-  }
+std::string_view block_type(const Plan& plan) { return plan.variant.wide ? "i64" : "u32"; }
+bool is_persistent(const Phase& phase) { return phase.schedule.kind == Schedule::Kind::persistent; }
 
-  // One comment, and a line directive, for what the author wrote in one place.
-  void where(const Step& step) {
-    const std::string file(step.location.file);
-    std::string text = fmt::format("#line {} \"{}\"", step.location.line, file);
-    const std::string ops = what(step);
-    if (text == last_place_ && ops == last_ops_ && depth_ == last_depth_) return;
-    const std::size_t slash = file.find_last_of('/');
-    line("// {}: {}", slash == file.npos ? file : file.substr(slash + 1), ops);
-    if (text != last_place_) text_ += text + '\n';
-    last_place_ = std::move(text);
-    last_ops_ = ops;
-    last_depth_ = depth_;
-  }
+// "blocks": how many the grid of a phase has; of several phases "blocks0" and so on.
+std::string blocks_name(const Plan& plan, int phase) {
+  return plan.phases.size() == 1 ? "blocks" : fmt::format("blocks{}", phase);
+}
 
-  void loop(const Step& step) {
-    const std::string count = scalar(step.count);
-    if (step.ahead.empty()) {
-      open("for (int {0} = 0; {0} < {1}; ++{0}) {{", step.counter, count);
-    } else {
-      const int ahead = step.stages - 1;
-      const std::string fetching = "fetching_" + step.counter;
-      line("// {} rounds are under way at a time.", step.stages);  // one loop, so that a fetch is compiled once
-      open("for (int {0} = 0; {0} - {1} < {2}; ++{0}) {{", fetching, ahead, count);
-      open("if ({} >= {}) {{", fetching, ahead);
-      line("copy_async_wait<{}>();", step.stages - 2);
-      line("barrier();");
-      close();
-      open("if ({} < {}) {{", fetching, count);
-      line("const int {} = {};", step.counter, fetching);
-      for (const Step& inner : step.ahead) emit(inner);
-      close();
-      line("copy_async_commit();");
-      line("if ({} < {}) continue;", fetching, ahead);
-      line("const int {} = {} - {};", step.counter, fetching, ahead);
-    }
-    for (const Step& inner : step.body) emit(inner);
-    close();
-    if (!step.ahead.empty()) line("copy_async_wait<0>();");
+// Where the threads of a role, and what the body names of the plan, are found.
+void declarations(Writer& w, const Writer& body) {
+  const auto from = [&](const char* index, int first) { return IndexExpression::call(index, {}) - first; };
+  if (body.uses.thread) w.line("const int thread = {};", from("thread_index", w.role.first_warp * 32));
+  if (body.uses.lane) w.line("const int lane = lane_index();");
+  if (body.uses.warp) w.line("const int warp = {};", from("warp_index", w.role.first_warp));
+  for (const ThreadTerm& term : body.terms)
+    w.line("const int {} = {};", term.name, digits(term.digits, w.lane(), w.warp()));
+  std::set<std::string> known;  // of one name there may be several, in the same place
+  for (StorageId id : body.storages) {
+    const Storage& storage = w.plan.storages[id];
+    if (storage.home != Home::shared && storage.home != Home::workspace) continue;
+    std::string text = fmt::format(
+        "{0}* const {1} = reinterpret_cast<{0}*>({2} + {3}) + thread * {4};", register_type(storage.type),
+        name_of(w.plan, id), storage.home == Home::shared ? "shared" : "workspace", storage.offset, storage.vector);
+    if (known.insert(text).second) w.line("{}", text);
   }
+  for (BufferId id : body.buffers) {
+    const Buffer& buffer = w.plan.buffers[id];
+    w.line("char* const {} = {} + {};", name_of(w.plan, id), buffer.in_workspace ? "workspace" : "shared",
+           buffer.offset);
+  }
+}
 
-  std::string last_place_, last_ops_;
-  int last_depth_ = -1;
+// Which block of the phase's grid is computed: the last axis runs fastest; or the first two go in groups, inside of the
+// others.
+void block_place(Writer& w, const Writer& body) {
+  const Plan& plan = w.plan;
+  const Phase& phase = w.phase;
+  const std::string_view type = block_type(plan);
+  if (is_persistent(phase)) {
+    w.open("for ({} block = block_index(); block < {}; block += grid_size()) {{", type,
+           blocks_name(plan, static_cast<int>(&phase - plan.phases.data())));
+  } else {
+    w.line("const {} block = {}block_index();", type, plan.variant.wide ? "first_block + " : "");
+  }
+  std::set<int> wanted;
+  for (StorageId id : body.storages)
+    if (const auto* known = std::get_if<BlockIndex>(&plan.storages[id].known)) wanted.insert(known->axis);
+  const auto grid = [&](int axis) { return IndexExpression::variable(fmt::format("grid{}", phase.first_axis + axis)); };
+  const auto index = [&](int axis, const IndexExpression& value) {
+    if (wanted.contains(phase.first_axis + axis)) w.line("const int block{} = {};", phase.first_axis + axis, value);
+  };
+  const int grouped = phase.schedule.group ? 2 : 0;
+  IndexExpression rest = IndexExpression::variable("block");
+  if (grouped) {
+    const IndexExpression plane = IndexExpression::call(fmt::format("static_cast<{}>", type), {grid(0)}) * grid(1);
+    w.line("const GridPlace place = grouped({}, {}, {}, {});", phase.axes > 2 ? rest % plane : rest, grid(0), grid(1),
+           phase.schedule.group);
+    index(0, IndexExpression::variable("place.row"));
+    index(1, IndexExpression::variable("place.column"));
+    rest = rest / plane;
+  }
+  for (int axis = phase.axes; axis-- > grouped;) {
+    index(axis, IndexExpression::call("static_cast<int>", {axis > grouped ? rest % grid(axis) : rest}));
+    rest = rest / grid(axis);
+  }
+}
+
+struct RoleText {
+  std::string text;
+  bool uses_shared;
 };
+
+RoleText role_text(const Plan& plan, const Phase& phase, const Role& role, int depth) {
+  Writer body(plan, phase, role, is_persistent(phase) ? depth + 1 : depth);
+  emit(body, role.body);
+  Writer w(plan, phase, role, depth);
+  declarations(w, body);
+  block_place(w, body);
+  w.text += body.text;
+  if (is_persistent(phase)) w.close();
+  return {std::move(w.text), body.uses.shared};
+}
+
+// --- the kernel
+
+std::string parameter_text(const Plan& plan, const KernelParameter& p) {
+  using Kind = KernelParameter::Kind;
+  switch (p.kind) {
+    case Kind::pointer: {
+      const Parameter& tensor = plan.tensors[static_cast<std::size_t>(p.argument)];
+      return fmt::format("{}{}* __restrict__ {}", tensor.access == Access::in ? "const " : "", memory_type(tensor.type),
+                         tensor_name(plan, p.argument));
+    }
+    case Kind::extent:
+      return fmt::format("int {}_extent{}", tensor_name(plan, p.argument), p.axis);
+    case Kind::stride:
+      return fmt::format("{} {}_stride{}", plan.variant.wide ? "i64" : "int", tensor_name(plan, p.argument), p.axis);
+    case Kind::scalar:
+      return fmt::format("{} scalar{}", register_type(plan.tensors[static_cast<std::size_t>(p.argument)].type),
+                         p.argument);
+    case Kind::grid:
+      return fmt::format("int grid{}", p.axis);
+    case Kind::blocks:
+      return fmt::format("{} {}", block_type(plan), blocks_name(plan, p.argument));
+    case Kind::first_block:
+      return "i64 first_block";
+    case Kind::workspace:
+      return "char* all_workspace";
+  }
+  return "";
+}
 
 }  // namespace
 
-std::string emit(const Plan& plan) { return Emitter(plan).run(); }
+void emit(Writer& w, const Body& body) {
+  for (const Step& step : body) emit_step(w, step);
+}
 
-}  // namespace tessera
+std::string emit(const Plan& plan) {
+  // What the roles turn out to need is declared above them.
+  const bool phases = plan.phases.size() > 1;
+  std::string text;
+  bool uses_shared = false;
+  const auto line = [&](int depth, std::string_view line) {
+    text.append(static_cast<std::size_t>(depth) * 2, ' ').append(line) += '\n';
+  };
+  for (const Phase& phase : plan.phases) {
+    int depth = 1;
+    if (phases) line(depth++, "{");
+    if (phase.roles.size() == 1) {
+      RoleText role = role_text(plan, phase, phase.roles[0], depth);
+      text += role.text;
+      uses_shared |= role.uses_shared;
+    } else {
+      line(depth, "const int warp_of_block = warp_index();");
+      for (const Role& role : phase.roles) {
+        const int end = role.first_warp + role.warps;
+        const IndexExpression warp = IndexExpression::variable("warp_of_block");
+        const IndexExpression first = role.first_warp ? warp >= role.first_warp : IndexExpression::always();
+        line(depth, fmt::format("{}if ({}) {{", &role == phase.roles.data() ? "" : "} else ", both(first, warp < end)));
+        line(depth + 1, fmt::format("// role {}: warps {} to {}", role.name, role.first_warp, end - 1));
+        RoleText inner = role_text(plan, phase, role, depth + 1);
+        text += inner.text;
+        uses_shared |= inner.uses_shared;
+      }
+      line(depth, "}");
+    }
+    if (phases) line(--depth, "}");
+  }
+  const std::string body = std::exchange(text, {});
+  line(0, fmt::format("extern \"C\" __global__ void __launch_bounds__({}, {}) {}(", plan.threads(), plan.blocks,
+                      plan.kernel));
+  for (std::size_t i = 0; i < plan.parameters.size(); ++i)
+    line(2, parameter_text(plan, plan.parameters[i]) + (i + 1 < plan.parameters.size() ? "," : ") {"));
+  if (uses_shared) line(1, "char* const shared = shared_memory();");
+  if (plan.workspace_bytes)
+    line(1, fmt::format("char* const workspace = all_workspace + block_index() * {}ll;", plan.workspace_bytes));
+  return text + body + "}\n";
+}
+
+}  // namespace tessera::codegen

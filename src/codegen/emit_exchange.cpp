@@ -1,14 +1,15 @@
-#include "codegen/emit_exchange.hpp"
-
 #include <algorithm>
 #include <limits>
+#include <span>
 
+#include "codegen/emit_steps.hpp"
+#include "codegen/emit_text.hpp"
 #include "graph/error.hpp"
 
-namespace tessera {
+namespace tessera::codegen {
 namespace {
 
-std::string combine(Op op, ElementType type, const std::string& a, const std::string& b) {
+Spelled combine(Op op, ElementType type, const Spelled& a, const Spelled& b) {
   return substitute(info(type).kind == ElementKind::real ? info(op).cuda_real : info(op).cuda_integer, a, b);
 }
 
@@ -57,232 +58,237 @@ std::vector<int> bits_of(int mask) {
   return bits;
 }
 
-int warp_bits(const Layout& layout, int axis) {
-  int bits = 0;
-  for (const Factor& factor : layout.axis(axis))
-    if (factor.place == Place::warp) bits |= (factor.size - 1) * factor.unit;
-  return bits;
+int registers_of(const Writer& w, ValueId id) { return w.plan.values[id].layout.registers(); }
+bool in_registers(const Writer& w, ValueId id) { return w.plan.storage(id).home == Home::registers; }
+
+// Calls each(index) for the first `count` registers of a value.
+void over_results(Writer& w, ValueId out, int count, const Each& each) {
+  if (count == 1) return each(0);
+  w.unroll(in_registers(w, out));
+  w.open("for (int i = 0; i < {}; ++i) {{", count);
+  each(IndexExpression::variable("i", count));
+  w.close();
+}
+
+void combine_lanes(Writer& w, Op op, ValueId out, int count, std::span<const int> masks) {
+  const ElementType type = w.plan.storage(out).type;
+  for (int mask : masks)
+    over_results(w, out, count, [&](const IndexExpression& index) {
+      const std::string to = element(w, out, index);
+      w.line("{} = {};", to, combine(op, type, {to}, {fmt::format("shuffle_xor({}, {})", to, mask)}).text);
+    });
+}
+
+// Keeps the better of x and the best so far.
+std::string keep(Writer& w, ValueId out, ValueId best, const IndexExpression& index, std::string_view x,
+                 std::string_view at) {
+  const std::string of_best = element(w, best, index);
+  return fmt::format("keep_best({}, {}, {}, {});", x, at, of_best, element(w, out, index));
+}
+
+// --- warps that hold parts of one result: each puts its own into a slot, and takes all in the same order
+
+// Calls each(warp) for every warp whose index differs from this warp's in the bits only, those of one factor, in
+// rising order.
+void over_members(Writer& w, int bits, const Each& each) {
+  const int unit = bits & -bits, others = ~bits & (w.role.warps - 1);
+  if ((bits / unit & (bits / unit + 1)) != 0) throw InternalError("warps of two factors hold parts of one result");
+  const IndexExpression first = w.warp() & others;
+  each(first);
+  if (bits == unit) return each(first + unit);
+  w.unroll(true);
+  w.open("for (int other = {}; other <= {}; {}) {{", unit, bits,
+         unit == 1 ? "++other" : fmt::format("other += {}", unit));
+  each(first + IndexExpression::variable("other"));
+  w.close();
+}
+
+// Registers of this round: i, of result c + i.
+template <class EachPair>
+void over_round(Writer& w, int registers, int chunk, const EachPair& each) {
+  if (chunk == 1) return each(IndexExpression(0), IndexExpression(0));
+  const IndexExpression i = IndexExpression::variable("i", chunk);
+  w.unroll(true);
+  w.open("for (int i = 0; i < {}; ++i) {{", chunk);
+  const bool guarded = registers % chunk != 0;
+  if (guarded) w.open("if (c + i < {}) {{", registers);
+  each(i, registers > chunk ? IndexExpression::variable("c") + i : i);
+  if (guarded) w.close();
+  w.close();
+}
+
+// "[(i * 4 + warp) * 32 + lane]".
+std::string slot(Writer& w, const IndexExpression& i, const IndexExpression& warp) {
+  return fmt::format("[{}]", grouped(i * w.role.warps + warp) * 32 + w.lane());
+}
+
+// What a round's values are put through.
+const PutPartials& put_of(const Partials& partials) {
+  for (const Step& step : partials.round)
+    if (const auto* put = std::get_if<PutPartials>(&step.action)) return *put;
+  throw InternalError("warps take parts of a result that none puts");
 }
 
 }  // namespace
 
-std::string ExchangeEmitter::scratch(const Step& step, ElementType type) {
-  const Scratch& s = plan_.scratch[static_cast<std::size_t>(step.scratch)];
-  use(s.in_workspace ? "" : "shared");
-  return fmt::format("reinterpret_cast<{}*>({} + {})", scratch_type(type), s.in_workspace ? "workspace" : "shared",
-                     s.offset);
+void emit(Writer& w, const Reduce& reduce) {
+  const ElementType type = w.plan.storage(reduce.out).type;
+  const Layout &of_sweep = reduce.sweep.layout, &of_result = w.plan.values[reduce.out].layout;
+  const int count = of_result.registers();
+  declare(w, reduce.out, false);
+  over_results(w, reduce.out, count, [&](const IndexExpression& index) {
+    w.line("{} = {};", element(w, reduce.out, index), identity(reduce.op, type));
+  });
+  const std::vector<Digit> map = register_map(of_result, of_sweep);
+  const bool padded = of_sweep.covers_more(reduce.axis, reduce.sweep.shape);
+  sweep(w, reduce.sweep, reduce.out, [&](const IndexExpression& index) {
+    const Spelled value = expression(w, reduce.sweep, index);
+    const std::string to = element(w, reduce.out, digits(map, index));
+    const IndexExpression inside = padded
+                                       ? coordinate(w, of_sweep, reduce.axis, index) < reduce.sweep.shape[reduce.axis]
+                                       : IndexExpression::always();
+    w.line("{}{} = {};", guard(inside), to, combine(reduce.op, type, {to}, value).text);
+  });
+  combine_lanes(w, reduce.op, reduce.out, count, lane_masks(of_sweep.thread_digits(reduce.axis)));
+  emit(w, reduce.across);
 }
 
-void ExchangeEmitter::over_results(const Value& out, int count, const Each& each) {
-  if (count == 1) return each("0");
-  unroll(out.home == Home::registers);
-  open("for (int i = 0; i < {}; ++i) {{", count);
-  each("i");
-  close();
+void emit(Writer& w, const Replicas& replicas) {
+  const std::string name = w.name(replicas.out);
+  const int registers = registers_of(w, replicas.out);
+  const std::vector<int> masks = bits_of(replicas.lanes);
+  std::size_t halvings = 0;
+  for (; registers >> halvings > replicas.kept; ++halvings)
+    w.line("add_halves<{}>({}, {});", registers >> halvings, name, masks[halvings]);
+  combine_lanes(w, Op::sum, replicas.out, replicas.kept, std::span(masks).subspan(halvings));
+  emit(w, replicas.across);
+  while (halvings-- > 0) w.line("gather_halves<{}>({}, {});", registers >> halvings, name, masks[halvings]);
 }
 
-void ExchangeEmitter::over_members(int bits, const Each& each) {
-  const int unit = bits & -bits, others = ~bits & (plan_.warps - 1);
-  if ((bits / unit & (bits / unit + 1)) != 0) throw InternalError("warps of two factors hold parts of one result");
-  const std::string first = others ? fmt::format("(warp & {})", others) : "0";
-  const auto member = [&](const std::string& by) { return others ? fmt::format("{} + {}", first, by) : by; };
-  each(first);
-  if (bits == unit) return each(member(fmt::format("{}", unit)));
-  unroll(true);
-  open("for (int other = {}; other <= {}; {}) {{", unit, bits,
-       unit == 1 ? "++other" : fmt::format("other += {}", unit));
-  each(member("other"));
-  close();
+void emit(Writer& w, const Argmax& argmax) {
+  const ValueId out = argmax.out, best = argmax.best;
+  const ElementType type = w.plan.storage(best).type;
+  const Layout &of_sweep = argmax.sweep.layout, &of_result = w.plan.values[out].layout;
+  const int count = of_result.registers();
+  declare(w, out, false);
+  declare(w, best, false);
+  over_results(w, out, count, [&](const IndexExpression& index) {
+    w.line("{} = {};", element(w, best, index),
+           info(type).kind == ElementKind::real ? "nan_value()" : identity(Op::argmax, type));
+    w.line("{} = 0;", element(w, out, index));
+  });
+  const std::vector<Digit> map = register_map(of_result, of_sweep);
+  const bool padded = of_sweep.covers_more(argmax.axis, argmax.sweep.shape);
+  sweep(w, argmax.sweep, out, [&](const IndexExpression& index) {
+    w.open("{{");
+    const Spelled value = expression(w, argmax.sweep, index);
+    w.line("const {} x = {};", register_type(type), value.text);
+    w.line("const int at = {};", coordinate(w, of_sweep, argmax.axis, index));
+    w.line("{}{}", padded ? fmt::format("if (at < {}) ", argmax.sweep.shape[argmax.axis]) : "",
+           keep(w, out, best, digits(map, index), "x", "at"));
+    w.close();
+  });
+  for (int mask : lane_masks(of_sweep.thread_digits(argmax.axis)))
+    over_results(w, out, count, [&](const IndexExpression& index) {
+      w.open("{{");
+      w.line("const {} x = shuffle_xor({}, {});", register_type(type), element(w, best, index), mask);
+      w.line("const int at = shuffle_xor({}, {});", element(w, out, index), mask);
+      w.line("{}", keep(w, out, best, index, "x", "at"));
+      w.close();
+    });
+  emit(w, argmax.across);
 }
 
-void ExchangeEmitter::over_warps(const Value& out, int count, int bits, const Put& put, const Take& take) {
-  use("lane");
-  use("warp");
-  const int chunk = std::min(count, most_partials);
-  if (count > chunk) {
-    unroll(out.home == Home::registers);
-    open("for (int c = 0; c < {}; c += {}) {{", count, chunk);
-    line("if (c > 0) barrier();");
+void emit(Writer& w, const Partials& partials) {
+  const PutPartials& put = put_of(partials);
+  const ElementType type = w.plan.storage(put.best ? put.best : put.out).type;
+  w.open("{{");
+  w.line("{}* const partial = {};", scratch_type(type), w.scratch(put.scratch, type));
+  if (put.best)
+    w.line("int* const partial_at = reinterpret_cast<int*>(partial + {});", partials.chunk * w.role.threads());
+  const bool rounds = partials.registers > partials.chunk;
+  if (rounds) {
+    w.unroll(in_registers(w, partials.out));
+    w.open("for (int c = 0; c < {}; c += {}) {{", partials.registers, partials.chunk);
   }
-  const auto slot = [&](const std::string& i, const std::string& warp) {
-    const std::string row = i == "0"      ? warp
-                            : warp == "0" ? fmt::format("{} * {}", i, plan_.warps)
-                                          : fmt::format("{} * {} + {}", i, plan_.warps, warp);
-    return row == "0" ? "[lane]" : fmt::format("[{} * 32 + lane]", atom(row));
-  };
-  // Registers of this round: i, of result c + i.
-  const auto round = [&](const auto& body) {
-    if (chunk == 1) return body("0", "0");
-    unroll(true);
-    open("for (int i = 0; i < {}; ++i) {{", chunk);
-    const bool guard = count % chunk != 0;
-    if (guard) open("if (c + i < {}) {{", count);
-    body("i", count > chunk ? "c + i" : "i");
-    if (guard) close();
-    close();
-  };
-  round([&](const std::string& i, const std::string& result) { put(slot(i, "warp"), result); });
-  line("barrier();");
+  emit(w, partials.round);
+  if (rounds) w.close();
+  w.close();
+}
+
+void emit(Writer& w, const PutPartials& put) {
+  over_round(w, put.registers, put.chunk, [&](const IndexExpression& i, const IndexExpression& result) {
+    const std::string at = slot(w, i, w.warp());
+    w.line("partial{} = {};", at, element(w, put.best ? put.best : put.out, result));
+    if (put.best) w.line("partial_at{} = {};", at, element(w, put.out, result));
+  });
+}
+
+void emit(Writer& w, const TakePartials& take) {
   bool first = true;
-  over_members(bits, [&](const std::string& warp) {
-    round([&](const std::string& i, const std::string& result) { take(slot(i, warp), result, first); });
+  over_members(w, take.warps, [&](const IndexExpression& warp) {
+    over_round(w, take.registers, take.chunk, [&](const IndexExpression& i, const IndexExpression& result) {
+      const std::string at = slot(w, i, warp);
+      if (take.best) {
+        w.line("{}", keep(w, take.out, take.best, result, "partial" + at, "partial_at" + at));
+        return;
+      }
+      const Spelled to{element(w, take.out, result)}, from{"partial" + at};
+      w.line("{} = {};", to.text, first ? from.text : combine(take.op, w.plan.storage(take.out).type, to, from).text);
+    });
     first = false;
   });
-  if (count > chunk) close();
 }
 
-void ExchangeEmitter::combine_lanes(const Step& step, ElementType type, int count, std::span<const int> masks) {
-  const Value& out = value(step.out);
-  for (int mask : masks)
-    over_results(out, count, [&](const std::string& index) {
-      const std::string to = element(out, index);
-      line("{} = {};", to, combine(step.op, type, to, fmt::format("shuffle_xor({}, {})", to, mask)));
-    });
-}
+// --- tiles that move from layout to layout
 
-void ExchangeEmitter::combine_warps(const Step& step, ElementType type, int count, int bits) {
-  const Value& out = value(step.out);
-  open("{{");
-  line("{}* const partial = {};", scratch_type(type), scratch(step, type));
-  over_warps(
-      out, count, bits,
-      [&](const std::string& slot, const std::string& index) { line("partial{} = {};", slot, element(out, index)); },
-      [&](const std::string& slot, const std::string& index, bool first) {
-    const std::string to = element(out, index), from = "partial" + slot;
-    line("{} = {};", to, first ? from : combine(step.op, type, to, from));
-      });
-  close();
-}
+namespace {
 
-void ExchangeEmitter::reduce(const Step& step) {
-  const Value& out = value(step.out);
-  const ElementType type = out.type;
-  declare(step.out, false);
-  over_results(out, out.layout.registers(),
-               [&](const std::string& index) { line("{} = {};", element(out, index), identity(step.op, type)); });
-  const std::vector<Digit> map = register_map(out.layout, step.layout);
-  const bool padded = step.layout.covers_more(step.axis, step.shape);
-  sweep(step, [&](const std::string& index) {
-    std::string text = expression(step, index);
-    const std::string to = element(out, digits(map, index, step.layout.registers()));
-    if (padded)
-      line("if ({} < {}) {} = {};", coordinate(step.layout, step.axis, index), step.shape[step.axis], to,
-           combine(step.op, type, to, text));
-    else
-      line("{} = {};", to, combine(step.op, type, to, text));
-  });
-  const int count = out.layout.registers();
-  combine_lanes(step, type, count, lane_masks(step.layout.thread_digits(step.axis)));
-  if (const int bits = warp_bits(step.layout, step.axis)) combine_warps(step, type, count, bits);
-}
-
-void ExchangeEmitter::replicas(const Step& step) {
-  const Value& out = value(step.out);
-  mention(out.name);
-  const int registers = out.layout.registers();
-  const std::vector<int> masks = bits_of(step.replica_lanes);
-  std::size_t halvings = 0;
-  for (; registers >> halvings > step.kept; ++halvings)
-    line("add_halves<{}>({}, {});", registers >> halvings, out.name, masks[halvings]);
-  combine_lanes(step, out.type, step.kept, std::span(masks).subspan(halvings));
-  if (step.replica_warps) combine_warps(step, out.type, step.kept, step.replica_warps);
-  while (halvings-- > 0) line("gather_halves<{}>({}, {});", registers >> halvings, out.name, masks[halvings]);
-}
-
-void ExchangeEmitter::argmax(const Step& step) {
-  const Value& out = value(step.out);
-  const ElementType type = step.expression.terms.back().type;
-  const int count = out.layout.registers();
-  declare(step.out, false);
-  declare(step.best, false);
-  const auto best = [&](const std::string& index) { return element(value(step.best), index); };
-  over_results(out, count, [&](const std::string& index) {
-    line("{} = {};", best(index), info(type).kind == ElementKind::real ? "nan_value()" : identity(step.op, type));
-    line("{} = 0;", element(out, index));
-  });
-  const auto keep = [&](const std::string& x, const std::string& at, const std::string& index) {
-    return fmt::format("keep_best({}, {}, {}, {});", x, at, best(index), element(out, index));
-  };
-  const std::vector<Digit> map = register_map(out.layout, step.layout);
-  const bool padded = step.layout.covers_more(step.axis, step.shape);
-  sweep(step, [&](const std::string& index) {
-    open("{{");
-    const std::string text = expression(step, index);
-    line("const {} x = {};", register_type(type), text);
-    line("const int at = {};", coordinate(step.layout, step.axis, index));
-    line("{}{}", padded ? fmt::format("if (at < {}) ", step.shape[step.axis]) : "",
-         keep("x", "at", digits(map, index, step.layout.registers())));
-    close();
-  });
-  for (int mask : lane_masks(step.layout.thread_digits(step.axis)))
-    over_results(out, count, [&](const std::string& index) {
-      open("{{");
-      line("const {} x = shuffle_xor({}, {});", register_type(type), best(index), mask);
-      line("const int at = shuffle_xor({}, {});", element(out, index), mask);
-      line("{}", keep("x", "at", index));
-      close();
-    });
-  const int bits = warp_bits(step.layout, step.axis);
-  if (!bits) return;
-  const int chunk = std::min(count, most_partials);
-  open("{{");
-  line("{}* const partial = {};", scratch_type(type), scratch(step, type));
-  line("int* const partial_at = reinterpret_cast<int*>(partial + {});", chunk * plan_.threads());
-  over_warps(
-      out, count, bits,
-      [&](const std::string& slot, const std::string& index) {
-    line("partial{} = {};", slot, best(index));
-    line("partial_at{} = {};", slot, element(out, index));
-      },
-      [&](const std::string& slot, const std::string& index, bool) {
-    line("{}", keep("partial" + slot, "partial_at" + slot, index));
-  });
-  close();
-}
-
-std::string ExchangeEmitter::linear(const Step& step, const std::string& index) {
-  std::vector<std::string> parts;
-  if (step.base) parts.push_back(fmt::format("{}", step.base));
-  for (int axis = 0; axis < step.shape.rank(); ++axis) {
-    const std::string at = coordinate(step.layout, axis, index);
-    const std::int64_t by = step.strides[static_cast<std::size_t>(axis)];
-    if (at == "0" || step.shape[axis] == 1) continue;
-    parts.push_back(by == 1 ? at : fmt::format("{} * {}", atom(at), by));
+IndexExpression linear(Writer& w, const Sweep& sweep, const Strides& strides, std::int64_t base,
+                       const IndexExpression& index) {
+  IndexExpression sum = base;
+  for (int axis = 0; axis < sweep.shape.rank(); ++axis) {
+    const IndexExpression at = coordinate(w, sweep.layout, axis, index);
+    if (sweep.shape[axis] != 1) sum = sum + grouped(at) * strides[static_cast<std::size_t>(axis)];
   }
-  return joined(parts, " + ", "0");
+  return sum;
 }
 
-void ExchangeEmitter::put(const Step& step) {
-  const ElementType type = step.expression.terms.back().type;
-  open("{{");
-  line("{}* const to = {};", scratch_type(type), scratch(step, type));
-  const std::string mine = first_copy(step.layout);
-  sweep(step, [&](const std::string& index) {
-    const std::string text = expression(step, index);
-    const std::string condition = both(mine, inside_tile(step, index));
-    line("{}to[{}] = {};", condition.empty() ? "" : fmt::format("if ({}) ", condition), linear(step, index), text);
+}  // namespace
+
+void emit(Writer& w, const Put& put) {
+  const ElementType type = put.sweep.expression.terms.back().type;
+  w.open("{{");
+  w.line("{}* const to = {};", scratch_type(type), w.scratch(put.scratch, type));
+  const IndexExpression mine = first_copy(w, put.sweep.layout);
+  sweep(w, put.sweep, {}, [&](const IndexExpression& index) {
+    const Spelled value = expression(w, put.sweep, index);
+    const IndexExpression condition = both(mine, inside_tile(w, put.sweep, index));
+    w.line("{}to[{}] = {};", guard(condition), linear(w, put.sweep, put.strides, put.base, index), value.text);
   });
-  close();
+  w.close();
 }
 
-void ExchangeEmitter::get(const Step& step) {
-  const Value& out = value(step.out);
-  declare(step.out, false);
-  open("{{");
-  line("const {}* const from = {};", scratch_type(out.type), scratch(step, out.type));
-  sweep(step, [&](const std::string& index) {
-    const std::string condition = inside_tile(step, index), at = linear(step, index);
-    line("{} = {};", element(out, index),
-         condition.empty() ? fmt::format("from[{}]", at)
-                           : fmt::format("{} ? from[{}] : {}", condition, at, number(out.type, Cell{})));
+void emit(Writer& w, const Get& get) {
+  const ElementType type = w.plan.storage(get.out).type;
+  declare(w, get.out, false);
+  w.open("{{");
+  w.line("const {}* const from = {};", scratch_type(type), w.scratch(get.scratch, type));
+  sweep(w, get.sweep, get.out, [&](const IndexExpression& index) {
+    const IndexExpression inside = inside_tile(w, get.sweep, index);
+    const IndexExpression at = linear(w, get.sweep, get.strides, 0, index);
+    w.line("{} = {};", element(w, get.out, index),
+           inside.is_always() ? fmt::format("from[{}]", at)
+                              : fmt::format("{} ? from[{}] : {}", inside, at, number(type, Cell{})));
   });
-  close();
+  w.close();
 }
 
-void ExchangeEmitter::scan(const Step& step) {
-  use("shared");
-  line("scan_lines({}, {}, {}, {}, {});", scratch(step, plan_.scratch[static_cast<std::size_t>(step.scratch)].type),
-       step.lines, step.length, step.inner, plan_.threads());
+void emit(Writer& w, const Scan& scan) {
+  const ElementType type = w.plan.scratch[scan.scratch].type;
+  w.uses.shared = true;
+  w.line("scan_lines({}, {}, {}, {}, {});", w.scratch(scan.scratch, type), scan.lines, scan.length, scan.inner,
+         threads_from_first(w));
 }
 
-}  // namespace tessera
+}  // namespace tessera::codegen

@@ -1,13 +1,11 @@
 #include "codegen/emit_text.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <cctype>
 #include <cmath>
 #include <limits>
 
-namespace tessera {
+namespace tessera::codegen {
 
 std::string_view register_type(ElementType type) {
   if (type == ElementType::pred) return "bool";
@@ -49,46 +47,4 @@ std::string number(ElementType type, Cell cell) {
   return "";
 }
 
-std::string atom(std::string text) {
-  int depth = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '(' || text[i] == '[') ++depth;
-    if (text[i] == ')' || text[i] == ']') --depth;
-    if (depth == 0 && (text[i] == ' ' || (i == 0 && (text[i] == '-' || text[i] == '!')))) return "(" + text + ")";
-  }
-  return text;
-}
-
-std::string substitute(std::string_view pattern, const std::string& a, const std::string& b) {
-  const bool call = pattern.find('(') != pattern.npos;
-  std::string text;
-  const auto letter = [&](std::size_t i) {
-    return i < pattern.size() && (std::isalnum(static_cast<unsigned char>(pattern[i])) || pattern[i] == '_');
-  };
-  for (std::size_t i = 0; i < pattern.size(); ++i) {
-    const bool operand = (pattern[i] == 'a' || pattern[i] == 'b') && (i == 0 || !letter(i - 1)) && !letter(i + 1);
-    const std::string& value = pattern[i] == 'a' ? a : b;
-    text += operand ? (call ? value : atom(value)) : std::string(1, pattern[i]);
-  }
-  return text;
-}
-
-std::string joined(const std::vector<std::string>& parts, std::string_view between, std::string_view none) {
-  return parts.empty() ? std::string(none) : fmt::format("{}", fmt::join(parts, between));
-}
-
-std::string digits(const std::vector<Digit>& map, const std::string& index, int count) {
-  std::vector<std::string> parts;
-  for (const Digit& digit : map) {
-    std::string text = index;
-    if (digit.unit != 1) text += fmt::format(" / {}", digit.unit);
-    if (digit.unit * digit.size != count) text += fmt::format(" % {}", digit.size);
-    if (digit.scale != 1) text += fmt::format(" * {}", digit.scale);
-    parts.push_back(std::move(text));
-  }
-  return joined(parts, " + ", "0");
-}
-
-std::string both(const std::string& a, const std::string& b) { return a.empty() ? b : b.empty() ? a : a + " && " + b; }
-
-}  // namespace tessera
+}  // namespace tessera::codegen

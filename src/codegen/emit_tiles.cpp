@@ -2,284 +2,217 @@
 
 #include <fmt/ranges.h>
 
-namespace tessera {
+#include "codegen/emit_text.hpp"
+#include "codegen/names.hpp"
 
-void TileEmitter::place(const TileAccess& access, bool writes) {
-  const std::string tensor = tensor_name(access.parameter);
-  std::vector<std::string> offset;
-  for (std::size_t i = 0; i < access.axes.size(); ++i) {
-    const TileAccess::Axis& axis = access.axes[i];
-    if (axis.tensor_axis < 0) continue;
-    const std::string at = fmt::format("{}_at{}", access.name, i), in = fmt::format("{}_in{}", access.name, i);
-    const std::string extent = fmt::format("{}_extent{}", tensor, axis.tensor_axis);
-    const bool gathered = access.rows >= 0 && i == 0;
-    std::string start;
-    if (gathered) {
-      for (const TileAccess::Slice& slice : axis.slices)
-        start += fmt::format("{}static_cast<i64>({})", start.empty() ? "" : " + ", scalar(slice.start));
-    } else {
-      std::string index = scalar(axis.index);
-      start = index == "0"                              ? ""
-              : axis.extent == 1 && axis.slices.empty() ? index
-              : axis.extent == 1                        ? fmt::format("static_cast<i64>({})", index)
-                                                        : fmt::format("static_cast<i64>({}) * {}", index, axis.extent);
-      std::string window;
-      for (const TileAccess::Slice& slice : axis.slices) {
-        const std::string this_window =
-            fmt::format("window({}, {}, {})", start.empty() ? "0" : start, axis.extent, scalar(slice.extent));
-        window = window.empty() ? this_window : fmt::format("both({}, {})", window, this_window);
-        const std::string by = scalar(slice.start);
-        if (by != "0")
-          start = start.empty() ? fmt::format("static_cast<i64>({})", by) : fmt::format("{} + {}", start, by);
-      }
-      const std::string this_window =
-          fmt::format("window({}, {}, {})", start.empty() ? "0" : start, axis.extent, extent);
-      line("const Window {} = {};", in,
-           window.empty() ? this_window : fmt::format("both({}, {})", window, this_window));
-    }
-    if (start.empty()) continue;
-    const std::string by = stride(access.parameter, axis.tensor_axis);
-    // 64 bits: a tile may start far outside.
-    line("const i64 {} = {};", at, start);
-    offset.push_back(by.empty() ? at : fmt::format("{} * {}", at, by));
-  }
-  line("{}{}* const {}_base = {}{};", writes ? "" : "const ", memory_type(this->tensor(access.parameter).type),
-       access.name, tensor, offset.empty() ? "" : fmt::format(" + ({})", fmt::join(offset, " + ")));
+namespace tessera::codegen {
+namespace {
+
+bool is_gathered(const TileAccess& access, std::size_t axis) { return access.rows && axis == 0; }
+
+IndexExpression window_name(const TileAccess& access, std::size_t axis) {
+  return IndexExpression::variable(fmt::format("{}_in{}", name_of(access.label), axis));
 }
 
-TileEmitter::Spot TileEmitter::checked(const TileAccess& access, Spot spot) {
-  if (!plan_.debug) return spot;
-  const std::string tensor = tensor_name(access.parameter);
-  std::vector<std::string> low{"0"}, high{"0"};
-  for (int axis = 0; axis < this->tensor(access.parameter).rank; ++axis) {
-    const std::string by = stride(access.parameter, axis);
-    const std::string reach =
-        fmt::format("({}_extent{} - 1) * static_cast<i64>({})", tensor, axis, by.empty() ? "1" : by);
-    low.push_back(fmt::format("reach_below({})", reach));
-    high.push_back(fmt::format("reach_above({})", reach));
-  }
-  line("if ({}) check_offset({}_base - {} + ({}), {}, {}, {}, {});", spot.inside, access.name, tensor, spot.offset,
-       access.vector, fmt::join(low, " + "), fmt::join(high, " + "), line_);
-  return spot;
+IndexExpression window(const IndexExpression& start, int extent, const IndexExpression& of) {
+  return IndexExpression::call("window", {start, extent, of});
 }
 
-TileEmitter::Spot TileEmitter::spot(const TileAccess& access, const std::vector<std::string>& at,
-                                    const std::string& row) {
-  std::vector<std::string> inside, offset;
+// Where a tile starts along an axis. The windows of views and of the tensor are declared as what lies in all of them.
+IndexExpression start_of(Writer& w, const TileAccess& access, std::size_t i) {
+  const TileAccess::Axis& axis = access.axes[i];
+  IndexExpression start = 0;
+  if (is_gathered(access, i)) {
+    for (const TileAccess::Slice& slice : axis.slices) start = start + cast_i64(scalar(w, slice.start));
+    return start;
+  }
+  const IndexExpression index = scalar(w, axis.index);
+  if (!index.is(0)) start = axis.extent == 1 && axis.slices.empty() ? index : cast_i64(index) * axis.extent;
+  std::vector<IndexExpression> windows;
+  for (const TileAccess::Slice& slice : axis.slices) {
+    windows.push_back(window(start, axis.extent, scalar(w, slice.extent)));
+    const IndexExpression by = scalar(w, slice.start);
+    if (!by.is(0)) start = start.is(0) ? cast_i64(by) : start + by;
+  }
+  windows.push_back(window(start, axis.extent, w.extent(access.parameter, axis.tensor_axis)));
+  IndexExpression all = windows[0];
+  for (std::size_t k = 1; k < windows.size(); ++k) all = IndexExpression::call("both", {all, windows[k]});
+  w.line("const Window {} = {};", window_name(access, i), all);
+  return start;
+}
+
+// Of a gathered axis: within every view on the way, and the tensor.
+IndexExpression row_inside(Writer& w, const TileAccess& access, const TileAccess::Axis& axis,
+                           const IndexExpression& row) {
+  IndexExpression inside = IndexExpression::always(), position = row;
+  for (const TileAccess::Slice& slice : axis.slices) {
+    inside = both(inside, both(position >= 0, position < scalar(w, slice.extent)));
+    position = IndexExpression::raw(fmt::format("(static_cast<i64>({}) + {})", position, scalar(w, slice.start)));
+  }
+  return both(inside, both(position >= 0, position < w.extent(access.parameter, axis.tensor_axis)));
+}
+
+std::string row_name(const TileAccess& access) { return name_of(access.label) + "_row"; }
+
+Spot spot_of(Writer& w, const TileAccess& access, const std::vector<IndexExpression>& at) {
+  IndexExpression inside = IndexExpression::always(), offset = 0;
   for (std::size_t i = 0; i < access.axes.size(); ++i) {
     const TileAccess::Axis& axis = access.axes[i];
     if (axis.tensor_axis < 0) {
-      if (at[i] != "0") inside.push_back(fmt::format("{} < 1", at[i]));
+      if (!at[i].is(0)) inside = both(inside, at[i] < 1);
       continue;
     }
-    const bool gathered = access.rows >= 0 && i == 0;
-    const std::string by = stride(access.parameter, axis.tensor_axis);
-    if (gathered) {
-      std::string position = row;
-      for (const TileAccess::Slice& slice : axis.slices) {
-        inside.push_back(fmt::format("{0} >= 0 && {0} < {1}", position, scalar(slice.extent)));
-        position = fmt::format("(static_cast<i64>({}) + {})", position, scalar(slice.start));
-      }
-      inside.push_back(
-          fmt::format("{0} >= 0 && {0} < {1}_extent{2}", position, tensor_name(access.parameter), axis.tensor_axis));
-      offset.push_back(by.empty() ? row : fmt::format("static_cast<i64>({}) * {}", row, by));
+    const IndexExpression by = w.stride(access.parameter, axis.tensor_axis);
+    if (is_gathered(access, i)) {
+      const IndexExpression row = IndexExpression::variable(row_name(access));
+      inside = both(inside, row_inside(w, access, axis, row));
+      offset = offset + (by.is(1) ? row : cast_i64(row) * by);
       continue;
     }
-    const std::string in = fmt::format("{}_in{}", access.name, i);
-    inside.push_back(axis.positive && axis.slices.empty() ? fmt::format("{} < {}.high", at[i], in)
-                                                          : fmt::format("within({}, {})", in, at[i]));
-    if (at[i] != "0") offset.push_back(by.empty() ? at[i] : fmt::format("{} * {}", atom(at[i]), by));
+    const IndexExpression window = window_name(access, i);
+    inside = both(inside, axis.positive && axis.slices.empty()
+                              ? at[i] < IndexExpression::variable(fmt::format("{}.high", window))
+                              : IndexExpression::call("within", {window, at[i]}));
+    offset = offset + grouped(at[i]) * by;
   }
-  return {joined(inside, " && ", "true"), joined(offset, " + ", "0")};
+  // Of a tile without axes it stands in the text.
+  return {inside.is_always() ? IndexExpression::raw("true") : inside, offset};
 }
 
-TileEmitter::Spot TileEmitter::spot(const Step& step, const TileAccess& access, const std::string& index) {
-  std::vector<std::string> at;
-  const int shift = step.shape.rank() - static_cast<int>(access.axes.size());
-  for (int i = 0; i < static_cast<int>(access.axes.size()); ++i) {
-    const bool stretched = access.axes[static_cast<std::size_t>(i)].extent != step.shape[i + shift];
-    at.push_back(stretched ? "0" : coordinate(step.layout, i + shift, index));
+Spot checked(Writer& w, const TileAccess& access, Spot spot) {
+  if (!w.plan.debug) return spot;
+  std::vector<std::string> low{"0"}, high{"0"};
+  for (int axis = 0; axis < w.tensor(access.parameter).rank; ++axis) {
+    const IndexExpression reach = (w.extent(access.parameter, axis) - 1) * cast_i64(w.stride(access.parameter, axis));
+    low.push_back(fmt::format("reach_below({})", reach));
+    high.push_back(fmt::format("reach_above({})", reach));
   }
-  std::string row;
-  if (access.rows >= 0) {
-    line("const int {}_row = {};", access.name,
-         element(value(access.rows), digits(access.rows_map, index, step.layout.registers())));
-    row = access.name + "_row";
-    // Rows that the layout has beyond the tile's are none.
-    Spot result = spot(access, at, row);
-    if (at[0] != "0" && step.layout.covers_more(shift, step.shape))
-      result.inside = fmt::format("{} < {} && {}", at[0], step.shape[shift], result.inside);
-    return checked(access, std::move(result));
-  }
-  return checked(access, spot(access, at, row));
+  w.line("if ({}) check_offset({}_base - {} + ({}), {}, {}, {}, {});", spot.inside, name_of(access.label),
+         tensor_name(w.plan, access.parameter), spot.offset, access.vector, fmt::join(low, " + "),
+         fmt::join(high, " + "), w.author_line);
+  return spot;
 }
 
-void TileEmitter::sweep(const Step& step, const Each& each, const Each& begin, const Each& end) {
-  const bool scoped = !step.reads.empty();
-  if (scoped) {
-    if (step.out >= 0) declare(step.out, false);
-    open("{{");
-  }
-  for (const TileAccess& read : step.reads) place(read, false);
-  elements(step, each, begin, end);
-  if (scoped) close();
+// Place and mask of a read, and what stands for the elements outside; of an input that is 0 if not said.
+std::string source(const Writer& w, const TileAccess& access, const Spot& at) {
+  return fmt::format("{}_base + ({}), {}{}", name_of(access.label), at.offset, at.inside,
+                     access.read_only && access.padding == 0 ? "" : ", " + padding(w, access));
 }
 
-void TileEmitter::elements(const Step& step, const Each& each, const Each& begin, const Each& end) {
-  const int count = step.layout.registers();
-  const auto element_reads = [&](const std::string& index) {
-    for (const TileAccess& read : step.reads) {
+void elements(Writer& w, const Sweep& sweep, const Each& each, const Each& begin, const Each& end) {
+  const int count = sweep.layout.registers();
+  const auto element_reads = [&](const IndexExpression& index) {
+    for (const TileAccess& read : sweep.reads) {
       if (read.vector > 1) continue;
-      const Spot at = spot(step, read, index);
-      line("const {} {} = {};", register_type(tensor(read.parameter).type), read.name, read_element(read, at));
+      const Spot at = spot(w, sweep, read, index);
+      w.line("const {} {} = {};", register_type(w.tensor(read.parameter).type), name_of(read.label),
+             read_element(w, read, at));
     }
   };
-  const auto around = [](const Each& what, const std::string& index) {
+  const auto around = [](const Each& what, const IndexExpression& index) {
     if (what) what(index);
   };
-  if (count == 1 || step.vector == 1) {
-    const std::string index = count == 1 ? "0" : "r";
+  if (count == 1 || sweep.vector == 1) {
+    const IndexExpression index = count == 1 ? IndexExpression(0) : IndexExpression::variable("r", count);
     if (count > 1) {
-      unroll(step.unrolled);
-      open("for (int r = 0; r < {}; ++r) {{", count);
+      w.unroll(sweep.unrolled);
+      w.open("for (int r = 0; r < {}; ++r) {{", count);
     }
     element_reads(index);
     around(begin, index);
     each(index);
     around(end, index);
-    if (count > 1) close();
+    if (count > 1) w.close();
     return;
   }
-  unroll(step.unrolled);
-  open("for (int g = 0; g < {}; g += {}) {{", count, step.vector);
-  for (const TileAccess& read : step.reads) {
+  const IndexExpression group = IndexExpression::variable("g", count), index = IndexExpression::variable("r", count);
+  w.unroll(sweep.unrolled);
+  w.open("for (int g = 0; g < {}; g += {}) {{", count, sweep.vector);
+  for (const TileAccess& read : sweep.reads) {
     if (read.vector == 1) continue;
-    const ElementType type = tensor(read.parameter).type;
-    const Spot at = spot(step, read, "g");
-    line("{} {}[{}];", register_type(type), read.name, read.vector);
-    line("{}", read_vector(read, at, read.name));
+    const Spot at = spot(w, sweep, read, group);
+    const std::string name = name_of(read.label);
+    w.line("{} {}[{}];", register_type(w.tensor(read.parameter).type), name, read.vector);
+    w.line("{}", read_vector(w, read, at, name));
   }
-  around(begin, "g");
-  unroll(true);
-  open("for (int r = g; r < g + {}; ++r) {{", step.vector);
-  element_reads("r");
-  each("r");
-  close();
-  around(end, "g");
-  close();
+  around(begin, group);
+  w.unroll(true);
+  w.open("for (int r = g; r < g + {}; ++r) {{", sweep.vector);
+  element_reads(index);
+  each(index);
+  w.close();
+  around(end, group);
+  w.close();
 }
 
-void TileEmitter::compute(const Step& step) {
-  declare(step.out);
-  const bool masked = step.replica_lanes || step.replica_warps;
-  std::string mask;
-  if (masked) {
-    if (step.replica_lanes) use("lane");
-    if (step.replica_warps) use("warp");
-    mask = both(step.replica_lanes ? fmt::format("(lane & {}) == 0", step.replica_lanes) : "",
-                step.replica_warps ? fmt::format("(warp & {}) == 0", step.replica_warps) : "");
+}  // namespace
+
+void place(Writer& w, const TileAccess& access, bool writes) {
+  const std::string name = name_of(access.label);
+  IndexExpression offset = 0;
+  for (std::size_t i = 0; i < access.axes.size(); ++i) {
+    const int axis = access.axes[i].tensor_axis;
+    if (axis < 0) continue;
+    const IndexExpression start = start_of(w, access, i);
+    if (start.is(0)) continue;
+    const IndexExpression at = IndexExpression::variable(fmt::format("{}_at{}", name, i));
+    // 64 bits: a tile may start far outside.
+    w.line("const i64 {} = {};", at, start);
+    offset = offset + at * w.stride(access.parameter, axis);
   }
-  sweep(step, [&](const std::string& index) {
-    std::string text = expression(step, index);
-    if (masked && text != "0.0f") text = fmt::format("{} ? {} : 0.0f", mask, atom(text));
-    const std::string to = assign(step.out, index);
-    line("{}{};", to, text);
-  });
+  w.line("{}{}* const {}_base = {}{};", writes ? "" : "const ", memory_type(w.tensor(access.parameter).type), name,
+         tensor_name(w.plan, access.parameter), offset.is(0) ? "" : fmt::format(" + ({})", offset));
 }
 
-std::string TileEmitter::padding(const TileAccess& access) const {
-  const ElementType type = tensor(access.parameter).type;
+Spot spot(Writer& w, const TileAccess& access, const std::vector<IndexExpression>& at) {
+  return checked(w, access, spot_of(w, access, at));
+}
+
+Spot spot(Writer& w, const Sweep& sweep, const TileAccess& access, const IndexExpression& index) {
+  std::vector<IndexExpression> at;
+  const int shift = sweep.shape.rank() - static_cast<int>(access.axes.size());
+  for (int i = 0; i < static_cast<int>(access.axes.size()); ++i) {
+    const bool stretched = access.axes[static_cast<std::size_t>(i)].extent != sweep.shape[i + shift];
+    at.push_back(stretched ? IndexExpression(0) : coordinate(w, sweep.layout, i + shift, index));
+  }
+  if (!access.rows) return spot(w, access, at);
+  w.line("const int {} = {};", row_name(access), element(w, access.rows, digits(access.rows_map, index)));
+  Spot result = spot_of(w, access, at);
+  // Rows that the layout has beyond the tile's are none.
+  if (!at[0].is(0) && sweep.layout.covers_more(shift, sweep.shape))
+    result.inside = both(at[0] < sweep.shape[shift], result.inside);
+  return checked(w, access, std::move(result));
+}
+
+std::string padding(const Writer& w, const TileAccess& access) {
+  const ElementType type = w.tensor(access.parameter).type;
   return number(type, decode(type, access.padding));
 }
 
-std::string TileEmitter::source(const TileAccess& access, const Spot& at) const {
-  return fmt::format("{}_base + ({}), {}{}", access.name, at.offset, at.inside,
-                     is_input(access) && access.padding == 0 ? "" : ", " + padding(access));
+std::string read_vector(const Writer& w, const TileAccess& access, const Spot& at, std::string_view to) {
+  return fmt::format("{}<{}>({}, {});", access.read_only ? "read_input" : "read_vector", access.vector, to,
+                     source(w, access, at));
 }
 
-std::string TileEmitter::read_vector(const TileAccess& access, const Spot& at, std::string_view to) const {
-  return fmt::format("{}<{}>({}, {});", is_input(access) ? "read_input" : "read_vector", access.vector, to,
-                     source(access, at));
+std::string read_element(const Writer& w, const TileAccess& access, const Spot& at) {
+  if (access.read_only) return fmt::format("read_input({})", source(w, access, at));
+  return fmt::format("{} ? from_memory({}_base[{}]) : {}", at.inside, name_of(access.label), at.offset,
+                     padding(w, access));
 }
 
-std::string TileEmitter::read_element(const TileAccess& access, const Spot& at) const {
-  if (is_input(access)) return fmt::format("read_input({})", source(access, at));
-  return fmt::format("{} ? from_memory({}_base[{}]) : {}", at.inside, access.name, at.offset, padding(access));
-}
-
-void TileEmitter::load(const Step& step) {
-  const TileAccess& access = *step.access;
-  const Value& out = value(step.out);
-  declare(step.out, false);
-  place(access, false);
-  const ElementType type = tensor(access.parameter).type;
-  const int count = step.layout.registers();
-  if (access.vector > 1) {
-    unroll(step.unrolled);
-    open("for (int g = 0; g < {}; g += {}) {{", count, access.vector);
-    const Spot at = spot(step, access, "g");
-    if (out.home == Home::registers) {
-      line("{}", read_vector(access, at, out.name + " + g"));
-    } else {
-      line("{} read[{}];", register_type(type), access.vector);
-      line("{}", read_vector(access, at, "read"));
-      unroll(true);
-      line("for (int r = g; r < g + {}; ++r) {} = read[r - g];", access.vector, element(out, "r"));
-    }
-    close();
-    return;
+void sweep(Writer& w, const Sweep& sweep, ValueId out, const Each& each, const Each& begin, const Each& end) {
+  const bool scoped = !sweep.reads.empty();
+  if (scoped) {
+    if (out) declare(w, out, false);
+    w.open("{{");
   }
-  const bool one = count == 1;
-  if (one) {
-    open("{{");
-  } else {
-    unroll(step.unrolled);
-    open("for (int r = 0; r < {}; ++r) {{", count);
-  }
-  const std::string index = one ? "0" : "r";
-  const Spot at = spot(step, access, index);
-  line("{} = {};", element(out, index), read_element(access, at));
-  close();
+  for (const TileAccess& read : sweep.reads) place(w, read, false);
+  elements(w, sweep, each, begin, end);
+  if (scoped) w.close();
 }
 
-void TileEmitter::store(const Step& step) {
-  const TileAccess& access = *step.access;
-  const ElementType type = tensor(access.parameter).type;
-  open("{{");
-  place(access, true);
-  const std::string mine = first_copy(step.layout);
-  const auto check = [&](const std::string& text) {
-    if (plan_.debug && info(type).kind == ElementKind::real)
-      line("if ({0} != {0}) debug_fail(\"NaN is stored\", {1});", text, step.location.line);
-  };
-  if (access.vector > 1) {
-    const auto element = [&](const std::string& index) {
-      const std::string text = expression(step, index);
-      line("out[r - g] = {};", text);
-      check("out[r - g]");
-    };
-    const auto begin = [&](const std::string&) { line("{} out[{}];", register_type(type), access.vector); };
-    const auto end = [&](const std::string& index) {
-      const Spot at = spot(step, access, index);
-      line("if ({}) store_vector<{}>({}_base + ({}), out);", both(mine, at.inside), access.vector, access.name,
-           at.offset);
-    };
-    sweep(step, element, begin, end);
-  } else {
-    sweep(step, [&](const std::string& index) {
-      const Spot at = spot(step, access, index);
-      const std::string text = expression(step, index);
-      if (step.kind == Step::Kind::atomic)
-        line("if ({}) atomic_add({}_base + ({}), {});", both(mine, at.inside), access.name, at.offset, text);
-      else if (step.kind == Step::Kind::scatter)
-        line("if ({}) scatter_element({}_base + ({}), to_memory<{}>({}));", both(mine, at.inside), access.name,
-             at.offset, memory_type(type), text);
-      else
-        line("if ({}) {}_base[{}] = to_memory<{}>({});", both(mine, at.inside), access.name, at.offset,
-             memory_type(type), text);
-    });
-  }
-  close();
+std::string guard(const IndexExpression& condition) {
+  return condition.is_always() ? "" : fmt::format("if ({}) ", condition);
 }
 
-}  // namespace tessera
+}  // namespace tessera::codegen

@@ -1,44 +1,35 @@
-// Tiles of tensors: where they lie, and steps that run over the elements a thread holds.
+// Tiles of tensors: where they lie; and sweeps over the elements a thread holds, with what they read on the way.
 #pragma once
+#include <functional>
+
 #include "codegen/emit_values.hpp"
 
-namespace tessera {
+namespace tessera::codegen {
 
-class TileEmitter : public ValueEmitter {
- protected:
-  using ValueEmitter::ValueEmitter;
+/// Declares start, window and pointer of a tile.
+void place(Writer& w, const TileAccess& access, bool writes);
 
-  // Start, window and pointer of a tile.
-  void place(const TileAccess& access, bool writes);
-
-  struct Spot {
-    std::string inside, offset;
-  };
-  // In a debug build of a kernel every access is checked against the tensor's reach.
-  Spot checked(const TileAccess& access, Spot spot);
-  // Condition and offset of the element at the given coordinates of the tile.
-  Spot spot(const TileAccess& access, const std::vector<std::string>& at, const std::string& row);
-
-  using Each = std::function<void(const std::string& index)>;
-  // Runs over the elements a thread holds; each(index) spells what happens to one, with its reads at hand. `begin` and
-  // `end` stand around a group of neighbours.
-  void sweep(const Step& step, const Each& each, const Each& begin = {}, const Each& end = {});
-
-  void compute(const Step& step);
-  void load(const Step& step);
-  void store(const Step& step);
-
-  unsigned line_ = 0;  // of the author
-
- private:
-  Spot spot(const Step& step, const TileAccess& access, const std::string& index);
-  void elements(const Step& step, const Each& each, const Each& begin, const Each& end);
-  bool is_input(const TileAccess& access) const { return tensor(access.parameter).access == Access::in; }
-  std::string padding(const TileAccess& access) const;
-  // Place and mask of a read, and what stands for the elements outside; of an input that is 0 if not said.
-  std::string source(const TileAccess& access, const Spot& at) const;
-  std::string read_vector(const TileAccess& access, const Spot& at, std::string_view to) const;
-  std::string read_element(const TileAccess& access, const Spot& at) const;
+struct Spot {
+  IndexExpression inside, offset;
 };
+/// Condition and offset of the element at the given coordinates of a tile. In a debug build of a kernel every access is
+/// checked against the tensor's reach.
+Spot spot(Writer& w, const TileAccess& access, const std::vector<IndexExpression>& at);
+/// Of the element that belongs to a register of a sweep.
+Spot spot(Writer& w, const Sweep& sweep, const TileAccess& access, const IndexExpression& index);
 
-}  // namespace tessera
+/// What stands for the elements outside.
+std::string padding(const Writer& w, const TileAccess& access);
+std::string read_vector(const Writer& w, const TileAccess& access, const Spot& at, std::string_view to);
+std::string read_element(const Writer& w, const TileAccess& access, const Spot& at);
+
+/// Spells what happens to one element.
+using Each = std::function<void(const IndexExpression& index)>;
+/// Runs over the elements a thread holds, with the sweep's reads at hand; `begin` and `end` stand around a group of
+/// neighbours. What the sweep makes is `out`, if anything.
+void sweep(Writer& w, const Sweep& sweep, ValueId out, const Each& each, const Each& begin = {}, const Each& end = {});
+
+/// "if (condition) ", or nothing.
+std::string guard(const IndexExpression& condition);
+
+}  // namespace tessera::codegen

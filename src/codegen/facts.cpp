@@ -48,44 +48,46 @@ Id Facts::index_of(Id id, int axis) const {
   }
 }
 
-TileAccess Facts::access(Id id) const {
+GraphAccess Facts::access(Id id) const {
   const Node& node = graph[id];
-  TileAccess access;
+  GraphAccess access;
   Id view = node.in[static_cast<std::size_t>(view_operand(node.op))];
   access.parameter = view_parameter(graph, view);
   access.axes.resize(static_cast<std::size_t>(node.shape.rank()));
   for (int i = 0; i < node.shape.rank(); ++i) {
-    TileAccess::Axis& axis = access.axes[static_cast<std::size_t>(i)];
+    GraphAccess::Axis& axis = access.axes[static_cast<std::size_t>(i)];
     axis.tensor_axis = i;
     axis.extent = node.shape[i];
-    if (const Id index = index_of(id, i); index != no_id) {
-      const Node& at = graph[index];
+    axis.index = index_of(id, i);
+    if (axis.index != no_id) {
+      const Node& at = graph[axis.index];
       axis.positive = at.op == Op::block || (at.op == Op::argument && at.attr[0] == 0) ||
                       (at.op == Op::constant && decode(at.type, at.attr[0]).i32 >= 0);
     }
   }
   for (; graph[view].op != Op::tensor; view = graph[view].in[0]) {
     const Node& at = graph[view];
-    for (TileAccess::Axis& axis : access.axes) {
+    for (GraphAccess::Axis& axis : access.axes) {
       if (at.op == Op::permute_view)
         axis.tensor_axis = static_cast<int>(at.attr[static_cast<std::size_t>(axis.tensor_axis)]);
       else if (axis.tensor_axis == at.attr[0])
-        axis.slices.push_back({{.kind = Operand::Kind::value, .index = static_cast<int>(at.in[1]), .map = {}},
-                               {.kind = Operand::Kind::value, .index = static_cast<int>(at.in[2]), .map = {}}});
+        axis.slices.push_back({at.in[1], at.in[2]});
     }
   }
   const int unit_axis = variant.tensors[static_cast<std::size_t>(access.parameter)].unit_axis;
-  for (int i = 0; i < node.shape.rank(); ++i)
-    if (access.axes[static_cast<std::size_t>(i)].tensor_axis == unit_axis && index_of(id, i) != no_id) access.fast = i;
+  for (int i = 0; i < node.shape.rank(); ++i) {
+    const GraphAccess::Axis& axis = access.axes[static_cast<std::size_t>(i)];
+    if (axis.tensor_axis == unit_axis && axis.index != no_id) access.fast = i;
+  }
   if (node.op == Op::load || node.op == Op::gather) access.padding = node.attr[0];
   access.vector = vector_of(id, access);
   return access;
 }
 
-int Facts::vector_of(Id id, const TileAccess& access) const {
+int Facts::vector_of(Id id, const GraphAccess& access) const {
   if (access.fast < 0 || graph[id].op == Op::atomic_add || graph[id].op == Op::scatter) return 1;
   const TensorClass& tensor = variant.tensors[static_cast<std::size_t>(access.parameter)];
-  const TileAccess::Axis& axis = access.axes[static_cast<std::size_t>(access.fast)];
+  const GraphAccess::Axis& axis = access.axes[static_cast<std::size_t>(access.fast)];
   if (!axis.slices.empty() || !(tensor.divisible >> axis.tensor_axis & 1)) return 1;
   int vector = tensor.alignment / info(graph[id].type).bytes;
   while (vector > 1 && axis.extent % vector != 0) vector /= 2;

@@ -1,23 +1,29 @@
 #include "codegen/generate.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iterator>
 #include <sstream>
 
+#include "codegen/make_plan.hpp"
 #include "codegen/plan.hpp"
 #include "codegen/prelude.hpp"
+#include "graph/error.hpp"
 
 namespace tessera {
+
+using namespace codegen;
 
 KernelSource generate(const Graph& graph, const Variant& variant, Arch arch, const GenerateOptions& options) {
   const Plan plan = make_plan(graph, variant, arch, options);
   KernelSource source;
   source.author = plan.author;
   source.name = plan.kernel;
-  source.plan = to_string(plan);
-  std::istringstream lines(source.plan);
+  const std::string decisions = to_string(plan);
+  source.plan = decisions + '\n' + tree_text(plan);
+  std::istringstream lines(decisions);
   for (std::string line; std::getline(lines, line);) fmt::format_to(std::back_inserter(source.text), "// {}\n", line);
   const std::string kernel = emit(plan);
   fmt::format_to(std::back_inserter(source.text), "\n{}\n// ---- kernel ----\n{}", prelude_for(kernel), kernel);
@@ -25,8 +31,20 @@ KernelSource generate(const Graph& graph, const Variant& variant, Arch arch, con
   source.threads = plan.threads();
   source.shared_bytes = static_cast<int>(plan.shared_bytes);
   source.workspace_bytes = plan.workspace_bytes;
-  source.persistent = plan.persistent;
+  source.persistent = plan.persistent();
   return source;
+}
+
+std::string plan_after(const Graph& graph, const Variant& variant, Arch arch, std::string_view pass) {
+  std::vector<std::string_view> names;
+  for (const lowering::PlanPass& known : lowering::plan_passes()) names.push_back(known.name);
+  if (std::find(names.begin(), names.end(), pass) == names.end())
+    throw Error(fmt::format("there is no pass '{}' over plans; choose from {}", pass, fmt::join(names, ", ")));
+  std::string text;
+  make_plan(graph, variant, arch, {}, [&](std::string_view name, const Plan& plan) {
+    if (name == pass) text = to_string(plan) + '\n' + tree_text(plan);
+  });
+  return text;
 }
 
 std::string repeat_lines(std::string_view text) {

@@ -32,8 +32,8 @@ struct KernelParameter {
 struct KernelSource {
   std::string author;  ///< the kernel's name as the author gave it
   std::string name;    ///< of its extern "C" entry point; made of the author's
-  std::string text;    ///< all that NVRTC is given; the plan is the comment on top
-  std::string plan;    ///< the decisions, as text
+  std::string text;    ///< all that NVRTC is given; the plan's decisions are the comment on top
+  std::string plan;    ///< decisions and all steps, as text
   std::vector<KernelParameter> parameters;
   int threads = 0;                   ///< of a block
   int shared_bytes = 0;              ///< dynamic shared memory
@@ -45,11 +45,16 @@ struct KernelSource {
 
 struct GenerateOptions {
   bool debug = false;  ///< checks of bounds and NaN in the kernel (TESSERA_DEBUG)
+  bool verify = true;  ///< the plan after each pass
 };
 
 /// Lowers a graph, as the passes leave it, for a class of launches on an architecture. Never refuses a valid graph; the
 /// same graph, variant and architecture give the same bytes, whatever compiler built Tessera.
 KernelSource generate(const Graph& graph, const Variant& variant, Arch arch, const GenerateOptions& options = {});
+
+/// The plan of a kernel as it is after one of the passes that make it ("lower", "prune", ..., "parameters"), as text.
+/// Throws Error with the choices for a pass that there is not.
+std::string plan_after(const Graph& graph, const Variant& variant, Arch arch, std::string_view pass);
 
 /// The text for a compiler. A `#line` counts on from where it stands, but a statement of the author becomes many lines:
 /// so that compiler and tools name his for each of them, it is repeated before each.

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <bit>
 
-namespace tessera {
+namespace tessera::codegen {
 namespace {
 
 int ceil_div(int a, int b) { return (a + b - 1) / b; }
@@ -251,4 +251,4 @@ Layout accumulator_layout(const Shape& shape, int warps_m, int warps_n) {
   return layout;
 }
 
-}  // namespace tessera
+}  // namespace tessera::codegen

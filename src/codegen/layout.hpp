@@ -14,7 +14,7 @@
 
 #include "graph/shape.hpp"
 
-namespace tessera {
+namespace tessera::codegen {
 
 enum class Place : std::uint8_t { reg, lane, warp };
 
@@ -87,4 +87,4 @@ Layout blocked_layout(const Shape& shape, int fast, int vector, int warps);
 /// Registers are numbered so that those of one instruction are neighbours.
 Layout accumulator_layout(const Shape& shape, int warps_m, int warps_n);
 
-}  // namespace tessera
+}  // namespace tessera::codegen

@@ -96,7 +96,7 @@ class Chooser {
     });
     for (const Anchor& anchor : anchors) {
       if (known_[anchor.value]) continue;
-      const TileAccess access = facts_.access(anchor.access);
+      const GraphAccess access = facts_.access(anchor.access);
       const Shape& shape = facts_[anchor.value].shape;
       const int fast = access.fast >= 0 ? access.fast : shape.rank() - 1;
       set(anchor.value, blocked_layout(shape, fast, access.vector, layouts_.warps));

@@ -6,6 +6,8 @@
 
 namespace tessera::lowering {
 
+using namespace tessera::codegen;
+
 /// Where an operand of a product comes from, seen through casts, transposition and axes of extent 1.
 struct Source {
   Id load = no_id;         ///< no_id: it is computed
@@ -17,6 +19,25 @@ struct ProductPlan {
   Product product;
   Source a, b;
   Layout layout;  ///< of the result
+};
+
+/// How a load, gather, store, scatter or atomic reaches its tensor: a TileAccess of the graph's nodes.
+struct GraphAccess {
+  struct Slice {
+    Id start, extent;
+  };
+  struct Axis {
+    int tensor_axis = 0;
+    Id index = no_id;  ///< in tiles; no_id: the gathered axis
+    int extent = 1;
+    std::vector<Slice> slices;  ///< innermost first
+    bool positive = false;      ///< the tile cannot start below 0
+  };
+  int parameter = 0;
+  std::vector<Axis> axes;
+  int fast = -1;   ///< the tile's axis along which elements are neighbours in memory, or -1
+  int vector = 1;  ///< elements along it that one access may move
+  std::int64_t padding = 0;
 };
 
 /// The facts about a graph that lowering asks for again and again.
@@ -35,12 +56,11 @@ class Facts {
   const Node& operator[](Id id) const { return graph[id]; }
   bool live(Id id) const { return number[id] >= 0; }
   bool in_region(Id id, RegionId region) const;  ///< in it or in one inside it
-  /// How a load, gather, store, scatter or atomic reaches its tensor. Indices stay empty: they are values.
-  TileAccess access(Id id) const;
-  /// The value index of axis `axis` of an access; no_id for the gathered axis.
+  GraphAccess access(Id id) const;
+  /// The index of axis `axis` of an access; no_id for the gathered axis.
   Id index_of(Id id, int axis) const;
   /// Elements that one access may move along the tile's axis, 1 if they are not neighbours.
-  int vector_of(Id id, const TileAccess& access) const;
+  int vector_of(Id id, const GraphAccess& access) const;
 };
 
 /// May a reshape be done by renaming axes? Only axes of extent 1 come or go.
@@ -69,11 +89,5 @@ struct Layouts {
 Layouts choose_layouts(const Facts& facts, const std::map<Id, ProductPlan>& products, int warps);
 /// Warps for a kernel without products.
 int choose_warps(const Facts& facts);
-
-/// sync.cpp: barriers where a value crosses threads.
-void insert_barriers(const Graph& graph, Plan& plan);
-
-/// memory.cpp: offsets in shared memory; what does not fit goes to the workspace.
-void place_memory(Plan& plan);
 
 }  // namespace tessera::lowering

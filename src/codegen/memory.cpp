@@ -1,11 +1,11 @@
-// memory: offsets in shared memory. What is not in use at the same time shares a place; what does not fit goes to the
-// workspace.
+#include "codegen/memory.hpp"
+
 #include <algorithm>
 
 #include "codegen/effects.hpp"
-#include "codegen/lowering.hpp"
+#include "graph/host_ops.hpp"
 
-namespace tessera::lowering {
+namespace tessera::codegen {
 namespace {
 
 constexpr std::int64_t alignment = 128;
@@ -33,35 +33,19 @@ std::int64_t lowest(const Piece& piece, const std::vector<Piece>& placed, bool i
   return offset;
 }
 
-}  // namespace
-
-void place_memory(Plan& plan) {
-  Intervals buffers(plan.buffers.size()), scratch(plan.scratch.size());
-  std::vector<std::int64_t> uses(plan.values.size());
-  int position = 0;
-  std::vector<Interval*> loops;
-  std::vector<std::unique_ptr<Interval>> all;
-  walk(plan.steps, position, loops, all, [&](const Step& step, int at, const std::vector<Interval*>& around) {
-    for (const Effect& effect : effects(plan, step)) {
-      const auto i = static_cast<std::size_t>(effect.index);
-      if (effect.space == Effect::Space::buffer) buffers.touch(i, at, around);
-      if (effect.space == Effect::Space::scratch) scratch.touch(i, at, around);
-    }
-    std::int64_t weight = 1;
-    for (std::size_t i = 0; i < around.size() && i < 4; ++i) weight *= 16;
-    for (ValueId id : named_values(step, true)) uses[static_cast<std::size_t>(id)] += weight;
-  });
-
+// What threads share: buffers and scratch memory.
+void place_shared(Plan& plan, const Intervals& buffers, const Intervals& scratch) {
   std::vector<Piece> pieces, placed;
-  for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
-    Buffer& buffer = plan.buffers[i];
-    Interval in_use = buffers.of(i);
-    pieces.push_back({buffer.bytes(), in_use, &buffer.offset, &buffer.in_workspace});
+  for (int i = 0; i < plan.buffers.size(); ++i) {
+    Buffer& buffer = plan.buffers[BufferId{i}];
+    pieces.push_back({buffer.bytes(), buffers.of(i), &buffer.offset, &buffer.in_workspace});
   }
-  for (std::size_t i = 0; i < plan.scratch.size(); ++i)
-    pieces.push_back({plan.scratch[i].bytes, scratch.of(i), &plan.scratch[i].offset, &plan.scratch[i].in_workspace});
+  for (int i = 0; i < plan.scratch.size(); ++i) {
+    Scratch& piece = plan.scratch[ScratchId{i}];
+    pieces.push_back({piece.bytes, scratch.of(i), &piece.offset, &piece.in_workspace});
+  }
   // Buffers first: tensor cores read nothing else.
-  std::stable_sort(pieces.begin(), pieces.begin() + static_cast<std::ptrdiff_t>(plan.buffers.size()),
+  std::stable_sort(pieces.begin(), pieces.begin() + plan.buffers.size(),
                    [](const Piece& a, const Piece& b) { return a.bytes > b.bytes; });
   const std::int64_t room = plan.arch.shared_bytes();
   for (Piece& piece : pieces) {
@@ -78,34 +62,71 @@ void place_memory(Plan& plan) {
     std::int64_t& end = *piece.in_workspace ? plan.workspace_bytes : plan.shared_bytes;
     end = std::max(end, *piece.offset + aligned(piece.bytes));
   }
+}
 
-  // Values too large for registers: those used most get what is left of shared memory.
-  std::vector<std::size_t> large;
-  for (std::size_t i = 0; i < plan.values.size(); ++i)
-    if (plan.values[i].home == Home::workspace) large.push_back(i);
-  std::map<std::string, std::int64_t> total;  // values of one name share their memory
-  for (std::size_t i : large) total[plan.values[i].name] += uses[i];
-  std::stable_sort(large.begin(), large.end(), [&](std::size_t a, std::size_t b) {
-    return total[plan.values[a].name] > total[plan.values[b].name];
-  });
-  std::map<std::string, const Value*> known;
-  for (std::size_t i : large) {
-    Value& value = plan.values[i];
-    if (total[value.name] == 0) continue;
-    if (const auto found = known.find(value.name); found != known.end()) {
-      value.home = found->second->home;
-      value.offset = found->second->offset;
-      value.vector = found->second->vector;
-      continue;
-    }
-    known[value.name] = &value;
+// Values too large for registers: those used most get what is left of shared memory.
+void place_values(Plan& plan, const std::vector<std::int64_t>& uses) {
+  std::vector<int> large;
+  for (int i = 0; i < plan.storages.size(); ++i)
+    if (plan.storages[StorageId{i}].home == Home::workspace && uses[static_cast<std::size_t>(i)] > 0)
+      large.push_back(i);
+  std::stable_sort(large.begin(), large.end(),
+                   [&](int a, int b) { return uses[static_cast<std::size_t>(a)] > uses[static_cast<std::size_t>(b)]; });
+  for (int i : large) {
+    Storage& storage = plan.storages[StorageId{i}];
     const std::int64_t bytes =
-        aligned(std::int64_t(value.layout.registers()) * plan.threads() * host_bytes(host_type(value.type)));
-    value.home = plan.shared_bytes + bytes <= room ? Home::shared : Home::workspace;
-    std::int64_t& end = value.home == Home::shared ? plan.shared_bytes : plan.workspace_bytes;
-    value.offset = end;
+        aligned(std::int64_t(storage.registers) * plan.threads() * host_bytes(host_type(storage.type)));
+    storage.home = plan.shared_bytes + bytes <= plan.arch.shared_bytes() ? Home::shared : Home::workspace;
+    std::int64_t& end = storage.home == Home::shared ? plan.shared_bytes : plan.workspace_bytes;
+    storage.offset = end;
     end += bytes;
   }
 }
 
-}  // namespace tessera::lowering
+void choose_copies(const Plan& plan, const Role& role, Body& steps) {
+  for (Step& step : steps) {
+    each_body(step, [&](Body& inner) { choose_copies(plan, role, inner); });
+    Fetch* const fetch = std::get_if<Fetch>(&step.action);
+    if (!fetch) continue;
+    for (Fetch::Tile& tile : fetch->tiles) {
+      const Buffer& to = plan.buffers[tile.buffer];
+      const int vector = tile.access.vector;
+      const int bytes = vector * info(plan.tensors[static_cast<std::size_t>(tile.access.parameter)].type).bytes;
+      const int pieces = to.rows * (to.columns / vector);
+      const int rounds = (pieces + role.threads() - 1) / role.threads();
+      const bool async = bytes >= 4 && !to.in_workspace;
+      tile.copy = async ? Fetch::Copy::async : vector == 1 ? Fetch::Copy::element : Fetch::Copy::vector;
+      // Copies that are not asynchronous hold registers until they arrive.
+      tile.unrolled = !async || vector == 1 ? 2 : rounds <= 16 ? 0 : 4;
+    }
+  }
+}
+
+}  // namespace
+
+void place_memory(Plan& plan) {
+  Intervals buffers(plan.buffers.size()), scratch(plan.scratch.size());
+  std::vector<std::int64_t> uses(static_cast<std::size_t>(plan.storages.size()));
+  Walk walk(plan);
+  walk.each([&](const Role& role, const Step& step, int at, const std::vector<const Interval*>& around) {
+    for (const Effect& effect : effects(plan, role, step)) {
+      if (effect.space == Effect::Space::buffer) buffers.touch(effect.index, at, around);
+      if (effect.space == Effect::Space::scratch) scratch.touch(effect.index, at, around);
+    }
+    std::int64_t weight = 1;
+    for (std::size_t i = 0; i < around.size() && i < 4; ++i) weight *= 16;
+    const auto count = [&](ValueId id) { uses[static_cast<std::size_t>(plan.values[id].storage.index)] += weight; };
+    for (ValueId id : operands(step)) count(id);
+    for (ValueId id : results(step)) count(id);
+  });
+  plan.shared_bytes = plan.workspace_bytes = 0;
+  place_shared(plan, buffers, scratch);
+  place_values(plan, uses);
+}
+
+void choose_copies(Plan& plan) {
+  for (Phase& phase : plan.phases)
+    for (Role& role : phase.roles) choose_copies(plan, role, role.body);
+}
+
+}  // namespace tessera::codegen

@@ -127,7 +127,7 @@ class Planner {
     // Matrices of 16 bits are read as they lie; others are converted on the way, as reals.
     if (sixteen_bits ? !stored_as(facts_, source, type) : !converts_as_real(source)) source.load = no_id;
     if (source.load == no_id) return;
-    const TileAccess access = facts_.access(source.load);
+    const GraphAccess access = facts_.access(source.load);
     if (source.axis[k_axis] >= 0 && access.fast == source.axis[k_axis]) operand.k_major = true;
     if (source.axis[1 - k_axis] >= 0 && access.fast == source.axis[1 - k_axis]) operand.k_major = false;
     if (sixteen_bits) return;
@@ -187,7 +187,7 @@ class Planner {
     bool along_k = false;
     int vector = 1;
     if (plan.b.load != no_id) {
-      const TileAccess access = facts_.access(plan.b.load);
+      const GraphAccess access = facts_.access(plan.b.load);
       along_k = access.fast >= 0 && access.fast == plan.b.axis[0];
       if (access.fast >= 0 && (along_k || access.fast == plan.b.axis[1])) vector = access.vector;
     }

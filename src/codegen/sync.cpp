@@ -1,134 +1,145 @@
-// sync: a barrier ahead of each step that reads what other threads wrote, or writes what they may still read, unless
-// one stands in between already.
+#include "codegen/sync.hpp"
+
 #include <algorithm>
 
-#include "codegen/effects.hpp"
-#include "codegen/lowering.hpp"
+#include "codegen/shared_state.hpp"
 
-namespace tessera::lowering {
+namespace tessera::codegen {
 namespace {
 
 class Barriers {
  public:
-  explicit Barriers(const Graph& graph, Plan& plan) : graph_(graph), plan_(plan) {}
+  explicit Barriers(Plan& plan) : plan_(plan) {}
 
   void run() {
+    SharedState state;
+    all_phases(state);
+    const bool persistent = std::any_of(plan_.phases.begin(), plan_.phases.end(), [](const Phase& phase) {
+      return phase.schedule.kind == Schedule::Kind::persistent;
+    });
+    if (!persistent) return;
     // Blocks that follow one another in the same threads are a loop, too.
-    std::vector<Effect> state;
-    body(plan_.steps, state);
-    if (!plan_.persistent) return;
-    state = forget_places(std::move(state));
-    body(plan_.steps, state);
+    state.forget_shifted();
+    all_phases(state);
   }
 
  private:
-  struct Range {
-    int space;
-    std::int64_t first, last;
-  };
-  Range range(const Effect& effect) const {
-    const auto i = static_cast<std::size_t>(effect.index);
-    switch (effect.space) {
-      case Effect::Space::scratch: {
-        const Scratch& scratch = plan_.scratch[i];
-        return {scratch.in_workspace, scratch.offset, scratch.offset + scratch.bytes};
-      }
-      case Effect::Space::buffer: {
-        const Buffer& buffer = plan_.buffers[i];
-        return {buffer.in_workspace, buffer.offset, buffer.offset + buffer.bytes()};
-      }
-      case Effect::Space::tensor:
-        return {2 + effect.index, 0, 1};
+  void all_phases(SharedState& state) {
+    for (Phase& phase : plan_.phases) {
+      if (phase.roles.size() != 1) continue;
+      role_ = &phase.roles.front();
+      body(phase.roles.front().body, state);
     }
-    return {};
-  }
-
-  bool conflict(const Effect& a, const Effect& b) const {
-    if (!a.write && !b.write) return false;
-    if (a.atomic && b.atomic) return false;
-    const Range x = range(a), y = range(b);
-    if (x.space != y.space || x.first >= y.last || y.first >= x.last) return false;
-    if (a.space == Effect::Space::tensor) return a.place.empty() || a.place != b.place;
-    return true;
-  }
-  bool must_wait(const Effect& effect, const std::vector<Effect>& state) const {
-    return std::any_of(state.begin(), state.end(), [&](const Effect& before) { return conflict(before, effect); });
   }
 
   bool fetched_ahead(const Effect& effect) const {
-    return effect.space == Effect::Space::buffer && plan_.buffers[static_cast<std::size_t>(effect.index)].stages > 1;
+    return effect.space == Effect::Space::buffer && plan_.buffers[BufferId{effect.index}].stages > 1;
   }
   // An In is not written, so nothing orders its reads.
   std::vector<Effect> ordered_effects(const Step& step) const {
-    std::vector<Effect> result = effects(plan_, step);
+    std::vector<Effect> result = effects(plan_, *role_, step);
     std::erase_if(result, [&](const Effect& effect) {
       return effect.space == Effect::Space::tensor &&
-             graph_.parameters[static_cast<std::size_t>(effect.index)].access == Access::in;
+             plan_.tensors[static_cast<std::size_t>(effect.index)].access == Access::in;
     });
     return result;
   }
 
-  static std::vector<Effect> forget_places(std::vector<Effect> state) {
-    for (Effect& effect : state)
-      if (effect.place.find('[', effect.place.find(';')) != std::string::npos) effect.place.clear();
-    return state;
-  }
-
-  void body(std::vector<Step>& steps, std::vector<Effect>& state) {
+  // Barriers that only later rounds need are marked so where `again`.
+  void body(Body& steps, SharedState& state, bool again = false) {
     for (std::size_t i = 0; i < steps.size(); ++i) {
-      const bool barrier = steps[i].kind == Step::Kind::barrier;
-      if (barrier) {
-        state.clear();
+      if (std::holds_alternative<Barrier>(steps[i].action)) {
+        state = {};
         continue;
       }
       std::vector<Effect> now = ordered_effects(steps[i]);
-      for (const Step& ahead : steps[i].ahead)
-        for (Effect& effect : ordered_effects(ahead)) now.push_back(std::move(effect));
-      bool wait = false;
-      for (const Effect& effect : now) {
+      const Loop* const loop = std::get_if<Loop>(&steps[i].action);
+      if (loop)
+        for (const Step& ahead : loop->ahead)
+          for (Effect& effect : ordered_effects(ahead)) now.push_back(std::move(effect));
+      const bool waits = std::any_of(now.begin(), now.end(), [&](const Effect& effect) {
         // A loop that fetches ahead has a barrier at the top of each round.
-        if (fetched_ahead(effect) && steps[i].kind != Step::Kind::loop) continue;
-        const bool disjoint_puts = steps[i].kind == Step::Kind::put && i > 0 && steps[i - 1].kind == Step::Kind::put &&
-                                   steps[i].scratch == steps[i - 1].scratch;
-        wait |= !disjoint_puts && must_wait(effect, state);
-      }
-      if (wait) {
-        Step step;
-        step.kind = Step::Kind::barrier;
-        step.location = steps[i].location;
-        steps.insert(steps.begin() + static_cast<std::ptrdiff_t>(i), std::move(step));
-        state.clear();
+        if (fetched_ahead(effect) && !loop) return false;
+        return state.conflicts(plan_, effect) && !disjoint_puts(steps, i);
+      });
+      if (waits) {
+        steps.insert(steps.begin() + static_cast<std::ptrdiff_t>(i), Step{Barrier{again}, no_id, steps[i].location});
+        ++inserted_;
+        state = {};
         ++i;
       }
-      Step& step = steps[i];
-      if (has_barrier(step)) state.clear();
-      for (Effect& effect : now) {
-        if (has_barrier(step)) effect.write = false;  // what is left after its barrier are the reads
-        state.push_back(std::move(effect));
-      }
-      if (step.kind == Step::Kind::loop) {
-        std::vector<Effect> inside = state;
-        for (int round = 0; round < 2; ++round) {
-          if (!step.ahead.empty()) inside.clear();
-          body(step.body, inside);
-          inside = forget_places(std::move(inside));
-          if (round == 0) inside.insert(inside.end(), state.begin(), state.end());
-        }
-        state.insert(state.end(), inside.begin(), inside.end());
-      } else if (step.kind == Step::Kind::branch) {
-        std::vector<Effect> inside = state;
-        body(step.body, inside);
-        state.insert(state.end(), inside.begin(), inside.end());
-      }
+      inside(steps[i], now, state);
+    }
+  }
+  static bool disjoint_puts(const Body& steps, std::size_t i) {
+    const Put* const put = std::get_if<Put>(&steps[i].action);
+    const Put* const before = i > 0 ? std::get_if<Put>(&steps[i - 1].action) : nullptr;
+    return put && before && put->scratch == before->scratch;
+  }
+
+  // What a step leaves, after the barriers that it needs in itself.
+  void inside(Step& step, std::vector<Effect>& now, SharedState& state) {
+    Body* across = nullptr;
+    if (auto* reduce = std::get_if<Reduce>(&step.action)) across = &reduce->across;
+    if (auto* argmax = std::get_if<Argmax>(&step.action)) across = &argmax->across;
+    if (auto* replicas = std::get_if<Replicas>(&step.action)) across = &replicas->across;
+    const bool holds_barrier = across && !across->empty();
+    if (holds_barrier) {
+      for (Step& partials : *across) rounds(std::get<Partials>(partials.action));
+      state = {};
+    }
+    for (Effect& effect : now) {
+      if (holds_barrier) effect.write = false;  // what is left after its barrier are the reads
+      state.add(effect);
+    }
+    if (auto* loop = std::get_if<Loop>(&step.action)) {
+      state.merge(after(*loop, state));
+    } else if (auto* branch = std::get_if<Branch>(&step.action)) {
+      SharedState taken = state;
+      body(branch->body, taken);
+      state.merge(taken);
     }
   }
 
-  const Graph& graph_;
+  void rounds(Partials& partials) {
+    SharedState state;
+    body(partials.round, state);
+    if (partials.registers > partials.chunk) body(partials.round, state, true);
+  }
+
+  // A loop's body is gone through twice, to see what one round leaves to the next. Loops in loops would double that by
+  // level; so what came of a state is kept while no barrier is added.
+  const SharedState& after(Loop& loop, const SharedState& before) {
+    Known& known = known_[loop.loop];
+    for (const auto& [entry, exit] : known.exits)
+      if (known.inserted == inserted_ && entry == before) return exit;
+    if (loop.stages > 1 && !std::holds_alternative<Barrier>(loop.arrive.back().action))
+      loop.arrive.push_back({Barrier{}});  // all see what has arrived, and are done with the stage that is filled next
+    SharedState state = before;
+    for (int round = 0; round < 2; ++round) {
+      if (loop.stages > 1) state = {};
+      body(loop.body, state);
+      state.forget_shifted();
+      if (round == 0) state.merge(before);
+    }
+    Known& after = known_[loop.loop];
+    if (after.inserted != inserted_) after = {inserted_, {}};
+    after.exits.emplace_back(before, std::move(state));
+    return after.exits.back().second;
+  }
+
+  struct Known {
+    int inserted = 0;
+    std::vector<std::pair<SharedState, SharedState>> exits;
+  };
   Plan& plan_;
+  const Role* role_ = nullptr;
+  int inserted_ = 0;
+  std::map<LoopId, Known> known_;
 };
 
 }  // namespace
 
-void insert_barriers(const Graph& graph, Plan& plan) { Barriers(graph, plan).run(); }
+void insert_barriers(Plan& plan) { Barriers(plan).run(); }
 
-}  // namespace tessera::lowering
+}  // namespace tessera::codegen

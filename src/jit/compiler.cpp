@@ -306,19 +306,24 @@ void dump_cpu_kernel(const Graph& graph) {
 }
 
 std::vector<std::string> kernel_texts(const Graph& graph, Arch gpu, const std::vector<std::string>& stages) {
-  std::vector<std::string> beyond;  // the graph
+  constexpr std::string_view of_pass = "plan:";
+  std::vector<std::string> beyond;  // the graph, and plans on their way
   for (const std::string& stage : stages) {
-    if (stage == "graph") continue;
+    if (stage == "graph" || stage.starts_with(of_pass)) continue;
     if (!is_one_of(stage, source_stages) && !is_one_of(stage, code_stages)) {
-      throw Error(fmt::format("a kernel has no stage '{}'; choose from graph, {}, {}", stage,
+      throw Error(fmt::format("a kernel has no stage '{}'; choose from graph, plan:PASS, {}, {}", stage,
                               fmt::join(source_stages, ", "), fmt::join(code_stages, ", ")));
     }
     beyond.push_back(stage);
   }
   std::vector<std::string> texts;
   if (!beyond.empty()) texts = Compiler::instance().texts(generate_here(graph, dense_variant(graph), gpu), gpu, beyond);
-  for (std::size_t i = 0; i < stages.size(); ++i)
-    if (stages[i] == "graph") texts.insert(texts.begin() + static_cast<std::ptrdiff_t>(i), to_string(graph, true));
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    const auto at = texts.begin() + static_cast<std::ptrdiff_t>(i);
+    if (stages[i] == "graph") texts.insert(at, to_string(graph, true));
+    if (stages[i].starts_with(of_pass))
+      texts.insert(at, plan_after(graph, dense_variant(graph), gpu, stages[i].substr(of_pass.size())));
+  }
   return texts;
 }
 

@@ -34,8 +34,8 @@ void dump_graph(const Graph& graph);
 /// runs on the CPU. What cannot be had, without NVRTC for one, is replaced by a line that says why.
 void dump_cpu_kernel(const Graph& graph);
 
-/// What TESSERA_DUMP shows of a kernel as each of `stages` ("graph", "plan", "cuda", "ptx", "sass", "log" or "stats"),
-/// for dense_variant(). It is compiled once for all of them. Throws Error for another stage, and as compile_kernel
+/// What TESSERA_DUMP shows of a kernel as each of `stages` ("graph", "plan", "cuda", "ptx", "sass", "log" or "stats"; and
+/// "plan:PASS", the plan after one of the passes that make it), for dense_variant(). It is compiled once for all of them. Throws Error for another stage, and as compile_kernel
 /// does.
 std::vector<std::string> kernel_texts(const Graph& graph, Arch gpu, const std::vector<std::string>& stages);
 /// The CUDA C++ of a kernel, its plan a comment on top; and the plan alone. Neither NVRTC nor a GPU is needed.

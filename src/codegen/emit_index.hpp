@@ -1,0 +1,82 @@
+// Integers that generated text computes: where elements lie, and the conditions on them. An expression is built by
+// operators, folded on the way, and printed with as many parentheses as C++ needs.
+#pragma once
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tessera::codegen {
+
+class IndexExpression {
+ public:
+  IndexExpression(std::int64_t constant);
+  /// Of a variable that is at least 0 the bound it stays below may be known.
+  static IndexExpression variable(std::string name, std::int64_t below = 0);
+  static IndexExpression call(std::string function, std::vector<IndexExpression> arguments);
+  /// Text that needs no parentheses around it: what is printed without folding.
+  static IndexExpression raw(std::string text) { return variable(std::move(text)); }
+  /// The condition that always holds: both() with it is the other one.
+  static IndexExpression always();
+
+  bool is(std::int64_t constant) const { return kind_ == Kind::constant && constant_ == constant; }
+  bool is_always() const { return kind_ == Kind::always; }
+  /// One name, number or call.
+  bool is_primary() const;
+  std::string text() const;
+
+  friend IndexExpression operator+(const IndexExpression& a, const IndexExpression& b);
+  friend IndexExpression operator-(const IndexExpression& a, const IndexExpression& b);
+  friend IndexExpression operator*(const IndexExpression& a, const IndexExpression& b);
+  friend IndexExpression operator/(const IndexExpression& a, const IndexExpression& b);
+  friend IndexExpression operator%(const IndexExpression& a, const IndexExpression& b);
+  friend IndexExpression operator&(const IndexExpression& a, const IndexExpression& b);
+  friend IndexExpression operator<(const IndexExpression& a, const IndexExpression& b);
+  friend IndexExpression operator>=(const IndexExpression& a, const IndexExpression& b);
+  friend IndexExpression equal(const IndexExpression& a, const IndexExpression& b);
+  friend IndexExpression both(const IndexExpression& a, const IndexExpression& b);
+  /// In parentheses, needed or not, unless it is primary.
+  friend IndexExpression grouped(const IndexExpression& a);
+
+ private:
+  enum class Kind : std::uint8_t {
+    constant,
+    variable,
+    call,
+    group,
+    always,
+    product,
+    quotient,
+    remainder,
+    sum,
+    difference,
+    less,
+    at_least,
+    equal,
+    bits,
+    both,
+  };
+  IndexExpression(Kind kind, std::vector<IndexExpression> in) : kind_(kind), in_(std::move(in)) {}
+  static IndexExpression binary(Kind kind, const IndexExpression& a, const IndexExpression& b);
+  static std::int64_t bound(Kind kind, const IndexExpression& a, const IndexExpression& b);
+  static int precedence(Kind kind);
+  const IndexExpression& without_group() const { return kind_ == Kind::group ? in_[0] : *this; }
+
+  Kind kind_{};
+  std::int64_t constant_ = 0;
+  std::int64_t below_ = 0;  // at least 0 and below it; 0: not known
+  std::string name_;
+  std::vector<IndexExpression> in_;
+};
+
+inline IndexExpression cast_i64(const IndexExpression& a) { return IndexExpression::call("static_cast<i64>", {a}); }
+
+}  // namespace tessera::codegen
+
+template <>
+struct fmt::formatter<tessera::codegen::IndexExpression> : fmt::formatter<std::string_view> {
+  auto format(const tessera::codegen::IndexExpression& expression, fmt::format_context& context) const {
+    return fmt::formatter<std::string_view>::format(expression.text(), context);
+  }
+};

@@ -1,0 +1,37 @@
+// From a graph to a plan: the passes, in order, as a table.
+#pragma once
+#include <functional>
+#include <set>
+#include <span>
+#include <vector>
+
+#include "codegen/lower.hpp"
+#include "codegen/plan.hpp"
+
+namespace tessera::lowering {
+
+/// How a kernel's elements are first spread: with so many warps, and at most so many registers for a value.
+struct Attempt {
+  int warps, most_registers;
+};
+
+/// A plan in the making.
+struct Planning {
+  explicit Planning(const Facts& facts);
+
+  const Facts& facts;
+  Plan plan;
+  std::vector<Attempt> attempts;  ///< from the one that is wanted to those that take fewer registers
+  std::size_t attempt = 0;
+  InMemory in_memory;
+  bool has_products = false;
+};
+
+struct PlanPass {
+  std::string_view name, what;
+  /// False: the plan is to be made again from the first pass on, by what the pass has noted.
+  bool (*run)(Planning&);
+};
+std::span<const PlanPass> plan_passes();
+
+}  // namespace tessera::lowering
