@@ -11,6 +11,18 @@ namespace {
 
 // --- steps
 
+std::string_view name_of(Store::Kind kind) {
+  switch (kind) {
+    case Store::Kind::store:
+      return "store";
+    case Store::Kind::scatter:
+      return "scatter";
+    case Store::Kind::atomic_add:
+      return "atomic_add";
+  }
+  return "";
+}
+
 // What the author wrote: the ops of an expression, then the step's own. Nothing of steps that follow from others.
 std::string ops_of(const Step& step) {
   const auto ops = [](const Expression& expression, std::string_view own) {
@@ -21,39 +33,32 @@ std::string ops_of(const Step& step) {
     if (ops.empty()) ops.push_back("copy");
     return fmt::format("{}", fmt::join(ops, ", "));
   };
-  const auto store = [](Store::Kind kind) -> std::string_view {
-    switch (kind) {
-      case Store::Kind::store:
-        return "store";
-      case Store::Kind::scatter:
-        return "scatter";
-      case Store::Kind::atomic_add:
-        return "atomic_add";
-    }
-    return "";
+  // clang-format off
+  const Overloaded own{
+      [&](const Compute& s) { return ops(s.sweep.expression, ""); },
+      [&](const Load& s) { return ops(s.sweep.expression, "load"); },
+      [&](const Store& s) { return ops(s.sweep.expression, name_of(s.kind)); },
+      [&](const Reduce& s) { return ops(s.sweep.expression, name(s.op)); },
+      [&](const Argmax& s) { return ops(s.sweep.expression, "argmax"); },
+      [&](const Replicas&) { return ops({}, name(Op::sum)); },
+      [&](const Partials&) { return std::string(); },
+      [&](const PutPartials&) { return std::string(); },
+      [&](const TakePartials&) { return std::string(); },
+      [&](const Put& s) { return ops(s.sweep.expression, "move"); },
+      [&](const Scan&) { return ops({}, "cumsum"); },
+      [&](const Get& s) { return ops(s.sweep.expression, "move"); },
+      [&](const Stage& s) { return ops(s.sweep.expression, "stage"); },
+      [&](const Clear&) { return ops({}, ""); },
+      [&](const Fetch&) { return ops({}, "fetch"); },
+      [&](const Commit&) { return std::string(); },
+      [&](const Wait&) { return std::string(); },
+      [&](const Multiply&) { return ops({}, "mma"); },
+      [&](const Barrier&) { return std::string(); },
+      [&](const Loop&) { return ops({}, "range"); },
+      [&](const Branch&) { return ops({}, "if_"); },
   };
-  return std::visit(
-      Overloaded{
-          [&](const Compute& compute) { return ops(compute.sweep.expression, ""); },
-          [&](const Load& load) { return ops(load.sweep.expression, "load"); },
-          [&](const Store& s) { return ops(s.sweep.expression, store(s.kind)); },
-          [&](const Reduce& reduce) {
-    return ops(reduce.sweep.expression, name(reduce.op));
-          },
-          [&](const Argmax& argmax) {
-    return ops(argmax.sweep.expression, "argmax");
-      },
-      [&](const Replicas&) { return ops({}, name(Op::sum)); }, [&](const Partials&) { return std::string(); },
-      [&](const PutPartials&) { return std::string(); }, [&](const TakePartials&) { return std::string(); },
-      [&](const Put& put) { return ops(put.sweep.expression, "move"); }, [&](const Scan&) { return ops({}, "cumsum"); },
-      [&](const Get& get) { return ops(get.sweep.expression, "move"); },
-      [&](const Stage& stage) { return ops(stage.sweep.expression, "stage"); },
-      [&](const Clear&) { return ops({}, ""); }, [&](const Fetch&) { return ops({}, "fetch"); },
-      [&](const Commit&) { return std::string(); }, [&](const Wait&) { return std::string(); },
-      [&](const Multiply&) { return ops({}, "mma"); }, [&](const Barrier&) { return std::string(); },
-      [&](const Loop&) { return ops({}, "range"); }, [&](const Branch&) { return ops({}, "if_"); },
-  },
-      step.action);
+  // clang-format on
+  return std::visit(own, step.action);
 }
 
 // One comment, and a line directive, for what the author wrote in one place.
@@ -75,25 +80,20 @@ void comment(Writer& w, const Step& step) {
 void emit_step(Writer& w, const Step& step) {
   w.author_line = step.location.line;
   comment(w, step);
-  std::visit(Overloaded{
-                 [&](const Compute& compute) {
-    emit(w, compute);
-                 },
-                 [&](const Load& load) {
-    emit(w, load);
-  },
-             [&](const Store& store) { emit(w, store); }, [&](const Reduce& reduce) { emit(w, reduce); },
-             [&](const Argmax& argmax) { emit(w, argmax); }, [&](const Replicas& replicas) { emit(w, replicas); },
-             [&](const Partials& partials) { emit(w, partials); }, [&](const PutPartials& put) { emit(w, put); },
-             [&](const TakePartials& take) { emit(w, take); }, [&](const Put& put) { emit(w, put); },
-             [&](const Scan& scan) { emit(w, scan); }, [&](const Get& get) { emit(w, get); },
-             [&](const Stage& stage) { emit(w, stage); }, [&](const Clear& clear) { emit(w, clear); },
-             [&](const Fetch& fetch) { emit(w, fetch); }, [&](const Commit& commit) { emit(w, commit); },
-             [&](const Wait& wait) { emit(w, wait); }, [&](const Multiply& multiply) { emit(w, multiply); },
-             [&](const Barrier& barrier) { emit(w, barrier); }, [&](const Loop& loop) { emit(w, loop); },
-             [&](const Branch& branch) { emit(w, branch); },
-  },
-      step.action);
+  const Overloaded print{
+      [&](const Compute& s) { emit(w, s); },      [&](const Load& s) { emit(w, s); },
+      [&](const Store& s) { emit(w, s); },        [&](const Reduce& s) { emit(w, s); },
+      [&](const Argmax& s) { emit(w, s); },       [&](const Replicas& s) { emit(w, s); },
+      [&](const Partials& s) { emit(w, s); },     [&](const PutPartials& s) { emit(w, s); },
+      [&](const TakePartials& s) { emit(w, s); }, [&](const Put& s) { emit(w, s); },
+      [&](const Scan& s) { emit(w, s); },         [&](const Get& s) { emit(w, s); },
+      [&](const Stage& s) { emit(w, s); },        [&](const Clear& s) { emit(w, s); },
+      [&](const Fetch& s) { emit(w, s); },        [&](const Commit& s) { emit(w, s); },
+      [&](const Wait& s) { emit(w, s); },         [&](const Multiply& s) { emit(w, s); },
+      [&](const Barrier& s) { emit(w, s); },      [&](const Loop& s) { emit(w, s); },
+      [&](const Branch& s) { emit(w, s); },
+  };
+  std::visit(print, step.action);
 }
 
 // --- a role

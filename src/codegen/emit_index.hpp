@@ -70,6 +70,9 @@ class IndexExpression {
   std::vector<IndexExpression> in_;
 };
 
+IndexExpression equal(const IndexExpression& a, const IndexExpression& b);
+IndexExpression both(const IndexExpression& a, const IndexExpression& b);
+IndexExpression grouped(const IndexExpression& a);
 inline IndexExpression cast_i64(const IndexExpression& a) { return IndexExpression::call("static_cast<i64>", {a}); }
 
 }  // namespace tessera::codegen

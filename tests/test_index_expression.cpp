@@ -1,0 +1,101 @@
+// Integer expressions of generated text: how they are printed, and what is folded.
+#include "catch.hpp"
+#include "codegen/emit_index.hpp"
+
+using namespace tessera::codegen;
+
+namespace {
+
+using Index = IndexExpression;
+Index variable(const char* name, std::int64_t below = 0) { return Index::variable(name, below); }
+
+}  // namespace
+
+TEST_CASE("index expressions have the parentheses that C++ needs", "[generate]") {
+  const Index a = variable("a"), b = variable("b"), c = variable("c");
+  CHECK((a + b * c).text() == "a + b * c");
+  CHECK(((a + b) * c).text() == "(a + b) * c");
+  CHECK((a + (b + c)).text() == "a + b + c");
+  CHECK((a + (b - c)).text() == "a + b - c");
+  CHECK((a - (b + c)).text() == "a - (b + c)");
+  CHECK((a - b - c).text() == "a - b - c");
+  CHECK((a / b % c * 2).text() == "a / b % c * 2");
+  CHECK((a / (b * c)).text() == "a / (b * c)");
+  CHECK((a * (b / c)).text() == "a * (b / c)");
+  CHECK((a % (b + c)).text() == "a % (b + c)");
+  CHECK(((a & 3) + 4).text() == "(a & 3) + 4");
+  CHECK((a & (b + c)).text() == "a & b + c");
+  CHECK(equal(a & 3, 0).text() == "(a & 3) == 0");
+  CHECK((a + b < c * 2).text() == "a + b < c * 2");
+  CHECK((a >= b - 1).text() == "a >= b - 1");
+  CHECK(both(both(a < b, b < c), both(a >= 0, equal(a & 1, 0))).text() == "a < b && b < c && a >= 0 && (a & 1) == 0");
+  CHECK((a + -3).text() == "a + -3");
+  CHECK(fmt::format("{}", a + 1) == "a + 1");
+}
+
+TEST_CASE("calls and groups are one operand", "[generate]") {
+  const Index a = variable("a"), b = variable("b");
+  CHECK(Index::call("window", {a + b, 16, b}).text() == "window(a + b, 16, b)");
+  CHECK(Index::call("thread_index", {}).text() == "thread_index()");
+  CHECK((cast_i64(a + b) * 4).text() == "static_cast<i64>(a + b) * 4");
+  CHECK((Index::raw("(a ? 1 : 2)") * 4).text() == "(a ? 1 : 2) * 4");
+  CHECK((grouped(a / 4) * 8).text() == "(a / 4) * 8");
+  CHECK(grouped(a).text() == "a");
+  CHECK(grouped(grouped(a + b)).text() == "(a + b)");
+  CHECK(grouped(-3).text() == "(-3)");
+  CHECK(grouped(Index::call("f", {a})).text() == "f(a)");
+  CHECK(a.is_primary());
+  CHECK(Index(7).is_primary());
+  CHECK_FALSE(Index(-7).is_primary());
+  CHECK_FALSE((a + b).is_primary());
+  CHECK(grouped(a + b).is_primary());
+}
+
+TEST_CASE("neutral elements are folded", "[generate]") {
+  const Index a = variable("a"), b = variable("b");
+  CHECK((a + 0).text() == "a");
+  CHECK((0 + a).text() == "a");
+  CHECK((a - 0).text() == "a");
+  CHECK((0 - a).text() == "0 - a");
+  CHECK((a * 1).text() == "a");
+  CHECK((a / 1).text() == "a");
+  CHECK((a * 0 + b).text() == "a * 0 + b");
+  CHECK((0 * a + b).text() == "b");
+  CHECK((a & 0).is(0));
+  CHECK((grouped(a + b) * 1).text() == "a + b");
+  CHECK(both(Index::always(), a < b).text() == "a < b");
+  CHECK(both(a < b, Index::always()).text() == "a < b");
+  CHECK(both(Index::always(), Index::always()).is_always());
+  CHECK_FALSE(both(a < b, Index::always()).is_always());
+  CHECK(Index(0).is(0));
+  CHECK_FALSE(Index(1).is(0));
+  CHECK_FALSE(a.is(0));
+}
+
+TEST_CASE("constants are not computed with", "[generate]") {
+  CHECK((Index(4) * 32).text() == "4 * 32");
+  CHECK((Index(1) * 32).text() == "1 * 32");
+  CHECK((Index(4) + 2).text() == "4 + 2");
+  CHECK(cast_i64(0).text() == "static_cast<i64>(0)");
+}
+
+TEST_CASE("a remainder that the bound of its left side makes idle is folded", "[generate]") {
+  const Index r = variable("r", 32), any = variable("i");
+  CHECK((r % 32).text() == "r");
+  CHECK((r % 64).text() == "r");
+  CHECK((r % 16).text() == "r % 16");
+  CHECK((r / 4 % 8).text() == "r / 4");
+  CHECK((r / 4 % 4).text() == "r / 4 % 4");
+  CHECK((r / 3 % 11).text() == "r / 3");
+  CHECK((r / 3 % 10).text() == "r / 3 % 10");
+  CHECK((r % 8 % 8).text() == "r % 8");
+  CHECK(((r % 4 + r / 8) % 7).text() == "r % 4 + r / 8");
+  CHECK(((r % 4 + r / 8) % 6).text() == "(r % 4 + r / 8) % 6");
+  CHECK((r % 4 * 3 % 10).text() == "r % 4 * 3");
+  CHECK((r % 4 * 3 % 9).text() == "r % 4 * 3 % 9");
+  CHECK(((r & 7) % 8).text() == "r & 7");
+  CHECK((grouped(r / 4) % 8).text() == "r / 4");
+  CHECK((any % 8).text() == "i % 8");
+  CHECK((any % 8 % 8).text() == "i % 8 % 8");
+  CHECK(((r - 1) % 32).text() == "(r - 1) % 32");
+}
