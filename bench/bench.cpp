@@ -3,7 +3,6 @@
 #include <fnmatch.h>
 
 #include <ctime>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <sstream>
@@ -16,6 +15,7 @@
 #include "common/program.hpp"
 #include "common/start.hpp"
 #include "graph/error.hpp"
+#include "jit/files.hpp"
 
 using namespace tessera;
 using namespace tessera::bench;
@@ -136,9 +136,9 @@ void measure_rows(const Settings& settings, const std::vector<Row>& rows, const 
 
 void write(const std::filesystem::path& path, const json& results) {
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path());
-  std::ofstream file(path);
-  file << results.dump(1) << "\n";
-  if (!file.flush()) throw Error(fmt::format("cannot write {}", path.native()));
+  OutputFile file(path);
+  file.write(results.dump(1) + "\n");
+  file.publish();
   note(fmt::format("figures are in {}", path.native()));
 }
 

@@ -4,7 +4,7 @@ set -euo pipefail
 cd "$1"
 declare -A may=(
   [graph]="graph" [dsl]="dsl graph" [cpu]="cpu graph" [codegen]="codegen graph"
-  [jit]="jit codegen cpu graph" [api]="api dsl jit graph" [model]="model api graph"
+  [jit]="jit codegen cpu graph" [api]="api dsl jit graph" [model]="model api jit graph"
 )
 bad=0
 for layer in "${!may[@]}"; do

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@
 #include <random>
 #include <set>
 #include <sstream>
+#include <thread>
 #include <utility>
 
 #include "catch.hpp"
@@ -436,6 +438,34 @@ TEST_CASE("score has the numbers of the reference", "[programs]") {
     CHECK(value == Approx(std::exp(-sum / 36)).epsilon(1e-5));
   }
   CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 1);
+}
+
+TEST_CASE("score --logits writes where it is told, and changes nothing else about that", "[programs]") {
+  const TempDir folder;
+  const fs::path file = folder / "logits", link = folder / "link", fifo = folder / "fifo";
+  const auto write = [&](const fs::path& path) {
+    output("score", {"-q", "--preset", "nano", "--ids", "1,2,3", "--logits", path.string()});
+  };
+  write_text(file, "before");
+  fs::permissions(file, fs::perms::owner_read | fs::perms::owner_write);
+  fs::create_symlink("logits", link);
+  write(link);
+  CHECK(fs::read_symlink(link) == "logits");
+  CHECK(fs::status(file).permissions() == (fs::perms::owner_read | fs::perms::owner_write));
+  const std::string logits = read_text(file);
+  const SafeTensors written = SafeTensors::open(file);
+  CHECK(written.tensors().size() == 1);
+
+  REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
+  std::string piped;
+  std::jthread reader([&] { piped = read_text(fifo); });
+  write(fifo);
+  reader.join();
+  CHECK(piped == logits);
+  CHECK(fs::is_fifo(fifo));
+  write("/dev/null");
+  CHECK(fs::is_character_file("/dev/null"));
+  CHECK(std::distance(fs::directory_iterator(folder.path()), {}) == 3);
 }
 
 TEST_CASE("score of text", "[programs]") {

@@ -4,16 +4,17 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <future>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 
+#include "jit/cache_folder.hpp"
 #include "jit/cache_key.hpp"
 #include "jit/nvrtc.hpp"
 
@@ -25,12 +26,6 @@ struct CacheEntry {
   CompiledCode code;
   bool operator==(const CacheEntry&) const = default;
 };
-
-/// The folder for `option` (TESSERA_CACHE_DIR): itself, empty (none) for "off", "0" and "none", and by default
-/// $XDG_CACHE_HOME/tessera or ~/.cache/tessera. Never one in /tmp that others could make first: without HOME, or in a
-/// program that runs with somebody else's rights, there is none. `environment`: variable -> value, "" if unset.
-std::filesystem::path cache_folder(std::string_view option,
-                                   const std::function<std::string(std::string_view)>& environment);
 
 class CompileCache {
  public:
@@ -56,19 +51,17 @@ class CompileCache {
   void drop(const CacheKey& key);
 
   Counters counters() const;
-  /// Empty if nothing is kept on disk.
-  const std::filesystem::path& folder() const { return folder_; }
+  /// Of which entries lie on disk; none if none do.
+  const std::optional<CacheFolder>& folder() const { return folder_; }
 
  private:
   using Shared = std::shared_ptr<const CacheEntry>;
 
-  std::filesystem::path file(const CacheKey& key) const;
   Shared load(const CacheKey& key);
   void store(const CacheKey& key, const CacheEntry& entry);
-  void trim();
   void disk_failed(std::string_view what);
 
-  std::filesystem::path folder_;
+  std::optional<CacheFolder> folder_;
   Warn warn_;
   Limits limits_;
   mutable std::mutex mutex_;  // of the next five

@@ -38,7 +38,10 @@ void write_dump(const Options& options, std::string_view stem, std::string_view 
   }
   try {
     const std::filesystem::path folder = std::filesystem::absolute(options.dump_dir);
-    write_whole_file(folder, folder / file, text);
+    make_folder(folder);
+    OutputFile output(folder / file);
+    output.write(text);
+    output.publish();
   } catch (const std::system_error& e) {
     throw Error(fmt::format("TESSERA_DUMP_DIR={}: {}", options.dump_dir, e.what()));
   }

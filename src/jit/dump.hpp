@@ -15,8 +15,7 @@ std::string dump_file(std::string_view stem, std::string_view stage);
 
 /// Is the stage asked for, of this kernel?
 bool wants_dump(const Options& options, std::string_view kernel, std::string_view stage);
-/// Shows a stage on stderr, under the name of its file, or in that file, which is there whole or not at all. Throws
-/// Error naming the folder.
+/// Shows a stage on stderr, under the name of its file, or in that file, an OutputFile. Throws Error naming the folder.
 void write_dump(const Options& options, std::string_view stem, std::string_view stage, std::string_view text);
 
 }  // namespace tessera

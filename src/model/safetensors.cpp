@@ -1,15 +1,11 @@
 #include "model/safetensors.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <bit>
-#include <cerrno>
 #include <cstring>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -18,6 +14,7 @@
 #include <tuple>
 
 #include "graph/error.hpp"
+#include "jit/files.hpp"
 #include "model/mapped_file.hpp"
 
 namespace tessera {
@@ -303,49 +300,6 @@ std::vector<std::uint32_t> index_names(std::span<const StoredTensor> tensors, co
   return order;
 }
 
-/// A file being written beside its final place. Removed unless `publish` was reached.
-class TemporaryFile {
- public:
-  TemporaryFile(const std::filesystem::path& target, const Refusal& refuse) : target_(target), refuse_(refuse) {
-    static std::atomic<unsigned> count = 0;
-    do {  // a name may be left over from a process that was killed
-      path_ = fmt::format("{}.tmp-{}-{}", target.native(), ::getpid(), count++);
-      fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    } while (fd_ < 0 && errno == EEXIST);
-    if (fd_ < 0) fail();
-  }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  ~TemporaryFile() {
-    if (fd_ >= 0) ::close(fd_);
-    if (!path_.empty()) ::unlink(path_.c_str());
-  }
-
-  void write(std::span<const std::byte> bytes) {
-    while (!bytes.empty()) {
-      const ssize_t written = ::write(fd_, bytes.data(), bytes.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) fail();
-      bytes = bytes.subspan(static_cast<std::size_t>(written));
-    }
-  }
-
-  void publish() {
-    if (::fsync(fd_) != 0) fail();
-    if (::close(std::exchange(fd_, -1)) != 0) fail();
-    if (::rename(path_.c_str(), target_.c_str()) != 0) fail();
-    path_.clear();
-  }
-
- private:
-  [[noreturn]] void fail() const { refuse_("{}", std::generic_category().message(errno)); }
-
-  const std::filesystem::path& target_;
-  const Refusal& refuse_;
-  std::string path_;
-  int fd_ = -1;
-};
-
 }  // namespace
 
 std::string_view name(StoredType type) { return types.at(static_cast<std::size_t>(type)).name; }
@@ -421,11 +375,15 @@ void write_safetensors(const std::filesystem::path& path, std::span<const Stored
     refuse("its header would have {} bytes, more than the legal {}", header.size(), max_header_bytes);
 
   const std::uint64_t size = header.size();
-  TemporaryFile file(path, refuse);
-  file.write(std::as_bytes(std::span(&size, 1)));
-  file.write(std::as_bytes(std::span(header)));
-  for (const StoredTensor* tensor : order) file.write(tensor->bytes);
-  file.publish();
+  try {
+    OutputFile file(path);
+    file.write(std::as_bytes(std::span(&size, 1)));
+    file.write(header);
+    for (const StoredTensor* tensor : order) file.write(tensor->bytes);
+    file.publish();
+  } catch (const std::system_error& error) {
+    refuse("{}", error.code().message());
+  }
 }
 
 }  // namespace tessera

@@ -63,9 +63,9 @@ class SafeTensors {
   std::shared_ptr<const Content> content_;
 };
 
-/// Writes a file that holds `tensors`, widest elements first, so that each is aligned to its own size. It appears under
-/// `path` complete or not at all: written beside it under another name, then renamed over what was there.
-/// Error, naming path and reason, on an input that the format forbids or a failure of the file system.
+/// Writes a file that holds `tensors`, widest elements first, so that each is aligned to its own size, as an
+/// OutputFile: it appears under `path` complete or not at all, unless that is a device or a pipe. Error, naming path
+/// and reason, on an input that the format forbids or a failure of the file system.
 void write_safetensors(const std::filesystem::path& path, std::span<const StoredTensor> tensors);
 
 }  // namespace tessera
