@@ -1,7 +1,11 @@
 // Devices: memory, streams, events, recorded launches, and the way of a launch to the driver. Most of it against a fake
 // driver; what is tagged [cuda] needs a GPU.
+#include <atomic>
 #include <chrono>
 #include <cstring>
+#include <functional>
+#include <future>
+#include <mutex>
 #include <numeric>
 #include <thread>
 
@@ -21,7 +25,9 @@ using Calls = std::vector<std::string>;
 struct Machine {
   FakeCuda& fake = new_fake_cuda();
   KernelSource source{.author = "entry", .name = "entry", .text = "text", .plan = "", .parameters = {}, .threads = 128};
+  std::mutex mutex;  // of the next
   std::vector<Variant> compiled;
+  std::function<void()> compiling = [] {};  ///< what happens while it compiles
   int recompiled = 0;
   std::string image = "image";
   std::vector<std::shared_ptr<const CacheEntry>> entries;
@@ -36,6 +42,8 @@ struct Machine {
     CudaSettings settings;
     settings.synchronous = synchronous;
     settings.compile = [=, this](const Graph&, const Variant& variant, Arch) {
+      compiling();
+      const std::lock_guard lock(mutex);
       compiled.push_back(variant);
       return code(image);
     };
@@ -226,6 +234,7 @@ TEST_CASE("events measure and order", "[jit]") {
   const Event on_cpu = Device::cpu().stream().record();
   CHECK(says(error_of([&] { stream.wait(on_cpu); }), {"another kind of device"}));
   CHECK(says(error_of([&] { end.milliseconds_since(on_cpu); }), {"another kind of device"}));
+  CHECK(says(error_of([&] { on_cpu.milliseconds_since(end); }), {"another kind of device"}));
   CHECK(Device::cpu().stream().record().milliseconds_since(on_cpu) >= 0);
 }
 
@@ -337,6 +346,25 @@ TEST_CASE("code is made once for each class of launches", "[jit]") {
   CHECK(machine.fake.modules == 2);
   launch(device.stream(), copy, x.slice(0, 0, 3), y);  // not divisible
   CHECK(machine.compiled.size() == 3);
+}
+
+TEST_CASE("variants of a kernel compile at the same time", "[jit]") {
+  Machine machine;
+  const Device device = machine.open();
+  const auto copy = copy_kernel();
+  const Tensor<f32, 1> x(device, {64}), y(device, {64});
+  std::promise<void> both;
+  std::atomic<int> begun = 0, alone = 0;
+  machine.compiling = [&, met = both.get_future().share()] {
+    if (++begun == 2) both.set_value();
+    alone += met.wait_for(std::chrono::seconds(20)) != std::future_status::ready;
+  };
+  {
+    std::jthread aligned([&] { launch(device.stream(), copy, x, y); });
+    launch(device.stream(), copy, x.slice(0, 1, 16), y);
+  }
+  CHECK(machine.compiled.size() == 2);
+  CHECK(alone == 0);
 }
 
 TEST_CASE("a kernel's parameters are laid out as it declares them", "[jit]") {

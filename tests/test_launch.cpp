@@ -1,4 +1,5 @@
 // Launches, tensors, devices, options: what is checked, and what is said.
+#include <limits>
 #include <thread>
 
 #include "api/tessera.hpp"
@@ -60,6 +61,38 @@ TEST_CASE("a written argument that overlaps another is refused", "[api]") {
   const Tensor<f32, 2> repeated(Device::cpu(), a.data(), {8, 8}, {0, 1});
   CHECK(says(error_of([&] { launch(stream, add_kernel(), b, b, repeated); }), {"elements share memory"}));
   CHECK(error_of([&] { launch(stream, add_kernel(), repeated, repeated, b); }) == "(no error)");
+}
+
+TEST_CASE("strides of any size are judged as they are", "[jit]") {
+  std::vector<float> memory(64);
+  const Device device = Device::cpu();
+  const auto one = kernel("one", [](In<f32, 2> a, Out<f32, 2> y) { store(y, {0, 0}, load(a, {0, 0}, {1, 1})); });
+  const auto error = [&](const Tensor<f32, 2>& a, const Tensor<f32, 2>& y) {
+    return error_of([&] { launch(stream, one, a, y); });
+  };
+  const Tensor<f32, 2> dense(device, memory.data() + 16, {4, 4}, {4, 1});
+  // An element further on, at an address modulo 2^64 that may be any; 2^62 elements on is the same element.
+  constexpr auto most = std::numeric_limits<std::int64_t>::max(), least = std::numeric_limits<std::int64_t>::min();
+  for (const std::int64_t stride : {std::int64_t{1} << 60, std::int64_t{1} << 61, std::int64_t{1} << 62, most, least,
+                                    least / 2, least / 4, least / 8, std::int64_t{-1} << 60}) {
+    INFO(stride);
+    const Tensor<f32, 2> far(device, memory.data() + 16, {5, 4}, {stride, 1});
+    CHECK(says(error(dense, far), {"the strides of argument 2 lead beyond all memory"}));
+    CHECK(says(error(far, dense), {"the strides of argument 1 lead beyond all memory"}));
+    const Tensor<f32, 2> far_in_both(device, memory.data() + 16, {3, 3}, {stride, stride});
+    CHECK(says(error(dense, far_in_both), {"argument 2 lead beyond"}));
+    // Of a single row it means nothing.
+    const Tensor<f32, 2> row(device, memory.data() + 16, {1, 4}, {stride, 1});
+    CHECK(says(error(dense, row), {"overlaps"}));
+    const Tensor<f32, 2> free_row(device, memory.data() + 40, {1, 4}, {stride, 1});
+    CHECK(error(dense, free_row) == "(no error)");
+  }
+  // As far as memory goes, rows of two tensors may lie side by side.
+  const auto rows_at = [&](std::size_t at) {
+    return Tensor<f32, 2>(device, &memory[at], {3, 4}, {std::int64_t{1} << 59, 1});
+  };
+  CHECK(error(rows_at(0), rows_at(4)) == "(no error)");
+  CHECK(says(error(rows_at(0), rows_at(3)), {"overlaps"}));
 }
 
 TEST_CASE("overlap in one memory is found exactly", "[jit]") {

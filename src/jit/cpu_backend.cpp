@@ -26,7 +26,7 @@ struct CpuEvent final : EventBackend {
   std::chrono::steady_clock::time_point time = std::chrono::steady_clock::now();
   void synchronize() override {}
   double milliseconds_since(EventBackend& earlier) override {
-    return std::chrono::duration<double, std::milli>(time - dynamic_cast<CpuEvent&>(earlier).time).count();
+    return std::chrono::duration<double, std::milli>(time - own<CpuEvent>(earlier).time).count();
   }
 };
 

@@ -77,7 +77,6 @@ class Workspace {
 CudaKernel::Code CudaKernel::make(const Variant& variant) const {
   auto [loaded, source] = device_->load(graph_, variant);
   Code code{};
-  code.variant = variant;
   code.loaded = loaded;
   for (const KernelParameter& parameter : source.parameters) {
     const std::size_t bytes = bytes_of(parameter, graph_, variant.wide);
@@ -158,8 +157,7 @@ void CudaKernel::launch(StreamBackend& stream, std::span<const Argument> argumen
   thread_local Variant variant;
   classify(graph_, arguments, variant);
   variant.wide |= blocks > most_narrow_blocks;
-  const Code& code =
-      codes_.find_or_make([&](const Code& known) { return known.variant == variant; }, [&] { return make(variant); });
+  const Code& code = codes_.find_or_make(variant, [&] { return make(variant); });
   launch(code, static_cast<CudaStream&>(stream), arguments, grid, blocks);
 }
 

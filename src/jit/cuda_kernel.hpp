@@ -19,7 +19,6 @@ class CudaKernel final : public DeviceKernel {
     std::size_t offset, bytes;
   };
   struct Code {
-    Variant variant;
     const LoadedCode* loaded;
     std::vector<Slot> slots;
     std::size_t parameter_bytes;
@@ -42,7 +41,7 @@ class CudaKernel final : public DeviceKernel {
 
   std::shared_ptr<CudaBackend> device_;
   const Graph& graph_;
-  GrowingList<Code> codes_;
+  GrowingList<Variant, Code> codes_;
 };
 
 }  // namespace tessera

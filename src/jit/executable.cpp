@@ -72,6 +72,8 @@ void Executable::check(std::span<const Argument> arguments) const {
     for (std::size_t axis = 0; axis < static_cast<std::size_t>(parameter.rank); ++axis)
       if (arguments[i].extent[axis] < 0 || arguments[i].extent[axis] > std::numeric_limits<std::int32_t>::max())
         refuse(arguments, fmt::format("an extent of argument {} is not in [0, 2^31)", i + 1));
+    if (!is_addressable(parameter, arguments[i]))
+      refuse(arguments, fmt::format("the strides of argument {} lead beyond all memory", i + 1));
   }
   for (std::size_t i = 0; i < arguments.size(); ++i)
     if (is_written(graph_.parameters[i])) check_overlap(arguments, i);
@@ -97,11 +99,8 @@ void Executable::launch(const Stream& stream, std::span<const Argument> argument
   for (std::size_t i = 0; i < graph_.grid.size(); ++i)
     if (__builtin_mul_overflow(blocks, grid[i], &blocks)) refuse(arguments, "the grid has more than 2^63 blocks");
   DeviceBackend& device = stream.backend().device();
-  const OnDevice& found = kernels_.find_or_make([&](const OnDevice& known) { return known.device == &device; },
-                                                [&] {
-    return OnDevice{&device, device.kernel(graph_)};
-  });
-  found.kernel->launch(stream.backend(), arguments, {grid.data(), graph_.grid.size()});
+  const auto& kernel = kernels_.find_or_make(&device, [&] { return device.kernel(graph_); });
+  kernel->launch(stream.backend(), arguments, {grid.data(), graph_.grid.size()});
 }
 
 }  // namespace tessera

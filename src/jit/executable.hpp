@@ -27,20 +27,14 @@ class Executable {
   void launch(const Stream& stream, std::span<const Argument> arguments) const;
 
  private:
-  /// The kernel on a device that it has been launched on.
-  struct OnDevice {
-    const DeviceBackend* device;
-    std::unique_ptr<DeviceKernel> kernel;
-  };
-
   void check(std::span<const Argument> arguments) const;
   void check_overlap(std::span<const Argument> arguments, std::size_t written) const;
   [[noreturn]] void refuse(std::span<const Argument> arguments, std::string_view why) const;
 
   Graph traced_, graph_;
   std::vector<std::string> requirements_;
-  UniformProgram uniform_;  // the requirements, then the grid
-  mutable GrowingList<OnDevice> kernels_;
+  UniformProgram uniform_;                                                            // the requirements, then the grid
+  mutable GrowingList<const DeviceBackend*, std::unique_ptr<DeviceKernel>> kernels_;  // of devices launched on
 };
 
 }  // namespace tessera

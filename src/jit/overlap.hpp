@@ -5,6 +5,10 @@
 
 namespace tessera {
 
+/// Do the addresses of all elements exist? Not if strides lead below 0 or beyond 2^64, where addresses begin anew. What
+/// follows is for tensors of which they do.
+bool is_addressable(const Parameter& parameter, const Argument& argument);
+
 /// Exact for tensors laid out alike, as parts of one larger tensor are; else two tensors overlap if the ranges of
 /// addresses from their first to their last byte do. A tensor without elements overlaps nothing.
 bool overlap(const Parameter& a_parameter, const Argument& a, const Parameter& b_parameter, const Argument& b);
