@@ -8,14 +8,13 @@
 // behind the end reads as 0 and is never written, so the last, ragged tile needs no care.
 //
 // Try --print: the lambda ran once, when the kernel was made, and left this graph.
-#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <random>
-#include <string_view>
 #include <vector>
 
 #include "api/tessera.hpp"
+#include "common/lesson.hpp"
 
 using namespace tessera;
 
@@ -55,17 +54,13 @@ bool correct(const Device& device, const auto& add, std::int64_t count) {
   return worst <= allowed;
 }
 
-int main(int argc, char** argv) try {
-  const auto add = vector_add(4096);
-  if (std::find(argv, argv + argc, std::string_view("--print")) != argv + argc) {
-    std::printf("%s", to_string(add.graph()).c_str());
-    return 0;
-  }
-  const Device device = Device::best();  // a GPU if there is one, else the CPU
-  bool ok = true;
-  for (std::int64_t count : {1, 4096, 1000003}) ok &= correct(device, add, count);
-  return ok ? 0 : 1;
-} catch (const Error& error) {
-  std::fprintf(stderr, "%s\n", error.what());
-  return 1;
+int main(int argc, char** argv) {
+  const auto graph = [] { return to_string(vector_add(4096).graph()); };
+  return run_lesson(argc, argv, "01_vector_add", graph, [] {
+    const auto add = vector_add(4096);
+    const Device device = Device::best();  // a GPU if there is one, else the CPU
+    bool ok = true;
+    for (std::int64_t count : {1, 4096, 1000003}) ok &= correct(device, add, count);
+    return ok;
+  });
 }

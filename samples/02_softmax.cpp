@@ -6,14 +6,13 @@
 // One kernel serves rows of any width up to that of its tile: the rest of the tile reads as what the last argument of
 // load says, and is never written. -inf is never the largest, and adds exp(-inf) = 0 to the sum. (Wider rows would be
 // cut off; lesson 3 has the launch refuse them.)
-#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <random>
-#include <string_view>
 #include <vector>
 
 #include "api/tessera.hpp"
+#include "common/lesson.hpp"
 
 using namespace tessera;
 
@@ -67,17 +66,13 @@ bool correct(const Device& device, const auto& wide, std::int64_t cols) {
   return worst <= allowed;
 }
 
-int main(int argc, char** argv) try {
-  const auto wide = softmax(2048);
-  if (std::find(argv, argv + argc, std::string_view("--print")) != argv + argc) {
-    std::printf("%s", to_string(wide.graph()).c_str());
-    return 0;
-  }
-  const Device device = Device::best();
-  bool ok = true;
-  for (std::int64_t cols : {1, 7, 768, 1537, 2048}) ok &= correct(device, wide, cols);
-  return ok ? 0 : 1;
-} catch (const Error& error) {
-  std::fprintf(stderr, "%s\n", error.what());
-  return 1;
+int main(int argc, char** argv) {
+  const auto graph = [] { return to_string(softmax(2048).graph()); };
+  return run_lesson(argc, argv, "02_softmax", graph, [] {
+    const auto wide = softmax(2048);
+    const Device device = Device::best();
+    bool ok = true;
+    for (std::int64_t cols : {1, 7, 768, 1537, 2048}) ok &= correct(device, wide, cols);
+    return ok;
+  });
 }

@@ -6,14 +6,13 @@
 //
 // require says what must hold of extents and scalars. The host checks it at each launch, and refuses with these words:
 // here, rows of another width, which would have another mean.
-#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <random>
-#include <string_view>
 #include <vector>
 
 #include "api/tessera.hpp"
+#include "common/lesson.hpp"
 
 using namespace tessera;
 
@@ -91,17 +90,13 @@ bool refuses_other_widths(const Device& device) {
   return false;
 }
 
-int main(int argc, char** argv) try {
-  if (std::find(argv, argv + argc, std::string_view("--print")) != argv + argc) {
-    std::printf("%s", to_string(layer_norm(768).graph()).c_str());
-    return 0;
-  }
-  const Device device = Device::best();
-  bool ok = true;
-  for (int cols : {1, 7, 768, 1537}) ok &= correct(device, cols);
-  ok &= refuses_other_widths(device);
-  return ok ? 0 : 1;
-} catch (const Error& error) {
-  std::fprintf(stderr, "%s\n", error.what());
-  return 1;
+int main(int argc, char** argv) {
+  const auto graph = [] { return to_string(layer_norm(768).graph()); };
+  return run_lesson(argc, argv, "03_layer_norm", graph, [] {
+    const Device device = Device::best();
+    bool ok = true;
+    for (int cols : {1, 7, 768, 1537}) ok &= correct(device, cols);
+    ok &= refuses_other_widths(device);
+    return ok;
+  });
 }

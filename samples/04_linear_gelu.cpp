@@ -10,10 +10,10 @@
 #include <cmath>
 #include <cstdio>
 #include <random>
-#include <string_view>
 #include <vector>
 
 #include "api/tessera.hpp"
+#include "common/lesson.hpp"
 
 using namespace tessera;
 
@@ -84,21 +84,17 @@ bool correct(const Device& device, const char* type, Extents e, double allowed) 
   return worst <= allowed;
 }
 
-int main(int argc, char** argv) try {
-  if (std::find(argv, argv + argc, std::string_view("--print")) != argv + argc) {
-    std::printf("%s", to_string(linear_gelu<bf16>(64, 64, 32).graph()).c_str());
-    return 0;
-  }
-  const Device device = Device::best();
-  bool ok = true;
-  for (Extents extents : {Extents{77, 130, 53}, Extents{256, 256, 256}}) {
-    // Of the result, where it is above 1. bf16 has 8 bits: rounding y costs up to 2^-8 of it, 3.9e-3.
-    ok &= correct<bf16>(device, "bf16", extents, 4e-3);
-    // f32 has 24 bits, and sums of up to 256 products lose a few of them.
-    ok &= correct<f32>(device, "f32", extents, 5e-6);
-  }
-  return ok ? 0 : 1;
-} catch (const Error& error) {
-  std::fprintf(stderr, "%s\n", error.what());
-  return 1;
+int main(int argc, char** argv) {
+  const auto graph = [] { return to_string(linear_gelu<bf16>(64, 64, 32).graph()); };
+  return run_lesson(argc, argv, "04_linear_gelu", graph, [] {
+    const Device device = Device::best();
+    bool ok = true;
+    for (Extents extents : {Extents{77, 130, 53}, Extents{256, 256, 256}}) {
+      // Of the result, where it is above 1. bf16 has 8 bits: rounding y costs up to 2^-8 of it, 3.9e-3.
+      ok &= correct<bf16>(device, "bf16", extents, 4e-3);
+      // f32 has 24 bits, and sums of up to 256 products lose a few of them.
+      ok &= correct<f32>(device, "f32", extents, 5e-6);
+    }
+    return ok;
+  });
 }

@@ -7,15 +7,14 @@
 // Two kinds of decision. `causal` is a C++ bool, there when the kernel is traced: ?: and if choose what the kernel
 // contains, and two kernels come of it. Whether a query sees a key is known inside the kernel only, for each element
 // of a tile: that is where(condition, a, b). `if (tile)` does not compile.
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
 #include <random>
-#include <string_view>
 #include <vector>
 
 #include "api/tessera.hpp"
+#include "common/lesson.hpp"
 
 using namespace tessera;
 
@@ -110,22 +109,18 @@ bool correct(const Device& device, const char* type, int positions, bool causal,
   return worst <= allowed;
 }
 
-int main(int argc, char** argv) try {
-  if (std::find(argv, argv + argc, std::string_view("--print")) != argv + argc) {
-    std::printf("%s", to_string(flash_attention<bf16>(64, 32, width, true).graph()).c_str());
-    return 0;
-  }
-  const Device device = Device::best();
-  bool ok = true;
-  for (int positions : {37, 200})
-    for (bool causal : {true, false}) {
-      // v and o are below 1. bf16 has 8 bits: rounding p costs up to 2^-8, and rounding o another 2^-9.
-      ok &= correct<bf16>(device, "bf16", positions, causal, 6e-3);
-      // f32 has 24 bits; a few dozen roundings, most of them of numbers far below 1, leave more than 18.
-      ok &= correct<f32>(device, "f32", positions, causal, 3e-6);
-    }
-  return ok ? 0 : 1;
-} catch (const Error& error) {
-  std::fprintf(stderr, "%s\n", error.what());
-  return 1;
+int main(int argc, char** argv) {
+  const auto graph = [] { return to_string(flash_attention<bf16>(64, 32, width, true).graph()); };
+  return run_lesson(argc, argv, "05_flash_attention", graph, [] {
+    const Device device = Device::best();
+    bool ok = true;
+    for (int positions : {37, 200})
+      for (bool causal : {true, false}) {
+        // v and o are below 1. bf16 has 8 bits: rounding p costs up to 2^-8, and rounding o another 2^-9.
+        ok &= correct<bf16>(device, "bf16", positions, causal, 6e-3);
+        // f32 has 24 bits; a few dozen roundings, most of them of numbers far below 1, leave more than 18.
+        ok &= correct<f32>(device, "f32", positions, causal, 3e-6);
+      }
+    return ok;
+  });
 }

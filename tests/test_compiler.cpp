@@ -2,6 +2,7 @@
 // hand; no GPU is needed. Without NVRTC the tests that compile say so and pass.
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -294,6 +295,56 @@ TEST_CASE("An edited text of a kernel for the GPU's driver to compile is looked 
   });
 }
 
+TEST_CASE("What stands in an edited dump's place and is no file to read is refused", "[jit]") {
+  const TempDir temp;
+  const fs::path folder = temp / "edited", file = folder / (stem_of(scale()) + ".cu");
+  fs::create_directory(folder);
+  const auto error = [&](const fs::path& named) {
+    return error_of([&] {
+      Compiler(with({{"TESSERA_OVERRIDE_DIR", named.native()}}), std::chrono::seconds(5), no_nvrtc)
+          .texts(scale(), gpu, {"cuda"});
+    });
+  };
+  SECTION("a FIFO") {
+    REQUIRE(::mkfifo(file.c_str(), 0600) == 0);
+    CHECK(says(error(folder), {"TESSERA_OVERRIDE_DIR", file.native(), "not a regular file"}));
+  }
+  SECTION("a device without an end") {
+    fs::create_symlink("/dev/zero", file);
+    CHECK(says(error(folder), {"TESSERA_OVERRIDE_DIR", file.native(), "not a regular file"}));
+  }
+  SECTION("a file too large to be a text") {
+    write_text(file, "");
+    fs::resize_file(file, std::uintmax_t{1} << 40);
+    CHECK(says(error(folder), {"TESSERA_OVERRIDE_DIR", file.native(), "1099511627776 bytes"}));
+  }
+  SECTION("a folder that cannot be looked at") {
+    fs::create_directory_symlink("loop", temp / "loop");
+    CHECK(says(error(temp / "loop"), {"TESSERA_OVERRIDE_DIR", (temp / "loop").native(), "Too many levels"}));
+  }
+}
+
+TEST_CASE("A folder of edited dumps that cannot be listed costs nothing but the warning", "[jit]") {
+  const TempDir temp;
+  const fs::path folder = temp / "edited";
+  fs::create_directory(folder);
+  write_text(folder / (stem_of(scale("3.0f")) + ".cu"), "");
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::chmod(folder.c_str(), 0111);
+    if (::geteuid() == 0 && (::chmod(temp.path().c_str(), 0755) != 0 || ::setuid(65534) != 0)) ::_exit(77);
+    int code = 1;
+    try {
+      Compiler compiler(with({{"TESSERA_OVERRIDE_DIR", folder.native()}}), std::chrono::seconds(5), no_nvrtc);
+      code = compiler.texts(scale(), gpu, {"cuda"})[0] == scale().text ? 0 : 2;
+    } catch (...) {}
+    ::_exit(code);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 0));
+}
+
 TEST_CASE("Edited dumps that are for other code are named", "[jit]") {
   const TempDir folder;
   const std::string edited = stem_of(scale("3.0f")) + ".cu", last = stem_of(scale("4.0f")) + ".cu";
@@ -343,7 +394,12 @@ TEST_CASE("A long compilation is spoken of", "[jit]") {
     Compiler compiler(with({}), patience);
     return stderr_of([&] { compiler.compile(scale(), gpu); });
   };
-  CHECK(says(spoken(std::chrono::milliseconds(0)).substr(0, 90), {"'scale' is still compiling"}));
+  const std::string text = spoken(std::chrono::milliseconds(0));
+  INFO(text);
+  const std::size_t end = text.find('\n');
+  CHECK(says(text.substr(0, end), {"warning", "'scale' is still compiling after 0 s", "4 lines (1 kB)", "range()",
+                                   "smaller tiles", "docs/language.md"}));
+  CHECK(says(text.substr(end + 1, text.size() - end - 2), {"warning", "'scale' took 0.", " s to compile"}));
   CHECK(spoken(std::chrono::minutes(1)).empty());
 }
 

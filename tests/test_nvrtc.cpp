@@ -105,14 +105,19 @@ TEST_CASE("NVRTC is looked for in known places", "[nvrtc]") {
 TEST_CASE("A missing NVRTC names every place", "[nvrtc]") {
   const TempDir folder;
   write_text(folder / "text.so", "no library");
+  REQUIRE(::mkfifo((folder / "fifo.so").c_str(), 0600) == 0);
+  fs::create_symlink("/dev/zero", folder / "endless.so");
   const std::string message = error_of([&] {
-    Nvrtc::open({"libnot-there.so.13", folder / "a.so", folder / "b.so", folder / "text.so", "/not/there/libnvrtc.so"});
+    Nvrtc::open({"libnot-there.so.13", folder / "a.so", folder / "b.so", folder / "text.so", folder / "fifo.so",
+                 folder / "endless.so", "/not/there/libnvrtc.so"});
   });
   INFO(message);
   CHECK(message.find("TESSERA_NVRTC") != message.npos);
   CHECK(message.find(" libnot-there.so.13 on the loader path: ") != message.npos);
   CHECK(message.find(" " + folder.path().string() + ": no a.so, b.so;") != message.npos);
   CHECK(message.find(" " + (folder / "text.so").string() + ": ") != message.npos);
+  for (const char* name : {"fifo.so", "endless.so"})
+    CHECK(message.find((folder / name).string() + ": it is not a regular file") != message.npos);
   CHECK(message.find(" /not/there: no libnvrtc.so") != message.npos);
   CHECK(error_of([] { Nvrtc::open({}); }).find("nowhere") != std::string::npos);
   // A library, but another one.

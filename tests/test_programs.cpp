@@ -534,6 +534,38 @@ TEST_CASE("A stdout that takes nothing is an error", "[programs]") {
   check_refused("tokenize", {"Once"}, {"stdout", "Broken pipe"}, unread);
 }
 
+TEST_CASE("Lessons refuse what they do not know, and a stdout that takes nothing", "[programs]") {
+  for (const char* lesson : {"01_vector_add", "02_softmax", "03_layer_norm", "04_linear_gelu", "05_flash_attention"}) {
+    CHECK(output(lesson, {"--print"}).find("kernel ") != std::string::npos);
+    check_refused(lesson, {"--prnt"}, {"--prnt"});
+    check_refused(lesson, {"--print", "more"}, {"more"});
+    check_refused(lesson, {"--print"}, {"stdout", "No space left"}, {.output = "/dev/full"});
+    CHECK(output(lesson, {"--help"}).find("--print") != std::string::npos);
+  }
+  check_refused("01_vector_add", {}, {"stdout", "No space left"}, {.output = "/dev/full"});
+  check_refused("01_vector_add", {}, {"stdout", "Broken pipe"}, {.unread = true});
+}
+
+TEST_CASE("Numbers near zero are numbers, and too many threads are as many as there are cores", "[programs]") {
+  const auto text = [](const char* temperature) {
+    return output("generate", {"Once upon a time", "-n", "20", "-q", "--seed", "1", "--temp", temperature});
+  };
+  const std::string greedy = text("0");
+  for (const char* small : {"1e-46", "1e-400", "-1e-46", "1e-45", "1e-40", "1.2e-38", "0.0000001"}) {
+    INFO(small);
+    CHECK(text(small) == greedy);
+  }
+  check_refused("generate", {"x", "--temp", "1e39"}, {"--temp", "'1e39' is too large"});
+  check_refused("generate", {"x", "--temp", "-1e39"}, {"--temp", "'-1e39' is too large"});
+  check_refused("generate", {"x", "--temp", "1e-46x"}, {"--temp", "'1e-46x' is not a number"});
+
+  const Run run_of = run("/usr/bin/env", {"TESSERA_THREADS=4096", TESSERA_BIN_DIR "/generate", "Once upon a time", "-n",
+                                          "20", "-q", "--temp", "0", "--device", "cpu"});
+  CHECK(run_of.status == 0);
+  CHECK(run_of.out == greedy);
+  CHECK(run_of.err.empty());
+}
+
 TEST_CASE("Options that make no sense are refused", "[programs]") {
   const auto refused = [](const Arguments& arguments, std::initializer_list<std::string_view> parts) {
     check_refused("generate", arguments, parts);

@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <limits>
 #include <new>
 #include <system_error>
@@ -64,7 +66,13 @@ void convert(const std::string& text, std::string& value) { value = text; }
 void convert(const std::string& text, std::int32_t& value) { convert_integer(text, value); }
 void convert(const std::string& text, std::uint32_t& value) { convert_integer(text, value); }
 void convert(const std::string& text, std::uint64_t& value) { convert_integer(text, value); }
-void convert(const std::string& text, float& value) { convert_number(text, value, "a number"); }
+void convert(const std::string& text, float& value) {
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc::result_out_of_range || stop != end) return convert_number(text, value, "a number");
+  value = std::strtof(text.c_str(), nullptr);  // which rounds what is too small, to 0 in the end
+  if (std::isinf(value)) throw Error(fmt::format("{} is too large; give a number up to 3.4e38", in_quotes(text)));
+}
 void convert(const std::string& text, std::vector<std::string>& value) { value.push_back(text); }
 
 void convert(const std::string& text, std::vector<std::int32_t>& value) {
@@ -175,7 +183,8 @@ int run_program(int argc, char** argv, const std::string& program, const std::st
 }
 
 void print(std::string_view text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return;
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+  if (written && !std::ferror(stdout)) return;
   throw Error("cannot write to stdout: " + reason_of(errno));
 }
 

@@ -67,7 +67,7 @@ class CommandLine {
 int run_program(int argc, char** argv, const std::string& program, const std::string& purpose,
                 const std::function<void(CommandLine&)>& body);
 
-/// Writes to stdout at once. Error if that fails: a full disk, a reader that has gone.
+/// Writes to stdout at once. Error if that fails or has failed before: a full disk, a reader that has gone.
 void print(std::string_view text);
 /// One line on stderr.
 void note(std::string_view line);

@@ -10,6 +10,7 @@
 
 #ifdef TESSERA_HAS_TBB
 #include <tbb/blocked_range.h>
+#include <tbb/info.h>
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
 #endif
@@ -21,8 +22,12 @@ std::atomic<int> requested{0};
 
 void set_threads(int threads) { requested = threads; }
 int threads() {
+#ifdef TESSERA_HAS_TBB
+  const int all = tbb::info::default_concurrency();  // more, oneTBB refuses with a warning
+#else
   const int all = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  return requested > 0 ? requested.load() : all;
+#endif
+  return requested > 0 ? std::min(requested.load(), all) : all;
 }
 
 const char* missing_instructions() {

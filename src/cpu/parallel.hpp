@@ -8,7 +8,8 @@ namespace tessera::cpu {
 /// of a body is thrown again here.
 void parallel_for(std::int64_t count, void (*body)(void* context, std::int64_t begin, std::int64_t end), void* context);
 
-/// How many threads parallel_for may use; 0: all cores. Takes effect before the first parallel_for.
+/// How many threads parallel_for may use; 0, or more than there are cores: one for each. Takes effect before the first
+/// parallel_for.
 void set_threads(int threads);
 int threads();
 

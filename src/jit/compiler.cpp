@@ -9,7 +9,6 @@
 #include <condition_variable>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <iterator>
 #include <mutex>
@@ -20,6 +19,7 @@
 #include "graph/error.hpp"
 #include "jit/disassemble.hpp"
 #include "jit/dump.hpp"
+#include "jit/files.hpp"
 #include "jit/log.hpp"
 
 namespace tessera {
@@ -74,29 +74,38 @@ bool has_entry(const CompiledCode& code, std::string_view name) {
 
 /// The text of `file`, if it is there.
 std::optional<std::string> edited_text(const fs::path& file) {
-  if (!fs::is_directory(file.parent_path()))
-    throw Error(fmt::format("TESSERA_OVERRIDE_DIR={}: there is no such folder", file.parent_path().native()));
-  if (!fs::exists(file)) return std::nullopt;
-  if (fs::is_directory(file)) throw Error(fmt::format("TESSERA_OVERRIDE_DIR: {} is a folder", file.native()));
-  std::ifstream stream(file, std::ios::binary);
-  std::string text(std::istreambuf_iterator<char>(stream), {});
-  if (!stream) throw Error(fmt::format("TESSERA_OVERRIDE_DIR: cannot read {}", file.native()));
-  return text;
+  constexpr std::uint64_t most = 64 << 20;
+  if (std::error_code error; !fs::is_directory(file.parent_path(), error))
+    throw Error(fmt::format(
+        "TESSERA_OVERRIDE_DIR={}: {}", file.parent_path().native(),
+        error && error != std::errc::no_such_file_or_directory ? error.message() : "there is no such folder"));
+  try {
+    return read_regular_file(file, most);
+  } catch (const std::exception& e) {
+    throw Error(fmt::format("TESSERA_OVERRIDE_DIR: {}", e.what()));
+  }
 }
 
-/// Calls `say` if it lives longer than `patience`.
+/// Calls `say` if it is not stopped for longer than `patience`.
 class Watch {
  public:
   Watch(std::chrono::milliseconds patience, std::function<void()> say)
       : thread_([this, patience, say = std::move(say)](std::stop_token stop) {
           std::unique_lock lock(mutex_);
           stopped_.wait_for(lock, stop, patience, [] { return false; });
-          if (!stop.stop_requested()) say();
+          if (!stop.stop_requested()) said_ = true, say();
         }) {}
+  /// Did it call?
+  bool stop() {
+    thread_.request_stop();
+    thread_.join();
+    return said_;
+  }
 
  private:
   std::mutex mutex_;
   std::condition_variable_any stopped_;
+  bool said_ = false;
   std::jthread thread_;
 };
 
@@ -129,9 +138,10 @@ void Compiler::warn_of_others(const std::string& kernel, const fs::path& file) {
   const std::string_view start = std::string_view(name).substr(0, name.rfind('-') + 1);
   if (options_.dump_dir == options_.override_dir && wants_dump(options_, kernel, "cuda")) return;  // it is made now
   std::vector<std::string> others;
-  std::error_code unreadable;
-  for (const fs::directory_entry& entry : fs::directory_iterator(file.parent_path(), unreadable)) {
-    std::string other = entry.path().filename();
+  std::error_code unreadable;  // then what could be read counts
+  fs::directory_iterator entry(file.parent_path(), unreadable);
+  for (; !unreadable && entry != fs::directory_iterator(); entry.increment(unreadable)) {
+    std::string other = entry->path().filename();
     if (other.size() == name.size() && other.starts_with(start) && other.ends_with(".cu"))
       others.push_back(std::move(other));
   }
@@ -189,11 +199,19 @@ Compiler::Code Compiler::code(const Job& job, bool anew) {
   Code code;
   code.entry = cache_.get(key, [&] {
     code.cached = false;
-    const Watch watch(patience_, [&] {
-      log_warn(fmt::format("kernel '{}' is still compiling after {} s; smaller tiles compile faster", job.source.author,
-                           patience_ / std::chrono::seconds(1)));
+    Watch watch(patience_, [&] {
+      const std::string& text = job.source.text;
+      log_warn(fmt::format(
+          "kernel '{}' is still compiling after {} s; its text has {} lines ({} kB). A for loop "
+          "of C++ repeats its body in it; range() and smaller tiles compile faster (docs/language.md, Loops)",
+          job.source.author, std::chrono::duration<double>(patience_).count(),
+          std::count(text.begin(), text.end(), '\n'), (text.size() + 999) / 1000));
     });
-    return CacheEntry{.kernel = request.kernel, .source = job.source.text, .code = nvrtc.compile(request)};
+    CacheEntry entry{.kernel = request.kernel, .source = job.source.text, .code = nvrtc.compile(request)};
+    if (watch.stop())
+      log_warn(
+          fmt::format("kernel '{}' took {:.1f} s to compile", job.source.author, entry.code.report.compile_ms / 1000));
+    return entry;
   });
   if (!job.edited.empty() && !has_entry(code.entry->code, job.source.name)) {
     throw Error(fmt::format("kernel '{}': {} defines no extern \"C\" __global__ void {} (TESSERA_OVERRIDE_DIR)",

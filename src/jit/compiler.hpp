@@ -46,7 +46,7 @@ std::string plan_text(const Graph& graph, Arch gpu);
 class Compiler {
  public:
   /// Says so when a compilation takes longer than `patience`: NVRTC cannot be stopped.
-  explicit Compiler(Options options, std::chrono::milliseconds patience = std::chrono::seconds(10),
+  explicit Compiler(Options options, std::chrono::milliseconds patience = std::chrono::seconds(5),
                     const Nvrtc& (*nvrtc)() = &Nvrtc::instance);
   static Compiler& instance();
 

@@ -58,6 +58,10 @@ SharedLibrary SharedLibrary::open(std::string_view wanted, std::span<const std::
       failures.absent(candidate);
       continue;
     }
+    if (is_file && !fs::is_regular_file(candidate, error)) {  // opening a FIFO would wait for a writer
+      failures.failed(candidate, "it is not a regular file");
+      continue;
+    }
     // Local: the library's own copies of common symbols must not stand in for those of the program.
     if (void* handle = ::dlopen(candidate.c_str(), RTLD_NOW | RTLD_LOCAL)) return SharedLibrary(handle, candidate);
     const char* reason = ::dlerror();

@@ -6,10 +6,10 @@
 #include <cmath>
 #include <cstdio>
 #include <random>
-#include <string_view>
 #include <vector>
 
 #include "api/tessera.hpp"
+#include "common/lesson.hpp"
 
 #define main lesson_main
 namespace lesson1 {
