@@ -57,10 +57,10 @@ std::optional<Tokenizer> tokenizer_of(const Settings& settings) {
 
 void write_logits(const std::string& path, const std::vector<float>& logits, std::uint64_t tokens) {
   static_assert(std::endian::native == std::endian::little);
-  const StoredTensor tensor{.name = "logits",
-                            .type = StoredType::f32,
-                            .shape = {tokens, logits.size() / tokens},
-                            .bytes = std::as_bytes(std::span(logits))};
+  const TensorBytes tensor{.name = "logits",
+                           .type = StoredType::f32,
+                           .shape = {tokens, logits.size() / tokens},
+                           .bytes = std::as_bytes(std::span(logits))};
   write_safetensors(path, {&tensor, 1});
 }
 

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "catch.hpp"
-#include "model/checkpoint.hpp"
+#include "model/gpt2.hpp"
 #include "support.hpp"
 
 using namespace tessera;
@@ -59,7 +59,10 @@ class ModelFolder {
   template <class Edit>
   void edit_weights(Edit&& edit) {
     const SafeTensors file = SafeTensors::open(nano / "model.safetensors");
-    std::vector<StoredTensor> tensors = file.tensors();
+    std::vector<std::vector<std::byte>> bytes;
+    std::vector<TensorBytes> tensors;
+    for (const StoredTensor& t : file.tensors())
+      tensors.push_back({t.name, t.type, t.shape, bytes.emplace_back(file.read(t))});
     edit(tensors);
     write_safetensors(folder_ / "model.safetensors", tensors);
   }
@@ -79,8 +82,8 @@ class ModelFolder {
   TempDir folder_;
 };
 
-StoredTensor& named(std::vector<StoredTensor>& tensors, std::string_view name) {
-  for (StoredTensor& t : tensors) {
+TensorBytes& named(std::vector<TensorBytes>& tensors, std::string_view name) {
+  for (TensorBytes& t : tensors) {
     if (t.name == name) return t;
   }
   throw std::runtime_error("no tensor " + std::string(name));
@@ -330,7 +333,7 @@ TEST_CASE("the checkpoints at hand open", "[model]") {
 TEST_CASE("names come with and without prefix, old masks are ignored", "[model]") {
   ModelFolder folder;
   folder.edit_weights([](auto& tensors) {
-    for (StoredTensor& t : tensors) t.name = t.name.substr(std::strlen("transformer."));
+    for (TensorBytes& t : tensors) t.name = t.name.substr(std::strlen("transformer."));
     tensors.push_back({"h.0.attn.bias", StoredType::boolean, {1, 1, 37, 37}, zeros(37 * 37)});
     tensors.push_back({"transformer.h.11.attn.masked_bias", StoredType::f32, {}, zeros(4)});
   });
@@ -359,13 +362,13 @@ TEST_CASE("an untied model without a head is tied", "[model]") {
 TEST_CASE("one message names all weights that are wrong", "[model]") {
   ModelFolder folder;
   folder.edit_weights([](auto& tensors) {
-    std::erase_if(tensors, [](const StoredTensor& t) { return t.name == "transformer.h.1.ln_1.bias"; });
+    std::erase_if(tensors, [](const TensorBytes& t) { return t.name == "transformer.h.1.ln_1.bias"; });
     named(tensors, "transformer.wpe.weight").shape = {48, 37};
     tensors.push_back({"lm_head.weight", StoredType::f16, {48, 101}, zeros(2 * 101 * 48)});
     tensors.push_back({"transformer.h.3.ln_1.bias", StoredType::f32, {48}, zeros(4 * 48)});
     tensors.push_back({"h.x.attn.bias", StoredType::f32, {}, zeros(4)});
     tensors.push_back({"two\nlines", StoredType::f32, {}, zeros(4)});
-    StoredTensor& t = named(tensors, "transformer.ln_f.bias");
+    TensorBytes& t = named(tensors, "transformer.ln_f.bias");
     t = {t.name, StoredType::i32, {48}, t.bytes};
   });
   folder.check_open_refused({"missing: h.1.ln_1.bias;", "'transformer.h.3.ln_1.bias'", "'h.x.attn.bias'",
@@ -387,7 +390,7 @@ TEST_CASE("other element types are refused by name", "[model]") {
   ModelFolder folder;
   const auto type = GENERATE(StoredType::f64, StoredType::i8, StoredType::f8_e4m3, StoredType::boolean);
   folder.edit_weights([&](auto& tensors) {
-    StoredTensor& t = named(tensors, "transformer.h.0.ln_1.weight");
+    TensorBytes& t = named(tensors, "transformer.h.0.ln_1.weight");
     t = {t.name, type, {48}, zeros(static_cast<std::size_t>(48 * bits(type) / 8))};
   });
   folder.check_open_refused({"transformer.h.0.ln_1.weight " + std::string(name(type))});
@@ -433,4 +436,53 @@ TEST_CASE("a truncated download says how much is missing", "[model]") {
   const auto size = fs::file_size(folder / "model.safetensors");
   fs::resize_file(folder / "model.safetensors", size - 1000);
   folder.check_open_refused({"1000 bytes are missing"});
+}
+
+TEST_CASE("a file that is shortened while it is read is an error, and afterwards means nothing", "[model]") {
+  ModelFolder folder;
+  const fs::path weights = folder / "model.safetensors";
+  const auto size = fs::file_size(weights);
+  const Device device = Device::cpu();
+  const std::vector<std::vector<std::int32_t>> text{{1, 2, 3}};
+  const auto logits = [&](const Gpt2& model) {
+    Session session(model, 1, 8);
+    session.append(text);
+    return session.logits();
+  };
+  const std::vector<float> expected = logits(Gpt2(device, Checkpoint::open(nano)));
+  const Checkpoint checkpoint = Checkpoint::open(folder.path());
+  const Gpt2 before(device, checkpoint);
+  for (const std::uintmax_t left : {size - 1, size / 2, std::uintmax_t{0}}) {
+    fs::resize_file(weights, left);
+    const std::string message = error_of([&] { Gpt2(device, checkpoint); });
+    INFO(message);
+    CHECK(says(message, {weights.native(), "shortened"}));
+    CHECK(logits(before) == expected);
+  }
+  // Another file in its place is not what was opened.
+  fs::copy_file(nano / "model.safetensors", folder / "new");
+  fs::remove(weights);
+  fs::copy_file(nano / "model.safetensors", weights);
+  const Checkpoint again = Checkpoint::open(folder.path());
+  write_text(folder / "new", "nothing");
+  fs::rename(folder / "new", weights);
+  CHECK(logits(Gpt2(device, again)) == expected);
+}
+
+TEST_CASE("settings and weights too large to be meant are refused unread", "[model]") {
+  ModelFolder folder;
+  for (const char* name : {"config.json", "generation_config.json"}) {
+    const std::string before = read_text(folder / name);
+    fs::resize_file(folder / name, std::uintmax_t{1} << 33);  // sparse
+    folder.check_open_refused({"8589934592 bytes", "more than 1048576 bytes"}, name);
+    write_text(folder / name, before);
+  }
+  fs::resize_file(folder / "model.safetensors", std::uintmax_t{1} << 42);
+  folder.check_open_refused({"belong to no tensor"});
+  // A file as large as its header says, of weights that the model does not have.
+  std::string header = R"({"wte.weight":{"dtype":"F32","shape":[1099511627776],"data_offsets":[0,4398046511104]}})";
+  const std::uint64_t size = header.size();
+  write_text(folder / "model.safetensors", std::string(reinterpret_cast<const char*>(&size), sizeof size) + header);
+  fs::resize_file(folder / "model.safetensors", 8 + size + (std::uintmax_t{1} << 42));
+  folder.check_open_refused({"of another shape: wte.weight [1099511627776]"});
 }

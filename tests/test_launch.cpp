@@ -141,6 +141,36 @@ TEST_CASE("a tensor may look at a user's memory", "[api]") {
   CHECK(says(error_of([&] { a.reshaped(std::array<std::int64_t, 1>{11}); }), {"12", "11"}));
 }
 
+TEST_CASE("axes of a tensor count from either end, and there are no others", "[api]") {
+  const Tensor<f32, 3> x(Device::cpu(), {2, 3, 4});
+  for (int axis = 0; axis < 3; ++axis) {
+    CHECK(x.extent(axis) == axis + 2);
+    CHECK(x.extent(axis - 3) == axis + 2);
+    CHECK(x.slice(axis, 1, 1).extents() == x.slice(axis - 3, 1, 1).extents());
+    CHECK(x.slice(axis, 1, 1).data() == x.slice(axis - 3, 1, 1).data());
+  }
+  for (const int axis : {-4, 3, 4, 6, std::numeric_limits<int>::min(), std::numeric_limits<int>::max()}) {
+    const std::initializer_list<std::string_view> said{"rank 3 has no axis", "axes are -3 to 2"};
+    CHECK(says(error_of([&] { x.extent(axis); }), said));
+    CHECK(says(error_of([&] { x.slice(axis, 0, 0); }), said));
+  }
+}
+
+TEST_CASE("a tensor that was given no memory is of no device", "[api]") {
+  // To make one asks no device for anything: on some machines not even the CPU can be used.
+  static_assert(std::is_nothrow_default_constructible_v<Tensor<f32, 2>>);
+  const Tensor<f32, 2> none;
+  CHECK(none.size() == 0);
+  CHECK(none.to_vector().empty());
+  none.copy_from({});
+  CHECK(none.slice(0, 0, 0).size() == 0);
+  CHECK(none.reshaped(std::array<std::int64_t, 3>{0, 4, 5}).extent(2) == 5);
+  CHECK(says(error_of([&] { none.device(); }), {"no memory", "no device"}));
+  CHECK(error_of([&] { launch(stream, add_kernel(), none, none, none); }) == "(no error)");
+  CHECK(says(error_of([&] { none.copy_from(std::vector<float>(1)); }), {"0 elements", "1 values"}));
+  CHECK(says(error_of([&] { none.reshaped(std::array<std::int64_t, 1>{-1}); }), {"negative"}));
+}
+
 TEST_CASE("a device makes tensors", "[api]") {
   Tensor<bf16, 2> x = Device::cpu().tensor<bf16>({3, 5});
   CHECK(x.extents() == Tensor<bf16, 2>::Extents{3, 5});

@@ -20,8 +20,8 @@ template <class T>
 std::vector<T> values(const SafeTensors& file, std::string_view name) {
   const StoredTensor* stored = file.find(name);
   REQUIRE(stored);
-  std::vector<T> result(stored->bytes.size() / sizeof(T));
-  std::memcpy(result.data(), stored->bytes.data(), stored->bytes.size());
+  std::vector<T> result(stored->size / sizeof(T));
+  file.read(*stored, std::as_writable_bytes(std::span(result)));
   return result;
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <random>
 #include <vector>
 
 #include "catch.hpp"
@@ -62,6 +63,52 @@ TEST_CASE("a sampled token is appended like any other", "[model]") {
   step(as_sampled);
   step([](const Tokens& sampled) { return std::vector<Tokens>{{sampled[0], 7}, {sampled[1]}}; });
   step(as_sampled);
+}
+
+TEST_CASE("chunks of any length are appended to sequences of any length", "[model][emulated]") {
+  Gpt2Config config = small();
+  const bool many = test_device_name() == "cpu";
+  config.positions = many ? 150 : 40;
+  const Gpt2 model(test_device(), config, 11);
+  std::mt19937 random(1);
+  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  for (int round = 0; round < (many ? 25 : 1); ++round) {
+    const std::size_t batch = many ? static_cast<std::size_t>(1 + below(3)) : 2;
+    Session session(model, static_cast<int>(batch), config.positions);
+    std::vector<Tokens> texts(batch);
+    const auto is_full = [&](const Tokens& text) { return text.size() == static_cast<std::size_t>(config.positions); };
+    for (int step = 0; !std::ranges::all_of(texts, is_full); ++step) {
+      std::vector<Tokens> chunks(batch);
+      std::size_t longest = 0;
+      for (std::size_t b = 0; b < batch; ++b) {
+        const int space = config.positions - static_cast<int>(texts[b].size());
+        // The first is long enough to fill a tile of queries, then short and long ones take turns.
+        const int most = step == 0 ? 20 : below(3) == 0 ? 40 : 6;
+        const int length = std::min(space, step == 0 ? most : below(most));
+        for (int i = 0; i < length; ++i) chunks[b].push_back(below(211));
+        longest = std::max(longest, chunks[b].size());
+      }
+      if (longest == 0) continue;
+      session.append(chunks);
+      const auto last = session.logits(), all = session.all_logits();
+      for (std::size_t b = 0; b < batch; ++b) {
+        texts[b].insert(texts[b].end(), chunks[b].begin(), chunks[b].end());
+        REQUIRE(session.length(static_cast<int>(b)) == static_cast<int>(texts[b].size()));
+        if (chunks[b].empty()) continue;
+        INFO("round " << round << ", " << chunks[b].size() << " tokens after " << texts[b].size() - chunks[b].size());
+        Session fresh(model, 1, config.positions);
+        fresh.append({&texts[b], 1});
+        const auto whole = fresh.all_logits();
+        const auto part = [](const std::vector<float>& values, std::size_t row, std::size_t rows) {
+          const auto begin = values.begin() + static_cast<std::ptrdiff_t>(row * 211);
+          return std::vector<float>(begin, begin + static_cast<std::ptrdiff_t>(rows * 211));
+        };
+        const std::size_t rows = chunks[b].size();
+        CHECK(relative_difference(part(all, b * longest, rows), part(whole, texts[b].size() - rows, rows)) <= 1e-5);
+        CHECK(relative_difference(part(last, b, 1), part(whole, texts[b].size() - 1, 1)) <= 1e-5);
+      }
+    }
+  }
 }
 
 TEST_CASE("tf32 rounds what is multiplied, and nothing else", "[model]") {

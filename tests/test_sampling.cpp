@@ -120,6 +120,22 @@ TEST_CASE("ties with the last token kept are kept", "[model]") {
   CHECK(counts.count(5) == 0);
 }
 
+TEST_CASE("the fewest tokens whose mass is top-p are kept, be it exactly top-p", "[model]") {
+  const auto drawn = [](const std::vector<float>& logits, float top_p) {
+    std::map<i32, int> counts;
+    for (i32 token : draw(logits, std::vector<u8>(logits.size()), {1, 1, 0, top_p}, 2000, 1)) ++counts[token];
+    return counts.size();
+  };
+  const float ln_2 = 0.6931472f;                                    // its exponential is 1/2 on every device
+  const std::vector<float> halves{0, -ln_2, -2 * ln_2, -2 * ln_2};  // of probabilities 1/2, 1/4, 1/8, 1/8
+  CHECK(drawn(halves, 0.4f) == 1);
+  CHECK(drawn(halves, 0.5f) == 1);
+  CHECK(drawn(halves, std::nextafter(0.5f, 1.0f)) == 2);
+  CHECK(drawn(halves, 0.75f) == 2);
+  CHECK(drawn(halves, std::nextafter(0.75f, 1.0f)) == 4);
+  CHECK(drawn(halves, 0.875f) == 4);
+}
+
 TEST_CASE("same seed and position, same draw; another gives another", "[model]") {
   const auto logits = random_logits(101, 3);
   const std::vector<u8> seen(101);

@@ -891,6 +891,15 @@ TEST_CASE("bad files of added tokens are refused", "[model]") {
   folder.check_refused(file, {part});
 }
 
+TEST_CASE("files too large to be meant are refused unread", "[model]") {
+  const std::string file = GENERATE(as<std::string>(), "vocab.json", "merges.txt", "added_tokens.json",
+                                    "tokenizer_config.json", "special_tokens_map.json");
+  Folder folder;
+  folder.write(file, "{}");
+  fs::resize_file(folder / file, std::uintmax_t{1} << 33);  // sparse
+  CHECK(seconds_of([&] { folder.check_refused(file, {"8589934592 bytes", "more than 67108864 bytes"}); }) < 2);
+}
+
 TEST_CASE("hostile JSON costs no stack", "[model]") {
   const std::string file = GENERATE(as<std::string>(), "vocab.json", "added_tokens.json", "tokenizer_config.json",
                                     "special_tokens_map.json");

@@ -16,7 +16,7 @@
 #include <system_error>
 
 #include "graph/error.hpp"
-#include "model/mapped_file.hpp"
+#include "model/input_file.hpp"
 #include "model/utf8.hpp"
 
 #ifndef TESSERA_VERSION

@@ -1,6 +1,7 @@
 // Typed tensors: memory of a device with extents and strides.
 #pragma once
 #include <array>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -21,6 +22,7 @@ class Tensor {
   static constexpr int rank = R;
   using Extents = std::array<std::int64_t, R>;
 
+  /// No memory, of no device, and all extents 0.
   Tensor() = default;
   /// Fresh memory, row-major, contents undefined.
   Tensor(const Device& device, const Extents& extents)
@@ -49,7 +51,8 @@ class Tensor {
 
   const Extents& extents() const { return extents_; }
   const Extents& strides() const { return strides_; }
-  std::int64_t extent(int axis) const { return extents_[static_cast<std::size_t>(axis)]; }
+  /// Of an axis in [-R, R), here and in slice(): negative ones count from the last.
+  std::int64_t extent(int axis) const { return extents_[position(axis)]; }
   std::int64_t size() const {
     std::int64_t size = 1;
     for (std::int64_t extent : extents_) size *= extent;
@@ -57,15 +60,17 @@ class Tensor {
   }
   /// An address of the device.
   T* data() const { return data_; }
+  /// What the memory goes with; null if it is a user's.
+  const std::shared_ptr<void>& memory() const { return memory_; }
 
   /// Host values in row-major order into a dense tensor, and back.
   void copy_from(std::span<const T> values) const {
     check_dense(values.size());
-    device_.copy_in(data_, values.data(), values.size_bytes());
+    if (!values.empty()) device().copy_in(data_, values.data(), values.size_bytes());
   }
   void copy_to(std::span<T> values) const {
     check_dense(values.size());
-    device_.copy_out(values.data(), data_, values.size_bytes());
+    if (!values.empty()) device().copy_out(values.data(), data_, values.size_bytes());
   }
   std::vector<T> to_vector() const {
     std::vector<T> values(static_cast<std::size_t>(size()));
@@ -75,8 +80,8 @@ class Tensor {
 
   /// The part [start, start + extent) along an axis: the same memory.
   Tensor slice(int axis, std::int64_t start, std::int64_t extent) const {
-    const auto i = static_cast<std::size_t>(axis);
-    if (axis < 0 || axis >= R || start < 0 || extent < 0 || start > extents_[i] || extent > extents_[i] - start)
+    const std::size_t i = position(axis);
+    if (start < 0 || extent < 0 || start > extents_[i] || extent > extents_[i] - start)
       throw Error("a slice lies outside of its tensor");
     Tensor part = *this;
     part.data_ += start * strides_[i];
@@ -88,8 +93,11 @@ class Tensor {
   template <std::size_t S>
   Tensor<T, static_cast<int>(S)> reshaped(const std::array<std::int64_t, S>& extents) const {
     check_dense(static_cast<std::size_t>(size()));
-    Tensor<T, static_cast<int>(S)> view(device_, data_, extents, Tensor<T, static_cast<int>(S)>::row_major(extents),
-                                        memory_);
+    Tensor<T, static_cast<int>(S)> view;
+    view.extents_ = extents;
+    view.check_size();
+    view.strides_ = view.row_major(extents);
+    view.device_ = device_, view.memory_ = memory_, view.data_ = data_;
     if (view.size() != size())
       throw Error("a tensor of " + std::to_string(size()) + " elements is reshaped to " + std::to_string(view.size()));
     return view;
@@ -103,9 +111,22 @@ class Tensor {
       argument.extent[axis] = extents_[axis], argument.stride[axis] = strides_[axis];
     return argument;
   }
-  const Device& device() const { return device_; }
+  /// Error if it has none.
+  const Device& device() const {
+    if (!device_) throw Error("a tensor that was given no memory is of no device; make one with Device::tensor");
+    return *device_;
+  }
 
  private:
+  template <Stored, int>
+  friend class Tensor;
+
+  static std::size_t position(int axis) {
+    if (axis < -R || axis >= R)
+      throw Error("a tensor of rank " + std::to_string(R) + " has no axis " + std::to_string(axis) + "; axes are " +
+                  std::to_string(-R) + " to " + std::to_string(R - 1));
+    return static_cast<std::size_t>(axis < 0 ? axis + R : axis);
+  }
   void check_size() const {
     std::int64_t bytes = sizeof(T);
     for (std::int64_t extent : extents_)
@@ -118,13 +139,14 @@ class Tensor {
   void check_dense(std::size_t count) const {
     if (strides_ != row_major(extents_)) throw Error("only a dense tensor is copied as a whole; copy its parts");
     if (static_cast<std::int64_t>(count) != size())
-      throw Error("a tensor of " + std::to_string(size()) + " elements cannot be copied from or to " + std::to_string(count) + " values");
+      throw Error("a tensor of " + std::to_string(size()) + " elements cannot be copied from or to " +
+                  std::to_string(count) + " values");
   }
 
-  Device device_ = Device::cpu();
+  std::optional<Device> device_;
   std::shared_ptr<void> memory_;
   T* data_ = nullptr;
-  Extents extents_{}, strides_{};
+  Extents extents_{}, strides_ = row_major({});
 };
 
 template <class T, std::size_t R>

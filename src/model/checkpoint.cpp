@@ -9,7 +9,7 @@
 #include <unordered_set>
 
 #include "graph/error.hpp"
-#include "model/mapped_file.hpp"
+#include "model/input_file.hpp"
 
 namespace tessera {
 namespace {

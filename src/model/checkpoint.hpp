@@ -9,7 +9,7 @@
 namespace tessera {
 
 /// A model folder in the Hugging Face layout, opened and checked: all weights are there, with the shapes below, each
-/// F32, F16 or BF16. C = width, I = inner; matrices are [in, out]: y = x w + b. The weights live as long as `file`.
+/// F32, F16 or BF16. C = width, I = inner; matrices are [in, out]: y = x w + b. Weights are read from `file`.
 struct Checkpoint {
   /// One transformer block.
   struct Layer {

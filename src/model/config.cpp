@@ -9,7 +9,7 @@
 #include <string>
 
 #include "graph/error.hpp"
-#include "model/mapped_file.hpp"
+#include "model/input_file.hpp"
 
 namespace tessera {
 namespace {
@@ -35,12 +35,9 @@ std::string integers(std::int32_t least, std::int32_t most) {
 class Settings {
  public:
   explicit Settings(const std::filesystem::path& path) : file_(in_quotes(path.native())) {
-    constexpr std::size_t most = 1 << 20;
-    const MappedFile file = MappedFile::open(path);
-    if (file.text().size() > most)
-      throw Error(fmt::format("{} has more than {} bytes, for a few settings", file_, most));
+    const std::string text = read_whole(path, std::size_t{1} << 20);
     try {
-      values_ = nlohmann::json::parse(file.text());
+      values_ = nlohmann::json::parse(text);
     } catch (const nlohmann::json::parse_error& e) {
       throw Error(fmt::format("{} is not JSON at byte {}", file_, e.byte));
     } catch (const nlohmann::json::exception&) {  // a number beyond the range of double

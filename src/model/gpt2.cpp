@@ -1,6 +1,7 @@
 #include "model/gpt2.hpp"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +9,6 @@
 #include <map>
 #include <mutex>
 #include <numeric>
-#include <optional>
 
 #include "model/kernels.hpp"
 #include "model/tiles.hpp"
@@ -49,7 +49,11 @@ class Session::State {
       throw Error(fmt::format("{} positions are asked for; the model holds 1 to {}", capacity, config.positions));
   }
   virtual ~State() = default;
-  virtual void run(Tokens tokens, int longest) = 0;
+  // A step: what may fail and changes nothing, then what changes activations, logits and what of the cache is not in
+  // use, then what makes the tokens part of the text.
+  virtual void prepare(Tokens tokens, int longest) = 0;
+  virtual void compute() = 0;
+  virtual void commit() = 0;
   virtual std::vector<std::int32_t> sample(const Sampling& sampling) = 0;
   virtual std::vector<float> logits() const = 0;
   virtual std::vector<float> all_logits() = 0;
@@ -89,11 +93,21 @@ struct Block {
 
 constexpr int elements_per_block = 4096;  // of kernels that go through memory once
 
-// Brings weights to the device in the element type that is asked for.
+// Large pages: what is read into them arrives four times as fast, and fewer addresses are looked up afterwards. The
+// memory is fresh; that it is not whole pages at its ends, or that there are none to be had, does no harm.
+void prefer_large_pages(std::span<std::byte> memory) {
+  constexpr std::uintptr_t large = std::uintptr_t{1} << 21;
+  const auto begin = (reinterpret_cast<std::uintptr_t>(memory.data()) + large - 1) / large * large;
+  const auto end = (reinterpret_cast<std::uintptr_t>(memory.data()) + memory.size()) / large * large;
+  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+}
+
+// Reads weights into memory of the device, in the element type that is asked for.
 class WeightLoader {
  public:
-  WeightLoader(const Device& device, std::shared_ptr<void> owner)
-      : device_(device), stream_(device.stream()), owner_(std::move(owner)) {}
+  WeightLoader(const Device& device, const SafeTensors& file) : device_(device), stream_(device.stream()), file_(file) {
+    if (!device.shares_host_memory()) pinned_ = device.pinned(pinned_bytes);
+  }
 
   template <Element T, int R>
   Tensor<T, R> load(const StoredTensor& stored) const {
@@ -113,17 +127,21 @@ class WeightLoader {
   }
 
  private:
-  // The bytes as they are: where they lie, if the device can read them there.
   template <Element From>
   Tensor<From, 1> bring(const StoredTensor& stored) const {
-    const auto size = static_cast<std::int64_t>(stored.bytes.size() / sizeof(From));
-    const auto address = reinterpret_cast<std::uintptr_t>(stored.bytes.data());
-    if (device_.shares_host_memory() && address % alignof(From) == 0)
-      return Tensor<From, 1>(device_, const_cast<From*>(reinterpret_cast<const From*>(stored.bytes.data())), {size},
-                             {1}, owner_);
-    Tensor<From, 1> copy(device_, {size});
-    device_.copy_in(copy.data(), stored.bytes.data(), stored.bytes.size());
-    return copy;
+    const Tensor<From, 1> weights(device_, {static_cast<std::int64_t>(stored.size / sizeof(From))});
+    const std::span to = std::as_writable_bytes(std::span(weights.data(), static_cast<std::size_t>(weights.size())));
+    if (device_.shares_host_memory()) {
+      prefer_large_pages(to);
+      file_.read(stored, to);
+      return weights;
+    }
+    for (std::size_t at = 0; at < to.size(); at += pinned_bytes) {
+      const std::span part(static_cast<std::byte*>(pinned_.get()), std::min(pinned_bytes, to.size() - at));
+      file_.read(stored, part, at);
+      device_.copy_in(to.data() + at, part.data(), part.size());
+    }
+    return weights;
   }
 
   template <Element T, int R, Element From>
@@ -138,9 +156,12 @@ class WeightLoader {
     }
   }
 
+  static constexpr std::size_t pinned_bytes = std::size_t{1} << 24;
+
   Device device_;
   Stream stream_;
-  std::shared_ptr<void> owner_;
+  const SafeTensors& file_;
+  std::shared_ptr<void> pinned_;  // where parts of the file wait for a device that cannot read the host's memory
 };
 
 // Makes weights up: the same for a seed on every device.
@@ -175,7 +196,7 @@ class TypedNetwork final : public Gpt2::Network {
 
  public:
   TypedNetwork(const Device& device, const Checkpoint& checkpoint) : TypedNetwork(device, checkpoint.config) {
-    const WeightLoader loader(device, std::make_shared<SafeTensors>(checkpoint.file));
+    const WeightLoader loader(device, checkpoint.file);
     const auto matrix = [&](const StoredTensor* stored) { return loader.load<W, 2>(*stored); };
     const auto vector = [&](const StoredTensor* stored) { return loader.load<f32, 1>(*stored); };
     wte = matrix(checkpoint.wte), wpe = matrix(checkpoint.wpe);
@@ -233,7 +254,6 @@ class TypedNetwork final : public Gpt2::Network {
           attention(kernels::attention<P>(config.heads, config.head_width(), attention_tiles(target).queries,
                                           attention_tiles(target).keys)),
           decode_attention(kernels::decode_attention<P>(config.heads, config.head_width(), decode_keys(target))),
-          mark_seen(kernels::mark_seen(64)),
           sample_greedy(kernels::sample_greedy(config.vocab)),
           sample(kernels::sample(config.vocab)),
           advance(kernels::advance(64)),
@@ -246,7 +266,6 @@ class TypedNetwork final : public Gpt2::Network {
     decltype(kernels::append_cache<A>(0, 0)) append_cache;
     decltype(kernels::attention<P>(0, 0, 0, 0)) attention;
     decltype(kernels::decode_attention<P>(0, 0, 0)) decode_attention;
-    decltype(kernels::mark_seen(0)) mark_seen;
     decltype(kernels::sample_greedy(0)) sample_greedy;
     decltype(kernels::sample(0)) sample;
     decltype(kernels::advance(0)) advance;
@@ -290,10 +309,10 @@ class TypedState final : public Session::State {
         count_(device(), {batch}),
         token_(device(), {batch}),
         pinned_(device().pinned(static_cast<std::size_t>(batch) * sizeof(i32))),
-        sampled_(static_cast<std::size_t>(batch), -1),
         seen_(device(), {batch, config().vocab}),
         last_(device(), {batch, config().width}),
-        logits_(device(), {batch, config().vocab}) {
+        logits_(device(), {batch, config().vocab}),
+        last_products_(network.products(batch)) {
     for (int i = 0; i < config().layers; ++i) {
       keys_.emplace_back(device(), std::array<std::int64_t, 3>{batch, capacity, config().width});
       values_.emplace_back(device(), std::array<std::int64_t, 3>{batch, capacity, config().width});
@@ -302,39 +321,43 @@ class TypedState final : public Session::State {
     launch(stream_, kernels_.fill_positions, past_, 0.0f);
   }
 
-  void run(Tokens tokens, int longest) override {
-    const std::int64_t batch = past_.size(), width = config().width;
-    if (!step_ || step_->length != longest) step_.emplace(device(), config(), batch, longest);
-    Step& step = *step_;
+  void prepare(Tokens tokens, int longest) override {
+    const std::int64_t batch = past_.size();
     std::vector<std::int32_t> padded(static_cast<std::size_t>(batch * longest), 0), counts;
     for (std::size_t b = 0; b < tokens.size(); ++b) {
       std::copy(tokens[b].begin(), tokens[b].end(), padded.begin() + static_cast<std::ptrdiff_t>(b) * longest);
       counts.push_back(static_cast<std::int32_t>(tokens[b].size()));
     }
-    // In a text that is being made, nothing comes from the host: the tokens are those of the last sample.
-    const bool continued = longest == 1 && padded == sampled_;
-    const Tensor<i32, 2> ids = continued ? token_.reshaped(std::array<std::int64_t, 2>{batch, 1}) : step.ids;
-    if (!continued) ids.copy_from(padded);
-    if (counts != counts_) count_.copy_from(counts);
-    counts_ = std::move(counts);
+    if (!step_ || step_->length != longest) step_ = std::make_unique<Step>(*this, longest);
+    ids_ = std::move(padded), counts_ = std::move(counts);
+  }
 
-    const auto& products = network_.products(batch * longest);
+  void compute() override {
+    const Step& step = *step_;
+    const std::int64_t batch = past_.size(), width = config().width;
+    const auto& products = step.products;
+    // In a text that is being made, nothing comes from the host: the tokens are those of the last sample.
+    if (step.length > 1)
+      step.ids.copy_from(ids_);
+    else
+      upload(ids_, token_, on_device_.token);
+    upload(counts_, count_, on_device_.count);
+
     const float epsilon = config().epsilon, scale = 1.0f / std::sqrt(static_cast<float>(config().head_width()));
     const auto rows = [&](const auto& tensor, std::int64_t columns) {
-      return tensor.reshaped(std::array{batch * longest, columns});
+      return tensor.reshaped(std::array{batch * step.length, columns});
     };
     const auto x = rows(step.x, width);
     const auto qkv = rows(step.qkv, 3 * width);
     const auto attended = rows(step.attended, width);
 
-    launch(stream_, kernels_.mark_seen, ids, count_, seen_);
-    launch(stream_, kernels_.embed, ids, past_, network_.wte, network_.wpe, step.x);
+    launch(stream_, kernels_.embed, step.ids, past_, network_.wte, network_.wpe, step.x);
     for (std::size_t i = 0; i < network_.blocks.size(); ++i) {
       const Block<W>& block = network_.blocks[i];
       launch(stream_, kernels_.one_norm, x, block.ln_1_weight, block.ln_1_bias, step.normed, epsilon);
       launch(stream_, products.linear, step.normed, block.attn_weight, block.attn_bias, qkv);
       launch(stream_, kernels_.append_cache, step.qkv, past_, count_, keys_[i], values_[i]);
-      if (longest == 1)
+      if (step.length == 1)
         launch(stream_, kernels_.decode_attention, step.qkv, keys_[i], values_[i], past_, count_, step.attended, scale);
       else
         launch(stream_, kernels_.attention, step.qkv, keys_[i], values_[i], past_, count_, step.attended, scale);
@@ -344,22 +367,25 @@ class TypedState final : public Session::State {
       launch(stream_, products.linear_residual, step.inner, block.out_weight, block.out_bias, x);
     }
     launch(stream_, kernels_.last_norm, step.x, count_, network_.ln_f_weight, network_.ln_f_bias, last_, epsilon);
-    launch(stream_, network_.products(batch).head, last_, network_.head, logits_);
-    launch(stream_, kernels_.advance, past_, count_);
+    launch(stream_, last_products_.head, last_, network_.head, logits_);
   }
 
+  void commit() override { launch(stream_, kernels_.advance, step_->ids, count_, seen_, past_); }
+
   std::vector<std::int32_t> sample(const Sampling& sampling) override {
-    std::ranges::fill(sampled_, -1);  // until it is known
+    on_device_.token.clear();  // until it is known
     if (sampling.temperature == 0)
       launch(stream_, kernels_.sample_greedy, logits_, seen_, token_, sampling.repetition_penalty);
     else
       launch(stream_, kernels_.sample, logits_, seen_, past_, token_, sampling.repetition_penalty, sampling.temperature,
              sampling.top_k, sampling.top_p, static_cast<std::int64_t>(sampling.seed));
-    const std::size_t bytes = sampled_.size() * sizeof(i32);
+    std::vector<std::int32_t> sampled(static_cast<std::size_t>(token_.size()));
+    const std::size_t bytes = sampled.size() * sizeof(i32);
     stream_.copy(pinned_.get(), token_.data(), bytes);
     stream_.synchronize();
-    std::memcpy(sampled_.data(), pinned_.get(), bytes);
-    return sampled_;
+    std::memcpy(sampled.data(), pinned_.get(), bytes);
+    on_device_.token = sampled;
+    return sampled;
   }
 
   std::vector<float> logits() const override { return logits_.to_vector(); }
@@ -369,7 +395,7 @@ class TypedState final : public Session::State {
     launch(stream_, kernels_.one_norm, step_->x.reshaped(std::array<std::int64_t, 2>{rows, config().width}),
            network_.ln_f_weight, network_.ln_f_bias, step_->normed, config().epsilon);
     Tensor<f32, 2> all(device(), {rows, config().vocab});
-    launch(stream_, network_.products(rows).head, step_->normed, network_.head, all);
+    launch(stream_, step_->products.head, step_->normed, network_.head, all);
     return all.to_vector();
   }
 
@@ -390,33 +416,50 @@ class TypedState final : public Session::State {
 
   /// Activations of one forward pass; kept for the next of the same length.
   struct Step {
-    Step(const Device& device, const Gpt2Config& config, std::int64_t batch, std::int64_t positions)
+    Step(const TypedState& session, int positions) : Step(session, session.token_.size(), positions) {}
+    Step(const TypedState& session, std::int64_t batch, std::int64_t positions)
         : length(static_cast<int>(positions)),
-          ids(device, {batch, positions}),
-          x(device, {batch, positions, config.width}),
-          qkv(device, {batch, positions, 3 * static_cast<std::int64_t>(config.width)}),
-          attended(device, {batch, positions, config.width}),
-          normed(device, {batch * positions, config.width}),
-          inner(device, {batch * positions, config.inner}) {}
+          products(session.network_.products(batch * positions)),
+          ids(length == 1 ? session.token_.reshaped(std::array{batch, positions})
+                          : Tensor<i32, 2>(session.device(), {batch, positions})),
+          x(session.device(), {batch, positions, session.config().width}),
+          qkv(session.device(), {batch, positions, 3 * static_cast<std::int64_t>(session.config().width)}),
+          attended(session.device(), {batch, positions, session.config().width}),
+          normed(session.device(), {batch * positions, session.config().width}),
+          inner(session.device(), {batch * positions, session.config().inner}) {}
     int length;
+    const Products<P, W>& products;
     Tensor<i32, 2> ids;
     Tensor<f32, 3> x;
     Tensor<A, 3> qkv, attended;
     Tensor<A, 2> normed, inner;
   };
 
+  /// Brings values to the device, if they are not there.
+  static void upload(const std::vector<std::int32_t>& values, const Tensor<i32, 1>& to,
+                     std::vector<std::int32_t>& there) {
+    if (values == there) return;
+    there.clear();
+    to.copy_from(values);
+    there = values;
+  }
+
   std::shared_ptr<const Gpt2::Network> owner_;
   const TypedNetwork<P, W>& network_;
   const typename TypedNetwork<P, W>::Kernels& kernels_;
   Stream stream_;
   Tensor<i32, 1> past_, count_, token_;
-  std::shared_ptr<void> pinned_;                // where token_ comes to the host
-  std::vector<std::int32_t> sampled_, counts_;  // what is in token_, none: -1, and in count_
+  std::shared_ptr<void> pinned_;            // where token_ comes to the host
+  std::vector<std::int32_t> ids_, counts_;  // of the step
+  struct {
+    std::vector<std::int32_t> token, count;
+  } on_device_;  // what is known to be in token_ and count_
   Tensor<u8, 2> seen_;
   Tensor<A, 2> last_;
   Tensor<f32, 2> logits_;
   std::vector<Tensor<A, 3>> keys_, values_;
-  std::optional<Step> step_;
+  const Products<P, W>& last_products_;
+  std::unique_ptr<Step> step_;
 };
 
 template <Element P, Element W>
@@ -484,7 +527,19 @@ Session::Session(const Gpt2& model, int batch, int capacity)
 Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
 
+void Session::require_not_lost() const {
+  if (lost_) throw Error("the session is lost, since the end of a step failed; make a new one");
+}
+
+void Session::require_logits() const {
+  require_not_lost();
+  if (!appended_.empty()) return;
+  throw Error(failed_ ? "there are no logits, since the last append failed; append its tokens again"
+                      : "there are no logits yet; append tokens first");
+}
+
 void Session::append(std::span<const std::vector<std::int32_t>> tokens) {
+  require_not_lost();
   if (tokens.size() != state_->lengths_.size())
     throw Error(
         fmt::format("tokens for {} sequences are given to a session of {}", tokens.size(), state_->lengths_.size()));
@@ -500,15 +555,20 @@ void Session::append(std::span<const std::vector<std::int32_t>> tokens) {
     longest = std::max(longest, tokens[b].size());
   }
   if (longest == 0) throw Error("there are no tokens to append; give at least one");
-  state_->run(tokens, static_cast<int>(longest));
+  std::vector<bool> appended;
+  for (const auto& sequence : tokens) appended.push_back(!sequence.empty());
+  state_->prepare(tokens, static_cast<int>(longest));
+  appended_.clear(), failed_ = true;
+  state_->compute();
+  lost_ = true;
+  state_->commit();
   for (std::size_t b = 0; b < tokens.size(); ++b) state_->lengths_[b] += static_cast<int>(tokens[b].size());
-  appended_.clear();
-  for (const auto& sequence : tokens) appended_.push_back(!sequence.empty());
+  appended_.swap(appended), failed_ = lost_ = false;
 }
 
 std::vector<std::int32_t> Session::sample(const Sampling& sampling) {
   check(sampling);
-  if (appended_.empty()) throw Error("there are no logits to sample from; append tokens first");
+  require_logits();
   std::vector<std::int32_t> tokens = state_->sample(sampling);
   for (std::size_t b = 0; b < tokens.size(); ++b)
     if (appended_[b] && tokens[b] < 0)
@@ -517,11 +577,11 @@ std::vector<std::int32_t> Session::sample(const Sampling& sampling) {
 }
 
 std::vector<float> Session::logits() const {
-  if (appended_.empty()) throw Error("there are no logits yet; append tokens first");
+  require_logits();
   return state_->logits();
 }
 std::vector<float> Session::all_logits() {
-  if (appended_.empty()) throw Error("there are no logits yet; append tokens first");
+  require_logits();
   return state_->all_logits();
 }
 std::vector<float> Session::log_probabilities(std::span<const float> logits, std::span<const std::int32_t> targets) {

@@ -22,7 +22,7 @@ class Session;
 /// A model ready to run: weights on a device, kernels traced. Immutable; may be shared by sessions.
 class Gpt2 {
  public:
-  /// Weights of a checkpoint: mapped where the device can read them as they lie, else copied.
+  /// Weights of a checkpoint, read into memory of the device: the file is no longer needed.
   Gpt2(const Device& device, const Checkpoint& checkpoint, Compute compute = Compute::f32);
   /// Random weights: matrices of deviation 0.02, norms the identity. Same seed, same model.
   Gpt2(const Device& device, const Gpt2Config& config, std::uint64_t seed, Compute compute = Compute::f32);
@@ -38,6 +38,10 @@ class Gpt2 {
 };
 
 /// A batch of sequences with their keys and values: prompts of different lengths go in, then one token each at a time.
+///
+/// A call that throws leaves the session as it was, with one exception: an append() that fails when its computation has
+/// begun leaves the text as it was, but no logits; what needs them throws Error until an append() succeeds. If the very
+/// end of a step fails, the session is lost, and every later call says so.
 class Session {
  public:
   /// Room for `batch` sequences of up to `capacity` positions; Error if the model has fewer.
@@ -46,7 +50,8 @@ class Session {
   Session(Session&&) noexcept;
 
   /// Appends tokens to each sequence: a prompt, or more of it; a sequence with none stays as it is. Error, and nothing
-  /// changed, on an id outside of the vocabulary, on too many positions, and if no sequence gets a token.
+  /// changed, on an id outside of the vocabulary, on too many positions, if no sequence gets a token, and if there is
+  /// no memory for the step.
   void append(std::span<const std::vector<std::int32_t>> tokens);
 
   /// Chooses each sequence's next token from the logits of its last one; it is not appended. Error if a logit of a
@@ -67,9 +72,14 @@ class Session {
   class State;
 
  private:
+  void require_not_lost() const;
+  void require_logits() const;
+
   std::unique_ptr<State> state_;
   Gpt2Config config_;
-  std::vector<bool> appended_;  // which sequences the logits belong to
+  std::vector<bool> appended_;  // which sequences the logits belong to; empty: there are none
+  bool failed_ = false;         // since the last append() failed
+  bool lost_ = false;
 };
 
 }  // namespace tessera

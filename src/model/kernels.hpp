@@ -205,17 +205,20 @@ auto decode_attention(int heads, int head_width, int bn) {
   });
 }
 
-/// Marks the new tokens: seen [B,V] is 1 where ids [B,T] name the token. One block per sequence: two must not write the
-/// same mark.
-inline auto mark_seen(int rows) {
-  return kernel("mark_seen", [=](In<i32, 2> ids, In<i32, 1> count, Out<u8, 2> seen) {
+/// What a step leaves behind, in one launch, so that it is there as a whole or not at all: past [B] += count, and seen
+/// [B,V] is 1 where ids [B,T] name a token. One block per sequence: two must not write the same mark.
+inline auto advance(int rows) {
+  return kernel("advance", [=](In<i32, 2> ids, In<i32, 1> count, Out<u8, 2> seen, InOut<i32, 1> past) {
     Index b = blocks(ids.extent(0));
-    Tile length = item(load(count, {b}, {1}));
+    Tile added = load(count, {b}, {1});
+    Tile length = item(added);
     for (Index t : range(cdiv(length, rows))) {
       Tile here = t * rows + iota({1, rows}, 1) < length;
       Tile tokens = reshape(where(here, load(ids, {b, t}, {1, rows}), -1), {rows});
       scatter(seen.permute({1, 0}), tokens, {b}, full<u8>({rows, 1}, 1));
     }
+    Tile before = load(past, {b}, {1});
+    store(past, {b}, before + added);
   });
 }
 
@@ -288,15 +291,6 @@ inline auto sample(int vocab) {
     Tile index = cast<i64>(item(load(past, {b}, {1}))) * vocab + cast<i64>(iota({1, vocab}, 1));
     Tile race = where(kept, p / -log(random_uniform(key, index)), -1.0f);
     store(token, {b}, checked(argmax(race, 1), raw));
-  });
-}
-
-/// past += count, when the step's keys and values are in the cache.
-inline auto advance(int rows) {
-  return kernel("advance", [=](InOut<i32, 1> past, In<i32, 1> count) {
-    Index block = blocks(cdiv(past.extent(0), rows));
-    Tile before = load(past, {block}, {rows});
-    store(past, {block}, before + load(count, {block}, {rows}));
   });
 }
 

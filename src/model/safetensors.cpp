@@ -15,7 +15,7 @@
 
 #include "graph/error.hpp"
 #include "jit/files.hpp"
-#include "model/mapped_file.hpp"
+#include "model/input_file.hpp"
 
 namespace tessera {
 namespace {
@@ -48,8 +48,9 @@ struct Refusal {
   }
 };
 
-/// Bytes of a tensor by its type and shape.
-std::uint64_t byte_count(const StoredTensor& tensor, const Refusal& refuse) {
+/// Bytes of a StoredTensor or TensorBytes by its type and shape.
+template <class Tensor>
+std::uint64_t byte_count(const Tensor& tensor, const Refusal& refuse) {
   std::uint64_t total = 1;
   const auto multiply = [&](std::uint64_t factor) {
     if (__builtin_mul_overflow(total, factor, &total)) {
@@ -66,9 +67,9 @@ std::uint64_t byte_count(const StoredTensor& tensor, const Refusal& refuse) {
   return total / 8;
 }
 
-/// A tensor before its offsets are known to lie in the file.
+/// A tensor before its offsets, from the end of the header on, are known to lie in the file.
 struct Entry : StoredTensor {
-  std::uint64_t begin = 0, end = 0;
+  std::uint64_t end;
 };
 
 /// Reads the header event by event, so that nothing is kept but the tensors, and nesting that the format does not have
@@ -199,7 +200,7 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
     if (offsets_->size() != 2) {
       refuse_("tensor {} has {} data_offsets, not a begin and an end", in_quotes(name_), offsets_->size());
     }
-    entries.push_back({{name_, *type_, std::move(*shape_), {}}, offsets_->at(0), offsets_->at(1)});
+    entries.push_back({{name_, *type_, std::move(*shape_), offsets_->at(0), 0}, offsets_->at(1)});
   }
 
   void check_metadata() {
@@ -243,22 +244,23 @@ void refuse_other_formats(std::string_view text, const Refusal& refuse) {
 }
 
 /// The JSON of a file, of which only the frame is checked yet.
-std::string_view header_of(std::string_view text, const Refusal& refuse) {
+std::string header_of(const InputFile& file, const Refusal& refuse) {
+  constexpr std::uint64_t enough = 64;  // to know other formats by
+  const std::string start = file.text(0, std::min(file.size(), enough));
   std::uint64_t size = 0;
-  std::memcpy(&size, text.data(), std::min<std::size_t>(text.size(), prefix_bytes));
-  const std::string_view rest = text.substr(std::min<std::size_t>(text.size(), prefix_bytes));
-  const std::string_view header = rest.substr(0, size);
+  std::memcpy(&size, start.data(), std::min<std::size_t>(start.size(), prefix_bytes));
+  const std::uint64_t rest = file.size() - std::min(file.size(), prefix_bytes);
+  const bool fits = size <= max_header_bytes && size <= rest;
+  std::string header = fits ? file.text(prefix_bytes, size) : start.substr(std::min(start.size(), prefix_bytes));
   // The parser would skip a byte order mark: the object is looked for here.
   const std::size_t first = header.find_first_not_of(" \t\r\n");
   const bool is_object = first != header.npos && header[first] == '{';
-  if (!is_object) refuse_other_formats(text, refuse);
-  if (text.size() < prefix_bytes) refuse("it has {} bytes, of {} at the least", text.size(), prefix_bytes);
+  if (!is_object) refuse_other_formats(start, refuse);
+  if (file.size() < prefix_bytes) refuse("it has {} bytes, of {} at the least", file.size(), prefix_bytes);
   if (size > max_header_bytes) {
     refuse("its header would have {} bytes, more than the legal {}", size, max_header_bytes);
   }
-  if (size > rest.size()) {
-    refuse("it ends inside its header, {} bytes are missing; download it again", size - rest.size());
-  }
+  if (size > rest) refuse("it ends inside its header, {} bytes are missing; download it again", size - rest);
   if (!is_object) refuse("its header is not a JSON object");
   // The parser takes NUL for the end, behind which anything could hide.
   if (const std::size_t at = header.find('\0'); at != header.npos) {
@@ -267,8 +269,9 @@ std::string_view header_of(std::string_view text, const Refusal& refuse) {
   return header;
 }
 
-/// Sorts `entries` by place and gives each its bytes of `data`, all of which must be used, and once only.
-void place(std::vector<Entry>& entries, std::span<const std::byte> data, const Refusal& refuse) {
+/// Sorts `entries` by place and finds each in the file, whose bytes from `data` to its `end` must all be used, and once
+/// only.
+void place(std::vector<Entry>& entries, std::uint64_t data, std::uint64_t end, const Refusal& refuse) {
   std::sort(entries.begin(), entries.end(),
             [](const Entry& a, const Entry& b) { return std::tie(a.begin, a.end) < std::tie(b.begin, b.end); });
   std::uint64_t at = 0;
@@ -284,13 +287,14 @@ void place(std::vector<Entry>& entries, std::span<const std::byte> data, const R
     }
     at = e.end;
   }
-  if (data.size() < at) refuse("{} bytes are missing at its end; download it again", at - data.size());
-  if (data.size() > at) refuse("{} bytes at its end belong to no tensor", data.size() - at);
-  for (Entry& e : entries) e.bytes = data.subspan(e.begin, e.end - e.begin);
+  if (end - data < at) refuse("{} bytes are missing at its end; download it again", at - (end - data));
+  if (end - data > at) refuse("{} bytes at its end belong to no tensor", end - data - at);
+  for (Entry& e : entries) e.size = e.end - e.begin, e.begin += data;
 }
 
 /// The order of `tensors` by name; no two may have the same.
-std::vector<std::uint32_t> index_names(std::span<const StoredTensor> tensors, const Refusal& refuse) {
+template <class Tensors>
+std::vector<std::uint32_t> index_names(const Tensors& tensors, const Refusal& refuse) {
   std::vector<std::uint32_t> order(tensors.size());
   std::iota(order.begin(), order.end(), 0u);
   std::sort(order.begin(), order.end(), [&](auto a, auto b) { return tensors[a].name < tensors[b].name; });
@@ -313,18 +317,18 @@ std::optional<StoredType> stored_type(std::string_view name) {
 }
 
 struct SafeTensors::Content {
-  MappedFile file;
+  InputFile file;
   std::vector<StoredTensor> tensors;
   std::vector<std::uint32_t> by_name;
 };
 
 SafeTensors SafeTensors::open(const std::filesystem::path& path) {
   const Refusal refuse{fmt::format("{} is not a valid safetensors file", in_quotes(path.native()))};
-  MappedFile file = MappedFile::open(path);
-  const std::string_view header = header_of(file.text(), refuse);
+  InputFile file = InputFile::open(path);
+  const std::string header = header_of(file, refuse);
   HeaderReader reader(refuse);
   nlohmann::json::sax_parse(header.begin(), header.end(), &reader);  // the reader throws, it never returns false
-  place(reader.entries, file.bytes().subspan(prefix_bytes + header.size()), refuse);
+  place(reader.entries, prefix_bytes + header.size(), file.size(), refuse);
   std::vector<StoredTensor> tensors(std::make_move_iterator(reader.entries.begin()),
                                     std::make_move_iterator(reader.entries.end()));
   auto by_name = index_names(tensors, refuse);
@@ -340,17 +344,29 @@ const StoredTensor* SafeTensors::find(std::string_view name) const& {
   return found != by_name.end() && tensors[*found].name == name ? &tensors[*found] : nullptr;
 }
 
-void write_safetensors(const std::filesystem::path& path, std::span<const StoredTensor> tensors) {
+void SafeTensors::read(const StoredTensor& tensor, std::span<std::byte> to, std::uint64_t begin) const {
+  if (begin > tensor.size || to.size() > tensor.size - begin)
+    throw InternalError("bytes are read that are not the tensor's");
+  content_->file.read(tensor.begin + begin, to);
+}
+
+std::vector<std::byte> SafeTensors::read(const StoredTensor& tensor) const {
+  std::vector<std::byte> bytes(static_cast<std::size_t>(tensor.size));
+  read(tensor, bytes);
+  return bytes;
+}
+
+void write_safetensors(const std::filesystem::path& path, std::span<const TensorBytes> tensors) {
   const Refusal refuse{fmt::format("cannot write {}", in_quotes(path.native()))};
   index_names(tensors, refuse);
-  std::vector<const StoredTensor*> order;
-  for (const StoredTensor& tensor : tensors) order.push_back(&tensor);
+  std::vector<const TensorBytes*> order;
+  for (const TensorBytes& tensor : tensors) order.push_back(&tensor);
   std::stable_sort(order.begin(), order.end(),
                    [](const auto* a, const auto* b) { return bits(a->type) > bits(b->type); });
 
   std::string header = "{";
   std::uint64_t at = 0;
-  for (const StoredTensor* tensor : order) {
+  for (const TensorBytes* tensor : order) {
     if (tensor->name == metadata_name) refuse("{} is not a name for a tensor", in_quotes(tensor->name));
     if (tensor->shape.size() > max_rank)
       refuse("tensor {} has more than {} extents", in_quotes(tensor->name), max_rank);
@@ -379,7 +395,7 @@ void write_safetensors(const std::filesystem::path& path, std::span<const Stored
     OutputFile file(path);
     file.write(std::as_bytes(std::span(&size, 1)));
     file.write(header);
-    for (const StoredTensor* tensor : order) file.write(tensor->bytes);
+    for (const TensorBytes* tensor : order) file.write(tensor->bytes);
     file.publish();
   } catch (const std::system_error& error) {
     refuse("{}", error.code().message());

@@ -34,19 +34,18 @@ struct StoredTensor {
   std::string name;                  ///< UTF-8, any characters, may be empty
   StoredType type;                   ///< of the elements
   std::vector<std::uint64_t> shape;  ///< at most 64 extents; empty is a scalar; an extent may be zero
-  std::span<const std::byte> bytes;  ///< little-endian, row-major; NOT aligned to the element
+  std::uint64_t begin, size;         ///< its bytes in the file, little-endian, row-major
 };
 
-/// A safetensors file, mapped. Copies are cheap and share the mapping; names, shapes and bytes live as long as any
-/// copy.
+/// A safetensors file, open. Copies are cheap and share it; names and shapes live as long as any copy.
 class SafeTensors {
  public:
-  /// Maps and checks the file: whatever is returned lies inside it and follows every rule of the format, of which this
-  /// reader is as strict as the README and the reference implementation together. Three narrowings: more than 64
-  /// extents, keys of a tensor beside dtype, shape and data_offsets, and a duplicate in __metadata__ are refused.
-  /// Error, naming the file and the tensor, otherwise; what is commonly mistaken for weights (a Git-LFS pointer, a web
-  /// page, a PyTorch archive) is called by its name. Time and memory are linear in the header, of at most 100 MB, but
-  /// for sorting the tensors.
+  /// Reads the header and checks it: whatever is returned lies inside the file and follows every rule of the format, of
+  /// which this reader is as strict as the README and the reference implementation together. Three narrowings: more
+  /// than 64 extents, keys of a tensor beside dtype, shape and data_offsets, and a duplicate in __metadata__ are
+  /// refused. Error, naming the file and the tensor, otherwise; what is commonly mistaken for weights (a Git-LFS
+  /// pointer, a web page, a PyTorch archive) is called by its name. Time and memory are linear in the header, of at
+  /// most 100 MB, but for sorting the tensors.
   static SafeTensors open(const std::filesystem::path& path);
 
   /// All tensors in the order of their bytes.
@@ -57,15 +56,29 @@ class SafeTensors {
   void tensors() const&& = delete;
   void find(std::string_view name) const&& = delete;
 
+  /// Reads bytes of one of its tensors, those from `begin` on, as many as `to` takes. Error if they are no longer
+  /// there.
+  void read(const StoredTensor& tensor, std::span<std::byte> to, std::uint64_t begin = 0) const;
+  /// All of them.
+  std::vector<std::byte> read(const StoredTensor& tensor) const;
+
  private:
   struct Content;
   explicit SafeTensors(std::shared_ptr<const Content> content) : content_(std::move(content)) {}
   std::shared_ptr<const Content> content_;
 };
 
+/// A tensor to be written: as it will be stored, and its bytes, little-endian and row-major.
+struct TensorBytes {
+  std::string name;
+  StoredType type;
+  std::vector<std::uint64_t> shape;
+  std::span<const std::byte> bytes;
+};
+
 /// Writes a file that holds `tensors`, widest elements first, so that each is aligned to its own size, as an
 /// OutputFile: it appears under `path` complete or not at all, unless that is a device or a pipe. Error, naming path
 /// and reason, on an input that the format forbids or a failure of the file system.
-void write_safetensors(const std::filesystem::path& path, std::span<const StoredTensor> tensors);
+void write_safetensors(const std::filesystem::path& path, std::span<const TensorBytes> tensors);
 
 }  // namespace tessera

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "graph/error.hpp"
-#include "model/mapped_file.hpp"
+#include "model/input_file.hpp"
 #include "model/utf8.hpp"
 
 namespace tessera {

@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "graph/error.hpp"
-#include "model/mapped_file.hpp"
+#include "model/input_file.hpp"
 #include "model/utf8.hpp"
 
 #ifdef TESSERA_HAS_PCRE2
@@ -34,18 +34,19 @@ constexpr std::string_view end_of_text = "<|endoftext|>";
   throw Error(fmt::format("{}: {}", in_quotes(file.native()), what));
 }
 
-MappedFile map_file(const path& file) {
+std::string read_text(const path& file) {
+  constexpr std::size_t most = std::size_t{1} << 26;  // of the largest vocabulary there may be, several times
   if (std::error_code unknown; !std::filesystem::exists(file, unknown) && !unknown) {
     fail(file, "no such file; text needs vocab.json and merges.txt (tokenizer.json is not read)");
   }
-  MappedFile mapped = MappedFile::open(file);
-  if (mapped.text().starts_with("version https://git-lfs")) fail(file, "it is a Git-LFS pointer; run git lfs pull");
-  return mapped;
+  std::string text = read_whole(file, most);
+  if (text.starts_with("version https://git-lfs")) fail(file, "it is a Git-LFS pointer; run git lfs pull");
+  return text;
 }
 
 json parse_json(const path& file, const json::parser_callback_t& callback = nullptr) {
   try {
-    return json::parse(map_file(file).text(), callback);
+    return json::parse(read_text(file), callback);
   } catch (const json::parse_error& error) {
     fail(file, fmt::format("it is not JSON from byte {} on; download it again", error.byte));
   } catch (const json::out_of_range&) {
@@ -319,8 +320,8 @@ void Tokenizer::read_vocabulary(const path& folder) {
 }
 
 void Tokenizer::read_merges(const path& file) {
-  const MappedFile mapped = map_file(file);
-  std::string_view rest = mapped.text();
+  const std::string text = read_text(file);
+  std::string_view rest = text;
   rest = rest.substr(0, rest.find_last_not_of("\r\n") + 1);
   ranks_.reserve(vocabulary_.size());
   for (int number = 1; !rest.empty(); ++number) {

@@ -79,7 +79,6 @@ std::vector<NamedKernel> make_table() {
   table.add_products<f32>(config, "f32");
   table.add_products<tf32>(config, "tf32");
   table.add_products<bf16>(config, "bf16");
-  table.add("mark_seen", [] { return kernels::mark_seen(64); });
   table.add("sample_greedy", [=] { return kernels::sample_greedy(vocab); });
   table.add("sample", [=] { return kernels::sample(vocab); });
   table.add("advance", [] { return kernels::advance(64); });

@@ -1,8 +1,7 @@
-#include "model/mapped_file.hpp"
+#include "model/input_file.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -23,32 +22,48 @@ namespace {
   refuse(path, std::generic_category().message(errno));
 }
 
-struct Descriptor {
-  int fd;
-  ~Descriptor() {
-    if (fd >= 0) ::close(fd);
-  }
-};
-
 }  // namespace
 
-MappedFile MappedFile::open(const std::filesystem::path& path) {
+InputFile InputFile::open(const std::filesystem::path& path) {
   // O_NONBLOCK: opening a FIFO that nobody writes would wait for ever. It means nothing to a regular file.
-  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)};
-  if (file.fd < 0) refuse_errno(path);
+  InputFile file(path, ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (file.fd_ < 0) refuse_errno(path);
   struct stat status {};
-  if (::fstat(file.fd, &status) != 0) refuse_errno(path);
+  if (::fstat(file.fd_, &status) != 0) refuse_errno(path);
   if (S_ISDIR(status.st_mode)) refuse(path, "it is a folder, a file is expected");
   if (!S_ISREG(status.st_mode)) refuse(path, "it is not a regular file");
   if (status.st_size == 0) refuse(path, "it is empty");
-  const auto size = static_cast<std::size_t>(status.st_size);
-  void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.fd, 0);
-  if (data == MAP_FAILED) refuse_errno(path);
-  return MappedFile({static_cast<const std::byte*>(data), size});
+  file.size_ = static_cast<std::uint64_t>(status.st_size);
+  return file;
 }
 
-MappedFile::~MappedFile() {
-  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+InputFile::~InputFile() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void InputFile::read(std::uint64_t offset, std::span<std::byte> to) const {
+  while (!to.empty()) {
+    const ssize_t got = ::pread(fd_, to.data(), to.size(), static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) refuse_errno(path_);
+    if (got == 0)
+      refuse(path_, fmt::format("it was shortened while it was in use, {} bytes are missing at {}", to.size(), offset));
+    offset += static_cast<std::uint64_t>(got);
+    to = to.subspan(static_cast<std::size_t>(got));
+  }
+}
+
+std::string InputFile::text(std::uint64_t offset, std::size_t size) const {
+  std::string text(size, '\0');
+  read(offset, std::as_writable_bytes(std::span(text)));
+  return text;
+}
+
+std::string read_whole(const std::filesystem::path& path, std::size_t most) {
+  const InputFile file = InputFile::open(path);
+  if (file.size() > most)
+    refuse(path, fmt::format("it has {} bytes, and no such file has more than {} bytes", file.size(), most));
+  return file.text(0, static_cast<std::size_t>(file.size()));
 }
 
 std::string in_quotes(std::string_view text) {
