@@ -203,7 +203,7 @@ TEST_CASE("carried values of several types, turned and stretched", "[cpu]") {
       u = cast<bf16>(cast<f32>(u) * 1.5f);
       even = !even;
       stretched = broadcast(load(x, {i, 0}, {1, 6}), {4, 6});
-      reduced = max(t + reduced, 0);
+      reduced = max(t + reduced, Axis(0));
     }
     store(y, {0, 0}, concat(0, t, stretched, reduced));
     store(m, {0}, s);

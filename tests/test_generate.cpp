@@ -208,7 +208,7 @@ TEST_CASE("no max or min of integers reaches ptxas", "[generate]") {
   CHECK(clean([](const auto& x, const auto& y) { return where(y > -x, y, -x); }));
   CHECK(clean([](const auto& x, const auto& y) { return where(x < y, x, y); }));
   CHECK(clean([](const auto& x, const auto&) { return max(-x, 1); }));
-  CHECK(clean([](const auto& x, const auto&) { return min(-x, 0); }));
+  CHECK(clean([](const auto& x, const auto&) { return min(-x, Axis(0)); }));
   CHECK(clean([](const auto& x, const auto&) { return reshape(argmax(-x, 1), {16, 1}); }));
   CHECK(clean([](const auto& x, const auto& y) { return maximum(cast<i32>(cast<u8>(x)), y); }));
   CHECK(clean([](const auto& x, const auto& y) {

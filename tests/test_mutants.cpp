@@ -282,7 +282,7 @@ TEST_CASE("rows and columns of a product that each thread holds many of", "[cpu]
     using T = decltype(type);
     const auto k = kernel("many", [](In<T, 2> x, In<T, 2> w, Out<f32, 2> y) {
       const Tile p = mma(load(x, {0, 0}, {128, 16}), load(w, {0, 0}, {16, 128}), zeros<f32>({128, 128}));
-      store(y, {0, 0}, (p - max(p, 1)) * 1000.0f + (p - max(p, 0)));
+      store(y, {0, 0}, (p - max(p, 1)) * 1000.0f + (p - max(p, Axis(0))));
     });
     check_same([&](const Device& device) {
       const Tensor<f32, 2> y(device, {128, 128});

@@ -60,7 +60,7 @@ std::vector<Meeting> meetings() {
     Tile centred = x - sum(x, 1) / 1536;
     return centred * rsqrt(sum(centred * centred, 1) / 1536 + 1e-5);
   };
-  const auto largest = [](const auto& x) { return max(x, 0); };
+  const auto largest = [](const auto& x) { return max(x, Axis(0)); };
   const auto turned = [](const auto& x) { return reshape(permute(reshape(x, {64, 16}), {1, 0}), {32, 32}); };
   const auto scanned = [](const auto& x) { return cumsum(x, 1); };
   const auto smallest = [](const auto& x) { return x - min(x, 1); };

@@ -37,7 +37,7 @@ struct IsTensor<Tensor<T, R>> : std::true_type {};
 template <class P, class A>
 constexpr bool check_argument() {
   if constexpr (P::parameter.access == Access::scalar) {
-    constexpr bool number = std::is_arithmetic_v<A> && !std::is_same_v<A, bool>;
+    constexpr bool number = is_integer<A> || std::is_floating_point_v<A>;
     static_assert(number, "tessera: a Scalar parameter takes a number");
     static_assert(!number || std::is_same_v<typename P::type, f32> || std::is_integral_v<A>,
                   "tessera: an integer Scalar takes an integer; convert the number first");

@@ -24,8 +24,9 @@ struct ExprTag {
 
 template <class E>
 concept TileExpr = std::is_base_of_v<ExprTag, std::remove_cvref_t<E>>;
+/// A C++ number; of bools and characters, which are none, Number says so.
 template <class S>
-concept Literal = (std::integral<S> || std::floating_point<S>)&&!std::same_as<std::remove_cv_t<S>, bool>;
+concept Literal = std::integral<S> || std::floating_point<S>;
 template <class A>
 concept Operand = TileExpr<A> || Literal<A>;
 

@@ -104,7 +104,7 @@ class Var : public ExprTag {
 
   /// The value it has now; whether that may be used is checked where the expression is.
   Leaf<T_, R_> leaf() const {
-    const Trace* trace = Trace::current_or_null();
+    Trace* trace = Trace::current_or_null();
     return Leaf<T_, R_>(trace ? trace->snapshot(slot_) : Handle{});
   }
   Handle lower(Trace& trace, Location location) const { return trace.var(slot_, location); }
@@ -127,12 +127,27 @@ Shape shape_of(const int (&extents)[R]) {
   return Shape(std::span<const int>(extents));
 }
 
-template <TileExpr A>
-Tile<typename A::type, A::rank> along(Op op, const A& a, int axis, Location location) {
-  Trace& trace = Trace::current(location);
-  const std::int64_t normal = trace.axis(axis, A::rank, name(op), location);
-  return Tile<typename A::type, A::rank>(
-      trace.apply(op, element_type<typename A::type>, {a.lower(trace, location)}, {normal}, location));
+template <Element Result, TileExpr A>
+Tile<Result, A::rank> along(Op op, const A& a, Axis axis, std::string_view hint = "") {
+  Trace& trace = Trace::current(axis.location);
+  const std::int64_t normal = trace.axis(axis, A::rank, name(op), hint);
+  return Tile<Result, A::rank>(
+      trace.apply(op, element_type<Result>, {a.lower(trace, axis.location)}, {normal}, axis.location));
+}
+
+template <Op op, TileExpr A>
+Tile<typename A::type, A::rank> reduction(const A& a, Axis axis) {
+  check_op<op, typename A::type>();
+  return along<typename A::type>(
+      op, a, axis, op == Op::sum ? "" : "; of two values, maximum(a, b) is the larger and minimum(a, b) the smaller");
+}
+// `max(x, 0)` may be meant as the larger of each element and 0; max(x, 1) of a tile is the usual way to name an axis.
+// Only a literal 0 is a null pointer, too, which an overload prefers to an Axis.
+template <Op op>
+constexpr void check_literal_0() {
+  static_assert(op == Op::sum,
+                "tessera: max(x, 0) has two readings; write maximum(x, 0) for the larger of each element and 0, or "
+                "max(x, Axis(0)) for the largest along axis 0 (of min, max_nan and min_nan likewise)");
 }
 
 }  // namespace detail
@@ -153,9 +168,9 @@ Tile<T, 0> constant(Number value, Location location = Location::current()) {
 }
 /// Each element's position along the axis.
 template <int R>
-Tile<i32, R> iota(const int (&shape)[R], int axis, Location location = Location::current()) {
-  Trace& trace = Trace::current(location);
-  return Tile<i32, R>(trace.apply(Op::iota, ElementType::i32, {}, {trace.axis(axis, R, "iota", location)}, location,
+Tile<i32, R> iota(const int (&shape)[R], Axis axis) {
+  Trace& trace = Trace::current(axis.location);
+  return Tile<i32, R>(trace.apply(Op::iota, ElementType::i32, {}, {trace.axis(axis, R, "iota")}, axis.location,
                                   detail::shape_of(shape)));
 }
 
@@ -163,27 +178,34 @@ Tile<i32, R> iota(const int (&shape)[R], int axis, Location location = Location:
 #define UNARY(...)
 #define BINARY(...)
 #define STRUCTURAL(...)
-#define REDUCTION(name, ...)                                                                            \
-  template <TileExpr A>                                                                                 \
-  Tile<typename A::type, A::rank> name(const A& a, int axis, Location location = Location::current()) { \
-    detail::check_op<Op::name, typename A::type>();                                                     \
-    return detail::along(Op::name, a, axis, location);                                                  \
+#define REDUCTION(name, ...)                                                                      \
+  template <TileExpr A>                                                                           \
+  auto name(const A& a, Axis axis) {                                                              \
+    return detail::reduction<Op::name>(a, axis);                                                  \
+  }                                                                                               \
+  template <TileExpr A>                                                                           \
+  auto name(const A& a, std::nullptr_t, Location location = Location::current()) {                \
+    detail::check_literal_0<Op::name>();                                                          \
+    return detail::reduction<Op::name>(a, Axis(0, location));                                     \
+  }                                                                                               \
+  template <TileExpr A>                                                                           \
+  auto name(const A& a) {                                                                         \
+    static_assert(!std::is_same_v<A, A>, "tessera: a reduction names its axis, as in sum(x, 1)"); \
+    return a;                                                                                     \
   }
 #include "graph/ops.def"
 
 /// Index of the largest element along the axis, the lowest among equals.
 template <TileExpr A>
-Tile<i32, A::rank> argmax(const A& a, int axis, Location location = Location::current()) {
+Tile<i32, A::rank> argmax(const A& a, Axis axis) {
   static_assert(Computing<typename A::type>, "tessera: argmax takes f32, i32 or i64; cast<f32>(x) first");
-  Trace& trace = Trace::current(location);
-  const std::int64_t normal = trace.axis(axis, A::rank, "argmax", location);
-  return Tile<i32, A::rank>(trace.apply(Op::argmax, ElementType::i32, {a.lower(trace, location)}, {normal}, location));
+  return detail::along<i32>(Op::argmax, a, axis);
 }
 /// Inclusive sums along the axis.
 template <TileExpr A>
-Tile<typename A::type, A::rank> cumsum(const A& a, int axis, Location location = Location::current()) {
+Tile<typename A::type, A::rank> cumsum(const A& a, Axis axis) {
   static_assert(Computing<typename A::type>, "tessera: cumsum takes f32, i32 or i64; cast<f32>(x) first");
-  return detail::along(Op::cumsum, a, axis, location);
+  return detail::along<typename A::type>(Op::cumsum, a, axis);
 }
 
 /// The same elements, row-major, in another shape.
@@ -213,7 +235,7 @@ Tile<typename A::type, R> permute(const A& a, const int (&axes)[R], Location loc
   static_assert(R == A::rank, "tessera: permute names each axis of the tile once");
   Trace& trace = Trace::current(location);
   std::vector<std::int64_t> normal;
-  for (int axis : axes) normal.push_back(trace.axis(axis, R, "permute", location));
+  for (int axis : axes) normal.push_back(trace.axis({axis, location}, R, "permute"));
   return Tile<typename A::type, R>(trace.apply(Op::permute, element_type<typename A::type>,
                                                std::vector<Handle>{a.lower(trace, location)}, normal, location));
 }
@@ -226,12 +248,6 @@ Tile<typename A::type, A::rank> transpose(const A& a, Location location = Locati
   std::swap(axes[A::rank - 1], axes[A::rank - 2]);
   return permute(a, axes, location);
 }
-/// An axis, and the place where it was named: for functions whose last parameters are tiles.
-struct Axis {
-  int number;
-  Location location;
-  Axis(int axis, Location at = Location::current()) : number(axis), location(at) {}
-};
 /// Tiles one after the other along an axis: concat(axis, a, b, ...).
 template <TileExpr A, TileExpr... B>
 Tile<typename A::type, A::rank> concat(Axis axis, const A& a, const B&... rest) {
@@ -239,7 +255,7 @@ Tile<typename A::type, A::rank> concat(Axis axis, const A& a, const B&... rest) 
                 "tessera: concat takes tiles of one element type");
   static_assert(((A::rank == B::rank) && ...), "tessera: concat takes tiles of one rank");
   Trace& trace = Trace::current(axis.location);
-  const std::int64_t normal = trace.axis(axis.number, A::rank, "concat", axis.location);
+  const std::int64_t normal = trace.axis(axis, A::rank, "concat");
   return Tile<typename A::type, A::rank>(
       trace.apply(Op::concat, element_type<typename A::type>,
                   std::vector<Handle>{a.lower(trace, axis.location), rest.lower(trace, axis.location)...}, {normal},

@@ -118,11 +118,14 @@ Handle Trace::literal(ElementType type, Number value, Location location, const S
   return handle(builder_.apply(Op::constant, type, {}, {&bits, 1}, location, shape));
 }
 
-int Trace::axis(int axis, int rank, std::string_view what, Location location) const {
-  if (axis < -rank || axis >= rank)
-    builder_.fail(location, fmt::format("{}: there is no axis {} in rank {}; axes are {} to {}", what, axis, rank,
-                                        -rank, rank - 1));
-  return axis < 0 ? axis + rank : axis;
+int Trace::axis(Axis axis, int rank, std::string_view what, std::string_view hint) const {
+  const int number = axis.number;
+  if (number < -rank || number >= rank)
+    builder_.fail(axis.location, rank == 0
+                                     ? fmt::format("{}: there is no axis {}, for rank 0 has none{}", what, number, hint)
+                                     : fmt::format("{}: there is no axis {} in rank {}; axes are {} to {}{}", what,
+                                                   number, rank, -rank, rank - 1, hint));
+  return number < 0 ? number + rank : number;
 }
 
 Trace::VarSlot Trace::make_var(Handle value, Location location) {

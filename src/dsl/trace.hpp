@@ -11,15 +11,24 @@
 
 namespace tessera {
 
+namespace detail {
+template <class N, class... Others>
+inline constexpr bool is_one_of = (std::same_as<N, Others> || ...);
+/// An integer that is meant as one.
+template <class N>
+inline constexpr bool is_integer =
+    std::integral<N> && !is_one_of<std::remove_cv_t<N>, bool, char, wchar_t, char8_t, char16_t, char32_t>;
+}  // namespace detail
+
 /// A C++ number in a kernel: it takes the element type of what it stands beside.
 class Number {
  public:
   template <std::integral N>
-  requires(!std::same_as<N, bool>) constexpr Number(N value)
-      : integer_(static_cast<std::int64_t>(value)),
-        real_(static_cast<double>(value)),
-        integral_(true),
-        representable_(std::in_range<std::int64_t>(value)) {}
+  constexpr Number(N value)
+      : integer_(static_cast<std::int64_t>(value)), real_(static_cast<double>(value)), integral_(true) {
+    static_assert(detail::is_integer<N>, "tessera: a bool or a character is no number here; write an integer");
+    if constexpr (detail::is_integer<N>) representable_ = std::in_range<std::int64_t>(value);
+  }
   template <std::floating_point N>
   constexpr Number(N value) : real_(static_cast<double>(value)) {}
   constexpr bool integral() const { return integral_; }
@@ -32,6 +41,19 @@ class Number {
   std::int64_t integer_ = 0;
   double real_ = 0;
   bool integral_ = false, representable_ = true;
+};
+
+/// An axis of a tile or a tensor, and the place where it was named.
+struct Axis {
+  int number = 0;
+  Location location;
+  template <class N>
+  constexpr Axis(N axis, Location at = Location::current()) : location(at) {
+    static_assert(detail::is_integer<N>,
+                  "tessera: an axis is a C++ integer; of two values, maximum(a, b) is the larger and minimum(a, b) the "
+                  "smaller");
+    if constexpr (detail::is_integer<N>) number = static_cast<int>(axis);
+  }
 };
 
 /// A value of the kernel being traced.
@@ -63,8 +85,8 @@ class Trace {
   /// A number as a value of a type; Error if it does not fit.
   Handle literal(ElementType type, Number value, Location location, const Shape& shape = {});
   std::int64_t literal_bits(ElementType type, Number value, Location location);
-  /// An axis in [-rank, rank) as one in [0, rank).
-  int axis(int axis, int rank, std::string_view what, Location location) const;
+  /// An axis in [-rank, rank) as one in [0, rank). `hint` ends the error of another one.
+  int axis(Axis axis, int rank, std::string_view what, std::string_view hint = "") const;
   const Shape& shape(Handle value) const { return builder_.graph()[value.id].shape; }
 
   // Vars: numbered slots that hold the value a Var has at this point of the trace.

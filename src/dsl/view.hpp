@@ -37,22 +37,21 @@ class TensorView {
 
   explicit TensorView(Handle value) : value_(value) {}
 
-  Index extent(int axis, Location location = Location::current()) const {
-    Trace& trace = Trace::current(location);
-    return Index(
-        trace.apply(Op::extent, ElementType::i32, {value_}, {trace.axis(axis, R, "extent", location)}, location));
+  Index extent(Axis axis) const {
+    Trace& trace = Trace::current(axis.location);
+    return Index(trace.apply(Op::extent, ElementType::i32, {value_}, {trace.axis(axis, R, "extent")}, axis.location));
   }
   /// The part [start, start + extent) along the axis. What of it lies outside of this view reads as padding.
-  TensorView slice(int axis, Coord start, Coord extent, Location location = Location::current()) const {
-    Trace& trace = Trace::current(location);
+  TensorView slice(Axis axis, Coord start, Coord extent) const {
+    Trace& trace = Trace::current(axis.location);
     return TensorView(trace.apply(Op::slice, element_type<T>, {value_, start.value(), extent.value()},
-                                  {trace.axis(axis, R, "slice", location)}, location));
+                                  {trace.axis(axis, R, "slice")}, axis.location));
   }
   /// Axis i of the result is axis axes[i] of this view.
   TensorView permute(const int (&axes)[R], Location location = Location::current()) const {
     Trace& trace = Trace::current(location);
     std::vector<std::int64_t> normal;
-    for (int axis : axes) normal.push_back(trace.axis(axis, R, "permute", location));
+    for (int axis : axes) normal.push_back(trace.axis({axis, location}, R, "permute"));
     return TensorView(trace.apply(Op::permute_view, element_type<T>, std::vector<Handle>{value_}, normal, location));
   }
 

@@ -6,8 +6,8 @@ using namespace tessera;
 auto subject = kernel("max_nan_i32", [](In<i32, 1> n) {
   Tile i = load(n, {0}, {8});
 #ifndef GOOD
-  Tile largest = max_nan(i, 0);
+  Tile largest = max_nan(i, Axis(0));
 #else
-  Tile largest = max(i, 0);
+  Tile largest = max(i, Axis(0));
 #endif
 });

@@ -1,10 +1,10 @@
-// expect: cannot convert
+// expect: of two values, maximum(a, b) is the larger
 #include "api/tessera.hpp"
 
 using namespace tessera;
 
-auto subject = kernel("max_of_two", [](In<f32, 1> x) {
-  Tile f = load(x, {0}, {8});
+auto subject = kernel("max_of_two", [](In<f32, 2> x) {
+  Tile f = load(x, {0, 0}, {8, 8});
 #ifndef GOOD
   Tile larger = max(f, f + 1);
 #else

@@ -1,4 +1,4 @@
-// expect: no matching function
+// expect: a reduction names its axis, as in sum(x, 1)
 #include "api/tessera.hpp"
 
 using namespace tessera;

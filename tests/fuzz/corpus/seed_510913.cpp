@@ -12,7 +12,7 @@ TEST_CASE("fuzz 510913", "[fuzz][corpus]") {
       v0 = broadcast(t3, {8});
     }
     const Tile t4 = v0;
-    store(z1.slice(0, -1, -1), {0}, broadcast(cast<f16>(max(cast<f32>(t4), 0)), {4}));
+    store(z1.slice(0, -1, -1), {0}, broadcast(cast<f16>(max(cast<f32>(t4), Axis(0))), {4}));
   });
   check(k.graph(), 510913,
         {

@@ -1,0 +1,13 @@
+// expect: a bool or a character is no number here
+#include "api/tessera.hpp"
+
+using namespace tessera;
+
+auto subject = kernel("add_character", [](In<i32, 2> x) {
+  Tile f = load(x, {0, 0}, {8, 8});
+#ifndef GOOD
+  Tile next = f + 'a';
+#else
+  Tile next = f + 97;
+#endif
+});

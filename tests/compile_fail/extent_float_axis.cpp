@@ -1,0 +1,12 @@
+// expect: of two values, maximum(a, b) is the larger
+#include "api/tessera.hpp"
+
+using namespace tessera;
+
+auto subject = kernel("extent_float_axis", [](In<f32, 2> x) {
+#ifndef GOOD
+  Index rows = x.extent(0.0f);
+#else
+  Index rows = x.extent(0);
+#endif
+});

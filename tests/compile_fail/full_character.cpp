@@ -1,0 +1,12 @@
+// expect: a bool or a character is no number here
+#include "api/tessera.hpp"
+
+using namespace tessera;
+
+auto subject = kernel("full_character", [](In<f32, 2> x) {
+#ifndef GOOD
+  Tile filled = full<u8>({8}, 'a');
+#else
+  Tile filled = full<u8>({8}, 97);
+#endif
+});

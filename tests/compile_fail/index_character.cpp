@@ -1,0 +1,12 @@
+// expect: a bool or a character is no number here
+#include "api/tessera.hpp"
+
+using namespace tessera;
+
+auto subject = kernel("index_character", [](In<f32, 2> x) {
+#ifndef GOOD
+  Tile f = load(x, {'\1', 0}, {8, 8});
+#else
+  Tile f = load(x, {1, 0}, {8, 8});
+#endif
+});

@@ -1,0 +1,14 @@
+// expect: a Scalar parameter takes a number
+#include "api/tessera.hpp"
+
+using namespace tessera;
+
+auto subject = kernel("launch_character", [](In<f32, 1>, Out<f32, 1>, Scalar<f32>, Scalar<i32>) {});
+
+void start(const Stream& stream, const Tensor<f32, 1>& x, const Tensor<f32, 1>& y) {
+#ifndef GOOD
+  launch(stream, subject, x, y, 1.0f, 'a');
+#else
+  launch(stream, subject, x, y, 1.0f, 2);
+#endif
+}

@@ -1,0 +1,13 @@
+// expect: max(x, 0) has two readings
+#include "api/tessera.hpp"
+
+using namespace tessera;
+
+auto subject = kernel("min_literal_0", [](In<i32, 2> x) {
+  Tile f = load(x, {0, 0}, {8, 8});
+#ifndef GOOD
+  Tile smaller = min(f, 0);
+#else
+  Tile smaller = min(f, Axis(0));
+#endif
+});
