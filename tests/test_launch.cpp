@@ -125,6 +125,17 @@ TEST_CASE("grids with a zero do nothing, negative ones are refused", "[api]") {
   CHECK(says(error_of([&] { launch(stream, fill, y, -2); }), {"axis 0 of the grid", "-2"}));
   launch(stream, fill, y, 3);
   CHECK(y.to_vector() == std::vector<float>{5, 5, 5, 1});
+  // However long the other axes are.
+  const auto large = kernel("large", [](Out<f32, 1> y, Scalar<i32> n, Scalar<i32> first, Scalar<i32> last) {
+    auto [i, j, k, l, m] = blocks(first, n, n, n, last);
+    store(y, {i + j + k + l + m}, full<f32>({1}, 7));
+  });
+  constexpr int most = std::numeric_limits<int>::max();
+  launch(stream, large, y, most, 1, 0);
+  launch(stream, large, y, most, 0, 1);
+  CHECK(y.to_vector() == std::vector<float>{5, 5, 5, 1});
+  CHECK(says(error_of([&] { launch(stream, large, y, most, 1, 1); }), {"2^63 blocks"}));
+  CHECK(says(error_of([&] { launch(stream, large, y, -1, 0, 1); }), {"axis 1 of the grid", "-1"}));
 }
 
 TEST_CASE("a tensor may look at a user's memory", "[api]") {

@@ -620,9 +620,9 @@ Program::~Program() = default;
 Program::Program(Program&&) noexcept = default;
 
 void Program::run(std::span<const Argument> arguments, std::span<const std::int64_t> grid) const {
+  if (std::any_of(grid.begin(), grid.end(), [](std::int64_t extent) { return extent <= 0; })) return;
   std::int64_t blocks = 1;
-  for (std::int64_t extent : grid) blocks *= std::max<std::int64_t>(0, extent);
-  if (blocks == 0) return;
+  for (std::int64_t extent : grid) blocks *= extent;
   constexpr std::size_t few = 128;
   Cell fixed[few];
   std::vector<Cell> many;

@@ -95,6 +95,8 @@ void Executable::launch(const Stream& stream, std::span<const Argument> argument
     grid[i] = value(requirements_.size() + i);
     if (grid[i] < 0) refuse(arguments, fmt::format("axis {} of the grid has the extent {}", i, grid[i]));
   }
+  const auto axes = static_cast<std::ptrdiff_t>(graph_.grid.size());
+  if (std::find(grid.begin(), grid.begin() + axes, 0) != grid.begin() + axes) return;
   std::int64_t blocks = 1;
   for (std::size_t i = 0; i < graph_.grid.size(); ++i)
     if (__builtin_mul_overflow(blocks, grid[i], &blocks)) refuse(arguments, "the grid has more than 2^63 blocks");
