@@ -686,7 +686,7 @@ class RandomProgram {
           break;
         case Kind::branch: {
           const Value condition = oracle::apply_cast(value(0), ElementType::pred);
-          t.begin_branch();
+          t.begin_branch(at);
           trace(s.body, there);
           t.end_branch(condition.handle, at);
         }

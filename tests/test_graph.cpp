@@ -98,6 +98,21 @@ TEST_CASE("canonical text does not depend on the order of evaluation", "[graph]"
   CHECK(kernel(true) == kernel(false));
 }
 
+TEST_CASE("a loop carries Vars in the order they were made, whichever it names first", "[graph]") {
+  const auto kernel = [](bool first_first) {
+    return to_string(trace_kernel("carried", [=](In<f32, 1> x, Out<f32, 1> y) {
+      Var a = load(x, {0}, {4}), b = load(x, {1}, {4});
+      for (Index i : range(3)) {
+        if (first_first) a = a + cast<f32>(i);
+        b = b * cast<f32>(i);
+        if (!first_first) a = a + cast<f32>(i);
+      }
+      store(y, {0}, a - b);
+    }));
+  };
+  CHECK(kernel(true) == kernel(false));
+}
+
 TEST_CASE("canonical text says everything", "[graph]") {
   CHECK(to_string(copy_kernel()) == R"(kernel copy(In<f32, 2>, Out<f32, 2>, Scalar<f32>)
   %0 = tensor {0} : f32

@@ -14,6 +14,17 @@ class Chooser {
       : facts_(facts), products_(products), known_(facts.graph.nodes.size()) {
     layouts_.warps = warps;
     layouts_.of.resize(facts.graph.nodes.size());
+    for (const auto& region : facts.order)
+      for (Id id : region) {
+        const Node& node = facts[id];
+        if (node.op == Op::result) results_[{node.in[0], node.attr[0]}] = id;
+        if (node.op != Op::loop) continue;
+        for (std::size_t k = 1; k < node.in.size(); ++k)
+          carried_[{id, node.in[k]}].push_back(static_cast<std::int64_t>(k) - 1);
+        const Region& body = facts.graph.regions[static_cast<RegionId>(node.attr[0])];
+        for (std::size_t k = 0; k < body.yields.size(); ++k)
+          carried_[{id, body.yields[k]}].push_back(static_cast<std::int64_t>(k));
+      }
   }
 
   Layouts run() {
@@ -124,8 +135,7 @@ class Chooser {
     set(facts_[loop].in[i + 1], layout);
     set(body.arguments[i + 1], layout);
     set(body.yields[i], layout);
-    for (Id user : facts_.users[loop])
-      if (facts_[user].op == Op::result && facts_[user].attr[0] == k) set(user, layout);
+    if (const auto result = results_.find({loop, k}); result != results_.end()) set(result->second, layout);
   }
 
   void to_operands(Id id) {
@@ -161,11 +171,9 @@ class Chooser {
     } else if (node.op == Op::scatter && node.in[0] == id) {
       set(node.in[2], rows_of(layout));
     } else if (node.op == Op::loop) {
-      for (std::size_t k = 1; k < node.in.size(); ++k)
-        if (node.in[k] == id) to_carried(user, static_cast<std::int64_t>(k) - 1, id);
-      const Region& body = facts_.graph.regions[static_cast<RegionId>(node.attr[0])];
-      for (std::size_t k = 0; k < body.yields.size(); ++k)
-        if (body.yields[k] == id) to_carried(user, static_cast<std::int64_t>(k), id);
+      // Once, however often the loop names it.
+      if (const auto carried = carried_.extract({user, id}))
+        for (std::int64_t k : carried.mapped()) to_carried(user, k, id);
     }
   }
 
@@ -189,6 +197,8 @@ class Chooser {
   Layouts layouts_;
   std::vector<char> known_;
   std::deque<Id> work_;
+  std::map<std::pair<Id, std::int64_t>, Id> results_;               // (loop, position)
+  std::map<std::pair<Id, Id>, std::vector<std::int64_t>> carried_;  // (loop, initial value or yield) -> positions
 };
 
 }  // namespace

@@ -1,4 +1,6 @@
 // source: the load behind an operand of a product.
+#include <algorithm>
+
 #include "codegen/lowering.hpp"
 
 namespace tessera::lowering {
@@ -22,7 +24,7 @@ Source find_source(const Graph& graph, Id operand) {
     const Node& node = graph[id];
     switch (node.op) {
       case Op::cast:
-        source.casts.insert(source.casts.begin(), node.type);
+        source.casts.push_back(node.type);
         break;
       case Op::permute:
         break;
@@ -32,6 +34,7 @@ Source find_source(const Graph& graph, Id operand) {
       case Op::load:
         if (node.ordered || node.attr[0] != 0) return {};
         source.load = id;
+        std::reverse(source.casts.begin(), source.casts.end());
         source.axis[0] = axis[0];
         source.axis[1] = axis[1];
         return source;

@@ -54,11 +54,12 @@ class StripPlanner {
         if (graph_[id].op == Op::mma && graph_[id].shape[0] > 8) counts[id] = 1;  // thin ones use no shared memory
     // First those that do not fit even alone, then those that do not fit beside the others.
     for (auto& [id, count] : counts) count = strips(id, 0);
+    std::int64_t all = 0;
+    for (auto [id, count] : counts) all += bytes(id, k_of(id) / count);
     for (auto& [id, count] : counts) {
-      std::int64_t others = 0;
-      for (auto [other, of_other] : counts)
-        if (other != id) others += bytes(other, k_of(other) / of_other);
-      count = std::max(count, strips(id, others));
+      all -= bytes(id, k_of(id) / count);
+      count = std::max(count, strips(id, all));
+      all += bytes(id, k_of(id) / count);
     }
     std::erase_if(counts, [](const auto& entry) { return entry.second == 1; });
     return counts;
@@ -147,7 +148,7 @@ bool fills_loop(const Graph& graph, const std::vector<std::vector<Id>>& order, I
 
 /// Makes the loop that a product fills `count` times as long, its tiles so much shorter. What it adds to the graph has
 /// yet to find its place there.
-void lengthen_loop(Graph& graph, Id id, int count) {
+void lengthen_loop(Graph& graph, Id loop, Id id, int count) {
   const Operands operands(graph, id);
   for (int side : {0, 1}) {
     int axis = Operands::k_axis(side);
@@ -159,10 +160,6 @@ void lengthen_loop(Graph& graph, Id id, int count) {
       axis = below;
     }
   }
-  const RegionId body = graph[id].region;
-  const auto owns_body = [&](const Node& node) { return node.op == Op::loop && node.attr[0] == body; };
-  const auto loop =
-      static_cast<Id>(std::find_if(graph.nodes.begin(), graph.nodes.end(), owns_body) - graph.nodes.begin());
   const auto append = [&](Op op, std::vector<Id> in, std::vector<std::int64_t> attr) {
     Node node;
     node.op = op;
@@ -203,24 +200,33 @@ class Splitter final : public Rewriter {
 
   /// Strip `round` of a new node along an axis.
   Id strip(Id id, int axis, int count, Id round) {
-    Node node = made(id);
-    if (node.op == Op::load) {
-      Id& index = node.in[static_cast<std::size_t>(axis) + 1];
-      const auto apply = [&](Op op, Id a, Id b) {
-        const Id operands[] = {a, b};
-        return builder().apply(op, ElementType::i32, operands, {}, node.location);
-      };
-      const auto constant = [&](int value) {
-        return builder().constant(ElementType::i32, number(value), {}, node.location);
-      };
-      const Node at = made(index);
-      const bool first = at.op == Op::constant && decode(at.type, at.attr[0]).i32 == 0;
-      index = first ? round : apply(Op::add, first_strip(at, index, count, apply, constant), round);
-    } else {
-      node.in[0] = strip(node.in[0], axis_below(builder().graph(), node, axis), count, round);
+    std::vector<std::pair<Node, int>> above;  // what stands between the load and the product, with the strip's axis
+    for (; made(id).op != Op::load; id = above.back().first.in[0]) {
+      above.emplace_back(made(id), axis);
+      axis = axis_below(builder().graph(), above.back().first, axis);
     }
-    node.shape[axis] /= count;
-    return builder().apply(node.op, node.type, node.in, node.attr, node.location, node.shape);
+    Node load = made(id);
+    Id& index = load.in[static_cast<std::size_t>(axis) + 1];
+    const auto apply = [&](Op op, Id a, Id b) {
+      const Id operands[] = {a, b};
+      return builder().apply(op, ElementType::i32, operands, {}, load.location);
+    };
+    const auto constant = [&](int value) {
+      return builder().constant(ElementType::i32, number(value), {}, load.location);
+    };
+    const Node at = made(index);
+    const bool first = at.op == Op::constant && decode(at.type, at.attr[0]).i32 == 0;
+    index = first ? round : apply(Op::add, first_strip(at, index, count, apply, constant), round);
+    const auto remade = [&](Node node, int along) {
+      node.shape[along] /= count;
+      return builder().apply(node.op, node.type, node.in, node.attr, node.location, node.shape);
+    };
+    Id strip = remade(load, axis);
+    for (; !above.empty(); above.pop_back()) {
+      above.back().first.in[0] = strip;
+      strip = remade(above.back().first, above.back().second);
+    }
+    return strip;
   }
 
   const std::map<Id, int>& counts_;
@@ -235,9 +241,12 @@ std::optional<Graph> split_products(const Graph& graph, Arch arch) {
   if (counts.empty()) return std::nullopt;
   const auto order = schedule(graph);
   Graph lengthened = graph;
+  std::vector<Id> owner(graph.regions.size(), no_id);
+  for (Id id = 0; id < graph.nodes.size(); ++id)
+    if (graph[id].op == Op::loop) owner[static_cast<RegionId>(graph[id].attr[0])] = id;
   std::erase_if(counts, [&](const auto& entry) {
     const bool fills = fills_loop(graph, order, entry.first);
-    if (fills) lengthen_loop(lengthened, entry.first, entry.second);
+    if (fills) lengthen_loop(lengthened, owner[graph[entry.first].region], entry.first, entry.second);
     return fills;
   });
   Graph result = Splitter(lengthened, counts).run();

@@ -1,8 +1,11 @@
 #include "cpu/tape.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
+#include <unordered_map>
+#include <utility>
 
 #include "graph/error.hpp"
 
@@ -84,21 +87,20 @@ class TapeBuilder {
   // Loads of f16 and bf16 that nothing but products see, straight or with axes exchanged.
   void find_raw_loads() {
     tape_.raw.assign(graph_.nodes.size(), false);
-    for (Id id = 0; id < graph_.nodes.size(); ++id) {
+    std::vector<char> only_factor(graph_.nodes.size());
+    for (Id id = static_cast<Id>(graph_.nodes.size()); id-- > 0;) {  // users come behind what they use
+      only_factor[id] = !users_[id].empty() && std::all_of(users_[id].begin(), users_[id].end(), [&](Id user) {
+        if (user == no_id) return false;
+        const Node& node = graph_[user];
+        if (node.op == Op::mma) return value(node.in[2]) != id;
+        const bool moves =
+            node.op == Op::permute || (node.op == Op::reshape && only_unit_axes(graph_[node.in[0]].shape, node.shape));
+        return moves && only_factor[user];
+      });
       const Node& node = graph_[id];
       tape_.raw[id] = node.op == Op::load && !node.ordered &&
-                      (node.type == ElementType::f16 || node.type == ElementType::bf16) && only_factor(id);
+                      (node.type == ElementType::f16 || node.type == ElementType::bf16) && only_factor[id];
     }
-  }
-  bool only_factor(Id id) const {
-    return !users_[id].empty() && std::all_of(users_[id].begin(), users_[id].end(), [&](Id user) {
-      if (user == no_id) return false;
-      const Node& node = graph_[user];
-      if (node.op == Op::mma) return value(node.in[2]) != id;
-      const bool moves =
-          node.op == Op::permute || (node.op == Op::reshape && only_unit_axes(graph_[node.in[0]].shape, node.shape));
-      return moves && only_factor(user);
-    });
   }
 
   // Values that exist before a block runs: constants, positions, and what the launch computes once.
@@ -152,34 +154,36 @@ class TapeBuilder {
   // values. Until then it only waits: everything its members read is computed, and no ordered step changes it.
   Body steps_of(RegionId region) {
     Body body;
-    std::vector<Group> open;
-    const auto emit = [&](std::size_t i) {
-      const Group group = std::move(open[i]);
-      open.erase(open.begin() + static_cast<std::ptrdiff_t>(i));
+    std::map<int, Group> open;  // by number, which is the order they were begun in
+    std::map<std::vector<int>, int> of_shape;
+    const auto shape_key = [](const Shape& shape) { return std::vector<int>(shape.begin(), shape.end()); };
+    const auto emit = [&](std::map<int, Group>::iterator at) {
+      const Group group = std::move(at->second);
+      of_shape.erase(shape_key(group.shape));
+      open.erase(at);
       body.push_back(chain_step(group));
     };
     const auto emit_holding = [&](Id id, int except) {
-      for (std::size_t i = 0; i < open.size(); ++i)
-        if (open[i].number == group_[value(id)] && open[i].number != except) return emit(i);
+      const int number = group_[value(id)];
+      if (const auto at = open.find(number); at != open.end() && number != except) emit(at);
     };
     for (Id id : order_[region]) {
       const Node& node = graph_[id];
       if (value(id) != id || is_source(id)) continue;
       if (is_elementwise(node.op)) {
-        auto group = std::find_if(open.begin(), open.end(), [&](const Group& g) { return g.shape == node.shape; });
-        const int number = group == open.end() ? -1 : group->number;
+        const auto joined = of_shape.find(shape_key(node.shape));
+        const int number = joined == of_shape.end() ? groups_++ : joined->second;
         for (Id in : node.in) emit_holding(in, number);
-        group = std::find_if(open.begin(), open.end(), [&](const Group& g) { return g.shape == node.shape; });
-        if (group == open.end()) {
-          open.push_back({node.shape, {}, groups_++});
-          group = open.end() - 1;
+        if (joined == of_shape.end()) {
+          open.emplace(number, Group{node.shape, {}, number});
+          of_shape.emplace(shape_key(node.shape), number);
         }
-        group->members.push_back(id);
-        group_[id] = group->number;
+        open.at(number).members.push_back(id);
+        group_[id] = number;
         continue;
       }
       if (node.op == Op::loop || node.op == Op::branch) {
-        while (!open.empty()) emit(0);
+        while (!open.empty()) emit(open.begin());
         body.push_back(node.op == Op::loop ? loop_step(id) : branch_step(id));
         continue;
       }
@@ -189,7 +193,7 @@ class TapeBuilder {
       step.id = id;
       body.push_back(step);
     }
-    while (!open.empty()) emit(0);
+    while (!open.empty()) emit(open.begin());
     return body;
   }
 
@@ -219,7 +223,7 @@ class TapeBuilder {
   Step chain_step(const Group& group) {
     Chain chain;
     chain.shape = group.shape;
-    std::map<Id, int> reg, last_use;
+    std::unordered_map<Id, int> reg, last_use;
     for (std::size_t i = 0; i < group.members.size(); ++i)
       for (Id in : graph_[group.members[i]].in) last_use[value(in)] = static_cast<int>(i);
     for (Id member : group.members)
@@ -243,11 +247,13 @@ class TapeBuilder {
                                         [&](Id user) { return user != no_id && group_[user] == group.number; });
       // An op may write over its own operand, unless their values differ in size.
       const auto release = [&](bool same_size) {
-        for (Id in : node.in) {
-          const Id dead = value(in);
+        for (std::size_t k = 0; k < node.in.size(); ++k) {
+          const Id dead = value(node.in[k]);
           const bool fits = host_bytes(host_type(graph_[dead].type)) == host_bytes(host_type(node.type));
+          const bool again = std::any_of(node.in.begin(), node.in.begin() + static_cast<std::ptrdiff_t>(k),
+                                         [&](Id in) { return value(in) == dead; });
           if (group_[dead] == group.number && last_use[dead] == static_cast<int>(i) && !outputs_.count(dead) &&
-              fits == same_size && std::find(free.begin(), free.end(), reg[dead]) == free.end())
+              fits == same_size && !again)
             free.push_back(reg[dead]);
         }
       };
@@ -292,6 +298,11 @@ class TapeBuilder {
 
   void place_values() {
     for (Id id = 0; id < owner_.size(); ++id) owner_[id] = id;
+    find_aliases();
+    results_.resize(graph_.nodes.size());
+    for (const auto& region : order_)
+      for (Id id : region)
+        if (graph_[id].op == Op::result) results_[graph_[id].in[0]].push_back(id);
     own(tape_.body);
     measure(tape_.body);
     std::vector<Interval*> by_begin;
@@ -300,7 +311,7 @@ class TapeBuilder {
     std::stable_sort(by_begin.begin(), by_begin.end(), [](auto* a, auto* b) { return a->begin < b->begin; });
     allocate(by_begin);
     for (Id id = 0; id < owner_.size(); ++id) {
-      const auto interval = intervals_.find(owner_[id]);
+      const auto interval = intervals_.find(owner(id));
       if (interval == intervals_.end()) continue;
       tape_.slot[id] = static_cast<std::int64_t>(interval->second.offset);
       tape_.refs[id].stride = dense_strides(graph_[id].shape);
@@ -311,19 +322,39 @@ class TapeBuilder {
         if (carried.through_temporary) carried.temporary = temporaries_[next++].offset;
   }
 
+  // Each at the lowest offset where it fits.
   void allocate(const std::vector<Interval*>& by_begin) {
-    std::vector<Interval*> live;
+    std::map<std::size_t, std::size_t> gaps;  // begin -> end, below the highest byte in use so far
+    const auto later = [](const Interval* a, const Interval* b) { return a->end > b->end; };
+    std::vector<Interval*> live;  // a heap: the first to end is on top
+    const auto release = [&](std::size_t begin, std::size_t end) {
+      auto next = gaps.lower_bound(begin);
+      if (next != gaps.end() && next->first == end) end = next->second, next = gaps.erase(next);
+      if (next != gaps.begin() && std::prev(next)->second == begin)
+        std::prev(next)->second = end;
+      else
+        gaps.emplace(begin, end);
+    };
     for (Interval* interval : by_begin) {
-      std::erase_if(live, [&](Interval* other) { return other->end < interval->begin; });
-      std::sort(live.begin(), live.end(), [](auto* a, auto* b) { return a->offset < b->offset; });
-      std::size_t offset = 0;
-      for (Interval* other : live) {
-        if (offset + interval->bytes <= other->offset) break;
-        offset = std::max(offset, other->offset + other->bytes);
+      while (!live.empty() && live.front()->end < interval->begin) {
+        release(live.front()->offset, live.front()->offset + live.front()->bytes);
+        std::pop_heap(live.begin(), live.end(), later);
+        live.pop_back();
       }
-      interval->offset = offset;
+      auto gap =
+          std::find_if(gaps.begin(), gaps.end(), [&](const auto& g) { return g.second - g.first >= interval->bytes; });
+      if (gap == gaps.end() && !gaps.empty() && std::prev(gaps.end())->second == tape_.arena_bytes)
+        gap = std::prev(gaps.end());  // the last one ends where the arena does: both grow
+      interval->offset = gap == gaps.end() ? tape_.arena_bytes : gap->first;
+      const std::size_t end = interval->offset + interval->bytes;
+      if (gap != gaps.end()) {
+        const std::size_t gap_end = gap->second;
+        gaps.erase(gap);
+        if (end < gap_end) gaps.emplace(end, gap_end);
+      }
+      tape_.arena_bytes = std::max(tape_.arena_bytes, end);
       live.push_back(interval);
-      tape_.arena_bytes = std::max(tape_.arena_bytes, offset + interval->bytes);
+      std::push_heap(live.begin(), live.end(), later);
     }
   }
 
@@ -337,8 +368,8 @@ class TapeBuilder {
           break;
         case StepKind::node: {
           const Node& node = graph_[step.id];
-          if (is_alias(node))
-            owner_[step.id] = owner_[value(node.in[0])];
+          if (alias_[step.id])
+            owner_[step.id] = owner(value(node.in[0]));
           else if (!is_view(node.op) && !is_effect(node.op))
             add_slot(step.id, step.position);
           break;
@@ -353,100 +384,120 @@ class TapeBuilder {
     }
   }
 
-  bool is_alias(const Node& node) const {
-    if (node.op == Op::permute || node.op == Op::broadcast) return true;
-    return node.op == Op::reshape &&
-           (only_unit_axes(graph_[node.in[0]].shape, node.shape) || is_dense(value(node.in[0])));
+  // What looks at the elements of another value where they lie. A reshape does if they are certain to lie dense in a
+  // slot; a load may turn out to be a view of the tensor.
+  void find_aliases() {
+    alias_.resize(graph_.nodes.size());
+    std::vector<char> dense(graph_.nodes.size());
+    for (Id id = 0; id < graph_.nodes.size(); ++id) {
+      const Node& node = graph_[id];
+      const auto below = [&] { return value(node.in[0]); };
+      alias_[id] = node.op == Op::permute || node.op == Op::broadcast ||
+                   (node.op == Op::reshape && (only_unit_axes(graph_[node.in[0]].shape, node.shape) || dense[below()]));
+      dense[id] = node.op == Op::reshape ? !alias_[id] || dense[below()]
+                                         : !alias_[id] && node.op != Op::load &&
+                                               (!is_source(id) || node.op == Op::argument || node.op == Op::result);
+    }
   }
-  // Is the value certain to lie dense in its slot? A load may turn out to be a view of the tensor.
-  bool is_dense(Id id) const {
-    const Node& node = graph_[id];
-    if (node.op == Op::reshape) return !is_alias(node) || is_dense(value(node.in[0]));
-    return node.op != Op::load && node.op != Op::permute && node.op != Op::broadcast &&
-           (!is_source(id) || node.op == Op::argument || node.op == Op::result);
+
+  /// The value in whose slot a value lies.
+  Id owner(Id id) {
+    Id last = id;
+    while (owner_[last] != last) last = owner_[last];
+    while (owner_[id] != last) id = std::exchange(owner_[id], last);
+    return last;
   }
 
   void own_loop(const Step& step) {
     Loop& loop = tape_.loops[static_cast<std::size_t>(step.index)];
     for (const Carried& carried : loop.carried) add_slot(carried.argument, step.position);
-    for (Id id = 0; id < owner_.size(); ++id)
-      if (graph_[id].op == Op::result && graph_[id].in[0] == step.id)
-        owner_[id] = loop.carried[static_cast<std::size_t>(graph_[id].attr[0])].argument;
+    for (Id id : results_[step.id]) owner_[id] = loop.carried[static_cast<std::size_t>(graph_[id].attr[0])].argument;
     own(loop.body);
-    for (std::size_t k = 0; k < loop.carried.size(); ++k) {
-      Carried& carried = loop.carried[k];
-      carried.in_place = can_be_in_place(loop, k);
+    const Uses uses = uses_of(loop);
+    for (Carried& carried : loop.carried) {
+      carried.in_place = can_be_in_place(loop, uses, carried);
       if (!carried.in_place) continue;
       intervals_.erase(carried.yield);
       owner_[carried.yield] = carried.argument;
-      for (Id id = 0; id < owner_.size(); ++id)
-        if (owner_[id] == carried.yield) owner_[id] = carried.argument;
     }
     for (Carried& carried : loop.carried) {
-      const Id from = owner_[carried.yield];
-      carried.through_temporary =
-          !carried.in_place && std::any_of(loop.carried.begin(), loop.carried.end(),
-                                           [&](const Carried& other) { return other.argument == from; });
+      carried.through_temporary = !carried.in_place && is_carried(loop, owner(carried.yield));
       if (carried.through_temporary)
         temporaries_.push_back({bytes_of(graph_[carried.argument]), step.position, step.end});
     }
   }
 
-  // The yield may overwrite the carried value if nothing reads the old value afterwards.
-  bool can_be_in_place(const Loop& loop, std::size_t k) const {
-    const Carried& carried = loop.carried[k];
-    for (std::size_t j = 0; j < loop.carried.size(); ++j)
-      if (owner_[loop.carried[j].yield] == carried.argument ||
-          (j != k && owner_[loop.carried[j].yield] == carried.yield))
-        return false;
-    for (const Step& step : loop.body) {
-      if (!makes(step, carried.yield)) continue;
-      for (const Step& other : loop.body) {
-        if (&other != &step && other.position > step.position && reads(other, carried.argument)) return false;
-      }
-      return safe_within(step, carried);
+  bool is_carried(const Loop& loop, Id id) const {
+    return graph_[id].op == Op::argument && graph_[id].region == graph_[loop.counter].region && id != loop.counter;
+  }
+
+  // What a loop's body does with the slots of its carried values, before any is computed in place.
+  struct Uses {
+    std::unordered_map<Id, std::size_t> maker;  // value -> step that may write over a carried value
+    std::unordered_map<Id, int> last_read;      // carried value -> position of the step
+    std::unordered_map<Id, int> yields;         // value -> how many yields lie in its slot
+  };
+
+  Uses uses_of(const Loop& loop) {
+    Uses uses;
+    for (std::size_t i = 0; i < loop.body.size(); ++i) {
+      const Step& step = loop.body[i];
+      if (step.kind == StepKind::node && graph_[step.id].op == Op::mma && owner_[step.id] == step.id)
+        uses.maker[step.id] = i;
+      if (step.kind == StepKind::chain)
+        for (const auto& output : tape_.chains[static_cast<std::size_t>(step.index)].outputs)
+          uses.maker[output.value] = i;
+      each_read(step, [&](Id id) {
+        if (const Id slot = owner(id); is_carried(loop, slot)) uses.last_read[slot] = step.position;
+      });
     }
-    return false;  // made outside of the loop, in a nested one, or a view of something else
+    for (const Carried& carried : loop.carried) ++uses.yields[owner(carried.yield)];
+    return uses;
   }
 
-  bool makes(const Step& step, Id id) const {
-    if (step.kind == StepKind::node) return step.id == id && owner_[id] == id && graph_[id].op == Op::mma;
-    if (step.kind != StepKind::chain) return false;
-    const auto& outputs = tape_.chains[static_cast<std::size_t>(step.index)].outputs;
-    return std::any_of(outputs.begin(), outputs.end(), [&](const auto& output) { return output.value == id; });
+  // The yield may overwrite the carried value if nothing reads the old value afterwards.
+  bool can_be_in_place(const Loop& loop, const Uses& uses, const Carried& carried) {
+    if (uses.yields.contains(carried.argument)) return false;
+    if (const auto of_yield = uses.yields.find(carried.yield); of_yield != uses.yields.end())
+      if (of_yield->second > (owner(carried.yield) == carried.yield ? 1 : 0)) return false;
+    const auto maker = uses.maker.find(carried.yield);
+    if (maker == uses.maker.end()) return false;  // made outside, in a nested loop, or a view of something else
+    const Step& step = loop.body[maker->second];
+    const auto read = uses.last_read.find(carried.argument);
+    if (read == uses.last_read.end()) return true;
+    return read->second <= step.position && safe_within(step, carried);
   }
 
-  bool reads(const Step& step, Id slot) const {
-    const auto holds = [&](const Body& body) {
-      return std::any_of(body.begin(), body.end(), [&](const Step& inner) { return reads(inner, slot); });
+  /// Calls visit(value) for all that a step reads, and the steps in it.
+  template <class Visit>
+  void each_read(const Step& step, const Visit& visit) const {
+    const auto each_in = [&](const Body& body) {
+      for (const Step& inner : body) each_read(inner, visit);
     };
     switch (step.kind) {
-      case StepKind::chain: {
-        const auto& inputs = tape_.chains[static_cast<std::size_t>(step.index)].inputs;
-        return std::any_of(inputs.begin(), inputs.end(),
-                           [&](const auto& input) { return owner_[input.value] == slot; });
-      }
+      case StepKind::chain:
+        for (const auto& input : tape_.chains[static_cast<std::size_t>(step.index)].inputs) visit(input.value);
+        return;
       case StepKind::node:
-        return std::any_of(graph_[step.id].in.begin(), graph_[step.id].in.end(),
-                           [&](Id in) { return owner_[value(in)] == slot; });
+        for (Id in : graph_[step.id].in) visit(value(in));
+        return;
       case StepKind::loop: {
         const Loop& loop = tape_.loops[static_cast<std::size_t>(step.index)];
-        return std::any_of(loop.carried.begin(), loop.carried.end(),
-                           [&](const Carried& c) { return owner_[c.initial] == slot || owner_[c.yield] == slot; }) ||
-               owner_[value(graph_[step.id].in[0])] == slot || holds(loop.body);
+        for (const Carried& carried : loop.carried) visit(carried.initial), visit(carried.yield);
+        visit(value(graph_[step.id].in[0]));
+        return each_in(loop.body);
       }
       case StepKind::branch:
-        return owner_[value(graph_[step.id].in[0])] == slot ||
-               holds(tape_.branches[static_cast<std::size_t>(step.index)]);
+        visit(value(graph_[step.id].in[0]));
+        return each_in(tape_.branches[static_cast<std::size_t>(step.index)]);
     }
-    return true;
   }
 
   // Within the step that makes the yield: the old value may be read only where the same position is then written.
-  bool safe_within(const Step& step, const Carried& carried) const {
+  bool safe_within(const Step& step, const Carried& carried) {
     if (step.kind == StepKind::node) {  // mma: the accumulator itself, never a factor
       const Node& node = graph_[step.id];
-      const auto touches = [&](std::size_t i) { return owner_[value(node.in[i])] == carried.argument; };
+      const auto touches = [&](std::size_t i) { return owner(value(node.in[i])) == carried.argument; };
       return !touches(0) && !touches(1) && (!touches(2) || value(node.in[2]) == carried.argument);
     }
     const Chain& chain = tape_.chains[static_cast<std::size_t>(step.index)];
@@ -455,7 +506,7 @@ class TapeBuilder {
       if (output.value == carried.yield) written = output.reg;
     for (std::size_t i = 0; i < chain.inputs.size(); ++i) {
       const auto& input = chain.inputs[i];
-      if (owner_[input.value] != carried.argument) continue;
+      if (owner(input.value) != carried.argument) continue;
       if (input.value != carried.argument || input.shape != chain.shape) return false;
       bool done = false;
       for (const Chain::Step& op : chain.steps) {
@@ -472,7 +523,7 @@ class TapeBuilder {
   // Extend every slot to its last reader. A slot from outside of a loop that is read in it lasts until the loop ends.
   void measure(const Body& body) {
     for (const Step& step : body) {
-      const auto use = [&](Id id) { touch(owner_[id], step.position); };
+      const auto use = [&](Id id) { touch(owner(id), step.position); };
       switch (step.kind) {
         case StepKind::chain:
           for (const auto& input : tape_.chains[static_cast<std::size_t>(step.index)].inputs) use(input.value);
@@ -489,8 +540,8 @@ class TapeBuilder {
           measure(loop.body);
           for (const Carried& carried : loop.carried) {
             use(carried.initial);
-            touch(owner_[carried.argument], step.end);
-            touch(owner_[carried.yield], step.end);
+            touch(owner(carried.argument), step.end);
+            touch(owner(carried.yield), step.end);
           }
           spans_.pop_back();
           break;
@@ -545,6 +596,8 @@ class TapeBuilder {
   std::vector<int> group_;
   std::vector<Id> uniform_;
   std::set<Id> outputs_;
+  std::vector<char> alias_;
+  std::vector<std::vector<Id>> results_;  // of a loop
   std::vector<Id> owner_;
   std::map<Id, Interval> intervals_;
   std::vector<Interval> temporaries_;

@@ -109,7 +109,7 @@ void if_(const C& condition, const Body& body, Location location = Location::cur
                 "tessera: if_ takes a condition of rank 0; for tiles use where(condition, a, b)");
   Trace& trace = Trace::current(location);
   const Handle value = condition.lower(trace, location);
-  trace.begin_branch();
+  trace.begin_branch(location);
   body();
   trace.end_branch(value, location);
 }

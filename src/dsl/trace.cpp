@@ -129,11 +129,15 @@ int Trace::axis(Axis axis, int rank, std::string_view what, std::string_view hin
 }
 
 Trace::VarSlot Trace::make_var(Handle value, Location location) {
-  const Slot slot{use(value, location), builder_.open_region()};
-  auto free = std::find_if(slots_.begin(), slots_.end(), [](const Slot& other) { return other.value == no_id; });
-  if (free == slots_.end()) free = slots_.insert(slots_.end(), slot);
-  *free = slot;
-  return {static_cast<std::size_t>(free - slots_.begin()), serial_};
+  const Slot slot{use(value, location), builder_.open_region(), loops_.size()};
+  if (free_slots_.empty()) {
+    slots_.push_back(slot);
+    return {slots_.size() - 1, serial_};
+  }
+  const std::size_t index = *free_slots_.begin();
+  free_slots_.erase(free_slots_.begin());
+  slots_[index] = slot;
+  return {index, serial_};
 }
 
 void Trace::drop_var(VarSlot slot) {
@@ -145,7 +149,9 @@ void Trace::drop_var(VarSlot slot) {
         "kernel '{}': a Var that was made outside of a loop or an if_ is destroyed inside of it; make it "
         "inside, or let it live on",
         builder_.graph().name);
-  if (broken_.empty()) dropped.value = no_id;
+  if (!broken_.empty()) return;
+  dropped.value = no_id;
+  free_slots_.insert(slot.index);
 }
 
 void Trace::assign_var(VarSlot slot, Handle value, Location location) {
@@ -164,39 +170,56 @@ void Trace::assign_var(VarSlot slot, Handle value, Location location) {
   target.value = id;
 }
 
-Handle Trace::var(VarSlot slot, Location location) const {
+Id Trace::current_value(Slot& slot) {
+  for (; slot.loops < loops_.size(); ++slot.loops) {
+    OpenLoop& loop = loops_[slot.loops];
+    const Node& initial = builder_.graph()[slot.value];
+    const Id argument = builder_.argument(loop.region, initial.type, Shape(initial.shape), loop.location);
+    loop.carried.push_back({static_cast<std::size_t>(&slot - slots_.data()), argument, slot.value});
+    slot.value = argument;
+  }
+  return slot.value;
+}
+
+Handle Trace::var(VarSlot slot, Location location) {
   if (slot.trace != serial_)
     builder_.fail(location, "a Var of another kernel is used; a Var lives in the kernel that made it");
   builder_.check_visible(slots_[slot.index].value, location);
-  return handle(slots_[slot.index].value);
+  return handle(current_value(slots_[slot.index]));
 }
 
-Handle Trace::snapshot(VarSlot slot) const {
-  return slot.trace == serial_ ? handle(slots_[slot.index].value) : Handle{0, slot.trace};
+Handle Trace::snapshot(VarSlot slot) {
+  if (slot.trace != serial_) return {0, slot.trace};
+  Slot& live = slots_[slot.index];
+  const bool visible = builder_.is_open(builder_.graph()[live.value].region);
+  return handle(visible ? current_value(live) : live.value);
 }
 
 Handle Trace::begin_loop(Handle count, Location location) {
-  OpenLoop loop{use(count, location), location, builder_.begin_loop(location), {}, {}};
-  for (std::size_t i = 0; i < slots_.size(); ++i) {
-    if (slots_[i].value == no_id) continue;
-    const Node& initial = builder_.graph()[slots_[i].value];
-    loop.slots.push_back(i);
-    loop.initial.push_back(slots_[i].value);
-    slots_[i].value = builder_.argument(initial.type, Shape(initial.shape), location);
-  }
-  loops_.push_back(std::move(loop));
-  return handle(builder_.graph().regions[loops_.back().region].arguments[0]);
+  const Id id = use(count, location);
+  const RegionId region = builder_.begin_loop(location);
+  loops_.push_back({id, location, region, {}});
+  return handle(builder_.graph().regions[region].arguments[0]);
 }
 
 void Trace::end_loop() {
-  const OpenLoop loop = std::move(loops_.back());
+  OpenLoop loop = std::move(loops_.back());
   loops_.pop_back();
-  std::vector<Id> yields;
-  for (std::size_t slot : loop.slots) yields.push_back(slots_[slot].value);
-  const Id id = builder_.end_loop(loop.count, loop.initial, yields, loop.location);
-  for (std::size_t k = 0; k < loop.slots.size(); ++k) {
-    const bool touched = yields[k] != builder_.graph().regions[loop.region].arguments[k + 1];
-    slots_[loop.slots[k]].value = touched ? builder_.result(id, static_cast<int>(k), loop.location) : loop.initial[k];
+  // In the order of the Vars, whichever was named first.
+  std::sort(loop.carried.begin(), loop.carried.end(),
+            [](const Carried& a, const Carried& b) { return a.slot < b.slot; });
+  std::vector<Id> arguments, initial, yields;
+  for (const Carried& carried : loop.carried) {
+    arguments.push_back(carried.argument);
+    initial.push_back(carried.initial);
+    yields.push_back(slots_[carried.slot].value);
+  }
+  builder_.order_carried(arguments);
+  const Id id = builder_.end_loop(loop.count, initial, yields, loop.location);
+  for (std::size_t k = 0; k < loop.carried.size(); ++k) {
+    Slot& slot = slots_[loop.carried[k].slot];
+    slot.value = yields[k] != arguments[k] ? builder_.result(id, static_cast<int>(k), loop.location) : initial[k];
+    slot.loops = loops_.size();
   }
 }
 
@@ -211,7 +234,7 @@ void Trace::abandon_loop(Location location) {
   end_loop();
 }
 
-void Trace::begin_branch() { builder_.begin_branch(); }
+void Trace::begin_branch(Location location) { builder_.begin_branch(location); }
 
 void Trace::end_branch(Handle condition, Location location) { builder_.end_branch(use(condition, location), location); }
 

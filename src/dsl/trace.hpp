@@ -3,6 +3,7 @@
 #include <concepts>
 #include <initializer_list>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -97,18 +98,18 @@ class Trace {
   VarSlot make_var(Handle value, Location location);
   void drop_var(VarSlot slot);
   void assign_var(VarSlot slot, Handle value, Location location);
-  Handle var(VarSlot slot, Location location) const;
+  Handle var(VarSlot slot, Location location);
   /// The same unchecked: of another kernel's Var, a handle of that kernel.
-  Handle snapshot(VarSlot slot) const;
+  Handle snapshot(VarSlot slot);
 
-  /// A loop: returns its counter. Every live Var becomes a carried value; those the body does not change are dropped
-  /// later.
+  /// A loop: returns its counter. Every Var that is named inside becomes a carried value; those the body does not
+  /// change are dropped later.
   Handle begin_loop(Handle count, Location location);
   void end_loop();
   /// The loop was left by break or return; its statements cannot be traced.
   void abandon_loop(Location location);
 
-  void begin_branch();
+  void begin_branch(Location location);
   void end_branch(Handle condition, Location location);
 
   std::vector<Handle> blocks(const std::vector<Handle>& extents, Location location);
@@ -118,20 +119,27 @@ class Trace {
   struct Slot {
     Id value = no_id;  // no_id: free
     RegionId region = 0;
+    std::size_t loops = 0;  // how many of the open loops carry it, or were open when it was made
+  };
+  struct Carried {
+    std::size_t slot;
+    Id argument, initial;
   };
   struct OpenLoop {
     Id count;
     Location location;
     RegionId region;
-    std::vector<std::size_t> slots;
-    std::vector<Id> initial;
+    std::vector<Carried> carried;
   };
 
   Handle handle(Id id) const { return {id, serial_}; }
+  /// A Var's value as the innermost loop sees it.
+  Id current_value(Slot& slot);
 
   GraphBuilder builder_;
   std::uint32_t serial_;
   std::vector<Slot> slots_;
+  std::set<std::size_t> free_slots_;
   std::vector<OpenLoop> loops_;
   std::string broken_;
   int uncaught_;

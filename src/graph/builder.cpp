@@ -29,15 +29,11 @@ GraphBuilder::GraphBuilder(std::string name, std::vector<Parameter> parameters, 
   graph_.parameters = std::move(parameters);
   graph_.location = location;
   graph_.nodes.reserve(64);
-  begin(RegionKind::kernel);
+  begin(RegionKind::kernel, location);
 }
 
 void GraphBuilder::fail(Location location, std::string_view text) const {
   throw Error(fmt::format("kernel '{}', {}:{}: {}", graph_.name, location.file, location.line, text));
-}
-
-bool GraphBuilder::is_open(RegionId region) const {
-  return std::find(open_.begin(), open_.end(), region) != open_.end();
 }
 
 void GraphBuilder::check_visible(Id id, Location location) const {
@@ -51,7 +47,8 @@ void GraphBuilder::check_visible(Id id, Location location) const {
 
 Id GraphBuilder::apply(Op op, ElementType type, std::span<const Id> in, std::span<const std::int64_t> attr,
                        Location location, const Shape& shape) {
-  if (op == Op::extent && graph_[in[0]].op != Op::tensor) return extent(in[0], static_cast<int>(attr[0]), location);
+  if (op == Op::extent && graph_[in[0]].op != Op::tensor) return extent(in[0], attr[0], location);
+  if (is_view(op) && !in.empty()) check_views(in[0], location);
   Node node{op, type, false, is_effect(op), 0, {}, {in.begin(), in.end()}, {attr.begin(), attr.end()}, location};
   for (Id id : in) {
     check_visible(id, location);
@@ -83,12 +80,20 @@ Id GraphBuilder::apply(Op op, ElementType type, std::span<const Id> in, std::spa
 }
 
 // The extent of a view is one that is already known: of the slice as the author gave it, else of the tensor below.
-Id GraphBuilder::extent(Id view, int axis, Location location) {
-  const Node& node = graph_[view];
-  if (node.op == Op::slice && node.attr[0] == axis) return node.in[2];
-  const std::int64_t below = node.op == Op::permute_view ? node.attr[static_cast<std::size_t>(axis)] : axis;
-  const Id operand = node.in[0];
-  return apply(Op::extent, ElementType::i32, {&operand, 1}, {&below, 1}, location);
+Id GraphBuilder::extent(Id view, std::int64_t axis, Location location) {
+  for (; graph_[view].op != Op::tensor; view = graph_[view].in[0]) {
+    const Node& node = graph_[view];
+    if (node.op == Op::slice && node.attr[0] == axis) return node.in[2];
+    if (node.op == Op::permute_view) axis = node.attr[static_cast<std::size_t>(axis)];
+  }
+  return apply(Op::extent, ElementType::i32, {&view, 1}, {&axis, 1}, location);
+}
+
+void GraphBuilder::check_views(Id view, Location location) const {
+  int depth = 1;
+  for (; graph_[view].op != Op::tensor; view = graph_[view].in[0])
+    if (++depth > most_views)
+      fail(location, fmt::format("views are taken of views more than {} deep; take them of the tensor", most_views));
 }
 
 Id GraphBuilder::constant(ElementType type, Cell value, const Shape& shape, Location location) {
@@ -111,33 +116,46 @@ Id GraphBuilder::append(Node node) {
   return static_cast<Id>(graph_.nodes.size() - 1);
 }
 
-RegionId GraphBuilder::begin(RegionKind kind) {
+RegionId GraphBuilder::begin(RegionKind kind, Location location) {
+  if (static_cast<int>(open_.size()) > most_nested)
+    fail(location, fmt::format("loops and if_ are nested more than {} deep; make one loop of several", most_nested));
   const auto region = static_cast<RegionId>(graph_.regions.size());
   graph_.regions.push_back({kind, open_.empty() ? 0 : open_.back(), {}, {}, {}});
   open_.push_back(region);
+  is_open_.push_back(true);
+  return region;
+}
+
+RegionId GraphBuilder::end() {
+  const RegionId region = open_.back();
+  open_.pop_back();
+  is_open_[region] = false;
   return region;
 }
 
 RegionId GraphBuilder::begin_loop(Location location) {
-  const RegionId region = begin(RegionKind::loop);
+  const RegionId region = begin(RegionKind::loop, location);
   argument(ElementType::i32, {}, location);
   return region;
 }
 
-Id GraphBuilder::argument(ElementType type, const Shape& shape, Location location) {
-  Region& region = graph_.regions[open_.back()];
-  Node node{Op::argument, type,  false, false,
-            open_.back(), shape, {},    {static_cast<std::int64_t>(region.arguments.size())},
-            location};
-  const Id id = append(std::move(node));
-  region.arguments.push_back(id);
+Id GraphBuilder::argument(RegionId region, ElementType type, const Shape& shape, Location location) {
+  std::vector<Id>& arguments = graph_.regions[region].arguments;
+  const auto position = static_cast<std::int64_t>(arguments.size());
+  const Id id = append({Op::argument, type, false, false, region, shape, {}, {position}, location});
+  arguments.push_back(id);
   return id;
 }
 
+void GraphBuilder::order_carried(std::span<const Id> arguments) {
+  std::copy(arguments.begin(), arguments.end(), graph_.regions[open_.back()].arguments.begin() + 1);
+  for (std::size_t k = 0; k < arguments.size(); ++k)
+    graph_.nodes[arguments[k]].attr[0] = static_cast<std::int64_t>(k) + 1;
+}
+
 Id GraphBuilder::end_loop(Id count, std::span<const Id> initial, std::span<const Id> yields, Location location) {
-  const RegionId region = open_.back();
+  const RegionId region = end();
   graph_.regions[region].yields.assign(yields.begin(), yields.end());
-  open_.pop_back();
   std::vector<Id> in{count};
   in.insert(in.end(), initial.begin(), initial.end());
   const std::int64_t attr[] = {region};
@@ -150,11 +168,10 @@ Id GraphBuilder::result(Id loop, int position, Location location) {
   return apply(Op::result, initial.type, {&loop, 1}, attr, location, Shape(initial.shape));
 }
 
-RegionId GraphBuilder::begin_branch() { return begin(RegionKind::branch); }
+RegionId GraphBuilder::begin_branch(Location location) { return begin(RegionKind::branch, location); }
 
 Id GraphBuilder::end_branch(Id condition, Location location) {
-  const std::int64_t attr[] = {open_.back()};
-  open_.pop_back();
+  const std::int64_t attr[] = {end()};
   return apply(Op::branch, ElementType::pred, {&condition, 1}, attr, location);
 }
 

@@ -8,6 +8,11 @@
 
 namespace tessera {
 
+/// Loops and branches within one another. What walks a graph region by region may call itself.
+inline constexpr int most_nested = 100;
+/// Views of views within one another: every access of such a view looks at all of them.
+inline constexpr int most_views = 100;
+
 class GraphBuilder {
  public:
   GraphBuilder(std::string name, std::vector<Parameter> parameters, Location location);
@@ -23,14 +28,20 @@ class GraphBuilder {
 
   /// Open a loop's region. Its counter and its carried values follow from `argument`.
   RegionId begin_loop(Location location);
-  /// Value `position` as an iteration sees it: 0 the counter, 1 .. the carried values, made in that order.
-  Id argument(ElementType type, const Shape& shape, Location location);
+  /// Value `position` as an iteration of the innermost region, or of an open one, sees it: 0 the counter, 1 .. the
+  /// carried values, made in that order.
+  Id argument(ElementType type, const Shape& shape, Location location) {
+    return argument(open_.back(), type, shape, location);
+  }
+  Id argument(RegionId region, ElementType type, const Shape& shape, Location location);
+  /// The carried values of the innermost region in another order.
+  void order_carried(std::span<const Id> arguments);
   /// Close the innermost region, a loop of `count` iterations, with one initial value and one yield per carried value.
   Id end_loop(Id count, std::span<const Id> initial, std::span<const Id> yields, Location location);
   /// Carried value `position` (from 0) after the loop.
   Id result(Id loop, int position, Location location);
 
-  RegionId begin_branch();
+  RegionId begin_branch(Location location);
   Id end_branch(Id condition, Location location);
 
   void set_grid(std::span<const Id> extents, Location location);
@@ -38,20 +49,23 @@ class GraphBuilder {
 
   /// Throws unless the node's region is still open.
   void check_visible(Id id, Location location) const;
-  bool is_open(RegionId region) const;
+  bool is_open(RegionId region) const { return is_open_[region]; }
   std::size_t depth() const { return open_.size(); }
   RegionId open_region() const { return open_.back(); }
 
   [[noreturn]] void fail(Location location, std::string_view text) const;
 
  private:
-  Id extent(Id view, int axis, Location location);
-  RegionId begin(RegionKind kind);
+  Id extent(Id view, std::int64_t axis, Location location);
+  void check_views(Id view, Location location) const;
+  RegionId begin(RegionKind kind, Location location);
+  RegionId end();
   Id append(Node node);
   Id find(const Node& node, std::uint64_t hash) const;
 
   Graph graph_;
   std::vector<RegionId> open_;
+  std::vector<bool> is_open_;  // by region
   std::unordered_multimap<std::uint64_t, Id> known_;
 };
 

@@ -92,26 +92,37 @@ Cell evaluate_cast(ElementType from, ElementType to, Cell value) {
 }
 
 UniformProgram::UniformProgram(const Graph& graph, std::span<const Id> roots) {
-  for (Id id : roots) roots_.push_back(add(graph, id));
-  known_.clear();
-}
-
-int UniformProgram::add(const Graph& graph, Id id) {
-  for (auto [known, position] : known_)
-    if (known == id) return position;
-  const Node& node = graph[id];
-  Step step{node.op, node.type, node.type, {-1, -1, -1}, {0, 0}};
-  if (node.op == Op::extent) {
-    step.attr[0] = graph[node.in[0]].attr[0];
-    step.attr[1] = node.attr[0];
-  } else {
-    for (std::size_t i = 0; i < node.in.size(); ++i) step.in[i] = add(graph, node.in[i]);
-    if (!node.in.empty()) step.operand = graph[node.in[0]].type;
-    if (!node.attr.empty()) step.attr[0] = node.attr[0];
+  std::vector<int> position(graph.nodes.size(), -1);
+  const auto add = [&](Id id) {
+    const Node& node = graph[id];
+    Step step{node.op, node.type, node.type, {-1, -1, -1}, {0, 0}};
+    if (node.op == Op::extent) {
+      step.attr[0] = graph[node.in[0]].attr[0];
+      step.attr[1] = node.attr[0];
+    } else {
+      for (std::size_t i = 0; i < node.in.size(); ++i) step.in[i] = position[node.in[i]];
+      if (!node.in.empty()) step.operand = graph[node.in[0]].type;
+      if (!node.attr.empty()) step.attr[0] = node.attr[0];
+    }
+    position[id] = static_cast<int>(steps_.size());
+    steps_.push_back(step);
+  };
+  // Operands first. The stack is our own: a grid may be computed by any number of ops.
+  std::vector<Id> stack;
+  for (Id root : roots) {
+    stack.push_back(root);
+    while (!stack.empty()) {
+      const Id id = stack.back();
+      const std::size_t before = stack.size();
+      if (position[id] < 0 && graph[id].op != Op::extent)
+        for (Id in : graph[id].in)
+          if (position[in] < 0) stack.push_back(in);
+      if (stack.size() > before) continue;
+      stack.pop_back();
+      if (position[id] < 0) add(id);
+    }
+    roots_.push_back(position[root]);
   }
-  steps_.push_back(step);
-  known_.emplace_back(id, static_cast<int>(steps_.size()) - 1);
-  return static_cast<int>(steps_.size()) - 1;
 }
 
 void UniformProgram::run(std::span<const Argument> arguments, std::span<Cell> values) const {

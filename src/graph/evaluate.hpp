@@ -32,11 +32,8 @@ class UniformProgram {
     int in[3];
     std::int64_t attr[2];
   };
-  int add(const Graph& graph, Id id);
-
   std::vector<Step> steps_;
   std::vector<int> roots_;
-  std::vector<std::pair<Id, int>> known_;
 };
 
 }  // namespace tessera

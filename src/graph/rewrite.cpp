@@ -50,7 +50,7 @@ void Rewriter::copy_node(Id id) {
       map_[id] = results_[node.in[0]][static_cast<std::size_t>(node.attr[0])];
       break;
     case Op::branch:
-      builder_.begin_branch();
+      builder_.begin_branch(node.location);
       copy_region(static_cast<RegionId>(node.attr[0]));
       map_[id] = builder_.end_branch(map_[node.in[0]], node.location);
       break;

@@ -73,7 +73,7 @@ class Tracer {
         return trace_.end_loop();
       case Statement::Kind::branch: {
         const Handle condition = value(s.from[0]);
-        trace_.begin_branch();
+        trace_.begin_branch(here_);
         body(s.body);
         return trace_.end_branch(condition, here_);
       }

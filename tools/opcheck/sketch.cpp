@@ -148,7 +148,7 @@ Id Sketch::loop(Id count, Id initial, const std::function<Id(Id counter, Id carr
 }
 
 void Sketch::branch(Id condition, const std::function<void()>& body) {
-  builder_.begin_branch();
+  builder_.begin_branch(location_);
   body();
   builder_.end_branch(condition, location_);
 }
