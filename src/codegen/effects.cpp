@@ -85,7 +85,15 @@ class Collector {
         [&](const Multiply& s) {
       for (const ProductOperand* operand : {&s.product.a, &s.product.b})
         if (operand->buffer) buffer(operand->buffer, false);
-        }, [](const Barrier&) {}, [](const Loop&) {}, [](const Branch&) {},
+        }, [](const Barrier&) {}, [](const Loop&) {}, []<OneOf<Branch, Elected, TileLoop> T>(const T&) {},
+        [&]<OfRoles T>(const T& s) {
+      if constexpr (OneOf<T, TmaLoad, StoreMatrix>) buffer(s.buffer, true);
+      if constexpr (OneOf<T, TmaStore>) buffer(s.buffer, false);
+      if constexpr (OneOf<T, Wgmma>) {
+        buffer(s.a, false);
+        buffer(s.b, false);
+      }
+        },
         }, step.action);
   }
   std::vector<Effect> take() { return std::move(effects_); }
@@ -148,6 +156,15 @@ class OperandsOf {
   void operator()(const Barrier&) {}
   void operator()(const Loop& s) { operand(s.count); }
   void operator()(const Branch& s) { operand(s.condition); }
+  void operator()(const Elected&) {}
+  void operator()(const TileLoop&) {}
+  template <OfRoles T>
+  void operator()(const T& s) {
+    if constexpr (OneOf<T, TmaLoad, TmaStore>)
+      for (const TileCoordinate& at : s.at) operand(at.index);
+    if constexpr (OneOf<T, Advance>) operand(s.by);
+    if constexpr (OneOf<T, RegisterFence, StoreMatrix>) ids.push_back(s.value);
+  }
 
   std::vector<ValueId> ids;
 
@@ -189,20 +206,25 @@ std::vector<ValueId> operands(const Step& step) {
 std::vector<ValueId> results(const Step& step) {
   return std::visit(
       Overloaded{
-          []<OneOf<Compute, Load, Reduce, Replicas, Get, Multiply> T>(const T& s) -> std::vector<ValueId> {
-            return {s.out};
+          []<OneOf<Compute, Load, Reduce, Replicas, Get, Multiply, Wgmma> T>(const T& s) -> std::vector<ValueId> {
+    return {s.out};
           },
           [](const Argmax& s) -> std::vector<ValueId> {
-            return {s.out, s.best};
+    return {s.out, s.best};
           },
-          [](const Partials& s) -> std::vector<ValueId> { return {s.out}; },
+          [](const Partials& s) -> std::vector<ValueId> {
+    return {s.out}; },
           [](const TakePartials& s) -> std::vector<ValueId> {
-            if (s.best) return {s.out, s.best};
-            return {s.out};
+    if (s.best) return {s.out, s.best};
+    return {s.out};
           },
-          []<OneOf<Store, PutPartials, Put, Scan, Stage, Clear, Fetch, Commit, Wait, Barrier, Loop, Branch> T>(
-              const T&) -> std::vector<ValueId> { return {}; },
-      },
+          []<OneOf<Store, PutPartials, Put, Scan, Stage, Clear, Fetch, Commit, Wait, Barrier, Loop, Branch, Elected, TileLoop> T>(const T&) -> std::vector<ValueId> {
+    return {}; },
+                        []<OfRoles T>(const T&) -> std::vector<ValueId> requires(!OneOf<T, Wgmma>) { return {};
+}
+,
+}  // namespace tessera::codegen
+,
       step.action);
 }
 

@@ -52,11 +52,16 @@ class Walk {
  public:
   explicit Walk(const Plan& plan) : plan_(plan) {}
   /// Calls visit(role, step, position, loops around it) for every step but those that warps of a reduction take among
-  /// themselves. Returns the number of positions. The loops' intervals live as long as the walk.
+  /// themselves. Roles at work at the same time have one position. Returns the number of positions. The loops'
+  /// intervals live as long as the walk.
   template <class Visit>
   int each(const Visit& visit) & {
-    for (const Phase& phase : plan_.phases)
+    for (const Phase& phase : plan_.phases) {
+      at_once_ = phase.roles.size() > 1;
+      if (!phase.roles.empty()) body(phase.roles.front(), phase.prologue, visit);
       for (const Role& role : phase.roles) body(role, role.body, visit);
+      if (at_once_) ++position_;
+    }
     return position_;
   }
 
@@ -74,19 +79,26 @@ class Walk {
         loops_.push_back(intervals_.back().get());
       }
       Interval* const own = loop ? intervals_.back().get() : nullptr;
-      visit(role, step, position_++, loops_);
+      visit(role, step, next(), loops_);
       if (loop) {
         body(role, loop->body, visit);
-        own->last = position_++;
+        own->last = next();
         loops_.pop_back();
-      } else if (const Branch* branch = std::get_if<Branch>(&step.action)) {
-        body(role, branch->body, visit);
+      } else {
+        std::visit(Overloaded{
+                       [&]<OneOf<Branch, Elected, TileLoop> T>(const T& s) { body(role, s.body, visit); },
+                       []<OneOf<Loop, Reduce, Argmax, Replicas, Partials> T>(const T&) {},
+                       []<Leaf T>(const T&) {},
+                   },
+                   step.action);
       }
     }
   }
+  int next() { return at_once_ ? position_ : position_++; }
 
   const Plan& plan_;
   int position_ = 0;
+  bool at_once_ = false;
   std::vector<const Interval*> loops_;
   std::vector<std::unique_ptr<Interval>> intervals_;
 };

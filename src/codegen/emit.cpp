@@ -2,6 +2,8 @@
 // steps name.
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "codegen/emit_steps.hpp"
 #include "codegen/emit_text.hpp"
 #include "codegen/names.hpp"
@@ -56,6 +58,8 @@ std::string ops_of(const Step& step) {
       [&](const Barrier&) { return std::string(); },
       [&](const Loop&) { return ops({}, "range"); },
       [&](const Branch&) { return ops({}, "if_"); },
+      [&]<OneOf<Elected, TileLoop> T>(const T&) { return std::string(); },
+      [&]<OfRoles T>(const T&) { return std::string(); },
   };
   // clang-format on
   return std::visit(own, step.action);
@@ -91,7 +95,8 @@ void emit_step(Writer& w, const Step& step) {
       [&](const Fetch& s) { emit(w, s); },        [&](const Commit& s) { emit(w, s); },
       [&](const Wait& s) { emit(w, s); },         [&](const Multiply& s) { emit(w, s); },
       [&](const Barrier& s) { emit(w, s); },      [&](const Loop& s) { emit(w, s); },
-      [&](const Branch& s) { emit(w, s); },
+      [&](const Branch& s) { emit(w, s); },       [&](const Elected& s) { emit(w, s); },
+      [&](const TileLoop& s) { emit(w, s); },     [&]<OfRoles T>(const T& s) { emit(w, s); },
   };
   std::visit(print, step.action);
 }
@@ -100,6 +105,7 @@ void emit_step(Writer& w, const Step& step) {
 
 std::string_view block_type(const Plan& plan) { return plan.variant.wide ? "i64" : "u32"; }
 bool is_persistent(const Phase& phase) { return phase.schedule.kind == Schedule::Kind::persistent; }
+bool has_tile_loops(const Phase& phase) { return phase.schedule.kind == Schedule::Kind::tiles; }
 
 // "blocks": how many the grid of a phase has; of several phases "blocks0" and so on.
 std::string blocks_name(const Plan& plan, int phase) {
@@ -123,6 +129,13 @@ void declarations(Writer& w, const Writer& body) {
         name_of(w.plan, id), storage.home == Home::shared ? "shared" : "workspace", storage.offset, storage.vector);
     if (known.insert(text).second) w.line("{}", text);
   }
+  for (RingId id : body.rings) {
+    const std::string name = name_of(w.plan, id);
+    const Ring& ring = w.plan.rings[id];
+    w.line("u64* const {}_full = reinterpret_cast<u64*>(shared + {});", name, ring.offset);
+    w.line("u64* const {0}_empty = {0}_full + {1};", name, ring.stages);
+  }
+  for (CursorId id : body.cursors) w.line("Cursor {} = {{0, 0}};", name_of(w.plan, id));
   for (BufferId id : body.buffers) {
     const Buffer& buffer = w.plan.buffers[id];
     w.line("char* const {} = {} + {};", name_of(w.plan, id), buffer.in_workspace ? "workspace" : "shared",
@@ -130,18 +143,11 @@ void declarations(Writer& w, const Writer& body) {
   }
 }
 
-// Which block of the phase's grid is computed: the last axis runs fastest; or the first two go in groups, inside of the
+// Which block of the phase's grid `block` is: the last axis runs fastest; or the first two go in groups, inside of the
 // others.
-void block_place(Writer& w, const Writer& body) {
+void block_indices(Writer& w, const Writer& body) {
   const Plan& plan = w.plan;
   const Phase& phase = w.phase;
-  const std::string_view type = block_type(plan);
-  if (is_persistent(phase)) {
-    w.open("for ({} block = block_index(); block < {}; block += grid_size()) {{", type,
-           blocks_name(plan, static_cast<int>(&phase - plan.phases.data())));
-  } else {
-    w.line("const {} block = {}block_index();", type, plan.variant.wide ? "first_block + " : "");
-  }
   std::set<int> wanted;
   for (StorageId id : body.storages)
     if (const auto* known = std::get_if<BlockIndex>(&plan.storages[id].known)) wanted.insert(known->axis);
@@ -152,7 +158,8 @@ void block_place(Writer& w, const Writer& body) {
   const int grouped = phase.schedule.group ? 2 : 0;
   IndexExpression rest = IndexExpression::variable("block");
   if (grouped) {
-    const IndexExpression plane = IndexExpression::call(fmt::format("static_cast<{}>", type), {grid(0)}) * grid(1);
+    const IndexExpression plane =
+        IndexExpression::call(fmt::format("static_cast<{}>", block_type(plan)), {grid(0)}) * grid(1);
     w.line("const GridPlace place = grouped({}, {}, {}, {});", phase.axes > 2 ? rest % plane : rest, grid(0), grid(1),
            phase.schedule.group);
     index(0, IndexExpression::variable("place.row"));
@@ -163,6 +170,23 @@ void block_place(Writer& w, const Writer& body) {
     index(axis, IndexExpression::call("static_cast<int>", {axis > grouped ? rest % grid(axis) : rest}));
     rest = rest / grid(axis);
   }
+}
+
+// The blocks of threads share out those of the grid, starting with their own number.
+void open_blocks(Writer& w, int first, int step) {
+  const IndexExpression size = IndexExpression::call("grid_size", {});
+  w.open("for ({} block = {}; block < {}; block += {}) {{", block_type(w.plan),
+         IndexExpression::call("block_index", {}) + size * first,
+         blocks_name(w.plan, static_cast<int>(&w.phase - w.plan.phases.data())), size * step);
+}
+
+void block_place(Writer& w, const Writer& body) {
+  if (has_tile_loops(w.phase)) return;
+  if (is_persistent(w.phase))
+    open_blocks(w, 0, 1);
+  else
+    w.line("const {} block = {}block_index();", block_type(w.plan), w.plan.variant.wide ? "first_block + " : "");
+  block_indices(w, body);
 }
 
 struct RoleText {
@@ -216,6 +240,18 @@ void emit(Writer& w, const Body& body) {
   for (const Step& step : body) emit_step(w, step);
 }
 
+void emit(Writer& w, const TileLoop& loop) {
+  open_blocks(w, loop.first, loop.step);
+  std::string before = std::move(w.text);
+  w.text.clear();
+  emit(w, loop.body);
+  std::string body = std::move(w.text);
+  w.text = std::move(before);
+  block_indices(w, w);
+  w.text += body;
+  w.close();
+}
+
 std::string emit(const Plan& plan) {
   // What the roles turn out to need is declared above them.
   const bool phases = plan.phases.size() > 1;
@@ -227,6 +263,17 @@ std::string emit(const Plan& plan) {
   for (const Phase& phase : plan.phases) {
     int depth = 1;
     if (phases) line(depth++, "{");
+    if (!phase.prologue.empty()) {
+      const Role all{.name = "all", .warps = plan.threads() / 32, .body = {}};
+      Writer prologue(plan, phase, all, depth + 1);
+      emit(prologue, phase.prologue);
+      Writer w(plan, phase, all, depth + 1);
+      declarations(w, prologue);
+      line(depth, "{");
+      text += w.text + prologue.text;
+      line(depth, "}");
+      uses_shared |= prologue.uses.shared;
+    }
     if (phase.roles.size() == 1) {
       RoleText role = role_text(plan, phase, phase.roles[0], depth);
       text += role.text;
@@ -250,9 +297,15 @@ std::string emit(const Plan& plan) {
   const std::string body = std::exchange(text, {});
   line(0, fmt::format("extern \"C\" __global__ void __launch_bounds__({}, {}) {}(", plan.threads(), plan.blocks,
                       plan.kernel));
-  for (std::size_t i = 0; i < plan.parameters.size(); ++i)
-    line(2, parameter_text(plan, plan.parameters[i]) + (i + 1 < plan.parameters.size() ? "," : ") {"));
-  if (uses_shared) line(1, "char* const shared = shared_memory();");
+  std::vector<std::string> parameters;
+  for (int i = 0; i < plan.tensor_maps.size(); ++i)
+    parameters.push_back("const __grid_constant__ TensorMap " + name_of(plan, TensorMapId{i}));
+  for (const KernelParameter& parameter : plan.parameters) parameters.push_back(parameter_text(plan, parameter));
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    line(2, parameters[i] + (i + 1 < parameters.size() ? "," : ") {"));
+  const bool panels = std::any_of(plan.buffers.begin(), plan.buffers.end(),
+                                  [](const Buffer& buffer) { return buffer.form == SharedForm::panels; });
+  if (uses_shared) line(1, fmt::format("char* const shared = {}();", panels ? "panel_memory" : "shared_memory"));
   if (plan.workspace_bytes)
     line(1, fmt::format("char* const workspace = all_workspace + block_index() * {}ll;", plan.workspace_bytes));
   return text + body + "}\n";

@@ -38,6 +38,31 @@ void emit(Writer& w, const Barrier& barrier);
 void emit(Writer& w, const Commit& commit);
 void emit(Writer& w, const Wait& wait);
 
+void emit(Writer& w, const Elected& elected);
+void emit(Writer& w, const TileLoop& loop);  // emit.cpp
+
+// emit_roles.cpp: rings, the copy engine, and wgmma
+void emit(Writer& w, const SetRegisters& set);
+void emit(Writer& w, const InitRing& init);
+void emit(Writer& w, const Acquire& acquire);
+void emit(Writer& w, const Expect& expect);
+void emit(Writer& w, const TmaLoad& load);
+void emit(Writer& w, const WaitFull& wait);
+void emit(Writer& w, const Release& release);
+void emit(Writer& w, const Advance& advance);
+void emit(Writer& w, const RegisterFence& fence);
+void emit(Writer& w, const WgmmaFence& fence);
+void emit(Writer& w, const Wgmma& product);
+void emit(Writer& w, const CommitWgmma& commit);
+void emit(Writer& w, const WaitWgmma& wait);
+void emit(Writer& w, const ProxyFence& fence);
+void emit(Writer& w, const StoreMatrix& store);
+void emit(Writer& w, const TmaStore& store);
+void emit(Writer& w, const CommitStores& commit);
+void emit(Writer& w, const WaitStores& wait);
+void emit(Writer& w, const NamedBarrier& barrier);
+void emit(Writer& w, const GridDependency& dependency);
+
 /// Where a buffer starts; of one with stages that of a loop's round.
 std::string stage_of(Writer& w, BufferId id, LoopId loop);
 /// Threads of a role, for a function of the prelude that counts them from the block's first.

@@ -37,6 +37,8 @@ struct Writer {
   } uses;                        ///< of the kernel's own variables
   std::set<StorageId> storages;  ///< that the text names
   std::set<BufferId> buffers;
+  std::set<RingId> rings;
+  std::set<CursorId> cursors;
   unsigned author_line = 0;
   struct {
     std::string directive, ops;

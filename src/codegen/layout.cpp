@@ -251,4 +251,33 @@ Layout accumulator_layout(const Shape& shape, int warps_m, int warps_n) {
   return layout;
 }
 
+Layout wgmma_accumulator_layout(const Shape& shape, int groups) {
+  const int blocks = ceil_div(shape[0], 64 * groups), columns = ceil_div(shape[1], 8);
+  Layout layout(2);
+  layout.add(0, {Place::warp, groups, 4});
+  layout.add(0, {Place::reg, blocks, columns * 4});
+  layout.add(0, {Place::warp, 4, 1});
+  layout.add(0, {Place::reg, 2, 2});
+  layout.add(0, {Place::lane, 8, 4});
+  layout.add(1, {Place::reg, columns, 4});
+  layout.add(1, {Place::lane, 4, 1});
+  layout.add(1, {Place::reg, 2, 1});
+  return layout;
+}
+
+Layout wgmma_operand_layout(const Shape& shape, int groups) {
+  const int blocks = ceil_div(shape[0], 64 * groups), rounds = ceil_div(shape[1], 16);
+  Layout layout(2);
+  layout.add(0, {Place::warp, groups, 4});
+  layout.add(0, {Place::reg, blocks, rounds * 8});
+  layout.add(0, {Place::warp, 4, 1});
+  layout.add(0, {Place::reg, 2, 2});
+  layout.add(0, {Place::lane, 8, 4});
+  layout.add(1, {Place::reg, rounds, 8});
+  layout.add(1, {Place::reg, 2, 4});
+  layout.add(1, {Place::lane, 4, 1});
+  layout.add(1, {Place::reg, 2, 1});
+  return layout;
+}
+
 }  // namespace tessera::codegen

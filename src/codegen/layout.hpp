@@ -87,4 +87,11 @@ Layout blocked_layout(const Shape& shape, int fast, int vector, int warps);
 /// Registers are numbered so that those of one instruction are neighbours.
 Layout accumulator_layout(const Shape& shape, int warps_m, int warps_n);
 
+/// The accumulators of wgmma, m64 by n (PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk16"): rows of a tile of
+/// m by n over `groups` warp groups, each with blocks of 64 rows. Registers of one instruction are neighbours.
+Layout wgmma_accumulator_layout(const Shape& shape, int groups);
+/// The left operand of wgmma in registers, 16 bits an element: rows of m by k. Registers of one instruction, 16 of k,
+/// are neighbours, eight for each 64 rows.
+Layout wgmma_operand_layout(const Shape& shape, int groups);
+
 }  // namespace tessera::codegen

@@ -39,8 +39,7 @@ class Lowering {
         return;
       case Op::extent:
         steps_.values.add_known(
-            id,
-            ExtentParameter{steps_.place.first_parameter + view_parameter(steps_.facts.graph, at.in[0]), first});
+            id, ExtentParameter{steps_.place.first_parameter + view_parameter(steps_.facts.graph, at.in[0]), first});
         return;
       case Op::block:
         steps_.values.add_known(id, BlockIndex{steps_.place.first_axis + first});
@@ -146,7 +145,8 @@ class Lowering {
     // One that another copy overwrites is saved first.
     std::set<StorageId> overwritten;
     for (std::size_t k = 0; k < carried.size(); ++k) {
-      if (source[k] && overwritten.contains(steps_.plan.values[source[k]].storage)) source[k] = save(loop, k, source[k]);
+      if (source[k] && overwritten.contains(steps_.plan.values[source[k]].storage))
+        source[k] = save(loop, k, source[k]);
       if (source[k] != carried[k]) overwritten.insert(steps_.plan.values[carried[k]].storage);
     }
     for (std::size_t k = 0; k < carried.size(); ++k) {

@@ -54,11 +54,9 @@ Body across_warps(Steps& steps, Id id, const Parts& parts) {
   const std::int64_t elements = std::int64_t(chunk) * steps.threads * (parts.best ? 2 : 1);
   const ScratchId scratch = new_scratch(steps.plan, elements, parts.type);
   Partials partials{.out = parts.out, .registers = parts.registers, .chunk = chunk, .round = {}};
-  partials.round.push_back(steps.step(id, PutPartials{.scratch = scratch,
-                                                      .out = parts.out,
-                                                      .best = parts.best,
-                                                      .registers = parts.registers,
-                                                      .chunk = chunk}));
+  partials.round.push_back(steps.step(
+      id, PutPartials{
+              .scratch = scratch, .out = parts.out, .best = parts.best, .registers = parts.registers, .chunk = chunk}));
   partials.round.push_back(steps.step(id, TakePartials{.scratch = scratch,
                                                        .out = parts.out,
                                                        .best = parts.best,
@@ -120,22 +118,19 @@ void reduce(Steps& steps, Id id) {
               .warps = warps_along(sweep.layout, axis)};
   if (at.op != Op::argmax) {
     Body across = across_warps(steps, id, parts);
-    steps.push(id, Reduce{.op = at.op,
-                          .axis = axis,
-                          .out = parts.out,
-                          .sweep = std::move(sweep),
-                          .across = std::move(across)});
+    steps.push(
+        id,
+        Reduce{.op = at.op, .axis = axis, .out = parts.out, .sweep = std::move(sweep), .across = std::move(across)});
     return;
   }
   parts.best = steps.values.add(steps.values.label(id, "best"), from, layout);
   steps.plan.storage(parts.best).home = steps.plan.storage(parts.out).home;
   steps.plan.values[parts.best].shape = steps.plan.values[parts.out].shape;
   Body across = across_warps(steps, id, parts);
-  steps.push(id, Argmax{.axis = axis,
-                        .out = parts.out,
-                        .best = parts.best,
-                        .sweep = std::move(sweep),
-                        .across = std::move(across)});
+  steps.push(
+      id,
+      Argmax{
+          .axis = axis, .out = parts.out, .best = parts.best, .sweep = std::move(sweep), .across = std::move(across)});
 }
 
 void add_replicas(Steps& steps, Id id, ValueId out, const Product& product) {
@@ -144,18 +139,13 @@ void add_replicas(Steps& steps, Id id, ValueId out, const Product& product) {
   // Lanes that are to have the same sums share the work of adding up over warps.
   if (product.warps_k && storage.home == Home::registers)
     for (int lanes = product.lanes_k; lanes != 0 && kept % 2 == 0; lanes &= lanes - 1) kept /= 2;
-  Body across = across_warps(steps, id,
-                             {.op = Op::sum,
-                              .type = ElementType::f32,
-                              .out = out,
-                              .best = {},
-                              .registers = kept,
-                              .warps = product.warps_k});
-  steps.push(id, Replicas{.out = out,
-                          .lanes = product.lanes_k,
-                          .warps = product.warps_k,
-                          .kept = kept,
-                          .across = std::move(across)});
+  Body across = across_warps(
+      steps, id,
+      {.op = Op::sum, .type = ElementType::f32, .out = out, .best = {}, .registers = kept, .warps = product.warps_k});
+  steps.push(
+      id,
+      Replicas{
+          .out = out, .lanes = product.lanes_k, .warps = product.warps_k, .kept = kept, .across = std::move(across)});
 }
 
 void through_scratch(Steps& steps, Id id) {

@@ -18,9 +18,8 @@ Fetches::Fetches(Steps& steps, const std::map<Id, ProductPlan>& products) : step
       const Source& source = side ? plan.b : plan.a;
       if (source.load == no_id) continue;
       const int k_axis = source.axis[side ? 0 : 1], other_axis = source.axis[side], other = plan.layout.cover(side);
-      operand.buffer = operand.k_major
-                           ? buffer_for(source.load, other_axis, k_axis, operand.stored, other, k)
-                           : buffer_for(source.load, k_axis, other_axis, operand.stored, k, other);
+      operand.buffer = operand.k_major ? buffer_for(source.load, other_axis, k_axis, operand.stored, other, k)
+                                       : buffer_for(source.load, k_axis, other_axis, operand.stored, k, other);
     }
   }
   for (const Buffer& buffer : steps.plan.buffers) bytes_ += buffer.bytes();
@@ -71,8 +70,8 @@ void Fetches::find_known_ahead() {
       }
       const bool follows = (is_elementwise(at.op) && at.shape.rank() == 0) || at.op == Op::constant || is_view(at.op) ||
                            at.op == Op::extent || at.op == Op::block;
-      known_ahead_[id] = follows && std::all_of(at.in.begin(), at.in.end(),
-                                                [&](Id in) { return is_known_ahead(in, at.region); });
+      known_ahead_[id] =
+          follows && std::all_of(at.in.begin(), at.in.end(), [&](Id in) { return is_known_ahead(in, at.region); });
     }
 }
 bool Fetches::is_known_ahead(Id id, RegionId region) const {

@@ -128,9 +128,7 @@ SweepBuilder& SweepBuilder::add(Term term) {
   return *this;
 }
 
-bool SweepBuilder::is_fused(Id id) const {
-  return root_ != no_id && id != root_ && steps_.fusion.root[id] == root_;
-}
+bool SweepBuilder::is_fused(Id id) const { return root_ != no_id && id != root_ && steps_.fusion.root[id] == root_; }
 
 Id SweepBuilder::behind_broadcasts(Id id) const {
   while (steps_.node(id).op == Op::broadcast) id = steps_.node(id).in[0];
@@ -189,8 +187,7 @@ Operand SweepBuilder::leaf(Id id) {
 }
 
 Operand SweepBuilder::fetched(Id id) {
-  if (const auto found = reads_.find(id); found != reads_.end())
-    return indexed(Operand::Kind::fetched, found->second);
+  if (const auto found = reads_.find(id); found != reads_.end()) return indexed(Operand::Kind::fetched, found->second);
   TileAccess access = steps_.access_of(id);
   if (steps_.node(id).op == Op::gather) steps_.set_rows(access, steps_.node(id).in[1], sweep_);
   sweep_.reads.push_back(std::move(access));

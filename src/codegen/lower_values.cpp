@@ -53,9 +53,9 @@ StorageId Values::add_storage(Label label, Id node, const Layout& layout) {
   storage.label = std::move(label);
   storage.type = facts_[node].type;
   storage.registers = layout.registers();
-  storage.home = storage.registers == 1                    ? Home::variable
+  storage.home = storage.registers == 1                   ? Home::variable
                  : is_large(layout) || is_in_memory(node) ? Home::workspace
-                                                           : Home::registers;
+                                                          : Home::registers;
   storage.vector = neighbours(layout, 16 / host_bytes(host_type(storage.type))).second;
   node_of_.push_back(node);
   return plan_.storages.add(std::move(storage));

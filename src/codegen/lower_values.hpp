@@ -61,8 +61,8 @@ class Values {
   const int graph_, first_storage_;
   Plan& plan_;
   std::vector<ValueId> of_;
-  std::vector<StorageId> own_;                                   // of a node's value in its layout
-  std::vector<Id> node_of_;                                      // of a storage
+  std::vector<StorageId> own_;  // of a node's value in its layout
+  std::vector<Id> node_of_;     // of a storage
   std::map<ValueId, std::vector<std::pair<Layout, ValueId>>> moved_;
   // To be undone: nodes with what they had before, and values that moved.
   std::vector<std::pair<Id, ValueId>> set_;

@@ -121,8 +121,27 @@ bool barriers(Planning& planning) {
 }
 
 bool parameters(Planning& planning) {
+  set_parameters(planning.plan);
+  return true;
+}
+
+constexpr PlanPass passes[] = {
+    {"lower", "steps for the graph, their layouts being chosen", lower_graph},
+    {"prune", "steps whose results nobody names go", prune_steps},
+    {"registers", "fewer elements in registers, or more threads, until a thread's registers suffice", fit_registers},
+    {"memory", "offsets in shared memory; what does not fit goes to the workspace", memory},
+    {"tensor_cores", "products with an operand in the workspace are made of other instructions", tensor_cores},
+    {"copies", "how each tile of a fetch is copied", copies},
+    {"barriers", "where threads wait for one another", barriers},
+    {"parameters", "what a launch fills in", parameters},
+};
+
+}  // namespace
+
+std::span<const PlanPass> plan_passes() { return passes; }
+
+void set_parameters(Plan& plan) {
   using Kind = KernelParameter::Kind;
-  Plan& plan = planning.plan;
   for (int i = 0; i < static_cast<int>(plan.tensors.size()); ++i) {
     const Parameter& parameter = plan.tensors[static_cast<std::size_t>(i)];
     if (parameter.access == Access::scalar) {
@@ -141,23 +160,7 @@ bool parameters(Planning& planning) {
   if (!plan.persistent() && plan.variant.wide) plan.parameters.push_back({Kind::first_block, 0, 0});
   if (plan.workspace_bytes > 0) plan.parameters.push_back({Kind::workspace, 0, 0});
   plan.progress = Progress::complete;
-  return true;
 }
-
-constexpr PlanPass passes[] = {
-    {"lower", "steps for the graph, their layouts being chosen", lower_graph},
-    {"prune", "steps whose results nobody names go", prune_steps},
-    {"registers", "fewer elements in registers, or more threads, until a thread's registers suffice", fit_registers},
-    {"memory", "offsets in shared memory; what does not fit goes to the workspace", memory},
-    {"tensor_cores", "products with an operand in the workspace are made of other instructions", tensor_cores},
-    {"copies", "how each tile of a fetch is copied", copies},
-    {"barriers", "where threads wait for one another", barriers},
-    {"parameters", "what a launch fills in", parameters},
-};
-
-}  // namespace
-
-std::span<const PlanPass> plan_passes() { return passes; }
 
 Planning::Planning(const Facts& facts) : facts(facts) {
   const Products products = plan_products(facts, 1);

@@ -34,4 +34,7 @@ struct PlanPass {
 };
 std::span<const PlanPass> plan_passes();
 
+/// What a launch of the plan fills in; with this it is complete.
+void set_parameters(Plan& plan);
+
 }  // namespace tessera::lowering

@@ -9,10 +9,11 @@ namespace tessera::codegen {
 namespace {
 
 constexpr std::int64_t alignment = 128;
-std::int64_t aligned(std::int64_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
+std::int64_t aligned(std::int64_t bytes, std::int64_t to = alignment) { return (bytes + to - 1) / to * to; }
 
 struct Piece {
   std::int64_t bytes;
+  std::int64_t alignment;
   Interval in_use;
   std::int64_t* offset;
   bool* in_workspace;
@@ -26,7 +27,7 @@ std::int64_t lowest(const Piece& piece, const std::vector<Piece>& placed, bool i
     for (const Piece& other : placed)
       if (*other.in_workspace == in_workspace && other.in_use.overlaps(piece.in_use) &&
           offset < *other.offset + aligned(other.bytes) && *other.offset < offset + aligned(piece.bytes)) {
-        offset = *other.offset + aligned(other.bytes);
+        offset = aligned(*other.offset + aligned(other.bytes), piece.alignment);
         moved = true;
       }
   }
@@ -38,11 +39,11 @@ void place_shared(Plan& plan, const Intervals& buffers, const Intervals& scratch
   std::vector<Piece> pieces, placed;
   for (int i = 0; i < plan.buffers.size(); ++i) {
     Buffer& buffer = plan.buffers[BufferId{i}];
-    pieces.push_back({buffer.bytes(), buffers.of(i), &buffer.offset, &buffer.in_workspace});
+    pieces.push_back({buffer.bytes(), buffer.alignment(), buffers.of(i), &buffer.offset, &buffer.in_workspace});
   }
   for (int i = 0; i < plan.scratch.size(); ++i) {
     Scratch& piece = plan.scratch[ScratchId{i}];
-    pieces.push_back({piece.bytes, scratch.of(i), &piece.offset, &piece.in_workspace});
+    pieces.push_back({piece.bytes, alignment, scratch.of(i), &piece.offset, &piece.in_workspace});
   }
   // Buffers first: tensor cores read nothing else.
   std::stable_sort(pieces.begin(), pieces.begin() + plan.buffers.size(),
@@ -122,6 +123,10 @@ void place_memory(Plan& plan) {
   plan.shared_bytes = plan.workspace_bytes = 0;
   place_shared(plan, buffers, scratch);
   place_values(plan, uses);
+  for (Ring& ring : plan.rings) {
+    ring.offset = plan.shared_bytes;
+    plan.shared_bytes += aligned(ring.barrier_bytes());
+  }
 }
 
 void choose_copies(Plan& plan) {

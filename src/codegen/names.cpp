@@ -27,6 +27,9 @@ std::string name_of(const Plan& plan, StorageId id) {
 std::string name_of(const Plan& plan, ValueId id) { return name_of(plan, plan.values[id].storage); }
 std::string name_of(const Plan& plan, LoopId id) { return name_of(plan.loops[id].counter); }
 std::string name_of(const Plan& plan, BufferId id) { return name_of(plan.buffers[id].label); }
+std::string name_of(const Plan& plan, RingId id) { return name_of(plan.rings[id].label); }
+std::string name_of(const Plan& plan, CursorId id) { return name_of(plan.cursors[id].label); }
+std::string name_of(const Plan& plan, TensorMapId id) { return name_of(plan.tensor_maps[id].label); }
 
 std::string tensor_name(const Plan& plan, int parameter) {
   constexpr std::string_view access[] = {"in", "out", "inout", "scalar"};

@@ -102,10 +102,61 @@ class StepText {
                        s.stages > 1 ? fmt::format(", {} rounds under way", s.stages) : "");
   }
   std::string operator()(const Branch& s) const { return fmt::format("if {}", operand(s.condition, nullptr, {})); }
+  std::string operator()(const Elected& s) const { return fmt::format("one thread of each {}", s.threads); }
+  std::string operator()(const TileLoop& s) const {
+    return fmt::format("for blocks {}, {} further on, ...", s.first, s.step);
+  }
+  std::string operator()(const SetRegisters& s) const {
+    return fmt::format("{} registers a thread, {}", s.registers, s.more ? "taken" : "the rest given up");
+  }
+  std::string operator()(const InitRing& s) const { return fmt::format("barriers of {}", name_of(plan_, s.ring)); }
+  std::string operator()(const Acquire& s) const { return fmt::format("acquire {}", of(s.cursor)); }
+  std::string operator()(const Expect& s) const {
+    return fmt::format("expect {} bytes at {}", plan_.rings[plan_.cursors[s.cursor].ring].bytes, of(s.cursor));
+  }
+  std::string operator()(const TmaLoad& s) const {
+    return fmt::format("{} at {} + {} <- {}", of(s.buffer), of(s.cursor), s.offset, box(s.map, s.at));
+  }
+  std::string operator()(const WaitFull& s) const { return fmt::format("wait until {} is full", of(s.cursor)); }
+  std::string operator()(const Release& s) const {
+    return fmt::format("release {} behind {}{}", s.behind, of(s.cursor),
+                       s.not_first ? fmt::format(", from the second {} on", name_of(plan_, s.not_first)) : "");
+  }
+  std::string operator()(const Advance& s) const {
+    return fmt::format("{} goes on by {}", of(s.cursor), operand(s.by, nullptr, {}));
+  }
+  std::string operator()(const RegisterFence& s) const { return fmt::format("fence registers of {}", of(s.value)); }
+  std::string operator()(const WgmmaFence&) const { return "fence for wgmma"; }
+  std::string operator()(const Wgmma& s) const {
+    return fmt::format("{} += {} {}: [{},{}] x [{},{}] {}, wgmma{}", of(s.out), of(s.a), of(s.b), s.m, s.k, s.k, s.n,
+                       name(s.type), s.cursor ? fmt::format(", at {}", of(s.cursor)) : "");
+  }
+  std::string operator()(const CommitWgmma&) const { return "commit wgmma"; }
+  std::string operator()(const WaitWgmma& s) const { return fmt::format("wait for wgmma, {} pending", s.pending); }
+  std::string operator()(const ProxyFence&) const { return "fence for the copy engine"; }
+  std::string operator()(const StoreMatrix& s) const {
+    return fmt::format("{} = columns of {} from {}", of(s.buffer), of(s.value), s.column);
+  }
+  std::string operator()(const TmaStore& s) const { return fmt::format("{} <- {}", box(s.map, s.at), of(s.buffer)); }
+  std::string operator()(const CommitStores&) const { return "commit stores"; }
+  std::string operator()(const WaitStores& s) const { return fmt::format("wait for stores, {} pending", s.pending); }
+  std::string operator()(const NamedBarrier& s) const {
+    return fmt::format("barrier {} of {} threads{}", s.id, s.threads, s.arrives ? ", without waiting" : "");
+  }
+  std::string operator()(const GridDependency& s) const {
+    return s.wait ? "wait for the launch before" : "the next launch may begin";
+  }
 
  private:
   std::string of(ValueId id) const { return name_of(plan_, id); }
   std::string of(BufferId id) const { return name_of(plan_, id); }
+  std::string of(CursorId id) const { return name_of(plan_, id); }
+  std::string box(TensorMapId map, const std::vector<TileCoordinate>& at) const {
+    std::vector<std::string> parts;
+    for (const TileCoordinate& c : at)
+      parts.push_back(fmt::format("{} * {} + {}", operand(c.index, nullptr, {}), c.scale, c.offset));
+    return fmt::format("{}[{}]", name_of(plan_, map), fmt::join(parts, ", "));
+  }
   static std::string of(ScratchId id) { return fmt::format("scratch{}", id.index); }
 
   static std::string strides(const Strides& strides, const Shape& shape) {
@@ -212,12 +263,14 @@ std::string step_text(const Plan& plan, const Step& step) { return std::visit(St
 
 std::string tree_text(const Plan& plan) {
   std::string text;
-  for (const Phase& phase : plan.phases)
+  for (const Phase& phase : plan.phases) {
+    tree(plan, phase.prologue, 0, text);
     for (const Role& role : phase.roles) {
       if (plan.phases.size() > 1 || phase.roles.size() > 1)
         text += fmt::format("role {}: warps {} to {}\n", role.name, role.first_warp, role.first_warp + role.warps - 1);
       tree(plan, role.body, 0, text);
     }
+  }
   return text;
 }
 

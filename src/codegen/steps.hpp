@@ -31,11 +31,17 @@ struct Value;
 struct LoopInfo;
 struct Buffer;
 struct Scratch;
+struct Ring;
+struct Cursor;
+struct TensorMap;
 using StorageId = IdOf<Storage>;
 using ValueId = IdOf<Value>;
 using LoopId = IdOf<LoopInfo>;
 using BufferId = IdOf<Buffer>;
 using ScratchId = IdOf<Scratch>;
+using RingId = IdOf<Ring>;
+using CursorId = IdOf<Cursor>;
+using TensorMapId = IdOf<TensorMap>;
 
 struct Step;
 using Body = std::vector<Step>;
@@ -55,9 +61,9 @@ struct Operand {
     coordinate,  ///< along axis `index` of the sweep
   };
   Kind kind{};
-  int index = 0;           ///< of the term, the read, or the axis
-  ValueId value;           ///< value
-  std::vector<Digit> map;  ///< value
+  int index = 0;                ///< of the term, the read, or the axis
+  ValueId value = {};           ///< value
+  std::vector<Digit> map = {};  ///< value
   std::int64_t literal = 0;
   bool operator==(const Operand&) const = default;
 };
@@ -105,8 +111,8 @@ struct TileAccess {
 struct Sweep {
   Shape shape;
   Layout layout;
-  Expression expression;
-  std::vector<TileAccess> reads;
+  Expression expression = {};
+  std::vector<TileAccess> reads = {};
   int vector = 1;  ///< elements that reads or stores move at a time
   bool unrolled = true;
 };
@@ -298,7 +304,7 @@ struct Loop {
   LoopId loop;
   Operand count;
   int stages = 1;
-  Body arrive, ahead, issued, body;
+  Body arrive = {}, ahead = {}, issued = {}, body = {};
 };
 
 /// if (condition) body.
@@ -307,8 +313,141 @@ struct Branch {
   Body body;
 };
 
+// --- roles at work at the same time: sm_90's copy engine, matrix units of warp groups, and barriers in memory
+
+/// One thread of each `threads` of the role runs it: what an instruction does for all of them.
+struct Elected {
+  int threads = 128;
+  Body body;
+};
+
+/// A role takes blocks of the grid one after another: those numbered first, first + step, ... of what falls to its
+/// block of threads.
+struct TileLoop {
+  int first = 0, step = 1;
+  Body body;
+};
+
+/// Registers that a thread of the role may have from here on, of those that the block's threads have together.
+struct SetRegisters {
+  int registers = 0;
+  bool more = false;  ///< than it was launched with
+};
+
+/// The ring's barriers, before anybody uses them.
+struct InitRing {
+  RingId ring;
+};
+
+/// Until the stage at the cursor has been released by all who read it.
+struct Acquire {
+  CursorId cursor;
+};
+
+/// The stage at the cursor is full once the ring's bytes have arrived.
+struct Expect {
+  CursorId cursor;
+};
+
+/// A coordinate in elements of a tensor: index * scale + offset.
+struct TileCoordinate {
+  Operand index;
+  int scale = 1, offset = 0;
+};
+
+/// A box of a tensor into the stage at the cursor, by the copy engine; beyond the tensor are zeros.
+struct TmaLoad {
+  TensorMapId map;
+  BufferId buffer;
+  CursorId cursor;
+  std::int64_t offset = 0;         ///< bytes from the stage's first
+  std::vector<TileCoordinate> at;  ///< fastest axis first
+};
+
+/// Until the stage at the cursor is full.
+struct WaitFull {
+  CursorId cursor;
+};
+
+/// The stage `behind` the cursor is read: it may be filled again.
+struct Release {
+  CursorId cursor;
+  int behind = 0;
+  LoopId not_first;  ///< not in the first round of this loop; none: always
+};
+
+/// The cursor goes on by so many stages.
+struct Advance {
+  CursorId cursor;
+  Operand by;
+};
+
+/// No instruction moves accesses to the value's registers across it.
+struct RegisterFence {
+  ValueId value;
+};
+
+/// wgmma.fence: registers and shared memory written before are seen by the matrix units.
+struct WgmmaFence {};
+
+/// out += a b by wgmma, both from shared memory; open until a WaitWgmma.
+struct Wgmma {
+  ValueId out;
+  BufferId a, b;
+  CursorId cursor;  ///< whose stages a and b have; none: one stage
+  ElementType type{};
+  int m = 0, n = 0, k = 0;  ///< of the role's tile
+};
+
+/// Ends a group of wgmma.
+struct CommitWgmma {};
+
+/// Until at most `pending` groups are open.
+struct WaitWgmma {
+  int pending = 0;
+};
+
+/// What was written to shared memory is seen by the copy engine.
+struct ProxyFence {};
+
+/// Accumulators, columns [column, column + the buffer's), as the buffer's type.
+struct StoreMatrix {
+  BufferId buffer;
+  ValueId value;
+  int column = 0;
+};
+
+/// A buffer into a box of a tensor; what lies beyond the tensor is dropped.
+struct TmaStore {
+  TensorMapId map;
+  BufferId buffer;
+  std::vector<TileCoordinate> at;
+};
+
+/// Ends a group of stores.
+struct CommitStores {};
+
+/// Until at most `pending` groups of stores still read shared memory.
+struct WaitStores {
+  int pending = 0;
+};
+
+/// Of `threads` threads that come to barrier `id`, of the hardware's 1 to 15.
+struct NamedBarrier {
+  int id = 1, threads = 0;
+  bool arrives = false;  ///< and does not wait
+};
+
+/// What the launch before left is there (wait), or the next launch may begin (no wait).
+struct GridDependency {
+  bool wait = true;
+};
+
 using Action = std::variant<Compute, Load, Store, Reduce, Argmax, Replicas, Partials, PutPartials, TakePartials, Put,
-                            Scan, Get, Stage, Clear, Fetch, Commit, Wait, Multiply, Barrier, Loop, Branch>;
+                            Scan, Get, Stage, Clear, Fetch, Commit, Wait, Multiply, Barrier, Loop, Branch, Elected,
+                            TileLoop, SetRegisters, InitRing, Acquire, Expect, TmaLoad, WaitFull, Release, Advance,
+                            RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence, StoreMatrix, TmaStore,
+                            CommitStores, WaitStores, NamedBarrier, GridDependency>;
 
 struct Step {
   Action action;
@@ -327,30 +466,37 @@ struct Overloaded : Cases... {
 template <class... Cases>
 Overloaded(Cases...) -> Overloaded<Cases...>;
 
+/// What roles at work at the same time do to rings, open groups and proxies: verify_roles.cpp looks at those.
+template <class T>
+concept OfRoles = OneOf<std::remove_const_t<T>, SetRegisters, InitRing, Acquire, Expect, TmaLoad, WaitFull, Release,
+                        Advance, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence, StoreMatrix,
+                        TmaStore, CommitStores, WaitStores, NamedBarrier, GridDependency>;
+
 /// The kinds that hold no steps.
 template <class T>
-concept Leaf = OneOf<std::remove_const_t<T>, Compute, Load, Store, PutPartials, TakePartials, Put, Scan, Get, Stage,
-                     Clear, Fetch, Commit, Wait, Multiply, Barrier>;
+concept Leaf = OfRoles<T> || OneOf<std::remove_const_t<T>, Compute, Load, Store, PutPartials, TakePartials, Put, Scan,
+                                   Get, Stage, Clear, Fetch, Commit, Wait, Multiply, Barrier>;
 
 /// The bodies in a step, in the order they run: calls each(body).
 template <class StepType, class Each>
 void each_body(StepType& step, const Each& each) {
   const auto across = [&](auto& reduction) { each(reduction.across); };
-  std::visit(Overloaded{
-                 []<Leaf T>(T&) {},
-                 [&]<OneOf<Reduce, const Reduce> T>(T& reduce) { across(reduce); },
-                 [&]<OneOf<Argmax, const Argmax> T>(T& argmax) { across(argmax); },
-                 [&]<OneOf<Replicas, const Replicas> T>(T& replicas) { across(replicas); },
-                 [&]<OneOf<Partials, const Partials> T>(T& partials) { each(partials.round); },
-                 [&]<OneOf<Loop, const Loop> T>(T& loop) {
+  std::visit(
+      Overloaded{
+          []<Leaf T>(T&) {},
+          [&]<OneOf<Reduce, const Reduce> T>(T& reduce) { across(reduce); },
+          [&]<OneOf<Argmax, const Argmax> T>(T& argmax) { across(argmax); },
+          [&]<OneOf<Replicas, const Replicas> T>(T& replicas) { across(replicas); },
+          [&]<OneOf<Partials, const Partials> T>(T& partials) { each(partials.round); },
+          [&]<OneOf<Loop, const Loop> T>(T& loop) {
     each(loop.arrive);
     each(loop.ahead);
     each(loop.issued);
     each(loop.body);
-                 },
-                 [&]<OneOf<Branch, const Branch> T>(T& branch) { each(branch.body); },
-  },
-             step.action);
+          },
+          [&]<OneOf<Branch, const Branch, Elected, const Elected, TileLoop, const TileLoop> T>(T& s) { each(s.body); },
+      },
+      step.action);
 }
 
 }  // namespace tessera::codegen

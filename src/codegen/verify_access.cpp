@@ -48,9 +48,11 @@ class Accesses {
         sweep(s.sweep);
         stage(s);
           },
-          []<OneOf<Replicas, Partials, PutPartials, TakePartials, Scan, Clear, Commit, Wait, Barrier, Branch> T>(
-              const T&) {},
-          [&](const Fetch& s) { fetch(s); }, [&](const Multiply& s) { multiply(s); }, [&](const Loop& s) { loop(s); },
+          []<OneOf<Replicas, Partials, PutPartials, TakePartials, Scan, Clear, Commit, Wait, Barrier, Branch, Elected,
+                   TileLoop>
+                 T>(const T&) {},
+          []<OfRoles T>(const T&) {}, [&](const Fetch& s) { fetch(s); }, [&](const Multiply& s) { multiply(s); },
+          [&](const Loop& s) { loop(s); },
           }, step.action);
       const Loop* const loop = std::get_if<Loop>(&step.action);
       if (loop) loops_.push_back(loop);

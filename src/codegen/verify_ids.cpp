@@ -15,8 +15,14 @@ class Ids {
     for (int i = 0; i < plan_.values.size(); ++i)
       findings_.require(plan_.storages.has(plan_.values[ValueId{i}].storage), "value {} has no storage", i);
     for (int i = 0; i < plan_.storages.size(); ++i) known(i, plan_.storages[StorageId{i}]);
-    for (const Phase& phase : plan_.phases)
+    for (int i = 0; i < plan_.cursors.size(); ++i)
+      findings_.require(plan_.rings.has(plan_.cursors[CursorId{i}].ring), "cursor {} is in no ring", i);
+    for (const Ring& ring : plan_.rings)
+      for (BufferId id : ring.buffers) buffer(id);
+    for (const Phase& phase : plan_.phases) {
+      body(phase.prologue);
       for (const Role& role : phase.roles) body(role.body);
+    }
     for (const auto& [loop, times] : loops_)
       findings_.require(times == 1, "loop {} stands {} times in the plan", loop.index, times);
   }
@@ -51,15 +57,31 @@ class Ids {
       for (ValueId id : results(step)) value(id);
       std::visit(
           Overloaded{
-              []<OneOf<Compute, Load, Store, Reduce, Argmax, Replicas, Partials, Commit, Wait, Barrier, Branch> T>(
-                  const T&) {},
+              []<OneOf<Compute, Load, Store, Reduce, Argmax, Replicas, Partials, Commit, Wait, Barrier, Branch, Elected,
+                       TileLoop>
+                     T>(const T&) {},
+              [&]<OfRoles T>(const T& s) {
+        if constexpr (requires { s.buffer; }) buffer(s.buffer);
+        if constexpr (requires { s.map; })
+          findings_.require(plan_.tensor_maps.has(s.map), "a step names tensor map {}, which is none", s.map.index);
+        if constexpr (requires { s.ring; }) ring(s.ring);
+        if constexpr (OneOf<T, Wgmma>) {
+          buffer(s.a);
+          buffer(s.b);
+          if (s.cursor.index != -1) cursor(s.cursor);
+        } else if constexpr (requires { s.cursor; }) {
+          cursor(s.cursor);
+        }
+        if constexpr (OneOf<T, Release>)
+          if (s.not_first.index != -1) loop(s.not_first);
+              },
               [&]<OneOf<PutPartials, TakePartials, Put, Scan, Get> T>(const T& s) { scratch(s.scratch); },
               [&]<OneOf<Stage, Clear> T>(const T& s) { buffer(s.buffer); },
               [&](const Fetch& s) {
         for (const Fetch::Tile& tile : s.tiles) buffer(tile.buffer);
         if (s.loop.index != -1) loop(s.loop);
-              },
-              [&](const Multiply& s) {
+          },
+          [&](const Multiply& s) {
         for (const ProductOperand* o : {&s.product.a, &s.product.b}) {
           if (o->buffer.index != -1) buffer(o->buffer);
           if (o->stage.index != -1) loop(o->stage);
@@ -70,7 +92,7 @@ class Ids {
           [&](const Loop& s) {
         loop(s.loop);
         ++loops_[s.loop];
-          },
+      },
           }, step.action);
       each_body(step, [&](const Body& inner) { body(inner); });
     }
@@ -81,6 +103,10 @@ class Ids {
   }
   void scratch(ScratchId id) {
     findings_.require(plan_.scratch.has(id), "a step names scratch memory {}, which is none", id.index);
+  }
+  void ring(RingId id) { findings_.require(plan_.rings.has(id), "a step names ring {}, which is none", id.index); }
+  void cursor(CursorId id) {
+    findings_.require(plan_.cursors.has(id), "a step names cursor {}, which is none", id.index);
   }
   void loop(LoopId id) { findings_.require(plan_.loops.has(id), "a step names loop {}, which is none", id.index); }
 
@@ -103,6 +129,9 @@ void check_names(Findings& findings) {
       known.insert(name_of(plan, StorageId{i}));
   for (const std::string& one : known) name(one);
   for (int i = 0; i < plan.buffers.size(); ++i) name(name_of(plan, BufferId{i}));
+  for (int i = 0; i < plan.rings.size(); ++i) name(name_of(plan, RingId{i}));
+  for (int i = 0; i < plan.cursors.size(); ++i) name(name_of(plan, CursorId{i}));
+  for (int i = 0; i < plan.tensor_maps.size(); ++i) name(name_of(plan, TensorMapId{i}));
   std::set<std::string> counters;
   for (int i = 0; i < plan.loops.size(); ++i) {
     const std::string counter = name_of(plan, LoopId{i});

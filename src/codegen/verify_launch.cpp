@@ -7,7 +7,7 @@
 namespace tessera::codegen {
 namespace {
 
-void check_roles(Findings& findings) {
+void check_phases(Findings& findings) {
   const Plan& plan = findings.plan;
   int axes = 0;
   findings.require(!plan.phases.empty(), "the plan has no phase");
@@ -66,7 +66,7 @@ void check_parameters(Findings& findings) {
 
 void check_launch(Findings& findings) {
   findings.about(nullptr);
-  check_roles(findings);
+  check_phases(findings);
   if (findings.plan.progress == Progress::complete) check_parameters(findings);
 }
 

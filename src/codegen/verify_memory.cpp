@@ -37,7 +37,8 @@ class Memory {
     findings_.about(nullptr);
     for (int i = 0; i < plan_.buffers.size(); ++i) {
       const Buffer& buffer = plan_.buffers[BufferId{i}];
-      add(name_of(plan_, BufferId{i}), buffer.in_workspace, buffer.offset, buffer.bytes(), 128, buffers_.of(i));
+      add(name_of(plan_, BufferId{i}), buffer.in_workspace, buffer.offset, buffer.bytes(), buffer.alignment(),
+          buffers_.of(i));
     }
     for (int i = 0; i < plan_.scratch.size(); ++i) {
       const Scratch& scratch = plan_.scratch[ScratchId{i}];
@@ -50,6 +51,11 @@ class Memory {
       const Interval in_use = values_.of(i).last < 0 ? Interval{} : Interval{0, positions};
       add(name_of(plan_, StorageId{i}), storage.home == Home::workspace, storage.offset,
           std::int64_t{storage.registers} * plan_.threads() * host_bytes(host_type(storage.type)), 16, in_use);
+    }
+    for (int i = 0; i < plan_.rings.size(); ++i) {
+      const Ring& ring = plan_.rings[RingId{i}];
+      add("barriers of " + name_of(plan_, RingId{i}), false, ring.offset, ring.barrier_bytes(), 8,
+          Interval{0, positions});
     }
     for (std::size_t i = 0; i < pieces_.size(); ++i)
       for (std::size_t j = 0; j < i; ++j) {
@@ -78,7 +84,9 @@ class Memory {
   void room(const Role& role, const Step& step) {
     std::visit(
         Overloaded{
-            []<OneOf<Compute, Load, Store, Stage, Clear, Fetch, Commit, Wait, Barrier, Loop, Branch> T>(const T&) {},
+            []<OneOf<Compute, Load, Store, Stage, Clear, Fetch, Commit, Wait, Barrier, Loop, Branch, Elected, TileLoop>
+                   T>(const T&) {},
+            []<OfRoles T>(const T&) {},
             [&]<OneOf<Reduce, Argmax, Replicas> T>(const T& s) {
       for (const Step& inner : s.across) room(role, inner);
             },

@@ -170,7 +170,7 @@ class Copies {
         if (s.stages > 1) pipelined(s);
         body(s.body);
         if (s.stages > 1) draining_ = true;
-          }, [&](const Branch& s) { body(s.body); },
+          }, [&]<OneOf<Branch, Elected, TileLoop> T>(const T& s) { body(s.body); }, []<OfRoles T>(const T&) {},
           }, step.action);
       findings_.about(&step);
       const bool is_drained = !draining_ || std::holds_alternative<Loop>(step.action);

@@ -83,7 +83,8 @@ class Values {
     for (const Step& step : steps) {
       findings_.about(&step);
       for (ValueId id : operands(step)) available(id, "read");
-      const bool adds = std::holds_alternative<Replicas>(step.action) || std::holds_alternative<Multiply>(step.action);
+      const bool adds = std::holds_alternative<Replicas>(step.action) ||
+                        std::holds_alternative<Multiply>(step.action) || std::holds_alternative<Wgmma>(step.action);
       for (ValueId id : results(step)) {
         if (adds) available(id, "added to");
         const StorageId storage = plan_.values[id].storage;
@@ -104,7 +105,8 @@ class Values {
   }
   static bool is_partial(const Step& step) {
     return std::holds_alternative<Partials>(step.action) || std::holds_alternative<TakePartials>(step.action) ||
-           std::holds_alternative<Replicas>(step.action) || std::holds_alternative<Multiply>(step.action);
+           std::holds_alternative<Replicas>(step.action) || std::holds_alternative<Multiply>(step.action) ||
+           std::holds_alternative<Wgmma>(step.action);
   }
   void available(ValueId id, std::string_view how) {
     const Storage& storage = plan_.storage(id);
@@ -148,9 +150,10 @@ class Values {
       findings_.require(s.chunk >= 1 && s.chunk <= s.registers && s.registers <= plan_.storage(s.out).registers,
                         "{} registers, {} at a time, of {}", s.registers, s.chunk, plan_.storage(s.out).registers);
         },
-        []<OneOf<PutPartials, TakePartials, Scan, Clear, Fetch, Commit, Wait, Multiply, Barrier, Loop, Branch> T>(
-            const T&) {},
-        [&](const Put& s) { expression(s.sweep, plan_.scratch[s.scratch].type); },
+        []<OneOf<PutPartials, TakePartials, Scan, Clear, Fetch, Commit, Wait, Multiply, Barrier, Loop, Branch, Elected,
+                 TileLoop>
+               T>(const T&) {},
+        []<OfRoles T>(const T&) {}, [&](const Put& s) { expression(s.sweep, plan_.scratch[s.scratch].type); },
         [&](const Get& s) {
       shape_of(s.sweep);
       same(s.sweep, s.out);

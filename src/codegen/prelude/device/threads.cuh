@@ -24,3 +24,9 @@ __device__ inline char* shared_memory() {
   extern __shared__ __align__(128) char memory[];
   return memory;
 }
+
+// The same, where panels lie in it, whose swizzle follows from the address.
+__device__ inline char* panel_memory() {
+  extern __shared__ __align__(1024) char panels[];
+  return panels;
+}

@@ -1,0 +1,35 @@
+// A place in a ring of stages: which stage is next, and the parity of its phase.
+struct Cursor {
+  int stage;
+  u32 phase;
+};
+
+// Goes on by `count` stages, of a ring of `stages`.
+template <int stages>
+__device__ inline void advance(Cursor& at, int count) {
+  const int next = at.stage + count;
+  at.phase ^= static_cast<u32>(next / stages) & 1;
+  at.stage = next % stages;
+}
+
+// The stage `behind` the next one.
+template <int stages>
+__device__ inline int stage_behind(const Cursor& at, int behind) {
+  return (at.stage + stages - behind) % stages;
+}
+
+// A tensor as the copy engine knows it, encoded by the launch.
+struct alignas(64) TensorMap {
+  u64 words[16];
+};
+
+// Where a matrix lies in shared memory, for wgmma: panels with the swizzle of 128 bytes, `leading` and `stride` in
+// units of 16 bytes (PTX ISA, "Matrix Descriptor Format").
+template <int leading, int stride>
+__device__ inline u64 matrix_descriptor(const void* tile) {
+  return (shared_address(tile) & 0x3ffff) >> 4 | static_cast<u64>(leading) << 16 | static_cast<u64>(stride) << 32 |
+         static_cast<u64>(1) << 62;
+}
+
+// Byte offset of a chunk of 16 bytes in a panel of rows of 128, whose chunks are permuted from row to row.
+__device__ inline int panel_offset(int row, int chunk) { return row * 128 + (chunk ^ (row % 8)) * 16; }
