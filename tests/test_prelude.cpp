@@ -50,8 +50,8 @@ inline u16 bf16_bits(float x) { return math::bf16_bits(x); }
 inline u32 pack_f16(float low, float high) { return f16_bits(low) | static_cast<u32>(f16_bits(high)) << 16; }
 inline u32 pack_bf16(float low, float high) { return bf16_bits(low) | static_cast<u32>(bf16_bits(high)) << 16; }
 inline float round_to_tf32(float x) { return math::round_to_tf32(x); }
-inline int cast_i32(float x) { return math::to_i32(x); }
-inline i64 cast_i64(float x) { return math::to_i64(x); }
+[[maybe_unused]] inline int cast_i32(float x) { return math::to_i32(x); }
+[[maybe_unused]] inline i64 cast_i64(float x) { return math::to_i64(x); }
 
 inline int lane_index() { return thread % 32; }
 inline int warp_index() { return thread / 32; }

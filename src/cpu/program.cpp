@@ -326,6 +326,9 @@ Part part_of(const ViewRef& view, int axis, std::int64_t start, std::int64_t ext
   return {begin, std::clamp<std::int64_t>(view.hi[at(axis)] - start, begin, extent)};
 }
 
+// Is this a tile's last axis? With the limit in it, no compiler thinks of a walk that goes on behind it.
+bool is_innermost(const Shape& shape, int axis) { return axis + 1 >= std::min(shape.rank(), max_rank); }
+
 // Walks the rows of a tile from `axis` inwards, handing over where each row lies in memory and in the tile and which
 // part of it exists. Rows that do not exist come with memory == nullptr and an empty part.
 template <class Row>
@@ -333,7 +336,7 @@ void each_row(const ViewRef& view, const Shape& shape, const Strides& start, int
               std::int64_t offset, const Row& row) {
   const std::int64_t extent = shape[axis];
   const Part part = memory ? part_of(view, axis, start[at(axis)], extent) : Part{0, 0};
-  if (axis == shape.rank() - 1)
+  if (is_innermost(shape, axis))
     return row(memory ? memory + start[at(axis)] * view.stride[at(axis)] * bytes : nullptr, offset, part);
   for (std::int64_t i = 0; i < extent; ++i) {
     const bool exists = i >= part.begin && i < part.end;
@@ -415,7 +418,7 @@ void each_written_row(const ViewRef& view, const Shape& shape, const Strides& st
                       const Ref& tile, std::int64_t offset, const Write& write) {
   const Part part = part_of(view, axis, start[at(axis)], shape[axis]);
   const std::int64_t stride = view.stride[at(axis)], step = shape[axis] == 1 ? 0 : tile.stride[at(axis)];
-  if (axis == shape.rank() - 1) {
+  if (is_innermost(shape, axis)) {
     if (part.end > part.begin)
       write(memory + (start[at(axis)] + part.begin) * stride * stored, stride, offset + part.begin * step, step,
             part.end - part.begin);

@@ -10,6 +10,11 @@ namespace tessera::cpu {
 namespace {
 
 // A strip function reads and writes at equal positions only, so iterations are independent even when out is an operand.
+#ifdef __clang__
+#define TESSERA_INDEPENDENT  // it has no such pragma, and sees for itself whether they overlap
+#else
+#define TESSERA_INDEPENDENT _Pragma("GCC ivdep")
+#endif
 template <Op op, class T>
 void run(void* out, const void* a, const void* b, const void*, int n) {
   using R = decltype([] {
@@ -22,7 +27,7 @@ void run(void* out, const void* a, const void* b, const void*, int n) {
   auto* result = static_cast<Stored*>(out);
   const auto* x = static_cast<const T*>(a);
   [[maybe_unused]] const auto* y = static_cast<const T*>(b);
-#pragma GCC ivdep
+  TESSERA_INDEPENDENT
   for (int i = 0; i < n; ++i) {
     if constexpr (is_unary(op))
       result[i] = math::Host<op>::apply(x[i]);
@@ -36,7 +41,7 @@ void run_select(void* out, const void* condition, const void* a, const void* b, 
   auto* result = static_cast<T*>(out);
   const auto* c = static_cast<const std::int32_t*>(condition);
   const auto *x = static_cast<const T*>(a), *y = static_cast<const T*>(b);
-#pragma GCC ivdep
+  TESSERA_INDEPENDENT
   for (int i = 0; i < n; ++i) result[i] = c[i] != 0 ? x[i] : y[i];
 }
 
@@ -44,7 +49,7 @@ template <ElementType to, class From>
 void run_cast(void* out, const void* a, const void*, const void*, int n) {
   auto* result = static_cast<decltype(math::cast_to<to>(From{}))*>(out);
   const auto* x = static_cast<const From*>(a);
-#pragma GCC ivdep
+  TESSERA_INDEPENDENT
   for (int i = 0; i < n; ++i) result[i] = math::cast_to<to>(x[i]);
 }
 void run_round_f16(void* out, const void* a, const void*, const void*, int n) {

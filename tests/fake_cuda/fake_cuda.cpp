@@ -86,7 +86,7 @@ bool may_wait() { return !recording || capture_mode == 2; }
 
 extern "C" {
 
-FakeCuda& fake_cuda() { return fake(); }
+FakeCuda* fake_cuda() { return &fake(); }
 
 int cuDriverGetVersion(int* version) {
   *version = fake().version;

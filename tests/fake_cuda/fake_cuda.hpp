@@ -43,5 +43,5 @@ struct FakeCuda {
   }
 };
 
-/// The state of the library, as it exports it: `library.symbol<FakeCuda& (*)()>("fake_cuda")()`.
-extern "C" FakeCuda& fake_cuda();
+/// The state of the library, as it exports it: `library.symbol<FakeCuda* (*)()>("fake_cuda")()`.
+extern "C" FakeCuda* fake_cuda();

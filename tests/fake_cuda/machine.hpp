@@ -16,7 +16,7 @@ inline const tessera::SharedLibrary& fake_cuda_library() {
 
 /// The fake driver's state, made anew.
 inline FakeCuda& new_fake_cuda() {
-  FakeCuda& fake = fake_cuda_library().symbol<FakeCuda& (*)()>("fake_cuda")();
+  FakeCuda& fake = *fake_cuda_library().symbol<FakeCuda* (*)()>("fake_cuda")();
   fake = {};
   return fake;
 }
