@@ -1,0 +1,12 @@
+// A program of a project that uses the model: it reads the folder of one, tokenizer included.
+#include <cstdio>
+
+#include "model/config.hpp"
+#include "model/tokenizer.hpp"
+
+int main(int, char** argv) {
+  const auto config = tessera::read_config(argv[1]);
+  const auto tokenizer = tessera::Tokenizer::open(argv[1]);
+  std::printf("%d tokens\n", tokenizer.size());
+  return tokenizer.size() == config.vocab ? 0 : 1;
+}
