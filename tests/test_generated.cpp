@@ -167,6 +167,34 @@ TEST_CASE("gathered rows are added to each part of a tile too large for register
   CHECK(error(y) == 0);
 }
 
+TEST_CASE("gathered rows whose numbers no memory holds are used twice among other reads", "[cpu][emulated]") {
+  Random random;
+  const auto check = [&](const auto& rows) {
+    const auto k = kernel("gathered_twice", [&](In<f32, 2> x, In<f32, 2> w, In<i32, 1> ids, Out<f32, 2> y) {
+      const Tile g = gather(w, rows(ids), {0}, {256});
+      store(y, {0, 0}, load(x, {0, 0}, {256, 256}) + g + g);
+    });
+    const auto y = random.twins<f32, 2>({256, 256});
+    run(k, random.twins<f32, 2>({256, 256}), random.twins<f32, 2>({256, 256}), twins<i32, 1>({1}, {11}), y);
+    CHECK(error(y) == 0);
+  };
+  check([](const auto&) { return iota({256}, 0); });
+  check([](const auto&) { return full<i32>({256}, 7); });
+  check([](const auto& ids) { return broadcast(load(ids, {0}, {1}), {256}); });
+}
+
+TEST_CASE("a column is read by products along each of its axes", "[cpu][emulated]") {
+  Random random;
+  const auto k = kernel("column", [](In<f32, 2> x, Out<f32, 2> y) {
+    const Tile column = load(x, {0, 0}, {32, 1}), row = reshape(column, {1, 32});
+    const Tile one = mma(column, row, zeros<f32>({32, 32})), two = mma(transpose(row), row, one);
+    store(y, {0, 0}, mma(column, transpose(column), two));
+  });
+  const auto y = random.twins<f32, 2>({32, 32});
+  run(k, random.twins<f32, 2>({32, 1}), y);
+  CHECK(error(y) < of_sums(3));
+}
+
 TEST_CASE("either operand of a product is cast from a type of another size", "[cpu][emulated]") {
   Random random;
   const auto numbers = random.twins<i64, 2>({32, 32});

@@ -32,17 +32,17 @@ class Lowering {
       return;
     }
     if (is_reduction(at.op) || at.op == Op::argmax) return reduce(steps_, id);
-    const int first = at.attr.empty() ? 0 : static_cast<int>(at.attr[0]);
+    const int which = at.attr.empty() ? 0 : static_cast<int>(at.attr[0]);  // parameter, axis or position
     switch (at.op) {
       case Op::scalar:
-        steps_.values.add_known(id, ScalarParameter{steps_.place.first_parameter + first});
+        steps_.values.add_known(id, ScalarParameter{steps_.place.first_parameter + which});
         return;
       case Op::extent:
         steps_.values.add_known(
-            id, ExtentParameter{steps_.place.first_parameter + view_parameter(steps_.facts.graph, at.in[0]), first});
+            id, ExtentParameter{steps_.place.first_parameter + view_parameter(steps_.facts.graph, at.in[0]), which});
         return;
       case Op::block:
-        steps_.values.add_known(id, BlockIndex{steps_.place.first_axis + first});
+        steps_.values.add_known(id, BlockIndex{steps_.place.first_axis + which});
         return;
       case Op::load:
         fetches_.in_place(id);
@@ -66,7 +66,7 @@ class Lowering {
       case Op::loop:
         return loop(id);
       case Op::result:
-        steps_.values.set(id, carried_.at(at.in[0])[static_cast<std::size_t>(first)]);
+        steps_.values.set(id, carried_.at(at.in[0])[static_cast<std::size_t>(which)]);
         return;
       case Op::branch:
         return branch(id);
@@ -152,8 +152,8 @@ class Lowering {
     for (std::size_t k = 0; k < carried.size(); ++k) {
       const Id yield = body.yields[k];
       if (!source[k]) {
-        const Value& to = steps_.plan.values[carried[k]];
-        Sweep sweep = SweepBuilder(steps_, node(yield).shape, Layout(to.layout)).express(yield).take();
+        const Layout& layout = steps_.plan.values[carried[k]].layout;
+        Sweep sweep = SweepBuilder(steps_, node(yield).shape, layout).express(yield).take();
         steps_.push(yield, Compute{.out = carried[k], .sweep = std::move(sweep)});
       } else if (source[k] != carried[k]) {
         steps_.copy(yield, source[k], carried[k]);
