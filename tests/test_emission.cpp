@@ -105,16 +105,16 @@ TEST_CASE("roles of a phase have declarations of their own, counted from their f
 )");
 }
 
-TEST_CASE("phases follow one another, each over its own grid", "[generate]") {
+TEST_CASE("phases follow one another, each over its own grid and by its own warps", "[generate]") {
   Handmade made;
   for (int axis : {0, 2}) {
     const ValueId block = made.value("", Layout(0), Home::variable, BlockIndex{axis});
     const ValueId sum = made.value("sum", line(1, 1), Home::variable);
     Phase& phase = made.persistent_phase();
     if (axis == 2) phase.schedule.group = 8;
-    phase.roles.push_back({"all", 0, 1, {made.add_coordinate(sum, block)}});
+    phase.roles.push_back({"all", 0, axis == 2 ? 1 : 2, {made.add_coordinate(sum, block)}});
   }
-  CHECK(emit(made.plan) == R"(extern "C" __global__ void __launch_bounds__(32, 1) k_handmade(
+  CHECK(emit(made.plan) == R"(extern "C" __global__ void __launch_bounds__(64, 1) k_handmade(
     u32 blocks0,
     u32 blocks1) {
   {
@@ -126,12 +126,16 @@ TEST_CASE("phases follow one another, each over its own grid", "[generate]") {
     }
   }
   {
-    const int lane = lane_index();
-    const int t0 = lane;
-    for (u32 block = block_index(); block < blocks1; block += grid_size()) {
-      const GridPlace place = grouped(block, grid2, grid3, 8);
-      const int block2 = place.row;
-      const int sum_1 = wrap_add(block2, t0);
+    const int warp_of_block = warp_index();
+    if (warp_of_block < 1) {
+      // role all: warps 0 to 0
+      const int lane = lane_index();
+      const int t0 = lane;
+      for (u32 block = block_index(); block < blocks1; block += grid_size()) {
+        const GridPlace place = grouped(block, grid2, grid3, 8);
+        const int block2 = place.row;
+        const int sum_1 = wrap_add(block2, t0);
+      }
     }
   }
 }

@@ -105,7 +105,7 @@ class ProductPlan {
   CursorId cursor(const std::string& role) { return plan.cursors.add({{.stem = "at_" + role}, ring_}); }
 
   Role producer() {
-    Role role{.name = "producer", .first_warp = 0, .warps = 4, .registers = 40, .body = {}};
+    Role role{.name = "producer", .first_warp = 0, .warps = 4, .body = {}, .registers = 40};
     ValueId count;
     const LoopId over = loop("producer");
     const Operand at_k = of(counter(over));
@@ -129,7 +129,7 @@ class ProductPlan {
   Role consumer(int turn) {
     const std::string name = fmt::format("consumer{}", turn);
     const int groups = tile_.in_turn ? 1 : 2;
-    Role role{.name = name, .first_warp = 4 + 4 * turn, .warps = 4 * groups, .registers = 232, .body = {}};
+    Role role{.name = name, .first_warp = 4 + 4 * turn, .warps = 4 * groups, .body = {}, .registers = 232};
     ValueId count;
     const LoopId over = loop(name);
     const CursorId at = cursor(name);

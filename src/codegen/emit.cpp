@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "codegen/emit_steps.hpp"
 #include "codegen/emit_text.hpp"
@@ -205,6 +206,12 @@ RoleText role_text(const Plan& plan, const Phase& phase, const Role& role, int d
   return {std::move(w.text), body.uses.shared};
 }
 
+IndexExpression is_of_role(const Role& role) {
+  const IndexExpression warp = IndexExpression::variable("warp_of_block");
+  const IndexExpression from = role.first_warp ? warp >= role.first_warp : IndexExpression::always();
+  return both(from, warp < role.first_warp + role.warps);
+}
+
 // --- the kernel
 
 std::string parameter_text(const Plan& plan, const KernelParameter& p) {
@@ -260,9 +267,14 @@ std::string emit(const Plan& plan) {
   const auto line = [&](int depth, std::string_view line) {
     text.append(static_cast<std::size_t>(depth) * 2, ' ').append(line) += '\n';
   };
+  const auto role_at = [&](const Phase& phase, const Role& role, int depth) {
+    const RoleText printed = role_text(plan, phase, role, depth);
+    text += printed.text;
+    uses_shared |= printed.uses_shared;
+  };
   for (const Phase& phase : plan.phases) {
-    int depth = 1;
-    if (phases) line(depth++, "{");
+    const int depth = phases ? 2 : 1;
+    if (phases) line(1, "{");
     if (!phase.prologue.empty()) {
       const Role all{.name = "all", .warps = plan.threads() / 32, .body = {}};
       Writer prologue(plan, phase, all, depth + 1);
@@ -274,25 +286,20 @@ std::string emit(const Plan& plan) {
       line(depth, "}");
       uses_shared |= prologue.uses.shared;
     }
-    if (phase.roles.size() == 1) {
-      RoleText role = role_text(plan, phase, phase.roles[0], depth);
-      text += role.text;
-      uses_shared |= role.uses_shared;
+    const Role& first = phase.roles[0];
+    if (first.first_warp == 0 && first.threads() == plan.threads()) {
+      role_at(phase, first, depth);
     } else {
       line(depth, "const int warp_of_block = warp_index();");
       for (const Role& role : phase.roles) {
-        const int end = role.first_warp + role.warps;
-        const IndexExpression warp = IndexExpression::variable("warp_of_block");
-        const IndexExpression first = role.first_warp ? warp >= role.first_warp : IndexExpression::always();
-        line(depth, fmt::format("{}if ({}) {{", &role == phase.roles.data() ? "" : "} else ", both(first, warp < end)));
-        line(depth + 1, fmt::format("// role {}: warps {} to {}", role.name, role.first_warp, end - 1));
-        RoleText inner = role_text(plan, phase, role, depth + 1);
-        text += inner.text;
-        uses_shared |= inner.uses_shared;
+        line(depth, fmt::format("{}if ({}) {{", &role == &first ? "" : "} else ", is_of_role(role)));
+        line(depth + 1,
+             fmt::format("// role {}: warps {} to {}", role.name, role.first_warp, role.first_warp + role.warps - 1));
+        role_at(phase, role, depth + 1);
       }
       line(depth, "}");
     }
-    if (phases) line(--depth, "}");
+    if (phases) line(1, "}");
   }
   const std::string body = std::exchange(text, {});
   line(0, fmt::format("extern \"C\" __global__ void __launch_bounds__({}, {}) {}(", plan.threads(), plan.blocks,

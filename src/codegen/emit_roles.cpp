@@ -121,7 +121,8 @@ void emit(Writer& w, const Wgmma& s) {
   const std::int64_t of_group = a_along_k ? std::int64_t{rows} * 128 : a.panel_bytes() * (rows / a.panel_columns());
   if (groups > 1) first += fmt::format(" + {} / 4 * {}", w.warp(), of_group);
   w.line("const u64 left_matrix = matrix_descriptor<{}, {}>({});", left.leading, left.stride, first);
-  w.line("const u64 right_matrix = matrix_descriptor<{}, {}>({});", right.leading, right.stride, stage_at(w, s.b, s.cursor));
+  w.line("const u64 right_matrix = matrix_descriptor<{}, {}>({});", right.leading, right.stride,
+         stage_at(w, s.b, s.cursor));
   w.unroll(true);
   w.open("for (int k = 0; k < {}; ++k) {{", s.k / 16);
   w.unroll(true);

@@ -156,7 +156,9 @@ void set_parameters(Plan& plan) {
   }
   for (const Phase& phase : plan.phases)
     for (int axis = 0; axis < phase.axes; ++axis) plan.parameters.push_back({Kind::grid, 0, phase.first_axis + axis});
-  if (plan.persistent()) plan.parameters.push_back({Kind::blocks, 0, 0});
+  for (std::size_t i = 0; i < plan.phases.size(); ++i)
+    if (plan.phases[i].schedule.kind != Schedule::Kind::grid)
+      plan.parameters.push_back({Kind::blocks, static_cast<int>(i), 0});
   if (!plan.persistent() && plan.variant.wide) plan.parameters.push_back({Kind::first_block, 0, 0});
   if (plan.workspace_bytes > 0) plan.parameters.push_back({Kind::workspace, 0, 0});
   plan.progress = Progress::complete;

@@ -147,8 +147,8 @@ struct Schedule {
 struct Role {
   std::string name;
   int first_warp = 0, warps = 4;
-  int registers = 0;  ///< of a thread, where the role sets them
   Body body;
+  int registers = 0;  ///< of a thread, where the role sets them
   int threads() const { return warps * 32; }
 };
 

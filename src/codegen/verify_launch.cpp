@@ -53,7 +53,8 @@ void check_parameters(Findings& findings) {
   }
   for (const Phase& phase : plan.phases)
     for (int axis = 0; axis < phase.axes; ++axis) wanted.insert({Kind::grid, 0, phase.first_axis + axis});
-  if (plan.persistent()) wanted.insert({Kind::blocks, 0, 0});
+  for (std::size_t i = 0; i < plan.phases.size(); ++i)
+    if (plan.phases[i].schedule.kind != Schedule::Kind::grid) wanted.insert({Kind::blocks, static_cast<int>(i), 0});
   if (!plan.persistent() && plan.variant.wide) wanted.insert({Kind::first_block, 0, 0});
   if (plan.workspace_bytes > 0) wanted.insert({Kind::workspace, 0, 0});
   findings.require(given == wanted, "the kernel has {} parameters, and needs {} or others", given.size(),
