@@ -15,7 +15,7 @@
 #include "common/program.hpp"
 #include "common/start.hpp"
 #include "graph/error.hpp"
-#include "jit/files.hpp"
+#include "jit/options/files.hpp"
 
 using namespace tessera;
 using namespace tessera::bench;

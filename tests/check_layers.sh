@@ -17,5 +17,20 @@ for layer in "${!may[@]}"; do
     fi
   done < <(grep -rnE '#include "[a-z]+/' "src/$layer" --include='*.hpp' --include='*.cpp' --include='*.def' || true)
 done
+# Rooms of a layer, in the order that a kernel walks through them: who may include which of the others.
+declare -A may_room=(
+  [codegen/passes]="" [codegen/plan]="" [codegen/lower]="plan prelude" [codegen/emit]="plan" [codegen/prelude]=""
+  [jit/options]="" [jit/compile]="options" [jit/cpu]="options" [jit/cuda]="compile options"
+)
+for room in "${!may_room[@]}"; do
+  layer=${room%/*}
+  while IFS=: read -r file line text; do
+    included=$(sed -E "s/.*#include \"$layer\/([a-z]+)\/.*/\1/" <<<"$text")
+    if [[ $included != "${room#*/}" && " ${may_room[$room]} " != *" $included "* ]]; then
+      echo "$file:$line: $room may include its own room and: ${may_room[$room]:-none}, not $layer/$included"
+      bad=1
+    fi
+  done < <(grep -rnE "#include \"$layer/[a-z]+/" "src/$room" --include='*.hpp' --include='*.cpp' --include='*.def' || true)
+done
 [[ $bad == 0 ]] && echo "layers: ok"
 exit $bad

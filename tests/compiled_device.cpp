@@ -12,9 +12,9 @@
 #include "catch.hpp"
 #include "graph/graph.hpp"
 #include "jit/backend.hpp"
-#include "jit/cache_key.hpp"
-#include "jit/cpu_backend.hpp"
-#include "jit/nvrtc.hpp"
+#include "jit/compile/cache_key.hpp"
+#include "jit/compile/nvrtc.hpp"
+#include "jit/cpu/cpu_backend.hpp"
 #include "support.hpp"
 
 namespace tessera {
@@ -42,13 +42,12 @@ class CompiledTexts {
       const KernelSource source = generate(graph, variant, arch);
       if (!done_.insert(arch.name() + source.text).second) continue;
       if (const char* list = std::getenv("TESSERA_TEST_TEXTS"); list && *list) {
-        std::ofstream(list, std::ios::app) << fmt::format(
-            "{} {} {} {}\n", source.author, arch.name(), short_digest(class_text(graph, variant)),
-            short_digest(strip_comments(source.text)));
+        std::ofstream(list, std::ios::app)
+            << fmt::format("{} {} {} {}\n", source.author, arch.name(), short_digest(class_text(graph, variant)),
+                           short_digest(strip_comments(source.text)));
         if (const char* folder = std::getenv("TESSERA_TEST_TEXTS_DIR"); folder && *folder)
-          write_text(std::filesystem::path(folder) /
-                         fmt::format("{}-{}-{}.cu", file_stem(source.author), arch.name(),
-                                     short_digest(class_text(graph, variant))),
+          write_text(std::filesystem::path(folder) / fmt::format("{}-{}-{}.cu", file_stem(source.author), arch.name(),
+                                                                 short_digest(class_text(graph, variant))),
                      source.text);
         continue;
       }

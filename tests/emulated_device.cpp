@@ -11,7 +11,7 @@
 #include "emulator/emulator.hpp"
 #include "graph/error.hpp"
 #include "jit/backend.hpp"
-#include "jit/options.hpp"
+#include "jit/options/options.hpp"
 
 namespace tessera {
 namespace {

@@ -19,7 +19,7 @@
 #include <thread>
 
 #include "catch.hpp"
-#include "jit/cache.hpp"
+#include "jit/compile/cache.hpp"
 #include "support.hpp"
 
 using namespace tessera;

@@ -13,9 +13,9 @@
 
 #include "api/tessera.hpp"
 #include "catch.hpp"
-#include "jit/compiler.hpp"
-#include "jit/disassemble.hpp"
-#include "jit/dump.hpp"
+#include "jit/compile/compiler.hpp"
+#include "jit/compile/disassemble.hpp"
+#include "jit/compile/dump.hpp"
 #include "support.hpp"
 
 using namespace tessera;

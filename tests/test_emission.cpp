@@ -1,6 +1,7 @@
 // The text of plans that are made by hand.
 #include "catch.hpp"
-#include "codegen/plan.hpp"
+#include "codegen/emit/emit.hpp"
+#include "codegen/plan/plan.hpp"
 
 using namespace tessera;
 using namespace tessera::codegen;

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "catch.hpp"
-#include "codegen/prelude.hpp"
+#include "codegen/prelude/prelude.hpp"
 #include "emulator/emulator.hpp"
 #include "emulator/history.hpp"
 #include "emulator/prelude.hpp"

@@ -1,6 +1,6 @@
 // Files that users name: what is written is whole or not there at all, and nothing else about them changes; what is
 // read is a regular file.
-#include "jit/files.hpp"
+#include "jit/options/files.hpp"
 
 #include <fcntl.h>
 #include <sys/resource.h>

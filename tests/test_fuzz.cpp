@@ -9,7 +9,7 @@
 #include "cpu/program.hpp"
 #include "fuzz/program.hpp"
 #include "fuzz/trial.hpp"
-#include "jit/shared_library.hpp"
+#include "jit/options/shared_library.hpp"
 #include "support.hpp"
 
 using namespace tessera;

@@ -10,11 +10,11 @@
 
 #include "api/tessera.hpp"
 #include "catch.hpp"
-#include "codegen/passes.hpp"
+#include "codegen/passes/passes.hpp"
 #include "common/kernels.hpp"
 #include "compiled_device.hpp"
 #include "dsl/control.hpp"
-#include "jit/nvrtc.hpp"
+#include "jit/compile/nvrtc.hpp"
 #include "support.hpp"
 #ifdef TESSERA_HAS_EMULATOR
 #include "emulator/emulator.hpp"

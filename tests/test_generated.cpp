@@ -11,11 +11,11 @@
 
 #include "api/tessera.hpp"
 #include "catch.hpp"
-#include "codegen/identifier.hpp"
-#include "codegen/passes.hpp"
+#include "codegen/passes/passes.hpp"
+#include "codegen/prelude/identifier.hpp"
 #include "compiled_device.hpp"
 #include "fuzz/trial.hpp"
-#include "jit/nvrtc.hpp"
+#include "jit/compile/nvrtc.hpp"
 #include "support.hpp"
 #include "tensors.hpp"
 #ifdef TESSERA_HAS_EMULATOR

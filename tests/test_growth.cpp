@@ -7,7 +7,7 @@
 #include "api/tessera.hpp"
 #include "catch.hpp"
 #include "codegen/generate.hpp"
-#include "codegen/passes.hpp"
+#include "codegen/passes/passes.hpp"
 #include "cpu/program.hpp"
 #include "graph/evaluate.hpp"
 #include "support.hpp"

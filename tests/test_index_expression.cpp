@@ -1,6 +1,6 @@
 // Integer expressions of generated text: how they are printed, and what is folded.
 #include "catch.hpp"
-#include "codegen/emit_index.hpp"
+#include "codegen/emit/emit_index.hpp"
 
 using namespace tessera::codegen;
 

@@ -10,8 +10,8 @@
 #include "api/tessera.hpp"
 #include "catch.hpp"
 #include "codegen/generate.hpp"
-#include "codegen/passes.hpp"
-#include "jit/cache_key.hpp"
+#include "codegen/passes/passes.hpp"
+#include "jit/compile/cache_key.hpp"
 #include "tensors.hpp"
 
 using namespace tessera;

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "catch.hpp"
-#include "jit/nvrtc.hpp"
+#include "jit/compile/nvrtc.hpp"
 #include "support.hpp"
 
 using namespace tessera;

@@ -1,7 +1,7 @@
 // The passes, by the structure they leave.
 #include "api/tessera.hpp"
 #include "catch.hpp"
-#include "codegen/passes.hpp"
+#include "codegen/passes/passes.hpp"
 #include "cpu/program.hpp"
 #include "graph/rewrite.hpp"
 

@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "catch.hpp"
-#include "codegen/prelude.hpp"
+#include "codegen/prelude/prelude.hpp"
 #include "graph/host_ops.hpp"
-#include "jit/nvrtc.hpp"
+#include "jit/compile/nvrtc.hpp"
 #include "support.hpp"
 
 using namespace tessera;

@@ -10,11 +10,11 @@
 #include "api/tessera.hpp"
 #include "catch.hpp"
 #include "codegen/generate.hpp"
-#include "codegen/passes.hpp"
+#include "codegen/passes/passes.hpp"
 #include "devices.hpp"
 #include "fuzz/memory.hpp"
 #include "fuzz/trial.hpp"
-#include "jit/dump.hpp"
+#include "jit/compile/dump.hpp"
 #include "support.hpp"
 #ifdef TESSERA_HAS_EMULATOR
 #include "emulator/emulator.hpp"

@@ -5,13 +5,14 @@
 #include <functional>
 
 #include "catch.hpp"
-#include "codegen/make_plan.hpp"
-#include "codegen/memory.hpp"
-#include "codegen/plan.hpp"
-#include "codegen/plan_text.hpp"
-#include "codegen/prelude.hpp"
-#include "codegen/verify_plan.hpp"
-#include "jit/nvrtc.hpp"
+#include "codegen/emit/emit.hpp"
+#include "codegen/lower/make_plan.hpp"
+#include "codegen/lower/memory.hpp"
+#include "codegen/plan/plan.hpp"
+#include "codegen/plan/plan_text.hpp"
+#include "codegen/plan/verify_plan.hpp"
+#include "codegen/prelude/prelude.hpp"
+#include "jit/compile/nvrtc.hpp"
 #include "support.hpp"
 
 using namespace tessera;

@@ -5,7 +5,7 @@
 
 #include "catch.hpp"
 #include "jit/backend.hpp"
-#include "jit/cpu_backend.hpp"
+#include "jit/cpu/cpu_backend.hpp"
 #include "model/gpt2.hpp"
 #include "support.hpp"
 

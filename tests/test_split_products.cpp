@@ -4,10 +4,10 @@
 
 #include "api/tessera.hpp"
 #include "catch.hpp"
-#include "codegen/passes.hpp"
-#include "codegen/split_products.hpp"
+#include "codegen/lower/split_products.hpp"
+#include "codegen/passes/passes.hpp"
 #include "compiled_device.hpp"
-#include "jit/nvrtc.hpp"
+#include "jit/compile/nvrtc.hpp"
 #include "model/kernels.hpp"
 #include "support.hpp"
 #ifdef TESSERA_HAS_EMULATOR

@@ -5,7 +5,7 @@
 
 #include "common/kernels.hpp"
 #include "common/program.hpp"
-#include "jit/compiler.hpp"
+#include "jit/compile/compiler.hpp"
 
 using namespace tessera;
 
@@ -23,7 +23,8 @@ void inspect(CommandLine& line) {
   bool list = false;
   line.option("kernel", pattern, "KERNEL", "Name of a kernel, or a pattern as 'linear*-bf16'");
   line.option("--arch", arch, "ARCH", "GPU to compile for: sm_80, sm_86, sm_89, sm_90a, ... [sm_90a]");
-  line.option("--show", show, "STAGES", "Any of graph, plan, plan:PASS, cuda, ptx, sass, log, stats, with commas [cuda]");
+  line.option("--show", show, "STAGES",
+              "Any of graph, plan, plan:PASS, cuda, ptx, sass, log, stats, with commas [cuda]");
   line.flag("--list", list, "Print the names of the kernels and exit");
   line.parse();
   if (list) {

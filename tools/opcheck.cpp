@@ -8,7 +8,7 @@
 #include "common/join.hpp"
 #include "common/program.hpp"
 #include "graph/error.hpp"
-#include "jit/options.hpp"
+#include "jit/options/options.hpp"
 #include "opcheck/check.hpp"
 #include "opcheck/coverage.hpp"
 #include "opcheck/perf.hpp"

@@ -5,7 +5,7 @@
 #include "api/tessera.hpp"
 #include "common/median.hpp"
 #include "common/program.hpp"
-#include "jit/cuda_backend.hpp"
+#include "jit/cuda/cuda_backend.hpp"
 
 namespace tessera::bench {
 namespace {

@@ -11,7 +11,7 @@
 #include "common/kernels.hpp"
 #include "common/median.hpp"
 #include "common/program.hpp"
-#include "jit/compiler.hpp"
+#include "jit/compile/compiler.hpp"
 
 namespace tessera::bench {
 

@@ -5,7 +5,7 @@
 
 #include "api/tensor.hpp"
 #include "dsl/control.hpp"
-#include "jit/compiler.hpp"
+#include "jit/compile/compiler.hpp"
 #include "jit/executable.hpp"
 
 namespace tessera {

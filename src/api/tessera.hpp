@@ -2,4 +2,4 @@
 #pragma once
 #include "api/kernel.hpp"   // IWYU pragma: export
 #include "api/tensor.hpp"   // IWYU pragma: export
-#include "jit/options.hpp"  // IWYU pragma: export
+#include "jit/options/options.hpp"  // IWYU pragma: export

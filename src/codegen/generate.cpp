@@ -7,9 +7,10 @@
 #include <iterator>
 #include <sstream>
 
-#include "codegen/make_plan.hpp"
-#include "codegen/plan.hpp"
-#include "codegen/prelude.hpp"
+#include "codegen/emit/emit.hpp"
+#include "codegen/lower/make_plan.hpp"
+#include "codegen/plan/plan.hpp"
+#include "codegen/prelude/prelude.hpp"
 #include "graph/error.hpp"
 
 namespace tessera {

@@ -6,27 +6,12 @@
 #include <vector>
 
 #include "codegen/arch.hpp"
+#include "codegen/generate_options.hpp"
+#include "codegen/kernel_parameter.hpp"
 #include "codegen/variant.hpp"
 #include "graph/graph.hpp"
 
 namespace tessera {
-
-/// One parameter of a generated kernel, in order; the launcher fills it in.
-struct KernelParameter {
-  enum class Kind : std::uint8_t {
-    pointer,      ///< of tensor `argument`, 8 bytes
-    extent,       ///< of tensor `argument` along `axis`: int
-    stride,       ///< of tensor `argument` along `axis`, in elements: long long in a wide variant, else int
-    scalar,       ///< of scalar `argument`: 4 or 8 bytes, as its type is
-    grid,         ///< extent `axis` of the grid: int
-    blocks,       ///< blocks of the whole grid, for persistent blocks: as stride
-    first_block,  ///< of the launch, for others in a wide variant, whose grid may take several: long long
-    workspace,    ///< address of the launch's workspace, 8 bytes
-  };
-  Kind kind{};
-  int argument = 0, axis = 0;
-  bool operator==(const KernelParameter&) const = default;
-};
 
 /// A kernel as CUDA C++.
 struct KernelSource {
@@ -41,11 +26,6 @@ struct KernelSource {
   /// Blocks in flight take the grid's blocks one after another, so that a launch may have fewer of them than the grid:
   /// as many as fit the GPU. Else a launch has one for each.
   bool persistent = false;
-};
-
-struct GenerateOptions {
-  bool debug = false;  ///< checks of bounds and NaN in the kernel (TESSERA_DEBUG)
-  bool verify = true;  ///< the plan after each pass
 };
 
 /// Lowers a graph, as the passes leave it, for a class of launches on an architecture. Never refuses a valid graph; the

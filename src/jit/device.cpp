@@ -6,10 +6,10 @@
 
 #include "graph/error.hpp"
 #include "jit/backend.hpp"
-#include "jit/cpu_backend.hpp"
-#include "jit/cuda_devices.hpp"
-#include "jit/nvrtc.hpp"
-#include "jit/options.hpp"
+#include "jit/compile/nvrtc.hpp"
+#include "jit/cpu/cpu_backend.hpp"
+#include "jit/cuda/cuda_devices.hpp"
+#include "jit/options/options.hpp"
 
 namespace tessera {
 namespace {

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <limits>
 
-#include "codegen/passes.hpp"
+#include "codegen/passes/passes.hpp"
 #include "graph/error.hpp"
-#include "jit/compiler.hpp"
-#include "jit/log.hpp"
+#include "jit/compile/compiler.hpp"
+#include "jit/options/log.hpp"
 #include "jit/overlap.hpp"
 
 namespace tessera {

@@ -14,7 +14,7 @@
 #include <tuple>
 
 #include "graph/error.hpp"
-#include "jit/files.hpp"
+#include "jit/options/files.hpp"
 #include "model/input_file.hpp"
 
 namespace tessera {

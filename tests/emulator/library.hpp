@@ -6,7 +6,7 @@
 
 #include "codegen/generate.hpp"
 #include "emulator/lines.hpp"
-#include "jit/shared_library.hpp"
+#include "jit/options/shared_library.hpp"
 #include "support.hpp"
 
 namespace tessera::emulator {

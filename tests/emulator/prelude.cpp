@@ -6,7 +6,7 @@
 #include <set>
 #include <string_view>
 
-#include "codegen/prelude.hpp"
+#include "codegen/prelude/prelude.hpp"
 #include "support.hpp"
 
 namespace tessera::emulator {

@@ -403,7 +403,7 @@ int cuMemcpyAsync(unsigned long long to, unsigned long long from, std::size_t by
 int cuGetProcAddress_v2(const char* name, void** found, int version, unsigned long long, int*) {
   static const std::map<std::string, void*> functions = {
 #define CALL(name, ...) {#name, reinterpret_cast<void*>(&name)},
-#include "jit/driver.def"
+#include "jit/cuda/driver.def"
   };
   const auto function = functions.find(name);
   if (version != 12000 || function == functions.end()) return 500;

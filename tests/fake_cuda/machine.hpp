@@ -1,8 +1,8 @@
 // The fake driver as a test uses it: a machine with GPUs that do nothing.
 #pragma once
 #include "fake_cuda.hpp"
-#include "jit/cuda_devices.hpp"
-#include "jit/shared_library.hpp"
+#include "jit/cuda/cuda_devices.hpp"
+#include "jit/options/shared_library.hpp"
 
 inline const std::vector<std::string>& fake_cuda_places() {
   static const std::vector<std::string> places{TESSERA_BIN_DIR "/libfake_cuda.so"};

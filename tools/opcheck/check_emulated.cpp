@@ -1,9 +1,9 @@
 #include "graph/error.hpp"
 #include "opcheck/check.hpp"
 #ifdef TESSERA_HAS_EMULATOR
-#include "codegen/passes.hpp"
+#include "codegen/passes/passes.hpp"
 #include "emulator/emulator.hpp"
-#include "jit/options.hpp"
+#include "jit/options/options.hpp"
 #include "opcheck/trial.hpp"
 #endif
 

@@ -1,0 +1,322 @@
+// emit: a plan, spelled as CUDA C++. Nothing is decided here: a line stands for a step of the plan, or for what
+// steps name.
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "codegen/emit/emit.hpp"
+#include "codegen/emit/emit_steps.hpp"
+#include "codegen/plan/names.hpp"
+#include "codegen/plan/spelling.hpp"
+
+namespace tessera::codegen {
+namespace {
+
+// --- steps
+
+std::string_view name_of(Store::Kind kind) {
+  switch (kind) {
+    case Store::Kind::store:
+      return "store";
+    case Store::Kind::scatter:
+      return "scatter";
+    case Store::Kind::atomic_add:
+      return "atomic_add";
+  }
+  return "";
+}
+
+// What the author wrote: the ops of an expression, then the step's own. Nothing of steps that follow from others.
+std::string ops_of(const Step& step) {
+  const auto ops = [](const Expression& expression, std::string_view own) {
+    std::vector<std::string_view> ops;
+    for (const Term& term : expression.terms)
+      if (term.op != Op::broadcast && (ops.empty() || ops.back() != name(term.op))) ops.push_back(name(term.op));
+    if (!own.empty()) ops.push_back(own);
+    if (ops.empty()) ops.push_back("copy");
+    return fmt::format("{}", fmt::join(ops, ", "));
+  };
+  // clang-format off
+  const Overloaded own{
+      [&](const Compute& s) { return ops(s.sweep.expression, ""); },
+      [&](const Load& s) { return ops(s.sweep.expression, "load"); },
+      [&](const Store& s) { return ops(s.sweep.expression, name_of(s.kind)); },
+      [&](const Reduce& s) { return ops(s.sweep.expression, name(s.op)); },
+      [&](const Argmax& s) { return ops(s.sweep.expression, "argmax"); },
+      [&](const Replicas&) { return ops({}, name(Op::sum)); },
+      [&](const Partials&) { return std::string(); },
+      [&](const PutPartials&) { return std::string(); },
+      [&](const TakePartials&) { return std::string(); },
+      [&](const Put& s) { return ops(s.sweep.expression, "move"); },
+      [&](const Scan&) { return ops({}, "cumsum"); },
+      [&](const Get& s) { return ops(s.sweep.expression, "move"); },
+      [&](const Stage& s) { return ops(s.sweep.expression, "stage"); },
+      [&](const Clear&) { return ops({}, ""); },
+      [&](const Fetch&) { return ops({}, "fetch"); },
+      [&](const Commit&) { return std::string(); },
+      [&](const Wait&) { return std::string(); },
+      [&](const Multiply&) { return ops({}, "mma"); },
+      [&](const Barrier&) { return std::string(); },
+      [&](const Loop&) { return ops({}, "range"); },
+      [&](const Branch&) { return ops({}, "if_"); },
+      [&]<OneOf<Elected, TileLoop> T>(const T&) { return std::string(); },
+      [&]<OfRoles T>(const T&) { return std::string(); },
+  };
+  // clang-format on
+  return std::visit(own, step.action);
+}
+
+// One comment, and a line directive, for what the author wrote in one place.
+void comment(Writer& w, const Step& step) {
+  const std::string ops = ops_of(step);
+  if (ops.empty() || !step.location.file || !*step.location.file) return;
+  const std::string file(step.location.file);
+  std::string directive = fmt::format("#line {} \"{}\"", step.location.line, file);
+  auto& last = w.last_comment;
+  if (directive == last.directive && ops == last.ops && w.depth == last.depth) return;
+  const std::size_t slash = file.find_last_of('/');
+  w.line("// {}: {}", slash == file.npos ? file : file.substr(slash + 1), ops);
+  if (directive != last.directive) w.text += directive + '\n';
+  last.directive = std::move(directive);
+  last.ops = ops;
+  last.depth = w.depth;
+}
+
+void emit_step(Writer& w, const Step& step) {
+  w.author_line = step.location.line;
+  comment(w, step);
+  const Overloaded print{
+      [&](const Compute& s) { emit(w, s); },      [&](const Load& s) { emit(w, s); },
+      [&](const Store& s) { emit(w, s); },        [&](const Reduce& s) { emit(w, s); },
+      [&](const Argmax& s) { emit(w, s); },       [&](const Replicas& s) { emit(w, s); },
+      [&](const Partials& s) { emit(w, s); },     [&](const PutPartials& s) { emit(w, s); },
+      [&](const TakePartials& s) { emit(w, s); }, [&](const Put& s) { emit(w, s); },
+      [&](const Scan& s) { emit(w, s); },         [&](const Get& s) { emit(w, s); },
+      [&](const Stage& s) { emit(w, s); },        [&](const Clear& s) { emit(w, s); },
+      [&](const Fetch& s) { emit(w, s); },        [&](const Commit& s) { emit(w, s); },
+      [&](const Wait& s) { emit(w, s); },         [&](const Multiply& s) { emit(w, s); },
+      [&](const Barrier& s) { emit(w, s); },      [&](const Loop& s) { emit(w, s); },
+      [&](const Branch& s) { emit(w, s); },       [&](const Elected& s) { emit(w, s); },
+      [&](const TileLoop& s) { emit(w, s); },     [&]<OfRoles T>(const T& s) { emit(w, s); },
+  };
+  std::visit(print, step.action);
+}
+
+// --- a role
+
+std::string_view block_type(const Plan& plan) { return plan.variant.wide ? "i64" : "u32"; }
+bool is_persistent(const Phase& phase) { return phase.schedule.kind == Schedule::Kind::persistent; }
+bool has_tile_loops(const Phase& phase) { return phase.schedule.kind == Schedule::Kind::tiles; }
+
+// "blocks": how many the grid of a phase has; of several phases "blocks0" and so on.
+std::string blocks_name(const Plan& plan, int phase) {
+  return plan.phases.size() == 1 ? "blocks" : fmt::format("blocks{}", phase);
+}
+
+// Where the threads of a role, and what the body names of the plan, are found.
+void declarations(Writer& w, const Writer& body) {
+  const auto from = [&](const char* index, int first) { return IndexExpression::call(index, {}) - first; };
+  if (body.uses.thread) w.line("const int thread = {};", from("thread_index", w.role.first_warp * 32));
+  if (body.uses.lane) w.line("const int lane = lane_index();");
+  if (body.uses.warp) w.line("const int warp = {};", from("warp_index", w.role.first_warp));
+  for (const ThreadTerm& term : body.terms)
+    w.line("const int {} = {};", term.name, digits(term.digits, w.lane(), w.warp()));
+  std::set<std::string> known;  // of one name there may be several, in the same place
+  for (StorageId id : body.storages) {
+    const Storage& storage = w.plan.storages[id];
+    if (storage.home != Home::shared && storage.home != Home::workspace) continue;
+    std::string text = fmt::format(
+        "{0}* const {1} = reinterpret_cast<{0}*>({2} + {3}) + thread * {4};", register_type(storage.type),
+        name_of(w.plan, id), storage.home == Home::shared ? "shared" : "workspace", storage.offset, storage.vector);
+    if (known.insert(text).second) w.line("{}", text);
+  }
+  for (RingId id : body.rings) {
+    const std::string name = name_of(w.plan, id);
+    const Ring& ring = w.plan.rings[id];
+    w.line("u64* const {}_full = reinterpret_cast<u64*>(shared + {});", name, ring.offset);
+    w.line("u64* const {0}_empty = {0}_full + {1};", name, ring.stages);
+  }
+  for (CursorId id : body.cursors) w.line("Cursor {} = {{0, 0}};", name_of(w.plan, id));
+  for (BufferId id : body.buffers) {
+    const Buffer& buffer = w.plan.buffers[id];
+    w.line("char* const {} = {} + {};", name_of(w.plan, id), buffer.in_workspace ? "workspace" : "shared",
+           buffer.offset);
+  }
+}
+
+// Which block of the phase's grid `block` is: the last axis runs fastest; or the first two go in groups, inside of the
+// others.
+void block_indices(Writer& w, const Writer& body) {
+  const Plan& plan = w.plan;
+  const Phase& phase = w.phase;
+  std::set<int> wanted;
+  for (StorageId id : body.storages)
+    if (const auto* known = std::get_if<BlockIndex>(&plan.storages[id].known)) wanted.insert(known->axis);
+  const auto grid = [&](int axis) { return IndexExpression::variable(fmt::format("grid{}", phase.first_axis + axis)); };
+  const auto index = [&](int axis, const IndexExpression& value) {
+    if (wanted.contains(phase.first_axis + axis)) w.line("const int block{} = {};", phase.first_axis + axis, value);
+  };
+  const int grouped = phase.schedule.group ? 2 : 0;
+  IndexExpression rest = IndexExpression::variable("block");
+  if (grouped) {
+    const IndexExpression plane =
+        IndexExpression::call(fmt::format("static_cast<{}>", block_type(plan)), {grid(0)}) * grid(1);
+    w.line("const GridPlace place = grouped({}, {}, {}, {});", phase.axes > 2 ? rest % plane : rest, grid(0), grid(1),
+           phase.schedule.group);
+    index(0, IndexExpression::variable("place.row"));
+    index(1, IndexExpression::variable("place.column"));
+    rest = rest / plane;
+  }
+  for (int axis = phase.axes; axis-- > grouped;) {
+    index(axis, IndexExpression::call("static_cast<int>", {axis > grouped ? rest % grid(axis) : rest}));
+    rest = rest / grid(axis);
+  }
+}
+
+// The blocks of threads share out those of the grid, starting with their own number.
+void open_blocks(Writer& w, int first, int step) {
+  const IndexExpression size = IndexExpression::call("grid_size", {});
+  w.open("for ({} block = {}; block < {}; block += {}) {{", block_type(w.plan),
+         IndexExpression::call("block_index", {}) + size * first,
+         blocks_name(w.plan, static_cast<int>(&w.phase - w.plan.phases.data())), size * step);
+}
+
+void block_place(Writer& w, const Writer& body) {
+  if (has_tile_loops(w.phase)) return;
+  if (is_persistent(w.phase))
+    open_blocks(w, 0, 1);
+  else
+    w.line("const {} block = {}block_index();", block_type(w.plan), w.plan.variant.wide ? "first_block + " : "");
+  block_indices(w, body);
+}
+
+struct RoleText {
+  std::string text;
+  bool uses_shared;
+};
+
+RoleText role_text(const Plan& plan, const Phase& phase, const Role& role, int depth) {
+  Writer body(plan, phase, role, is_persistent(phase) ? depth + 1 : depth);
+  emit(body, role.body);
+  Writer w(plan, phase, role, depth);
+  declarations(w, body);
+  block_place(w, body);
+  w.text += body.text;
+  if (is_persistent(phase)) w.close();
+  return {std::move(w.text), body.uses.shared};
+}
+
+IndexExpression is_of_role(const Role& role) {
+  const IndexExpression warp = IndexExpression::variable("warp_of_block");
+  const IndexExpression from = role.first_warp ? warp >= role.first_warp : IndexExpression::always();
+  return both(from, warp < role.first_warp + role.warps);
+}
+
+// --- the kernel
+
+std::string parameter_text(const Plan& plan, const KernelParameter& p) {
+  using Kind = KernelParameter::Kind;
+  switch (p.kind) {
+    case Kind::pointer: {
+      const Parameter& tensor = plan.tensors[static_cast<std::size_t>(p.argument)];
+      return fmt::format("{}{}* __restrict__ {}", tensor.access == Access::in ? "const " : "", memory_type(tensor.type),
+                         tensor_name(plan, p.argument));
+    }
+    case Kind::extent:
+      return fmt::format("int {}_extent{}", tensor_name(plan, p.argument), p.axis);
+    case Kind::stride:
+      return fmt::format("{} {}_stride{}", plan.variant.wide ? "i64" : "int", tensor_name(plan, p.argument), p.axis);
+    case Kind::scalar:
+      return fmt::format("{} scalar{}", register_type(plan.tensors[static_cast<std::size_t>(p.argument)].type),
+                         p.argument);
+    case Kind::grid:
+      return fmt::format("int grid{}", p.axis);
+    case Kind::blocks:
+      return fmt::format("{} {}", block_type(plan), blocks_name(plan, p.argument));
+    case Kind::first_block:
+      return "i64 first_block";
+    case Kind::workspace:
+      return "char* all_workspace";
+  }
+  return "";
+}
+
+}  // namespace
+
+void emit(Writer& w, const Body& body) {
+  for (const Step& step : body) emit_step(w, step);
+}
+
+void emit(Writer& w, const TileLoop& loop) {
+  open_blocks(w, loop.first, loop.step);
+  std::string before = std::move(w.text);
+  w.text.clear();
+  emit(w, loop.body);
+  std::string body = std::move(w.text);
+  w.text = std::move(before);
+  block_indices(w, w);
+  w.text += body;
+  w.close();
+}
+
+std::string emit(const Plan& plan) {
+  // What the roles turn out to need is declared above them.
+  const bool phases = plan.phases.size() > 1;
+  std::string text;
+  bool uses_shared = false;
+  const auto line = [&](int depth, std::string_view line) {
+    text.append(static_cast<std::size_t>(depth) * 2, ' ').append(line) += '\n';
+  };
+  const auto role_at = [&](const Phase& phase, const Role& role, int depth) {
+    const RoleText printed = role_text(plan, phase, role, depth);
+    text += printed.text;
+    uses_shared |= printed.uses_shared;
+  };
+  for (const Phase& phase : plan.phases) {
+    const int depth = phases ? 2 : 1;
+    if (phases) line(1, "{");
+    if (!phase.prologue.empty()) {
+      const Role all{.name = "all", .warps = plan.threads() / 32, .body = {}};
+      Writer prologue(plan, phase, all, depth + 1);
+      emit(prologue, phase.prologue);
+      Writer w(plan, phase, all, depth + 1);
+      declarations(w, prologue);
+      line(depth, "{");
+      text += w.text + prologue.text;
+      line(depth, "}");
+      uses_shared |= prologue.uses.shared;
+    }
+    const Role& first = phase.roles[0];
+    if (first.first_warp == 0 && first.threads() == plan.threads()) {
+      role_at(phase, first, depth);
+    } else {
+      line(depth, "const int warp_of_block = warp_index();");
+      for (const Role& role : phase.roles) {
+        line(depth, fmt::format("{}if ({}) {{", &role == &first ? "" : "} else ", is_of_role(role)));
+        line(depth + 1,
+             fmt::format("// role {}: warps {} to {}", role.name, role.first_warp, role.first_warp + role.warps - 1));
+        role_at(phase, role, depth + 1);
+      }
+      line(depth, "}");
+    }
+    if (phases) line(1, "}");
+  }
+  const std::string body = std::exchange(text, {});
+  line(0, fmt::format("extern \"C\" __global__ void __launch_bounds__({}, {}) {}(", plan.threads(), plan.blocks,
+                      plan.kernel));
+  std::vector<std::string> parameters;
+  for (int i = 0; i < plan.tensor_maps.size(); ++i)
+    parameters.push_back("const __grid_constant__ TensorMap " + name_of(plan, TensorMapId{i}));
+  for (const KernelParameter& parameter : plan.parameters) parameters.push_back(parameter_text(plan, parameter));
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    line(2, parameters[i] + (i + 1 < parameters.size() ? "," : ") {"));
+  const bool panels = std::any_of(plan.buffers.begin(), plan.buffers.end(),
+                                  [](const Buffer& buffer) { return buffer.form == SharedForm::panels; });
+  if (uses_shared) line(1, fmt::format("char* const shared = {}();", panels ? "panel_memory" : "shared_memory"));
+  if (plan.workspace_bytes)
+    line(1, fmt::format("char* const workspace = all_workspace + block_index() * {}ll;", plan.workspace_bytes));
+  return text + body + "}\n";
+}
+
+}  // namespace tessera::codegen

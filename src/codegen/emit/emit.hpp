@@ -1,0 +1,12 @@
+// From a plan to text.
+#pragma once
+#include <string>
+
+#include "codegen/plan/plan.hpp"
+
+namespace tessera::codegen {
+
+/// The kernel as CUDA C++, without the prelude.
+std::string emit(const Plan& plan);
+
+}  // namespace tessera::codegen

@@ -1,0 +1,33 @@
+#include "codegen/emit/emit_steps.hpp"
+
+namespace tessera::codegen {
+namespace {
+
+// Is a bit set that tells partial sums apart?
+IndexExpression is_first_part(Writer& w, const Compute& compute) {
+  const auto no_bit = [](const IndexExpression& of, int bits) {
+    return bits ? equal(of & bits, 0) : IndexExpression::always();
+  };
+  w.uses.lane |= compute.zero_lanes != 0;
+  w.uses.warp |= compute.zero_warps != 0;
+  return both(no_bit(IndexExpression::variable("lane"), compute.zero_lanes),
+              no_bit(IndexExpression::variable("warp"), compute.zero_warps));
+}
+
+}  // namespace
+
+void emit(Writer& w, const Compute& compute) {
+  declare(w, compute.out, true);
+  const IndexExpression first = is_first_part(w, compute);
+  const bool masked = !first.is_always() && !is_zero(compute.sweep.expression);
+  sweep(w, compute.sweep, compute.out, [&](const IndexExpression& index) {
+    const Spelled value = expression(w, compute.sweep, index);
+    const std::string to = assign(w, compute.out, index);
+    if (masked)
+      w.line("{}{} ? {} : 0.0f;", to, first, value.operand());
+    else
+      w.line("{}{};", to, value.text);
+  });
+}
+
+}  // namespace tessera::codegen

@@ -1,0 +1,125 @@
+// Elementwise expressions: the patterns of ops.def, filled in.
+#include <cctype>
+#include <cmath>
+
+#include "codegen/emit/emit_values.hpp"
+#include "codegen/plan/names.hpp"
+#include "codegen/plan/spelling.hpp"
+
+namespace tessera::codegen {
+namespace {
+
+// Longer ones get a name.
+constexpr std::size_t longest = 60;
+
+// Reals are computed with as f32.
+bool is_kept(const Term& term) {
+  return term.op == Op::broadcast ||
+         (term.op == Op::cast && term.type == ElementType::f32 && info(term.operand).kind == ElementKind::real);
+}
+
+Spelled spell(const Term& term, const std::vector<Spelled>& in) {
+  if (is_kept(term)) return in[0];
+  switch (term.op) {
+    case Op::select:
+      if (info(term.type).kind == ElementKind::integer)
+        return {fmt::format("select({}, {}, {})", in[0].text, in[1].text, in[2].text)};
+      return {fmt::format("{} ? {} : {}", in[0].operand(), in[1].operand(), in[2].operand()), false};
+    case Op::cast:
+      return {fmt::format("cast_{}({})", name(term.type), in[0].text)};
+    default: {
+      const OpInfo& op = info(term.op);
+      const bool real = info(term.operand).kind == ElementKind::real;
+      return substitute(real ? op.cuda_real : op.cuda_integer, in[0], in.size() > 1 ? in[1] : Spelled());
+    }
+  }
+}
+
+Spelled operand(Writer& w, const Sweep& sweep, const std::vector<Spelled>& made, const Operand& o, ElementType type,
+                const IndexExpression& index) {
+  switch (o.kind) {
+    case Operand::Kind::term:
+      return made[static_cast<std::size_t>(o.index)];
+    case Operand::Kind::value:
+      return {element(w, o.value, digits(o.map, index))};
+    case Operand::Kind::fetched: {
+      const TileAccess& read = sweep.reads[static_cast<std::size_t>(o.index)];
+      return {name_of(read.label) + (read.vector > 1 ? "[r - g]" : "")};
+    }
+    case Operand::Kind::literal:
+      return literal(type, decode(type, o.literal));
+    case Operand::Kind::coordinate: {
+      const IndexExpression at = coordinate(w, sweep.layout, o.index, index);
+      return {at.text(), at.is_primary()};
+    }
+  }
+  return {};
+}
+
+// Of a select's operands the first is its condition.
+ElementType type_of_operand(const Term& term, std::size_t k) {
+  return term.op == Op::select && k == 0 ? ElementType::pred : term.operand;
+}
+
+}  // namespace
+
+Spelled substitute(std::string_view pattern, const Spelled& a, const Spelled& b) {
+  const bool call = pattern.find('(') != pattern.npos;
+  Spelled result{"", call};
+  const auto letter = [&](std::size_t i) {
+    return i < pattern.size() && (std::isalnum(static_cast<unsigned char>(pattern[i])) || pattern[i] == '_');
+  };
+  for (std::size_t i = 0; i < pattern.size(); ++i) {
+    const bool operand = (pattern[i] == 'a' || pattern[i] == 'b') && (i == 0 || !letter(i - 1)) && !letter(i + 1);
+    const Spelled& value = pattern[i] == 'a' ? a : b;
+    result.text += operand ? (call ? value.text : value.operand()) : std::string(1, pattern[i]);
+  }
+  return result;
+}
+
+Spelled literal(ElementType type, Cell cell) {
+  std::string text = number(type, cell);
+  const bool primary = text[0] != '-';
+  return {std::move(text), primary};
+}
+
+Spelled expression(Writer& w, const Sweep& sweep, const IndexExpression& index) {
+  const auto& terms = sweep.expression.terms;
+  std::vector<int> uses(terms.size());
+  for (const Term& term : terms)
+    for (const Operand& in : term.in)
+      if (in.kind == Operand::Kind::term) ++uses[static_cast<std::size_t>(in.index)];
+  std::vector<Spelled> made;
+  for (std::size_t i = 0; i < terms.size(); ++i) {
+    const Term& term = terms[i];
+    std::vector<Spelled> in;
+    for (std::size_t k = 0; k < term.in.size(); ++k)
+      in.push_back(operand(w, sweep, made, term.in[k], type_of_operand(term, k), index));
+    Spelled spelled = spell(term, in);
+    const bool last = i + 1 == terms.size();
+    if (!last && (uses[i] > 1 || spelled.text.size() > longest)) {
+      Spelled named{fmt::format("{}{}", term.op == Op::select ? "where" : name(term.op), w.temporaries++)};
+      w.line("const {} {} = {};", register_type(term.type), named.text, spelled.text);
+      spelled = std::move(named);
+    }
+    made.push_back(std::move(spelled));
+  }
+  return made.back();
+}
+
+bool is_zero(const Expression& expression) {
+  for (std::size_t i = expression.terms.size() - 1;;) {
+    const Term& term = expression.terms[i];
+    if (!is_kept(term)) return false;
+    const Operand& in = term.in[0];
+    if (in.kind == Operand::Kind::term) {
+      i = static_cast<std::size_t>(in.index);
+      continue;
+    }
+    if (in.kind != Operand::Kind::literal || info(term.operand).kind != ElementKind::real) return false;
+    const float value = decode(term.operand, in.literal).f32;
+    return value == 0 && !std::signbit(value);
+  }
+}
+
+}  // namespace tessera::codegen

@@ -1,0 +1,170 @@
+#include "codegen/emit/emit_steps.hpp"
+#include "codegen/plan/names.hpp"
+#include "codegen/plan/spelling.hpp"
+#include "graph/error.hpp"
+
+namespace tessera::codegen {
+
+void emit(Writer& w, const Load& load) {
+  const TileAccess& access = load.access;
+  declare(w, load.out, false);
+  place(w, access, false);
+  const int count = load.sweep.layout.registers();
+  if (access.vector > 1) {
+    const IndexExpression group = IndexExpression::variable("g", count);
+    w.unroll(load.sweep.unrolled);
+    w.open("for (int g = 0; g < {}; g += {}) {{", count, access.vector);
+    const Spot at = spot(w, load.sweep, access, group);
+    if (w.plan.storage(load.out).home == Home::registers) {
+      w.line("{}", read_vector(w, access, at, w.name(load.out) + " + g"));
+    } else {
+      w.line("{} read[{}];", register_type(w.tensor(access.parameter).type), access.vector);
+      w.line("{}", read_vector(w, access, at, "read"));
+      w.unroll(true);
+      w.line("for (int r = g; r < g + {}; ++r) {} = read[r - g];", access.vector,
+             element(w, load.out, IndexExpression::variable("r", count)));
+    }
+    w.close();
+    return;
+  }
+  const IndexExpression index = count == 1 ? IndexExpression(0) : IndexExpression::variable("r", count);
+  if (count == 1) {
+    w.open("{{");
+  } else {
+    w.unroll(load.sweep.unrolled);
+    w.open("for (int r = 0; r < {}; ++r) {{", count);
+  }
+  const Spot at = spot(w, load.sweep, access, index);
+  w.line("{} = {};", element(w, load.out, index), read_element(w, access, at));
+  w.close();
+}
+
+namespace {
+
+// A group of neighbours is gathered in `out` and stored by one access.
+void store_vectors(Writer& w, const Store& store, const IndexExpression& mine) {
+  const TileAccess& access = store.access;
+  const ElementType type = w.tensor(access.parameter).type;
+  const auto each = [&](const IndexExpression& index) {
+    const Spelled value = expression(w, store.sweep, index);
+    w.line("out[r - g] = {};", value.text);
+    if (w.plan.debug && info(type).kind == ElementKind::real)
+      w.line("if ({0} != {0}) debug_fail(\"NaN is stored\", {1});", "out[r - g]", w.author_line);
+  };
+  const auto begin = [&](const IndexExpression&) { w.line("{} out[{}];", register_type(type), access.vector); };
+  const auto end = [&](const IndexExpression& index) {
+    const Spot at = spot(w, store.sweep, access, index);
+    w.line("if ({}) store_vector<{}>({}_base + ({}), out);", both(mine, at.inside), access.vector,
+           name_of(access.label), at.offset);
+  };
+  sweep(w, store.sweep, {}, each, begin, end);
+}
+
+}  // namespace
+
+void emit(Writer& w, const Store& store) {
+  const TileAccess& access = store.access;
+  const std::string name = name_of(access.label);
+  const std::string_view type = memory_type(w.tensor(access.parameter).type);
+  w.open("{{");
+  place(w, access, true);
+  const IndexExpression mine = first_copy(w, store.sweep.layout);
+  if (access.vector > 1) {
+    store_vectors(w, store, mine);
+  } else {
+    sweep(w, store.sweep, {}, [&](const IndexExpression& index) {
+      const Spot at = spot(w, store.sweep, access, index);
+      const Spelled value = expression(w, store.sweep, index);
+      const std::string mask = guard(both(mine, at.inside));
+      switch (store.kind) {
+        case Store::Kind::atomic_add:
+          return w.line("{}atomic_add({}_base + ({}), {});", mask, name, at.offset, value.text);
+        case Store::Kind::scatter:
+          return w.line("{}scatter_element({}_base + ({}), to_memory<{}>({}));", mask, name, at.offset, type,
+                        value.text);
+        case Store::Kind::store:
+          return w.line("{}{}_base[{}] = to_memory<{}>({});", mask, name, at.offset, type, value.text);
+      }
+    });
+  }
+  w.close();
+}
+
+void emit(Writer& w, const Fetch& fetch) {
+  w.uses.thread = true;
+  const int threads = w.role.threads();
+  for (const Fetch::Tile& tile : fetch.tiles) {
+    const TileAccess& access = tile.access;
+    const Buffer& to = w.buffer(tile.buffer);
+    const ElementType element = w.tensor(access.parameter).type;
+    const std::string_view type = memory_type(element);
+    const std::string name = name_of(access.label);
+    const int per_row = to.columns / access.vector, pieces = to.rows * per_row;
+    w.open("{{");
+    place(w, access, false);
+    w.line("char* const tile = {};", stage_of(w, tile.buffer, to.stages > 1 ? fetch.loop : LoopId()));
+    w.unroll_by(tile.unrolled);
+    w.open("for (int i = 0; i < {}; ++i) {{", (pieces + threads - 1) / threads);
+    w.line("const int piece = i * {} + thread;", threads);
+    if (pieces % threads) w.line("if (piece >= {}) break;", pieces);
+    w.line("const int row = piece / {}, column = piece % {}{};", per_row, per_row,
+           access.vector > 1 ? fmt::format(" * {}", access.vector) : "");
+    std::vector<IndexExpression> at(access.axes.size(), 0);
+    at[at.size() - 2] = IndexExpression::variable("row");
+    at[at.size() - 1] = IndexExpression::variable("column");
+    const Spot spot = codegen::spot(w, access, at);
+    switch (tile.copy) {
+      case Fetch::Copy::async:
+        w.line("copy_async<{0}>(tile + element_offset<{1}, {2}>(row, column), {3}_base + ({4}), {5});",
+               access.vector * info(element).bytes, type, to.chunks(), name, spot.offset, spot.inside);
+        break;
+      case Fetch::Copy::element:
+        w.line("*reinterpret_cast<{0}*>(tile + element_offset<{0}, {1}>(row, column)) = {2} ? {3}_base[{4}] : {0}{{}};",
+               type, to.chunks(), spot.inside, name, spot.offset);
+        break;
+      case Fetch::Copy::vector:
+        w.line("#pragma unroll");
+        w.line("for (int e = 0; e < {}; ++e)", access.vector);
+        w.line(
+            "  reinterpret_cast<{0}*>(tile + element_offset<{0}, {1}>(row, column))[e] = {2} ? {3}_base[{4} + e] : "
+            "{0}{{}};",
+            type, to.chunks(), spot.inside, name, spot.offset);
+        break;
+    }
+    w.close();
+    w.close();
+  }
+}
+
+void emit(Writer& w, const Stage& stage) {
+  const Buffer& to = w.buffer(stage.buffer);
+  const IndexExpression mine = first_copy(w, stage.sweep.layout);
+  sweep(w, stage.sweep, {}, [&](const IndexExpression& index) {
+    const Spelled value = expression(w, stage.sweep, index);
+    const IndexExpression condition = both(mine, inside_tile(w, stage.sweep, index));
+    const IndexExpression column = coordinate(w, stage.sweep.layout, 1, index),
+                          row = coordinate(w, stage.sweep.layout, 0, index);
+    w.line("{0}*reinterpret_cast<{1}*>({2} + element_offset<{1}, {3}>({4}, {5})) = to_memory<{1}>({6});",
+           guard(condition), memory_type(to.type), name_of(w.plan, stage.buffer), to.chunks(), row, column, value.text);
+  });
+}
+
+void emit(Writer& w, const Clear& clear) {
+  const Buffer& buffer = w.buffer(clear.buffer);
+  w.line("clear_tile<{}>({}, {});", threads_from_first(w), name_of(w.plan, clear.buffer), buffer.stage_bytes() / 16);
+}
+
+std::string stage_of(Writer& w, BufferId id, LoopId loop) {
+  const Buffer& buffer = w.buffer(id);
+  IndexExpression tile = IndexExpression::variable(name_of(w.plan, id));
+  if (loop) tile = tile + IndexExpression::variable(name_of(w.plan, loop)) % buffer.stages * buffer.stage_bytes();
+  return tile.text();
+}
+
+int threads_from_first(const Writer& w) {
+  if (w.role.first_warp != 0)
+    throw InternalError("role '" + w.role.name + "' runs what only the block's first warps can");
+  return w.role.threads();
+}
+
+}  // namespace tessera::codegen

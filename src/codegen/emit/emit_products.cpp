@@ -1,0 +1,309 @@
+#include "codegen/emit/emit_steps.hpp"
+#include "codegen/plan/names.hpp"
+#include "codegen/plan/spelling.hpp"
+
+namespace tessera::codegen {
+namespace {
+
+std::string converted(const ProductOperand& operand, std::string text) {
+  for (ElementType type : operand.casts)
+    if (type != ElementType::f32 && type != operand.stored) text = fmt::format("cast_{}({})", name(type), text);
+  return text;
+}
+
+std::string tile_of(Writer& w, const ProductOperand& operand) { return stage_of(w, operand.buffer, operand.stage); }
+
+// --- mma.sync
+
+// Accumulators of a warp, in tiles of one instruction.
+struct Tiles {
+  int m, n;
+};
+Tiles tiles_of(const Multiply& multiply) {
+  return {multiply.layout.cover(0) / (16 * multiply.product.warps_m),
+          multiply.layout.cover(1) / (8 * multiply.product.warps_n)};
+}
+
+std::string warp_row(Writer& w, const Product& product, int rows) {
+  if (product.warps_m == 1) return "0";
+  w.uses.warp = true;
+  return fmt::format("warp / {} * {}", product.warps_n, rows);
+}
+
+std::string warp_column(Writer& w, const Product& product, int columns) {
+  if (product.warps_n == 1) return "0";
+  w.uses.warp = true;
+  return fmt::format("warp % {} * {}", product.warps_n, columns);
+}
+
+// Calls each(c), c being four accumulators of one instruction, in loops over those of a thread: i and j. Those in
+// memory are worked on one instruction at a time.
+template <class EachAccumulators>
+void over_accumulators(Writer& w, ValueId out, Tiles t, const EachAccumulators& each) {
+  w.unroll(true);
+  w.open("for (int i = 0; i < {}; ++i) {{", t.m);
+  w.unroll(true);
+  w.open("for (int j = 0; j < {}; ++j) {{", t.n);
+  const std::string at = fmt::format("(i * {} + j) * 4", t.n);
+  if (is_indexed_by_constants(w.plan.storage(out))) {
+    each(fmt::format("{} + {}", w.name(out), at));
+  } else {
+    const std::string c = element(w, out, IndexExpression::raw(fmt::format("({} + e)", at)));
+    w.line("float c[4];");
+    w.line("for (int e = 0; e < 4; ++e) c[e] = {};", c);
+    each("c");
+    w.line("for (int e = 0; e < 4; ++e) {} = c[e];", c);
+  }
+  w.close();
+  w.close();
+}
+
+// a[i] of 16 rows: from a tile, or from accumulators that are, two by two, the left operand's registers.
+void left_fragment(Writer& w, const Product& p, int rounds) {
+  if (p.a.value) {
+    const std::string from = w.name(p.a.value);
+    for (int e = 0; e < 4; ++e)
+      w.line("a[i][{0}] = pack_{1}({2}[(i * {3} + 2 * k) * 4 + {4}], {2}[(i * {3} + 2 * k) * 4 + {5}]);", e,
+             name(p.type), from, 2 * rounds, 2 * e, 2 * e + 1);
+    return;
+  }
+  const int chunks = w.buffer(p.a.buffer).chunks();
+  if (p.a.k_major)
+    w.line("left_fragment<{}>(a[i], left, row + i * 16, k * 2);", chunks);
+  else
+    w.line("left_fragment_turned<{}>(a[i], left, k * 16, row / 8 + i * 2);", chunks);
+}
+
+// b of all columns, two instructions' at a time.
+void right_fragments(Writer& w, const Product& p, int count) {
+  const int chunks = w.buffer(p.b.buffer).chunks();
+  if (count > 1) {
+    w.unroll(true);
+    w.open("for (int j = 0; j + 1 < {}; j += 2) {{", count);
+    if (p.b.k_major)
+      w.line("right_fragments<{}>(b[j], right, column + j * 8, k * 2);", chunks);
+    else
+      w.line("right_fragments_turned<{}>(b[j], right, k * 16, column / 8 + j);", chunks);
+    w.close();
+  }
+  if (count % 2 == 0) return;
+  if (p.b.k_major)
+    w.line("right_fragment<{}>(b[{}], right, column + {}, k * 2);", chunks, count - 1, (count - 1) * 8);
+  else
+    w.line("right_fragment_turned<{}>(b[{}], right, k * 16, column / 8 + {});", chunks, count - 1, count - 1);
+}
+
+void matrix_product(Writer& w, const Multiply& multiply) {
+  const Product& p = multiply.product;
+  const Tiles t = tiles_of(multiply);
+  const int rounds = (p.k + 15) / 16;
+  w.open("{{");
+  if (p.a.buffer) w.line("const char* const left = {};", tile_of(w, p.a));
+  w.line("const char* const right = {};", tile_of(w, p.b));
+  if (p.a.buffer) w.line("const int row = {};", warp_row(w, p, t.m * 16));
+  w.line("const int column = {};", warp_column(w, p, t.n * 8));
+  w.unroll_by(p.unrolled);
+  w.open("for (int k = 0; k < {}; ++k) {{", rounds);
+  w.line("u32 a[{}][4], b[{}][2];", t.m, t.n);
+  w.unroll(true);
+  w.open("for (int i = 0; i < {}; ++i) {{", t.m);
+  left_fragment(w, p, rounds);
+  w.close();
+  right_fragments(w, p, t.n);
+  over_accumulators(w, multiply.out, t,
+                    [&](const std::string& c) { w.line("mma_{}({}, a[i], b[j]);", name(p.type), c); });
+  w.close();
+  w.close();
+}
+
+// Two neighbours along k.
+void pair(Writer& w, const ProductOperand& operand, std::string_view tile, const std::string& out,
+          const std::string& other) {
+  const Buffer& from = w.buffer(operand.buffer);
+  const std::string_view type = memory_type(from.type);
+  if (operand.k_major) {
+    w.line("read_tile<2, {}, {}>({}, {}, {}, at);", type, from.chunks(), out, tile, other);
+  } else {
+    w.line("read_tile<1, {}, {}>({}, {}, at, {});", type, from.chunks(), out, tile, other);
+    w.line("read_tile<1, {}, {}>({} + 1, {}, at + 1, {});", type, from.chunks(), out, tile, other);
+  }
+}
+
+void left_fragment_tf32(Writer& w, const Product& p, int rounds) {
+  if (p.a.value) {
+    const std::string from = w.name(p.a.value);
+    for (int e = 0; e < 4; ++e) {
+      const int at = e % 2 * 2 + e / 2;
+      w.line("a[i][{}] = bits_of({}[(i * {} + k) * 4 + {}]);", e, from, rounds, at);
+    }
+    return;
+  }
+  for (int half = 0; half < 2; ++half) {
+    w.line("float x{}[2];", half);
+    pair(w, p.a, "left", fmt::format("x{}", half), fmt::format("row + i * 16 + {}", half * 8));
+    for (int e = 0; e < 2; ++e)
+      w.line("a[i][{}] = bits_of({});", half + 2 * e, converted(p.a, fmt::format("x{}[{}]", half, e)));
+  }
+}
+
+// k is permuted within an instruction, for both operands alike: a lane's two positions are neighbours.
+void tf32_product(Writer& w, const Multiply& multiply) {
+  const Product& p = multiply.product;
+  const Tiles t = tiles_of(multiply);
+  const int rounds = (p.k + 7) / 8;
+  w.uses.lane = true;
+  w.open("{{");
+  if (p.a.buffer) w.line("const char* const left = {};", tile_of(w, p.a));
+  w.line("const char* const right = {};", tile_of(w, p.b));
+  if (p.a.buffer) w.line("const int row = {} + lane / 4;", warp_row(w, p, t.m * 16));
+  w.line("const int column = {} + lane / 4;", warp_column(w, p, t.n * 8));
+  w.unroll_by(p.unrolled);
+  w.open("for (int k = 0; k < {}; ++k) {{", rounds);
+  w.line("const int at = k * 8 + lane % 4 * 2;");
+  w.line("u32 a[{}][4], b[{}][2];", t.m, t.n);
+  w.unroll(true);
+  w.open("for (int i = 0; i < {}; ++i) {{", t.m);
+  left_fragment_tf32(w, p, rounds);
+  w.close();
+  w.unroll(true);
+  w.open("for (int j = 0; j < {}; ++j) {{", t.n);
+  w.line("float x[2];");
+  pair(w, p.b, "right", "x", "column + j * 8");
+  for (int e = 0; e < 2; ++e) w.line("b[j][{}] = bits_of({});", e, converted(p.b, fmt::format("x[{}]", e)));
+  w.close();
+  over_accumulators(w, multiply.out, t, [&](const std::string& c) { w.line("mma_tf32({}, a[i], b[j]);", c); });
+  w.close();
+  w.close();
+}
+
+// --- fused multiply-add from shared memory
+
+// Four neighbours along k at one position of the other axis.
+void four(Writer& w, const ProductOperand& operand, std::string_view tile, const std::string& out,
+          const IndexExpression& other) {
+  const Buffer& from = w.buffer(operand.buffer);
+  const std::string_view type = memory_type(from.type);
+  if (operand.k_major)
+    w.line("read_tile<4, {}, {}>({}, {}, {}, k);", type, from.chunks(), out, tile, other);
+  else
+    for (int e = 0; e < 4; ++e)
+      w.line("read_tile<1, {}, {}>({} + {}, {}, k + {}, {});", type, from.chunks(), out, e, tile, e, other);
+}
+
+// What a thread needs of an operand for four steps of k: out[position][k].
+void fragment(Writer& w, const ProductOperand& operand, std::string_view tile, std::string_view out,
+              const Layout& layout, int axis) {
+  const Buffer& from = w.buffer(operand.buffer);
+  const int count = layout.registers();
+  const IndexExpression i = IndexExpression::variable("i", count);
+  if (!operand.k_major && layout.run(axis) % 4 == 0) {
+    w.unroll(true);
+    w.open("for (int i = 0; i < {}; i += 4) {{", count);
+    w.unroll(true);
+    w.open("for (int e = 0; e < 4; ++e) {{");
+    w.line("float x[4];");
+    w.line("read_tile<4, {}, {}>(x, {}, k + e, {});", memory_type(from.type), from.chunks(), tile,
+           coordinate(w, layout, axis, i));
+    w.unroll(true);
+    w.line("for (int j = 0; j < 4; ++j) {}[i + j][e] = {};", out, converted(operand, "x[j]"));
+    w.close();
+    w.close();
+    return;
+  }
+  w.unroll(true);
+  w.open("for (int i = 0; i < {}; ++i) {{", count);
+  four(w, operand, tile, fmt::format("{}[i]", out), coordinate(w, layout, axis, i));
+  if (converted(operand, "x") != "x") {
+    w.unroll(true);
+    w.line("for (int e = 0; e < 4; ++e) {0}[i][e] = {1};", out, converted(operand, fmt::format("{}[i][e]", out)));
+  }
+  w.close();
+}
+
+void block_product(Writer& w, const Multiply& multiply) {
+  const Product& p = multiply.product;
+  const Layout& layout = multiply.layout;
+  const Layout of_rows = layout.without(1), of_columns = layout.without(0);
+  const int count = layout.registers();
+  const IndexExpression r = IndexExpression::variable("r", count);
+  w.open("{{");
+  w.line("const char* const left = {};", tile_of(w, p.a));
+  w.line("const char* const right = {};", tile_of(w, p.b));
+  w.unroll_by(p.unrolled);
+  w.open("for (int k = 0; k < {}; k += 4) {{", (p.k + 3) / 4 * 4);
+  const std::string c = element(w, multiply.out, r);
+  if (is_indexed_by_constants(w.plan.storage(multiply.out))) {
+    w.line("float a[{}][4], b[{}][4];", of_rows.registers(), of_columns.registers());
+    fragment(w, p.a, "left", "a", of_rows, 0);
+    fragment(w, p.b, "right", "b", of_columns, 1);
+    w.unroll(true);
+    w.open("for (int r = 0; r < {}; ++r) {{", count);
+    w.unroll(true);
+    w.line("for (int e = 0; e < 4; ++e) {0} = fmaf(a[{1}][e], b[{2}][e], {0});", c,
+           digits(register_map(of_rows, layout), r), digits(register_map(of_columns, layout), r));
+    w.close();
+  } else {
+    w.open("for (int r = 0; r < {}; ++r) {{", count);
+    w.line("float a[4], b[4], c = {};", c);
+    four(w, p.a, "left", "a", coordinate(w, layout, 0, r));
+    four(w, p.b, "right", "b", coordinate(w, layout, 1, r));
+    w.unroll(true);
+    w.line("for (int e = 0; e < 4; ++e) c = fmaf({}, {}, c);", converted(p.a, "a[e]"), converted(p.b, "b[e]"));
+    w.line("{} = c;", c);
+    w.close();
+  }
+  w.close();
+  w.close();
+}
+
+// --- registers times registers: what a thread holds of k adds up in it
+
+// Digits of a register of `from` along its axis that make a register of `to` along the axis that is the same.
+std::vector<Digit> matched(const Layout& from, int from_axis, const Layout& to, int to_axis) {
+  std::vector<Digit> map;
+  for (const Digit& f : from.register_digits(from_axis))
+    for (const Digit& t : to.register_digits(to_axis))
+      if (t.scale <= f.scale && f.scale < t.scale * t.size)
+        map.push_back({f.unit, f.size, t.unit * (f.scale / t.scale)});
+  return map;
+}
+
+int row_unit(const Layout& layout) {
+  const auto rows = layout.register_digits(0);
+  return rows.empty() ? 0 : rows[0].unit;
+}
+
+void thin_product(Writer& w, const Multiply& multiply) {
+  const Product& p = multiply.product;
+  const ValueId out = multiply.out, a = p.a.value, b = p.b.value;
+  const Layout &of_out = w.plan.values[out].layout, &of_a = w.plan.values[a].layout;
+  const int count = p.layout_b.registers();
+  const IndexExpression r = IndexExpression::variable("r", count);
+  w.unroll(is_indexed_by_constants(w.plan.storage(a)) && is_indexed_by_constants(w.plan.storage(b)));
+  w.open("for (int r = 0; r < {}; ++r) {{", count);
+  const bool padded = p.layout_b.cover(0) > p.k;
+  if (padded) w.open("if ({} < {}) {{", coordinate(w, p.layout_b, 0, r), p.k);
+  const IndexExpression in_a = digits(matched(p.layout_b, 0, of_a, 1), r),
+                        in_out = digits(matched(p.layout_b, 1, of_out, 1), r);
+  for (int row = 0; row < p.m; ++row) {
+    const std::string to = element(w, out, in_out + row * row_unit(of_out));
+    w.line("{0} = fmaf({1}, {2}, {0});", to, element(w, a, in_a + row * row_unit(of_a)), element(w, b, r));
+  }
+  if (padded) w.close();
+  w.close();
+}
+
+}  // namespace
+
+void emit(Writer& w, const Multiply& multiply) {
+  switch (multiply.product.kind) {
+    case ProductKind::tensor:
+      return multiply.product.type == ElementType::tf32 ? tf32_product(w, multiply) : matrix_product(w, multiply);
+    case ProductKind::block:
+      return block_product(w, multiply);
+    case ProductKind::thin:
+      return thin_product(w, multiply);
+  }
+}
+
+}  // namespace tessera::codegen

@@ -1,0 +1,190 @@
+// Rings, the copy engine, and wgmma.
+#include "codegen/emit/emit_steps.hpp"
+#include "codegen/plan/names.hpp"
+#include "codegen/plan/spelling.hpp"
+
+namespace tessera::codegen {
+namespace {
+
+const Ring& ring_of(Writer& w, CursorId id) {
+  w.cursors.insert(id);
+  w.rings.insert(w.plan.cursors[id].ring);
+  w.use_memory(false);
+  return w.plan.rings[w.plan.cursors[id].ring];
+}
+
+// The barrier of the stage at a cursor.
+std::string barrier_at(Writer& w, CursorId id, std::string_view which) {
+  ring_of(w, id);
+  return fmt::format("{}_{} + {}.stage", name_of(w.plan, w.plan.cursors[id].ring), which, name_of(w.plan, id));
+}
+
+// The first byte of a buffer's stage at a cursor.
+std::string stage_at(Writer& w, BufferId id, CursorId cursor) {
+  const Buffer& buffer = w.buffer(id);
+  if (!cursor) return name_of(w.plan, id);
+  ring_of(w, cursor);
+  return fmt::format("{} + {}.stage * {}", name_of(w.plan, id), name_of(w.plan, cursor), buffer.stage_bytes());
+}
+
+std::string coordinates(Writer& w, const std::vector<TileCoordinate>& at) {
+  std::string text;
+  for (const TileCoordinate& c : at) {
+    if (!text.empty()) text += ", ";
+    text += (scalar(w, c.index) * c.scale + c.offset).text();
+  }
+  return text;
+}
+
+// What a warp group has of a role's rows.
+int rows_of_group(const Writer& w, int rows) { return rows / (w.role.warps / 4); }
+
+}  // namespace
+
+void emit(Writer& w, const Elected& elected) {
+  w.uses.thread = true;
+  const bool all = elected.threads == w.role.threads();
+  w.open("if (thread{} == 0) {{", all ? "" : fmt::format(" % {}", elected.threads));
+  emit(w, elected.body);
+  w.close();
+}
+
+void emit(Writer& w, const SetRegisters& set) {
+  w.line("{}_registers<{}>();", set.more ? "take" : "give", set.registers);
+}
+
+void emit(Writer& w, const InitRing& init) {
+  const Ring& ring = w.plan.rings[init.ring];
+  const std::string name = name_of(w.plan, init.ring);
+  w.rings.insert(init.ring);
+  w.use_memory(false);
+  w.uses.thread = true;
+  w.open("if (thread == 0) {{");
+  w.open("for (int stage = 0; stage < {}; ++stage) {{", ring.stages);
+  w.line("barrier_init({}_full + stage, {});", name, ring.full_arrivals);
+  w.line("barrier_init({}_empty + stage, {});", name, ring.empty_arrivals);
+  w.close();
+  w.line("barrier_init_fence();");
+  w.close();
+}
+
+// The first use of each stage waits for the phase before the first, which counts as over.
+void emit(Writer& w, const Acquire& acquire) {
+  w.line("barrier_wait({}, {}.phase ^ 1);", barrier_at(w, acquire.cursor, "empty"), name_of(w.plan, acquire.cursor));
+}
+
+void emit(Writer& w, const Expect& expect) {
+  const std::int64_t bytes = ring_of(w, expect.cursor).bytes;
+  w.line("barrier_expect({}, {});", barrier_at(w, expect.cursor, "full"), bytes);
+}
+
+void emit(Writer& w, const TmaLoad& load) {
+  const std::string at = coordinates(w, load.at);
+  w.line("tma_load(&{}, {}{}, {}, {});", name_of(w.plan, load.map), stage_at(w, load.buffer, load.cursor),
+         load.offset ? fmt::format(" + {}", load.offset) : "", barrier_at(w, load.cursor, "full"), at);
+}
+
+void emit(Writer& w, const WaitFull& wait) {
+  w.line("barrier_wait({}, {}.phase);", barrier_at(w, wait.cursor, "full"), name_of(w.plan, wait.cursor));
+}
+
+void emit(Writer& w, const Release& release) {
+  const Ring& ring = ring_of(w, release.cursor);
+  const std::string condition =
+      release.not_first ? fmt::format("if ({} > 0) ", name_of(w.plan, release.not_first)) : "";
+  if (release.behind == 0)
+    w.line("{}barrier_arrive({});", condition, barrier_at(w, release.cursor, "empty"));
+  else
+    w.line("{}barrier_arrive({}_empty + stage_behind<{}>({}, {}));", condition,
+           name_of(w.plan, w.plan.cursors[release.cursor].ring), ring.stages, name_of(w.plan, release.cursor),
+           release.behind);
+}
+
+void emit(Writer& w, const Advance& advance) {
+  const Ring& ring = ring_of(w, advance.cursor);
+  w.line("advance<{}>({}, {});", ring.stages, name_of(w.plan, advance.cursor), scalar(w, advance.by));
+}
+
+void emit(Writer& w, const RegisterFence& fence) { w.line("register_fence({});", w.name(fence.value)); }
+
+void emit(Writer& w, const WgmmaFence&) { w.line("wgmma_fence();"); }
+
+void emit(Writer& w, const Wgmma& s) {
+  const Buffer &a = w.plan.buffers[s.a], &b = w.plan.buffers[s.b];
+  const bool a_along_k = a.rows == s.m, b_along_k = b.rows == s.n;
+  const MatrixDescriptor left = descriptor_of(a, a_along_k), right = descriptor_of(b, b_along_k);
+  const int rows = rows_of_group(w, s.m), blocks = rows / 64;
+  const int groups = w.role.warps / 4;
+  w.open("{{");
+  std::string first = stage_at(w, s.a, s.cursor);
+  // Rows of a warp group: further rows of each panel, or other panels.
+  const std::int64_t of_group = a_along_k ? std::int64_t{rows} * 128 : a.panel_bytes() * (rows / a.panel_columns());
+  if (groups > 1) first += fmt::format(" + {} / 4 * {}", w.warp(), of_group);
+  w.line("const u64 left_matrix = matrix_descriptor<{}, {}>({});", left.leading, left.stride, first);
+  w.line("const u64 right_matrix = matrix_descriptor<{}, {}>({});", right.leading, right.stride,
+         stage_at(w, s.b, s.cursor));
+  w.unroll(true);
+  w.open("for (int k = 0; k < {}; ++k) {{", s.k / 16);
+  w.unroll(true);
+  w.open("for (int m = 0; m < {}; ++m) {{", blocks);
+  const std::int64_t of_block = (a_along_k ? 64 * 128 : a.panel_bytes()) / 16;
+  // k's steps stay within a panel, whose rows of 128 bytes the swizzle permutes.
+  const auto step = [](const Buffer& buffer, bool along_k, int k_step) {
+    const int in_panel = along_k ? buffer.panel_columns() / 16 : 0;
+    if (!along_k || buffer.columns <= buffer.panel_columns()) return fmt::format("k * {}", k_step);
+    return fmt::format("k / {0} * {1} + k % {0} * {2}", in_panel, buffer.panel_bytes() / 16, k_step);
+  };
+  w.line("wgmma_{}_n{}<{}, {}>({} + m * {}, left_matrix + m * {} + {}, right_matrix + {}, true);", name(s.type), s.n,
+         a_along_k ? 0 : 1, b_along_k ? 0 : 1, w.name(s.out), s.n / 2, of_block, step(a, a_along_k, left.k_step),
+         step(b, b_along_k, right.k_step));
+  w.close();
+  w.close();
+  w.close();
+}
+
+void emit(Writer& w, const CommitWgmma&) { w.line("wgmma_commit();"); }
+
+void emit(Writer& w, const WaitWgmma& wait) { w.line("wgmma_wait<{}>();", wait.pending); }
+
+void emit(Writer& w, const ProxyFence&) { w.line("async_proxy_fence();"); }
+
+// Sixteen columns at a time: four registers of a lane, packed two by two, are four matrices of eight by eight.
+void emit(Writer& w, const StoreMatrix& store) {
+  const Buffer& to = w.buffer(store.buffer);
+  const Value& value = w.plan.values[store.value];
+  const std::string name = w.name(store.value), buffer = name_of(w.plan, store.buffer);
+  const int rows = rows_of_group(w, to.rows), blocks = rows / 64, of_block = value.shape[1] / 2;
+  w.open("{{");
+  w.unroll(true);
+  w.open("for (int m = 0; m < {}; ++m) {{", blocks);
+  w.line("const int row = {} + m * 64 + {} % 16;", w.warp() / 4 * rows + w.warp() % 4 * 16, w.lane());
+  w.unroll(true);
+  w.open("for (int j = 0; j < {}; ++j) {{", to.columns / 16);
+  w.line("const float* const c = {} + m * {} + {} + j * 8;", name, of_block, store.column / 2);
+  w.line("const int chunk = j * 2 + {} / 16;", w.lane());
+  const int per_panel = to.panel_columns() / 8;
+  w.line("store_matrix({} + chunk / {} * {} + panel_offset(row, chunk % {}), pack_{}(c[0], c[1]), pack_{}(c[2], c[3]),",
+         buffer, per_panel, to.panel_bytes(), per_panel, tessera::name(to.type), tessera::name(to.type));
+  w.line("             pack_{0}(c[4], c[5]), pack_{0}(c[6], c[7]));", tessera::name(to.type));
+  w.close();
+  w.close();
+  w.close();
+}
+
+void emit(Writer& w, const TmaStore& store) {
+  const std::string at = coordinates(w, store.at);
+  w.buffer(store.buffer);
+  w.line("tma_store(&{}, {}, {});", name_of(w.plan, store.map), name_of(w.plan, store.buffer), at);
+}
+
+void emit(Writer& w, const CommitStores&) { w.line("tma_store_commit();"); }
+
+void emit(Writer& w, const WaitStores& wait) { w.line("tma_store_wait<{}>();", wait.pending); }
+
+void emit(Writer& w, const NamedBarrier& barrier) {
+  w.line("named_barrier{}({}, {});", barrier.arrives ? "_arrive" : "", barrier.id, barrier.threads);
+}
+
+void emit(Writer& w, const GridDependency& dependency) { w.line("grid_{}();", dependency.wait ? "wait" : "launch"); }
+
+}  // namespace tessera::codegen

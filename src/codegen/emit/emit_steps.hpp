@@ -1,0 +1,71 @@
+// How each kind of step is printed, in the file of its idea.
+#pragma once
+#include "codegen/emit/emit_tiles.hpp"
+
+namespace tessera::codegen {
+
+/// emit.cpp: steps one after another, with the author's lines above them.
+void emit(Writer& w, const Body& body);
+
+// emit_compute.cpp
+void emit(Writer& w, const Compute& compute);
+
+// emit_memory.cpp: tensors, and tiles in shared memory
+void emit(Writer& w, const Load& load);
+void emit(Writer& w, const Store& store);
+void emit(Writer& w, const Fetch& fetch);
+void emit(Writer& w, const Stage& stage);
+void emit(Writer& w, const Clear& clear);
+
+// emit_exchange.cpp: what goes across threads
+void emit(Writer& w, const Reduce& reduce);
+void emit(Writer& w, const Argmax& argmax);
+void emit(Writer& w, const Replicas& replicas);
+void emit(Writer& w, const Partials& partials);
+void emit(Writer& w, const PutPartials& put);
+void emit(Writer& w, const TakePartials& take);
+void emit(Writer& w, const Put& put);
+void emit(Writer& w, const Scan& scan);
+void emit(Writer& w, const Get& get);
+
+// emit_products.cpp
+void emit(Writer& w, const Multiply& multiply);
+
+// emit_control.cpp: loops and branches, and what orders steps
+void emit(Writer& w, const Loop& loop);
+void emit(Writer& w, const Branch& branch);
+void emit(Writer& w, const Barrier& barrier);
+void emit(Writer& w, const Commit& commit);
+void emit(Writer& w, const Wait& wait);
+
+void emit(Writer& w, const Elected& elected);
+void emit(Writer& w, const TileLoop& loop);  // emit.cpp
+
+// emit_roles.cpp: rings, the copy engine, and wgmma
+void emit(Writer& w, const SetRegisters& set);
+void emit(Writer& w, const InitRing& init);
+void emit(Writer& w, const Acquire& acquire);
+void emit(Writer& w, const Expect& expect);
+void emit(Writer& w, const TmaLoad& load);
+void emit(Writer& w, const WaitFull& wait);
+void emit(Writer& w, const Release& release);
+void emit(Writer& w, const Advance& advance);
+void emit(Writer& w, const RegisterFence& fence);
+void emit(Writer& w, const WgmmaFence& fence);
+void emit(Writer& w, const Wgmma& product);
+void emit(Writer& w, const CommitWgmma& commit);
+void emit(Writer& w, const WaitWgmma& wait);
+void emit(Writer& w, const ProxyFence& fence);
+void emit(Writer& w, const StoreMatrix& store);
+void emit(Writer& w, const TmaStore& store);
+void emit(Writer& w, const CommitStores& commit);
+void emit(Writer& w, const WaitStores& wait);
+void emit(Writer& w, const NamedBarrier& barrier);
+void emit(Writer& w, const GridDependency& dependency);
+
+/// Where a buffer starts; of one with stages that of a loop's round.
+std::string stage_of(Writer& w, BufferId id, LoopId loop);
+/// Threads of a role, for a function of the prelude that counts them from the block's first.
+int threads_from_first(const Writer& w);
+
+}  // namespace tessera::codegen

@@ -1,0 +1,218 @@
+#include "codegen/emit/emit_tiles.hpp"
+
+#include <fmt/ranges.h>
+
+#include "codegen/plan/names.hpp"
+#include "codegen/plan/spelling.hpp"
+
+namespace tessera::codegen {
+namespace {
+
+bool is_gathered(const TileAccess& access, std::size_t axis) { return access.rows && axis == 0; }
+
+IndexExpression window_name(const TileAccess& access, std::size_t axis) {
+  return IndexExpression::variable(fmt::format("{}_in{}", name_of(access.label), axis));
+}
+
+IndexExpression window(const IndexExpression& start, int extent, const IndexExpression& of) {
+  return IndexExpression::call("window", {start, extent, of});
+}
+
+// Where a tile starts along an axis. The windows of views and of the tensor are declared as what lies in all of them.
+IndexExpression start_of(Writer& w, const TileAccess& access, std::size_t i) {
+  const TileAccess::Axis& axis = access.axes[i];
+  IndexExpression start = 0;
+  if (is_gathered(access, i)) {
+    for (const TileAccess::Slice& slice : axis.slices) start = start + cast_i64(scalar(w, slice.start));
+    return start;
+  }
+  const IndexExpression index = scalar(w, axis.index);
+  if (!index.is(0)) start = axis.extent == 1 && axis.slices.empty() ? index : cast_i64(index) * axis.extent;
+  std::vector<IndexExpression> windows;
+  for (const TileAccess::Slice& slice : axis.slices) {
+    windows.push_back(window(start, axis.extent, scalar(w, slice.extent)));
+    const IndexExpression by = scalar(w, slice.start);
+    if (!by.is(0)) start = start.is(0) ? cast_i64(by) : start + by;
+  }
+  windows.push_back(window(start, axis.extent, w.extent(access.parameter, axis.tensor_axis)));
+  IndexExpression all = windows[0];
+  for (std::size_t k = 1; k < windows.size(); ++k) all = IndexExpression::call("both", {all, windows[k]});
+  w.line("const Window {} = {};", window_name(access, i), all);
+  return start;
+}
+
+// Of a gathered axis: within every view on the way, and the tensor.
+IndexExpression row_inside(Writer& w, const TileAccess& access, const TileAccess::Axis& axis,
+                           const IndexExpression& row) {
+  IndexExpression inside = IndexExpression::always(), position = row;
+  for (const TileAccess::Slice& slice : axis.slices) {
+    inside = both(inside, both(position >= 0, position < scalar(w, slice.extent)));
+    position = IndexExpression::raw(fmt::format("(static_cast<i64>({}) + {})", position, scalar(w, slice.start)));
+  }
+  return both(inside, both(position >= 0, position < w.extent(access.parameter, axis.tensor_axis)));
+}
+
+std::string row_name(const TileAccess& access) { return name_of(access.label) + "_row"; }
+
+Spot spot_of(Writer& w, const TileAccess& access, const std::vector<IndexExpression>& at) {
+  IndexExpression inside = IndexExpression::always(), offset = 0;
+  for (std::size_t i = 0; i < access.axes.size(); ++i) {
+    const TileAccess::Axis& axis = access.axes[i];
+    if (axis.tensor_axis < 0) {
+      if (!at[i].is(0)) inside = both(inside, at[i] < 1);
+      continue;
+    }
+    const IndexExpression by = w.stride(access.parameter, axis.tensor_axis);
+    if (is_gathered(access, i)) {
+      const IndexExpression row = IndexExpression::variable(row_name(access));
+      inside = both(inside, row_inside(w, access, axis, row));
+      offset = offset + (by.is(1) ? row : cast_i64(row) * by);
+      continue;
+    }
+    const IndexExpression window = window_name(access, i);
+    inside = both(inside, axis.positive && axis.slices.empty()
+                              ? at[i] < IndexExpression::variable(fmt::format("{}.high", window))
+                              : IndexExpression::call("within", {window, at[i]}));
+    offset = offset + grouped(at[i]) * by;
+  }
+  // Of a tile without axes it stands in the text.
+  return {inside.is_always() ? IndexExpression::raw("true") : inside, offset};
+}
+
+Spot checked(Writer& w, const TileAccess& access, Spot spot) {
+  if (!w.plan.debug) return spot;
+  std::vector<std::string> low{"0"}, high{"0"};
+  for (int axis = 0; axis < w.tensor(access.parameter).rank; ++axis) {
+    const IndexExpression reach = (w.extent(access.parameter, axis) - 1) * cast_i64(w.stride(access.parameter, axis));
+    low.push_back(fmt::format("reach_below({})", reach));
+    high.push_back(fmt::format("reach_above({})", reach));
+  }
+  w.line("if ({}) check_offset({}_base - {} + ({}), {}, {}, {}, {});", spot.inside, name_of(access.label),
+         tensor_name(w.plan, access.parameter), spot.offset, access.vector, fmt::join(low, " + "),
+         fmt::join(high, " + "), w.author_line);
+  return spot;
+}
+
+// Place and mask of a read, and what stands for the elements outside; of an input that is 0 if not said.
+std::string source(const Writer& w, const TileAccess& access, const Spot& at) {
+  return fmt::format("{}_base + ({}), {}{}", name_of(access.label), at.offset, at.inside,
+                     access.read_only && access.padding == 0 ? "" : ", " + padding(w, access));
+}
+
+void elements(Writer& w, const Sweep& sweep, const Each& each, const Each& begin, const Each& end) {
+  const int count = sweep.layout.registers();
+  const auto element_reads = [&](const IndexExpression& index) {
+    for (const TileAccess& read : sweep.reads) {
+      if (read.vector > 1) continue;
+      const Spot at = spot(w, sweep, read, index);
+      w.line("const {} {} = {};", register_type(w.tensor(read.parameter).type), name_of(read.label),
+             read_element(w, read, at));
+    }
+  };
+  const auto around = [](const Each& what, const IndexExpression& index) {
+    if (what) what(index);
+  };
+  if (count == 1 || sweep.vector == 1) {
+    const IndexExpression index = count == 1 ? IndexExpression(0) : IndexExpression::variable("r", count);
+    if (count > 1) {
+      w.unroll(sweep.unrolled);
+      w.open("for (int r = 0; r < {}; ++r) {{", count);
+    }
+    element_reads(index);
+    around(begin, index);
+    each(index);
+    around(end, index);
+    if (count > 1) w.close();
+    return;
+  }
+  const IndexExpression group = IndexExpression::variable("g", count), index = IndexExpression::variable("r", count);
+  w.unroll(sweep.unrolled);
+  w.open("for (int g = 0; g < {}; g += {}) {{", count, sweep.vector);
+  for (const TileAccess& read : sweep.reads) {
+    if (read.vector == 1) continue;
+    const Spot at = spot(w, sweep, read, group);
+    const std::string name = name_of(read.label);
+    w.line("{} {}[{}];", register_type(w.tensor(read.parameter).type), name, read.vector);
+    w.line("{}", read_vector(w, read, at, name));
+  }
+  around(begin, group);
+  w.unroll(true);
+  w.open("for (int r = g; r < g + {}; ++r) {{", sweep.vector);
+  element_reads(index);
+  each(index);
+  w.close();
+  around(end, group);
+  w.close();
+}
+
+}  // namespace
+
+void place(Writer& w, const TileAccess& access, bool writes) {
+  const std::string name = name_of(access.label);
+  IndexExpression offset = 0;
+  for (std::size_t i = 0; i < access.axes.size(); ++i) {
+    const int axis = access.axes[i].tensor_axis;
+    if (axis < 0) continue;
+    const IndexExpression start = start_of(w, access, i);
+    if (start.is(0)) continue;
+    const IndexExpression at = IndexExpression::variable(fmt::format("{}_at{}", name, i));
+    // 64 bits: a tile may start far outside.
+    w.line("const i64 {} = {};", at, start);
+    offset = offset + at * w.stride(access.parameter, axis);
+  }
+  w.line("{}{}* const {}_base = {}{};", writes ? "" : "const ", memory_type(w.tensor(access.parameter).type), name,
+         tensor_name(w.plan, access.parameter), offset.is(0) ? "" : fmt::format(" + ({})", offset));
+}
+
+Spot spot(Writer& w, const TileAccess& access, const std::vector<IndexExpression>& at) {
+  return checked(w, access, spot_of(w, access, at));
+}
+
+Spot spot(Writer& w, const Sweep& sweep, const TileAccess& access, const IndexExpression& index) {
+  std::vector<IndexExpression> at;
+  const int shift = sweep.shape.rank() - static_cast<int>(access.axes.size());
+  for (int i = 0; i < static_cast<int>(access.axes.size()); ++i) {
+    const bool stretched = access.axes[static_cast<std::size_t>(i)].extent != sweep.shape[i + shift];
+    at.push_back(stretched ? IndexExpression(0) : coordinate(w, sweep.layout, i + shift, index));
+  }
+  if (!access.rows) return spot(w, access, at);
+  w.line("const int {} = {};", row_name(access), element(w, access.rows, digits(access.rows_map, index)));
+  Spot result = spot_of(w, access, at);
+  // Rows that the layout has beyond the tile's are none.
+  if (!at[0].is(0) && sweep.layout.covers_more(shift, sweep.shape))
+    result.inside = both(at[0] < sweep.shape[shift], result.inside);
+  return checked(w, access, std::move(result));
+}
+
+std::string padding(const Writer& w, const TileAccess& access) {
+  const ElementType type = w.tensor(access.parameter).type;
+  return number(type, decode(type, access.padding));
+}
+
+std::string read_vector(const Writer& w, const TileAccess& access, const Spot& at, std::string_view to) {
+  return fmt::format("{}<{}>({}, {});", access.read_only ? "read_input" : "read_vector", access.vector, to,
+                     source(w, access, at));
+}
+
+std::string read_element(const Writer& w, const TileAccess& access, const Spot& at) {
+  if (access.read_only) return fmt::format("read_input({})", source(w, access, at));
+  return fmt::format("{} ? from_memory({}_base[{}]) : {}", at.inside, name_of(access.label), at.offset,
+                     padding(w, access));
+}
+
+void sweep(Writer& w, const Sweep& sweep, ValueId out, const Each& each, const Each& begin, const Each& end) {
+  const bool scoped = !sweep.reads.empty();
+  if (scoped) {
+    if (out) declare(w, out, false);
+    w.open("{{");
+  }
+  for (const TileAccess& read : sweep.reads) place(w, read, false);
+  elements(w, sweep, each, begin, end);
+  if (scoped) w.close();
+}
+
+std::string guard(const IndexExpression& condition) {
+  return condition.is_always() ? "" : fmt::format("if ({}) ", condition);
+}
+
+}  // namespace tessera::codegen

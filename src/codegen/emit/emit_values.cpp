@@ -1,0 +1,111 @@
+#include "codegen/emit/emit_values.hpp"
+
+#include "codegen/plan/names.hpp"
+#include "codegen/plan/spelling.hpp"
+
+namespace tessera::codegen {
+
+IndexExpression digits(const std::vector<Digit>& map, const IndexExpression& index) {
+  IndexExpression sum = 0;
+  for (const Digit& digit : map) sum = sum + index / digit.unit % digit.size * digit.scale;
+  return sum;
+}
+
+IndexExpression digits(const std::vector<std::pair<Factor, int>>& map, const IndexExpression& lane,
+                       const IndexExpression& warp) {
+  IndexExpression sum = 0;
+  for (const auto& [factor, scale] : map)
+    sum = sum + (factor.place == Place::lane ? lane : warp) / factor.unit % factor.size * scale;
+  return sum;
+}
+
+namespace {
+
+IndexExpression thread_term(Writer& w, const std::vector<std::pair<Factor, int>>& digits) {
+  for (const ThreadTerm& term : w.terms)
+    if (term.digits == digits) return IndexExpression::variable(term.name);
+  for (const auto& [factor, scale] : digits) (factor.place == Place::lane ? w.uses.lane : w.uses.warp) = true;
+  w.terms.push_back({fmt::format("t{}", w.terms.size()), digits});
+  return IndexExpression::variable(w.terms.back().name);
+}
+
+}  // namespace
+
+IndexExpression coordinate(Writer& w, const Layout& layout, int axis, const IndexExpression& index) {
+  IndexExpression sum = 0;
+  if (const auto of_thread = layout.thread_digits(axis); !of_thread.empty()) sum = thread_term(w, of_thread);
+  return sum + digits(layout.register_digits(axis), index);
+}
+
+IndexExpression first_copy(Writer& w, const Layout& layout) {
+  IndexExpression condition = IndexExpression::always();
+  if (const int lanes = layout.lane_copies()) condition = equal(lanes == 31 ? w.lane() : w.lane() & lanes, 0);
+  if (const int warps = layout.warp_copies(w.role.warps))
+    condition = both(condition, equal(warps == w.role.warps - 1 ? w.warp() : w.warp() & warps, 0));
+  return condition;
+}
+
+IndexExpression inside_tile(Writer& w, const Sweep& sweep, const IndexExpression& index) {
+  IndexExpression condition = IndexExpression::always();
+  for (int axis = 0; axis < sweep.shape.rank(); ++axis)
+    if (sweep.layout.covers_more(axis, sweep.shape))
+      condition = both(condition, coordinate(w, sweep.layout, axis, index) < sweep.shape[axis]);
+  return condition;
+}
+
+bool is_indexed_by_constants(const Storage& storage) {
+  return storage.home == Home::registers || storage.home == Home::variable;
+}
+
+std::string element(Writer& w, ValueId id, const IndexExpression& index) {
+  const Storage& storage = w.plan.storage(id);
+  const std::string name = w.name(id);
+  switch (storage.home) {
+    case Home::variable:
+      return name;
+    case Home::registers:
+      return fmt::format("{}[{}]", name, index);
+    case Home::shared:
+    case Home::workspace:
+      break;
+  }
+  w.use_memory(storage.home == Home::workspace);
+  w.uses.thread = true;
+  if (storage.vector == 1) return fmt::format("{}[{} * {}]", name, grouped(index), w.role.threads());
+  return fmt::format("{0}[{1} / {2} * {3} + {1} % {2}]", name, grouped(index), storage.vector,
+                     w.role.threads() * storage.vector);
+}
+
+IndexExpression scalar(Writer& w, const Operand& operand) {
+  if (operand.kind == Operand::Kind::literal) return decode(ElementType::i32, operand.literal).i32;
+  return IndexExpression::variable(w.name(operand.value));
+}
+
+void declare(Writer& w, ValueId id, bool array_only) {
+  const Storage& storage = w.plan.storage(id);
+  const std::string name = w.name(id);
+  const std::string_view type = register_type(storage.type);
+  switch (storage.home) {
+    case Home::registers:
+      if (w.scopes.back().insert(w.plan.values[id].storage).second) w.line("{} {}[{}];", type, name, storage.registers);
+      break;
+    case Home::variable:
+      if (!array_only && w.scopes.back().insert(w.plan.values[id].storage).second) w.line("{} {};", type, name);
+      break;
+    case Home::shared:
+    case Home::workspace:
+      w.use_memory(storage.home == Home::workspace);
+      w.uses.thread = true;
+      break;
+  }
+}
+
+std::string assign(Writer& w, ValueId id, const IndexExpression& index) {
+  const Storage& storage = w.plan.storage(id);
+  if (storage.home != Home::variable) return element(w, id, index) + " = ";
+  const std::string name = w.name(id);
+  if (!w.scopes.back().insert(w.plan.values[id].storage).second) return name + " = ";
+  return fmt::format("{}{} {} = ", storage.changes ? "" : "const ", register_type(storage.type), name);
+}
+
+}  // namespace tessera::codegen

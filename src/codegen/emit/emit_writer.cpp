@@ -1,0 +1,61 @@
+#include "codegen/emit/emit_writer.hpp"
+
+#include "codegen/plan/names.hpp"
+#include "codegen/plan/spelling.hpp"
+
+namespace tessera::codegen {
+
+void Writer::close() {
+  --depth;
+  scopes.pop_back();
+  line("}}");
+}
+
+void Writer::unroll(bool unrolled) {
+  if (unrolled) unroll_by(0);
+}
+
+void Writer::unroll_by(int rounds) { line("#pragma unroll{}", rounds ? fmt::format(" {}", rounds) : ""); }
+
+IndexExpression Writer::lane() {
+  uses.lane = true;
+  return IndexExpression::variable("lane", 32);
+}
+
+IndexExpression Writer::warp() {
+  uses.warp = true;
+  return IndexExpression::variable("warp", role.warps);
+}
+
+void Writer::use_memory(bool in_workspace) { uses.shared |= !in_workspace; }
+
+std::string Writer::name(ValueId value) {
+  const StorageId storage = plan.values[value].storage;
+  storages.insert(storage);
+  return name_of(plan, storage);
+}
+
+const Buffer& Writer::buffer(BufferId id) {
+  const Buffer& buffer = plan.buffers[id];
+  buffers.insert(id);
+  use_memory(buffer.in_workspace);
+  return buffer;
+}
+
+IndexExpression Writer::extent(int parameter, int axis) const {
+  return IndexExpression::variable(fmt::format("{}_extent{}", tensor_name(plan, parameter), axis));
+}
+
+IndexExpression Writer::stride(int parameter, int axis) const {
+  if (axis == plan.variant.tensors[static_cast<std::size_t>(parameter)].unit_axis) return 1;
+  return IndexExpression::variable(fmt::format("{}_stride{}", tensor_name(plan, parameter), axis));
+}
+
+std::string Writer::scratch(ScratchId id, ElementType type) {
+  const Scratch& scratch = plan.scratch[id];
+  use_memory(scratch.in_workspace);
+  return fmt::format("reinterpret_cast<{}*>({} + {})", scratch_type(type),
+                     scratch.in_workspace ? "workspace" : "shared", scratch.offset);
+}
+
+}  // namespace tessera::codegen

@@ -1,0 +1,11 @@
+// How kernels are generated.
+#pragma once
+
+namespace tessera {
+
+struct GenerateOptions {
+  bool debug = false;  ///< checks of bounds and NaN in the kernel (TESSERA_DEBUG)
+  bool verify = true;  ///< the plan after each pass
+};
+
+}  // namespace tessera

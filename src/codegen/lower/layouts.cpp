@@ -1,0 +1,232 @@
+// layouts: which thread holds what. Products are strict about their operands and results; what is computed from them,
+// or they are computed from, follows; the rest is laid out for its largest access to memory.
+#include <algorithm>
+#include <deque>
+
+#include "codegen/lower/lowering.hpp"
+
+namespace tessera::lowering {
+namespace {
+
+class Chooser {
+ public:
+  Chooser(const Facts& facts, const std::map<Id, ProductPlan>& products, int warps)
+      : facts_(facts), products_(products), known_(facts.graph.nodes.size()) {
+    layouts_.warps = warps;
+    layouts_.of.resize(facts.graph.nodes.size());
+    for (const auto& region : facts.order)
+      for (Id id : region) {
+        const Node& node = facts[id];
+        if (node.op == Op::result) results_[{node.in[0], node.attr[0]}] = id;
+        if (node.op != Op::loop) continue;
+        for (std::size_t k = 1; k < node.in.size(); ++k)
+          carried_[{id, node.in[k]}].push_back(static_cast<std::int64_t>(k) - 1);
+        const Region& body = facts.graph.regions[static_cast<RegionId>(node.attr[0])];
+        for (std::size_t k = 0; k < body.yields.size(); ++k)
+          carried_[{id, body.yields[k]}].push_back(static_cast<std::int64_t>(k));
+      }
+  }
+
+  Layouts run() {
+    anchor_products();
+    anchor_accesses();
+    // What is left: the largest first, and of equals the one that comes first.
+    std::vector<Id> rest;
+    for (const auto& region : facts_.order)
+      for (Id id : region)
+        if (has_value(id)) rest.push_back(id);
+    std::stable_sort(rest.begin(), rest.end(), [&](Id a, Id b) {
+      const auto x = facts_[a].shape.size(), y = facts_[b].shape.size();
+      return x != y ? x > y : facts_.number[a] < facts_.number[b];
+    });
+    for (Id id : rest) {
+      const Shape& shape = facts_[id].shape;
+      set(id, blocked_layout(shape, shape.rank() - 1, 1, layouts_.warps));
+      settle();
+    }
+    return std::move(layouts_);
+  }
+
+ private:
+  bool has_value(Id id) const {
+    const Op op = facts_[id].op;
+    return facts_.live(id) && !is_view(op) && !is_effect(op);
+  }
+
+  void set(Id id, const Layout& layout) {
+    if (!has_value(id) || known_[id]) return;
+    known_[id] = true;
+    layouts_.of[id] = layout;
+    work_.push_back(id);
+  }
+
+  void anchor_products() {
+    std::vector<std::pair<int, Id>> products;
+    for (const auto& [id, plan] : products_) products.emplace_back(facts_.number[id], id);
+    std::sort(products.begin(), products.end());
+    for (auto [number, id] : products) {
+      const Layout& layout = products_.at(id).layout;
+      set(id, layout);
+      if (!products_.at(id).product.partial) continue;
+      // What a thread has of a sum is its own: it stays where it is from round to round.
+      Id carried = facts_[id].in[2];
+      set(carried, layout);
+      if (facts_[carried].op == Op::mul) set(facts_[carried].in[0], layout);
+    }
+    for (auto [number, id] : products) {
+      const ProductPlan& plan = products_.at(id);
+      const Product& product = plan.product;
+      if (product.kind == ProductKind::thin) {
+        set(facts_[id].in[0], product.layout_a);
+        set(facts_[id].in[1], product.layout_b);
+      } else if (product.kind == ProductKind::tensor && plan.a.load == no_id && product.warps_n == 1) {
+        set(facts_[id].in[0], accumulator_layout({product.m, product.k}, product.warps_m, 1));
+      }
+    }
+    settle();
+  }
+
+  void anchor_accesses() {
+    struct Anchor {
+      std::int64_t bytes;
+      int number;
+      Id access, value;
+    };
+    std::vector<Anchor> anchors;
+    for (const auto& region : facts_.order)
+      for (Id id : region) {
+        const Node& node = facts_[id];
+        const bool reads = node.op == Op::load || node.op == Op::gather;
+        const bool writes = node.op == Op::store || node.op == Op::scatter || node.op == Op::atomic_add;
+        if (reads || writes)
+          anchors.push_back(
+              {node.shape.size() * info(node.type).bytes, facts_.number[id], id, reads ? id : node.in[0]});
+      }
+    std::sort(anchors.begin(), anchors.end(), [](const Anchor& a, const Anchor& b) {
+      return a.bytes != b.bytes ? a.bytes > b.bytes : a.number < b.number;
+    });
+    for (const Anchor& anchor : anchors) {
+      if (known_[anchor.value]) continue;
+      const GraphAccess access = facts_.access(anchor.access);
+      const Shape& shape = facts_[anchor.value].shape;
+      const int fast = access.fast >= 0 ? access.fast : shape.rank() - 1;
+      set(anchor.value, blocked_layout(shape, fast, access.vector, layouts_.warps));
+      settle();
+    }
+  }
+
+  // From every value that has become known to its neighbours.
+  void settle() {
+    while (!work_.empty()) {
+      const Id id = work_.front();
+      work_.pop_front();
+      to_operands(id);
+      for (Id user : facts_.users[id]) to_user(id, user);
+      if (facts_[id].op == Op::argument && facts_[id].attr[0] > 0)
+        to_carried(facts_.owner[facts_[id].region], facts_[id].attr[0] - 1, id);
+      if (facts_[id].op == Op::result) to_carried(facts_[id].in[0], facts_[id].attr[0], id);
+    }
+  }
+
+  void to_carried(Id loop, std::int64_t k, Id from) {
+    const Layout layout = layouts_.of[from];
+    const auto i = static_cast<std::size_t>(k);
+    const Region& body = facts_.graph.regions[static_cast<RegionId>(facts_[loop].attr[0])];
+    set(facts_[loop].in[i + 1], layout);
+    set(body.arguments[i + 1], layout);
+    set(body.yields[i], layout);
+    if (const auto result = results_.find({loop, k}); result != results_.end()) set(result->second, layout);
+  }
+
+  void to_operands(Id id) {
+    const Node& node = facts_[id];
+    const Layout layout = layouts_.of[id];
+    if (is_elementwise(node.op) || node.op == Op::broadcast) {
+      for (Id in : node.in) set(in, layout.of_operand(facts_[in].shape, node.shape));
+    } else if (node.op == Op::reshape) {
+      if (only_unit_axes(facts_[node.in[0]].shape, node.shape))
+        set(node.in[0], layout.with_unit_axes(node.shape, facts_[node.in[0]].shape));
+    } else if (node.op == Op::permute) {
+      set(node.in[0], layout.permuted(inverse(node.attr)));
+    } else if (node.op == Op::gather) {
+      set(node.in[1], rows_of(layout));
+    } else if (node.op == Op::cumsum) {
+      set(node.in[0], layout);
+    }
+  }
+
+  void to_user(Id id, Id user) {
+    const Node& node = facts_[user];
+    const Layout layout = layouts_.of[id];
+    if (is_elementwise(node.op)) {
+      if (facts_[id].shape == node.shape) set(user, layout);
+    } else if (is_reduction(node.op) || node.op == Op::argmax) {
+      set(user, layout.without(static_cast<int>(node.attr[0])));
+    } else if (node.op == Op::cumsum) {
+      set(user, layout);
+    } else if (node.op == Op::reshape) {
+      if (only_unit_axes(facts_[id].shape, node.shape)) set(user, layout.with_unit_axes(facts_[id].shape, node.shape));
+    } else if (node.op == Op::permute) {
+      set(user, layout.permuted(node.attr));
+    } else if (node.op == Op::scatter && node.in[0] == id) {
+      set(node.in[2], rows_of(layout));
+    } else if (node.op == Op::loop) {
+      // Once, however often the loop names it.
+      if (const auto carried = carried_.extract({user, id}))
+        for (std::int64_t k : carried.mapped()) to_carried(user, k, id);
+    }
+  }
+
+  static Layout rows_of(const Layout& layout) {
+    Layout rows = layout;
+    for (int axis = 1; axis < layout.rank(); ++axis) rows = rows.without(axis);
+    Layout result(1);
+    for (const Factor& factor : rows.axis(0)) result.add(0, factor);
+    return result;
+  }
+
+  static std::vector<std::int64_t> inverse(const std::vector<std::int64_t>& axes) {
+    std::vector<std::int64_t> result(axes.size());
+    for (std::size_t i = 0; i < axes.size(); ++i)
+      result[static_cast<std::size_t>(axes[i])] = static_cast<std::int64_t>(i);
+    return result;
+  }
+
+  const Facts& facts_;
+  const std::map<Id, ProductPlan>& products_;
+  Layouts layouts_;
+  std::vector<char> known_;
+  std::deque<Id> work_;
+  std::map<std::pair<Id, std::int64_t>, Id> results_;               // (loop, position)
+  std::map<std::pair<Id, Id>, std::vector<std::int64_t>> carried_;  // (loop, initial value or yield) -> positions
+};
+
+}  // namespace
+
+Layouts choose_layouts(const Facts& facts, const std::map<Id, ProductPlan>& products, int warps) {
+  return Chooser(facts, products, warps).run();
+}
+
+int choose_warps(const Facts& facts) {
+  std::int64_t largest = 1, most_bytes = 0;
+  int vector = 1;
+  for (const auto& region : facts.order)
+    for (Id id : region) {
+      const Node& node = facts[id];
+      if (is_view(node.op) || node.op == Op::loop || node.op == Op::branch || node.op == Op::require) continue;
+      largest = std::max(largest, node.shape.size());
+      if (view_operand(node.op) < 0 || node.op == Op::extent) continue;
+      const std::int64_t bytes = node.shape.size() * info(node.type).bytes;
+      if (bytes > most_bytes) vector = facts.access(id).vector;
+      most_bytes = std::max(most_bytes, bytes);
+    }
+  // At least two accesses a thread, and not many threads idle in the last round.
+  for (int warps = 32; warps > 1; warps /= 2) {
+    const std::int64_t step = std::int64_t(32) * warps * vector;
+    const std::int64_t rounds = (largest + step - 1) / step;
+    if (largest >= 2 * step && rounds * step * 20 <= largest * 23) return warps;
+  }
+  return 1;
+}
+
+}  // namespace tessera::lowering

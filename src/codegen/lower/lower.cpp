@@ -1,0 +1,189 @@
+// lower: a graph becomes steps, region by region.
+#include "codegen/lower/lower.hpp"
+
+#include <fmt/format.h>
+
+#include "codegen/lower/lower_exchange.hpp"
+#include "codegen/lower/lower_products.hpp"
+
+namespace tessera::lowering {
+namespace {
+
+class Lowering {
+ public:
+  Lowering(Steps& steps, Fetches& fetches, const std::map<Id, ProductPlan>& products)
+      : steps_(steps), fetches_(fetches), products_(products) {}
+
+  void lower(RegionId region) {
+    for (Id id : steps_.facts.order[region]) lower_node(id);
+  }
+
+ private:
+  const Node& node(Id id) const { return steps_.node(id); }
+  const Region& body_of(Id owner) const {
+    return steps_.facts.graph.regions[static_cast<RegionId>(node(owner).attr[0])];
+  }
+
+  void lower_node(Id id) {
+    const Node& at = node(id);
+    const bool absorbed = steps_.fusion.absorbed[id];
+    if (is_elementwise(at.op)) {
+      if (steps_.fusion.root[id] == id && !absorbed) steps_.compute(id);
+      return;
+    }
+    if (is_reduction(at.op) || at.op == Op::argmax) return reduce(steps_, id);
+    const int which = at.attr.empty() ? 0 : static_cast<int>(at.attr[0]);  // parameter, axis or position
+    switch (at.op) {
+      case Op::scalar:
+        steps_.values.add_known(id, ScalarParameter{steps_.place.first_parameter + which});
+        return;
+      case Op::extent:
+        steps_.values.add_known(
+            id, ExtentParameter{steps_.place.first_parameter + view_parameter(steps_.facts.graph, at.in[0]), which});
+        return;
+      case Op::block:
+        steps_.values.add_known(id, BlockIndex{steps_.place.first_axis + which});
+        return;
+      case Op::load:
+        fetches_.in_place(id);
+        [[fallthrough]];
+      case Op::gather:
+        if (!absorbed && (at.ordered || !steps_.values.is_large(steps_.layouts.of[id]))) steps_.load(id);
+        return;
+      case Op::store:
+      case Op::scatter:
+      case Op::atomic_add:
+        return steps_.store(id);
+      case Op::reshape:
+      case Op::permute:
+        if (absorbed) return;
+        [[fallthrough]];
+      case Op::concat:
+      case Op::cumsum:
+        return through_scratch(steps_, id);
+      case Op::mma:
+        return multiply(steps_, fetches_, id);
+      case Op::loop:
+        return loop(id);
+      case Op::result:
+        steps_.values.set(id, carried_.at(at.in[0])[static_cast<std::size_t>(which)]);
+        return;
+      case Op::branch:
+        return branch(id);
+      default:
+        return;  // constants, iotas and broadcasts are part of expressions, views of accesses; the host checked require
+    }
+  }
+
+  void branch(Id id) {
+    Branch step{.condition = steps_.scalar(node(id).in[0]), .body = {}};
+    steps_.within(step.body, [&] { lower(static_cast<RegionId>(node(id).attr[0])); });
+    steps_.push(id, std::move(step));
+  }
+
+  // --- loops
+
+  void loop(Id id) {
+    const Node& at = node(id);
+    const auto region = static_cast<RegionId>(at.attr[0]);
+    const Region& body = body_of(id);
+    std::vector<ValueId> carried;
+    for (std::size_t k = 1; k < at.in.size(); ++k) carried.push_back(carry(id, k - 1));
+    Loop step;
+    step.loop = steps_.plan.loops.add({steps_.values.label(body.arguments[0], "i")});
+    steps_.values.add_known(body.arguments[0], Counter{step.loop});
+    step.count = steps_.scalar(at.in[0]);
+    fetches_.ahead(region, step);
+    steps_.within(step.body, [&] {
+      lower(region);
+      move_on(id, carried);
+    });
+    const bool pipelined = step.stages > 1;
+    steps_.push(id, std::move(step));
+    if (pipelined) steps_.push(id, Wait{0});
+    // What a thread has of a sum that its loop left apart becomes the sum.
+    for (std::size_t k = 0; k < carried.size(); ++k)
+      if (const Product* product = partial_product(id, k)) add_replicas(steps_, body.yields[k], carried[k], *product);
+    carried_[id] = std::move(carried);
+  }
+
+  const Product* partial_product(Id loop, std::size_t k) const {
+    const auto found = products_.find(body_of(loop).yields[k]);
+    return found != products_.end() && found->second.product.partial ? &found->second.product : nullptr;
+  }
+
+  // A carried value starts.
+  ValueId carry(Id loop, std::size_t k) {
+    const Id argument = body_of(loop).arguments[k + 1];
+    const Layout& layout = steps_.layouts.of[argument];
+    Compute start;
+    start.sweep = SweepBuilder(steps_, node(argument).shape, layout).express(node(loop).in[k + 1]).take();
+    if (const Product* product = partial_product(loop, k)) {
+      start.zero_lanes = product->lanes_k;
+      start.zero_warps = product->warps_k;
+    }
+    const ValueId out = steps_.values.add(steps_.values.label(argument, "carry"), argument, layout);
+    steps_.plan.storage(out).changes = true;
+    start.out = steps_.values.set(argument, out);
+    steps_.push(loop, std::move(start));
+    return out;
+  }
+
+  // A value that no memory or register holds.
+  bool is_virtual(Id id) const {
+    while (node(id).op == Op::broadcast) id = node(id).in[0];
+    return node(id).op == Op::constant || node(id).op == Op::iota;
+  }
+
+  // The loop's yields become its carried values, all at once.
+  void move_on(Id loop, const std::vector<ValueId>& carried) {
+    const Region& body = body_of(loop);
+    std::vector<ValueId> source(carried.size());
+    for (std::size_t k = 0; k < carried.size(); ++k)
+      if (!is_virtual(body.yields[k]))
+        source[k] = steps_.value_in(body.yields[k], steps_.plan.values[carried[k]].layout);
+    // One that another copy overwrites is saved first.
+    std::set<StorageId> overwritten;
+    for (std::size_t k = 0; k < carried.size(); ++k) {
+      if (source[k] && overwritten.contains(steps_.plan.values[source[k]].storage))
+        source[k] = save(loop, k, source[k]);
+      if (source[k] != carried[k]) overwritten.insert(steps_.plan.values[carried[k]].storage);
+    }
+    for (std::size_t k = 0; k < carried.size(); ++k) {
+      const Id yield = body.yields[k];
+      if (!source[k]) {
+        const Layout& layout = steps_.plan.values[carried[k]].layout;
+        Sweep sweep = SweepBuilder(steps_, node(yield).shape, layout).express(yield).take();
+        steps_.push(yield, Compute{.out = carried[k], .sweep = std::move(sweep)});
+      } else if (source[k] != carried[k]) {
+        steps_.copy(yield, source[k], carried[k]);
+      }
+    }
+  }
+  ValueId save(Id loop, std::size_t k, ValueId value) {
+    const Id yield = body_of(loop).yields[k];
+    const Layout layout = steps_.plan.values[value].layout;
+    const ValueId saved = steps_.values.add(steps_.values.label(loop, fmt::format("next{}", k)), yield, layout);
+    steps_.copy(yield, value, saved);
+    return saved;
+  }
+
+  Steps& steps_;
+  Fetches& fetches_;
+  const std::map<Id, ProductPlan>& products_;
+  std::map<Id, std::vector<ValueId>> carried_;  // of loops
+};
+
+}  // namespace
+
+std::set<Id> lower(const Facts& facts, const std::map<Id, ProductPlan>& products, const Layouts& layouts,
+                   int most_registers, const InMemory& in_memory, const GraphPlace& place, Plan& plan, Role& role) {
+  const Fusion fusion = fuse(facts, products, layouts);
+  Values values(facts, layouts, most_registers, in_memory, place.graph, plan);
+  Steps steps(facts, fusion, layouts, place, values, plan, role);
+  Fetches fetches(steps, products);
+  Lowering(steps, fetches, products).lower(0);
+  return values.must_be_in_memory();
+}
+
+}  // namespace tessera::lowering

@@ -1,0 +1,179 @@
+#include "codegen/lower/lower_exchange.hpp"
+
+#include <algorithm>
+
+namespace tessera::lowering {
+namespace {
+
+Strides row_major(const Shape& shape) {
+  Strides strides{};
+  std::int64_t stride = 1;
+  for (int axis = shape.rank(); axis-- > 0; stride *= shape[axis]) strides[static_cast<std::size_t>(axis)] = stride;
+  return strides;
+}
+
+ScratchId new_scratch(Plan& plan, std::int64_t elements, ElementType type) {
+  return plan.scratch.add({.type = type, .bytes = elements * host_bytes(host_type(type))});
+}
+
+void put(Steps& steps, ValueId from, Id id, const Strides& strides, std::int64_t base, ScratchId scratch) {
+  const Value value = steps.plan.values[from];
+  const ElementType type = steps.plan.storage(from).type;
+  SweepBuilder sweep(steps, value.shape, value.layout);
+  sweep.add({Op::broadcast, type, type, {element_of(steps.plan, from, value.layout)}});
+  steps.push(id, Put{.scratch = scratch, .strides = strides, .base = base, .sweep = sweep.take()});
+}
+
+void get(Steps& steps, ValueId out, Id id, const Strides& strides, ScratchId scratch) {
+  const Value value = steps.plan.values[out];
+  SweepBuilder sweep(steps, value.shape, value.layout);
+  steps.push(id, Get{.scratch = scratch, .strides = strides, .out = out, .sweep = sweep.take()});
+}
+
+// --- reductions
+
+// Bits of warp indices that tell the parts of a result apart.
+int warps_along(const Layout& layout, int axis) {
+  int bits = 0;
+  for (const Factor& factor : layout.axis(axis))
+    if (factor.place == Place::warp) bits |= (factor.size - 1) * factor.unit;
+  return bits;
+}
+
+/// What threads have of a result, by register. Across warps it goes through scratch memory.
+struct Parts {
+  Op op{};
+  ElementType type{};
+  ValueId out, best;  ///< best: argmax
+  int registers = 0;
+  int warps = 0;  ///< bits of warp indices that tell them apart
+};
+Body across_warps(Steps& steps, Id id, const Parts& parts) {
+  if (parts.warps == 0) return {};
+  const int chunk = std::min(parts.registers, most_partials);
+  const std::int64_t elements = std::int64_t(chunk) * steps.threads * (parts.best ? 2 : 1);
+  const ScratchId scratch = new_scratch(steps.plan, elements, parts.type);
+  Partials partials{.out = parts.out, .registers = parts.registers, .chunk = chunk, .round = {}};
+  partials.round.push_back(steps.step(
+      id, PutPartials{
+              .scratch = scratch, .out = parts.out, .best = parts.best, .registers = parts.registers, .chunk = chunk}));
+  partials.round.push_back(steps.step(id, TakePartials{.scratch = scratch,
+                                                       .out = parts.out,
+                                                       .best = parts.best,
+                                                       .op = parts.op,
+                                                       .registers = parts.registers,
+                                                       .chunk = chunk,
+                                                       .warps = parts.warps}));
+  Body body;
+  body.push_back(steps.step(id, std::move(partials)));
+  return body;
+}
+
+// --- moves
+
+// No axis of extent 1 is spread over anything: else it cannot go without a trace.
+bool is_bare(const Layout& layout, const Shape& shape) {
+  for (int axis = 0; axis < shape.rank(); ++axis)
+    if (shape[axis] == 1 && !layout.axis(axis).empty()) return false;
+  return true;
+}
+
+// Does the node only have other axes, its registers being those of its operand?
+bool is_renamed(const Steps& steps, Id id) {
+  const Node& at = steps.node(id);
+  if (at.op != Op::reshape && at.op != Op::permute) return false;
+  const Layout &of_source = steps.layouts.of[at.in[0]], &wanted = steps.layouts.of[id];
+  const Shape& from = steps.node(at.in[0]).shape;
+  if (at.op == Op::permute) return wanted == of_source.permuted(at.attr);
+  return only_unit_axes(from, at.shape) && is_bare(of_source, from) &&
+         wanted == of_source.with_unit_axes(from, at.shape);
+}
+
+}  // namespace
+
+ValueId moved(Steps& steps, ValueId from, Id id, const Layout& layout) {
+  Plan& plan = steps.plan;
+  if (plan.values[from].layout == layout) return from;
+  if (const ValueId found = steps.values.moved(from, layout)) return found;
+  const Node& node = steps.node(id);
+  const Strides strides = row_major(node.shape);
+  const ScratchId scratch = new_scratch(plan, node.shape.size(), node.type);
+  put(steps, from, id, strides, 0, scratch);
+  const ValueId to = steps.values.add_moved(id, from, layout);
+  get(steps, to, id, strides, scratch);
+  return to;
+}
+
+void reduce(Steps& steps, Id id) {
+  const Node& at = steps.node(id);
+  const Id from = at.in[0];
+  const int axis = static_cast<int>(at.attr[0]);
+  Sweep sweep = SweepBuilder(steps, sweep_of(steps.facts, steps.layouts, id), id).express(from).take();
+  const Layout layout = sweep.layout.without(axis);
+  Parts parts{.op = at.op,
+              .type = steps.node(from).type,
+              .out = steps.values.set(id, steps.values.add(steps.values.label(id, name(at.op)), id, layout)),
+              .best = {},
+              .registers = layout.registers(),
+              .warps = warps_along(sweep.layout, axis)};
+  if (at.op != Op::argmax) {
+    Body across = across_warps(steps, id, parts);
+    steps.push(
+        id,
+        Reduce{.op = at.op, .axis = axis, .out = parts.out, .sweep = std::move(sweep), .across = std::move(across)});
+    return;
+  }
+  parts.best = steps.values.add(steps.values.label(id, "best"), from, layout);
+  steps.plan.storage(parts.best).home = steps.plan.storage(parts.out).home;
+  steps.plan.values[parts.best].shape = steps.plan.values[parts.out].shape;
+  Body across = across_warps(steps, id, parts);
+  steps.push(
+      id,
+      Argmax{
+          .axis = axis, .out = parts.out, .best = parts.best, .sweep = std::move(sweep), .across = std::move(across)});
+}
+
+void add_replicas(Steps& steps, Id id, ValueId out, const Product& product) {
+  const Storage& storage = steps.plan.storage(out);
+  int kept = storage.registers;
+  // Lanes that are to have the same sums share the work of adding up over warps.
+  if (product.warps_k && storage.home == Home::registers)
+    for (int lanes = product.lanes_k; lanes != 0 && kept % 2 == 0; lanes &= lanes - 1) kept /= 2;
+  Body across = across_warps(
+      steps, id,
+      {.op = Op::sum, .type = ElementType::f32, .out = out, .best = {}, .registers = kept, .warps = product.warps_k});
+  steps.push(
+      id,
+      Replicas{
+          .out = out, .lanes = product.lanes_k, .warps = product.warps_k, .kept = kept, .across = std::move(across)});
+}
+
+void through_scratch(Steps& steps, Id id) {
+  const Node& at = steps.node(id);
+  if (is_renamed(steps, id)) {
+    steps.values.add_view(id, steps.value_in(at.in[0], steps.layouts.of[at.in[0]]));
+    return;
+  }
+  // Written row by row as the operand is, or as the result is of which an operand is a part.
+  const bool parts = at.op == Op::concat;
+  const Strides to = row_major(parts ? at.shape : steps.node(at.in[0]).shape);
+  Strides from = row_major(at.shape);
+  if (at.op == Op::permute)
+    for (std::size_t i = 0; i < at.attr.size(); ++i) from[i] = to[static_cast<std::size_t>(at.attr[i])];
+  const ScratchId scratch = new_scratch(steps.plan, at.shape.size(), at.type);
+  std::int64_t base = 0;
+  for (Id in : at.in) {
+    put(steps, steps.value(in), in, to, base, scratch);
+    if (parts) base += steps.node(in).shape[static_cast<int>(at.attr[0])] * to[static_cast<std::size_t>(at.attr[0])];
+  }
+  if (at.op == Op::cumsum) {
+    const int length = at.shape[static_cast<int>(at.attr[0])];
+    steps.push(id, Scan{.scratch = scratch,
+                        .lines = at.shape.size() / length,
+                        .length = length,
+                        .inner = static_cast<int>(to[static_cast<std::size_t>(at.attr[0])])});
+  }
+  get(steps, steps.values.add(id), id, from, scratch);
+}
+
+}  // namespace tessera::lowering

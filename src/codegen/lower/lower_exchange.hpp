@@ -1,0 +1,18 @@
+// What crosses threads through scratch memory: reductions, moves between layouts, and ops that permute elements.
+#pragma once
+#include "codegen/lower/lower_steps.hpp"
+
+namespace tessera::lowering {
+
+/// A value, of node `id`, in a layout: if it has another, written to scratch memory by those who hold it and read by
+/// those who need it.
+ValueId moved(Steps& steps, ValueId from, Id id, const Layout& layout);
+
+/// A reduction, or argmax.
+void reduce(Steps& steps, Id id);
+/// Sums of node `id` that lanes and warps have parts of are added up.
+void add_replicas(Steps& steps, Id id, ValueId out, const Product& product);
+/// reshape, permute, concat, cumsum
+void through_scratch(Steps& steps, Id id);
+
+}  // namespace tessera::lowering

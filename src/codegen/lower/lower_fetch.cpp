@@ -1,0 +1,158 @@
+#include "codegen/lower/lower_fetch.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tessera::lowering {
+
+Fetches::Fetches(Steps& steps, const std::map<Id, ProductPlan>& products) : steps_(steps), products_(products) {
+  for (Id id : by_number(steps.facts)) {
+    if (steps.node(id).op != Op::mma) continue;
+    ProductPlan& plan = products_.at(id);
+    Product& product = plan.product;
+    if (product.kind == ProductKind::thin) continue;
+    const int k = round_up(product.k, product.kind == ProductKind::tensor ? 16 : 4);
+    for (int side : {0, 1}) {
+      ProductOperand& operand = side ? product.b : product.a;
+      const Source& source = side ? plan.b : plan.a;
+      if (source.load == no_id) continue;
+      const int k_axis = source.axis[side ? 0 : 1], other_axis = source.axis[side], other = plan.layout.cover(side);
+      operand.buffer = operand.k_major ? buffer_for(source.load, other_axis, k_axis, operand.stored, other, k)
+                                       : buffer_for(source.load, k_axis, other_axis, operand.stored, k, other);
+    }
+  }
+  for (const Buffer& buffer : steps.plan.buffers) bytes_ += buffer.bytes();
+  find_known_ahead();
+}
+
+BufferId Fetches::buffer_for(Id load, int row_axis, int column_axis, ElementType stored, int rows, int columns) {
+  columns = round_up(columns, 16 / info(stored).bytes);
+  std::vector<Tile>& tiles = tiles_[load];
+  for (const Tile& tile : tiles)
+    if (tile.row_axis == row_axis && tile.column_axis == column_axis) {
+      Buffer& buffer = steps_.plan.buffers[tile.buffer];
+      buffer.rows = std::max(buffer.rows, rows);
+      buffer.columns = std::max(buffer.columns, columns);
+      return tile.buffer;
+    }
+  // Of one load there are as many as products turn it to axes of their own.
+  const std::size_t before = tiles.size();
+  std::string suffix = before == 0 ? "" : before == 1 ? "_turned" : fmt::format("_turned{}", before);
+  Buffer buffer;
+  buffer.label = steps_.values.label(load, "tile", std::move(suffix));
+  buffer.type = stored;
+  buffer.rows = rows;
+  buffer.columns = columns;
+  tiles.push_back({steps_.plan.buffers.add(std::move(buffer)), row_axis, column_axis});
+  return tiles.back().buffer;
+}
+
+BufferId Fetches::add_buffer(Buffer buffer) {
+  bytes_ += buffer.bytes();
+  return steps_.plan.buffers.add(std::move(buffer));
+}
+
+LoopId Fetches::loop_of(BufferId buffer) const {
+  const auto found = loop_of_.find(buffer);
+  return found == loop_of_.end() ? LoopId{} : found->second;
+}
+
+// What follows from the counter of the loop around and from what that loop does not change. Operands come first.
+void Fetches::find_known_ahead() {
+  known_ahead_.resize(steps_.facts.graph.nodes.size());
+  for (const auto& region : steps_.facts.order)
+    for (Id id : region) {
+      const Node& at = steps_.node(id);
+      if (at.op == Op::argument) {
+        known_ahead_[id] = at.attr[0] == 0;
+        continue;
+      }
+      const bool follows = (is_elementwise(at.op) && at.shape.rank() == 0) || at.op == Op::constant || is_view(at.op) ||
+                           at.op == Op::extent || at.op == Op::block;
+      known_ahead_[id] =
+          follows && std::all_of(at.in.begin(), at.in.end(), [&](Id in) { return is_known_ahead(in, at.region); });
+    }
+}
+bool Fetches::is_known_ahead(Id id, RegionId region) const {
+  return steps_.node(id).region != region || known_ahead_[id];
+}
+
+Fetch Fetches::fetch(const std::vector<Id>& loads, LoopId loop) {
+  Fetch fetch{.loop = loop, .tiles = {}};
+  for (Id load : loads)
+    for (const Tile& tile : tiles_.at(load)) {
+      TileAccess access = steps_.access_of(load);
+      const std::vector<TileAccess::Axis> axes = std::move(access.axes);
+      const int fast = access.fast;
+      // Rows first, columns last: the buffer's order. An axis that the product does not see has an extent of 1; so has
+      // its place in the buffer.
+      access.axes.clear();
+      for (int axis = 0; axis < static_cast<int>(axes.size()); ++axis)
+        if (axis != tile.row_axis && axis != tile.column_axis)
+          access.axes.push_back(axes[static_cast<std::size_t>(axis)]);
+      for (int axis : {tile.row_axis, tile.column_axis}) {
+        TileAccess::Axis unit;
+        unit.tensor_axis = -1;
+        unit.index = literal(0);
+        access.axes.push_back(axis >= 0 ? axes[static_cast<std::size_t>(axis)] : unit);
+      }
+      access.fast = fast >= 0 && fast == tile.column_axis ? static_cast<int>(access.axes.size()) - 1 : -1;
+      if (access.fast < 0) access.vector = 1;
+      access.vector = std::min(access.vector, 16 / info(steps_.node(load).type).bytes);
+      fetch.tiles.push_back({.buffer = tile.buffer, .access = std::move(access)});
+    }
+  return fetch;
+}
+
+void Fetches::in_place(Id load) {
+  if (!tiles_.contains(load) || fetched_ahead_.contains(load)) return;
+  steps_.push(load, fetch({load}, {}));
+  steps_.push(load, Commit{});
+  steps_.push(load, Wait{0});
+}
+
+int Fetches::stages_for(const std::vector<Id>& loads) const {
+  std::int64_t bytes = 0;
+  for (Id load : loads)
+    for (const Tile& tile : tiles_.at(load)) bytes += steps_.plan.buffers[tile.buffer].stage_bytes();
+  const std::int64_t others = bytes_ - bytes, room = steps_.facts.arch.shared_bytes() - 4096;
+  for (int stages = 4; stages > 1; --stages)
+    if (others + bytes * stages <= (stages > 2 ? room / 2 : room)) return stages;
+  return 1;
+}
+
+void Fetches::ahead(RegionId region, Loop& loop) {
+  const std::vector<Id>& nodes = steps_.facts.order[region];
+  std::vector<Id> loads;
+  for (Id id : nodes) {
+    const Node& at = steps_.node(id);
+    if (at.op == Op::load && tiles_.contains(id) &&
+        std::all_of(at.in.begin(), at.in.end(), [&](Id in) { return is_known_ahead(in, region); }))
+      loads.push_back(id);
+  }
+  if (loads.empty()) return;
+  loop.stages = stages_for(loads);
+  if (loop.stages == 1) return;
+  for (Id load : loads)
+    for (const Tile& tile : tiles_.at(load)) {
+      Buffer& buffer = steps_.plan.buffers[tile.buffer];
+      bytes_ -= buffer.bytes();
+      buffer.stages = loop.stages;
+      bytes_ += buffer.bytes();
+      loop_of_[tile.buffer] = loop.loop;
+    }
+  const Id first = loads[0];
+  loop.arrive.push_back(steps_.step(first, Wait{loop.stages - 2}));
+  // The places of the round that is fetched, computed apart from the loop's body.
+  steps_.within(loop.ahead, [&] {
+    for (Id id : nodes)
+      if (steps_.node(id).shape.rank() == 0 && is_elementwise(steps_.node(id).op) && known_ahead_[id])
+        steps_.compute(id);
+    steps_.push(first, fetch(loads, loop.loop));
+  });
+  loop.issued.push_back(steps_.step(first, Commit{}));
+  fetched_ahead_.insert(loads.begin(), loads.end());
+}
+
+}  // namespace tessera::lowering

@@ -1,0 +1,105 @@
+#include "codegen/lower/lower_fuse.hpp"
+
+namespace tessera::lowering {
+namespace {
+
+class Fuser {
+ public:
+  Fuser(const Facts& facts, const std::map<Id, ProductPlan>& products, const Layouts& layouts)
+      : facts_(facts), products_(products), layouts_(layouts) {
+    fusion_.absorbed.resize(facts.graph.nodes.size());
+    fusion_.root.resize(facts.graph.nodes.size(), no_id);
+  }
+
+  // Those who use a node first, but for loops that yield it: they take no expression.
+  Fusion run() {
+    const std::vector<Id> ids = by_number(facts_);
+    for (auto id = ids.rbegin(); id != ids.rend(); ++id) fusion_.absorbed[*id] = is_absorbed(*id);
+    for (auto id = ids.rbegin(); id != ids.rend(); ++id) fusion_.root[*id] = find_root(*id);
+    return std::move(fusion_);
+  }
+
+ private:
+  const Node& node(Id id) const { return facts_[id]; }
+
+  bool is_absorbed(Id id) const {
+    const Node& at = node(id);
+    if (at.op != Op::load && at.op != Op::cast && at.op != Op::reshape && at.op != Op::permute) return false;
+    bool all = !facts_.users[id].empty() && !at.ordered;
+    for (Id user : facts_.users[id]) {
+      // A load's operands say where: they are not read.
+      const bool passed_on = fusion_.absorbed[user] && node(user).op != Op::load;
+      all &= passed_on || reads_from_buffer(user, id);
+    }
+    return all;
+  }
+  bool reads_from_buffer(Id user, Id operand) const {
+    if (node(user).op != Op::mma) return false;
+    const ProductPlan& plan = products_.at(user);
+    if (plan.product.kind == ProductKind::thin || node(user).in[2] == operand) return false;
+    return (node(user).in[0] != operand || plan.a.load != no_id) &&
+           (node(user).in[1] != operand || plan.b.load != no_id);
+  }
+
+  Id find_root(Id id) const {
+    if (!is_elementwise(node(id).op) || fusion_.absorbed[id] || node(id).shape.rank() == 0) return id;
+    Id root = no_id;
+    for (Id user : facts_.users[id]) {
+      const Id next = takes_expression(user, id) ? fusion_.root[user] : no_id;
+      if (next == no_id || (root != no_id && root != next)) return id;
+      root = next;
+    }
+    if (root == no_id || node(root).region != node(id).region) return id;
+    const Sweep sweep = sweep_of(facts_, layouts_, root);
+    const Layout& layout = layouts_.of[id];
+    const bool same = layout == sweep.layout.of_operand(node(id).shape, sweep.shape) &&
+                      layout.registers() == sweep.layout.registers();
+    return same ? root : id;
+  }
+  bool takes_expression(Id user, Id operand) const {
+    const Node& at = node(user);
+    if (fusion_.absorbed[user]) return false;
+    if (is_elementwise(at.op)) return at.shape.rank() > 0;
+    const auto only_in = [&](std::size_t slot) {
+      for (std::size_t i = 0; i < at.in.size(); ++i)
+        if ((at.in[i] == operand) != (i == slot)) return false;
+      return true;
+    };
+    if (is_reduction(at.op) || at.op == Op::argmax) return true;
+    if (at.op == Op::store || at.op == Op::scatter || at.op == Op::atomic_add) return only_in(0);
+    return at.op == Op::mma && only_in(2);
+  }
+
+  const Facts& facts_;
+  const std::map<Id, ProductPlan>& products_;
+  const Layouts& layouts_;
+  Fusion fusion_;
+};
+
+}  // namespace
+
+Fusion fuse(const Facts& facts, const std::map<Id, ProductPlan>& products, const Layouts& layouts) {
+  return Fuser(facts, products, layouts).run();
+}
+
+std::vector<Id> by_number(const Facts& facts) {
+  std::size_t live = 0;
+  for (const auto& region : facts.order) live += region.size();
+  std::vector<Id> ids(live);
+  for (const auto& region : facts.order)
+    for (Id id : region) ids[static_cast<std::size_t>(facts.number[id])] = id;
+  return ids;
+}
+
+Sweep sweep_of(const Facts& facts, const Layouts& layouts, Id id) {
+  const Node& node = facts[id];
+  const bool of_operand = is_reduction(node.op) || node.op == Op::argmax || node.op == Op::store ||
+                          node.op == Op::scatter || node.op == Op::atomic_add;
+  const Id of = of_operand ? node.in[0] : id;
+  Sweep sweep;
+  sweep.shape = facts[of].shape;
+  sweep.layout = layouts.of[of];
+  return sweep;
+}
+
+}  // namespace tessera::lowering

@@ -1,0 +1,22 @@
+// What needs no value of its own.
+#pragma once
+#include "codegen/lower/lowering.hpp"
+
+namespace tessera::lowering {
+
+/// By node.
+struct Fusion {
+  /// A load, or what stands between it and a product, that products read from shared memory.
+  std::vector<char> absorbed;
+  /// The one step on whose way an elementwise op is computed; a node that has steps of its own is its own root.
+  std::vector<Id> root;
+};
+Fusion fuse(const Facts& facts, const std::map<Id, ProductPlan>& products, const Layouts& layouts);
+
+/// The live nodes by number.
+std::vector<Id> by_number(const Facts& facts);
+
+/// What a node's step runs over, with nothing in it: the elements it writes or combines, else those of its result.
+Sweep sweep_of(const Facts& facts, const Layouts& layouts, Id id);
+
+}  // namespace tessera::lowering

@@ -1,0 +1,76 @@
+// Accesses: how a tile's place in a tensor follows from values, and the steps that go there.
+#include "codegen/lower/lower_steps.hpp"
+
+namespace tessera::lowering {
+
+Operand Steps::scalar(Id id) {
+  if (node(id).op == Op::constant) return literal(node(id).attr[0]);
+  Operand operand;
+  operand.kind = Operand::Kind::value;
+  operand.value = value(id);
+  return operand;
+}
+
+TileAccess Steps::access_of(Id id) {
+  const GraphAccess from = facts.access(id);
+  TileAccess access;
+  access.label = values.label(id, name(node(id).op));
+  access.parameter = place.first_parameter + from.parameter;
+  access.fast = from.fast;
+  access.vector = from.vector;
+  access.padding = from.padding;
+  access.read_only = facts.graph.parameters[static_cast<std::size_t>(from.parameter)].access == Access::in;
+  for (const GraphAccess::Axis& axis : from.axes) {
+    TileAccess::Axis to;
+    to.tensor_axis = axis.tensor_axis;
+    to.index = axis.index == no_id ? literal(0) : scalar(axis.index);
+    to.extent = axis.extent;
+    to.positive = axis.positive;
+    for (const GraphAccess::Slice& slice : axis.slices) {
+      Operand start = scalar(slice.start);
+      to.slices.push_back({std::move(start), scalar(slice.extent)});
+    }
+    access.axes.push_back(std::move(to));
+  }
+  return access;
+}
+
+void Steps::set_rows(TileAccess& access, Id rows, const Sweep& sweep) {
+  const int first = sweep.shape.rank() - static_cast<int>(access.axes.size());
+  // Of a tile that is stretched along its first axis there is one.
+  Layout along = sweep.layout;
+  for (int axis = 0; axis < sweep.shape.rank(); ++axis)
+    if (axis != first || access.axes[0].extent != sweep.shape[first]) along = along.without(axis);
+  Layout line(1);
+  for (const Factor& factor : along.axis(first)) line.add(0, factor);
+  access.rows = value_in(rows, line);
+  access.rows_map = register_map(along, sweep.layout);
+}
+
+ValueId Steps::load(Id id) {
+  SweepBuilder sweep(*this, node(id).shape, layouts.of[id]);
+  TileAccess access = access_of(id);
+  if (node(id).op == Op::gather) set_rows(access, node(id).in[1], sweep.sweep());
+  const ValueId out = values.add(id);
+  push(id, Load{.out = out, .sweep = sweep.take(), .access = std::move(access)});
+  return out;
+}
+
+void Steps::store(Id id) {
+  const Op op = node(id).op;
+  const Store::Kind kind = op == Op::store     ? Store::Kind::store
+                           : op == Op::scatter ? Store::Kind::scatter
+                                               : Store::Kind::atomic_add;
+  SweepBuilder builder(*this, sweep_of(facts, layouts, id), id);
+  TileAccess access = access_of(id);
+  if (op == Op::scatter) set_rows(access, node(id).in[2], builder.sweep());
+  Sweep sweep = builder.express(node(id).in[0]).take();
+  // Memory rounds as the cast does.
+  Term& last = sweep.expression.terms.back();
+  if (last.op == Op::cast && (last.type == ElementType::f16 || last.type == ElementType::bf16) &&
+      info(last.operand).kind == ElementKind::real)
+    last = {Op::broadcast, last.operand, last.operand, std::move(last.in)};
+  push(id, Store{.kind = kind, .sweep = std::move(sweep), .access = std::move(access)});
+}
+
+}  // namespace tessera::lowering

@@ -1,0 +1,126 @@
+#include "codegen/lower/lower_products.hpp"
+
+#include <fmt/format.h>
+
+#include "codegen/lower/lower_exchange.hpp"
+
+namespace tessera::lowering {
+namespace {
+
+/// One product.
+class Multiplication {
+ public:
+  Multiplication(Steps& steps, Fetches& fetches, Id id)
+      : steps_(steps),
+        fetches_(fetches),
+        id_(id),
+        at_(steps.node(id)),
+        layout_(fetches.product(id).layout),
+        product_(fetches.product(id).product) {}
+
+  void run() {
+    if (product_.kind == ProductKind::thin) return thin();
+    place(product_.a, at_.in[0], true);
+    place(product_.b, at_.in[1], false);
+    // What keeps a in registers indexes it by the round.
+    if (product_.kind == ProductKind::tensor) product_.unrolled = product_.a.value ? 0 : 2;
+    push(start());
+  }
+
+ private:
+  const Node& node(Id id) const { return steps_.node(id); }
+
+  // Adds up in the carried value itself where nobody needs the old one.
+  bool in_place() const {
+    const Node& c = node(at_.in[2]);
+    if (c.op != Op::argument || c.attr[0] == 0 || c.region != at_.region || steps_.facts.users[at_.in[2]].size() != 1)
+      return false;
+    const Region& body = steps_.facts.graph.regions[at_.region];
+    if (body.yields[static_cast<std::size_t>(c.attr[0]) - 1] != id_) return false;
+    return steps_.plan.values[steps_.values.of(at_.in[2])].layout == layout_;
+  }
+  ValueId start() {
+    if (in_place()) return steps_.values.set(id_, steps_.values.of(at_.in[2]));
+    Sweep sweep = SweepBuilder(steps_, at_.shape, layout_, id_).express(at_.in[2]).take();
+    const ValueId out = steps_.values.set(id_, add("mma"));
+    steps_.plan.storage(out).changes = true;
+    steps_.push(id_, Compute{.out = out, .sweep = std::move(sweep)});
+    return out;
+  }
+  ValueId add(std::string_view stem) { return steps_.values.add(steps_.values.label(id_, stem), id_, layout_); }
+  void push(ValueId out) {
+    steps_.push(id_, Multiply{.out = out, .shape = at_.shape, .layout = layout_, .product = product_});
+  }
+
+  // An operand from node `from`: of a load, of registers, or through shared memory.
+  void place(ProductOperand& operand, Id from, bool is_a) {
+    if (operand.buffer) {
+      operand.stage = fetches_.loop_of(operand.buffer);
+      return;
+    }
+    if (is_a && stays_in_registers(from)) {
+      operand.value = steps_.value_in(from, left_registers());
+      return;
+    }
+    // Row by row as the operand is written.
+    const Shape& shape = node(from).shape;
+    const int k = round_up(product_.k, product_.kind == ProductKind::tensor ? 16 : 4);
+    const int other = layout_.cover(is_a ? 0 : 1);
+    operand.k_major = is_a;
+    operand.stored = product_.type == ElementType::tf32 ? ElementType::f32 : product_.type;
+    operand.casts.clear();
+    Buffer buffer;
+    buffer.label = steps_.values.label(from, is_a ? "left" : "right", fmt::format("_{}", steps_.facts.number[id_]));
+    buffer.type = operand.stored;
+    buffer.rows = is_a ? other : k;
+    buffer.columns = round_up(is_a ? k : other, 16 / info(operand.stored).bytes);
+    const bool padded = buffer.rows != shape[0] || buffer.columns != shape[1];
+    operand.buffer = fetches_.add_buffer(std::move(buffer));
+    if (padded) steps_.push(from, Clear{operand.buffer});
+    Sweep sweep = SweepBuilder(steps_, shape, steps_.layouts.of[from]).express(from).take();
+    steps_.push(from, Stage{.buffer = operand.buffer, .sweep = std::move(sweep)});
+  }
+  Layout left_registers() const { return accumulator_layout({product_.m, product_.k}, product_.warps_m, 1); }
+  bool stays_in_registers(Id from) const {
+    const int step = product_.type == ElementType::tf32 ? 8 : 16;
+    const Layout registers = left_registers();
+    return product_.kind == ProductKind::tensor && product_.warps_n == 1 && product_.k % step == 0 &&
+           steps_.layouts.of[from] == registers && !steps_.values.is_large(registers) &&
+           !steps_.values.is_in_memory(from) && !steps_.values.left_in_memory(id_) &&
+           std::int64_t(product_.k) * product_.n * 8 <= steps_.facts.arch.shared_bytes();
+  }
+
+  void thin() {
+    product_.a.value = steps_.value_in(at_.in[0], product_.layout_a);
+    product_.b.value = steps_.value_in(at_.in[1], product_.layout_b);
+    const bool spread = product_.lanes_k || product_.warps_k;
+    if (!spread || product_.partial) return push(start());
+    // Sums of parts start at 0, and what they are added to comes last.
+    constexpr ElementType f32 = ElementType::f32;
+    const ValueId sums = add("sums");
+    steps_.plan.storage(sums).changes = true;
+    SweepBuilder zero(steps_, at_.shape, layout_);
+    zero.add({Op::broadcast, f32, f32, {literal(0)}});
+    steps_.push(id_, Compute{.out = sums, .sweep = zero.take()});
+    push(sums);
+    add_replicas(steps_, id_, sums, product_);
+    SweepBuilder total(steps_, at_.shape, layout_, id_);
+    Operand addend = total.operand(at_.in[2]);
+    total.add({Op::add, f32, f32, {element_of(steps_.plan, sums, layout_), std::move(addend)}});
+    const ValueId out = steps_.values.set(id_, add("mma"));
+    steps_.push(id_, Compute{.out = out, .sweep = total.take()});
+  }
+
+  Steps& steps_;
+  Fetches& fetches_;
+  const Id id_;
+  const Node& at_;
+  const Layout& layout_;
+  Product product_;
+};
+
+}  // namespace
+
+void multiply(Steps& steps, Fetches& fetches, Id id) { Multiplication(steps, fetches, id).run(); }
+
+}  // namespace tessera::lowering

@@ -1,0 +1,9 @@
+// Products: where each finds its operands, what it adds to, and the sums that it leaves with several threads.
+#pragma once
+#include "codegen/lower/lower_fetch.hpp"
+
+namespace tessera::lowering {
+
+void multiply(Steps& steps, Fetches& fetches, Id id);
+
+}  // namespace tessera::lowering

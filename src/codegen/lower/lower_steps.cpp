@@ -1,0 +1,199 @@
+#include "codegen/lower/lower_steps.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "codegen/lower/lower_exchange.hpp"
+#include "graph/error.hpp"
+
+namespace tessera::lowering {
+
+Operand literal(std::int64_t value) {
+  Operand operand;
+  operand.kind = Operand::Kind::literal;
+  operand.literal = value;
+  return operand;
+}
+
+Operand element_of(const Plan& plan, ValueId value, const Layout& layout) {
+  Operand operand;
+  operand.kind = Operand::Kind::value;
+  operand.value = value;
+  operand.map = register_map(plan.values[value].layout, layout);
+  return operand;
+}
+
+namespace {
+
+Operand indexed(Operand::Kind kind, int index) {
+  Operand operand;
+  operand.kind = kind;
+  operand.index = index;
+  return operand;
+}
+
+// Accesses go along the layout's run together, or element by element.
+void choose_vector(Sweep& sweep, TileAccess* access) {
+  std::vector<TileAccess*> all;
+  for (TileAccess& read : sweep.reads) all.push_back(&read);
+  if (access) all.push_back(access);
+  const auto [axis, run] = neighbours(sweep.layout, 16);
+  sweep.vector = 1;
+  const auto aligned = [&, run_axis = axis](const TileAccess& one) {
+    const int rank = static_cast<int>(one.axes.size());
+    return one.fast >= 0 && one.fast + sweep.shape.rank() - rank == run_axis;
+  };
+  for (const TileAccess* one : all)
+    if (aligned(*one)) sweep.vector = std::max(sweep.vector, std::min(run, one->vector));
+  for (TileAccess* one : all) one->vector = aligned(*one) && one->vector >= sweep.vector ? sweep.vector : 1;
+}
+
+}  // namespace
+
+// --- steps
+
+void Steps::settle(Sweep& sweep, ValueId out, TileAccess* access) {
+  choose_vector(sweep, access);
+  // A loop that is not unrolled cannot index registers, and one that indexes none need not be unrolled.
+  bool indexes = false;
+  const auto check = [&](ValueId id) {
+    if (!id || plan.storage(id).home != Home::registers) return;
+    indexes = true;
+    if (!sweep.unrolled) values.needs_memory(id);
+  };
+  check(out);
+  for (const Term& term : sweep.expression.terms)
+    for (const Operand& operand : term.in)
+      if (operand.kind == Operand::Kind::value) check(operand.value);
+  for (const TileAccess& read : sweep.reads) check(read.rows);
+  if (access) check(access->rows);
+  sweep.unrolled &= indexes;
+}
+
+ValueId Steps::value(Id id) {
+  // Rows may be gathered by rows that are gathered, a long way down: the last of them first.
+  std::vector<Id> chain{id};
+  while (!values.of(chain.back()) && node(chain.back()).op == Op::gather) chain.push_back(node(chain.back()).in[1]);
+  for (; chain.size() > 1; chain.pop_back()) make(chain.back());
+  return make(id);
+}
+
+ValueId Steps::make(Id id) {
+  if (const ValueId made = values.of(id)) return made;
+  const Node& at = node(id);
+  if (at.op == Op::load || at.op == Op::gather) return load(id);
+  if (at.op != Op::constant && at.op != Op::iota && at.op != Op::broadcast)
+    throw InternalError(fmt::format("a value of '{}' is needed before its step", name(at.op)));
+  compute(id);
+  return values.of(id);
+}
+
+void Steps::compute(Id id) {
+  Sweep sweep = SweepBuilder(*this, node(id).shape, layouts.of[id], id).express(id).take();
+  const ValueId out = values.add(id);
+  push(id, Compute{.out = out, .sweep = std::move(sweep)});
+}
+
+ValueId Steps::value_in(Id id, Layout layout) { return moved(*this, value(id), id, layout); }
+
+void Steps::copy(Id id, ValueId from, ValueId to) {
+  const Value value = plan.values[from];
+  const ElementType type = plan.storage(from).type;
+  SweepBuilder sweep(*this, value.shape, value.layout);
+  sweep.add({Op::broadcast, type, type, {element_of(plan, from, value.layout)}});
+  push(id, Compute{.out = to, .sweep = sweep.take()});
+}
+
+// --- sweeps
+
+SweepBuilder::SweepBuilder(Steps& steps, const Shape& shape, const Layout& layout, Id root)
+    : steps_(steps), root_(root) {
+  sweep_.shape = shape;
+  sweep_.layout = layout;
+  sweep_.unrolled = !steps.values.is_large(layout);
+}
+
+SweepBuilder& SweepBuilder::express(Id id) {
+  const Node& at = steps_.node(id);
+  if (is_elementwise(at.op) && (id == root_ || is_fused(id))) {
+    term(id);
+    return *this;
+  }
+  return add({Op::broadcast, at.type, at.type, {operand(id)}});
+}
+
+SweepBuilder& SweepBuilder::add(Term term) {
+  sweep_.expression.terms.push_back(std::move(term));
+  return *this;
+}
+
+bool SweepBuilder::is_fused(Id id) const { return root_ != no_id && id != root_ && steps_.fusion.root[id] == root_; }
+
+Id SweepBuilder::behind_broadcasts(Id id) const {
+  while (steps_.node(id).op == Op::broadcast) id = steps_.node(id).in[0];
+  return id;
+}
+
+Operand SweepBuilder::operand(Id id) {
+  id = behind_broadcasts(id);
+  return is_fused(id) ? term(id) : leaf(id);
+}
+
+Operand SweepBuilder::term(Id id) {
+  // Operands first, from left to right. The stack is our own: an expression may be a hundred thousand ops deep.
+  struct Frame {
+    Id id;
+    Term term;
+  };
+  std::vector<Frame> stack;
+  const auto enter = [&](Id op) {
+    const Node& at = steps_.node(op);
+    stack.push_back({op, {at.op, at.type, steps_.node(at.in.back()).type, {}}});
+  };
+  if (!terms_.contains(id)) enter(id);
+  while (!stack.empty()) {
+    Frame& frame = stack.back();
+    const std::vector<Id>& in = steps_.node(frame.id).in;
+    if (frame.term.in.size() < in.size()) {
+      const Id next = behind_broadcasts(in[frame.term.in.size()]);
+      if (!is_fused(next))
+        frame.term.in.push_back(leaf(next));
+      else if (const auto made = terms_.find(next); made != terms_.end())
+        frame.term.in.push_back(indexed(Operand::Kind::term, made->second));
+      else
+        enter(next);
+      continue;
+    }
+    terms_[frame.id] = static_cast<int>(sweep_.expression.terms.size());
+    add(std::move(frame.term));
+    stack.pop_back();
+  }
+  return indexed(Operand::Kind::term, terms_.at(id));
+}
+
+// Neither a broadcast nor computed on the way.
+Operand SweepBuilder::leaf(Id id) {
+  const Node& at = steps_.node(id);
+  if (at.op == Op::constant) return literal(at.attr[0]);
+  if (at.op == Op::iota) {
+    const int axis = static_cast<int>(at.attr[0]);
+    if (at.shape[axis] == 1) return literal(0);
+    return indexed(Operand::Kind::coordinate, axis + sweep_.shape.rank() - at.shape.rank());
+  }
+  if ((at.op == Op::load || at.op == Op::gather) && !steps_.values.of(id)) return fetched(id);
+  const ValueId value = steps_.value_in(id, sweep_.layout.of_operand(at.shape, sweep_.shape));
+  return element_of(steps_.plan, value, sweep_.layout);
+}
+
+Operand SweepBuilder::fetched(Id id) {
+  if (const auto found = reads_.find(id); found != reads_.end()) return indexed(Operand::Kind::fetched, found->second);
+  TileAccess access = steps_.access_of(id);
+  if (steps_.node(id).op == Op::gather) steps_.set_rows(access, steps_.node(id).in[1], sweep_);
+  sweep_.reads.push_back(std::move(access));
+  const int index = static_cast<int>(sweep_.reads.size()) - 1;
+  reads_.emplace(id, index);
+  return indexed(Operand::Kind::fetched, index);
+}
+
+}  // namespace tessera::lowering

@@ -1,0 +1,93 @@
+#include "codegen/lower/lower_values.hpp"
+
+#include <fmt/format.h>
+
+namespace tessera::lowering {
+
+std::pair<int, int> neighbours(const Layout& layout, int most) {
+  for (int axis = 0; axis < layout.rank(); ++axis) {
+    const int run = layout.run(axis);
+    if (run == 1) continue;
+    int vector = 1;
+    while (vector * 2 <= most && run % (vector * 2) == 0) vector *= 2;
+    return {axis, vector};
+  }
+  return {-1, 1};
+}
+
+Values::Values(const Facts& facts, const Layouts& layouts, int most_registers, const InMemory& in_memory, int graph,
+               Plan& plan)
+    : facts_(facts),
+      layouts_(layouts),
+      most_registers_(most_registers),
+      in_memory_(in_memory),
+      graph_(graph),
+      first_storage_(plan.storages.size()),
+      plan_(plan),
+      of_(facts.graph.nodes.size()),
+      own_(facts.graph.nodes.size()) {}
+
+ValueId Values::set(Id node, ValueId value) {
+  set_.emplace_back(node, of_[node]);
+  return of_[node] = value;
+}
+
+ValueId Values::moved(ValueId from, const Layout& layout) const {
+  if (const auto found = moved_.find(from); found != moved_.end())
+    for (const auto& [to, value] : found->second)
+      if (to == layout) return value;
+  return {};
+}
+
+void Values::forget(Mark mark) {
+  for (; set_.size() > mark.set; set_.pop_back()) of_[set_.back().first] = set_.back().second;
+  for (; moved_from_.size() > mark.moved; moved_from_.pop_back()) moved_.at(moved_from_.back()).pop_back();
+}
+
+Label Values::label(Id node, std::string_view stem, std::string suffix) const {
+  return {.stem = std::string(stem), .number = facts_.number[node], .suffix = std::move(suffix), .graph = graph_};
+}
+
+StorageId Values::add_storage(Label label, Id node, const Layout& layout) {
+  Storage storage;
+  storage.label = std::move(label);
+  storage.type = facts_[node].type;
+  storage.registers = layout.registers();
+  storage.home = storage.registers == 1                   ? Home::variable
+                 : is_large(layout) || is_in_memory(node) ? Home::workspace
+                                                          : Home::registers;
+  storage.vector = neighbours(layout, 16 / host_bytes(host_type(storage.type))).second;
+  node_of_.push_back(node);
+  return plan_.storages.add(std::move(storage));
+}
+
+ValueId Values::add(Id node) {
+  StorageId& own = own_[node];
+  if (!own) own = add_storage(label(node, name(facts_[node].op)), node, layouts_.of[node]);
+  return set(node, plan_.values.add({own, facts_[node].shape, layouts_.of[node]}));
+}
+
+ValueId Values::add(Label label, Id node, const Layout& layout) {
+  return plan_.values.add({add_storage(std::move(label), node, layout), facts_[node].shape, layout});
+}
+
+ValueId Values::add_known(Id node, Known known) {
+  const ValueId value = add({}, node, Layout(facts_[node].shape.rank()));
+  plan_.storage(value).known = known;
+  return set(node, value);
+}
+
+ValueId Values::add_view(Id node, ValueId of) {
+  return set(node, plan_.values.add({plan_.values[of].storage, facts_[node].shape, layouts_.of[node]}));
+}
+
+ValueId Values::add_moved(Id node, ValueId from, const Layout& layout) {
+  Label label = plan_.storage(from).label;
+  label.suffix += fmt::format("_moved{}", moves_++);
+  const ValueId to = add(std::move(label), node, layout);
+  moved_[from].emplace_back(layout, to);
+  moved_from_.push_back(from);
+  return to;
+}
+
+}  // namespace tessera::lowering

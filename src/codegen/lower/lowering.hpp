@@ -1,0 +1,93 @@
+// What the passes that fill a plan know of a graph and share. Only files of this folder include this one.
+#pragma once
+#include <map>
+
+#include "codegen/plan/plan.hpp"
+
+namespace tessera::lowering {
+
+using namespace tessera::codegen;
+
+/// Where an operand of a product comes from, seen through casts, transposition and axes of extent 1.
+struct Source {
+  Id load = no_id;         ///< no_id: it is computed
+  int axis[2] = {-1, -1};  ///< the load's axis behind axis 0 and 1 of the operand; -1: an extent of 1
+  std::vector<ElementType> casts;
+};
+
+struct ProductPlan {
+  Product product;
+  Source a, b;
+  Layout layout;  ///< of the result
+};
+
+/// How a load, gather, store, scatter or atomic reaches its tensor: a TileAccess of the graph's nodes.
+struct GraphAccess {
+  struct Slice {
+    Id start, extent;
+  };
+  struct Axis {
+    int tensor_axis = 0;
+    Id index = no_id;  ///< in tiles; no_id: the gathered axis
+    int extent = 1;
+    std::vector<Slice> slices;  ///< innermost first
+    bool positive = false;      ///< the tile cannot start below 0
+  };
+  int parameter = 0;
+  std::vector<Axis> axes;
+  int fast = -1;   ///< the tile's axis along which elements are neighbours in memory, or -1
+  int vector = 1;  ///< elements along it that one access may move
+  std::int64_t padding = 0;
+};
+
+/// The facts about a graph that lowering asks for again and again.
+class Facts {
+ public:
+  Facts(const Graph& graph, const Variant& variant, Arch arch);
+
+  const Graph& graph;
+  const Variant& variant;
+  const Arch arch;
+  std::vector<std::vector<Id>> order;  ///< live nodes by region
+  std::vector<int> number;             ///< as the graph's text counts them
+  std::vector<std::vector<Id>> users;  ///< nodes that name it; a loop names initial values and yields
+  std::vector<Id> owner;               ///< region -> its loop or branch
+
+  const Node& operator[](Id id) const { return graph[id]; }
+  bool live(Id id) const { return number[id] >= 0; }
+  bool in_region(Id id, RegionId region) const;  ///< in it or in one inside it
+  GraphAccess access(Id id) const;
+  /// The index of axis `axis` of an access; no_id for the gathered axis.
+  Id index_of(Id id, int axis) const;
+  /// Elements that one access may move along the tile's axis, 1 if they are not neighbours.
+  int vector_of(Id id, const GraphAccess& access) const;
+};
+
+/// May a reshape be done by renaming axes? Only axes of extent 1 come or go.
+bool only_unit_axes(const Shape& from, const Shape& to);
+
+/// source.cpp: the axis of the operand of a cast, permute or reshape (of axes of extent 1) that `axis` of the result
+/// is; -1: none, it has an extent of 1.
+int axis_below(const Graph& graph, const Node& node, int axis);
+/// Follows an operand of a product to the load behind it; no load if there is more than casts and renamed axes in
+/// between, or if it is ordered or padded with another value than 0.
+Source find_source(const Graph& graph, Id operand);
+
+/// products.cpp: the kind of each product, its warps and the layout of its result; of a kernel with at least so many
+/// warps, unless rows of scores must stay with their warp.
+struct Products {
+  std::map<Id, ProductPlan> plans;
+  int warps = 0;
+};
+Products plan_products(const Facts& facts, int least_warps);
+
+/// layouts.cpp: a layout for every value: those of products, then what follows from them, then free choices.
+struct Layouts {
+  int warps = 0;
+  std::vector<Layout> of;  ///< by node
+};
+Layouts choose_layouts(const Facts& facts, const std::map<Id, ProductPlan>& products, int warps);
+/// Warps for a kernel without products.
+int choose_warps(const Facts& facts);
+
+}  // namespace tessera::lowering

@@ -1,0 +1,205 @@
+#include "codegen/lower/make_plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "codegen/lower/memory.hpp"
+#include "codegen/lower/prune.hpp"
+#include "codegen/lower/split_products.hpp"
+#include "codegen/lower/sync.hpp"
+#include "codegen/plan/budget.hpp"
+#include "codegen/plan/names.hpp"
+#include "codegen/plan/verify_plan.hpp"
+#include "codegen/prelude/identifier.hpp"
+#include "graph/error.hpp"
+
+namespace tessera::lowering {
+namespace {
+
+// Steps for the attempt at hand.
+bool lower_graph(Planning& planning) {
+  const Facts& facts = planning.facts;
+  const Attempt& attempt = planning.attempts[planning.attempt];
+  const Products products = planning.has_products ? plan_products(facts, attempt.warps) : Products{};
+  const Layouts layouts = choose_layouts(facts, products.plans, planning.has_products ? products.warps : attempt.warps);
+  Plan& plan = planning.plan;
+  plan = {};
+  plan.kernel = kernel_identifier(facts.graph.name);
+  plan.author = facts.graph.name;
+  plan.location = facts.graph.location;
+  plan.arch = facts.arch;
+  plan.variant = facts.variant;
+  plan.tensors = facts.graph.parameters;
+  Phase& phase = plan.phases.emplace_back();
+  phase.axes = static_cast<int>(facts.graph.grid.size());
+  const bool has_block_products = std::any_of(products.plans.begin(), products.plans.end(), [&](const auto& entry) {
+    return entry.second.product.kind != ProductKind::thin &&
+           facts.graph.regions[facts.graph[entry.first].region].kind == RegionKind::loop;
+  });
+  if (phase.axes >= 2 && has_block_products) phase.schedule.group = 8;
+  Role role{.name = "all", .warps = layouts.warps, .body = {}};
+  const std::set<Id> more =
+      lower(facts, products.plans, layouts, attempt.most_registers, planning.in_memory, {}, plan, role);
+  phase.roles.push_back(std::move(role));
+  const std::size_t before = planning.in_memory.values.size();
+  planning.in_memory.values.insert(more.begin(), more.end());
+  return planning.in_memory.values.size() == before;
+}
+
+bool prune_steps(Planning& planning) {
+  prune(planning.plan);
+  return true;
+}
+
+// The fewest threads and the most in registers that a thread has registers for.
+bool fit_registers(Planning& planning) {
+  Plan& plan = planning.plan;
+  const int needed = pressure(plan);
+  // For the same product ptxas takes more registers from sm_100 on.
+  const int more = planning.has_products && plan.arch.number() >= 100 ? 32 : 0;
+  // Left to itself the compiler spills a little to make room for more blocks; so it is told how many.
+  constexpr int most_threads = 1536, most_blocks = 8, besides = 64;
+  plan.blocks = std::clamp(65536 / (plan.threads() * (needed + besides + more)), 1,
+                           std::min(most_blocks, most_threads / plan.threads()));
+  const int have = std::min(255, 65536 / plan.threads()) - (planning.has_products ? 28 : 20) - more;
+  if (needed <= have || planning.attempt + 1 == planning.attempts.size()) return true;
+  ++planning.attempt;
+  planning.in_memory.values.clear();
+  return false;
+}
+
+bool memory(Planning& planning) {
+  place_memory(planning.plan);
+  for (Phase& phase : planning.plan.phases)
+    if (planning.plan.workspace_bytes > 0) phase.schedule.kind = Schedule::Kind::persistent;
+  planning.plan.progress = Progress::placed;
+  return true;
+}
+
+// Tensor cores read shared memory only: a product with a buffer elsewhere is made of other instructions, which in turn
+// take no operand from registers. Returns the products that have one.
+std::set<Id> leave_tensor_cores(Body& steps, const Plan& plan) {
+  std::set<Id> left;
+  for (Step& step : steps) {
+    each_body(step, [&](Body& inner) { left.merge(leave_tensor_cores(inner, plan)); });
+    Multiply* const multiply = std::get_if<Multiply>(&step.action);
+    if (!multiply || multiply->product.kind != ProductKind::tensor) continue;
+    Product& product = multiply->product;
+    for (const ProductOperand* operand : {&product.a, &product.b}) {
+      if (!operand->buffer || !plan.buffers[operand->buffer].in_workspace) continue;
+      product.kind = ProductKind::block;
+      if (product.a.value) left.insert(step.node);
+    }
+  }
+  return left;
+}
+bool tensor_cores(Planning& planning) {
+  Plan& plan = planning.plan;
+  std::set<Id> left;
+  for (Phase& phase : plan.phases)
+    for (Role& role : phase.roles) left.merge(leave_tensor_cores(role.body, plan));
+  for (int i = 0; i < plan.buffers.size(); ++i)
+    if (plan.buffers[BufferId{i}].in_workspace)
+      plan.notes.push_back(fmt::format("{} does not fit into shared memory", name_of(plan, BufferId{i})));
+  if (left.empty()) return true;
+  planning.in_memory.left.insert(left.begin(), left.end());
+  planning.in_memory.values.clear();
+  planning.attempt = 0;
+  return false;
+}
+
+bool copies(Planning& planning) {
+  choose_copies(planning.plan);
+  return true;
+}
+
+bool barriers(Planning& planning) {
+  insert_barriers(planning.plan);
+  planning.plan.progress = Progress::synchronised;
+  return true;
+}
+
+bool parameters(Planning& planning) {
+  set_parameters(planning.plan);
+  return true;
+}
+
+constexpr PlanPass passes[] = {
+    {"lower", "steps for the graph, their layouts being chosen", lower_graph},
+    {"prune", "steps whose results nobody names go", prune_steps},
+    {"registers", "fewer elements in registers, or more threads, until a thread's registers suffice", fit_registers},
+    {"memory", "offsets in shared memory; what does not fit goes to the workspace", memory},
+    {"tensor_cores", "products with an operand in the workspace are made of other instructions", tensor_cores},
+    {"copies", "how each tile of a fetch is copied", copies},
+    {"barriers", "where threads wait for one another", barriers},
+    {"parameters", "what a launch fills in", parameters},
+};
+
+}  // namespace
+
+std::span<const PlanPass> plan_passes() { return passes; }
+
+void set_parameters(Plan& plan) {
+  using Kind = KernelParameter::Kind;
+  for (int i = 0; i < static_cast<int>(plan.tensors.size()); ++i) {
+    const Parameter& parameter = plan.tensors[static_cast<std::size_t>(i)];
+    if (parameter.access == Access::scalar) {
+      plan.parameters.push_back({Kind::scalar, i, 0});
+      continue;
+    }
+    plan.parameters.push_back({Kind::pointer, i, 0});
+    for (int axis = 0; axis < parameter.rank; ++axis) plan.parameters.push_back({Kind::extent, i, axis});
+    for (int axis = 0; axis < parameter.rank; ++axis)
+      if (axis != plan.variant.tensors[static_cast<std::size_t>(i)].unit_axis)
+        plan.parameters.push_back({Kind::stride, i, axis});
+  }
+  for (const Phase& phase : plan.phases)
+    for (int axis = 0; axis < phase.axes; ++axis) plan.parameters.push_back({Kind::grid, 0, phase.first_axis + axis});
+  for (std::size_t i = 0; i < plan.phases.size(); ++i)
+    if (plan.phases[i].schedule.kind != Schedule::Kind::grid)
+      plan.parameters.push_back({Kind::blocks, static_cast<int>(i), 0});
+  if (!plan.persistent() && plan.variant.wide) plan.parameters.push_back({Kind::first_block, 0, 0});
+  if (plan.workspace_bytes > 0) plan.parameters.push_back({Kind::workspace, 0, 0});
+  plan.progress = Progress::complete;
+}
+
+Planning::Planning(const Facts& facts) : facts(facts) {
+  const Products products = plan_products(facts, 1);
+  has_products = !products.plans.empty();
+  if (has_products) {
+    for (int warps : {products.warps, std::min(2 * products.warps, 16)}) attempts.push_back({warps, 128});
+    for (int most = 64; most >= 1; most /= 2) attempts.push_back({products.warps, most});
+  } else {
+    for (int warps = choose_warps(facts); warps <= 32; warps *= 2) attempts.push_back({warps, 64});
+    for (int most = 32; most >= 1; most /= 2) attempts.push_back({16, most});
+  }
+}
+
+}  // namespace tessera::lowering
+
+namespace tessera::codegen {
+
+Plan make_plan(const Graph& whole, const Variant& variant, Arch arch, const GenerateOptions& options,
+               const AfterPass& after) {
+  using namespace lowering;
+  if (arch.number() < 80)
+    throw Error(fmt::format("kernel '{}' cannot be generated for {}: sm_80 is the oldest architecture", whole.name,
+                            arch.name()));
+  const std::optional<Graph> split = split_products(whole, arch);
+  const Facts facts(split ? *split : whole, variant, arch);
+  Planning planning(facts);
+  for (std::size_t i = 0; i < std::size(passes); ++i) {
+    const bool done = passes[i].run(planning);
+    planning.plan.debug = options.debug;
+    if (done) {
+      if (options.verify) verify(planning.plan, passes[i].name);
+      if (after) after(passes[i].name, planning.plan);
+    } else {
+      i = static_cast<std::size_t>(-1);  // from the first on
+    }
+  }
+  return std::move(planning.plan);
+}
+
+}  // namespace tessera::codegen

@@ -1,0 +1,51 @@
+// From a graph to a plan: the passes, in order, as a table.
+#pragma once
+#include <functional>
+#include <set>
+#include <span>
+#include <vector>
+
+#include "codegen/generate_options.hpp"
+#include "codegen/lower/lower.hpp"
+#include "codegen/plan/plan.hpp"
+
+namespace tessera::lowering {
+
+/// How a kernel's elements are first spread: with so many warps, and at most so many registers for a value.
+struct Attempt {
+  int warps, most_registers;
+};
+
+/// A plan in the making.
+struct Planning {
+  explicit Planning(const Facts& facts);
+
+  const Facts& facts;
+  Plan plan;
+  std::vector<Attempt> attempts;  ///< from the one that is wanted to those that take fewer registers
+  std::size_t attempt = 0;
+  InMemory in_memory;
+  bool has_products = false;
+};
+
+struct PlanPass {
+  std::string_view name, what;
+  /// False: the plan is to be made again from the first pass on, by what the pass has noted.
+  bool (*run)(Planning&);
+};
+std::span<const PlanPass> plan_passes();
+
+/// What a launch of the plan fills in; with this it is complete.
+void set_parameters(Plan& plan);
+
+}  // namespace tessera::lowering
+
+namespace tessera::codegen {
+
+/// Sees the plan after each pass; the passes run again from the first on when one of them finds that they must.
+using AfterPass = std::function<void(std::string_view pass, const Plan& plan)>;
+/// The plan of a graph for a class of launches.
+Plan make_plan(const Graph& graph, const Variant& variant, Arch arch, const GenerateOptions& options,
+               const AfterPass& after = {});
+
+}  // namespace tessera::codegen

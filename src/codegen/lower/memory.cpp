@@ -1,0 +1,137 @@
+#include "codegen/lower/memory.hpp"
+
+#include <algorithm>
+
+#include "codegen/plan/effects.hpp"
+#include "graph/host_ops.hpp"
+
+namespace tessera::codegen {
+namespace {
+
+constexpr std::int64_t alignment = 128;
+std::int64_t aligned(std::int64_t bytes, std::int64_t to = alignment) { return (bytes + to - 1) / to * to; }
+
+struct Piece {
+  std::int64_t bytes;
+  std::int64_t alignment;
+  Interval in_use;
+  std::int64_t* offset;
+  bool* in_workspace;
+};
+
+// The lowest offset at which nothing is that is in use at the same time.
+std::int64_t lowest(const Piece& piece, const std::vector<Piece>& placed, bool in_workspace) {
+  std::int64_t offset = 0;
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (const Piece& other : placed)
+      if (*other.in_workspace == in_workspace && other.in_use.overlaps(piece.in_use) &&
+          offset < *other.offset + aligned(other.bytes) && *other.offset < offset + aligned(piece.bytes)) {
+        offset = aligned(*other.offset + aligned(other.bytes), piece.alignment);
+        moved = true;
+      }
+  }
+  return offset;
+}
+
+// What threads share: buffers and scratch memory.
+void place_shared(Plan& plan, const Intervals& buffers, const Intervals& scratch) {
+  std::vector<Piece> pieces, placed;
+  for (int i = 0; i < plan.buffers.size(); ++i) {
+    Buffer& buffer = plan.buffers[BufferId{i}];
+    pieces.push_back({buffer.bytes(), buffer.alignment(), buffers.of(i), &buffer.offset, &buffer.in_workspace});
+  }
+  for (int i = 0; i < plan.scratch.size(); ++i) {
+    Scratch& piece = plan.scratch[ScratchId{i}];
+    pieces.push_back({piece.bytes, alignment, scratch.of(i), &piece.offset, &piece.in_workspace});
+  }
+  // Buffers first: tensor cores read nothing else.
+  std::stable_sort(pieces.begin(), pieces.begin() + plan.buffers.size(),
+                   [](const Piece& a, const Piece& b) { return a.bytes > b.bytes; });
+  const std::int64_t room = plan.arch.shared_bytes();
+  for (Piece& piece : pieces) {
+    if (piece.in_use.last < 0) continue;
+    *piece.in_workspace = false;
+    *piece.offset = lowest(piece, placed, false);
+    if (*piece.offset + piece.bytes > room) {
+      *piece.in_workspace = true;
+      *piece.offset = lowest(piece, placed, true);
+    }
+    placed.push_back(piece);
+  }
+  for (const Piece& piece : placed) {
+    std::int64_t& end = *piece.in_workspace ? plan.workspace_bytes : plan.shared_bytes;
+    end = std::max(end, *piece.offset + aligned(piece.bytes));
+  }
+}
+
+// Values too large for registers: those used most get what is left of shared memory.
+void place_values(Plan& plan, const std::vector<std::int64_t>& uses) {
+  std::vector<int> large;
+  for (int i = 0; i < plan.storages.size(); ++i)
+    if (plan.storages[StorageId{i}].home == Home::workspace && uses[static_cast<std::size_t>(i)] > 0)
+      large.push_back(i);
+  std::stable_sort(large.begin(), large.end(),
+                   [&](int a, int b) { return uses[static_cast<std::size_t>(a)] > uses[static_cast<std::size_t>(b)]; });
+  for (int i : large) {
+    Storage& storage = plan.storages[StorageId{i}];
+    const std::int64_t bytes =
+        aligned(std::int64_t(storage.registers) * plan.threads() * host_bytes(host_type(storage.type)));
+    storage.home = plan.shared_bytes + bytes <= plan.arch.shared_bytes() ? Home::shared : Home::workspace;
+    std::int64_t& end = storage.home == Home::shared ? plan.shared_bytes : plan.workspace_bytes;
+    storage.offset = end;
+    end += bytes;
+  }
+}
+
+void choose_copies(const Plan& plan, const Role& role, Body& steps) {
+  for (Step& step : steps) {
+    each_body(step, [&](Body& inner) { choose_copies(plan, role, inner); });
+    Fetch* const fetch = std::get_if<Fetch>(&step.action);
+    if (!fetch) continue;
+    for (Fetch::Tile& tile : fetch->tiles) {
+      const Buffer& to = plan.buffers[tile.buffer];
+      const int vector = tile.access.vector;
+      const int bytes = vector * info(plan.tensors[static_cast<std::size_t>(tile.access.parameter)].type).bytes;
+      const int pieces = to.rows * (to.columns / vector);
+      const int rounds = (pieces + role.threads() - 1) / role.threads();
+      const bool async = bytes >= 4 && !to.in_workspace;
+      tile.copy = async ? Fetch::Copy::async : vector == 1 ? Fetch::Copy::element : Fetch::Copy::vector;
+      // Copies that are not asynchronous hold registers until they arrive.
+      tile.unrolled = !async || vector == 1 ? 2 : rounds <= 16 ? 0 : 4;
+    }
+  }
+}
+
+}  // namespace
+
+void place_memory(Plan& plan) {
+  Intervals buffers(plan.buffers.size()), scratch(plan.scratch.size());
+  std::vector<std::int64_t> uses(static_cast<std::size_t>(plan.storages.size()));
+  Walk walk(plan);
+  walk.each([&](const Role& role, const Step& step, int at, const std::vector<const Interval*>& around) {
+    for (const Effect& effect : effects(plan, role, step)) {
+      if (effect.space == Effect::Space::buffer) buffers.touch(effect.index, at, around);
+      if (effect.space == Effect::Space::scratch) scratch.touch(effect.index, at, around);
+    }
+    std::int64_t weight = 1;
+    for (std::size_t i = 0; i < around.size() && i < 4; ++i) weight *= 16;
+    const auto count = [&](ValueId id) { uses[static_cast<std::size_t>(plan.values[id].storage.index)] += weight; };
+    for (ValueId id : operands(step)) count(id);
+    for (ValueId id : results(step)) count(id);
+  });
+  plan.shared_bytes = plan.workspace_bytes = 0;
+  place_shared(plan, buffers, scratch);
+  place_values(plan, uses);
+  for (Ring& ring : plan.rings) {
+    ring.offset = plan.shared_bytes;
+    plan.shared_bytes += aligned(ring.barrier_bytes());
+  }
+}
+
+void choose_copies(Plan& plan) {
+  for (Phase& phase : plan.phases)
+    for (Role& role : phase.roles) choose_copies(plan, role, role.body);
+}
+
+}  // namespace tessera::codegen

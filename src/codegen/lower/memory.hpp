@@ -1,0 +1,13 @@
+// Offsets in shared memory. What is not in use at the same time shares a place; what does not fit goes to the
+// workspace.
+#pragma once
+#include "codegen/plan/plan.hpp"
+
+namespace tessera::codegen {
+
+void place_memory(Plan& plan);
+
+/// How each tile of a fetch is copied, now that it is known where it goes.
+void choose_copies(Plan& plan);
+
+}  // namespace tessera::codegen

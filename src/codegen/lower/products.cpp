@@ -1,0 +1,253 @@
+// products: which instructions a product is made of, how it is spread over warps, and where its operands come from.
+#include <algorithm>
+#include <bit>
+
+#include "codegen/lower/lowering.hpp"
+
+namespace tessera::lowering {
+namespace {
+
+int ceil_div(int a, int b) { return (a + b - 1) / b; }
+int power_at_least(int n) { return static_cast<int>(std::bit_ceil(static_cast<unsigned>(std::max(n, 1)))); }
+int power_at_most(int n) { return static_cast<int>(std::bit_floor(static_cast<unsigned>(std::max(n, 1)))); }
+
+constexpr int most_thin_registers = 64;
+
+// Is the element in memory, as it is, what the product takes?
+bool stored_as(const Facts& facts, const Source& source, ElementType type) {
+  if (source.load == no_id || facts[source.load].type != type) return false;
+  return source.casts.empty() ||
+         std::all_of(source.casts.begin(), source.casts.end(), [&](ElementType to) { return to == type; });
+}
+
+class Planner {
+ public:
+  Planner(const Facts& facts, int least_warps) : facts_(facts), warps_(least_warps) {}
+
+  Products run() {
+    std::vector<Id> products;
+    for (const auto& region : facts_.order)
+      for (Id id : region)
+        if (facts_[id].op == Op::mma) products.push_back(id);
+    std::sort(products.begin(), products.end(), [&](Id a, Id b) { return facts_.number[a] < facts_.number[b]; });
+    if (products.empty()) return {};
+    for (Id id : products) begin(id);
+    choose_warps();
+    for (Id id : products) finish(id, plans_[id]);
+    return {std::move(plans_), warps_};
+  }
+
+ private:
+  void begin(Id id) {
+    ProductPlan plan;
+    const Node& node = facts_[id];
+    plan.a = find_source(facts_.graph, node.in[0]);
+    plan.b = find_source(facts_.graph, node.in[1]);
+    Product& product = plan.product;
+    product.type = facts_[node.in[0]].type;
+    product.m = node.shape[0];
+    product.n = node.shape[1];
+    product.k = facts_[node.in[0]].shape[1];
+    product.kind = product.m <= 8                     ? ProductKind::thin
+                   : product.type == ElementType::f32 ? ProductKind::block
+                                                      : ProductKind::tensor;
+    plans_.emplace(id, std::move(plan));
+  }
+
+  // One product's scores that feed another: rows stay with their warp, so that no value leaves its registers.
+  bool chained(const ProductPlan& plan) const { return plan.a.load == no_id; }
+
+  void choose_warps() {
+    bool chain = false;
+    int wanted = 1, rows = 1 << 30;
+    for (auto& [id, plan] : plans_) {
+      const Product& product = plan.product;
+      chain |= chained(plan) && product.kind == ProductKind::tensor;
+      if (product.kind != ProductKind::thin) rows = std::min(rows, product.m);
+      std::int64_t want = 0;
+      switch (product.kind) {
+        case ProductKind::tensor:
+        case ProductKind::block:
+          want = std::clamp<std::int64_t>(std::int64_t(product.m) * product.n / 1024, 4, 8);
+          break;
+        case ProductKind::thin:
+          // An axis that is spread over lanes is filled up to a power of two.
+          want =
+              std::clamp<std::int64_t>(std::int64_t(power_at_least(product.k)) * power_at_least(product.n) / 512, 1, 8);
+          break;
+      }
+      wanted = std::max(wanted, power_at_least(static_cast<int>(want)));
+    }
+    warps_ = chain ? std::clamp(power_at_most(ceil_div(rows, 16)), 1, 8) : std::max(warps_, wanted);
+    chain_ = chain;
+    for (auto& [id, plan] : plans_) {
+      Product& product = plan.product;
+      if (product.kind != ProductKind::thin) continue;
+      if (std::int64_t(product.k) * product.n > std::int64_t(most_thin_registers) * 32 * warps_)
+        product.kind = product.type == ElementType::f32 ? ProductKind::block : ProductKind::tensor;
+    }
+  }
+
+  void finish(Id id, ProductPlan& plan) {
+    switch (plan.product.kind) {
+      case ProductKind::tensor:
+        return finish_tensor(plan);
+      case ProductKind::block:
+        return finish_block(plan);
+      case ProductKind::thin:
+        return finish_thin(id, plan);
+    }
+  }
+
+  void finish_tensor(ProductPlan& plan) {
+    Product& product = plan.product;
+    const int m = ceil_div(product.m, 16), n = ceil_div(product.n, 8);
+    int best = -1;
+    for (int warps_m = 1; warps_m <= warps_; warps_m *= 2) {
+      const int warps_n = warps_ / warps_m;
+      if (chain_ && warps_n > 1) continue;
+      // What a warp reads for each step of k, and what it computes for nothing.
+      const int rows = ceil_div(m, warps_m) * 16, columns = ceil_div(n, warps_n) * 8;
+      const int cost = rows + columns + (rows * columns * warps_ - product.m * product.n) / 64;
+      if (best >= 0 && cost >= best) continue;
+      best = cost;
+      product.warps_m = warps_m;
+      product.warps_n = warps_n;
+    }
+    plan.layout = accumulator_layout({product.m, product.n}, product.warps_m, product.warps_n);
+    describe(plan.a, product.a, product.type, 1, true);
+    describe(plan.b, product.b, product.type, 0, true);
+  }
+
+  // Casts that remain when a fragment is read, and which way the buffer runs. `k_axis` is k's among the operand's axes.
+  void describe(Source& source, ProductOperand& operand, ElementType type, int k_axis, bool tensor) {
+    const bool sixteen_bits = tensor && type != ElementType::tf32;
+    operand.k_major = k_axis == 1;
+    operand.stored = type == ElementType::tf32 ? ElementType::f32 : type;
+    // Matrices of 16 bits are read as they lie; others are converted on the way, as reals.
+    if (sixteen_bits ? !stored_as(facts_, source, type) : !converts_as_real(source)) source.load = no_id;
+    if (source.load == no_id) return;
+    const GraphAccess access = facts_.access(source.load);
+    if (source.axis[k_axis] >= 0 && access.fast == source.axis[k_axis]) operand.k_major = true;
+    if (source.axis[1 - k_axis] >= 0 && access.fast == source.axis[1 - k_axis]) operand.k_major = false;
+    if (sixteen_bits) return;
+    operand.stored = facts_[source.load].type;
+    operand.casts = source.casts;
+  }
+
+  // May an element become a float first, and be cast then? Not if that would round or saturate where the casts do not.
+  bool converts_as_real(const Source& source) const {
+    if (source.load == no_id) return false;
+    const ElementType from = facts_[source.load].type;
+    const auto is_real = [](ElementType to) { return info(to).kind == ElementKind::real; };
+    if (!std::all_of(source.casts.begin(), source.casts.end(), is_real)) return false;
+    return is_real(from) || (info(from).bytes <= 4 && !source.casts.empty() && source.casts[0] == ElementType::f32);
+  }
+
+  void finish_block(ProductPlan& plan) {
+    Product& product = plan.product;
+    // From sm_100 on ptxas has the second round's reads take all registers there are, and more.
+    if (facts_.arch.number() >= 100) product.unrolled = 1;
+    describe(plan.a, product.a, product.type, 1, false);
+    describe(plan.b, product.b, product.type, 0, false);
+    // Four neighbours a thread along an axis that the buffer's rows follow, so that one read brings them.
+    const int run_m = product.a.k_major ? 1 : 4, run_n = product.b.k_major ? 1 : 4;
+    int best = -1, lanes_m = 1, lanes_n = 1;
+    for (int warps_m = 1; warps_m <= warps_; warps_m *= 2) {
+      for (int lanes = 4; lanes <= 8; lanes *= 2) {
+        const int warps_n = warps_ / warps_m, other = 32 / lanes;
+        if (chain_ && warps_n > 1) continue;
+        const int rows = ceil_div(product.m, warps_m * lanes * run_m) * run_m;
+        const int columns = ceil_div(product.n, warps_n * other * run_n) * run_n;
+        const int cost = rows + columns + (rows * columns * warps_ * 32 - product.m * product.n) / (32 * warps_);
+        if (best >= 0 && cost >= best) continue;
+        best = cost;
+        product.warps_m = warps_m;
+        product.warps_n = warps_n;
+        lanes_m = lanes;
+        lanes_n = other;
+      }
+    }
+    const int rows = ceil_div(product.m, product.warps_m * lanes_m * run_m);
+    const int columns = ceil_div(product.n, product.warps_n * lanes_n * run_n);
+    Layout layout(2);
+    layout.add(0, {Place::warp, product.warps_m, product.warps_n});
+    layout.add(0, {Place::reg, rows, columns * run_n * run_m});
+    layout.add(0, {Place::lane, lanes_m, lanes_n});
+    layout.add(0, {Place::reg, run_m, columns * run_n});
+    layout.add(1, {Place::warp, product.warps_n, 1});
+    layout.add(1, {Place::reg, columns, run_n});
+    layout.add(1, {Place::lane, lanes_n, 1});
+    layout.add(1, {Place::reg, run_n, 1});
+    plan.layout = layout;
+  }
+
+  void finish_thin(Id id, ProductPlan& plan) {
+    Product& product = plan.product;
+    bool along_k = false;
+    int vector = 1;
+    if (plan.b.load != no_id) {
+      const GraphAccess access = facts_.access(plan.b.load);
+      along_k = access.fast >= 0 && access.fast == plan.b.axis[0];
+      if (access.fast >= 0 && (along_k || access.fast == plan.b.axis[1])) vector = access.vector;
+    }
+    const int fast = along_k ? product.k : product.n, slow = along_k ? product.n : product.k;
+    const int lanes_fast = std::min(32, power_at_least(ceil_div(fast, vector)));
+    const int lanes_slow = std::min(32 / lanes_fast, power_at_least(slow));
+    const int left_fast = ceil_div(fast, vector * lanes_fast), left_slow = ceil_div(slow, lanes_slow);
+    const int warps_slow = std::min(warps_, power_at_least(left_slow));
+    const int warps_fast = std::min(warps_ / warps_slow, power_at_least(left_fast));
+    const int regs_slow = ceil_div(left_slow, warps_slow), regs_fast = ceil_div(left_fast, warps_fast);
+    const int k_axis = along_k ? 1 : 0;  // of a pair (slow, fast)
+    const auto add = [&](Layout& layout, int axis, bool is_fast, int unit_regs) {
+      if (is_fast) {
+        layout.add(axis, {Place::reg, regs_fast, vector});
+        layout.add(axis, {Place::warp, warps_fast, 1});
+        layout.add(axis, {Place::lane, lanes_fast, 1});
+        layout.add(axis, {Place::reg, vector, 1});
+      } else {
+        layout.add(axis, {Place::reg, regs_slow, unit_regs});
+        layout.add(axis, {Place::warp, warps_slow, warps_fast});
+        layout.add(axis, {Place::lane, lanes_slow, lanes_fast});
+      }
+    };
+    product.layout_b = Layout(2);
+    add(product.layout_b, 0, along_k, regs_fast * vector);
+    add(product.layout_b, 1, !along_k, regs_fast * vector);
+    const int regs_k = k_axis ? regs_fast * vector : regs_slow, regs_n = k_axis ? regs_slow : regs_fast * vector;
+    product.layout_a = Layout(2);
+    product.layout_a.add(0, {Place::reg, product.m, regs_k});
+    add(product.layout_a, 1, along_k, 1);
+    plan.layout = Layout(2);
+    plan.layout.add(0, {Place::reg, product.m, regs_n});
+    add(plan.layout, 1, !along_k, 1);
+    product.lanes_k = along_k ? lanes_fast - 1 : (lanes_slow - 1) * lanes_fast;
+    product.warps_k = along_k ? warps_fast - 1 : (warps_slow - 1) * warps_fast;
+    product.partial = (product.lanes_k || product.warps_k) && sums_may_stay_apart(id);
+  }
+
+  // A loop's carried value that only this product adds to, scaled perhaps by what all holders of a sum agree on: the
+  // sums may stay apart until the loop is done.
+  bool sums_may_stay_apart(Id id) const {
+    const Node& node = facts_[id];
+    Id c = node.in[2];
+    if (facts_[c].op == Op::mul && facts_.users[c].size() == 1 && facts_[facts_[c].in[0]].op == Op::argument)
+      c = facts_[c].in[0];
+    const Node& argument = facts_[c];
+    if (argument.op != Op::argument || argument.attr[0] == 0 || argument.region != node.region) return false;
+    if (facts_.users[c].size() != 1 || facts_.users[id].size() != 1) return false;
+    const Region& body = facts_.graph.regions[node.region];
+    return body.yields[static_cast<std::size_t>(argument.attr[0]) - 1] == id;
+  }
+
+  const Facts& facts_;
+  int warps_;
+  bool chain_ = false;
+  std::map<Id, ProductPlan> plans_;
+};
+
+}  // namespace
+
+Products plan_products(const Facts& facts, int least_warps) { return Planner(facts, least_warps).run(); }
+
+}  // namespace tessera::lowering

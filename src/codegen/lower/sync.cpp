@@ -1,0 +1,145 @@
+#include "codegen/lower/sync.hpp"
+
+#include <algorithm>
+
+#include "codegen/plan/shared_state.hpp"
+
+namespace tessera::codegen {
+namespace {
+
+class Barriers {
+ public:
+  explicit Barriers(Plan& plan) : plan_(plan) {}
+
+  void run() {
+    SharedState state;
+    all_phases(state);
+    const bool persistent = std::any_of(plan_.phases.begin(), plan_.phases.end(), [](const Phase& phase) {
+      return phase.schedule.kind == Schedule::Kind::persistent;
+    });
+    if (!persistent) return;
+    // Blocks that follow one another in the same threads are a loop, too.
+    state.forget_shifted();
+    all_phases(state);
+  }
+
+ private:
+  void all_phases(SharedState& state) {
+    for (Phase& phase : plan_.phases) {
+      if (phase.roles.size() != 1) continue;
+      role_ = &phase.roles.front();
+      body(phase.roles.front().body, state);
+    }
+  }
+
+  bool fetched_ahead(const Effect& effect) const {
+    return effect.space == Effect::Space::buffer && plan_.buffers[BufferId{effect.index}].stages > 1;
+  }
+  // An In is not written, so nothing orders its reads.
+  std::vector<Effect> ordered_effects(const Step& step) const {
+    std::vector<Effect> result = effects(plan_, *role_, step);
+    std::erase_if(result, [&](const Effect& effect) {
+      return effect.space == Effect::Space::tensor &&
+             plan_.tensors[static_cast<std::size_t>(effect.index)].access == Access::in;
+    });
+    return result;
+  }
+
+  // Barriers that only later rounds need are marked so where `again`.
+  void body(Body& steps, SharedState& state, bool again = false) {
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      if (std::holds_alternative<Barrier>(steps[i].action)) {
+        state = {};
+        continue;
+      }
+      std::vector<Effect> now = ordered_effects(steps[i]);
+      const Loop* const loop = std::get_if<Loop>(&steps[i].action);
+      if (loop)
+        for (const Step& ahead : loop->ahead)
+          for (Effect& effect : ordered_effects(ahead)) now.push_back(std::move(effect));
+      const bool waits = std::any_of(now.begin(), now.end(), [&](const Effect& effect) {
+        // A loop that fetches ahead has a barrier at the top of each round.
+        if (fetched_ahead(effect) && !loop) return false;
+        return state.conflicts(plan_, effect) && !disjoint_puts(steps, i);
+      });
+      if (waits) {
+        steps.insert(steps.begin() + static_cast<std::ptrdiff_t>(i), Step{Barrier{again}, no_id, steps[i].location});
+        ++inserted_;
+        state = {};
+        ++i;
+      }
+      inside(steps[i], now, state);
+    }
+  }
+  static bool disjoint_puts(const Body& steps, std::size_t i) {
+    const Put* const put = std::get_if<Put>(&steps[i].action);
+    const Put* const before = i > 0 ? std::get_if<Put>(&steps[i - 1].action) : nullptr;
+    return put && before && put->scratch == before->scratch;
+  }
+
+  // What a step leaves, after the barriers that it needs in itself.
+  void inside(Step& step, std::vector<Effect>& now, SharedState& state) {
+    Body* across = nullptr;
+    if (auto* reduce = std::get_if<Reduce>(&step.action)) across = &reduce->across;
+    if (auto* argmax = std::get_if<Argmax>(&step.action)) across = &argmax->across;
+    if (auto* replicas = std::get_if<Replicas>(&step.action)) across = &replicas->across;
+    const bool holds_barrier = across && !across->empty();
+    if (holds_barrier) {
+      for (Step& partials : *across) rounds(std::get<Partials>(partials.action));
+      state = {};
+    }
+    for (Effect& effect : now) {
+      if (holds_barrier) effect.write = false;  // what is left after its barrier are the reads
+      state.add(effect);
+    }
+    if (auto* loop = std::get_if<Loop>(&step.action)) {
+      state.merge(after(*loop, state));
+    } else if (auto* branch = std::get_if<Branch>(&step.action)) {
+      SharedState taken = state;
+      body(branch->body, taken);
+      state.merge(taken);
+    }
+  }
+
+  void rounds(Partials& partials) {
+    SharedState state;
+    body(partials.round, state);
+    if (partials.registers > partials.chunk) body(partials.round, state, true);
+  }
+
+  // A loop's body is gone through twice, to see what one round leaves to the next. Loops in loops would double that by
+  // level; so what came of a state is kept while no barrier is added.
+  const SharedState& after(Loop& loop, const SharedState& before) {
+    Known& known = known_[loop.loop];
+    for (const auto& [entry, exit] : known.exits)
+      if (known.inserted == inserted_ && entry == before) return exit;
+    if (loop.stages > 1 && !std::holds_alternative<Barrier>(loop.arrive.back().action))
+      loop.arrive.push_back({Barrier{}});  // all see what has arrived, and are done with the stage that is filled next
+    SharedState state = before;
+    for (int round = 0; round < 2; ++round) {
+      if (loop.stages > 1) state = {};
+      body(loop.body, state);
+      state.forget_shifted();
+      if (round == 0) state.merge(before);
+    }
+    Known& after = known_[loop.loop];
+    if (after.inserted != inserted_) after = {inserted_, {}};
+    after.exits.emplace_back(before, std::move(state));
+    return after.exits.back().second;
+  }
+
+  struct Known {
+    int inserted = 0;
+    std::vector<std::pair<SharedState, SharedState>> exits;
+  };
+  Plan& plan_;
+  const Role* role_ = nullptr;
+  int inserted_ = 0;
+  std::map<LoopId, Known> known_;
+};
+
+}  // namespace
+
+void insert_barriers(Plan& plan) { Barriers(plan).run(); }
+
+}  // namespace tessera::codegen

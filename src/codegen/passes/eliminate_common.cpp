@@ -1,0 +1,55 @@
+// common: two loads of one place of an InOut, with no write to it in between, become one. Pure nodes need no such pass:
+// they are hash-consed wherever they are made.
+#include <map>
+
+#include "codegen/passes/passes.hpp"
+#include "graph/rewrite.hpp"
+
+namespace tessera {
+namespace {
+
+class CommonReads final : public Rewriter {
+ public:
+  using Rewriter::Rewriter;
+
+ private:
+  Id rewrite(const Node& node, std::span<const Id> in) override {
+    switch (node.op) {
+      case Op::store:
+      case Op::scatter:
+      case Op::atomic_add:
+        known_.clear();
+        break;
+      case Op::load:
+      case Op::gather:
+        if (node.ordered) return read(node, in);
+        break;
+      default:
+        break;
+    }
+    return Rewriter::rewrite(node, in);
+  }
+
+  Id read(const Node& node, std::span<const Id> in) {
+    // What was read in another region may have been written since, or may not be visible here.
+    const RegionId here = builder().open_region();
+    if (here != region_) known_.clear();
+    region_ = here;
+    std::vector<std::int64_t> key{static_cast<std::int64_t>(node.op), node.attr[0]};
+    key.insert(key.end(), node.shape.begin(), node.shape.end());
+    key.push_back(-1);
+    key.insert(key.end(), in.begin(), in.end());
+    const auto found = known_.find(key);
+    if (found != known_.end()) return found->second;
+    return known_[key] = Rewriter::rewrite(node, in);
+  }
+
+  std::map<std::vector<std::int64_t>, Id> known_;
+  RegionId region_ = 0;
+};
+
+}  // namespace
+
+Graph eliminate_common(const Graph& graph) { return CommonReads(graph).run(); }
+
+}  // namespace tessera

@@ -1,0 +1,90 @@
+// fold: %2 = add %0 %1 of constants 3 and 4 becomes a constant 7; x * 1, x + 0 (integers), a reshape to the same shape
+// and a select by a constant become what they stand for.
+#include "codegen/passes/passes.hpp"
+#include "graph/evaluate.hpp"
+#include "graph/rewrite.hpp"
+
+namespace tessera {
+namespace {
+
+class Folder final : public Rewriter {
+ public:
+  using Rewriter::Rewriter;
+
+ private:
+  Id rewrite(const Node& node, std::span<const Id> in) override {
+    if (const Id id = fold_constants(node, in); id != no_id) return id;
+    if (const Id id = fold_identity(node, in); id != no_id) return id;
+    return Rewriter::rewrite(node, in);
+  }
+
+  bool constant(Id id) const { return made(id).op == Op::constant; }
+  Cell value(Id id) const { return decode(made(id).type, made(id).attr[0]); }
+  bool is(Id id, std::int64_t number) const {
+    if (!constant(id)) return false;
+    switch (host_type(made(id).type)) {
+      case HostType::f32:
+        return value(id).f32 == static_cast<float>(number) && (number != 0);
+      case HostType::i32:
+        return value(id).i32 == number;
+      case HostType::i64:
+        return value(id).i64 == number;
+    }
+    return false;
+  }
+
+  Id fold_constants(const Node& node, std::span<const Id> in) {
+    const bool computed =
+        is_elementwise(node.op) || node.op == Op::reshape || node.op == Op::permute || node.op == Op::broadcast;
+    if (!computed) return no_id;
+    for (Id id : in)
+      if (!constant(id)) return no_id;
+    Cell cell = value(in[0]);
+    if (node.op == Op::cast)
+      cell = evaluate_cast(made(in[0]).type, node.type, cell);
+    else if (node.op == Op::select)
+      cell = value(in[cell.i32 ? 1 : 2]);
+    else if (is_elementwise(node.op))
+      cell = evaluate(node.op, made(in[0]).type, cell, in.size() > 1 ? value(in[1]) : Cell{});
+    return builder().constant(node.type, cell, node.shape, node.location);
+  }
+
+  // An operand, if the op leaves it as it is. (Adding a real zero is not such a case: -0 + 0 is 0.)
+  Id fold_identity(const Node& node, std::span<const Id> in) {
+    const auto same = [&](Id id) { return made(id).shape == node.shape && made(id).type == node.type; };
+    const bool integer = info(node.type).kind == ElementKind::integer;
+    switch (node.op) {
+      case Op::add:
+        if (integer && is(in[1], 0) && same(in[0])) return in[0];
+        if (integer && is(in[0], 0) && same(in[1])) return in[1];
+        return no_id;
+      case Op::sub:
+        return integer && is(in[1], 0) && same(in[0]) ? in[0] : no_id;
+      case Op::mul:
+        if (is(in[1], 1) && same(in[0])) return in[0];
+        return is(in[0], 1) && same(in[1]) ? in[1] : no_id;
+      case Op::div:
+      case Op::floor_div:
+        return is(in[1], 1) && same(in[0]) ? in[0] : no_id;
+      case Op::select:
+        if (!constant(in[0])) return no_id;
+        return same(in[value(in[0]).i32 ? 1 : 2]) ? in[value(in[0]).i32 ? 1 : 2] : no_id;
+      case Op::cast:
+      case Op::reshape:
+      case Op::broadcast:
+        return same(in[0]) ? in[0] : no_id;
+      case Op::permute:
+        for (std::size_t i = 0; i < node.attr.size(); ++i)
+          if (node.attr[i] != static_cast<std::int64_t>(i)) return no_id;
+        return in[0];
+      default:
+        return no_id;
+    }
+  }
+};
+
+}  // namespace
+
+Graph fold(const Graph& graph) { return Folder(graph).run(); }
+
+}  // namespace tessera

@@ -1,0 +1,106 @@
+// What steps do to memory that threads share, which values they name, and when things are in use.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "codegen/plan/plan.hpp"
+
+namespace tessera::codegen {
+
+struct Effect {
+  enum class Space : std::uint8_t { scratch, buffer, tensor } space{};
+  int index = 0;  ///< of the scratch, the buffer or the parameter
+  bool write = false;
+  bool atomic = false;
+  /// Two accesses of a tensor with the same numbers here are by the same threads, element by element; empty: nobody
+  /// knows by which.
+  std::vector<std::int64_t> place = {};
+  bool shifted = false;  ///< the place depends on slices, which may lie elsewhere in another round of a loop
+};
+
+/// In the order they happen. Those of the bodies of loops and branches are not among them; those that warps have on one
+/// another in a reduction are.
+std::vector<Effect> effects(const Plan& plan, const Role& role, const Step& step);
+
+/// The values that a step names as operands, and those it makes or changes.
+std::vector<ValueId> operands(const Step& step);
+std::vector<ValueId> results(const Step& step);
+
+/// When something is in use: positions of steps, a loop counting as its body and what is ahead of it.
+struct Interval {
+  int first = 1 << 30, last = -1;
+  bool overlaps(const Interval& other) const { return first <= other.last && other.first <= last; }
+};
+
+/// From the first to the last touch; where some touches are in a loop and others are not, over all of the loop.
+class Intervals {
+ public:
+  explicit Intervals(int count) : touches_(static_cast<std::size_t>(count)) {}
+  void touch(int what, int position, const std::vector<const Interval*>& loops);
+  Interval of(int what) const;
+
+ private:
+  struct Touch {
+    int position;
+    std::vector<const Interval*> loops;
+  };
+  std::vector<std::vector<Touch>> touches_;
+};
+
+/// The steps of a plan in order, with positions.
+class Walk {
+ public:
+  explicit Walk(const Plan& plan) : plan_(plan) {}
+  /// Calls visit(role, step, position, loops around it) for every step but those that warps of a reduction take among
+  /// themselves. Roles at work at the same time have one position. Returns the number of positions. The loops'
+  /// intervals live as long as the walk.
+  template <class Visit>
+  int each(const Visit& visit) & {
+    for (const Phase& phase : plan_.phases) {
+      at_once_ = phase.roles.size() > 1;
+      if (!phase.roles.empty()) body(phase.roles.front(), phase.prologue, visit);
+      for (const Role& role : phase.roles) body(role, role.body, visit);
+      if (at_once_) ++position_;
+    }
+    return position_;
+  }
+
+ private:
+  template <class Visit>
+  void body(const Role& role, const Body& steps, const Visit& visit) {
+    for (const Step& step : steps) {
+      const Loop* const loop = std::get_if<Loop>(&step.action);
+      if (loop) {
+        body(role, loop->arrive, visit);
+        body(role, loop->ahead, visit);  // what is fetched ahead is there from before the loop until its end
+        body(role, loop->issued, visit);
+        intervals_.push_back(std::make_unique<Interval>());
+        intervals_.back()->first = position_;
+        loops_.push_back(intervals_.back().get());
+      }
+      Interval* const own = loop ? intervals_.back().get() : nullptr;
+      visit(role, step, next(), loops_);
+      if (loop) {
+        body(role, loop->body, visit);
+        own->last = next();
+        loops_.pop_back();
+      } else {
+        std::visit(Overloaded{
+                       [&]<OneOf<Branch, Elected, TileLoop> T>(const T& s) { body(role, s.body, visit); },
+                       []<OneOf<Loop, Reduce, Argmax, Replicas, Partials> T>(const T&) {},
+                       []<Leaf T>(const T&) {},
+                   },
+                   step.action);
+      }
+    }
+  }
+  int next() { return at_once_ ? position_ : position_++; }
+
+  const Plan& plan_;
+  int position_ = 0;
+  bool at_once_ = false;
+  std::vector<const Interval*> loops_;
+  std::vector<std::unique_ptr<Interval>> intervals_;
+};
+
+}  // namespace tessera::codegen

@@ -1,0 +1,283 @@
+#include "codegen/plan/layout.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+namespace tessera::codegen {
+namespace {
+
+int ceil_div(int a, int b) { return (a + b - 1) / b; }
+int power_at_least(int n) { return static_cast<int>(std::bit_ceil(static_cast<unsigned>(n))); }
+
+// The power of two, at most `most`, that spreads `need` with the least left idle; the largest of those.
+int spread(int need, int most) {
+  int best = 1;
+  for (int p = 2; p <= most && p <= power_at_least(need); p *= 2) {
+    const int idle = ceil_div(need, p) * p - need;
+    if (idle * 8 > need) continue;
+    best = p;
+  }
+  return best;
+}
+
+}  // namespace
+
+void Layout::add(int axis, Factor factor) {
+  if (factor.size == 1) return;
+  auto& factors = axes_[static_cast<std::size_t>(axis)];
+  if (!factors.empty() && factors.back().place == factor.place && factors.back().unit == factor.unit * factor.size) {
+    factors.back() = {factor.place, factors.back().size * factor.size, factor.unit};
+    return;
+  }
+  factors.push_back(factor);
+}
+
+int Layout::registers() const {
+  int count = 1;
+  for (const auto& factors : axes_)
+    for (const Factor& factor : factors)
+      if (factor.place == Place::reg) count *= factor.size;
+  return count;
+}
+
+int Layout::cover(int axis) const {
+  int cover = 1;
+  for (const Factor& factor : this->axis(axis)) cover *= factor.size;
+  return cover;
+}
+
+void Layout::renumber() {
+  std::vector<Factor*> registers;
+  for (auto& factors : axes_)
+    for (Factor& factor : factors)
+      if (factor.place == Place::reg) registers.push_back(&factor);
+  std::sort(registers.begin(), registers.end(), [](const Factor* a, const Factor* b) { return a->unit < b->unit; });
+  int unit = 1;
+  for (Factor* factor : registers) {
+    factor->unit = unit;
+    unit *= factor->size;
+  }
+  // What has become one digit is written as one, so that equal layouts are equal.
+  for (auto& factors : axes_) {
+    const std::vector<Factor> apart = std::move(factors);
+    factors.clear();
+    const int axis = static_cast<int>(&factors - axes_.data());
+    for (const Factor& factor : apart) add(axis, factor);
+  }
+}
+
+Layout Layout::without(int axis) const {
+  Layout result = *this;
+  result.axes_[static_cast<std::size_t>(axis)].clear();
+  result.renumber();
+  return result;
+}
+
+Layout Layout::of_operand(const Shape& operand, const Shape& result) const {
+  Layout layout(operand.rank());
+  for (int i = 1; i <= operand.rank(); ++i)
+    if (operand[operand.rank() - i] == result[result.rank() - i])
+      layout.axes_[static_cast<std::size_t>(operand.rank() - i)] = axis(result.rank() - i);
+  layout.renumber();
+  return layout;
+}
+
+Layout Layout::permuted(std::span<const std::int64_t> axes) const {
+  Layout layout(rank());
+  for (int i = 0; i < rank(); ++i)
+    layout.axes_[static_cast<std::size_t>(i)] = axis(static_cast<int>(axes[static_cast<std::size_t>(i)]));
+  return layout;
+}
+
+Layout Layout::with_unit_axes(const Shape& from, const Shape& to) const {
+  Layout layout(to.rank());
+  int source = 0;
+  for (int i = 0; i < to.rank(); ++i) {
+    if (to[i] == 1) continue;
+    while (from[source] == 1) ++source;
+    layout.axes_[static_cast<std::size_t>(i)] = axis(source++);
+  }
+  layout.renumber();
+  return layout;
+}
+
+std::vector<Digit> Layout::register_digits(int axis) const {
+  std::vector<Digit> digits;
+  int scale = cover(axis);
+  for (const Factor& factor : this->axis(axis)) {
+    scale /= factor.size;
+    if (factor.place == Place::reg) digits.push_back({factor.unit, factor.size, scale});
+  }
+  return digits;
+}
+
+std::vector<std::pair<Factor, int>> Layout::thread_digits(int axis) const {
+  std::vector<std::pair<Factor, int>> digits;
+  int scale = cover(axis);
+  for (const Factor& factor : this->axis(axis)) {
+    scale /= factor.size;
+    if (factor.place != Place::reg) digits.emplace_back(factor, scale);
+  }
+  return digits;
+}
+
+int Layout::run(int axis) const {
+  const auto& factors = this->axis(axis);
+  return !factors.empty() && factors.back().place == Place::reg && factors.back().unit == 1 ? factors.back().size : 1;
+}
+
+int Layout::lane_copies() const {
+  int used = 0;
+  for (const auto& factors : axes_)
+    for (const Factor& factor : factors)
+      if (factor.place == Place::lane) used |= (factor.size - 1) * factor.unit;
+  return 31 & ~used;
+}
+
+int Layout::warp_copies(int warps) const {
+  int used = 0;
+  for (const auto& factors : axes_)
+    for (const Factor& factor : factors)
+      if (factor.place == Place::warp) used |= (factor.size - 1) * factor.unit;
+  return (warps - 1) & ~used;
+}
+
+std::vector<Digit> register_map(const Layout& operand, const Layout& result) {
+  std::vector<Digit> map;
+  for (int i = 1; i <= operand.rank(); ++i) {
+    // The operand's digits are those of the result or, with fewer axes between them, several of those in one.
+    const auto from = operand.register_digits(operand.rank() - i);
+    for (const Digit& to : result.register_digits(result.rank() - i))
+      for (const Digit& digit : from)
+        if (digit.scale <= to.scale && to.scale < digit.scale * digit.size)
+          map.push_back({to.unit, to.size, digit.unit * (to.scale / digit.scale)});
+  }
+  std::sort(map.begin(), map.end(), [](const Digit& a, const Digit& b) { return a.unit > b.unit; });
+  // Neighbouring digits that keep their order are one.
+  for (std::size_t k = 1; k < map.size();) {
+    Digit &outer = map[k - 1], &inner = map[k];
+    if (outer.unit == inner.unit * inner.size && outer.scale == inner.scale * inner.size) {
+      inner.size *= outer.size;
+      map.erase(map.begin() + static_cast<std::ptrdiff_t>(k) - 1);
+    } else {
+      ++k;
+    }
+  }
+  return map;
+}
+
+std::string to_string(const Layout& layout) {
+  constexpr std::string_view place[] = {"reg", "lane", "warp"};
+  std::string text;
+  for (int axis = 0; axis < layout.rank(); ++axis) {
+    if (axis) text += " | ";
+    const auto& factors = layout.axis(axis);
+    if (factors.empty()) text += "all";
+    for (std::size_t k = 0; k < factors.size(); ++k) {
+      text += fmt::format("{}{} {}", k ? ", " : "", place[static_cast<int>(factors[k].place)], factors[k].size);
+      if (factors[k].unit != 1) text += fmt::format("/{}", factors[k].unit);
+    }
+  }
+  return text;
+}
+
+Layout blocked_layout(const Shape& shape, int fast, int vector, int warps) {
+  Layout layout(shape.rank());
+  std::array<int, max_rank> lanes{}, warp{}, need{};
+  for (int i = 0; i < shape.rank(); ++i) {
+    const auto axis = static_cast<std::size_t>(i);
+    lanes[axis] = warp[axis] = 1;
+    need[axis] = i == fast ? ceil_div(shape[i], vector) : shape[i];
+  }
+  // Lanes go along the fast axis first, warps along it last, so that what is added up along it stays in a warp.
+  std::vector<int> order;
+  for (int i = shape.rank(); i-- > 0;)
+    if (i != fast) order.push_back(i);
+  int left = 32;
+  const auto take_lanes = [&](int axis) {
+    const auto i = static_cast<std::size_t>(axis);
+    lanes[i] = std::min(left, power_at_least(need[i]));
+    need[i] = ceil_div(need[i], lanes[i]);
+    left /= lanes[i];
+  };
+  if (shape.rank() > 0) take_lanes(fast);
+  for (int axis : order) take_lanes(axis);
+  left = warps;
+  const auto take_warps = [&](int axis) {
+    const auto i = static_cast<std::size_t>(axis);
+    warp[i] = spread(need[i], left);
+    need[i] = ceil_div(need[i], warp[i]);
+    left /= warp[i];
+  };
+  for (int axis : order) take_warps(axis);
+  if (shape.rank() > 0) take_warps(fast);
+
+  // Units: the fast axis has the lowest, then the others from the last to the first.
+  if (shape.rank() > 0) order.insert(order.begin(), fast);
+  std::array<int, max_rank> lane_unit{}, warp_unit{}, register_unit{};
+  int lane_next = 1, warp_next = 1, register_next = vector;
+  for (int axis : order) {
+    const auto i = static_cast<std::size_t>(axis);
+    lane_unit[i] = lane_next;
+    warp_unit[i] = warp_next;
+    register_unit[i] = register_next;
+    lane_next *= lanes[i];
+    warp_next *= warp[i];
+    register_next *= need[i];
+  }
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    const auto i = static_cast<std::size_t>(axis);
+    layout.add(axis, {Place::reg, need[i], register_unit[i]});
+    layout.add(axis, {Place::warp, warp[i], warp_unit[i]});
+    layout.add(axis, {Place::lane, lanes[i], lane_unit[i]});
+    if (axis == fast) layout.add(axis, {Place::reg, vector, 1});
+  }
+  return layout;
+}
+
+Layout accumulator_layout(const Shape& shape, int warps_m, int warps_n) {
+  const int m = ceil_div(shape[0], 16 * warps_m), n = ceil_div(shape[1], 8 * warps_n);
+  Layout layout(2);
+  layout.add(0, {Place::warp, warps_m, warps_n});
+  layout.add(0, {Place::reg, m, 4 * n});
+  layout.add(0, {Place::reg, 2, 2});
+  layout.add(0, {Place::lane, 8, 4});
+  layout.add(1, {Place::warp, warps_n, 1});
+  layout.add(1, {Place::reg, n, 4});
+  layout.add(1, {Place::lane, 4, 1});
+  layout.add(1, {Place::reg, 2, 1});
+  return layout;
+}
+
+Layout wgmma_accumulator_layout(const Shape& shape, int groups) {
+  const int blocks = ceil_div(shape[0], 64 * groups), columns = ceil_div(shape[1], 8);
+  Layout layout(2);
+  layout.add(0, {Place::warp, groups, 4});
+  layout.add(0, {Place::reg, blocks, columns * 4});
+  layout.add(0, {Place::warp, 4, 1});
+  layout.add(0, {Place::reg, 2, 2});
+  layout.add(0, {Place::lane, 8, 4});
+  layout.add(1, {Place::reg, columns, 4});
+  layout.add(1, {Place::lane, 4, 1});
+  layout.add(1, {Place::reg, 2, 1});
+  return layout;
+}
+
+Layout wgmma_operand_layout(const Shape& shape, int groups) {
+  const int blocks = ceil_div(shape[0], 64 * groups), rounds = ceil_div(shape[1], 16);
+  Layout layout(2);
+  layout.add(0, {Place::warp, groups, 4});
+  layout.add(0, {Place::reg, blocks, rounds * 8});
+  layout.add(0, {Place::warp, 4, 1});
+  layout.add(0, {Place::reg, 2, 2});
+  layout.add(0, {Place::lane, 8, 4});
+  layout.add(1, {Place::reg, rounds, 8});
+  layout.add(1, {Place::reg, 2, 4});
+  layout.add(1, {Place::lane, 4, 1});
+  layout.add(1, {Place::reg, 2, 1});
+  return layout;
+}
+
+}  // namespace tessera::codegen

@@ -1,0 +1,40 @@
+#include "codegen/plan/names.hpp"
+
+#include <fmt/format.h>
+
+namespace tessera::codegen {
+
+std::string name_of(const Label& label) {
+  std::string name = label.graph > 0 ? fmt::format("g{}_{}", label.graph, label.stem) : label.stem;
+  if (label.number >= 0) name += fmt::format("_{}", label.number);
+  return name + label.suffix;
+}
+
+std::string name_of(const Plan& plan, StorageId id) {
+  const Storage& storage = plan.storages[id];
+  return std::visit(Overloaded{
+                        [&](std::monostate) { return name_of(storage.label); },
+                        [](const ScalarParameter& scalar) { return fmt::format("scalar{}", scalar.argument); },
+                        [&](const ExtentParameter& extent) {
+    return fmt::format("{}_extent{}", tensor_name(plan, extent.argument), extent.axis);
+                        },
+                        [](const BlockIndex& block) { return fmt::format("block{}", block.axis); },
+                        [&](const Counter& counter) { return name_of(plan, counter.loop); },
+  },
+                    storage.known);
+}
+
+std::string name_of(const Plan& plan, ValueId id) { return name_of(plan, plan.values[id].storage); }
+std::string name_of(const Plan& plan, LoopId id) { return name_of(plan.loops[id].counter); }
+std::string name_of(const Plan& plan, BufferId id) { return name_of(plan.buffers[id].label); }
+std::string name_of(const Plan& plan, RingId id) { return name_of(plan.rings[id].label); }
+std::string name_of(const Plan& plan, CursorId id) { return name_of(plan.cursors[id].label); }
+std::string name_of(const Plan& plan, TensorMapId id) { return name_of(plan.tensor_maps[id].label); }
+
+std::string tensor_name(const Plan& plan, int parameter) {
+  constexpr std::string_view access[] = {"in", "out", "inout", "scalar"};
+  const Parameter& tensor = plan.tensors.at(static_cast<std::size_t>(parameter));
+  return fmt::format("{}{}", access[static_cast<int>(tensor.access)], parameter);
+}
+
+}  // namespace tessera::codegen

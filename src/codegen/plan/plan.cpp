@@ -1,0 +1,38 @@
+#include "codegen/plan/plan.hpp"
+
+#include <algorithm>
+
+namespace tessera::codegen {
+
+std::int64_t Buffer::offset_of(int row, int column) const {
+  const int per_chunk = 16 / info(type).bytes, within = column % per_chunk * info(type).bytes;
+  if (form == SharedForm::panels) {
+    const int chunk = column % panel_columns() / per_chunk;
+    return column / panel_columns() * panel_bytes() + std::int64_t{row} * 128 + (chunk ^ (row % 8)) * 16 + within;
+  }
+  // As element_offset() of the prelude has it.
+  const int chunk = column / per_chunk;
+  const int width = chunks();
+  const int permuted = width % 8 == 0 ? chunk ^ (row % 8) : chunk;
+  return (std::int64_t{row} * width + permuted) * 16 + within;
+}
+
+MatrixDescriptor descriptor_of(const Buffer& buffer, bool k_major) {
+  // 16 of k are two chunks of a row, or 16 rows of a panel.
+  if (k_major) return {.leading = 1, .stride = 64, .k_step = 16 * info(buffer.type).bytes / 16};
+  return {.leading = static_cast<int>(buffer.panel_bytes() / 16), .stride = 64, .k_step = 16 * 128 / 16};
+}
+
+int Plan::threads() const {
+  int warps = 0;
+  for (const Phase& phase : phases)
+    for (const Role& role : phase.roles) warps = std::max(warps, role.first_warp + role.warps);
+  return warps * 32;
+}
+
+bool Plan::persistent() const {
+  return std::any_of(phases.begin(), phases.end(),
+                     [](const Phase& phase) { return phase.schedule.kind != Schedule::Kind::grid; });
+}
+
+}  // namespace tessera::codegen

@@ -1,0 +1,206 @@
+// Everything decided about a kernel, as plain data: what is left for emission is spelling.
+//
+// A plan is phases, a phase is roles, and a role is warps that run a tree of steps (steps.hpp). What steps name stands
+// in tables: storage and values, loops, buffers, scratch memory, rings, tensor maps. Their ids are what they are; names
+// are made when a plan is printed (names.hpp).
+#pragma once
+#include <array>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "codegen/arch.hpp"
+#include "codegen/kernel_parameter.hpp"
+#include "codegen/plan/ids.hpp"
+#include "codegen/plan/steps.hpp"
+#include "codegen/variant.hpp"
+
+namespace tessera::codegen {
+
+/// Where the elements of a value are kept by the threads that hold them.
+enum class Home : std::uint8_t {
+  variable,   ///< one element a thread, the same in all of them or one of its own
+  registers,  ///< an array that the compiler puts into registers, indexed by constants only
+  shared,     ///< too many for registers: a part of shared memory of each thread's own
+  workspace,  ///< the same in global memory
+};
+
+/// What a thread knows without a step that computes it.
+struct ScalarParameter {
+  int argument = 0;
+};
+struct ExtentParameter {
+  int argument = 0, axis = 0;
+};
+struct BlockIndex {
+  int axis = 0;  ///< of all grid axes of the plan
+};
+struct Counter {
+  LoopId loop;
+};
+using Known = std::variant<std::monostate, ScalarParameter, ExtentParameter, BlockIndex, Counter>;
+
+/// Memory or registers that hold elements. Two values of one storage are the same elements under two shapes.
+struct Storage {
+  Label label;
+  ElementType type{};
+  Home home = Home::registers;
+  int registers = 1;        ///< of a thread: elements, wherever they are kept
+  std::int64_t offset = 0;  ///< shared, workspace: bytes
+  int vector = 1;           ///< shared, workspace: elements of a thread side by side
+  bool changes = false;     ///< more than one step writes it
+  Known known = {};         ///< no step computes it
+};
+
+/// Elements of a storage as a tile.
+struct Value {
+  StorageId storage;
+  Shape shape;
+  Layout layout;
+};
+
+struct LoopInfo {
+  Label counter;
+};
+
+/// How a tile lies in a buffer. Elements of a row are neighbours; both forms permute chunks of 16 bytes from row to
+/// row, so that eight rows of a column are in different banks.
+enum class SharedForm : std::uint8_t {
+  chunks,  ///< rows from end to end: what ldmatrix and the threads read
+  panels,  ///< columns cut into panels of 128 bytes, each with all rows: what the copy engine and wgmma know as the
+           ///< swizzle of 128 bytes (PTX ISA, "Shared Memory Matrix Layout")
+};
+
+/// A tile in shared memory (or the workspace).
+struct Buffer {
+  Label label;
+  ElementType type{};  ///< as stored
+  int rows = 0, columns = 0;
+  int stages = 1;
+  std::int64_t offset = 0;
+  bool in_workspace = false;
+  SharedForm form = SharedForm::chunks;
+  int chunks() const { return columns * info(type).bytes / 16; }
+  std::int64_t stage_bytes() const { return std::int64_t(rows) * chunks() * 16; }
+  std::int64_t bytes() const { return stage_bytes() * stages; }
+  int alignment() const { return form == SharedForm::panels ? 1024 : 128; }
+  int panel_columns() const { return 128 / info(type).bytes; }  ///< panels
+  std::int64_t panel_bytes() const { return std::int64_t(rows) * 128; }
+  /// Bytes from the stage's first to an element.
+  std::int64_t offset_of(int row, int column) const;
+};
+
+/// A matrix in shared memory as wgmma is told of it (PTX ISA, "Matrix Descriptor Format"): in units of 16 bytes.
+struct MatrixDescriptor {
+  int leading = 0;  ///< between panels of neighbours, where rows run along k
+  int stride = 64;  ///< between groups of eight rows
+  int k_step = 0;   ///< to the next 16 of k
+};
+/// Of an operand whose rows run along m or n (k_major), or along k.
+MatrixDescriptor descriptor_of(const Buffer& buffer, bool k_major);
+
+/// Plain row-major scratch memory: for exchanges between threads.
+struct Scratch {
+  ElementType type{};
+  std::int64_t bytes = 0, offset = 0;
+  bool in_workspace = false;
+};
+
+/// Stages that one role fills and others read, in turn. Two barriers in shared memory for each say which: full, once
+/// the bytes expected have arrived, and empty, once all readers have released it.
+struct Ring {
+  Label label;
+  std::vector<BufferId> buffers;
+  int stages = 1;
+  int full_arrivals = 1, empty_arrivals = 1;
+  std::int64_t bytes = 0;   ///< of a stage
+  std::int64_t offset = 0;  ///< of the barriers: `stages` full ones, then the empty ones
+  std::int64_t barrier_bytes() const { return 16 * std::int64_t{stages}; }
+};
+
+/// Where a role is in a ring: the stage, and the parity of its phase. It lives across tiles.
+struct Cursor {
+  Label label;
+  RingId ring;
+};
+
+/// A tensor as the copy engine knows it: a parameter of the kernel that the launch encodes.
+struct TensorMap {
+  Label label;
+  int argument = 0;
+  std::array<int, 5> box{1, 1, 1, 1, 1};  ///< elements, fastest axis first
+  bool store = false;
+};
+
+/// Which blocks of the grid a block of threads takes.
+struct Schedule {
+  enum class Kind : std::uint8_t {
+    grid,        ///< its own
+    persistent,  ///< one after another, as many blocks of threads as fit the GPU
+    tiles,       ///< the same, by a TileLoop of each role
+  };
+  Kind kind = Kind::grid;
+  int group = 0;  ///< blocks along the first axis that run together, so that they meet in L2; 0: in order
+};
+
+/// Warps of a block that run the same steps.
+struct Role {
+  std::string name;
+  int first_warp = 0, warps = 4;
+  Body body;
+  int registers = 0;  ///< of a thread, where the role sets them
+  int threads() const { return warps * 32; }
+};
+
+/// One grid of blocks. Its roles run at the same time.
+struct Phase {
+  Body prologue;  ///< all threads, before they have roles
+  std::vector<Role> roles;
+  Schedule schedule;
+  int first_axis = 0, axes = 0;  ///< of the grid, among those of all phases
+};
+
+/// How far a plan is: what a verifier may ask of it.
+enum class Progress : std::uint8_t {
+  lowered,       ///< steps
+  placed,        ///< memory has offsets
+  synchronised,  ///< barriers stand where they must
+  complete,      ///< the kernel's parameters are known
+};
+
+struct Plan {
+  Progress progress = Progress::lowered;
+  std::string kernel;
+  std::string author;  ///< the kernel's name as the author gave it
+  Location location;
+  Arch arch;
+  Variant variant;
+  bool debug = false;
+  std::vector<Parameter> tensors;
+  std::vector<KernelParameter> parameters;
+  int blocks = 1;  ///< at least so many on a multiprocessor at a time: bounds the registers of a thread
+  std::int64_t shared_bytes = 0, workspace_bytes = 0;
+  Table<Storage> storages;
+  Table<Value> values;
+  Table<LoopInfo> loops;
+  Table<Buffer> buffers;
+  Table<Scratch> scratch;
+  Table<Ring> rings;
+  Table<Cursor> cursors;
+  Table<TensorMap> tensor_maps;
+  std::vector<Phase> phases;
+  std::vector<std::string> notes;  ///< why it is as it is
+
+  int threads() const;
+  bool persistent() const;
+  const Storage& storage(ValueId id) const { return storages[values[id].storage]; }
+  Storage& storage(ValueId id) { return storages[values[id].storage]; }
+};
+
+/// Decisions as lines of text, those that the top of a kernel shows.
+std::string to_string(const Plan& plan);
+/// All steps of a plan, as an indented tree.
+std::string tree_text(const Plan& plan);
+
+}  // namespace tessera::codegen

@@ -1,0 +1,311 @@
+#include "codegen/plan/plan_text.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "codegen/plan/names.hpp"
+#include "codegen/plan/spelling.hpp"
+
+namespace tessera::codegen {
+namespace {
+
+std::string class_text(const Parameter& parameter, const TensorClass& tensor) {
+  if (parameter.access == Access::scalar) return to_string(parameter);
+  std::string text = to_string(parameter);
+  text += tensor.unit_axis < 0 ? ", strided" : fmt::format(", dense along axis {}", static_cast<int>(tensor.unit_axis));
+  text += fmt::format(", aligned to {}", static_cast<int>(tensor.alignment));
+  std::string multiples;
+  for (int axis = 0; axis < parameter.rank; ++axis)
+    if (tensor.divisible >> axis & 1) multiples += fmt::format("{}{}", multiples.empty() ? "" : ",", axis);
+  if (!multiples.empty()) text += fmt::format(", extents of axes {} multiples of 16", multiples);
+  return text;
+}
+
+std::string product_text(const Plan& plan, const Multiply& multiply) {
+  const Product& product = multiply.product;
+  constexpr std::string_view kind[] = {"mma.sync", "fused multiply-add, from shared memory",
+                                       "fused multiply-add, from registers"};
+  const auto operand = [&](const ProductOperand& o) {
+    if (o.buffer) return name_of(plan, o.buffer);
+    return name_of(plan, o.value);
+  };
+  std::string text = fmt::format("{} += {} {}: [{},{}] x [{},{}] {}, {}", name_of(plan, multiply.out),
+                                 operand(product.a), operand(product.b), product.m, product.k, product.k, product.n,
+                                 name(product.type), kind[static_cast<int>(product.kind)]);
+  if (product.kind != ProductKind::thin) text += fmt::format(", {} x {} warps", product.warps_m, product.warps_n);
+  if (product.partial) text += ", sums over lanes and warps after the loop";
+  return text;
+}
+
+// --- steps
+
+class StepText {
+ public:
+  explicit StepText(const Plan& plan) : plan_(plan) {}
+
+  std::string operator()(const Compute& s) const {
+    std::string text = fmt::format("{} = {}", of(s.out), expression(s.sweep));
+    if (s.zero_lanes) text += fmt::format(", 0 where lane & {}", s.zero_lanes);
+    if (s.zero_warps) text += fmt::format(", 0 where warp & {}", s.zero_warps);
+    return text;
+  }
+  std::string operator()(const Load& s) const { return fmt::format("{} = {}", of(s.out), access(s.access)); }
+  std::string operator()(const Store& s) const {
+    constexpr std::string_view becomes[] = {"=", "=", "+="};
+    return fmt::format("{} {} {}", access(s.access), becomes[static_cast<int>(s.kind)], expression(s.sweep));
+  }
+  std::string operator()(const Reduce& s) const {
+    return fmt::format("{} = {} along {} of {}", of(s.out), name(s.op), s.axis, expression(s.sweep));
+  }
+  std::string operator()(const Argmax& s) const {
+    return fmt::format("{}, {} = argmax along {} of {}", of(s.out), of(s.best), s.axis, expression(s.sweep));
+  }
+  std::string operator()(const Replicas& s) const {
+    return fmt::format("{} summed over lanes & {}, warps & {}, {} registers a lane", of(s.out), s.lanes, s.warps,
+                       s.kept);
+  }
+  std::string operator()(const Partials& s) const {
+    return fmt::format("{} over warps, {} registers, {} a round", of(s.out), s.registers, s.chunk);
+  }
+  std::string operator()(const PutPartials& s) const { return fmt::format("{} = {}", of(s.scratch), of(s.out)); }
+  std::string operator()(const TakePartials& s) const {
+    return fmt::format("{} = {} of {}, warps & {}", of(s.out), name(s.op), of(s.scratch), s.warps);
+  }
+  std::string operator()(const Put& s) const {
+    return fmt::format("{}[{} + {}] = {}", of(s.scratch), s.base, strides(s.strides, s.sweep.shape),
+                       expression(s.sweep));
+  }
+  std::string operator()(const Scan& s) const {
+    return fmt::format("{}: sums along {} lines of {}, elements {} apart", of(s.scratch), s.lines, s.length, s.inner);
+  }
+  std::string operator()(const Get& s) const {
+    return fmt::format("{} = {}[{}]", of(s.out), of(s.scratch), strides(s.strides, s.sweep.shape));
+  }
+  std::string operator()(const Stage& s) const { return fmt::format("{} = {}", of(s.buffer), expression(s.sweep)); }
+  std::string operator()(const Clear& s) const { return fmt::format("{} = 0", of(s.buffer)); }
+  std::string operator()(const Fetch& s) const {
+    constexpr std::string_view copy[] = {"cp.async", "element by element", "vector by vector"};
+    std::vector<std::string> tiles;
+    for (const Fetch::Tile& tile : s.tiles)
+      tiles.push_back(
+          fmt::format("{} <- {}, {}", of(tile.buffer), access(tile.access), copy[static_cast<int>(tile.copy)]));
+    return fmt::format("fetch {}", fmt::join(tiles, "; "));
+  }
+  std::string operator()(const Commit&) const { return "commit"; }
+  std::string operator()(const Wait& s) const { return fmt::format("wait, {} pending", s.pending); }
+  std::string operator()(const Multiply& s) const { return product_text(plan_, s); }
+  std::string operator()(const Barrier& s) const { return s.again ? "barrier, not in the first round" : "barrier"; }
+  std::string operator()(const Loop& s) const {
+    return fmt::format("for {} below {}{}", name_of(plan_, s.loop), operand(s.count, nullptr, {}),
+                       s.stages > 1 ? fmt::format(", {} rounds under way", s.stages) : "");
+  }
+  std::string operator()(const Branch& s) const { return fmt::format("if {}", operand(s.condition, nullptr, {})); }
+  std::string operator()(const Elected& s) const { return fmt::format("one thread of each {}", s.threads); }
+  std::string operator()(const TileLoop& s) const {
+    return fmt::format("for blocks {}, {} further on, ...", s.first, s.step);
+  }
+  std::string operator()(const SetRegisters& s) const {
+    return fmt::format("{} registers a thread, {}", s.registers, s.more ? "taken" : "the rest given up");
+  }
+  std::string operator()(const InitRing& s) const { return fmt::format("barriers of {}", name_of(plan_, s.ring)); }
+  std::string operator()(const Acquire& s) const { return fmt::format("acquire {}", of(s.cursor)); }
+  std::string operator()(const Expect& s) const {
+    return fmt::format("expect {} bytes at {}", plan_.rings[plan_.cursors[s.cursor].ring].bytes, of(s.cursor));
+  }
+  std::string operator()(const TmaLoad& s) const {
+    return fmt::format("{} at {} + {} <- {}", of(s.buffer), of(s.cursor), s.offset, box(s.map, s.at));
+  }
+  std::string operator()(const WaitFull& s) const { return fmt::format("wait until {} is full", of(s.cursor)); }
+  std::string operator()(const Release& s) const {
+    return fmt::format("release {} behind {}{}", s.behind, of(s.cursor),
+                       s.not_first ? fmt::format(", from the second {} on", name_of(plan_, s.not_first)) : "");
+  }
+  std::string operator()(const Advance& s) const {
+    return fmt::format("{} goes on by {}", of(s.cursor), operand(s.by, nullptr, {}));
+  }
+  std::string operator()(const RegisterFence& s) const { return fmt::format("fence registers of {}", of(s.value)); }
+  std::string operator()(const WgmmaFence&) const { return "fence for wgmma"; }
+  std::string operator()(const Wgmma& s) const {
+    return fmt::format("{} += {} {}: [{},{}] x [{},{}] {}, wgmma{}", of(s.out), of(s.a), of(s.b), s.m, s.k, s.k, s.n,
+                       name(s.type), s.cursor ? fmt::format(", at {}", of(s.cursor)) : "");
+  }
+  std::string operator()(const CommitWgmma&) const { return "commit wgmma"; }
+  std::string operator()(const WaitWgmma& s) const { return fmt::format("wait for wgmma, {} pending", s.pending); }
+  std::string operator()(const ProxyFence&) const { return "fence for the copy engine"; }
+  std::string operator()(const StoreMatrix& s) const {
+    return fmt::format("{} = columns of {} from {}", of(s.buffer), of(s.value), s.column);
+  }
+  std::string operator()(const TmaStore& s) const { return fmt::format("{} <- {}", box(s.map, s.at), of(s.buffer)); }
+  std::string operator()(const CommitStores&) const { return "commit stores"; }
+  std::string operator()(const WaitStores& s) const { return fmt::format("wait for stores, {} pending", s.pending); }
+  std::string operator()(const NamedBarrier& s) const {
+    return fmt::format("barrier {} of {} threads{}", s.id, s.threads, s.arrives ? ", without waiting" : "");
+  }
+  std::string operator()(const GridDependency& s) const {
+    return s.wait ? "wait for the launch before" : "the next launch may begin";
+  }
+
+ private:
+  std::string of(ValueId id) const { return name_of(plan_, id); }
+  std::string of(BufferId id) const { return name_of(plan_, id); }
+  std::string of(CursorId id) const { return name_of(plan_, id); }
+  std::string box(TensorMapId map, const std::vector<TileCoordinate>& at) const {
+    std::vector<std::string> parts;
+    for (const TileCoordinate& c : at)
+      parts.push_back(fmt::format("{} * {} + {}", operand(c.index, nullptr, {}), c.scale, c.offset));
+    return fmt::format("{}[{}]", name_of(plan_, map), fmt::join(parts, ", "));
+  }
+  static std::string of(ScratchId id) { return fmt::format("scratch{}", id.index); }
+
+  static std::string strides(const Strides& strides, const Shape& shape) {
+    std::vector<std::string> parts;
+    for (int axis = 0; axis < shape.rank(); ++axis)
+      parts.push_back(fmt::format("x{} * {}", axis, strides[static_cast<std::size_t>(axis)]));
+    return parts.empty() ? "0" : fmt::format("{}", fmt::join(parts, " + "));
+  }
+
+  std::string operand(const Operand& o, const Sweep* sweep, const std::vector<std::string>& made) const {
+    switch (o.kind) {
+      case Operand::Kind::term:
+        return made[static_cast<std::size_t>(o.index)];
+      case Operand::Kind::value:
+        return of(o.value);
+      case Operand::Kind::fetched:
+        return access(sweep->reads[static_cast<std::size_t>(o.index)]);
+      case Operand::Kind::literal:
+        return fmt::format("{}", o.literal);
+      case Operand::Kind::coordinate:
+        return fmt::format("x{}", o.index);
+    }
+    return "";
+  }
+  std::string access(const TileAccess& a) const {
+    std::string text = tensor_name(plan_, a.parameter) + "[";
+    for (std::size_t i = 0; i < a.axes.size(); ++i) {
+      const TileAccess::Axis& axis = a.axes[i];
+      if (i) text += ", ";
+      if (a.rows && i == 0)
+        text += of(a.rows);
+      else if (axis.tensor_axis < 0)
+        text += "1";
+      else
+        text += fmt::format("{} * {}", operand(axis.index, nullptr, {}), axis.extent);
+      for (const TileAccess::Slice& slice : axis.slices)
+        text += fmt::format(" from {} of {}", operand(slice.start, nullptr, {}), operand(slice.extent, nullptr, {}));
+    }
+    return text + (a.vector > 1 ? fmt::format("] by {}", a.vector) : "]");
+  }
+  // A long expression is cut: its terms are in the kernel's text.
+  std::string expression(const Sweep& sweep) const {
+    constexpr std::size_t most = 160;
+    std::vector<std::string> made;
+    for (const Term& term : sweep.expression.terms) {
+      std::string text;
+      const auto in = [&](std::size_t i) {
+        const Operand& o = term.in[i];
+        if (o.kind == Operand::Kind::literal) return number(term.operand, decode(term.operand, o.literal));
+        return operand(o, &sweep, made);
+      };
+      if (term.op == Op::broadcast) {
+        text = in(0);
+      } else {
+        for (std::size_t i = 0; i < term.in.size(); ++i) text += (i ? ", " : "") + in(i);
+        text = fmt::format("{}({})", term.op == Op::cast ? name(term.type) : name(term.op), text);
+      }
+      if (text.size() > most) text = fmt::format("{}(...)", name(term.op));
+      made.push_back(std::move(text));
+    }
+    return made.empty() ? "nothing" : made.back();
+  }
+
+  const Plan& plan_;
+};
+
+void tree(const Plan& plan, const Body& steps, int depth, std::string& text) {
+  const auto indented = [&](int by, std::string_view line) {
+    text.append(static_cast<std::size_t>(by) * 2, ' ').append(line) += '\n';
+  };
+  for (const Step& step : steps) {
+    std::string line = step_text(plan, step);
+    if (step.location.file && *step.location.file && !std::holds_alternative<Barrier>(step.action)) {
+      const std::string_view file(step.location.file);
+      const std::size_t slash = file.find_last_of('/');
+      line += fmt::format("   // {}:{}", slash == file.npos ? file : file.substr(slash + 1), step.location.line);
+    }
+    indented(depth, line);
+    if (const Loop* loop = std::get_if<Loop>(&step.action); loop && loop->stages > 1) {
+      indented(depth, "  arrive:");
+      tree(plan, loop->arrive, depth + 2, text);
+      indented(depth, "  ahead:");
+      tree(plan, loop->ahead, depth + 2, text);
+      indented(depth, "  issued:");
+      tree(plan, loop->issued, depth + 2, text);
+      indented(depth, "  body:");
+      tree(plan, loop->body, depth + 2, text);
+    } else {
+      each_body(step, [&](const Body& inner) { tree(plan, inner, depth + 1, text); });
+    }
+  }
+}
+
+void products(const Plan& plan, const Body& steps, std::string& text) {
+  for (const Step& step : steps) {
+    if (const Multiply* multiply = std::get_if<Multiply>(&step.action)) text += product_text(plan, *multiply) + '\n';
+    each_body(step, [&](const Body& inner) { products(plan, inner, text); });
+  }
+}
+
+}  // namespace
+
+std::string step_text(const Plan& plan, const Step& step) { return std::visit(StepText(plan), step.action); }
+
+std::string tree_text(const Plan& plan) {
+  std::string text;
+  for (const Phase& phase : plan.phases) {
+    tree(plan, phase.prologue, 0, text);
+    for (const Role& role : phase.roles) {
+      if (plan.phases.size() > 1 || phase.roles.size() > 1)
+        text += fmt::format("role {}: warps {} to {}\n", role.name, role.first_warp, role.first_warp + role.warps - 1);
+      tree(plan, role.body, 0, text);
+    }
+  }
+  return text;
+}
+
+std::string to_string(const Plan& plan) {
+  std::string text;
+  const auto line = [&]<class... Args>(fmt::format_string<Args...> format, Args&&... args) {
+    fmt::format_to(std::back_inserter(text), format, std::forward<Args>(args)...);
+    text += '\n';
+  };
+  line("kernel {} for {}: {} threads, {} bytes of shared memory{}", plan.author, plan.arch.name(), plan.threads(),
+       plan.shared_bytes,
+       plan.workspace_bytes ? fmt::format(", {} bytes of workspace a block", plan.workspace_bytes) : "");
+  for (std::size_t i = 0; i < plan.tensors.size(); ++i)
+    line("parameter {}: {}", i, class_text(plan.tensors[i], plan.variant.tensors[i]));
+  if (plan.variant.wide) line("offsets and numbers of blocks have 64 bits");
+  for (const Phase& phase : plan.phases)
+    if (phase.schedule.group) line("blocks run in groups of {} along the first axis", phase.schedule.group);
+  if (plan.persistent()) line("a block of threads takes one block of the grid after another");
+  for (const Buffer& buffer : plan.buffers)
+    line("{}: {}[{},{}] in {} at {}{}", name_of(buffer.label), name(buffer.type), buffer.rows, buffer.columns,
+         buffer.in_workspace ? "the workspace" : "shared memory", buffer.offset,
+         buffer.stages > 1 ? fmt::format(", {} stages of {} bytes", buffer.stages, buffer.stage_bytes()) : "");
+  for (const Phase& phase : plan.phases)
+    for (const Role& role : phase.roles) products(plan, role.body, text);
+  std::vector<char> shown(static_cast<std::size_t>(plan.storages.size()));
+  for (const Value& value : plan.values) {
+    const Storage& storage = plan.storages[value.storage];
+    if (storage.home == Home::variable || std::exchange(shown[static_cast<std::size_t>(value.storage.index)], 1))
+      continue;
+    constexpr std::string_view home[] = {"", "registers", "shared memory", "workspace"};
+    line("{}: {}{} in {} {}: {}", name_of(plan, value.storage), name(storage.type), to_string(value.shape),
+         storage.registers, home[static_cast<int>(storage.home)], to_string(value.layout));
+  }
+  for (const std::string& note : plan.notes) line("note: {}", note);
+  return text;
+}
+
+}  // namespace tessera::codegen

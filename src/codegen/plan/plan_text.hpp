@@ -1,0 +1,10 @@
+// Plans as text: decisions, and all steps.
+#pragma once
+#include "codegen/plan/plan.hpp"
+
+namespace tessera::codegen {
+
+/// A step in one line: "mma_17 += tile_4 tile_6: ...".
+std::string step_text(const Plan& plan, const Step& step);
+
+}  // namespace tessera::codegen

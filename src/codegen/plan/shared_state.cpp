@@ -1,0 +1,79 @@
+#include "codegen/plan/shared_state.hpp"
+
+#include <algorithm>
+
+namespace tessera::codegen {
+namespace {
+
+struct Range {
+  bool in_workspace;
+  std::int64_t first, last;
+};
+
+Range range_of(const Plan& plan, Effect::Space space, int index) {
+  if (space == Effect::Space::scratch) {
+    const Scratch& scratch = plan.scratch[ScratchId{index}];
+    return {scratch.in_workspace, scratch.offset, scratch.offset + scratch.bytes};
+  }
+  const Buffer& buffer = plan.buffers[BufferId{index}];
+  return {buffer.in_workspace, buffer.offset, buffer.offset + buffer.bytes()};
+}
+
+}  // namespace
+
+void SharedState::add(const Effect& effect) {
+  if (effect.space != Effect::Space::tensor) {
+    memory_.insert({effect.space, effect.index, effect.write});
+    return;
+  }
+  Tensor& tensor = tensors_[effect.index];
+  (effect.atomic && effect.write ? tensor.added
+   : effect.write                ? tensor.written
+                                 : tensor.read)[effect.place] |= effect.shifted;
+}
+
+bool SharedState::conflicts(const Plan& plan, const Effect& effect) const {
+  if (effect.space != Effect::Space::tensor) {
+    const Range x = range_of(plan, effect.space, effect.index);
+    return std::any_of(memory_.begin(), memory_.end(), [&](const Memory& before) {
+      if (!before.write && !effect.write) return false;
+      const Range y = range_of(plan, before.space, before.index);
+      return x.in_workspace == y.in_workspace && x.first < y.last && y.first < x.last;
+    });
+  }
+  const auto found = tensors_.find(effect.index);
+  if (found == tensors_.end()) return false;
+  const auto elsewhere = [&](const auto& places) {
+    if (places.empty()) return false;
+    return effect.place.empty() || places.size() > 1 || places.begin()->first != effect.place;
+  };
+  const Tensor& tensor = found->second;
+  const bool adds = effect.write && effect.atomic;
+  return elsewhere(tensor.written) || (!adds && elsewhere(tensor.added)) || (effect.write && elsewhere(tensor.read));
+}
+
+void SharedState::merge(const SharedState& other) {
+  memory_.insert(other.memory_.begin(), other.memory_.end());
+  for (const auto& [index, theirs] : other.tensors_) {
+    Tensor& ours = tensors_[index];
+    const auto add = [](Places& to, const Places& from) {
+      for (const auto& [place, shifted] : from) to[place] |= shifted;
+    };
+    add(ours.read, theirs.read);
+    add(ours.written, theirs.written);
+    add(ours.added, theirs.added);
+  }
+}
+
+void SharedState::forget_shifted() {
+  const auto forget = [](Places& places) {
+    if (std::erase_if(places, [](const auto& place) { return place.second; })) places[Place{}];
+  };
+  for (auto& [index, tensor] : tensors_) {
+    forget(tensor.read);
+    forget(tensor.written);
+    forget(tensor.added);
+  }
+}
+
+}  // namespace tessera::codegen

@@ -1,0 +1,50 @@
+#include "codegen/plan/spelling.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+namespace tessera::codegen {
+
+std::string_view register_type(ElementType type) {
+  if (type == ElementType::pred) return "bool";
+  constexpr std::string_view names[] = {"float", "int", "i64"};
+  return names[static_cast<int>(host_type(type))];
+}
+
+std::string_view scratch_type(ElementType type) { return type == ElementType::pred ? "int" : register_type(type); }
+
+std::string_view memory_type(ElementType type) {
+  switch (type) {
+    case ElementType::f32:
+    case ElementType::tf32:
+      return "float";
+    case ElementType::i32:
+      return "int";
+    default:
+      return name(type);
+  }
+}
+
+std::string number(ElementType type, Cell cell) {
+  if (type == ElementType::pred) return cell.i32 ? "true" : "false";
+  switch (host_type(type)) {
+    case HostType::f32: {
+      if (std::isnan(cell.f32)) return "nan_value()";
+      if (std::isinf(cell.f32)) return cell.f32 > 0 ? "infinity()" : "-infinity()";
+      std::string text = fmt::format("{}", cell.f32);
+      if (text.find_first_of(".e") == text.npos) text += ".0";
+      return text + "f";
+    }
+    case HostType::i32:
+      if (cell.i32 == std::numeric_limits<std::int32_t>::min()) return "(-2147483647 - 1)";
+      return fmt::format("{}", cell.i32);
+    case HostType::i64:
+      if (cell.i64 == std::numeric_limits<std::int64_t>::min()) return "(-9223372036854775807ll - 1)";
+      return fmt::format("{}ll", cell.i64);
+  }
+  return "";
+}
+
+}  // namespace tessera::codegen

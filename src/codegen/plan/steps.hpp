@@ -1,0 +1,502 @@
+// What a role's warps do, step by step, in the order they run; the barriers are among the steps.
+//
+// A step mostly is a sweep: each thread runs over the registers of a layout and, for each element it holds, evaluates
+// an expression of what was computed before. A kind of step is a struct, and Action lists them all: whoever must treat
+// each of them visits the variant without a case for the rest, so that a new kind that is forgotten does not compile.
+#pragma once
+#include <array>
+#include <concepts>
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "codegen/plan/ids.hpp"
+#include "codegen/plan/layout.hpp"
+#include "graph/graph.hpp"
+
+namespace tessera::codegen {
+
+/// What a thing is called after: for printing only. "mma_17", "tile_4_turned"; things of a second graph in the plan get
+/// "g1_" in front.
+struct Label {
+  std::string stem;
+  int number = -1;  ///< of the node, as the graph's text counts them
+  std::string suffix = {};
+  int graph = 0;
+};
+
+struct Storage;
+struct Value;
+struct LoopInfo;
+struct Buffer;
+struct Scratch;
+struct Ring;
+struct Cursor;
+struct TensorMap;
+using StorageId = IdOf<Storage>;
+using ValueId = IdOf<Value>;
+using LoopId = IdOf<LoopInfo>;
+using BufferId = IdOf<Buffer>;
+using ScratchId = IdOf<Scratch>;
+using RingId = IdOf<Ring>;
+using CursorId = IdOf<Cursor>;
+using TensorMapId = IdOf<TensorMap>;
+
+struct Step;
+using Body = std::vector<Step>;
+
+/// Registers of a thread that go through scratch memory at a time when warps combine their parts of a result.
+inline constexpr int most_partials = 8;
+
+// --- expressions
+
+/// An operand of a term.
+struct Operand {
+  enum class Kind : std::uint8_t {
+    term,        ///< an earlier term of the expression
+    value,       ///< the element of a value that belongs to the sweep's register, by `map`
+    fetched,     ///< the element of one of the step's own reads
+    literal,     ///< a number
+    coordinate,  ///< along axis `index` of the sweep
+  };
+  Kind kind{};
+  int index = 0;                ///< of the term, the read, or the axis
+  ValueId value = {};           ///< value
+  std::vector<Digit> map = {};  ///< value
+  std::int64_t literal = 0;
+  bool operator==(const Operand&) const = default;
+};
+
+/// An elementwise op, or a copy (Op::broadcast) of its only operand.
+struct Term {
+  Op op{};
+  ElementType type{}, operand{};  ///< of the result, and of the operands
+  std::vector<Operand> in;
+};
+
+/// Terms in order; the last is the result.
+struct Expression {
+  std::vector<Term> terms;
+};
+
+// --- places in tensors
+
+/// A tile's place in a tensor: what a load or a store goes through.
+struct TileAccess {
+  struct Slice {
+    Operand start, extent;
+    bool operator==(const Slice&) const = default;
+  };
+  struct Axis {
+    int tensor_axis = 0;        ///< -1: none; the tile has an extent of 1 there, or covers more than its only element
+    Operand index;              ///< in tiles; a value of one element or a literal
+    int extent = 1;             ///< of the tile
+    std::vector<Slice> slices;  ///< of the views on the way, innermost first
+    bool positive = false;      ///< the tile cannot start below 0
+    bool operator==(const Axis&) const = default;
+  };
+  Label label;
+  int parameter = 0;
+  std::vector<Axis> axes;
+  int fast = -1;   ///< the tile's axis along which elements are neighbours in memory, or -1
+  int vector = 1;  ///< elements along it that one access moves
+  ValueId rows;    ///< gather, scatter: element indices along axis 0
+  std::vector<Digit> rows_map;
+  std::int64_t padding = 0;
+  bool read_only = false;  ///< nobody writes the tensor during the launch: reads may go by the read-only cache
+};
+
+/// A step's elements: how they are spread, what is computed for each, and what is read on the way.
+struct Sweep {
+  Shape shape;
+  Layout layout;
+  Expression expression = {};
+  std::vector<TileAccess> reads = {};
+  int vector = 1;  ///< elements that reads or stores move at a time
+  bool unrolled = true;
+};
+
+// --- products
+
+/// One operand of a product.
+struct ProductOperand {
+  BufferId buffer;                 ///< or
+  ValueId value;                   ///< registers
+  bool k_major = true;             ///< the buffer's rows run along k
+  ElementType stored{};            ///< in the buffer
+  std::vector<ElementType> casts;  ///< on the way to the product
+  LoopId stage;                    ///< the loop whose stages the buffer has; none: one stage
+};
+
+enum class ProductKind : std::uint8_t {
+  tensor,  ///< mma.sync, operands from shared memory or accumulator registers
+  block,   ///< fused multiply-add, operands from shared memory
+  thin,    ///< fused multiply-add, operands in registers, k spread over lanes and warps
+};
+
+struct Product {
+  ProductKind kind{};
+  ElementType type{};  ///< of the operands
+  int m = 0, n = 0, k = 0;
+  ProductOperand a, b;
+  Layout layout_a, layout_b;  ///< thin
+  int warps_m = 1, warps_n = 1;
+  int lanes_k = 0, warps_k = 0;  ///< thin: bits of lane and warp indices that hold partial sums
+  bool partial = false;          ///< thin: sums over lanes and warps are left for after the loop
+  int unrolled = 2;              ///< block: rounds of k written out one after another
+};
+
+/// Axis of a tile -> stride in scratch memory, in elements.
+using Strides = std::array<std::int64_t, max_rank>;
+
+// --- kinds of steps
+
+/// out = expression.
+struct Compute {
+  ValueId out;
+  Sweep sweep;
+  int zero_lanes = 0, zero_warps = 0;  ///< bits of lane and warp indices: where any is set the result is 0
+};
+
+/// out = a tile of a tensor.
+struct Load {
+  ValueId out;
+  Sweep sweep;
+  TileAccess access;
+};
+
+/// A tile of a tensor = expression.
+struct Store {
+  enum class Kind : std::uint8_t {
+    store,
+    scatter,     ///< rows
+    atomic_add,  ///< +=, atomically
+  };
+  Kind kind{};
+  Sweep sweep;
+  TileAccess access;
+};
+
+/// out = expression combined along an axis: by each thread, over lanes, and over warps by what stands in `across`.
+struct Reduce {
+  Op op{};
+  int axis = 0;
+  ValueId out;
+  Sweep sweep;
+  Body across;  ///< empty, or Partials
+};
+
+/// out = index of the largest along an axis.
+struct Argmax {
+  int axis = 0;
+  ValueId out, best;  ///< best: the largest so far
+  Sweep sweep;
+  Body across;
+};
+
+/// out = its partial sums over lanes and warps added up.
+struct Replicas {
+  ValueId out;
+  int lanes = 0, warps = 0;  ///< bits of their indices that tell partial sums apart
+  int kept = 0;              ///< registers that a lane adds up over the warps, the others having the rest
+  Body across;
+};
+
+/// Warps combine their parts of a result, `chunk` registers of a thread at a time: rounds of a put and a take.
+struct Partials {
+  ValueId out;
+  int registers = 0, chunk = 0;
+  Body round;
+};
+
+/// Scratch memory = this round's registers of a thread.
+struct PutPartials {
+  ScratchId scratch;
+  ValueId out, best;  ///< best: argmax
+  int registers = 0, chunk = 0;
+};
+
+/// This round's registers = those of all warps that hold parts of the same result, combined.
+struct TakePartials {
+  ScratchId scratch;
+  ValueId out, best;
+  Op op{};
+  int registers = 0, chunk = 0;
+  int warps = 0;  ///< bits of warp indices
+};
+
+/// Scratch memory = expression.
+struct Put {
+  ScratchId scratch;
+  Strides strides{};
+  std::int64_t base = 0;  ///< first element in scratch
+  Sweep sweep;
+};
+
+/// Sums along an axis, in scratch memory.
+struct Scan {
+  ScratchId scratch;
+  std::int64_t lines = 0;
+  int length = 0, inner = 0;  ///< of a line, and between its elements
+};
+
+/// out = scratch memory.
+struct Get {
+  ScratchId scratch;
+  Strides strides{};
+  ValueId out;
+  Sweep sweep;
+};
+
+/// Buffer = expression.
+struct Stage {
+  BufferId buffer;
+  Sweep sweep;
+};
+
+/// Buffer = 0.
+struct Clear {
+  BufferId buffer;
+};
+
+/// Buffers = tiles of tensors; in place, or for a loop ahead of its use.
+struct Fetch {
+  enum class Copy : std::uint8_t { async, element, vector };
+  struct Tile {
+    BufferId buffer;
+    TileAccess access;
+    Copy copy{};       ///< async: cp.async, which a Commit and a Wait follow
+    int unrolled = 0;  ///< pieces written out one after another; 0: all
+  };
+  LoopId loop;  ///< of whose round it is; none: in place
+  std::vector<Tile> tiles;
+};
+
+/// Ends a group of asynchronous copies.
+struct Commit {};
+
+/// Until at most `pending` groups of copies are under way.
+struct Wait {
+  int pending = 0;
+};
+
+/// out += a b.
+struct Multiply {
+  ValueId out;
+  Shape shape;
+  Layout layout;
+  Product product;
+};
+
+/// Of all threads of the role's block.
+struct Barrier {
+  bool again = false;  ///< not in the first round of the Partials around
+};
+
+/// A loop of the author's. With stages, `stages` rounds are under way at a time: the loop begins stages - 1 rounds
+/// early and only fetches in those. A round is
+///   arrive   from the first full round on: its copies have arrived
+///   ahead    the fetch of a later round, if there is one
+///   issued   what follows a fetch, made or not
+///   body     from the first full round on
+struct Loop {
+  LoopId loop;
+  Operand count;
+  int stages = 1;
+  Body arrive = {}, ahead = {}, issued = {}, body = {};
+};
+
+/// if (condition) body.
+struct Branch {
+  Operand condition;
+  Body body;
+};
+
+// --- roles at work at the same time: sm_90's copy engine, matrix units of warp groups, and barriers in memory
+
+/// One thread of each `threads` of the role runs it: what an instruction does for all of them.
+struct Elected {
+  int threads = 128;
+  Body body;
+};
+
+/// A role takes blocks of the grid one after another: those numbered first, first + step, ... of what falls to its
+/// block of threads.
+struct TileLoop {
+  int first = 0, step = 1;
+  Body body;
+};
+
+/// Registers that a thread of the role may have from here on, of those that the block's threads have together.
+struct SetRegisters {
+  int registers = 0;
+  bool more = false;  ///< than it was launched with
+};
+
+/// The ring's barriers, before anybody uses them.
+struct InitRing {
+  RingId ring;
+};
+
+/// Until the stage at the cursor has been released by all who read it.
+struct Acquire {
+  CursorId cursor;
+};
+
+/// The stage at the cursor is full once the ring's bytes have arrived.
+struct Expect {
+  CursorId cursor;
+};
+
+/// A coordinate in elements of a tensor: index * scale + offset.
+struct TileCoordinate {
+  Operand index;
+  int scale = 1, offset = 0;
+};
+
+/// A box of a tensor into the stage at the cursor, by the copy engine; beyond the tensor are zeros.
+struct TmaLoad {
+  TensorMapId map;
+  BufferId buffer;
+  CursorId cursor;
+  std::int64_t offset = 0;         ///< bytes from the stage's first
+  std::vector<TileCoordinate> at;  ///< fastest axis first
+};
+
+/// Until the stage at the cursor is full.
+struct WaitFull {
+  CursorId cursor;
+};
+
+/// The stage `behind` the cursor is read: it may be filled again.
+struct Release {
+  CursorId cursor;
+  int behind = 0;
+  LoopId not_first;  ///< not in the first round of this loop; none: always
+};
+
+/// The cursor goes on by so many stages.
+struct Advance {
+  CursorId cursor;
+  Operand by;
+};
+
+/// No instruction moves accesses to the value's registers across it.
+struct RegisterFence {
+  ValueId value;
+};
+
+/// wgmma.fence: registers and shared memory written before are seen by the matrix units.
+struct WgmmaFence {};
+
+/// out += a b by wgmma, both from shared memory; open until a WaitWgmma.
+struct Wgmma {
+  ValueId out;
+  BufferId a, b;
+  CursorId cursor;  ///< whose stages a and b have; none: one stage
+  ElementType type{};
+  int m = 0, n = 0, k = 0;  ///< of the role's tile
+};
+
+/// Ends a group of wgmma.
+struct CommitWgmma {};
+
+/// Until at most `pending` groups are open.
+struct WaitWgmma {
+  int pending = 0;
+};
+
+/// What was written to shared memory is seen by the copy engine.
+struct ProxyFence {};
+
+/// Accumulators, columns [column, column + the buffer's), as the buffer's type.
+struct StoreMatrix {
+  BufferId buffer;
+  ValueId value;
+  int column = 0;
+};
+
+/// A buffer into a box of a tensor; what lies beyond the tensor is dropped.
+struct TmaStore {
+  TensorMapId map;
+  BufferId buffer;
+  std::vector<TileCoordinate> at;
+};
+
+/// Ends a group of stores.
+struct CommitStores {};
+
+/// Until at most `pending` groups of stores still read shared memory.
+struct WaitStores {
+  int pending = 0;
+};
+
+/// Of `threads` threads that come to barrier `id`, of the hardware's 1 to 15.
+struct NamedBarrier {
+  int id = 1, threads = 0;
+  bool arrives = false;  ///< and does not wait
+};
+
+/// What the launch before left is there (wait), or the next launch may begin (no wait).
+struct GridDependency {
+  bool wait = true;
+};
+
+using Action = std::variant<Compute, Load, Store, Reduce, Argmax, Replicas, Partials, PutPartials, TakePartials, Put,
+                            Scan, Get, Stage, Clear, Fetch, Commit, Wait, Multiply, Barrier, Loop, Branch, Elected,
+                            TileLoop, SetRegisters, InitRing, Acquire, Expect, TmaLoad, WaitFull, Release, Advance,
+                            RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence, StoreMatrix, TmaStore,
+                            CommitStores, WaitStores, NamedBarrier, GridDependency>;
+
+struct Step {
+  Action action;
+  Id node = no_id;  ///< what the author wrote
+  Location location = {};
+};
+
+template <class T, class... Kinds>
+concept OneOf = (std::same_as<T, Kinds> || ...);
+
+/// std::visit by lambdas, one for each kind.
+template <class... Cases>
+struct Overloaded : Cases... {
+  using Cases::operator()...;
+};
+template <class... Cases>
+Overloaded(Cases...) -> Overloaded<Cases...>;
+
+/// What roles at work at the same time do to rings, open groups and proxies: verify_roles.cpp looks at those.
+template <class T>
+concept OfRoles = OneOf<std::remove_const_t<T>, SetRegisters, InitRing, Acquire, Expect, TmaLoad, WaitFull, Release,
+                        Advance, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence, StoreMatrix,
+                        TmaStore, CommitStores, WaitStores, NamedBarrier, GridDependency>;
+
+/// The kinds that hold no steps.
+template <class T>
+concept Leaf = OfRoles<T> || OneOf<std::remove_const_t<T>, Compute, Load, Store, PutPartials, TakePartials, Put, Scan,
+                                   Get, Stage, Clear, Fetch, Commit, Wait, Multiply, Barrier>;
+
+/// The bodies in a step, in the order they run: calls each(body).
+template <class StepType, class Each>
+void each_body(StepType& step, const Each& each) {
+  const auto across = [&](auto& reduction) { each(reduction.across); };
+  std::visit(
+      Overloaded{
+          []<Leaf T>(T&) {},
+          [&]<OneOf<Reduce, const Reduce> T>(T& reduce) { across(reduce); },
+          [&]<OneOf<Argmax, const Argmax> T>(T& argmax) { across(argmax); },
+          [&]<OneOf<Replicas, const Replicas> T>(T& replicas) { across(replicas); },
+          [&]<OneOf<Partials, const Partials> T>(T& partials) { each(partials.round); },
+          [&]<OneOf<Loop, const Loop> T>(T& loop) {
+    each(loop.arrive);
+    each(loop.ahead);
+    each(loop.issued);
+    each(loop.body);
+          },
+          [&]<OneOf<Branch, const Branch, Elected, const Elected, TileLoop, const TileLoop> T>(T& s) { each(s.body); },
+      },
+      step.action);
+}
+
+}  // namespace tessera::codegen

@@ -1,0 +1,52 @@
+// The parts of the plan's verifier (verify_plan.hpp).
+#pragma once
+#include <fmt/format.h>
+
+#include <iterator>
+
+#include "codegen/plan/effects.hpp"
+#include "codegen/plan/names.hpp"
+#include "codegen/plan/plan_text.hpp"
+#include "codegen/plan/verify_plan.hpp"
+
+namespace tessera::codegen {
+
+/// Sentences about a plan, as they are found.
+class Findings {
+ public:
+  explicit Findings(const Plan& plan) : plan(plan) {}
+
+  /// The step that what follows is about; nullptr: the plan.
+  void about(const Step* step) { step_ = step; }
+  template <class... Args>
+  void require(bool holds, fmt::format_string<Args...> format, Args&&... args) {
+    if (holds) return;
+    std::string text = step_ ? step_text(plan, *step_) + ": " : std::string();
+    fmt::format_to(std::back_inserter(text), format, std::forward<Args>(args)...);
+    found.push_back(std::move(text));
+  }
+
+  const Plan& plan;
+  std::vector<std::string> found;
+
+ private:
+  const Step* step_ = nullptr;
+};
+
+/// verify_ids.cpp: every id names something; everything is named once. Returns false if a plan cannot be looked at
+/// further.
+bool check_ids(Findings& findings);
+/// verify_values.cpp: layouts against shapes, expressions, and values that are there where they are named.
+void check_values(Findings& findings);
+/// verify_access.cpp: places in tensors, products and their buffers.
+void check_accesses(Findings& findings);
+/// verify_memory.cpp: offsets, and what is in use at the same time.
+void check_memory(Findings& findings);
+/// verify_sync.cpp: barriers, and copies that are waited for.
+void check_sync(Findings& findings);
+/// verify_roles.cpp: rings, groups of wgmma and of stores, proxies, and barriers of roles at work at the same time.
+void check_roles(Findings& findings);
+/// verify_launch.cpp: roles, phases, and the kernel's parameters.
+void check_launch(Findings& findings);
+
+}  // namespace tessera::codegen

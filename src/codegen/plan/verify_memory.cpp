@@ -1,0 +1,130 @@
+// Offsets, and what is in use at the same time.
+#include "codegen/plan/verify.hpp"
+#include "graph/host_ops.hpp"
+
+namespace tessera::codegen {
+namespace {
+
+struct Piece {
+  std::string name;
+  bool in_workspace;
+  std::int64_t first, last;
+  Interval in_use;
+};
+
+class Memory {
+ public:
+  explicit Memory(Findings& findings)
+      : findings_(findings),
+        plan_(findings.plan),
+        buffers_(plan_.buffers.size()),
+        scratch_(plan_.scratch.size()),
+        values_(plan_.storages.size()) {}
+
+  void run() {
+    Walk walk(plan_);
+    const int positions =
+        walk.each([&](const Role& role, const Step& step, int at, const std::vector<const Interval*>& around) {
+          findings_.about(&step);
+          for (const Effect& effect : effects(plan_, role, step)) {
+            if (effect.space == Effect::Space::buffer) buffers_.touch(effect.index, at, around);
+            if (effect.space == Effect::Space::scratch) scratch_.touch(effect.index, at, around);
+          }
+          for (ValueId id : operands(step)) values_.touch(plan_.values[id].storage.index, at, around);
+          for (ValueId id : results(step)) values_.touch(plan_.values[id].storage.index, at, around);
+          room(role, step);
+        });
+    findings_.about(nullptr);
+    for (int i = 0; i < plan_.buffers.size(); ++i) {
+      const Buffer& buffer = plan_.buffers[BufferId{i}];
+      add(name_of(plan_, BufferId{i}), buffer.in_workspace, buffer.offset, buffer.bytes(), buffer.alignment(),
+          buffers_.of(i));
+    }
+    for (int i = 0; i < plan_.scratch.size(); ++i) {
+      const Scratch& scratch = plan_.scratch[ScratchId{i}];
+      add(fmt::format("scratch{}", i), scratch.in_workspace, scratch.offset, scratch.bytes, 16, scratch_.of(i));
+    }
+    for (int i = 0; i < plan_.storages.size(); ++i) {
+      const Storage& storage = plan_.storages[StorageId{i}];
+      if (storage.home != Home::shared && storage.home != Home::workspace) continue;
+      // Each thread keeps its part from the kernel's begin to its end.
+      const Interval in_use = values_.of(i).last < 0 ? Interval{} : Interval{0, positions};
+      add(name_of(plan_, StorageId{i}), storage.home == Home::workspace, storage.offset,
+          std::int64_t{storage.registers} * plan_.threads() * host_bytes(host_type(storage.type)), 16, in_use);
+    }
+    for (int i = 0; i < plan_.rings.size(); ++i) {
+      const Ring& ring = plan_.rings[RingId{i}];
+      add("barriers of " + name_of(plan_, RingId{i}), false, ring.offset, ring.barrier_bytes(), 8,
+          Interval{0, positions});
+    }
+    for (std::size_t i = 0; i < pieces_.size(); ++i)
+      for (std::size_t j = 0; j < i; ++j) {
+        const Piece &a = pieces_[i], &b = pieces_[j];
+        const bool together =
+            a.in_workspace == b.in_workspace && a.first < b.last && b.first < a.last && a.in_use.overlaps(b.in_use);
+        findings_.require(!together, "{} and {} are in use at the same time, at {} and {}", a.name, b.name, a.first,
+                          b.first);
+      }
+    findings_.require(plan_.shared_bytes <= plan_.arch.shared_bytes(), "{} bytes of shared memory, {} has {}",
+                      plan_.shared_bytes, plan_.arch.name(), plan_.arch.shared_bytes());
+  }
+
+ private:
+  void add(std::string name, bool in_workspace, std::int64_t offset, std::int64_t bytes, int alignment,
+           Interval in_use) {
+    if (in_use.last < 0) return;
+    findings_.require(offset >= 0 && offset % alignment == 0, "{} begins at {}, not at a multiple of {}", name, offset,
+                      alignment);
+    const std::int64_t end = in_workspace ? plan_.workspace_bytes : plan_.shared_bytes;
+    findings_.require(offset + bytes <= end, "{} ends at {}, and there are {} bytes", name, offset + bytes, end);
+    pieces_.push_back({std::move(name), in_workspace, offset, offset + bytes, in_use});
+  }
+
+  // Does what a step does to scratch memory stay inside of it?
+  void room(const Role& role, const Step& step) {
+    std::visit(
+        Overloaded{
+            []<OneOf<Compute, Load, Store, Stage, Clear, Fetch, Commit, Wait, Barrier, Loop, Branch, Elected, TileLoop>
+                   T>(const T&) {},
+            []<OfRoles T>(const T&) {},
+            [&]<OneOf<Reduce, Argmax, Replicas> T>(const T& s) {
+      for (const Step& inner : s.across) room(role, inner);
+            },
+            [&](const Partials& s) {
+      for (const Step& inner : s.round) room(role, inner);
+        },
+        [&](const PutPartials& s) { inside(s.scratch, std::int64_t{s.chunk} * role.threads() * (s.best ? 2 : 1)); },
+        [&](const TakePartials& s) { inside(s.scratch, std::int64_t{s.chunk} * role.threads() * (s.best ? 2 : 1)); },
+        [&](const Put& s) { inside(s.scratch, s.base + last(s.strides, s.sweep.shape)); },
+        [&](const Scan& s) { inside(s.scratch, s.lines * s.length); },
+        [&](const Get& s) { inside(s.scratch, last(s.strides, s.sweep.shape)); },
+        [&](const Multiply& s) {
+      for (const ProductOperand* o : {&s.product.a, &s.product.b})
+        findings_.require(s.product.kind != ProductKind::tensor || !o->buffer ||
+                              plan_.progress < Progress::synchronised || !plan_.buffers[o->buffer].in_workspace,
+                          "tensor cores read shared memory only");
+        },
+        }, step.action);
+  }
+  static std::int64_t last(const Strides& strides, const Shape& shape) {
+    std::int64_t last = 1;
+    for (int axis = 0; axis < shape.rank(); ++axis) last += (shape[axis] - 1) * strides[static_cast<std::size_t>(axis)];
+    return last;
+  }
+  void inside(ScratchId id, std::int64_t elements) {
+    const Scratch& scratch = plan_.scratch[id];
+    findings_.require(elements * host_bytes(host_type(scratch.type)) <= scratch.bytes,
+                      "{} elements in {} bytes of scratch memory", elements, scratch.bytes);
+  }
+
+  Findings& findings_;
+  const Plan& plan_;
+  Intervals buffers_, scratch_, values_;
+  std::vector<Piece> pieces_;
+};
+
+}  // namespace
+
+void check_memory(Findings& findings) { Memory(findings).run(); }
+
+}  // namespace tessera::codegen

@@ -1,0 +1,397 @@
+// Rings, groups of wgmma and of stores, proxies, and barriers of roles at work at the same time.
+#include <map>
+#include <set>
+
+#include "codegen/plan/verify.hpp"
+
+namespace tessera::codegen {
+namespace {
+
+void check_rings(Findings& findings) {
+  const Plan& plan = findings.plan;
+  for (int i = 0; i < plan.rings.size(); ++i) {
+    const Ring& ring = plan.rings[RingId{i}];
+    const std::string name = name_of(plan, RingId{i});
+    std::int64_t bytes = 0;
+    for (BufferId id : ring.buffers) {
+      const Buffer& buffer = plan.buffers[id];
+      findings.require(buffer.stages == ring.stages, "{} has {} stages, and {} {}", name_of(plan, id), buffer.stages,
+                       name, ring.stages);
+      findings.require(!buffer.in_workspace, "{} of {} is not in shared memory", name_of(plan, id), name);
+      bytes += buffer.stage_bytes();
+    }
+    findings.require(ring.bytes == bytes, "a stage of {} has {} bytes, and {} are expected", name, bytes, ring.bytes);
+    findings.require(ring.stages >= 1 && ring.full_arrivals >= 1 && ring.empty_arrivals >= 1, "{} has no arrivals",
+                     name);
+  }
+  for (int i = 0; i < plan.tensor_maps.size(); ++i) {
+    const TensorMap& map = plan.tensor_maps[TensorMapId{i}];
+    const std::string name = name_of(plan, TensorMapId{i});
+    const bool is_one = map.argument >= 0 && map.argument < static_cast<int>(plan.tensors.size()) &&
+                        plan.tensors[static_cast<std::size_t>(map.argument)].access != Access::scalar;
+    findings.require(is_one, "{} is of no tensor", name);
+    if (!is_one) continue;
+    const Parameter& tensor = plan.tensors[static_cast<std::size_t>(map.argument)];
+    findings.require(!map.store || tensor.access != Access::in, "{} is written", tensor_name(plan, map.argument));
+    for (int extent : map.box)
+      findings.require(extent >= 1 && extent <= 256, "a box of {} elements in {}", extent, name);
+    findings.require(map.box[0] * info(tensor.type).bytes <= 128, "rows of {} are longer than the swizzle's 128 bytes",
+                     name);
+  }
+  for (int i = 0; i < plan.buffers.size(); ++i) {
+    const Buffer& buffer = plan.buffers[BufferId{i}];
+    findings.require(
+        buffer.form != SharedForm::panels || (buffer.columns % buffer.panel_columns() == 0 && buffer.rows % 8 == 0),
+        "{}: [{},{}] is not made of panels of 128 bytes and groups of 8 rows", name_of(plan, BufferId{i}), buffer.rows,
+        buffer.columns);
+  }
+}
+
+/// What a role does to a ring's stages in one run of a body.
+struct Use {
+  int acquired = 0, expected = 0;  // to fill them
+  int filled = 0, released = 0;    // to read them
+  int advanced = 0;
+  int owed = 0;  // released in the next round, or behind the loop
+  std::int64_t loaded = 0;
+};
+
+/// The steps of one role, in order; those of a loop over tiles twice.
+class RoleCheck {
+ public:
+  RoleCheck(Findings& findings, const Phase& phase, const Role& role)
+      : findings_(findings),
+        plan_(findings.plan),
+        role_(role),
+        alone_(phase.roles.size() == 1),
+        elected_(role.threads()) {}
+
+  void run() {
+    region(role_.body);
+    findings_.about(nullptr);
+    findings_.require(open_ == 0 && pending_ == 0, "products are open at the end of role {}", role_.name);
+  }
+
+  std::set<RingId> fills;
+  std::map<RingId, double> released;   ///< arrivals at a stage's empty barrier, of each time that it is filled
+  std::map<int, std::set<int>> meets;  ///< by id: sizes of the barriers that the role comes to
+  std::set<CursorId> cursors;
+
+ private:
+  // A body that may run any number of times: it leaves rings as it found them.
+  void region(const Body& steps) {
+    std::map<CursorId, Use> outer = std::exchange(uses_, {});
+    walk(steps);
+    std::swap(outer, uses_);
+    for (const auto& [cursor, use] : outer) {
+      balanced(cursor, use);
+      if (use.filled > 0) uses_[cursor].owed += use.owed;
+    }
+  }
+  void walk(const Body& steps) {
+    for (const Step& step : steps) {
+      findings_.about(&step);
+      std::visit(
+          Overloaded{
+              [&](const Elected& s) {
+        findings_.require(s.threads >= 32 && role_.threads() % s.threads == 0, "one of each {} threads of {}",
+                          s.threads, role_.threads());
+        const int all = std::exchange(elected_, role_.threads() / std::max(s.threads, 1));
+        walk(s.body);
+        elected_ = all;
+              },
+              [&](const TileLoop& s) {
+        findings_.require(s.step >= 1 && s.first >= 0 && s.first < s.step, "blocks {} of each {}", s.first, s.step);
+        share_ = s.step;
+        for (int tile = 0; tile < 2; ++tile) region(s.body);
+        share_ = 1;
+          },
+          [&](const Loop& s) { region(s.body); }, [&](const Branch& s) { region(s.body); },
+          [&]<OneOf<Reduce, Argmax, Replicas> T>(const T& s) {
+        values(step);
+        walk(s.across);
+          },
+          [&](const Partials& s) { walk(s.round); },
+          [&](const Barrier&) { findings_.require(alone_, "a barrier of all threads in one of several roles"); },
+          [&]<OneOf<Compute, Load, Store, PutPartials, TakePartials, Put, Scan, Get, Stage, Clear, Fetch, Commit, Wait,
+                    Multiply>
+                  T>(const T&) { values(step); },
+          [&](const SetRegisters& s) {
+        findings_.require(s.registers >= 24 && s.registers <= 240 && s.registers % 8 == 0,
+                          "{} registers are no multiple of 8 from 24 to 240", s.registers);
+        findings_.require(s.registers == role_.registers, "role {} has {} registers", role_.name, role_.registers);
+      },
+          [&](const InitRing&) { findings_.require(false, "a ring is made in a role, not before them"); },
+          [&](const Acquire& s) { ++use(s.cursor).acquired; },
+          [&](const Expect& s) {
+        Use& use = this->use(s.cursor);
+        findings_.require(use.acquired > use.expected, "the stage is not acquired");
+        findings_.require(elected_ == plan_.rings[ring(s.cursor)].full_arrivals,
+                          "{} threads arrive, and {} are awaited", elected_, plan_.rings[ring(s.cursor)].full_arrivals);
+        ++use.expected;
+        fills.insert(ring(s.cursor));
+          }, [&](const TmaLoad& s) { load(s); }, [&](const WaitFull& s) { ++use(s.cursor).filled; },
+          [&](const Release& s) { release(s); }, [&](const Advance& s) { advance(s); }, [](const RegisterFence&) {},
+          [&](const WgmmaFence&) { fenced_ = true; }, [&](const Wgmma& s) { product(s); },
+          [&](const CommitWgmma&) {
+        findings_.require(open_ > 0, "there is nothing to commit");
+        pending_ += open_ > 0;
+        open_ = 0;
+          },
+          [&](const WaitWgmma& s) {
+        findings_.require(open_ == 0, "products are not committed");
+        if (s.pending == 0) results_.clear();
+        pending_ = std::min(pending_, s.pending);
+        fenced_ = false;
+          },
+          [&](const ProxyFence&) {
+        for (auto& [buffer, state] : written_) state = std::max(state, Written::fenced);
+          },
+          [&](const StoreMatrix& s) {
+        values(step);
+        store(s);
+          }, [&](const TmaStore& s) { copy(s); },
+          [&](const CommitStores&) {
+        findings_.require(elected_ == 1, "{} threads commit stores", elected_);
+        copies_.emplace_back();
+          },
+          [&](const WaitStores& s) {
+        // Groups that are closed, but for the last.
+        const int closed = static_cast<int>(copies_.size()) - 1;
+        read_ = std::max(read_, closed - s.pending);
+          }, [&](const NamedBarrier& s) { barrier(s); }, [](const GridDependency&) {},
+          }, step.action);
+    }
+  }
+
+  RingId ring(CursorId id) const { return plan_.cursors[id].ring; }
+  Use& use(CursorId id) {
+    cursors.insert(id);
+    return uses_[id];
+  }
+
+  void load(const TmaLoad& s) {
+    Use& use = this->use(s.cursor);
+    const Ring& ring = plan_.rings[this->ring(s.cursor)];
+    const Buffer& buffer = plan_.buffers[s.buffer];
+    const TensorMap& map = plan_.tensor_maps[s.map];
+    const Parameter& tensor = plan_.tensors.at(static_cast<std::size_t>(map.argument));
+    findings_.require(elected_ == 1, "{} threads load", elected_);
+    findings_.require(use.expected > use.advanced, "nobody expects its bytes");
+    findings_.require(std::find(ring.buffers.begin(), ring.buffers.end(), s.buffer) != ring.buffers.end(),
+                      "{} is no buffer of the ring", name_of(plan_, s.buffer));
+    findings_.require(tensor.type == buffer.type, "{} holds {}, and the tensor {}", name_of(plan_, s.buffer),
+                      name(buffer.type), name(tensor.type));
+    findings_.require(static_cast<int>(s.at.size()) == tensor.rank, "{} coordinates in {} axes", s.at.size(),
+                      tensor.rank);
+    findings_.require(!map.store, "{} is a map to store by", name_of(plan_, s.map));
+    const std::int64_t bytes = box_bytes(map, tensor);
+    findings_.require(buffer.form == SharedForm::panels && map.box[0] == buffer.panel_columns(),
+                      "rows of {} elements are no panel's", map.box[0]);
+    findings_.require(s.offset % 1024 == 0 && s.offset >= 0 && s.offset + bytes <= buffer.stage_bytes(),
+                      "{} bytes at {} of a stage of {}", bytes, s.offset, buffer.stage_bytes());
+    use.loaded += bytes;
+  }
+  std::int64_t box_bytes(const TensorMap& map, const Parameter& tensor) const {
+    std::int64_t bytes = info(tensor.type).bytes;
+    for (int extent : map.box) bytes *= extent;
+    return bytes;
+  }
+
+  void release(const Release& s) {
+    Use& use = this->use(s.cursor);
+    // Behind the cursor's step on, the stage that was read last is one behind.
+    const int age = s.behind - (use.advanced == use.filled ? 1 : 0);
+    findings_.require(age >= pending_ && open_ == 0, "products that read the stage are open");
+    ++use.released;
+    if (s.not_first) ++use.owed;
+    const double arrivals = static_cast<double>(elected_) / share_;
+    const auto [before, first] = released.emplace(ring(s.cursor), arrivals);
+    findings_.require(first || before->second == arrivals, "{} threads arrive, and elsewhere others", elected_);
+  }
+
+  void advance(const Advance& s) {
+    Use& use = this->use(s.cursor);
+    const bool one = s.by.kind == Operand::Kind::literal && s.by.literal == 1;
+    if (one) ++use.advanced;
+    // A skip of stages that others use.
+    findings_.require(one || (use.acquired == 0 && use.filled == use.advanced), "stages in use are passed over");
+  }
+
+  void balanced(CursorId id, const Use& use) {
+    const Ring& ring = plan_.rings[this->ring(id)];
+    const std::string name = name_of(plan_, id);
+    findings_.about(nullptr);
+    findings_.require(use.acquired == use.expected, "{}: {} stages acquired, {} expected", name, use.acquired,
+                      use.expected);
+    findings_.require(use.loaded == use.expected * ring.bytes, "{}: {} bytes loaded, {} expected", name, use.loaded,
+                      use.expected * ring.bytes);
+    const int used = use.acquired + use.filled;
+    findings_.require(use.acquired == 0 || use.filled == 0, "{}: one role fills and reads a ring", name);
+    findings_.require(used == use.advanced, "{}: {} stages used, and it goes on by {}", name, used, use.advanced);
+    // What a loop's last round owes is released behind it.
+    const int owed_inside = use.filled > 0 ? 0 : use.owed;
+    findings_.require(use.released == use.filled + owed_inside, "{}: {} stages read, {} released", name,
+                      use.filled + owed_inside, use.released);
+  }
+
+  void product(const Wgmma& s) {
+    const Value& out = plan_.values[s.out];
+    const Buffer &a = plan_.buffers[s.a], &b = plan_.buffers[s.b];
+    const int groups = role_.warps / 4;
+    findings_.require(role_.warps % 4 == 0 && s.m % (64 * std::max(groups, 1)) == 0, "{} rows for {} warps", s.m,
+                      role_.warps);
+    if (role_.warps % 4) return;
+    findings_.require(fenced_, "no fence stands before it");
+    findings_.require(out.layout == wgmma_accumulator_layout({s.m, s.n}, groups),
+                      "{} lies as {}, the instruction's as {}", name_of(plan_, s.out), to_string(out.layout),
+                      to_string(wgmma_accumulator_layout({s.m, s.n}, groups)));
+    findings_.require(plan_.storage(s.out).home == Home::registers, "{} is not in registers", name_of(plan_, s.out));
+    findings_.require(s.n % 8 == 0 && s.n <= 256 && s.k % 16 == 0, "no instruction is [{},{}] by {}", 64, s.n, s.k);
+    operand(a, s.m, s.k, s);
+    operand(b, s.n, s.k, s);
+    if (s.cursor) {
+      Use& use = this->use(s.cursor);
+      findings_.require(use.filled > use.advanced, "the stage is not known to be full");
+    }
+    ++open_;
+    results_.insert(plan_.values[s.out].storage);
+  }
+  void operand(const Buffer& buffer, int other, int k, const Wgmma& s) {
+    const std::string name = name_of(buffer.label);
+    const bool along_k = buffer.rows == other && buffer.columns == k,
+               turned = buffer.rows == k && buffer.columns == other;
+    findings_.require(along_k || turned, "{} is [{},{}], an operand of {} by {}", name, buffer.rows, buffer.columns,
+                      other, k);
+    findings_.require(buffer.form == SharedForm::panels && buffer.type == s.type && !buffer.in_workspace,
+                      "{} does not lie as wgmma reads {}", name, tessera::name(s.type));
+    findings_.require(bool(s.cursor) == (buffer.stages > 1), "{} has {} stages", name, buffer.stages);
+  }
+
+  enum class Written : std::uint8_t { plain, fenced, seen };
+  void store(const StoreMatrix& s) {
+    const Buffer& buffer = plan_.buffers[s.buffer];
+    const Value& value = plan_.values[s.value];
+    findings_.require(buffer.form == SharedForm::panels && info(buffer.type).bytes == 2,
+                      "{} holds no panels of 16 bits", name_of(plan_, s.buffer));
+    findings_.require(value.shape.rank() == 2 && buffer.rows == value.shape[0] && s.column >= 0 && s.column % 16 == 0 &&
+                          s.column + buffer.columns <= value.shape[1],
+                      "columns {} on of {} in [{},{}]", s.column, to_string(value.shape), buffer.rows, buffer.columns);
+    findings_.require(role_.warps % 4 == 0 && value.layout == wgmma_accumulator_layout(value.shape, role_.warps / 4),
+                      "{} does not lie as wgmma leaves it", name_of(plan_, s.value));
+    for (int i = seen_read_; i < static_cast<int>(copies_.size()); ++i)
+      for (BufferId copied : copies_[static_cast<std::size_t>(i)])
+        findings_.require(copied != s.buffer, "a copy may still read {}: a wait and then a barrier stand before it",
+                          name_of(plan_, s.buffer));
+    written_[s.buffer] = Written::plain;
+  }
+  void copy(const TmaStore& s) {
+    const auto found = written_.find(s.buffer);
+    findings_.require(found == written_.end() || found->second == Written::seen,
+                      "threads wrote {}: a fence and then a barrier stand before its copy", name_of(plan_, s.buffer));
+    findings_.require(elected_ == 1, "{} threads store", elected_);
+    const TensorMap& map = plan_.tensor_maps[s.map];
+    findings_.require(map.store, "{} is no map to store by", name_of(plan_, s.map));
+    const Parameter& tensor = plan_.tensors.at(static_cast<std::size_t>(map.argument));
+    findings_.require(static_cast<int>(s.at.size()) == tensor.rank, "{} coordinates in {} axes", s.at.size(),
+                      tensor.rank);
+    findings_.require(box_bytes(map, tensor) == plan_.buffers[s.buffer].stage_bytes(), "a box of {} bytes, {} in {}",
+                      box_bytes(map, tensor), plan_.buffers[s.buffer].stage_bytes(), name_of(plan_, s.buffer));
+    copies_.back().push_back(s.buffer);
+  }
+
+  void barrier(const NamedBarrier& s) {
+    findings_.require(s.id >= 1 && s.id <= 15, "there is no barrier {}", s.id);
+    findings_.require(s.threads % 32 == 0 && s.threads >= role_.threads(),
+                      "{} threads come to it, {} of them this role's", s.threads, role_.threads());
+    findings_.require(elected_ == role_.threads(), "{} of {} threads come to it", elected_, role_.threads());
+    meets[s.id].insert(s.threads);
+    if (s.arrives) return;
+    for (auto& [buffer, state] : written_)
+      if (state == Written::fenced) state = Written::seen;
+    seen_read_ = read_;
+  }
+
+  // Registers of open products are nobody's.
+  void values(const Step& step) {
+    const auto check = [&](ValueId id) {
+      findings_.require(!results_.contains(plan_.values[id].storage), "{} is the result of an open product",
+                        name_of(plan_, id));
+    };
+    for (ValueId id : operands(step)) check(id);
+    for (ValueId id : results(step)) check(id);
+  }
+
+  Findings& findings_;
+  const Plan& plan_;
+  const Role& role_;
+  const bool alone_;
+  int elected_;    // threads that run the steps at hand
+  int share_ = 1;  // roles that take blocks in turn
+  std::map<CursorId, Use> uses_;
+  bool fenced_ = false;
+  int open_ = 0, pending_ = 0;  // products that are not committed, and groups of them
+  std::set<StorageId> results_;
+  std::map<BufferId, Written> written_;
+  std::vector<std::vector<BufferId>> copies_{1};  // groups of stores
+  int read_ = 0, seen_read_ = 0;                  // groups that have been read, and that all threads know of
+};
+
+void check_prologue(Findings& findings, const Phase& phase) {
+  std::set<RingId> made;
+  bool seen = true;
+  for (const Step& step : phase.prologue) {
+    if (const InitRing* init = std::get_if<InitRing>(&step.action)) {
+      findings.require(made.insert(init->ring).second, "{} is made twice", name_of(findings.plan, init->ring));
+      seen = false;
+    }
+    seen |= std::holds_alternative<Barrier>(step.action);
+  }
+  findings.require(seen, "rings are made, and no barrier follows");
+  for (int i = 0; i < findings.plan.rings.size(); ++i)
+    findings.require(made.contains(RingId{i}) || findings.plan.phases.size() > 1, "{} is not made",
+                     name_of(findings.plan, RingId{i}));
+}
+
+}  // namespace
+
+void check_roles(Findings& findings) {
+  const Plan& plan = findings.plan;
+  check_rings(findings);
+  if (!findings.found.empty()) return;
+  for (const Phase& phase : plan.phases) {
+    findings.about(nullptr);
+    check_prologue(findings, phase);
+    std::map<RingId, int> filled;
+    std::map<RingId, double> released;
+    std::map<int, std::set<int>> sizes;
+    std::map<int, int> threads;
+    std::set<CursorId> cursors;
+    int registers = 0;
+    for (const Role& role : phase.roles) {
+      RoleCheck check(findings, phase, role);
+      check.run();
+      for (RingId ring : check.fills) ++filled[ring];
+      for (const auto& [ring, arrivals] : check.released) released[ring] += arrivals;
+      for (const auto& [id, of_role] : check.meets) {
+        sizes[id].insert(of_role.begin(), of_role.end());
+        threads[id] += role.threads();
+      }
+      for (CursorId cursor : check.cursors)
+        findings.require(cursors.insert(cursor).second, "{} is used by two roles", name_of(plan, cursor));
+      registers += role.registers * role.threads();
+    }
+    findings.require(registers <= 65536, "{} registers for the roles of a block", registers);
+    for (const auto& [ring, roles] : filled)
+      findings.require(roles == 1, "{} is filled by {} roles", name_of(plan, ring), roles);
+    for (const auto& [ring, arrivals] : released)
+      findings.require(arrivals == plan.rings[ring].empty_arrivals,
+                       "{} arrive for each stage of {}, and {} are awaited", arrivals, name_of(plan, ring),
+                       plan.rings[ring].empty_arrivals);
+    for (const auto& [id, of_barrier] : sizes)
+      findings.require(of_barrier.size() == 1 && *of_barrier.begin() == threads[id],
+                       "{} threads come to barrier {}, and {} are awaited", threads[id], id, *of_barrier.begin());
+  }
+}
+
+}  // namespace tessera::codegen

@@ -1,0 +1,234 @@
+// Barriers, and copies that are waited for.
+#include <map>
+
+#include "codegen/plan/shared_state.hpp"
+#include "codegen/plan/verify.hpp"
+
+namespace tessera::codegen {
+namespace {
+
+/// Steps are followed with what threads have done since the last barrier. Loops are followed twice.
+class Barriers {
+ public:
+  explicit Barriers(Findings& findings) : findings_(findings), plan_(findings.plan) {}
+
+  void run() {
+    SharedState state;
+    for (int turn = 0; turn < (plan_.persistent() ? 2 : 1); ++turn) {
+      for (const Phase& phase : plan_.phases) {
+        if (phase.roles.size() != 1) continue;
+        role_ = &phase.roles.front();
+        body(role_->body, state, false);
+      }
+      state.forget_shifted();
+    }
+    findings_.about(nullptr);
+  }
+
+ private:
+  void body(const Body& steps, SharedState& state, bool again) {
+    const Step* before = nullptr;
+    for (const Step& step : steps) {
+      findings_.about(&step);
+      this->step(step, before, state, again);
+      before = &step;
+    }
+  }
+
+  void step(const Step& step, const Step* before, SharedState& state, bool again) {
+    if (const Barrier* barrier = std::get_if<Barrier>(&step.action)) {
+      if (!barrier->again || again) state = {};
+      return;
+    }
+    if (const Loop* loop = std::get_if<Loop>(&step.action)) return this->loop(*loop, state);
+    if (const Branch* branch = std::get_if<Branch>(&step.action)) {
+      SharedState taken = state;
+      body(branch->body, taken, false);
+      return state.merge(taken);
+    }
+    if (const Partials* partials = std::get_if<Partials>(&step.action)) {
+      body(partials->round, state, false);
+      if (partials->registers > partials->chunk) body(partials->round, state, true);
+      return;
+    }
+    const Put *put = std::get_if<Put>(&step.action), *last = before ? std::get_if<Put>(&before->action) : nullptr;
+    const bool disjoint = put && last && put->scratch == last->scratch;
+    // What warps of a reduction do among themselves stands in a body of its own.
+    const bool holds = std::holds_alternative<Reduce>(step.action) || std::holds_alternative<Argmax>(step.action) ||
+                       std::holds_alternative<Replicas>(step.action);
+    const std::vector<Effect> all = effects(plan_, *role_, step);
+    for (const Effect& effect : all) {
+      if (is_input(effect) || staged(effect) || (holds && effect.space == Effect::Space::scratch)) continue;
+      findings_.require(disjoint || !state.conflicts(plan_, effect), "there is no barrier between it and {} of {}",
+                        effect.write ? "uses" : "writes", what(effect));
+    }
+    for (const Effect& effect : all)
+      if (!is_input(effect) && !(holds && effect.space == Effect::Space::scratch)) state.add(effect);
+    each_body(step, [&](const Body& inner) { body(inner, state, again); });
+  }
+
+  void loop(const Loop& loop, SharedState& state) {
+    Known& known = known_[loop.loop];
+    for (const auto& [entry, exit] : known)
+      if (entry == state) return state.merge(exit);
+    const SharedState entry = state;
+    std::vector<Effect> ahead;
+    for (const Step& step : loop.ahead)
+      for (const Effect& effect : effects(plan_, *role_, step))
+        if (!is_input(effect)) ahead.push_back(effect);
+    for (const Effect& effect : ahead)
+      findings_.require(!state.conflicts(plan_, effect), "there is no barrier between its first fetch and uses of {}",
+                        what(effect));
+    for (const Effect& effect : ahead) state.add(effect);
+    SharedState inside = state;
+    for (int round = 0; round < 2; ++round) {
+      for (const Step& step : loop.arrive)
+        if (std::holds_alternative<Barrier>(step.action)) inside = {};
+      body(loop.body, inside, false);
+      inside.forget_shifted();
+      if (round == 0) inside.merge(state);
+    }
+    known_[loop.loop].emplace_back(entry, inside);
+    state.merge(inside);
+  }
+
+  bool is_input(const Effect& effect) const {
+    return effect.space == Effect::Space::tensor &&
+           plan_.tensors[static_cast<std::size_t>(effect.index)].access == Access::in;
+  }
+  // Stages of a loop that fetches ahead are ordered by its rounds: Copies looks at those.
+  bool staged(const Effect& effect) const {
+    return effect.space == Effect::Space::buffer && plan_.buffers[BufferId{effect.index}].stages > 1;
+  }
+  std::string what(const Effect& effect) const {
+    if (effect.space == Effect::Space::tensor) return tensor_name(plan_, effect.index);
+    return effect.space == Effect::Space::buffer ? name_of(plan_, BufferId{effect.index})
+                                                 : fmt::format("scratch{}", effect.index);
+  }
+
+  using Known = std::vector<std::pair<SharedState, SharedState>>;
+  Findings& findings_;
+  const Plan& plan_;
+  const Role* role_ = nullptr;
+  std::map<LoopId, Known> known_;
+};
+
+/// Asynchronous copies: issued, in a group, waited for, and seen by all threads; in this order before they are read.
+class Copies {
+ public:
+  explicit Copies(Findings& findings) : findings_(findings), plan_(findings.plan) {}
+
+  void run() {
+    for (const Phase& phase : plan_.phases)
+      for (const Role& role : phase.roles) {
+        body(role.body);
+        findings_.about(nullptr);
+        findings_.require(open_ == 0, "copies are under way at the end of role {}", role.name);
+      }
+  }
+
+ private:
+  enum class State : std::uint8_t { issued, grouped, arrived };  // of a buffer; none: seen by all
+
+  void body(const Body& steps) {
+    for (const Step& step : steps) {
+      findings_.about(&step);
+      std::visit(
+          Overloaded{
+              []<OneOf<Compute, Load, Store, PutPartials, TakePartials, Put, Scan, Get> T>(const T&) {},
+              [&]<OneOf<Stage, Clear> T>(const T& s) { ready(s.buffer); },
+              [&]<OneOf<Reduce, Argmax, Replicas> T>(const T& s) { body(s.across); },
+              [&](const Partials& s) { body(s.round); },
+              [&](const Fetch& s) {
+        for (const Fetch::Tile& tile : s.tiles) {
+          if (s.loop) continue;  // its loop says when they have arrived
+          if (tile.copy == Fetch::Copy::async) ++open_;
+          state_[tile.buffer] = tile.copy == Fetch::Copy::async ? State::issued : State::arrived;
+        }
+              },
+              [&](const Commit&) {
+        for (auto& [buffer, state] : state_)
+          if (state == State::issued) state = State::grouped;
+          },
+          [&](const Wait& s) {
+        if (s.pending > 0) return findings_.require(false, "a wait outside of a loop is for all copies");
+        for (auto& [buffer, state] : state_)
+          if (state == State::grouped) {
+            state = State::arrived;
+            --open_;
+          }
+        draining_ = false;
+          },
+          [&](const Multiply& s) {
+        for (const ProductOperand* o : {&s.product.a, &s.product.b})
+          if (o->buffer) ready(o->buffer);
+      },
+          [&](const Barrier& s) {
+        if (!s.again) seen();
+          },
+          [&](const Loop& s) {
+        if (s.stages > 1) pipelined(s);
+        body(s.body);
+        if (s.stages > 1) draining_ = true;
+          }, [&]<OneOf<Branch, Elected, TileLoop> T>(const T& s) { body(s.body); }, []<OfRoles T>(const T&) {},
+          }, step.action);
+      findings_.about(&step);
+      const bool is_drained = !draining_ || std::holds_alternative<Loop>(step.action);
+      findings_.require(is_drained, "it begins while copies of the loop before may be under way");
+      if (!is_drained) draining_ = false;
+    }
+    findings_.require(!draining_, "its copies are not drained");
+    draining_ = false;
+  }
+
+  void seen() {
+    std::erase_if(state_, [](const auto& at) { return at.second == State::arrived; });
+  }
+  void ready(BufferId buffer) {
+    const auto found = state_.find(buffer);
+    if (found == state_.end()) return;
+    constexpr std::string_view lacks[] = {"in a group", "waited for", "seen by all threads: there is no barrier"};
+    findings_.require(false, "the copy to {} is not {}", name_of(plan_, buffer),
+                      lacks[static_cast<int>(found->second)]);
+  }
+
+  void pipelined(const Loop& s) {
+    int waits = 0, barriers = 0, commits = 0;
+    for (const Step& step : s.arrive) {
+      if (const Wait* wait = std::get_if<Wait>(&step.action)) {
+        ++waits;
+        findings_.require(wait->pending <= s.stages - 2,
+                          "it waits until {} groups are pending, and {} rounds are under way", wait->pending, s.stages);
+        findings_.require(barriers == 0, "the barrier stands before the wait");
+      }
+      barriers += std::holds_alternative<Barrier>(step.action);
+    }
+    if (barriers > 0) seen();
+    for (const Step& step : s.issued) commits += std::holds_alternative<Commit>(step.action);
+    findings_.require(waits == 1, "{} waits at the top of a round", waits);
+    findings_.require(barriers == 1, "{} barriers at the top of a round", barriers);
+    findings_.require(commits == 1, "{} groups of copies a round", commits);
+    bool fetches = false;
+    for (const Step& step : s.ahead)
+      if (const Fetch* fetch = std::get_if<Fetch>(&step.action)) {
+        fetches = true;
+        findings_.require(fetch->loop == s.loop, "it fetches for another loop");
+      }
+    findings_.require(fetches, "it fetches nothing ahead");
+  }
+
+  Findings& findings_;
+  const Plan& plan_;
+  std::map<BufferId, State> state_;
+  int open_ = 0;
+  bool draining_ = false;
+};
+
+}  // namespace
+
+void check_sync(Findings& findings) {
+  Barriers(findings).run();
+  Copies(findings).run();
+}
+
+}  // namespace tessera::codegen

@@ -1,0 +1,175 @@
+#include "codegen/prelude/prelude.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "graph/error.hpp"
+
+namespace tessera {
+namespace {
+
+using Names = std::unordered_set<std::string_view>;
+
+constexpr struct {
+  std::string_view name, text;
+} files[] = {
+#include "prelude_files.inc"
+};
+
+bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+
+/// Removes the text up to and including `end`, or all of it.
+void skip_past(std::string_view& text, std::string_view end) {
+  const std::size_t at = text.find(end);
+  text.remove_prefix(at == text.npos ? text.size() : at + end.size());
+}
+
+/// Removes a string or character constant from the start of `text`.
+void skip_quoted(std::string_view& text) {
+  const char quote = text.front();
+  std::size_t end = 1;
+  while (end < text.size() && text[end] != quote) end += text[end] == '\\' ? 2 : 1;
+  text.remove_prefix(std::min(end + 1, text.size()));
+}
+
+/// Adds the identifiers of C++ text that stand outside of comments and strings.
+void add_identifiers(std::string_view text, Names& names) {
+  while (!text.empty()) {
+    if (text.starts_with("//")) {
+      skip_past(text, "\n");
+    } else if (text.starts_with("/*")) {
+      skip_past(text, "*/");
+    } else if (text.front() == '"' || text.front() == '\'') {
+      skip_quoted(text);
+    } else if (is_word(text.front())) {
+      const auto end = static_cast<std::size_t>(std::find_if_not(text.begin(), text.end(), is_word) - text.begin());
+      names.insert(text.substr(0, end));  // or a number, which no item is called
+      text.remove_prefix(end);
+    } else {
+      text.remove_prefix(1);
+    }
+  }
+}
+
+/// The word at the end of `text`.
+std::string_view last_word(std::string_view text) {
+  const auto begin = std::find_if_not(text.rbegin(), text.rend(), is_word).base();
+  return text.substr(static_cast<std::size_t>(begin - text.begin()));
+}
+
+/// The item without its comment and the line `template <...>`.
+std::string_view declaration(std::string_view item) {
+  while (item.starts_with("//")) skip_past(item, "\n");
+  if (item.starts_with("template <")) skip_past(item, ">\n");
+  return item;
+}
+
+bool is_type(const PreludeItem& item) { return !declaration(item.text).starts_with("__device__ "); }
+
+/// The name that an item declares; empty if it is not written as prelude.hpp says.
+std::string_view name_of(std::string_view item) {
+  if (!item.starts_with("// ")) return {};
+  const std::string_view text = declaration(item);
+  if (text.starts_with("using ") && text.ends_with(';')) return last_word(text.substr(0, text.find(" = ")));
+  if (text.starts_with("struct ") && text.ends_with("};")) return last_word(text.substr(0, text.find(" {")));
+  if (!text.starts_with("__device__ inline ") || !text.ends_with('}')) return {};
+  std::string_view head = text.substr(0, text.find('('));  // `float name` or, of a specialisation, `f16 name<f16>`
+  if (head.ends_with('>')) head = head.substr(0, head.rfind('<'));
+  return last_word(head);
+}
+
+std::vector<PreludeItem> parse_files() {
+  std::vector<PreludeItem> items;
+  for (const auto& file : files) {
+    std::string_view rest = file.text;
+    while (!rest.empty()) {
+      std::string_view item = rest.substr(0, rest.find("\n\n"));
+      skip_past(rest, "\n\n");
+      if (rest.empty() && item.ends_with('\n')) item.remove_suffix(1);  // the file's last newline
+      const std::string_view name = name_of(item);
+      if (name.empty()) {
+        throw InternalError("prelude/" + std::string(file.name) + ": an item is a comment and one declaration, not\n" +
+                            std::string(item));
+      }
+      items.push_back({file.name, name, item, file.name.starts_with("device/")});
+    }
+  }
+  return items;
+}
+
+/// Places an item after those it uses.
+class Order {
+ public:
+  explicit Order(std::vector<PreludeItem> items) : items_(std::move(items)), state_(items_.size(), State::waiting) {
+    std::stable_partition(items_.begin(), items_.end(), is_type);
+    for (std::size_t i = 0; i < items_.size(); ++i) place(i);
+  }
+  std::vector<PreludeItem> result() && { return std::move(sorted_); }
+
+ private:
+  enum class State { waiting, under_way, placed };
+
+  void place(std::size_t i) {
+    if (state_[i] == State::placed) return;
+    const PreludeItem& item = items_[i];
+    if (state_[i] == State::under_way) {
+      throw InternalError("prelude/" + std::string(item.file) + ": " + std::string(item.name) +
+                          " uses an item that uses it");
+    }
+    state_[i] = State::under_way;
+    Names names;
+    add_identifiers(item.text, names);
+    for (std::size_t j = 0; j < items_.size(); ++j) {
+      if (items_[j].name != item.name && names.contains(items_[j].name)) place(j);
+    }
+    state_[i] = State::placed;
+    sorted_.push_back(item);
+  }
+
+  std::vector<PreludeItem> items_, sorted_;
+  std::vector<State> state_;
+};
+
+/// Elements as memory has them. No op computes with one, so a kernel that has any names the type.
+constexpr std::string_view stored_types[] = {"f16", "bf16", "u8"};
+
+/// Is it an overload for a stored type that is none of `names`? Then nobody calls it.
+bool is_for_others(const PreludeItem& item, const Names& names) {
+  const auto same_name = [&](const PreludeItem& other) { return other.name == item.name; };
+  if (std::ranges::count_if(prelude_items(), same_name) == 1) return false;
+  const std::string_view text = declaration(item.text);
+  Names head;
+  add_identifiers(text.substr(0, text.find('{')), head);
+  return std::ranges::any_of(stored_types,
+                             [&](std::string_view type) { return head.contains(type) && !names.contains(type); });
+}
+
+}  // namespace
+
+std::span<const PreludeItem> prelude_items() {
+  static const std::vector<PreludeItem> items = Order(parse_files()).result();
+  return items;
+}
+
+std::string prelude_for(std::string_view kernel_text) {
+  const std::span<const PreludeItem> items = prelude_items();
+  Names names;
+  add_identifiers(kernel_text, names);
+  std::vector<bool> used(items.size());
+  for (std::size_t i = items.size(); i-- > 0;) {  // what an item uses stands before it
+    used[i] = names.contains(items[i].name) && !is_for_others(items[i], names);
+    if (used[i]) add_identifiers(items[i].text, names);
+  }
+  std::string text;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (!used[i]) continue;
+    if (!text.empty()) text += "\n";
+    text.append(items[i].text) += "\n";
+  }
+  return text;
+}
+
+}  // namespace tessera

@@ -1,9 +1,0 @@
-// Steps whose results nobody names go.
-#pragma once
-#include "codegen/plan.hpp"
-
-namespace tessera::codegen {
-
-void prune(Plan& plan);
-
-}  // namespace tessera::codegen

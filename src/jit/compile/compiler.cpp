@@ -1,0 +1,351 @@
+#include "jit/compile/compiler.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+#include <iterator>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "graph/error.hpp"
+#include "jit/compile/disassemble.hpp"
+#include "jit/compile/dump.hpp"
+#include "jit/options/files.hpp"
+#include "jit/options/log.hpp"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array<std::string_view, 2> source_stages = {"plan", "cuda"};
+constexpr std::array<std::string_view, 4> code_stages = {"ptx", "sass", "log", "stats"};
+
+bool is_one_of(std::string_view stage, const auto& stages) {
+  return std::find(stages.begin(), stages.end(), stage) != stages.end();
+}
+
+// `#line` directives for a text edited by hand, whose lines are its own.
+std::string with_own_lines(std::string_view text, const fs::path& file) {
+  std::string result = fmt::format("#line 1 \"{}\"\n", file.native());
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size() - 1) + 1;
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(end);
+    result += line.starts_with("#line ") ? "\n" : line;
+  }
+  return result;
+}
+
+const std::string& text_of(const KernelSource& source, std::string_view stage) {
+  return stage == "plan" ? source.plan : source.text;
+}
+
+std::string text_of_ptx(const CompiledCode& code) {
+  const auto* begin = reinterpret_cast<const char*>(code.image.data());
+  return {begin, std::find(begin, begin + code.image.size(), '\0')};
+}
+
+std::string stats(const KernelSource& source, Arch gpu, const CompiledCode& code, bool cached) {
+  const CompileReport& report = code.report;
+  std::string text = fmt::format("{} for {}: {} threads, ", source.author, gpu.name(), source.threads);
+  if (!code.is_ptx) {
+    text += fmt::format("{} registers, {} + {} bytes of shared memory (dynamic + static), {} bytes of stack, ",
+                        report.registers, source.shared_bytes, report.shared_bytes, report.stack_bytes);
+    text += fmt::format("spills of {} bytes stored and {} loaded, ", report.spill_store_bytes, report.spill_load_bytes);
+  }
+  return text + fmt::format("{} bytes of {}, compiled in {:.1f} ms, cache {}", code.image.size(),
+                            code.is_ptx ? "PTX" : "cubin", report.compile_ms, cached ? "hit" : "miss");
+}
+
+bool has_entry(const CompiledCode& code, std::string_view name) {
+  return code.is_ptx ? text_of_ptx(code).find(fmt::format(".entry {}(", name)) != std::string::npos
+                     : code.log.find(fmt::format("Compiling entry function '{}'", name)) != std::string::npos;
+}
+
+/// The text of `file`, if it is there.
+std::optional<std::string> edited_text(const fs::path& file) {
+  constexpr std::uint64_t most = 64 << 20;
+  if (std::error_code error; !fs::is_directory(file.parent_path(), error))
+    throw Error(fmt::format(
+        "TESSERA_OVERRIDE_DIR={}: {}", file.parent_path().native(),
+        error && error != std::errc::no_such_file_or_directory ? error.message() : "there is no such folder"));
+  try {
+    return read_regular_file(file, most);
+  } catch (const std::exception& e) {
+    throw Error(fmt::format("TESSERA_OVERRIDE_DIR: {}", e.what()));
+  }
+}
+
+/// Calls `say` if it is not stopped for longer than `patience`.
+class Watch {
+ public:
+  Watch(std::chrono::milliseconds patience, std::function<void()> say)
+      : thread_([this, patience, say = std::move(say)](std::stop_token stop) {
+          std::unique_lock lock(mutex_);
+          stopped_.wait_for(lock, stop, patience, [] { return false; });
+          if (!stop.stop_requested()) said_ = true, say();
+        }) {}
+  /// Did it call?
+  bool stop() {
+    thread_.request_stop();
+    thread_.join();
+    return said_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable_any stopped_;
+  bool said_ = false;
+  std::jthread thread_;
+};
+
+}  // namespace
+
+struct Compiler::Job {
+  KernelSource source;
+  Arch gpu;
+  std::string stem;  // of its dumps
+  fs::path edited;   // the file of a text edited by hand
+};
+
+struct Compiler::Code {
+  std::shared_ptr<const CacheEntry> entry;
+  bool cached = true;  // or was it compiled just now?
+};
+
+Compiler::Compiler(Options options, std::chrono::milliseconds patience, const Nvrtc& (*nvrtc)())
+    : options_(std::move(options)), patience_(patience), nvrtc_(nvrtc), cache_(options_.cache_dir, log_warn) {}
+
+Compiler& Compiler::instance() {
+  // Never destroyed: a thread may still compile while the process ends.
+  static Compiler& compiler = *new Compiler(tessera::options());
+  return compiler;
+}
+
+/// Says once for each kernel that its files beside `file` are not for the code that `file` would be of.
+void Compiler::warn_of_others(const std::string& kernel, const fs::path& file) {
+  const std::string name = file.filename();
+  const std::string_view start = std::string_view(name).substr(0, name.rfind('-') + 1);
+  if (options_.dump_dir == options_.override_dir && wants_dump(options_, kernel, "cuda")) return;  // it is made now
+  std::vector<std::string> others;
+  std::error_code unreadable;  // then what could be read counts
+  fs::directory_iterator entry(file.parent_path(), unreadable);
+  for (; !unreadable && entry != fs::directory_iterator(); entry.increment(unreadable)) {
+    std::string other = entry->path().filename();
+    if (other.size() == name.size() && other.starts_with(start) && other.ends_with(".cu"))
+      others.push_back(std::move(other));
+  }
+  if (others.empty()) return;
+  if (const std::lock_guard lock(mutex_); !warned_.insert(kernel).second) return;
+  std::sort(others.begin(), others.end());
+  log_warn(
+      fmt::format("kernel '{}' is compiled as generated: TESSERA_OVERRIDE_DIR={} has {} and not {}, as the kernel, "
+                  "the GPU or what is known of its tensors is not that of the dump; dump it again",
+                  kernel, file.parent_path().native(), fmt::join(others, ", "), name));
+}
+
+/// Takes the edited text, if there is one.
+Compiler::Job Compiler::start(KernelSource source, Arch gpu) {
+  const std::string stem = dump_stem(source.author, gpu.name(), source.text);
+  fs::path edited;
+  if (!options_.override_dir.empty()) {
+    const fs::path file = fs::path(options_.override_dir) / dump_file(stem, "cuda");
+    std::optional<std::string> text = edited_text(file);
+    if (!text) {
+      warn_of_others(source.author, file);
+    } else if (*text != source.text) {
+      log_warn(fmt::format("kernel '{}' is not compiled as generated but from {} (TESSERA_OVERRIDE_DIR)", source.author,
+                           file.native()));
+      source.text = std::move(*text);
+      edited = file;
+    }
+  }
+  return {std::move(source), gpu, stem, std::move(edited)};
+}
+
+/// Before compilation, which may fail.
+void Compiler::dump_source(const Job& job) const {
+  for (const std::string_view stage : source_stages)
+    if (wants_dump(options_, job.source.author, stage))
+      write_dump(options_, job.stem, stage, text_of(job.source, stage));
+}
+
+/// From the cache, or compiled: in any case if `anew`.
+Compiler::Code Compiler::code(const Job& job, bool anew) {
+  const Nvrtc& nvrtc = nvrtc_();
+  const Nvrtc::Target target = nvrtc.target(job.gpu);
+  static std::atomic<bool> noted = false;
+  if (!target.note.empty() && !noted.exchange(true)) log_warn(target.note);
+
+  const CompileRequest request = this->request(job);
+  const std::string architecture = target.name();
+  const std::vector<std::string> flags = nvrtc.options(request);
+  const CacheKey key({.compiler = nvrtc.build(),
+                      .architecture = architecture,
+                      .flags = flags,
+                      .source = request.source,
+                      .line_info = request.line_info});
+  if (anew) cache_.drop(key);
+  Code code;
+  code.entry = cache_.get(key, [&] {
+    code.cached = false;
+    Watch watch(patience_, [&] {
+      const std::string& text = job.source.text;
+      log_warn(fmt::format(
+          "kernel '{}' is still compiling after {} s; its text has {} lines ({} kB). A for loop "
+          "of C++ repeats its body in it; range() and smaller tiles compile faster (docs/language.md, Loops)",
+          job.source.author, std::chrono::duration<double>(patience_).count(),
+          std::count(text.begin(), text.end(), '\n'), (text.size() + 999) / 1000));
+    });
+    CacheEntry entry{.kernel = request.kernel, .source = job.source.text, .code = nvrtc.compile(request)};
+    if (watch.stop())
+      log_warn(
+          fmt::format("kernel '{}' took {:.1f} s to compile", job.source.author, entry.code.report.compile_ms / 1000));
+    return entry;
+  });
+  if (!job.edited.empty() && !has_entry(code.entry->code, job.source.name)) {
+    throw Error(fmt::format("kernel '{}': {} defines no extern \"C\" __global__ void {} (TESSERA_OVERRIDE_DIR)",
+                            job.source.author, job.edited.native(), job.source.name));
+  }
+  if (logs_debug()) log_debug(stats(job.source, job.gpu, code.entry->code, code.cached));
+  return code;
+}
+
+CompileRequest Compiler::request(const Job& job) const {
+  return {.source = job.edited.empty() ? repeat_lines(job.source.text) : with_own_lines(job.source.text, job.edited),
+          .kernel = job.source.name,
+          .author = job.source.author,
+          .arch = job.gpu,
+          .line_info = options_.debug};
+}
+
+std::string Compiler::text(const Job& job, const Code& code, std::string_view stage) const {
+  const CompiledCode& compiled = code.entry->code;
+  if (stage == "log") return compiled.log;
+  if (stage == "stats") return stats(job.source, job.gpu, compiled, code.cached) + '\n';
+  if (stage == "sass") {
+    return compiled.is_ptx ? "no machine code: the driver makes it, from PTX\n" : disassemble(compiled.image);
+  }
+  if (compiled.is_ptx) return text_of_ptx(compiled);
+  CompileRequest request = this->request(job);
+  request.to_ptx = true;
+  return text_of_ptx(nvrtc_().compile(request));
+}
+
+CompiledKernel Compiler::finish(const Job& job, bool anew) {
+  const Code code = this->code(job, anew);
+  for (const std::string_view stage : code_stages)
+    if (wants_dump(options_, job.source.author, stage)) write_dump(options_, job.stem, stage, text(job, code, stage));
+  return {job.source, code.entry};
+}
+
+CompiledKernel Compiler::compile(KernelSource source, Arch gpu) {
+  const Job job = start(std::move(source), gpu);
+  dump_source(job);
+  return finish(job, options_.always_compile);
+}
+
+CompiledKernel Compiler::recompile(KernelSource source, Arch gpu) {
+  return finish(start(std::move(source), gpu), true);
+}
+
+void Compiler::dump(KernelSource source, Arch gpu) {
+  const Job job = start(std::move(source), gpu);
+  dump_source(job);
+  const auto wanted = [&](std::string_view stage) { return wants_dump(options_, job.source.author, stage); };
+  if (std::none_of(code_stages.begin(), code_stages.end(), wanted)) return;
+  try {
+    finish(job, options_.always_compile);
+  } catch (const Error& e) {
+    for (const std::string_view stage : code_stages)
+      if (wanted(stage)) write_dump(options_, job.stem, stage, fmt::format("no {}: {}", stage, e.what()));
+  }
+}
+
+std::vector<std::string> Compiler::texts(KernelSource source, Arch gpu, const std::vector<std::string>& stages) {
+  const Job job = start(std::move(source), gpu);
+  std::optional<Code> code;
+  std::vector<std::string> texts;
+  for (const std::string& stage : stages) {
+    if (is_one_of(stage, code_stages) && !code) code = this->code(job, options_.always_compile);
+    texts.push_back(is_one_of(stage, source_stages) ? text_of(job.source, stage) : text(job, *code, stage));
+  }
+  return texts;
+}
+
+// ---- Of this process
+
+namespace {
+
+/// Of the graph's own dump.
+std::string stem_of(const Graph& graph) { return dump_stem(graph.name, "", to_string(graph)); }
+
+/// Names the file of the graph on top, as it may become several texts.
+KernelSource generate_here(const Graph& graph, const Variant& variant, Arch gpu) {
+  KernelSource source = generate(graph, variant, gpu, {.debug = options().debug});
+  const std::string line = fmt::format("from {}\n", dump_file(stem_of(graph), "graph"));
+  source.plan.insert(0, line);
+  source.text.insert(0, "// " + line);
+  return source;
+}
+
+}  // namespace
+
+CompiledKernel compile_kernel(const Graph& graph, const Variant& variant, Arch gpu) {
+  return Compiler::instance().compile(generate_here(graph, variant, gpu), gpu);
+}
+
+CompiledKernel recompile_kernel(const Graph& graph, const Variant& variant, Arch gpu) {
+  return Compiler::instance().recompile(generate_here(graph, variant, gpu), gpu);
+}
+
+void dump_graph(const Graph& graph) {
+  if (wants_dump(options(), graph.name, "graph"))
+    write_dump(options(), stem_of(graph), "graph", to_string(graph, true));
+}
+
+void dump_cpu_kernel(const Graph& graph) {
+  const auto wanted = [&](std::string_view stage) { return wants_dump(options(), graph.name, stage); };
+  if (std::none_of(source_stages.begin(), source_stages.end(), wanted) &&
+      std::none_of(code_stages.begin(), code_stages.end(), wanted))
+    return;
+  const Arch gpu = options().dump_arch;
+  Compiler::instance().dump(generate_here(graph, dense_variant(graph), gpu), gpu);
+}
+
+std::vector<std::string> kernel_texts(const Graph& graph, Arch gpu, const std::vector<std::string>& stages) {
+  constexpr std::string_view of_pass = "plan:";
+  std::vector<std::string> beyond;  // the graph, and plans on their way
+  for (const std::string& stage : stages) {
+    if (stage == "graph" || stage.starts_with(of_pass)) continue;
+    if (!is_one_of(stage, source_stages) && !is_one_of(stage, code_stages)) {
+      throw Error(fmt::format("a kernel has no stage '{}'; choose from graph, plan:PASS, {}, {}", stage,
+                              fmt::join(source_stages, ", "), fmt::join(code_stages, ", ")));
+    }
+    beyond.push_back(stage);
+  }
+  std::vector<std::string> texts;
+  if (!beyond.empty()) texts = Compiler::instance().texts(generate_here(graph, dense_variant(graph), gpu), gpu, beyond);
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    const auto at = texts.begin() + static_cast<std::ptrdiff_t>(i);
+    if (stages[i] == "graph") texts.insert(at, to_string(graph, true));
+    if (stages[i].starts_with(of_pass))
+      texts.insert(at, plan_after(graph, dense_variant(graph), gpu, stages[i].substr(of_pass.size())));
+  }
+  return texts;
+}
+
+std::string cuda_source(const Graph& graph, Arch gpu) { return kernel_texts(graph, gpu, {"cuda"})[0]; }
+std::string plan_text(const Graph& graph, Arch gpu) { return kernel_texts(graph, gpu, {"plan"})[0]; }
+
+}  // namespace tessera

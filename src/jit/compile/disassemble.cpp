@@ -1,0 +1,158 @@
+#include "jit/compile/disassemble.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <string_view>
+#include <vector>
+
+#include "jit/compile/nvrtc.hpp"
+#include "jit/options/files.hpp"
+
+extern char** environ;
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+
+constexpr auto time_limit = 30s;
+constexpr std::size_t size_limit = 64 << 20;
+
+fs::path find_nvdisasm() {
+  std::vector<fs::path> folders;
+  const auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::string_view(value ? value : "");
+  };
+  for (std::string_view path = variable("PATH"); !path.empty();) {
+    const std::size_t colon = std::min(path.find(':'), path.size());
+    folders.emplace_back(path.substr(0, colon));
+    path.remove_prefix(std::min(colon + 1, path.size()));
+  }
+  for (const char* name : {"CUDA_HOME", "CUDA_PATH"}) folders.push_back(fs::path(variable(name)) / "bin");
+  for (const fs::path& toolkit : installed_toolkits()) folders.push_back(toolkit / "bin");
+  for (const fs::path& folder : folders) {
+    if (folder.is_absolute() && ::access((folder / "nvdisasm").c_str(), X_OK) == 0) return folder / "nvdisasm";
+  }
+  return {};
+}
+
+/// A file with the bytes, removed in the end.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(std::span<const std::byte> bytes)
+      : path_((fs::temp_directory_path() / "tessera-XXXXXX").native()) {
+    const int file = ::mkostemp(path_.data(), O_CLOEXEC);
+    if (file < 0) throw_errno("make", path_);
+    const bool written = ::write(file, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size());
+    if (::close(file) == 0 && written) return;
+    ::unlink(path_.c_str());
+    throw_errno("write", path_);
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  ~TemporaryFile() { ::unlink(path_.c_str()); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+/// A program without a shell, its output through a pipe.
+class Process {
+ public:
+  explicit Process(const std::vector<std::string>& command) {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) throw_errno("make a pipe to", command[0]);
+    output_ = ends[0];
+    posix_spawn_file_actions_t actions;
+    ::posix_spawn_file_actions_init(&actions);
+    ::posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    for (const int stream : {1, 2}) ::posix_spawn_file_actions_adddup2(&actions, ends[1], stream);
+    std::vector<char*> arguments;
+    for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
+    arguments.push_back(nullptr);
+    const int error = ::posix_spawn(&child_, command[0].c_str(), &actions, nullptr, arguments.data(), environ);
+    ::posix_spawn_file_actions_destroy(&actions);
+    ::close(ends[1]);
+    if (error == 0) return;
+    ::close(output_);
+    errno = error;
+    throw_errno("run", command[0]);
+  }
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+  ~Process() { end(SIGKILL); }
+
+  /// All that it writes, until it ends; false if that takes too long or is too much.
+  bool read(std::string& text) {
+    const auto deadline = std::chrono::steady_clock::now() + time_limit;
+    for (;;) {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+      pollfd wait{.fd = output_, .events = POLLIN, .revents = 0};
+      const int ready = left > 0ms ? ::poll(&wait, 1, static_cast<int>(left.count())) : 0;
+      if (ready < 0 && errno == EINTR) continue;
+      if (ready <= 0 || text.size() > size_limit) return false;
+      char buffer[1 << 14];
+      const ssize_t got = ::read(output_, buffer, sizeof buffer);
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) return got == 0;
+      text.append(buffer, static_cast<std::size_t>(got));
+    }
+  }
+
+  bool succeeded() { return end(0) == 0; }
+
+ private:
+  /// Sends a signal, waits for the end and gives the exit status, -1 if there is none.
+  int end(int signal) {
+    if (child_ <= 0) return -1;
+    ::close(output_);
+    if (signal) ::kill(child_, signal);
+    int status = 0;
+    while (::waitpid(child_, &status, 0) < 0 && errno == EINTR) continue;
+    child_ = 0;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+
+  pid_t child_ = 0;
+  int output_ = -1;
+};
+
+}  // namespace
+
+std::string disassemble(std::span<const std::byte> cubin) {
+  const fs::path program = find_nvdisasm();
+  if (program.empty()) {
+    return "no machine code: nvdisasm is neither in PATH nor in CUDA_HOME, CUDA_PATH or /usr/local/cuda*; it comes "
+           "with "
+           "the CUDA toolkit (package cuda-nvdisasm)\n";
+  }
+  try {
+    const TemporaryFile file(cubin);
+    Process process({program.native(), "--print-code", file.path()});
+    std::string text;
+    if (!process.read(text)) {
+      return fmt::format("no machine code: {} was stopped after {} s or {} MiB\n", program.native(), time_limit / 1s,
+                         size_limit >> 20);
+    }
+    if (process.succeeded()) return text;
+    return fmt::format("no machine code: {} failed: {}\n", program.native(), text.substr(0, text.find('\n')));
+  } catch (const std::exception& e) {
+    return fmt::format("no machine code: {}\n", e.what());
+  }
+}
+
+}  // namespace tessera

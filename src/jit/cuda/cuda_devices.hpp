@@ -1,0 +1,37 @@
+// The CUDA GPUs of this machine.
+#pragma once
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "jit/cuda/cuda_backend.hpp"
+
+namespace tessera {
+
+/// The driver and each device are opened when first asked for.
+class CudaDevices {
+ public:
+  /// Those of the process.
+  static CudaDevices& instance();
+  explicit CudaDevices(std::vector<std::string> driver_places = {"libcuda.so.1"}, CudaSettings settings = {})
+      : places_(std::move(driver_places)), settings_(std::move(settings)) {}
+
+  /// Both throw Error that says in one line why there is no such device.
+  std::shared_ptr<DeviceBackend> open(int ordinal);
+  /// The first that kernels can be compiled for.
+  std::shared_ptr<DeviceBackend> first();
+
+ private:
+  std::shared_ptr<const cuda::Driver> driver();
+  int count();
+
+  std::vector<std::string> places_;
+  CudaSettings settings_;
+  std::mutex mutex_;
+  std::shared_ptr<const cuda::Driver> driver_;
+  std::map<int, std::shared_ptr<CudaBackend>> open_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,187 @@
+#include "jit/cuda/cuda_kernel.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "graph/error.hpp"
+
+namespace tessera {
+
+using namespace cuda;
+
+namespace {
+
+using Kind = KernelParameter::Kind;
+
+constexpr std::size_t most_parameter_bytes = 32764;  // of a kernel (CUDA C++ Programming Guide, from CUDA 12.1)
+
+std::size_t bytes_of(const KernelParameter& parameter, const Graph& graph, bool wide) {
+  switch (parameter.kind) {
+    case Kind::extent:
+    case Kind::grid:
+      return 4;
+    case Kind::stride:
+    case Kind::blocks:
+      return wide ? 8 : 4;
+    case Kind::scalar:
+      return static_cast<std::size_t>(info(graph.parameters[static_cast<std::size_t>(parameter.argument)].type).bytes);
+    case Kind::pointer:
+    case Kind::first_block:
+    case Kind::workspace:
+      return 8;
+  }
+  throw InternalError("a kernel parameter of no kind");
+}
+
+/// Memory for one launch, in the order of its stream; recorded with it, if the stream records.
+class Workspace {
+ public:
+  Workspace(CudaStream& stream, CudaBackend& device, std::string_view kernel, std::size_t bytes)
+      : stream_(stream), device_(device) {
+    if (bytes == 0) return;
+    if (!device.has_pools() && stream.is_recording())
+      throw Error(
+          fmt::format("kernel '{}' cannot be recorded on {}: it needs {} bytes of workspace, and this device has "
+                      "no memory pools",
+                      kernel, device.info().name, bytes));
+    const Driver& driver = device.driver();
+    if (const CUresult result = device.has_pools() ? driver.cuMemAllocAsync(&address_, bytes, stream.get())
+                                                   : driver.cuMemAlloc(&address_, bytes))
+      device.check(result, driver.cuMemAllocAsync.name,
+                   fmt::format("kernel '{}', {:.1f} MB of workspace", kernel, static_cast<double>(bytes) * 1e-6),
+                   stream.last());
+  }
+  ~Workspace() {
+    if (!address_) return;
+    if (device_.has_pools())
+      device_.driver().cuMemFreeAsync(address_, stream_.get());
+    else
+      device_.driver().cuMemFree(address_);  // which waits for all work
+  }
+  Workspace(const Workspace&) = delete;
+  Workspace& operator=(const Workspace&) = delete;
+
+  CUdeviceptr address() const { return address_; }
+
+ private:
+  CudaStream& stream_;
+  CudaBackend& device_;
+  CUdeviceptr address_ = 0;
+};
+
+}  // namespace
+
+CudaKernel::Code CudaKernel::make(const Variant& variant) const {
+  auto [loaded, source] = device_->load(graph_, variant);
+  Code code{};
+  code.loaded = loaded;
+  for (const KernelParameter& parameter : source.parameters) {
+    const std::size_t bytes = bytes_of(parameter, graph_, variant.wide);
+    const std::size_t offset = (code.parameter_bytes + bytes - 1) / bytes * bytes;  // aligned to its size
+    code.slots.push_back({parameter, offset, bytes});
+    code.parameter_bytes = offset + bytes;
+  }
+  if (code.parameter_bytes > most_parameter_bytes)
+    throw Error(fmt::format("kernel '{}' has parameters of {} bytes, and a GPU takes {}; give it fewer tensors",
+                            graph_.name, code.parameter_bytes, most_parameter_bytes));
+  code.threads = static_cast<unsigned>(source.threads);
+  code.shared_bytes = static_cast<unsigned>(source.shared_bytes);
+  code.workspace_bytes = source.workspace_bytes;
+  code.persistent = source.persistent;
+  code.most_blocks = std::numeric_limits<std::int32_t>::max();
+
+  const ContextScope scope(device_->context());
+  const OutsideRecording outside(device_->driver());
+  const Driver& driver = device_->driver();
+  const std::string subject = fmt::format("kernel '{}'", graph_.name);
+  if (source.shared_bytes > 0)
+    device_->check(driver.cuFuncSetAttribute(loaded->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                             source.shared_bytes),
+                   driver.cuFuncSetAttribute.name,
+                   fmt::format("{}, {} bytes of shared memory", subject, source.shared_bytes));
+  if (source.persistent) {
+    int blocks = 0;  // of a multiprocessor
+    device_->check(driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, loaded->function, source.threads,
+                                                                      code.shared_bytes),
+                   driver.cuOccupancyMaxActiveBlocksPerMultiprocessor.name, subject);
+    code.most_blocks = std::int64_t{std::max(blocks, 1)} * device_->info().multiprocessors;
+  }
+  return code;
+}
+
+void CudaKernel::fill(const Code& code, std::span<const Argument> arguments, std::span<const std::int64_t> grid,
+                      const Part& part, std::byte* block) {
+  for (const auto& [parameter, offset, bytes] : code.slots) {
+    const auto axis = static_cast<std::size_t>(parameter.axis);
+    const auto argument = [&]() -> const Argument& { return arguments[static_cast<std::size_t>(parameter.argument)]; };
+    // Little endian: the first 4 bytes of an integer are those of the same integer of 4 bytes.
+    std::int64_t value = 0;
+    switch (parameter.kind) {
+      case Kind::pointer:
+        value = reinterpret_cast<std::int64_t>(argument().data);
+        break;
+      case Kind::extent:
+        value = argument().extent[axis];
+        break;
+      case Kind::stride:
+        value = argument().stride[axis];
+        break;
+      case Kind::scalar:
+        std::memcpy(&value, &argument().scalar, sizeof value);
+        break;
+      case Kind::grid:
+        value = grid[axis];
+        break;
+      case Kind::blocks:
+        value = part.blocks;
+        break;
+      case Kind::first_block:
+        value = part.first_block;
+        break;
+      case Kind::workspace:
+        value = static_cast<std::int64_t>(part.workspace);
+        break;
+    }
+    std::memcpy(block + offset, &value, bytes);
+  }
+}
+
+void CudaKernel::launch(StreamBackend& stream, std::span<const Argument> arguments,
+                        std::span<const std::int64_t> grid) {
+  std::int64_t blocks = 1;
+  for (const std::int64_t extent : grid) blocks *= extent;
+  if (blocks == 0) return;
+  thread_local Variant variant;
+  classify(graph_, arguments, variant);
+  variant.wide |= blocks > most_narrow_blocks;
+  const Code& code = codes_.find_or_make(variant, [&] { return make(variant); });
+  launch(code, static_cast<CudaStream&>(stream), arguments, grid, blocks);
+}
+
+void CudaKernel::launch(const Code& code, CudaStream& stream, std::span<const Argument> arguments,
+                        std::span<const std::int64_t> grid, std::int64_t blocks) {
+  const Driver& driver = device_->driver();
+  const ContextScope scope(device_->context());
+  stream.catch_up();
+  const std::int64_t at_once = std::min(blocks, code.most_blocks);
+  const Workspace workspace(stream, *device_, graph_.name, static_cast<std::size_t>(code.workspace_bytes * at_once));
+  alignas(8) std::byte block[most_parameter_bytes];
+  std::size_t bytes = code.parameter_bytes;
+  void* extra[] = {reinterpret_cast<void*>(CU_LAUNCH_PARAM_BUFFER_POINTER), block,
+                   reinterpret_cast<void*>(CU_LAUNCH_PARAM_BUFFER_SIZE), &bytes,
+                   reinterpret_cast<void*>(CU_LAUNCH_PARAM_END)};
+  for (std::int64_t first = 0; first < blocks; first += code.persistent ? blocks : at_once) {
+    fill(code, arguments, grid, {blocks, first, workspace.address()}, block);
+    const auto count = static_cast<unsigned>(std::min(at_once, blocks - first));
+    if (const CUresult result = driver.cuLaunchKernel(code.loaded->function, count, 1, 1, code.threads, 1, 1,
+                                                      code.shared_bytes, stream.get(), nullptr, extra))
+      device_->check(result, driver.cuLaunchKernel.name, fmt::format("kernel '{}'", graph_.name), stream.last());
+    stream.launched(code.loaded);
+  }
+  if (device_->settings().synchronous && !stream.is_recording()) stream.synchronize();
+}
+
+}  // namespace tessera

@@ -1,0 +1,47 @@
+// The launch path of CUDA kernels.
+#pragma once
+#include "jit/cuda/cuda_stream.hpp"
+#include "jit/growing_list.hpp"
+
+namespace tessera {
+
+/// A kernel on one GPU: code for each class of launches that there has been. Finding it takes a few comparisons of
+/// small integers.
+class CudaKernel final : public DeviceKernel {
+ public:
+  CudaKernel(std::shared_ptr<CudaBackend> device, const Graph& graph) : device_(std::move(device)), graph_(graph) {}
+  void launch(StreamBackend& stream, std::span<const Argument> arguments, std::span<const std::int64_t> grid) override;
+
+ private:
+  /// A parameter and where it lies in the block of parameters.
+  struct Slot {
+    KernelParameter parameter;
+    std::size_t offset, bytes;
+  };
+  struct Code {
+    const LoadedCode* loaded;
+    std::vector<Slot> slots;
+    std::size_t parameter_bytes;
+    unsigned threads, shared_bytes;
+    std::int64_t workspace_bytes;  // of a block in flight
+    std::int64_t most_blocks;      // of one launch
+    bool persistent;
+  };
+  /// What differs between the launches of one grid.
+  struct Part {
+    std::int64_t blocks, first_block;
+    cuda::CUdeviceptr workspace;
+  };
+
+  Code make(const Variant& variant) const;
+  static void fill(const Code& code, std::span<const Argument> arguments, std::span<const std::int64_t> grid,
+                   const Part& part, std::byte* block);
+  void launch(const Code& code, CudaStream& stream, std::span<const Argument> arguments,
+              std::span<const std::int64_t> grid, std::int64_t blocks);
+
+  std::shared_ptr<CudaBackend> device_;
+  const Graph& graph_;
+  GrowingList<Variant, Code> codes_;
+};
+
+}  // namespace tessera

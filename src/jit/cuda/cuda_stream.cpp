@@ -1,0 +1,128 @@
+#include "jit/cuda/cuda_stream.hpp"
+
+#include "graph/error.hpp"
+
+namespace tessera {
+
+using namespace cuda;
+
+CudaEvent::CudaEvent(std::shared_ptr<CudaBackend> device, CUstream stream, const LoadedCode* last)
+    : device_(std::move(device)),
+      event_(device_->make(device_->driver().cuEventDestroy, device_->driver().cuEventCreate, CU_EVENT_DEFAULT)),
+      last_(last) {
+  device_->check(device_->driver().cuEventRecord(event_.get(), stream), "cuEventRecord", {}, last_);
+}
+
+void CudaEvent::synchronize() {
+  const ContextScope scope(device_->context());
+  device_->check(device_->driver().cuEventSynchronize(event_.get()), "cuEventSynchronize", {}, last_);
+}
+
+double CudaEvent::milliseconds_since(EventBackend& earlier) {
+  CudaEvent& begin = own<CudaEvent>(earlier);
+  begin.synchronize();
+  synchronize();
+  const ContextScope scope(device_->context());
+  float milliseconds = 0;
+  device_->check(device_->driver().cuEventElapsedTime(&milliseconds, begin.get(), get()), "cuEventElapsedTime");
+  return milliseconds;
+}
+
+CudaGraph::CudaGraph(std::shared_ptr<CudaBackend> device, CUgraph graph, const LoadedCode* last)
+    : device_(std::move(device)),
+      executable_(
+          device_->make(device_->driver().cuGraphExecDestroy, device_->driver().cuGraphInstantiate, graph, 0ull)),
+      last_(last) {}
+
+CudaStream::CudaStream(CudaBackend& device, CUstream stream, std::shared_ptr<CudaBackend> keep)
+    : keep_(std::move(keep)),
+      device_(device),
+      stream_(stream),
+      joint_(device.make(device.driver().cuEventDestroy, device.driver().cuEventCreate, CU_EVENT_DISABLE_TIMING)) {
+  device_.add(*this);
+}
+
+CudaStream::CudaStream(CudaBackend& device, Handle<CUstream> stream, std::shared_ptr<CudaBackend> keep)
+    : CudaStream(device, stream.get(), std::move(keep)) {
+  owned_ = std::move(stream);
+}
+
+CudaStream::~CudaStream() { device_.remove(*this); }
+
+bool CudaStream::is_recording() const {
+  // Of the legacy default stream the driver does not say while another stream records; then nothing may be given to it.
+  int status = 0;
+  return device_.driver().cuStreamIsCapturing(stream_, &status) != CUDA_SUCCESS || status != 0;
+}
+
+void CudaStream::wait_for_memory() {
+  const std::uint64_t allocations = device_.allocations();
+  if (is_recording()) {  // what is recorded cannot wait for what is not: the host does
+    const OutsideRecording outside(device_.driver());
+    check(device_.driver().cuEventSynchronize(device_.allocated()), "cuEventSynchronize");
+  } else {
+    check(device_.driver().cuStreamWaitEvent(stream_, device_.allocated(), 0), "cuStreamWaitEvent");
+  }
+  seen_.store(allocations, std::memory_order_relaxed);
+}
+
+void CudaStream::synchronize() {
+  const ContextScope scope(device_.context());
+  check(device_.driver().cuStreamSynchronize(stream_), "cuStreamSynchronize");
+}
+
+void CudaStream::copy(void* to, const void* from, std::size_t bytes) {
+  if (bytes == 0) return;
+  const ContextScope scope(device_.context());
+  catch_up();
+  check(device_.driver().cuMemcpyAsync(reinterpret_cast<CUdeviceptr>(to), reinterpret_cast<CUdeviceptr>(from), bytes,
+                                       stream_),
+        "cuMemcpyAsync");
+}
+
+std::shared_ptr<EventBackend> CudaStream::record() {
+  const ContextScope scope(device_.context());
+  catch_up();
+  return std::make_shared<CudaEvent>(device_.shared_from_this(), stream_, last());
+}
+
+void CudaStream::wait(EventBackend& event) {
+  const ContextScope scope(device_.context());
+  check(device_.driver().cuStreamWaitEvent(stream_, own<CudaEvent>(event).get(), 0), "cuStreamWaitEvent");
+}
+
+std::shared_ptr<GraphBackend> CudaStream::capture(const std::function<void()>& function) {
+  const Driver& driver = device_.driver();
+  const ContextScope scope(device_.context());
+  catch_up();
+  // While a stream records, memory that is freed does not wait for it; so nothing of before is left to wait for.
+  check(driver.cuStreamSynchronize(stream_), "cuStreamSynchronize");
+  check(driver.cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), "cuStreamBeginCapture");
+  CUgraph recorded = nullptr;
+  try {
+    function();
+  } catch (...) {
+    driver.cuStreamEndCapture(stream_, &recorded);
+    if (recorded) driver.cuGraphDestroy(recorded);
+    throw;
+  }
+  check(driver.cuStreamEndCapture(stream_, &recorded), "cuStreamEndCapture");
+  const Handle<CUgraph> graph(device_.context(), driver.cuGraphDestroy, recorded);
+  return std::make_shared<CudaGraph>(device_.shared_from_this(), graph.get(), last());
+}
+
+void CudaStream::launch(GraphBackend& graph) {
+  const CudaGraph& recorded = own<CudaGraph>(graph);
+  const ContextScope scope(device_.context());
+  catch_up();
+  check(device_.driver().cuGraphLaunch(recorded.get(), stream_), "cuGraphLaunch");
+  if (recorded.last()) launched(recorded.last());
+}
+
+void* CudaStream::native() {
+  const ContextScope scope(device_.context());
+  catch_up();
+  return stream_;
+}
+
+}  // namespace tessera

@@ -1,0 +1,78 @@
+// Streams, events and recorded graphs of a CUDA GPU.
+#pragma once
+#include "jit/cuda/cuda_backend.hpp"
+
+namespace tessera {
+
+class CudaEvent final : public EventBackend {
+ public:
+  CudaEvent(std::shared_ptr<CudaBackend> device, cuda::CUstream stream, const LoadedCode* last);
+  void synchronize() override;
+  double milliseconds_since(EventBackend& earlier) override;
+  cuda::CUevent get() const { return event_.get(); }
+
+ private:
+  std::shared_ptr<CudaBackend> device_;
+  cuda::Handle<cuda::CUevent> event_;
+  const LoadedCode* last_;  // launched before it
+};
+
+class CudaGraph final : public GraphBackend {
+ public:
+  CudaGraph(std::shared_ptr<CudaBackend> device, cuda::CUgraph graph, const LoadedCode* last);
+  cuda::CUgraphExec get() const { return executable_.get(); }
+  const LoadedCode* last() const { return last_; }
+
+ private:
+  std::shared_ptr<CudaBackend> device_;
+  cuda::Handle<cuda::CUgraphExec> executable_;
+  const LoadedCode* last_;
+};
+
+class CudaStream final : public StreamBackend {
+ public:
+  /// One of the user's. `keep` keeps the device, and is null for the stream that is part of it.
+  CudaStream(CudaBackend& device, cuda::CUstream stream, std::shared_ptr<CudaBackend> keep);
+  /// One of its own.
+  CudaStream(CudaBackend& device, cuda::Handle<cuda::CUstream> stream, std::shared_ptr<CudaBackend> keep);
+  ~CudaStream() override;
+
+  DeviceBackend& device() override { return device_; }
+  void synchronize() override;
+  void copy(void* to, const void* from, std::size_t bytes) override;
+  std::shared_ptr<EventBackend> record() override;
+  void wait(EventBackend& event) override;
+  std::shared_ptr<GraphBackend> capture(const std::function<void()>& function) override;
+  void launch(GraphBackend& graph) override;
+  void* native() override;
+
+  cuda::CUstream get() const { return stream_; }
+  /// Waits for memory allocated since the last time, so that work given next may use it. To be called with the context
+  /// current.
+  void catch_up() {
+    if (seen_.load(std::memory_order_relaxed) != device_.allocations()) wait_for_memory();
+  }
+  bool is_recording() const;
+  /// An event of this stream that the device may use as it likes.
+  cuda::CUevent joint() const { return joint_.get(); }
+
+  const LoadedCode* last() const { return last_.load(std::memory_order_relaxed); }
+  void launched(const LoadedCode* code) {
+    last_.store(code, std::memory_order_relaxed);
+    device_.launched(code);
+  }
+  void check(cuda::CUresult result, std::string_view call) { device_.check(result, call, {}, last()); }
+
+ private:
+  void wait_for_memory();
+
+  std::shared_ptr<CudaBackend> keep_;
+  CudaBackend& device_;
+  cuda::Handle<cuda::CUstream> owned_;
+  cuda::CUstream stream_;
+  cuda::Handle<cuda::CUevent> joint_;
+  std::atomic<std::uint64_t> seen_ = 0;  // of the device's allocations
+  std::atomic<const LoadedCode*> last_ = nullptr;
+};
+
+}  // namespace tessera

@@ -1,0 +1,94 @@
+// The CUDA driver, opened when it is first needed: a program starts where there is none, and says what it lacks.
+#pragma once
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "jit/options/shared_library.hpp"
+
+namespace tessera::cuda {
+
+// Types and values of cuda.h, as far as they are needed: part of the driver's ABI.
+using CUresult = int;
+using CUdevice = int;
+using CUdeviceptr = unsigned long long;
+using CUcontext = struct CUctx_st*;
+using CUmodule = struct CUmod_st*;
+using CUfunction = struct CUfunc_st*;
+using CUstream = struct CUstream_st*;
+using CUevent = struct CUevent_st*;
+using CUgraph = struct CUgraph_st*;
+using CUgraphExec = struct CUgraphExec_st*;
+using CUmemoryPool = struct CUmemPoolHandle_st*;
+
+enum : CUresult {
+  CUDA_SUCCESS = 0,
+  CUDA_ERROR_OUT_OF_MEMORY = 2,
+  CUDA_ERROR_NO_DEVICE = 100,
+  CUDA_ERROR_ILLEGAL_ADDRESS = 700,
+};
+enum {
+  CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT = 16,
+  CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE = 38,
+  CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
+  CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76,
+  CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED = 115,
+};
+enum { CU_JIT_ERROR_LOG_BUFFER = 5, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6 };
+enum { CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8 };
+enum { CU_LAUNCH_PARAM_END = 0, CU_LAUNCH_PARAM_BUFFER_POINTER = 1, CU_LAUNCH_PARAM_BUFFER_SIZE = 2 };
+enum { CU_STREAM_DEFAULT = 0, CU_STREAM_NON_BLOCKING = 1 };
+enum { CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1, CU_STREAM_CAPTURE_MODE_RELAXED = 2 };
+enum { CU_EVENT_DEFAULT = 0, CU_EVENT_DISABLE_TIMING = 2 };
+enum { CU_MEMPOOL_ATTR_RELEASE_THRESHOLD = 4 };
+enum { CU_MEMHOSTALLOC_PORTABLE = 1 };
+
+/// One call of the driver.
+template <class... P>
+struct Call {
+  const char* name;
+  CUresult (*function)(P...) = nullptr;
+  CUresult operator()(P... values) const { return function(values...); }
+};
+
+/// The driver's calls, and its errors in words.
+class Driver {
+ public:
+  /// Opens the first of `places` (see SharedLibrary::open) and starts it. Throws Error that says in one line why there
+  /// is no driver to use: none is installed, it is older than CUDA 12.0, there is no GPU.
+  static Driver open(std::span<const std::string> places);
+
+  /// The newest CUDA it supports: 12080 for 12.8.
+  int version() const { return version_; }
+
+  /// Does nothing after CUDA_SUCCESS. Else throws Error with the text of describe().
+  void check(CUresult result, std::string_view call, std::string_view subject = {}) const {
+    if (result != CUDA_SUCCESS) [[unlikely]]
+      fail(result, call, subject);
+  }
+  /// Makes a call and checks it.
+  template <class... P>
+  void run(const Call<P...>& call, std::type_identity_t<P>... values) const {
+    check(call(values...), call.name);
+  }
+  /// "kernel 'gelu': cuLaunchKernel failed with CUDA_ERROR_...: the driver's words; what to try". `subject` is what the
+  /// call was for, if its name does not tell.
+  std::string describe(CUresult result, std::string_view call, std::string_view subject = {}) const;
+
+#define CALL(name, ...) Call<__VA_ARGS__> name{#name};
+#include "jit/cuda/driver.def"
+
+ private:
+  explicit Driver(SharedLibrary library);
+  [[noreturn]] void fail(CUresult result, std::string_view call, std::string_view subject) const;
+
+  SharedLibrary library_;
+  int version_ = 0;
+};
+
+/// Is the GPU lost to this process after `result`? Each later call of the driver then fails too.
+bool is_fatal(CUresult result);
+
+}  // namespace tessera::cuda

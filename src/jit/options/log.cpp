@@ -1,0 +1,28 @@
+#include "jit/options/log.hpp"
+
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include "jit/options/options.hpp"
+
+namespace tessera {
+namespace {
+
+spdlog::logger& logger() {
+  static const std::shared_ptr<spdlog::logger> logger = [] {
+    auto sink = std::make_shared<spdlog::sinks::stderr_color_sink_mt>();
+    sink->set_pattern("%n: %^%l%$: %v");
+    auto made = std::make_shared<spdlog::logger>("tessera", sink);
+    made->set_level(spdlog::level::from_str(options().log));
+    return made;
+  }();
+  return *logger;
+}
+
+}  // namespace
+
+void log_debug(std::string_view message) { logger().debug("{}", message); }
+void log_warn(std::string_view message) { logger().warn("{}", message); }
+bool logs_debug() { return logger().should_log(spdlog::level::debug); }
+
+}  // namespace tessera

@@ -1,0 +1,38 @@
+// The environment variables, read once.
+#pragma once
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "codegen/arch.hpp"
+
+namespace tessera {
+
+namespace option_type {
+using text = std::string;
+using list = std::vector<std::string>;
+using count = int;
+using flag = bool;
+using arch = Arch;
+}  // namespace option_type
+
+struct Options {
+#define OPTION(type, member, ...) option_type::type member;
+#include "jit/options/options.def"
+};
+
+struct OptionInfo {
+  std::string_view variable, fallback, values, meaning;
+};
+std::span<const OptionInfo> option_table();
+
+/// Reads every option through `lookup` (variable -> value, "" if unset). Throws Error naming variable, value and
+/// choices.
+Options read_options(const std::function<std::string(std::string_view)>& lookup);
+
+/// The process's options, from its environment as it was at the first call.
+const Options& options();
+
+}  // namespace tessera
