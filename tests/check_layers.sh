@@ -20,7 +20,7 @@ done
 # Rooms of a layer, in the order that a kernel walks through them: who may include which of the others.
 declare -A may_room=(
   [codegen/passes]="" [codegen/plan]="" [codegen/lower]="plan prelude" [codegen/emit]="plan" [codegen/prelude]=""
-  [jit/options]="" [jit/compile]="options" [jit/cpu]="options" [jit/cuda]="compile options"
+  [jit/options]="" [jit/compile]="options" [jit/cpu]="options compile" [jit/cuda]="compile options"
 )
 for room in "${!may_room[@]}"; do
   layer=${room%/*}

@@ -13,7 +13,7 @@ struct Handmade {
   Plan plan;
   Handmade() {
     plan.kernel = "k_handmade";
-    plan.arch = Arch::sm_90a;
+    plan.target = Target::of(Arch::sm_90a);
   }
 
   ValueId value(const char* stem, const Layout& layout, Home home, Known known = {}) {

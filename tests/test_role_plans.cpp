@@ -32,7 +32,7 @@ class ProductPlan {
  public:
   explicit ProductPlan(const Tile& tile) : tile_(tile) {
     plan.kernel = plan.author = "product";
-    plan.arch = Arch::sm_90a;
+    plan.target = Target::of(Arch::sm_90a);
     const TensorClass dense{.unit_axis = 1, .alignment = 16, .divisible = 0};
     for (Access access : {Access::in, Access::in, Access::out}) {
       plan.tensors.push_back({.access = access, .type = ElementType::bf16, .rank = 2});

@@ -40,7 +40,7 @@ Graph graph_of(const F& function) {
 }
 template <class F>
 bool is_split(const F& function, Arch arch = blackwell) {
-  return split_products(graph_of(function), arch).has_value();
+  return split_products(graph_of(function), Target::of(arch)).has_value();
 }
 
 template <class T>
@@ -72,7 +72,7 @@ template <class T = f32, class F, class... S>
 void check_same(const F& function, std::int64_t k, bool turned = false, const S&... scalars) {
   using K = Kernel<In<f32, 2>, In<T, 2>, Out<f32, 2>, Scalar<S>...>;
   const Graph whole = graph_of(function);
-  const auto split = split_products(whole, blackwell);
+  const auto split = split_products(whole, Target::of(blackwell));
   REQUIRE(split);
   CHECK(split->parameters == whole.parameters);
   CHECK(split->grid.size() == whole.grid.size());
@@ -83,7 +83,7 @@ void check_same(const F& function, std::int64_t k, bool turned = false, const S&
 
 TEST_CASE("a loop that only adds up a product takes shorter steps", "[passes]") {
   const Graph whole = run_passes(kernels::linear<f32, f32>({128, 128, 256}).graph());
-  const auto split = split_products(whole, blackwell);
+  const auto split = split_products(whole, Target::of(blackwell));
   REQUIRE(split);
   CHECK(all_of(*split, Op::loop).size() == 1);
   CHECK(shapes_of(*split, Op::load) == std::vector<Shape>{{128}, {128, 16}, {16, 128}});
@@ -95,7 +95,7 @@ TEST_CASE("a loop that only adds up a product takes shorter steps", "[passes]") 
   CHECK(decode(ElementType::i32, (*split)[count.in[1]].attr[0]).i32 == 16);
   CHECK(count.uniform == (*split)[count.in[0]].uniform);
 
-  const auto hopper = split_products(whole, Arch::sm_90a);
+  const auto hopper = split_products(whole, Target::of(Arch::sm_90a));
   REQUIRE(hopper);
   CHECK(shapes_of(*hopper, Op::load) == std::vector<Shape>{{128}, {128, 32}, {32, 128}});
 }
@@ -107,7 +107,7 @@ TEST_CASE("a product elsewhere gets a loop of strips", "[passes]") {
     for (Index k : range(5)) acc = mma(load(x, {m, k + 1}, {64, 512}), load(w, {k + 1, 3}, {512, 64}), acc * 0.5f);
     store(y, {m, 0}, mma(load(x, {0, 0}, {64, 512}), load(w, {2, 0}, {512, 64}), acc));
   });
-  const auto split = split_products(whole, blackwell);
+  const auto split = split_products(whole, Target::of(blackwell));
   REQUIRE(split);
   CHECK(all_of(*split, Op::loop).size() == 3);
   for (const Shape& shape : shapes_of(*split, Op::load)) CHECK((shape == Shape{64, 32} || shape == Shape{32, 64}));

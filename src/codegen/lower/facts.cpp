@@ -4,10 +4,10 @@
 
 namespace tessera::lowering {
 
-Facts::Facts(const Graph& graph, const Variant& variant, Arch arch)
+Facts::Facts(const Graph& graph, const Variant& variant, const Target& target)
     : graph(graph),
       variant(variant),
-      arch(arch),
+      target(target),
       order(schedule(graph)),
       number(graph.nodes.size(), -1),
       users(graph.nodes.size()),

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "codegen/plan/budget.hpp"
+
 namespace tessera::lowering {
 
 Fetches::Fetches(Steps& steps, const std::map<Id, ProductPlan>& products) : steps_(steps), products_(products) {
@@ -116,9 +118,9 @@ int Fetches::stages_for(const std::vector<Id>& loads) const {
   std::int64_t bytes = 0;
   for (Id load : loads)
     for (const Tile& tile : tiles_.at(load)) bytes += steps_.plan.buffers[tile.buffer].stage_bytes();
-  const std::int64_t others = bytes_ - bytes, room = steps_.facts.arch.shared_bytes() - 4096;
+  const std::int64_t others = bytes_ - bytes;
   for (int stages = 4; stages > 1; --stages)
-    if (others + bytes * stages <= (stages > 2 ? room / 2 : room)) return stages;
+    if (others + bytes * stages <= staging_bytes(steps_.facts.target, stages)) return stages;
   return 1;
 }
 

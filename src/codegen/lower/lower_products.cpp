@@ -87,7 +87,7 @@ class Multiplication {
     return product_.kind == ProductKind::tensor && product_.warps_n == 1 && product_.k % step == 0 &&
            steps_.layouts.of[from] == registers && !steps_.values.is_large(registers) &&
            !steps_.values.is_in_memory(from) && !steps_.values.left_in_memory(id_) &&
-           std::int64_t(product_.k) * product_.n * 8 <= steps_.facts.arch.shared_bytes();
+           std::int64_t(product_.k) * product_.n * 8 <= steps_.facts.target.shared_bytes;
   }
 
   void thin() {

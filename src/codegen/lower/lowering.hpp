@@ -43,11 +43,11 @@ struct GraphAccess {
 /// The facts about a graph that lowering asks for again and again.
 class Facts {
  public:
-  Facts(const Graph& graph, const Variant& variant, Arch arch);
+  Facts(const Graph& graph, const Variant& variant, const Target& target);
 
   const Graph& graph;
   const Variant& variant;
-  const Arch arch;
+  const Target target;
   std::vector<std::vector<Id>> order;  ///< live nodes by region
   std::vector<int> number;             ///< as the graph's text counts them
   std::vector<std::vector<Id>> users;  ///< nodes that name it; a loop names initial values and yields

@@ -28,7 +28,7 @@ bool lower_graph(Planning& planning) {
   plan.kernel = kernel_identifier(facts.graph.name);
   plan.author = facts.graph.name;
   plan.location = facts.graph.location;
-  plan.arch = facts.arch;
+  plan.target = facts.target;
   plan.variant = facts.variant;
   plan.tensors = facts.graph.parameters;
   Phase& phase = plan.phases.emplace_back();
@@ -56,14 +56,9 @@ bool prune_steps(Planning& planning) {
 bool fit_registers(Planning& planning) {
   Plan& plan = planning.plan;
   const int needed = pressure(plan);
-  // For the same product ptxas takes more registers from sm_100 on.
-  const int more = planning.has_products && plan.arch.number() >= 100 ? 32 : 0;
-  // Left to itself the compiler spills a little to make room for more blocks; so it is told how many.
-  constexpr int most_threads = 1536, most_blocks = 8, besides = 64;
-  plan.blocks = std::clamp(65536 / (plan.threads() * (needed + besides + more)), 1,
-                           std::min(most_blocks, most_threads / plan.threads()));
-  const int have = std::min(255, 65536 / plan.threads()) - (planning.has_products ? 28 : 20) - more;
-  if (needed <= have || planning.attempt + 1 == planning.attempts.size()) return true;
+  const Budget budget(plan.target, plan.threads(), planning.has_products);
+  plan.blocks = budget.blocks(needed);
+  if (needed <= budget.registers() || planning.attempt + 1 == planning.attempts.size()) return true;
   ++planning.attempt;
   planning.in_memory.values.clear();
   return false;
@@ -186,8 +181,8 @@ Plan make_plan(const Graph& whole, const Variant& variant, Arch arch, const Gene
   if (arch.number() < 80)
     throw Error(fmt::format("kernel '{}' cannot be generated for {}: sm_80 is the oldest architecture", whole.name,
                             arch.name()));
-  const std::optional<Graph> split = split_products(whole, arch);
-  const Facts facts(split ? *split : whole, variant, arch);
+  const std::optional<Graph> split = split_products(whole, Target::of(arch));
+  const Facts facts(split ? *split : whole, variant, Target::of(arch));
   Planning planning(facts);
   for (std::size_t i = 0; i < std::size(passes); ++i) {
     const bool done = passes[i].run(planning);

@@ -48,7 +48,7 @@ void place_shared(Plan& plan, const Intervals& buffers, const Intervals& scratch
   // Buffers first: tensor cores read nothing else.
   std::stable_sort(pieces.begin(), pieces.begin() + plan.buffers.size(),
                    [](const Piece& a, const Piece& b) { return a.bytes > b.bytes; });
-  const std::int64_t room = plan.arch.shared_bytes();
+  const std::int64_t room = plan.target.shared_bytes;
   for (Piece& piece : pieces) {
     if (piece.in_use.last < 0) continue;
     *piece.in_workspace = false;
@@ -77,7 +77,7 @@ void place_values(Plan& plan, const std::vector<std::int64_t>& uses) {
     Storage& storage = plan.storages[StorageId{i}];
     const std::int64_t bytes =
         aligned(std::int64_t(storage.registers) * plan.threads() * host_bytes(host_type(storage.type)));
-    storage.home = plan.shared_bytes + bytes <= plan.arch.shared_bytes() ? Home::shared : Home::workspace;
+    storage.home = plan.shared_bytes + bytes <= plan.target.shared_bytes ? Home::shared : Home::workspace;
     std::int64_t& end = storage.home == Home::shared ? plan.shared_bytes : plan.workspace_bytes;
     storage.offset = end;
     end += bytes;

@@ -147,7 +147,7 @@ class Planner {
   void finish_block(ProductPlan& plan) {
     Product& product = plan.product;
     // From sm_100 on ptxas has the second round's reads take all registers there are, and more.
-    if (facts_.arch.number() >= 100) product.unrolled = 1;
+    product.unrolled = facts_.target.unrolled_rounds;
     describe(plan.a, product.a, product.type, 1, false);
     describe(plan.b, product.b, product.type, 0, false);
     // Four neighbours a thread along an axis that the buffer's rows follow, so that one read brings them.

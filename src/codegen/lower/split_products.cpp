@@ -16,6 +16,7 @@
 #include <set>
 
 #include "codegen/lower/lowering.hpp"
+#include "codegen/plan/budget.hpp"
 #include "graph/rewrite.hpp"
 
 namespace tessera {
@@ -45,7 +46,7 @@ struct Operands {
 /// How many strips each product is computed in, of those that are split.
 class StripPlanner {
  public:
-  StripPlanner(const Graph& graph, Arch arch) : graph_(graph), arch_(arch) {}
+  StripPlanner(const Graph& graph, const Target& target) : graph_(graph), target_(target) {}
 
   std::map<Id, int> run() {
     std::map<Id, int> counts;
@@ -102,15 +103,15 @@ class StripPlanner {
       for (int count = 2; k / count >= shortest_strip; ++count) {
         if (k % count != 0 || k / count % unit != 0) continue;
         const std::int64_t strip = bytes(id, k / count);
-        if (3 * strip <= arch_.shared_bytes() / 2 && others + 2 * strip <= room()) return count;
+        if (3 * strip <= target_.shared_bytes / 2 && others + 2 * strip <= room()) return count;
       }
     return 1;
   }
 
-  std::int64_t room() const { return arch_.shared_bytes() - 4096; }
+  std::int64_t room() const { return staging_bytes(target_, 2); }
 
   const Graph& graph_;
-  const Arch arch_;
+  const Target& target_;
 };
 
 /// The index of the first of `count` strips of tile `index`. Indices that no tensor has may be as large as an i32: they
@@ -235,9 +236,9 @@ class Splitter final : public Rewriter {
 }  // namespace
 }  // namespace lowering
 
-std::optional<Graph> split_products(const Graph& graph, Arch arch) {
+std::optional<Graph> split_products(const Graph& graph, const Target& target) {
   using namespace lowering;
-  std::map<Id, int> counts = StripPlanner(graph, arch).run();
+  std::map<Id, int> counts = StripPlanner(graph, target).run();
   if (counts.empty()) return std::nullopt;
   const auto order = schedule(graph);
   Graph lengthened = graph;

@@ -2,13 +2,14 @@
 #pragma once
 #include <optional>
 
-#include "codegen/arch.hpp"
+#include "codegen/target.hpp"
 #include "graph/graph.hpp"
 
 namespace tessera {
 
 /// The graph with products computed in strips of k where the tiles they are given do not fit into a block's shared
-/// memory on `arch`; nothing if all fit. Parameters, grid and texts stay as they are, results up to the order of sums.
-std::optional<Graph> split_products(const Graph& graph, Arch arch);
+/// memory of `target`; nothing if all fit. Parameters, grid and texts stay as they are, results up to the order of
+/// sums.
+std::optional<Graph> split_products(const Graph& graph, const Target& target);
 
 }  // namespace tessera

@@ -27,6 +27,24 @@ int besides(const Plan& plan, const Step& step) {
 
 }  // namespace
 
+int Budget::registers() const {
+  const int besides = has_products_ ? target_.registers_besides_products : target_.registers_besides;
+  return std::min(target_.most_registers, target_.registers / threads_) - besides - besides_products();
+}
+
+int Budget::blocks(int registers) const {
+  // Left to itself the compiler spills a little to make room for more blocks; so it is told how many, with room to
+  // spare.
+  constexpr int spare = 64;
+  return std::clamp(target_.registers / (threads_ * (registers + spare + besides_products())), 1,
+                    std::min(target_.most_blocks, target_.threads / threads_));
+}
+
+std::int64_t staging_bytes(const Target& target, int stages) {
+  const std::int64_t room = target.shared_bytes - target.shared_bytes_besides;
+  return stages > 2 ? room / 2 : room;
+}
+
 int pressure(const Plan& plan) {
   Intervals intervals(plan.storages.size());
   std::vector<std::pair<int, int>> extra;  // position, registers

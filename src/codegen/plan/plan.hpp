@@ -10,10 +10,10 @@
 #include <variant>
 #include <vector>
 
-#include "codegen/arch.hpp"
 #include "codegen/kernel_parameter.hpp"
 #include "codegen/plan/ids.hpp"
 #include "codegen/plan/steps.hpp"
+#include "codegen/target.hpp"
 #include "codegen/variant.hpp"
 
 namespace tessera::codegen {
@@ -174,7 +174,7 @@ struct Plan {
   std::string kernel;
   std::string author;  ///< the kernel's name as the author gave it
   Location location;
-  Arch arch;
+  Target target;
   Variant variant;
   bool debug = false;
   std::vector<Parameter> tensors;

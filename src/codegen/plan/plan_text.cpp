@@ -280,8 +280,8 @@ std::string to_string(const Plan& plan) {
     fmt::format_to(std::back_inserter(text), format, std::forward<Args>(args)...);
     text += '\n';
   };
-  line("kernel {} for {}: {} threads, {} bytes of shared memory{}", plan.author, plan.arch.name(), plan.threads(),
-       plan.shared_bytes,
+  line("kernel {} for {}: {} threads, {} bytes of shared memory{}", plan.author, plan.target.arch.name(),
+       plan.threads(), plan.shared_bytes,
        plan.workspace_bytes ? fmt::format(", {} bytes of workspace a block", plan.workspace_bytes) : "");
   for (std::size_t i = 0; i < plan.tensors.size(); ++i)
     line("parameter {}: {}", i, class_text(plan.tensors[i], plan.variant.tensors[i]));

@@ -65,8 +65,8 @@ class Memory {
         findings_.require(!together, "{} and {} are in use at the same time, at {} and {}", a.name, b.name, a.first,
                           b.first);
       }
-    findings_.require(plan_.shared_bytes <= plan_.arch.shared_bytes(), "{} bytes of shared memory, {} has {}",
-                      plan_.shared_bytes, plan_.arch.name(), plan_.arch.shared_bytes());
+    findings_.require(plan_.shared_bytes <= plan_.target.shared_bytes, "{} bytes of shared memory, {} has {}",
+                      plan_.shared_bytes, plan_.target.arch.name(), plan_.target.shared_bytes);
   }
 
  private:

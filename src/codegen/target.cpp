@@ -1,0 +1,17 @@
+#include "codegen/target.hpp"
+
+namespace tessera {
+
+Target Target::of(Arch arch) {
+  Target target;
+  target.arch = arch;
+  if (arch == Arch::sm_90a) target.tier = Tier::wgmma;
+  target.shared_bytes = arch.shared_bytes();
+  if (arch.number() >= 100) {
+    target.registers_more_for_products = 32;
+    target.unrolled_rounds = 1;
+  }
+  return target;
+}
+
+}  // namespace tessera

@@ -1,0 +1,32 @@
+// What an architecture gives to a kernel, and what is known of its compiler: all limits that passes plan by.
+#pragma once
+#include <cstdint>
+
+#include "codegen/arch.hpp"
+
+namespace tessera {
+
+struct Target {
+  /// Which instructions kernels may be lowered to.
+  enum class Tier : std::uint8_t {
+    mma_sync,  ///< what every GPU from sm_80 on has: mma.sync, cp.async
+    wgmma,     ///< sm_90a's copy engine, barriers in memory and wgmma, too
+  };
+
+  Arch arch;
+  Tier tier = Tier::mma_sync;
+  int shared_bytes = 0;                 ///< of shared memory that one block may have
+  int registers = 65536;                ///< of a multiprocessor
+  int most_registers = 255;             ///< of a thread
+  int threads = 1536;                   ///< of a multiprocessor, on every architecture at least
+  int most_blocks = 8;                  ///< of a multiprocessor that are worth fewer registers for each
+  int registers_besides = 20;           ///< that ptxas takes in a thread besides those of values: addresses, counters
+  int registers_besides_products = 28;  ///< the same where products are
+  int registers_more_for_products = 0;  ///< from sm_100 on ptxas takes more for the same product
+  int unrolled_rounds = 2;              ///< of k of a product in fused multiply-adds that are written out
+  std::int64_t shared_bytes_besides = 4096;  ///< of shared memory that staging leaves to exchanges between threads
+
+  static Target of(Arch arch);
+};
+
+}  // namespace tessera
