@@ -290,6 +290,41 @@ TEST_CASE("a recorded graph runs as often as it is launched", "[jit]") {
   CHECK(machine.fake.launches.size() == 4);
 }
 
+TEST_CASE("a sequence gives a driver what its launches would, and one call when it is recorded", "[jit]") {
+  Machine machine;
+  const Device device = machine.open();
+  const Stream stream = device.stream();
+  const auto copy = copy_kernel();
+  const Tensor<f32, 1> x(device, {4}), y(device, {4}), z(device, {64});
+  Sequence sequence(device);
+  sequence.add(copy, x, y);
+  sequence.add(copy, y, z);
+  sequence.add(copy, x, y);
+  CHECK(sequence.dependencies() == std::vector<std::vector<std::size_t>>{{}, {0}, {1}});
+  CHECK(machine.fake.launches.empty());
+  sequence.run(stream);
+  const auto plain = machine.calls_of([&] {
+    launch(stream, copy, x, y);
+    launch(stream, copy, y, z);
+    launch(stream, copy, x, y);
+  });
+  const std::size_t compiled = machine.compiled.size();
+  CHECK(machine.calls_of([&] { sequence.run(stream); }) == plain);
+  CHECK(machine.fake.launches.size() == 9);
+
+  std::optional<CapturedGraph> graph;
+  const Calls recorded = machine.calls_of([&] { graph = sequence.record(stream); });
+  CHECK(std::ranges::count(recorded, "record cuLaunchKernel entry stream2") == 3);
+  CHECK(machine.fake.launches.size() == 9);
+  CHECK(machine.calls_of([&] { stream.launch(*graph); }).size() == 1);
+  CHECK(machine.fake.launches.size() == 12);
+  CHECK(machine.compiled.size() == compiled);
+
+  const Tensor<f32, 1> host(Device::cpu(), {4});
+  CHECK(says(error_of([&] { sequence.add(copy, host, y); }), {"'copy' refused", "argument 1 is a tensor of cpu"}));
+  CHECK(says(error_of([&] { sequence.run(Device::cpu().stream()); }), {"launches for cuda:0", "a stream of cpu"}));
+}
+
 TEST_CASE("while a stream records nothing waits, and a failure ends it", "[jit]") {
   Machine machine;
   for (const Device& device : {machine.open(), Device::cpu()}) {

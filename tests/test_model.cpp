@@ -312,6 +312,8 @@ TEST_CASE("sessions refuse what they cannot do, and stay as they were", "[model]
   CHECK(says(error_of([&] { session.append(std::vector<Tokens>{{}}); }), {"no tokens"}));
   CHECK(says(error_of([&] { session.append(std::vector<Tokens>{{1}, {2}}); }), {"2 sequences"}));
   CHECK(session.length(0) == 3);
+  for (const int sequence : {-1, 1})
+    CHECK(says(error_of([&] { session.length(sequence); }), {"no sequence", "session of 1"}));
   CHECK(session.logits() == before);
   for (const Sampling& bad :
        {Sampling{-1}, Sampling{1, -1}, Sampling{1, 0, 0}, Sampling{1, 0, 1.5f}, Sampling{1, 0, 1, 0}, Sampling{NAN}})

@@ -113,7 +113,8 @@ TEST_CASE("a step that fails anywhere leaves the text as it was, or the session 
   // Steps of one token and of several, of another length than the one before and of the same, with one sequence left
   // out; and what a sampled token is appended by.
   const std::vector<std::vector<Tokens>> steps{{{6}, {7}}, {{6, 7, 8, 9}, {10}}, {{6, 7, 8}, {}}, {{}, {11}}};
-  const std::vector<Tokens> after{{12}, {13, 14}}, again{{15}, {16}};
+  // As many tokens as at first: what is on the device of them is known, or was lost with the step.
+  const std::vector<Tokens> after{{12, 13, 14}, {15, 16}}, again{{17}, {18}};
 
   for (const bool sampled : {false, true}) {
     for (const std::vector<Tokens>& second : steps) {
@@ -178,12 +179,16 @@ TEST_CASE("a failure to sample or to read logits leaves a session as it was", "[
   const auto backend = std::make_shared<FailingBackend>();
   Failure& failure = backend->failure;
   const Gpt2 model(Device(backend), small(), 5);
-  const std::vector<Tokens> first{{1, 2, 3}, {4, 5}};
-  Session fresh(model, 2, 40);
-  fresh.append(first);
+  const std::vector<Tokens> first{{1, 2, 3}, {4, 5}}, next{{6}, {7}};
+  const auto begin = [&] {
+    Session session(model, 2, 40);
+    session.append(first);
+    session.append(next);
+    return session;
+  };
+  Session fresh = begin();
   const std::vector<float> logits = fresh.logits(), all_logits = fresh.all_logits();
   const Tokens choice = fresh.sample(penalized);
-  const std::vector<Tokens> next{{choice[0]}, {choice[1]}};
   fresh.append(next);
   const std::vector<float> logits_after = fresh.logits();
 
@@ -192,17 +197,17 @@ TEST_CASE("a failure to sample or to read logits leaves a session as it was", "[
                                                  [](Session& session) { session.all_logits(); }};
   for (const auto& call : calls)
     for (int n = 0;; ++n) {
-      Session session(model, 2, 40);
-      session.append(first);
+      Session session = begin();
       failure.calls_left = n;
       const std::string message = error_of([&] { call(session); });
       failure.calls_left = Failure::never;
       if (message == "(no error)") break;
       CHECK(session.logits() == logits);
       CHECK(session.all_logits() == all_logits);
-      // What was not sampled, though it may be what would have been, is appended like any other token.
+      // The same tokens once more: they are on the device, or what was being sampled is.
       session.append(next);
       CHECK(session.logits() == logits_after);
+      CHECK(choice != Tokens{6, 7});
     }
 }
 

@@ -19,6 +19,7 @@ class Kernel {
   /// The tile ops, as traced.
   const Graph& graph() const { return executable_->traced(); }
   const Executable& executable() const { return *executable_; }
+  const std::shared_ptr<const Executable>& shared_executable() const { return executable_; }
 
  private:
   std::shared_ptr<const Executable> executable_;
@@ -87,6 +88,21 @@ void check_device(const std::string& kernel, std::size_t position, const A& valu
   if constexpr (IsTensor<A>::value)
     if (value.data() && !value.device().has(stream)) refuse_device(kernel, position, value.device(), stream);
 }
+
+/// The arguments of a launch of the kernel with these values on the stream.
+template <class... P, class... A>
+std::array<Argument, sizeof...(A)> arguments_for(const Stream& stream, const Kernel<P...>& kernel, const A&... values) {
+  static_assert(sizeof...(P) == sizeof...(A),
+                "tessera: the launch has another number of arguments than the kernel has parameters");
+  if constexpr (sizeof...(P) == sizeof...(A)) {
+    const std::array<Argument, sizeof...(A)> arguments{argument_for<P>(values)...};
+    std::size_t position = 0;
+    (check_device(kernel.name(), position++, values, stream), ...);
+    return arguments;
+  } else {
+    return {};
+  }
+}
 }  // namespace detail
 
 /// A kernel from a function of In, Out, InOut and Scalar parameters: it runs once, now, and what it says is recorded.
@@ -110,14 +126,7 @@ std::string plan_text(const Kernel<P...>& kernel, Arch arch) {
 /// and throws Error. Asynchronous where the device is; the arguments' memory may be freed at once.
 template <class... P, class... A>
 void launch(const Stream& stream, const Kernel<P...>& kernel, const A&... values) {
-  static_assert(sizeof...(P) == sizeof...(A),
-                "tessera: the launch has another number of arguments than the kernel has parameters");
-  if constexpr (sizeof...(P) == sizeof...(A)) {
-    const std::array<Argument, sizeof...(A)> arguments{detail::argument_for<P>(values)...};
-    std::size_t position = 0;
-    (detail::check_device(kernel.name(), position++, values, stream), ...);
-    kernel.executable().launch(stream, arguments);
-  }
+  kernel.executable().launch(stream, detail::arguments_for(stream, kernel, values...));
 }
 
 }  // namespace tessera

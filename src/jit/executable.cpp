@@ -79,7 +79,7 @@ void Executable::check(std::span<const Argument> arguments) const {
     if (is_written(graph_.parameters[i])) check_overlap(arguments, i);
 }
 
-void Executable::launch(const Stream& stream, std::span<const Argument> arguments) const {
+Grid Executable::prepare(std::span<const Argument> arguments) const {
   check(arguments);
   constexpr std::size_t few = 64;
   Cell fixed[few];
@@ -89,20 +89,25 @@ void Executable::launch(const Stream& stream, std::span<const Argument> argument
   const auto value = [&](std::size_t root) { return values[static_cast<std::size_t>(uniform_.position(root))].i32; };
   for (std::size_t i = 0; i < requirements_.size(); ++i)
     if (value(i) == 0) refuse(arguments, fmt::format("it requires: {}", requirements_[i]));
-  std::array<std::int64_t, 8> grid{};
-  if (graph_.grid.size() > grid.size()) refuse(arguments, "a grid has at most 8 axes");
-  for (std::size_t i = 0; i < graph_.grid.size(); ++i) {
-    grid[i] = value(requirements_.size() + i);
-    if (grid[i] < 0) refuse(arguments, fmt::format("axis {} of the grid has the extent {}", i, grid[i]));
+  Grid grid{.extent = {}, .rank = graph_.grid.size()};
+  auto& extent = grid.extent;
+  if (grid.rank > extent.size()) refuse(arguments, "a grid has at most 8 axes");
+  for (std::size_t i = 0; i < grid.rank; ++i) {
+    extent[i] = value(requirements_.size() + i);
+    if (extent[i] < 0) refuse(arguments, fmt::format("axis {} of the grid has the extent {}", i, extent[i]));
   }
-  const auto axes = static_cast<std::ptrdiff_t>(graph_.grid.size());
-  if (std::find(grid.begin(), grid.begin() + axes, 0) != grid.begin() + axes) return;
+  if (grid.is_empty()) return grid;
   std::int64_t blocks = 1;
-  for (std::size_t i = 0; i < graph_.grid.size(); ++i)
-    if (__builtin_mul_overflow(blocks, grid[i], &blocks)) refuse(arguments, "the grid has more than 2^63 blocks");
+  for (std::size_t i = 0; i < grid.rank; ++i)
+    if (__builtin_mul_overflow(blocks, extent[i], &blocks)) refuse(arguments, "the grid has more than 2^63 blocks");
+  return grid;
+}
+
+void Executable::launch(const Stream& stream, std::span<const Argument> arguments, const Grid& grid) const {
   DeviceBackend& device = stream.backend().device();
+  if (grid.is_empty()) return;
   const auto& kernel = kernels_.find_or_make(&device, [&] { return device.kernel(graph_); });
-  kernel->launch(stream.backend(), arguments, {grid.data(), graph_.grid.size()});
+  kernel->launch(stream.backend(), arguments, {grid.extent.data(), grid.rank});
 }
 
 }  // namespace tessera

@@ -1,5 +1,7 @@
 // A kernel ready to be launched: its graph, lowered once, and what a launch must check and compute.
 #pragma once
+#include <algorithm>
+#include <array>
 #include <memory>
 #include <span>
 #include <string>
@@ -11,6 +13,17 @@
 
 namespace tessera {
 
+/// The extents of a launch's blocks.
+struct Grid {
+  std::array<std::int64_t, 8> extent{};
+  std::size_t rank = 0;
+  /// Does it have no blocks, so that nothing runs?
+  bool is_empty() const {
+    return std::any_of(extent.begin(), extent.begin() + static_cast<std::ptrdiff_t>(rank),
+                       [](std::int64_t blocks) { return blocks == 0; });
+  }
+};
+
 class Executable {
  public:
   /// Runs the passes. The graph is as the language leaves it.
@@ -21,10 +34,16 @@ class Executable {
   /// After the passes: what executors are given.
   const Graph& graph() const { return graph_; }
 
-  /// Checks the arguments and what the kernel requires, computes the grid, and hands the launch to the stream's device.
-  /// Throws Error naming kernel, argument and reason. Does no tracing, hashing or string work, and compiles only for
-  /// the first launch of its class on the device.
-  void launch(const Stream& stream, std::span<const Argument> arguments) const;
+  /// Checks the arguments and what the kernel requires, and computes the grid. Throws Error naming kernel, argument and
+  /// reason.
+  Grid prepare(std::span<const Argument> arguments) const;
+  /// Hands a launch to the stream's device; the grid is what prepare() made of the arguments. Compiles only for the
+  /// first launch of its class on the device. Neither does any tracing, hashing or string work.
+  void launch(const Stream& stream, std::span<const Argument> arguments, const Grid& grid) const;
+  /// Both.
+  void launch(const Stream& stream, std::span<const Argument> arguments) const {
+    launch(stream, arguments, prepare(arguments));
+  }
 
  private:
   void check(std::span<const Argument> arguments) const;

@@ -328,49 +328,21 @@ class TypedState final : public Session::State {
       std::copy(tokens[b].begin(), tokens[b].end(), padded.begin() + static_cast<std::ptrdiff_t>(b) * longest);
       counts.push_back(static_cast<std::int32_t>(tokens[b].size()));
     }
-    if (!step_ || step_->length != longest) step_ = std::make_unique<Step>(*this, longest);
+    if (!step_ || step_->length != longest) step_ = std::make_unique<Step>(*this, batch, longest);
     ids_ = std::move(padded), counts_ = std::move(counts);
   }
 
   void compute() override {
-    const Step& step = *step_;
-    const std::int64_t batch = past_.size(), width = config().width;
-    const auto& products = step.products;
     // In a text that is being made, nothing comes from the host: the tokens are those of the last sample.
-    if (step.length > 1)
-      step.ids.copy_from(ids_);
+    if (step_->length > 1)
+      step_->ids.copy_from(ids_);
     else
       upload(ids_, token_, on_device_.token);
     upload(counts_, count_, on_device_.count);
-
-    const float epsilon = config().epsilon, scale = 1.0f / std::sqrt(static_cast<float>(config().head_width()));
-    const auto rows = [&](const auto& tensor, std::int64_t columns) {
-      return tensor.reshaped(std::array{batch * step.length, columns});
-    };
-    const auto x = rows(step.x, width);
-    const auto qkv = rows(step.qkv, 3 * width);
-    const auto attended = rows(step.attended, width);
-
-    launch(stream_, kernels_.embed, step.ids, past_, network_.wte, network_.wpe, step.x);
-    for (std::size_t i = 0; i < network_.blocks.size(); ++i) {
-      const Block<W>& block = network_.blocks[i];
-      launch(stream_, kernels_.one_norm, x, block.ln_1_weight, block.ln_1_bias, step.normed, epsilon);
-      launch(stream_, products.linear, step.normed, block.attn_weight, block.attn_bias, qkv);
-      launch(stream_, kernels_.append_cache, step.qkv, past_, count_, keys_[i], values_[i]);
-      if (step.length == 1)
-        launch(stream_, kernels_.decode_attention, step.qkv, keys_[i], values_[i], past_, count_, step.attended, scale);
-      else
-        launch(stream_, kernels_.attention, step.qkv, keys_[i], values_[i], past_, count_, step.attended, scale);
-      launch(stream_, products.linear_residual, attended, block.proj_weight, block.proj_bias, x);
-      launch(stream_, kernels_.one_norm, x, block.ln_2_weight, block.ln_2_bias, step.normed, epsilon);
-      launch(stream_, products.linear_gelu, step.normed, block.fc_weight, block.fc_bias, step.inner);
-      launch(stream_, products.linear_residual, step.inner, block.out_weight, block.out_bias, x);
-    }
-    launch(stream_, kernels_.last_norm, step.x, count_, network_.ln_f_weight, network_.ln_f_bias, last_, epsilon);
-    launch(stream_, last_products_.head, last_, network_.head, logits_);
+    step_->launches.run(stream_, 0, last_launch());
   }
 
-  void commit() override { launch(stream_, kernels_.advance, step_->ids, count_, seen_, past_); }
+  void commit() override { step_->launches.run(stream_, last_launch(), last_launch() + 1); }
 
   std::vector<std::int32_t> sample(const Sampling& sampling) override {
     on_device_.token.clear();  // until it is known
@@ -414,9 +386,8 @@ class TypedState final : public Session::State {
   const Device& device() const { return network_.device(); }
   const Gpt2Config& config() const { return network_.config(); }
 
-  /// Activations of one forward pass; kept for the next of the same length.
+  /// Activations of one forward pass, and its launches; kept for the next of the same length.
   struct Step {
-    Step(const TypedState& session, int positions) : Step(session, session.token_.size(), positions) {}
     Step(const TypedState& session, std::int64_t batch, std::int64_t positions)
         : length(static_cast<int>(positions)),
           products(session.network_.products(batch * positions)),
@@ -426,14 +397,51 @@ class TypedState final : public Session::State {
           qkv(session.device(), {batch, positions, 3 * static_cast<std::int64_t>(session.config().width)}),
           attended(session.device(), {batch, positions, session.config().width}),
           normed(session.device(), {batch * positions, session.config().width}),
-          inner(session.device(), {batch * positions, session.config().inner}) {}
+          inner(session.device(), {batch * positions, session.config().inner}),
+          launches(session.launches(*this)) {}
     int length;
     const Products<P, W>& products;
     Tensor<i32, 2> ids;
     Tensor<f32, 3> x;
     Tensor<A, 3> qkv, attended;
     Tensor<A, 2> normed, inner;
+    Sequence launches;
   };
+
+  /// A step: the last launch makes its tokens part of the text.
+  Sequence launches(const Step& step) const {
+    const std::int64_t batch = past_.size(), width = config().width;
+    const auto& products = step.products;
+    const float epsilon = config().epsilon, scale = 1.0f / std::sqrt(static_cast<float>(config().head_width()));
+    const auto rows = [&](const auto& tensor, std::int64_t columns) {
+      return tensor.reshaped(std::array{batch * step.length, columns});
+    };
+    const auto x = rows(step.x, width);
+    const auto qkv = rows(step.qkv, 3 * width);
+    const auto attended = rows(step.attended, width);
+
+    Sequence made(device());
+    made.add(kernels_.embed, step.ids, past_, network_.wte, network_.wpe, step.x);
+    for (std::size_t i = 0; i < network_.blocks.size(); ++i) {
+      const Block<W>& block = network_.blocks[i];
+      made.add(kernels_.one_norm, x, block.ln_1_weight, block.ln_1_bias, step.normed, epsilon);
+      made.add(products.linear, step.normed, block.attn_weight, block.attn_bias, qkv);
+      made.add(kernels_.append_cache, step.qkv, past_, count_, keys_[i], values_[i]);
+      if (step.length == 1)
+        made.add(kernels_.decode_attention, step.qkv, keys_[i], values_[i], past_, count_, step.attended, scale);
+      else
+        made.add(kernels_.attention, step.qkv, keys_[i], values_[i], past_, count_, step.attended, scale);
+      made.add(products.linear_residual, attended, block.proj_weight, block.proj_bias, x);
+      made.add(kernels_.one_norm, x, block.ln_2_weight, block.ln_2_bias, step.normed, epsilon);
+      made.add(products.linear_gelu, step.normed, block.fc_weight, block.fc_bias, step.inner);
+      made.add(products.linear_residual, step.inner, block.out_weight, block.out_bias, x);
+    }
+    made.add(kernels_.last_norm, step.x, count_, network_.ln_f_weight, network_.ln_f_bias, last_, epsilon);
+    made.add(last_products_.head, last_, network_.head, logits_);
+    made.add(kernels_.advance, step.ids, count_, seen_, past_);
+    return made;
+  }
+  std::size_t last_launch() const { return step_->launches.launches().size() - 1; }
 
   /// Brings values to the device, if they are not there.
   static void upload(const std::vector<std::int32_t>& values, const Tensor<i32, 1>& to,
@@ -593,7 +601,12 @@ std::vector<float> Session::log_probabilities(std::span<const float> logits, std
                             config_.vocab));
   return state_->log_probabilities(logits, targets);
 }
-int Session::length(int sequence) const { return state_->lengths_.at(static_cast<std::size_t>(sequence)); }
+int Session::length(int sequence) const {
+  const std::vector<int>& lengths = state_->lengths_;
+  if (sequence < 0 || static_cast<std::size_t>(sequence) >= lengths.size())
+    throw Error(fmt::format("there is no sequence {} in a session of {}", sequence, lengths.size()));
+  return lengths[static_cast<std::size_t>(sequence)];
+}
 int Session::capacity() const { return state_->capacity_; }
 
 }  // namespace tessera
