@@ -22,6 +22,7 @@ namespace oracle {
 using namespace tessera;
 using namespace numbers;
 using numbers::binary;
+using numbers::ternary;
 using numbers::unary;
 using Extents = std::vector<int>;
 using Rng = std::mt19937_64;
@@ -248,6 +249,28 @@ inline Array binary(Op op, const Array& a, const Array& b) {
       result.real[i] = binary(op, a.real[l], b.real[r]);
     else
       result.whole[i] = wrapped(binary(op, a.whole[l], b.whole[r]), result.type);
+  }
+  return result;
+}
+inline Real ternary(Op op, Real x, Real y, Real z) {
+  switch (op) {
+    case Op::fma:
+      return x * y + z;
+    case Op::clamp:
+      return binary(Op::minimum, binary(Op::maximum, x, y), z);
+    default:
+      throw std::logic_error("the oracle lacks real " + std::string(name(op)));
+  }
+}
+inline Array ternary(Op op, const Array& a, const Array& b, const Array& c) {
+  const Extents shape = common_shape(common_shape(a.shape, b.shape).value(), c.shape).value();
+  Array result(result_type(op, a.type), shape);
+  const auto x = stretched(a.shape, shape), y = stretched(b.shape, shape), z = stretched(c.shape, shape);
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    if (is_real(a.type))
+      result.real[i] = ternary(op, a.real[x[i]], b.real[y[i]], c.real[z[i]]);
+    else
+      result.whole[i] = wrapped(ternary(op, a.whole[x[i]], b.whole[y[i]], c.whole[z[i]]), result.type);
   }
   return result;
 }
@@ -522,6 +545,9 @@ inline Value apply(Op op, ElementType type, const Values& in, const std::vector<
 }
 inline Value apply_unary(Op op, const Value& a) { return apply(op, result_type(op, a.type), {a}); }
 inline Value apply_binary(Op op, const Value& a, const Value& b) { return apply(op, result_type(op, a.type), {a, b}); }
+inline Value apply_ternary(Op op, const Value& a, const Value& b, const Value& c) {
+  return apply(op, result_type(op, a.type), {a, b, c});
+}
 inline Value apply_cast(const Value& a, ElementType to) { return apply(Op::cast, to, {a}); }
 inline Value apply_reshape(const Value& a, const Extents& shape) { return apply(Op::reshape, a.type, {a}, {}, shape); }
 inline Value literal(ElementType type, Number value, const Extents& shape = {}) {

@@ -114,6 +114,7 @@ TEST_CASE("random programs hold all that the language has", "[fuzz]") {
                                      "rank 3"};
 #define UNARY(name, ...) wanted.push_back("op " #name);
 #define BINARY(name, ...) wanted.push_back("op " #name);
+#define TERNARY(name, ...) wanted.push_back("op " #name);
 #define REDUCTION(name, ...) wanted.push_back("op " #name);
 #define STRUCTURAL(name, ...) wanted.push_back("op " #name);
 #include "graph/ops.def"
@@ -165,7 +166,7 @@ TEST_CASE("a program that fails is made small", "[fuzz]") {
     for (const auto& region : schedule(graph)) {
       for (const Id id : region) {
         const Node& node = graph[id];
-        follows[id] = node.op == Op::argument && node.attr[0] == 0;
+        follows[id] = node.op == Op::argument && node.position() == 0;
         for (const Id in : node.in) follows[id] = follows[id] || follows[in];
         found |= node.op == Op::floor_div && follows[node.in[1]];
       }

@@ -56,6 +56,7 @@ constexpr ElementType types[] = {
 constexpr Op ops[] = {
 #define UNARY(name, ...) Op::name,
 #define BINARY(name, ...) Op::name,
+#define TERNARY(name, ...) Op::name,
 #define REDUCTION(name, ...) Op::name,
 #define STRUCTURAL(name, ...) Op::name,
 #include "graph/ops.def"

@@ -23,6 +23,7 @@ constexpr TableOp unary_ops[] = {
 #define UNARY(name, operands, result, host, real, integer, low, high, tolerance, meaning) \
   {Op::name, low, high, tolerance},
 #define BINARY(...)
+#define TERNARY(...)
 #define REDUCTION(...)
 #define STRUCTURAL(...)
 #include "graph/ops.def"
@@ -30,6 +31,16 @@ constexpr TableOp unary_ops[] = {
 constexpr TableOp binary_ops[] = {
 #define UNARY(...)
 #define BINARY(name, operands, result, host, real, integer, low, high, tolerance, meaning) \
+  {Op::name, low, high, tolerance},
+#define TERNARY(...)
+#define REDUCTION(...)
+#define STRUCTURAL(...)
+#include "graph/ops.def"
+};
+constexpr TableOp ternary_ops[] = {
+#define UNARY(...)
+#define BINARY(...)
+#define TERNARY(name, operands, result, host, real, integer, low, high, tolerance, meaning) \
   {Op::name, low, high, tolerance},
 #define REDUCTION(...)
 #define STRUCTURAL(...)
@@ -47,6 +58,8 @@ double tolerance_of(Op op) {
     if (t.op == op) return t.tolerance;
   for (const auto& t : binary_ops)
     if (t.op == op) return t.tolerance;
+  for (const auto& t : ternary_ops)
+    if (t.op == op) return t.tolerance;
   return 0;
 }
 
@@ -57,6 +70,15 @@ Array on_device(Op op, const Array& a) {
 Array on_device(Op op, const Array& a, const Array& b) {
   const Array like(result_type(op, a.type), oracle::common_shape(a.shape, b.shape).value());
   return oracle::evaluate({a, b}, like, [&](const Values& x) { return oracle::apply_binary(op, x[0], x[1]); });
+}
+Array on_device(Op op, const Array& a, const Array& b, const Array& c) {
+  const Extents shape = oracle::common_shape(oracle::common_shape(a.shape, b.shape).value(), c.shape).value();
+  return oracle::evaluate({a, b, c}, Array(result_type(op, a.type), shape),
+                          [&](const Values& x) { return oracle::apply_ternary(op, x[0], x[1], x[2]); });
+}
+std::string difference(Op op, const Array& a, const Array& b, const Array& c) {
+  const Array exact = oracle::ternary(op, a, b, c);
+  return oracle::difference(on_device(op, a, b, c), exact, tolerance_of(op));
 }
 std::string difference(Op op, const Array& a) {
   return oracle::difference(on_device(op, a), oracle::unary(op, a), tolerance_of(op));
@@ -150,6 +172,65 @@ TEST_CASE("every binary op, every element type, ragged shapes", "[cpu]") {
   }
 }
 
+TEST_CASE("every ternary op, every element type, ragged and stretched shapes", "[cpu]") {
+  Cases cases(200);
+  oracle::Rng rng(12);
+  const std::array<Extents, 3> stretched[] = {{Extents{3, 5}, Extents{5}, Extents{}},
+                                              {Extents{}, Extents{7}, Extents{4, 1}},
+                                              {Extents{2, 1, 6}, Extents{3, 1}, Extents{2, 3, 6}},
+                                              {Extents{1}, Extents{1}, Extents{33}}};
+  for (const TableOp& t : ternary_ops) {
+    for (ElementType type : all_types) {
+      if (!accepts(t.op, type)) continue;
+      const auto random = [&](const Extents& shape) { return oracle::random_array(rng, type, shape, t.low, t.high); };
+      for (const Extents& shape : shapes) {
+        if (cases.skip()) continue;
+        INFO(name(t.op) << " of " << name(type) << oracle::text_of(shape));
+        const Array a = random(shape), b = random(shape), c = random(shape);
+        CHECK(difference(t.op, a, b, c) == "");
+        CHECK(difference(t.op, a, a, b) == "");
+        CHECK(difference(t.op, a, b, a) == "");
+      }
+      for (const auto& [x, y, z] : stretched) {
+        if (cases.skip()) continue;
+        INFO(name(t.op) << " of " << oracle::text_of(x) << ", " << oracle::text_of(y) << " and " << oracle::text_of(z));
+        CHECK(difference(t.op, random(x), random(y), random(z)) == "");
+      }
+    }
+  }
+}
+
+TEST_CASE("fma rounds once, and clamp holds what is between its limits", "[cpu]") {
+  const auto reals = [](std::vector<Real> values) { return oracle::reals({static_cast<int>(values.size())}, values); };
+  // (1 + u)(1 - u) - 1 = -u^2, of which the product rounded first would leave nothing.
+  const Real u = 0x1p-23L;
+  const Array x = reals({1 + u}), y = reals({1 - u}), z = reals({-1});
+  CHECK(on_device(Op::fma, x, y, z).real[0] == -u * u);
+  const Array value = reals({-5, 5, 0.25L, oracle::real_nan, 3, oracle::real_inf, -oracle::real_inf, 1, 1});
+  const Array low = reals({-1, -1, -1, -1, oracle::real_nan, -1, -1, 2, -1}),
+              high = reals({1, 1, 1, 1, 2, 1, 1, -2, oracle::real_nan});
+  const Array expected = reals({-1, 1, 0.25L, -1, 2, 1, -1, -2, 1});
+  CHECK(oracle::difference(on_device(Op::clamp, value, low, high), expected, 0) == "");
+  const auto wholes = [](std::vector<i64> values) { return oracle::wholes(ElementType::i64, {4}, std::move(values)); };
+  const i64 far = i64{1} << 60;
+  CHECK(difference(Op::clamp, wholes({-far, far, 3, 3}), wholes({-7, -7, far, -far}), wholes({9, 9, far + 1, -far})) ==
+        "");
+}
+
+TEST_CASE("three operands may be numbers and tiles", "[cpu]") {
+  const Graph graph = trace_kernel("mixed",
+                                   [](In<f32, 2> x, In<i32, 1> n, Out<f32, 2> y, Out<i32, 1> m, Scalar<f32> s) {
+    Tile f = load(x, {0, 0}, {4, 8});
+    Tile i = load(n, {0}, {8});
+    store(y, {0, 0}, fma(2, f, s) + fma(s, 0.5f, f) + clamp(f, -1, 1) + clamp(0.25f, f, sum(f, 1)) + clamp(s, s, f));
+    store(m, {0}, clamp(i, 0, item(max(i, Axis(0)))));
+  });
+  int fmas = 0, clamps = 0;
+  for (const Node& node : graph.nodes) fmas += node.op == Op::fma, clamps += node.op == Op::clamp;
+  CHECK(fmas == 2);
+  CHECK(clamps == 4);
+}
+
 TEST_CASE("operands are broadcast by NumPy's rule", "[cpu]") {
   Cases cases(800);
   oracle::Rng rng(3);
@@ -215,6 +296,8 @@ TEST_CASE("a function of the language makes the op of its name", "[cpu]") {
   if constexpr (accepts(Op::name, element_type<T>)) CHECK(id(name(x)) == made(Op::name, {a}));
 #define BINARY(name, ...) \
   if constexpr (accepts(Op::name, element_type<T>)) CHECK(id(name(x, y)) == made(Op::name, {a, b}));
+#define TERNARY(name, ...) \
+  if constexpr (accepts(Op::name, element_type<T>)) CHECK(id(name(x, y, x)) == made(Op::name, {a, b, a}));
 #define REDUCTION(...)
 #define STRUCTURAL(...)
 #include "graph/ops.def"

@@ -16,6 +16,7 @@ namespace {
 constexpr Op reductions[] = {
 #define UNARY(...)
 #define BINARY(...)
+#define TERNARY(...)
 #define REDUCTION(name, ...) Op::name,
 #define STRUCTURAL(...)
 #include "graph/ops.def"

@@ -670,8 +670,8 @@ TEST_CASE("The ops' expressions compile, and are there for just the operands tha
     const std::string cell = pointer + "[" + std::to_string(static_cast<int>(op)) + "]";
     const bool pred = type == ElementType::pred;
     body += "  {\n    const auto a = " + cell + (pred ? " > 0" : "") + ", b = " + pointer + "[99]" +
-            (pred ? " > 0" : "") + ";\n    " + cell + " = " + std::string(text) + ";\n" +
-            (is_unary(op) ? "    (void)b;\n" : "") + "  }\n";
+            (pred ? " > 0" : "") + ", c = " + pointer + "[98]" + (pred ? " > 0" : "") + ";\n    " + cell + " = " +
+            std::string(text) + ";\n    (void)b, (void)c;\n  }\n";
   };
   for (int i = 0; i <= static_cast<int>(Op::min_nan); ++i) {
     const Op op = static_cast<Op>(i);

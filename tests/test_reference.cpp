@@ -508,9 +508,10 @@ TEST_CASE("the CPU keeps to the reference: every elementwise op and reduction", 
       if (logical) result = ElementType::u8;
       const Extents out = is_reduction(op) ? Extents{3, 1} : shape;
       CHECK(disagreement({random(shape), random(row)}, {Array(result, out)}, [&](const Values& x) {
-              const Value value = is_unary(op)    ? oracle::apply_unary(op, x[0])
-                                  : is_binary(op) ? oracle::apply_binary(op, x[0], x[1])
-                                                  : oracle::apply(op, type, {x[0]}, {1});
+              const Value value = is_unary(op)     ? oracle::apply_unary(op, x[0])
+                                  : is_binary(op)  ? oracle::apply_binary(op, x[0], x[1])
+                                  : is_ternary(op) ? oracle::apply_ternary(op, x[0], x[1], x[0])
+                                                   : oracle::apply(op, type, {x[0]}, {1});
               return Values{logical ? oracle::apply_cast(value, result) : value};
             }) == "");
     }

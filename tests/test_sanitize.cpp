@@ -66,6 +66,8 @@ TEST_CASE("elementwise ops of each type", "[cpu][sanitize][emulated]") {
   {Op::name, 1, low, high, tolerance},
 #define BINARY(name, operands, result, host, real, integer, low, high, tolerance, meaning) \
   {Op::name, 2, low, high, tolerance},
+#define TERNARY(name, operands, result, host, real, integer, low, high, tolerance, meaning) \
+  {Op::name, 3, low, high, tolerance},
 #define REDUCTION(...)
 #define STRUCTURAL(...)
 #include "graph/ops.def"
@@ -89,6 +91,10 @@ TEST_CASE("elementwise ops of each type", "[cpu][sanitize][emulated]") {
       if (t.operands == 1)
         results.add(
             oracle::unary(t.op, a), [=](const Values& x) { return oracle::apply_unary(t.op, x[at]); }, t.tolerance);
+      else if (t.operands == 3)
+        results.add(
+            oracle::ternary(t.op, a, b, a),
+            [=](const Values& x) { return oracle::apply_ternary(t.op, x[at], x[at + 1], x[at]); }, t.tolerance);
       else
         results.add(
             oracle::binary(t.op, a, b), [=](const Values& x) { return oracle::apply_binary(t.op, x[at], x[at + 1]); },

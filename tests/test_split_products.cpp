@@ -92,7 +92,7 @@ TEST_CASE("a loop that only adds up a product takes shorter steps", "[passes]") 
   CHECK(loads[1]->in[2] == loads[2]->in[1]);
   const Node& count = (*split)[all_of(*split, Op::loop)[0]->in[0]];
   REQUIRE(count.op == Op::mul);
-  CHECK(decode(ElementType::i32, (*split)[count.in[1]].attr[0]).i32 == 16);
+  CHECK((*split)[count.in[1]].number().i32 == 16);
   CHECK(count.uniform == (*split)[count.in[0]].uniform);
 
   const auto hopper = split_products(whole, Target::of(Arch::sm_90a));
@@ -124,7 +124,7 @@ TEST_CASE("a product elsewhere gets a loop of strips", "[passes]") {
   const auto adds = all_of(*split, Op::add);
   CHECK(std::any_of(adds.begin(), adds.end(), [&](const Node* add) {
     const Node& first = (*split)[add->in[0]];
-    return first.op == Op::constant && first.type == ElementType::i32 && decode(first.type, first.attr[0]).i32 == 32;
+    return first.op == Op::constant && first.type == ElementType::i32 && first.number().i32 == 32;
   }));
 }
 

@@ -120,12 +120,11 @@ void Frame::bind(const Launch& launch) {
   for (Id id = 0; id < views_.size(); ++id) {
     const Node& node = tape.graph[id];
     if (node.op != Op::tensor) continue;
-    const Argument& argument = launch.arguments[static_cast<std::size_t>(node.attr[0])];
+    const Argument& argument = launch.arguments[node.parameter()];
     views_[id] = {static_cast<char*>(argument.data), {}, argument.extent, argument.stride};
   }
   blocks_.resize(std::max<std::size_t>(1, tape.graph.grid.size()) + tape.loops.size());
-  for (Id id : tape.blocks)
-    refs_[id].data = reinterpret_cast<char*>(&blocks_[static_cast<std::size_t>(node(id).attr[0])]);
+  for (Id id : tape.blocks) refs_[id].data = reinterpret_cast<char*>(&blocks_[node(id).grid_axis()]);
   for (std::size_t i = 0; i < tape.loops.size(); ++i)
     refs_[tape.loops[i].counter].data = reinterpret_cast<char*>(&blocks_[blocks_.size() - 1 - i]);
 }
@@ -308,7 +307,7 @@ void Frame::tile_start(std::span<const Id> indices, const Shape& shape, int firs
 
 void Frame::slice(Id id) {
   const Node& slice = node(id);
-  const auto axis = static_cast<std::size_t>(slice.attr[0]);
+  const auto axis = static_cast<std::size_t>(slice.axis());
   ViewRef view = views_[slice.in[0]];
   const std::int64_t start = index(slice.in[1]), extent = index(slice.in[2]);
   view.data += start * view.stride[axis] * info(slice.type).bytes;
@@ -374,7 +373,7 @@ void Frame::load(Id id) {
     refs_[id] = {view.data + offset * info(load.type).bytes, view.stride, raw ? load.type : ElementType::f32};
     return;
   }
-  const Cell padding = decode(load.type, load.attr[0]);
+  const Cell padding = load.number();
   char* out = slot(id);
   refs_[id] = {out, dense_strides(shape), ElementType::f32};
   const std::int64_t row = shape[shape.rank() - 1];
@@ -388,7 +387,7 @@ void Frame::gather(Id id) {
   const Node& gather = node(id);
   const ViewRef& view = views_[gather.in[0]];
   const Shape& shape = gather.shape;
-  const Cell padding = decode(gather.type, gather.attr[0]);
+  const Cell padding = gather.number();
   const int bytes = host_bytes(host_type(gather.type)), stored = info(gather.type).bytes;
   Strides start{};
   tile_start(std::span(gather.in).subspan(2), shape, 1, start);
@@ -522,7 +521,7 @@ void Frame::reshape(Id id) {
 
 void Frame::concat(Id id) {
   const Node& concat = node(id);
-  const int bytes = host_bytes(host_type(concat.type)), axis = static_cast<int>(concat.attr[0]);
+  const int bytes = host_bytes(host_type(concat.type)), axis = concat.axis();
   std::int64_t inner = 1, outer = 1;
   for (int i = 0; i < concat.shape.rank(); ++i) (i < axis ? outer : inner) *= i == axis ? 1 : concat.shape[i];
   const std::int64_t row = inner * concat.shape[axis];
@@ -563,9 +562,10 @@ void Frame::run_node(Id id) {
       return slice(id);
     case Op::permute_view: {
       const ViewRef view = views_[node.in[0]];
+      const auto axes = node.permutation();
       views_[id].data = view.data;
-      for (std::size_t i = 0; i < node.attr.size(); ++i) {
-        const auto axis = static_cast<std::size_t>(node.attr[i]);
+      for (std::size_t i = 0; i < axes.size(); ++i) {
+        const auto axis = static_cast<std::size_t>(axes[i]);
         views_[id].lo[i] = view.lo[axis], views_[id].hi[i] = view.hi[axis], views_[id].stride[i] = view.stride[axis];
       }
       return;
@@ -586,8 +586,9 @@ void Frame::run_node(Id id) {
       const Ref from = ref(node.in[0]);
       refs_[id].data = from.data;
       refs_[id].narrow = from.narrow;
-      for (std::size_t i = 0; i < node.attr.size(); ++i)
-        refs_[id].stride[i] = from.stride[static_cast<std::size_t>(node.attr[i])];
+      const auto axes = node.permutation();
+      for (std::size_t i = 0; i < axes.size(); ++i)
+        refs_[id].stride[i] = from.stride[static_cast<std::size_t>(axes[i])];
       return;
     }
     case Op::broadcast:
@@ -603,7 +604,7 @@ void Frame::run_node(Id id) {
   }
   const Ref& in = ref(node.in[0]);
   const Node& operand = this->node(node.in[0]);
-  const Lines lines{in.data, in.stride, operand.shape, static_cast<int>(node.attr[0])};
+  const Lines lines{in.data, in.stride, operand.shape, node.axis()};
   if (is_reduction(node.op)) return reduce(node.op, operand.type, lines, slot(id));
   if (node.op == Op::argmax) return argmax(operand.type, lines, reinterpret_cast<std::int32_t*>(slot(id)));
   if (node.op == Op::cumsum) return cumsum(operand.type, lines, slot(id));

@@ -113,6 +113,7 @@ void reduce(Op op, ElementType type, const Lines& lines, char* out) {
   switch (op) {
 #define UNARY(...)
 #define BINARY(...)
+#define TERNARY(...)
 #define STRUCTURAL(...)
 #define REDUCTION(name, ...) \
   case Op::name:             \

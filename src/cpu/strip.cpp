@@ -16,23 +16,28 @@ namespace {
 #define TESSERA_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 template <Op op, class T>
-void run(void* out, const void* a, const void* b, const void*, int n) {
+void run(void* out, const void* a, const void* b, const void* c, int n) {
   using R = decltype([] {
     if constexpr (is_unary(op))
       return math::Host<op>::apply(T{});
-    else
+    else if constexpr (is_binary(op))
       return math::Host<op>::apply(T{}, T{});
+    else
+      return math::Host<op>::apply(T{}, T{}, T{});
   }());
   using Stored = std::conditional_t<std::is_same_v<R, bool>, std::int32_t, R>;
   auto* result = static_cast<Stored*>(out);
   const auto* x = static_cast<const T*>(a);
   [[maybe_unused]] const auto* y = static_cast<const T*>(b);
+  [[maybe_unused]] const auto* z = static_cast<const T*>(c);
   TESSERA_INDEPENDENT
   for (int i = 0; i < n; ++i) {
     if constexpr (is_unary(op))
       result[i] = math::Host<op>::apply(x[i]);
-    else
+    else if constexpr (is_binary(op))
       result[i] = math::Host<op>::apply(x[i], y[i]);
+    else
+      result[i] = math::Host<op>::apply(x[i], y[i], z[i]);
   }
 }
 
@@ -98,6 +103,7 @@ StripFunction strip_function(Op op, ElementType operand) {
   case Op::name:         \
     return function_of<Op::name>(operand);
 #define BINARY UNARY
+#define TERNARY UNARY
 #define REDUCTION(...)
 #define STRUCTURAL(...)
 #include "graph/ops.def"

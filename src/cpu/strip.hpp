@@ -11,7 +11,7 @@ inline constexpr int strip_length = 512;
 /// out[i] = op(a[i], b[i], c[i]) for i < n, in host form. `out` may be one of the operands.
 using StripFunction = void (*)(void* out, const void* a, const void* b, const void* c, int n);
 
-/// A unary or binary op on operands of the type, or select of results of the type.
+/// A unary, binary or ternary op on operands of the type, or select of results of the type.
 StripFunction strip_function(Op op, ElementType operand);
 /// A cast that changes the host form or rounds; nullptr if it changes nothing.
 StripFunction strip_cast(ElementType from, ElementType to);

@@ -116,7 +116,7 @@ class TapeBuilder {
         else if (node.op == Op::block)
           tape_.blocks.push_back(id);
         else if (node.op == Op::iota) {
-          const auto axis = static_cast<int>(node.attr[0]);
+          const int axis = node.axis();
           auto positions = std::make_unique<std::int32_t[]>(static_cast<std::size_t>(node.shape[axis]));
           for (int i = 0; i < node.shape[axis]; ++i) positions[static_cast<std::size_t>(i)] = i;
           tape_.refs[id].data = reinterpret_cast<char*>(positions.get());
@@ -127,7 +127,7 @@ class TapeBuilder {
     tape_.constants.resize(constants.size());
     for (std::size_t i = 0; i < constants.size(); ++i) {
       const Node& node = graph_[constants[i]];
-      tape_.constants[i] = decode(node.type, node.attr[0]);
+      tape_.constants[i] = node.number();
       tape_.refs[constants[i]].data = reinterpret_cast<char*>(&tape_.constants[i]);
     }
     tape_.uniform_program = UniformProgram(graph_, uniforms);
@@ -138,10 +138,10 @@ class TapeBuilder {
     std::sort(uniform_.begin(), uniform_.end());
   }
 
+  /// Is it there before a block runs, or made by a loop?
   bool is_source(Id id) const {
     const Op op = graph_[id].op;
-    return op == Op::constant || op == Op::iota || op == Op::block || op == Op::tensor || op == Op::argument ||
-           op == Op::result || std::binary_search(uniform_.begin(), uniform_.end(), id);
+    return info(op).in.count == 0 || op == Op::result || std::binary_search(uniform_.begin(), uniform_.end(), id);
   }
 
   struct Group {
@@ -182,12 +182,12 @@ class TapeBuilder {
         group_[id] = number;
         continue;
       }
-      if (node.op == Op::loop || node.op == Op::branch) {
+      if (has_region(node.op)) {
         while (!open.empty()) emit(open.begin());
         body.push_back(node.op == Op::loop ? loop_step(id) : branch_step(id));
         continue;
       }
-      if (node.op == Op::require) continue;
+      if (info(node.op).role == Role::claim) continue;  // the launch has checked it
       for (Id in : node.in) emit_holding(in, -1);
       Step step;
       step.id = id;
@@ -199,12 +199,12 @@ class TapeBuilder {
 
   Step loop_step(Id id) {
     const Node& node = graph_[id];
-    const Region& region = graph_.regions[static_cast<RegionId>(node.attr[0])];
+    const Region& region = graph_.body(id);
     Loop loop;
     loop.counter = region.arguments[0];
     for (std::size_t k = 0; k < region.yields.size(); ++k)
       loop.carried.push_back({value(node.in[k + 1]), region.arguments[k + 1], value(region.yields[k])});
-    loop.body = steps_of(static_cast<RegionId>(node.attr[0]));
+    loop.body = steps_of(node.body());
     tape_.loops.push_back(std::move(loop));
     Step step;
     step.kind = StepKind::loop, step.id = id, step.index = static_cast<int>(tape_.loops.size()) - 1;
@@ -212,7 +212,7 @@ class TapeBuilder {
   }
 
   Step branch_step(Id id) {
-    Body body = steps_of(static_cast<RegionId>(graph_[id].attr[0]));
+    Body body = steps_of(graph_[id].body());
     tape_.branches.push_back(std::move(body));
     Step step;
     step.kind = StepKind::branch, step.id = id, step.index = static_cast<int>(tape_.branches.size()) - 1;
@@ -411,7 +411,7 @@ class TapeBuilder {
   void own_loop(const Step& step) {
     Loop& loop = tape_.loops[static_cast<std::size_t>(step.index)];
     for (const Carried& carried : loop.carried) add_slot(carried.argument, step.position);
-    for (Id id : results_[step.id]) owner_[id] = loop.carried[static_cast<std::size_t>(graph_[id].attr[0])].argument;
+    for (Id id : results_[step.id]) owner_[id] = loop.carried[graph_[id].position()].argument;
     own(loop.body);
     const Uses uses = uses_of(loop);
     for (Carried& carried : loop.carried) {

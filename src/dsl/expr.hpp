@@ -65,24 +65,20 @@ struct Apply : ExprTag {
 
 namespace detail {
 
-template <class A, class B>
+// Of the first tile; of numbers alone f32 if one is real, else i32.
+template <class A, class... More>
 struct CommonElement {
   using type = typename A::type;
 };
-template <class A, Literal B>
-struct CommonElement<A, B> {
-  using type = typename A::type;
+template <Literal A, class B, class... More>
+struct CommonElement<A, B, More...> : CommonElement<B, More..., A> {};
+template <Literal A, Literal B, Literal... More>
+struct CommonElement<A, B, More...> {
+  static constexpr bool real = std::floating_point<A> || std::floating_point<B> || (std::floating_point<More> || ...);
+  using type = std::conditional_t<real, f32, i32>;
 };
-template <Literal A, class B>
-struct CommonElement<A, B> {
-  using type = typename B::type;
-};
-template <Literal A, Literal B>
-struct CommonElement<A, B> {
-  using type = std::conditional_t<std::floating_point<A> || std::floating_point<B>, f32, i32>;
-};
-template <class A, class B>
-using common_element = typename CommonElement<A, B>::type;
+template <class... A>
+using common_element = typename CommonElement<A...>::type;
 
 template <class A>
 constexpr int rank_of() {
@@ -152,10 +148,24 @@ auto binary(const A& a, const B& b) {
   return Apply<op, R, std::max(rank_of<A>(), rank_of<B>()), decltype(x), decltype(y)>(x, y);
 }
 
+template <Op op, Operand A, Operand B, Operand C>
+auto ternary(const A& a, const B& b, const C& c) {
+  using T = common_element<A, B, C>;
+  auto x = operand<T>(a);
+  auto y = operand<T>(b);
+  auto z = operand<T>(c);
+  check_op<op, T>();
+  using R = typename TypeOf<result_type(op, element_type<T>)>::type;
+  constexpr int rank = std::max({rank_of<A>(), rank_of<B>(), rank_of<C>()});
+  return Apply<op, R, rank, decltype(x), decltype(y), decltype(z)>(x, y, z);
+}
+
 }  // namespace detail
 
 template <class A, class B>
 concept Operands2 = Operand<A> && Operand<B> &&(TileExpr<A> || TileExpr<B>);
+template <class A, class B, class C>
+concept Operands3 = Operand<A> && Operand<B> && Operand<C> &&(TileExpr<A> || TileExpr<B> || TileExpr<C>);
 
 #define UNARY(name, ...)               \
   template <TileExpr A>                \
@@ -166,6 +176,10 @@ concept Operands2 = Operand<A> && Operand<B> &&(TileExpr<A> || TileExpr<B>);
   template <class A, class B> \
   requires Operands2<A, B>    \
   auto name(const A& a, const B& b) { return detail::binary<Op::name>(a, b); }
+#define TERNARY(name, ...)             \
+  template <class A, class B, class C> \
+  requires Operands3<A, B, C>          \
+  auto name(const A& a, const B& b, const C& c) { return detail::ternary<Op::name>(a, b, c); }
 #define REDUCTION(...)
 #define STRUCTURAL(...)
 #include "graph/ops.def"

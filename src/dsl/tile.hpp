@@ -177,6 +177,7 @@ Tile<i32, R> iota(const int (&shape)[R], Axis axis) {
 // Reductions keep the axis, with extent 1. Axes are in [-rank, rank).
 #define UNARY(...)
 #define BINARY(...)
+#define TERNARY(...)
 #define STRUCTURAL(...)
 #define REDUCTION(name, ...)                                                                      \
   template <TileExpr A>                                                                           \

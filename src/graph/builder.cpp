@@ -61,7 +61,7 @@ Id GraphBuilder::apply(Op op, ElementType type, std::span<const Id> in, std::spa
   } catch (const Mismatch& mismatch) {
     fail(location, mismatch.what());
   }
-  if (op == Op::load || op == Op::gather) {
+  if (is_read(op)) {
     const Access access = graph_.parameters[static_cast<std::size_t>(view_parameter(graph_, in[0]))].access;
     node.ordered = access == Access::in_out;
   }
@@ -83,8 +83,8 @@ Id GraphBuilder::apply(Op op, ElementType type, std::span<const Id> in, std::spa
 Id GraphBuilder::extent(Id view, std::int64_t axis, Location location) {
   for (; graph_[view].op != Op::tensor; view = graph_[view].in[0]) {
     const Node& node = graph_[view];
-    if (node.op == Op::slice && node.attr[0] == axis) return node.in[2];
-    if (node.op == Op::permute_view) axis = node.attr[static_cast<std::size_t>(axis)];
+    if (node.op == Op::slice && node.axis() == axis) return node.in[2];
+    if (node.op == Op::permute_view) axis = node.permutation()[static_cast<std::size_t>(axis)];
   }
   return apply(Op::extent, ElementType::i32, {&view, 1}, {&axis, 1}, location);
 }

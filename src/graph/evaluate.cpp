@@ -34,21 +34,23 @@ T of(Cell c) {
 }
 
 template <Op op, class T>
-Cell apply(Cell a, Cell b) {
+Cell apply(std::span<const Cell, 3> in) {
   if constexpr (is_unary(op))
-    return cell(math::Host<op>::apply(of<T>(a)));
+    return cell(math::Host<op>::apply(of<T>(in[0])));
+  else if constexpr (is_binary(op))
+    return cell(math::Host<op>::apply(of<T>(in[0]), of<T>(in[1])));
   else
-    return cell(math::Host<op>::apply(of<T>(a), of<T>(b)));
+    return cell(math::Host<op>::apply(of<T>(in[0]), of<T>(in[1]), of<T>(in[2])));
 }
 
 template <Op op>
-Cell dispatch(ElementType operand, Cell a, Cell b) {
+Cell dispatch(ElementType operand, std::span<const Cell, 3> in) {
   if constexpr (accepts(op, ElementType::f32))
-    if (host_type(operand) == HostType::f32) return apply<op, float>(a, b);
+    if (host_type(operand) == HostType::f32) return apply<op, float>(in);
   if constexpr (accepts(op, ElementType::i32) || accepts(op, ElementType::pred))
-    if (host_type(operand) == HostType::i32) return apply<op, std::int32_t>(a, b);
+    if (host_type(operand) == HostType::i32) return apply<op, std::int32_t>(in);
   if constexpr (accepts(op, ElementType::i64))
-    if (host_type(operand) == HostType::i64) return apply<op, std::int64_t>(a, b);
+    if (host_type(operand) == HostType::i64) return apply<op, std::int64_t>(in);
   throw InternalError("an op evaluated on a type it does not accept");
 }
 
@@ -65,17 +67,19 @@ Cell cast_from(ElementType to, T value) {
 
 }  // namespace
 
-Cell evaluate(Op op, ElementType operand, Cell a, Cell b) {
+Cell evaluate(Op op, ElementType operand, Cell a, Cell b, Cell c) {
+  const Cell in[] = {a, b, c};
   switch (op) {
 #define UNARY(name, ...) \
   case Op::name:         \
-    return dispatch<Op::name>(operand, a, b);
+    return dispatch<Op::name>(operand, in);
 #define BINARY UNARY
+#define TERNARY UNARY
 #define REDUCTION(...)
 #define STRUCTURAL(...)
 #include "graph/ops.def"
     default:
-      throw InternalError("evaluate takes unary and binary ops");
+      throw InternalError("evaluate takes ops of numbers");
   }
 }
 
@@ -97,8 +101,8 @@ UniformProgram::UniformProgram(const Graph& graph, std::span<const Id> roots) {
     const Node& node = graph[id];
     Step step{node.op, node.type, node.type, {-1, -1, -1}, {0, 0}};
     if (node.op == Op::extent) {
-      step.attr[0] = graph[node.in[0]].attr[0];
-      step.attr[1] = node.attr[0];
+      step.attr[0] = view_parameter(graph, node.in[0]);
+      step.attr[1] = node.axis();
     } else {
       for (std::size_t i = 0; i < node.in.size(); ++i) step.in[i] = position[node.in[i]];
       if (!node.in.empty()) step.operand = graph[node.in[0]].type;
@@ -147,7 +151,7 @@ void UniformProgram::run(std::span<const Argument> arguments, std::span<Cell> va
         values[i] = value(step.in[0]).i32 ? value(step.in[1]) : value(step.in[2]);
         break;
       default:
-        values[i] = evaluate(step.op, step.operand, value(step.in[0]), value(step.in[1]));
+        values[i] = evaluate(step.op, step.operand, value(step.in[0]), value(step.in[1]), value(step.in[2]));
         break;
     }
   }

@@ -8,8 +8,8 @@
 
 namespace tessera {
 
-/// A unary (b ignored) or binary op on operands of the given element type.
-Cell evaluate(Op op, ElementType operand, Cell a, Cell b);
+/// A unary, binary or ternary op on operands of the given element type. What it has no use for is ignored.
+Cell evaluate(Op op, ElementType operand, Cell a, Cell b = {}, Cell c = {});
 /// A cast, with the rounding and saturation of ops.def.
 Cell evaluate_cast(ElementType from, ElementType to, Cell value);
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "graph/error.hpp"
+
 namespace tessera {
 
 std::string to_string(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape.begin(), shape.end(), ",")); }
@@ -21,9 +23,15 @@ std::string type_text(const Node& node) {
   return fmt::format("{}{}", name(node.type), to_string(node.shape));
 }
 
+Cell Node::number() const { return decode(type, bits()); }
+
+void Node::lacks_attribute() const {
+  throw InternalError(fmt::format("a node's attribute is asked for that {} has not", name(op)));
+}
+
 int view_parameter(const Graph& graph, Id view) {
   while (graph[view].op != Op::tensor) view = graph[view].in[0];
-  return static_cast<int>(graph[view].attr[0]);
+  return static_cast<int>(graph[view].parameter());
 }
 
 bool is_uniform(const Graph& graph, const Node& node) {

@@ -7,6 +7,7 @@
 // verify.cpp.
 #pragma once
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,33 @@ struct Node {
   std::vector<Id> in;  ///< operands, in the order ops.def gives
   std::vector<std::int64_t> attr;
   Location location;
+
+  // What attr holds; each for the ops of which ops.def says so.
+  int axis() const { return static_cast<int>(attribute(Attribute::axis)); }
+  std::size_t grid_axis() const { return static_cast<std::size_t>(attribute(Attribute::grid_axis)); }
+  /// Axis i of the result is axis permutation()[i] of the operand.
+  std::span<const std::int64_t> permutation() const {
+    check(Attribute::axes);
+    return attr;
+  }
+  /// A constant's value, or the padding of a read, as encode() keeps it.
+  std::int64_t bits() const { return attribute(Attribute::number); }
+  Cell number() const;
+  std::size_t parameter() const { return static_cast<std::size_t>(attribute(Attribute::parameter)); }
+  /// Of an argument: 0 the loop's counter, then its carried values. Of a result: 0 the first carried value.
+  std::size_t position() const { return static_cast<std::size_t>(attribute(Attribute::position)); }
+  RegionId body() const { return static_cast<RegionId>(attribute(Attribute::region)); }
+  std::size_t text() const { return static_cast<std::size_t>(attribute(Attribute::text)); }
+
+ private:
+  std::int64_t attribute(Attribute kind) const {
+    check(kind);
+    return attr[0];
+  }
+  void check(Attribute kind) const {
+    if (info(op).attribute != kind || (attr.empty() && kind != Attribute::axes)) lacks_attribute();
+  }
+  [[noreturn]] void lacks_attribute() const;
 };
 
 enum class RegionKind : std::uint8_t { kernel, loop, branch };
@@ -62,30 +90,10 @@ struct Graph {
   std::vector<std::string> texts;  ///< of the require nodes
 
   const Node& operator[](Id id) const { return nodes[id]; }
+  /// Of a loop or a branch.
+  const Region& body(Id id) const { return regions[nodes[id].body()]; }
 };
 
-constexpr bool is_view(Op op) { return op == Op::tensor || op == Op::slice || op == Op::permute_view; }
-constexpr bool is_effect(Op op) {
-  return op == Op::store || op == Op::scatter || op == Op::atomic_add || op == Op::require || op == Op::loop ||
-         op == Op::branch;
-}
-/// Position of the view among the operands of an op that touches memory, or -1.
-constexpr int view_operand(Op op) {
-  switch (op) {
-    case Op::slice:
-    case Op::permute_view:
-    case Op::extent:
-    case Op::load:
-    case Op::gather:
-      return 0;
-    case Op::store:
-    case Op::scatter:
-    case Op::atomic_add:
-      return 1;
-    default:
-      return -1;
-  }
-}
 /// The parameter a view looks at.
 int view_parameter(const Graph& graph, Id view);
 

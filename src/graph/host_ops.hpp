@@ -27,6 +27,14 @@ struct Host;
       return host;                                \
     }                                             \
   };
+#define TERNARY(name, operands, result, host, ...) \
+  template <>                                      \
+  struct Host<Op::name> {                          \
+    template <class T>                             \
+    static auto apply(T a, T b, T c) {             \
+      return host;                                 \
+    }                                              \
+  };
 #define REDUCTION(name, operands, combine, real, integer, identity_, ...)                                  \
   template <>                                                                                              \
   struct Host<Op::name> {                                                                                  \

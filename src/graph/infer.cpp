@@ -39,6 +39,22 @@ void check_access(const Graph& graph, Op op, const Shape& tile, Id view, std::si
              rank);
 }
 
+bool is_of_kind(const Node& node, OperandKind kind) {
+  if (kind == OperandKind::view) return is_view(node.op);
+  if (kind == OperandKind::loop) return node.op == Op::loop;
+  if (is_view(node.op) || is_effect(node.op)) return false;
+  switch (kind) {
+    case OperandKind::condition:
+      return node.type == ElementType::pred && node.shape.rank() == 0;
+    case OperandKind::index:
+      return node.type == ElementType::i32 && node.shape.rank() == 0;
+    case OperandKind::rows:
+      return node.type == ElementType::i32 && node.shape.rank() == 1;
+    default:
+      return true;
+  }
+}
+
 Shape concat_shape(const Graph& graph, std::span<const Id> in, int axis) {
   Shape result = graph[in[0]].shape;
   for (Id id : in.subspan(1)) {
@@ -85,6 +101,7 @@ Shape infer_shape(const Graph& graph, Op op, std::span<const Id> in, std::span<c
   const auto axis = [&] { return checked_axis(op, attr[0], shape(0).rank()); };
   if (is_unary(op) || op == Op::cast) return shape(0);
   if (is_binary(op)) return broadcast_shapes(shape(0), shape(1), name(op));
+  if (is_ternary(op)) return broadcast_shapes(broadcast_shapes(shape(0), shape(1), name(op)), shape(2), name(op));
   if (is_reduction(op) || op == Op::argmax) {
     Shape result = shape(0);
     result[axis()] = 1;
@@ -157,27 +174,20 @@ Shape infer_shape(const Graph& graph, Op op, std::span<const Id> in, std::span<c
 
 void check_types(const Graph& graph, Op op, ElementType type, std::span<const Id> in) {
   const auto operand = [&](std::size_t i) { return graph[in[i]].type; };
-  const auto wrong = [&] {
+  const auto require = [&](bool holds) {
+    if (holds) return;
     std::string text;
     for (Id id : in) text += fmt::format(" {}", type_text(graph[id]));
     mismatch("{}: operands{} for a result of {}", name(op), text, name(type));
   };
-  const auto require = [&](bool holds) {
-    if (!holds) wrong();
-  };
-  const auto indices_from = [&](std::size_t first) {
-    for (std::size_t i = first; i < in.size(); ++i)
-      require(operand(i) == ElementType::i32 && graph[in[i]].shape.rank() == 0);
-  };
-  if (is_unary(op) || is_binary(op) || is_reduction(op)) {
+  for (std::size_t i = 0; i < in.size(); ++i) require(is_of_kind(graph[in[i]], operand_kind(op, i)));
+  if (is_arithmetic(op) || is_reduction(op)) {
     for (std::size_t i = 0; i < in.size(); ++i) require(accepts(op, operand(i)) && operand(i) == operand(0));
     return require(type == (is_reduction(op) ? operand(0) : result_type(op, operand(0))));
   }
   switch (op) {
     case Op::select:
       return require(operand(0) == ElementType::pred && operand(1) == type && operand(2) == type);
-    case Op::cast:
-      return require(!is_view(graph[in[0]].op));
     case Op::iota:
     case Op::block:
     case Op::extent:
@@ -187,38 +197,24 @@ void check_types(const Graph& graph, Op op, ElementType type, std::span<const Id
     case Op::cumsum:
       return require(type == operand(0) && info(type).computes);
     case Op::slice:
-      indices_from(1);
-      return require(type == operand(0));
     case Op::permute_view:
     case Op::permute:
     case Op::reshape:
     case Op::broadcast:
+    case Op::load:
+    case Op::gather:
       return require(type == operand(0));
     case Op::concat:
       for (std::size_t i = 0; i < in.size(); ++i) require(operand(i) == type);
       return;
-    case Op::load:
-      indices_from(1);
-      return require(is_view(graph[in[0]].op) && type == operand(0));
-    case Op::gather:
-      indices_from(2);
-      return require(is_view(graph[in[0]].op) && operand(1) == ElementType::i32 && type == operand(0));
     case Op::store:
-    case Op::atomic_add:
-      indices_from(2);
-      return require(is_view(graph[in[1]].op) && operand(0) == operand(1) &&
-                     (op == Op::store || info(operand(0)).computes));
     case Op::scatter:
-      indices_from(3);
-      return require(is_view(graph[in[1]].op) && operand(0) == operand(1) && operand(2) == ElementType::i32);
+      return require(operand(0) == operand(1));
+    case Op::atomic_add:
+      return require(operand(0) == operand(1) && info(operand(0)).computes);
     case Op::mma:
       return require(info(operand(0)).multiplies && operand(1) == operand(0) && operand(2) == ElementType::f32 &&
                      type == ElementType::f32);
-    case Op::loop:
-      return require(operand(0) == ElementType::i32 && graph[in[0]].shape.rank() == 0);
-    case Op::branch:
-    case Op::require:
-      return require(operand(0) == ElementType::pred && graph[in[0]].shape.rank() == 0);
     default:
       return;
   }

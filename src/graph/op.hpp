@@ -1,5 +1,7 @@
 // The ops of ops.def as an enumeration, with what the compiler must know of each.
 #pragma once
+#include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -10,43 +12,111 @@ namespace tessera {
 enum class Op : std::uint8_t {
 #define UNARY(name, ...) name,
 #define BINARY(name, ...) name,
+#define TERNARY(name, ...) name,
 #define REDUCTION(name, ...) name,
 #define STRUCTURAL(name, ...) name,
 #include "graph/ops.def"
 };
 
-enum class OpGroup : std::uint8_t { unary, binary, reduction, structural };
+enum class OpGroup : std::uint8_t { unary, binary, ternary, reduction, structural };
 enum class Operands : std::uint8_t { number, real, integer, logical, index, any };
+
+/// What an operand is; the last three stand for any number of operands, of which each is a value or an index.
+enum class OperandKind : std::uint8_t { value, condition, index, rows, view, loop, values, indices, further_indices };
+/// What `Node::attr` holds.
+enum class Attribute : std::uint8_t { none, number, axis, grid_axis, axes, parameter, position, region, text };
+/// What an op does. All from `write` on are effects, which have no value.
+enum class Role : std::uint8_t { elementwise, value, view, read, write, add, region, claim };
+
+/// The operands of an op, in order.
+struct OperandKinds {
+  OperandKind kind[4] = {};
+  std::size_t count = 0;
+  constexpr OperandKinds(std::same_as<OperandKind> auto... kinds) : kind{kinds...}, count(sizeof...(kinds)) {}
+};
 
 struct OpInfo {
   std::string_view name;
   OpGroup group;
   Operands operands;
+  OperandKinds in;
+  Attribute attribute;
+  Role role;
   std::string_view meaning;
-  /// The op, or a reduction's combination of two, as an expression of `a` and `b` in a generated kernel: of f32, and of
-  /// integers and preds. Empty where there is none.
+  /// The op, or a reduction's combination of two, as an expression of `a`, `b` and `c` in a generated kernel: of f32,
+  /// and of integers and preds. Empty where there is none.
   std::string_view cuda_real = {}, cuda_integer = {};
 };
 
 namespace detail {
-inline constexpr OpInfo op_table[] = {
+namespace table {
+using enum OperandKind;
+inline constexpr OpInfo ops[] = {
+#define ELEMENTWISE(name, group, operands, in, real, integer, meaning) \
+  {#name, OpGroup::group, Operands::operands, in, Attribute::none, Role::elementwise, meaning, real, integer},
 #define UNARY(name, operands, result, host, real, integer, low, high, tolerance, meaning) \
-  {#name, OpGroup::unary, Operands::operands, meaning, real, integer},
+  ELEMENTWISE(name, unary, operands, OperandKinds(value), real, integer, meaning)
 #define BINARY(name, operands, result, host, real, integer, low, high, tolerance, meaning) \
-  {#name, OpGroup::binary, Operands::operands, meaning, real, integer},
-#define REDUCTION(name, operands, combine, real, integer, identity, meaning) \
-  {#name, OpGroup::reduction, Operands::operands, meaning, real, integer},
-#define STRUCTURAL(name, meaning) {#name, OpGroup::structural, Operands::any, meaning},
+  ELEMENTWISE(name, binary, operands, OperandKinds(value, value), real, integer, meaning)
+#define TERNARY(name, operands, result, host, real, integer, low, high, tolerance, meaning) \
+  ELEMENTWISE(name, ternary, operands, OperandKinds(value, value, value), real, integer, meaning)
+#define REDUCTION(name, operands, combine, real, integer, identity, meaning)                                         \
+  {#name,  OpGroup::reduction, Operands::operands, OperandKinds(value), Attribute::axis, Role::value, meaning, real, \
+   integer},
+#define STRUCTURAL(name, operands, attribute, role, meaning) \
+  {#name, OpGroup::structural, Operands::any, OperandKinds operands, Attribute::attribute, Role::role, meaning},
 #include "graph/ops.def"
+#undef ELEMENTWISE
 };
+}  // namespace table
 }  // namespace detail
 
-constexpr const OpInfo& info(Op op) { return detail::op_table[static_cast<int>(op)]; }
+constexpr const OpInfo& info(Op op) { return detail::table::ops[static_cast<int>(op)]; }
 constexpr std::string_view name(Op op) { return info(op).name; }
 constexpr bool is_unary(Op op) { return info(op).group == OpGroup::unary; }
 constexpr bool is_binary(Op op) { return info(op).group == OpGroup::binary; }
+constexpr bool is_ternary(Op op) { return info(op).group == OpGroup::ternary; }
 constexpr bool is_reduction(Op op) { return info(op).group == OpGroup::reduction; }
-constexpr bool is_elementwise(Op op) { return is_unary(op) || is_binary(op) || op == Op::select || op == Op::cast; }
+constexpr bool is_elementwise(Op op) { return info(op).role == Role::elementwise; }
+/// Is it elementwise, by the host's and CUDA's expression of the table?
+constexpr bool is_arithmetic(Op op) { return is_unary(op) || is_binary(op) || is_ternary(op); }
+constexpr bool is_view(Op op) { return info(op).role == Role::view; }
+constexpr bool is_effect(Op op) { return info(op).role >= Role::write; }
+/// Does it read memory, or write to it (or add to what it holds)?
+constexpr bool is_read(Op op) { return info(op).role == Role::read; }
+constexpr bool is_write(Op op) { return info(op).role == Role::write || info(op).role == Role::add; }
+/// Does it own a region, which it runs?
+constexpr bool has_region(Op op) { return info(op).attribute == Attribute::region; }
+
+/// The place of the first operand of a kind, or -1.
+constexpr int operand_of(Op op, OperandKind kind) {
+  const OperandKinds& in = info(op).in;
+  for (std::size_t i = 0; i < in.count; ++i)
+    if (in.kind[i] == kind) return static_cast<int>(i);
+  return -1;
+}
+/// The place of the last operand if it stands for any number of them, or -1.
+constexpr int repeated_operand(Op op) {
+  const OperandKinds& in = info(op).in;
+  const bool repeated = in.count > 0 && in.kind[in.count - 1] >= OperandKind::values;
+  return repeated ? static_cast<int>(in.count) - 1 : -1;
+}
+/// Of an op that touches memory, or looks at a view.
+constexpr int view_operand(Op op) { return operand_of(op, OperandKind::view); }
+/// What operand `i` is, of a node that has so many: never one of the kinds that stand for several.
+constexpr OperandKind operand_kind(Op op, std::size_t i) {
+  const OperandKinds& in = info(op).in;
+  const OperandKind kind = in.kind[i < in.count || in.count == 0 ? i : in.count - 1];
+  switch (kind) {
+    case OperandKind::values:
+      return OperandKind::value;
+    case OperandKind::indices:
+    case OperandKind::further_indices:
+      return OperandKind::index;
+    default:
+      return kind;
+  }
+}
 
 /// May the op's operands have this element type?
 constexpr bool accepts(Op op, ElementType type) {
@@ -67,7 +137,7 @@ constexpr bool accepts(Op op, ElementType type) {
   return false;
 }
 
-/// The element type of a unary or binary op's result.
+/// The element type of the result of a unary, binary or ternary op.
 constexpr ElementType result_type(Op op, ElementType operand) {
   constexpr ElementType pred = ElementType::pred, i32 = ElementType::i32, f32 = ElementType::f32;
   (void)pred, (void)i32, (void)f32;
@@ -76,9 +146,8 @@ constexpr ElementType result_type(Op op, ElementType operand) {
 #define UNARY(name, operands, result, ...) \
   case Op::name:                           \
     return result;
-#define BINARY(name, operands, result, ...) \
-  case Op::name:                            \
-    return result;
+#define BINARY UNARY
+#define TERNARY UNARY
 #define REDUCTION(...)
 #define STRUCTURAL(...)
 #include "graph/ops.def"

@@ -47,11 +47,11 @@ void Rewriter::copy_node(Id id) {
       copy_loop(id);
       break;
     case Op::result:
-      map_[id] = results_[node.in[0]][static_cast<std::size_t>(node.attr[0])];
+      map_[id] = results_[node.in[0]][node.position()];
       break;
     case Op::branch:
       builder_.begin_branch(node.location);
-      copy_region(static_cast<RegionId>(node.attr[0]));
+      copy_region(node.body());
       map_[id] = builder_.end_branch(map_[node.in[0]], node.location);
       break;
     default:
@@ -61,7 +61,7 @@ void Rewriter::copy_node(Id id) {
 
 void Rewriter::copy_loop(Id id) {
   const Node& node = source_[id];
-  const Region& body = source_.regions[static_cast<RegionId>(node.attr[0])];
+  const Region& body = source_.body(id);
   const RegionId region = builder_.begin_loop(node.location);
   map_[body.arguments[0]] = builder_.graph().regions[region].arguments[0];
   std::vector<std::size_t> kept;
@@ -74,7 +74,7 @@ void Rewriter::copy_loop(Id id) {
     kept.push_back(k);
     map_[argument] = builder_.argument(source_[argument].type, source_[argument].shape, source_[argument].location);
   }
-  copy_region(static_cast<RegionId>(node.attr[0]));
+  copy_region(node.body());
   std::vector<Id> initial, yields;
   for (std::size_t k : kept) {
     initial.push_back(map_[node.in[k + 1]]);

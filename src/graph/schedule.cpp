@@ -39,7 +39,7 @@ class Scheduler {
       const Id done = id;
       stack.pop_back();
       // What the body needs from outside is listed in the outer region, ahead of the loop itself.
-      if (node.op == Op::loop || node.op == Op::branch) visit_region(static_cast<RegionId>(node.attr[0]));
+      if (has_region(node.op)) visit_region(node.body());
       order_[node.region].push_back(done);
     }
   }

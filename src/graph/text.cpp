@@ -63,13 +63,17 @@ class Printer {
   }
 
   void attributes(const Node& node) {
-    if (node.op == Op::loop || node.op == Op::branch || node.attr.empty()) return;
-    if (node.op == Op::constant || node.op == Op::load || node.op == Op::gather)
-      out(" {{{}}}", number_text(node.type, node.attr[0]));
-    else if (node.op == Op::require)
-      out(" \"{}\"", escaped(graph_.texts[static_cast<std::size_t>(node.attr[0])]));
-    else
-      out(" {{{}}}", fmt::join(node.attr, ","));
+    switch (info(node.op).attribute) {
+      case Attribute::none:
+      case Attribute::region:
+        return;
+      case Attribute::number:
+        return out(" {{{}}}", number_text(node.type, node.bits()));
+      case Attribute::text:
+        return out(" \"{}\"", escaped(graph_.texts[node.text()]));
+      default:
+        return out(" {{{}}}", fmt::join(node.attr, ","));
+    }
   }
 
   void region(RegionId id, int depth) {
@@ -90,7 +94,7 @@ class Printer {
     if (!is_effect(node.op)) out(" : {}{}", name(node.type), is_view(node.op) ? "" : to_string(node.shape));
     if (locations_) out("   // {}:{}", node.location.file, node.location.line);
     out("\n");
-    if (node.op == Op::loop || node.op == Op::branch) region(static_cast<RegionId>(node.attr[0]), depth + 1);
+    if (has_region(node.op)) region(node.body(), depth + 1);
   }
 
   const Graph& graph_;

@@ -51,7 +51,7 @@ class Verifier {
     for (Id in : node.in) {
       rule(in < id_, "operands come before the node");
       rule(encloses(graph_[in].region, node.region), "operands belong to the node's region or one around it");
-      rule(!is_effect(graph_[in].op) || (node.op == Op::result && graph_[in].op == Op::loop), "an effect has no value");
+      rule(!is_effect(graph_[in].op) || operand_of(node.op, OperandKind::loop) >= 0, "an effect has no value");
       rule(!is_view(graph_[in].op) || view_operand(node.op) >= 0, "only memory ops take views");
       innermost = std::max(innermost, graph_[in].region);
     }
@@ -59,11 +59,10 @@ class Verifier {
       rule(node.region == innermost, "a pure node belongs to the innermost region of its operands");
     rule(node.region < graph_.regions.size(), "a node belongs to a region");
     counts(node);
-    if (node.op == Op::tensor || node.op == Op::scalar)
-      rule(node.attr[0] >= 0 && node.attr[0] < static_cast<std::int64_t>(graph_.parameters.size()),
-           "a tensor or a scalar names a parameter");
-    if (node.op == Op::slice || node.op == Op::permute_view || node.op == Op::extent)
-      rule(is_view(graph_[node.in[0]].op), "views are made of views");
+    attribute(node);
+    if (const int view = view_operand(node.op); view >= 0)
+      rule(is_view(graph_[node.in[static_cast<std::size_t>(view)]].op),
+           "views are made of views, and memory is reached by them");
     rule(node.uniform == is_uniform(graph_, node), "a node knows whether the host can compute it");
     try {
       if (!is_view(node.op)) check_tile(node.op, node.shape);
@@ -78,146 +77,91 @@ class Verifier {
   }
 
   void counts(const Node& node) const {
-    std::size_t in = 0, attr = 0;
-    const std::size_t view_rank =
-        view_operand(node.op) >= 0 && node.in.size() > static_cast<std::size_t>(view_operand(node.op))
-            ? static_cast<std::size_t>(graph_[node.in[static_cast<std::size_t>(view_operand(node.op))]].shape.rank())
-            : 0;
-    if (is_unary(node.op))
-      in = 1;
-    else if (is_binary(node.op))
-      in = 2;
-    else if (is_reduction(node.op))
-      in = attr = 1;
-    else
-      switch (node.op) {
-        case Op::select:
-        case Op::mma:
-          in = 3;
+    const OperandKinds& kinds = info(node.op).in;
+    std::size_t in = kinds.count;
+    if (const int last = repeated_operand(node.op); last >= 0) {
+      const auto view = static_cast<std::size_t>(std::max(view_operand(node.op), 0));
+      const auto rank = node.in.size() > view ? static_cast<std::size_t>(graph_[node.in[view]].shape.rank()) : 0;
+      switch (kinds.kind[last]) {
+        case OperandKind::indices:
+          in += rank - 1;
           break;
-        case Op::cast:
-        case Op::reshape:
-        case Op::broadcast:
-          in = 1;
-          break;
-        case Op::constant:
-        case Op::iota:
-        case Op::block:
-        case Op::scalar:
-        case Op::tensor:
-        case Op::argument:
-          attr = 1;
-          break;
-        case Op::slice:
-          in = 3;
-          attr = 1;
-          break;
-        case Op::extent:
-        case Op::argmax:
-        case Op::cumsum:
-        case Op::result:
-        case Op::branch:
-        case Op::require:
-          in = attr = 1;
-          break;
-        case Op::permute_view:
-        case Op::permute:
-          in = 1;
-          attr = static_cast<std::size_t>(node.shape.rank());
-          break;
-        case Op::load:
-          in = 1 + view_rank;
-          attr = 1;
-          break;
-        case Op::gather:
-          in = 1 + view_rank;
-          attr = 1;
-          break;
-        case Op::store:
-        case Op::atomic_add:
-        case Op::scatter:
-          in = 2 + view_rank;
-          break;
-        case Op::concat:
-          in = std::max<std::size_t>(node.in.size(), 1);
-          attr = 1;
+        case OperandKind::further_indices:
+          in += rank - 2;
           break;
         default:
-          in = std::max<std::size_t>(node.in.size(), 1);
-          attr = 1;
-          break;  // loop
+          in = std::max(in - 1, node.in.size());
       }
+    }
+    const Attribute attribute = info(node.op).attribute;
+    const std::size_t attr = attribute == Attribute::none   ? 0
+                             : attribute == Attribute::axes ? static_cast<std::size_t>(node.shape.rank())
+                                                            : 1;
     rule(node.in.size() == in && node.attr.size() == attr, "an op has the operands and attributes of ops.def");
+  }
+
+  // What an attribute numbers is there. Axes are the shape rule's, positions the loop's.
+  void attribute(const Node& node) {
+    const auto names_one_of = [&](const auto& all) {
+      return node.attr[0] >= 0 && node.attr[0] < static_cast<std::int64_t>(all.size());
+    };
+    switch (info(node.op).attribute) {
+      case Attribute::parameter: {
+        rule(names_one_of(graph_.parameters), "a tensor or a scalar names a parameter");
+        const Parameter& parameter = graph_.parameters[node.parameter()];
+        rule((parameter.access == Access::scalar) == (node.op == Op::scalar),
+             "a scalar reads a scalar parameter, a tensor a tensor parameter");
+        return rule(node.type == parameter.type, "its type is the parameter's");
+      }
+      case Attribute::grid_axis:
+        return rule(names_one_of(graph_.grid), "a block index names an axis of the grid");
+      case Attribute::text:
+        return rule(names_one_of(graph_.texts), "require names a text");
+      case Attribute::region:
+        return owned(node);
+      default:
+        return;
+    }
   }
 
   void order(const Node& node) const {
     rule(listed_[id_] == (node.ordered || node.op == Op::argument ? 1 : 0),
          "effects and arguments, and only they, are listed once in their region");
-    const bool read = node.op == Op::load || node.op == Op::gather;
-    const bool of_in_out = read && parameter(node.in[0]).access == Access::in_out;
+    const auto view = static_cast<std::size_t>(std::max(view_operand(node.op), 0));
+    const bool of_in_out = is_read(node.op) && parameter(node.in[view]).access == Access::in_out;
     rule(node.ordered == (is_effect(node.op) || of_in_out),
          "effects and reads of an InOut are ordered, nothing else is");
   }
 
   void special(const Node& node) {
-    const auto scalar = [&] {
-      return graph_.parameters[static_cast<std::size_t>(node.attr[0])].access == Access::scalar;
-    };
-    const auto known = [&] {
-      return node.attr[0] >= 0 && node.attr[0] < static_cast<std::int64_t>(graph_.parameters.size());
-    };
-    switch (node.op) {
-      case Op::scalar:
-      case Op::tensor:
-        rule(known() && scalar() == (node.op == Op::scalar),
-             "a scalar reads a scalar parameter, a tensor a tensor parameter");
-        rule(node.type == graph_.parameters[static_cast<std::size_t>(node.attr[0])].type,
-             "its type is the parameter's");
-        break;
-      case Op::extent:
-        rule(graph_[node.in[0]].op == Op::tensor, "extents are asked of tensors, not of views of them");
-        break;
-      case Op::block:
-        rule(node.attr[0] >= 0 && node.attr[0] < static_cast<std::int64_t>(graph_.grid.size()),
-             "a block index names an axis of the grid");
-        break;
-      case Op::load:
-      case Op::gather:
-        rule(parameter(node.in[0]).access != Access::out, "an Out is not read");
-        break;
-      case Op::store:
-      case Op::scatter:
-        rule(parameter(node.in[1]).access != Access::in, "an In is not written");
-        break;
-      case Op::atomic_add:
-        rule(parameter(node.in[1]).access == Access::in_out, "atomics work on an InOut");
-        break;
-      case Op::require:
-        rule(node.attr[0] >= 0 && node.attr[0] < static_cast<std::int64_t>(graph_.texts.size()),
-             "require names a text");
-        rule(graph_[node.in[0]].uniform && node.region == 0,
-             "require states what holds of extents and scalars, for the whole launch");
-        break;
-      case Op::loop:
-      case Op::branch:
-        owned(node);
-        break;
-      case Op::result:
-        rule(graph_[node.in[0]].op == Op::loop && node.attr[0] >= 0 &&
-                 node.attr[0] + 1 < static_cast<std::int64_t>(graph_[node.in[0]].in.size()),
-             "a result is one of a loop's carried values");
-        rule(agree(node, graph_[graph_[node.in[0]].in[static_cast<std::size_t>(node.attr[0]) + 1]]),
-             "a result has the type of the carried value");
-        break;
+    const auto access = [&] { return parameter(node.in[static_cast<std::size_t>(view_operand(node.op))]).access; };
+    switch (info(node.op).role) {
+      case Role::read:
+        return rule(access() != Access::out, "an Out is not read");
+      case Role::write:
+        return rule(access() != Access::in, "an In is not written");
+      case Role::add:
+        return rule(access() == Access::in_out, "atomics work on an InOut");
+      case Role::claim:
+        return rule(graph_[node.in[0]].uniform && node.region == 0,
+                    "require states what holds of extents and scalars, for the whole launch");
       default:
         break;
+    }
+    if (node.op == Op::extent)
+      rule(graph_[node.in[0]].op == Op::tensor, "extents are asked of tensors, not of views of them");
+    if (node.op == Op::result) {
+      const Node& loop = graph_[node.in[0]];
+      rule(loop.op == Op::loop && node.attr[0] >= 0 && node.attr[0] + 1 < static_cast<std::int64_t>(loop.in.size()),
+           "a result is one of a loop's carried values");
+      rule(agree(node, graph_[loop.in[node.position() + 1]]), "a result has the type of the carried value");
     }
   }
 
   static bool agree(const Node& a, const Node& b) { return a.type == b.type && a.shape == b.shape; }
 
   void owned(const Node& node) {
-    const auto region = static_cast<RegionId>(node.attr[0]);
+    const RegionId region = node.body();
     rule(region > 0 && region < graph_.regions.size() && owner_[region] == no_id, "a region has one owner");
     owner_[region] = id_;
     const Region& body = graph_.regions[region];
@@ -240,7 +184,7 @@ class Verifier {
     rule(region == 0 || body.parent < region, "a region comes after the one around it");
     for (std::size_t k = 0; k < body.arguments.size(); ++k) {
       const Node& argument = graph_[body.arguments[k]];
-      rule(argument.op == Op::argument && argument.region == region && argument.attr[0] == static_cast<std::int64_t>(k),
+      rule(argument.op == Op::argument && argument.region == region && argument.position() == k,
            "arguments know their loop and position");
     }
     for (Id id : body.effects)

@@ -26,7 +26,7 @@ Executable::Executable(Graph graph) : traced_(std::move(graph)), graph_(run_pass
     if (graph_[id].op == Op::require) {
       roots.push_back(graph_[id].in[0]);
       requirements_.push_back(fmt::format("{}:{}: {}", graph_[id].location.file, graph_[id].location.line,
-                                          graph_.texts[static_cast<std::size_t>(graph_[id].attr[0])]));
+                                          graph_.texts[graph_[id].text()]));
     }
   roots.insert(roots.end(), graph_.grid.begin(), graph_.grid.end());
   uniform_ = UniformProgram(graph_, roots);

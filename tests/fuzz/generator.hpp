@@ -118,10 +118,12 @@ class Generator {
   Name literal(ElementType type, double value, const Extents& shape = {});
   Name unary(Op op, Name a, double most);
   Name binary(Op op, Name a, Name b, double most);
+  Name ternary(Op op, Name a, Name b, Name c, double most);
   Name reduction(Op op, Name a, int axis);
   Name reshape(Name a, const Extents& shape);
   static double largest_of(ElementType type);  // of the values that are made
   Name limit(Name value, double most);         // a real scaled by a power of two if it may be larger
+  Extents common_shape(const std::vector<Name>& names) const;
   Name read(Name var);
   Name emit(Statement statement, double most);
 

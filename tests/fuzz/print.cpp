@@ -204,6 +204,11 @@ class Printer {
                            literal_or_value(s.from[1]));
       return fmt::format("{} {} {}", operand(s.from[0], literals), symbol(s.op), operand(s.from[1], true));
     }
+    if (is_ternary(s.op)) {
+      const bool literals = !constant(s.from[0]) || !constant(s.from[1]) || !constant(s.from[2]);
+      return fmt::format("{}({}, {}, {})", name(s.op), literals ? literal_or_value(s.from[0]) : in(0),
+                         literal_or_value(s.from[1]), literal_or_value(s.from[2]));
+    }
     if (is_reduction(s.op))  // max(x, 0) does not compile: it might be maximum(x, 0)
       return fmt::format("{}({}, {})", name(s.op), in(0),
                          s.attributes[0] == 0 && s.op != Op::sum ? "Axis(0)" : fmt::format("{}", s.attributes[0]));

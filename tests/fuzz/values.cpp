@@ -70,13 +70,26 @@ Name Generator::unary(Op op, Name a, double most) {
   return emit({.op = op, .type = result_type(op, of(a).type), .shape = of(a).shape, .from = {a}}, most);
 }
 
+/// The shape that all of them stretch to.
+Extents Generator::common_shape(const std::vector<Name>& names) const {
+  Extents shape;
+  for (const Name name : names) {
+    const Extents& extents = of(name).shape;
+    if (extents.size() > shape.size()) shape.insert(shape.begin(), extents.size() - shape.size(), 1);
+    for (std::size_t i = 1; i <= extents.size(); ++i)
+      shape[shape.size() - i] = std::max(shape[shape.size() - i], extents[extents.size() - i]);
+  }
+  return shape;
+}
+
 Name Generator::binary(Op op, Name a, Name b, double most) {
-  const Extents &x = of(a).shape, &y = of(b).shape;
-  Extents shape(std::max(x.size(), y.size()), 1);
-  for (const Extents* extents : {&x, &y})
-    for (std::size_t i = 1; i <= extents->size(); ++i)
-      shape[shape.size() - i] = std::max(shape[shape.size() - i], (*extents)[extents->size() - i]);
+  const Extents shape = common_shape({a, b});
   return emit({.op = op, .type = result_type(op, of(a).type), .shape = shape, .from = {a, b}}, most);
+}
+
+Name Generator::ternary(Op op, Name a, Name b, Name c, double most) {
+  const Extents shape = common_shape({a, b, c});
+  return emit({.op = op, .type = result_type(op, of(a).type), .shape = shape, .from = {a, b, c}}, most);
 }
 
 Name Generator::reduction(Op op, Name a, int axis) {
@@ -368,7 +381,7 @@ Name Generator::make_structural(ElementType type, const Extents& shape, int dept
 Name Generator::make_number(ElementType type, const Extents& shape, int depth) {
   const int rank = static_cast<int>(shape.size());
   const bool real = type == ElementType::f32;
-  switch (between(0, 9)) {
+  switch (between(0, 10)) {
     case 0: {
       const Name a = want(type, shape, depth);
       return unary(chance(50) ? Op::neg : Op::abs, a, of(a).most);
@@ -401,6 +414,14 @@ Name Generator::make_number(ElementType type, const Extents& shape, int depth) {
     }
     case 4: {
       return cast_from_any(type, shape, depth);
+    }
+    case 10: {
+      const Name a = want(type, shape, depth);
+      const Name b = want(type, chance(50) ? shape : narrower(shape), depth);
+      const Name c = chance(30) ? literal(type, between(-3, 9)) : want(type, narrower(shape), depth);
+      const double x = of(a).most, y = of(b).most, z = of(c).most;
+      if (real && chance(50)) return limit(ternary(Op::fma, a, b, c, x * y + z), comfortable);
+      return ternary(Op::clamp, a, b, c, std::max({x, y, z}));
     }
     default: {
       const bool first_whole = chance(60);

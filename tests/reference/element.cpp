@@ -16,6 +16,7 @@ constexpr Real tolerance(Op op) {
   case Op::name:                                                                          \
     return tolerance;
 #define BINARY UNARY
+#define TERNARY UNARY
 #define REDUCTION(...)
 #define STRUCTURAL(...)
 #include "graph/ops.def"
@@ -74,10 +75,6 @@ Element mirrored(const Element& a) { return {-a.high, -a.low, a.nan}; }
 Element real_unary(Op op, const Element& a) {
   if (a.empty()) return a;
   switch (op) {
-    case Op::neg:
-      return mirrored(a);
-    case Op::abs:
-      return {a.low > 0 ? a.low : a.high < 0 ? -a.high : 0, std::max(-a.low, a.high), a.nan};
     case Op::log:
     case Op::sqrt: {
       if (a.high < 0) return Element::no_number();
@@ -88,6 +85,10 @@ Element real_unary(Op op, const Element& a) {
       if (a.high < 0) return Element::no_number();
       if (a.low <= 0) return {-real_inf, real_inf, a.nan || a.low < 0};  // of zeros: an infinity of either sign
       return widened(op, {numbers::unary(op, a.high)}, {numbers::unary(op, a.low)}, a.nan);
+    case Op::neg:
+      return mirrored(a);
+    case Op::abs:
+      return {a.low > 0 ? a.low : a.high < 0 ? -a.high : 0, std::max(-a.low, a.high), a.nan};
     case Op::exp:
     case Op::exp2: {
       const Element e = increasing(op, a, a.nan);
@@ -98,7 +99,7 @@ Element real_unary(Op op, const Element& a) {
       return {std::max<Real>(e.low, -1), std::min<Real>(e.high, 1), e.nan};
     }
     default:
-      return increasing(op, a, a.nan);
+      throw std::logic_error("element.cpp lacks real " + std::string(name(op)));
   }
 }
 
@@ -157,8 +158,10 @@ Element real_binary(Op op, const Element& a, const Element& b) {
       return add(op, a, mirrored(b));
     case Op::mul:
       return mul(a, b);
-    default:
+    case Op::div:
       return div(a, b);
+    default:
+      throw std::logic_error("element.cpp lacks real " + std::string(name(op)));
   }
 }
 
@@ -247,6 +250,21 @@ Element binary(Op op, ElementType type, const Element& a, const Element& b) {
       if (!a.exact() || !b.exact()) return Element::anything();
       const Wide result = numbers::binary(op, static_cast<i64>(a.low), static_cast<i64>(b.low));
       return Element::of(static_cast<Real>(numbers::wrapped(result, result_type(op, type))));
+  }
+}
+
+Element ternary(Op op, ElementType type, const Element& a, const Element& b, const Element& c) {
+  switch (op) {
+    case Op::fma:  // once rounded or twice
+      return binary(Op::add, type, binary(Op::mul, type, a, b), c);
+    case Op::clamp:
+      return binary(Op::minimum, type, binary(Op::maximum, type, a, b), c);
+    default:
+      if (numbers::is_real(type)) throw std::logic_error("element.cpp lacks real " + std::string(name(op)));
+      if (!a.exact() || !b.exact() || !c.exact()) return Element::anything();
+      return Element::of(static_cast<Real>(numbers::wrapped(
+          numbers::ternary(op, static_cast<i64>(a.low), static_cast<i64>(b.low), static_cast<i64>(c.low)),
+          result_type(op, type))));
   }
 }
 

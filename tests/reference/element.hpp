@@ -29,9 +29,10 @@ struct Element {
 /// What is one or the other.
 Element hull(const Element& a, const Element& b);
 
-/// Unary and binary ops on operands of an element type, real results as f32.
+/// Unary, binary and ternary ops on operands of an element type, real results as f32.
 Element unary(Op op, ElementType type, const Element& a);
 Element binary(Op op, ElementType type, const Element& a, const Element& b);
+Element ternary(Op op, ElementType type, const Element& a, const Element& b, const Element& c);
 Element select(const Element& condition, const Element& a, const Element& b);
 Element cast(ElementType from, ElementType to, const Element& a);
 

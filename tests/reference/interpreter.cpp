@@ -37,7 +37,7 @@ Interpreter::Interpreter(const Graph& graph, std::span<const Argument> arguments
     const Node& node = graph[id];
     if (node.uniform)
       run_node(id);
-    else if (node.op == Op::require)
+    else if (info(node.op).role == Role::claim)
       require(node);
     else if (node.op != Op::argument)
       nodes_[node.region].push_back(id);
@@ -46,8 +46,7 @@ Interpreter::Interpreter(const Graph& graph, std::span<const Argument> arguments
 
 void Interpreter::require(const Node& node) const {
   if (operand(node, 0).item().high == 0)
-    throw Error(fmt::format("launch of kernel '{}' refused: it requires: {}", graph_.name,
-                            graph_.texts[static_cast<std::size_t>(node.attr[0])]));
+    throw Error(fmt::format("launch of kernel '{}' refused: it requires: {}", graph_.name, graph_.texts[node.text()]));
 }
 
 std::vector<std::int64_t> Interpreter::grid() const {
@@ -68,26 +67,19 @@ void Interpreter::run_region(RegionId region) {
 
 void Interpreter::run_node(Id id) {
   const Node& node = graph_[id];
-  switch (node.op) {
-    case Op::tensor:
-    case Op::slice:
-    case Op::permute_view:
+  switch (info(node.op).role) {
+    case Role::view:
       views_[id] = view(node);
       break;
-    case Op::load:
-    case Op::gather:
+    case Role::read:
       values_[id] = load(node);
       break;
-    case Op::store:
-    case Op::scatter:
-    case Op::atomic_add:
+    case Role::write:
+    case Role::add:
       write(node);
       break;
-    case Op::loop:
-      loop(id);
-      break;
-    case Op::branch:
-      branch(node);
+    case Role::region:
+      node.op == Op::loop ? loop(id) : branch(node);
       break;
     default:
       values_[id] = compute(node);
@@ -96,25 +88,25 @@ void Interpreter::run_node(Id id) {
 
 void Interpreter::loop(Id id) {
   const Node& node = graph_[id];
-  const Region& body = graph_.regions[static_cast<std::size_t>(node.attr[0])];
+  const Region& body = graph_.body(id);
   std::vector<Tile>& carried = carried_[id];
   carried.clear();
   for (std::size_t k = 1; k < node.in.size(); ++k) carried.push_back(operand(node, k));
   if (!operand(node, 0).item().exact()) {
     for (Tile& tile : carried) tile = Tile(tile.type, tile.shape, Element::anything());
-    return spoil(static_cast<RegionId>(node.attr[0]));
+    return spoil(node.body());
   }
   for (std::int64_t i = 0, count = whole(operand(node, 0)); i < count; ++i) {
     values_[body.arguments[0]] = Tile(ElementType::i32, {}, Element::of(static_cast<Real>(i)));
     for (std::size_t k = 0; k < carried.size(); ++k) values_[body.arguments[k + 1]] = std::move(carried[k]);
-    run_region(static_cast<RegionId>(node.attr[0]));
+    run_region(node.body());
     for (std::size_t k = 0; k < carried.size(); ++k) carried[k] = values_[body.yields[k]];
   }
 }
 
 void Interpreter::branch(const Node& node) {
   const Element& condition = operand(node, 0).item();
-  const auto body = static_cast<RegionId>(node.attr[0]);
+  const RegionId body = node.body();
   if (!condition.exact())
     spoil(body);
   else if (condition.low == 1)
@@ -124,58 +116,58 @@ void Interpreter::branch(const Node& node) {
 void Interpreter::spoil(RegionId region) {
   for (Id id : graph_.regions[region].effects) {
     const Node& node = graph_[id];
-    if (node.op == Op::loop || node.op == Op::branch)
-      spoil(static_cast<RegionId>(node.attr[0]));
-    else if (is_effect(node.op))
+    if (has_region(node.op))
+      spoil(node.body());
+    else if (is_write(node.op))
       memory_[static_cast<std::size_t>(view_parameter(graph_, node.in[1]))].spoil();
   }
 }
 
 Tile Interpreter::compute(const Node& node) const {
   const auto in = [&](std::size_t i) -> const Tile& { return operand(node, i); };
-  const auto attribute = [&] { return static_cast<std::size_t>(node.attr[0]); };
-  const auto axis = [&] { return static_cast<int>(node.attr[0]); };
   const auto single = [&](Real x) { return Tile(node.type, {}, Element::of(x)); };
   if (is_unary(node.op)) return unary(node.op, in(0));
   if (is_binary(node.op)) return binary(node.op, in(0), in(1));
-  if (is_reduction(node.op)) return reduce(node.op, in(0), axis());
+  if (is_ternary(node.op)) return ternary(node.op, in(0), in(1), in(2));
+  if (is_reduction(node.op)) return reduce(node.op, in(0), node.axis());
   switch (node.op) {
     case Op::select:
       return select(in(0), in(1), in(2));
     case Op::cast:
       return cast(in(0), node.type);
     case Op::constant:
-      return {node.type, node.shape, element_of(node.type, decode(node.type, node.attr[0]))};
+      return {node.type, node.shape, element_of(node.type, node.number())};
     case Op::iota:
-      return iota(node.shape, axis());
+      return iota(node.shape, node.axis());
     case Op::block:
-      return single(static_cast<Real>(coordinates_[attribute()]));
+      return single(static_cast<Real>(coordinates_[node.grid_axis()]));
     case Op::scalar:
-      return {node.type, {}, element_of(node.type, arguments_[attribute()].scalar)};
+      return {node.type, {}, element_of(node.type, arguments_[node.parameter()].scalar)};
     case Op::extent:
-      return single(static_cast<Real>(memory_[views_[node.in[0]].parameter].extents()[attribute()]));
+      return single(
+          static_cast<Real>(memory_[views_[node.in[0]].parameter].extents()[static_cast<std::size_t>(node.axis())]));
     case Op::reshape: {
       Tile result = in(0);
       result.shape = node.shape;
       return result;
     }
     case Op::permute:
-      return permute(in(0), node.attr);
+      return permute(in(0), node.permutation());
     case Op::broadcast:
       return broadcast(in(0), node.shape);
     case Op::concat: {
       std::vector<const Tile*> parts;
       for (Id id : node.in) parts.push_back(&values_[id]);
-      return concat(parts, axis());
+      return concat(parts, node.axis());
     }
     case Op::argmax:
-      return argmax(in(0), axis());
+      return argmax(in(0), node.axis());
     case Op::cumsum:
-      return cumsum(in(0), axis());
+      return cumsum(in(0), node.axis());
     case Op::mma:
       return mma(in(0), in(1), in(2));
     case Op::result:
-      return carried_.at(node.in[0])[attribute()];
+      return carried_.at(node.in[0])[node.position()];
     default:
       throw std::logic_error("the reference lacks " + std::string(name(node.op)));
   }
@@ -183,21 +175,22 @@ Tile Interpreter::compute(const Node& node) const {
 
 View Interpreter::view(const Node& node) const {
   if (node.op == Op::tensor) {
-    View whole{static_cast<std::size_t>(node.attr[0]), {}};
+    View whole{node.parameter(), {}};
     const std::vector<std::int64_t>& extents = memory_[whole.parameter].extents();
     for (std::size_t axis = 0; axis < extents.size(); ++axis) whole.axes.push_back({axis, 0, 0, extents[axis]});
     return whole;
   }
   View result = views_[node.in[0]];
   if (node.op == Op::permute_view) {
-    for (std::size_t i = 0; i < node.attr.size(); ++i)
-      result.axes[i] = views_[node.in[0]].axes[static_cast<std::size_t>(node.attr[i])];
+    const auto axes = node.permutation();
+    for (std::size_t i = 0; i < axes.size(); ++i)
+      result.axes[i] = views_[node.in[0]].axes[static_cast<std::size_t>(axes[i])];
     return result;
   }
   const Tile &start = operand(node, 1), &extent = operand(node, 2);
   result.known &= start.item().exact() && extent.item().exact();
   if (!result.known) return result;
-  View::Axis& axis = result.axes[static_cast<std::size_t>(node.attr[0])];
+  View::Axis& axis = result.axes[static_cast<std::size_t>(node.axis())];
   axis.start += whole(start);
   axis.low = std::max(axis.low, axis.start);
   axis.high = std::min(axis.high, axis.start + whole(extent));
@@ -206,7 +199,7 @@ View Interpreter::view(const Node& node) const {
 
 std::vector<std::int64_t> Interpreter::places(const Node& node, const Shape& tile) const {
   using Numbers = std::vector<std::int64_t>;
-  const std::size_t rows = node.op == Op::gather || node.op == Op::scatter ? 1 : 0;  // axes whose positions are listed
+  const std::size_t rows = operand_of(node.op, OperandKind::rows) >= 0 ? 1 : 0;  // axes whose positions are listed
   const auto view_at = static_cast<std::size_t>(view_operand(node.op));
   const View& view = views_[node.in[view_at]];
   const Numbers extents(tile.begin(), tile.end()), steps = row_major(memory_[view.parameter].extents());
@@ -234,7 +227,7 @@ std::vector<std::int64_t> Interpreter::places(const Node& node, const Shape& til
 }
 
 Tile Interpreter::load(const Node& node) {
-  Tile result(node.type, node.shape, element_of(node.type, decode(node.type, node.attr[0])));
+  Tile result(node.type, node.shape, element_of(node.type, node.number()));
   Memory& memory = memory_[views_[node.in[0]].parameter];
   const std::vector<std::int64_t> from = places(node, node.shape);
   for (std::size_t i = 0; i < from.size(); ++i)
@@ -251,7 +244,7 @@ void Interpreter::write(const Node& node) {
   for (std::size_t i = 0; i < to.size(); ++i) {
     if (to[i] == unknown) return memory.spoil();
     if (to[i] == outside) continue;
-    if (node.op == Op::atomic_add)
+    if (info(node.op).role == Role::add)
       memory.add(to[i], tile.elements[i], block_);
     else
       memory.store(to[i], tile.elements[i], block_, effect_);

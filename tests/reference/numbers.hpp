@@ -217,5 +217,13 @@ inline Wide binary(Op op, i64 a, i64 b) {
       throw std::logic_error("numbers.hpp lacks integer " + std::string(name(op)));
   }
 }
+inline Wide ternary(Op op, i64 a, i64 b, i64 c) {
+  switch (op) {
+    case Op::clamp:
+      return std::min(std::max(a, b), c);
+    default:
+      throw std::logic_error("numbers.hpp lacks integer " + std::string(name(op)));
+  }
+}
 
 }  // namespace tessera::numbers

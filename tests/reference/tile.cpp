@@ -113,6 +113,16 @@ Tile binary(Op op, const Tile& a, const Tile& b) {
   return result;
 }
 
+Tile ternary(Op op, const Tile& a, const Tile& b, const Tile& c) {
+  const Shape shape = broadcast_shapes(broadcast_shapes(a.shape, b.shape, name(op)), c.shape, name(op));
+  Tile result = broadcast(a, shape);
+  const Tile second = broadcast(b, shape), third = broadcast(c, shape);
+  result.type = result_type(op, a.type);
+  for (std::size_t i = 0; i < result.elements.size(); ++i)
+    result.elements[i] = ternary(op, a.type, result.elements[i], second.elements[i], third.elements[i]);
+  return result;
+}
+
 Tile select(const Tile& condition, const Tile& a, const Tile& b) {
   const Shape shape = broadcast_shapes(condition.shape, broadcast_shapes(a.shape, b.shape, "select"), "select");
   Tile result = broadcast(a, shape);

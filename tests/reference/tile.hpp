@@ -27,6 +27,7 @@ std::vector<std::int64_t> coordinates(std::int64_t i, std::span<const std::int64
 
 Tile unary(Op op, const Tile& a);
 Tile binary(Op op, const Tile& a, const Tile& b);
+Tile ternary(Op op, const Tile& a, const Tile& b, const Tile& c);
 Tile select(const Tile& condition, const Tile& a, const Tile& b);
 Tile cast(const Tile& a, ElementType to);
 Tile iota(const Shape& shape, int axis);

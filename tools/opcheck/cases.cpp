@@ -7,14 +7,14 @@
 namespace tessera::opcheck {
 namespace {
 
-/// An op of one or two operands, element by element.
+/// An op of one, two or three operands, element by element.
 struct Elementwise {
   Op op;
   ElementType type;
   double low, high;
 
   ElementType result() const { return result_type(op, type); }
-  int operands() const { return is_unary(op) ? 1 : 2; }
+  int operands() const { return static_cast<int>(info(op).in.count); }
   /// Of a comparison's operands many should be equal.
   Values values() const { return {.low = low, .high = high, .whole = result() == ElementType::pred}; }
   Id apply(Sketch& sketch, const std::vector<Id>& in) const { return sketch.apply(op, result(), in); }
@@ -35,11 +35,19 @@ struct Elementwise {
 
   /// The shapes of the operands are made one by NumPy's rule.
   Case stretched() const {
-    Sketch sketch({input(type, {4, 1, 8}, Layout::dense, values()), input(type, {3, 1}, Layout::dense, values()),
-                   output(result(), {4, 3, 8})});
-    const Id x = sketch.load(0, type, sketch.origin(3), {4, 1, 8}), y = sketch.load(1, type, sketch.origin(2), {3, 1});
-    sketch.store(2, sketch.origin(3), apply(sketch, {x, y}));
-    return sketch.finish(op, type, "[4,1,8] with [3,1]");
+    const Shape shapes[] = {{4, 1, 8}, {3, 1}, {8}};
+    std::vector<Field> fields;
+    std::string name;
+    for (const Shape& shape : std::span(shapes).first(static_cast<std::size_t>(operands()))) {
+      fields.push_back(input(type, {shape.begin(), shape.end()}, Layout::dense, values()));
+      name += (name.empty() ? "" : " with ") + to_string(shape);
+    }
+    fields.push_back(output(result(), {4, 3, 8}));
+    Sketch sketch(fields);
+    std::vector<Id> in;
+    for (int i = 0; i < operands(); ++i) in.push_back(sketch.load(i, type, sketch.origin(shapes[i].rank()), shapes[i]));
+    sketch.store(operands(), sketch.origin(3), apply(sketch, in));
+    return sketch.finish(op, type, name);
   }
 
   /// Of numbers that a launch is given: the host computes the result.
@@ -62,7 +70,7 @@ std::vector<Case> elementwise(Op op, ElementType type, double low, double high, 
   for (const Setting& setting : settings(purpose)) cases.push_back(of.on_tiles(setting));
   if (purpose != Purpose::test) return cases;
   cases.push_back(of.on_tiles({{3, 40}, {3, 40}}, true));
-  if (is_binary(op)) cases.push_back(of.stretched());
+  if (!is_unary(op)) cases.push_back(of.stretched());
   if (info(type).computes) cases.push_back(of.on_scalars());
   return cases;
 }
@@ -76,6 +84,9 @@ std::vector<Case> cases_of(Op op, ElementType type, Purpose purpose) {
     return elementwise(op, type, low, high, purpose);
 #define BINARY(name, operands, result, host, real, integer, low, high, ...) \
   case Op::name:                                                            \
+    return elementwise(op, type, low, high, purpose);
+#define TERNARY(name, operands, result, host, real, integer, low, high, ...) \
+  case Op::name:                                                             \
     return elementwise(op, type, low, high, purpose);
 #define REDUCTION(name, ...) \
   case Op::name:             \
@@ -92,6 +103,7 @@ std::span<const Op> all_ops() {
   static constexpr Op ops[] = {
 #define UNARY(name, ...) Op::name,
 #define BINARY(name, ...) Op::name,
+#define TERNARY(name, ...) Op::name,
 #define REDUCTION(name, ...) Op::name,
 #define STRUCTURAL(name, ...) Op::name,
 #include "graph/ops.def"

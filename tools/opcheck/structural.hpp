@@ -6,6 +6,7 @@ namespace tessera::opcheck::structural {
 
 #define UNARY(...)
 #define BINARY(...)
+#define TERNARY(...)
 #define REDUCTION(...)
 #define STRUCTURAL(name, ...) std::vector<Case> name(ElementType type, Purpose purpose);
 #include "graph/ops.def"

@@ -19,6 +19,7 @@ std::string identity(Op op, ElementType type) {
     switch (op) {
 #define UNARY(...)
 #define BINARY(...)
+#define TERNARY(...)
 #define STRUCTURAL(...)
 #define REDUCTION(name, ...) \
   case Op::name:             \

@@ -30,7 +30,8 @@ Spelled spell(const Term& term, const std::vector<Spelled>& in) {
     default: {
       const OpInfo& op = info(term.op);
       const bool real = info(term.operand).kind == ElementKind::real;
-      return substitute(real ? op.cuda_real : op.cuda_integer, in[0], in.size() > 1 ? in[1] : Spelled());
+      return substitute(real ? op.cuda_real : op.cuda_integer, in[0], in.size() > 1 ? in[1] : Spelled(),
+                        in.size() > 2 ? in[2] : Spelled());
     }
   }
 }
@@ -63,15 +64,15 @@ ElementType type_of_operand(const Term& term, std::size_t k) {
 
 }  // namespace
 
-Spelled substitute(std::string_view pattern, const Spelled& a, const Spelled& b) {
+Spelled substitute(std::string_view pattern, const Spelled& a, const Spelled& b, const Spelled& c) {
   const bool call = pattern.find('(') != pattern.npos;
   Spelled result{"", call};
   const auto letter = [&](std::size_t i) {
     return i < pattern.size() && (std::isalnum(static_cast<unsigned char>(pattern[i])) || pattern[i] == '_');
   };
   for (std::size_t i = 0; i < pattern.size(); ++i) {
-    const bool operand = (pattern[i] == 'a' || pattern[i] == 'b') && (i == 0 || !letter(i - 1)) && !letter(i + 1);
-    const Spelled& value = pattern[i] == 'a' ? a : b;
+    const bool operand = pattern[i] >= 'a' && pattern[i] <= 'c' && (i == 0 || !letter(i - 1)) && !letter(i + 1);
+    const Spelled& value = pattern[i] == 'a' ? a : pattern[i] == 'b' ? b : c;
     result.text += operand ? (call ? value.text : value.operand()) : std::string(1, pattern[i]);
   }
   return result;

@@ -37,8 +37,8 @@ struct Spelled {
   std::string operand() const { return primary ? text : "(" + text + ")"; }
 };
 
-/// "a + b" of ops.def with a and b replaced.
-Spelled substitute(std::string_view pattern, const Spelled& a, const Spelled& b);
+/// "a + b" of ops.def with a, b and c replaced.
+Spelled substitute(std::string_view pattern, const Spelled& a, const Spelled& b, const Spelled& c = {});
 /// A constant.
 Spelled literal(ElementType type, Cell cell);
 /// The sweep's expression for one element. Terms that are used twice, or are long, get a name.

@@ -18,8 +18,8 @@ Facts::Facts(const Graph& graph, const Variant& variant, const Target& target)
     for (Id id : order[region]) {
       number[id] = next++;
       for (Id in : graph[id].in) users[in].push_back(id);
-      if (graph[id].op != Op::loop && graph[id].op != Op::branch) continue;
-      const auto inner = static_cast<RegionId>(graph[id].attr[0]);
+      if (!has_region(graph[id].op)) continue;
+      const RegionId inner = graph[id].body();
       owner[inner] = id;
       self(self, inner);
       for (Id yield : graph.regions[inner].yields) users[yield].push_back(id);
@@ -36,16 +36,9 @@ bool Facts::in_region(Id id, RegionId region) const {
 
 Id Facts::index_of(Id id, int axis) const {
   const Node& node = graph[id];
-  switch (node.op) {
-    case Op::load:
-      return node.in[static_cast<std::size_t>(axis) + 1];
-    case Op::gather:
-      return axis == 0 ? no_id : node.in[static_cast<std::size_t>(axis) + 1];
-    case Op::scatter:
-      return axis == 0 ? no_id : node.in[static_cast<std::size_t>(axis) + 2];
-    default:
-      return node.in[static_cast<std::size_t>(axis) + 2];
-  }
+  const int first = repeated_operand(node.op);
+  if (info(node.op).in.kind[first] == OperandKind::further_indices) --axis;  // axis 0 has the rows
+  return axis < 0 ? no_id : node.in[static_cast<std::size_t>(first + axis)];
 }
 
 GraphAccess Facts::access(Id id) const {
@@ -61,16 +54,16 @@ GraphAccess Facts::access(Id id) const {
     axis.index = index_of(id, i);
     if (axis.index != no_id) {
       const Node& at = graph[axis.index];
-      axis.positive = at.op == Op::block || (at.op == Op::argument && at.attr[0] == 0) ||
-                      (at.op == Op::constant && decode(at.type, at.attr[0]).i32 >= 0);
+      axis.positive = at.op == Op::block || (at.op == Op::argument && at.position() == 0) ||
+                      (at.op == Op::constant && at.number().i32 >= 0);
     }
   }
   for (; graph[view].op != Op::tensor; view = graph[view].in[0]) {
     const Node& at = graph[view];
     for (GraphAccess::Axis& axis : access.axes) {
       if (at.op == Op::permute_view)
-        axis.tensor_axis = static_cast<int>(at.attr[static_cast<std::size_t>(axis.tensor_axis)]);
-      else if (axis.tensor_axis == at.attr[0])
+        axis.tensor_axis = static_cast<int>(at.permutation()[static_cast<std::size_t>(axis.tensor_axis)]);
+      else if (axis.tensor_axis == at.axis())
         axis.slices.push_back({at.in[1], at.in[2]});
     }
   }
@@ -79,7 +72,7 @@ GraphAccess Facts::access(Id id) const {
     const GraphAccess::Axis& axis = access.axes[static_cast<std::size_t>(i)];
     if (axis.tensor_axis == unit_axis && axis.index != no_id) access.fast = i;
   }
-  if (node.op == Op::load || node.op == Op::gather) access.padding = node.attr[0];
+  if (is_read(node.op)) access.padding = node.bits();
   access.vector = vector_of(id, access);
   return access;
 }

@@ -17,13 +17,11 @@ class Chooser {
     for (const auto& region : facts.order)
       for (Id id : region) {
         const Node& node = facts[id];
-        if (node.op == Op::result) results_[{node.in[0], node.attr[0]}] = id;
+        if (node.op == Op::result) results_[{node.in[0], node.position()}] = id;
         if (node.op != Op::loop) continue;
-        for (std::size_t k = 1; k < node.in.size(); ++k)
-          carried_[{id, node.in[k]}].push_back(static_cast<std::int64_t>(k) - 1);
-        const Region& body = facts.graph.regions[static_cast<RegionId>(node.attr[0])];
-        for (std::size_t k = 0; k < body.yields.size(); ++k)
-          carried_[{id, body.yields[k]}].push_back(static_cast<std::int64_t>(k));
+        for (std::size_t k = 1; k < node.in.size(); ++k) carried_[{id, node.in[k]}].push_back(k - 1);
+        const Region& body = facts.graph.body(id);
+        for (std::size_t k = 0; k < body.yields.size(); ++k) carried_[{id, body.yields[k]}].push_back(k);
       }
   }
 
@@ -96,11 +94,9 @@ class Chooser {
     for (const auto& region : facts_.order)
       for (Id id : region) {
         const Node& node = facts_[id];
-        const bool reads = node.op == Op::load || node.op == Op::gather;
-        const bool writes = node.op == Op::store || node.op == Op::scatter || node.op == Op::atomic_add;
-        if (reads || writes)
+        if (is_read(node.op) || is_write(node.op))
           anchors.push_back(
-              {node.shape.size() * info(node.type).bytes, facts_.number[id], id, reads ? id : node.in[0]});
+              {node.shape.size() * info(node.type).bytes, facts_.number[id], id, is_read(node.op) ? id : node.in[0]});
       }
     std::sort(anchors.begin(), anchors.end(), [](const Anchor& a, const Anchor& b) {
       return a.bytes != b.bytes ? a.bytes > b.bytes : a.number < b.number;
@@ -122,19 +118,18 @@ class Chooser {
       work_.pop_front();
       to_operands(id);
       for (Id user : facts_.users[id]) to_user(id, user);
-      if (facts_[id].op == Op::argument && facts_[id].attr[0] > 0)
-        to_carried(facts_.owner[facts_[id].region], facts_[id].attr[0] - 1, id);
-      if (facts_[id].op == Op::result) to_carried(facts_[id].in[0], facts_[id].attr[0], id);
+      if (facts_[id].op == Op::argument && facts_[id].position() > 0)
+        to_carried(facts_.owner[facts_[id].region], facts_[id].position() - 1, id);
+      if (facts_[id].op == Op::result) to_carried(facts_[id].in[0], facts_[id].position(), id);
     }
   }
 
-  void to_carried(Id loop, std::int64_t k, Id from) {
+  void to_carried(Id loop, std::size_t k, Id from) {
     const Layout layout = layouts_.of[from];
-    const auto i = static_cast<std::size_t>(k);
-    const Region& body = facts_.graph.regions[static_cast<RegionId>(facts_[loop].attr[0])];
-    set(facts_[loop].in[i + 1], layout);
-    set(body.arguments[i + 1], layout);
-    set(body.yields[i], layout);
+    const Region& body = facts_.graph.body(loop);
+    set(facts_[loop].in[k + 1], layout);
+    set(body.arguments[k + 1], layout);
+    set(body.yields[k], layout);
     if (const auto result = results_.find({loop, k}); result != results_.end()) set(result->second, layout);
   }
 
@@ -147,7 +142,7 @@ class Chooser {
       if (only_unit_axes(facts_[node.in[0]].shape, node.shape))
         set(node.in[0], layout.with_unit_axes(node.shape, facts_[node.in[0]].shape));
     } else if (node.op == Op::permute) {
-      set(node.in[0], layout.permuted(inverse(node.attr)));
+      set(node.in[0], layout.permuted(inverse(node.permutation())));
     } else if (node.op == Op::gather) {
       set(node.in[1], rows_of(layout));
     } else if (node.op == Op::cumsum) {
@@ -161,19 +156,19 @@ class Chooser {
     if (is_elementwise(node.op)) {
       if (facts_[id].shape == node.shape) set(user, layout);
     } else if (is_reduction(node.op) || node.op == Op::argmax) {
-      set(user, layout.without(static_cast<int>(node.attr[0])));
+      set(user, layout.without(node.axis()));
     } else if (node.op == Op::cumsum) {
       set(user, layout);
     } else if (node.op == Op::reshape) {
       if (only_unit_axes(facts_[id].shape, node.shape)) set(user, layout.with_unit_axes(facts_[id].shape, node.shape));
     } else if (node.op == Op::permute) {
-      set(user, layout.permuted(node.attr));
+      set(user, layout.permuted(node.permutation()));
     } else if (node.op == Op::scatter && node.in[0] == id) {
       set(node.in[2], rows_of(layout));
     } else if (node.op == Op::loop) {
       // Once, however often the loop names it.
       if (const auto carried = carried_.extract({user, id}))
-        for (std::int64_t k : carried.mapped()) to_carried(user, k, id);
+        for (std::size_t k : carried.mapped()) to_carried(user, k, id);
     }
   }
 
@@ -185,7 +180,7 @@ class Chooser {
     return result;
   }
 
-  static std::vector<std::int64_t> inverse(const std::vector<std::int64_t>& axes) {
+  static std::vector<std::int64_t> inverse(std::span<const std::int64_t> axes) {
     std::vector<std::int64_t> result(axes.size());
     for (std::size_t i = 0; i < axes.size(); ++i)
       result[static_cast<std::size_t>(axes[i])] = static_cast<std::int64_t>(i);
@@ -197,8 +192,8 @@ class Chooser {
   Layouts layouts_;
   std::vector<char> known_;
   std::deque<Id> work_;
-  std::map<std::pair<Id, std::int64_t>, Id> results_;               // (loop, position)
-  std::map<std::pair<Id, Id>, std::vector<std::int64_t>> carried_;  // (loop, initial value or yield) -> positions
+  std::map<std::pair<Id, std::int64_t>, Id> results_;              // (loop, position)
+  std::map<std::pair<Id, Id>, std::vector<std::size_t>> carried_;  // (loop, initial value or yield) -> positions
 };
 
 }  // namespace
@@ -213,9 +208,10 @@ int choose_warps(const Facts& facts) {
   for (const auto& region : facts.order)
     for (Id id : region) {
       const Node& node = facts[id];
-      if (is_view(node.op) || node.op == Op::loop || node.op == Op::branch || node.op == Op::require) continue;
+      const bool accesses = is_read(node.op) || is_write(node.op);
+      if (is_view(node.op) || (is_effect(node.op) && !accesses)) continue;
       largest = std::max(largest, node.shape.size());
-      if (view_operand(node.op) < 0 || node.op == Op::extent) continue;
+      if (!accesses) continue;
       const std::int64_t bytes = node.shape.size() * info(node.type).bytes;
       if (bytes > most_bytes) vector = facts.access(id).vector;
       most_bytes = std::max(most_bytes, bytes);

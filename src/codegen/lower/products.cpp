@@ -234,10 +234,10 @@ class Planner {
     if (facts_[c].op == Op::mul && facts_.users[c].size() == 1 && facts_[facts_[c].in[0]].op == Op::argument)
       c = facts_[c].in[0];
     const Node& argument = facts_[c];
-    if (argument.op != Op::argument || argument.attr[0] == 0 || argument.region != node.region) return false;
+    if (argument.op != Op::argument || argument.position() == 0 || argument.region != node.region) return false;
     if (facts_.users[c].size() != 1 || facts_.users[id].size() != 1) return false;
     const Region& body = facts_.graph.regions[node.region];
-    return body.yields[static_cast<std::size_t>(argument.attr[0]) - 1] == id;
+    return body.yields[argument.position() - 1] == id;
   }
 
   const Facts& facts_;

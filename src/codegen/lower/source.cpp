@@ -7,7 +7,7 @@ namespace tessera::lowering {
 
 int axis_below(const Graph& graph, const Node& node, int axis) {
   if (axis < 0 || node.op == Op::cast) return axis;
-  if (node.op == Op::permute) return static_cast<int>(node.attr[static_cast<std::size_t>(axis)]);
+  if (node.op == Op::permute) return static_cast<int>(node.permutation()[static_cast<std::size_t>(axis)]);
   if (node.shape[axis] == 1) return -1;
   const Shape& from = graph[node.in[0]].shape;
   int nth = 0;  // among the axes that are longer than 1
@@ -32,7 +32,7 @@ Source find_source(const Graph& graph, Id operand) {
         if (!only_unit_axes(graph[node.in[0]].shape, node.shape)) return {};
         break;
       case Op::load:
-        if (node.ordered || node.attr[0] != 0) return {};
+        if (node.ordered || node.bits() != 0) return {};
         source.load = id;
         std::reverse(source.casts.begin(), source.casts.end());
         source.axis[0] = axis[0];

@@ -120,8 +120,8 @@ class StripPlanner {
 template <class Apply, class Constant>
 Id first_strip(const Node& node, Id index, int count, const Apply& apply, const Constant& constant) {
   const int last = std::numeric_limits<int>::max() / count - 1;
-  if (node.op == Op::constant) return constant(std::clamp(decode(node.type, node.attr[0]).i32, -1, last) * count);
-  const bool positive = node.op == Op::block || (node.op == Op::argument && node.attr[0] == 0);
+  if (node.op == Op::constant) return constant(std::clamp(node.number().i32, -1, last) * count);
+  const bool positive = node.op == Op::block || (node.op == Op::argument && node.position() == 0);
   if (!positive) index = apply(Op::maximum, index, constant(-1));
   return apply(Op::mul, apply(Op::minimum, index, constant(last)), constant(count));
 }
@@ -216,7 +216,7 @@ class Splitter final : public Rewriter {
       return builder().constant(ElementType::i32, number(value), {}, load.location);
     };
     const Node at = made(index);
-    const bool first = at.op == Op::constant && decode(at.type, at.attr[0]).i32 == 0;
+    const bool first = at.op == Op::constant && at.number().i32 == 0;
     index = first ? round : apply(Op::add, first_strip(at, index, count, apply, constant), round);
     const auto remade = [&](Node node, int along) {
       node.shape[along] /= count;
@@ -244,7 +244,7 @@ std::optional<Graph> split_products(const Graph& graph, const Target& target) {
   Graph lengthened = graph;
   std::vector<Id> owner(graph.regions.size(), no_id);
   for (Id id = 0; id < graph.nodes.size(); ++id)
-    if (graph[id].op == Op::loop) owner[static_cast<RegionId>(graph[id].attr[0])] = id;
+    if (graph[id].op == Op::loop) owner[graph[id].body()] = id;
   std::erase_if(counts, [&](const auto& entry) {
     const bool fills = fills_loop(graph, order, entry.first);
     if (fills) lengthen_loop(lengthened, owner[graph[entry.first].region], entry.first, entry.second);

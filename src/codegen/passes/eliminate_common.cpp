@@ -14,19 +14,8 @@ class CommonReads final : public Rewriter {
 
  private:
   Id rewrite(const Node& node, std::span<const Id> in) override {
-    switch (node.op) {
-      case Op::store:
-      case Op::scatter:
-      case Op::atomic_add:
-        known_.clear();
-        break;
-      case Op::load:
-      case Op::gather:
-        if (node.ordered) return read(node, in);
-        break;
-      default:
-        break;
-    }
+    if (is_write(node.op)) known_.clear();
+    if (is_read(node.op) && node.ordered) return read(node, in);
     return Rewriter::rewrite(node, in);
   }
 
@@ -35,7 +24,7 @@ class CommonReads final : public Rewriter {
     const RegionId here = builder().open_region();
     if (here != region_) known_.clear();
     region_ = here;
-    std::vector<std::int64_t> key{static_cast<std::int64_t>(node.op), node.attr[0]};
+    std::vector<std::int64_t> key{static_cast<std::int64_t>(node.op), node.bits()};
     key.insert(key.end(), node.shape.begin(), node.shape.end());
     key.push_back(-1);
     key.insert(key.end(), in.begin(), in.end());

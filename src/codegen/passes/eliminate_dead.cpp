@@ -11,11 +11,11 @@ class DeadCode final : public Rewriter {
   explicit DeadCode(const Graph& graph)
       : Rewriter(graph), live_(graph.nodes.size()), owner_(graph.regions.size(), no_id) {
     for (Id id = 0; id < graph.nodes.size(); ++id)
-      if (graph[id].op == Op::loop || graph[id].op == Op::branch) owner_[static_cast<RegionId>(graph[id].attr[0])] = id;
+      if (has_region(graph[id].op)) owner_[graph[id].body()] = id;
     for (Id id : graph.grid) mark(id);
     for (Id id = 0; id < graph.nodes.size(); ++id) {
       const Op op = graph[id].op;
-      if (op == Op::store || op == Op::scatter || op == Op::atomic_add || op == Op::require) mark(id);
+      if (is_effect(op) && !has_region(op)) mark(id);
     }
   }
 
@@ -40,11 +40,10 @@ class DeadCode final : public Rewriter {
           break;  // its initial values only if what they start is live
         case Op::result:
           reach(node.in[0]);
-          reach(region_of(node.in[0]).arguments[static_cast<std::size_t>(node.attr[0]) + 1]);
+          reach(source().body(node.in[0]).arguments[node.position() + 1]);
           break;
         case Op::argument:
-          if (node.attr[0] > 0) {
-            const auto k = static_cast<std::size_t>(node.attr[0]);
+          if (const std::size_t k = node.position(); k > 0) {
             reach(source()[owner_[node.region]].in[k]);
             reach(source().regions[node.region].yields[k - 1]);
           }
@@ -54,8 +53,6 @@ class DeadCode final : public Rewriter {
       }
     }
   }
-
-  const Region& region_of(Id loop) const { return source().regions[static_cast<RegionId>(source()[loop].attr[0])]; }
 
   std::vector<char> live_;
   std::vector<Id> owner_;

@@ -19,7 +19,7 @@ class Folder final : public Rewriter {
   }
 
   bool constant(Id id) const { return made(id).op == Op::constant; }
-  Cell value(Id id) const { return decode(made(id).type, made(id).attr[0]); }
+  Cell value(Id id) const { return made(id).number(); }
   bool is(Id id, std::int64_t number) const {
     if (!constant(id)) return false;
     switch (host_type(made(id).type)) {
@@ -45,7 +45,8 @@ class Folder final : public Rewriter {
     else if (node.op == Op::select)
       cell = value(in[cell.i32 ? 1 : 2]);
     else if (is_elementwise(node.op))
-      cell = evaluate(node.op, made(in[0]).type, cell, in.size() > 1 ? value(in[1]) : Cell{});
+      cell = evaluate(node.op, made(in[0]).type, cell, in.size() > 1 ? value(in[1]) : Cell{},
+                      in.size() > 2 ? value(in[2]) : Cell{});
     return builder().constant(node.type, cell, node.shape, node.location);
   }
 
@@ -74,8 +75,8 @@ class Folder final : public Rewriter {
       case Op::broadcast:
         return same(in[0]) ? in[0] : no_id;
       case Op::permute:
-        for (std::size_t i = 0; i < node.attr.size(); ++i)
-          if (node.attr[i] != static_cast<std::int64_t>(i)) return no_id;
+        for (std::int64_t i = 0; const std::int64_t axis : node.permutation())
+          if (axis != i++) return no_id;
         return in[0];
       default:
         return no_id;
