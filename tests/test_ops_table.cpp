@@ -86,7 +86,7 @@ TEST_CASE("a structural op is a shape rule, a function and a case in each execut
   // Where every op may have its case.
   const Names homes = {"src/graph/infer.cpp", "src/dsl/expr.hpp",      "src/dsl/tile.hpp",
                        "src/dsl/view.hpp",    "src/dsl/control.hpp",   "src/dsl/trace.cpp",
-                       "src/cpu/program.cpp", "src/codegen/lower.cpp", "tests/reference/interpreter.cpp"};
+                       "src/cpu/program.cpp", "src/codegen/lower/lower.cpp", "tests/reference/interpreter.cpp"};
   // What else knows some: those that a graph itself is made of, and those that it gains by to know.
   const std::map<std::string, Names> others = {
       {"src/graph/builder.cpp",
@@ -99,16 +99,16 @@ TEST_CASE("a structural op is a shape rule, a function and a case in each execut
       {"src/cpu/tape.cpp",
        {"argument", "block", "broadcast", "cast", "constant", "iota", "load", "loop", "mma", "permute", "reshape",
         "result", "select"}},
-      {"src/codegen/eliminate_dead.cpp", {"argument", "loop", "result"}},
-      {"src/codegen/facts.cpp", {"argument", "atomic_add", "block", "constant", "permute_view", "scatter", "tensor"}},
-      {"src/codegen/fold.cpp", {"broadcast", "cast", "constant", "permute", "reshape", "select"}},
-      {"src/codegen/layouts.cpp",
+      {"src/codegen/passes/eliminate_dead.cpp", {"argument", "loop", "result"}},
+      {"src/codegen/lower/facts.cpp", {"argument", "atomic_add", "block", "constant", "permute_view", "scatter", "tensor"}},
+      {"src/codegen/passes/fold.cpp", {"broadcast", "cast", "constant", "permute", "reshape", "select"}},
+      {"src/codegen/lower/layouts.cpp",
        {"argmax", "argument", "broadcast", "cumsum", "gather", "loop", "permute", "reshape", "result", "scatter"}},
-      {"src/codegen/products.cpp", {"argument", "mma"}},
-      {"src/codegen/source.cpp", {"cast", "load", "permute", "reshape"}},
-      {"src/codegen/split_products.cpp", {"argument", "block", "constant", "load", "loop", "mma"}},
-      {"src/codegen/eliminate_common.cpp", {}},
-      {"src/codegen/passes.cpp", {}},
+      {"src/codegen/lower/products.cpp", {"argument", "mma"}},
+      {"src/codegen/lower/source.cpp", {"cast", "load", "permute", "reshape"}},
+      {"src/codegen/lower/split_products.cpp", {"argument", "block", "constant", "load", "loop", "mma"}},
+      {"src/codegen/passes/eliminate_common.cpp", {}},
+      {"src/codegen/passes/passes.cpp", {}},
   };
   std::vector<fs::path> files;
   for (const char* folder : {"src/graph", "src/dsl", "src/cpu", "tests/reference"})
