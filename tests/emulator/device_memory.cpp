@@ -61,22 +61,44 @@ DeviceMemory::DeviceMemory(const Graph& graph, std::span<const Argument> argumen
   }
   buffers_ = std::move(merged);
   for (Buffer& buffer : buffers_) {
-    const auto bytes = static_cast<std::size_t>(buffer.host_end - buffer.host_begin);
-    buffer.memory = mapped(bytes);
+    buffer.memory = mapped(static_cast<std::size_t>(buffer.host_end - buffer.host_begin));
     buffer.begin = buffer.memory->data() + gap + reinterpret_cast<std::uintptr_t>(buffer.host_begin) % page;
-    std::memcpy(buffer.begin, buffer.host_begin, bytes);
     for (const std::size_t tensor : buffer.tensors) {
       void*& data = arguments_[tensor].data;
       data = buffer.begin + (static_cast<char*>(data) - buffer.host_begin);
     }
+    buffer.parts = parts_of(buffer);
+    for (const auto& [first, end] : buffer.parts)
+      std::memcpy(buffer.begin + first, buffer.host_begin + first, end - first);
   }
+}
+
+std::vector<DeviceMemory::Part> DeviceMemory::parts_of(const Buffer& buffer) const {
+  std::vector<Part> rows, parts;
+  for (const std::size_t tensor : buffer.tensors) {
+    const std::int64_t bytes = bytes_of(graph_.parameters[tensor]);
+    const std::int64_t base = static_cast<const char*>(arguments_[tensor].data) - buffer.begin;
+    for_each_row(graph_.parameters[tensor], arguments_[tensor], [&](std::int64_t offset, std::int64_t count) {
+      const std::int64_t first = base + offset * bytes;
+      rows.push_back({static_cast<std::size_t>(first), static_cast<std::size_t>(first + count * bytes)});
+    });
+  }
+  std::ranges::sort(rows, {}, &Part::first);
+  for (const Part& row : rows) {
+    if (parts.empty() || row.first > parts.back().end + gap)
+      parts.push_back(row);
+    else
+      parts.back().end = std::max(parts.back().end, row.end);
+  }
+  return parts;
 }
 
 void DeviceMemory::copy_back() const {
   for (const Buffer& buffer : buffers_) {
     const auto is_written = [&](std::size_t tensor) { return graph_.parameters[tensor].access != Access::in; };
     if (std::ranges::none_of(buffer.tensors, is_written)) continue;
-    std::memcpy(buffer.host_begin, buffer.begin, static_cast<std::size_t>(buffer.host_end - buffer.host_begin));
+    for (const auto& [first, end] : buffer.parts)
+      std::memcpy(buffer.host_begin + first, buffer.begin + first, end - first);
   }
 }
 
@@ -99,14 +121,18 @@ std::vector<Shadow> DeviceMemory::tensor_shadows() const {
                         .initialised = parameter.access != Access::out,
                         .writable = parameter.access != Access::in});
     }
-    const auto bytes = static_cast<std::size_t>(buffer.host_end - buffer.host_begin);
-    Shadow& shadow = shadows.emplace_back(buffer.begin, bytes, owners);
-    shadow.give(0, bytes, Shadow::nobody);
+    const std::size_t first_shadow = shadows.size();
+    for (const auto& [first, end] : buffer.parts)
+      shadows.emplace_back(buffer.begin + first, end - first, owners).give(0, end - first, Shadow::nobody);
     for (std::size_t owner = 0; owner < owners.size(); ++owner) {
       const Parameter& parameter = graph_.parameters[buffer.tensors[owner]];
-      const std::int64_t first = owners[owner].base - buffer.begin, size = bytes_of(parameter);
+      const std::int64_t size = bytes_of(parameter);
       for_each_row(parameter, arguments_[buffer.tensors[owner]], [&](std::int64_t offset, std::int64_t count) {
-        shadow.give(static_cast<std::size_t>(first + offset * size), static_cast<std::size_t>(count * size), owner);
+        const char* const row = owners[owner].base + offset * size;
+        const auto behind = std::upper_bound(shadows.begin() + static_cast<std::ptrdiff_t>(first_shadow), shadows.end(),
+                                             row, [](const char* at, const Shadow& s) { return at < s.begin(); });
+        Shadow& shadow = *std::prev(behind);
+        shadow.give(static_cast<std::size_t>(row - shadow.begin()), static_cast<std::size_t>(count * size), owner);
       });
     }
   }

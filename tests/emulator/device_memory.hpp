@@ -28,18 +28,24 @@ class DeviceMemory {
   /// A new workspace, poisoned, in place of the one before.
   char* new_workspace(std::size_t bytes);
 
-  /// Shadows of the tensors, each buffer one.
+  /// Shadows of the tensors, one of each part of a buffer.
   std::vector<Shadow> tensor_shadows() const;
   Shadow workspace_shadow() const;
 
  private:
+  /// Bytes of a buffer that elements are in or near; of rows far apart there are several.
+  struct Part {
+    std::size_t first, end;
+  };
   /// Tensors that overlap.
   struct Buffer {
     char *host_begin, *host_end;
     std::vector<std::size_t> tensors;  ///< parameters
     std::unique_ptr<Mapping> memory{};
     char* begin = nullptr;
+    std::vector<Part> parts{};
   };
+  std::vector<Part> parts_of(const Buffer& buffer) const;
 
   const Graph& graph_;
   std::vector<Argument> arguments_;
