@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <map>
+#include <ranges>
 #include <set>
 
 #include "catch.hpp"
@@ -50,6 +51,99 @@ bool reads_what_it_wrote(const Graph& graph) {
   return false;
 }
 
+using Seen = std::set<std::string>;
+
+constexpr std::string_view access_names[] = {"In", "Out", "InOut"};
+constexpr std::int64_t oversize = 128 * 256;  // elements: more than an expression's threads have registers for
+
+/// Where the rows of a gather or scatter come from.
+std::string_view kind_of_rows(const Graph& graph, Id rows) {
+  while (graph[rows].op == Op::reshape) rows = graph[rows].in[0];
+  switch (graph[rows].op) {
+    case Op::iota:
+      return "iota";
+    case Op::constant:
+      return "constant";
+    case Op::broadcast:
+      return "broadcast";
+    case Op::load:
+    case Op::gather:
+      return "loaded";
+    default:
+      return is_elementwise(graph[rows].op) ? "computed" : "other";
+  }
+}
+
+/// Tiles too large for registers, gathers within an expression and scatters of one, by the kind of their rows; sums of
+/// few rows that their loop reads elsewhere.
+void see_nodes(const Graph& graph, Seen& seen) {
+  std::vector<std::vector<Id>> users(graph.nodes.size());
+  const auto regions = schedule(graph);
+  for (const auto& region : regions)
+    for (const Id id : region)
+      for (const Id in : graph[id].in) users[in].push_back(id);
+  for (const auto& region : regions) {
+    for (const Id id : region) {
+      const Node& node = graph[id];
+      const std::string large = node.shape.size() >= oversize ? "oversized " : "";
+      const auto computes = [&](Id user) { return is_elementwise(graph[user].op); };
+      if (node.op == Op::gather && std::ranges::any_of(users[id], computes))
+        seen.insert(fmt::format("{}gather by {} rows in an expression", large, kind_of_rows(graph, node.in[1])));
+      if (node.op == Op::scatter && is_elementwise(graph[node.in[0]].op))
+        seen.insert(fmt::format("{}scatter of an expression by {} rows", large, kind_of_rows(graph, node.in[2])));
+      if (!large.empty()) seen.insert(large + std::string(name(node.op)));
+      if (node.op != Op::mma || node.shape[0] > 8 || graph.regions[node.region].kind != RegionKind::loop) continue;
+      const Node& sum = graph[node.in[2]];
+      const auto& yields = graph.regions[node.region].yields;
+      if (sum.op != Op::argument || sum.attr[0] == 0 || yields[static_cast<std::size_t>(sum.attr[0]) - 1] != id)
+        continue;
+      seen.insert("a sum of few rows");
+      if (users[node.in[2]].size() > 1) seen.insert("a sum of few rows that its loop reads before it adds");
+      if (!users[id].empty()) seen.insert("a sum of few rows that its loop reads after it has added");
+    }
+  }
+}
+
+/// Strides that are not a dense tensor's.
+void see_layout(const Parameter& parameter, const fuzz::Given& given, Seen& seen) {
+  if (given.strides.empty() || std::ranges::count(given.extents, 0)) return;
+  const std::int64_t bytes = info(parameter.type).bytes;
+  std::int64_t reach = 0;
+  for (std::size_t axis = 0; axis < given.extents.size(); ++axis) {
+    const std::int64_t extent = given.extents[axis], stride = given.strides[axis];
+    reach += (extent - 1) * std::abs(stride);
+    if (extent > 1 && stride < 0)
+      seen.insert(fmt::format("{} reversed", access_names[static_cast<std::size_t>(parameter.access)]));
+    if (extent > 1 && stride == 0) seen.insert("an axis repeated");
+    if (stride != 1 || extent % 16 != 0 || given.offset * bytes % 16 != 0) continue;
+    for (std::size_t other = 0; other < given.extents.size(); ++other)
+      if (given.extents[other] > 1 && given.strides[other] * bytes % 16 != 0)
+        seen.insert(fmt::format("rows of {} that are not aligned as the first is", name(parameter.type)));
+  }
+  if (reach >= std::int64_t{1} << 31)
+    seen.insert(fmt::format("{} beyond 2^31", access_names[static_cast<std::size_t>(parameter.access)]));
+}
+
+/// Effects in loops and in loops in these; and tensors to which a tile is appended that was made of the one before it,
+/// again and again.
+void see_effects(const Body& body, int loops, Seen& seen) {
+  std::map<fuzz::Name, int> rounds;  // of each view: twice those of a load and a store, and one more behind a load
+  for (const Statement& s : body) {
+    if (s.kind == Statement::Kind::apply && is_effect(s.op) && s.op != Op::require && loops > 0)
+      seen.insert(loops == 1 ? "an effect in a loop" : "an effect in a loop in a loop");
+    if (s.kind == Statement::Kind::apply && s.op == Op::load) rounds[s.from[0]] |= 1;
+    if (s.kind == Statement::Kind::apply && s.op == Op::store && (rounds[s.from[1]] & 1) && ++rounds[s.from[1]] >= 6)
+      seen.insert("three tiles appended");
+    see_effects(s.body, loops + (s.kind == Statement::Kind::loop), seen);
+  }
+}
+
+/// Before all tensors.
+std::byte& first_byte(const fuzz::Memory& memory) {
+  const fuzz::Buffer& buffer = memory.buffers()[0];
+  return buffer[buffer.parts()[0].first];
+}
+
 Trial trial_of(const Program& program) { return Trial(fuzz::trace(program), program.given, program.seed); }
 
 }  // namespace
@@ -69,7 +163,9 @@ TEST_CASE("random programs hold all that the language has", "[fuzz]") {
   for (std::uint64_t seed = 1; seed <= programs; ++seed) {
     const Program program = fuzz::generate(seed);
     const Graph graph = fuzz::trace(program);
-    std::set<std::string> here;
+    Seen here;
+    see_nodes(graph, here);
+    see_effects(program.body, 0, here);
     for (const auto& region : schedule(graph)) {
       for (const Id id : region) {
         const Node& node = graph[id];
@@ -89,6 +185,7 @@ TEST_CASE("random programs hold all that the language has", "[fuzz]") {
       if (std::ranges::count(given.extents, 1)) here.insert("an extent of 1");
       if (!given.strides.empty()) here.insert("strides");
       if (given.offset) here.insert("an offset");
+      see_layout(parameter, given, here);
     }
     const Trial trial(graph, program.given, program.seed);
     if (trial.is_refused()) here.insert("a refused launch");
@@ -111,7 +208,26 @@ TEST_CASE("random programs hold all that the language has", "[fuzz]") {
                                      "an InOut read after it was written",
                                      "rank 1",
                                      "rank 2",
-                                     "rank 3"};
+                                     "rank 3",
+                                     "a sum of few rows",
+                                     "a sum of few rows that its loop reads before it adds",
+                                     "a sum of few rows that its loop reads after it has added",
+                                     "an axis repeated",
+                                     "an effect in a loop",
+                                     "an effect in a loop in a loop",
+                                     "three tiles appended"};
+  for (const std::string large : {"", "oversized "}) {
+    for (const char* rows : {"iota", "constant", "broadcast", "loaded", "computed"}) {
+      wanted.push_back(fmt::format("{}gather by {} rows in an expression", large, rows));
+      wanted.push_back(fmt::format("{}scatter of an expression by {} rows", large, rows));
+    }
+  }
+  for (const Op op : {Op::load, Op::gather, Op::store, Op::scatter, Op::atomic_add, Op::select, Op::broadcast})
+    wanted.push_back(fmt::format("oversized {}", name(op)));
+  for (const std::string_view access : access_names) {
+    wanted.push_back(fmt::format("{} reversed", access));
+    wanted.push_back(fmt::format("{} beyond 2^31", access));
+  }
 #define UNARY(name, ...) wanted.push_back("op " #name);
 #define BINARY(name, ...) wanted.push_back("op " #name);
 #define TERNARY(name, ...) wanted.push_back("op " #name);
@@ -128,6 +244,7 @@ TEST_CASE("random programs hold all that the language has", "[fuzz]") {
       if (to != type) wanted.push_back(fmt::format("cast {} {}", name(type), name(to)));
     for (int access = 0; access < 3 && info(type).stored; ++access)
       wanted.push_back(fmt::format("{} of {}", access, name(type)));
+    if (info(type).stored) wanted.push_back(fmt::format("rows of {} that are not aligned as the first is", name(type)));
   }
   for (const std::string& what : wanted) {
     INFO(what);
@@ -200,18 +317,19 @@ TEST_CASE("a wrong executor is found", "[fuzz]") {
       const auto before = memory.buffers();
       run(memory);
       for (std::size_t b = 0; b < before.size(); ++b)
-        for (std::size_t i = before[b].size(); i-- > 0;)
-          if (before[b][i] != memory.buffers()[b][i]) {
-            ++changed;
-            memory.buffers()[b][i] ^= std::byte{0x40};
-            return {};
-          }
+        for (const auto& [first, end] : before[b].parts() | std::views::reverse)
+          for (std::size_t i = end; i-- > first;)
+            if (before[b][i] != memory.buffers()[b][i]) {
+              ++changed;
+              memory.buffers()[b][i] ^= std::byte{0x40};
+              return {};
+            }
       return {};
     });
     wrong += forgetful.has_value();
     const auto astray = trial.check("astray", [&](fuzz::Memory& memory) -> std::optional<Failure> {
       run(memory);
-      memory.buffers()[0][0] ^= std::byte{1};
+      first_byte(memory) ^= std::byte{1};
       return {};
     });
     REQUIRE(astray);
@@ -229,7 +347,7 @@ TEST_CASE("a refusal comes before anything is written", "[fuzz]") {
   while (!trial_of(fuzz::generate(seed)).is_refused()) ++seed;
   const auto refusal = [&](std::byte change) {
     return trial_of(fuzz::generate(seed)).check("test", [&](fuzz::Memory& memory) -> std::optional<Failure> {
-      memory.buffers()[0][0] ^= change;
+      first_byte(memory) ^= change;
       throw Error("refused");
     });
   };

@@ -187,7 +187,7 @@ class TapeBuilder {
         body.push_back(node.op == Op::loop ? loop_step(id) : branch_step(id));
         continue;
       }
-      if (info(node.op).role == Role::claim) continue;  // the launch has checked it
+      if (info(node.op).role == OpRole::claim) continue;  // the launch has checked it
       for (Id in : node.in) emit_holding(in, -1);
       Step step;
       step.id = id;

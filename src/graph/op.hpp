@@ -26,7 +26,7 @@ enum class OperandKind : std::uint8_t { value, condition, index, rows, view, loo
 /// What `Node::attr` holds.
 enum class Attribute : std::uint8_t { none, number, axis, grid_axis, axes, parameter, position, region, text };
 /// What an op does. All from `write` on are effects, which have no value.
-enum class Role : std::uint8_t { elementwise, value, view, read, write, add, region, claim };
+enum class OpRole : std::uint8_t { elementwise, value, view, read, write, add, region, claim };
 
 /// The operands of an op, in order.
 struct OperandKinds {
@@ -41,7 +41,7 @@ struct OpInfo {
   Operands operands;
   OperandKinds in;
   Attribute attribute;
-  Role role;
+  OpRole role;
   std::string_view meaning;
   /// The op, or a reduction's combination of two, as an expression of `a`, `b` and `c` in a generated kernel: of f32,
   /// and of integers and preds. Empty where there is none.
@@ -53,7 +53,7 @@ namespace table {
 using enum OperandKind;
 inline constexpr OpInfo ops[] = {
 #define ELEMENTWISE(name, group, operands, in, real, integer, meaning) \
-  {#name, OpGroup::group, Operands::operands, in, Attribute::none, Role::elementwise, meaning, real, integer},
+  {#name, OpGroup::group, Operands::operands, in, Attribute::none, OpRole::elementwise, meaning, real, integer},
 #define UNARY(name, operands, result, host, real, integer, low, high, tolerance, meaning) \
   ELEMENTWISE(name, unary, operands, OperandKinds(value), real, integer, meaning)
 #define BINARY(name, operands, result, host, real, integer, low, high, tolerance, meaning) \
@@ -61,10 +61,10 @@ inline constexpr OpInfo ops[] = {
 #define TERNARY(name, operands, result, host, real, integer, low, high, tolerance, meaning) \
   ELEMENTWISE(name, ternary, operands, OperandKinds(value, value, value), real, integer, meaning)
 #define REDUCTION(name, operands, combine, real, integer, identity, meaning)                                         \
-  {#name,  OpGroup::reduction, Operands::operands, OperandKinds(value), Attribute::axis, Role::value, meaning, real, \
+  {#name,  OpGroup::reduction, Operands::operands, OperandKinds(value), Attribute::axis, OpRole::value, meaning, real, \
    integer},
 #define STRUCTURAL(name, operands, attribute, role, meaning) \
-  {#name, OpGroup::structural, Operands::any, OperandKinds operands, Attribute::attribute, Role::role, meaning},
+  {#name, OpGroup::structural, Operands::any, OperandKinds operands, Attribute::attribute, OpRole::role, meaning},
 #include "graph/ops.def"
 #undef ELEMENTWISE
 };
@@ -77,14 +77,14 @@ constexpr bool is_unary(Op op) { return info(op).group == OpGroup::unary; }
 constexpr bool is_binary(Op op) { return info(op).group == OpGroup::binary; }
 constexpr bool is_ternary(Op op) { return info(op).group == OpGroup::ternary; }
 constexpr bool is_reduction(Op op) { return info(op).group == OpGroup::reduction; }
-constexpr bool is_elementwise(Op op) { return info(op).role == Role::elementwise; }
+constexpr bool is_elementwise(Op op) { return info(op).role == OpRole::elementwise; }
 /// Is it elementwise, by the host's and CUDA's expression of the table?
 constexpr bool is_arithmetic(Op op) { return is_unary(op) || is_binary(op) || is_ternary(op); }
-constexpr bool is_view(Op op) { return info(op).role == Role::view; }
-constexpr bool is_effect(Op op) { return info(op).role >= Role::write; }
+constexpr bool is_view(Op op) { return info(op).role == OpRole::view; }
+constexpr bool is_effect(Op op) { return info(op).role >= OpRole::write; }
 /// Does it read memory, or write to it (or add to what it holds)?
-constexpr bool is_read(Op op) { return info(op).role == Role::read; }
-constexpr bool is_write(Op op) { return info(op).role == Role::write || info(op).role == Role::add; }
+constexpr bool is_read(Op op) { return info(op).role == OpRole::read; }
+constexpr bool is_write(Op op) { return info(op).role == OpRole::write || info(op).role == OpRole::add; }
 /// Does it own a region, which it runs?
 constexpr bool has_region(Op op) { return info(op).attribute == Attribute::region; }
 

@@ -136,13 +136,13 @@ class Verifier {
   void special(const Node& node) {
     const auto access = [&] { return parameter(node.in[static_cast<std::size_t>(view_operand(node.op))]).access; };
     switch (info(node.op).role) {
-      case Role::read:
+      case OpRole::read:
         return rule(access() != Access::out, "an Out is not read");
-      case Role::write:
+      case OpRole::write:
         return rule(access() != Access::in, "an In is not written");
-      case Role::add:
+      case OpRole::add:
         return rule(access() == Access::in_out, "atomics work on an InOut");
-      case Role::claim:
+      case OpRole::claim:
         return rule(graph_[node.in[0]].uniform && node.region == 0,
                     "require states what holds of extents and scalars, for the whole launch");
       default:

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <map>
 
 #include "common/program.hpp"
@@ -179,17 +180,33 @@ int fuzz_all(CommandLine& line) {
   const std::uint64_t batch = settings.emulated() ? 16 : 50;
   std::uint64_t mismatches = 0;
   Stopwatch since_line;
-  for (std::uint64_t first = 0; first < *settings.count; first += batch) {
+  struct Batch {
     std::vector<Program> programs;
+    std::map<std::size_t, Failure> failures;
+  };
+  const auto check = [&](std::uint64_t first) {
+    Batch result;
     for (std::uint64_t i = first; i < std::min(first + batch, *settings.count); ++i)
-      programs.push_back(generate(*settings.seed + i));
-    for (const auto& [i, failure] : failures_of(settings, programs)) {
-      ++mismatches;
-      report(settings, programs[i], failure);
+      result.programs.push_back(generate(*settings.seed + i));
+    result.failures = failures_of(settings, result.programs);
+    return result;
+  };
+  const std::uint64_t at_once = settings.emulated() ? 2 : 1;  // the emulator takes one core, the others all there is
+  for (std::uint64_t first = 0; first < *settings.count; first += at_once * batch) {
+    std::vector<std::future<Batch>> batches;
+    for (std::uint64_t i = 0; i < at_once; ++i)
+      batches.push_back(std::async(std::launch::async, check, first + i * batch));
+    for (std::future<Batch>& future : batches) {
+      const Batch done = future.get();
+      for (const auto& [i, failure] : done.failures) {
+        ++mismatches;
+        report(settings, done.programs[i], failure);
+      }
     }
     if (since_line.milliseconds() < 5000) continue;
     since_line = {};
-    note(fmt::format("fuzz: {} of {} programs, {} mismatches", first + programs.size(), *settings.count, mismatches));
+    note(fmt::format("fuzz: {} of {} programs, {} mismatches", std::min(first + at_once * batch, *settings.count),
+                     *settings.count, mismatches));
   }
   print(fmt::format("{} programs, {} mismatches\n", *settings.count, mismatches));
   return mismatches ? 1 : 0;

@@ -9,6 +9,7 @@ namespace tessera::fuzz {
 namespace {
 
 constexpr ElementType i32 = ElementType::i32, f32 = ElementType::f32;
+constexpr int oversize = 128 * 256;  // elements that no block has the registers for, in an expression of several
 
 int size_of(const Extents& shape) { return std::accumulate(shape.begin(), shape.end(), 1, std::multiplies<>()); }
 
@@ -71,12 +72,15 @@ ElementType Generator::stored_type() {
 Program Generator::run() {
   special_ = chance(12);
   exact_ = !special_ && chance(25);
-  large_ = chance(18);
-  round_ = large_ ? chance(70) : chance(40);
+  oversized_ = chance(5);
+  large_ = !oversized_ && chance(18);
+  far_ = chance(5);
+  round_ = large_ || oversized_ ? chance(70) : chance(40);
   constexpr std::array odd = {1, 2, 3, 4, 4, 5, 7, 8, 8, 9, 12, 16, 16, 17, 31, 32, 33};
   constexpr std::array round = {4, 8, 8, 16, 16, 32};
   constexpr std::array large = {16, 32, 64, 48, 24, 8};
-  for (int i = 0; i < 3; ++i) palette_.push_back(large_ ? one_of(large) : round_ ? one_of(round) : one_of(odd));
+  if (oversized_) palette_ = {128, 256};  // besides another: tensors are about as large
+  while (palette_.size() < 3) palette_.push_back(large_ ? one_of(large) : round_ ? one_of(round) : one_of(odd));
   fuel_ = 1000;
   make_parameters();
   body_ = &program_.body;
@@ -84,7 +88,9 @@ Program Generator::run() {
   if (chance(12)) require();
   fuel_ = between(10, 90);
   const std::size_t first = visible_.size();
-  if (large_) product();
+  if (large_) product(one_of(palette_));
+  if (oversized_)
+    for (int i = between(3, 5); i > 0; --i) oversized();
   const int depth = chance(85) ? 2 : 3;
   statements(depth, between(3, 8));
   // All that may be written is, and little was computed for nothing. One more store would hide those before it.
@@ -102,7 +108,11 @@ void Generator::statements(int depth, int count) {
 
 void Generator::statement(int depth) {
   const int kind = between(0, 99);
-  if (kind < 30) {
+  if (kind < 3 && oversized_) {
+    oversized();
+  } else if (kind < 6) {
+    append();
+  } else if (kind < 30) {
     some_effect();
   } else if (kind < 45) {
     const ElementType wanted = type();
@@ -113,8 +123,8 @@ void Generator::statement(int depth) {
     assign_some_var(assignable_);
   } else if (kind < 66) {
     view_of(Place(one_of(places_)));
-  } else if (kind < 78 && large_) {
-    product();
+  } else if (kind < (large_ ? 78 : 69)) {
+    product(large_ && chance(80) ? one_of(palette_) : between(1, 8));
   } else if (kind < 87) {
     if (depth > 0) loop(depth - 1);
   } else if (depth > 0) {
@@ -141,6 +151,21 @@ Extents Generator::tile_for(const Place& place, int most_elements) {
   return tile;
 }
 
+/// One of more elements than threads have registers for; empty if the place has no axis to be long.
+Extents Generator::oversized_tile(const Place& place) {
+  Extents tile = place.tile;
+  std::vector<std::size_t> free;
+  for (std::size_t axis = 0; axis < tile.size(); ++axis)
+    if (tile[axis] == 0) free.push_back(axis), tile[axis] = one_of(std::array{128, 128, 256, 64, 8});
+  if (free.empty()) return {};
+  const std::size_t longest = one_of(free);
+  tile[longest] = 1;
+  const int others = size_of(tile);
+  if (others >= 2 * oversize) return {};
+  tile[longest] = (oversize + others - 1) / others + (chance(round_ ? 10 : 40) ? between(1, 3) : 0);
+  return tile;
+}
+
 /// An effect on the tile of a place; `from` begins with what is written, the view, and the rows of a scatter.
 void Generator::write(Op op, const Place& place, const Extents& tile, std::vector<Name> from) {
   Statement s{.op = op, .type = place.type, .shape = tile, .from = std::move(from)};
@@ -163,9 +188,14 @@ void Generator::store_to(const Place& place) {
   write(Op::store, place, tile, {limit(want(place.type, tile, depth), 64), place.view});
 }
 
-/// Rows of their own: c, c + step, ...
+/// Rows of their own: c, c + step, ...; or any.
 void Generator::scatter_to(const Place& place) {
   const Extents tile = tile_for(place, chance(25) ? 1500 : 400);
+  if (chance(50)) {
+    const Name rows = rows_for(tile[0], place.extents[0]);
+    const int depth = between(1, 3);
+    return write(Op::scatter, place, tile, {limit(want(place.type, tile, depth), 64), place.view, rows});
+  }
   Name rows = emit({.op = Op::iota, .type = i32, .shape = {tile[0]}, .attributes = {0}}, tile[0]);
   if (chance(50)) {
     rows = binary(Op::mul, rows, literal(i32, one_of(std::array{-1, 2, 3})), 100);
@@ -192,6 +222,81 @@ void Generator::some_effect() {
   if (kind < 2 && !scatters.empty()) return scatter_to(one_of(scatters));
   if (kind < 5 && !adds.empty()) return add_to(one_of(adds));
   if (!stores.empty()) store_to(one_of(stores));
+}
+
+/// Tiles one behind the other in an InOut, each made of the one before it.
+void Generator::append() {
+  const auto histories = places_where([](const Place& p) {
+    return p.readable() && p.writable() && std::ranges::count(p.at, nothing) > 0 && std::ranges::count(p.tile, 0) > 0;
+  });
+  if (histories.empty()) return;
+  Place place = one_of(histories);
+  std::vector<std::size_t> free;
+  for (std::size_t axis = 0; axis < place.at.size(); ++axis)
+    if (place.at[axis] == nothing && place.tile[axis] == 0) free.push_back(axis);
+  const std::size_t axis = one_of(free);
+  for (std::size_t other = 0; other < place.at.size(); ++other)
+    if (place.at[other] == nothing && other != axis) place.at[other] = coordinate(2);
+  place.tile[axis] = between(1, 3);
+  place.tile = tile_for(place, 400);
+  const auto one_more = [&](Name at) {
+    Place before = place, here = place;
+    before.at[axis] = binary(Op::sub, at, literal(i32, 1), 20);
+    here.at[axis] = at;
+    const Name old = load_from(before, place.tile, nothing);
+    const ElementType type = info(place.type).computes                    ? place.type
+                             : info(place.type).kind == ElementKind::real ? f32
+                                                                          : i32;
+    const Name last = convert(old, type), more = want(type, place.tile, 1);
+    const double most = std::min(of(last).most + of(more).most, largest_of(type));
+    const Name next = limit(binary(Op::add, last, more, most), 64);
+    write(Op::store, here, place.tile, {limit(convert(next, place.type), 64), place.view});
+  };
+  const Name first = chance(50) ? literal(i32, between(0, 2)) : coordinate(2);
+  if (chance(50)) {
+    one_more(first);
+    for (int i = 1; i < 3; ++i) one_more(binary(Op::add, first, literal(i32, i), 20));
+  } else {
+    within(loop_of(loop_count()), [&] { one_more(binary(Op::add, first, visible_.back(), 20)); });
+  }
+}
+
+/// An effect or a reduction of a tile too large for registers: an expression in which tiles that are loaded or gathered
+/// stand more than once.
+void Generator::oversized() {
+  const auto stores = places_where([](const Place& p) { return p.writable() && std::ranges::count(p.tile, 0) > 0; });
+  if (stores.empty()) return;
+  const Place place = one_of(stores);
+  const Extents tile = oversized_tile(place);
+  if (tile.empty()) return;
+  const bool computes = info(place.type).computes;
+  const ElementType type = computes ? place.type : info(place.type).kind == ElementKind::real ? f32 : i32;
+  std::vector<Name> operands = {oversized_operand(type, tile, true)};
+  Name value = operands[0];
+  for (int i = between(2, 5); i > 0; --i) {
+    const bool again = operands.size() > 1 && chance(50);
+    const Name other = again ? one_of(operands) : oversized_operand(type, tile, false);
+    if (!again) operands.push_back(other);
+    const double x = of(value).most, y = of(other).most;
+    const Op op = one_of(std::array{Op::add, Op::add, Op::sub, Op::mul, Op::maximum});
+    const double most = op == Op::mul ? x * y : op == Op::maximum ? std::max(x, y) : x + y;
+    value = limit(binary(op, value, other, std::min(most, type == f32 ? most : largest_of(type))), 1e4);
+  }
+  const int kind = between(0, 9);
+  if (kind < 1) {
+    const int axis = between(0, static_cast<int>(tile.size()) - 1);
+    constexpr std::array ops = {Op::sum, Op::max, Op::min, Op::argmax};
+    reduction(one_of(ops), value, axis);
+    return;
+  }
+  const Name written = limit(convert(value, place.type), 64);
+  if (kind < 5 && place.at[0] == nothing && place.tile[0] == 0) {
+    const Name rows = rows_for(tile[0], place.extents[0]);
+    write(Op::scatter, place, tile, {written, place.view, rows});
+  } else {
+    const bool adds = kind < 8 && place.access == Access::in_out && computes;
+    write(adds ? Op::atomic_add : Op::store, place, tile, {written, place.view});
+  }
 }
 
 /// Writes what nobody has used, made into what a tensor takes.
@@ -292,8 +397,9 @@ Statement Generator::loop_of(Name count) {
   return {.kind = Statement::Kind::loop, .type = i32, .to = counter, .from = {count}, .fixed = 1};
 }
 
-/// Products of loaded tiles, summed up in a loop: what tensor cores are for. Some do not fit into shared memory.
-void Generator::product() {
+/// Products of loaded tiles, summed up in a loop: what tensor cores are for, or, of few rows, what threads hold in
+/// parts. Some do not fit into shared memory. The loop may read the sum elsewhere, as it was or as it has become.
+void Generator::product(int rows) {
   const auto sources = places_where([](const Place& p) {
     return p.readable() && p.access == Access::in && p.at.size() == 2 && info(p.type).kind == ElementKind::real;
   });
@@ -301,21 +407,34 @@ void Generator::product() {
   const Place left = one_of(sources), right = one_of(sources);
   constexpr std::array types = {f32, ElementType::tf32, ElementType::f16, ElementType::bf16};
   const ElementType factors = left.type == right.type && chance(60) ? left.type : one_of(types);
-  const int m = one_of(palette_), n = one_of(palette_);
+  const int columns = one_of(palette_);
   int k = 16 * between(1, 4);
-  if (const int bytes = (m + n) * info(factors).bytes; chance(30))
+  if (const int bytes = (rows + columns) * info(factors).bytes; large_ && chance(30))
     k = std::min(1024, between(70'000, 150'000) / bytes / 16 * 16);
-  const Extents tile = {m, n};
-  const Name var = new_var(literal(f32, 0, tile), 0), count = k > 64 ? literal(i32, between(1, 2)) : loop_count();
+  const Extents tile = {rows, columns};
+  const Name var = new_var(literal(f32, 0, tile), 0), others = chance(45) ? new_var(literal(f32, 0, tile), 0) : nothing;
+  const Name count = k > 64 ? literal(i32, between(1, 2)) : loop_count();
   within(loop_of(count), [&] {
-    const Name a = convert(load_from(left, {m, k}, nothing), factors);
-    const Name b = convert(load_from(right, {k, n}, nothing), factors);
-    of(var).most = of(a).most * of(b).most * k * 8;  // after as many rounds as there may be
+    const bool turned = chance(25);
+    const Name a = convert(load_from(left, {rows, k}, nothing), factors);
+    Name b = convert(load_from(right, turned ? Extents{columns, k} : Extents{k, columns}, nothing), factors);
+    if (turned)
+      b = emit({.op = Op::permute, .type = factors, .shape = {k, columns}, .from = {b}, .attributes = {1, 0}},
+               of(b).most);
+    const double most = of(var).most = of(a).most * of(b).most * k * 8;  // after as many rounds as there may be
     const Name old = read(var);
-    assign(var, emit({.op = Op::mma, .type = f32, .shape = tile, .from = {a, b, old}}, of(var).most));
+    const Name c = chance(20) ? binary(Op::mul, old, literal(f32, 0.5), most) : old;
+    const Name sum = emit({.op = Op::mma, .type = f32, .shape = tile, .from = {a, b, c}}, most);
+    assign(var, sum);
+    if (others != nothing) {
+      of(others).most = most * 8;
+      const Name read_now = chance(50) ? old : sum;
+      assign(others, binary(Op::add, read(others), read_now, most * 8));
+    }
     if (chance(25)) some_effect();
   });
   of(var).used = false;
+  if (others != nothing) of(others).used = false;
 }
 
 /// How often a loop runs: seldom more than a few times.

@@ -65,7 +65,7 @@ class Generator {
   // Parameters and grid (parameters.cpp).
   void make_parameters();
   void make_tensor(Access access);
-  void make_layout(Given& given, Access access);
+  void make_layout(Given& given, Access access, std::int64_t reach);
   void share_memory();
   void make_grid();
   void make_places();
@@ -80,11 +80,13 @@ class Generator {
   void scatter_to(const Place& place);
   void add_to(const Place& place);
   void some_effect();
+  void append();
+  void oversized();
   Name new_var(Name initial, double most);
   void declare_var();
   void assign(Name var, Name value);
   void assign_some_var(const std::vector<Name>& choices);
-  void product();
+  void product(int rows);
   void loop(int depth);
   void branch(int depth);
   void require();
@@ -94,7 +96,9 @@ class Generator {
   template <class Fill>
   void within(Statement s, const Fill& fill);
   std::vector<Place> places_where(bool (*holds)(const Place&)) const;
+  std::vector<Place> sources_of(const Extents& shape) const;
   Extents tile_for(const Place& place, int most_elements);
+  Extents oversized_tile(const Place& place);
 
   // Values (values.cpp).
   Name want(ElementType type, const Extents& shape, int depth);
@@ -109,7 +113,9 @@ class Generator {
   Name leaf(ElementType type, const Extents& shape);
   Name load(ElementType type, const Extents& shape);
   Name load_from(const Place& place, const Extents& shape, Name rows);
-  Name gather(ElementType type, const Extents& shape, int depth);
+  Name gather(ElementType type, const Extents& shape);
+  Name rows_for(int count, int rows);
+  Name oversized_operand(ElementType type, const Extents& shape, bool is_whole);
   Name coordinate(int tiles);
   Name convert(Name value, ElementType type);
   Name adapt(Name value, ElementType type, const Extents& shape);
@@ -136,6 +142,8 @@ class Generator {
   bool exact_ = false;        ///< reals hold small integers, so that results are exact
   bool round_ = false;        ///< extents and strides are such that many elements are accessed at once
   bool large_ = false;        ///< tiles of products are of the sizes that tensor cores are for
+  bool oversized_ = false;    ///< some tiles are too large for registers
+  bool far_ = false;          ///< the rows of a tensor, still to be made, are 2^31 elements and more apart
   std::vector<int> palette_;  ///< extents that this program likes, so that shapes often agree
   std::vector<int> grid_;
   std::vector<Owner> owners_;

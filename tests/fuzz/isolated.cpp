@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <mutex>
 
 #include "graph/error.hpp"
 
@@ -34,6 +35,9 @@ constexpr std::string_view threw = "threw: ";
 
 std::string isolated(const std::function<void(const std::function<void(std::string_view line)>& say)>& work,
                      std::chrono::seconds silence, const std::function<void(std::string_view line)>& on_line) {
+  // A child that another thread starts meanwhile must not keep this pipe open.
+  static std::mutex starting;
+  std::unique_lock lock(starting);
   int ends[2];
   if (::pipe(ends) != 0) throw Error("cannot make a pipe");
   const pid_t child = ::fork();
@@ -43,6 +47,7 @@ std::string isolated(const std::function<void(const std::function<void(std::stri
     be_child(ends[1], work);
   }
   ::close(ends[1]);
+  lock.unlock();
   ::setpgid(child, child);
   std::string text, thrown;
   bool hangs = false;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -104,10 +105,20 @@ double largest(Fill fill, ElementType type) {
   return fill == Fill::whole ? 9 : fill == Fill::real ? 100 : type == ElementType::i64 ? 0x1p63 : 0x1p31;
 }
 
+Buffer::Buffer(const Buffer& other) : Buffer(other.parts_) {
+  for (const Part& part : parts_) std::memcpy(data() + part.first, other.data() + part.first, part.end - part.first);
+}
+
+bool Buffer::operator==(const Buffer& other) const {
+  return size() == other.size() && std::ranges::all_of(parts_, [&](const Part& part) {
+           return std::memcmp(data() + part.first, other.data() + part.first, part.end - part.first) == 0;
+         });
+}
+
 Memory::Memory(const std::vector<Parameter>& parameters, std::span<const Given> given, std::uint64_t seed)
     : parameters_(parameters) {
-  // Where each lies first, from the first element of its buffer; then how long the buffers are.
-  std::vector<std::int64_t> low, high, order;
+  // Where each lies first, from the first element of its buffer; then where the buffers begin.
+  std::vector<std::int64_t> low;
   for (std::size_t i = 0; i < given.size(); ++i) {
     const Given& g = given[i];
     Place place;
@@ -118,31 +129,54 @@ Memory::Memory(const std::vector<Parameter>& parameters, std::span<const Given> 
       std::copy(strides.begin(), strides.end(), place.argument.stride.begin());
       const std::int64_t bytes = info(parameters[i].type).bytes;
       const bool own = g.shares < 0;
-      if (own) low.push_back(0), high.push_back(0);
+      if (own) low.push_back(0);
       place.buffer = own ? low.size() - 1 : places_[static_cast<std::size_t>(g.shares)].buffer;
       place.first = (own ? 0 : places_[static_cast<std::size_t>(g.shares)].first) + g.offset * bytes;
-      std::int64_t begin = place.first, end = place.first + bytes;
-      for (std::size_t axis = 0; axis < g.extents.size(); ++axis) {
-        const std::int64_t reach = std::max<std::int64_t>(g.extents[axis] - 1, 0) * strides[axis] * bytes;
-        (reach < 0 ? begin : end) += reach;
-      }
+      std::int64_t begin = place.first;
+      for (std::size_t axis = 0; axis < g.extents.size(); ++axis)
+        begin += std::min<std::int64_t>(std::max<std::int64_t>(g.extents[axis] - 1, 0) * strides[axis] * bytes, 0);
       low[place.buffer] = std::min(low[place.buffer], begin);
-      high[place.buffer] = std::max(high[place.buffer], end);
     }
     places_.push_back(place);
   }
+  for (std::int64_t& begin : low) begin = -((-begin + alignment - 1) / alignment * alignment) - guard;
+  for (std::size_t i = 0; i < given.size(); ++i)
+    if (parameters[i].access != Access::scalar) places_[i].first -= low[places_[i].buffer];
   for (std::size_t buffer = 0; buffer < low.size(); ++buffer) {
-    low[buffer] = -((-low[buffer] + alignment - 1) / alignment * alignment) - guard;
-    buffers_.emplace_back(static_cast<std::size_t>(high[buffer] + guard - low[buffer]), std::byte{0xA5});
+    buffers_.emplace_back(parts_of(buffer));
+    for (const auto& [first, end] : buffers_.back().parts()) std::memset(&buffers_.back()[first], 0xA5, end - first);
   }
   for (std::size_t i = 0; i < given.size(); ++i) {
     if (parameters[i].access == Access::scalar) continue;
-    places_[i].first -= low[places_[i].buffer];
     Rng rng(seed * 64 + i);
     each_element(i, [&](std::size_t at) {
-      write_element(buffers_[places_[i].buffer].data() + at, parameters[i].type, rng, given[i].fill);
+      write_element(&buffers_[places_[i].buffer][at], parameters[i].type, rng, given[i].fill);
     });
   }
+}
+
+/// Each element with a guard on either side.
+std::vector<Buffer::Part> Memory::parts_of(std::size_t buffer) const {
+  std::vector<Buffer::Part> parts, merged;
+  for (std::size_t i = 0; i < places_.size(); ++i) {
+    if (parameters_[i].access == Access::scalar || places_[i].buffer != buffer) continue;
+    const auto first = static_cast<std::size_t>(places_[i].first);  // of a tensor of no elements, too
+    const auto bytes = static_cast<std::size_t>(info(parameters_[i].type).bytes);
+    parts.push_back({first - guard, first + bytes + guard});
+    each_element(i, [&](std::size_t at) {
+      const Buffer::Part part{at - guard, at + bytes + guard};
+      const bool follows = part.first >= parts.back().first && part.first <= parts.back().end;
+      follows ? void(parts.back().end = std::max(parts.back().end, part.end)) : parts.push_back(part);
+    });
+  }
+  std::ranges::sort(parts, {}, &Buffer::Part::first);
+  for (const Buffer::Part& part : parts) {
+    if (merged.empty() || part.first > merged.back().end)
+      merged.push_back(part);
+    else
+      merged.back().end = std::max(merged.back().end, part.end);
+  }
+  return merged;
 }
 
 template <class Visit>
@@ -166,7 +200,7 @@ bool Memory::is_written(std::size_t argument) const {
 
 std::vector<Argument> Memory::arguments() {
   std::vector<std::byte*> bases;
-  for (std::vector<std::byte>& buffer : buffers_) bases.push_back(buffer.data());
+  for (const Buffer& buffer : buffers_) bases.push_back(buffer.data());
   return arguments(bases);
 }
 
@@ -180,19 +214,18 @@ std::vector<Argument> Memory::arguments(std::span<std::byte* const> bases) const
 }
 
 bool Memory::overlaps() const {
-  std::vector<std::vector<int>> positions, writable;  // for each byte, how many
-  for (const std::vector<std::byte>& buffer : buffers_) {
-    positions.emplace_back(buffer.size(), 0);
-    writable.emplace_back(buffer.size(), 0);
-  }
+  enum : char { taken = 1, writable = 2 };
+  std::vector<std::unique_ptr<emulator::Mapping>> marks;  // of each byte
+  for (const Buffer& buffer : buffers_) marks.push_back(std::make_unique<emulator::Mapping>(buffer.size()));
   bool found = false;
   for (std::size_t i = 0; i < places_.size(); ++i) {
     if (parameters_[i].access == Access::scalar) continue;
+    const char mark = is_written(i) ? taken | writable : taken;
     each_element(i, [&](std::size_t at) {
-      for (std::size_t byte = at; byte < at + static_cast<std::size_t>(info(parameters_[i].type).bytes); ++byte) {
-        int &all = positions[places_[i].buffer][byte], &written = writable[places_[i].buffer][byte];
-        ++all, written += is_written(i);
-        found |= all > 1 && written > 0;
+      char* const bytes = marks[places_[i].buffer]->data() + at;
+      for (int byte = 0; byte < info(parameters_[i].type).bytes; ++byte) {
+        found |= bytes[byte] != 0 && ((bytes[byte] | mark) & writable) != 0;
+        bytes[byte] |= mark;
       }
     });
   }
@@ -201,18 +234,16 @@ bool Memory::overlaps() const {
 
 std::string Memory::stray_write(const Memory& before) const {
   for (std::size_t b = 0; b < buffers_.size(); ++b) {
-    std::vector<bool> may_change(buffers_[b].size(), false);
+    Buffer meant = before.buffers_[b];
     for (std::size_t i = 0; i < places_.size(); ++i) {
       if (parameters_[i].access == Access::scalar || places_[i].buffer != b || !is_written(i)) continue;
-      each_element(i, [&](std::size_t at) {
-        for (int byte = 0; byte < info(parameters_[i].type).bytes; ++byte)
-          may_change[at + static_cast<std::size_t>(byte)] = true;
-      });
+      const auto bytes = static_cast<std::size_t>(info(parameters_[i].type).bytes);
+      each_element(i, [&](std::size_t at) { std::memcpy(&meant[at], &buffers_[b][at], bytes); });
     }
-    for (std::size_t at = 0; at < buffers_[b].size(); ++at) {
-      if (may_change[at] || buffers_[b][at] == before.buffers_[b][at]) continue;
-      return fmt::format("byte {} of buffer {}, which is no element that may be written, has changed", at, b);
-    }
+    for (const auto& [first, end] : meant.parts())
+      for (std::size_t at = first; at < end; ++at)
+        if (meant[at] != buffers_[b][at])
+          return fmt::format("byte {} of buffer {}, which is no element that may be written, has changed", at, b);
   }
   return "";
 }

@@ -2,10 +2,13 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "emulator/mapping.hpp"
 #include "graph/argument.hpp"
 #include "graph/graph.hpp"
 
@@ -33,6 +36,29 @@ struct Given {
 /// Row-major strides.
 std::vector<std::int64_t> dense_strides(std::span<const std::int64_t> extents);
 
+/// Memory of which only some parts are used: what lies between them is neither copied nor compared, and costs nothing.
+class Buffer {
+ public:
+  struct Part {
+    std::size_t first, end;  // bytes
+  };
+  /// Parts in order and apart; the last one's end is the buffer's.
+  explicit Buffer(std::vector<Part> parts)
+      : parts_(std::move(parts)), memory_(std::make_unique<emulator::Mapping>(size())) {}
+  Buffer(const Buffer& other);
+  Buffer(Buffer&&) noexcept = default;
+
+  const std::vector<Part>& parts() const { return parts_; }
+  std::size_t size() const { return parts_.back().end; }
+  std::byte* data() const { return reinterpret_cast<std::byte*>(memory_->data()); }
+  std::byte& operator[](std::size_t at) const { return data()[at]; }
+  bool operator==(const Buffer& other) const;
+
+ private:
+  std::vector<Part> parts_;
+  std::unique_ptr<emulator::Mapping> memory_;
+};
+
 /// The memory of a launch's tensors, on the host. A copy is other memory with the same bytes.
 class Memory {
  public:
@@ -41,7 +67,7 @@ class Memory {
   std::vector<Argument> arguments();
   /// The same with the tensors at other addresses, one for each of buffers().
   std::vector<Argument> arguments(std::span<std::byte* const> bases) const;
-  std::vector<std::vector<std::byte>>& buffers() { return buffers_; }
+  const std::vector<Buffer>& buffers() const { return buffers_; }
 
   /// Does an element that may be written belong to two positions, of two tensors or of one? Then a launch is refused.
   bool overlaps() const;
@@ -57,10 +83,11 @@ class Memory {
   template <class Visit>
   void each_element(std::size_t argument, const Visit& visit) const;  // visit(its first byte in the buffer)
   bool is_written(std::size_t argument) const;
+  std::vector<Buffer::Part> parts_of(std::size_t buffer) const;
 
   std::vector<Parameter> parameters_;
   std::vector<Place> places_;  // one an argument
-  std::vector<std::vector<std::byte>> buffers_;
+  std::vector<Buffer> buffers_;
 };
 
 /// The largest size of a number that a fill gives, NaN and infinities apart.

@@ -7,7 +7,7 @@
 namespace tessera::fuzz {
 
 void Generator::make_parameters() {
-  const int axes = chance(35) ? 0 : chance(60) ? 1 : chance(75) ? 2 : 3;
+  const int axes = chance(oversized_ ? 80 : 35) ? 0 : chance(60) ? 1 : chance(75) ? 2 : 3;
   for (int i = 0; i < axes; ++i) {
     grid_.push_back(chance(3) ? 0 : chance(20) ? 1 : axes == 3 ? between(1, 3) : between(2, axes == 1 ? 7 : 4));
   }
@@ -38,7 +38,15 @@ void Generator::make_parameters() {
 void Generator::make_tensor(Access access) {
   ElementType type = stored_type();
   if (access == Access::in_out && chance(50)) type = chance(60) ? ElementType::f32 : ElementType::i32;
-  const int rank = chance(25) ? 1 : chance(70) ? 2 : 3;
+  std::int64_t reach = 0;
+  if (far_ && chance(50)) {
+    // The last row lies beyond what 31 bits count, or where they count from 0 again; of small elements, for the sake of
+    // the room that the rows take between them.
+    type = chance(50) ? ElementType::u8 : chance(50) ? ElementType::f16 : ElementType::bf16;
+    reach = std::int64_t{1} << (type == ElementType::u8 && chance(50) ? 32 : 31);
+    far_ = false;
+  }
+  const int rank = oversized_ && chance(60) ? 2 : chance(25) ? 1 : chance(70) ? 2 : 3;
   const auto parameter = static_cast<int>(program_.parameters.size());
   program_.parameters.push_back({access, type, rank});
   Given given;
@@ -47,8 +55,9 @@ void Generator::make_tensor(Access access) {
         one_of(palette_) * between(1, access == Access::in ? 3 : 2) + (chance(round_ ? 10 : 30) ? between(-2, 2) : 0);
     if (rank == 3) length = std::min(length, round_ ? 32 : 20);
     if (round_ && chance(60)) length = (length + 15) / 16 * 16;
-    given.extents.push_back(chance(3) ? 0 : chance(6) ? 1 : std::clamp(length, 1, 200));
+    given.extents.push_back(chance(3) ? 0 : chance(6) ? 1 : std::clamp(length, 1, oversized_ ? 300 : 200));
   }
+  if (oversized_ && rank == 1) given.extents[0] = between(30'000, 36'000);
   if (access != Access::in) {
     Owner owner{parameter, rank < static_cast<int>(grid_.size()) || chance(25), shuffled(rank), {}};
     owner.axes.resize(owner.flat ? 1 : grid_.size());
@@ -67,18 +76,19 @@ void Generator::make_tensor(Access access) {
                : chance(35) ? Fill::whole
                : chance(75) ? Fill::real
                             : Fill::wide;
-  make_layout(given, access);
+  make_layout(given, access, reach);
   program_.given.push_back(given);
   values_.push_back({type, Extents(static_cast<std::size_t>(rank), 0), 0, true});
   // Of reals that blocks add to as well as read, the sum stays below this.
   memory_most_.push_back(std::max(largest(given.fill, type), access == Access::in ? 0.0 : 1e4));
 }
 
-void Generator::make_layout(Given& given, Access access) {
+/// Strides: any; or, from the first row to the last, of so many elements at least.
+void Generator::make_layout(Given& given, Access access, std::int64_t reach) {
   if (chance(15)) given.offset = round_ && chance(60) ? 4 * between(1, 4) : between(1, 9);
-  if (chance(60)) return;
-  // Axes from the innermost outwards, in any order; gaps between the rows; an In may repeat or reverse an axis.
   const int rank = static_cast<int>(given.extents.size());
+  if (reach == 0 && chance(60)) return;
+  // Axes from the innermost outwards, in any order; gaps between the rows; one may be reversed, or repeated by an In.
   std::vector<int> order(static_cast<std::size_t>(rank));
   std::iota(order.rbegin(), order.rend(), 0);
   if (chance(25)) shuffle(order);
@@ -90,9 +100,15 @@ void Generator::make_layout(Given& given, Access access) {
     stride *= std::max<std::int64_t>(given.extents[a], 1);
     if (chance(50)) stride += chance(round_ ? 30 : 50) ? between(1, 5) : 16 - stride % (chance(70) ? 16 : 8);
   }
-  if (access == Access::in && chance(15)) {
+  const auto outermost = static_cast<std::size_t>(order.back());
+  if (const std::int64_t steps = given.extents[outermost] - 1; reach > 0 && steps > 0 && steps < 300) {
+    const std::int64_t apart = (reach + steps - 1) / steps;
+    given.strides[outermost] = chance(50) ? apart + between(0, 5) : (apart + 15) / 16 * 16;
+  }
+  if (chance(15)) {
     std::int64_t& changed = given.strides[static_cast<std::size_t>(between(0, rank - 1))];
-    changed = chance(50) ? 0 : -changed;
+    const bool repeats = access == Access::in && chance(50);
+    changed = repeats ? 0 : -changed;
   }
 }
 

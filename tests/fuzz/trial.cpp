@@ -40,7 +40,7 @@ std::optional<Failure> Trial::check(const std::string& executor, const Launch& l
   } catch (const std::exception& error) {
     const bool meant = refused_ && dynamic_cast<const Error*>(&error);
     if (!meant) return Failure{executor + ": " + kind_of(error.what()), error.what()};
-    if (memory.buffers() != Memory(memory_).buffers())
+    if (memory.buffers() != memory_.buffers())
       return Failure{executor + ": refused too late", "a launch was refused after something had been written"};
     return {};
   }
@@ -54,16 +54,24 @@ std::optional<Failure> Trial::check(const std::string& executor, const Launch& l
 std::optional<Failure> Trial::check_on(const Device& device) const {
   return check(device.info().arch ? "cuda" : "cpu", [&](Memory& memory) -> std::optional<Failure> {
     const Executable executable(graph_);
+    if (device.shares_host_memory()) {
+      executable.launch(device.stream(), memory.arguments());
+      return {};
+    }
     std::vector<std::shared_ptr<void>> copies;
     std::vector<std::byte*> bases;
-    for (const std::vector<std::byte>& buffer : memory.buffers()) {
+    const auto each_part = [&](const auto& copy) {
+      for (std::size_t i = 0; i < bases.size(); ++i)
+        for (const auto& [first, end] : memory.buffers()[i].parts())
+          copy(bases[i] + first, &memory.buffers()[i][first], end - first);
+    };
+    for (const Buffer& buffer : memory.buffers()) {
       copies.push_back(device.allocate(buffer.size()));
       bases.push_back(static_cast<std::byte*>(copies.back().get()));
-      device.copy_in(bases.back(), buffer.data(), buffer.size());
     }
+    each_part([&](std::byte* there, std::byte* here, std::size_t bytes) { device.copy_in(there, here, bytes); });
     const auto copy_out = [&] {
-      for (std::size_t i = 0; i < bases.size(); ++i)
-        device.copy_out(memory.buffers()[i].data(), bases[i], memory.buffers()[i].size());
+      each_part([&](std::byte* there, std::byte* here, std::size_t bytes) { device.copy_out(here, there, bytes); });
     };
     try {
       executable.launch(device.stream(), memory.arguments(bases));

@@ -1,6 +1,7 @@
 // Values of a random program: what gives one of a wanted type and shape.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 
 #include "fuzz/generator.hpp"
@@ -222,17 +223,12 @@ Name Generator::load_from(const Place& place, const Extents& shape, Name rows) {
 }
 
 Name Generator::load(ElementType type, const Extents& shape) {
-  std::vector<const Place*> fitting, any;
-  for (const Place& place : places_) {
-    if (!place.readable() || place.type != type) continue;
-    any.push_back(&place);
-    if (place.at.size() != shape.size()) continue;
-    bool fits = true;
-    for (std::size_t axis = 0; axis < shape.size(); ++axis)
-      fits &= place.tile[axis] == 0 || place.tile[axis] == shape[axis];
-    if (fits) fitting.push_back(&place);
-  }
-  if (!fitting.empty()) return load_from(Place(*one_of(fitting)), shape, nothing);
+  std::vector<Place> fitting = sources_of(shape);
+  std::erase_if(fitting, [&](const Place& place) { return place.type != type; });
+  if (!fitting.empty()) return load_from(one_of(fitting), shape, nothing);
+  std::vector<const Place*> any;
+  for (const Place& place : places_)
+    if (place.readable() && place.type == type) any.push_back(&place);
   if (any.empty()) return nothing;
   // As many elements in another shape: along one free axis.
   const Place place = *one_of(any);
@@ -252,21 +248,82 @@ Name Generator::load(ElementType type, const Extents& shape) {
   return reshape(load_from(place, tile, nothing), shape);
 }
 
-Name Generator::gather(ElementType type, const Extents& shape, int depth) {
-  if (shape.empty()) return nothing;
-  std::vector<const Place*> fitting;
+/// Places that a tile of the shape can be loaded from.
+std::vector<Generator::Place> Generator::sources_of(const Extents& shape) const {
+  std::vector<Place> sources;
   for (const Place& place : places_) {
-    bool fits = place.readable() && place.type == type && place.at.size() == shape.size() && place.tile[0] == 0;
-    for (std::size_t axis = 1; axis < shape.size() && fits; ++axis)
+    bool fits = place.readable() && place.at.size() == shape.size();
+    for (std::size_t axis = 0; axis < shape.size() && fits; ++axis)
       fits = place.tile[axis] == 0 || place.tile[axis] == shape[axis];
-    if (fits) fitting.push_back(&place);
+    if (fits) sources.push_back(place);
   }
-  if (fitting.empty()) return nothing;
-  const Place place = *one_of(fitting);
-  Name rows = want(ElementType::i32, {shape[0]}, depth);
-  if (of(rows).most > 1000 && chance(95))
-    rows = binary(Op::modulo, rows, literal(ElementType::i32, std::max(1, place.extents[0]) + between(0, 2)), 200);
-  return load_from(place, shape, rows);
+  return sources;
+}
+
+Name Generator::gather(ElementType type, const Extents& shape) {
+  if (shape.empty()) return nothing;
+  std::vector<Place> sources = sources_of(shape);
+  std::erase_if(sources, [](const Place& place) { return place.tile[0] != 0; });
+  const auto prefer = [&](auto&& better) {
+    if (std::ranges::any_of(sources, better)) std::erase_if(sources, std::not_fn(better));
+  };
+  if (chance(70)) prefer([&](const Place& place) { return place.type == type; });
+  if (chance(oversized_ ? 75 : 40)) prefer([](const Place& place) { return place.access == Access::in; });
+  if (sources.empty()) return nothing;
+  const Place place = one_of(sources);
+  const Name rows = rows_for(shape[0], place.extents[0]);
+  return convert(load_from(place, shape, rows), type);
+}
+
+/// Numbers of rows, most of them there are, in any of the ways that they come about.
+Name Generator::rows_for(int count, int rows) {
+  constexpr ElementType i32 = ElementType::i32;
+  const Extents line = {count};
+  const auto iota = [&] { return emit({.op = Op::iota, .type = i32, .shape = line, .attributes = {0}}, count); };
+  Name any = nothing;
+  switch (between(0, 7)) {
+    case 0:
+      any = iota();
+      break;
+    case 1:
+      return literal(i32, between(-1, rows), line);
+    case 2: {
+      const Name one = coordinate(rows);
+      any = emit({.op = Op::broadcast, .type = i32, .shape = line, .from = {one}}, of(one).most);
+      break;
+    }
+    case 3: {
+      const Name steps = binary(Op::mul, iota(), literal(i32, one_of(std::array{-1, 2, 3, 7})), 1e4);
+      any = binary(Op::add, steps, coordinate(rows), 1e4);
+      break;
+    }
+    case 4:
+    case 5:
+      any = load(i32, line);
+      if (any != nothing && chance(30)) return any;  // such as there are or not
+      break;
+    default:
+      break;
+  }
+  if (any == nothing) any = want(i32, line, 2);
+  if (of(any).most <= 1000 || chance(5)) return any;
+  return binary(Op::modulo, any, literal(i32, std::max(1, rows) + between(0, 2)), 200);
+}
+
+/// A tile that is loaded or gathered whole, or else computed; one that stretches to it will do
+/// if it need not be whole.
+Name Generator::oversized_operand(ElementType type, const Extents& shape, bool is_whole) {
+  const std::vector<Place> whole = sources_of(shape);
+  if (whole.empty() || chance(20)) {
+    const Extents narrow = chance(70) ? narrower(shape) : shape;
+    const Name made = want(type, narrow, 2);
+    if (of(made).shape == shape || (!is_whole && chance(50))) return made;
+    return emit({.op = Op::broadcast, .type = type, .shape = shape, .from = {made}}, of(made).most);
+  }
+  if (chance(65))
+    if (const Name gathered = gather(type, shape); gathered != nothing) return gathered;
+  const Place place = one_of(whole);
+  return convert(load_from(place, shape, nothing), type);
 }
 
 // What gives a value
@@ -372,7 +429,8 @@ Name Generator::make_structural(ElementType type, const Extents& shape, int dept
                   std::max(of(a).most, of(b).most));
     }
     case 6:
-      return info(type).stored ? gather(type, shape, depth) : nothing;
+    case 7:
+      return gather(type, shape);
     default:
       return info(type).stored ? load(type, shape) : nothing;
   }

@@ -37,7 +37,7 @@ Interpreter::Interpreter(const Graph& graph, std::span<const Argument> arguments
     const Node& node = graph[id];
     if (node.uniform)
       run_node(id);
-    else if (info(node.op).role == Role::claim)
+    else if (info(node.op).role == OpRole::claim)
       require(node);
     else if (node.op != Op::argument)
       nodes_[node.region].push_back(id);
@@ -68,17 +68,17 @@ void Interpreter::run_region(RegionId region) {
 void Interpreter::run_node(Id id) {
   const Node& node = graph_[id];
   switch (info(node.op).role) {
-    case Role::view:
+    case OpRole::view:
       views_[id] = view(node);
       break;
-    case Role::read:
+    case OpRole::read:
       values_[id] = load(node);
       break;
-    case Role::write:
-    case Role::add:
+    case OpRole::write:
+    case OpRole::add:
       write(node);
       break;
-    case Role::region:
+    case OpRole::region:
       node.op == Op::loop ? loop(id) : branch(node);
       break;
     default:
@@ -244,7 +244,7 @@ void Interpreter::write(const Node& node) {
   for (std::size_t i = 0; i < to.size(); ++i) {
     if (to[i] == unknown) return memory.spoil();
     if (to[i] == outside) continue;
-    if (info(node.op).role == Role::add)
+    if (info(node.op).role == OpRole::add)
       memory.add(to[i], tile.elements[i], block_);
     else
       memory.store(to[i], tile.elements[i], block_, effect_);
