@@ -14,9 +14,9 @@
 #include "codegen/passes/passes.hpp"
 #include "jit/compile/cache_key.hpp"
 
-#include "codegen/passes.hpp"
+#include "codegen/passes/passes.hpp"
 #include "emulator/mapping.hpp"
-#include "jit/cache_key.hpp"
+#include "jit/compile/cache_key.hpp"
 #include "tensors.hpp"
 
 using namespace tessera;
