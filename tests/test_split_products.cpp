@@ -134,7 +134,7 @@ TEST_CASE("strips fit the steps of tensor cores if they can", "[passes]") {
         graph_of([=](In<f32, 2> x, In<f32, 2> w, Out<f32, 2> y) {
           store(y, {0, 0}, mma(load(x, {0, 0}, {64, k}), load(w, {0, 0}, {k, 64}), zeros<f32>({64, 64})));
         }),
-        blackwell);
+        Target::of(blackwell));
     REQUIRE(split);
     return shapes_of(*split, Op::load)[0][1];
   };
