@@ -46,7 +46,11 @@ std::vector<Case> copies(Op op, ElementType type, Purpose purpose) {
   const Layout other[] = {Layout::padded, Layout::strided, Layout::transposed};
   for (const Layout layout : other) {
     const Setting dense{{8, 32}, {16, 64}}, laid_out{{8, 32}, {16, 64}, layout};
-    cases.push_back((op == Op::load ? Copy{laid_out} : Copy{dense, dense.extents, layout}).of(op, type));
+    // Not by ?: of two Copies: GCC 12 and 13 lose the default of `to` there.
+    if (op == Op::load)
+      cases.push_back(Copy{laid_out}.of(op, type));
+    else
+      cases.push_back(Copy{dense, dense.extents, layout}.of(op, type));
   }
   const Setting ragged{{4, 16}, {9, 21}};
   cases.push_back(Copy{ragged, {12, 32}, Layout::dense, 0, 7}.of(op, type));

@@ -176,9 +176,8 @@ void block_indices(Writer& w, const Writer& body) {
 
 // The blocks of threads share out those of the grid, starting with their own number.
 void open_blocks(Writer& w, int first, int step) {
-  const IndexExpression size = IndexExpression::call("grid_size", {});
-  w.open("for ({} block = {}; block < {}; block += {}) {{", block_type(w.plan),
-         IndexExpression::call("block_index", {}) + size * first,
+  const IndexExpression size = IndexExpression::call("grid_size", {}), own = IndexExpression::call("block_index", {});
+  w.open("for ({} block = {}; block < {}; block += {}) {{", block_type(w.plan), first ? own + size * first : own,
          blocks_name(w.plan, static_cast<int>(&w.phase - w.plan.phases.data())), size * step);
 }
 

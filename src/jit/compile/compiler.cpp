@@ -329,7 +329,7 @@ std::vector<std::string> kernel_texts(const Graph& graph, Arch gpu, const std::v
   for (const std::string& stage : stages) {
     if (stage == "graph" || stage.starts_with(of_pass)) continue;
     if (!is_one_of(stage, source_stages) && !is_one_of(stage, code_stages)) {
-      throw Error(fmt::format("a kernel has no stage '{}'; choose from graph, plan:PASS, {}, {}", stage,
+      throw Error(fmt::format("a kernel has no stage '{}'; choose from graph, {}, {}, or plan:PASS", stage,
                               fmt::join(source_stages, ", "), fmt::join(code_stages, ", ")));
     }
     beyond.push_back(stage);
