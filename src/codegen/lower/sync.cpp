@@ -13,25 +13,21 @@ class Barriers {
 
   void run() {
     SharedState state;
-    all_phases(state);
-    const bool persistent = std::any_of(plan_.phases.begin(), plan_.phases.end(), [](const Phase& phase) {
-      return phase.schedule.kind == Schedule::Kind::persistent;
-    });
-    if (!persistent) return;
-    // Blocks that follow one another in the same threads are a loop, too.
-    state.forget_shifted();
-    all_phases(state);
-  }
-
- private:
-  void all_phases(SharedState& state) {
     for (Phase& phase : plan_.phases) {
       if (phase.roles.size() != 1) continue;
       role_ = &phase.roles.front();
+      const SharedState before = state;
       body(phase.roles.front().body, state);
+      if (phase.schedule.kind != Schedule::Kind::persistent) continue;
+      // Blocks that follow one another in the same threads are a loop, too; there may be none.
+      state.forget_shifted();
+      state.merge(before);
+      body(phase.roles.front().body, state);
+      state.merge(before);
     }
   }
 
+ private:
   bool fetched_ahead(const Effect& effect) const {
     return effect.space == Effect::Space::buffer && plan_.buffers[BufferId{effect.index}].stages > 1;
   }

@@ -33,13 +33,50 @@ class Findings {
   const Step* step_ = nullptr;
 };
 
-/// verify_ids.cpp: every id names something; everything is named once. Returns false if a plan cannot be looked at
-/// further.
+/// What a step runs over; nullptr: nothing.
+inline const Sweep* sweep_of(const Step& step) {
+  return std::visit(
+      []<class Kind>(const Kind& kind) -> const Sweep* {
+        if constexpr (requires { kind.sweep; })
+          return &kind.sweep;
+        else
+          return nullptr;
+      },
+      step.action);
+}
+
+/// The places in tensors that a step names: calls each(access, the sweep it is part of or nullptr).
+template <class Each>
+void each_access(const Step& step, const Each& each) {
+  const Sweep* const sweep = sweep_of(step);
+  if (sweep)
+    for (const TileAccess& read : sweep->reads) each(read, sweep);
+  std::visit(
+      [&]<class Kind>(const Kind& kind) {
+    if constexpr (requires { kind.access; }) each(kind.access, sweep);
+    if constexpr (requires { kind.tiles; })
+      for (const auto& tile : kind.tiles) each(tile.access, nullptr);
+      },
+      step.action);
+}
+
+/// Bits of the lanes or warps that a layout spreads an axis over.
+inline int bits_along(const Layout& layout, int axis, Place place) {
+  int bits = 0;
+  for (const Factor& factor : layout.axis(axis))
+    if (factor.place == place) bits |= (factor.size - 1) * factor.unit;
+  return bits;
+}
+
+/// verify_ids.cpp: every id and every index names something; everything is named once. Returns false if a plan cannot
+/// be looked at further.
 bool check_ids(Findings& findings);
 /// verify_values.cpp: layouts against shapes, expressions, and values that are there where they are named.
 void check_values(Findings& findings);
 /// verify_access.cpp: places in tensors, products and their buffers.
 void check_accesses(Findings& findings);
+/// verify_contents.cpp: memory is filled before it is read, and sums are whole.
+void check_contents(Findings& findings);
 /// verify_memory.cpp: offsets, and what is in use at the same time.
 void check_memory(Findings& findings);
 /// verify_sync.cpp: barriers, and copies that are waited for.

@@ -1,5 +1,6 @@
 // Places in tensors, and products with their buffers.
 #include <bit>
+#include <set>
 
 #include "codegen/plan/verify.hpp"
 
@@ -30,6 +31,7 @@ class Accesses {
   void body(const Body& steps) {
     for (const Step& step : steps) {
       findings_.about(&step);
+      labels(step);
       std::visit(
           Overloaded{
               [&](const Load& s) {
@@ -42,6 +44,9 @@ class Accesses {
         findings_.require(s.kind != Store::Kind::scatter || s.access.rows, "a scatter names no rows");
         findings_.require(s.kind == Store::Kind::store || s.access.vector == 1, "it moves {} elements at a time",
                           s.access.vector);
+        findings_.require(s.kind != Store::Kind::atomic_add || is(s.access.parameter, Access::in_out),
+                          "it adds to {}, which is not read", tensor_name(plan_, s.access.parameter));
+        vectors(s.sweep, &s.access);
           },
           [&]<OneOf<Compute, Reduce, Argmax, Put, Get> T>(const T& s) { sweep(s.sweep); },
           [&](const Stage& s) {
@@ -61,24 +66,48 @@ class Accesses {
     }
   }
 
+  // Names of places are made of labels.
+  void labels(const Step& step) {
+    std::set<std::string> names;
+    each_access(step, [&](const TileAccess& access, const Sweep* sweep) {
+      const std::string name = name_of(access.label);
+      findings_.require(!sweep || names.insert(name).second, "two places are called {}", name);
+    });
+  }
+  bool is(int parameter, Access access) const {
+    return plan_.tensors[static_cast<std::size_t>(parameter)].access == access;
+  }
+
   void sweep(const Sweep& sweep) {
     for (const TileAccess& read : sweep.reads) access(read, &sweep, false);
+    vectors(sweep, nullptr);
+  }
+  // A sweep goes by groups of `vector`, or element by element.
+  void vectors(const Sweep& sweep, const TileAccess* store) {
+    const auto check = [&](const TileAccess& access) {
+      findings_.require(access.vector == 1 || access.vector == sweep.vector, "vectors of {} in a sweep by {}",
+                        access.vector, sweep.vector);
+    };
+    for (const TileAccess& read : sweep.reads) check(read);
+    if (store) check(*store);
   }
 
   void access(const TileAccess& access, const Sweep* sweep, bool writes) {
-    const int tensors = static_cast<int>(plan_.tensors.size());
-    if (access.parameter < 0 || access.parameter >= tensors)
-      return findings_.require(false, "there is no parameter {}", access.parameter);
     const Parameter& tensor = plan_.tensors[static_cast<std::size_t>(access.parameter)];
     const TensorClass& known = plan_.variant.tensors.at(static_cast<std::size_t>(access.parameter));
     const std::string name = tensor_name(plan_, access.parameter);
-    findings_.require(tensor.access != Access::scalar, "{} is no tensor", name);
-    findings_.require(!writes || tensor.access != Access::in, "{} is written", name);
+    if (tensor.access == Access::scalar) return findings_.require(false, "{} is no tensor", name);
+    findings_.require(tensor.access != (writes ? Access::in : Access::out), "{} is {}", name,
+                      writes ? "written" : "read");
     findings_.require(access.read_only == (tensor.access == Access::in), "{} is taken to be {}", name,
                       access.read_only ? "read only" : "written");
     unsigned axes = 0;
     for (const TileAccess::Axis& axis : access.axes) {
-      if (axis.tensor_axis < 0) continue;
+      findings_.require(!axis.positive || starts_inside(axis.index), "a tile is taken to start at 0 or above");
+      if (axis.tensor_axis < 0) {
+        findings_.require(axis.extent == 1, "a tile of {} elements along no axis", axis.extent);
+        continue;
+      }
       const bool is_one = axis.tensor_axis < tensor.rank;
       findings_.require(is_one && !(axes >> axis.tensor_axis & 1), "axis {} of {} stands twice or is none",
                         axis.tensor_axis, name);
@@ -86,16 +115,31 @@ class Accesses {
       findings_.require(axis.extent >= 1, "a tile of {} elements", axis.extent);
     }
     findings_.require(axes + 1 == 1u << tensor.rank, "not every axis of {} has its place", name);
+    if (sweep) extents(access, *sweep, writes);
     vector(access, sweep, tensor, known, name);
+  }
+  bool starts_inside(const Operand& index) const {
+    if (index.kind == Operand::Kind::literal) return decode(ElementType::i32, index.literal).i32 >= 0;
+    const Known& known = plan_.storage(index.value).known;
+    return std::holds_alternative<BlockIndex>(known) || std::holds_alternative<Counter>(known);
+  }
+  // A read may be stretched along its first axes.
+  void extents(const TileAccess& access, const Sweep& sweep, bool writes) {
+    const int first = sweep.shape.rank() - static_cast<int>(access.axes.size());
+    for (std::size_t i = 0; i < access.axes.size(); ++i) {
+      const int extent = access.axes[i].extent, wanted = sweep.shape[first + static_cast<int>(i)];
+      findings_.require(extent == wanted || (extent == 1 && !writes), "a tile of {} along axis {}, in a sweep over {}",
+                        extent, i, to_string(sweep.shape));
+    }
   }
 
   void vector(const TileAccess& access, const Sweep* sweep, const Parameter& tensor, const TensorClass& known,
               const std::string& name) {
     const int rank = static_cast<int>(access.axes.size());
-    findings_.require(access.fast < rank, "there is no axis {}", access.fast);
     findings_.require(std::has_single_bit(static_cast<unsigned>(access.vector)), "vectors of {}", access.vector);
-    if (access.vector == 1 || access.fast >= rank) return;
-    if (access.fast < 0) return findings_.require(false, "vectors of {} along no axis", access.vector);
+    if (access.vector == 1) return;
+    if (access.fast < 0 || (access.fast == 0 && access.rows))
+      return findings_.require(false, "vectors of {} along no axis", access.vector);
     const TileAccess::Axis& axis = access.axes[static_cast<std::size_t>(access.fast)];
     const int bytes = access.vector * info(tensor.type).bytes;
     findings_.require(axis.tensor_axis == known.unit_axis, "vectors along axis {} of {}, whose neighbours are along {}",
@@ -126,8 +170,11 @@ class Accesses {
     for (const Fetch::Tile& tile : s.tiles) {
       const Buffer& buffer = plan_.buffers[tile.buffer];
       access(tile.access, nullptr, false);
+      findings_.require(tile.access.read_only && !tile.access.rows && tile.access.padding == 0,
+                        "copies are of an In, and 0 outside of it");
+      box(tile.access, buffer);
       const std::string name = name_of(plan_, tile.buffer);
-      const Parameter& tensor = plan_.tensors.at(static_cast<std::size_t>(tile.access.parameter));
+      const Parameter& tensor = plan_.tensors[static_cast<std::size_t>(tile.access.parameter)];
       findings_.require(tensor.type == buffer.type, "{} holds {}, and the tensor {}", name, tessera::name(buffer.type),
                         tessera::name(tensor.type));
       findings_.require(buffer.columns % tile.access.vector == 0, "{} has {} columns, not whole vectors of {}", name,
@@ -147,6 +194,19 @@ class Accesses {
     }
   }
 
+  // The last two axes are the buffer's rows and columns.
+  void box(const TileAccess& access, const Buffer& buffer) {
+    const std::size_t axes = access.axes.size();
+    if (axes < 2) return findings_.require(false, "a buffer has two axes");
+    for (std::size_t i = 0; i < axes; ++i) {
+      const int most = i + 1 == axes ? buffer.columns : i + 2 == axes ? buffer.rows : 1;
+      findings_.require(access.axes[i].extent <= most, "a tile of {} where its buffer has {}", access.axes[i].extent,
+                        most);
+    }
+    findings_.require(access.vector == 1 || access.fast + 1 == static_cast<int>(axes), "vectors of {} across rows",
+                      access.vector);
+  }
+
   void loop(const Loop& s) {
     findings_.require(s.stages >= 1, "{} stages", s.stages);
     const bool ahead = !s.arrive.empty() || !s.ahead.empty() || !s.issued.empty();
@@ -156,22 +216,23 @@ class Accesses {
 
   void multiply(const Multiply& s) {
     const Product& p = s.product;
-    if (s.layout.rank() != 2) return findings_.require(false, "a product has two axes");
+    findings_.require(s.shape == Shape{p.m, p.n} && plan_.values[s.out].shape == s.shape && p.k >= 1,
+                      "a product of [{},{}] in a tile of {}", p.m, p.n, to_string(s.shape));
+    findings_.require(plan_.storage(s.out).type == ElementType::f32, "sums in {}",
+                      tessera::name(plan_.storage(s.out).type));
+    findings_.require(info(p.type).multiplies, "products of {}", tessera::name(p.type));
     findings_.require(plan_.values[s.out].layout == s.layout, "the product is {}, and {} {}", to_string(s.layout),
                       name_of(plan_, s.out), to_string(plan_.values[s.out].layout));
     findings_.require(s.layout.cover(0) >= p.m && s.layout.cover(1) >= p.n, "accumulators reach [{},{}] of [{},{}]",
                       s.layout.cover(0), s.layout.cover(1), p.m, p.n);
     findings_.require(p.warps_m >= 1 && p.warps_n >= 1 && p.warps_m * p.warps_n <= role_->warps,
                       "{} x {} warps in a role of {}", p.warps_m, p.warps_n, role_->warps);
-    if (p.kind == ProductKind::thin) {
-      findings_.require(p.a.value && p.b.value, "registers are multiplied with registers");
-      findings_.require(!p.partial || p.lanes_k || p.warps_k, "sums stay apart that are whole");
-      return;
-    }
+    if (p.kind == ProductKind::thin) return thin(s);
     const int step = p.kind == ProductKind::tensor ? (p.type == ElementType::tf32 ? 8 : 16) : 4;
     const int k = (p.k + step - 1) / step * step;
-    operand(p.a, s.layout.cover(0), k, true);
-    operand(p.b, s.layout.cover(1), k, false);
+    findings_.require(p.kind == ProductKind::tensor || p.a.buffer, "the left operand is in no buffer");
+    operand(p, p.a, s.layout.cover(0), k);
+    operand(p, p.b, s.layout.cover(1), k);
     if (p.kind == ProductKind::tensor) {
       findings_.require(s.layout.cover(0) % (16 * p.warps_m) == 0 && s.layout.cover(1) % (8 * p.warps_n) == 0,
                         "accumulators of [{},{}] are no instructions of {} x {} warps", s.layout.cover(0),
@@ -179,14 +240,48 @@ class Accesses {
       findings_.require(s.layout == accumulator_layout({p.m, p.n}, p.warps_m, p.warps_n),
                         "accumulators lie as {}, and the instruction leaves them as {}", to_string(s.layout),
                         to_string(accumulator_layout({p.m, p.n}, p.warps_m, p.warps_n)));
-      if (p.a.value)
-        findings_.require(
-            plan_.values[p.a.value].layout == accumulator_layout({p.m, p.k}, p.warps_m, 1) && p.warps_n == 1,
-            "{} does not lie as the left operand", name_of(plan_, p.a.value));
+      findings_.require(p.warps_m * p.warps_n == role_->warps, "instructions of {} x {} warps in a role of {}",
+                        p.warps_m, p.warps_n, role_->warps);
+      if (p.a.value) left_registers(p);
     }
   }
-  void operand(const ProductOperand& o, int other, int k, bool left) {
-    if (!o.buffer) return findings_.require(left, "the right operand is in no buffer");
+  void left_registers(const Product& p) {
+    const std::string name = name_of(plan_, p.a.value);
+    findings_.require(plan_.values[p.a.value].layout == accumulator_layout({p.m, p.k}, p.warps_m, 1) && p.warps_n == 1,
+                      "{} does not lie as the left operand", name);
+    findings_.require(plan_.storage(p.a.value).type == p.type, "{} is {}, and {} is multiplied", name,
+                      tessera::name(plan_.storage(p.a.value).type), tessera::name(p.type));
+    findings_.require(p.unrolled == 0, "{} is in registers, and the product is not unrolled", name);
+  }
+  // Each thread multiplies what it has of b with what it has of a, and adds to what it has of the sums.
+  void thin(const Multiply& s) {
+    const Product& p = s.product;
+    if (!p.a.value || !p.b.value || p.layout_a.rank() != 2 || p.layout_b.rank() != 2)
+      return findings_.require(false, "registers are multiplied with registers");
+    const auto check = [&](ValueId id, const Layout& layout, const Shape& shape) {
+      const Value& value = plan_.values[id];
+      findings_.require(value.layout == layout && value.shape == shape, "{} is {} {}, and {} {} is multiplied",
+                        name_of(plan_, id), to_string(value.shape), to_string(value.layout), to_string(shape),
+                        to_string(layout));
+      findings_.require(plan_.storage(id).type == p.type, "{} is {}, and {} is multiplied", name_of(plan_, id),
+                        tessera::name(plan_.storage(id).type), tessera::name(p.type));
+    };
+    check(p.a.value, p.layout_a, {p.m, p.k});
+    check(p.b.value, p.layout_b, {p.k, p.n});
+    findings_.require(p.layout_a.thread_digits(0).empty() && s.layout.thread_digits(0).empty(),
+                      "rows are spread over threads");
+    findings_.require(
+        p.layout_a.thread_digits(1) == p.layout_b.thread_digits(0) && p.layout_a.cover(1) == p.layout_b.cover(0) &&
+            s.layout.thread_digits(1) == p.layout_b.thread_digits(1) && s.layout.cover(1) == p.layout_b.cover(1),
+        "{} and {} are multiplied, and the sums are {}", to_string(p.layout_a), to_string(p.layout_b),
+        to_string(s.layout));
+    findings_.require(
+        p.lanes_k == bits_along(p.layout_b, 0, Place::lane) && p.warps_k == bits_along(p.layout_b, 0, Place::warp),
+        "k is said to be spread over lanes & {}, warps & {}, and is {}", p.lanes_k, p.warps_k, to_string(p.layout_b));
+    findings_.require(!p.partial || p.lanes_k || p.warps_k, "sums stay apart that are whole");
+  }
+  void operand(const Product& p, const ProductOperand& o, int other, int k) {
+    if (!o.buffer) return findings_.require(&o == &p.a, "the right operand is in no buffer");
     const Buffer& buffer = plan_.buffers[o.buffer];
     const std::string name = name_of(plan_, o.buffer);
     const int rows = o.k_major ? other : k, columns = o.k_major ? k : other;
@@ -194,6 +289,10 @@ class Accesses {
                       buffer.rows, buffer.columns, rows, columns);
     findings_.require(o.stored == buffer.type, "{} holds {}, and {} is read", name, tessera::name(buffer.type),
                       tessera::name(o.stored));
+    const bool as_it_is = p.kind == ProductKind::tensor && p.type != ElementType::tf32;
+    findings_.require(!as_it_is || (o.stored == p.type && o.casts.empty()),
+                      "{} holds {}, and {} is multiplied as it is", name, tessera::name(o.stored),
+                      tessera::name(p.type));
     findings_.require(bool(o.stage) == (buffer.stages > 1), "{} has {} stages, and {} is named", name, buffer.stages,
                       o.stage ? "a loop" : "no loop");
     bool inside = !o.stage;

@@ -12,8 +12,14 @@ class Ids {
   explicit Ids(Findings& findings) : findings_(findings), plan_(findings.plan) {}
 
   void run() {
-    for (int i = 0; i < plan_.values.size(); ++i)
-      findings_.require(plan_.storages.has(plan_.values[ValueId{i}].storage), "value {} has no storage", i);
+    findings_.require(plan_.variant.tensors.size() == plan_.tensors.size(), "{} tensors of {} classes",
+                      plan_.tensors.size(), plan_.variant.tensors.size());
+    for (int i = 0; i < plan_.values.size(); ++i) {
+      const Value& value = plan_.values[ValueId{i}];
+      findings_.require(plan_.storages.has(value.storage), "value {} has no storage", i);
+      findings_.require(value.layout.rank() == value.shape.rank(), "value {} has a shape of {} axes and a layout of {}",
+                        i, value.shape.rank(), value.layout.rank());
+    }
     for (int i = 0; i < plan_.storages.size(); ++i) known(i, plan_.storages[StorageId{i}]);
     for (int i = 0; i < plan_.cursors.size(); ++i)
       findings_.require(plan_.rings.has(plan_.cursors[CursorId{i}].ring), "cursor {} is in no ring", i);
@@ -55,11 +61,11 @@ class Ids {
       findings_.about(nullptr);  // a step whose ids name nothing has no text
       for (ValueId id : operands(step)) value(id);
       for (ValueId id : results(step)) value(id);
+      if (const Sweep* sweep = sweep_of(step)) this->sweep(*sweep);
+      each_access(step, [&](const TileAccess& access, const Sweep* sweep) { this->access(access, sweep); });
       std::visit(
           Overloaded{
-              []<OneOf<Compute, Load, Store, Reduce, Argmax, Replicas, Partials, Commit, Wait, Barrier, Branch, Elected,
-                       TileLoop>
-                     T>(const T&) {},
+              []<OneOf<Compute, Load, Store, Replicas, Partials, Commit, Wait, Barrier, Elected, TileLoop> T>(const T&) {},
               [&]<OfRoles T>(const T& s) {
         if constexpr (requires { s.buffer; }) buffer(s.buffer);
         if constexpr (requires { s.map; })
@@ -75,6 +81,10 @@ class Ids {
         if constexpr (OneOf<T, Release>)
           if (s.not_first.index != -1) loop(s.not_first);
               },
+              [&]<OneOf<Reduce, Argmax> T>(const T& s) {
+        findings_.require(s.axis >= 0 && s.axis < s.sweep.shape.rank(), "there is no axis {}", s.axis);
+              },
+              [&](const Branch& s) { single(s.condition); },
               [&]<OneOf<PutPartials, TakePartials, Put, Scan, Get> T>(const T& s) { scratch(s.scratch); },
               [&]<OneOf<Stage, Clear> T>(const T& s) { buffer(s.buffer); },
               [&](const Fetch& s) {
@@ -82,6 +92,7 @@ class Ids {
         if (s.loop.index != -1) loop(s.loop);
           },
           [&](const Multiply& s) {
+        findings_.require(s.shape.rank() == 2 && s.layout.rank() == 2, "a product has two axes");
         for (const ProductOperand* o : {&s.product.a, &s.product.b}) {
           if (o->buffer.index != -1) buffer(o->buffer);
           if (o->stage.index != -1) loop(o->stage);
@@ -91,11 +102,49 @@ class Ids {
           },
           [&](const Loop& s) {
         loop(s.loop);
+        single(s.count);
         ++loops_[s.loop];
       },
           }, step.action);
       each_body(step, [&](const Body& inner) { body(inner); });
     }
+  }
+  void sweep(const Sweep& sweep) {
+    const int axes = sweep.shape.rank();
+    findings_.require(sweep.layout.rank() == axes, "the sweep's shape has {} axes and its layout {}", axes,
+                      sweep.layout.rank());
+    const std::vector<Term>& terms = sweep.expression.terms;
+    for (std::size_t i = 0; i < terms.size(); ++i)
+      for (const Operand& in : terms[i].in) {
+        if (in.kind == Operand::Kind::term)
+          findings_.require(in.index >= 0 && static_cast<std::size_t>(in.index) < i, "term {} uses term {}", i,
+                            in.index);
+        if (in.kind == Operand::Kind::fetched)
+          findings_.require(in.index >= 0 && in.index < std::ssize(sweep.reads), "there is no read {} of {}", in.index,
+                            sweep.reads.size());
+        if (in.kind == Operand::Kind::coordinate)
+          findings_.require(in.index >= 0 && in.index < axes, "there is no axis {}", in.index);
+      }
+  }
+  void access(const TileAccess& access, const Sweep* sweep) {
+    findings_.require(access.parameter >= 0 && access.parameter < std::ssize(plan_.tensors), "there is no parameter {}",
+                      access.parameter);
+    findings_.require(!access.rows || !access.axes.empty(), "rows of a tensor without axes");
+    findings_.require(access.fast >= -1 && access.fast < std::ssize(access.axes), "there is no axis {}", access.fast);
+    if (sweep)
+      findings_.require(std::ssize(access.axes) <= sweep->shape.rank(), "a place of {} axes in a sweep over {}",
+                        access.axes.size(), sweep->shape.rank());
+    for (const TileAccess::Axis& axis : access.axes) {
+      single(axis.index);
+      for (const TileAccess::Slice& slice : axis.slices) {
+        single(slice.start);
+        single(slice.extent);
+      }
+    }
+  }
+  void single(const Operand& operand) {
+    findings_.require(operand.kind == Operand::Kind::value || operand.kind == Operand::Kind::literal,
+                      "an index, a count or a condition is neither a value nor a literal");
   }
   void value(ValueId id) { findings_.require(plan_.values.has(id), "a step names value {}, which is none", id.index); }
   void buffer(BufferId id) {
@@ -136,6 +185,7 @@ void check_names(Findings& findings) {
   for (int i = 0; i < plan.loops.size(); ++i) {
     const std::string counter = name_of(plan, LoopId{i});
     findings.require(counters.insert(counter).second, "two loops count by {}", counter);
+    if (!known.contains(counter)) name(counter);
   }
 }
 

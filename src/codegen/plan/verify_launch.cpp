@@ -20,16 +20,20 @@ void check_phases(Findings& findings) {
     findings.require(!phase.roles.empty(), "a phase has no role");
     int warp = 0;
     for (const Role& role : phase.roles) {
-      findings.require(role.first_warp == warp && role.warps >= 1, "role {} begins at warp {}, not {}", role.name,
-                       role.first_warp, warp);
+      findings.require(role.first_warp == warp, "role {} begins at warp {}, not {}", role.name, role.first_warp, warp);
+      findings.require(role.warps >= 1, "role {} has {} warps", role.name, role.warps);
       warp = role.first_warp + role.warps;
     }
     findings.require(warp <= 32, "{} warps in a block", warp);
+    findings.require(phase.roles.size() != 1 || warp * 32 == plan.threads(),
+                     "role {}, the only one of its phase, has {} warps of {}", phase.roles.front().name, warp,
+                     plan.threads() / 32);
+    findings.require(plan.phases.size() == 1 || plan.progress < Progress::placed ||
+                         phase.schedule.kind == Schedule::Kind::persistent,
+                     "of several phases one's blocks are those of the launch");
   }
   findings.require(plan.blocks >= 1 && plan.blocks * plan.threads() <= 2048, "{} blocks of {} threads at a time",
                    plan.blocks, plan.threads());
-  findings.require(plan.variant.tensors.size() == plan.tensors.size(), "{} tensors of {} classes", plan.tensors.size(),
-                   plan.variant.tensors.size());
 }
 
 void check_parameters(Findings& findings) {

@@ -1,4 +1,6 @@
 // Offsets, and what is in use at the same time.
+#include <algorithm>
+
 #include "codegen/plan/verify.hpp"
 #include "graph/host_ops.hpp"
 
@@ -65,6 +67,8 @@ class Memory {
         findings_.require(!together, "{} and {} are in use at the same time, at {} and {}", a.name, b.name, a.first,
                           b.first);
       }
+    findings_.require(plan_.workspace_bytes % 128 == 0, "blocks have {} bytes of workspace each, no multiple of 128",
+                      plan_.workspace_bytes);
     findings_.require(plan_.shared_bytes <= plan_.target.shared_bytes, "{} bytes of shared memory, {} has {}",
                       plan_.shared_bytes, plan_.target.arch.name(), plan_.target.shared_bytes);
   }
@@ -95,9 +99,20 @@ class Memory {
         },
         [&](const PutPartials& s) { inside(s.scratch, std::int64_t{s.chunk} * role.threads() * (s.best ? 2 : 1)); },
         [&](const TakePartials& s) { inside(s.scratch, std::int64_t{s.chunk} * role.threads() * (s.best ? 2 : 1)); },
-        [&](const Put& s) { inside(s.scratch, s.base + last(s.strides, s.sweep.shape)); },
-        [&](const Scan& s) { inside(s.scratch, s.lines * s.length); },
-        [&](const Get& s) { inside(s.scratch, last(s.strides, s.sweep.shape)); },
+        [&](const Put& s) {
+      inside(s.scratch, s.base + last(s.strides, s.sweep.shape));
+      findings_.require(s.base >= 0, "it begins at {}", s.base);
+      apart(s.strides, s.sweep.shape);
+        },
+        [&](const Scan& s) {
+      inside(s.scratch, s.lines * s.length);
+      findings_.require(s.inner >= 1 && s.lines % s.inner == 0, "{} lines, {} between each other's elements", s.lines,
+                        s.inner);
+    },
+        [&](const Get& s) {
+      inside(s.scratch, last(s.strides, s.sweep.shape));
+      apart(s.strides, s.sweep.shape);
+        },
         [&](const Multiply& s) {
       for (const ProductOperand* o : {&s.product.a, &s.product.b})
         findings_.require(s.product.kind != ProductKind::tensor || !o->buffer ||
@@ -110,6 +125,18 @@ class Memory {
     std::int64_t last = 1;
     for (int axis = 0; axis < shape.rank(); ++axis) last += (shape[axis] - 1) * strides[static_cast<std::size_t>(axis)];
     return last;
+  }
+  // Each element has a place of its own.
+  void apart(const Strides& strides, const Shape& shape) {
+    std::vector<std::pair<std::int64_t, int>> axes;
+    for (int axis = 0; axis < shape.rank(); ++axis)
+      if (shape[axis] > 1) axes.emplace_back(strides[static_cast<std::size_t>(axis)], shape[axis]);
+    std::sort(axes.begin(), axes.end());
+    std::int64_t reach = 1;
+    for (const auto& [stride, extent] : axes) {
+      findings_.require(stride >= reach, "elements {} apart lie among others", stride);
+      reach += stride * (extent - 1);
+    }
   }
   void inside(ScratchId id, std::int64_t elements) {
     const Scratch& scratch = plan_.scratch[id];

@@ -14,13 +14,17 @@ class Barriers {
 
   void run() {
     SharedState state;
-    for (int turn = 0; turn < (plan_.persistent() ? 2 : 1); ++turn) {
-      for (const Phase& phase : plan_.phases) {
-        if (phase.roles.size() != 1) continue;
-        role_ = &phase.roles.front();
-        body(role_->body, state, false);
-      }
+    for (const Phase& phase : plan_.phases) {
+      if (phase.roles.size() != 1) continue;
+      role_ = &phase.roles.front();
+      const SharedState before = state;
+      body(role_->body, state, false);
+      if (phase.schedule.kind != Schedule::Kind::persistent) continue;
+      // Its blocks follow one another in the same threads, or there is none.
       state.forget_shifted();
+      state.merge(before);
+      body(role_->body, state, false);
+      state.merge(before);
     }
     findings_.about(nullptr);
   }
@@ -141,7 +145,10 @@ class Copies {
               [&](const Partials& s) { body(s.round); },
               [&](const Fetch& s) {
         for (const Fetch::Tile& tile : s.tiles) {
-          if (s.loop) continue;  // its loop says when they have arrived
+          if (s.loop) {  // one that is ahead is seen with its loop, which says when it has arrived
+            findings_.require(false, "it fetches for a loop, and is not ahead of it");
+            continue;
+          }
           if (tile.copy == Fetch::Copy::async) ++open_;
           state_[tile.buffer] = tile.copy == Fetch::Copy::async ? State::issued : State::arrived;
         }
@@ -193,28 +200,31 @@ class Copies {
   }
 
   void pipelined(const Loop& s) {
-    int waits = 0, barriers = 0, commits = 0;
+    int waits = 0, barriers = 0, commits = 0, fetches = 0;
     for (const Step& step : s.arrive) {
       if (const Wait* wait = std::get_if<Wait>(&step.action)) {
         ++waits;
-        findings_.require(wait->pending <= s.stages - 2,
+        findings_.require(wait->pending >= 0 && wait->pending <= s.stages - 2,
                           "it waits until {} groups are pending, and {} rounds are under way", wait->pending, s.stages);
         findings_.require(barriers == 0, "the barrier stands before the wait");
       }
       barriers += std::holds_alternative<Barrier>(step.action);
     }
+    findings_.require(waits + barriers == std::ssize(s.arrive), "a round begins with a wait and a barrier alone");
     if (barriers > 0) seen();
     for (const Step& step : s.issued) commits += std::holds_alternative<Commit>(step.action);
     findings_.require(waits == 1, "{} waits at the top of a round", waits);
     findings_.require(barriers == 1, "{} barriers at the top of a round", barriers);
     findings_.require(commits == 1, "{} groups of copies a round", commits);
-    bool fetches = false;
+    findings_.require(commits == std::ssize(s.issued), "a fetch is followed by the end of its group alone");
     for (const Step& step : s.ahead)
       if (const Fetch* fetch = std::get_if<Fetch>(&step.action)) {
-        fetches = true;
+        ++fetches;
         findings_.require(fetch->loop == s.loop, "it fetches for another loop");
+      } else {
+        findings_.require(std::holds_alternative<Compute>(step.action), "more than places is made ahead");
       }
-    findings_.require(fetches, "it fetches nothing ahead");
+    findings_.require(fetches == 1, "{} fetches ahead", fetches);
   }
 
   Findings& findings_;

@@ -15,6 +15,7 @@ class Values {
     for (int i = 0; i < plan_.values.size(); ++i) value(ValueId{i});
     for (const Phase& phase : plan_.phases)
       for (const Role& role : phase.roles) {
+        phase_ = &phase;
         role_ = &role;
         made_ = {};
         body(role.body);
@@ -27,10 +28,10 @@ class Values {
     const Value& value = plan_.values[id];
     const Storage& storage = plan_.storages[value.storage];
     const std::string name = name_of(plan_, id);
-    findings_.require(value.layout.rank() == value.shape.rank(), "{} has a shape of {} axes and a layout of {}", name,
-                      value.shape.rank(), value.layout.rank());
-    if (value.layout.rank() != value.shape.rank()) return;
-    covers(name, value.layout, value.shape);
+    int most = 0;
+    for (const Phase& phase : plan_.phases)
+      for (const Role& role : phase.roles) most = std::max(most, role.warps);
+    covers(name, value.layout, value.shape, most);
     findings_.require(value.layout.registers() == storage.registers,
                       "the layout of {} has {} registers, its storage {}", name, value.layout.registers(),
                       storage.registers);
@@ -42,7 +43,7 @@ class Values {
   }
 
   // Digits of lanes, warps and registers that name each element once.
-  void covers(const std::string& name, const Layout& layout, const Shape& shape) {
+  void covers(const std::string& name, const Layout& layout, const Shape& shape, int most_warps) {
     std::vector<Factor> registers;
     int lanes = 0, warps = 0;
     for (int axis = 0; axis < layout.rank(); ++axis) {
@@ -64,10 +65,7 @@ class Values {
       }
     }
     findings_.require(lanes < 32, "the layout of {} needs more than 32 lanes", name);
-    int most = 0;
-    for (const Phase& phase : plan_.phases)
-      for (const Role& role : phase.roles) most = std::max(most, role.warps);
-    findings_.require(warps < most, "the layout of {} needs more warps than a role has", name);
+    findings_.require(warps < most_warps, "the layout of {} needs more warps than a role has", name);
     std::sort(registers.begin(), registers.end(), [](const Factor& a, const Factor& b) { return a.unit < b.unit; });
     int unit = 1;
     for (const Factor& factor : registers) {
@@ -93,25 +91,31 @@ class Values {
         if (made_.insert(storage).second)
           here.push_back(storage);
         else
-          findings_.require(plan_.storages[storage].changes || is_partial(step), "{} is made twice",
-                            name_of(plan_, id));
+          findings_.require(plan_.storages[storage].changes || is_partial(step),
+                            "{} is made twice, and not said to change", name_of(plan_, id));
       }
       sweeps(step);
-      if (const Loop* loop = std::get_if<Loop>(&step.action)) counters_.insert(loop->loop);
+      each_access(step, [&](const TileAccess& access, const Sweep* sweep) { this->access(access, sweep); });
+      if (const Branch* branch = std::get_if<Branch>(&step.action)) single(branch->condition, ElementType::pred);
+      if (const Loop* loop = std::get_if<Loop>(&step.action)) {
+        single(loop->count, ElementType::i32);
+        counters_.insert(loop->loop);
+      }
       each_body(step, [&](const Body& inner) { body(inner); });
       if (const Loop* loop = std::get_if<Loop>(&step.action)) counters_.erase(loop->loop);
     }
     for (StorageId storage : here) made_.erase(storage);
   }
   static bool is_partial(const Step& step) {
-    return std::holds_alternative<Partials>(step.action) || std::holds_alternative<TakePartials>(step.action) ||
-           std::holds_alternative<Replicas>(step.action) || std::holds_alternative<Multiply>(step.action) ||
-           std::holds_alternative<Wgmma>(step.action);
+    return std::holds_alternative<Partials>(step.action) || std::holds_alternative<TakePartials>(step.action);
   }
   void available(ValueId id, std::string_view how) {
     const Storage& storage = plan_.storage(id);
     if (const Counter* counter = std::get_if<Counter>(&storage.known))
       findings_.require(counters_.contains(counter->loop), "{} is {} outside of its loop", name_of(plan_, id), how);
+    else if (const BlockIndex* block = std::get_if<BlockIndex>(&storage.known))
+      findings_.require(block->axis >= phase_->first_axis && block->axis < phase_->first_axis + phase_->axes,
+                        "{} is {} in a phase over another grid", name_of(plan_, id), how);
     else if (std::holds_alternative<std::monostate>(storage.known))
       findings_.require(made_.contains(plan_.values[id].storage), "{} is {} where nothing has made it",
                         name_of(plan_, id), how);
@@ -125,27 +129,33 @@ class Values {
             [&](const Compute& s) {
       expression(s.sweep, plan_.storage(s.out).type);
       same(s.sweep, s.out);
+      const Layout& layout = plan_.values[s.out].layout;
+      findings_.require(
+          (s.zero_lanes & ~layout.lane_copies()) == 0 && (s.zero_warps & ~layout.warp_copies(role_->warps)) == 0,
+          "it is 0 where lanes & {}, warps & {}, which hold elements of their own", s.zero_lanes, s.zero_warps);
             },
             [&](const Load& s) {
       shape_of(s.sweep);
-      rows(s.access, s.sweep);
       same(s.sweep, s.out);
+      of_type(plan_.tensors[static_cast<std::size_t>(s.access.parameter)].type, plan_.storage(s.out).type);
         },
-        [&](const Store& s) {
-      expression(s.sweep, std::nullopt);
-      rows(s.access, s.sweep);
-        },
+        [&](const Store& s) { expression(s.sweep, plan_.tensors[static_cast<std::size_t>(s.access.parameter)].type); },
         [&](const Reduce& s) {
       expression(s.sweep, plan_.storage(s.out).type);
       without(s.sweep, s.axis, s.out);
-      across(s.sweep, s.axis, s.across);
-    },
+      findings_.require(is_reduction(s.op), "'{}' is no reduction", name(s.op));
+      across(s.across, bits_along(s.sweep.layout, s.axis, Place::warp), s.out, {}, s.op,
+             plan_.storage(s.out).registers);
+        },
         [&](const Argmax& s) {
       expression(s.sweep, plan_.storage(s.best).type);
       without(s.sweep, s.axis, s.out);
       without(s.sweep, s.axis, s.best);
-      across(s.sweep, s.axis, s.across);
-        }, [&](const Replicas& s) { replicas(s); },
+      of_type(ElementType::i32, plan_.storage(s.out).type);
+      across(s.across, bits_along(s.sweep.layout, s.axis, Place::warp), s.out, s.best, Op::argmax,
+             plan_.storage(s.out).registers);
+    },
+        [&](const Replicas& s) { replicas(s); },
         [&](const Partials& s) {
       findings_.require(s.chunk >= 1 && s.chunk <= s.registers && s.registers <= plan_.storage(s.out).registers,
                         "{} registers, {} at a time, of {}", s.registers, s.chunk, plan_.storage(s.out).registers);
@@ -157,19 +167,17 @@ class Values {
         [&](const Get& s) {
       shape_of(s.sweep);
       same(s.sweep, s.out);
-        }, [&](const Stage& s) { expression(s.sweep, std::nullopt); },
+      of_type(plan_.scratch[s.scratch].type, plan_.storage(s.out).type);
+        }, [&](const Stage& s) { expression(s.sweep, plan_.buffers[s.buffer].type); },
         }, step.action);
   }
-  bool shape_of(const Sweep& sweep) {
-    const bool same = sweep.layout.rank() == sweep.shape.rank();
-    findings_.require(same, "the sweep's shape has {} axes and its layout {}", sweep.shape.rank(), sweep.layout.rank());
-    if (!same) return false;
-    for (int axis = 0; axis < sweep.shape.rank(); ++axis)
-      findings_.require(sweep.layout.cover(axis) >= sweep.shape[axis], "the sweep reaches {} of {} along axis {}",
-                        sweep.layout.cover(axis), sweep.shape[axis], axis);
+  void shape_of(const Sweep& sweep) {
+    covers("the sweep", sweep.layout, sweep.shape, role_->warps);
     findings_.require(sweep.layout.registers() % std::max(sweep.vector, 1) == 0 && sweep.vector >= 1,
                       "{} registers are not whole vectors of {}", sweep.layout.registers(), sweep.vector);
-    return true;
+  }
+  void of_type(ElementType given, ElementType result) {
+    findings_.require(given == result, "the elements are {}, the result {}", name(given), name(result));
   }
   void same(const Sweep& sweep, ValueId out) {
     const Value& value = plan_.values[out];
@@ -179,7 +187,6 @@ class Values {
     rolled(sweep, out);
   }
   void without(const Sweep& sweep, int axis, ValueId out) {
-    if (axis < 0 || axis >= sweep.layout.rank()) return findings_.require(false, "there is no axis {}", axis);
     const Value& value = plan_.values[out];
     findings_.require(value.layout == sweep.layout.without(axis), "{} is {}, which is not {} without axis {}",
                       name_of(plan_, out), to_string(value.layout), to_string(sweep.layout), axis);
@@ -187,19 +194,51 @@ class Values {
                       "{} keeps no axis {} of extent 1", name_of(plan_, out), axis);
     rolled(sweep, out);
   }
-  void across(const Sweep& sweep, int axis, const Body& across) {
-    bool warps = false;
-    for (const Factor& factor : sweep.layout.axis(axis)) warps |= factor.place == Place::warp;
-    findings_.require(warps == !across.empty(), "the axis is {}spread over warps, and they combine {}",
-                      warps ? "" : "not ", across.empty() ? "nothing" : "what they have");
+
+  // --- parts of a result that warps combine: all of its registers, by all warps that have some, once
+
+  void across(const Body& across, int warps, ValueId out, ValueId best, Op op, int registers) {
+    findings_.require((warps != 0) == !across.empty(), "warps & {} hold parts, and combine {}", warps,
+                      across.empty() ? "nothing" : "what they have");
+    if (across.empty()) return;
+    const Partials* const partials = std::get_if<Partials>(&across.front().action);
+    findings_.require(partials && across.size() == 1, "warps combine parts by something else than rounds of them");
+    if (!partials) return;
+    findings_.require(partials->out == out && partials->registers == registers,
+                      "{} registers of {} are combined, and there are {} of {}", partials->registers,
+                      name_of(plan_, partials->out), registers, name_of(plan_, out));
+    const auto same = [&](const auto& part) {
+      findings_.require(
+          part.out == out && part.best == best && part.registers == registers && part.chunk == partials->chunk,
+          "a round combines other registers than it is for");
+      of_type(plan_.scratch[part.scratch].type, plan_.storage(best ? best : out).type);
+    };
+    const PutPartials* put = nullptr;
+    const TakePartials* take = nullptr;
+    for (const Step& step : partials->round) {
+      const PutPartials* const puts = std::get_if<PutPartials>(&step.action);
+      const TakePartials* const takes = std::get_if<TakePartials>(&step.action);
+      if (puts) {
+        findings_.require(!put && !take, "a round puts its parts twice or too late");
+        same(*(put = puts));
+      } else if (takes) {
+        findings_.require(put && !take && takes->scratch == put->scratch, "a round takes parts that it has not put");
+        same(*(take = takes));
+        findings_.require(takes->warps == warps, "parts of warps & {} are taken, and warps & {} have some",
+                          takes->warps, warps);
+        findings_.require(takes->op == op, "parts of '{}' are combined by '{}'", name(op), name(takes->op));
+      } else {
+        findings_.require(std::holds_alternative<Barrier>(step.action), "a round of parts is a put and a take");
+      }
+    }
+    findings_.require(put && take, "a round of parts is a put and a take");
   }
   void replicas(const Replicas& s) {
     const int copies = plan_.values[s.out].layout.lane_copies();
     findings_.require((s.lanes & ~copies) == 0, "lanes & {} hold other elements, not parts of the same", s.lanes);
     const int warps = plan_.values[s.out].layout.warp_copies(role_->warps);
     findings_.require((s.warps & ~warps) == 0, "warps & {} hold other elements, not parts of the same", s.warps);
-    findings_.require((s.warps != 0) == !s.across.empty(), "sums of warps & {} are {}added up", s.warps,
-                      s.across.empty() ? "not " : "");
+    across(s.across, s.warps, s.out, {}, Op::sum, s.kept);
     const int registers = plan_.storage(s.out).registers;
     findings_.require(s.kept >= 1 && registers % s.kept == 0 &&
                           registers / s.kept <= 1 << std::popcount(static_cast<unsigned>(s.lanes)),
@@ -212,52 +251,106 @@ class Values {
   }
 
   void expression(const Sweep& sweep, std::optional<ElementType> result) {
-    if (!shape_of(sweep)) return;
+    shape_of(sweep);
     findings_.require(!sweep.expression.terms.empty(), "there is no expression");
-    for (std::size_t i = 0; i < sweep.expression.terms.size(); ++i) {
-      const Term& term = sweep.expression.terms[i];
-      findings_.require(!term.in.empty(), "{} has no operand", name(term.op));
-      for (const Operand& operand : term.in) this->operand(sweep, operand, i);
+    for (const Term& term : sweep.expression.terms) {
+      this->term(sweep, term);
+      for (const Operand& operand : term.in) this->operand(sweep, operand);
     }
-    for (const TileAccess& read : sweep.reads) rows(read, sweep);
     if (result && !sweep.expression.terms.empty())
       findings_.require(host_type(sweep.expression.terms.back().type) == host_type(*result),
                         "the expression is {}, the result {}", name(sweep.expression.terms.back().type), name(*result));
   }
-  void operand(const Sweep& sweep, const Operand& operand, std::size_t term) {
-    switch (operand.kind) {
-      case Operand::Kind::term:
-        return findings_.require(operand.index >= 0 && static_cast<std::size_t>(operand.index) < term,
-                                 "term {} uses term {}", term, operand.index);
-      case Operand::Kind::value: {
-        const Value& value = plan_.values[operand.value];
-        rolled(sweep, operand.value);
-        if (value.layout.rank() > sweep.layout.rank())
-          return findings_.require(false, "{} has more axes than the sweep", name_of(plan_, operand.value));
-        findings_.require(value.layout == sweep.layout.of_operand(value.shape, sweep.shape),
-                          "{} lies as {}, and the sweep is {}", name_of(plan_, operand.value), to_string(value.layout),
-                          to_string(sweep.layout));
-        return findings_.require(operand.map == register_map(value.layout, sweep.layout),
-                                 "registers of {} are taken for others", name_of(plan_, operand.value));
-      }
-      case Operand::Kind::fetched:
-        return findings_.require(operand.index >= 0 && operand.index < static_cast<int>(sweep.reads.size()),
-                                 "read {} of {}", operand.index, sweep.reads.size());
-      case Operand::Kind::literal:
-        return;
-      case Operand::Kind::coordinate:
-        return findings_.require(operand.index >= 0 && operand.index < sweep.shape.rank(), "there is no axis {}",
-                                 operand.index);
+  void term(const Sweep& sweep, const Term& term) {
+    const bool copies = term.op == Op::broadcast;
+    if (!copies && !is_elementwise(term.op)) return findings_.require(false, "'{}' is no term", name(term.op));
+    const std::size_t operands = term.op == Op::select ? 3 : is_binary(term.op) ? 2 : 1;
+    findings_.require(term.in.size() == operands, "'{}' has {} operands", name(term.op), term.in.size());
+    findings_.require(accepts(term.op, term.operand), "'{}' takes no {}", name(term.op), name(term.operand));
+    findings_.require(term.op == Op::cast || term.type == result_type(term.op, term.operand), "'{}' of {} gives no {}",
+                      name(term.op), name(term.operand), name(term.type));
+    for (std::size_t i = 0; i < term.in.size(); ++i) {
+      const ElementType wanted = term.op == Op::select && i == 0 ? ElementType::pred : term.operand;
+      const std::optional<ElementType> given = type_of(sweep, term.in[i]);
+      if (given)
+        findings_.require(*given == wanted, "'{}' takes {}, and is given {}", name(term.op), name(wanted),
+                          name(*given));
     }
   }
+  std::optional<ElementType> type_of(const Sweep& sweep, const Operand& operand) const {
+    switch (operand.kind) {
+      case Operand::Kind::term:
+        return sweep.expression.terms[static_cast<std::size_t>(operand.index)].type;
+      case Operand::Kind::value:
+        return plan_.storage(operand.value).type;
+      case Operand::Kind::fetched: {
+        const TileAccess& read = sweep.reads[static_cast<std::size_t>(operand.index)];
+        return plan_.tensors[static_cast<std::size_t>(read.parameter)].type;
+      }
+      case Operand::Kind::literal:
+        return std::nullopt;
+      case Operand::Kind::coordinate:
+        return ElementType::i32;
+    }
+    return std::nullopt;
+  }
+  void operand(const Sweep& sweep, const Operand& operand) {
+    if (operand.kind != Operand::Kind::value) return;
+    const Value& value = plan_.values[operand.value];
+    rolled(sweep, operand.value);
+    if (value.layout.rank() > sweep.layout.rank())
+      return findings_.require(false, "{} has more axes than the sweep", name_of(plan_, operand.value));
+    for (int i = 1; i <= value.shape.rank(); ++i) {
+      const int extent = value.shape[value.shape.rank() - i];
+      findings_.require(extent == 1 || extent == sweep.shape[sweep.shape.rank() - i],
+                        "{} is {}, and cannot be stretched to {}", name_of(plan_, operand.value),
+                        to_string(value.shape), to_string(sweep.shape));
+    }
+    findings_.require(value.layout == sweep.layout.of_operand(value.shape, sweep.shape),
+                      "{} lies as {}, and the sweep is {}", name_of(plan_, operand.value), to_string(value.layout),
+                      to_string(sweep.layout));
+    findings_.require(operand.map == register_map(value.layout, sweep.layout), "registers of {} are taken for others",
+                      name_of(plan_, operand.value));
+  }
+
+  // --- places
+
+  void access(const TileAccess& access, const Sweep* sweep) {
+    for (const TileAccess::Axis& axis : access.axes) {
+      single(axis.index, ElementType::i32);
+      for (const TileAccess::Slice& slice : axis.slices) {
+        single(slice.start, ElementType::i32);
+        single(slice.extent, ElementType::i32);
+      }
+    }
+    if (access.rows && sweep) rows(access, *sweep);
+  }
+  void single(const Operand& operand, ElementType type) {
+    if (operand.kind != Operand::Kind::value) return;
+    findings_.require(plan_.values[operand.value].shape.size() == 1 && plan_.storage(operand.value).registers == 1,
+                      "{} is not one element", name_of(plan_, operand.value));
+    findings_.require(plan_.storage(operand.value).type == type, "{} is {}, not {}", name_of(plan_, operand.value),
+                      name(plan_.storage(operand.value).type), name(type));
+  }
+  // They lie along the tile's first axis; of a tile that is stretched along that there is one.
   void rows(const TileAccess& access, const Sweep& sweep) {
-    if (!access.rows) return;
-    findings_.require(plan_.values[access.rows].shape.rank() == 1, "rows are named by {}", name_of(plan_, access.rows));
+    const Value& rows = plan_.values[access.rows];
     rolled(sweep, access.rows);
+    if (rows.shape.rank() != 1) return findings_.require(false, "rows are named by {}", name_of(plan_, access.rows));
+    const int first = sweep.shape.rank() - static_cast<int>(access.axes.size());
+    const bool stretched = access.axes[0].extent != sweep.shape[first];
+    Layout along = sweep.layout;
+    for (int axis = 0; axis < sweep.shape.rank(); ++axis)
+      if (axis != first || stretched) along = along.without(axis);
+    findings_.require(rows.shape[0] == access.axes[0].extent && rows.layout.axis(0) == along.axis(first),
+                      "{} does not lie as the rows of the sweep do", name_of(plan_, access.rows));
+    findings_.require(access.rows_map == register_map(along, sweep.layout), "registers of {} are taken for others",
+                      name_of(plan_, access.rows));
   }
 
   Findings& findings_;
   const Plan& plan_;
+  const Phase* phase_ = nullptr;
   const Role* role_ = nullptr;
   std::set<StorageId> made_;
   std::set<LoopId> counters_;

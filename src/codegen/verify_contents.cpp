@@ -1,0 +1,157 @@
+// What is in memory and registers when a step reads it: buffers and scratch memory have been filled, and sums of which
+// threads hold parts have been added up.
+#include <map>
+#include <set>
+
+#include "codegen/verify.hpp"
+
+namespace tessera::codegen {
+namespace {
+
+class Contents {
+ public:
+  explicit Contents(Findings& findings) : findings_(findings), plan_(findings.plan) {}
+
+  void run() {
+    for (const Phase& phase : plan_.phases)
+      for (const Role& role : phase.roles) {
+        role_ = &role;
+        filled_ = {};
+        sums_ = {};
+        body(role.body);
+      }
+    findings_.about(nullptr);
+  }
+
+ private:
+  struct Filled {
+    std::set<BufferId> buffers, cleared;
+    std::set<ScratchId> scratch;
+  };
+  // Bits of the lanes and warps that hold parts of a storage's elements: the sums of all are the elements.
+  struct Sums {
+    int lanes = 0, warps = 0;
+    bool zero = false;  // all parts are, of whatever lanes and warps
+    bool whole() const { return lanes == 0 && warps == 0; }
+    void join(const Sums& other) {
+      lanes |= other.lanes;
+      warps |= other.warps;
+    }
+  };
+
+  void body(const Body& steps) {
+    for (const Step& step : steps) {
+      findings_.about(&step);
+      memory(step);
+      sums(step);
+      // What a loop or a branch fills is not there behind it: there may have been no round.
+      const Filled before = filled_;
+      const bool may_be_skipped =
+          std::holds_alternative<Loop>(step.action) || std::holds_alternative<Branch>(step.action);
+      each_body(step, [&](const Body& inner) { body(inner); });
+      if (may_be_skipped) filled_ = before;
+    }
+  }
+
+  // --- memory
+
+  void memory(const Step& step) {
+    if (const Put* put = std::get_if<Put>(&step.action)) filled_.scratch.insert(put->scratch);
+    if (const Scan* scan = std::get_if<Scan>(&step.action)) read(scan->scratch);
+    if (const Get* get = std::get_if<Get>(&step.action)) read(get->scratch);
+    if (const Clear* clear = std::get_if<Clear>(&step.action)) filled_.cleared.insert(clear->buffer);
+    if (const Stage* stage = std::get_if<Stage>(&step.action)) staged(*stage);
+    if (const Fetch* fetch = std::get_if<Fetch>(&step.action))
+      for (const Fetch::Tile& tile : fetch->tiles) filled_.buffers.insert(tile.buffer);
+    if (const Multiply* multiply = std::get_if<Multiply>(&step.action))
+      for (const ProductOperand* operand : {&multiply->product.a, &multiply->product.b})
+        findings_.require(!operand->buffer || filled_.buffers.contains(operand->buffer),
+                          "{} is read where nothing has filled it",
+                          operand->buffer ? name_of(plan_, operand->buffer) : "");
+  }
+  void read(ScratchId scratch) {
+    findings_.require(filled_.scratch.contains(scratch), "scratch{} is read where nothing has filled it",
+                      scratch.index);
+  }
+  // What a product reads beyond its operand is 0.
+  void staged(const Stage& stage) {
+    const Buffer& buffer = plan_.buffers[stage.buffer];
+    const bool all = stage.sweep.shape == Shape{buffer.rows, buffer.columns};
+    findings_.require(all || filled_.cleared.contains(stage.buffer), "{} is [{},{}], and nothing has cleared it",
+                      name_of(plan_, stage.buffer), buffer.rows, buffer.columns);
+    filled_.buffers.insert(stage.buffer);
+  }
+
+  // --- sums
+
+  void sums(const Step& step) {
+    if (const Compute* compute = std::get_if<Compute>(&step.action)) return this->compute(*compute);
+    if (const Multiply* multiply = std::get_if<Multiply>(&step.action)) this->multiply(*multiply);
+    if (const Replicas* replicas = std::get_if<Replicas>(&step.action)) this->replicas(*replicas);
+    for (ValueId id : operands(step)) whole(id);
+  }
+  Sums& of(ValueId id) { return sums_[plan_.values[id].storage]; }
+  void whole(ValueId id) {
+    findings_.require(of(id).whole(), "{} is read, and lanes & {}, warps & {} hold parts of its sums",
+                      name_of(plan_, id), of(id).lanes, of(id).warps);
+  }
+
+  // Parts may be copied, and scaled by what all of their holders agree on.
+  void compute(const Compute& s) {
+    std::vector<Sums> terms;
+    for (const Term& term : s.sweep.expression.terms) {
+      Sums parts;
+      int some = 0;
+      for (const Operand& operand : term.in) {
+        Sums in;
+        if (operand.kind == Operand::Kind::term) in = terms[static_cast<std::size_t>(operand.index)];
+        if (operand.kind == Operand::Kind::value) in = of(operand.value);
+        some += !in.whole();
+        parts.join(in);
+      }
+      findings_.require(some == 0 || term.op == Op::broadcast || (term.op == Op::mul && some == 1),
+                        "'{}' takes sums of which lanes & {}, warps & {} hold parts", name(term.op), parts.lanes,
+                        parts.warps);
+      parts.zero = term.op == Op::broadcast && term.in.size() == 1 && term.in[0].kind == Operand::Kind::literal &&
+                   term.in[0].literal == 0;
+      terms.push_back(parts);
+    }
+    Sums made = terms.empty() ? Sums{} : terms.back();
+    if (s.zero_lanes || s.zero_warps) {
+      findings_.require(made.whole(), "parts of sums are taken to be whole");
+      made = {s.zero_lanes, s.zero_warps};
+    }
+    of(s.out) = made;
+  }
+  void multiply(const Multiply& s) {
+    const Product& p = s.product;
+    const int lanes = p.kind == ProductKind::thin ? p.lanes_k : 0, warps = p.kind == ProductKind::thin ? p.warps_k : 0;
+    Sums& out = of(s.out);
+    findings_.require(out.zero || (out.lanes == lanes && out.warps == warps),
+                      "lanes & {}, warps & {} add parts, and {} is the sum of those of lanes & {}, warps & {}", lanes,
+                      warps, name_of(plan_, s.out), out.lanes, out.warps);
+    const Layout& layout = plan_.values[s.out].layout;
+    findings_.require((lanes & ~layout.lane_copies()) == 0 && (warps & ~layout.warp_copies(role_->warps)) == 0,
+                      "lanes & {}, warps & {} hold other elements, not parts of the same", lanes, warps);
+    out = {lanes, warps};
+  }
+  void replicas(const Replicas& s) {
+    Sums& out = of(s.out);
+    findings_.require(out.zero || (out.lanes == s.lanes && out.warps == s.warps),
+                      "parts of lanes & {}, warps & {} are added up, and lanes & {}, warps & {} hold some", s.lanes,
+                      s.warps, out.lanes, out.warps);
+    out = {};
+  }
+
+  Findings& findings_;
+  const Plan& plan_;
+  const Role* role_ = nullptr;
+  Filled filled_;
+  std::map<StorageId, Sums> sums_;
+};
+
+}  // namespace
+
+void check_contents(Findings& findings) { Contents(findings).run(); }
+
+}  // namespace tessera::codegen
