@@ -2,7 +2,8 @@
 
 #include <map>
 
-#include "codegen/passes.hpp"
+#include "codegen/lower/make_plan.hpp"
+#include "codegen/passes/passes.hpp"
 #include "dsl/control.hpp"
 #include "graph/error.hpp"
 

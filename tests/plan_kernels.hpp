@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "codegen/plan.hpp"
+#include "codegen/plan/plan.hpp"
 
 /// "pipelined", "rows", ...: what a kernel is there for stands beside it.
 const std::vector<std::string>& plan_kernels();

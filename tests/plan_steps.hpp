@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "codegen/plan.hpp"
+#include "codegen/plan/plan.hpp"
 
 /// Where a step stands.
 struct StepPlace {

@@ -3,9 +3,9 @@
 #include <fmt/ranges.h>
 
 #include "catch.hpp"
-#include "codegen/plan.hpp"
-#include "codegen/plan_text.hpp"
-#include "codegen/verify_plan.hpp"
+#include "codegen/plan/plan.hpp"
+#include "codegen/plan/plan_text.hpp"
+#include "codegen/plan/verify_plan.hpp"
 #include "plan_kernels.hpp"
 #include "plan_steps.hpp"
 

@@ -65,7 +65,8 @@ class Ids {
       each_access(step, [&](const TileAccess& access, const Sweep* sweep) { this->access(access, sweep); });
       std::visit(
           Overloaded{
-              []<OneOf<Compute, Load, Store, Replicas, Partials, Commit, Wait, Barrier, Elected, TileLoop> T>(const T&) {},
+              []<OneOf<Compute, Load, Store, Replicas, Partials, Commit, Wait, Barrier, Elected, TileLoop> T>(
+                  const T&) {},
               [&]<OfRoles T>(const T& s) {
         if constexpr (requires { s.buffer; }) buffer(s.buffer);
         if constexpr (requires { s.map; })
@@ -83,11 +84,11 @@ class Ids {
               },
               [&]<OneOf<Reduce, Argmax> T>(const T& s) {
         findings_.require(s.axis >= 0 && s.axis < s.sweep.shape.rank(), "there is no axis {}", s.axis);
-              },
-              [&](const Branch& s) { single(s.condition); },
-              [&]<OneOf<PutPartials, TakePartials, Put, Scan, Get> T>(const T& s) { scratch(s.scratch); },
-              [&]<OneOf<Stage, Clear> T>(const T& s) { buffer(s.buffer); },
-              [&](const Fetch& s) {
+          },
+          [&](const Branch& s) { single(s.condition); },
+          [&]<OneOf<PutPartials, TakePartials, Put, Scan, Get> T>(const T& s) { scratch(s.scratch); },
+          [&]<OneOf<Stage, Clear> T>(const T& s) { buffer(s.buffer); },
+          [&](const Fetch& s) {
         for (const Fetch::Tile& tile : s.tiles) buffer(tile.buffer);
         if (s.loop.index != -1) loop(s.loop);
           },
@@ -99,12 +100,12 @@ class Ids {
           findings_.require(bool(o->buffer) != bool(o->value),
                             "an operand of a product is either in a buffer or in registers");
         }
-          },
+      },
           [&](const Loop& s) {
         loop(s.loop);
         single(s.count);
         ++loops_[s.loop];
-      },
+          },
           }, step.action);
       each_body(step, [&](const Body& inner) { body(inner); });
     }

@@ -3,7 +3,7 @@
 #include <map>
 #include <set>
 
-#include "codegen/verify.hpp"
+#include "codegen/plan/verify.hpp"
 
 namespace tessera::codegen {
 namespace {
