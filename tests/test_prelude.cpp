@@ -570,6 +570,61 @@ constexpr Kernel kernels[] = {
 )"},
 };
 
+// What only sm_90a has: the copy engine, barriers in memory, warp groups.
+constexpr Kernel hopper_kernels[] = {
+    {"rings", R"(  u64* const full = reinterpret_cast<u64*>(panel_memory());
+  if (thread_index() == 0) {
+    barrier_init(full, 1);
+    barrier_init_fence();
+  }
+  barrier();
+  Cursor at = {0, 0};
+  barrier_expect(full + at.stage, 1024);
+  barrier_arrive(full + stage_behind<4>(at, 1));
+  barrier_wait(full + at.stage, at.phase);
+  advance<4>(at, 1);
+  named_barrier_arrive(1, 64);
+  named_barrier(2, 64);
+  grid_wait();
+  grid_launch();
+  i[0] = at.stage + panel_offset(i[1], i[2]);
+)"},
+    {"copy_engine", R"(  const TensorMap* const map = reinterpret_cast<const TensorMap*>(l);
+  char* const tile = panel_memory();
+  u64* const full = reinterpret_cast<u64*>(tile + 8192);
+  prefetch_map(map);
+  tma_load(map, tile, full, i[0], i[1]);
+  tma_load(map, tile, full, i[0], i[1], i[2]);
+  async_proxy_fence();
+  tma_store(map, tile, i[0], i[1]);
+  tma_store(map, tile, i[0], i[1], i[2]);
+  tma_store_commit();
+  tma_store_wait<0>();
+)"},
+    {"warp_groups", R"(  give_registers<40>();
+  take_registers<232>();
+  char* const tile = panel_memory();
+  const u64 matrix = matrix_descriptor<1, 64>(tile);
+  float d[128] = {};
+  wgmma_fence();
+  wgmma_bf16_n64<0, 0>(d, matrix, matrix, true);
+  wgmma_bf16_n96<0, 0>(d, matrix, matrix, true);
+  wgmma_bf16_n128<0, 0>(d, matrix, matrix, true);
+  wgmma_bf16_n192<0, 0>(d, matrix, matrix, true);
+  wgmma_bf16_n256<0, 1>(d, matrix, matrix, true);
+  wgmma_f16_n64<0, 0>(d, matrix, matrix, true);
+  wgmma_f16_n96<0, 0>(d, matrix, matrix, true);
+  wgmma_f16_n128<0, 0>(d, matrix, matrix, true);
+  wgmma_f16_n192<0, 0>(d, matrix, matrix, true);
+  wgmma_f16_n256<0, 1>(d, matrix, matrix, true);
+  wgmma_commit();
+  register_fence(d);
+  wgmma_wait<0>();
+  store_matrix(tile + 16 * lane_index(), bits_of(d[0]), bits_of(d[1]), bits_of(d[2]), bits_of(d[3]));
+  f[thread_index()] = d[5];
+)"},
+};
+
 constexpr const char* archs[] = {"sm_80", "sm_86", "sm_89", "sm_90a", "sm_100", "sm_120"};
 
 CompileRequest request(const std::string& name, const std::string& body, Arch arch) {
@@ -594,6 +649,7 @@ const Nvrtc* nvrtc_here() {
 TEST_CASE("Every prelude item is called by a kernel that compiles clean for every architecture", "[prelude]") {
   std::string called = "load_vector debug_fail check_offset reach_below reach_above";  // below
   for (const Kernel& kernel : kernels) called += std::string("\n") + kernel.text;
+  for (const Kernel& kernel : hopper_kernels) called += std::string("\n") + kernel.text;
   const std::string all = prelude_for(called);
   for (const PreludeItem& item : prelude_items()) {
     INFO(item.file << ": no kernel here calls " << item.name);
@@ -602,6 +658,14 @@ TEST_CASE("Every prelude item is called by a kernel that compiles clean for ever
 
   const Nvrtc* nvrtc = nvrtc_here();
   if (!nvrtc) return;
+  for (const Kernel& kernel : hopper_kernels) {
+    CompileRequest whole_group = request(kernel.name, kernel.text, Arch::sm_90a);
+    const std::size_t bounds = whole_group.source.find("__launch_bounds__(64)");
+    whole_group.source.replace(bounds, 21, "__launch_bounds__(128)");
+    // Registers set for no role, products waited for one by one: whole kernels show what is clean
+    // (test_role_plans.cpp).
+    CHECK_NOTHROW(nvrtc->compile(whole_group));
+  }
   for (const char* arch : archs) {
     for (const Kernel& kernel : kernels) {
       const CompiledCode code = nvrtc->compile(request(kernel.name, kernel.text, Arch::parse(arch)));

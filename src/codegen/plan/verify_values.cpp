@@ -264,7 +264,7 @@ class Values {
   void term(const Sweep& sweep, const Term& term) {
     const bool copies = term.op == Op::broadcast;
     if (!copies && !is_elementwise(term.op)) return findings_.require(false, "'{}' is no term", name(term.op));
-    const std::size_t operands = term.op == Op::select ? 3 : is_binary(term.op) ? 2 : 1;
+    const std::size_t operands = copies ? 1 : info(term.op).in.count;
     findings_.require(term.in.size() == operands, "'{}' has {} operands", name(term.op), term.in.size());
     findings_.require(accepts(term.op, term.operand), "'{}' takes no {}", name(term.op), name(term.operand));
     findings_.require(term.op == Op::cast || term.type == result_type(term.op, term.operand), "'{}' of {} gives no {}",

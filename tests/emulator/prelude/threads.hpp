@@ -13,3 +13,5 @@ __device__ inline void barrier() { emulated_barrier(); }
 __device__ inline void warp_barrier() { emulated_warp_barrier(); }
 
 __device__ inline char* shared_memory() { return emulated_shared_memory(); }
+
+__device__ inline char* panel_memory() { return emulated_shared_memory(); }
