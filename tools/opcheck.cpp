@@ -172,7 +172,7 @@ bool perf(const Settings& settings) {
 }
 
 std::string_view text(OpGroup group) {
-  constexpr std::string_view names[] = {"unary", "binary", "reduction", "structural"};
+  constexpr std::string_view names[] = {"unary", "binary", "ternary", "reduction", "structural"};
   return names[static_cast<std::size_t>(group)];
 }
 
