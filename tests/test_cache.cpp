@@ -330,6 +330,7 @@ TEST_CASE("A damaged entry is replaced by a good one", "[cache]") {
       WARN("skipped: only root can give files away");
       return;
     }
+    CHECK(fs::exists(file));
   }
   Cache cache(temp.path());
   CHECK(cache.right("x"));
@@ -459,10 +460,12 @@ TEST_CASE("A folder of Tessera's name that it did not make is not used", "[cache
   }
   SECTION("a link") {
     fs::create_directory_symlink(outside.path(), folder);
+    CHECK(fs::is_symlink(folder));
     reason = "is a link";
   }
   SECTION("a file") {
     write_text(folder, "precious");
+    CHECK(fs::is_regular_file(folder));
     reason = "is a link or no folder";
   }
   SECTION("others may write it") {
