@@ -658,6 +658,22 @@ TEST_CASE("a tile too large for registers is made of one row, gathered again and
   check([](const auto& n) { return broadcast(n * 2 - 1, {128}); });
 }
 
+TEST_CASE("rows too large for registers are part of the expression that gathers by them", "[cpu][emulated][planted]") {
+  const auto k = kernel("rows", [](In<i32, 1> x, Out<i32, 1> y) {
+    const Tile rows = load(x, {0}, {32768}), next = gather(x, rows);
+    store(y, {0}, rows * 3 + next);
+    store(y, {1}, (next - gather(x, next)) * next);
+  });
+  check_same([&](const Device& device) {
+    const Tensor<i32, 1> x(device, {32000}), y(device, {65500});
+    std::vector<i32> turned = numbered<i32>(32000);
+    std::ranges::reverse(turned);
+    x.copy_from(turned);
+    launch(device.stream(), k, x, y);
+    return y.to_vector();
+  });
+}
+
 TEST_CASE("threads of the executor add to one element at once", "[cpu][planted]") {
   const auto k = kernel("count", [](InOut<i32, 1> x, Scalar<i32> n) {
     [[maybe_unused]] Index b = blocks(n);

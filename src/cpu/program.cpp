@@ -615,7 +615,7 @@ thread_local Frame frame;
 std::atomic<std::uint64_t> next_serial{1};
 
 // Below this much work a launch is done sooner on one core than the others can be woken.
-constexpr std::int64_t worth_sharing = 20000;
+constexpr double worth_sharing = 20000;
 
 }  // namespace
 
@@ -641,7 +641,7 @@ void Program::run(std::span<const Argument> arguments, std::span<const std::int6
     frame.bind(*static_cast<const Launch*>(context));
     for (std::int64_t block = begin; block < end; ++block) frame.run_block(block);
   };
-  if (blocks == 1 || blocks < worth_sharing / std::max<std::int64_t>(1, tape_->work_per_block))
+  if (blocks == 1 || static_cast<double>(blocks) * tape_->work_per_block < worth_sharing)
     return body(&launch, 0, blocks);
   parallel_for(blocks, body, &launch);
 }

@@ -563,18 +563,19 @@ class TapeBuilder {
       if (interval.begin <= begin) interval.end = std::max(interval.end, end);
   }
 
-  std::int64_t work(const Body& body) const {
-    std::int64_t total = 0;
+  double work(const Body& body) const {
+    double total = 0;
     for (const Step& step : body) {
       switch (step.kind) {
         case StepKind::chain: {
           const Chain& chain = tape_.chains[static_cast<std::size_t>(step.index)];
-          total += chain.shape.size() * static_cast<std::int64_t>(chain.steps.size()) / 4;
+          total += static_cast<double>(chain.shape.size()) * static_cast<double>(chain.steps.size()) / 4;
           break;
         }
         case StepKind::node: {
           const Node& node = graph_[step.id];
-          total += node.op == Op::mma ? node.shape.size() * graph_[node.in[0]].shape[1] / 8 : node.shape.size() / 4;
+          const auto elements = static_cast<double>(node.shape.size());
+          total += node.op == Op::mma ? elements * graph_[node.in[0]].shape[1] / 8 : elements / 4;
           break;
         }
         case StepKind::loop:

@@ -89,8 +89,8 @@ struct Tape {
   UniformProgram uniform_program;
   std::vector<Cell> constants;
   std::vector<std::unique_ptr<std::int32_t[]>> iotas;
-  int registers = 0;                // most registers of any chain
-  std::int64_t work_per_block = 0;  // about how many elementary operations, loops counted a few times
+  int registers = 0;  // most registers of any chain
+  double work_per_block = 0;  // about how many elementary operations, loops counted as four rounds: 4^100 in a nest
 };
 
 /// Strides of a dense row-major value.

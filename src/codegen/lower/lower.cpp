@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "codegen/lower/lower_exchange.hpp"
 #include "codegen/lower/lower_products.hpp"
 
@@ -48,7 +50,7 @@ class Lowering {
         fetches_.in_place(id);
         [[fallthrough]];
       case Op::gather:
-        if (!absorbed && (at.ordered || !steps_.values.is_large(steps_.layouts.of[id]))) steps_.load(id);
+        if (!absorbed && !is_read_where_used(id)) steps_.load(id);
         return;
       case Op::store:
       case Op::scatter:
@@ -73,6 +75,18 @@ class Lowering {
       default:
         return;  // constants, iotas and broadcasts are part of expressions, views of accesses; the host checked require
     }
+  }
+
+  // Rows are not: an expression would read the tile that it takes them from once more, as its own element.
+  bool is_read_where_used(Id id) const {
+    return !node(id).ordered && !is_rows(id) && steps_.values.is_large(steps_.layouts.of[id]);
+  }
+  bool is_rows(Id id) const {
+    const std::vector<Id>& users = steps_.facts.users[id];
+    return std::any_of(users.begin(), users.end(), [&](Id user) {
+      const int rows = operand_of(node(user).op, OperandKind::rows);
+      return rows >= 0 && node(user).in[static_cast<std::size_t>(rows)] == id;
+    });
   }
 
   void branch(Id id) {

@@ -72,14 +72,6 @@ void Steps::settle(Sweep& sweep, ValueId out, TileAccess* access) {
 }
 
 ValueId Steps::value(Id id) {
-  // Rows may be gathered by rows that are gathered, a long way down: the last of them first.
-  std::vector<Id> chain{id};
-  while (!values.of(chain.back()) && node(chain.back()).op == Op::gather) chain.push_back(node(chain.back()).in[1]);
-  for (; chain.size() > 1; chain.pop_back()) make(chain.back());
-  return make(id);
-}
-
-ValueId Steps::make(Id id) {
   if (const ValueId made = values.of(id)) return made;
   const Node& at = node(id);
   if (at.op == Op::load || at.op == Op::gather) return load(id);

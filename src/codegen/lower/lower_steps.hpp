@@ -85,7 +85,6 @@ class Steps {
   void store(Id id);
 
  private:
-  ValueId make(Id id);
   void settle(Sweep& sweep, ValueId out, TileAccess* access);
 
   Body* body_;
