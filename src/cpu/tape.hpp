@@ -89,7 +89,7 @@ struct Tape {
   UniformProgram uniform_program;
   std::vector<Cell> constants;
   std::vector<std::unique_ptr<std::int32_t[]>> iotas;
-  int registers = 0;  // most registers of any chain
+  int registers = 0;          // most registers of any chain
   double work_per_block = 0;  // about how many elementary operations, loops counted as four rounds: 4^100 in a nest
 };
 
