@@ -33,7 +33,7 @@ struct Settings {
 const std::filesystem::path source_folder = TESSERA_SOURCE_DIR;
 
 /// What is measured beside the rows: names that ROWS knows, too.
-constexpr std::string_view compile_name = "compile", start_name = "start", launch_name = "launch";
+constexpr std::string_view plan_name = "plan", compile_name = "compile", start_name = "start", launch_name = "launch";
 
 Settings parse(CommandLine& line) {
   Settings settings;
@@ -72,7 +72,7 @@ bool wanted(const Settings& settings, std::string_view name) {
 std::vector<std::string> names(const std::vector<Row>& rows) {
   std::vector<std::string> names;
   for (const Row& row : rows) names.push_back(row.name());
-  for (const std::string_view name : {compile_name, start_name, launch_name}) names.emplace_back(name);
+  for (const std::string_view name : {plan_name, compile_name, start_name, launch_name}) names.emplace_back(name);
   return names;
 }
 
@@ -187,8 +187,23 @@ void run(CommandLine& line, const std::string& command_line) {
     print(fmt::format("the first text of a process takes {:.1f} ms, {:.1f} ms with nothing in the cache\n",
                       start["warm"]["first_ms"].get<double>(), start["cold"]["first_ms"].get<double>()));
   });
+  const Arch arch = device.info().arch.value_or(options().dump_arch);
+  attempt(plan_name, [&] {
+    const json times = plan_times(arch, settings.small);
+    results["plan"] = times;
+    const auto ms_of = [&](const char* which) {
+      std::vector<double> ms;
+      for (const json& kernel : times[which]) ms.push_back(kernel["ms"].get<double>());
+      return ms;
+    };
+    const std::vector<double> model = ms_of("model");
+    print(
+        fmt::format("a plan of a kernel of the model takes {:.2f} ms in the median of {}, {:.2f} at most; of a kernel "
+                    "of thousands of ops {:.0f} ms at most\n",
+                    median(model), model.size(), std::ranges::max(model), std::ranges::max(ms_of("growing"))));
+  });
   attempt(compile_name, [&] {
-    const json times = compile_times(device.info().arch.value_or(options().dump_arch));
+    const json times = compile_times(arch);
     results["compile"] = times;
     std::vector<double> ms;
     for (const json& kernel : times) ms.push_back(kernel["ms"].get<double>());

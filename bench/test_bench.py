@@ -73,11 +73,13 @@ class Bench(unittest.TestCase):
         self.assertEqual([row["error"] for row in figures["rows"] if row["name"].startswith("copy")], [0])
 
     def test_beside_the_rows(self):
-        self.bench("--small", "start,launch")
+        self.bench("--small", "start,launch,plan")
         figures = self.figures()
         self.assertEqual(figures["rows"], [])
         self.assertEqual(figures["launch"].keys(), {"ours_us"})
         self.assertGreater(figures["launch"]["ours_us"], 0)
+        for of in ("model", "growing"):
+            self.assertGreater(min(kernel["ms"] for kernel in figures["plan"][of]), 0)
         for state in ("cold", "warm"):
             self.assertEqual(figures["start"][state].keys(), {"device_ms", "first_ms", "second_ms"})
 

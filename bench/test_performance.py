@@ -3,6 +3,7 @@
 import importlib.machinery
 import importlib.util
 import json
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -71,15 +72,34 @@ class Page(unittest.TestCase):
     def test_beside_rows(self):
         times = {"device_ms": 100.4, "first_ms": 40.2, "second_ms": 5}
         page = self.page(a=results("h200", [], launch={"ours_us": 2.346, "driver_us": 2.25},
+                                   plan={"model": [{"name": "linear", "ms": 1.5}, {"name": "embed", "ms": 0.5}],
+                                         "growing": [{"name": "ifs", "ms": 700.0}, {"name": "loops", "ms": 200.0}]},
                                    start={"cold": times | {"first_ms": 900}, "warm": times},
                                    compile=[{"name": "linear", "ms": 90.0}, {"name": "embed", "ms": 30.0}]))
         self.assertIn("takes the host 2.35 us, the driver's call alone 2.25 us", page)
         self.assertIn("takes 40 ms with compiled kernels on disk and 900 ms without", page)
+        self.assertIn("takes 1.00 ms for a kernel of the model in the median of 2, and 1.50 ms at most", page)
+        self.assertIn('ops 700 ms at most ("ifs")', page)
         self.assertIn("60 ms for a kernel of the model in the median of 2, and 90 ms for `linear`", page)
 
     def test_page_is_up_to_date(self):
         made = performance.page(performance.ROOT / "bench/results")
         self.assertEqual((performance.ROOT / "docs/performance.md").read_text(), made)
+
+    def test_command_line(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "page.md"
+            run = lambda *arguments: subprocess.run([sys.executable, SCRIPT, *map(str, arguments)], capture_output=True, text=True)
+            self.assertEqual(run("--help").returncode, 0)
+            for wrong in (["--chek"], [Path(folder) / "none", file], [SCRIPT, file], [folder, file, "more"]):
+                self.assertEqual(run(*wrong).returncode, 2, wrong)
+                self.assertFalse(file.exists())
+            self.assertIn("is not a folder", run("none", file).stderr)
+            self.assertEqual(run(folder, file).returncode, 0)
+            self.assertIn("No figures", file.read_text())
+            self.assertEqual(run("--check", folder, file).returncode, 0)
+            file.write_text("")
+            self.assertIn("run scripts/performance", run("--check", folder, file).stderr)
 
 
 if __name__ == "__main__":

@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "codegen/generate.hpp"
+#include "codegen/lower/make_plan.hpp"
+#include "codegen/passes/passes.hpp"
 #include "common/child.hpp"
+#include "common/growing.hpp"
 #include "common/kernels.hpp"
 #include "common/median.hpp"
 #include "common/program.hpp"
@@ -34,6 +38,26 @@ json compile_times(Arch gpu) {
                      {"ms", median(ms)},
                      {"registers", report.registers},
                      {"shared_bytes", report.shared_bytes}});
+  }
+  return times;
+}
+
+json plan_times(Arch gpu, bool small) {
+  const auto plan = [&](const Graph& graph) {
+    const Stopwatch watch;
+    codegen::make_plan(graph, dense_variant(graph), gpu, {.verify = false});
+    return watch.milliseconds();
+  };
+  json times{{"model", json::array()}, {"growing", json::array()}};
+  for (const NamedKernel& kernel : named_kernels()) {
+    const Graph graph = kernel.graph();
+    std::vector<double> ms;
+    for (int i = 0; i < 5; ++i) ms.push_back(plan(graph));
+    times["model"].push_back({{"name", kernel.name}, {"ms", median(ms)}});
+  }
+  for (const Growing& kernel : growing_kernels()) {
+    const Graph graph = run_passes(kernel.traced(small ? std::max(1, kernel.size / 20) : kernel.size));
+    times["growing"].push_back({{"name", kernel.name}, {"ms", plan(graph)}});
   }
   return times;
 }

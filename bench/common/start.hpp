@@ -1,4 +1,4 @@
-// What it costs to get going: compilations, and the first text of a process.
+// What it costs to get going: plans, compilations, and the first text of a process.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 
@@ -9,6 +9,11 @@ namespace tessera::bench {
 /// NVRTC's time for each kernel of GPT-2 124M, one thread, nothing cached, the median of three; an array of {name, ms,
 /// registers, shared_bytes}. Needs no GPU.
 nlohmann::json compile_times(Arch gpu);
+
+/// What it takes to make a plan, the verifier apart: {model: of the kernels of GPT-2 124M and the lessons, medians of
+/// five; growing: of the kernels that grow, once each}, each an array of {name, ms}. Needs no GPU. small: of a
+/// twentieth of the growing kernels' size.
+nlohmann::json plan_times(Arch gpu, bool small);
 
 /// In this process, which should have done nothing yet: {device_ms, first_ms, second_ms}. First the device is opened;
 /// then a GPT-2 124M (small: a tiny one) of random weights is made and continues 16 tokens by two, which takes all its

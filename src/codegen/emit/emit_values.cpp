@@ -87,10 +87,10 @@ void declare(Writer& w, ValueId id, bool array_only) {
   const std::string_view type = register_type(storage.type);
   switch (storage.home) {
     case Home::registers:
-      if (w.scopes.back().insert(w.plan.values[id].storage).second) w.line("{} {}[{}];", type, name, storage.registers);
+      if (w.declares(w.plan.values[id].storage)) w.line("{} {}[{}];", type, name, storage.registers);
       break;
     case Home::variable:
-      if (!array_only && w.scopes.back().insert(w.plan.values[id].storage).second) w.line("{} {};", type, name);
+      if (!array_only && w.declares(w.plan.values[id].storage)) w.line("{} {};", type, name);
       break;
     case Home::shared:
     case Home::workspace:
@@ -104,7 +104,7 @@ std::string assign(Writer& w, ValueId id, const IndexExpression& index) {
   const Storage& storage = w.plan.storage(id);
   if (storage.home != Home::variable) return element(w, id, index) + " = ";
   const std::string name = w.name(id);
-  if (!w.scopes.back().insert(w.plan.values[id].storage).second) return name + " = ";
+  if (!w.declares(w.plan.values[id].storage)) return name + " = ";
   return fmt::format("{}{} {} = ", storage.changes ? "" : "const ", register_type(storage.type), name);
 }
 

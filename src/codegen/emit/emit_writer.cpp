@@ -1,14 +1,29 @@
 #include "codegen/emit/emit_writer.hpp"
 
+#include <iterator>
+
 #include "codegen/plan/names.hpp"
 #include "codegen/plan/spelling.hpp"
 
 namespace tessera::codegen {
 
+void Writer::add_line(fmt::string_view format, fmt::format_args args) {
+  text.append(static_cast<std::size_t>(depth) * 2, ' ');
+  fmt::vformat_to(std::back_inserter(text), format, args);
+  text += '\n';
+}
+
 void Writer::close() {
   --depth;
-  scopes.pop_back();
+  for (; order_.size() > scopes_.back(); order_.pop_back()) declared_.erase(order_.back());
+  scopes_.pop_back();
   line("}}");
+}
+
+bool Writer::declares(StorageId id) {
+  if (!declared_.insert(id).second) return false;
+  order_.push_back(id);
+  return true;
 }
 
 void Writer::unroll(bool unrolled) {

@@ -2,7 +2,6 @@
 #pragma once
 #include <fmt/format.h>
 
-#include <iterator>
 #include <set>
 #include <string>
 #include <string_view>
@@ -29,7 +28,6 @@ struct Writer {
 
   std::string text;
   int depth;
-  std::vector<std::set<StorageId>> scopes{1};  ///< what is declared so far
   int temporaries = 0;
   std::vector<ThreadTerm> terms;
   struct {
@@ -49,17 +47,17 @@ struct Writer {
 
   template <class... Args>
   void line(fmt::format_string<Args...> format, Args&&... args) {
-    text.append(static_cast<std::size_t>(depth) * 2, ' ');
-    fmt::format_to(std::back_inserter(text), format, std::forward<Args>(args)...);
-    text += '\n';
+    add_line(format, fmt::make_format_args(args...));
   }
   template <class... Args>
   void open(fmt::format_string<Args...> format, Args&&... args) {
     line(format, std::forward<Args>(args)...);
     ++depth;
-    scopes.push_back(scopes.back());
+    scopes_.push_back(order_.size());
   }
   void close();
+  /// True where the text has no declaration of it yet, and is to have one now.
+  bool declares(StorageId id);
   void unroll(bool unrolled);
   void unroll_by(int rounds);  ///< 0: all
 
@@ -77,6 +75,13 @@ struct Writer {
   IndexExpression extent(int parameter, int axis) const;
   IndexExpression stride(int parameter, int axis) const;  ///< in elements; 1 along the axis of neighbours
   std::string scratch(ScratchId id, ElementType type);    ///< a pointer to elements of the type
+
+ private:
+  std::set<StorageId> declared_;
+  std::vector<StorageId> order_;     // in which they were
+  std::vector<std::size_t> scopes_;  // how many were, where each that is open began
+
+  void add_line(fmt::string_view format, fmt::format_args args);  // once, not for each kind of line: that compiles long
 };
 
 }  // namespace tessera::codegen

@@ -1,6 +1,7 @@
 #include "codegen/lower/memory.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include "codegen/plan/effects.hpp"
 #include "graph/host_ops.hpp"
@@ -19,24 +20,28 @@ struct Piece {
   bool* in_workspace;
 };
 
+using Placed = std::multimap<int, const Piece*>;  // by when they are last in use
+
 // The lowest offset at which nothing is that is in use at the same time.
-std::int64_t lowest(const Piece& piece, const std::vector<Piece>& placed, bool in_workspace) {
+std::int64_t lowest(const Piece& piece, const Placed& placed, bool in_workspace) {
   std::int64_t offset = 0;
   for (bool moved = true; moved;) {
     moved = false;
-    for (const Piece& other : placed)
+    for (auto at = placed.lower_bound(piece.in_use.first); at != placed.end(); ++at) {
+      const Piece& other = *at->second;
       if (*other.in_workspace == in_workspace && other.in_use.overlaps(piece.in_use) &&
           offset < *other.offset + aligned(other.bytes) && *other.offset < offset + aligned(piece.bytes)) {
         offset = aligned(*other.offset + aligned(other.bytes), piece.alignment);
         moved = true;
       }
+    }
   }
   return offset;
 }
 
 // What threads share: buffers and scratch memory.
 void place_shared(Plan& plan, const Intervals& buffers, const Intervals& scratch) {
-  std::vector<Piece> pieces, placed;
+  std::vector<Piece> pieces;
   for (int i = 0; i < plan.buffers.size(); ++i) {
     Buffer& buffer = plan.buffers[BufferId{i}];
     pieces.push_back({buffer.bytes(), buffer.alignment(), buffers.of(i), &buffer.offset, &buffer.in_workspace});
@@ -49,7 +54,8 @@ void place_shared(Plan& plan, const Intervals& buffers, const Intervals& scratch
   std::stable_sort(pieces.begin(), pieces.begin() + plan.buffers.size(),
                    [](const Piece& a, const Piece& b) { return a.bytes > b.bytes; });
   const std::int64_t room = plan.target.shared_bytes;
-  for (Piece& piece : pieces) {
+  Placed placed;
+  for (const Piece& piece : pieces) {
     if (piece.in_use.last < 0) continue;
     *piece.in_workspace = false;
     *piece.offset = lowest(piece, placed, false);
@@ -57,9 +63,7 @@ void place_shared(Plan& plan, const Intervals& buffers, const Intervals& scratch
       *piece.in_workspace = true;
       *piece.offset = lowest(piece, placed, true);
     }
-    placed.push_back(piece);
-  }
-  for (const Piece& piece : placed) {
+    placed.emplace(piece.in_use.last, &piece);
     std::int64_t& end = *piece.in_workspace ? plan.workspace_bytes : plan.shared_bytes;
     end = std::max(end, *piece.offset + aligned(piece.bytes));
   }

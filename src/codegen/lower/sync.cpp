@@ -43,34 +43,38 @@ class Barriers {
 
   // Barriers that only later rounds need are marked so where `again`.
   void body(Body& steps, SharedState& state, bool again = false) {
-    for (std::size_t i = 0; i < steps.size(); ++i) {
-      if (std::holds_alternative<Barrier>(steps[i].action)) {
+    Body ordered;
+    ordered.reserve(steps.size());
+    for (Step& step : steps) {
+      if (std::holds_alternative<Barrier>(step.action)) {
         state = {};
+        ordered.push_back(std::move(step));
         continue;
       }
-      std::vector<Effect> now = ordered_effects(steps[i]);
-      const Loop* const loop = std::get_if<Loop>(&steps[i].action);
+      std::vector<Effect> now = ordered_effects(step);
+      const Loop* const loop = std::get_if<Loop>(&step.action);
       if (loop)
         for (const Step& ahead : loop->ahead)
           for (Effect& effect : ordered_effects(ahead)) now.push_back(std::move(effect));
       const bool waits = std::any_of(now.begin(), now.end(), [&](const Effect& effect) {
         // A loop that fetches ahead has a barrier at the top of each round.
         if (fetched_ahead(effect) && !loop) return false;
-        return state.conflicts(plan_, effect) && !disjoint_puts(steps, i);
+        return state.conflicts(plan_, effect) && !disjoint_puts(ordered, step);
       });
       if (waits) {
-        steps.insert(steps.begin() + static_cast<std::ptrdiff_t>(i), Step{Barrier{again}, no_id, steps[i].location});
+        ordered.push_back({Barrier{again}, no_id, step.location});
         ++inserted_;
         state = {};
-        ++i;
       }
-      inside(steps[i], now, state);
+      inside(step, now, state);
+      ordered.push_back(std::move(step));
     }
+    steps = std::move(ordered);
   }
-  static bool disjoint_puts(const Body& steps, std::size_t i) {
-    const Put* const put = std::get_if<Put>(&steps[i].action);
-    const Put* const before = i > 0 ? std::get_if<Put>(&steps[i - 1].action) : nullptr;
-    return put && before && put->scratch == before->scratch;
+  static bool disjoint_puts(const Body& before, const Step& step) {
+    const Put* const put = std::get_if<Put>(&step.action);
+    const Put* const last = before.empty() ? nullptr : std::get_if<Put>(&before.back().action);
+    return put && last && put->scratch == last->scratch;
   }
 
   // What a step leaves, after the barriers that it needs in itself.

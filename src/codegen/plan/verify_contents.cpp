@@ -16,7 +16,8 @@ class Contents {
     for (const Phase& phase : plan_.phases)
       for (const Role& role : phase.roles) {
         role_ = &role;
-        filled_ = {};
+        filled_.clear();
+        order_.clear();
         sums_ = {};
         body(role.body);
       }
@@ -24,10 +25,7 @@ class Contents {
   }
 
  private:
-  struct Filled {
-    std::set<BufferId> buffers, cleared;
-    std::set<ScratchId> scratch;
-  };
+  enum class Filled : std::uint8_t { buffer, cleared, scratch };
   // Bits of the lanes and warps that hold parts of a storage's elements: the sums of all are the elements.
   struct Sums {
     int lanes = 0, warps = 0;
@@ -45,41 +43,49 @@ class Contents {
       memory(step);
       sums(step);
       // What a loop or a branch fills is not there behind it: there may have been no round.
-      const Filled before = filled_;
+      const std::size_t before = order_.size();
       const bool may_be_skipped =
           std::holds_alternative<Loop>(step.action) || std::holds_alternative<Branch>(step.action);
       each_body(step, [&](const Body& inner) { body(inner); });
-      if (may_be_skipped) filled_ = before;
+      for (; may_be_skipped && order_.size() > before; order_.pop_back()) filled_.erase(order_.back());
     }
   }
 
   // --- memory
 
+  template <class Of>
+  void fill(Filled what, IdOf<Of> id) {
+    if (filled_.emplace(what, id.index).second) order_.emplace_back(what, id.index);
+  }
+  template <class Of>
+  bool is_filled(Filled what, IdOf<Of> id) const {
+    return filled_.contains({what, id.index});
+  }
   void memory(const Step& step) {
-    if (const Put* put = std::get_if<Put>(&step.action)) filled_.scratch.insert(put->scratch);
+    if (const Put* put = std::get_if<Put>(&step.action)) fill(Filled::scratch, put->scratch);
     if (const Scan* scan = std::get_if<Scan>(&step.action)) read(scan->scratch);
     if (const Get* get = std::get_if<Get>(&step.action)) read(get->scratch);
-    if (const Clear* clear = std::get_if<Clear>(&step.action)) filled_.cleared.insert(clear->buffer);
+    if (const Clear* clear = std::get_if<Clear>(&step.action)) fill(Filled::cleared, clear->buffer);
     if (const Stage* stage = std::get_if<Stage>(&step.action)) staged(*stage);
     if (const Fetch* fetch = std::get_if<Fetch>(&step.action))
-      for (const Fetch::Tile& tile : fetch->tiles) filled_.buffers.insert(tile.buffer);
+      for (const Fetch::Tile& tile : fetch->tiles) fill(Filled::buffer, tile.buffer);
     if (const Multiply* multiply = std::get_if<Multiply>(&step.action))
       for (const ProductOperand* operand : {&multiply->product.a, &multiply->product.b})
-        findings_.require(!operand->buffer || filled_.buffers.contains(operand->buffer),
+        findings_.require(!operand->buffer || is_filled(Filled::buffer, operand->buffer),
                           "{} is read where nothing has filled it",
                           operand->buffer ? name_of(plan_, operand->buffer) : "");
   }
   void read(ScratchId scratch) {
-    findings_.require(filled_.scratch.contains(scratch), "scratch{} is read where nothing has filled it",
+    findings_.require(is_filled(Filled::scratch, scratch), "scratch{} is read where nothing has filled it",
                       scratch.index);
   }
   // What a product reads beyond its operand is 0.
   void staged(const Stage& stage) {
     const Buffer& buffer = plan_.buffers[stage.buffer];
     const bool all = stage.sweep.shape == Shape{buffer.rows, buffer.columns};
-    findings_.require(all || filled_.cleared.contains(stage.buffer), "{} is [{},{}], and nothing has cleared it",
+    findings_.require(all || is_filled(Filled::cleared, stage.buffer), "{} is [{},{}], and nothing has cleared it",
                       name_of(plan_, stage.buffer), buffer.rows, buffer.columns);
-    filled_.buffers.insert(stage.buffer);
+    fill(Filled::buffer, stage.buffer);
   }
 
   // --- sums
@@ -146,7 +152,8 @@ class Contents {
   Findings& findings_;
   const Plan& plan_;
   const Role* role_ = nullptr;
-  Filled filled_;
+  std::set<std::pair<Filled, int>> filled_;
+  std::vector<std::pair<Filled, int>> order_;  // in which they were
   std::map<StorageId, Sums> sums_;
 };
 

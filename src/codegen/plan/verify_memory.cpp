@@ -59,14 +59,17 @@ class Memory {
       add("barriers of " + name_of(plan_, RingId{i}), false, ring.offset, ring.barrier_bytes(), 8,
           Interval{0, positions});
     }
-    for (std::size_t i = 0; i < pieces_.size(); ++i)
-      for (std::size_t j = 0; j < i; ++j) {
-        const Piece &a = pieces_[i], &b = pieces_[j];
-        const bool together =
-            a.in_workspace == b.in_workspace && a.first < b.last && b.first < a.last && a.in_use.overlaps(b.in_use);
-        findings_.require(!together, "{} and {} are in use at the same time, at {} and {}", a.name, b.name, a.first,
-                          b.first);
-      }
+    // In the order in which their uses begin, each against those that are still in use.
+    std::stable_sort(pieces_.begin(), pieces_.end(),
+                     [](const Piece& a, const Piece& b) { return a.in_use.first < b.in_use.first; });
+    std::vector<const Piece*> in_use;
+    for (const Piece& a : pieces_) {
+      std::erase_if(in_use, [&](const Piece* b) { return b->in_use.last < a.in_use.first; });
+      for (const Piece* b : in_use)
+        findings_.require(a.in_workspace != b->in_workspace || a.first >= b->last || b->first >= a.last,
+                          "{} and {} are in use at the same time, at {} and {}", a.name, b->name, a.first, b->first);
+      in_use.push_back(&a);
+    }
     findings_.require(plan_.workspace_bytes % 128 == 0, "blocks have {} bytes of workspace each, no multiple of 128",
                       plan_.workspace_bytes);
     findings_.require(plan_.shared_bytes <= plan_.target.shared_bytes, "{} bytes of shared memory, {} has {}",
