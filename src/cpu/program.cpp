@@ -19,8 +19,6 @@ namespace {
 
 using Strides = std::array<std::int64_t, max_rank>;
 
-std::size_t at(int axis) { return static_cast<std::size_t>(axis); }
-
 // A view of a tensor: element i of an axis exists where lo <= i < hi.
 struct ViewRef {
   char* data = nullptr;  // of element 0 of every axis, which may lie outside of the tensor

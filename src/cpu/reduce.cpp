@@ -6,8 +6,6 @@
 namespace tessera::cpu {
 namespace {
 
-std::size_t at(int axis) { return static_cast<std::size_t>(axis); }
-
 // Calls body(offset of the line's first element, number of the line) for every line.
 template <class Body>
 void each_line(const Lines& lines, const Body& body) {

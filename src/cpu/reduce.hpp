@@ -16,6 +16,9 @@ struct Lines {
   int axis;
 };
 
+/// An axis as the index of an array.
+inline std::size_t at(int axis) { return static_cast<std::size_t>(axis); }
+
 /// Results are dense, the axis kept with extent 1 (cumsum: as it is).
 void reduce(Op op, ElementType type, const Lines& lines, char* out);
 void argmax(ElementType type, const Lines& lines, std::int32_t* out);

@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view prefix = "transformer.";
-using Shape = std::vector<std::uint64_t>;
+using Extents = std::vector<std::uint64_t>;
 
 bool is_missing(const fs::path& path) {
   std::error_code ignored;
@@ -62,7 +62,7 @@ class WeightList {
   explicit WeightList(const SafeTensors& file) : file_(file) {}
 
   /// The tensor `name`, with or without prefix, if it is there and as it should be.
-  const StoredTensor* take(const std::string& name, const Shape& shape) {
+  const StoredTensor* take(const std::string& name, const Extents& shape) {
     const StoredTensor* found = file_.find(std::string(prefix) + name);
     if (!found) found = file_.find(name);
     if (!found) {
@@ -130,7 +130,7 @@ Checkpoint Checkpoint::open(const fs::path& folder) {
   model.wte = weights.take("wte.weight", {vocab, width});
   model.wpe = weights.take("wpe.weight", {positions, width});
   for (std::int32_t i = 0; i < model.config.layers; ++i) {
-    const auto take = [&](std::string_view name, const Shape& shape) {
+    const auto take = [&](std::string_view name, const Extents& shape) {
       return weights.take(fmt::format("h.{}.{}", i, name), shape);
     };
     model.layers.push_back({.ln_1_weight = take("ln_1.weight", {width}),

@@ -24,7 +24,7 @@ static_assert(std::endian::native == std::endian::little, "tensors are used as t
 
 constexpr std::uint64_t prefix_bytes = 8;
 constexpr std::uint64_t max_header_bytes = 100'000'000;
-constexpr std::size_t max_rank = 64;
+constexpr std::size_t most_extents = 64;
 constexpr std::string_view metadata_name = "__metadata__";
 
 struct TypeInfo {
@@ -88,7 +88,7 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
 
   bool number_unsigned(std::uint64_t value) override {
     if (!numbers_) unexpected(fmt::to_string(value));
-    if (numbers_->size() == max_rank) refuse_("{} has more than {} entries", where(), max_rank);
+    if (numbers_->size() == most_extents) refuse_("{} has more than {} entries", where(), most_extents);
     numbers_->push_back(value);
     return true;
   }
@@ -368,8 +368,8 @@ void write_safetensors(const std::filesystem::path& path, std::span<const Tensor
   std::uint64_t at = 0;
   for (const TensorBytes* tensor : order) {
     if (tensor->name == metadata_name) refuse("{} is not a name for a tensor", in_quotes(tensor->name));
-    if (tensor->shape.size() > max_rank)
-      refuse("tensor {} has more than {} extents", in_quotes(tensor->name), max_rank);
+    if (tensor->shape.size() > most_extents)
+      refuse("tensor {} has more than {} extents", in_quotes(tensor->name), most_extents);
     const std::uint64_t size = byte_count(*tensor, refuse);
     if (tensor->bytes.size() != size) {
       refuse("tensor {} has {} bytes, but its shape [{}] of {} takes {}", in_quotes(tensor->name), tensor->bytes.size(),

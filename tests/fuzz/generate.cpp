@@ -1,6 +1,5 @@
 // Statements of a random program: effects, Vars, loops, branches.
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "fuzz/generator.hpp"
@@ -10,8 +9,6 @@ namespace {
 
 constexpr ElementType i32 = ElementType::i32, f32 = ElementType::f32;
 constexpr int oversize = 128 * 256;  // elements that no block has the registers for, in an expression of several
-
-int size_of(const Extents& shape) { return std::accumulate(shape.begin(), shape.end(), 1, std::multiplies<>()); }
 
 }  // namespace
 

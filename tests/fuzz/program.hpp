@@ -5,6 +5,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@ namespace tessera::fuzz {
 
 using Name = int;
 using Extents = std::vector<int>;
+inline int size_of(const Extents& shape) { return std::accumulate(shape.begin(), shape.end(), 1, std::multiplies<>()); }
 inline constexpr Name nothing = -1;
 
 struct Statement {

@@ -1,15 +1,12 @@
 // Values of a random program: what gives one of a wanted type and shape.
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <numeric>
 
 #include "fuzz/generator.hpp"
 
 namespace tessera::fuzz {
 namespace {
 
-int size_of(const Extents& shape) { return std::accumulate(shape.begin(), shape.end(), 1, std::multiplies<>()); }
 bool is_real(ElementType type) { return info(type).kind == ElementKind::real; }
 bool computes(ElementType type) { return info(type).computes; }
 

@@ -4,6 +4,8 @@
 
 namespace tessera::opcheck::structural {
 
+constexpr ElementType i32 = ElementType::i32, pred = ElementType::pred;
+
 #define UNARY(...)
 #define BINARY(...)
 #define TERNARY(...)

@@ -7,8 +7,6 @@
 namespace tessera::opcheck::structural {
 namespace {
 
-constexpr ElementType i32 = ElementType::i32, pred = ElementType::pred;
-
 /// Two tiles that change places in each iteration.
 Case exchange(Op op, ElementType type, const Shape& tile, int count) {
   const std::vector<std::int64_t> extents(tile.begin(), tile.end());

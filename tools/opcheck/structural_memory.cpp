@@ -8,8 +8,6 @@
 namespace tessera::opcheck::structural {
 namespace {
 
-constexpr ElementType i32 = ElementType::i32;
-
 constexpr bool stored(ElementType type) { return info(type).stored; }
 constexpr bool computes(ElementType type) { return info(type).computes; }
 
