@@ -22,9 +22,7 @@ class Lowering {
 
  private:
   const Node& node(Id id) const { return steps_.node(id); }
-  const Region& body_of(Id owner) const {
-    return steps_.facts.graph.regions[static_cast<RegionId>(node(owner).attr[0])];
-  }
+  const Region& body_of(Id owner) const { return steps_.facts.graph.body(owner); }
 
   void lower_node(Id id) {
     const Node& at = node(id);
@@ -34,17 +32,17 @@ class Lowering {
       return;
     }
     if (is_reduction(at.op) || at.op == Op::argmax) return reduce(steps_, id);
-    const int which = at.attr.empty() ? 0 : static_cast<int>(at.attr[0]);  // parameter, axis or position
     switch (at.op) {
       case Op::scalar:
-        steps_.values.add_known(id, ScalarParameter{steps_.place.first_parameter + which});
+        steps_.values.add_known(id, ScalarParameter{steps_.place.first_parameter + static_cast<int>(at.parameter())});
         return;
       case Op::extent:
         steps_.values.add_known(
-            id, ExtentParameter{steps_.place.first_parameter + view_parameter(steps_.facts.graph, at.in[0]), which});
+            id,
+            ExtentParameter{steps_.place.first_parameter + view_parameter(steps_.facts.graph, at.in[0]), at.axis()});
         return;
       case Op::block:
-        steps_.values.add_known(id, BlockIndex{steps_.place.first_axis + which});
+        steps_.values.add_known(id, BlockIndex{steps_.place.first_axis + static_cast<int>(at.grid_axis())});
         return;
       case Op::load:
         fetches_.in_place(id);
@@ -68,7 +66,7 @@ class Lowering {
       case Op::loop:
         return loop(id);
       case Op::result:
-        steps_.values.set(id, carried_.at(at.in[0])[static_cast<std::size_t>(which)]);
+        steps_.values.set(id, carried_.at(at.in[0])[at.position()]);
         return;
       case Op::branch:
         return branch(id);
@@ -91,7 +89,7 @@ class Lowering {
 
   void branch(Id id) {
     Branch step{.condition = steps_.scalar(node(id).in[0]), .body = {}};
-    steps_.within(step.body, [&] { lower(static_cast<RegionId>(node(id).attr[0])); });
+    steps_.within(step.body, [&] { lower(node(id).body()); });
     steps_.push(id, std::move(step));
   }
 
@@ -99,7 +97,7 @@ class Lowering {
 
   void loop(Id id) {
     const Node& at = node(id);
-    const auto region = static_cast<RegionId>(at.attr[0]);
+    const RegionId region = at.body();
     const Region& body = body_of(id);
     std::vector<ValueId> carried;
     for (std::size_t k = 1; k < at.in.size(); ++k) carried.push_back(carry(id, k - 1));

@@ -84,7 +84,7 @@ bool is_renamed(const Steps& steps, Id id) {
   if (at.op != Op::reshape && at.op != Op::permute) return false;
   const Layout &of_source = steps.layouts.of[at.in[0]], &wanted = steps.layouts.of[id];
   const Shape& from = steps.node(at.in[0]).shape;
-  if (at.op == Op::permute) return wanted == of_source.permuted(at.attr);
+  if (at.op == Op::permute) return wanted == of_source.permuted(at.permutation());
   return only_unit_axes(from, at.shape) && is_bare(of_source, from) &&
          wanted == of_source.with_unit_axes(from, at.shape);
 }
@@ -107,7 +107,7 @@ ValueId moved(Steps& steps, ValueId from, Id id, const Layout& layout) {
 void reduce(Steps& steps, Id id) {
   const Node& at = steps.node(id);
   const Id from = at.in[0];
-  const int axis = static_cast<int>(at.attr[0]);
+  const int axis = at.axis();
   Sweep sweep = SweepBuilder(steps, sweep_of(steps.facts, steps.layouts, id), id).express(from).take();
   const Layout layout = sweep.layout.without(axis);
   Parts parts{.op = at.op,
@@ -159,19 +159,20 @@ void through_scratch(Steps& steps, Id id) {
   const Strides to = row_major(parts ? at.shape : steps.node(at.in[0]).shape);
   Strides from = row_major(at.shape);
   if (at.op == Op::permute)
-    for (std::size_t i = 0; i < at.attr.size(); ++i) from[i] = to[static_cast<std::size_t>(at.attr[i])];
+    for (std::size_t i = 0; i < at.permutation().size(); ++i)
+      from[i] = to[static_cast<std::size_t>(at.permutation()[i])];
   const ScratchId scratch = new_scratch(steps.plan, at.shape.size(), at.type);
   std::int64_t base = 0;
   for (Id in : at.in) {
     put(steps, steps.value(in), in, to, base, scratch);
-    if (parts) base += steps.node(in).shape[static_cast<int>(at.attr[0])] * to[static_cast<std::size_t>(at.attr[0])];
+    if (parts) base += steps.node(in).shape[at.axis()] * to[static_cast<std::size_t>(at.axis())];
   }
   if (at.op == Op::cumsum) {
-    const int length = at.shape[static_cast<int>(at.attr[0])];
+    const int length = at.shape[at.axis()];
     steps.push(id, Scan{.scratch = scratch,
                         .lines = at.shape.size() / length,
                         .length = length,
-                        .inner = static_cast<int>(to[static_cast<std::size_t>(at.attr[0])])});
+                        .inner = static_cast<int>(to[static_cast<std::size_t>(at.axis())])});
   }
   get(steps, steps.values.add(id), id, from, scratch);
 }

@@ -67,7 +67,7 @@ void Fetches::find_known_ahead() {
     for (Id id : region) {
       const Node& at = steps_.node(id);
       if (at.op == Op::argument) {
-        known_ahead_[id] = at.attr[0] == 0;
+        known_ahead_[id] = at.position() == 0;
         continue;
       }
       const bool follows = (is_elementwise(at.op) && at.shape.rank() == 0) || at.op == Op::constant || is_view(at.op) ||

@@ -4,7 +4,7 @@
 namespace tessera::lowering {
 
 Operand Steps::scalar(Id id) {
-  if (node(id).op == Op::constant) return literal(node(id).attr[0]);
+  if (node(id).op == Op::constant) return literal(node(id).bits());
   Operand operand;
   operand.kind = Operand::Kind::value;
   operand.value = value(id);

@@ -33,10 +33,10 @@ class Multiplication {
   // Adds up in the carried value itself where nobody needs the old one.
   bool in_place() const {
     const Node& c = node(at_.in[2]);
-    if (c.op != Op::argument || c.attr[0] == 0 || c.region != at_.region || steps_.facts.users[at_.in[2]].size() != 1)
-      return false;
+    if (c.op != Op::argument || c.position() == 0 || c.region != at_.region) return false;
+    if (steps_.facts.users[at_.in[2]].size() != 1) return false;
     const Region& body = steps_.facts.graph.regions[at_.region];
-    if (body.yields[static_cast<std::size_t>(c.attr[0]) - 1] != id_) return false;
+    if (body.yields[c.position() - 1] != id_) return false;
     return steps_.plan.values[steps_.values.of(at_.in[2])].layout == layout_;
   }
   ValueId start() {

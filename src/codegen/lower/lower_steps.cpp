@@ -167,9 +167,9 @@ Operand SweepBuilder::term(Id id) {
 // Neither a broadcast nor computed on the way.
 Operand SweepBuilder::leaf(Id id) {
   const Node& at = steps_.node(id);
-  if (at.op == Op::constant) return literal(at.attr[0]);
+  if (at.op == Op::constant) return literal(at.bits());
   if (at.op == Op::iota) {
-    const int axis = static_cast<int>(at.attr[0]);
+    const int axis = at.axis();
     if (at.shape[axis] == 1) return literal(0);
     return indexed(Operand::Kind::coordinate, axis + sweep_.shape.rank() - at.shape.rank());
   }
