@@ -21,7 +21,6 @@ class Barriers {
       if (phase.schedule.kind != Schedule::Kind::persistent) continue;
       // Blocks that follow one another in the same threads are a loop, too; there may be none.
       state.forget_shifted();
-      state.merge(before);
       body(phase.roles.front().body, state);
       state.merge(before);
     }

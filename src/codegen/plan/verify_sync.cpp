@@ -22,7 +22,6 @@ class Barriers {
       if (phase.schedule.kind != Schedule::Kind::persistent) continue;
       // Its blocks follow one another in the same threads, or there is none.
       state.forget_shifted();
-      state.merge(before);
       body(role_->body, state, false);
       state.merge(before);
     }
