@@ -16,6 +16,7 @@
 #include "dsl/control.hpp"
 #include "jit/compile/nvrtc.hpp"
 #include "support.hpp"
+#include "variants.hpp"
 #ifdef TESSERA_HAS_EMULATOR
 #include "emulator/emulator.hpp"
 #include "emulator/prelude.hpp"
@@ -31,25 +32,6 @@ bool nvrtc_here() {
   static const std::string reason = error_of([] { Nvrtc::instance(); });
   if (reason != "(no error)") WARN("skipped: " << reason);
   return reason == "(no error)";
-}
-
-/// Dense tensors that nothing divides, aligned to their elements.
-Variant ragged_variant(const Graph& graph) {
-  Variant variant = dense_variant(graph);
-  for (std::size_t i = 0; i < variant.tensors.size(); ++i) {
-    if (graph.parameters[i].access == Access::scalar) continue;
-    variant.tensors[i].alignment = static_cast<std::int8_t>(info(graph.parameters[i].type).bytes);
-    variant.tensors[i].divisible = 0;
-  }
-  return variant;
-}
-
-/// The same, with gaps between all elements, and huge.
-Variant strided_variant(const Graph& graph) {
-  Variant variant = ragged_variant(graph);
-  for (TensorClass& tensor : variant.tensors) tensor.unit_axis = -1;
-  variant.wide = true;
-  return variant;
 }
 
 /// Calls `work(i)` for each i below `count`, on all cores.

@@ -1016,3 +1016,54 @@ TEST_CASE("the verifier names products that are wrong", "[plan]") { check(of_pro
 TEST_CASE("the verifier names barriers and waits that are missing", "[plan]") { check(of_sync); }
 TEST_CASE("the verifier names memory that overlaps", "[plan]") { check(of_memory); }
 TEST_CASE("the verifier names roles and parameters that are wrong", "[plan]") { check(of_launch); }
+
+namespace {
+
+/// Would a kernel without this step compute what it does? Not asked of steps that say what a kernel means.
+bool must_stand(const Plan& plan, const Body& body, std::size_t index) {
+  const Step& step = body[index];
+  // A later wait is for these copies, too, if more are fetched in place before it.
+  const bool more_copies =
+      std::any_of(body.begin() + static_cast<std::ptrdiff_t>(index) + 1, body.end(), [](const Step& later) {
+        const Fetch* fetch = std::get_if<Fetch>(&later.action);
+        return fetch && !fetch->loop;
+      });
+  const auto puts_into = [&](ScratchId scratch) {
+    return std::count_if(body.begin(), body.end(), [&](const Step& other) {
+      const Put* put = std::get_if<Put>(&other.action);
+      return put && put->scratch == scratch;
+    });
+  };
+  const Overloaded stands{
+      [&]<OneOf<Compute, Load, Reduce, Argmax> T>(const T& s) { return !plan.storage(s.out).changes; },
+      [&](const Put& s) { return puts_into(s.scratch) == 1; },
+      [&]<OneOf<Commit, Wait> T>(const T&) { return !more_copies; },
+      []<OneOf<Barrier, Fetch, Clear, Stage, Get, Replicas, Partials, PutPartials, TakePartials> T>(const T&) {
+    return true;
+      },
+      [](const auto&) { return false; },
+      };
+  return std::visit(stands, step.action);
+}
+
+}  // namespace
+
+TEST_CASE("no step can be left out of a plan", "[plan]") {
+  int tried = 0;
+  for (const std::string& kernel : plan_kernels()) {
+    const Plan plan = plan_of(kernel);
+    Plan shorter = plan;
+    const std::size_t steps = steps_of(shorter).size();
+    for (std::size_t i = 0; i < steps; ++i) {
+      shorter = plan;
+      const StepPlace place = steps_of(shorter)[i];
+      if (!must_stand(plan, *place.body, place.index)) continue;
+      const std::string text = step_text(plan, place.step());
+      place.drop();
+      INFO(kernel << " without step " << i << ": " << text);
+      CHECK(!violations(shorter).empty());
+      ++tried;
+    }
+  }
+  CHECK(tried > 150);
+}

@@ -643,7 +643,39 @@ TEST_CASE("A dumped text names the file of its graph", "[programs]") {
   for (const fs::directory_entry& entry : fs::directory_iterator(folder.path()))
     files[entry.path().extension()] = entry.path();
   REQUIRE(files.size() == 2);
-  CHECK(read_text(files[".plan"]).starts_with("from " + files[".graph"].filename().native() + "\n"));
+  const std::string plan = read_text(files[".plan"]);
+  CHECK(plan.starts_with("from " + files[".graph"].filename().native() + "\n"));
+  // The decisions, then all steps.
+  const std::size_t decisions = plan.find("\nkernel vector_add for sm_90a: "), step = plan.find("] by 4 = add(");
+  CHECK(decisions != plan.npos);
+  CHECK(step != plan.npos);
+  CHECK(decisions < step);
+}
+
+TEST_CASE("A plan can be seen after each of its passes", "[programs]") {
+  const auto shown = [](const char* kernel, const std::string& stages) {
+    const Run result = run("inspect", {kernel, "--show", stages});
+    INFO(result.err);
+    CHECK(result.status == 0);
+    return result.out;
+  };
+  const auto has = [](const std::string& text, std::string_view part) { return text.find(part) != text.npos; };
+  CHECK(has(shown("softmax", "plan:lower"), "= max along 1 of"));
+  const std::string before = shown("softmax", "plan:copies"), after = shown("softmax", "plan:barriers");
+  CHECK(!has(before, "    barrier\n"));
+  CHECK(has(after, "    barrier\n"));
+  CHECK(has(shown("softmax", "plan"), after.substr(after.find('\n'))));  // the last pass adds no step
+  std::string all;
+  const char* const passes[] = {"lower",        "prune",  "registers", "memory",
+                                "tensor_cores", "copies", "barriers",  "parameters"};
+  for (const char* pass : passes) all += std::string(all.empty() ? "" : ",") + "plan:" + pass;
+  const std::string each = shown("softmax", all);
+  for (const char* pass : passes)
+    CHECK(has(each, fmt::format("==== softmax, plan:{} ====\nkernel softmax for sm_90a: ", pass)));
+  CHECK(has(each, "==== softmax, plan:barriers ====\n" + after));
+  for (const char* pass : {"nonsense", ""})
+    check_refused("inspect", {"softmax", "--show", std::string("plan:") + pass},
+                  {fmt::format("there is no pass '{}' over plans; choose from lower, prune, ", pass)});
 }
 
 TEST_CASE("Model folders that are wrong are refused", "[programs]") {

@@ -244,7 +244,7 @@ void drop(Plan& plan, int n = 0) {
 
 }  // namespace
 
-TEST_CASE("A product by the copy engine and wgmma verifies, prints and compiles", "[plan]") {
+TEST_CASE("A product by the copy engine and wgmma verifies, prints and compiles", "[plan][compiles]") {
   for (const Tile& tile : tiles) {
     const ProductPlan product(tile);
     const std::vector<std::string> found = violations(product.plan);

@@ -1,0 +1,431 @@
+// The passes that make a plan, one by one: what each of them decides.
+#include <fmt/format.h>
+
+#include <map>
+
+#include "catch.hpp"
+#include "codegen/generate.hpp"
+#include "codegen/lower/make_plan.hpp"
+#include "codegen/lower/memory.hpp"
+#include "codegen/lower/prune.hpp"
+#include "codegen/lower/sync.hpp"
+#include "codegen/plan/names.hpp"
+#include "codegen/plan/plan_text.hpp"
+#include "codegen/plan/verify_plan.hpp"
+#include "common/kernels.hpp"
+#include "plan_kernels.hpp"
+#include "plan_steps.hpp"
+#include "support.hpp"
+#include "variants.hpp"
+
+using namespace tessera;
+using namespace tessera::codegen;
+
+namespace {
+
+using Lines = std::vector<std::string>;
+
+/// Steps as text, without where their author wrote them and without those that stand in them.
+Lines lines_of(const Plan& plan, const Body& steps) {
+  Lines lines;
+  for (const Step& step : steps) lines.push_back(step_text(plan, step));
+  return lines;
+}
+/// All of a plan's.
+Lines lines_of(const Plan& plan) {
+  Lines lines;
+  for (const StepPlace& place : steps_of(const_cast<Plan&>(plan))) lines.push_back(step_text(plan, place.step()));
+  return lines;
+}
+
+/// The passes, under way.
+class Passes {
+ public:
+  explicit Passes(std::string_view kernel)
+      : variant_(dense_variant(plan_graph(kernel))),
+        facts_(plan_graph(kernel), variant_, Target::of(Arch::sm_90a)),
+        planning(facts_) {}
+
+  /// One; what it says.
+  bool run(std::string_view name) {
+    for (const lowering::PlanPass& pass : lowering::plan_passes())
+      if (pass.name == name) return pass.run(planning);
+    throw InternalError("there is no pass '" + std::string(name) + "'");
+  }
+  /// From the first on to one and with it, as often as they say.
+  Plan& until(std::string_view name) {
+    for (bool done = false; !done;)
+      for (const lowering::PlanPass& pass : lowering::plan_passes())
+        if (!pass.run(planning) || (done = pass.name == name)) break;
+    return planning.plan;
+  }
+
+ private:
+  Variant variant_;
+  lowering::Facts facts_;
+
+ public:
+  lowering::Planning planning;
+};
+
+Plan plan_after_pass(std::string_view kernel, std::string_view pass) { return Passes(kernel).until(pass); }
+
+int count_homes(const Plan& plan, Home home) {
+  return static_cast<int>(std::count_if(plan.storages.begin(), plan.storages.end(),
+                                        [&](const Storage& storage) { return storage.home == home; }));
+}
+
+}  // namespace
+
+// --- all of them
+
+TEST_CASE("a plan holds after every pass", "[plan]") {
+  Lines passes;
+  for (const lowering::PlanPass& pass : lowering::plan_passes()) passes.emplace_back(pass.name);
+  const Arch archs[] = {Arch::sm_80, Arch::sm_90a, Arch::parse("sm_120")};
+  const auto check = [&](const Graph& graph, const Variant& variant, Arch arch) {
+    Lines seen;
+    make_plan(graph, variant, arch, {.verify = false}, [&](std::string_view pass, const Plan& plan) {
+      INFO(fmt::format("{} for {}, after {}", graph.name, arch.name(), pass));
+      CHECK(violations(plan) == Lines{});
+      if (pass == passes.front()) seen.clear();  // they began again
+      seen.emplace_back(pass);
+    });
+    CHECK(seen == passes);
+  };
+  for (const std::string& kernel : plan_kernels()) {
+    const Graph& graph = plan_graph(kernel);
+    for (const auto& variant : {dense_variant, ragged_variant, strided_variant})
+      for (const Arch arch : archs) check(graph, variant(graph), arch);
+  }
+  for (const NamedKernel& kernel : named_kernels()) {
+    const Graph graph = kernel.graph();
+    for (const Arch arch : archs) check(graph, dense_variant(graph), arch);
+    for (const auto& variant : {ragged_variant, strided_variant}) check(graph, variant(graph), Arch::sm_90a);
+  }
+}
+
+TEST_CASE("a plan is shown as any of the passes leaves it", "[plan]") {
+  const Graph& graph = plan_graph("large");
+  const Variant variant = dense_variant(graph);
+  std::map<std::string, std::string, std::less<>> last;
+  make_plan(graph, variant, Arch::sm_90a, {}, [&](std::string_view pass, const Plan& plan) {
+    last.insert_or_assign(std::string(pass), to_string(plan) + '\n' + tree_text(plan));
+  });
+  CHECK(last.size() == lowering::plan_passes().size());
+  for (const auto& [pass, text] : last) CHECK(plan_after(graph, variant, Arch::sm_90a, pass) == text);
+  CHECK(error_of([&] { plan_after(graph, variant, Arch::sm_90a, "nonsense"); }) ==
+        "there is no pass 'nonsense' over plans; choose from lower, prune, registers, memory, tensor_cores, copies, "
+        "barriers, parameters");
+}
+
+TEST_CASE("the verifier's error names kernel, pass and step", "[plan]") {
+  Plan plan = plan_of("in_place");
+  CHECK_NOTHROW(verify(plan, "parameters"));
+  place_of<Barrier>(plan).drop();
+  try {
+    verify(plan, "barriers");
+    FAIL("it holds");
+  } catch (const InternalError& error) {
+    CHECK(says(error.what(), {"the plan of kernel 'in_place' after pass 'barriers': mma_6 += tile_2 tile_4: ",
+                              "there is no barrier between it and writes of tile_2"}));
+  }
+}
+
+// --- lower
+
+TEST_CASE("lowering makes a step of each chain of ops", "[plan]") {
+  const Plan plan = plan_after_pass("pointwise", "lower");
+  CHECK(lines_of(plan) == Lines{"neg_2 = neg(out1_extent0)", "floor_div_4 = floor_div(neg_2, 1024)",
+                                "neg_5 = neg(floor_div_4)", "load_8 = in0[block0 * 1024] by 4",
+                                "out1[block0 * 1024] by 4 = add(exp(mul(load_8, scalar2)), load_8)"});
+  CHECK(plan.threads() == 128);
+}
+
+TEST_CASE("lowering gives a value to other threads through scratch memory", "[plan]") {
+  const Lines turned = lines_of(plan_after_pass("turned", "lower"));
+  REQUIRE(turned.size() == 14);
+  CHECK(Lines(turned.begin() + 9, turned.end()) ==
+        Lines{"scratch0[0 + x0 * 64 + x1 * 1] = add_14", "reshape_18 = scratch0[x0 * 64 + x1 * 8 + x2 * 1]",
+              "scratch1[0 + x0 * 64 + x1 * 8 + x2 * 1] = reshape_18", "reshape_20 = scratch1[x0 * 64 + x1 * 1]",
+              "out2[block0 * 64, block1 * 64] by 4 = reshape_20"});
+}
+
+TEST_CASE("lowering fetches tiles ahead where their places are known, and else in place", "[plan]") {
+  Plan pipelined = plan_after_pass("pipelined", "lower");
+  const Loop& loop = the<Loop>(pipelined);
+  CHECK(loop.stages == 4);
+  CHECK(lines_of(pipelined, loop.arrive) == Lines{"wait, 2 pending"});
+  REQUIRE(loop.ahead.size() == 1);
+  CHECK(std::get<Fetch>(loop.ahead[0].action).loop == loop.loop);
+  CHECK(std::get<Fetch>(loop.ahead[0].action).tiles.size() == 2);
+  CHECK(lines_of(pipelined, loop.issued) == Lines{"commit"});
+  CHECK(count<Wait>(pipelined) == 2);  // in each round, and behind all of them
+  for (const Buffer& buffer : pipelined.buffers) CHECK(buffer.stages == loop.stages);
+
+  Plan unpipelined = plan_after_pass("unpipelined", "lower");
+  const Loop& simple = the<Loop>(unpipelined);
+  CHECK(simple.stages == 1);
+  CHECK((simple.arrive.empty() && simple.ahead.empty() && simple.issued.empty()));
+  CHECK(count<Fetch>(unpipelined) == 2);
+  for (const StepPlace& place : places_of<Fetch>(unpipelined)) {
+    CHECK(place.body == &simple.body);
+    CHECK(!std::get<Fetch>(place.step().action).loop);
+    const auto next = [&](std::size_t by) { return step_text(unpipelined, (*place.body)[place.index + by]); };
+    CHECK(next(1) == "commit");
+    CHECK(next(2) == "wait, 0 pending");
+  }
+}
+
+TEST_CASE("lowering adds a product up where its sum is carried, and takes one's result in registers", "[plan]") {
+  Plan pipelined = plan_after_pass("pipelined", "lower");
+  CHECK(the<Loop>(pipelined).body.size() == 1);  // no copy of the sum
+  CHECK(name_of(pipelined, the<Multiply>(pipelined).out) == "carry_22");
+
+  Plan chained = plan_after_pass("chained", "lower");
+  const Multiply &scores = the<Multiply>(chained, 0), &sums = the<Multiply>(chained, 1);
+  CHECK((scores.product.a.buffer && !scores.product.a.value));
+  CHECK((sums.product.a.value && !sums.product.a.buffer));
+  CHECK(name_of(chained, sums.product.a.value) == "cast_23");
+  CHECK(count<Stage>(chained) == 0);
+}
+
+TEST_CASE("lowering adds up parts of a product's sums once its loop is done", "[plan]") {
+  Plan thin = plan_after_pass("thin", "lower");
+  CHECK(the<Multiply>(thin).product.partial);
+  const StepPlace loop = place_of<Loop>(thin), replicas = place_of<Replicas>(thin);
+  CHECK(replicas.body == loop.body);
+  CHECK(replicas.index == loop.index + 1);
+  const auto& start = std::get<Compute>((*loop.body)[loop.index - 1].action);
+  CHECK((start.zero_lanes == 24 && start.zero_warps == 7));  // what the sums start with is there once
+  CHECK((the<Replicas>(thin).lanes == 24 && the<Replicas>(thin).warps == 7));
+
+  Plan alone = plan_after_pass("thin_alone", "lower");
+  CHECK(!the<Multiply>(alone).product.partial);
+  CHECK(place_of<Replicas>(alone).index == place_of<Multiply>(alone).index + 1);
+}
+
+TEST_CASE("lowering leaves places in memory and barriers to others", "[plan]") {
+  for (const std::string& kernel : plan_kernels()) {
+    INFO(kernel);
+    const Plan plan = plan_after_pass(kernel, "lower");
+    CHECK(plan.progress == Progress::lowered);
+    CHECK(count<Barrier>(plan) == 0);
+    CHECK(plan.shared_bytes + plan.workspace_bytes == 0);
+    CHECK(plan.parameters.empty());
+  }
+}
+
+// --- prune
+
+TEST_CASE("prune drops what the host computes", "[plan]") {
+  CHECK(lines_of(plan_after_pass("pointwise", "prune")) ==
+        Lines{"load_8 = in0[block0 * 1024] by 4", "out1[block0 * 1024] by 4 = add(exp(mul(load_8, scalar2)), load_8)"});
+}
+
+TEST_CASE("prune drops chains that nobody reads, and no value that changes", "[plan]") {
+  Plan plan = plan_of("pointwise");
+  const Lines before = lines_of(plan);
+  // A load, and what is computed of it.
+  const Load load = the<Load>(plan);
+  const auto copy_of = [&](const char* name) {
+    Storage storage = plan.storage(load.out);
+    storage.label.stem = name;
+    const Value value = plan.values[load.out];
+    return plan.values.add({plan.storages.add(std::move(storage)), value.shape, value.layout});
+  };
+  Load again = load;
+  again.out = copy_of("again");
+  Operand operand;
+  operand.kind = Operand::Kind::value;
+  operand.value = again.out;
+  operand.map = register_map(plan.values[again.out].layout, load.sweep.layout);
+  Compute negative{.out = copy_of("negative"), .sweep = load.sweep};
+  negative.sweep.expression.terms = {{Op::neg, ElementType::f32, ElementType::f32, {operand}}};
+  Body& body = plan.phases[0].roles[0].body;
+  body.push_back({again});
+  body.push_back({negative});
+  REQUIRE(violations(plan).empty());
+  Plan changing = plan;
+  prune(plan);
+  CHECK(lines_of(plan) == before);
+  changing.storage(negative.out).changes = true;
+  prune(changing);
+  CHECK(lines_of(changing).size() == before.size() + 2);
+}
+
+// --- registers
+
+TEST_CASE("a plan is made again until a thread's registers suffice", "[plan]") {
+  Passes small("pointwise");
+  small.until("prune");
+  CHECK(small.run("registers"));
+  CHECK(small.planning.attempt == 0);
+
+  Passes large("large");
+  const int wanted = large.until("prune").threads();
+  CHECK(!large.run("registers"));
+  CHECK(large.planning.attempt == 1);
+  const Plan& made = large.until("registers");
+  CHECK(made.threads() < wanted);
+  CHECK(count_homes(made, Home::workspace) == 4);
+  for (const Storage& storage : made.storages) CHECK((storage.home != Home::registers || storage.registers <= 32));
+}
+
+// --- memory
+
+TEST_CASE("what is in use at other times shares a place", "[plan]") {
+  const Plan turned = plan_after_pass("turned", "memory");
+  REQUIRE(turned.scratch.size() == 2);
+  CHECK(turned.scratch[ScratchId{0}].offset == turned.scratch[ScratchId{1}].offset);
+  CHECK(turned.shared_bytes == 64 * 64 * 4);
+
+  const Plan product = plan_after_pass("in_place", "memory");
+  REQUIRE(product.buffers.size() == 2);
+  CHECK(product.buffers[BufferId{0}].offset != product.buffers[BufferId{1}].offset);
+
+  const Plan loops = plan_after_pass("two_loops", "memory");
+  REQUIRE(loops.buffers.size() == 4);
+  std::int64_t first = 0, second = 0;
+  for (int i = 0; i < 4; ++i) (i < 2 ? first : second) += loops.buffers[BufferId{i}].bytes();
+  CHECK(loops.shared_bytes == std::max(first, second));
+}
+
+TEST_CASE("what does not fit goes to the workspace, and blocks are persistent", "[plan]") {
+  Passes passes("large");
+  CHECK(count_homes(passes.until("registers"), Home::shared) == 0);
+  CHECK(passes.run("memory"));
+  const Plan& large = passes.planning.plan;
+  CHECK(count_homes(large, Home::shared) == 3);
+  CHECK(count_homes(large, Home::workspace) == 1);
+  CHECK(large.shared_bytes <= large.target.shared_bytes);
+  CHECK(large.workspace_bytes == 32 * 1024 * 4);
+  CHECK(large.persistent());
+  CHECK(!plan_after_pass("chained", "memory").persistent());
+  CHECK(plan_after_pass("beyond", "memory").buffers[BufferId{0}].in_workspace);
+}
+
+// --- tensor cores
+
+TEST_CASE("a product with an operand in the workspace leaves the tensor cores", "[plan]") {
+  Passes passes("staged");
+  Plan& plan = passes.until("memory");
+  CHECK(passes.run("tensor_cores"));
+  CHECK(the<Multiply>(plan).product.kind == ProductKind::tensor);
+  CHECK(plan.notes.empty());
+  plan.buffers[the<Multiply>(plan).product.b.buffer].in_workspace = true;
+  CHECK(passes.run("tensor_cores"));
+  CHECK(the<Multiply>(plan).product.kind == ProductKind::block);
+  CHECK(plan.notes == Lines{"right_10_12 does not fit into shared memory"});
+}
+
+TEST_CASE("a product that leaves the tensor cores has its left operand in memory", "[plan]") {
+  Passes passes("chained");
+  Plan& plan = passes.until("memory");
+  plan.buffers[the<Multiply>(plan, 1).product.b.buffer].in_workspace = true;
+  const Id product = place_of<Multiply>(plan, 1).step().node;
+  passes.planning.attempt = 1;
+  CHECK(!passes.run("tensor_cores"));
+  CHECK(passes.planning.in_memory.left == std::set<Id>{product});
+  CHECK(passes.planning.attempt == 0);
+  passes.until("memory");
+  CHECK(count<Stage>(plan) == 1);
+  CHECK((the<Multiply>(plan, 1).product.a.buffer && !the<Multiply>(plan, 1).product.a.value));
+  CHECK(the<Multiply>(plan, 0).product.kind == ProductKind::tensor);
+}
+
+// --- copies
+
+TEST_CASE("a tile is copied asynchronously if it can be", "[plan]") {
+  const auto tile_for = [](int alignment, bool in_workspace) {
+    const Graph& graph = plan_graph("in_place");
+    Variant variant = dense_variant(graph);
+    variant.tensors[0].alignment = static_cast<std::int8_t>(alignment);
+    Plan plan = make_plan(graph, variant, Arch::sm_90a, {});
+    plan.buffers[BufferId{0}].in_workspace = in_workspace;
+    choose_copies(plan);
+    return the<Fetch>(plan).tiles.front();
+  };
+  CHECK(tile_for(16, false).copy == Fetch::Copy::async);
+  CHECK(tile_for(16, false).access.vector == 8);
+  CHECK(tile_for(16, false).unrolled == 0);
+  CHECK(tile_for(4, false).copy == Fetch::Copy::async);
+  CHECK(tile_for(4, false).access.vector == 2);
+  CHECK(tile_for(2, false).copy == Fetch::Copy::element);  // cp.async has no 2 bytes
+  CHECK(tile_for(16, true).copy == Fetch::Copy::vector);
+  CHECK(tile_for(16, true).unrolled == 2);
+}
+
+// --- barriers
+
+TEST_CASE("threads wait where they read what others wrote, and nowhere else", "[plan]") {
+  CHECK(count<Barrier>(plan_of("pointwise")) == 0);
+  CHECK(count<Barrier>(plan_of("same_place")) == 0);
+  CHECK(count<Barrier>(plan_of("exchanged")) == 2);  // before the load of what was stored, and before the store
+  CHECK(count<Barrier>(plan_of("turned")) == 3);     // two exchanges, and between them
+  CHECK(count<Barrier>(plan_of("shifted")) == 2);    // one for the round before
+  CHECK(count<Barrier>(plan_of("in_place")) == 1);
+  CHECK(count<Barrier>(plan_of("unpipelined")) == 2);
+  CHECK(count<Barrier>(plan_after_pass("unpipelined", "copies")) == 0);
+}
+
+TEST_CASE("a loop that fetches ahead waits for who used its stages", "[plan]") {
+  Plan plan = plan_of("two_loops");
+  const std::vector<StepPlace> loops = places_of<Loop>(plan);
+  REQUIRE(loops.size() == 2);
+  const auto follows_barrier = [](StepPlace place) {
+    return place.index > 0 && std::holds_alternative<Barrier>((*place.body)[place.index - 1].action);
+  };
+  CHECK(!follows_barrier(loops[0]));
+  CHECK(follows_barrier(loops[1]));
+  for (const StepPlace& place : loops) {
+    const Body& arrive = std::get<Loop>(place.step().action).arrive;
+    REQUIRE(arrive.size() == 2);
+    CHECK(std::holds_alternative<Wait>(arrive[0].action));
+    CHECK(std::holds_alternative<Barrier>(arrive[1].action));
+  }
+}
+
+TEST_CASE("a barrier of later rounds stands only where there are some", "[plan]") {
+  const auto again = [](std::string_view kernel) {
+    Plan plan = plan_of(kernel);
+    int count = 0;
+    for (const StepPlace& place : places_of<Barrier>(plan)) count += std::get<Barrier>(place.step().action).again;
+    return count;
+  };
+  CHECK(again("rows") == 1);
+  CHECK(again("best_rows") == 1);
+  CHECK(again("normalized") == 0);
+  CHECK(again("thin") == 0);
+}
+
+TEST_CASE("barriers that stand are enough", "[plan]") {
+  for (const std::string& kernel : plan_kernels()) {
+    INFO(kernel);
+    Plan plan = plan_of(kernel);
+    const Lines before = lines_of(plan);
+    insert_barriers(plan);
+    CHECK(lines_of(plan) == before);
+  }
+}
+
+// --- parameters
+
+TEST_CASE("a launch fills in what the plan names", "[plan]") {
+  const auto parameters = [](std::string_view kernel, const Variant& variant) {
+    constexpr std::string_view kinds[] = {"pointer", "extent", "stride",      "scalar",
+                                          "grid",    "blocks", "first_block", "workspace"};
+    Lines lines;
+    for (const KernelParameter& p : make_plan(plan_graph(kernel), variant, Arch::sm_90a, {}).parameters)
+      lines.push_back(fmt::format("{} {} {}", kinds[static_cast<int>(p.kind)], p.argument, p.axis));
+    return lines;
+  };
+  const Graph& pointwise = plan_graph("pointwise");
+  CHECK(parameters("pointwise", dense_variant(pointwise)) ==
+        Lines{"pointer 0 0", "extent 0 0", "pointer 1 0", "extent 1 0", "scalar 2 0", "grid 0 0"});
+  CHECK(parameters("pointwise", strided_variant(pointwise)) == Lines{"pointer 0 0", "extent 0 0", "stride 0 0",
+                                                                     "pointer 1 0", "extent 1 0", "stride 1 0",
+                                                                     "scalar 2 0", "grid 0 0", "first_block 0 0"});
+  const Lines beyond = parameters("beyond", dense_variant(plan_graph("beyond")));
+  CHECK(Lines(beyond.end() - 3, beyond.end()) == Lines{"stride 2 0", "blocks 0 0", "workspace 0 0"});
+}
