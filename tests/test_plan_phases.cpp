@@ -103,14 +103,19 @@ TEST_CASE("graphs in one plan do not collide", "[plan][compiles]") {
     }
 }
 
-TEST_CASE("a graph's steps name its own tensors, grid and values", "[plan]") {
-  const std::string tree = tree_text(finished(lower_phases({"pointwise", "pipelined"}, Arch::sm_90a)));
-  for (const char* step :
-       {"load_8 = in0[block0 * 1024]", "fetch g1_tile_23 <- in3[block1 * 128, g1_i_21 * 32]",
-        "g1_carry_22 += g1_tile_23 g1_tile_24", "out5[block1 * 128, block2 * 128] by 2 = g1_carry_22"}) {
-    INFO(step);
-    CHECK(tree.find(step) != tree.npos);
-  }
+TEST_CASE("a graph's steps name its own tensors, scalars, grid and values", "[plan]") {
+  const auto check = [](const Lines& kernels, std::initializer_list<const char*> steps) {
+    const std::string tree = tree_text(finished(lower_phases(kernels, Arch::sm_90a)));
+    for (const char* step : steps) {
+      INFO(step << " in\n" << tree);
+      CHECK(tree.find(step) != tree.npos);
+    }
+  };
+  check({"pointwise", "pipelined"},
+        {"load_8 = in0[block0 * 1024]", "neg(in3_extent1)", "fetch g1_tile_23 <- in3[block1 * 128, g1_i_21 * 32]",
+         "g1_carry_22 += g1_tile_23 g1_tile_24", "out5[block1 * 128, block2 * 128] by 2 = g1_carry_22"});
+  check({"pipelined", "pointwise"}, {"fetch tile_23 <- in0[block0 * 128, i_21 * 32]",
+                                     "out4[block2 * 1024] by 4 = add(exp(mul(g1_load_8, scalar5)"});
   // A graph that stands there twice has all of its things twice.
   const Plan twice = finished(lower_phases({"pipelined", "pipelined"}, Arch::sm_90a));
   CHECK(twice.buffers.size() == 4);
