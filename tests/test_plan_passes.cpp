@@ -9,6 +9,7 @@
 #include "codegen/lower/memory.hpp"
 #include "codegen/lower/prune.hpp"
 #include "codegen/lower/sync.hpp"
+#include "codegen/plan/budget.hpp"
 #include "codegen/plan/names.hpp"
 #include "codegen/plan/plan_text.hpp"
 #include "codegen/plan/verify_plan.hpp"
@@ -270,6 +271,13 @@ TEST_CASE("a plan is made again until a thread's registers suffice", "[plan]") {
   CHECK(made.threads() < wanted);
   CHECK(count_homes(made, Home::workspace) == 4);
   for (const Storage& storage : made.storages) CHECK((storage.home != Home::registers || storage.registers <= 32));
+
+  for (const std::string& kernel : plan_kernels()) {
+    INFO(kernel);
+    Passes passes(kernel);
+    const Plan& plan = passes.until("registers");
+    CHECK(pressure(plan) <= Budget(plan.target, plan.threads(), passes.planning.has_products).registers());
+  }
 }
 
 // --- memory
