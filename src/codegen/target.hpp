@@ -17,6 +17,8 @@ struct Target {
   Tier tier = Tier::mma_sync;
   int shared_bytes = 0;                 ///< of shared memory that one block may have
   int registers = 65536;                ///< of a multiprocessor
+  int parts = 4;                        ///< of a multiprocessor: each has its share of the registers, for its warps
+  int register_unit = 8;                ///< registers of a thread come in multiples of it
   int most_registers = 255;             ///< of a thread
   int threads = 1536;                   ///< of a multiprocessor, on every architecture at least
   int most_blocks = 8;                  ///< of a multiprocessor that are worth fewer registers for each

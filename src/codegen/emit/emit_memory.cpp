@@ -12,7 +12,7 @@ void emit(Writer& w, const Load& load) {
   const int count = load.sweep.layout.registers();
   if (access.vector > 1) {
     const IndexExpression group = IndexExpression::variable("g", count);
-    w.unroll(load.sweep.unrolled);
+    w.unroll(load.sweep);
     w.open("for (int g = 0; g < {}; g += {}) {{", count, access.vector);
     const Spot at = spot(w, load.sweep, access, group);
     if (w.plan.storage(load.out).home == Home::registers) {
@@ -31,7 +31,7 @@ void emit(Writer& w, const Load& load) {
   if (count == 1) {
     w.open("{{");
   } else {
-    w.unroll(load.sweep.unrolled);
+    w.unroll(load.sweep);
     w.open("for (int r = 0; r < {}; ++r) {{", count);
   }
   const Spot at = spot(w, load.sweep, access, index);

@@ -115,7 +115,7 @@ void elements(Writer& w, const Sweep& sweep, const Each& each, const Each& begin
   if (count == 1 || sweep.vector == 1) {
     const IndexExpression index = count == 1 ? IndexExpression(0) : IndexExpression::variable("r", count);
     if (count > 1) {
-      w.unroll(sweep.unrolled);
+      w.unroll(sweep);
       w.open("for (int r = 0; r < {}; ++r) {{", count);
     }
     element_reads(index);
@@ -126,7 +126,7 @@ void elements(Writer& w, const Sweep& sweep, const Each& each, const Each& begin
     return;
   }
   const IndexExpression group = IndexExpression::variable("g", count), index = IndexExpression::variable("r", count);
-  w.unroll(sweep.unrolled);
+  w.unroll(sweep);
   w.open("for (int g = 0; g < {}; g += {}) {{", count, sweep.vector);
   for (const TileAccess& read : sweep.reads) {
     if (read.vector == 1) continue;

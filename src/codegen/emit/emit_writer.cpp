@@ -30,6 +30,10 @@ void Writer::unroll(bool unrolled) {
   if (unrolled) unroll_by(0);
 }
 
+void Writer::unroll(const Sweep& sweep) {
+  if (sweep.unrolled || sweep.at_once) unroll_by(sweep.unrolled ? 0 : sweep.at_once);
+}
+
 void Writer::unroll_by(int rounds) { line("#pragma unroll{}", rounds ? fmt::format(" {}", rounds) : ""); }
 
 IndexExpression Writer::lane() {

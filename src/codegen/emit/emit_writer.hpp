@@ -59,6 +59,7 @@ struct Writer {
   /// True where the text has no declaration of it yet, and is to have one now.
   bool declares(StorageId id);
   void unroll(bool unrolled);
+  void unroll(const Sweep& sweep);
   void unroll_by(int rounds);  ///< 0: all
 
   // --- the kernel's own variables

@@ -1,5 +1,7 @@
 #include "codegen/lower/lower_fuse.hpp"
 
+#include <set>
+
 namespace tessera::lowering {
 namespace {
 
@@ -15,7 +17,10 @@ class Fuser {
   Fusion run() {
     const std::vector<Id> ids = by_number(facts_);
     for (auto id = ids.rbegin(); id != ids.rend(); ++id) fusion_.absorbed[*id] = is_absorbed(*id);
-    for (auto id = ids.rbegin(); id != ids.rend(); ++id) fusion_.root[*id] = find_root(*id);
+    for (auto id = ids.rbegin(); id != ids.rend(); ++id) {
+      const Id root = fusion_.root[*id] = find_root(*id);
+      leaves_[root] = leaves_with(root, *id);
+    }
     return std::move(fusion_);
   }
 
@@ -54,7 +59,21 @@ class Fuser {
     const Layout& layout = layouts_.of[id];
     const bool same = layout == sweep.layout.of_operand(node(id).shape, sweep.shape) &&
                       layout.registers() == sweep.layout.registers();
-    return same ? root : id;
+    return same && leaves_with(root, id).size() <= most_leaves ? root : id;
+  }
+
+  // What the step of a root names, once a node is computed on its way. All of them, or the addresses of those that the
+  // step reads, are in registers until it is done.
+  static constexpr std::size_t most_leaves = 16;
+  std::set<Id> leaves_with(Id root, Id id) const {
+    std::set<Id> leaves;
+    if (const auto found = leaves_.find(root); found != leaves_.end()) leaves = found->second;
+    leaves.erase(id);
+    for (Id in : node(id).in) {
+      while (node(in).op == Op::broadcast) in = node(in).in[0];
+      if (node(in).shape.rank() > 0 && node(in).op != Op::constant && node(in).op != Op::iota) leaves.insert(in);
+    }
+    return leaves;
   }
   bool takes_expression(Id user, Id operand) const {
     const Node& at = node(user);
@@ -74,6 +93,7 @@ class Fuser {
   const std::map<Id, ProductPlan>& products_;
   const Layouts& layouts_;
   Fusion fusion_;
+  std::map<Id, std::set<Id>> leaves_;  // by root, so far
 };
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "codegen/lower/lower_exchange.hpp"
 
 namespace tessera::lowering {
@@ -49,7 +51,20 @@ class Multiplication {
   }
   ValueId add(std::string_view stem) { return steps_.values.add(steps_.values.label(id_, stem), id_, layout_); }
   void push(ValueId out) {
+    if (product_.kind == ProductKind::thin) keep_together(out);
+    // Of sums in memory ptxas has as many in registers as rounds are written out, and more than there are registers.
+    if (steps_.plan.storage(out).home == Home::workspace && !product_.a.value) product_.unrolled = 1;
     steps_.push(id_, Multiply{.out = out, .shape = at_.shape, .layout = layout_, .product = product_});
+  }
+
+  // A loop over what a thread has of b, which is unrolled if all that it indexes is in registers.
+  void keep_together(ValueId out) {
+    std::vector<ValueId> indexed{product_.a.value, product_.b.value};
+    if (layout_.registers() > product_.m) indexed.push_back(out);
+    const auto is = [&](Home home) { return [&, home](ValueId id) { return steps_.plan.storage(id).home == home; }; };
+    if (!std::ranges::any_of(indexed, is(Home::workspace))) return;
+    for (ValueId id : indexed)
+      if (is(Home::registers)(id)) steps_.values.needs_memory(id);
   }
 
   // An operand from node `from`: of a load, of registers, or through shared memory.

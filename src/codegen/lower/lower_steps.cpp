@@ -49,6 +49,19 @@ void choose_vector(Sweep& sweep, TileAccess* access) {
   for (TileAccess* one : all) one->vector = aligned(*one) && one->vector >= sweep.vector ? sweep.vector : 1;
 }
 
+// Left to itself NVRTC writes out all rounds of a loop over values in memory, moves their reads together, and ptxas
+// runs out of registers. What stays a loop bounds that; one of few reads and many rounds is left to it.
+int rounds_at_once(const Sweep& sweep, const TileAccess* loaded) {
+  constexpr int many = 16, few = 4, of_gather = 3;  // an element that is moved alone has an address and a condition
+  if (sweep.unrolled || (loaded && loaded->vector > 1)) return 0;
+  int reads = loaded ? of_gather : 0;
+  for (const TileAccess& read : sweep.reads) reads += read.rows ? of_gather : 1;
+  const int rounds = sweep.layout.registers() / sweep.vector;
+  if (rounds == 1 || reads == 0 || (reads <= 2 && rounds > many)) return 0;
+  const int most = std::min(many / (1 + reads), rounds / 2);
+  return most < rounds ? std::clamp(most, 1, few) : 0;
+}
+
 }  // namespace
 
 // --- steps
@@ -69,6 +82,7 @@ void Steps::settle(Sweep& sweep, ValueId out, TileAccess* access) {
   for (const TileAccess& read : sweep.reads) check(read.rows);
   if (access) check(access->rows);
   sweep.unrolled &= indexes;
+  sweep.at_once = rounds_at_once(sweep, out ? access : nullptr);
 }
 
 ValueId Steps::value(Id id) {

@@ -55,10 +55,10 @@ bool prune_steps(Planning& planning) {
 // The fewest threads and the most in registers that a thread has registers for.
 bool fit_registers(Planning& planning) {
   Plan& plan = planning.plan;
-  const int needed = pressure(plan);
+  const Pressure needed = pressure(plan);
   const Budget budget(plan.target, plan.threads(), planning.has_products);
-  plan.blocks = budget.blocks(needed);
-  if (needed <= budget.registers() || planning.attempt + 1 == planning.attempts.size()) return true;
+  plan.blocks = budget.blocks(plan, needed.values);
+  if (needed.all <= budget.registers() || planning.attempt + 1 == planning.attempts.size()) return true;
   ++planning.attempt;
   planning.in_memory.values.clear();
   return false;

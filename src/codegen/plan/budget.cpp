@@ -7,37 +7,81 @@
 namespace tessera::codegen {
 namespace {
 
-// What a step needs besides the values it names.
-int besides(const Plan& plan, const Step& step) {
-  // Addresses of elements that are moved one by one are computed ahead of the accesses.
-  const auto addresses = [&](const Sweep& sweep, const TileAccess& access) {
+// Of elements that are moved one by one, indices; but not where each access stands behind a condition, as those of
+// scatters and atomics do.
+int indices(const Plan& plan, const Step& step) {
+  const auto of = [&](const Sweep& sweep, const TileAccess& access) {
     return sweep.unrolled && access.vector == 1 ? sweep.layout.registers() * (plan.variant.wide ? 2 : 1) : 0;
   };
-  if (const Load* load = std::get_if<Load>(&step.action)) return addresses(load->sweep, load->access);
-  if (const Store* store = std::get_if<Store>(&step.action))
-    return store->kind == Store::Kind::store ? addresses(store->sweep, store->access) : 0;
-  if (const Multiply* multiply = std::get_if<Multiply>(&step.action)) {
-    const Product& product = multiply->product;
-    if (product.kind == ProductKind::thin) return 0;
-    const int m = multiply->layout.cover(0) / product.warps_m, n = multiply->layout.cover(1) / product.warps_n;
-    return product.kind == ProductKind::tensor ? m / 4 + n / 4 : m / 2 + n / 2;
-  }
-  return 0;
+  if (const Load* load = std::get_if<Load>(&step.action)) return of(load->sweep, load->access);
+  const Store* const store = std::get_if<Store>(&step.action);
+  return store && store->kind == Store::Kind::store ? of(store->sweep, store->access) : 0;
 }
+
+// Addresses of 64 bits that are there ahead of the reads: of the rows of a gather; of the tiles that an expression
+// reads, with what of them is inside of the tensor.
+int addresses(const Step& step) {
+  constexpr int of_row = 2, of_tile = 4;
+  const Sweep* const sweep = sweep_of(step);
+  const int tiles = sweep ? of_tile * static_cast<int>(sweep->reads.size()) : 0;
+  const Load* const load = std::get_if<Load>(&step.action);
+  if (!load || !load->sweep.unrolled || !load->access.rows) return tiles;
+  return of_row * load->sweep.layout.registers() / load->access.vector;
+}
+
+// Fragments of a product's operands.
+int fragments(const Step& step) {
+  const Multiply* const multiply = std::get_if<Multiply>(&step.action);
+  if (!multiply || multiply->product.kind == ProductKind::thin) return 0;
+  const Product& product = multiply->product;
+  const int m = multiply->layout.cover(0) / product.warps_m, n = multiply->layout.cover(1) / product.warps_n;
+  return product.kind == ProductKind::tensor ? m / 4 + n / 4 : m / 2 + n / 2;
+}
+
+// Registers that are in use from one position to another, at the fullest.
+class Usage {
+ public:
+  explicit Usage(int positions) : change_(static_cast<std::size_t>(positions) + 2) {}
+  void add(Interval in_use, int registers) {
+    change_[static_cast<std::size_t>(in_use.first)] += registers;
+    change_[static_cast<std::size_t>(in_use.last) + 1] -= registers;
+  }
+  int most() const {
+    int now = 0, most = 0;
+    for (int change : change_) most = std::max(most, now += change);
+    return most;
+  }
+
+ private:
+  std::vector<int> change_;
+};
 
 }  // namespace
 
-int Budget::registers() const {
-  const int besides = has_products_ ? target_.registers_besides_products : target_.registers_besides;
-  return std::min(target_.most_registers, target_.registers / threads_) - besides - besides_products();
+// A warp has all its registers in one of the multiprocessor's parts.
+int Budget::limit(int blocks) const {
+  const int warps = (blocks * threads_ / 32 + target_.parts - 1) / target_.parts;
+  const int registers = target_.registers / target_.parts / 32 / warps;
+  return std::min(target_.most_registers, registers / target_.register_unit * target_.register_unit);
 }
 
-int Budget::blocks(int registers) const {
+int Budget::besides() const {
+  return (has_products_ ? target_.registers_besides_products : target_.registers_besides) + besides_products();
+}
+
+int Budget::registers() const { return limit(1) - besides(); }
+
+int Budget::blocks(const Plan& plan, int needed) const {
+  // What is kept in memory comes into registers when the compiler likes: nobody knows how many.
+  for (int i = 0; i < plan.storages.size(); ++i)
+    if (plan.storages[StorageId{i}].home == Home::workspace) return 1;
   // Left to itself the compiler spills a little to make room for more blocks; so it is told how many, with room to
   // spare.
   constexpr int spare = 64;
-  return std::clamp(target_.registers / (threads_ * (registers + spare + besides_products())), 1,
-                    std::min(target_.most_blocks, target_.threads / threads_));
+  int blocks = std::clamp(target_.registers / (threads_ * (needed + spare + besides_products())), 1,
+                          std::min(target_.most_blocks, target_.threads / threads_));
+  while (blocks > 1 && needed > limit(blocks) - besides()) --blocks;
+  return blocks;
 }
 
 std::int64_t staging_bytes(const Target& target, int stages) {
@@ -45,33 +89,35 @@ std::int64_t staging_bytes(const Target& target, int stages) {
   return stages > 2 ? room / 2 : room;
 }
 
-int pressure(const Plan& plan) {
+Pressure pressure(const Plan& plan) {
+  struct Extra {
+    int at, values, all;
+  };
   Intervals intervals(plan.storages.size());
-  std::vector<std::pair<int, int>> extra;  // position, registers
+  std::vector<Extra> extra;
   Walk walk(plan);
   const int positions =
       walk.each([&](const Role&, const Step& step, int at, const std::vector<const Interval*>& around) {
         for (ValueId id : operands(step)) intervals.touch(plan.values[id].storage.index, at, around);
         for (ValueId id : results(step)) intervals.touch(plan.values[id].storage.index, at, around);
-        if (const int more = besides(plan, step)) extra.emplace_back(at, more);
+        const int index = indices(plan, step), address = std::max(index, addresses(step)), parts = fragments(step);
+        if (address + parts > 0) extra.push_back({at, index + parts, address + parts});
       });
-  std::vector<int> change(static_cast<std::size_t>(positions) + 2);
+  Usage values(positions), all(positions);
   for (int i = 0; i < plan.storages.size(); ++i) {
     const Storage& storage = plan.storages[StorageId{i}];
     if (storage.home != Home::registers && storage.home != Home::variable) continue;
     const Interval in_use = intervals.of(i);
     if (in_use.last < 0) continue;
     const int words = storage.registers * (storage.type == ElementType::i64 ? 2 : 1);
-    change[static_cast<std::size_t>(in_use.first)] += words;
-    change[static_cast<std::size_t>(in_use.last) + 1] -= words;
+    values.add(in_use, words);
+    all.add(in_use, words);
   }
-  for (auto [at, registers] : extra) {
-    change[static_cast<std::size_t>(at)] += registers;
-    change[static_cast<std::size_t>(at) + 1] -= registers;
+  for (const Extra& step : extra) {
+    values.add({step.at, step.at}, step.values);
+    all.add({step.at, step.at}, step.all);
   }
-  int now = 0, most = 0;
-  for (int step : change) most = std::max(most, now += step);
-  return most;
+  return {values.most(), all.most()};
 }
 
 }  // namespace tessera::codegen

@@ -11,12 +11,15 @@ class Budget {
   Budget(const Target& target, int threads, bool has_products)
       : target_(target), threads_(threads), has_products_(has_products) {}
 
+  /// Registers that a thread can have, of a multiprocessor that holds so many blocks at a time. ptxas takes no more.
+  int limit(int blocks) const;
   /// Registers of a thread that its values may take.
   int registers() const;
-  /// Blocks of a multiprocessor, at a time, of threads whose values take so many.
-  int blocks(int registers) const;
+  /// Blocks of a multiprocessor, at a time, for a plan whose threads need so many registers for values.
+  int blocks(const Plan& plan, int needed) const;
 
  private:
+  int besides() const;  // those of values
   int besides_products() const { return has_products_ ? target_.registers_more_for_products : 0; }
 
   const Target& target_;
@@ -28,7 +31,11 @@ class Budget {
 /// more than two, which leave room for a second block.
 std::int64_t staging_bytes(const Target& target, int stages);
 
-/// Registers of a thread that hold values at the fullest point, by an estimate that knows no spill.
-int pressure(const Plan& plan);
+/// Registers of a thread at the fullest point, by an estimate that knows no spill.
+struct Pressure {
+  int values = 0;  ///< and an index for each element that is moved alone: the others can wait
+  int all = 0;     ///< and the addresses of what gathers and expressions read
+};
+Pressure pressure(const Plan& plan);
 
 }  // namespace tessera::codegen

@@ -26,6 +26,18 @@ std::vector<Effect> effects(const Plan& plan, const Role& role, const Step& step
 std::vector<ValueId> operands(const Step& step);
 std::vector<ValueId> results(const Step& step);
 
+/// What a step runs over; nullptr: nothing.
+inline const Sweep* sweep_of(const Step& step) {
+  return std::visit(
+      []<class Kind>(const Kind& kind) -> const Sweep* {
+        if constexpr (requires { kind.sweep; })
+          return &kind.sweep;
+        else
+          return nullptr;
+      },
+      step.action);
+}
+
 /// When something is in use: positions of steps, a loop counting as its body and what is ahead of it.
 struct Interval {
   int first = 1 << 30, last = -1;

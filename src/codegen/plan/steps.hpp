@@ -115,6 +115,7 @@ struct Sweep {
   std::vector<TileAccess> reads = {};
   int vector = 1;  ///< elements that reads or stores move at a time
   bool unrolled = true;
+  int at_once = 0;  ///< of rounds that are not unrolled, those that are written out together; 0: as the compiler likes
 };
 
 // --- products

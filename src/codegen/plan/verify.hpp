@@ -33,18 +33,6 @@ class Findings {
   const Step* step_ = nullptr;
 };
 
-/// What a step runs over; nullptr: nothing.
-inline const Sweep* sweep_of(const Step& step) {
-  return std::visit(
-      []<class Kind>(const Kind& kind) -> const Sweep* {
-        if constexpr (requires { kind.sweep; })
-          return &kind.sweep;
-        else
-          return nullptr;
-      },
-      step.action);
-}
-
 /// The places in tensors that a step names: calls each(access, the sweep it is part of or nullptr).
 template <class Each>
 void each_access(const Step& step, const Each& each) {

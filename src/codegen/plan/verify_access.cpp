@@ -279,6 +279,14 @@ class Accesses {
         p.lanes_k == bits_along(p.layout_b, 0, Place::lane) && p.warps_k == bits_along(p.layout_b, 0, Place::warp),
         "k is said to be spread over lanes & {}, warps & {}, and is {}", p.lanes_k, p.warps_k, to_string(p.layout_b));
     findings_.require(!p.partial || p.lanes_k || p.warps_k, "sums stay apart that are whole");
+    const auto has_home = [&](ValueId id, auto... homes) { return ((plan_.storage(id).home == homes) || ...); };
+    const auto together = [&](ValueId id, ValueId other) {
+      findings_.require(!has_home(id, Home::registers) || !has_home(other, Home::shared, Home::workspace),
+                        "{} is in registers, and {} in memory: one loop indexes both", name_of(plan_, id),
+                        name_of(plan_, other));
+    };
+    together(p.a.value, p.b.value);
+    together(p.b.value, p.a.value);
   }
   void operand(const Product& p, const ProductOperand& o, int other, int k) {
     if (!o.buffer) return findings_.require(&o == &p.a, "the right operand is in no buffer");
