@@ -135,7 +135,7 @@ TEST_CASE("The author's name chooses and titles every stage", "[jit]") {
     store(y, {i}, load(x, {i}, {256}) / 3.0f);
   });
   const KernelSource source = generate(graph, dense_variant(graph), gpu);
-  CHECK(source.name == "div_kernel");
+  CHECK(source.name == "k_div");
   Compiler compiler(with({{"TESSERA_DUMP", "plan,cuda,log,stats"}, {"TESSERA_DUMP_FILTER", "div"}}),
                     std::chrono::seconds(10), no_nvrtc);
   const std::string text = stderr_of([&] { compiler.dump(source, gpu); });

@@ -5,9 +5,8 @@
 
 namespace tessera {
 
-/// The author's name as a C++ identifier that NVRTC has nothing else by: other characters become '_', and a word of
-/// C++, of the C library, of CUDA, of PTX or of generated text gets "_kernel" behind it,
-/// as does what begins as CUDA's own names or those that C++ leaves to compilers do.
+/// The author's name as a C++ identifier that nothing else has: behind "k_", other characters as '_'. Of those that
+/// NVRTC, ptxas and generated text have words for (`div`, `A7`, `memory`, `_`), none begins so.
 std::string kernel_identifier(std::string_view name);
 
 }  // namespace tessera
