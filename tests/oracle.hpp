@@ -236,6 +236,7 @@ inline Array unary(Op op, const Array& a) {
   return result;
 }
 inline Array binary(Op op, const Array& a, const Array& b) {
+  if (op == Op::cdiv) return unary(Op::neg, binary(Op::floor_div, unary(Op::neg, a), b));
   const Extents shape = common_shape(a.shape, b.shape).value();
   Array result(result_type(op, a.type), shape);
   const auto left = stretched(a.shape, shape), right = stretched(b.shape, shape);

@@ -261,7 +261,8 @@ TEST_CASE("operands are broadcast by NumPy's rule", "[cpu]") {
   };
   for (const auto& [left, right] : pairs) {
     for (const TableOp& t : binary_ops) {
-      const ElementType type = t.op == Op::floor_div || t.op == Op::modulo ? ElementType::i32 : ElementType::f32;
+      const ElementType type =
+          t.op == Op::floor_div || t.op == Op::modulo || t.op == Op::cdiv ? ElementType::i32 : ElementType::f32;
       if (!accepts(t.op, type) || cases.skip()) continue;
       INFO(name(t.op) << " of " << oracle::text_of(left) << " and " << oracle::text_of(right));
       const Array a = oracle::random_array(rng, type, left, t.low, t.high);

@@ -52,11 +52,12 @@ TEST_CASE("fold computes constants", "[passes]") {
 
 TEST_CASE("fold drops what changes nothing, and nothing more", "[passes]") {
   const auto ops_of = [](auto expression) {
-    return live_ops(fold(trace_kernel("identity", [=](In<i32, 1> x, In<f32, 1> f, Out<i32, 1> y, Out<f32, 1> g) {
-      Tile i = load(x, {0}, {4});
-      Tile r = load(f, {0}, {4});
-      expression(i, r, y, g);
-    })));
+    return live_ops(
+        eliminate_dead(fold(trace_kernel("identity", [=](In<i32, 1> x, In<f32, 1> f, Out<i32, 1> y, Out<f32, 1> g) {
+          Tile i = load(x, {0}, {4});
+          Tile r = load(f, {0}, {4});
+          expression(i, r, y, g);
+        }))));
   };
   using Integers = Tile<i32, 1>;
   using Reals = Tile<f32, 1>;
@@ -68,6 +69,11 @@ TEST_CASE("fold drops what changes nothing, and nothing more", "[passes]") {
   CHECK_FALSE(has_op(ops_of([](Integers i, Reals, auto y, auto) { store(y, {0}, i - 0); }), Op::sub));
   CHECK_FALSE(has_op(ops_of([](Integers i, Reals, auto y, auto) { store(y, {0}, 1 * i); }), Op::mul));
   CHECK_FALSE(has_op(ops_of([](Integers i, Reals, auto y, auto) { store(y, {0}, i / 1); }), Op::floor_div));
+  CHECK_FALSE(has_op(ops_of([](Integers i, Reals, auto y, auto) { store(y, {0}, cdiv(i, 1)); }), Op::cdiv));
+  CHECK_FALSE(has_op(ops_of([](Integers i, Reals, auto y, auto) { store(y, {0}, -(-i)); }), Op::neg));
+  CHECK_FALSE(has_op(ops_of([](Integers, Reals r, auto, auto g) { store(g, {0}, -(-r)); }), Op::neg));
+  CHECK_FALSE(has_op(ops_of([](Integers i, Reals, auto y, auto) { store(y, {0}, i * 0); }), Op::load));
+  CHECK_FALSE(has_op(ops_of([](Integers i, Reals, auto y, auto) { store(y, {0}, 0 * i); }), Op::load));
   CHECK_FALSE(has_op(ops_of([](Integers, Reals r, auto, auto g) { store(g, {0}, r * 1.0f); }), Op::mul));
   CHECK_FALSE(has_op(ops_of([](Integers, Reals r, auto, auto g) { store(g, {0}, reshape(r, {4})); }), Op::reshape));
   CHECK_FALSE(has_op(ops_of([](Integers, Reals r, auto, auto g) { store(g, {0}, cast<f32>(r)); }), Op::cast));

@@ -170,6 +170,7 @@ TEST_CASE("Prelude arithmetic gives the bits of the ops", "[prelude]") {
   SAME2(int, wrap_mul, mul);
   SAME2(int, floor_div, floor_div);
   SAME2(int, modulo, modulo);
+  SAME2(int, cdiv, cdiv);
   SAME2(int, minimum, minimum);
   SAME2(int, maximum, maximum);
   SAME1(int, wrap_neg, neg);
@@ -179,6 +180,7 @@ TEST_CASE("Prelude arithmetic gives the bits of the ops", "[prelude]") {
   SAME2(host::i64, wrap_mul, mul);
   SAME2(host::i64, floor_div, floor_div);
   SAME2(host::i64, modulo, modulo);
+  SAME2(host::i64, cdiv, cdiv);
   SAME2(host::i64, minimum, minimum);
   SAME2(host::i64, maximum, maximum);
   SAME1(host::i64, wrap_neg, neg);
@@ -529,10 +531,10 @@ constexpr Kernel kernels[] = {
 )"},
     {"arithmetic", R"(  f[0] = wrap_add(minimum_nan(f[0], f[1]), maximum_nan(f[0], f[1]));
   i[0] = wrap_add(i[0], wrap_sub(i[1], wrap_mul(i[2], wrap_neg(wrap_abs(i[3])))));
-  i[1] = wrap_add(floor_div(i[0], i[1]), modulo(i[0], i[1]));
+  i[1] = wrap_add(floor_div(i[0], i[1]), modulo(i[0], cdiv(i[1], i[0])));
   i[2] = minimum(maximum(i[0], i[1]), i[2]);
   l[0] = wrap_add(l[0], wrap_sub(l[1], wrap_mul(l[2], wrap_neg(wrap_abs(l[3])))));
-  l[1] = wrap_add(floor_div(l[0], l[1]), modulo(l[0], l[1]));
+  l[1] = wrap_add(floor_div(l[0], l[1]), modulo(l[0], cdiv(l[1], l[0])));
   l[2] = minimum(maximum(l[0], l[1]), l[2]);
   i[3] = random_bits(l[0], l[1]);
   f[1] = random_uniform(l[0], l[1]);

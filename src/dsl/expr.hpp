@@ -117,7 +117,7 @@ constexpr bool check_op() {
   else if constexpr (info(op).operands == Operands::index)
     static_assert(accepts(op, element_type<T>), "tessera: this op takes i64; cast<i64>(x) first");
   else
-    static_assert(accepts(op, element_type<T>), "tessera: this op takes integers");
+    static_assert(accepts(op, element_type<T>), "tessera: this op takes integers; f32 is divided by /");
   return accepts(op, element_type<T>);
 }
 

@@ -276,14 +276,7 @@ Tile<f32, 2> mma(const A& a, const B& b, const C& c, Location location = Locatio
                                   location));
 }
 
-/// a / b rounded up; of ints at once, of values in the kernel.
-template <class A, class B>
-requires Operands2<A, B>
-auto cdiv(const A& a, const B& b) {
-  static_assert(info(element_type<detail::common_element<A, B>>).kind == ElementKind::integer,
-                "tessera: cdiv takes integers; divide f32 with /");
-  return -(-a / b);  // exact up to the largest a, where a + (b - 1) would wrap
-}
+/// a / b rounded up, of ints at once; of values in the kernel it is an op.
 constexpr int cdiv(int a, int b) { return a / b + (a % b != 0 && (a < 0) == (b < 0) ? 1 : 0); }
 
 }  // namespace tessera

@@ -158,6 +158,11 @@ template <class T>
 T modulo(T a, T b) {
   return b == T(0) ? T(0) : sub(a, mul(floor_div(a, b), b));
 }
+// Rounds up: exact up to the largest a, where a + (b - 1) would wrap.
+template <class T>
+T cdiv(T a, T b) {
+  return neg(floor_div(neg(a), b));
+}
 
 // A NaN loses against a number: IEEE 754-2019 minimumNumber and maximumNumber, the order of zeros left open.
 template <class T>

@@ -1,4 +1,4 @@
-// expect: tessera: cdiv takes integers
+// expect: tessera: this op takes integers; f32 is divided by /
 #include "api/tessera.hpp"
 using namespace tessera;
 

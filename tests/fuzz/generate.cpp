@@ -451,7 +451,7 @@ Name Generator::loop_count() {
     const Name all = emit({.op = Op::extent, .type = i32, .from = {place.parameter}, .attributes = {axis}}, 200);
     if (tile == 1) return all;
     const Name by = literal(i32, tile);
-    return unary(Op::neg, binary(Op::floor_div, unary(Op::neg, all, 200), by, 7), 7);
+    return binary(Op::cdiv, all, by, 7);
   }
   if (kind == 8) {
     if (const Name near = index(); near != nothing) return near;

@@ -146,9 +146,7 @@ Name Generator::grid_extent(std::size_t axis) {
           {.op = Op::extent, .type = ElementType::i32, .from = {owner.parameter}, .attributes = {owner.axes[axis]}},
           200);
       if (owner.tile[axis] == 1) return extent;
-      // cdiv(extent, tile), as the language writes it.
-      const Name tile = literal(ElementType::i32, owner.tile[axis]);
-      return unary(Op::neg, binary(Op::floor_div, unary(Op::neg, extent, 200), tile, 200), 200);
+      return binary(Op::cdiv, extent, literal(ElementType::i32, owner.tile[axis]), 200);
     }
   }
   for (std::size_t i = 0; i < program_.parameters.size(); ++i) {

@@ -488,14 +488,15 @@ Name Generator::make_number(ElementType type, const Extents& shape, int depth) {
       if (chance(first_whole ? 15 : 60)) std::swap(a, b);
       if (a == b || (of(a).shape != shape && of(b).shape != shape)) b = leaf(type, shape);
       const double x = of(a).most, y = of(b).most;
-      constexpr std::array ops = {Op::add,     Op::add,     Op::sub,       Op::mul,   Op::mul,
-                                  Op::minimum, Op::maximum, Op::floor_div, Op::modulo};
+      constexpr std::array ops = {Op::add,     Op::add,     Op::sub,       Op::mul,    Op::mul,
+                                  Op::minimum, Op::maximum, Op::floor_div, Op::modulo, Op::cdiv};
       Op op = one_of(ops);
-      if (real && (op == Op::floor_div || op == Op::modulo)) op = chance(50) ? Op::minimum_nan : Op::maximum_nan;
+      if (real && (op == Op::floor_div || op == Op::modulo || op == Op::cdiv))
+        op = chance(50) ? Op::minimum_nan : Op::maximum_nan;
       double most = std::max(x, y);
       if (op == Op::add || op == Op::sub) most = x + y;
       if (op == Op::mul) most = x * y;
-      if (op == Op::floor_div) most = x;
+      if (op == Op::floor_div || op == Op::cdiv) most = x;
       if (op == Op::modulo) most = y;
       return limit(binary(op, a, b, real ? most : std::min(most, largest_of(type))), comfortable);
     }

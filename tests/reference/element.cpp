@@ -245,6 +245,8 @@ Element binary(Op op, ElementType type, const Element& a, const Element& b) {
       return negated(equal(a, b));
     case Op::random_uniform:
       return random_uniform(a, b);
+    case Op::cdiv:
+      return unary(Op::neg, type, binary(Op::floor_div, type, unary(Op::neg, type, a), b));
     default:
       if (numbers::is_real(type)) return real_binary(op, a, b);
       if (!a.exact() || !b.exact()) return Element::anything();

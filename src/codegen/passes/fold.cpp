@@ -1,5 +1,5 @@
-// fold: %2 = add %0 %1 of constants 3 and 4 becomes a constant 7; x * 1, x + 0 (integers), a reshape to the same shape
-// and a select by a constant become what they stand for.
+// fold: %2 = add %0 %1 of constants 3 and 4 becomes a constant 7; x * 1, x + 0 (integers), -(-x), a reshape to the same
+// shape and a select by a constant become what they stand for; x * 0 of integers is 0.
 #include "codegen/passes/passes.hpp"
 #include "graph/evaluate.hpp"
 #include "graph/rewrite.hpp"
@@ -61,11 +61,16 @@ class Folder final : public Rewriter {
         return no_id;
       case Op::sub:
         return integer && is(in[1], 0) && same(in[0]) ? in[0] : no_id;
+      case Op::neg:
+        return made(in[0]).op == Op::neg ? made(in[0]).in[0] : no_id;
       case Op::mul:
         if (is(in[1], 1) && same(in[0])) return in[0];
-        return is(in[0], 1) && same(in[1]) ? in[1] : no_id;
+        if (is(in[0], 1) && same(in[1])) return in[1];
+        return integer && (is(in[0], 0) || is(in[1], 0)) ? builder().constant(node.type, {}, node.shape, node.location)
+                                                         : no_id;
       case Op::div:
       case Op::floor_div:
+      case Op::cdiv:
         return is(in[1], 1) && same(in[0]) ? in[0] : no_id;
       case Op::select:
         if (!constant(in[0])) return no_id;

@@ -46,6 +46,12 @@ __device__ inline T floor_div(T a, T b) {
   return remainder != 0 && (remainder < 0) != (b < 0) ? quotient - 1 : quotient;
 }
 
+// a / b rounded up, exact up to the largest a; 0 where b is 0. Negation wraps.
+template <class T>
+__device__ inline T cdiv(T a, T b) {
+  return wrap_neg(floor_div(wrap_neg(a), b));
+}
+
 // What floor_div leaves, of the sign of b; 0 where b is 0.
 template <class T>
 __device__ inline T modulo(T a, T b) {
