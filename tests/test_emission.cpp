@@ -93,7 +93,7 @@ TEST_CASE("roles of a phase have declarations of their own, counted from their f
     const int lane = lane_index();
     const int warp = warp_index() - 4;
     const int t0 = warp * 64 + lane * 2;
-    int* const late_1 = reinterpret_cast<int*>(shared + 64) + thread * 1;
+    int* const late_1 = reinterpret_cast<int*>(shared + 64) + thread;
     for (u32 block = block_index(); block < blocks; block += grid_size()) {
       const int block1 = static_cast<int>(block % grid1);
       #pragma unroll

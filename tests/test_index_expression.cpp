@@ -1,4 +1,6 @@
 // Integer expressions of generated text: how they are printed, and what is folded.
+#include <limits>
+
 #include "catch.hpp"
 #include "codegen/emit/emit_index.hpp"
 
@@ -59,8 +61,10 @@ TEST_CASE("neutral elements are folded", "[generate]") {
   CHECK((0 - a).text() == "0 - a");
   CHECK((a * 1).text() == "a");
   CHECK((a / 1).text() == "a");
-  CHECK((a * 0 + b).text() == "a * 0 + b");
+  CHECK((1 * a).text() == "a");
+  CHECK((a * 0 + b).text() == "b");
   CHECK((0 * a + b).text() == "b");
+  CHECK((a % 1).is(0));
   CHECK((a & 0).is(0));
   CHECK((grouped(a + b) * 1).text() == "a + b");
   CHECK(both(Index::always(), a < b).text() == "a < b");
@@ -72,11 +76,62 @@ TEST_CASE("neutral elements are folded", "[generate]") {
   CHECK_FALSE(a.is(0));
 }
 
-TEST_CASE("constants are not computed with", "[generate]") {
-  CHECK((Index(4) * 32).text() == "4 * 32");
-  CHECK((Index(1) * 32).text() == "1 * 32");
-  CHECK((Index(4) + 2).text() == "4 + 2");
-  CHECK(cast_i64(0).text() == "static_cast<i64>(0)");
+TEST_CASE("constants are computed with, as C++ computes them", "[generate]") {
+  const Index a = variable("a");
+  CHECK((Index(4) * 32).text() == "128");
+  CHECK((Index(4) + 2 - 7).text() == "-1");
+  CHECK((Index(-7) / 2).text() == "-3");
+  CHECK((Index(-7) % 2).text() == "-1");
+  CHECK((Index(6) & 3).text() == "2");
+  CHECK((a + Index(4) * 2).text() == "a + 8");
+  CHECK((Index(4) / 0).text() == "4 / 0");
+  // What does not fit stays: the text is no other than what it stands for.
+  CHECK((Index(65536) * 32768).text() == "65536 * 32768");
+  CHECK((Index(2147483647) + 1).text() == "2147483647 + 1");
+  CHECK(Index(-2147483648).text() == "(-2147483647 - 1)");
+  CHECK(Index(std::int64_t{1} << 40).text() == "1099511627776ll");
+}
+
+TEST_CASE("what has 64 bits keeps them", "[generate]") {
+  const Index a = variable("a"), b = variable("b");
+  CHECK(cast_i64(0).text() == "0ll");
+  CHECK((cast_i64(-3) * 32768).text() == "-98304ll");
+  CHECK((cast_i64(-3) * 32768 + a).text() == "-98304ll + a");
+  CHECK((cast_i64(65536) * 65536).text() == "4294967296ll");
+  CHECK((cast_i64(0) + a).text() == "static_cast<i64>(a)");
+  CHECK((a * cast_i64(1)).text() == "static_cast<i64>(a)");
+  CHECK((cast_i64(a) * 1 + b).text() == "static_cast<i64>(a) + b");
+  CHECK((cast_i64(a) * 0).text() == "0ll");
+  CHECK(cast_i64(cast_i64(a)).text() == "static_cast<i64>(a)");
+  CHECK(cast_i64(grouped(a + b)).text() == "static_cast<i64>(a + b)");
+  const Index lowest = std::numeric_limits<std::int64_t>::min();
+  CHECK(lowest.text() == "(-9223372036854775807ll - 1)");
+  CHECK((lowest - 1).text() == "(-9223372036854775807ll - 1) - 1");
+  CHECK((lowest / -1).text() == "(-9223372036854775807ll - 1) / -1");
+}
+
+TEST_CASE("conditions that hold always or never are folded", "[generate]") {
+  const Index a = variable("a"), r = variable("r", 32);
+  CHECK((r < 32).is_always());
+  CHECK((r < 31).text() == "r < 31");
+  CHECK((r / 4 < 8).is_always());
+  CHECK((r / 4 < 7).text() == "r / 4 < 7");
+  CHECK((r < 0).is_never());
+  CHECK((r >= 0).is_always());
+  CHECK((r >= -4).is_always());
+  CHECK((r >= 1).text() == "r >= 1");
+  CHECK((a < 32).text() == "a < 32");
+  CHECK((a >= 0).text() == "a >= 0");
+  CHECK((Index(3) < 4).is_always());
+  CHECK((Index(4) < 4).is_never());
+  CHECK((Index(4) >= 4).is_always());
+  CHECK((Index(3) >= 4).is_never());
+  CHECK(equal(Index(3), 3).is_always());
+  CHECK(equal(Index(3), 4).is_never());
+  CHECK(both(a < 3, Index(4) < 4).is_never());
+  CHECK(both(Index(4) < 4, a < 3).is_never());
+  CHECK((Index(4) < 4).text() == "false");
+  CHECK(Index::always().text() == "true");
 }
 
 TEST_CASE("a remainder that the bound of its left side makes idle is folded", "[generate]") {

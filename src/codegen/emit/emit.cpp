@@ -126,22 +126,21 @@ void declarations(Writer& w, const Writer& body) {
   for (StorageId id : body.storages) {
     const Storage& storage = w.plan.storages[id];
     if (storage.home != Home::shared && storage.home != Home::workspace) continue;
-    std::string text = fmt::format(
-        "{0}* const {1} = reinterpret_cast<{0}*>({2} + {3}) + thread * {4};", register_type(storage.type),
-        name_of(w.plan, id), storage.home == Home::shared ? "shared" : "workspace", storage.offset, storage.vector);
+    std::string text = fmt::format("{0}* const {1} = reinterpret_cast<{0}*>({2}) + {3};", register_type(storage.type),
+                                   name_of(w.plan, id), place_in(storage.home == Home::workspace, storage.offset),
+                                   IndexExpression::variable("thread") * storage.vector);
     if (known.insert(text).second) w.line("{}", text);
   }
   for (RingId id : body.rings) {
     const std::string name = name_of(w.plan, id);
     const Ring& ring = w.plan.rings[id];
-    w.line("u64* const {}_full = reinterpret_cast<u64*>(shared + {});", name, ring.offset);
+    w.line("u64* const {}_full = reinterpret_cast<u64*>({});", name, place_in(false, ring.offset));
     w.line("u64* const {0}_empty = {0}_full + {1};", name, ring.stages);
   }
   for (CursorId id : body.cursors) w.line("Cursor {} = {{0, 0}};", name_of(w.plan, id));
   for (BufferId id : body.buffers) {
     const Buffer& buffer = w.plan.buffers[id];
-    w.line("char* const {} = {} + {};", name_of(w.plan, id), buffer.in_workspace ? "workspace" : "shared",
-           buffer.offset);
+    w.line("char* const {} = {};", name_of(w.plan, id), place_in(buffer.in_workspace, buffer.offset));
   }
 }
 

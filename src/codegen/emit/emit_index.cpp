@@ -1,64 +1,117 @@
 #include "codegen/emit/emit_index.hpp"
 
 #include <algorithm>
+#include <limits>
+
+#include "codegen/plan/spelling.hpp"
 
 namespace tessera::codegen {
 
-// All that is folded: neutral elements, and remainders that a bound makes idle. Constants are not computed with: the
-// text shows what they are made of.
-IndexExpression IndexExpression::binary(Kind kind, const IndexExpression& a, const IndexExpression& b) {
+namespace {
+
+bool is_int(std::int64_t value) {
+  return value >= std::numeric_limits<std::int32_t>::min() && value <= std::numeric_limits<std::int32_t>::max();
+}
+
+}  // namespace
+
+// Nothing where the text would not compute a number: beyond 64 bits, or divided by 0.
+std::optional<std::int64_t> IndexExpression::computed(Kind kind, std::int64_t a, std::int64_t b) {
+  std::int64_t result = 0;
+  const bool divides = b != 0 && !(b == -1 && a == std::numeric_limits<std::int64_t>::min());
   switch (kind) {
     case Kind::sum:
-      if (a.is(0)) return b;
-      if (b.is(0)) return a;
+      return __builtin_add_overflow(a, b, &result) ? std::nullopt : std::optional(result);
+    case Kind::difference:
+      return __builtin_sub_overflow(a, b, &result) ? std::nullopt : std::optional(result);
+    case Kind::product:
+      return __builtin_mul_overflow(a, b, &result) ? std::nullopt : std::optional(result);
+    case Kind::quotient:
+      return divides ? std::optional(a / b) : std::nullopt;
+    case Kind::remainder:
+      return divides ? std::optional(a % b) : std::nullopt;
+    case Kind::bits:
+      return a & b;
+    default:
+      return std::nullopt;
+  }
+}
+
+// What is folded: constants, as the text would compute them; neutral elements; remainders and comparisons that a bound
+// decides. What has 64 bits keeps them, so that what is added to it is computed in 64 bits, too.
+IndexExpression IndexExpression::binary(Kind kind, const IndexExpression& a, const IndexExpression& b) {
+  const bool wide = a.wide_ || b.wide_, constants = a.is_constant() && b.is_constant();
+  if (constants)
+    if (const auto value = computed(kind, a.constant_, b.constant_); value && (wide || is_int(*value)))
+      return constant(*value, wide);
+  const auto alone = [&](const IndexExpression& in) { return wide && !in.wide_ ? cast_i64(in) : in; };
+  const bool bounded = a.below_ > 0 && b.is_constant();
+  switch (kind) {
+    case Kind::sum:
+      if (a.is(0)) return alone(b);
+      if (b.is(0)) return alone(a);
       break;
     case Kind::difference:
-      if (b.is(0)) return a;
+      if (b.is(0)) return alone(a);
       break;
     case Kind::product:
-      if (a.is(0)) return a;
-      if (b.is(1)) return a.without_group();
+      if (a.is(0) || b.is(0)) return constant(0, wide);
+      if (a.is(1)) return alone(b.without_group());
+      if (b.is(1)) return alone(a.without_group());
       break;
     case Kind::quotient:
-      if (b.is(1)) return a.without_group();
+      if (b.is(1)) return alone(a.without_group());
       break;
     case Kind::remainder:
-      if (a.below_ > 0 && b.kind_ == Kind::constant && a.below_ <= b.constant_) return a.without_group();
+      if (b.is(1)) return constant(0, wide);
+      if (bounded && a.below_ <= b.constant_) return alone(a.without_group());
       break;
     case Kind::bits:
       if (b.is(0)) return b;
       break;
     case Kind::both:
-      if (a.is_always()) return b;
-      if (b.is_always()) return a;
+      if (a.is_always() || b.is_never()) return b;
+      if (b.is_always() || a.is_never()) return a;
       break;
     case Kind::less:
+      if (constants) return truth(a.constant_ < b.constant_);
+      if (bounded && a.below_ <= b.constant_) return always();
+      if (bounded && b.constant_ <= 0) return truth(false);
+      break;
     case Kind::at_least:
+      if (constants) return truth(a.constant_ >= b.constant_);
+      if (bounded && b.constant_ <= 0) return always();
+      break;
     case Kind::equal:
+      if (constants) return truth(a.constant_ == b.constant_);
+      break;
     case Kind::constant:
     case Kind::variable:
     case Kind::call:
     case Kind::group:
-    case Kind::always:
+    case Kind::truth:
       break;
   }
   IndexExpression result(kind, {a, b});
   result.below_ = bound(kind, a, b);
+  result.wide_ = wide;
   return result;
 }
 
 std::int64_t IndexExpression::bound(Kind kind, const IndexExpression& a, const IndexExpression& b) {
   if (a.below_ == 0 || b.below_ == 0) return 0;
+  const auto beyond = [](std::optional<std::int64_t> most) {
+    return most && *most < std::numeric_limits<std::int64_t>::max() ? *most + 1 : 0;
+  };
   const std::int64_t most_a = a.below_ - 1, most_b = b.below_ - 1;
   switch (kind) {
     case Kind::sum:
-      return most_a + most_b + 1;
     case Kind::product:
-      return most_a * most_b + 1;
+      return beyond(computed(kind, most_a, most_b));
     case Kind::quotient:
-      return b.kind_ == Kind::constant && b.constant_ > 0 ? most_a / b.constant_ + 1 : 0;
+      return b.is_constant() && b.constant_ > 0 ? most_a / b.constant_ + 1 : 0;
     case Kind::remainder:
-      return b.kind_ == Kind::constant ? std::min(a.below_, b.constant_) : 0;
+      return b.is_constant() ? std::min(a.below_, b.constant_) : 0;
     case Kind::bits:
       return std::min(a.below_, b.below_);
     default:
@@ -66,8 +119,17 @@ std::int64_t IndexExpression::bound(Kind kind, const IndexExpression& a, const I
   }
 }
 
-IndexExpression::IndexExpression(std::int64_t constant)
-    : kind_(Kind::constant), constant_(constant), below_(std::max<std::int64_t>(constant + 1, 0)) {}
+IndexExpression::IndexExpression(std::int64_t constant) : IndexExpression(Kind::constant, {}) {
+  constant_ = constant;
+  wide_ = !is_int(constant);
+  below_ = constant >= 0 && constant < std::numeric_limits<std::int64_t>::max() ? constant + 1 : 0;
+}
+
+IndexExpression IndexExpression::constant(std::int64_t value, bool wide) {
+  IndexExpression result(value);
+  result.wide_ |= wide;
+  return result;
+}
 
 IndexExpression IndexExpression::variable(std::string name, std::int64_t below) {
   IndexExpression result(Kind::variable, {});
@@ -82,10 +144,23 @@ IndexExpression IndexExpression::call(std::string function, std::vector<IndexExp
   return result;
 }
 
-IndexExpression IndexExpression::always() { return {Kind::always, {}}; }
+IndexExpression IndexExpression::truth(bool holds) {
+  IndexExpression result(Kind::truth, {});
+  result.constant_ = holds;
+  return result;
+}
+
+IndexExpression cast_i64(const IndexExpression& a) {
+  if (a.wide_) return a;
+  if (a.is_constant()) return IndexExpression::constant(a.constant_, true);
+  IndexExpression result = IndexExpression::call("static_cast<i64>", {a.without_group()});
+  result.below_ = a.below_;
+  result.wide_ = true;
+  return result;
+}
 
 bool IndexExpression::is_primary() const {
-  return precedence(kind_) == precedence(Kind::constant) && !(kind_ == Kind::constant && constant_ < 0);
+  return precedence(kind_) == precedence(Kind::constant) && !(is_constant() && constant_ < 0);
 }
 
 using Index = IndexExpression;
@@ -103,6 +178,7 @@ Index grouped(const Index& a) {
   if (a.is_primary()) return a;
   Index result(Index::Kind::group, {a});
   result.below_ = a.below_;
+  result.wide_ = a.wide_;
   return result;
 }
 
@@ -113,7 +189,7 @@ int IndexExpression::precedence(Kind kind) {
     case Kind::variable:
     case Kind::call:
     case Kind::group:
-    case Kind::always:
+    case Kind::truth:
       return 6;
     case Kind::product:
     case Kind::quotient:
@@ -147,8 +223,14 @@ std::string IndexExpression::text() const {
     return fmt::format("{} {} {}", operand(in_[0], false), spelling, operand(in_[1], !associative));
   };
   switch (kind_) {
-    case Kind::constant:
-      return fmt::format("{}", constant_);
+    case Kind::constant: {
+      Cell cell;
+      if (wide_)
+        cell.i64 = constant_;
+      else
+        cell.i32 = static_cast<std::int32_t>(constant_);
+      return number(wide_ ? ElementType::i64 : ElementType::i32, cell);
+    }
     case Kind::variable:
       return name_;
     case Kind::call: {
@@ -158,8 +240,8 @@ std::string IndexExpression::text() const {
     }
     case Kind::group:
       return "(" + in_[0].text() + ")";
-    case Kind::always:
-      return "true";
+    case Kind::truth:
+      return is_always() ? "true" : "false";
     case Kind::product:
       return infix("*");
     case Kind::quotient:

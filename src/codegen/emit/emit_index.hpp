@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@ namespace tessera::codegen {
 
 class IndexExpression {
  public:
+  /// An int, if it is one; else of 64 bits.
   IndexExpression(std::int64_t constant);
   /// Of a variable that is at least 0 the bound it stays below may be known.
   static IndexExpression variable(std::string name, std::int64_t below = 0);
@@ -18,10 +20,14 @@ class IndexExpression {
   /// Text that needs no parentheses around it: what is printed without folding.
   static IndexExpression raw(std::string text) { return variable(std::move(text)); }
   /// The condition that always holds: both() with it is the other one.
-  static IndexExpression always();
+  static IndexExpression always() { return truth(true); }
 
   bool is(std::int64_t constant) const { return kind_ == Kind::constant && constant_ == constant; }
-  bool is_always() const { return kind_ == Kind::always; }
+  bool is_always() const { return kind_ == Kind::truth && constant_; }
+  bool is_never() const { return kind_ == Kind::truth && !constant_; }
+  bool is_constant() const { return kind_ == Kind::constant; }
+  /// Of a constant.
+  std::int64_t value() const { return constant_; }
   /// One name, number or call.
   bool is_primary() const;
   std::string text() const;
@@ -38,6 +44,7 @@ class IndexExpression {
   friend IndexExpression both(const IndexExpression& a, const IndexExpression& b);
   /// In parentheses, needed or not, unless it is primary.
   friend IndexExpression grouped(const IndexExpression& a);
+  friend IndexExpression cast_i64(const IndexExpression& a);
 
  private:
   enum class Kind : std::uint8_t {
@@ -45,7 +52,7 @@ class IndexExpression {
     variable,
     call,
     group,
-    always,
+    truth,
     product,
     quotient,
     remainder,
@@ -58,6 +65,9 @@ class IndexExpression {
     both,
   };
   IndexExpression(Kind kind, std::vector<IndexExpression> in) : kind_(kind), in_(std::move(in)) {}
+  static IndexExpression constant(std::int64_t value, bool wide);
+  static IndexExpression truth(bool holds);
+  static std::optional<std::int64_t> computed(Kind kind, std::int64_t a, std::int64_t b);
   static IndexExpression binary(Kind kind, const IndexExpression& a, const IndexExpression& b);
   static std::int64_t bound(Kind kind, const IndexExpression& a, const IndexExpression& b);
   static int precedence(Kind kind);
@@ -65,6 +75,7 @@ class IndexExpression {
 
   Kind kind_{};
   std::int64_t constant_ = 0;
+  bool wide_ = false;       // of 64 bits, as far as is known
   std::int64_t below_ = 0;  // at least 0 and below it; 0: not known
   std::string name_;
   std::vector<IndexExpression> in_;
@@ -73,7 +84,7 @@ class IndexExpression {
 IndexExpression equal(const IndexExpression& a, const IndexExpression& b);
 IndexExpression both(const IndexExpression& a, const IndexExpression& b);
 IndexExpression grouped(const IndexExpression& a);
-inline IndexExpression cast_i64(const IndexExpression& a) { return IndexExpression::call("static_cast<i64>", {a}); }
+IndexExpression cast_i64(const IndexExpression& a);
 
 }  // namespace tessera::codegen
 

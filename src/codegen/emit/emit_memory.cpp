@@ -54,8 +54,7 @@ void store_vectors(Writer& w, const Store& store, const IndexExpression& mine) {
   const auto begin = [&](const IndexExpression&) { w.line("{} out[{}];", register_type(type), access.vector); };
   const auto end = [&](const IndexExpression& index) {
     const Spot at = spot(w, store.sweep, access, index);
-    w.line("if ({}) store_vector<{}>({}_base + ({}), out);", both(mine, at.inside), access.vector,
-           name_of(access.label), at.offset);
+    w.line("{}store_vector<{}>({}, out);", guard(both(mine, at.inside)), access.vector, address(access, at));
   };
   sweep(w, store.sweep, {}, each, begin, end);
 }
@@ -78,10 +77,9 @@ void emit(Writer& w, const Store& store) {
       const std::string mask = guard(both(mine, at.inside));
       switch (store.kind) {
         case Store::Kind::atomic_add:
-          return w.line("{}atomic_add({}_base + ({}), {});", mask, name, at.offset, value.text);
+          return w.line("{}atomic_add({}, {});", mask, address(access, at), value.text);
         case Store::Kind::scatter:
-          return w.line("{}scatter_element({}_base + ({}), to_memory<{}>({}));", mask, name, at.offset, type,
-                        value.text);
+          return w.line("{}scatter_element({}, to_memory<{}>({}));", mask, address(access, at), type, value.text);
         case Store::Kind::store:
           return w.line("{}{}_base[{}] = to_memory<{}>({});", mask, name, at.offset, type, value.text);
       }
@@ -110,25 +108,23 @@ void emit(Writer& w, const Fetch& fetch) {
     w.line("const int row = piece / {}, column = piece % {}{};", per_row, per_row,
            access.vector > 1 ? fmt::format(" * {}", access.vector) : "");
     std::vector<IndexExpression> at(access.axes.size(), 0);
-    at[at.size() - 2] = IndexExpression::variable("row");
-    at[at.size() - 1] = IndexExpression::variable("column");
+    at[at.size() - 2] = IndexExpression::variable("row", to.rows);
+    at[at.size() - 1] = IndexExpression::variable("column", to.columns);
     const Spot spot = codegen::spot(w, access, at);
     switch (tile.copy) {
       case Fetch::Copy::async:
-        w.line("copy_async<{0}>(tile + element_offset<{1}, {2}>(row, column), {3}_base + ({4}), {5});",
-               access.vector * info(element).bytes, type, to.chunks(), name, spot.offset, spot.inside);
+        w.line("copy_async<{0}>(tile + element_offset<{1}, {2}>(row, column), {3}, {4});",
+               access.vector * info(element).bytes, type, to.chunks(), address(access, spot), spot.inside);
         break;
       case Fetch::Copy::element:
-        w.line("*reinterpret_cast<{0}*>(tile + element_offset<{0}, {1}>(row, column)) = {2} ? {3}_base[{4}] : {0}{{}};",
-               type, to.chunks(), spot.inside, name, spot.offset);
+        w.line("*reinterpret_cast<{0}*>(tile + element_offset<{0}, {1}>(row, column)) = {2};", type, to.chunks(),
+               where(spot.inside, fmt::format("{}_base[{}]", name, spot.offset), fmt::format("{}{{}}", type)));
         break;
       case Fetch::Copy::vector:
         w.line("#pragma unroll");
         w.line("for (int e = 0; e < {}; ++e)", access.vector);
-        w.line(
-            "  reinterpret_cast<{0}*>(tile + element_offset<{0}, {1}>(row, column))[e] = {2} ? {3}_base[{4} + e] : "
-            "{0}{{}};",
-            type, to.chunks(), spot.inside, name, spot.offset);
+        w.line("  reinterpret_cast<{0}*>(tile + element_offset<{0}, {1}>(row, column))[e] = {2};", type, to.chunks(),
+               where(spot.inside, fmt::format("{}_base[{} + e]", name, spot.offset), fmt::format("{}{{}}", type)));
         break;
     }
     w.close();

@@ -26,14 +26,12 @@ Tiles tiles_of(const Multiply& multiply) {
 
 std::string warp_row(Writer& w, const Product& product, int rows) {
   if (product.warps_m == 1) return "0";
-  w.uses.warp = true;
-  return fmt::format("warp / {} * {}", product.warps_n, rows);
+  return (w.warp() / product.warps_n * rows).text();
 }
 
 std::string warp_column(Writer& w, const Product& product, int columns) {
   if (product.warps_n == 1) return "0";
-  w.uses.warp = true;
-  return fmt::format("warp % {} * {}", product.warps_n, columns);
+  return (w.warp() % product.warps_n * columns).text();
 }
 
 // Calls each(c), c being four accumulators of one instruction, in loops over those of a thread: i and j. Those in

@@ -14,31 +14,86 @@ IndexExpression window_name(const TileAccess& access, std::size_t axis) {
   return IndexExpression::variable(fmt::format("{}_in{}", name_of(access.label), axis));
 }
 
-IndexExpression window(const IndexExpression& start, int extent, const IndexExpression& of) {
-  return IndexExpression::call("window", {start, extent, of});
+IndexExpression start_name(const TileAccess& access, std::size_t axis) {
+  return IndexExpression::variable(fmt::format("{}_at{}", name_of(access.label), axis));
 }
 
-// Where a tile starts along an axis. The windows of views and of the tensor are declared as what lies in all of them.
+// Where a tile starts along an axis of the view that it is a tile of. 64 bits: it may be far outside.
+IndexExpression start_in_view(Writer& w, const TileAccess::Axis& axis) {
+  const IndexExpression index = scalar(w, axis.index);
+  return axis.extent == 1 && axis.slices.empty() ? index : cast_i64(index) * axis.extent;
+}
+
+// The same of the tensor.
 IndexExpression start_of(Writer& w, const TileAccess& access, std::size_t i) {
   const TileAccess::Axis& axis = access.axes[i];
-  IndexExpression start = 0;
-  if (is_gathered(access, i)) {
-    for (const TileAccess::Slice& slice : axis.slices) start = start + cast_i64(scalar(w, slice.start));
-    return start;
-  }
-  const IndexExpression index = scalar(w, axis.index);
-  if (!index.is(0)) start = axis.extent == 1 && axis.slices.empty() ? index : cast_i64(index) * axis.extent;
-  std::vector<IndexExpression> windows;
-  for (const TileAccess::Slice& slice : axis.slices) {
-    windows.push_back(window(start, axis.extent, scalar(w, slice.extent)));
-    const IndexExpression by = scalar(w, slice.start);
-    if (!by.is(0)) start = start.is(0) ? cast_i64(by) : start + by;
-  }
-  windows.push_back(window(start, axis.extent, w.extent(access.parameter, axis.tensor_axis)));
-  IndexExpression all = windows[0];
-  for (std::size_t k = 1; k < windows.size(); ++k) all = IndexExpression::call("both", {all, windows[k]});
-  w.line("const Window {} = {};", window_name(access, i), all);
+  IndexExpression start = is_gathered(access, i) ? cast_i64(0) : start_in_view(w, axis);
+  for (const TileAccess::Slice& slice : axis.slices) start = start + scalar(w, slice.start);
   return start;
+}
+
+// The positions p of a tile's axis with 0 <= start + p < extent: of a view on the way, or of the tensor.
+struct Range {
+  IndexExpression start, extent;
+  bool positive;  // it is known that start >= 0
+};
+
+// Without those that the whole tile is known to be in. The tensor's is the last: its extent is never known.
+std::vector<Range> ranges_of(Writer& w, const TileAccess& access, std::size_t i) {
+  const TileAccess::Axis& axis = access.axes[i];
+  std::vector<Range> ranges;
+  const auto add = [&](const IndexExpression& start, const IndexExpression& extent, bool positive) {
+    positive |= start.is_constant() && start.value() >= 0;
+    const bool whole =
+        start.is_constant() && extent.is_constant() && positive && start.value() <= extent.value() - axis.extent;
+    if (!whole) ranges.push_back({start, extent, positive});
+  };
+  IndexExpression start = start_in_view(w, axis);
+  bool positive = axis.positive;
+  for (const TileAccess::Slice& slice : axis.slices) {
+    add(start, scalar(w, slice.extent), positive);
+    const IndexExpression by = scalar(w, slice.start);
+    positive &= by.is_constant() && by.value() >= 0;
+    start = start + by;
+  }
+  add(start, w.extent(access.parameter, axis.tensor_axis), positive);
+  return ranges;
+}
+
+// Is a condition on a position shorter than a window that is declared? Of one position, or of those from the first on.
+bool is_plain(const TileAccess::Axis& axis, const std::vector<Range>& ranges) {
+  return ranges.size() == 1 && (axis.extent == 1 || ranges[0].start.is(0));
+}
+
+// Is a position of a tile's axis within all ranges?
+IndexExpression inside_axis(Writer& w, const TileAccess& access, std::size_t i, const IndexExpression& at) {
+  const TileAccess::Axis& axis = access.axes[i];
+  const std::vector<Range> ranges = ranges_of(w, access, i);
+  const IndexExpression window = window_name(access, i);
+  if (!is_plain(axis, ranges))
+    return axis.positive && axis.slices.empty() ? at < IndexExpression::variable(fmt::format("{}.high", window))
+                                                : IndexExpression::call("within", {window, at});
+  const IndexExpression in_tile = at < axis.extent;
+  const auto& [start, extent, positive] = ranges[0];
+  if (axis.extent == 1) {
+    const IndexExpression below =
+        start.is_constant() ? start < extent : IndexExpression::call("below", {start, extent});
+    return both(in_tile, both(positive ? IndexExpression::always() : start >= 0, below));
+  }
+  return at < (in_tile.is_always() ? extent : IndexExpression::call("minimum", {extent, axis.extent}));
+}
+
+// The window of an axis is what lies in all ranges.
+void declare_window(Writer& w, const TileAccess& access, std::size_t i) {
+  const TileAccess::Axis& axis = access.axes[i];
+  const std::vector<Range> ranges = ranges_of(w, access, i);
+  if (is_plain(axis, ranges)) return;
+  IndexExpression all = 0;
+  for (const Range& range : ranges) {
+    const IndexExpression window = IndexExpression::call("window", {range.start, axis.extent, range.extent});
+    all = &range == &ranges[0] ? window : IndexExpression::call("both", {all, window});
+  }
+  w.line("const Window {} = {};", window_name(access, i), all);
 }
 
 // Of a gathered axis: within every view on the way, and the tensor.
@@ -47,7 +102,7 @@ IndexExpression row_inside(Writer& w, const TileAccess& access, const TileAccess
   IndexExpression inside = IndexExpression::always(), position = row;
   for (const TileAccess::Slice& slice : axis.slices) {
     inside = both(inside, both(position >= 0, position < scalar(w, slice.extent)));
-    position = IndexExpression::raw(fmt::format("(static_cast<i64>({}) + {})", position, scalar(w, slice.start)));
+    if (!scalar(w, slice.start).is(0)) position = grouped(cast_i64(position) + scalar(w, slice.start));
   }
   return both(inside, both(position >= 0, position < w.extent(access.parameter, axis.tensor_axis)));
 }
@@ -69,14 +124,10 @@ Spot spot_of(Writer& w, const TileAccess& access, const std::vector<IndexExpress
       offset = offset + (by.is(1) ? row : cast_i64(row) * by);
       continue;
     }
-    const IndexExpression window = window_name(access, i);
-    inside = both(inside, axis.positive && axis.slices.empty()
-                              ? at[i] < IndexExpression::variable(fmt::format("{}.high", window))
-                              : IndexExpression::call("within", {window, at[i]}));
+    inside = both(inside, inside_axis(w, access, i, at[i]));
     offset = offset + grouped(at[i]) * by;
   }
-  // Of a tile without axes it stands in the text.
-  return {inside.is_always() ? IndexExpression::raw("true") : inside, offset};
+  return {inside, offset};
 }
 
 Spot checked(Writer& w, const TileAccess& access, Spot spot) {
@@ -87,7 +138,7 @@ Spot checked(Writer& w, const TileAccess& access, Spot spot) {
     low.push_back(fmt::format("reach_below({})", reach));
     high.push_back(fmt::format("reach_above({})", reach));
   }
-  w.line("if ({}) check_offset({}_base - {} + ({}), {}, {}, {}, {});", spot.inside, name_of(access.label),
+  w.line("{}check_offset({}_base - {} + ({}), {}, {}, {}, {});", guard(spot.inside), name_of(access.label),
          tensor_name(w.plan, access.parameter), spot.offset, access.vector, fmt::join(low, " + "),
          fmt::join(high, " + "), w.author_line);
   return spot;
@@ -95,7 +146,7 @@ Spot checked(Writer& w, const TileAccess& access, Spot spot) {
 
 // Place and mask of a read, and what stands for the elements outside; of an input that is 0 if not said.
 std::string source(const Writer& w, const TileAccess& access, const Spot& at) {
-  return fmt::format("{}_base + ({}), {}{}", name_of(access.label), at.offset, at.inside,
+  return fmt::format("{}, {}{}", address(access, at), at.inside,
                      access.read_only && access.padding == 0 ? "" : ", " + padding(w, access));
 }
 
@@ -153,10 +204,9 @@ void place(Writer& w, const TileAccess& access, bool writes) {
   for (std::size_t i = 0; i < access.axes.size(); ++i) {
     const int axis = access.axes[i].tensor_axis;
     if (axis < 0) continue;
-    const IndexExpression start = start_of(w, access, i);
+    const IndexExpression start = start_of(w, access, i), at = start_name(access, i);
+    if (!is_gathered(access, i)) declare_window(w, access, i);
     if (start.is(0)) continue;
-    const IndexExpression at = IndexExpression::variable(fmt::format("{}_at{}", name, i));
-    // 64 bits: a tile may start far outside.
     w.line("const i64 {} = {};", at, start);
     offset = offset + at * w.stride(access.parameter, axis);
   }
@@ -184,6 +234,10 @@ Spot spot(Writer& w, const Sweep& sweep, const TileAccess& access, const IndexEx
   return checked(w, access, std::move(result));
 }
 
+std::string address(const TileAccess& access, const Spot& at) {
+  return name_of(access.label) + (at.offset.is(0) ? "_base" : fmt::format("_base + ({})", at.offset));
+}
+
 std::string padding(const Writer& w, const TileAccess& access) {
   const ElementType type = w.tensor(access.parameter).type;
   return number(type, decode(type, access.padding));
@@ -196,8 +250,8 @@ std::string read_vector(const Writer& w, const TileAccess& access, const Spot& a
 
 std::string read_element(const Writer& w, const TileAccess& access, const Spot& at) {
   if (access.read_only) return fmt::format("read_input({})", source(w, access, at));
-  return fmt::format("{} ? from_memory({}_base[{}]) : {}", at.inside, name_of(access.label), at.offset,
-                     padding(w, access));
+  return where(at.inside, fmt::format("from_memory({}_base[{}])", name_of(access.label), at.offset),
+               padding(w, access));
 }
 
 void sweep(Writer& w, const Sweep& sweep, ValueId out, const Each& each, const Each& begin, const Each& end) {
@@ -209,6 +263,10 @@ void sweep(Writer& w, const Sweep& sweep, ValueId out, const Each& each, const E
   for (const TileAccess& read : sweep.reads) place(w, read, false);
   elements(w, sweep, each, begin, end);
   if (scoped) w.close();
+}
+
+std::string where(const IndexExpression& condition, std::string_view value, std::string_view other) {
+  return condition.is_always() ? std::string(value) : fmt::format("{} ? {} : {}", condition, value, other);
 }
 
 std::string guard(const IndexExpression& condition) {

@@ -18,6 +18,7 @@ Spot spot(Writer& w, const TileAccess& access, const std::vector<IndexExpression
 /// Of the element that belongs to a register of a sweep.
 Spot spot(Writer& w, const Sweep& sweep, const TileAccess& access, const IndexExpression& index);
 
+std::string address(const TileAccess& access, const Spot& at);
 /// What stands for the elements outside.
 std::string padding(const Writer& w, const TileAccess& access);
 std::string read_vector(const Writer& w, const TileAccess& access, const Spot& at, std::string_view to);
@@ -29,6 +30,8 @@ using Each = std::function<void(const IndexExpression& index)>;
 /// neighbours. What the sweep makes is `out`, if anything.
 void sweep(Writer& w, const Sweep& sweep, ValueId out, const Each& each, const Each& begin = {}, const Each& end = {});
 
+/// "condition ? value : other", or the value.
+std::string where(const IndexExpression& condition, std::string_view value, std::string_view other);
 /// "if (condition) ", or nothing.
 std::string guard(const IndexExpression& condition);
 

@@ -22,11 +22,13 @@ IndexExpression digits(const std::vector<std::pair<Factor, int>>& map, const Ind
 namespace {
 
 IndexExpression thread_term(Writer& w, const std::vector<std::pair<Factor, int>>& digits) {
+  std::int64_t most = 0;
+  for (const auto& [factor, scale] : digits) most += scale * std::int64_t{factor.size - 1};
   for (const ThreadTerm& term : w.terms)
-    if (term.digits == digits) return IndexExpression::variable(term.name);
+    if (term.digits == digits) return IndexExpression::variable(term.name, most + 1);
   for (const auto& [factor, scale] : digits) (factor.place == Place::lane ? w.uses.lane : w.uses.warp) = true;
   w.terms.push_back({fmt::format("t{}", w.terms.size()), digits});
-  return IndexExpression::variable(w.terms.back().name);
+  return IndexExpression::variable(w.terms.back().name, most + 1);
 }
 
 }  // namespace

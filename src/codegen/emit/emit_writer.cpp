@@ -13,6 +13,10 @@ void Writer::add_line(fmt::string_view format, fmt::format_args args) {
   text += '\n';
 }
 
+IndexExpression place_in(bool workspace, std::int64_t offset) {
+  return IndexExpression::variable(workspace ? "workspace" : "shared") + offset;
+}
+
 void Writer::close() {
   --depth;
   for (; order_.size() > scopes_.back(); order_.pop_back()) declared_.erase(order_.back());
@@ -73,8 +77,7 @@ IndexExpression Writer::stride(int parameter, int axis) const {
 std::string Writer::scratch(ScratchId id, ElementType type) {
   const Scratch& scratch = plan.scratch[id];
   use_memory(scratch.in_workspace);
-  return fmt::format("reinterpret_cast<{}*>({} + {})", scratch_type(type),
-                     scratch.in_workspace ? "workspace" : "shared", scratch.offset);
+  return fmt::format("reinterpret_cast<{}*>({})", scratch_type(type), place_in(scratch.in_workspace, scratch.offset));
 }
 
 }  // namespace tessera::codegen

@@ -18,6 +18,9 @@ struct ThreadTerm {
   std::vector<std::pair<Factor, int>> digits;
 };
 
+/// A place in shared memory or the workspace.
+IndexExpression place_in(bool workspace, std::int64_t offset);
+
 struct Writer {
   Writer(const Plan& plan, const Phase& phase, const Role& role, int depth)
       : plan(plan), phase(phase), role(role), depth(depth) {}
