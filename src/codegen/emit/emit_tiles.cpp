@@ -60,34 +60,38 @@ std::vector<Range> ranges_of(Writer& w, const TileAccess& access, std::size_t i)
   return ranges;
 }
 
-// Is a condition on a position shorter than a window that is declared? Of one position, or of those from the first on.
-bool is_plain(const TileAccess::Axis& axis, const std::vector<Range>& ranges) {
-  return ranges.size() == 1 && (axis.extent == 1 || ranges[0].start.is(0));
+// Is the end of the tensor all that there is to say of positions from its first on?
+bool from_first(const std::vector<Range>& ranges) { return ranges.size() == 1 && ranges[0].start.is(0); }
+
+// Of a tile of one position: is it within the tensor?
+bool is_one(const TileAccess::Axis& axis, const std::vector<Range>& ranges) {
+  return axis.extent == 1 && ranges.size() == 1;
 }
 
 // Is a position of a tile's axis within all ranges?
 IndexExpression inside_axis(Writer& w, const TileAccess& access, std::size_t i, const IndexExpression& at) {
   const TileAccess::Axis& axis = access.axes[i];
   const std::vector<Range> ranges = ranges_of(w, access, i);
-  const IndexExpression window = window_name(access, i);
-  if (!is_plain(axis, ranges))
-    return axis.positive && axis.slices.empty() ? at < IndexExpression::variable(fmt::format("{}.high", window))
-                                                : IndexExpression::call("within", {window, at});
-  const IndexExpression in_tile = at < axis.extent;
-  const auto& [start, extent, positive] = ranges[0];
-  if (axis.extent == 1) {
-    const IndexExpression below =
-        start.is_constant() ? start < extent : IndexExpression::call("below", {start, extent});
-    return both(in_tile, both(positive ? IndexExpression::always() : start >= 0, below));
+  const IndexExpression declared = window_name(access, i), in_tile = at < axis.extent;
+  if (is_one(axis, ranges)) return both(in_tile, declared);
+  if (from_first(ranges)) {
+    const IndexExpression& extent = ranges[0].extent;
+    return at < (in_tile.is_always() ? extent : IndexExpression::call("minimum", {extent, axis.extent}));
   }
-  return at < (in_tile.is_always() ? extent : IndexExpression::call("minimum", {extent, axis.extent}));
+  return axis.positive && axis.slices.empty() ? at < IndexExpression::variable(fmt::format("{}.high", declared))
+                                              : IndexExpression::call("within", {declared, at});
 }
 
 // The window of an axis is what lies in all ranges.
 void declare_window(Writer& w, const TileAccess& access, std::size_t i) {
   const TileAccess::Axis& axis = access.axes[i];
   const std::vector<Range> ranges = ranges_of(w, access, i);
-  if (is_plain(axis, ranges)) return;
+  if (is_one(axis, ranges)) {
+    const auto& [start, extent, positive] = ranges[0];
+    const IndexExpression inside = both(positive ? IndexExpression::always() : start >= 0, start < extent);
+    return w.line("const bool {} = {};", window_name(access, i), inside);
+  }
+  if (from_first(ranges)) return;
   IndexExpression all = 0;
   for (const Range& range : ranges) {
     const IndexExpression window = IndexExpression::call("window", {range.start, axis.extent, range.extent});

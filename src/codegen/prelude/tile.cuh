@@ -9,10 +9,6 @@ __device__ inline Window window(i64 start, int tile, i64 extent) {
   return {low < tile ? static_cast<int>(low) : tile, high < tile ? (high > 0 ? static_cast<int>(high) : 0) : tile};
 }
 
-// Is a position below the end of an axis? As a window says it: of a mere comparison ptxas makes code that takes more
-// registers (attention in tf32 on sm_80: 136 for 128).
-__device__ inline bool below(i64 position, i64 extent) { return window(position, 1, extent).high > 0; }
-
 // What lies in both.
 __device__ inline Window both(Window a, Window b) {
   return {maximum(a.low, b.low), minimum(a.high, b.high)};
