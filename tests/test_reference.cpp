@@ -164,7 +164,7 @@ TEST_CASE("integers wrap, and divide as Python's do", "[reference]") {
   CHECK(is(i32_of(Op::cdiv, INT_MIN, -1), INT_MIN));
   CHECK(is(i32_of(Op::cdiv, INT_MAX, 2), 1073741824));
   CHECK(is(i32_of(Op::cdiv, INT_MIN, 3), 715827883));  // -INT_MIN is INT_MIN
-  const auto most = Interval::of(Real(LLONG_MAX));  // (2^63 - 1)^2 = 1 modulo 2^64
+  const auto most = Interval::of(Real(LLONG_MAX));     // (2^63 - 1)^2 = 1 modulo 2^64
   CHECK(is(reference::binary(Op::mul, ElementType::i64, most, most), 1));
   CHECK(is_anything(reference::binary(Op::add, ElementType::i32, Interval{1, 2}, Interval::of(1))));
 }
