@@ -84,9 +84,15 @@ TEST_CASE("an attribute is asked of the ops that have it", "[graph]") {
 TEST_CASE("a structural op is a shape rule, a function and a case in each executor", "[graph]") {
   namespace fs = std::filesystem;
   // Where every op may have its case.
-  const Names homes = {"src/graph/infer.cpp", "src/dsl/expr.hpp",      "src/dsl/tile.hpp",
-                       "src/dsl/view.hpp",    "src/dsl/control.hpp",   "src/dsl/trace.cpp",
-                       "src/cpu/program.cpp", "src/codegen/lower/lower.cpp", "tests/reference/interpreter.cpp"};
+  const Names homes = {"src/graph/infer.cpp",
+                       "src/dsl/expr.hpp",
+                       "src/dsl/tile.hpp",
+                       "src/dsl/view.hpp",
+                       "src/dsl/control.hpp",
+                       "src/dsl/trace.cpp",
+                       "src/cpu/program.cpp",
+                       "src/codegen/lower/lower.cpp",
+                       "tests/reference/interpreter.cpp"};
   // What else knows some: those that a graph itself is made of, and those that it gains by to know.
   const std::map<std::string, Names> others = {
       {"src/graph/builder.cpp",
@@ -100,7 +106,8 @@ TEST_CASE("a structural op is a shape rule, a function and a case in each execut
        {"argument", "block", "broadcast", "cast", "constant", "iota", "load", "loop", "mma", "permute", "reshape",
         "result", "select"}},
       {"src/codegen/passes/eliminate_dead.cpp", {"argument", "loop", "result"}},
-      {"src/codegen/lower/facts.cpp", {"argument", "atomic_add", "block", "constant", "permute_view", "scatter", "tensor"}},
+      {"src/codegen/lower/facts.cpp",
+       {"argument", "atomic_add", "block", "constant", "permute_view", "scatter", "tensor"}},
       {"src/codegen/passes/fold.cpp", {"broadcast", "cast", "constant", "permute", "reshape", "select"}},
       {"src/codegen/lower/layouts.cpp",
        {"argmax", "argument", "broadcast", "cumsum", "gather", "loop", "permute", "reshape", "result", "scatter"}},
