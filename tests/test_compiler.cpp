@@ -175,6 +175,27 @@ TEST_CASE("A kernel without a compiler is dumped as far as it goes", "[jit]") {
             .empty());
 }
 
+TEST_CASE("What is to be compiled is checked first, and what the cache has is not", "[jit]") {
+  if (!nvrtc_here()) return;
+  const TempDir temp;
+  const auto fresh = [&] { return Compiler(with({{"TESSERA_CACHE_DIR", (temp / "cache").native()}})); };
+  int checks = 0;
+  const auto passes = [&] { ++checks; };
+  const auto fails = [&] {
+    ++checks;
+    throw Error("a plan that does not hold");
+  };
+  CHECK(error_of([&] { fresh().compile(scale(), gpu, fails); }) == "a plan that does not hold");
+  CHECK(checks == 1);
+  fresh().compile(scale(), gpu, passes);  // nothing was kept
+  CHECK(checks == 2);
+  Compiler compiler = fresh();
+  compiler.compile(scale(), gpu, fails);
+  CHECK(checks == 2);
+  compiler.recompile(scale(), gpu, passes);
+  CHECK(checks == 3);
+}
+
 TEST_CASE("Every stage is dumped, from a warm cache too", "[jit]") {
   if (!nvrtc_here()) return;
   const TempDir temp;

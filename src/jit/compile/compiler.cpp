@@ -116,6 +116,7 @@ struct Compiler::Job {
   Arch gpu;
   std::string stem;  // of its dumps
   fs::path edited;   // the file of a text edited by hand
+  std::function<void()> check;
 };
 
 struct Compiler::Code {
@@ -155,7 +156,7 @@ void Compiler::warn_of_others(const std::string& kernel, const fs::path& file) {
 }
 
 /// Takes the edited text, if there is one.
-Compiler::Job Compiler::start(KernelSource source, Arch gpu) {
+Compiler::Job Compiler::start(KernelSource source, Arch gpu, std::function<void()> check) {
   const std::string stem = dump_stem(source.author, gpu.name(), source.text);
   fs::path edited;
   if (!options_.override_dir.empty()) {
@@ -170,7 +171,7 @@ Compiler::Job Compiler::start(KernelSource source, Arch gpu) {
       edited = file;
     }
   }
-  return {std::move(source), gpu, stem, std::move(edited)};
+  return {std::move(source), gpu, stem, std::move(edited), std::move(check)};
 }
 
 /// Before compilation, which may fail.
@@ -199,6 +200,7 @@ Compiler::Code Compiler::code(const Job& job, bool anew) {
   Code code;
   code.entry = cache_.get(key, [&] {
     code.cached = false;
+    if (job.check) job.check();
     Watch watch(patience_, [&] {
       const std::string& text = job.source.text;
       log_warn(fmt::format(
@@ -249,14 +251,14 @@ CompiledKernel Compiler::finish(const Job& job, bool anew) {
   return {job.source, code.entry};
 }
 
-CompiledKernel Compiler::compile(KernelSource source, Arch gpu) {
-  const Job job = start(std::move(source), gpu);
+CompiledKernel Compiler::compile(KernelSource source, Arch gpu, std::function<void()> check) {
+  const Job job = start(std::move(source), gpu, std::move(check));
   dump_source(job);
   return finish(job, options_.always_compile);
 }
 
-CompiledKernel Compiler::recompile(KernelSource source, Arch gpu) {
-  return finish(start(std::move(source), gpu), true);
+CompiledKernel Compiler::recompile(KernelSource source, Arch gpu, std::function<void()> check) {
+  return finish(start(std::move(source), gpu, std::move(check)), true);
 }
 
 void Compiler::dump(KernelSource source, Arch gpu) {
@@ -291,22 +293,34 @@ namespace {
 std::string stem_of(const Graph& graph) { return dump_stem(graph.name, "", to_string(graph)); }
 
 /// Names the file of the graph on top, as it may become several texts.
-KernelSource generate_here(const Graph& graph, const Variant& variant, Arch gpu) {
-  KernelSource source = generate(graph, variant, gpu, {.debug = options().debug});
+KernelSource generate_here(const Graph& graph, const Variant& variant, Arch gpu, bool verify = true) {
+  KernelSource source = generate(graph, variant, gpu, {.debug = options().debug, .verify = verify});
   const std::string line = fmt::format("from {}\n", dump_file(stem_of(graph), "graph"));
   source.plan.insert(0, line);
   source.text.insert(0, "// " + line);
   return source;
 }
 
+/// The plan of a text is verified before that is compiled, not by each process that finds it in the cache: of what a
+/// warm start takes it would be a fifth.
+struct Checked {
+  KernelSource source;
+  std::function<void()> check;
+};
+Checked checked(const Graph& graph, const Variant& variant, Arch gpu) {
+  return {generate_here(graph, variant, gpu, false), [&graph, &variant, gpu] { generate_here(graph, variant, gpu); }};
+}
+
 }  // namespace
 
 CompiledKernel compile_kernel(const Graph& graph, const Variant& variant, Arch gpu) {
-  return Compiler::instance().compile(generate_here(graph, variant, gpu), gpu);
+  Checked kernel = checked(graph, variant, gpu);
+  return Compiler::instance().compile(std::move(kernel.source), gpu, std::move(kernel.check));
 }
 
 CompiledKernel recompile_kernel(const Graph& graph, const Variant& variant, Arch gpu) {
-  return Compiler::instance().recompile(generate_here(graph, variant, gpu), gpu);
+  Checked kernel = checked(graph, variant, gpu);
+  return Compiler::instance().recompile(std::move(kernel.source), gpu, std::move(kernel.check));
 }
 
 void dump_graph(const Graph& graph) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -50,8 +51,9 @@ class Compiler {
                     const Nvrtc& (*nvrtc)() = &Nvrtc::instance);
   static Compiler& instance();
 
-  CompiledKernel compile(KernelSource source, Arch gpu);
-  CompiledKernel recompile(KernelSource source, Arch gpu);
+  /// `check`, which may throw, runs before a text is compiled that the cache does not have.
+  CompiledKernel compile(KernelSource source, Arch gpu, std::function<void()> check = {});
+  CompiledKernel recompile(KernelSource source, Arch gpu, std::function<void()> check = {});
   void dump(KernelSource source, Arch gpu);
   /// Stages beyond the graph, as kernel_texts() has them.
   std::vector<std::string> texts(KernelSource source, Arch gpu, const std::vector<std::string>& stages);
@@ -62,7 +64,7 @@ class Compiler {
   struct Job;   // a kernel on its way
   struct Code;  // what became of it
 
-  Job start(KernelSource source, Arch gpu);
+  Job start(KernelSource source, Arch gpu, std::function<void()> check = {});
   void warn_of_others(const std::string& kernel, const std::filesystem::path& file);
   void dump_source(const Job& job) const;
   CompileRequest request(const Job& job) const;
