@@ -1,7 +1,8 @@
-// Numbers that name the things of a plan, and the tables that hold those.
+// Numbers that name the things of a plan, the tables that hold those, and what they are called after in print.
 #pragma once
 #include <compare>
 #include <cstddef>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -34,6 +35,15 @@ class Table {
 
  private:
   std::vector<Thing> things_;
+};
+
+/// What a thing is called after: for printing only. "mma_17", "tile_4_turned"; things of a second graph in the plan get
+/// "g1_" in front.
+struct Label {
+  std::string stem;
+  int number = -1;  ///< of the node, as the graph's text counts them
+  std::string suffix = {};
+  int graph = 0;
 };
 
 }  // namespace tessera::codegen

@@ -17,15 +17,6 @@
 
 namespace tessera::codegen {
 
-/// What a thing is called after: for printing only. "mma_17", "tile_4_turned"; things of a second graph in the plan get
-/// "g1_" in front.
-struct Label {
-  std::string stem;
-  int number = -1;  ///< of the node, as the graph's text counts them
-  std::string suffix = {};
-  int graph = 0;
-};
-
 struct Storage;
 struct Value;
 struct LoopInfo;
