@@ -2,9 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
-#include <functional>
-#include <thread>
 
 #include "api/tessera.hpp"
 #include "catch.hpp"
@@ -13,6 +10,7 @@
 #include "codegen/passes/passes.hpp"
 #include "codegen/plan/budget.hpp"
 #include "common/kernels.hpp"
+#include "compiling.hpp"
 #include "jit/compile/nvrtc.hpp"
 #include "model/kernels.hpp"
 #include "plan_kernels.hpp"
@@ -22,27 +20,10 @@ using namespace tessera;
 
 namespace {
 
-bool nvrtc_here() {
-  const std::string reason = error_of([] { Nvrtc::instance(); });
-  if (reason == "(no error)") return true;
-  WARN("skipped: " << reason);
-  return false;
-}
-
 const std::vector<Arch>& budget_archs() {
   static const std::vector<Arch> archs{Arch::parse("sm_80"), Arch::parse("sm_86"), Arch::parse("sm_90a"),
                                        Arch::parse("sm_100"), Arch::parse("sm_120")};
   return archs;
-}
-
-/// Calls work(i) for i below `count`, on as many threads as there are cores.
-void in_parallel(std::size_t count, const std::function<void(std::size_t)>& work) {
-  std::atomic<std::size_t> next = 0;
-  std::vector<std::jthread> threads;
-  for (unsigned i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i)
-    threads.emplace_back([&] {
-      for (std::size_t at; (at = next++) < count;) work(at);
-    });
 }
 
 struct Case {
@@ -76,47 +57,28 @@ using Rows = In<i32, 1>;
 /// Kernels that have registers, or less than they need.
 std::vector<Case> pressing() {
   std::vector<Case> cases;
-  const auto at = [](const auto& to) { return [&to](int i, const auto& value) { store(to, {i, 0}, value); }; };
+  const auto rows_of = [](const Reals& x) { return [&](int i) { return load(x, {i, 0}, {64, 64}); }; };
+  const auto store_to = [](const Out<f32, 2>& y) { return [&](int i, const auto& tile) { store(y, {i, 0}, tile); }; };
   for (const int count : {4, 12, 16})
-    cases += traced(fmt::format("{} tiles at once", count), [&](Reals x, Out<f32, 2> y) {
-      all_at_once(
-          count,
-          [&](int i) {
-        return load(x, {i, 0}, {64, 64});
-          },
-          at(y));
-    });
+    cases += traced(fmt::format("{} tiles at once", count),
+                    [&](Reals x, Out<f32, 2> y) { all_at_once(count, rows_of(x), store_to(y)); });
   for (const int count : {4, 8})
     cases += traced(fmt::format("{} turned tiles at once", count), [&](Reals x, Out<f32, 2> y) {
-      all_at_once(
-          count,
-          [&](int i) {
-        return load(x.permute({1, 0}), {0, i}, {64, 64});
-          },
-          at(y));
+      const auto turned = [&](int i) { return load(x.permute({1, 0}), {0, i}, {64, 64}); };
+      all_at_once(count, turned, store_to(y));
     });
   for (const int count : {4, 10})
     cases += traced(fmt::format("{} gathers at once", count), [&](Reals x, Rows rows, Out<f32, 2> y) {
-      all_at_once(
-          count, [&](int i) { return gather(x, load(rows, {i}, {64}), {0}, {64}); }, at(y));
+      const auto gathered = [&](int i) { return gather(x, load(rows, {i}, {64}), {0}, {64}); };
+      all_at_once(count, gathered, store_to(y));
     });
-  cases += traced("scatters", [](Reals x, Rows rows, Out<f32, 2> y) {
-    all_at_once(
-        8,
-        [&](int i) {
-      return load(x, {i, 0}, {64, 64});
-        },
-        [&](int i, const auto& value) { scatter(y, load(rows, {i}, {64}), {0}, value); });
+  cases += traced("scatters", [&](Reals x, Rows rows, Out<f32, 2> y) {
+    const auto to = [&](int i, const auto& tile) { scatter(y, load(rows, {i}, {64}), {0}, tile); };
+    all_at_once(8, rows_of(x), to);
   });
-  cases += traced("atomics", [](Reals x, InOut<f32, 2> y) {
-    all_at_once(
-        8,
-        [&](int i) {
-      return load(x, {i, 0}, {64, 64});
-        },
-        [&](int i, const auto& value) {
-      atomic_add(y, {i, 0}, value);
-    });
+  cases += traced("atomics", [&](Reals x, InOut<f32, 2> y) {
+    const auto to = [&](int i, const auto& tile) { atomic_add(y, {i, 0}, tile); };
+    all_at_once(8, rows_of(x), to);
   });
   cases += traced("64 bits", [](In<i64, 2> x, Out<i64, 2> y) {
     std::vector<Tile<i64, 2>> tiles;

@@ -13,6 +13,7 @@
 
 #include "api/tessera.hpp"
 #include "catch.hpp"
+#include "compiling.hpp"
 #include "jit/compile/compiler.hpp"
 #include "jit/compile/disassemble.hpp"
 #include "jit/compile/dump.hpp"
@@ -24,13 +25,6 @@ namespace fs = std::filesystem;
 namespace {
 
 const Arch gpu = Arch::parse("sm_90a");
-
-bool nvrtc_here() {
-  static const std::string reason = error_of([] { Nvrtc::instance(); });
-  if (reason != "(no error)") WARN("skipped: " << reason);
-  SUCCEED();
-  return reason == "(no error)";
-}
 
 KernelSource scale(const std::string& factor = "2.0f") {
   KernelSource source{.author = "scale",

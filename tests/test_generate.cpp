@@ -3,16 +3,15 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <atomic>
 #include <cstdlib>
 #include <regex>
-#include <thread>
 
 #include "api/tessera.hpp"
 #include "catch.hpp"
 #include "codegen/passes/passes.hpp"
 #include "common/kernels.hpp"
 #include "compiled_device.hpp"
+#include "compiling.hpp"
 #include "dsl/control.hpp"
 #include "jit/compile/nvrtc.hpp"
 #include "support.hpp"
@@ -27,23 +26,6 @@ using namespace tessera;
 namespace {
 
 const Arch hopper = Arch::parse("sm_90a");
-
-bool nvrtc_here() {
-  static const std::string reason = error_of([] { Nvrtc::instance(); });
-  if (reason != "(no error)") WARN("skipped: " << reason);
-  return reason == "(no error)";
-}
-
-/// Calls `work(i)` for each i below `count`, on all cores.
-void in_parallel(std::size_t count, const std::function<void(std::size_t)>& work) {
-  std::atomic<std::size_t> next = 0;
-  std::vector<std::thread> threads;
-  for (unsigned t = 0; t < std::max(1u, std::thread::hardware_concurrency()); ++t)
-    threads.emplace_back([&] {
-      for (std::size_t i; (i = next++) < count;) work(i);
-    });
-  for (std::thread& thread : threads) thread.join();
-}
 
 /// Checks that the kernels of the table compile for tensors as `variant` has them, for each architecture.
 void check_table(const char* tensors, Variant (*variant)(const Graph&), const std::vector<Arch>& archs) {

@@ -15,6 +15,7 @@
 #include "codegen/prelude/identifier.hpp"
 #include "codegen/prelude/prelude.hpp"
 #include "compiled_device.hpp"
+#include "compiling.hpp"
 #include "fuzz/trial.hpp"
 #include "jit/compile/nvrtc.hpp"
 #include "support.hpp"
@@ -60,13 +61,6 @@ class Random {
  private:
   std::mt19937 engine_;
 };
-
-bool nvrtc_here() {
-  const std::string reason = error_of([] { Nvrtc::instance(); });
-  if (reason != "(no error)") WARN("skipped: " << reason);
-  SUCCEED();
-  return reason == "(no error)";
-}
 
 template <class K, class... T>
 void run(const K& kernel, const T&... twins) {

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "catch.hpp"
+#include "compiling.hpp"
 #include "jit/compile/nvrtc.hpp"
 #include "support.hpp"
 
@@ -17,22 +18,6 @@ using namespace tessera;
 namespace fs = std::filesystem;
 
 namespace {
-
-/// The compiler, or null after a warning if there is none here.
-const Nvrtc* nvrtc_here() {
-  static std::string reason;
-  static const Nvrtc* nvrtc = []() -> const Nvrtc* {
-    try {
-      return &Nvrtc::instance();
-    } catch (const Error& e) {
-      reason = e.what();
-      return nullptr;
-    }
-  }();
-  if (!nvrtc) WARN("skipped: " << reason);
-  SUCCEED();
-  return nvrtc;
-}
 
 CompileRequest tiny(Arch arch) {
   return {.source = R"(extern "C" __global__ void add_one(float* x, int n) {
