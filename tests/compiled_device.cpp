@@ -29,7 +29,8 @@ std::string short_digest(std::string_view text) {
 std::string class_text(const Graph& graph, const Variant& variant) {
   std::string text = to_string(graph);
   for (const TensorClass& tensor : variant.tensors)
-    text += fmt::format(" {},{},{}", int{tensor.unit_axis}, int{tensor.alignment}, int{tensor.divisible});
+    text += fmt::format(" {},{},{}{}", int{tensor.unit_axis}, int{tensor.alignment}, int{tensor.divisible},
+                        tensor.boxable ? ",boxable" : "");
   return text + (variant.wide ? " wide" : "");
 }
 

@@ -33,7 +33,7 @@ class ProductPlan {
   explicit ProductPlan(const Tile& tile) : tile_(tile) {
     plan.kernel = plan.author = "product";
     plan.target = Target::of(Arch::sm_90a);
-    const TensorClass dense{.unit_axis = 1, .alignment = 16, .divisible = 0};
+    const TensorClass dense{.unit_axis = 1, .alignment = 16, .divisible = 0, .boxable = true};
     for (Access access : {Access::in, Access::in, Access::out}) {
       plan.tensors.push_back({.access = access, .type = ElementType::bf16, .rank = 2});
       plan.variant.tensors.push_back(dense);
@@ -79,7 +79,9 @@ class ProductPlan {
   }
   TensorMapId map(std::string name, int argument, int rows, bool store) {
     return plan.tensor_maps.add(
-        {.label = {.stem = std::move(name)}, .argument = argument, .box = {64, rows, 1, 1, 1}, .store = store});
+        {.label = {.stem = std::move(name)},
+         .tensor = {.argument = argument, .axes = {1, 0, -1, -1, -1}, .box = {64, rows, 1, 1, 1}},
+         .store = store});
   }
   ValueId known(Known known) {
     const StorageId storage =
@@ -355,9 +357,9 @@ TEST_CASE("The verifier names what is wrong between roles", "[plan]") {
       {"no barrier behind the making of rings", [](Plan& p) { p.phases[0].prologue.pop_back(); }, "no barrier"},
       {"a cursor of two roles", [](Plan& p) { nth<WaitFull>(p).cursor = CursorId{0}; }, "at_"},
       {"a panel in the wrong place", [](Plan& p) { nth<TmaLoad>(p).offset = 512; }, "of a stage"},
-      {"a box of another size", [](Plan& p) { p.tensor_maps[TensorMapId{0}].box[1] = 64; }, "bytes"},
-      {"rows longer than the swizzle", [](Plan& p) { p.tensor_maps[TensorMapId{0}].box[0] = 128; }, "swizzle"},
-      {"an input is stored to", [](Plan& p) { p.tensor_maps[TensorMapId{2}].argument = 0; }, "written"},
+      {"a box of another size", [](Plan& p) { p.tensor_maps[TensorMapId{0}].tensor.box[1] = 64; }, "bytes"},
+      {"rows longer than the swizzle", [](Plan& p) { p.tensor_maps[TensorMapId{0}].tensor.box[0] = 128; }, "swizzle"},
+      {"an input is stored to", [](Plan& p) { p.tensor_maps[TensorMapId{2}].tensor.argument = 0; }, "written"},
       {"panels that are not aligned", [](Plan& p) { p.buffers[BufferId{1}].offset += 128; }, "multiple of 1024"},
       {"buffers on top of one another", [](Plan& p) { p.buffers[BufferId{0}].offset = p.buffers[BufferId{1}].offset; },
        "same time"},

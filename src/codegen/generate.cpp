@@ -29,6 +29,7 @@ KernelSource generate(const Graph& graph, const Variant& variant, Arch arch, con
   const std::string kernel = emit(plan);
   fmt::format_to(std::back_inserter(source.text), "\n{}\n// ---- kernel ----\n{}", prelude_for(kernel), kernel);
   source.parameters = plan.parameters;
+  for (const TensorMap& map : plan.tensor_maps) source.boxed.push_back(map.tensor);
   source.threads = plan.threads();
   source.shared_bytes = static_cast<int>(plan.shared_bytes);
   source.workspace_bytes = plan.workspace_bytes;

@@ -1,8 +1,18 @@
 // What a launch passes to a generated kernel.
 #pragma once
+#include <array>
 #include <cstdint>
 
 namespace tessera {
+
+/// A tensor of which sm_90's copy engine moves boxes between memory and shared memory, rows of which it permutes with
+/// the swizzle of 128 bytes; the launch encodes it (CUDA Driver API, "cuTensorMapEncodeTiled").
+struct BoxedTensor {
+  int argument = 0;
+  std::array<std::int8_t, 5> axes{-1, -1, -1, -1, -1};  ///< of the tensor, fastest first; -1: no more
+  std::array<int, 5> box{1, 1, 1, 1, 1};                ///< elements of a box, in the same order
+  bool operator==(const BoxedTensor&) const = default;
+};
 
 /// One parameter of a generated kernel, in order; the launcher fills it in.
 struct KernelParameter {
@@ -15,6 +25,7 @@ struct KernelParameter {
     blocks,       ///< blocks of the whole grid, for persistent blocks: as stride
     first_block,  ///< of the launch, for others in a wide variant, whose grid may take several: long long
     workspace,    ///< address of the launch's workspace, 8 bytes
+    tensor_map,   ///< of boxed tensor `argument`: 128 bytes
   };
   Kind kind{};
   int argument = 0, axis = 0;

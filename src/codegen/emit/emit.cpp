@@ -236,6 +236,8 @@ std::string parameter_text(const Plan& plan, const KernelParameter& p) {
       return "i64 first_block";
     case Kind::workspace:
       return "char* all_workspace";
+    case Kind::tensor_map:
+      return "const __grid_constant__ TensorMap " + name_of(plan, TensorMapId{p.argument});
   }
   return "";
 }
@@ -304,8 +306,6 @@ std::string emit(const Plan& plan) {
   line(0, fmt::format("extern \"C\" __global__ void __launch_bounds__({}, {}) {}(", plan.threads(), plan.blocks,
                       plan.kernel));
   std::vector<std::string> parameters;
-  for (int i = 0; i < plan.tensor_maps.size(); ++i)
-    parameters.push_back("const __grid_constant__ TensorMap " + name_of(plan, TensorMapId{i}));
   for (const KernelParameter& parameter : plan.parameters) parameters.push_back(parameter_text(plan, parameter));
   for (std::size_t i = 0; i < parameters.size(); ++i)
     line(2, parameters[i] + (i + 1 < parameters.size() ? "," : ") {"));

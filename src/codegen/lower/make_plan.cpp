@@ -137,6 +137,7 @@ std::span<const PlanPass> plan_passes() { return passes; }
 
 void set_parameters(Plan& plan) {
   using Kind = KernelParameter::Kind;
+  for (int i = 0; i < plan.tensor_maps.size(); ++i) plan.parameters.push_back({Kind::tensor_map, i, 0});
   for (int i = 0; i < static_cast<int>(plan.tensors.size()); ++i) {
     const Parameter& parameter = plan.tensors[static_cast<std::size_t>(i)];
     if (parameter.access == Access::scalar) {

@@ -128,8 +128,7 @@ struct Cursor {
 /// A tensor as the copy engine knows it: a parameter of the kernel that the launch encodes.
 struct TensorMap {
   Label label;
-  int argument = 0;
-  std::array<int, 5> box{1, 1, 1, 1, 1};  ///< elements, fastest axis first
+  BoxedTensor tensor;
   bool store = false;
 };
 

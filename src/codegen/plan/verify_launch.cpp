@@ -43,6 +43,7 @@ void check_parameters(Findings& findings) {
   std::set<Key> given, wanted;
   for (const KernelParameter& p : plan.parameters)
     findings.require(given.insert({p.kind, p.argument, p.axis}).second, "a parameter is passed twice");
+  for (int i = 0; i < plan.tensor_maps.size(); ++i) wanted.insert({Kind::tensor_map, i, 0});
   for (int i = 0; i < static_cast<int>(plan.tensors.size()); ++i) {
     const Parameter& tensor = plan.tensors[static_cast<std::size_t>(i)];
     if (tensor.access == Access::scalar) {

@@ -1,4 +1,6 @@
 // Rings, groups of wgmma and of stores, proxies, and barriers of roles at work at the same time.
+#include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 
@@ -27,16 +29,27 @@ void check_rings(Findings& findings) {
   for (int i = 0; i < plan.tensor_maps.size(); ++i) {
     const TensorMap& map = plan.tensor_maps[TensorMapId{i}];
     const std::string name = name_of(plan, TensorMapId{i});
-    const bool is_one = map.argument >= 0 && map.argument < static_cast<int>(plan.tensors.size()) &&
-                        plan.tensors[static_cast<std::size_t>(map.argument)].access != Access::scalar;
+    const bool is_one = map.tensor.argument >= 0 && map.tensor.argument < static_cast<int>(plan.tensors.size()) &&
+                        plan.tensors[static_cast<std::size_t>(map.tensor.argument)].access != Access::scalar;
     findings.require(is_one, "{} is of no tensor", name);
     if (!is_one) continue;
-    const Parameter& tensor = plan.tensors[static_cast<std::size_t>(map.argument)];
-    findings.require(!map.store || tensor.access != Access::in, "{} is written", tensor_name(plan, map.argument));
-    for (int extent : map.box)
+    const Parameter& tensor = plan.tensors[static_cast<std::size_t>(map.tensor.argument)];
+    const TensorClass& known = plan.variant.tensors[static_cast<std::size_t>(map.tensor.argument)];
+    findings.require(known.boxable && map.tensor.axes[0] == known.unit_axis, "the copy engine cannot address {} so",
+                     tensor_name(plan, map.tensor.argument));
+    std::array<std::int8_t, 5> axes = map.tensor.axes;
+    std::ranges::sort(axes);
+    for (int axis = 0; axis < tensor.rank; ++axis)
+      findings.require(tensor.rank <= 5 && axes[static_cast<std::size_t>(5 - tensor.rank + axis)] == axis,
+                       "axis {} of {} is not in its map", axis, tensor_name(plan, map.tensor.argument));
+    findings.require(tensor.rank == 5 || (tensor.rank < 5 && axes[static_cast<std::size_t>(4 - tensor.rank)] == -1),
+                     "{} has more axes than its tensor", name);
+    findings.require(!map.store || tensor.access != Access::in, "{} is written",
+                     tensor_name(plan, map.tensor.argument));
+    for (int extent : map.tensor.box)
       findings.require(extent >= 1 && extent <= 256, "a box of {} elements in {}", extent, name);
-    findings.require(map.box[0] * info(tensor.type).bytes <= 128, "rows of {} are longer than the swizzle's 128 bytes",
-                     name);
+    findings.require(map.tensor.box[0] * info(tensor.type).bytes <= 128,
+                     "rows of {} are longer than the swizzle's 128 bytes", name);
   }
   for (int i = 0; i < plan.buffers.size(); ++i) {
     const Buffer& buffer = plan.buffers[BufferId{i}];
@@ -175,7 +188,7 @@ class RoleCheck {
     const Ring& ring = plan_.rings[this->ring(s.cursor)];
     const Buffer& buffer = plan_.buffers[s.buffer];
     const TensorMap& map = plan_.tensor_maps[s.map];
-    const Parameter& tensor = plan_.tensors.at(static_cast<std::size_t>(map.argument));
+    const Parameter& tensor = plan_.tensors.at(static_cast<std::size_t>(map.tensor.argument));
     findings_.require(elected_ == 1, "{} threads load", elected_);
     findings_.require(use.expected > use.advanced, "nobody expects its bytes");
     findings_.require(std::find(ring.buffers.begin(), ring.buffers.end(), s.buffer) != ring.buffers.end(),
@@ -186,15 +199,15 @@ class RoleCheck {
                       tensor.rank);
     findings_.require(!map.store, "{} is a map to store by", name_of(plan_, s.map));
     const std::int64_t bytes = box_bytes(map, tensor);
-    findings_.require(buffer.form == SharedForm::panels && map.box[0] == buffer.panel_columns(),
-                      "rows of {} elements are no panel's", map.box[0]);
+    findings_.require(buffer.form == SharedForm::panels && map.tensor.box[0] == buffer.panel_columns(),
+                      "rows of {} elements are no panel's", map.tensor.box[0]);
     findings_.require(s.offset % 1024 == 0 && s.offset >= 0 && s.offset + bytes <= buffer.stage_bytes(),
                       "{} bytes at {} of a stage of {}", bytes, s.offset, buffer.stage_bytes());
     use.loaded += bytes;
   }
   std::int64_t box_bytes(const TensorMap& map, const Parameter& tensor) const {
     std::int64_t bytes = info(tensor.type).bytes;
-    for (int extent : map.box) bytes *= extent;
+    for (int extent : map.tensor.box) bytes *= extent;
     return bytes;
   }
 
@@ -292,7 +305,7 @@ class RoleCheck {
     findings_.require(elected_ == 1, "{} threads store", elected_);
     const TensorMap& map = plan_.tensor_maps[s.map];
     findings_.require(map.store, "{} is no map to store by", name_of(plan_, s.map));
-    const Parameter& tensor = plan_.tensors.at(static_cast<std::size_t>(map.argument));
+    const Parameter& tensor = plan_.tensors.at(static_cast<std::size_t>(map.tensor.argument));
     findings_.require(static_cast<int>(s.at.size()) == tensor.rank, "{} coordinates in {} axes", s.at.size(),
                       tensor.rank);
     findings_.require(box_bytes(map, tensor) == plan_.buffers[s.buffer].stage_bytes(), "a box of {} bytes, {} in {}",
