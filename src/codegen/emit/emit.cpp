@@ -60,7 +60,7 @@ std::string ops_of(const Step& step) {
       [&](const Barrier&) { return std::string(); },
       [&](const Loop&) { return ops({}, "range"); },
       [&](const Branch&) { return ops({}, "if_"); },
-      [&]<OneOf<Elected, TileLoop> T>(const T&) { return std::string(); },
+      [&]<OneOf<Elected, OfTeam, TileLoop> T>(const T&) { return std::string(); },
       [&]<OfRoles T>(const T&) { return std::string(); },
   };
   // clang-format on
@@ -98,7 +98,8 @@ void emit_step(Writer& w, const Step& step) {
       [&](const Wait& s) { emit(w, s); },         [&](const Multiply& s) { emit(w, s); },
       [&](const Barrier& s) { emit(w, s); },      [&](const Loop& s) { emit(w, s); },
       [&](const Branch& s) { emit(w, s); },       [&](const Elected& s) { emit(w, s); },
-      [&](const TileLoop& s) { emit(w, s); },     [&]<OfRoles T>(const T& s) { emit(w, s); },
+      [&](const OfTeam& s) { emit(w, s); },       [&](const TileLoop& s) { emit(w, s); },
+      [&]<OfRoles T>(const T& s) { emit(w, s); },
   };
   std::visit(print, step.action);
 }
@@ -116,10 +117,17 @@ std::string blocks_name(const Plan& plan, int phase) {
 
 // Where the threads of a role, and what the body names of the plan, are found.
 void declarations(Writer& w, const Writer& body) {
-  const auto from = [&](const char* index, int first) { return IndexExpression::call(index, {}) - first; };
-  if (body.uses.thread) w.line("const int thread = {};", from("thread_index", w.role.first_warp * 32));
+  // Of a team's threads or warps, the block having `index` of them.
+  const auto of_team = [&](const char* index, int first, int count) {
+    const IndexExpression in_role = IndexExpression::call(index, {}) - first;
+    return w.role.teams == 1 ? in_role : (first % count ? in_role : IndexExpression::call(index, {})) % count;
+  };
+  if (w.role.teams > 1)
+    w.line("const int team = {};", (IndexExpression::call("warp_index", {}) - w.role.first_warp) / w.role.warps);
+  if (body.uses.thread)
+    w.line("const int thread = {};", of_team("thread_index", w.role.first_warp * 32, w.role.threads()));
   if (body.uses.lane) w.line("const int lane = lane_index();");
-  if (body.uses.warp) w.line("const int warp = {};", from("warp_index", w.role.first_warp));
+  if (body.uses.warp) w.line("const int warp = {};", of_team("warp_index", w.role.first_warp, w.role.warps));
   for (const ThreadTerm& term : body.terms)
     w.line("const int {} = {};", term.name, digits(term.digits, w.lane(), w.warp()));
   std::set<std::string> known;  // of one name there may be several, in the same place
@@ -140,7 +148,9 @@ void declarations(Writer& w, const Writer& body) {
   for (CursorId id : body.cursors) w.line("Cursor {} = {{0, 0}};", name_of(w.plan, id));
   for (BufferId id : body.buffers) {
     const Buffer& buffer = w.plan.buffers[id];
-    w.line("char* const {} = {};", name_of(w.plan, id), place_in(buffer.in_workspace, buffer.offset));
+    IndexExpression place = place_in(buffer.in_workspace, buffer.offset);
+    if (buffer.teams > 1) place = place + IndexExpression::variable("team") * buffer.team_bytes();
+    w.line("char* const {} = {};", name_of(w.plan, id), place);
   }
 }
 
@@ -174,9 +184,9 @@ void block_indices(Writer& w, const Writer& body) {
 }
 
 // The blocks of threads share out those of the grid, starting with their own number.
-void open_blocks(Writer& w, int first, int step) {
+void open_blocks(Writer& w, IndexExpression first, int step) {
   const IndexExpression size = IndexExpression::call("grid_size", {}), own = IndexExpression::call("block_index", {});
-  w.open("for ({} block = {}; block < {}; block += {}) {{", block_type(w.plan), first ? own + size * first : own,
+  w.open("for ({} block = {}; block < {}; block += {}) {{", block_type(w.plan), own + size * first,
          blocks_name(w.plan, static_cast<int>(&w.phase - w.plan.phases.data())), size * step);
 }
 
@@ -208,7 +218,7 @@ RoleText role_text(const Plan& plan, const Phase& phase, const Role& role, int d
 IndexExpression is_of_role(const Role& role) {
   const IndexExpression warp = IndexExpression::variable("warp_of_block");
   const IndexExpression from = role.first_warp ? warp >= role.first_warp : IndexExpression::always();
-  return both(from, warp < role.first_warp + role.warps);
+  return both(from, warp < role.end_warp());
 }
 
 // --- the kernel
@@ -249,7 +259,9 @@ void emit(Writer& w, const Body& body) {
 }
 
 void emit(Writer& w, const TileLoop& loop) {
-  open_blocks(w, loop.first, loop.step);
+  IndexExpression first = loop.first;
+  if (w.role.teams > 1) first = first + IndexExpression::variable("team");
+  open_blocks(w, first, loop.step);
   std::string before = std::move(w.text);
   w.text.clear();
   emit(w, loop.body);
@@ -288,14 +300,14 @@ std::string emit(const Plan& plan) {
       uses_shared |= prologue.uses.shared;
     }
     const Role& first = phase.roles[0];
-    if (first.first_warp == 0 && first.threads() == plan.threads()) {
+    if (phase.roles.size() == 1) {
       role_at(phase, first, depth);
     } else {
       line(depth, "const int warp_of_block = warp_index();");
       for (const Role& role : phase.roles) {
         line(depth, fmt::format("{}if ({}) {{", &role == &first ? "" : "} else ", is_of_role(role)));
-        line(depth + 1,
-             fmt::format("// role {}: warps {} to {}", role.name, role.first_warp, role.first_warp + role.warps - 1));
+        line(depth + 1, fmt::format("// role {}: warps {} to {}{}", role.name, role.first_warp, role.end_warp() - 1,
+                                    role.teams > 1 ? fmt::format(", {} teams", role.teams) : ""));
         role_at(phase, role, depth + 1);
       }
       line(depth, "}");

@@ -36,7 +36,13 @@ void emit(Writer& w, const Branch& branch) {
   w.close();
 }
 
-void emit(Writer& w, const Barrier& barrier) { w.line("{}barrier();", barrier.again ? "if (c > 0) " : ""); }
+void emit(Writer& w, const Barrier& barrier) {
+  const char* const condition = barrier.again ? "if (c > 0) " : "";
+  if (w.role.barrier)
+    w.line("{}named_barrier({}, {});", condition, team_barrier(w, w.role.barrier), w.role.threads());
+  else
+    w.line("{}barrier();", condition);
+}
 
 void emit(Writer& w, const Commit&) { w.line("copy_async_commit();"); }
 

@@ -42,7 +42,7 @@ Spelled operand(Writer& w, const Sweep& sweep, const std::vector<Spelled>& made,
     case Operand::Kind::term:
       return made[static_cast<std::size_t>(o.index)];
     case Operand::Kind::value:
-      return {element(w, o.value, digits(o.map, index))};
+      return {element(w, o.value, digits(o.map, index) + o.first)};
     case Operand::Kind::fetched: {
       const TileAccess& read = sweep.reads[static_cast<std::size_t>(o.index)];
       return {name_of(read.label) + (read.vector > 1 ? "[r - g]" : "")};
@@ -50,7 +50,7 @@ Spelled operand(Writer& w, const Sweep& sweep, const std::vector<Spelled>& made,
     case Operand::Kind::literal:
       return literal(type, decode(type, o.literal));
     case Operand::Kind::coordinate: {
-      const IndexExpression at = coordinate(w, sweep.layout, o.index, index);
+      const IndexExpression at = coordinate(w, sweep, o.index, index);
       return {at.text(), at.is_primary()};
     }
   }

@@ -132,17 +132,45 @@ void emit(Writer& w, const Fetch& fetch) {
   }
 }
 
+namespace {
+
+// Where an element of the sweep goes in the buffer.
+std::string staged_at(Writer& w, const Stage& stage, const IndexExpression& index) {
+  const Buffer& to = w.buffer(stage.buffer);
+  const IndexExpression column = coordinate(w, stage.sweep.layout, 1, index),
+                        row = coordinate(w, stage.sweep.layout, 0, index);
+  const bool panels = to.form == SharedForm::panels;
+  return fmt::format("reinterpret_cast<{0}*>({1} + {2}_offset<{0}, {3}>({4}, {5}))", memory_type(to.type),
+                     name_of(w.plan, stage.buffer), panels ? "panels" : "element", panels ? to.rows : to.chunks(), row,
+                     column);
+}
+
+}  // namespace
+
 void emit(Writer& w, const Stage& stage) {
   const Buffer& to = w.buffer(stage.buffer);
   const IndexExpression mine = first_copy(w, stage.sweep.layout);
-  sweep(w, stage.sweep, {}, [&](const IndexExpression& index) {
+  const auto condition = [&](const IndexExpression& index) {
+    return guard(both(mine, inside_tile(w, stage.sweep, index)));
+  };
+  const auto one = [&](const IndexExpression& index) {
     const Spelled value = expression(w, stage.sweep, index);
-    const IndexExpression condition = both(mine, inside_tile(w, stage.sweep, index));
-    const IndexExpression column = coordinate(w, stage.sweep.layout, 1, index),
-                          row = coordinate(w, stage.sweep.layout, 0, index);
-    w.line("{0}*reinterpret_cast<{1}*>({2} + element_offset<{1}, {3}>({4}, {5})) = to_memory<{1}>({6});",
-           guard(condition), memory_type(to.type), name_of(w.plan, stage.buffer), to.chunks(), row, column, value.text);
-  });
+    w.line("{}*{} = to_memory<{}>({});", condition(index), staged_at(w, stage, index), memory_type(to.type),
+           value.text);
+  };
+  const auto begin = [&](const IndexExpression&) {
+    w.line("{} staged[{}];", register_type(to.type), stage.sweep.vector);
+  };
+  const auto of_group = [&](const IndexExpression& index) {
+    w.line("staged[r - g] = {};", expression(w, stage.sweep, index).text);
+  };
+  const auto end = [&](const IndexExpression& index) {
+    w.line("{}store_vector<{}>({}, staged);", condition(index), stage.sweep.vector, staged_at(w, stage, index));
+  };
+  if (stage.together)
+    sweep(w, stage.sweep, {}, of_group, begin, end);
+  else
+    sweep(w, stage.sweep, {}, one);
 }
 
 void emit(Writer& w, const Clear& clear) {

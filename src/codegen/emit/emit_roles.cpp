@@ -41,11 +41,23 @@ int rows_of_group(const Writer& w, int rows) { return rows / (w.role.warps / 4);
 
 }  // namespace
 
+IndexExpression team_barrier(Writer& w, int first, bool next) {
+  if (w.role.teams == 1) return first;
+  const IndexExpression team = IndexExpression::variable("team", w.role.teams);
+  return (next ? (team + 1) % w.role.teams : team) + first;
+}
+
 void emit(Writer& w, const Elected& elected) {
   w.uses.thread = true;
   const bool all = elected.threads == w.role.threads();
   w.open("if (thread{} == 0) {{", all ? "" : fmt::format(" % {}", elected.threads));
   emit(w, elected.body);
+  w.close();
+}
+
+void emit(Writer& w, const OfTeam& of_team) {
+  w.open("if (team == {}) {{", of_team.team);
+  emit(w, of_team.body);
   w.close();
 }
 
@@ -105,6 +117,8 @@ void emit(Writer& w, const Advance& advance) {
   w.line("advance<{}>({}, {});", ring.stages, name_of(w.plan, advance.cursor), scalar(w, advance.by));
 }
 
+void emit(Writer& w, const Reserve& reserve) { declare(w, reserve.value, false); }
+
 void emit(Writer& w, const RegisterFence& fence) { w.line("register_fence({});", w.name(fence.value)); }
 
 void emit(Writer& w, const WgmmaFence&) { w.line("wgmma_fence();"); }
@@ -134,9 +148,9 @@ void emit(Writer& w, const Wgmma& s) {
     if (!along_k || buffer.columns <= buffer.panel_columns()) return fmt::format("k * {}", k_step);
     return fmt::format("k / {0} * {1} + k % {0} * {2}", in_panel, buffer.panel_bytes() / 16, k_step);
   };
-  w.line("wgmma_{}_n{}<{}, {}>({} + m * {}, left_matrix + m * {} + {}, right_matrix + {}, true);", name(s.type), s.n,
+  w.line("wgmma_{}_n{}<{}, {}>({} + m * {}, left_matrix + m * {} + {}, right_matrix + {}, {});", name(s.type), s.n,
          a_along_k ? 0 : 1, b_along_k ? 0 : 1, w.name(s.out), s.n / 2, of_block, step(a, a_along_k, left.k_step),
-         step(b, b_along_k, right.k_step));
+         step(b, b_along_k, right.k_step), s.fresh ? name_of(w.plan, s.fresh) + " > 0 || k > 0" : "true");
   w.close();
   w.close();
   w.close();
@@ -182,7 +196,8 @@ void emit(Writer& w, const CommitStores&) { w.line("tma_store_commit();"); }
 void emit(Writer& w, const WaitStores& wait) { w.line("tma_store_wait<{}>();", wait.pending); }
 
 void emit(Writer& w, const NamedBarrier& barrier) {
-  w.line("named_barrier{}({}, {});", barrier.arrives ? "_arrive" : "", barrier.id, barrier.threads);
+  w.line("named_barrier{}({}, {});", barrier.arrives ? "_arrive" : "", team_barrier(w, barrier.id, barrier.next_team),
+         barrier.threads);
 }
 
 void emit(Writer& w, const GridDependency& dependency) { w.line("grid_{}();", dependency.wait ? "wait" : "launch"); }

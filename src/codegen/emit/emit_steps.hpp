@@ -39,6 +39,7 @@ void emit(Writer& w, const Commit& commit);
 void emit(Writer& w, const Wait& wait);
 
 void emit(Writer& w, const Elected& elected);
+void emit(Writer& w, const OfTeam& of_team);
 void emit(Writer& w, const TileLoop& loop);  // emit.cpp
 
 // emit_roles.cpp: rings, the copy engine, and wgmma
@@ -50,6 +51,7 @@ void emit(Writer& w, const TmaLoad& load);
 void emit(Writer& w, const WaitFull& wait);
 void emit(Writer& w, const Release& release);
 void emit(Writer& w, const Advance& advance);
+void emit(Writer& w, const Reserve& reserve);
 void emit(Writer& w, const RegisterFence& fence);
 void emit(Writer& w, const WgmmaFence& fence);
 void emit(Writer& w, const Wgmma& product);
@@ -65,6 +67,8 @@ void emit(Writer& w, const GridDependency& dependency);
 
 /// Where a buffer starts; of one with stages that of a loop's round.
 std::string stage_of(Writer& w, BufferId id, LoopId loop);
+/// The number of a team's barrier, of which there is one for each from `first` on; or that of the next team.
+IndexExpression team_barrier(Writer& w, int first, bool next = false);
 /// Threads of a role, for a function of the prelude that counts them from the block's first.
 int threads_from_first(const Writer& w);
 

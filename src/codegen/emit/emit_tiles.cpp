@@ -226,8 +226,8 @@ Spot spot(Writer& w, const Sweep& sweep, const TileAccess& access, const IndexEx
   std::vector<IndexExpression> at;
   const int shift = sweep.shape.rank() - static_cast<int>(access.axes.size());
   for (int i = 0; i < static_cast<int>(access.axes.size()); ++i) {
-    const bool stretched = access.axes[static_cast<std::size_t>(i)].extent != sweep.shape[i + shift];
-    at.push_back(stretched ? IndexExpression(0) : coordinate(w, sweep.layout, i + shift, index));
+    const bool stretched = access.axes[static_cast<std::size_t>(i)].extent == 1 && sweep.shape[i + shift] != 1;
+    at.push_back(stretched ? IndexExpression(0) : coordinate(w, sweep, i + shift, index));
   }
   if (!access.rows) return spot(w, access, at);
   w.line("const int {} = {};", row_name(access), element(w, access.rows, digits(access.rows_map, index)));

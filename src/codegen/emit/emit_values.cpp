@@ -39,6 +39,10 @@ IndexExpression coordinate(Writer& w, const Layout& layout, int axis, const Inde
   return sum + digits(layout.register_digits(axis), index);
 }
 
+IndexExpression coordinate(Writer& w, const Sweep& sweep, int axis, const IndexExpression& index) {
+  return coordinate(w, sweep.layout, axis, index) + sweep.origin[static_cast<std::size_t>(axis)];
+}
+
 IndexExpression first_copy(Writer& w, const Layout& layout) {
   IndexExpression condition = IndexExpression::always();
   if (const int lanes = layout.lane_copies()) condition = equal(lanes == 31 ? w.lane() : w.lane() & lanes, 0);

@@ -12,6 +12,8 @@ IndexExpression digits(const std::vector<Digit>& map, const IndexExpression& ind
 IndexExpression digits(const std::vector<std::pair<Factor, int>>& map, const IndexExpression& lane,
                        const IndexExpression& warp);
 IndexExpression coordinate(Writer& w, const Layout& layout, int axis, const IndexExpression& index);
+/// In the tile that a sweep is over, or over a part of.
+IndexExpression coordinate(Writer& w, const Sweep& sweep, int axis, const IndexExpression& index);
 /// Which thread of those that hold copies acts for all.
 IndexExpression first_copy(Writer& w, const Layout& layout);
 /// Elements beyond the tile that a layout covers are none.

@@ -13,16 +13,21 @@ namespace {
 
 class Lowering {
  public:
-  Lowering(Steps& steps, Fetches& fetches, const std::map<Id, ProductPlan>& products)
-      : steps_(steps), fetches_(fetches), products_(products) {}
+  Lowering(Steps& steps, Fetches& fetches, const std::map<Id, ProductPlan>& products, Duty& duty)
+      : steps_(steps), fetches_(fetches), products_(products), duty_(duty) {}
 
-  void lower(RegionId region) {
-    for (Id id : steps_.facts.order[region]) lower_node(id);
+  void lower(RegionId region, const std::function<bool(Id)>& which) {
+    for (Id id : steps_.facts.order[region])
+      if (duty_.does(id) && which(id)) lower_node(id);
   }
 
  private:
   const Node& node(Id id) const { return steps_.node(id); }
   const Region& body_of(Id owner) const { return steps_.facts.graph.body(owner); }
+
+  void lower(RegionId region) {
+    lower(region, [](Id) { return true; });
+  }
 
   void lower_node(Id id) {
     const Node& at = node(id);
@@ -53,7 +58,8 @@ class Lowering {
       case Op::store:
       case Op::scatter:
       case Op::atomic_add:
-        return steps_.store(id);
+        if (!duty_.store(steps_, id)) steps_.store(id);
+        return;
       case Op::reshape:
       case Op::permute:
         if (absorbed) return;
@@ -62,7 +68,8 @@ class Lowering {
       case Op::cumsum:
         return through_scratch(steps_, id);
       case Op::mma:
-        return multiply(steps_, fetches_, id);
+        if (!duty_.multiply(steps_, id, loop_)) multiply(steps_, fetches_, id);
+        return;
       case Op::loop:
         return loop(id);
       case Op::result:
@@ -77,7 +84,39 @@ class Lowering {
 
   // Rows are not: an expression would read the tile that it takes them from once more, as its own element.
   bool is_read_where_used(Id id) const {
-    return !node(id).ordered && !is_rows(id) && steps_.values.is_large(steps_.layouts.of[id]);
+    if (is_rows(id)) return false;
+    return node(id).ordered ? duty_.reads_where_used(id) && is_replaced(id)
+                            : steps_.values.is_large(steps_.layouts.of[id]) || duty_.reads_where_used(id);
+  }
+  // Is a load only part of what one store writes to the same place? Then it may be read there, unless something else is
+  // written in between.
+  bool is_replaced(Id id) const {
+    const Id store = stored_by(id);
+    if (store == no_id || node(store).region != node(id).region) return false;
+    const auto place = [&](Id access) {
+      const std::vector<Id>& in = node(access).in;
+      return std::vector<Id>(in.begin() + view_operand(node(access).op), in.end());
+    };
+    if (node(store).op != Op::store || place(store) != place(id) || node(store).shape != node(id).shape) return false;
+    const auto is_between = [&](Id other) {
+      return steps_.facts.number[other] > steps_.facts.number[id] &&
+             steps_.facts.number[other] < steps_.facts.number[store];
+    };
+    for (const auto& region : steps_.facts.order)
+      for (Id other : region)
+        if (is_write(node(other).op) && is_between(other)) return false;
+    return true;
+  }
+  // The only step that the value is part of, if it is no value's own.
+  Id stored_by(Id id) const {
+    Id root = no_id;
+    for (Id user : steps_.facts.users[id]) {
+      const Id next = is_elementwise(node(user).op) ? steps_.fusion.root[user] : user;
+      if (next == user && is_elementwise(node(user).op)) return no_id;
+      if (root != no_id && root != next) return no_id;
+      root = next;
+    }
+    return root;
   }
   bool is_rows(Id id) const {
     const std::vector<Id>& users = steps_.facts.users[id];
@@ -99,20 +138,26 @@ class Lowering {
     const Node& at = node(id);
     const RegionId region = at.body();
     const Region& body = body_of(id);
+    duty_.before_loop(steps_);
     std::vector<ValueId> carried;
-    for (std::size_t k = 1; k < at.in.size(); ++k) carried.push_back(carry(id, k - 1));
+    for (std::size_t k = 1; k < at.in.size(); ++k)
+      carried.push_back(duty_.does(body.arguments[k]) ? carry(id, k - 1) : ValueId{});
     Loop step;
     step.loop = steps_.plan.loops.add({steps_.values.label(body.arguments[0], "i")});
     steps_.values.add_known(body.arguments[0], Counter{step.loop});
     step.count = steps_.scalar(at.in[0]);
     fetches_.ahead(region, step);
     steps_.within(step.body, [&] {
+      const LoopId outer = std::exchange(loop_, step.loop);
       lower(region);
       move_on(id, carried);
+      duty_.end_round(steps_, step.loop);
+      loop_ = outer;
     });
     const bool pipelined = step.stages > 1;
     steps_.push(id, std::move(step));
     if (pipelined) steps_.push(id, Wait{0});
+    duty_.after_loop(steps_);
     // What a thread has of a sum that its loop left apart becomes the sum.
     for (std::size_t k = 0; k < carried.size(); ++k)
       if (const Product* product = partial_product(id, k)) add_replicas(steps_, body.yields[k], carried[k], *product);
@@ -137,7 +182,10 @@ class Lowering {
     const ValueId out = steps_.values.add(steps_.values.label(argument, "carry"), argument, layout);
     steps_.plan.storage(out).changes = true;
     start.out = steps_.values.set(argument, out);
-    steps_.push(loop, std::move(start));
+    if (duty_.starts_fresh(argument))
+      steps_.push(loop, Reserve{out});
+    else
+      steps_.push(loop, std::move(start));
     return out;
   }
 
@@ -152,7 +200,7 @@ class Lowering {
     const Region& body = body_of(loop);
     std::vector<ValueId> source(carried.size());
     for (std::size_t k = 0; k < carried.size(); ++k)
-      if (!is_virtual(body.yields[k]))
+      if (carried[k] && !is_virtual(body.yields[k]))
         source[k] = steps_.value_in(body.yields[k], steps_.plan.values[carried[k]].layout);
     // One that another copy overwrites is saved first.
     std::set<StorageId> overwritten;
@@ -163,6 +211,7 @@ class Lowering {
     }
     for (std::size_t k = 0; k < carried.size(); ++k) {
       const Id yield = body.yields[k];
+      if (!carried[k]) continue;
       if (!source[k]) {
         const Layout& layout = steps_.plan.values[carried[k]].layout;
         Sweep sweep = SweepBuilder(steps_, node(yield).shape, layout).express(yield).take();
@@ -183,18 +232,22 @@ class Lowering {
   Steps& steps_;
   Fetches& fetches_;
   const std::map<Id, ProductPlan>& products_;
+  Duty& duty_;
+  LoopId loop_;                                 // around the nodes at hand
   std::map<Id, std::vector<ValueId>> carried_;  // of loops
 };
 
 }  // namespace
 
 std::set<Id> lower(const Facts& facts, const std::map<Id, ProductPlan>& products, const Layouts& layouts,
-                   int most_registers, const InMemory& in_memory, const GraphPlace& place, Plan& plan, Role& role) {
+                   int most_registers, const InMemory& in_memory, const GraphPlace& place, Plan& plan, Role& role,
+                   Duty&& duty) {
   const Fusion fusion = fuse(facts, products, layouts);
-  Values values(facts, layouts, most_registers, in_memory, place.graph, plan);
+  Values values(facts, layouts, most_registers, in_memory, place, plan);
   Steps steps(facts, fusion, layouts, place, values, plan, role);
-  Fetches fetches(steps, products);
-  Lowering(steps, fetches, products).lower(0);
+  Fetches fetches(steps, duty.stages() ? products : std::map<Id, ProductPlan>{});
+  Lowering lowering(steps, fetches, products, duty);
+  duty.whole(steps, [&](const std::function<bool(Id)>& which) { lowering.lower(0, which); });
   return values.must_be_in_memory();
 }
 

@@ -1,6 +1,8 @@
 // Steps for a graph whose layouts are chosen.
 #pragma once
+#include <functional>
 #include <set>
+#include <string_view>
 
 #include "codegen/lower/lowering.hpp"
 
@@ -17,12 +19,41 @@ struct GraphPlace {
   int graph = 0;            ///< its number, for labels
   int first_parameter = 0;  ///< its parameters are tensors of the plan from here on
   int first_axis = 0;       ///< and its grid's axes, axes of all phases
+  std::string_view suffix;  ///< of labels, for a role that lowers the graph once more
+};
+
+class Steps;
+/// Lowers the nodes outside of loops and branches for which `which` holds.
+using LowerNodes = std::function<void(const std::function<bool(Id)>& which)>;
+
+/// What a role does of a graph where several share the work; all of it, unless it says otherwise.
+class Duty {
+ public:
+  virtual ~Duty() = default;
+  virtual void whole(Steps&, const LowerNodes& lower) {
+    lower([](Id) { return true; });
+  }
+  virtual bool does(Id) const { return true; }
+  /// Does it stage the operands of products itself?
+  virtual bool stages() const { return true; }
+  /// Is a load no step, but part of those that use it?
+  virtual bool reads_where_used(Id) const { return false; }
+  /// Does a carried value need nothing to start from?
+  virtual bool starts_fresh(Id) const { return false; }
+  /// What stands around a loop, and at the end of each round.
+  virtual void before_loop(Steps&) {}
+  virtual void end_round(Steps&, LoopId) {}
+  virtual void after_loop(Steps&) {}
+  /// A product or a store, if it is done in another way than usual.
+  virtual bool multiply(Steps&, Id, LoopId) { return false; }
+  virtual bool store(Steps&, Id) { return false; }
 };
 
 /// Adds the steps of a graph to those of a role, and what they name to the tables of the plan: buffers, scratch memory,
 /// loops, storage and values. Layouts of more than `most_registers` elements a thread are kept in memory, too. Returns
 /// nodes whose values turned out to need that: then all is to be done again with them.
 std::set<Id> lower(const Facts& facts, const std::map<Id, ProductPlan>& products, const Layouts& layouts,
-                   int most_registers, const InMemory& in_memory, const GraphPlace& place, Plan& plan, Role& role);
+                   int most_registers, const InMemory& in_memory, const GraphPlace& place, Plan& plan, Role& role,
+                   Duty&& duty = {});
 
 }  // namespace tessera::lowering

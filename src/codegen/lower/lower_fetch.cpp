@@ -10,7 +10,7 @@ namespace tessera::lowering {
 
 Fetches::Fetches(Steps& steps, const std::map<Id, ProductPlan>& products) : steps_(steps), products_(products) {
   for (Id id : by_number(steps.facts)) {
-    if (steps.node(id).op != Op::mma) continue;
+    if (!products_.contains(id)) continue;
     ProductPlan& plan = products_.at(id);
     Product& product = plan.product;
     if (product.kind == ProductKind::thin) continue;

@@ -65,11 +65,7 @@ void Steps::store(Id id) {
   TileAccess access = access_of(id);
   if (op == Op::scatter) set_rows(access, node(id).in[2], builder.sweep());
   Sweep sweep = builder.express(node(id).in[0]).take();
-  // Memory rounds as the cast does.
-  Term& last = sweep.expression.terms.back();
-  if (last.op == Op::cast && (last.type == ElementType::f16 || last.type == ElementType::bf16) &&
-      info(last.operand).kind == ElementKind::real)
-    last = {Op::broadcast, last.operand, last.operand, std::move(last.in)};
+  leave_rounding_to_memory(sweep.expression);
   push(id, Store{.kind = kind, .sweep = std::move(sweep), .access = std::move(access)});
 }
 

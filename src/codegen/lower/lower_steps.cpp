@@ -16,12 +16,24 @@ Operand literal(std::int64_t value) {
   return operand;
 }
 
-Operand element_of(const Plan& plan, ValueId value, const Layout& layout) {
+Operand element_of(const Plan& plan, ValueId value, const Layout& layout, const Origin& origin) {
+  const Layout& from = plan.values[value].layout;
   Operand operand;
   operand.kind = Operand::Kind::value;
   operand.value = value;
-  operand.map = register_map(plan.values[value].layout, layout);
+  operand.map = register_map(from, layout);
+  for (int axis = 0; axis < from.rank(); ++axis)
+    for (const Digit& digit : from.register_digits(axis))
+      operand.first +=
+          origin[static_cast<std::size_t>(axis + layout.rank() - from.rank())] / digit.scale % digit.size * digit.unit;
   return operand;
+}
+
+void leave_rounding_to_memory(Expression& expression) {
+  Term& last = expression.terms.back();
+  if (last.op == Op::cast && (last.type == ElementType::f16 || last.type == ElementType::bf16) &&
+      info(last.operand).kind == ElementKind::real)
+    last = {Op::broadcast, last.operand, last.operand, std::move(last.in)};
 }
 
 namespace {
@@ -66,8 +78,9 @@ int rounds_at_once(const Sweep& sweep, const TileAccess* loaded) {
 
 // --- steps
 
-void Steps::settle(Sweep& sweep, ValueId out, TileAccess* access) {
+void Steps::settle(Sweep& sweep, ValueId out, TileAccess* access, bool together) {
   choose_vector(sweep, access);
+  if (together) sweep.vector = std::max(sweep.vector, neighbours(sweep.layout, 16).second);
   // A loop that is not unrolled cannot index registers, and one that indexes none need not be unrolled.
   bool indexes = false;
   const auto check = [&](ValueId id) {
@@ -114,10 +127,21 @@ void Steps::copy(Id id, ValueId from, ValueId to) {
 // --- sweeps
 
 SweepBuilder::SweepBuilder(Steps& steps, const Shape& shape, const Layout& layout, Id root)
-    : steps_(steps), root_(root) {
+    : steps_(steps), root_(root), whole_shape_(shape), whole_layout_(layout) {
   sweep_.shape = shape;
   sweep_.layout = layout;
   sweep_.unrolled = !steps.values.is_large(layout);
+}
+
+SweepBuilder& SweepBuilder::part(int axis, int start, int extent) {
+  sweep_.part = true;
+  sweep_.origin[static_cast<std::size_t>(axis)] = start;
+  sweep_.layout = whole_layout_.part(axis, extent);
+  std::array<int, max_rank> extents{};
+  for (int i = 0; i < whole_shape_.rank(); ++i)
+    extents[static_cast<std::size_t>(i)] = i == axis ? extent : whole_shape_[i];
+  sweep_.shape = Shape(std::span(extents).first(static_cast<std::size_t>(whole_shape_.rank())));
+  return *this;
 }
 
 SweepBuilder& SweepBuilder::express(Id id) {
@@ -188,11 +212,31 @@ Operand SweepBuilder::leaf(Id id) {
     return indexed(Operand::Kind::coordinate, axis + sweep_.shape.rank() - at.shape.rank());
   }
   if ((at.op == Op::load || at.op == Op::gather) && !steps_.values.of(id)) return fetched(id);
-  const ValueId value = steps_.value_in(id, sweep_.layout.of_operand(at.shape, sweep_.shape));
-  return element_of(steps_.plan, value, sweep_.layout);
+  const ValueId value = steps_.value_in(id, whole_layout_.of_operand(at.shape, whole_shape_));
+  return element_of(steps_.plan, value, sweep_.layout, sweep_.origin);
+}
+
+// A part of a load that the sweep's tile is stretched from: read once, for all that it is stretched to.
+Operand SweepBuilder::loaded_part(Id id) {
+  const Node& at = steps_.node(id);
+  const int shift = whole_shape_.rank() - at.shape.rank();
+  SweepBuilder part(steps_, at.shape, whole_layout_.of_operand(at.shape, whole_shape_));
+  for (int axis = 0; axis < at.shape.rank(); ++axis)
+    if (at.shape[axis] != 1 && sweep_.shape[axis + shift] != at.shape[axis])
+      part.part(axis, sweep_.origin[static_cast<std::size_t>(axis + shift)], sweep_.shape[axis + shift]);
+  Sweep sweep = part.take();
+  const ValueId out = steps_.values.add_part(id, sweep);
+  TileAccess access = steps_.access_of(id);
+  access.label = steps_.plan.storage(out).label;
+  steps_.push(id, Load{.out = out, .sweep = std::move(sweep), .access = std::move(access)});
+  return element_of(steps_.plan, out, sweep_.layout);
 }
 
 Operand SweepBuilder::fetched(Id id) {
+  if (sweep_.part && steps_.node(id).op == Op::load && steps_.node(id).shape != whole_shape_) {
+    const auto found = parts_.find(id);
+    return found != parts_.end() ? found->second : parts_.emplace(id, loaded_part(id)).first->second;
+  }
   if (const auto found = reads_.find(id); found != reads_.end()) return indexed(Operand::Kind::fetched, found->second);
   TileAccess access = steps_.access_of(id);
   if (steps_.node(id).op == Op::gather) steps_.set_rows(access, steps_.node(id).in[1], sweep_);

@@ -11,8 +11,11 @@ inline int round_up(int a, int b) { return (a + b - 1) / b * b; }
 
 /// A number, as an operand.
 Operand literal(std::int64_t value);
-/// The element of a value that belongs to a register of a sweep over `layout`.
-Operand element_of(const Plan& plan, ValueId value, const Layout& layout);
+/// The element of a value that belongs to a register of a sweep over `layout`; of a part of a tile that begins at
+/// `origin`.
+Operand element_of(const Plan& plan, ValueId value, const Layout& layout, const Origin& origin = {});
+/// Memory rounds as a cast to its type does, which goes.
+void leave_rounding_to_memory(Expression& expression);
 
 /// The body that grows, and what is asked of it: nothing here is of a step that is still under construction.
 class Steps {
@@ -50,7 +53,9 @@ class Steps {
       TileAccess* access = nullptr;
       if constexpr (requires { action.out; }) out = action.out;
       if constexpr (requires { action.access; }) access = &action.access;
-      settle(action.sweep, out, access);
+      bool together = false;
+      if constexpr (requires { action.together; }) together = action.together;
+      settle(action.sweep, out, access, together);
     }
     body_->push_back(step(id, std::move(action)));
   }
@@ -85,7 +90,7 @@ class Steps {
   void store(Id id);
 
  private:
-  void settle(Sweep& sweep, ValueId out, TileAccess* access);
+  void settle(Sweep& sweep, ValueId out, TileAccess* access, bool together);
 
   Body* body_;
 };
@@ -97,6 +102,8 @@ class SweepBuilder {
   /// Ops whose root is `root` are computed on the way.
   SweepBuilder(Steps& steps, const Shape& shape, const Layout& layout, Id root = no_id);
   SweepBuilder(Steps& steps, Sweep sweep, Id root) : SweepBuilder(steps, sweep.shape, sweep.layout, root) {}
+  /// Over `extent` elements from `start` on along an axis of such a sweep.
+  SweepBuilder& part(int axis, int start, int extent);
 
   const Sweep& sweep() const { return sweep_; }
   /// The expression is `id`: its op if it is computed here, else a copy of it.
@@ -112,11 +119,15 @@ class SweepBuilder {
   Operand leaf(Id id);
   Operand term(Id id);
   Operand fetched(Id id);
+  Operand loaded_part(Id id);
 
   Steps& steps_;
   const Id root_;
+  const Shape whole_shape_;
+  const Layout whole_layout_;
   Sweep sweep_;
   std::unordered_map<Id, int> terms_, reads_;  // of nodes
+  std::unordered_map<Id, Operand> parts_;
 };
 
 }  // namespace tessera::lowering

@@ -15,13 +15,13 @@ std::pair<int, int> neighbours(const Layout& layout, int most) {
   return {-1, 1};
 }
 
-Values::Values(const Facts& facts, const Layouts& layouts, int most_registers, const InMemory& in_memory, int graph,
-               Plan& plan)
+Values::Values(const Facts& facts, const Layouts& layouts, int most_registers, const InMemory& in_memory,
+               const GraphPlace& place, Plan& plan)
     : facts_(facts),
       layouts_(layouts),
       most_registers_(most_registers),
       in_memory_(in_memory),
-      graph_(graph),
+      place_(place),
       first_storage_(plan.storages.size()),
       plan_(plan),
       of_(facts.graph.nodes.size()),
@@ -45,7 +45,10 @@ void Values::forget(Mark mark) {
 }
 
 Label Values::label(Id node, std::string_view stem, std::string suffix) const {
-  return {.stem = std::string(stem), .number = facts_.number[node], .suffix = std::move(suffix), .graph = graph_};
+  return {.stem = std::string(stem),
+          .number = facts_.number[node],
+          .suffix = suffix.append(place_.suffix),
+          .graph = place_.graph};
 }
 
 StorageId Values::add_storage(Label label, Id node, const Layout& layout) {
@@ -67,6 +70,11 @@ ValueId Values::add(Id node) {
   return set(node, plan_.values.add({own, facts_[node].shape, layouts_.of[node]}));
 }
 
+ValueId Values::add_part(Id node, const Sweep& part) {
+  const StorageId storage =
+      add_storage(label(node, name(facts_[node].op), fmt::format("_part{}", parts_++)), node, part.layout);
+  return plan_.values.add({storage, part.shape, part.layout, part.origin});
+}
 ValueId Values::add(Label label, Id node, const Layout& layout) {
   return plan_.values.add({add_storage(std::move(label), node, layout), facts_[node].shape, layout});
 }

@@ -12,8 +12,8 @@ std::pair<int, int> neighbours(const Layout& layout, int most);
 
 class Values {
  public:
-  Values(const Facts& facts, const Layouts& layouts, int most_registers, const InMemory& in_memory, int graph,
-         Plan& plan);
+  Values(const Facts& facts, const Layouts& layouts, int most_registers, const InMemory& in_memory,
+         const GraphPlace& place, Plan& plan);
 
   /// The value of a node; none if no step has made it, or only in a region that is done.
   ValueId of(Id node) const { return of_[node]; }
@@ -35,6 +35,8 @@ class Values {
   ValueId add(Id node);
   /// Elements of the node's shape and type that have storage of their own.
   ValueId add(Label label, Id node, const Layout& layout);
+  /// Elements of a part of the node's tile.
+  ValueId add_part(Id node, const Sweep& part);
   /// What threads know of themselves: the node's value.
   ValueId add_known(Id node, Known known);
   /// The elements of another value, as the node's value.
@@ -58,7 +60,8 @@ class Values {
   const Layouts& layouts_;
   const int most_registers_;
   const InMemory& in_memory_;
-  const int graph_, first_storage_;
+  const GraphPlace place_;
+  const int first_storage_;
   Plan& plan_;
   std::vector<ValueId> of_;
   std::vector<StorageId> own_;  // of a node's value in its layout
@@ -67,7 +70,7 @@ class Values {
   // To be undone: nodes with what they had before, and values that moved.
   std::vector<std::pair<Id, ValueId>> set_;
   std::vector<ValueId> moved_from_;
-  int moves_ = 0;  // for labels
+  int moves_ = 0, parts_ = 0;  // for labels
   std::set<Id> must_be_in_memory_;
 };
 

@@ -21,7 +21,10 @@ namespace {
 bool lower_graph(Planning& planning) {
   const Facts& facts = planning.facts;
   const Attempt& attempt = planning.attempts[planning.attempt];
-  const Products products = planning.has_products ? plan_products(facts, attempt.warps) : Products{};
+  const Specialisation* const how = attempt.specialised ? &*planning.specialised.how : nullptr;
+  const Products products = how                     ? specialised_products(facts, *how)
+                            : planning.has_products ? plan_products(facts, attempt.warps)
+                                                    : Products{};
   const Layouts layouts = choose_layouts(facts, products.plans, planning.has_products ? products.warps : attempt.warps);
   Plan& plan = planning.plan;
   plan = {};
@@ -38,6 +41,11 @@ bool lower_graph(Planning& planning) {
            facts.graph.regions[facts.graph[entry.first].region].kind == RegionKind::loop;
   });
   if (phase.axes >= 2 && has_block_products) phase.schedule.group = 8;
+  if (how) {
+    lower_roles(facts, *how, products, layouts, plan);
+    return true;
+  }
+  if (!planning.specialised.why_not.empty()) plan.notes.push_back("one role does all: " + planning.specialised.why_not);
   Role role{.name = "all", .warps = layouts.warps, .body = {}};
   const std::set<Id> more =
       lower(facts, products.plans, layouts, attempt.most_registers, planning.in_memory, {}, plan, role);
@@ -56,6 +64,13 @@ bool prune_steps(Planning& planning) {
 bool fit_registers(Planning& planning) {
   Plan& plan = planning.plan;
   const Pressure needed = pressure(plan);
+  if (planning.attempts[planning.attempt].specialised) {
+    const int most = plan.phases[0].roles.back().registers - plan.target.registers_besides;
+    if (needed.values <= most) return true;
+    planning.specialised.why_not = fmt::format("{} registers for values, and a thread has {}", needed.values, most);
+    ++planning.attempt;
+    return false;
+  }
   const Budget budget(plan.target, plan.threads(), planning.has_products);
   plan.blocks = budget.blocks(plan, needed.values);
   if (needed.all <= budget.registers() || planning.attempt + 1 == planning.attempts.size()) return true;
@@ -164,6 +179,8 @@ Planning::Planning(const Facts& facts) : facts(facts) {
   const Products products = plan_products(facts, 1);
   has_products = !products.plans.empty();
   if (has_products) {
+    specialised = specialise(facts);
+    if (specialised.how) attempts.push_back({specialised.how->groups * 4, 0, true});
     for (int warps : {products.warps, std::min(2 * products.warps, 16)}) attempts.push_back({warps, 128});
     for (int most = 64; most >= 1; most /= 2) attempts.push_back({products.warps, most});
   } else {

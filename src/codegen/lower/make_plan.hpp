@@ -7,6 +7,7 @@
 
 #include "codegen/generate_options.hpp"
 #include "codegen/lower/lower.hpp"
+#include "codegen/lower/specialise.hpp"
 #include "codegen/plan/plan.hpp"
 
 namespace tessera::lowering {
@@ -14,6 +15,7 @@ namespace tessera::lowering {
 /// How a kernel's elements are first spread: with so many warps, and at most so many registers for a value.
 struct Attempt {
   int warps, most_registers;
+  bool specialised = false;  ///< by roles that share the work
 };
 
 /// A plan in the making.
@@ -26,6 +28,7 @@ struct Planning {
   std::size_t attempt = 0;
   InMemory in_memory;
   bool has_products = false;
+  Specialised specialised;
 };
 
 struct PlanPass {

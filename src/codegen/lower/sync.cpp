@@ -14,19 +14,25 @@ class Barriers {
   void run() {
     SharedState state;
     for (Phase& phase : plan_.phases) {
-      if (phase.roles.size() != 1) continue;
-      role_ = &phase.roles.front();
-      const SharedState before = state;
-      body(phase.roles.front().body, state);
-      if (phase.schedule.kind != Schedule::Kind::persistent) continue;
-      // Blocks that follow one another in the same threads are a loop, too; there may be none.
-      state.forget_shifted();
-      body(phase.roles.front().body, state);
-      state.merge(before);
+      const SharedState before = std::exchange(state, {});
+      for (Role& role : phase.roles) {
+        role_ = &role;
+        SharedState own = before;
+        phase.schedule.kind == Schedule::Kind::persistent ? blocks(role.body, own) : body(role.body, own);
+        state.merge(own);
+      }
     }
   }
 
  private:
+  // Blocks that follow one another in the same threads are a loop, too; there may be none.
+  void blocks(Body& steps, SharedState& state) {
+    const SharedState before = state;
+    body(steps, state);
+    state.forget_shifted();
+    body(steps, state);
+    state.merge(before);
+  }
   bool fetched_ahead(const Effect& effect) const {
     return effect.space == Effect::Space::buffer && plan_.buffers[BufferId{effect.index}].stages > 1;
   }
@@ -93,6 +99,8 @@ class Barriers {
     }
     if (auto* loop = std::get_if<Loop>(&step.action)) {
       state.merge(after(*loop, state));
+    } else if (auto* tiles = std::get_if<TileLoop>(&step.action)) {
+      blocks(tiles->body, state);
     } else if (auto* branch = std::get_if<Branch>(&step.action)) {
       SharedState taken = state;
       body(branch->body, taken);

@@ -85,7 +85,7 @@ class Collector {
         [&](const Multiply& s) {
       for (const ProductOperand* operand : {&s.product.a, &s.product.b})
         if (operand->buffer) buffer(operand->buffer, false);
-        }, [](const Barrier&) {}, [](const Loop&) {}, []<OneOf<Branch, Elected, TileLoop> T>(const T&) {},
+        }, [](const Barrier&) {}, [](const Loop&) {}, []<OneOf<Branch, Elected, OfTeam, TileLoop> T>(const T&) {},
         [&]<OfRoles T>(const T& s) {
       if constexpr (OneOf<T, TmaLoad, StoreMatrix>) buffer(s.buffer, true);
       if constexpr (OneOf<T, TmaStore>) buffer(s.buffer, false);
@@ -157,6 +157,7 @@ class OperandsOf {
   void operator()(const Loop& s) { operand(s.count); }
   void operator()(const Branch& s) { operand(s.condition); }
   void operator()(const Elected&) {}
+  void operator()(const OfTeam&) {}
   void operator()(const TileLoop&) {}
   template <OfRoles T>
   void operator()(const T& s) {
@@ -206,6 +207,8 @@ std::vector<ValueId> operands(const Step& step) {
 std::vector<ValueId> results(const Step& step) {
   return std::visit(
       Overloaded{
+          [](const Reserve& s) -> std::vector<ValueId> {
+    return {s.value}; },
           []<OneOf<Compute, Load, Reduce, Replicas, Get, Multiply, Wgmma> T>(const T& s) -> std::vector<ValueId> {
     return {s.out};
           },
@@ -218,9 +221,9 @@ std::vector<ValueId> results(const Step& step) {
     if (s.best) return {s.out, s.best};
     return {s.out};
           },
-          []<OneOf<Store, PutPartials, Put, Scan, Stage, Clear, Fetch, Commit, Wait, Barrier, Loop, Branch, Elected, TileLoop> T>(const T&) -> std::vector<ValueId> {
+          []<OneOf<Store, PutPartials, Put, Scan, Stage, Clear, Fetch, Commit, Wait, Barrier, Loop, Branch, Elected, OfTeam, TileLoop> T>(const T&) -> std::vector<ValueId> {
     return {}; },
-                        []<OfRoles T>(const T&) -> std::vector<ValueId> requires(!OneOf<T, Wgmma>) { return {};
+                        []<OfRoles T>(const T&) -> std::vector<ValueId> requires(!OneOf<T, Wgmma, Reserve>) { return {};
 }
 ,
 }  // namespace tessera::codegen

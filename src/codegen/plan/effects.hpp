@@ -98,7 +98,7 @@ class Walk {
         loops_.pop_back();
       } else {
         std::visit(Overloaded{
-                       [&]<OneOf<Branch, Elected, TileLoop> T>(const T& s) { body(role, s.body, visit); },
+                       [&]<OneOf<Branch, Elected, OfTeam, TileLoop> T>(const T& s) { body(role, s.body, visit); },
                        []<OneOf<Loop, Reduce, Argmax, Replicas, Partials> T>(const T&) {},
                        []<Leaf T>(const T&) {},
                    },

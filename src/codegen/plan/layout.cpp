@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "graph/error.hpp"
+
 namespace tessera::codegen {
 namespace {
 
@@ -82,6 +84,17 @@ Layout Layout::of_operand(const Shape& operand, const Shape& result) const {
       layout.axes_[static_cast<std::size_t>(operand.rank() - i)] = axis(result.rank() - i);
   layout.renumber();
   return layout;
+}
+
+Layout Layout::part(int axis, int extent) const {
+  Layout result = *this;
+  Factor& outermost = result.axes_[static_cast<std::size_t>(axis)].front();
+  const int inner = cover(axis) / outermost.size;
+  if (outermost.place != Place::reg || extent % inner)
+    throw InternalError("no part of a tile of " + to_string(*this) + " is " + std::to_string(extent) + " long");
+  outermost.size = extent / inner;
+  result.renumber();
+  return result;
 }
 
 Layout Layout::permuted(std::span<const std::int64_t> axes) const {

@@ -50,6 +50,8 @@ class Layout {
   Layout without(int axis) const;
   /// Of an operand that is stretched to the shape of this layout's tile.
   Layout of_operand(const Shape& operand, const Shape& result) const;
+  /// Of a part of the tile, shorter along an axis whose outermost factor is registers.
+  Layout part(int axis, int extent) const;
   /// Axis i of the result is axis axes[i].
   Layout permuted(std::span<const std::int64_t> axes) const;
   /// Of a tile whose axes of extent 1 are others; all other axes and their order are the same.

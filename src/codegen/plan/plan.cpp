@@ -26,7 +26,7 @@ MatrixDescriptor descriptor_of(const Buffer& buffer, bool k_major) {
 int Plan::threads() const {
   int warps = 0;
   for (const Phase& phase : phases)
-    for (const Role& role : phase.roles) warps = std::max(warps, role.first_warp + role.warps);
+    for (const Role& role : phase.roles) warps = std::max(warps, role.end_warp());
   return warps * 32;
 }
 

@@ -58,6 +58,7 @@ struct Value {
   StorageId storage;
   Shape shape;
   Layout layout;
+  Origin origin = {};  ///< of a part of a tile
 };
 
 struct LoopInfo {
@@ -81,9 +82,11 @@ struct Buffer {
   std::int64_t offset = 0;
   bool in_workspace = false;
   SharedForm form = SharedForm::chunks;
+  int teams = 1;  ///< each team of the role that uses it has its own
   int chunks() const { return columns * info(type).bytes / 16; }
   std::int64_t stage_bytes() const { return std::int64_t(rows) * chunks() * 16; }
-  std::int64_t bytes() const { return stage_bytes() * stages; }
+  std::int64_t team_bytes() const { return stage_bytes() * stages; }
+  std::int64_t bytes() const { return team_bytes() * teams; }
   int alignment() const { return form == SharedForm::panels ? 1024 : 128; }
   int panel_columns() const { return 128 / info(type).bytes; }  ///< panels
   std::int64_t panel_bytes() const { return std::int64_t(rows) * 128; }
@@ -143,13 +146,17 @@ struct Schedule {
   int group = 0;  ///< blocks along the first axis that run together, so that they meet in L2; 0: in order
 };
 
-/// Warps of a block that run the same steps.
+/// Warps of a block that run the same steps. Of several teams of warps each runs them for blocks of the grid of its
+/// own, in turn.
 struct Role {
   std::string name;
-  int first_warp = 0, warps = 4;
-  Body body;
+  int first_warp = 0, warps = 4;  ///< of a team
+  Body body = {};
   int registers = 0;  ///< of a thread, where the role sets them
+  int teams = 1;
+  int barrier = 0;  ///< of the hardware's, the first at which a team's threads meet; 0: all threads of the block do
   int threads() const { return warps * 32; }
+  int end_warp() const { return first_warp + warps * teams; }
 };
 
 /// One grid of blocks. Its roles run at the same time.

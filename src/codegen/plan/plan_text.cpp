@@ -103,6 +103,7 @@ class StepText {
   }
   std::string operator()(const Branch& s) const { return fmt::format("if {}", operand(s.condition, nullptr, {})); }
   std::string operator()(const Elected& s) const { return fmt::format("one thread of each {}", s.threads); }
+  std::string operator()(const OfTeam& s) const { return fmt::format("team {}", s.team); }
   std::string operator()(const TileLoop& s) const {
     return fmt::format("for blocks {}, {} further on, ...", s.first, s.step);
   }
@@ -125,11 +126,13 @@ class StepText {
   std::string operator()(const Advance& s) const {
     return fmt::format("{} goes on by {}", of(s.cursor), operand(s.by, nullptr, {}));
   }
+  std::string operator()(const Reserve& s) const { return fmt::format("registers for {}", of(s.value)); }
   std::string operator()(const RegisterFence& s) const { return fmt::format("fence registers of {}", of(s.value)); }
   std::string operator()(const WgmmaFence&) const { return "fence for wgmma"; }
   std::string operator()(const Wgmma& s) const {
-    return fmt::format("{} += {} {}: [{},{}] x [{},{}] {}, wgmma{}", of(s.out), of(s.a), of(s.b), s.m, s.k, s.k, s.n,
-                       name(s.type), s.cursor ? fmt::format(", at {}", of(s.cursor)) : "");
+    return fmt::format("{} += {} {}: [{},{}] x [{},{}] {}, wgmma{}{}", of(s.out), of(s.a), of(s.b), s.m, s.k, s.k, s.n,
+                       name(s.type), s.cursor ? fmt::format(", at {}", of(s.cursor)) : "",
+                       s.fresh ? fmt::format(", = in the first {}", name_of(plan_, s.fresh)) : "");
   }
   std::string operator()(const CommitWgmma&) const { return "commit wgmma"; }
   std::string operator()(const WaitWgmma& s) const { return fmt::format("wait for wgmma, {} pending", s.pending); }
@@ -141,7 +144,8 @@ class StepText {
   std::string operator()(const CommitStores&) const { return "commit stores"; }
   std::string operator()(const WaitStores& s) const { return fmt::format("wait for stores, {} pending", s.pending); }
   std::string operator()(const NamedBarrier& s) const {
-    return fmt::format("barrier {} of {} threads{}", s.id, s.threads, s.arrives ? ", without waiting" : "");
+    return fmt::format("{}barrier {} of {} threads{}", s.next_team ? "next team's " : "", s.id, s.threads,
+                       s.arrives ? ", without waiting" : "");
   }
   std::string operator()(const GridDependency& s) const {
     return s.wait ? "wait for the launch before" : "the next launch may begin";
@@ -267,7 +271,8 @@ std::string tree_text(const Plan& plan) {
     tree(plan, phase.prologue, 0, text);
     for (const Role& role : phase.roles) {
       if (plan.phases.size() > 1 || phase.roles.size() > 1)
-        text += fmt::format("role {}: warps {} to {}\n", role.name, role.first_warp, role.first_warp + role.warps - 1);
+        text += fmt::format("role {}: warps {} to {}{}\n", role.name, role.first_warp, role.end_warp() - 1,
+                            role.teams > 1 ? fmt::format(", {} teams", role.teams) : "");
       tree(plan, role.body, 0, text);
     }
   }

@@ -11,103 +11,12 @@
 #include <variant>
 #include <vector>
 
-#include "codegen/plan/ids.hpp"
-#include "codegen/plan/layout.hpp"
-#include "graph/graph.hpp"
+#include "codegen/plan/role_steps.hpp"
 
 namespace tessera::codegen {
 
-struct Storage;
-struct Value;
-struct LoopInfo;
-struct Buffer;
-struct Scratch;
-struct Ring;
-struct Cursor;
-struct TensorMap;
-using StorageId = IdOf<Storage>;
-using ValueId = IdOf<Value>;
-using LoopId = IdOf<LoopInfo>;
-using BufferId = IdOf<Buffer>;
-using ScratchId = IdOf<Scratch>;
-using RingId = IdOf<Ring>;
-using CursorId = IdOf<Cursor>;
-using TensorMapId = IdOf<TensorMap>;
-
-struct Step;
-using Body = std::vector<Step>;
-
 /// Registers of a thread that go through scratch memory at a time when warps combine their parts of a result.
 inline constexpr int most_partials = 8;
-
-// --- expressions
-
-/// An operand of a term.
-struct Operand {
-  enum class Kind : std::uint8_t {
-    term,        ///< an earlier term of the expression
-    value,       ///< the element of a value that belongs to the sweep's register, by `map`
-    fetched,     ///< the element of one of the step's own reads
-    literal,     ///< a number
-    coordinate,  ///< along axis `index` of the sweep
-  };
-  Kind kind{};
-  int index = 0;                ///< of the term, the read, or the axis
-  ValueId value = {};           ///< value
-  std::vector<Digit> map = {};  ///< value
-  std::int64_t literal = 0;
-  bool operator==(const Operand&) const = default;
-};
-
-/// An elementwise op, or a copy (Op::broadcast) of its only operand.
-struct Term {
-  Op op{};
-  ElementType type{}, operand{};  ///< of the result, and of the operands
-  std::vector<Operand> in;
-};
-
-/// Terms in order; the last is the result.
-struct Expression {
-  std::vector<Term> terms;
-};
-
-// --- places in tensors
-
-/// A tile's place in a tensor: what a load or a store goes through.
-struct TileAccess {
-  struct Slice {
-    Operand start, extent;
-    bool operator==(const Slice&) const = default;
-  };
-  struct Axis {
-    int tensor_axis = 0;        ///< -1: none; the tile has an extent of 1 there, or covers more than its only element
-    Operand index;              ///< in tiles; a value of one element or a literal
-    int extent = 1;             ///< of the tile
-    std::vector<Slice> slices;  ///< of the views on the way, innermost first
-    bool positive = false;      ///< the tile cannot start below 0
-    bool operator==(const Axis&) const = default;
-  };
-  Label label;
-  int parameter = 0;
-  std::vector<Axis> axes;
-  int fast = -1;   ///< the tile's axis along which elements are neighbours in memory, or -1
-  int vector = 1;  ///< elements along it that one access moves
-  ValueId rows;    ///< gather, scatter: element indices along axis 0
-  std::vector<Digit> rows_map;
-  std::int64_t padding = 0;
-  bool read_only = false;  ///< nobody writes the tensor during the launch: reads may go by the read-only cache
-};
-
-/// A step's elements: how they are spread, what is computed for each, and what is read on the way.
-struct Sweep {
-  Shape shape;
-  Layout layout;
-  Expression expression = {};
-  std::vector<TileAccess> reads = {};
-  int vector = 1;  ///< elements that reads or stores move at a time
-  bool unrolled = true;
-  int at_once = 0;  ///< of rounds that are not unrolled, those that are written out together; 0: as the compiler likes
-};
 
 // --- products
 
@@ -245,6 +154,7 @@ struct Get {
 struct Stage {
   BufferId buffer;
   Sweep sweep;
+  bool together = false;  ///< what the sweep moves at a time is stored by one access
 };
 
 /// Buffer = 0.
@@ -281,7 +191,7 @@ struct Multiply {
   Product product;
 };
 
-/// Of all threads of the role's block.
+/// Of all threads of the role's team; in a prologue, of the block.
 struct Barrier {
   bool again = false;  ///< not in the first round of the Partials around
 };
@@ -305,141 +215,11 @@ struct Branch {
   Body body;
 };
 
-// --- roles at work at the same time: sm_90's copy engine, matrix units of warp groups, and barriers in memory
-
-/// One thread of each `threads` of the role runs it: what an instruction does for all of them.
-struct Elected {
-  int threads = 128;
-  Body body;
-};
-
-/// A role takes blocks of the grid one after another: those numbered first, first + step, ... of what falls to its
-/// block of threads.
-struct TileLoop {
-  int first = 0, step = 1;
-  Body body;
-};
-
-/// Registers that a thread of the role may have from here on, of those that the block's threads have together.
-struct SetRegisters {
-  int registers = 0;
-  bool more = false;  ///< than it was launched with
-};
-
-/// The ring's barriers, before anybody uses them.
-struct InitRing {
-  RingId ring;
-};
-
-/// Until the stage at the cursor has been released by all who read it.
-struct Acquire {
-  CursorId cursor;
-};
-
-/// The stage at the cursor is full once the ring's bytes have arrived.
-struct Expect {
-  CursorId cursor;
-};
-
-/// A coordinate in elements of a tensor: index * scale + offset.
-struct TileCoordinate {
-  Operand index;
-  int scale = 1, offset = 0;
-};
-
-/// A box of a tensor into the stage at the cursor, by the copy engine; beyond the tensor are zeros.
-struct TmaLoad {
-  TensorMapId map;
-  BufferId buffer;
-  CursorId cursor;
-  std::int64_t offset = 0;         ///< bytes from the stage's first
-  std::vector<TileCoordinate> at;  ///< fastest axis first
-};
-
-/// Until the stage at the cursor is full.
-struct WaitFull {
-  CursorId cursor;
-};
-
-/// The stage `behind` the cursor is read: it may be filled again.
-struct Release {
-  CursorId cursor;
-  int behind = 0;
-  LoopId not_first;  ///< not in the first round of this loop; none: always
-};
-
-/// The cursor goes on by so many stages.
-struct Advance {
-  CursorId cursor;
-  Operand by;
-};
-
-/// No instruction moves accesses to the value's registers across it.
-struct RegisterFence {
-  ValueId value;
-};
-
-/// wgmma.fence: registers and shared memory written before are seen by the matrix units.
-struct WgmmaFence {};
-
-/// out += a b by wgmma, both from shared memory; open until a WaitWgmma.
-struct Wgmma {
-  ValueId out;
-  BufferId a, b;
-  CursorId cursor;  ///< whose stages a and b have; none: one stage
-  ElementType type{};
-  int m = 0, n = 0, k = 0;  ///< of the role's tile
-};
-
-/// Ends a group of wgmma.
-struct CommitWgmma {};
-
-/// Until at most `pending` groups are open.
-struct WaitWgmma {
-  int pending = 0;
-};
-
-/// What was written to shared memory is seen by the copy engine.
-struct ProxyFence {};
-
-/// Accumulators, columns [column, column + the buffer's), as the buffer's type.
-struct StoreMatrix {
-  BufferId buffer;
-  ValueId value;
-  int column = 0;
-};
-
-/// A buffer into a box of a tensor; what lies beyond the tensor is dropped.
-struct TmaStore {
-  TensorMapId map;
-  BufferId buffer;
-  std::vector<TileCoordinate> at;
-};
-
-/// Ends a group of stores.
-struct CommitStores {};
-
-/// Until at most `pending` groups of stores still read shared memory.
-struct WaitStores {
-  int pending = 0;
-};
-
-/// Of `threads` threads that come to barrier `id`, of the hardware's 1 to 15.
-struct NamedBarrier {
-  int id = 1, threads = 0;
-  bool arrives = false;  ///< and does not wait
-};
-
-/// What the launch before left is there (wait), or the next launch may begin (no wait).
-struct GridDependency {
-  bool wait = true;
-};
-
 using Action = std::variant<Compute, Load, Store, Reduce, Argmax, Replicas, Partials, PutPartials, TakePartials, Put,
                             Scan, Get, Stage, Clear, Fetch, Commit, Wait, Multiply, Barrier, Loop, Branch, Elected,
-                            TileLoop, SetRegisters, InitRing, Acquire, Expect, TmaLoad, WaitFull, Release, Advance,
-                            RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence, StoreMatrix, TmaStore,
-                            CommitStores, WaitStores, NamedBarrier, GridDependency>;
+                            OfTeam, TileLoop, SetRegisters, InitRing, Acquire, Expect, TmaLoad, WaitFull, Release,
+                            Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence,
+                            StoreMatrix, TmaStore, CommitStores, WaitStores, NamedBarrier, GridDependency>;
 
 struct Step {
   Action action;
@@ -461,8 +241,8 @@ Overloaded(Cases...) -> Overloaded<Cases...>;
 /// What roles at work at the same time do to rings, open groups and proxies: verify_roles.cpp looks at those.
 template <class T>
 concept OfRoles = OneOf<std::remove_const_t<T>, SetRegisters, InitRing, Acquire, Expect, TmaLoad, WaitFull, Release,
-                        Advance, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence, StoreMatrix,
-                        TmaStore, CommitStores, WaitStores, NamedBarrier, GridDependency>;
+                        Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence,
+                        StoreMatrix, TmaStore, CommitStores, WaitStores, NamedBarrier, GridDependency>;
 
 /// The kinds that hold no steps.
 template <class T>
@@ -486,7 +266,8 @@ void each_body(StepType& step, const Each& each) {
     each(loop.issued);
     each(loop.body);
           },
-          [&]<OneOf<Branch, const Branch, Elected, const Elected, TileLoop, const TileLoop> T>(T& s) { each(s.body); },
+          [&]<OneOf<Branch, const Branch, Elected, const Elected, OfTeam, const OfTeam, TileLoop, const TileLoop> T>(
+              T& s) { each(s.body); },
       },
       step.action);
 }

@@ -54,7 +54,7 @@ class Accesses {
         stage(s);
           },
           []<OneOf<Replicas, Partials, PutPartials, TakePartials, Scan, Clear, Commit, Wait, Barrier, Branch, Elected,
-                   TileLoop>
+                   OfTeam, TileLoop>
                  T>(const T&) {},
           []<OfRoles T>(const T&) {}, [&](const Fetch& s) { fetch(s); }, [&](const Multiply& s) { multiply(s); },
           [&](const Loop& s) { loop(s); },
@@ -127,9 +127,10 @@ class Accesses {
   void extents(const TileAccess& access, const Sweep& sweep, bool writes) {
     const int first = sweep.shape.rank() - static_cast<int>(access.axes.size());
     for (std::size_t i = 0; i < access.axes.size(); ++i) {
-      const int extent = access.axes[i].extent, wanted = sweep.shape[first + static_cast<int>(i)];
-      findings_.require(extent == wanted || (extent == 1 && !writes), "a tile of {} along axis {}, in a sweep over {}",
-                        extent, i, to_string(sweep.shape));
+      const int axis = first + static_cast<int>(i), extent = access.axes[i].extent, wanted = sweep.shape[axis];
+      const bool in_part = sweep.part && sweep.origin[static_cast<std::size_t>(axis)] + wanted <= extent;
+      findings_.require(extent == wanted || in_part || (extent == 1 && !writes),
+                        "a tile of {} along axis {}, in a sweep over {}", extent, i, to_string(sweep.shape));
     }
   }
 
@@ -164,6 +165,9 @@ class Accesses {
     if (s.sweep.shape.rank() != 2) return findings_.require(false, "a buffer has two axes");
     findings_.require(s.sweep.shape[0] <= buffer.rows && s.sweep.shape[1] <= buffer.columns,
                       "a tile of {} in a buffer of [{},{}]", to_string(s.sweep.shape), buffer.rows, buffer.columns);
+    findings_.require(
+        !s.together || (s.sweep.layout.run(1) % s.sweep.vector == 0 && s.sweep.vector * info(buffer.type).bytes <= 16),
+        "vectors of {}, and a thread has runs of {}", s.sweep.vector, s.sweep.layout.run(1));
   }
 
   void fetch(const Fetch& s) {

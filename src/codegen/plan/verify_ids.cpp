@@ -65,7 +65,7 @@ class Ids {
       each_access(step, [&](const TileAccess& access, const Sweep* sweep) { this->access(access, sweep); });
       std::visit(
           Overloaded{
-              []<OneOf<Compute, Load, Store, Replicas, Partials, Commit, Wait, Barrier, Elected, TileLoop> T>(
+              []<OneOf<Compute, Load, Store, Replicas, Partials, Commit, Wait, Barrier, Elected, OfTeam, TileLoop> T>(
                   const T&) {},
               [&]<OfRoles T>(const T& s) {
         if constexpr (requires { s.buffer; }) buffer(s.buffer);

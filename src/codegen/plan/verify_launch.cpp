@@ -21,8 +21,11 @@ void check_phases(Findings& findings) {
     int warp = 0;
     for (const Role& role : phase.roles) {
       findings.require(role.first_warp == warp, "role {} begins at warp {}, not {}", role.name, role.first_warp, warp);
-      findings.require(role.warps >= 1, "role {} has {} warps", role.name, role.warps);
-      warp = role.first_warp + role.warps;
+      findings.require(role.warps >= 1 && role.teams >= 1, "role {} has {} teams of {} warps", role.name, role.teams,
+                       role.warps);
+      findings.require(role.barrier >= 0 && role.barrier + role.teams <= 16, "there is no barrier {}",
+                       role.barrier + role.teams - 1);
+      warp = role.end_warp();
     }
     findings.require(warp <= 32, "{} warps in a block", warp);
     findings.require(phase.roles.size() != 1 || warp * 32 == plan.threads(),

@@ -91,7 +91,8 @@ class Memory {
   void room(const Role& role, const Step& step) {
     std::visit(
         Overloaded{
-            []<OneOf<Compute, Load, Store, Stage, Clear, Fetch, Commit, Wait, Barrier, Loop, Branch, Elected, TileLoop>
+            []<OneOf<Compute, Load, Store, Stage, Clear, Fetch, Commit, Wait, Barrier, Loop, Branch, Elected, OfTeam,
+                     TileLoop>
                    T>(const T&) {},
             []<OfRoles T>(const T&) {},
             [&]<OneOf<Reduce, Argmax, Replicas> T>(const T& s) {

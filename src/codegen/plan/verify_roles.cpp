@@ -86,8 +86,9 @@ class RoleCheck {
   }
 
   std::set<RingId> fills;
-  std::map<RingId, double> released;   ///< arrivals at a stage's empty barrier, of each time that it is filled
-  std::map<int, std::set<int>> meets;  ///< by id: sizes of the barriers that the role comes to
+  std::map<RingId, double> released;       ///< arrivals at a stage's empty barrier, of each time that it is filled
+  std::map<int, std::set<int>> meets;      ///< by id: sizes of the barriers that the role comes to
+  std::set<std::pair<int, int>> comes_to;  ///< a barrier's id and a team
   std::set<CursorId> cursors;
 
  private:
@@ -113,8 +114,14 @@ class RoleCheck {
         walk(s.body);
         elected_ = all;
               },
-              [&](const TileLoop& s) {
+              [&](const OfTeam& s) {
+        findings_.require(s.team >= 0 && s.team < role_.teams, "there is no team {} of {}", s.team, role_.name);
+        walk(s.body);
+          },
+          [&](const TileLoop& s) {
         findings_.require(s.step >= 1 && s.first >= 0 && s.first < s.step, "blocks {} of each {}", s.first, s.step);
+        findings_.require(role_.teams == 1 || (s.first == 0 && s.step == role_.teams), "{} teams share each {} blocks",
+                          role_.teams, s.step);
         share_ = s.step;
         for (int tile = 0; tile < 2; ++tile) region(s.body);
         share_ = 1;
@@ -123,18 +130,24 @@ class RoleCheck {
           [&]<OneOf<Reduce, Argmax, Replicas> T>(const T& s) {
         values(step);
         walk(s.across);
-          },
+      },
           [&](const Partials& s) { walk(s.round); },
-          [&](const Barrier&) { findings_.require(alone_, "a barrier of all threads in one of several roles"); },
-          [&]<OneOf<Compute, Load, Store, PutPartials, TakePartials, Put, Scan, Get, Stage, Clear, Fetch, Commit, Wait,
+          [&](const Barrier&) {
+        findings_.require(alone_ || role_.barrier, "a barrier of all threads in one of several roles");
+        if (role_.barrier) barrier({.id = role_.barrier, .threads = role_.threads()});
+          },
+          [&]<OneOf<Compute, Load, Store, PutPartials, TakePartials, Put, Scan, Get, Clear, Fetch, Commit, Wait,
                     Multiply>
                   T>(const T&) { values(step); },
+          [&](const Stage& s) {
+        values(step);
+        if (plan_.buffers[s.buffer].form == SharedForm::panels) write(s.buffer);
+          },
           [&](const SetRegisters& s) {
         findings_.require(s.registers >= 24 && s.registers <= 240 && s.registers % 8 == 0,
                           "{} registers are no multiple of 8 from 24 to 240", s.registers);
         findings_.require(s.registers == role_.registers, "role {} has {} registers", role_.name, role_.registers);
-      },
-          [&](const InitRing&) { findings_.require(false, "a ring is made in a role, not before them"); },
+          }, [&](const InitRing&) { findings_.require(false, "a ring is made in a role, not before them"); },
           [&](const Acquire& s) { ++use(s.cursor).acquired; },
           [&](const Expect& s) {
         Use& use = this->use(s.cursor);
@@ -144,8 +157,9 @@ class RoleCheck {
         ++use.expected;
         fills.insert(ring(s.cursor));
           }, [&](const TmaLoad& s) { load(s); }, [&](const WaitFull& s) { ++use(s.cursor).filled; },
-          [&](const Release& s) { release(s); }, [&](const Advance& s) { advance(s); }, [](const RegisterFence&) {},
-          [&](const WgmmaFence&) { fenced_ = true; }, [&](const Wgmma& s) { product(s); },
+          [&](const Release& s) { release(s); }, [&](const Advance& s) { advance(s); },
+          []<OneOf<Reserve, RegisterFence> T>(const T&) {}, [&](const WgmmaFence&) { fenced_ = true; },
+          [&](const Wgmma& s) { product(s); },
           [&](const CommitWgmma&) {
         findings_.require(open_ > 0, "there is nothing to commit");
         pending_ += open_ > 0;
@@ -292,11 +306,16 @@ class RoleCheck {
                       "columns {} on of {} in [{},{}]", s.column, to_string(value.shape), buffer.rows, buffer.columns);
     findings_.require(role_.warps % 4 == 0 && value.layout == wgmma_accumulator_layout(value.shape, role_.warps / 4),
                       "{} does not lie as wgmma leaves it", name_of(plan_, s.value));
+    write(s.buffer);
+  }
+  void write(BufferId buffer) {
     for (int i = seen_read_; i < static_cast<int>(copies_.size()); ++i)
       for (BufferId copied : copies_[static_cast<std::size_t>(i)])
-        findings_.require(copied != s.buffer, "a copy may still read {}: a wait and then a barrier stand before it",
-                          name_of(plan_, s.buffer));
-    written_[s.buffer] = Written::plain;
+        findings_.require(copied != buffer, "a copy may still read {}: a wait and then a barrier stand before it",
+                          name_of(plan_, buffer));
+    findings_.require(plan_.buffers[buffer].teams == role_.teams, "{} is of {} teams, and {} has {}",
+                      name_of(plan_, buffer), plan_.buffers[buffer].teams, role_.name, role_.teams);
+    written_[buffer] = Written::plain;
   }
   void copy(const TmaStore& s) {
     const auto found = written_.find(s.buffer);
@@ -314,11 +333,15 @@ class RoleCheck {
   }
 
   void barrier(const NamedBarrier& s) {
-    findings_.require(s.id >= 1 && s.id <= 15, "there is no barrier {}", s.id);
+    findings_.require(s.id >= 1 && s.id + role_.teams <= 16, "there is no barrier {}", s.id + role_.teams - 1);
     findings_.require(s.threads % 32 == 0 && s.threads >= role_.threads(),
                       "{} threads come to it, {} of them this role's", s.threads, role_.threads());
     findings_.require(elected_ == role_.threads(), "{} of {} threads come to it", elected_, role_.threads());
-    meets[s.id].insert(s.threads);
+    for (int team = 0; team < role_.teams; ++team) {
+      const int id = s.id + (team + s.next_team) % role_.teams;
+      meets[id].insert(s.threads);
+      comes_to.emplace(id, team);
+    }
     if (s.arrives) return;
     for (auto& [buffer, state] : written_)
       if (state == Written::fenced) state = Written::seen;
@@ -385,14 +408,12 @@ void check_roles(Findings& findings) {
       RoleCheck check(findings, phase, role);
       check.run();
       for (RingId ring : check.fills) ++filled[ring];
-      for (const auto& [ring, arrivals] : check.released) released[ring] += arrivals;
-      for (const auto& [id, of_role] : check.meets) {
-        sizes[id].insert(of_role.begin(), of_role.end());
-        threads[id] += role.threads();
-      }
+      for (const auto& [ring, arrivals] : check.released) released[ring] += arrivals * role.teams;
+      for (const auto& [id, of_role] : check.meets) sizes[id].insert(of_role.begin(), of_role.end());
+      for (const auto& [id, team] : check.comes_to) threads[id] += role.threads();
       for (CursorId cursor : check.cursors)
         findings.require(cursors.insert(cursor).second, "{} is used by two roles", name_of(plan, cursor));
-      registers += role.registers * role.threads();
+      registers += role.registers * role.threads() * role.teams;
     }
     findings.require(registers <= 65536, "{} registers for the roles of a block", registers);
     for (const auto& [ring, roles] : filled)

@@ -15,20 +15,26 @@ class Barriers {
   void run() {
     SharedState state;
     for (const Phase& phase : plan_.phases) {
-      if (phase.roles.size() != 1) continue;
-      role_ = &phase.roles.front();
-      const SharedState before = state;
-      body(role_->body, state, false);
-      if (phase.schedule.kind != Schedule::Kind::persistent) continue;
-      // Its blocks follow one another in the same threads, or there is none.
-      state.forget_shifted();
-      body(role_->body, state, false);
-      state.merge(before);
+      const SharedState before = std::exchange(state, {});
+      for (const Role& role : phase.roles) {
+        role_ = &role;
+        SharedState own = before;
+        phase.schedule.kind == Schedule::Kind::persistent ? blocks(role.body, own) : body(role.body, own, false);
+        state.merge(own);
+      }
     }
     findings_.about(nullptr);
   }
 
  private:
+  // They follow one another in the same threads, or there is none.
+  void blocks(const Body& steps, SharedState& state) {
+    const SharedState before = state;
+    body(steps, state, false);
+    state.forget_shifted();
+    body(steps, state, false);
+    state.merge(before);
+  }
   void body(const Body& steps, SharedState& state, bool again) {
     const Step* before = nullptr;
     for (const Step& step : steps) {
@@ -44,6 +50,7 @@ class Barriers {
       return;
     }
     if (const Loop* loop = std::get_if<Loop>(&step.action)) return this->loop(*loop, state);
+    if (const TileLoop* tiles = std::get_if<TileLoop>(&step.action)) return blocks(tiles->body, state);
     if (const Branch* branch = std::get_if<Branch>(&step.action)) {
       SharedState taken = state;
       body(branch->body, taken, false);
@@ -176,7 +183,7 @@ class Copies {
         if (s.stages > 1) pipelined(s);
         body(s.body);
         if (s.stages > 1) draining_ = true;
-          }, [&]<OneOf<Branch, Elected, TileLoop> T>(const T& s) { body(s.body); }, []<OfRoles T>(const T&) {},
+          }, [&]<OneOf<Branch, Elected, OfTeam, TileLoop> T>(const T& s) { body(s.body); }, []<OfRoles T>(const T&) {},
           }, step.action);
       findings_.about(&step);
       const bool is_drained = !draining_ || std::holds_alternative<Loop>(step.action);

@@ -18,6 +18,7 @@ class Values {
         phase_ = &phase;
         role_ = &role;
         made_ = {};
+        reserved_ = {};
         body(role.body);
       }
     findings_.about(nullptr);
@@ -80,7 +81,12 @@ class Values {
     std::vector<StorageId> here;
     for (const Step& step : steps) {
       findings_.about(&step);
-      for (ValueId id : operands(step)) available(id, "read");
+      for (ValueId id : operands(step)) {
+        available(id, "read");
+        findings_.require(!reserved_.contains(plan_.values[id].storage), "{} is read where nothing has set it",
+                          name_of(plan_, id));
+      }
+      reserved(step);
       const bool adds = std::holds_alternative<Replicas>(step.action) ||
                         std::holds_alternative<Multiply>(step.action) || std::holds_alternative<Wgmma>(step.action);
       for (ValueId id : results(step)) {
@@ -105,6 +111,16 @@ class Values {
       if (const Loop* loop = std::get_if<Loop>(&step.action)) counters_.erase(loop->loop);
     }
     for (StorageId storage : here) made_.erase(storage);
+  }
+  void reserved(const Step& step) {
+    if (const Reserve* reserve = std::get_if<Reserve>(&step.action))
+      reserved_.insert(plan_.values[reserve->value].storage);
+    if (const Wgmma* product = std::get_if<Wgmma>(&step.action)) {
+      const bool was = reserved_.erase(plan_.values[product->out].storage) != 0;
+      findings_.require(!product->fresh || counters_.contains(product->fresh), "it names a loop that it is not in");
+      findings_.require(!was || product->fresh, "{} is added to where nothing has set it",
+                        name_of(plan_, product->out));
+    }
   }
   static bool is_partial(const Step& step) {
     return std::holds_alternative<Partials>(step.action) || std::holds_alternative<TakePartials>(step.action);
@@ -161,7 +177,7 @@ class Values {
                         "{} registers, {} at a time, of {}", s.registers, s.chunk, plan_.storage(s.out).registers);
         },
         []<OneOf<PutPartials, TakePartials, Scan, Clear, Fetch, Commit, Wait, Multiply, Barrier, Loop, Branch, Elected,
-                 TileLoop>
+                 OfTeam, TileLoop>
                T>(const T&) {},
         []<OfRoles T>(const T&) {}, [&](const Put& s) { expression(s.sweep, plan_.scratch[s.scratch].type); },
         [&](const Get& s) {
@@ -300,6 +316,7 @@ class Values {
     rolled(sweep, operand.value);
     if (value.layout.rank() > sweep.layout.rank())
       return findings_.require(false, "{} has more axes than the sweep", name_of(plan_, operand.value));
+    if (sweep.part) return part(sweep, operand, value);
     for (int i = 1; i <= value.shape.rank(); ++i) {
       const int extent = value.shape[value.shape.rank() - i];
       findings_.require(extent == 1 || extent == sweep.shape[sweep.shape.rank() - i],
@@ -311,6 +328,27 @@ class Values {
                       to_string(sweep.layout));
     findings_.require(operand.map == register_map(value.layout, sweep.layout), "registers of {} are taken for others",
                       name_of(plan_, operand.value));
+  }
+
+  // Each register of a sweep over a part of a tile is that of the element at the same place of the tile.
+  void part(const Sweep& sweep, const Operand& operand, const Value& value) {
+    const auto number = [](const std::vector<Digit>& digits, int index) {
+      int sum = 0;
+      for (const Digit& digit : digits) sum += index / digit.unit % digit.size * digit.scale;
+      return sum;
+    };
+    const int shift = sweep.shape.rank() - value.shape.rank();
+    bool same = true;
+    for (int axis = 0; axis < value.shape.rank(); ++axis) {
+      if (value.shape[axis] == 1) continue;
+      const auto in_value = value.layout.register_digits(axis), in_sweep = sweep.layout.register_digits(axis + shift);
+      same &= value.layout.thread_digits(axis) == sweep.layout.thread_digits(axis + shift);
+      for (int r = 0; r < sweep.layout.registers(); ++r)
+        same &=
+            value.origin[static_cast<std::size_t>(axis)] + number(in_value, operand.first + number(operand.map, r)) ==
+            sweep.origin[static_cast<std::size_t>(axis + shift)] + number(in_sweep, r);
+    }
+    findings_.require(same, "registers of {} are taken for others", name_of(plan_, operand.value));
   }
 
   // --- places
@@ -353,6 +391,7 @@ class Values {
   const Phase* phase_ = nullptr;
   const Role* role_ = nullptr;
   std::set<StorageId> made_;
+  std::set<StorageId> reserved_;  // and not set
   std::set<LoopId> counters_;
 };
 

@@ -33,3 +33,10 @@ __device__ inline u64 matrix_descriptor(const void* tile) {
 
 // Byte offset of a chunk of 16 bytes in a panel of rows of 128, whose chunks are permuted from row to row.
 __device__ inline int panel_offset(int row, int chunk) { return row * 128 + (chunk ^ (row % 8)) * 16; }
+
+// Byte offset of an element in panels of so many rows, side by side.
+template <class T, int rows>
+__device__ inline int panels_offset(int row, int column) {
+  constexpr int size = sizeof(T), per_panel = 128 / size, per_chunk = 16 / size;
+  return column / per_panel * rows * 128 + panel_offset(row, column % per_panel / per_chunk) + column % per_chunk * size;
+}

@@ -1,0 +1,285 @@
+// The roles of a specialised kernel: each lowers the graph anew, as far as it is its own.
+#include <fmt/format.h>
+
+#include "codegen/lower/lower_steps.hpp"
+#include "codegen/lower/specialise.hpp"
+
+namespace tessera::lowering {
+namespace {
+
+// Named barriers: one of each team's threads, and one for its turn at the tensor cores.
+constexpr int team_threads = 1, team_turn = 3;
+
+// Registers of a thread; the producer's are those of a warp group, of which one thread works.
+constexpr int of_producer = 24, of_consumer = 240;
+
+/// What the roles share.
+class Shared {
+ public:
+  Shared(const Facts& facts, const Specialisation& how, const ProductPlan& product, Plan& plan)
+      : facts(facts), how(how), m(product.product.m), n(product.product.n), k(product.product.k), plan(plan) {
+    left = operand(product.a, true);
+    right = operand(product.b, false);
+    ring =
+        plan.rings.add({.label = {.stem = "ring"},
+                        .buffers = {left.buffer, right.buffer},
+                        .stages = how.stages,
+                        .empty_arrivals = how.groups,
+                        .bytes = plan.buffers[left.buffer].stage_bytes() + plan.buffers[right.buffer].stage_bytes()});
+  }
+
+  struct Operand {
+    Id load;
+    BufferId buffer;
+    TensorMapId map;
+  };
+
+  // A tile whose rows lie along `rows`, an axis of the load or store, and columns along its tensor's neighbours.
+  TensorMapId map_of(Id id, int rows, const Buffer& buffer, bool store) {
+    const GraphAccess access = facts.access(id);
+    BoxedTensor tensor{.argument = access.parameter};
+    const std::vector<int> axes = tile_axes(access);
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+      tensor.axes[i] = static_cast<std::int8_t>(access.axes[static_cast<std::size_t>(axes[i])].tensor_axis);
+      tensor.box[i] = axes[i] == rows ? buffer.rows : i == 0 ? buffer.panel_columns() : 1;
+    }
+    return plan.tensor_maps.add(
+        {.label = {.stem = store ? "to" : "from", .number = facts.number[id]}, .tensor = tensor, .store = store});
+  }
+  // Where panel `panel` of the tile begins.
+  std::vector<TileCoordinate> place_of(Steps& steps, Id id, int panel, const Buffer& buffer) const {
+    const GraphAccess access = facts.access(id);
+    std::vector<TileCoordinate> at;
+    for (int i : tile_axes(access)) {
+      const GraphAccess::Axis& axis = access.axes[static_cast<std::size_t>(i)];
+      at.push_back({steps.scalar(axis.index), axis.extent, at.empty() ? panel * buffer.panel_columns() : 0});
+    }
+    return at;
+  }
+
+  const Facts& facts;
+  const Specialisation& how;
+  const int m, n, k;
+  Plan& plan;
+  Operand left, right;
+  RingId ring;
+
+ private:
+  // The tile's axes, those of the tensor that are nearest in memory first.
+  static std::vector<int> tile_axes(const GraphAccess& access) {
+    std::vector<int> axes{access.fast};
+    for (int tensor_axis = static_cast<int>(access.axes.size()); tensor_axis-- > 0;)
+      for (int i = 0; i < static_cast<int>(access.axes.size()); ++i)
+        if (access.axes[static_cast<std::size_t>(i)].tensor_axis == tensor_axis && i != access.fast) axes.push_back(i);
+    return axes;
+  }
+
+  Operand operand(const Source& source, bool is_left) {
+    const int k_axis = source.axis[is_left ? 1 : 0], other_axis = source.axis[is_left ? 0 : 1];
+    const bool k_major = facts.access(source.load).fast == k_axis;
+    const int other = is_left ? m : n;
+    Buffer buffer{.label = {.stem = "tile", .number = facts.number[source.load], .suffix = is_left ? "" : "_right"},
+                  .type = facts[source.load].type,
+                  .rows = k_major ? other : k,
+                  .columns = k_major ? k : other,
+                  .stages = how.stages,
+                  .form = SharedForm::panels};
+    const TensorMapId map = map_of(source.load, k_major ? other_axis : k_axis, buffer, false);
+    return {source.load, plan.buffers.add(std::move(buffer)), map};
+  }
+};
+
+/// What both kinds of roles do: they go from tile to tile, with a cursor in the ring.
+class RoleDuty : public Duty {
+ public:
+  RoleDuty(Shared& shared, std::string_view name)
+      : shared_(shared),
+        cursor_(shared.plan.cursors.add({.label = {.stem = fmt::format("at_{}", name)}, .ring = shared.ring})) {}
+  bool stages() const override { return false; }
+
+ protected:
+  template <class Kind>
+  void push(Steps& steps, Kind kind) {
+    steps.push(shared_.how.product, std::move(kind));
+  }
+  template <class Inside>
+  void elected(Steps& steps, int threads, const Inside& inside) {
+    Elected step{.threads = threads, .body = {}};
+    steps.within(step.body, inside);
+    push(steps, std::move(step));
+  }
+  // Numbers that the launch decides stand ahead of the tiles.
+  void launch_numbers(const LowerNodes& lower) const {
+    lower([&](Id id) { return shared_.how.launch[id] != 0; });
+  }
+  void tiles(Steps& steps, const LowerNodes& lower, int step) {
+    TileLoop loop{.first = 0, .step = step, .body = {}};
+    steps.within(loop.body, [&] { lower([&](Id id) { return !shared_.how.launch[id]; }); });
+    push(steps, std::move(loop));
+  }
+
+  Shared& shared_;
+  const CursorId cursor_;
+};
+
+class Producer final : public RoleDuty {
+ public:
+  explicit Producer(Shared& shared) : RoleDuty(shared, "producer") {}
+
+  bool does(Id id) const override { return shared_.how.ahead[id] || id == shared_.how.loop; }
+  void whole(Steps& steps, const LowerNodes& lower) override {
+    push(steps, SetRegisters{of_producer, false});
+    launch_numbers(lower);
+    elected(steps, 128, [&] { tiles(steps, lower, 1); });
+  }
+  void end_round(Steps& steps, LoopId) override {
+    push(steps, Acquire{cursor_});
+    push(steps, Expect{cursor_});
+    for (const Shared::Operand* operand : {&shared_.left, &shared_.right}) {
+      const Buffer& buffer = shared_.plan.buffers[operand->buffer];
+      for (int panel = 0; panel < buffer.columns / buffer.panel_columns(); ++panel)
+        push(steps, TmaLoad{operand->map, operand->buffer, cursor_, panel * buffer.panel_bytes(),
+                            shared_.place_of(steps, operand->load, panel, buffer)});
+    }
+    push(steps, Advance{cursor_, literal(1)});
+  }
+};
+
+class Consumer final : public RoleDuty {
+ public:
+  explicit Consumer(Shared& shared) : RoleDuty(shared, "consumer") {
+    if (shared.how.boxed.empty()) return;
+    const Id store = shared.how.boxed[0];
+    const int parameter = shared.facts.access(store).parameter;
+    const ElementType type = shared.facts.graph.parameters[static_cast<std::size_t>(parameter)].type;
+    for (int i = 0; i < 2; ++i) {
+      Buffer buffer{.label = {.stem = fmt::format("out{}", i)},
+                    .type = type,
+                    .rows = shared.m,
+                    .columns = 1,
+                    .form = SharedForm::panels,
+                    .teams = shared.how.teams};
+      buffer.columns = buffer.panel_columns();
+      out_[i] = shared.plan.buffers.add(std::move(buffer));
+    }
+    parts_ = shared.n / shared.plan.buffers[out_[0]].columns;
+  }
+
+  void whole(Steps& steps, const LowerNodes& lower) override {
+    push(steps, SetRegisters{of_consumer, true});
+    launch_numbers(lower);
+    if (shared_.how.teams > 1) {
+      // The second team's first tile is the second: it passes over the first's stages, and gives it the first turn.
+      OfTeam second{.team = 1, .body = {}};
+      steps.within(second.body, [&] {
+        push(steps, NamedBarrier{.id = team_turn, .threads = 2 * steps.threads, .arrives = true, .next_team = true});
+        push(steps, Advance{cursor_, rounds(steps)});
+      });
+      push(steps, std::move(second));
+    }
+    tiles(steps, lower, shared_.how.teams);
+    if (parts_ > 0) elected(steps, steps.threads, [&] { push(steps, WaitStores{0}); });
+  }
+
+  // Of what is read beside the sums a thread has no registers to keep more than a few.
+  bool reads_where_used(Id id) const override {
+    return shared_.facts[id].shape.size() > 2 * 128 * std::int64_t{shared_.how.groups} / 8;
+  }
+  void before_loop(Steps& steps) override {
+    if (shared_.how.teams > 1) push(steps, NamedBarrier{.id = team_turn, .threads = 2 * steps.threads});
+  }
+  bool starts_fresh(Id argument) const override {
+    const Facts& facts = shared_.facts;
+    Id start = facts[shared_.how.loop].in[static_cast<std::size_t>(facts[argument].position())];
+    while (facts[start].op == Op::broadcast) start = facts[start].in[0];
+    return facts[start].op == Op::constant && facts[start].bits() == 0;
+  }
+  bool multiply(Steps& steps, Id id, LoopId loop) override {
+    const Id carried = steps.node(id).in[2];
+    const ValueId sums = steps.values.set(id, steps.values.of(carried));
+    const bool fresh = starts_fresh(carried);
+    sums_ = sums;
+    push(steps, WaitFull{cursor_});
+    if (!fresh) push(steps, RegisterFence{sums});
+    push(steps, WgmmaFence{});
+    push(steps, Wgmma{sums, shared_.left.buffer, shared_.right.buffer, cursor_, steps.node(steps.node(id).in[0]).type,
+                      shared_.m, shared_.n, shared_.k, fresh ? loop : LoopId{}});
+    push(steps, CommitWgmma{});
+    push(steps, RegisterFence{sums});
+    push(steps, WaitWgmma{1});
+    return true;
+  }
+  // The stage before is read when all but the last group are done.
+  void end_round(Steps& steps, LoopId loop) override {
+    elected(steps, 128, [&] { push(steps, Release{cursor_, 1, loop}); });
+    push(steps, Advance{cursor_, literal(1)});
+  }
+  void after_loop(Steps& steps) override {
+    if (shared_.how.teams > 1)
+      push(steps, NamedBarrier{.id = team_turn, .threads = 2 * steps.threads, .arrives = true, .next_team = true});
+    push(steps, WaitWgmma{0});
+    elected(steps, 128, [&] { push(steps, Release{cursor_, 1, {}}); });
+    push(steps, RegisterFence{sums_});
+    if (shared_.how.teams > 1) push(steps, Advance{cursor_, rounds(steps)});
+  }
+
+  // By the copy engine, a part after another through two buffers in turn.
+  bool store(Steps& steps, Id id) override {
+    const auto& boxed = shared_.how.boxed;
+    const auto found = std::ranges::find(boxed, id);
+    if (found == boxed.end()) return false;
+    const int columns = shared_.plan.buffers[out_[0]].columns;
+    const TensorMapId map = shared_.map_of(id, 0, shared_.plan.buffers[out_[0]], true);
+    const int before = static_cast<int>(found - boxed.begin()) * parts_, all = static_cast<int>(boxed.size()) * parts_;
+    for (int part = 0; part < parts_; ++part) {
+      const int number = before + part;
+      const BufferId to = out_[number % 2];
+      // Of an odd number the first goes to the buffer that the last of the tile before went to.
+      const int pending = number == 0 && all % 2 ? 0 : 1;
+      elected(steps, steps.threads, [&] { push(steps, WaitStores{pending}); });
+      push(steps, Barrier{});
+      SweepBuilder builder(steps, sweep_of(steps.facts, steps.layouts, id), id);
+      Sweep sweep = builder.part(1, part * columns, columns).express(steps.node(id).in[0]).take();
+      leave_rounding_to_memory(sweep.expression);
+      steps.push(id, Stage{.buffer = to, .sweep = std::move(sweep), .together = true});
+      push(steps, ProxyFence{});
+      push(steps, Barrier{});
+      elected(steps, steps.threads, [&] {
+        push(steps, TmaStore{map, to, shared_.place_of(steps, id, part, shared_.plan.buffers[to])});
+        push(steps, CommitStores{});
+      });
+    }
+    return true;
+  }
+
+ private:
+  tessera::codegen::Operand rounds(Steps& steps) { return steps.scalar(steps.node(shared_.how.loop).in[0]); }
+
+  BufferId out_[2];
+  int parts_ = 0;
+  ValueId sums_;
+};
+
+}  // namespace
+
+void lower_roles(const Facts& facts, const Specialisation& how, const Products& products, const Layouts& layouts,
+                 Plan& plan) {
+  Phase& phase = plan.phases.back();
+  Shared shared(facts, how, products.plans.at(how.product), plan);
+  phase.schedule.kind = Schedule::Kind::tiles;
+  phase.prologue = {{InitRing{shared.ring}}, {Barrier{}}};
+  Role producer{.name = "producer", .first_warp = 0, .warps = 4, .registers = of_producer};
+  Role consumer{.name = "consumer",
+                .first_warp = 4,
+                .warps = 4 * how.groups,
+                .registers = of_consumer,
+                .teams = how.teams,
+                .barrier = team_threads};
+  constexpr int all_in_registers = 256;
+  lower(facts, products.plans, layouts, all_in_registers, {}, {.suffix = "_ahead"}, plan, producer, Producer(shared));
+  lower(facts, products.plans, layouts, all_in_registers, {}, {}, plan, consumer, Consumer(shared));
+  phase.roles.push_back(std::move(producer));
+  phase.roles.push_back(std::move(consumer));
+}
+
+}  // namespace tessera::lowering

@@ -1,0 +1,233 @@
+#include "codegen/lower/specialise.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tessera::lowering {
+namespace {
+
+constexpr int panel_bytes = 128;        // of a row of a panel: the swizzle's
+constexpr int most_accumulators = 192;  // registers of a thread
+
+// Numbers that follow from the launch, block indices and counters of loops (`counted`), or from the launch alone.
+std::vector<char> known_ahead(const Facts& facts, bool counted) {
+  std::vector<char> known(facts.graph.nodes.size());
+  for (const auto& region : facts.order)
+    for (Id id : region) {
+      const Node& at = facts[id];
+      if (at.op == Op::argument)
+        known[id] = counted && at.position() == 0;
+      else if (at.op == Op::block)
+        known[id] = counted;
+      else if (is_view(at.op) || at.op == Op::extent || at.op == Op::scalar || at.op == Op::constant ||
+               (is_elementwise(at.op) && at.shape.rank() == 0))
+        known[id] = std::all_of(at.in.begin(), at.in.end(), [&](Id in) { return known[in] || is_view(facts[in].op); });
+    }
+  return known;
+}
+
+/// The rules, one after another: each says why a kernel is none of this kind.
+class Classifier {
+ public:
+  explicit Classifier(const Facts& facts) : facts_(facts) {}
+
+  Specialised run() {
+    if (facts_.target.tier != Target::Tier::wgmma) return {};
+    how_.ahead = known_ahead(facts_, true);
+    how_.launch = known_ahead(facts_, false);
+    for (const auto& rule :
+         {&Classifier::product, &Classifier::loop, &Classifier::tile, &Classifier::operands, &Classifier::epilogue})
+      if (std::string why = (this->*rule)(); !why.empty()) return {{}, std::move(why)};
+    stores();
+    stages();
+    return {std::move(how_), {}};
+  }
+
+ private:
+  const Node& node(Id id) const { return facts_[id]; }
+
+  std::string product() {
+    for (const auto& region : facts_.order)
+      for (Id id : region) {
+        if (node(id).op != Op::mma) continue;
+        if (how_.product != no_id) return "it has several products";
+        how_.product = id;
+      }
+    if (how_.product == no_id) return "it has no product";
+    const ElementType type = node(node(how_.product).in[0]).type;
+    if (type != ElementType::f16 && type != ElementType::bf16)
+      return fmt::format("wgmma takes its operands from memory as f16 or bf16, not {}", name(type));
+    return {};
+  }
+
+  // Sums that the loop carries, and nothing else; at least one round.
+  std::string loop() {
+    const Node& product = node(how_.product);
+    const Region& body = facts_.graph.regions[product.region];
+    if (body.kind != RegionKind::loop) return "the product is in no loop";
+    how_.loop = facts_.owner[product.region];
+    const Node& loop = node(how_.loop);
+    if (loop.region != 0) return "the product's loop is in another loop or a branch";
+    const Node& sums = node(product.in[2]);
+    if (sums.op != Op::argument || sums.position() == 0 || facts_.users[product.in[2]].size() != 1 ||
+        body.yields.size() != 1 || body.yields[0] != how_.product || facts_.users[how_.product].size() != 1)
+      return "the loop carries more than the sums";
+    if (!how_.launch[loop.in[0]]) return "the loop's rounds are not the same for all blocks";
+    if (!runs(loop.in[0])) return "the loop may have no round";
+    return {};
+  }
+  // cdiv of an extent of a tensor that has one, or a number.
+  bool runs(Id count) const {
+    const Node& at = node(count);
+    if (at.op == Op::constant) return at.number().i32 >= 1;
+    if (at.op != Op::cdiv || node(at.in[1]).op != Op::constant || node(at.in[1]).number().i32 < 1) return false;
+    const Node& extent = node(at.in[0]);
+    return extent.op == Op::extent && boxable(view_parameter(facts_.graph, extent.in[0])) &&
+           node(extent.in[0]).op == Op::tensor;
+  }
+  bool boxable(int parameter) const { return facts_.variant.tensors[static_cast<std::size_t>(parameter)].boxable; }
+
+  std::string tile() {
+    const Node& product = node(how_.product);
+    const int m = product.shape[0], n = product.shape[1], k = node(product.in[0]).shape[1];
+    constexpr int widths[] = {64, 96, 128, 192, 256};
+    if (m % 64 || m > 256 || m == 192 || k % 64 || k > 256 || !std::ranges::count(widths, n))
+      return fmt::format("wgmma multiplies no tiles of [{},{}] by [{},{}]", m, k, k, n);
+    how_.groups = m * n / 128 > most_accumulators ? 2 : m == 256 ? 2 : 1;
+    if (m / how_.groups * n / 128 > most_accumulators) return fmt::format("[{},{}] sums fit no warp group", m, n);
+    if (m % (64 * how_.groups)) return fmt::format("two warp groups cannot share {} rows", m);
+    how_.teams = how_.groups == 1 ? 2 : 1;
+    return {};
+  }
+
+  std::string operands() {
+    const Node& product = node(how_.product);
+    for (const Id id : facts_.order[product.region]) {
+      const Node& at = node(id);
+      const bool is_operand = at.op == Op::load || at.op == Op::cast || at.op == Op::permute || at.op == Op::reshape;
+      if (id != how_.product && at.op != Op::argument && !is_view(at.op) && !how_.ahead[id] &&
+          !(is_operand && only_for_product(id)))
+        return fmt::format("the loop does more than to multiply: '{}'", name(at.op));
+    }
+    for (const std::size_t side : {0, 1}) {
+      const Id operand = product.in[side];
+      const Source source = find_source(facts_.graph, operand);
+      if (source.load == no_id) return fmt::format("the {} operand is computed", side ? "right" : "left");
+      const ElementType type = node(operand).type;
+      if (node(source.load).type != type ||
+          !std::ranges::all_of(source.casts, [&](ElementType to) { return to == type; }))
+        return fmt::format("the {} operand is {} in memory", side ? "right" : "left", name(node(source.load).type));
+      if (std::string why = boxes(source.load, source.axis[0], source.axis[1]); !why.empty()) return why;
+      if (facts_.graph.parameters[static_cast<std::size_t>(facts_.access(source.load).parameter)].access != Access::in)
+        return "an operand's tensor is written";
+    }
+    return {};
+  }
+  // A load, or what renames its elements: all users are the product or such nodes.
+  bool only_for_product(Id id) const {
+    return std::ranges::all_of(facts_.users[id], [&](Id user) {
+      const Op op = node(user).op;
+      return user == how_.product ||
+             ((op == Op::cast || op == Op::permute || op == Op::reshape) && only_for_product(user));
+    });
+  }
+
+  // May the copy engine move the tile of a load or a store, of which two axes are a matrix' rows and columns?
+  std::string boxes(Id id, int first, int second) const {
+    const GraphAccess access = facts_.access(id);
+    const Parameter& tensor = facts_.graph.parameters[static_cast<std::size_t>(access.parameter)];
+    const std::string what = fmt::format("tensor {}", access.parameter);
+    if (!boxable(access.parameter)) return fmt::format("the copy engine cannot address {}", what);
+    if (static_cast<int>(access.axes.size()) != tensor.rank || tensor.rank > 5)
+      return fmt::format("{} has more axes than its tile", what);
+    if (first < 0 || second < 0) return fmt::format("a tile of {} is a vector", what);
+    if (access.fast != first && access.fast != second)
+      return fmt::format("neighbours of {} are along an axis that the matrix has not", what);
+    for (std::size_t i = 0; i < access.axes.size(); ++i) {
+      const GraphAccess::Axis& axis = access.axes[i];
+      if (axis.index == no_id || !axis.slices.empty()) return fmt::format("{} is read through a slice", what);
+      if (!how_.ahead[axis.index]) return fmt::format("the tile of {} follows from what is computed", what);
+      const bool of_matrix = static_cast<int>(i) == first || static_cast<int>(i) == second;
+      if (!of_matrix && axis.extent != 1) return fmt::format("the tile of {} has more than two axes", what);
+      if (axis.extent > 256) return fmt::format("{} elements along an axis are no box", axis.extent);
+    }
+    const int columns = access.axes[static_cast<std::size_t>(access.fast)].extent;
+    const int rows = access.axes[static_cast<std::size_t>(access.fast == first ? second : first)].extent;
+    if (columns * info(tensor.type).bytes % panel_bytes || rows % 8)
+      return fmt::format("[{},{}] {} are not made of panels", rows, columns, name(tensor.type));
+    return {};
+  }
+
+  // What is done with the sums stays with the threads that have them.
+  std::string epilogue() {
+    for (const Id id : facts_.order[0]) {
+      const Node& at = node(id);
+      if (is_reduction(at.op) || at.op == Op::argmax || at.op == Op::cumsum || at.op == Op::concat)
+        return fmt::format("'{}' crosses warps", name(at.op));
+    }
+    return {};
+  }
+
+  // Of sums, or of what is computed of them, whole tiles of a tensor of which nothing is read.
+  void stores() {
+    std::optional<ElementType> type;
+    for (const Id id : facts_.order[0]) {
+      const Node& at = node(id);
+      if (at.op != Op::store || node(at.in[0]).shape != node(how_.product).shape) continue;
+      const int parameter = facts_.access(id).parameter;
+      const Parameter& tensor = facts_.graph.parameters[static_cast<std::size_t>(parameter)];
+      const int bytes = info(tensor.type).bytes;
+      if (tensor.access != Access::out || (bytes != 2 && bytes != 4) || type.value_or(tensor.type) != tensor.type ||
+          facts_.access(id).fast != 1 || !boxes(id, 0, 1).empty() || writes(parameter) != 1)
+        continue;
+      type = tensor.type;
+      how_.boxed.push_back(id);
+    }
+  }
+  int writes(int parameter) const {
+    int count = 0;
+    for (const auto& region : facts_.order)
+      for (Id id : region) count += is_write(node(id).op) && facts_.access(id).parameter == parameter;
+    return count;
+  }
+
+  // As many as fit beside what is stored.
+  void stages() {
+    constexpr int most = 6, barriers = 1024;
+    const Node& product = node(how_.product);
+    const int m = product.shape[0], n = product.shape[1], k = node(product.in[0]).shape[1];
+    const int stored = how_.boxed.empty() ? 0 : 2 * how_.teams * m * panel_bytes;
+    how_.stages = std::clamp((facts_.target.shared_bytes - barriers - stored) / ((m + n) * k * 2), 1, most);
+  }
+
+  const Facts& facts_;
+  Specialisation how_;
+};
+
+}  // namespace
+
+Specialised specialise(const Facts& facts) {
+  Specialised result = Classifier(facts).run();
+  if (result.how && result.how->stages < 2) return {{}, "two stages do not fit into shared memory"};
+  return result;
+}
+
+Products specialised_products(const Facts& facts, const Specialisation& how) {
+  const Node& node = facts[how.product];
+  ProductPlan plan;
+  plan.a = find_source(facts.graph, node.in[0]);
+  plan.b = find_source(facts.graph, node.in[1]);
+  plan.product.kind = ProductKind::tensor;
+  plan.product.type = facts[node.in[0]].type;
+  plan.product.m = node.shape[0];
+  plan.product.n = node.shape[1];
+  plan.product.k = facts[node.in[0]].shape[1];
+  plan.layout = wgmma_accumulator_layout(node.shape, how.groups);
+  Products products;
+  products.plans.emplace(how.product, std::move(plan));
+  products.warps = 4 * how.groups;
+  return products;
+}
+
+}  // namespace tessera::lowering

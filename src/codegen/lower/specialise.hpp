@@ -1,0 +1,36 @@
+// A kernel whose work several roles share: one copies the operands of a product into a ring, by sm_90's copy engine,
+// and others multiply them by wgmma and do the rest.
+#pragma once
+#include <optional>
+#include <string>
+
+#include "codegen/lower/lowering.hpp"
+
+namespace tessera::lowering {
+
+/// How the work is shared.
+struct Specialisation {
+  Id product = no_id, loop = no_id;
+  int groups = 1;            ///< warp groups of a team, which share the rows of the product's tile
+  int teams = 1;             ///< of warp groups: of two each multiplies while the other stores
+  int stages = 2;            ///< of the ring
+  std::vector<Id> boxed;     ///< stores that the copy engine does
+  std::vector<char> ahead;   ///< by node: a number that follows from the launch, block indices and counters
+  std::vector<char> launch;  ///< by node: the same of the launch alone
+};
+
+/// The specialisation of a kernel, or why there is none: a few words.
+struct Specialised {
+  std::optional<Specialisation> how;
+  std::string why_not;
+};
+Specialised specialise(const Facts& facts);
+
+/// The product of a specialised kernel, for the passes that lay out and fuse.
+Products specialised_products(const Facts& facts, const Specialisation& how);
+
+/// The roles of the phase, and what they name.
+void lower_roles(const Facts& facts, const Specialisation& how, const Products& products, const Layouts& layouts,
+                 Plan& plan);
+
+}  // namespace tessera::lowering

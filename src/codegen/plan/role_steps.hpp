@@ -1,0 +1,155 @@
+// Kinds of steps of roles at work at the same time: sm_90's copy engine, matrix units of warp groups, and barriers in
+// memory.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "codegen/plan/sweep.hpp"
+
+namespace tessera::codegen {
+
+struct Step;
+using Body = std::vector<Step>;
+
+/// One thread of each `threads` of the role runs it: what an instruction does for all of them.
+struct Elected {
+  int threads = 128;
+  Body body;
+};
+
+/// The role's team of this number runs it.
+struct OfTeam {
+  int team = 0;
+  Body body;
+};
+
+/// A role takes blocks of the grid one after another: those numbered first, first + step, ... of what falls to its
+/// block of threads; of several teams each begins at its own number.
+struct TileLoop {
+  int first = 0, step = 1;
+  Body body;
+};
+
+/// Registers that a thread of the role may have from here on, of those that the block's threads have together.
+struct SetRegisters {
+  int registers = 0;
+  bool more = false;  ///< than it was launched with
+};
+
+/// The ring's barriers, before anybody uses them.
+struct InitRing {
+  RingId ring;
+};
+
+/// Until the stage at the cursor has been released by all who read it.
+struct Acquire {
+  CursorId cursor;
+};
+
+/// The stage at the cursor is full once the ring's bytes have arrived.
+struct Expect {
+  CursorId cursor;
+};
+
+/// A coordinate in elements of a tensor: index * scale + offset.
+struct TileCoordinate {
+  Operand index;
+  int scale = 1, offset = 0;
+};
+
+/// A box of a tensor into the stage at the cursor, by the copy engine; beyond the tensor are zeros.
+struct TmaLoad {
+  TensorMapId map;
+  BufferId buffer;
+  CursorId cursor;
+  std::int64_t offset = 0;         ///< bytes from the stage's first
+  std::vector<TileCoordinate> at;  ///< fastest axis first
+};
+
+/// Until the stage at the cursor is full.
+struct WaitFull {
+  CursorId cursor;
+};
+
+/// The stage `behind` the cursor is read: it may be filled again.
+struct Release {
+  CursorId cursor;
+  int behind = 0;
+  LoopId not_first;  ///< not in the first round of this loop; none: always
+};
+
+/// The cursor goes on by so many stages.
+struct Advance {
+  CursorId cursor;
+  Operand by;
+};
+
+/// The value's registers, with nothing in them: what sets them stands behind it.
+struct Reserve {
+  ValueId value;
+};
+
+/// No instruction moves accesses to the value's registers across it.
+struct RegisterFence {
+  ValueId value;
+};
+
+/// wgmma.fence: registers and shared memory written before are seen by the matrix units.
+struct WgmmaFence {};
+
+/// out += a b by wgmma, both from shared memory; open until a WaitWgmma.
+struct Wgmma {
+  ValueId out;
+  BufferId a, b;
+  CursorId cursor;  ///< whose stages a and b have; none: one stage
+  ElementType type{};
+  int m = 0, n = 0, k = 0;  ///< of the role's tile
+  LoopId fresh = {};        ///< in the first round of this loop out = a b
+};
+
+/// Ends a group of wgmma.
+struct CommitWgmma {};
+
+/// Until at most `pending` groups are open.
+struct WaitWgmma {
+  int pending = 0;
+};
+
+/// What was written to shared memory is seen by the copy engine.
+struct ProxyFence {};
+
+/// Accumulators, columns [column, column + the buffer's), as the buffer's type.
+struct StoreMatrix {
+  BufferId buffer;
+  ValueId value;
+  int column = 0;
+};
+
+/// A buffer into a box of a tensor; what lies beyond the tensor is dropped.
+struct TmaStore {
+  TensorMapId map;
+  BufferId buffer;
+  std::vector<TileCoordinate> at;
+};
+
+/// Ends a group of stores.
+struct CommitStores {};
+
+/// Until at most `pending` groups of stores still read shared memory.
+struct WaitStores {
+  int pending = 0;
+};
+
+/// Of `threads` threads that come to barrier `id`, of the hardware's 1 to 15; teams have one each, from `id` on.
+struct NamedBarrier {
+  int id = 1, threads = 0;
+  bool arrives = false;    ///< and does not wait
+  bool next_team = false;  ///< the one of the team whose turn is next
+};
+
+/// What the launch before left is there (wait), or the next launch may begin (no wait).
+struct GridDependency {
+  bool wait = true;
+};
+
+}  // namespace tessera::codegen

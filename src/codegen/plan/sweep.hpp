@@ -1,0 +1,105 @@
+// What a step runs over: elements, what is computed for each, and the places in tensors that are read on the way.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "codegen/plan/ids.hpp"
+#include "codegen/plan/layout.hpp"
+#include "graph/graph.hpp"
+
+namespace tessera::codegen {
+
+struct Storage;
+struct Value;
+struct LoopInfo;
+struct Buffer;
+struct Scratch;
+struct Ring;
+struct Cursor;
+struct TensorMap;
+using StorageId = IdOf<Storage>;
+using ValueId = IdOf<Value>;
+using LoopId = IdOf<LoopInfo>;
+using BufferId = IdOf<Buffer>;
+using ScratchId = IdOf<Scratch>;
+using RingId = IdOf<Ring>;
+using CursorId = IdOf<Cursor>;
+using TensorMapId = IdOf<TensorMap>;
+
+// --- expressions
+
+/// An operand of a term.
+struct Operand {
+  enum class Kind : std::uint8_t {
+    term,        ///< an earlier term of the expression
+    value,       ///< the element of a value that belongs to the sweep's register, by `map`
+    fetched,     ///< the element of one of the step's own reads
+    literal,     ///< a number
+    coordinate,  ///< along axis `index` of the sweep
+  };
+  Kind kind{};
+  int index = 0;                ///< of the term, the read, or the axis
+  ValueId value = {};           ///< value
+  std::vector<Digit> map = {};  ///< value
+  int first = 0;                ///< value: the register that the map counts from
+  std::int64_t literal = 0;
+  bool operator==(const Operand&) const = default;
+};
+
+/// An elementwise op, or a copy (Op::broadcast) of its only operand.
+struct Term {
+  Op op{};
+  ElementType type{}, operand{};  ///< of the result, and of the operands
+  std::vector<Operand> in;
+};
+
+/// Terms in order; the last is the result.
+struct Expression {
+  std::vector<Term> terms;
+};
+
+// --- places in tensors
+
+/// A tile's place in a tensor: what a load or a store goes through.
+struct TileAccess {
+  struct Slice {
+    Operand start, extent;
+    bool operator==(const Slice&) const = default;
+  };
+  struct Axis {
+    int tensor_axis = 0;        ///< -1: none; the tile has an extent of 1 there, or covers more than its only element
+    Operand index;              ///< in tiles; a value of one element or a literal
+    int extent = 1;             ///< of the tile
+    std::vector<Slice> slices;  ///< of the views on the way, innermost first
+    bool positive = false;      ///< the tile cannot start below 0
+    bool operator==(const Axis&) const = default;
+  };
+  Label label;
+  int parameter = 0;
+  std::vector<Axis> axes;
+  int fast = -1;   ///< the tile's axis along which elements are neighbours in memory, or -1
+  int vector = 1;  ///< elements along it that one access moves
+  ValueId rows;    ///< gather, scatter: element indices along axis 0
+  std::vector<Digit> rows_map;
+  std::int64_t padding = 0;
+  bool read_only = false;  ///< nobody writes the tensor during the launch: reads may go by the read-only cache
+};
+
+/// Where a part of a tile begins in it.
+using Origin = std::array<int, max_rank>;
+
+/// A step's elements: how they are spread, what is computed for each, and what is read on the way.
+struct Sweep {
+  Shape shape;
+  Layout layout;
+  bool part = false;  ///< of a tile, whose places reads name
+  Origin origin{};
+  Expression expression = {};
+  std::vector<TileAccess> reads = {};
+  int vector = 1;  ///< elements that reads or stores move at a time
+  bool unrolled = true;
+  int at_once = 0;  ///< of rounds that are not unrolled, those that are written out together; 0: as the compiler likes
+};
+
+}  // namespace tessera::codegen
