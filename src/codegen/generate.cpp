@@ -4,13 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <iterator>
-#include <sstream>
 
-#include "codegen/emit/emit.hpp"
 #include "codegen/lower/make_plan.hpp"
 #include "codegen/plan/plan.hpp"
-#include "codegen/prelude/prelude.hpp"
+#include "codegen/source_of.hpp"
 #include "graph/error.hpp"
 
 namespace tessera {
@@ -18,23 +15,7 @@ namespace tessera {
 using namespace codegen;
 
 KernelSource generate(const Graph& graph, const Variant& variant, Arch arch, const GenerateOptions& options) {
-  const Plan plan = make_plan(graph, variant, arch, options);
-  KernelSource source;
-  source.author = plan.author;
-  source.name = plan.kernel;
-  const std::string decisions = to_string(plan);
-  source.plan = decisions + '\n' + tree_text(plan);
-  std::istringstream lines(decisions);
-  for (std::string line; std::getline(lines, line);) fmt::format_to(std::back_inserter(source.text), "// {}\n", line);
-  const std::string kernel = emit(plan);
-  fmt::format_to(std::back_inserter(source.text), "\n{}\n// ---- kernel ----\n{}", prelude_for(kernel), kernel);
-  source.parameters = plan.parameters;
-  for (const TensorMap& map : plan.tensor_maps) source.boxed.push_back(map.tensor);
-  source.threads = plan.threads();
-  source.shared_bytes = static_cast<int>(plan.shared_bytes);
-  source.workspace_bytes = plan.workspace_bytes;
-  source.persistent = plan.persistent();
-  return source;
+  return source_of(make_plan(graph, variant, arch, options));
 }
 
 std::string plan_after(const Graph& graph, const Variant& variant, Arch arch, std::string_view pass) {

@@ -1,0 +1,32 @@
+#include "codegen/source_of.hpp"
+
+#include <fmt/format.h>
+
+#include <iterator>
+#include <sstream>
+
+#include "codegen/emit/emit.hpp"
+#include "codegen/prelude/prelude.hpp"
+
+namespace tessera {
+
+KernelSource source_of(const codegen::Plan& plan) {
+  KernelSource source;
+  source.author = plan.author;
+  source.name = plan.kernel;
+  const std::string decisions = to_string(plan);
+  source.plan = decisions + '\n' + tree_text(plan);
+  std::istringstream lines(decisions);
+  for (std::string line; std::getline(lines, line);) fmt::format_to(std::back_inserter(source.text), "// {}\n", line);
+  const std::string kernel = emit(plan);
+  fmt::format_to(std::back_inserter(source.text), "\n{}\n// ---- kernel ----\n{}", prelude_for(kernel), kernel);
+  source.parameters = plan.parameters;
+  for (const codegen::TensorMap& map : plan.tensor_maps) source.boxed.push_back(map.tensor);
+  source.threads = plan.threads();
+  source.shared_bytes = static_cast<int>(plan.shared_bytes);
+  source.workspace_bytes = plan.workspace_bytes;
+  source.persistent = plan.persistent();
+  return source;
+}
+
+}  // namespace tessera
