@@ -1,0 +1,17 @@
+// A plan of several roles, built by hand: a matrix product by the copy engine and wgmma, as kernels of sm_90 are
+// lowered.
+#pragma once
+#include "codegen/plan/plan.hpp"
+
+struct RoleTile {
+  int m, n;  ///< of a block of threads
+  int stages;
+  bool in_turn;    ///< two roles with tiles of their own, in turn at the tensor cores, or one role of two warp groups
+  bool b_along_n;  ///< B is [K,N], else [N,K]
+};
+
+inline constexpr RoleTile role_tiles[] = {
+    {128, 256, 4, false, false}, {128, 192, 4, true, false}, {128, 192, 4, true, true}, {128, 128, 5, false, true}};
+
+/// C[M,N] = A[M,K] B, bf16, in rounds of 64 of K.
+tessera::codegen::Plan product_by_roles(const RoleTile& tile);
