@@ -6,7 +6,6 @@
 #include <map>
 #include <numeric>
 #include <set>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -19,94 +18,12 @@
 #include "graph/element.hpp"
 #include "graph/graph.hpp"
 #include "graph/math.hpp"
+#include "hand_written.hpp"
 #include "support.hpp"
 
 using namespace tessera;
 
 namespace {
-
-struct Tensor {
-  Parameter parameter;
-  Argument argument;
-};
-
-template <class T>
-Tensor tensor(Access access, const std::vector<T>& values) {
-  return {{access, element_type<T>, 1},
-          {.data = const_cast<T*>(values.data()), .extent = {static_cast<std::int64_t>(values.size())}, .stride = {1}}};
-}
-template <class T>
-Tensor in(const std::vector<T>& values) {
-  return tensor(Access::in, values);
-}
-template <class T>
-Tensor out(std::vector<T>& values) {
-  return tensor(Access::out, values);
-}
-template <class T>
-Tensor in_out(std::vector<T>& values) {
-  return tensor(Access::in_out, values);
-}
-
-/// A kernel that has a pointer for each of its tensors, and perhaps more parameters. Line 1 of author.cpp is the first
-/// of `body`.
-struct HandWritten {
-  std::string parameters{}, body{};
-  int threads = 32, shared_bytes = 0;
-  std::int64_t workspace_bytes = 0;
-  bool persistent = false;
-  std::vector<KernelParameter> more{};
-};
-
-/// A kernel compiled, with the tensors it is to run on.
-struct Prepared {
-  Emulator emulator;
-  Graph graph{};
-  std::vector<Argument> arguments{};
-
-  Report run(const RunOptions& options = {}, std::vector<std::int64_t> grid = {}) const {
-    return emulator.run(0, graph, arguments, grid, options);
-  }
-};
-
-Prepared prepare(const HandWritten& kernel, const std::vector<Tensor>& tensors) {
-  KernelSource source;
-  source.name = "hand_written";
-  source.text = "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(kernel.threads) + ") hand_written(" +
-                kernel.parameters + ") {\n";
-  std::istringstream body(kernel.body);
-  int number = 0;
-  for (std::string line; std::getline(body, line);)
-    source.text += "#line " + std::to_string(++number) + " \"author.cpp\"\n" + line + "\n";
-  source.text += "}\n";
-  source.threads = kernel.threads;
-  source.shared_bytes = kernel.shared_bytes;
-  source.workspace_bytes = kernel.workspace_bytes;
-  source.persistent = kernel.persistent;
-  Graph graph;
-  std::vector<Argument> arguments;
-  for (const Tensor& tensor : tensors) {
-    if (tensor.parameter.access != Access::scalar) {
-      source.parameters.push_back({.argument = static_cast<int>(arguments.size())});
-    }
-    graph.parameters.push_back(tensor.parameter);
-    arguments.push_back(tensor.argument);
-  }
-  source.parameters.insert(source.parameters.end(), kernel.more.begin(), kernel.more.end());
-  return {.emulator = Emulator::compile(std::span(&source, 1)), .graph = graph, .arguments = arguments};
-}
-
-Report run(const HandWritten& kernel, const std::vector<Tensor>& tensors, const RunOptions& options = {},
-           std::vector<std::int64_t> grid = {}) {
-  return prepare(kernel, tensors).run(options, std::move(grid));
-}
-
-/// The report's only fault; one of no line where there is none or more.
-Fault only(const Report& report) {
-  INFO(report.text());
-  CHECK(report.faults.size() == 1);
-  return report.faults.size() == 1 ? report.faults.front() : Fault{};
-}
 
 std::vector<float> counting(std::size_t count) {
   std::vector<float> values(count);
@@ -187,10 +104,7 @@ HandWritten reduction(const std::string& barrier) {
 TEST_CASE("each device helper of the prelude has an emulated body", "[emulator]") {
   std::map<std::string, int> device, emulated;
   for (const PreludeItem& item : prelude_items()) {
-    // No pass makes plans of warp groups yet; those that tests build by hand are compiled, not executed.
-    const bool of_warp_groups =
-        item.file == "device/mbarrier.cuh" || item.file == "device/tma.cuh" || item.file == "device/wgmma.cuh";
-    if (item.device && !of_warp_groups) ++device[std::string(item.name)];
+    if (item.device) ++device[std::string(item.name)];
   }
   for (const emulator::EmulatedItem& item : emulator::emulated_items()) ++emulated[item.name];
   CHECK(device == emulated);
@@ -671,7 +585,9 @@ TEST_CASE("two accesses stand for a whole history", "[emulator]") {
         warp[block][w] = ++clock[block];
       }
       const Now now{.event = {.block = block, .time = warp[block][w], .thread = static_cast<std::uint16_t>(thread)},
+                    .thread = static_cast<std::uint16_t>(thread),
                     .barrier = barrier[block],
+                    .warp_barrier = warp[block][w],
                     .launch = 1};
       const bool races = std::ranges::any_of(all, [&](const Event& past) { return !is_ordered(past, now); });
       REQUIRE((history.unordered(now) != nullptr) == races);

@@ -18,7 +18,7 @@ struct Borrowed {
   void deallocate(boost::context::stack_context&) {}
 };
 
-constexpr std::size_t shared_alignment = 128;
+constexpr std::size_t shared_alignment = 1024;
 
 char* aligned(char* pointer, std::size_t alignment) {
   return pointer + (-reinterpret_cast<std::uintptr_t>(pointer) & (alignment - 1));
@@ -35,7 +35,10 @@ Block::Block(const Launch& launch, std::int64_t index, const Stacks& stacks, int
       shared_(aligned(memory_.get(), shared_alignment)),
       shadow_(shared_, launch.checks ? static_cast<std::size_t>(launch.shared_bytes) : 0,
               {{.name = "shared memory", .base = shared_}}),
-      warps_(static_cast<std::size_t>(launch.threads / warp_size)) {
+      warps_(static_cast<std::size_t>(launch.threads / warp_size)),
+      groups_(static_cast<std::size_t>(launch.threads / group_size)),
+      order_(launch.threads),
+      registers_(*this, launch.threads) {
   std::memset(shared_, poison, static_cast<std::size_t>(launch.shared_bytes));
   threads_.reserve(static_cast<std::size_t>(launch.threads));
   for (int i = 0; i < launch.threads; ++i) {
@@ -56,10 +59,17 @@ Block::Block(const Launch& launch, std::int64_t index, const Stacks& stacks, int
 Block::~Block() = default;  // unwinds the threads that have not ended
 
 bool Block::step() {
+  if (stopped_) return false;
   std::uint32_t ready = 0;
   for (std::size_t i = 0; i < warps_.size(); ++i) ready |= (warps_[i].ready ? 1u : 0u) << i;
+  const int copies = copy_engine_.under_way(), work = copies + matrix_units_.under_way();
+  if (work > 0 && (!ready || launch_.random.below(4) == 0)) {
+    const int which = launch_.random.below(work);
+    which < copies ? copy_engine_.make(which) : matrix_units_.make(which - copies);
+    return true;
+  }
   if (!ready) {
-    if (!stopped_ && ended_ < launch_.threads) report_stuck();
+    if (ended_ < launch_.threads) report_stuck();
     return false;
   }
   const int index = pick(ready);
@@ -99,9 +109,9 @@ void Block::meet_block(Thread& self, const Meeting& meeting) {
     return;
   }
   at_barrier_ = 0;
-  barrier_ = ++clock_;
+  order_.barrier();
   for (Thread& thread : threads_) thread.meeting = {};
-  for (Warp& warp : warps_) warp = {.barrier = barrier_};
+  for (Warp& warp : warps_) warp = {};
   warps_[static_cast<std::size_t>(self.warp())].ready &= ~(1u << self.lane());
 }
 
@@ -121,13 +131,53 @@ void Block::meet_warp(Thread& self, const Meeting& meeting, void (*exchange)(con
   warp.ready = ~(1u << self.lane());
 }
 
-void Block::order_warp(const Thread& self) { warps_[static_cast<std::size_t>(self.warp())].barrier = ++clock_; }
+void Block::meet_group(Thread& self, const Meeting& meeting, void (*exchange)(std::span<Thread> threads)) {
+  const auto index = static_cast<std::size_t>(self.index / group_size);
+  if (index >= groups_.size())
+    refuse(self, meeting.code, fmt::format("comes to {} in a warp group of less than {}", meeting.what, group_size));
+  Group& group = groups_[index];
+  if (group.waiting > 0) compare(self, meeting, *group.first, Fault::Kind::missing_lane);
+  if (group.waiting == 0) group.first = &self;
+  self.meeting = meeting;
+  if (++group.waiting < group_size) return suspend();
+  const std::span threads(&threads_[index * group_size], group_size);
+  exchange(threads);
+  group = {};
+  for (Thread& thread : threads) {
+    thread.meeting = {};
+    if (&thread != &self) wake(thread);
+  }
+}
 
-Now Block::now(const Thread& thread) const {
-  return {.event = {.block = launch_.first_block + static_cast<std::uint32_t>(index_),
-                    .time = warps_[static_cast<std::size_t>(thread.warp())].barrier,
-                    .thread = static_cast<std::uint16_t>(thread.index)},
-          .barrier = barrier_};
+void Block::sleep(Thread& self, const Meeting& meeting) {
+  self.meeting = meeting;
+  suspend();
+  self.meeting = {};
+}
+
+void Block::wake(const Thread& thread) { warps_[static_cast<std::size_t>(thread.warp())].ready |= 1u << thread.lane(); }
+
+Now Block::now(const Thread& thread, int unit) {
+  Now now = unit == no_unit ? order_.now(thread.index) : order_.now(thread.index, unit);
+  now.event.block = launch_.first_block + static_cast<std::uint32_t>(index_);
+  return now;
+}
+
+void Block::check(Thread& self, const void* address, std::size_t bytes, std::size_t alignment, Use use, Code code,
+                  Space space, int unit) {
+  if (launch_.checks) launch_.checks->access(self, address, bytes, alignment, use, code, space, unit);
+}
+
+int Block::offset_in_shared(Thread& self, const void* address, int bytes, int alignment, Use use, Code code, int unit) {
+  check(self, address, static_cast<std::size_t>(bytes), static_cast<std::size_t>(alignment), use, code, Space::shared,
+        unit);
+  const auto offset = static_cast<const char*>(address) - shared_;
+  const bool inside = offset >= 0 && offset + bytes <= launch_.shared_bytes;
+  if (inside && offset % alignment == 0) return static_cast<int>(offset);
+  report(inside ? Fault::Kind::misaligned : Fault::Kind::out_of_bounds, self, code,
+         fmt::format("thread {} uses {} bytes at {} of {} in shared memory, aligned to {}, at {}", self.index, bytes,
+                     offset, launch_.shared_bytes, alignment, launch_.lines[code]));
+  stop();
 }
 
 /// The other thread waits already: it must be for the same.
@@ -144,14 +194,51 @@ void Block::compare(const Thread& self, const Meeting& meeting, const Thread& ot
 
 /// No thread can run, and not all have ended.
 void Block::report_stuck() {
+  if (std::ranges::any_of(threads_, [](const Thread& thread) { return thread.meeting.place != nullptr; }))
+    return report_deadlock();
   for (std::size_t w = 0; w < warps_.size(); ++w) {
     const std::uint32_t waiting = warps_[w].waiting;
     if (!waiting) continue;
     const Thread* const lanes = &threads_[w * warp_size];
     return report_missing(lanes[std::countr_zero(waiting)], lanes[std::countr_one(waiting)], Fault::Kind::missing_lane);
   }
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    if (groups_[g].waiting == 0) continue;
+    const std::span group(&threads_[g * group_size], group_size);
+    const auto missing =
+        std::ranges::find_if(group, [&](const Thread& t) { return t.meeting.code != groups_[g].first->meeting.code; });
+    return report_missing(*groups_[g].first, *missing, Fault::Kind::missing_lane);
+  }
   const auto missing = std::ranges::find_if(threads_, [](const Thread& thread) { return thread.ended; });
   report_missing(*first_at_barrier_, *missing, Fault::Kind::divergent_barrier);
+}
+
+/// Who waits where, and for what.
+void Block::report_deadlock() {
+  std::vector<std::pair<std::string, std::vector<const Thread*>>> all;
+  for (const Thread& thread : threads_) {
+    const Meeting& meeting = thread.meeting;
+    if (thread.ended || !meeting.what) continue;
+    std::string where = fmt::format("in {} at {}", meeting.what, launch_.lines[meeting.code]);
+    if (meeting.place) where += meeting.place->story(thread);
+    const auto known = std::ranges::find(all, where, [](const auto& one) { return one.first; });
+    if (known == all.end())
+      all.push_back({where, {&thread}});
+    else
+      known->second.push_back(&thread);
+  }
+  std::string text = "nobody can go on";
+  for (const auto& [where, threads] : all)
+    text += threads.size() == 1
+                ? fmt::format("; thread {} waits {}", threads[0]->index, where)
+                : fmt::format("; thread {} and {} more wait {}", threads[0]->index, threads.size() - 1, where);
+  const auto first = std::ranges::find_if(threads_, [](const Thread& thread) { return thread.meeting.place; });
+  report(Fault::Kind::deadlock, *first, first->meeting.code, text);
+}
+
+void Block::refuse(const Thread& thread, Code code, const std::string& text) {
+  report(Fault::Kind::misuse, thread, code, fmt::format("thread {} {} at {}", thread.index, text, launch_.lines[code]));
+  stop();
 }
 
 void Block::report_missing(const Thread& waits, const Thread& missing, Fault::Kind kind) {

@@ -8,16 +8,22 @@
 #include <string>
 #include <vector>
 
+#include "emulator/checks.hpp"
+#include "emulator/copy_engine.hpp"
 #include "emulator/device_memory.hpp"
 #include "emulator/emulator.hpp"
 #include "emulator/lines.hpp"
+#include "emulator/matrix_units.hpp"
+#include "emulator/memory_barriers.hpp"
+#include "emulator/named_barriers.hpp"
+#include "emulator/order.hpp"
+#include "emulator/place.hpp"
 #include "emulator/random.hpp"
+#include "emulator/register_pool.hpp"
 #include "emulator/shadow.hpp"
 #include "emulator/stacks.hpp"
 
 namespace tessera::emulator {
-
-class Checks;
 
 inline constexpr int warp_size = 32;
 
@@ -36,19 +42,17 @@ struct Launch {
   Checks* checks;  ///< null: none
 };
 
-/// A place where threads meet, as one of them comes to it.
-struct Meeting {
-  const char* what = nullptr;  ///< "barrier", "shuffle_xor"; null: the thread waits nowhere
-  Code code = nullptr;
-  void* operands = nullptr;  ///< what the thread brings and takes; lives until the meeting is over
-};
-
 /// A copy that copy_async started and no wait has covered yet.
 struct Copy {
   char* to;
   const char* from;  ///< null: zeros
   int bytes;
   int group;  ///< index of the thread's group that it belongs to
+};
+
+/// Registers of a thread that an open wgmma has.
+struct Lent {
+  const float *begin, *end;
 };
 
 class Block;
@@ -61,6 +65,7 @@ struct Thread {
   Meeting meeting{};
   std::vector<Copy> copies{};
   int groups = 0;  ///< that the thread has closed
+  std::vector<Lent> lent{};
 
   int lane() const { return index % warp_size; }
   int warp() const { return index / warp_size; }
@@ -77,17 +82,30 @@ class Block {
   Block& operator=(const Block&) = delete;
   ~Block();
 
-  /// Lets some warp run until all of its lanes wait or have ended. False: the block has come to its end.
+  /// Lets some warp run until all of its lanes wait or have ended, or a unit do a piece of its work. False: the block
+  /// has come to its end.
   bool step();
 
   const Launch& launch() const { return launch_; }
   std::int64_t index() const { return index_; }
   char* shared_memory() { return shared_; }
   Shadow& shadow() { return shadow_; }  ///< of shared memory
+  Order& order() { return order_; }
+  MemoryBarriers& memory_barriers() { return memory_barriers_; }
+  NamedBarriers& named_barriers() { return named_barriers_; }
+  RegisterPool& registers() { return registers_; }
+  CopyEngine& copy_engine() { return copy_engine_; }
+  MatrixUnits& matrix_units() { return matrix_units_; }
   bool stopped() const { return stopped_; }
 
-  /// An access of a thread, as far as the block knows of it.
-  Now now(const Thread& thread) const;
+  /// An access of a thread, as far as the block knows of it; or of a unit that it gives work.
+  Now now(const Thread& thread, int unit = no_unit);
+  /// Has the access looked at, if there are checks.
+  void check(Thread& self, const void* address, std::size_t bytes, std::size_t alignment, Use use, Code code,
+             Space space = Space::any, int unit = no_unit);
+  /// The same of shared memory, without checks, too. Where the place is.
+  int offset_in_shared(Thread& self, const void* address, int bytes, int alignment, Use use, Code code,
+                       int unit = no_unit);
 
   /// Returns when all threads of the block have come to the barrier.
   void meet_block(Thread& self, const Meeting& meeting);
@@ -95,19 +113,28 @@ class Block {
   /// Returns when all lanes of the warp have come; `exchange` is called once, with what each lane brings.
   using Operands = std::array<void*, warp_size>;
   void meet_warp(Thread& self, const Meeting& meeting, void (*exchange)(const Operands&));
-  /// A barrier of the warp: what its lanes did before is over for its lanes.
-  void order_warp(const Thread& self);
+  /// Returns when all 128 threads of the warp group have come; `exchange` is called once.
+  void meet_group(Thread& self, const Meeting& meeting, void (*exchange)(std::span<Thread> threads));
+
+  /// Returns when somebody has woken the thread.
+  void sleep(Thread& self, const Meeting& meeting);
+  void wake(const Thread& thread);
 
   /// Reports a fault of a thread that is at `code`.
   void report(Fault::Kind kind, const Thread& thread, Code code, const std::string& text);
   /// Ends the block from inside a thread.
   [[noreturn]] void stop();
+  /// Both, where an instruction is given what it does not take: "thread 3 " and `text`.
+  [[noreturn]] void refuse(const Thread& thread, Code code, const std::string& text);
 
  private:
   struct Warp {
     std::uint32_t ready = ~0u;  ///< lanes that can run
     std::uint32_t waiting = 0;  ///< lanes that wait for the others of their warp
-    std::uint32_t barrier = 0;  ///< time of the last barrier, its own or the block's
+  };
+  struct Group {
+    int waiting = 0;  ///< threads that wait for the others of their warp group
+    const Thread* first = nullptr;
   };
 
   int pick(std::uint32_t set);  // one of its elements
@@ -115,6 +142,7 @@ class Block {
   void suspend();
   void compare(const Thread& self, const Meeting& meeting, const Thread& other, Fault::Kind kind);
   void report_stuck();
+  void report_deadlock();
   void report_missing(const Thread& waits, const Thread& missing, Fault::Kind kind);
 
   const Launch& launch_;
@@ -125,9 +153,15 @@ class Block {
   boost::context::fiber scheduler_;
   std::vector<Thread> threads_;
   std::vector<Warp> warps_;
+  std::vector<Group> groups_;
   const Thread* first_at_barrier_ = nullptr;
   int at_barrier_ = 0, ended_ = 0;
-  std::uint32_t clock_ = 0, barrier_ = 0;
+  Order order_;
+  MemoryBarriers memory_barriers_{*this};
+  NamedBarriers named_barriers_{*this};
+  RegisterPool registers_;
+  CopyEngine copy_engine_{*this};
+  MatrixUnits matrix_units_{*this};
   bool stopped_ = false;
 };
 

@@ -5,6 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include "emulator/block.hpp"
+
 namespace tessera::emulator {
 namespace {
 
@@ -46,9 +48,9 @@ void Checks::for_each_shadow(Block& block, Visit&& visit) {
 }
 
 void Checks::access(Thread& thread, const void* pointer, std::size_t bytes, std::size_t alignment, Use use, Code code,
-                    Space space) {
-  if (stacks_.contain(pointer) && space == Space::any) return;
+                    Space space, int unit) {
   const char* const address = static_cast<const char*>(pointer);
+  if (stacks_.contain(pointer) && space == Space::any) return check_registers(thread, address, bytes, code);
   const auto subject = [&](std::string_view place) {
     return fmt::format("thread {} {} {} ({} bytes) at {}", thread.index, verb(use), place, bytes, lines_[code]);
   };
@@ -72,18 +74,39 @@ void Checks::access(Thread& thread, const void* pointer, std::size_t bytes, std:
            subject(place(*shadow, address)) + fmt::format(", which is no multiple of {} bytes", alignment));
     thread.block.stop();
   }
-  Now now = thread.block.now(thread);
+  Now now = thread.block.now(thread, unit);
   now.launch = first_block_;
   now.event.code = lines_.offset(code);
   now.event.atomic = use == Use::atomic || use == Use::contended;
   now.event.in_flight = use == Use::copy_start;
+  now.event.write = use != Use::read;
   std::optional<Verdict> wrong;
   shadow->visit(address, bytes, [&](const Owner* owner, Cell& cell) {
     if (const std::optional<Verdict> verdict = judge(owner, cell, now, use); verdict && !wrong) wrong = verdict;
     (use == Use::read ? cell.reads : cell.writes).add(now);
   });
   if (wrong) {
-    report(wrong->kind, thread, code, subject(place(*shadow, address)) + story(*wrong, now.event), wrong->other.code);
+    report(wrong->kind, thread, code, subject(place(*shadow, address)) + story(thread.block, *wrong, now.event),
+           wrong->other.code);
+  }
+}
+
+void Checks::end_copy(Block& block, const char* address, std::size_t bytes, int unit) {
+  block.shadow().visit(address, bytes, [&](const Owner*, Cell& cell) {
+    Event& written = cell.writes.last();
+    if (written.by_unit && written.thread == unit) written.in_flight = false;
+  });
+}
+
+/// Registers are a thread's own, but for those that an open wgmma has.
+void Checks::check_registers(Thread& thread, const char* address, std::size_t bytes, Code code) {
+  for (const Lent& lent : thread.lent) {
+    const char *const begin = reinterpret_cast<const char*>(lent.begin), *const end =
+                                                                             reinterpret_cast<const char*>(lent.end);
+    if (address + bytes <= begin || address >= end) continue;
+    report(Fault::Kind::in_flight, thread, code,
+           fmt::format("thread {} uses registers at {} that a product under way has until its wgmma_wait", thread.index,
+                       lines_[code]));
   }
 }
 
@@ -93,13 +116,18 @@ std::optional<Checks::Verdict> Checks::judge(const Owner* owner, Cell& cell, con
   if (!owner) return Verdict{.kind = Fault::Kind::out_of_bounds};
   if (written.in_flight) {
     if (use != Use::copy_end) return Verdict{.kind = Fault::Kind::in_flight, .other = written};
-    if (written.thread == now.event.thread) written.in_flight = false;
+    if (written.thread == now.event.thread && !written.by_unit) written.in_flight = false;
   }
   if (use == Use::read || use == Use::atomic) {
     if (!owner->initialised && cell.writes.empty()) return Verdict{.kind = Fault::Kind::uninitialised};
   }
   if (use != Use::read && !owner->writable) return Verdict{.kind = Fault::Kind::read_only};
-  if (const Event* other = cell.writes.unordered(now)) return Verdict{.kind = Fault::Kind::race, .other = *other};
+  if (const Event* other = cell.writes.unordered(now)) {
+    Now of_thread = now;  // but for the fence
+    of_thread.event.by_unit = false;
+    const bool ordered = now.event.by_unit && is_ordered(*other, of_thread);
+    return Verdict{.kind = ordered ? Fault::Kind::missing_fence : Fault::Kind::race, .other = *other};
+  }
   if (use == Use::read) return {};
   if (const Event* other = cell.reads.unordered(now)) {
     return Verdict{.kind = Fault::Kind::race, .other = *other, .other_reads = true};
@@ -108,12 +136,12 @@ std::optional<Checks::Verdict> Checks::judge(const Owner* owner, Cell& cell, con
 }
 
 /// How the sentence goes on after the subject.
-std::string Checks::story(const Verdict& verdict, const Event& event) const {
+std::string Checks::story(Block& block, const Verdict& verdict, const Event& event) const {
   const Event& other = verdict.other;
   const auto who = [&] {
-    const std::string block =
-        other.block == event.block ? std::string() : fmt::format(" of block {}", other.block - first_block_);
-    return fmt::format("thread {}{}", other.thread, block);
+    if (other.block == event.block) return block.order().name(other.thread);
+    return fmt::format("{} of block {}", other.by_unit ? "a unit" : fmt::format("thread {}", other.thread),
+                       other.block - first_block_);
   };
   switch (verdict.kind) {
     case Fault::Kind::out_of_bounds:
@@ -123,8 +151,12 @@ std::string Checks::story(const Verdict& verdict, const Event& event) const {
     case Fault::Kind::read_only:
       return ", which the kernel may only read";
     case Fault::Kind::in_flight:
+      if (other.by_unit)
+        return fmt::format(", while the copy there by {}, started at {}, is under way", who(), line(other));
       return fmt::format(", while the copy there that {} started at {} waits for its copy_async_wait", who(),
                          line(other));
+    case Fault::Kind::missing_fence:
+      return fmt::format(", which {} wrote at {} with no async_proxy_fence since", who(), line(other));
     default:
       return fmt::format(", which {} {} at {} with no barrier between", who(), verdict.other_reads ? "read" : "wrote",
                          line(other));

@@ -7,10 +7,18 @@
 #include <tuple>
 #include <vector>
 
-#include "emulator/block.hpp"
+#include "emulator/emulator.hpp"
+#include "emulator/lines.hpp"
 #include "emulator/shadow.hpp"
+#include "emulator/stacks.hpp"
 
 namespace tessera::emulator {
+
+class Block;
+struct Thread;
+
+/// The thread itself, and not somebody who works for it.
+inline constexpr int no_unit = -1;
 
 enum class Use {
   read,
@@ -32,9 +40,11 @@ class Checks {
   /// A launch begins whose first block has the number `block`.
   void begin_launch(std::uint32_t block, std::optional<Shadow> workspace);
 
-  /// A thread is about to use memory. Where the access makes no sense, this does not return.
+  /// A thread is about to use memory, or to have a unit use it. Where the access makes no sense, this does not return.
   void access(Thread& thread, const void* address, std::size_t bytes, std::size_t alignment, Use use, Code code,
-              Space space = Space::any);
+              Space space = Space::any, int unit = no_unit);
+  /// A copy that a unit started there has come to its end.
+  void end_copy(Block& block, const char* address, std::size_t bytes, int unit);
 
  private:
   struct Verdict {
@@ -46,7 +56,8 @@ class Checks {
   template <class Visit>
   void for_each_shadow(Block& block, Visit&& visit);
   static std::optional<Verdict> judge(const Owner* owner, Cell& cell, const Now& now, Use use);
-  std::string story(const Verdict& verdict, const Event& event) const;
+  void check_registers(Thread& thread, const char* address, std::size_t bytes, Code code);
+  std::string story(Block& block, const Verdict& verdict, const Event& event) const;
   static std::string place(Shadow& shadow, const char* address);
   std::string nearest(Block& block, const char* address, std::size_t bytes);
   const std::string& line(const Event& event) const { return lines_[lines_.code(event.code)]; }

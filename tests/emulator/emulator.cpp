@@ -9,6 +9,7 @@
 #include "emulator/block.hpp"
 #include "emulator/checks.hpp"
 #include "emulator/library.hpp"
+#include "emulator/tensor_map.hpp"
 #include "graph/error.hpp"
 
 namespace tessera {
@@ -64,6 +65,8 @@ std::uint64_t cell(const KernelParameter& parameter, std::span<const Argument> a
       return static_cast<std::uint64_t>(launch.first_block);
     case Kind::workspace:
       return reinterpret_cast<std::uintptr_t>(launch.workspace);
+    case Kind::tensor_map:
+      break;  // takes more than one
   }
   throw InternalError("no such kind of kernel parameter");
 }
@@ -132,6 +135,13 @@ Report Emulator::State::run(std::size_t index, const Graph& graph, std::span<con
     char* const workspace = memory.new_workspace(static_cast<std::size_t>(kernel.workspace_bytes * count));
     std::vector<std::uint64_t> cells;
     for (const KernelParameter& parameter : kernel.parameters) {
+      if (parameter.kind == KernelParameter::Kind::tensor_map) {
+        const BoxedTensor& boxed = kernel.boxed.at(static_cast<std::size_t>(parameter.argument));
+        const auto argument = static_cast<std::size_t>(boxed.argument);
+        const MapWords words = encode(boxed, graph.parameters.at(argument), memory.arguments()[argument]);
+        cells.insert(cells.end(), words.begin(), words.end());
+        continue;
+      }
       cells.push_back(
           cell(parameter, memory.arguments(), grid, {.blocks = blocks, .first_block = first, .workspace = workspace}));
     }

@@ -19,12 +19,15 @@ struct Fault {
     missing_lane,       ///< lanes of a warp wait in an op that others never come to
     divergent_barrier,  ///< threads of a block wait in a barrier that others never come to
     failed_check,       ///< the kernel called debug_fail
+    deadlock,           ///< threads wait for what nobody is left to do
+    misuse,             ///< an instruction that is given what it does not take
     out_of_bounds,      ///< memory that is no tensor's element, the block's shared memory or the workspace
     misaligned,         ///< an access whose address is no multiple of its size
     read_only,          ///< a write to an In
     uninitialised,      ///< a read of what nobody has written
-    in_flight,          ///< an access to the target of an asynchronous copy before the wait that covers it
+    in_flight,          ///< an access to the target of an asynchronous copy or product before the wait that covers it
     race,               ///< two accesses, one of them a write, with no barrier between
+    missing_fence,      ///< the copy engine or wgmma uses what a thread wrote, with a barrier between, but no fence
   };
   Kind kind{};
   std::string kernel;
@@ -42,11 +45,12 @@ struct Report {
 };
 
 struct RunOptions {
-  bool checks = true;              ///< of memory: all kinds from out_of_bounds on; takes a few times as long
-  std::uint64_t seed = 1;          ///< of the order in which blocks, warps and lanes run
-  int blocks_in_flight = 1;        ///< blocks that take turns
-  int persistent_blocks = 3;       ///< blocks of a launch of a persistent kernel
-  std::int64_t launch_blocks = 0;  ///< blocks a launch of another, wide kernel: its grid may take several; 0: all in one
+  bool checks = true;         ///< of memory: all kinds from out_of_bounds on; takes a few times as long
+  std::uint64_t seed = 1;     ///< of the order in which blocks, warps and lanes run
+  int blocks_in_flight = 1;   ///< blocks that take turns
+  int persistent_blocks = 3;  ///< blocks of a launch of a persistent kernel
+  std::int64_t launch_blocks =
+      0;  ///< blocks a launch of another, wide kernel: its grid may take several; 0: all in one
 };
 
 /// Compiled kernels. One thread of the host at a time may use it.

@@ -1,36 +1,47 @@
-// Accesses to memory: who, when and where, and which of them a barrier puts in order.
+// Accesses to memory: who, when and where, and which of them are in order.
 #pragma once
 #include <cstdint>
+#include <utility>
+
+#include "emulator/knowledge.hpp"
 
 namespace tessera::emulator {
 
 /// An access to memory that has been.
 struct Event {
-  std::uint32_t block = 0;  ///< from 1, counted through all launches of a run; 0: there was none
-  std::uint32_t time = 0;   ///< of the last barrier before it. The block's clock goes on with each barrier
-  std::uint32_t code = 0;   ///< which access of the text, as an offset in the compiled kernels
-  std::uint16_t thread = 0;
-  bool atomic = false;
-  bool in_flight = false;  ///< an asynchronous copy that no wait has covered yet
+  std::uint32_t block = 0;   ///< from 1, counted through all launches of a run; 0: there was none
+  std::uint32_t time = 0;    ///< of its thread's last barrier. The block's clock goes on with each barrier
+  std::uint32_t code = 0;    ///< which access of the text, as an offset in the compiled kernels
+  std::uint16_t thread = 0;  ///< or unit, whose numbers go on from those of threads
+  bool atomic : 1 = false;
+  bool in_flight : 1 = false;  ///< an asynchronous copy that no wait has covered yet
+  bool write : 1 = false;
+  bool by_unit : 1 = false;  ///< the copy engine or a matrix unit, at some moment until the wait that covers it
 
   int warp() const { return thread / 32; }
 };
 
 /// An access that is being made.
 struct Now {
-  Event event;                ///< its time is that of the warp's last barrier, be it the warp's own or the block's
-  std::uint32_t barrier = 0;  ///< time of the block's last barrier
-  std::uint32_t launch = 0;   ///< first block of the launch
+  Event event;
+  std::uint16_t thread = 0;              ///< for whom, where it is a unit's
+  std::uint32_t barrier = 0;             ///< time of the block's last barrier
+  std::uint32_t warp_barrier = 0;        ///< of the warp's last barrier, be it its own or the block's
+  std::uint32_t launch = 0;              ///< first block of the launch
+  const Knowledge* knowledge = nullptr;  ///< of the thread, beyond what those barriers say; null: none
 };
 
 inline bool is_ordered(const Event& past, const Now& now) {
   if (past.block != now.event.block) return past.block < now.launch;
-  return past.thread == now.event.thread || past.time < now.barrier ||
-         (past.warp() == now.event.warp() && past.time < now.event.time);
+  const bool is_known = now.knowledge && past.time <= now.knowledge->known[past.thread];
+  if (past.by_unit) return is_known;
+  if (now.event.by_unit && past.write) return now.knowledge && past.time <= now.knowledge->fenced[past.thread];
+  return past.thread == now.thread || past.time < now.barrier ||
+         (past.warp() == now.thread / 32 && past.time < now.warp_barrier) || is_known;
 }
 
-/// The accesses to one place, all reads or all writes. It keeps two: whoever is unordered with any of them is so with
-/// one of these.
+/// The accesses to one place, all reads or all writes. It keeps two. Of barriers of blocks and warps, whoever is
+/// unordered with any access is so with one of these; of others, mostly.
 class History {
  public:
   bool empty() const { return first_.block == 0; }
@@ -39,15 +50,11 @@ class History {
 
   void add(const Now& now) {
     const Event& event = now.event;
-    const bool two = second_.block != 0;
-    if (first_.block < now.launch) return restart(event);
-    if (two && second_.block != first_.block) return;  // no block is ordered with both
-    if (event.block != first_.block) return void(second_ = event);
-    if (first_.time < now.barrier) return restart(event);
-    if (two && second_.warp() != first_.warp()) return;  // nor any warp
-    if (event.warp() != first_.warp()) return void(second_ = event);
-    if (first_.time < event.time) return restart(event);
-    (event.thread == first_.thread ? first_ : second_) = event;
+    if (second_.block != 0 && is_over(second_, now)) second_ = {};
+    if (first_.block == 0 || is_over(first_, now)) first_ = std::exchange(second_, {});
+    if (first_.block == 0) return void(first_ = event);
+    // Whoever is in order with one of two, far apart, is rarely so with the other.
+    if (second_.block == 0 || distance(event, first_) > distance(second_, first_)) second_ = event;
   }
 
   /// One that races with `now`, or null. Atomic accesses do not race with each other.
@@ -59,7 +66,11 @@ class History {
   }
 
  private:
-  void restart(const Event& event) { first_ = event, second_ = {}; }
+  /// Whoever is in order with `now` is so with `past`.
+  static bool is_over(const Event& past, const Now& now) {
+    return is_ordered(past, now) || (past.block == now.event.block && past.thread == now.event.thread);
+  }
+  static int distance(const Event& a, const Event& b) { return a.block != b.block ? 2 : a.warp() != b.warp() ? 1 : 0; }
 
   Event first_, second_;
 };

@@ -17,7 +17,7 @@ class Library {
   /// Throws Error with the compiler's words if it refuses.
   Library(std::span<const KernelSource> kernels, bool checks, bool contract);
 
-  /// Calls the kernel with a cell for each parameter.
+  /// Calls the kernel with the cells of its parameters, in order: one for each 8 bytes.
   using Entry = void (*)(const std::uint64_t* cells);
   Entry entry(std::size_t kernel) const { return entries_[kernel]; }
   const Lines& lines() const { return lines_; }

@@ -22,6 +22,31 @@ void emulated_copy_async(void* to, const void* from, int bytes, bool valid);
 void emulated_copy_async_commit();
 void emulated_copy_async_wait(int pending);
 
+// Of warp groups.
+void emulated_barrier_init(void* at, int arrivals);
+void emulated_barrier_init_fence();
+void emulated_barrier_arrive(void* at, int expected_bytes);
+void emulated_barrier_wait(void* at, unsigned parity);
+void emulated_named_barrier(int id, int threads, bool waits);
+void emulated_give_registers(int registers);
+void emulated_take_registers(int registers);
+
+void emulated_box_load(const void* map, void* to, void* barrier, const int* at, int axes);
+void emulated_box_store(const void* map, const void* from, const int* at, int axes);
+void emulated_box_store_commit();
+void emulated_box_store_wait(int pending);
+void emulated_proxy_fence();
+
+/// d[64,n] = or += a[64,16] b[16,n], a and b by their descriptors.
+void emulated_wgmma(EmulatedOperand type, int n, bool turned_a, bool turned_b, float* d, unsigned long long a,
+                    unsigned long long b, bool adds);
+void emulated_wgmma_fence();
+void emulated_wgmma_commit();
+void emulated_wgmma_wait(int pending);
+
+/// Four matrices of 8x8 elements of 16 bits, a register of each.
+void emulated_store_matrix(void* row, const unsigned* registers);
+
 void emulated_contended_write(void* to, const void* from, unsigned long bytes);
 void emulated_atomic_add_f32(float* to, float value);
 void emulated_atomic_add_i32(int* to, int value);

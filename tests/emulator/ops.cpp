@@ -1,10 +1,10 @@
-// What the emulated helpers do: the functions of machine.hpp.
-#include <bit>
+// What the emulated helpers do: the functions of machine.hpp, but for those of warp groups (ops_groups.cpp).
+#include <array>
 #include <cstring>
 
 #include "emulator/block.hpp"
-#include "emulator/checks.hpp"
 #include "emulator/machine.hpp"
+#include "emulator/operands.hpp"
 
 using namespace tessera;
 using namespace tessera::emulator;
@@ -15,8 +15,7 @@ namespace {
 
 void check(Thread& thread, const void* address, int bytes, Use use, Code code, Space space = Space::any) {
   const auto size = static_cast<std::size_t>(bytes);
-  if (Checks* const checks = thread.block.launch().checks)
-    checks->access(thread, address, size, size, use, code, space);
+  thread.block.check(thread, address, size, size, use, code, space);
 }
 
 struct Shuffle {
@@ -58,13 +57,6 @@ void load_matrices(const Block::Operands& lanes) {
   }
 }
 
-float value_of_f16(std::uint32_t bits) {
-  const float magnitude = std::bit_cast<float>((bits & 0x7fff) << 13) * 0x1p112f;
-  const float value = magnitude >= 0x1p16f ? std::bit_cast<float>(std::bit_cast<std::uint32_t>(magnitude) | 0x7f800000)
-                                           : magnitude;  // infinities and NaNs have the highest exponent
-  return bits & 0x8000 ? -value : value;
-}
-
 struct Mma {
   float* c;
   const unsigned* a;
@@ -99,10 +91,6 @@ void multiply(const Block::Operands& lanes) {
   }
 }
 
-float f16_operand(std::uint32_t bits) { return value_of_f16(bits & 0xffff); }
-float bf16_operand(std::uint32_t bits) { return std::bit_cast<float>(bits << 16); }
-float tf32_operand(std::uint32_t bits) { return std::bit_cast<float>(bits & 0xffffe000); }
-
 }  // namespace
 
 int emulated_thread_index() { return current_thread().index; }
@@ -117,8 +105,9 @@ void emulated_barrier() {
 
 void emulated_warp_barrier() {
   Thread& self = current_thread();
-  self.block.meet_warp(self, {.what = "warp_barrier", .code = CALLER},
-                       [](const Block::Operands&) { current_thread().block.order_warp(current_thread()); });
+  self.block.meet_warp(self, {.what = "warp_barrier", .code = CALLER}, [](const Block::Operands&) {
+    current_thread().block.order().warp_barrier(current_thread().warp());
+  });
 }
 
 unsigned long long emulated_shuffle(const char* what, unsigned long long value, int source) {
@@ -173,7 +162,7 @@ void emulated_copy_async_wait(int pending) {
 
 void emulated_access(const void* address, unsigned long bytes, unsigned long alignment, bool write, const void* from) {
   Thread& self = current_thread();
-  self.block.launch().checks->access(self, address, bytes, alignment, write ? Use::write : Use::read, from);
+  self.block.check(self, address, bytes, alignment, write ? Use::write : Use::read, from);
 }
 
 void emulated_contended_write(void* to, const void* from, unsigned long bytes) {

@@ -6,6 +6,7 @@
 #define __device__ __attribute__((always_inline))
 #define __global__ __attribute__((noinline, noclone))
 #define __launch_bounds__(...)
+#define __grid_constant__
 
 // The functions that NVRTC has built in and kernels use. With <math.h> the text would take three times as long to
 // compile.
@@ -54,7 +55,8 @@ struct Cells {
   template <class T>
   UNCHECKED T take() {
     T value;
-    __builtin_memcpy(&value, next++, sizeof value);
+    __builtin_memcpy(&value, next, sizeof value);
+    next += (sizeof value + 7) / 8;
     return value;
   }
 };
@@ -64,7 +66,7 @@ struct Call {
   UNCHECKED Call(void (*kernel)(Parameters...), Parameters... parameters) { kernel(parameters...); }
 };
 
-/// Calls the kernel with one cell for each parameter.
+/// Calls the kernel with the cells of each parameter: one for each 8 bytes.
 template <class... Parameters>
 UNCHECKED void call(void (*kernel)(Parameters...), Cells cells) {
   Call<Parameters...>{kernel, cells.take<Parameters>()...};  // braces: from left to right

@@ -1,0 +1,132 @@
+#include "emulator/copy_engine.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <utility>
+
+#include "emulator/block.hpp"
+#include "emulator/checks.hpp"
+#include "emulator/swizzle.hpp"
+
+namespace tessera::emulator {
+namespace {
+
+constexpr int chunk = 16, box_alignment = 128;
+
+BoxMap::Coordinates coordinates(std::span<const int> at) {
+  BoxMap::Coordinates result{};
+  std::ranges::copy(at, result.begin());
+  return result;
+}
+
+}  // namespace
+
+BoxMap CopyEngine::box(Thread& self, const void* map, std::span<const int> at, Code code) {
+  const BoxMap box = decode(map);
+  if (box.axes != at.size())
+    block_.refuse(self, code, fmt::format("copies a box at {} coordinates of {} axes", at.size(), box.axes));
+  return box;
+}
+
+void CopyEngine::load(Thread& self, const void* map, void* to, const void* at_barrier, std::span<const int> at,
+                      Code code) {
+  MemoryBarrier& barrier = block_.memory_barriers().find(self, at_barrier, code);
+  if (!barrier.fenced) {
+    block_.report(Fault::Kind::missing_fence, self, code,
+                  fmt::format("thread {} starts a copy that {} counts at {}, with no barrier_init_fence since it was "
+                              "made",
+                              self.index, barrier.name(), block_.launch().lines[code]));
+    block_.stop();
+  }
+  Load load{.map = box(self, map, at, code), .at = coordinates(at), .to = 0, .barrier = &barrier, .unit = 0, .time = 0};
+  const auto [known, is_new] = load_units_.try_emplace(&barrier);
+  if (is_new) known->second = block_.order().new_unit("the copy engine for " + barrier.name());
+  load.unit = known->second;
+  load.map.each_row(load.at, [&](int, const char* row, int first, int end) {
+    if (end > first)
+      block_.check(self, row, static_cast<std::size_t>(end - first), load.map.element_bytes, Use::read, code,
+                   Space::global, load.unit);
+  });
+  load.to = static_cast<std::uint32_t>(
+      block_.offset_in_shared(self, to, load.map.bytes(), box_alignment, Use::copy_start, code, load.unit));
+  load.time = block_.order().tick();
+  std::memset(block_.shared_memory() + load.to, poison, static_cast<std::size_t>(load.map.bytes()));
+  loads_.push_back(load);
+}
+
+void CopyEngine::make(const Load& load) {
+  char* const shared = block_.shared_memory();
+  load.map.each_row(load.at, [&](int offset, const char* row, int first, int end) {
+    char bytes[box_alignment] = {};
+    std::memcpy(bytes + first, row, static_cast<std::size_t>(end - first));
+    for (int i = 0; i < load.map.row_bytes(); i += chunk)
+      std::memcpy(shared + swizzled(load.to + static_cast<std::uint32_t>(offset + i), 8), bytes + i, chunk);
+  });
+  if (Checks* const checks = block_.launch().checks)
+    checks->end_copy(block_, shared + load.to, static_cast<std::size_t>(load.map.bytes()), load.unit);
+  block_.memory_barriers().complete(*load.barrier, load.map.bytes(), load.unit, load.time);
+}
+
+CopyEngine::Stores& CopyEngine::stores_of(int thread) {
+  const auto [known, is_new] = of_threads_.try_emplace(thread);
+  if (is_new) {
+    known->second.reads = block_.order().new_unit(fmt::format("a copy that thread {} started", thread));
+    known->second.writes = block_.order().new_unit(fmt::format("a copy that thread {} started", thread));
+  }
+  return known->second;
+}
+
+void CopyEngine::store(Thread& self, const void* map, const void* from, std::span<const int> at, Code code) {
+  const Stores& own = stores_of(self.index);
+  Store store{.map = box(self, map, at, code),
+              .at = coordinates(at),
+              .from = 0,
+              .thread = self.index,
+              .group = static_cast<int>(own.closed.size())};
+  store.from = static_cast<std::uint32_t>(
+      block_.offset_in_shared(self, from, store.map.bytes(), box_alignment, Use::read, code, own.reads));
+  store.map.each_row(store.at, [&](int, const char* row, int first, int end) {
+    if (end > first)
+      block_.check(self, row, static_cast<std::size_t>(end - first), store.map.element_bytes, Use::write, code,
+                   Space::global, own.writes);
+  });
+  stores_.push_back(store);
+}
+
+void CopyEngine::make(const Store& store) {
+  const char* const shared = block_.shared_memory();
+  store.map.each_row(store.at, [&](int offset, char* row, int first, int end) {
+    char bytes[box_alignment];
+    for (int i = 0; i < store.map.row_bytes(); i += chunk)
+      std::memcpy(bytes + i, shared + swizzled(store.from + static_cast<std::uint32_t>(offset + i), 8), chunk);
+    std::memcpy(row, bytes + first, static_cast<std::size_t>(end - first));
+  });
+}
+
+void CopyEngine::commit(const Thread& self) { stores_of(self.index).closed.push_back(block_.order().tick()); }
+
+void CopyEngine::wait(const Thread& self, int pending) {
+  const Stores& own = stores_of(self.index);
+  const int over = static_cast<int>(own.closed.size()) - pending;
+  const auto is_over = [&](const Store& store) { return store.thread == self.index && store.group < over; };
+  for (const Store& store : stores_)
+    if (is_over(store)) make(store);
+  std::erase_if(stores_, is_over);
+  if (over > 0) block_.order().finish(self.index, own.reads, own.closed[static_cast<std::size_t>(over - 1)]);
+}
+
+void CopyEngine::make(int which) {
+  auto i = static_cast<std::size_t>(which);
+  const auto take = [](auto& copies, std::size_t i) {
+    const auto copy = copies[i];
+    copies.erase(copies.begin() + static_cast<std::ptrdiff_t>(i));
+    return copy;
+  };
+  if (i < loads_.size())
+    make(take(loads_, i));
+  else
+    make(take(stores_, i - loads_.size()));
+}
+
+}  // namespace tessera::emulator

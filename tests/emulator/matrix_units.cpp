@@ -1,0 +1,207 @@
+#include "emulator/matrix_units.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "emulator/block.hpp"
+#include "emulator/checks.hpp"
+#include "emulator/operands.hpp"
+#include "emulator/swizzle.hpp"
+
+namespace tessera::emulator {
+namespace {
+
+constexpr int rows = 64, depth = 16, chunk = 16;
+constexpr std::uint32_t address_mask = 0x3ffff;
+
+/// Row and column of register i of a thread (PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk16").
+int row_of(int thread, int i) { return thread / 32 * 16 + thread % 32 / 4 + i / 2 % 2 * 8; }
+int column_of(int thread, int i) { return i / 4 * 8 + thread % 4 * 2 + i % 2; }
+std::size_t place_of(int thread, int i, int n) {
+  return static_cast<std::size_t>(row_of(thread, i) * n + column_of(thread, i));
+}
+
+std::size_t bytes_of(int n) { return static_cast<std::size_t>(n / 2) * sizeof(float); }
+
+bool overlap(const float* a, int n, const float* b, int m) { return a < b + m / 2 && b < a + n / 2; }
+
+}  // namespace
+
+bool Wgmma::same(const Wgmma& other) const {
+  return type == other.type && n == other.n && turned_a == other.turned_a && turned_b == other.turned_b &&
+         a == other.a && b == other.b && adds == other.adds;
+}
+
+Matrix Matrix::decode(std::uint64_t descriptor, bool turned, int other) {
+  const auto field = [&](int bit, std::uint32_t mask) { return static_cast<std::uint32_t>(descriptor >> bit) & mask; };
+  Matrix matrix{.start = field(0, 0x3fff) * 16,
+                .leading = field(16, 0x3fff) * 16,
+                .stride = field(32, 0x3fff) * 16,
+                .turned = turned,
+                .other = other};
+  constexpr std::uint32_t chunks_of_mode[] = {1, 8, 4, 2};  // bits 62 and 63: no swizzle, of 128 bytes, of 64, of 32
+  const bool other_base = field(49, 7) != 0;                // rows that begin elsewhere: no kernel has any
+  matrix.row_chunks = other_base ? 0 : chunks_of_mode[field(62, 3)];
+  return matrix;
+}
+
+/// PTX ISA, "Strides": without a swizzle chunks of a row of k are `leading` apart, and groups of eight rows `stride`;
+/// with one a row is as long as the swizzle. Where rows run along the other axis, so many chunks of it are side by
+/// side, the next `leading` on, and groups of eight k are `stride` apart; without a swizzle it is the other way round.
+std::uint32_t Matrix::address(int i) const {
+  const auto u = [](int x) { return static_cast<std::uint32_t>(x); };
+  const std::uint32_t row = row_chunks * chunk;
+  std::uint32_t offset;
+  if (turned) {
+    const std::uint32_t k = u(i % depth), j = u(i / depth);
+    offset = k % 8 * row;
+    offset += row_chunks == 1 ? j * stride + k / 8 * leading
+                              : j % row_chunks * chunk + j / row_chunks * leading + k / 8 * stride;
+  } else {
+    const std::uint32_t r = u(i / 2), c = u(i % 2);
+    offset = r % 8 * row + r / 8 * stride + c * (row_chunks == 1 ? leading : chunk);
+  }
+  return swizzled((start + offset) & address_mask, row_chunks);
+}
+
+MatrixUnits::Unit& MatrixUnits::unit_of(const Thread& thread) {
+  const int group = thread.index / group_size;
+  const auto [known, is_new] = units_.try_emplace(group);
+  if (is_new)
+    known->second.id = block_.order().new_unit(
+        fmt::format("wgmma of threads {} to {}", group * group_size, (group + 1) * group_size - 1));
+  return known->second;
+}
+
+void MatrixUnits::fence(std::span<Thread> threads) { unit_of(threads[0]).fenced = true; }
+
+void MatrixUnits::start(std::span<Thread> threads, std::span<const Wgmma> asked, Code code) {
+  Unit& unit = unit_of(threads[0]);
+  const Wgmma& first = asked[0];
+  for (std::size_t i = 1; i < group_size; ++i)
+    if (!asked[i].same(first))
+      block_.refuse(threads[i], code, fmt::format("asks for another product than thread {}", threads[0].index));
+  const Product product{.type = first.type,
+                        .a = Matrix::decode(first.a, first.turned_a, rows),
+                        .b = Matrix::decode(first.b, first.turned_b, first.n),
+                        .adds = first.adds,
+                        .group = static_cast<int>(unit.closed.size()),
+                        .sums = &accumulators(unit, threads, asked, code)};
+  product.sums->group = product.group;
+  product.sums->code = code;
+  check(product.a, threads, unit, code);
+  check(product.b, threads, unit, code);
+  unit.products.push_back(product);
+}
+
+/// Those of an open product go on; others are taken from the registers.
+MatrixUnits::Accumulators& MatrixUnits::accumulators(Unit& unit, std::span<Thread> threads,
+                                                     std::span<const Wgmma> asked, Code code) {
+  const int n = asked[0].n;
+  for (Accumulators& open : unit.open) {
+    bool same = open.n == n, apart = true;
+    for (std::size_t i = 0; i < group_size; ++i) {
+      same &= open.registers[i] == asked[i].d;
+      apart &= !overlap(open.registers[i], open.n, asked[i].d, n);
+    }
+    if (same) return open;
+    if (!apart) block_.refuse(threads[0], code, "gives wgmma registers of which an open product has a part");
+  }
+  if (!unit.fenced)
+    block_.refuse(threads[0], code, "gives wgmma registers that it had to itself, with no wgmma_fence since");
+  Accumulators& made = unit.open.emplace_back();
+  made.n = n;
+  made.sums.resize(static_cast<std::size_t>(rows * n));
+  for (int t = 0; t < group_size; ++t) {
+    const auto i = static_cast<std::size_t>(t);
+    float* const d = made.registers[i] = asked[i].d;
+    for (int r = 0; r < n / 2; ++r) made.sums[place_of(t, r, n)] = d[r];
+    std::memset(d, poison, bytes_of(n));
+    threads[i].lent.push_back({d, d + n / 2});
+  }
+  return made;
+}
+
+/// Each thread answers for a part of the matrix: all of them must know of what was written there.
+void MatrixUnits::check(const Matrix& matrix, std::span<Thread> threads, const Unit& unit, Code code) {
+  if (matrix.row_chunks == 0) block_.refuse(threads[0], code, "gives wgmma a matrix in no known form");
+  for (int i = 0; i < matrix.chunks(); ++i)
+    block_.offset_in_shared(threads[static_cast<std::size_t>(i % group_size)],
+                            block_.shared_memory() + matrix.address(i), chunk, chunk, Use::read, code, unit.id);
+}
+
+void MatrixUnits::make_first(Unit& unit) {
+  const Product product = unit.products.front();
+  unit.products.pop_front();
+  const int n = product.sums->n;
+  float a[rows][depth];
+  std::vector<float> b(static_cast<std::size_t>(depth * n));
+  const auto read = [&](const Matrix& matrix, auto&& put) {
+    for (int i = 0; i < matrix.chunks(); ++i) {
+      std::uint16_t bits[chunk / 2];
+      std::memcpy(bits, block_.shared_memory() + matrix.address(i), chunk);
+      for (int j = 0; j < chunk / 2; ++j)
+        put(matrix.k(i, j), matrix.along(i, j),
+            product.type == emulated_bf16 ? bf16_operand(bits[j]) : f16_operand(bits[j]));
+    }
+  };
+  read(product.a, [&](int k, int m, float x) { a[m][k] = x; });
+  read(product.b, [&](int k, int column, float x) { b[static_cast<std::size_t>(k * n + column)] = x; });
+  if (!product.adds) std::ranges::fill(product.sums->sums, 0.0f);
+  for (int m = 0; m < rows; ++m) {
+    float* const sums = &product.sums->sums[static_cast<std::size_t>(m * n)];
+    for (int k = 0; k < depth; ++k) {
+      const float x = a[m][k];
+      const float* const y = &b[static_cast<std::size_t>(k * n)];
+      for (int column = 0; column < n; ++column) sums[column] += x * y[column];
+    }
+  }
+}
+
+void MatrixUnits::commit(std::span<Thread> threads) { unit_of(threads[0]).closed.push_back(block_.order().tick()); }
+
+void MatrixUnits::wait(std::span<Thread> threads, int pending) {
+  Unit& unit = unit_of(threads[0]);
+  const int over = static_cast<int>(unit.closed.size()) - pending;
+  if (over <= 0) return;
+  while (!unit.products.empty() && unit.products.front().group < over) make_first(unit);
+  for (const Thread& thread : threads)
+    block_.order().finish(thread.index, unit.id, unit.closed[static_cast<std::size_t>(over - 1)]);
+  for (auto open = unit.open.begin(); open != unit.open.end();) {
+    if (open->group >= over) {
+      ++open;
+      continue;
+    }
+    hand_back(*open, threads);
+    unit.fenced = false;
+    open = unit.open.erase(open);
+  }
+}
+
+void MatrixUnits::hand_back(const Accumulators& sums, std::span<Thread> threads) {
+  for (int t = 0; t < group_size; ++t) {
+    const auto i = static_cast<std::size_t>(t);
+    float* const d = sums.registers[i];
+    for (int r = 0; r < sums.n / 2; ++r) {
+      if (std::bit_cast<std::uint32_t>(d[r]) != ~0u)
+        block_.refuse(threads[i], sums.code, fmt::format("wrote register {} of a product while it was open", r));
+      d[r] = sums.sums[place_of(t, r, sums.n)];
+    }
+    std::erase_if(threads[i].lent, [&](const Lent& lent) { return lent.begin == d; });
+  }
+}
+
+int MatrixUnits::under_way() const {
+  return static_cast<int>(
+      std::ranges::count_if(units_, [](const auto& unit) { return !unit.second.products.empty(); }));
+}
+
+void MatrixUnits::make(int which) {
+  for (auto& [group, unit] : units_)
+    if (!unit.products.empty() && which-- == 0) return make_first(unit);
+}
+
+}  // namespace tessera::emulator

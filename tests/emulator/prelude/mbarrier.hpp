@@ -1,0 +1,27 @@
+__device__ inline void barrier_init(u64* at, int arrivals) { emulated_barrier_init(at, arrivals); }
+
+__device__ inline void barrier_init_fence() { emulated_barrier_init_fence(); }
+
+__device__ inline void barrier_expect(u64* at, int bytes) { emulated_barrier_arrive(at, bytes); }
+
+__device__ inline void barrier_arrive(u64* at) { emulated_barrier_arrive(at, 0); }
+
+__device__ inline void barrier_wait(u64* at, u32 phase) { emulated_barrier_wait(at, phase); }
+
+__device__ inline void named_barrier(int id, int threads) { emulated_named_barrier(id, threads, true); }
+
+__device__ inline void named_barrier_arrive(int id, int threads) { emulated_named_barrier(id, threads, false); }
+
+template <int registers>
+__device__ inline void take_registers() {
+  emulated_take_registers(registers);
+}
+
+template <int registers>
+__device__ inline void give_registers() {
+  emulated_give_registers(registers);
+}
+
+__device__ inline void grid_wait() {}
+
+__device__ inline void grid_launch() {}

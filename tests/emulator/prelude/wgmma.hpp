@@ -1,0 +1,68 @@
+__device__ inline void wgmma_fence() { emulated_wgmma_fence(); }
+
+__device__ inline void wgmma_commit() { emulated_wgmma_commit(); }
+
+template <int Pending>
+__device__ inline void wgmma_wait() {
+  emulated_wgmma_wait(Pending);
+}
+
+template <int count>
+__device__ inline void register_fence(float (&d)[count]) {
+  asm volatile("" ::"r"(d) : "memory");
+}
+
+__device__ inline void store_matrix(void* to_shared, u32 a, u32 b, u32 c, u32 d) {
+  const u32 registers[] = {a, b, c, d};
+  emulated_store_matrix(to_shared, registers);
+}
+
+template <int turned_a, int turned_b>
+__device__ inline void wgmma_bf16_n64(float* d, u64 a, u64 b, bool adds) {
+  emulated_wgmma(emulated_bf16, 64, turned_a, turned_b, d, a, b, adds);
+}
+
+template <int turned_a, int turned_b>
+__device__ inline void wgmma_bf16_n96(float* d, u64 a, u64 b, bool adds) {
+  emulated_wgmma(emulated_bf16, 96, turned_a, turned_b, d, a, b, adds);
+}
+
+template <int turned_a, int turned_b>
+__device__ inline void wgmma_bf16_n128(float* d, u64 a, u64 b, bool adds) {
+  emulated_wgmma(emulated_bf16, 128, turned_a, turned_b, d, a, b, adds);
+}
+
+template <int turned_a, int turned_b>
+__device__ inline void wgmma_bf16_n192(float* d, u64 a, u64 b, bool adds) {
+  emulated_wgmma(emulated_bf16, 192, turned_a, turned_b, d, a, b, adds);
+}
+
+template <int turned_a, int turned_b>
+__device__ inline void wgmma_bf16_n256(float* d, u64 a, u64 b, bool adds) {
+  emulated_wgmma(emulated_bf16, 256, turned_a, turned_b, d, a, b, adds);
+}
+
+template <int turned_a, int turned_b>
+__device__ inline void wgmma_f16_n64(float* d, u64 a, u64 b, bool adds) {
+  emulated_wgmma(emulated_f16, 64, turned_a, turned_b, d, a, b, adds);
+}
+
+template <int turned_a, int turned_b>
+__device__ inline void wgmma_f16_n96(float* d, u64 a, u64 b, bool adds) {
+  emulated_wgmma(emulated_f16, 96, turned_a, turned_b, d, a, b, adds);
+}
+
+template <int turned_a, int turned_b>
+__device__ inline void wgmma_f16_n128(float* d, u64 a, u64 b, bool adds) {
+  emulated_wgmma(emulated_f16, 128, turned_a, turned_b, d, a, b, adds);
+}
+
+template <int turned_a, int turned_b>
+__device__ inline void wgmma_f16_n192(float* d, u64 a, u64 b, bool adds) {
+  emulated_wgmma(emulated_f16, 192, turned_a, turned_b, d, a, b, adds);
+}
+
+template <int turned_a, int turned_b>
+__device__ inline void wgmma_f16_n256(float* d, u64 a, u64 b, bool adds) {
+  emulated_wgmma(emulated_f16, 256, turned_a, turned_b, d, a, b, adds);
+}

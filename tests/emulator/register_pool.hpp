@@ -1,0 +1,32 @@
+// The registers that a block's threads have together, which warps pass on to each other (PTX ISA, "setmaxnreg").
+#pragma once
+#include <string>
+#include <vector>
+
+#include "emulator/place.hpp"
+
+namespace tessera::emulator {
+
+class Block;
+
+class RegisterPool final : public Place {
+ public:
+  RegisterPool(Block& block, int threads);
+
+  /// A thread gives up all but so many, or takes up to so many: waits until others have given enough.
+  void give(Thread& self, int registers, Code code);
+  void take(Thread& self, int registers, Code code);
+
+  std::string story(const Thread& waits) const override;
+
+ private:
+  int& owned(const Thread& thread);
+  void check(Thread& self, int registers, Code code);
+
+  Block& block_;
+  std::vector<int> owned_;
+  int free_ = 0;
+  std::vector<Thread*> waiting_;
+};
+
+}  // namespace tessera::emulator

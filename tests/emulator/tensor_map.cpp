@@ -1,0 +1,57 @@
+#include "emulator/tensor_map.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "graph/error.hpp"
+
+namespace tessera::emulator {
+namespace {
+
+constexpr std::uint32_t map_mark = 0x70616d74;
+
+void require(bool holds, const Parameter& parameter, const char* what) {
+  if (!holds) throw InternalError(fmt::format("the copy engine cannot address {}: {}", to_string(parameter), what));
+}
+
+}  // namespace
+
+int BoxMap::bytes() const {
+  int bytes = element_bytes;
+  for (std::size_t a = 0; a < axes; ++a) bytes *= box[a];
+  return bytes;
+}
+
+MapWords encode(const BoxedTensor& boxed, const Parameter& parameter, const Argument& argument) {
+  BoxMap map;
+  map.mark = map_mark;
+  map.element_bytes = static_cast<std::uint16_t>(info(parameter.type).bytes);
+  map.base = static_cast<char*>(argument.data);
+  require(reinterpret_cast<std::uintptr_t>(map.base) % 16 == 0, parameter, "it begins at no multiple of 16 bytes");
+  for (std::size_t a = 0; a < BoxMap::most_axes && boxed.axes[a] >= 0; ++a, ++map.axes) {
+    const auto axis = static_cast<std::size_t>(boxed.axes[a]);
+    require(boxed.axes[a] < parameter.rank, parameter, "it has fewer axes than its box");
+    map.extent[a] = argument.extent[axis];
+    map.stride[a] = argument.stride[axis] * map.element_bytes;
+    require(map.extent[a] > 0, parameter, "an extent is 0");
+    require(a == 0 ? argument.stride[axis] == 1 : map.stride[a] > 0 && map.stride[a] % 16 == 0, parameter,
+            a == 0 ? "elements of the fastest axis are no neighbours" : "a stride is no multiple of 16 bytes");
+    require(boxed.box[a] >= 1 && boxed.box[a] <= 256, parameter, "a box has 1 to 256 elements along an axis");
+    map.box[a] = static_cast<std::uint16_t>(boxed.box[a]);
+  }
+  require(map.axes >= 1, parameter, "it has no axes");
+  require(map.row_bytes() % 16 == 0 && map.row_bytes() <= 128, parameter, "rows of a box have 16 to 128 bytes");
+  MapWords words{};
+  static_assert(sizeof map <= sizeof words);
+  std::memcpy(words.data(), &map, sizeof map);
+  return words;
+}
+
+BoxMap decode(const void* map) {
+  BoxMap result;
+  std::memcpy(&result, map, sizeof result);
+  return result.mark == map_mark ? result : BoxMap{};
+}
+
+}  // namespace tessera::emulator

@@ -1,0 +1,421 @@
+// The emulator on what roles of sm_90 use: barriers in memory, the copy engine, wgmma. Kernels written by hand, a
+// product by a plan of several roles, and faults planted in it, which the emulator finds without the verifier.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "catch.hpp"
+#include "codegen/source_of.hpp"
+#include "emulator/emulator.hpp"
+#include "graph/element.hpp"
+#include "graph/math.hpp"
+#include "hand_written.hpp"
+#include "plan_steps.hpp"
+#include "role_plans.hpp"
+#include "support.hpp"
+
+using namespace tessera;
+using namespace tessera::codegen;
+
+namespace {
+
+const bf16 untouched = bf16(77.0f);
+
+/// Rows of a matrix, further apart than they are long.
+struct Rows {
+  int rows, columns, stride;
+  std::vector<bf16> values;
+
+  Rows(int rows, int columns)
+      : rows(rows),
+        columns(columns),
+        stride((columns + 7) / 8 * 8 + 8),
+        values(static_cast<std::size_t>(rows * stride), untouched) {}
+  bf16& at(int row, int column) { return values[static_cast<std::size_t>(row * stride + column)]; }
+  float operator()(int row, int column) const { return float(values[static_cast<std::size_t>(row * stride + column)]); }
+  Argument argument() {
+    return {.data = values.data(), .extent = {rows, columns}, .stride = {stride, 1}, .scalar = {}};
+  }
+};
+
+/// C[M,N] = A[M,K] B on some numbers whose sums are exact.
+struct RoleProduct {
+  RoleTile tile;
+  Rows a, b, c;
+  Graph graph{};
+
+  RoleProduct(const RoleTile& tile, int m, int n, int k)
+      : tile(tile), a(m, k), b(tile.b_along_n ? k : n, tile.b_along_n ? n : k), c(m, n) {
+    int number = 0;
+    for (Rows* rows : {&a, &b})
+      for (int i = 0; i < rows->rows; ++i)
+        for (int j = 0; j < rows->columns; ++j) rows->at(i, j) = bf16(static_cast<float>(number++ * 7 % 61 - 30) / 8);
+    for (Access access : {Access::in, Access::in, Access::out})
+      graph.parameters.push_back({.access = access, .type = ElementType::bf16, .rank = 2});
+  }
+
+  Report run(const Emulator& emulator, std::size_t kernel, const RunOptions& options) {
+    std::ranges::fill(c.values, untouched);
+    const std::vector<Argument> arguments = {a.argument(), b.argument(), c.argument()};
+    const std::vector<std::int64_t> grid = {(c.rows + tile.m - 1) / tile.m, (c.columns + tile.n - 1) / tile.n};
+    return emulator.run(kernel, graph, arguments, grid, options);
+  }
+
+  /// Elements of C that are not what they must be, those between its rows included.
+  int wrong() const {
+    int wrong = 0;
+    for (int i = 0; i < c.rows; ++i)
+      for (int j = 0; j < c.stride; ++j) {
+        double sum = 0;
+        for (int k = 0; j < c.columns && k < a.columns; ++k)
+          sum += static_cast<double>(a(i, k)) * (tile.b_along_n ? b(k, j) : b(j, k));
+        const float expected = j < c.columns ? math::round_to_bf16(static_cast<float>(sum)) : float(untouched);
+        wrong += c(i, j) != expected;
+      }
+    return wrong;
+  }
+};
+
+/// Two warps: one writes 32 values three times, the other turns them about, barriers of memory between.
+HandWritten two_warps(int arrivals, const std::string& full, const std::string& empty) {
+  return {.parameters = "const float* x, float* y",
+          .body = fmt::format(R"(u64* const full = reinterpret_cast<u64*>(shared_memory());
+      u64* const empty = full + 1;
+      float* const values = reinterpret_cast<float*>(shared_memory() + 64);
+      const int lane = lane_index();
+      if (thread_index() == 0) barrier_init(full, {}), barrier_init(empty, 32);
+      barrier();
+      for (int round = 0; round < 3; ++round) {{
+        if (warp_index() == 0) {{
+          {}
+          values[lane] = x[round * 32 + lane];
+          barrier_arrive(full);
+        }} else {{
+          {}
+          y[round * 32 + lane] = values[31 - lane];
+          barrier_arrive(empty);
+        }}
+      }})",
+                              arrivals, empty, full),
+          .threads = 64,
+          .shared_bytes = 64 + 128};
+}
+
+/// What a kernel of a warp group does with a [64,16] and b [16,n] in shared memory, their rows along k or turned.
+template <class T>
+HandWritten one_wgmma(int n, bool turned_a, bool turned_b, const std::string& fence, const std::string& wait) {
+  const auto place = [](bool turned, int other) {
+    return fmt::format(
+        "const int row = {}, column = {}; char* const to = {{}} + column / 64 * {} + panel_offset(row, "
+        "column % 64 / 8) + column % 8 * 2;",
+        turned ? "k" : "i", turned ? "i" : "k", turned ? 16 * 128 : other * 128);
+  };
+  const std::string type = std::is_same_v<T, f16> ? "f16" : "bf16";
+  const auto filled = [&](const char* name, bool turned, int other) {
+    return fmt::format(
+        "for (int e = thread; e < {0} * 16; e += 128) {{ const int i = e / 16, k = e % 16; {1} "
+        "*reinterpret_cast<{2}*>(to) = {3}[e]; }}\n",
+        other, fmt::format(fmt::runtime(place(turned, other)), fmt::format("at_{}", name)), type, name);
+  };
+  const auto descriptor = [&](const char* name, bool turned) {
+    return fmt::format("matrix_descriptor<{}, 64>(at_{})", turned ? 128 : 1, name);
+  };
+  return {
+      .parameters = fmt::format("const {0}* a, const {0}* b, float* c", type),
+      .body =
+          "char *const at_a = panel_memory(), *const at_b = at_a + 8192;\nconst int thread = thread_index();\n" +
+          filled("a", turned_a, 64) + filled("b", turned_b, n) + fence + "\nbarrier();\n" +
+          fmt::format("float sums[{0}];\nfor (int i = 0; i < {0}; ++i) sums[i] = 0.5f;\nwgmma_fence();\n", n / 2) +
+          fmt::format("wgmma_{}_n{}<{}, {}>(sums, {}, {}, true);\nwgmma_commit();\n{}\n", type, n, int{turned_a},
+                      int{turned_b}, descriptor("a", turned_a), descriptor("b", turned_b), wait) +
+          fmt::format("for (int i = 0; i < {}; ++i)\n  c[(thread / 32 * 16 + thread % 32 / 4 + i / 2 % 2 * 8) * {} + "
+                      "i / 4 * 8 + thread % 4 * 2 + i % 2] = sums[i];",
+                      n / 2, n),
+      .threads = 128,
+      .shared_bytes = 8192 + 256 * 128};
+}
+
+/// [rows, 16] of numbers that both types hold.
+template <class T>
+std::vector<T> rows_of_16(int rows, int step) {
+  std::vector<T> values;
+  for (int i = 0; i < rows * 16; ++i) values.push_back(T(static_cast<float>(i * step % 61 - 30) / 8));
+  return values;
+}
+
+template <class T>
+void check_wgmma(int n, bool turned_a, bool turned_b) {
+  INFO("n " << n << ", turned " << turned_a << turned_b);
+  const std::vector<T> a = rows_of_16<T>(64, 7), b = rows_of_16<T>(n, 11);
+  std::vector<float> c(static_cast<std::size_t>(64 * n));
+  CHECK(run(one_wgmma<T>(n, turned_a, turned_b, "async_proxy_fence();", "wgmma_wait<0>();"), {in(a), in(b), out(c)})
+            .text() == "");
+  int wrong = 0;
+  for (std::size_t i = 0; i < 64; ++i)
+    for (std::size_t j = 0; j < static_cast<std::size_t>(n); ++j) {
+      float sum = 0.5f;
+      for (std::size_t k = 0; k < 16; ++k) sum += float(a[i * 16 + k]) * float(b[j * 16 + k]);
+      wrong += c[i * static_cast<std::size_t>(n) + j] != sum;
+    }
+  CHECK(wrong == 0);
+}
+
+}  // namespace
+
+TEST_CASE("a barrier in memory has phases", "[emulator]") {
+  std::vector<float> x(96), y(96);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
+  const std::string full = "barrier_wait(full, round % 2);", empty = "barrier_wait(empty, 1 - round % 2);";
+  const auto report = [&](int arrivals, const std::string& full, const std::string& empty, std::uint64_t seed = 1) {
+    return run(two_warps(arrivals, full, empty), {in(x), out(y)}, {.seed = seed});
+  };
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    CHECK(report(32, full, empty, seed).text() == "");
+    std::vector<float> expected;
+    for (int i = 0; i < 96; ++i) expected.push_back(static_cast<float>(i / 32 * 32 + 31 - i % 32));
+    CHECK(y == expected);
+    CHECK(!report(32, "", empty, seed).clean());
+    CHECK(!report(32, full, "", seed).clean());
+    CHECK(!report(32, "barrier_wait(full, 1 - round % 2);", empty, seed).clean());
+    CHECK(!report(16, full, empty, seed).clean());  // half of them
+  }
+  const Fault deadlock = only(report(33, full, empty));
+  CHECK(deadlock.kind == Fault::Kind::deadlock);
+  CHECK(deadlock.line == "author.cpp:9");
+  CHECK(says(deadlock.text, {"nobody can go on; thread 0 and 31 more wait in barrier_wait at author.cpp:9 for parity 0 "
+                             "of the barrier at byte 8 of shared memory, whose phase 0 lacks 32 of 32 arrivals",
+                             "thread 32 and 31 more wait in barrier_wait at author.cpp:13 for parity 0 of the barrier "
+                             "at byte 0 of shared memory, whose phase 0 lacks 1 of 33 arrivals and 0 bytes"}));
+  const Fault missing = only(run(
+      {.body = "barrier_arrive(reinterpret_cast<u64*>(shared_memory()));", .shared_bytes = 8}, {}, {.checks = false}));
+  CHECK(missing.kind == Fault::Kind::misuse);
+  CHECK(says(missing.text, {"takes byte 0 of shared memory for a barrier, where none was made at author.cpp:1"}));
+}
+
+TEST_CASE("boxes go in and out of shared memory, cut at the tensor's edges", "[emulator]") {
+  const int rows = 5, columns = 44;
+  std::vector<float> x(static_cast<std::size_t>(rows * columns)), y(8 * 32), z(x.size(), -1.0f);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i + 1);
+  const auto matrix = [&](Access access, std::vector<float>& values) {
+    return Tensor{{access, ElementType::f32, 2}, {.data = values.data(), .extent = {rows, 40}, .stride = {columns, 1}}};
+  };
+  const auto moved = [&](const std::string& fence, int bytes) {
+    return run({.parameters = "const float* x, float* y, float* z, const __grid_constant__ TensorMap from, const "
+                              "__grid_constant__ TensorMap to",
+                .body = fmt::format(R"(char* const panel = panel_memory();
+      u64* const full = reinterpret_cast<u64*>(panel + 2048);
+      const int thread = thread_index();
+      if (thread == 0) {{
+        barrier_init(full, 1);
+        barrier_init_fence();
+        barrier_expect(full, {});
+        tma_load(&from, panel, full, 10, -2);
+      }}
+      barrier();
+      barrier_wait(full, 0);
+      for (int i = thread; i < 256; i += 32)
+        y[i] = *reinterpret_cast<float*>(panel + panel_offset(i / 32, i % 32 / 4) + i % 4 * 4);
+      for (int i = thread; i < 256; i += 32)
+        *reinterpret_cast<float*>(panel + 1024 + panel_offset(i / 32, i % 32 / 4) + i % 4 * 4) = i;
+      {}
+      barrier();
+      if (thread == 0) {{
+        tma_store(&to, panel + 1024, 32, 1);
+        tma_store_commit();
+        tma_store_wait<0>();
+      }})",
+                                    bytes, fence),
+                .shared_bytes = 2048 + 8,
+                .more = {{KernelParameter::Kind::tensor_map, 0}, {KernelParameter::Kind::tensor_map, 1}},
+                .boxed = {{.argument = 0, .axes = {1, 0, -1, -1, -1}, .box = {32, 8, 1, 1, 1}},
+                          {.argument = 2, .axes = {1, 0, -1, -1, -1}, .box = {32, 8, 1, 1, 1}}}},
+               {matrix(Access::in, x), out(y), matrix(Access::in_out, z)});
+  };
+  CHECK(moved("async_proxy_fence();", 1024).text() == "");
+  for (int i = 0; i < 8; ++i)
+    for (int j = 0; j < 32; ++j) {
+      const int row = i - 2, column = j + 10;
+      const bool inside = row >= 0 && row < rows && column < 40;
+      CHECK(y[static_cast<std::size_t>(i * 32 + j)] == (inside ? static_cast<float>(row * columns + column + 1) : 0));
+    }
+  for (int i = 0; i < rows; ++i)
+    for (int j = 0; j < columns; ++j) {
+      const bool written = i >= 1 && j >= 32 && j < 40;
+      CHECK(z[static_cast<std::size_t>(i * columns + j)] ==
+            (written ? static_cast<float>((i - 1) * 32 + j - 32) : -1.0f));
+    }
+  const Fault unfenced = only(moved("", 1024));
+  CHECK(unfenced.kind == Fault::Kind::missing_fence);
+  INFO(unfenced.text);
+  CHECK(says(unfenced.text, {"thread 0 reads byte 1024 of shared memory (1024 bytes) at author.cpp:19", "author.cpp:15",
+                             "with no async_proxy_fence since"}));
+  const Fault hungry = only(moved("async_proxy_fence();", 1040));
+  CHECK(hungry.kind == Fault::Kind::deadlock);
+  CHECK(says(hungry.text, {"lacks 0 of 1 arrivals and 16 bytes"}));
+}
+
+TEST_CASE("wgmma multiplies what its descriptors say", "[emulator]") {
+  for (const bool turned_a : {false, true})
+    for (const bool turned_b : {false, true}) check_wgmma<bf16>(96, turned_a, turned_b);
+  check_wgmma<f16>(64, false, true);
+  check_wgmma<f16>(256, false, false);
+}
+
+TEST_CASE("a product is there after the wait that covers it", "[emulator]") {
+  const std::vector<bf16> a = rows_of_16<bf16>(64, 7), b = rows_of_16<bf16>(64, 11);
+  std::vector<float> c(64 * 64);
+  const auto report = [&](const std::string& fence, const std::string& wait, bool checks = true) {
+    return run(one_wgmma<bf16>(64, false, false, fence, wait), {in(a), in(b), out(c)}, {.checks = checks});
+  };
+  const Report open = report("async_proxy_fence();", "wgmma_wait<1>();");
+  REQUIRE(!open.clean());
+  CHECK(open.faults[0].kind == Fault::Kind::in_flight);
+  CHECK(says(open.faults[0].text, {"uses registers", "that a product under way has until its wgmma_wait"}));
+  CHECK(report("async_proxy_fence();", "wgmma_wait<1>();", false).clean());
+  CHECK(std::isnan(c[0]));
+  const Report written = report("async_proxy_fence();", "sums[3] = 0; wgmma_wait<0>();", false);
+  CHECK(only(written).kind == Fault::Kind::misuse);
+  const Report unfenced = report("", "wgmma_wait<0>();");
+  REQUIRE(!unfenced.clean());
+  CHECK(unfenced.faults[0].kind == Fault::Kind::missing_fence);
+}
+
+TEST_CASE("barriers of the hardware are for as many threads as they say", "[emulator]") {
+  std::vector<float> y(64);
+  const auto kernel = [&](const std::string& first, const std::string& second) {
+    return run({.parameters = "float* y",
+                .body = "float* const memory = reinterpret_cast<float*>(shared_memory());\n"
+                        "if (warp_index() == 0) { memory[lane_index()] = 1;\n" +
+                        first + "\n} else {\n" + second + "\ny[lane_index()] = memory[31 - lane_index()]; }",
+                .threads = 64,
+                .shared_bytes = 128},
+               {out(y)});
+  };
+  CHECK(kernel("named_barrier_arrive(3, 64);", "named_barrier(3, 64);").text() == "");
+  CHECK(!kernel("named_barrier_arrive(3, 64);", "").clean());
+  CHECK(!kernel("named_barrier_arrive(3, 64);", "named_barrier_arrive(3, 64);").clean());
+  CHECK(only(kernel("named_barrier_arrive(3, 64);", "named_barrier(3, 32);")).kind == Fault::Kind::divergent_barrier);
+  CHECK(only(kernel("named_barrier_arrive(16, 64);", "named_barrier(16, 64);")).kind == Fault::Kind::misuse);
+  const Fault alone = only(kernel("named_barrier_arrive(2, 64);", "named_barrier(3, 64);"));
+  CHECK(alone.kind == Fault::Kind::deadlock);
+  CHECK(says(alone.text, {"wait in named_barrier at author.cpp:5 at barrier 3, to which 32 of 64 threads came"}));
+}
+
+TEST_CASE("threads have the registers that others gave up", "[emulator]") {
+  const auto kernel = [](const std::string& first, const std::string& others) {
+    return run({.body = "if (warp_index() < 4)\n" + first + "\nelse\n" + others, .threads = 384}, {});
+  };
+  CHECK(kernel("give_registers<40>();", "take_registers<232>();").text() == "");
+  CHECK(only(kernel("give_registers<42>();", "take_registers<168>();")).kind == Fault::Kind::misuse);
+  CHECK(only(kernel("take_registers<160>();", "take_registers<168>();")).kind == Fault::Kind::misuse);
+  const Fault greedy = only(kernel("give_registers<40>();", "take_registers<240>();"));
+  CHECK(greedy.kind == Fault::Kind::deadlock);
+  CHECK(says(greedy.text, {"wait in take_registers at author.cpp:4 for 72 registers more of "}));
+}
+
+TEST_CASE("a product by roles is right, whatever the order", "[emulator]") {
+  std::vector<KernelSource> sources;
+  for (const RoleTile& tile : role_tiles) sources.push_back(source_of(product_by_roles(tile)));
+  const Emulator emulator = Emulator::compile(sources);
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    const RoleTile& tile = role_tiles[i];
+    INFO(tile.m << " x " << tile.n << (tile.in_turn ? " in turn" : "") << (tile.b_along_n ? " along n" : ""));
+    RoleProduct ragged(tile, 200, 300, 328), small(tile, 8, 24, 40);
+    for (const std::uint64_t seed : {1, 2, 3}) {
+      for (const int blocks : {1, 3}) {
+        INFO("seed " << seed << ", " << blocks << " blocks");
+        CHECK(ragged.run(emulator, i, {.seed = seed, .blocks_in_flight = 2, .persistent_blocks = blocks}).text() == "");
+        CHECK(ragged.wrong() == 0);
+      }
+      CHECK(ragged.run(emulator, i, {.checks = false, .seed = seed, .persistent_blocks = 2}).text() == "");
+      CHECK(ragged.wrong() == 0);
+      CHECK(small.run(emulator, i, {.seed = seed}).text() == "");
+      CHECK(small.wrong() == 0);
+    }
+  }
+}
+
+TEST_CASE("faults in roles are found without the verifier", "[emulator]") {
+  struct Planted {
+    const char* name;
+    const char* says;  ///< by the emulator; "": nothing, but the results are wrong
+    std::function<void(Plan&)> plant;
+    const char *from = "", *to = "";  ///< in the text
+    bool in_turn = false;
+  };
+  const auto drop_all = []<class Kind>(Plan& p) {
+    while (count<Kind>(p) > 0) place_of<Kind>(p).drop();
+  };
+  const auto nothing = [](Plan&) {};
+  const char *const race = "with no barrier between", *const stuck = "nobody can go on";
+  // clang-format off
+  const Planted all[] = {
+      {"nobody waits until a stage is full", "the copy engine", [](Plan& p) { place_of<WaitFull>(p).drop(); }},
+      {"nobody acquires", "once too often", [](Plan& p) { place_of<Acquire>(p).drop(); }},
+      {"the producer stays", "once too often", [](Plan& p) { place_of<Advance>(p).drop(); }},
+      {"a consumer stays", stuck, [](Plan& p) { place_of<Advance>(p, 1).drop(); }},
+      {"a stage is not released", stuck, [](Plan& p) { place_of<Release>(p).drop(); }},
+      {"the last stage is not released", stuck, [](Plan& p) { place_of<Release>(p, 1).drop(); }},
+      {"a stage is released while it is read", race, [](Plan& p) {
+         the<Release>(p) = {.cursor = the<Release>(p).cursor, .behind = 0, .not_first = {}};
+         place_of<Release>(p, 1).drop();
+       }},
+      {"one of two releases", race, [](Plan& p) { p.rings[RingId{0}].empty_arrivals = 1; }},
+      {"arrivals that nobody makes", "lacks 1 of 3 arrivals", [](Plan& p) { p.rings[RingId{0}].empty_arrivals = 3; }},
+      {"fewer bytes are expected", "-1024 bytes", [](Plan& p) { p.rings[RingId{0}].bytes -= 1024; }},
+      {"more bytes are expected", "and 1024 bytes", [](Plan& p) { p.rings[RingId{0}].bytes += 1024; }},
+      {"nobody expects", "-49152 bytes", [](Plan& p) { place_of<Expect>(p).drop(); }},
+      {"an operand is not loaded", "and 16384 bytes", [](Plan& p) { place_of<TmaLoad>(p).drop(); }},
+      {"no fence ahead of wgmma", "no wgmma_fence", [](Plan& p) { place_of<WgmmaFence>(p).drop(); }},
+      {"products are not committed", race, [](Plan& p) { place_of<CommitWgmma>(p).drop(); }},
+      {"the last product stays open", race, [](Plan& p) { the<WaitWgmma>(p, 1).pending = 1; }},
+      {"no fence ahead of a store", "no async_proxy_fence", [](Plan& p) { place_of<ProxyFence>(p).drop(); }},
+      {"no barrier ahead of a store", race, [](Plan& p) { place_of<NamedBarrier>(p, 1).drop(); }},
+      {"no barrier behind the wait for stores", race, [](Plan& p) { place_of<NamedBarrier>(p, 4).drop(); }},
+      {"nobody waits for stores", race, [&](Plan& p) { drop_all.operator()<WaitStores>(p); }},
+      {"stores are not committed", race, [&](Plan& p) { drop_all.operator()<CommitStores>(p); }},
+      {"a barrier of other threads", "and others for", [](Plan& p) { the<NamedBarrier>(p).threads = 128; }},
+      {"a barrier for more than come", "256 of 288 threads came", [](Plan& p) {
+         for (StepPlace place : places_of<NamedBarrier>(p)) std::get<NamedBarrier>(place.step().action).threads = 288;
+       }},
+      {"more registers than there are", "take_registers", [](Plan& p) { the<SetRegisters>(p, 1).registers = 240; }},
+      {"registers by twos", "no multiple of 8", [](Plan& p) { the<SetRegisters>(p).registers = 42; }},
+      {"rings that others do not know of", race, [](Plan& p) { p.phases[0].prologue.pop_back(); }},
+      {"rings that the copy engine does not know of", "no barrier_init_fence", nothing, "barrier_init_fence();", ""},
+      {"a wrong parity", "barrier at byte", nothing, "at_consumer0.phase);", "at_consumer0.phase ^ 1);"},
+      {"a matrix of another stride", "", nothing, "matrix_descriptor<1, 64>", "matrix_descriptor<1, 32>"},
+      {"a matrix that is turned", "", nothing, "wgmma_bf16_n256<0, 0>", "wgmma_bf16_n256<1, 0>"},
+      {"results without the swizzle", "", nothing, "panel_offset(row, chunk % 8)", "row * 128 + chunk % 8 * 16"},
+      {"no turns", race, [](Plan& p) { place_of<NamedBarrier>(p, 9).drop(); }, "", "", true},
+  };
+  // clang-format on
+  std::vector<KernelSource> sources;
+  for (const Planted& planted : all) {
+    Plan plan = product_by_roles(role_tiles[planted.in_turn ? 1 : 0]);
+    planted.plant(plan);
+    KernelSource& source = sources.emplace_back(source_of(plan));
+    const std::string_view from = planted.from, to = planted.to;
+    if (from.empty()) continue;
+    std::size_t at = source.text.find(from, source.text.find("// ---- kernel"));
+    INFO(planted.name << "\n" << source.text);
+    REQUIRE(at != std::string::npos);
+    for (; at != std::string::npos; at = source.text.find(from, at + to.size()))
+      source.text.replace(at, from.size(), to);
+  }
+  const Emulator emulator = Emulator::compile(sources);
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    RoleProduct product(role_tiles[all[i].in_turn ? 1 : 0], 136, 264, 264);
+    for (const std::uint64_t seed : {1, 2, 3}) {
+      const Report report = product.run(emulator, i, {.seed = seed, .persistent_blocks = 1});
+      INFO(all[i].name << ", seed " << seed << ": " << report.text());
+      const std::string_view says = all[i].says;
+      CHECK(report.clean() == says.empty());
+      CHECK((says.empty() ? product.wrong() > 0 : report.text().find(says) != std::string::npos));
+    }
+  }
+}
