@@ -104,6 +104,12 @@ def gemm(shape, dtype, device, sets):
     yield "torch.matmul", lambda i: torch.matmul(x[i], w[i])
 
 
+def gemm_nk(shape, dtype, device, sets):
+    x, w = factors(shape, dtype, device, sets)
+    w = [one.t().contiguous() for one in w]
+    yield "torch.matmul", lambda i: torch.matmul(x[i], w[i].t())
+
+
 def linear_gelu(shape, dtype, device, sets):
     x, w = factors(shape, dtype, device, sets)
     bias = normal(shape[1:2], dtype, device)
@@ -201,7 +207,7 @@ class Decode:
         return None
 
 
-OPS = {f.__name__: f for f in (copy, gelu, layer_norm, gemm, linear_gelu, attention)}
+OPS = {f.__name__: f for f in (copy, gelu, layer_norm, gemm, gemm_nk, linear_gelu, attention)}
 
 
 def prepare(request, device):

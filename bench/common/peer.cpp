@@ -35,7 +35,7 @@ Peer::Peer(const std::string& program, const Device& device) : child_({"python3"
 
 std::string Peer::prepare(const Row& row, const Turns& turns) {
   return ask(child_, {{"do", "prepare"},
-                      {"op", row.op},
+                      {"op", row.form.empty() ? row.op : row.op + "_" + row.form},
                       {"type", row.type},
                       {"shape", row.shape},
                       {"sets", turns.sets},

@@ -36,6 +36,7 @@ struct Turns {
 
 struct Row {
   std::string op, type;             ///< what is computed, and in which element type: what the peer is told
+  std::string form = {};            ///< of the same op: "nk" of gemm, the right factor being [n,k]
   std::vector<std::int64_t> shape;  ///< copy, gelu [n]; layer_norm [rows,width]; gemm, linear_gelu [m,n,k];
                                     ///< attention [batch,positions,heads,head width]; decode [batch,cached]
   Resource resource = Resource::memory;
@@ -44,7 +45,7 @@ struct Row {
   double allowed = 0;  ///< the largest Workload::error() that is right
   std::function<std::unique_ptr<Workload>(const Device&, const Turns&)> make = {};
 
-  /// "gemm-bf16-4096x4096x4096"
+  /// "gemm-bf16-4096x4096x4096", "gemm-bf16-4096x4096x4096-nk"
   std::string name() const;
 };
 

@@ -38,15 +38,16 @@ auto layer_norm_kernel(int width) {
   });
 }
 
-/// y [m,n] = x [m,k] w [k,n], the factors rounded to M.
+/// y [m,n] = x [m,k] w, the factors rounded to M; w is [k,n], or [n,k] if `nk`.
 template <Element T, Element M>
-auto gemm_kernel(kernels::ProductTiles tiles) {
+auto gemm_kernel(kernels::ProductTiles tiles, bool nk) {
   return kernel("gemm", [=](In<T, 2> x, In<T, 2> w, Out<T, 2> y) {
-    require(x.extent(1) == w.extent(0), "inner extents agree");
+    require(x.extent(1) == w.extent(nk ? 1 : 0), "inner extents agree");
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
+    const auto right = nk ? w.permute({1, 0}) : w.permute({0, 1});
     Var acc = zeros<f32>({tiles.m, tiles.n});
     for (Index k : range(cdiv(x.extent(1), tiles.k)))
-      acc = mma(cast<M>(load(x, {m, k}, {tiles.m, tiles.k})), cast<M>(load(w, {k, n}, {tiles.k, tiles.n})), acc);
+      acc = mma(cast<M>(load(x, {m, k}, {tiles.m, tiles.k})), cast<M>(load(right, {k, n}, {tiles.k, tiles.n})), acc);
     store(y, {m, n}, cast<T>(acc));
   });
 }
@@ -73,7 +74,8 @@ TileTarget tile_target(const Device& device, ElementType operands, std::int64_t 
   return {.gpu = device.info().arch.has_value(),
           .operands = operands,
           .width = static_cast<int>(width),
-          .head_width = head_width};
+          .head_width = head_width,
+          .multiprocessors = device.info().arch == Arch::sm_90a ? device.info().multiprocessors : 0};
 }
 
 /// The tensors of set i.
@@ -143,17 +145,16 @@ Row layer_norm(std::int64_t height, int width) {
 }
 
 /// Extents of a product.
-struct Extents {
-  std::int64_t m, n, k;
-};
+using Extents = ProductExtents;
 
-/// x [m,k] times w [k,n], and what comes behind: `make_call` gives, for tiles on a device, what launches the kernel on
-/// x, w and y; `finish` is what becomes of the element of the product in a column.
+/// x [m,k] times w [k,n], or [n,k] if `nk`, and what comes behind: `make_call` gives, for tiles on a device, what
+/// launches the kernel on x, w and y; `finish` is what becomes of the element of the product in a column.
 template <Element T, class M>
-Row product(std::string op, Extents e, auto make_call, auto finish) {
+Row product(std::string op, Extents e, bool nk, auto make_call, auto finish) {
   const auto real = [](auto value) { return static_cast<double>(value); };
   Row row{.op = std::move(op),
           .type = type_name<M>,
+          .form = nk ? "nk" : "",
           .shape = {e.m, e.n, e.k},
           .resource = resource_of<M>,
           .work = 2 * real(e.m) * real(e.n) * real(e.k),
@@ -161,16 +162,18 @@ Row product(std::string op, Extents e, auto make_call, auto finish) {
           .allowed = allowed<M>};
   row.make = [=](const Device& device, const Turns& turns) {
     const TileTarget target = tile_target(device, element_type<M>, e.k);
-    const kernels::ProductTiles tiles = linear_tiles(target, product_rows(target, e.m));
+    kernels::ProductTiles tiles = choose(target, e);
+    if (const char* forced = std::getenv("TESSERA_BENCH_TILES"))
+      std::sscanf(forced, "%d,%d,%d", &tiles.m, &tiles.n, &tiles.k);
     const Normal left(1), right(2, static_cast<float>(1 / std::sqrt(real(e.k))));
     const auto x = operands<T, 2>(device, turns, {e.m, e.k}, left),
-               w = operands<T, 2>(device, turns, {e.k, e.n}, right);
+               w = operands<T, 2>(device, turns, nk ? std::array{e.n, e.k} : std::array{e.k, e.n}, right);
     const auto y = results<T, 2>(device, turns, {e.m, e.n});
     const auto reference = [=](std::int64_t index) {
       double sum = 0;
       for (std::int64_t k = 0; k < e.k; ++k)
         sum += real(static_cast<float>(T(left[index / e.n * e.k + k]))) *
-               static_cast<float>(T(right[k * e.n + index % e.n]));
+               static_cast<float>(T(right[nk ? index % e.n * e.k + k : k * e.n + index % e.n]));
       return finish(sum, index % e.n);
     };
     return std::make_unique<Captured>(
@@ -182,11 +185,11 @@ Row product(std::string op, Extents e, auto make_call, auto finish) {
 }
 
 template <Element T, Element M>
-Row gemm(Extents e) {
+Row gemm(Extents e, bool nk = false) {
   return product<T, M>(
-      "gemm", e,
-      [](const kernels::ProductTiles& tiles, const Device&) {
-    return [kernel = gemm_kernel<T, M>(tiles)](const Stream& stream, const auto& x, const auto& w, const auto& y) {
+      "gemm", e, nk,
+      [nk](const kernels::ProductTiles& tiles, const Device&) {
+    return [kernel = gemm_kernel<T, M>(tiles, nk)](const Stream& stream, const auto& x, const auto& w, const auto& y) {
       launch(stream, kernel, x, w, y);
     };
       },
@@ -197,7 +200,7 @@ Row gemm(Extents e) {
 Row linear_gelu(Extents e) {
   const Normal normal(3);
   return product<bf16, bf16>(
-      "linear_gelu", e,
+      "linear_gelu", e, false,
       [=](const kernels::ProductTiles& tiles, const Device& device) {
     return [kernel = kernels::linear_gelu<bf16, bf16>(tiles), bias = tensor_of<f32, 1>(device, {e.n}, normal)](
                const Stream& stream, const auto& x, const auto& w, const auto& y) {
@@ -253,7 +256,9 @@ Row attention(std::int64_t batch, std::int64_t positions, int heads, int head_wi
 
 }  // namespace
 
-std::string Row::name() const { return fmt::format("{}-{}-{}", op, type, join(shape, "x")); }
+std::string Row::name() const {
+  return fmt::format("{}-{}-{}{}{}", op, type, join(shape, "x"), form.empty() ? "" : "-", form);
+}
 
 std::vector<Row> rows(bool small) {
   const auto identity = [](double x) { return x; };
@@ -273,7 +278,23 @@ std::vector<Row> rows(bool small) {
           layer_norm<f32>(65536, 1600),
           layer_norm<bf16>(65536, 1600),
           gemm<bf16, bf16>({4096, 4096, 4096}),
+          gemm<bf16, bf16>({8192, 8192, 8192}),
           gemm<bf16, bf16>({8192, 2304, 768}),
+          gemm<bf16, bf16>({8192, 768, 768}),
+          gemm<bf16, bf16>({8192, 3072, 768}),
+          gemm<bf16, bf16>({8192, 768, 3072}),
+          gemm<bf16, bf16>({8192, 50304, 768}),
+          gemm<bf16, bf16>({1024, 3072, 768}),
+          gemm<bf16, bf16>({16384, 6400, 1600}),
+          gemm<bf16, bf16>({4096, 4096, 4096}, true),
+          gemm<bf16, bf16>({8192, 8192, 8192}, true),
+          gemm<bf16, bf16>({8192, 2304, 768}, true),
+          gemm<bf16, bf16>({8192, 768, 768}, true),
+          gemm<bf16, bf16>({8192, 3072, 768}, true),
+          gemm<bf16, bf16>({8192, 768, 3072}, true),
+          gemm<bf16, bf16>({8192, 50304, 768}, true),
+          gemm<bf16, bf16>({1024, 3072, 768}, true),
+          gemm<bf16, bf16>({16384, 6400, 1600}, true),
           gemm<f32, tf32>({4096, 4096, 4096}),
           gemm<f32, f32>({2048, 2048, 2048}),
           linear_gelu({8192, 3072, 768}),

@@ -19,8 +19,8 @@ struct KernelSource {
   std::string name;    ///< of its extern "C" entry point; made of the author's
   std::string text;    ///< all that NVRTC is given; the plan's decisions are the comment on top
   std::string plan;    ///< decisions and all steps, as text
-  std::vector<KernelParameter> parameters;
-  std::vector<BoxedTensor> boxed;    ///< tensors of parameters that are tensor maps
+  std::vector<KernelParameter> parameters = {};
+  std::vector<BoxedTensor> boxed = {};    ///< tensors of parameters that are tensor maps
   int threads = 0;                   ///< of a block
   int shared_bytes = 0;              ///< dynamic shared memory
   std::int64_t workspace_bytes = 0;  ///< of a block in flight; 0: none

@@ -17,6 +17,7 @@ float logf(float);
 float tanhf(float);
 float sqrtf(float);
 float fabsf(float);
+float copysignf(float, float);
 float fminf(float, float);
 float fmaxf(float, float);
 float fmaf(float, float, float);

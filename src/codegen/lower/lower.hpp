@@ -16,10 +16,10 @@ struct InMemory {
 
 /// Where a graph stands among those of a plan.
 struct GraphPlace {
-  int graph = 0;            ///< its number, for labels
-  int first_parameter = 0;  ///< its parameters are tensors of the plan from here on
-  int first_axis = 0;       ///< and its grid's axes, axes of all phases
-  std::string_view suffix;  ///< of labels, for a role that lowers the graph once more
+  int graph = 0;                 ///< its number, for labels
+  int first_parameter = 0;       ///< its parameters are tensors of the plan from here on
+  int first_axis = 0;            ///< and its grid's axes, axes of all phases
+  std::string_view suffix = {};  ///< of labels, for a role that lowers the graph once more
 };
 
 class Steps;
