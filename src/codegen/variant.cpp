@@ -2,7 +2,16 @@
 
 #include <algorithm>
 
+#include "codegen/kernel_parameter.hpp"
+
 namespace tessera {
+namespace {
+
+// What an encoded tensor may have (CUDA Driver API, "cuTensorMapEncodeTiled").
+constexpr int most_boxed_axes = std::tuple_size_v<decltype(BoxedTensor::axes)>;
+constexpr std::int64_t most_boxed_extent = std::int64_t{1} << 32, most_boxed_stride = (std::int64_t{1} << 40) - 1;
+
+}  // namespace
 
 TensorClass classify(const Parameter& parameter, const Argument& argument) {
   TensorClass result;
@@ -15,18 +24,16 @@ TensorClass classify(const Parameter& parameter, const Argument& argument) {
     if (argument.stride[i] == 1 && (result.unit_axis < 0 || argument.extent[i] >= argument.extent[best]))
       result.unit_axis = static_cast<std::int8_t>(axis);
   }
-  const auto bytes = static_cast<std::uint64_t>(info(parameter.type).bytes);
-  // What an encoded tensor may have (CUDA Driver API, "cuTensorMapEncodeTiled").
-  constexpr std::int64_t most_extent = std::int64_t{1} << 32, most_stride_bytes = (std::int64_t{1} << 40) - 1;
-  result.boxable = result.unit_axis >= 0;
+  const std::int64_t bytes = info(parameter.type).bytes;
+  result.boxable = result.unit_axis >= 0 && parameter.rank <= most_boxed_axes;
   std::uint64_t all = reinterpret_cast<std::uintptr_t>(argument.data) | 16;
   for (int axis = 0; axis < parameter.rank; ++axis) {
     const std::int64_t extent = argument.extent[static_cast<std::size_t>(axis)];
     const std::int64_t stride = argument.stride[static_cast<std::size_t>(axis)];
-    result.boxable &= extent >= 1 && extent <= most_extent;
+    result.boxable &= extent >= 1 && extent <= most_boxed_extent;
     if (axis == result.unit_axis || extent <= 1) continue;
-    result.boxable &= stride > 0 && stride <= most_stride_bytes / static_cast<std::int64_t>(bytes);
-    all |= static_cast<std::uint64_t>(stride) * bytes;
+    result.boxable &= stride > 0 && stride <= most_boxed_stride / bytes;
+    all |= static_cast<std::uint64_t>(stride) * static_cast<std::uint64_t>(bytes);
   }
   result.alignment = static_cast<std::int8_t>(all & (~all + 1));
   result.boxable &= result.alignment == 16;
@@ -68,7 +75,7 @@ Variant dense_variant(const Graph& graph) {
       tensor.unit_axis = static_cast<std::int8_t>(parameter.rank - 1);
       tensor.alignment = 16;
       tensor.divisible = static_cast<std::uint8_t>((1u << parameter.rank) - 1);
-      tensor.boxable = true;
+      tensor.boxable = parameter.rank <= most_boxed_axes;
     }
     variant.tensors.push_back(tensor);
   }
