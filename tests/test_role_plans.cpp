@@ -25,8 +25,12 @@ TEST_CASE("A product by the copy engine and wgmma verifies, prints and compiles"
     INFO(tree_text(plan));
     for (const std::string& one : found) UNSCOPED_INFO(one);
     CHECK(found.empty());
+    CHECK(to_string(plan).find("map_a: boxes of [64,128] along axes 1,0 of in0, loaded") != std::string::npos);
     CHECK(tree_text(plan).find("role producer: warps 0 to 3") != std::string::npos);
-    const std::string text = source_of(plan).text;
+    const KernelSource source = source_of(plan);
+    CHECK(source.persistent);
+    CHECK(source.boxed.size() == 3);
+    const std::string& text = source.text;
     INFO(text);
     CHECK(text.find("wgmma_bf16_n") != std::string::npos);
     try {

@@ -23,6 +23,15 @@ std::string class_text(const Parameter& parameter, const TensorClass& tensor) {
   return text;
 }
 
+std::string map_text(const Plan& plan, const TensorMap& map) {
+  const BoxedTensor& tensor = map.tensor;
+  const auto rank = std::ranges::find(tensor.axes, std::int8_t{-1}) - tensor.axes.begin();
+  return fmt::format("boxes of [{}] along axes {} of {}, {}",
+                     fmt::join(tensor.box.begin(), tensor.box.begin() + rank, ","),
+                     fmt::join(tensor.axes.begin(), tensor.axes.begin() + rank, ","),
+                     tensor_name(plan, tensor.argument), map.store ? "stored" : "loaded");
+}
+
 std::string product_text(const Plan& plan, const Multiply& multiply) {
   const Product& product = multiply.product;
   constexpr std::string_view kind[] = {"mma.sync", "fused multiply-add, from shared memory",
@@ -298,6 +307,7 @@ std::string to_string(const Plan& plan) {
     line("{}: {}[{},{}] in {} at {}{}", name_of(buffer.label), name(buffer.type), buffer.rows, buffer.columns,
          buffer.in_workspace ? "the workspace" : "shared memory", buffer.offset,
          buffer.stages > 1 ? fmt::format(", {} stages of {} bytes", buffer.stages, buffer.stage_bytes()) : "");
+  for (const TensorMap& map : plan.tensor_maps) line("{}: {}", name_of(map.label), map_text(plan, map));
   for (const Phase& phase : plan.phases)
     for (const Role& role : phase.roles) products(plan, role.body, text);
   std::vector<char> shown(static_cast<std::size_t>(plan.storages.size()));
