@@ -34,7 +34,8 @@ KernelSource scale(const std::string& factor = "2.0f") {
                           "  if (threadIdx.x < n) x[threadIdx.x] *= " +
                           factor + ";\n}\n",
                       .plan = "plan of scale: one block\n",
-                      .parameters = {}};
+                      .parameters = {},
+                      .boxed = {}};
   source.threads = 128;
   return source;
 }

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <functional>
 #include <future>
+#include <latch>
 #include <mutex>
 #include <numeric>
 #include <thread>
@@ -12,6 +13,7 @@
 #include "api/tessera.hpp"
 #include "catch.hpp"
 #include "fake_cuda/machine.hpp"
+#include "jit/cuda/tensor_maps.hpp"
 #include "support.hpp"
 
 using namespace tessera;
@@ -24,7 +26,8 @@ using Calls = std::vector<std::string>;
 /// A machine with a GPU, and a compiler that answers with `source` for whatever kernel.
 struct Machine {
   FakeCuda& fake = new_fake_cuda();
-  KernelSource source{.author = "entry", .name = "entry", .text = "text", .plan = "", .parameters = {}, .threads = 128};
+  KernelSource source{
+      .author = "entry", .name = "entry", .text = "text", .plan = "", .parameters = {}, .boxed = {}, .threads = 128};
   std::mutex mutex;  // of the next
   std::vector<Variant> compiled;
   std::function<void()> compiling = [] {};  ///< what happens while it compiles
@@ -81,6 +84,12 @@ auto grid_kernel() {
     auto [i, j, l] = blocks(n, m, k);
     store(y, {i + j + l}, full<f32>({1}, 5));
   });
+}
+
+/// One that a test gives tensor maps of its arguments.
+template <class T, int R>
+auto boxes_kernel() {
+  return kernel("boxes", [](In<T, R> x, Out<f32, 1> y) { store(y, {x.extent(0)}, full<f32>({1}, 5)); });
 }
 
 std::vector<float> counted(std::size_t count) {
@@ -445,6 +454,225 @@ TEST_CASE("a kernel's parameters are laid out as it declares them", "[jit]") {
   CHECK(bytes.size() == 88);
 }
 
+TEST_CASE("a tensor map says where a tensor lies in memory", "[jit]") {
+  Machine machine;
+  machine.source.parameters = {{Kind::tensor_map}};
+  const Device device = machine.open();
+  const Tensor<bf16, 3> memory(device, {4, 64, 128});
+  const Tensor<f32, 1> y(device, {1});
+  bf16* const data = memory.data();
+  using Numbers = std::vector<std::uint64_t>;
+  const auto check = [&]<class T, int R>(const Tensor<T, R>& x, BoxedTensor boxed, const Numbers& extents,
+                                         const Numbers& strides, int type = 9) {
+    machine.source.boxed = {boxed};
+    launch(device.stream(), boxes_kernel<T, R>(), x, y);
+    const std::vector<unsigned> box(boxed.box.begin(), boxed.box.begin() + R), steps(R, 1);
+    REQUIRE(!machine.fake.tensor_maps.empty());
+    const FakeCuda::TensorMap& map = machine.fake.tensor_maps.back();
+    CHECK(map.type == type);
+    CHECK(map.address == reinterpret_cast<std::uintptr_t>(x.data()));
+    CHECK(map.extents == extents);
+    CHECK(map.strides == strides);
+    CHECK(map.box == box);
+    CHECK(map.steps == steps);
+    CHECK(map.interleave == 0);
+    CHECK(map.swizzle == 3);    // of 128 bytes
+    CHECK(map.promotion == 3);  // 256 bytes
+    CHECK(map.fill == 0);       // zeros
+  };
+  const BoxedTensor rows{.axes = {1, 0, -1, -1, -1}, .box = {64, 128, 1, 1, 1}};
+  const BoxedTensor columns{.axes = {0, 1, -1, -1, -1}, .box = {64, 32, 1, 1, 1}};
+  const BoxedTensor batch{.axes = {2, 1, 0, -1, -1}, .box = {64, 16, 1, 1, 1}};
+  const Tensor<bf16, 2> dense(device, data, {256, 128}, {128, 1});
+  check(dense, rows, {128, 256}, {256});
+  check(dense.slice(0, 3, 7), rows, {128, 7}, {256});
+  check(dense.slice(1, 8, 40), rows, {40, 256}, {256});
+  check(Tensor<bf16, 2>(device, data, {128, 256}, {1, 128}), columns, {128, 256}, {256});
+  check(memory, batch, {128, 64, 4}, {256, 64 * 256});
+  check(Tensor<bf16, 3>(device, data, {16, 64, 32}, {32, 512, 1}), batch, {32, 64, 16}, {1024, 64});  // heads of rows
+  // Nothing is a stride apart along an axis of one element.
+  check(Tensor<bf16, 2>(device, data, {1, 128}, {7, 1}), rows, {128, 1}, {16});
+  check(Tensor<bf16, 2>(device, data, {1, 128}, {std::int64_t(1) << 45, 1}), rows, {128, 1}, {16});
+  check(Tensor<bf16, 3>(device, data, {4, 1, 128}, {128, 0, 1}), batch, {128, 1, 4}, {16, 256});
+  check(Tensor<bf16, 2>(device, data, {1, 1}, {1, 1}), rows, {1, 1}, {16});
+  check(Tensor<bf16, 1>(device, data, {500}, {1}), {.axes = {0, -1, -1, -1, -1}, .box = {64, 1, 1, 1, 1}}, {500}, {});
+  check(Tensor<bf16, 5>(device, {2, 3, 4, 5, 8}), {.axes = {4, 3, 2, 1, 0}, .box = {8, 5, 4, 3, 2}}, {8, 5, 4, 3, 2},
+        {16, 80, 320, 960});
+
+  const BoxedTensor small{.axes = {1, 0, -1, -1, -1}, .box = {16, 8, 1, 1, 1}};
+  check(Tensor<u8, 2>(device, {8, 32}), small, {32, 8}, {32}, 0);
+  check(Tensor<i32, 2>(device, {8, 32}), small, {32, 8}, {128}, 3);
+  check(Tensor<i64, 2>(device, {8, 32}), small, {32, 8}, {256}, 5);
+  check(Tensor<f16, 2>(device, {8, 32}), small, {32, 8}, {64}, 6);
+  check(Tensor<f32, 2>(device, {8, 32}), small, {32, 8}, {128}, 7);
+}
+
+TEST_CASE("tensor maps lie among a kernel's parameters as it declares them", "[jit]") {
+  Machine machine;
+  machine.source.boxed = {{.argument = 1, .axes = {0, -1, -1, -1, -1}, .box = {4, 1, 1, 1, 1}},
+                          {.argument = 0, .axes = {1, 0, -1, -1, -1}, .box = {8, 8, 1, 1, 1}},
+                          {.argument = 0, .axes = {1, 0, -1, -1, -1}, .box = {8, 4, 1, 1, 1}}};
+  const Device device = machine.open();
+  const Tensor<f32, 2> x(device, {3, 8});
+  const Tensor<f32, 1> y(device, {4});
+  const auto map_at = [&](std::size_t offset) -> const FakeCuda::TensorMap& {
+    const auto& bytes = machine.fake.launches.back().parameters;
+    const auto number = read<std::uint64_t>(bytes, offset);
+    for (std::size_t word = 1; word < 16; ++word) CHECK(read<std::uint64_t>(bytes, offset + 8 * word) == number);
+    return machine.fake.tensor_maps.at(number);
+  };
+  machine.source.parameters = {{Kind::tensor_map, 0}, {Kind::tensor_map, 1}, {Kind::extent, 0, 0}, {Kind::pointer, 1}};
+  launch(device.stream(), boxes_kernel<f32, 2>(), x, y);
+  CHECK(map_at(0).address == reinterpret_cast<std::uintptr_t>(y.data()));
+  CHECK(map_at(128).address == reinterpret_cast<std::uintptr_t>(x.data()));
+  CHECK(read<std::int32_t>(machine.fake.launches.back().parameters, 256) == 3);
+  CHECK(read<const float*>(machine.fake.launches.back().parameters, 264) == y.data());
+  CHECK(machine.fake.launches.back().parameters.size() == 272);
+
+  machine.source.parameters = {
+      {Kind::extent, 0, 0}, {Kind::tensor_map, 1}, {Kind::pointer, 1}, {Kind::tensor_map, 0}, {Kind::tensor_map, 2}};
+  launch(device.stream(), boxes_kernel<f32, 2>(), x, y);
+  CHECK(read<std::int32_t>(machine.fake.launches.back().parameters, 0) == 3);
+  CHECK(map_at(64).address == reinterpret_cast<std::uintptr_t>(x.data()));
+  CHECK(map_at(64).box == std::vector<unsigned>{8, 8});
+  CHECK(read<const float*>(machine.fake.launches.back().parameters, 192) == y.data());
+  CHECK(map_at(256).address == reinterpret_cast<std::uintptr_t>(y.data()));
+  CHECK(map_at(384).box == std::vector<unsigned>{8, 4});
+  CHECK(machine.fake.launches.back().parameters.size() == 512);
+}
+
+namespace {
+
+/// A machine whose kernels have a tensor map of argument 1, and its address.
+struct BoxMachine : Machine {
+  BoxMachine() {
+    source.boxed = {{.argument = 0, .axes = {1, 0, -1, -1, -1}, .box = {64, 64, 1, 1, 1}}};
+    source.parameters = {{Kind::tensor_map}, {Kind::pointer, 0}};
+  }
+  /// Launches whose map is that of another tensor.
+  int wrong() const {
+    return static_cast<int>(std::ranges::count_if(fake.launches, [&](const FakeCuda::Launch& launch) {
+      return fake.tensor_maps.at(read<std::uint64_t>(launch.parameters, 0)).address !=
+             read<std::uintptr_t>(launch.parameters, 128);
+    }));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a tensor map is encoded once for each tensor", "[jit]") {
+  BoxMachine machine;
+  const Device device = machine.open();
+  const Tensor<bf16, 2> x(device, {64, 128}), other(device, {64, 128});
+  const Tensor<f32, 1> y(device, {1});
+  const auto boxes = boxes_kernel<bf16, 2>();
+  const auto encoded = [&](const Tensor<bf16, 2>& tensor) {
+    const std::size_t before = machine.fake.tensor_maps.size();
+    launch(device.stream(), boxes, tensor, y);
+    return machine.fake.tensor_maps.size() - before;
+  };
+  bf16* const data = x.data();
+  CHECK(encoded(x) == 1);
+  CHECK(encoded(x) == 0);
+  CHECK(encoded(Tensor<bf16, 2>(device, data, {64, 128}, {128, 1})) == 0);
+  CHECK(encoded(other) == 1);
+  CHECK(encoded(x.slice(0, 0, 48)) == 1);
+  CHECK(encoded(Tensor<bf16, 2>(device, data, {48, 128}, {64, 1})) == 1);
+  CHECK(encoded(x.slice(1, 0, 64)) == 1);
+  CHECK(encoded(x.slice(0, 1, 48)) == 1);
+  CHECK(encoded(Tensor<bf16, 2>(device, data, {1, 128}, {8, 1})) == 1);
+  CHECK(encoded(Tensor<bf16, 2>(device, data, {1, 128}, {3, 1})) == 0);
+  CHECK(encoded(x) == 0);
+  CHECK(encoded(other) == 0);
+  CHECK(machine.compiled.size() == 2);  // of one row, and of multiples of 16
+  CHECK(machine.wrong() == 0);
+}
+
+TEST_CASE("tensor maps of ever new tensors do not pile up", "[jit]") {
+  BoxMachine machine;
+  const Device device = machine.open();
+  const std::int64_t many = TensorMaps::most_kept + 10;
+  const Tensor<bf16, 2> x(device, {many, 64});
+  const Tensor<f32, 1> y(device, {1});
+  const auto boxes = boxes_kernel<bf16, 2>();
+  const auto encoded = [&](std::int64_t row) {
+    const std::size_t before = machine.fake.tensor_maps.size();
+    launch(device.stream(), boxes, x.slice(0, row, 1), y);
+    return machine.fake.tensor_maps.size() - before;
+  };
+  for (std::int64_t row = 0; row < many; ++row) CHECK(encoded(row) == 1);
+  CHECK(encoded(many - 1) == 0);
+  CHECK(encoded(0) == 1);
+  CHECK(encoded(0) == 0);
+  CHECK(machine.wrong() == 0);
+}
+
+TEST_CASE("threads that launch at the same time each pass the map of their tensor", "[jit]") {
+  BoxMachine machine;
+  const Device device = machine.open();
+  machine.fake.encoding = std::chrono::milliseconds(1);  // so that all threads need the same map at the same time
+  constexpr std::int64_t tensors = 20, threads = 4, rounds = 50;
+  const Tensor<bf16, 2> x(device, {tensors, 64});
+  const Tensor<f32, 1> y(device, {1});
+  const auto boxes = boxes_kernel<bf16, 2>();
+  launch(device.stream(), boxes, x.slice(0, 0, 1), y);
+  {
+    std::latch together(threads);
+    std::vector<std::jthread> running;
+    for (int t = 0; t < threads; ++t)
+      running.emplace_back([&] {
+        together.arrive_and_wait();
+        for (int round = 0; round < rounds; ++round)
+          for (std::int64_t row = 0; row < tensors; ++row) launch(device.stream(), boxes, x.slice(0, row, 1), y);
+      });
+  }
+  CHECK(machine.fake.launches.size() == 1 + rounds * threads * tensors);
+  CHECK(machine.fake.tensor_maps.size() == tensors);
+  CHECK(machine.wrong() == 0);
+}
+
+TEST_CASE("a recorded launch keeps its tensor map", "[jit]") {
+  BoxMachine machine;
+  const Device device = machine.open();
+  const Stream stream = device.stream();
+  const Tensor<bf16, 2> x(device, {64, 128}), other(device, {64, 128});
+  const Tensor<f32, 1> y(device, {1});
+  const auto boxes = boxes_kernel<bf16, 2>();
+  const CapturedGraph graph = stream.capture([&] {
+    launch(stream, boxes, x, y);
+    launch(stream, boxes, other, y);
+  });
+  CHECK(machine.fake.tensor_maps.size() == 2);
+  CHECK(machine.fake.launches.empty());
+  launch(stream, boxes, x.slice(0, 0, 48), y);
+  for (int i = 0; i < 2; ++i) stream.launch(graph);
+  REQUIRE(machine.fake.launches.size() == 5);
+  for (const std::size_t i : {1, 3}) {
+    CHECK(read<const bf16*>(machine.fake.launches[i].parameters, 128) == x.data());
+    CHECK(read<const bf16*>(machine.fake.launches[i + 1].parameters, 128) == other.data());
+  }
+  CHECK(machine.wrong() == 0);
+  CHECK(machine.fake.tensor_maps.size() == 3);
+}
+
+TEST_CASE("a tensor that the driver makes no map of is an error that describes it", "[jit]") {
+  BoxMachine machine;
+  machine.source.boxed[0].box = {128, 32, 1, 1, 1};  // rows of 256 bytes
+  const Device device = machine.open();
+  const Tensor<bf16, 2> x(device, {64, 128});
+  const Tensor<f32, 1> y(device, {1});
+  CHECK(says(error_of([&] { launch(device.stream(), boxes_kernel<bf16, 2>(), x.slice(0, 0, 48), y); }),
+             {"cuda:0", "kernel 'boxes'", "argument 1", "bf16 [48,128]", "strides [128,1]", "boxes of [128,32]",
+              "dense copy", "cuTensorMapEncodeTiled failed with", "(1)"}));
+  CHECK(machine.fake.launches.empty());
+  machine.source.boxed[0].box = {64, 32, 1, 1, 1};
+  machine.fake.fail["!cuTensorMapEncodeTiled"] = 1;  // once
+  const auto boxes = boxes_kernel<bf16, 2>();
+  CHECK(says(error_of([&] { launch(device.stream(), boxes, x, y); }), {"kernel 'boxes'"}));
+  CHECK(error_of([&] { launch(device.stream(), boxes, x, y); }) == "(no error)");
+  CHECK(machine.wrong() == 0);
+}
+
 TEST_CASE("a grid with a zero launches nothing", "[jit]") {
   Machine machine;
   const Device device = machine.open();
@@ -749,6 +977,52 @@ TEST_CASE("a GPU is used from several threads", "[cuda]") {
     });
   for (std::thread& thread : threads) thread.join();
   CHECK(right == 40);
+}
+
+TEST_CASE("a GPU's driver makes maps of what the copy engine is said to address", "[cuda]") {
+  const auto device = gpu();
+  if (!device) return;
+  const auto backend = std::dynamic_pointer_cast<CudaBackend>(CudaDevices::instance().first());
+  REQUIRE(backend);
+  if (backend->info().arch->major < 9) return;
+  const auto memory = device->allocate(1 << 20);
+  const cuda::ContextScope scope(backend->context());
+  using Numbers = std::array<std::int64_t, max_rank>;
+  struct Case {
+    int rank;
+    Numbers extents, strides;
+    std::array<std::int8_t, 5> axes;
+  };
+  const std::int64_t far = (std::int64_t(1) << 37) - 16, longest = (std::int64_t(1) << 31) - 1;
+  const Case cases[] = {
+      {1, {500}, {1}, {0, -1, -1, -1, -1}},
+      {2, {64, 128}, {128, 1}, {1, 0, -1, -1, -1}},
+      {2, {128, 64}, {1, 128}, {0, 1, -1, -1, -1}},
+      {2, {64, 7}, {16, 1}, {1, 0, -1, -1, -1}},             // shorter than the box
+      {2, {64, 128}, {16, 1}, {1, 0, -1, -1, -1}},           // rows overlap
+      {2, {1, 128}, {0, 1}, {1, 0, -1, -1, -1}},             // one row
+      {2, {64, 1}, {128, 1}, {1, 0, -1, -1, -1}},            // one column
+      {2, {1, 1}, {1, 1}, {1, 0, -1, -1, -1}},               // one element
+      {2, {64, 128}, {far, 1}, {1, 0, -1, -1, -1}},          // rows far apart
+      {2, {longest, longest}, {16, 1}, {1, 0, -1, -1, -1}},  // of many elements
+      {3, {16, 64, 32}, {32, 512, 1}, {2, 1, 0, -1, -1}},    // strides that do not grow
+      {3, {4, 1, 128}, {128, 5, 1}, {2, 1, 0, -1, -1}},
+      {5, {2, 3, 4, 5, 16}, {960, 320, 80, 16, 1}, {4, 3, 2, 1, 0}},
+  };
+  for (const ElementType type :
+       {ElementType::u8, ElementType::i32, ElementType::i64, ElementType::f16, ElementType::f32, ElementType::bf16})
+    for (const Case& c : cases) {
+      Argument argument{.data = memory.get(), .extent = c.extents, .stride = c.strides};
+      Graph graph;
+      graph.name = "boxes";
+      graph.parameters = {{.access = Access::in, .type = type, .rank = c.rank}};
+      CHECK(classify(graph.parameters[0], argument).boxable);
+      const BoxedTensor boxed{.axes = c.axes, .box = {16 / info(type).bytes, 8, 1, 1, 1}};
+      TensorMaps maps(*backend, graph, {{boxed, 0}});
+      alignas(64) std::array<std::byte, 128> block{};
+      CHECK(error_of([&] { maps.write(std::span(&argument, 1), block.data()); }) == "(no error)");
+      CHECK(std::ranges::count(block, std::byte{0}) < 128);
+    }
 }
 
 TEST_CASE("a launch on a GPU costs the host little", "[cuda]") {

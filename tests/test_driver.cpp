@@ -46,6 +46,8 @@ TEST_CASE("a library that is no driver, or an old one, is refused", "[jit]") {
   CHECK(says(error_of_first(), {"CUDA 11.8", "12.0", "install", "525"}));
   fake.version = 12000;
   CHECK(error_of_first() == "(no error)");
+  fake.lacks = {"cuTensorMapEncodeTiled"};
+  CHECK(says(error_of_first(), {"libfake_cuda.so has no cuTensorMapEncodeTiled", "install", "525"}));
 }
 
 TEST_CASE("a driver that does not start says what to try", "[jit]") {

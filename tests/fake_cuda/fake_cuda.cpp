@@ -4,6 +4,7 @@
 #include <cstring>
 #include <functional>
 #include <mutex>
+#include <thread>
 
 namespace {
 
@@ -197,6 +198,38 @@ int cuFuncSetAttribute(void* function, int attribute, int value) {
 int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void*, int, std::size_t) {
   BEGIN("cuOccupancyMaxActiveBlocksPerMultiprocessor");
   *blocks = fake().blocks_per_multiprocessor;
+  return 0;
+}
+// The rules are those that CUDA's driver API has for tiles without interleaving.
+int cuTensorMapEncodeTiled(void* map, int type, unsigned rank, void* address, const std::uint64_t* extents,
+                           const std::uint64_t* strides, const unsigned* box, const unsigned* steps, int interleave,
+                           int swizzle, int promotion, int fill) {
+  std::this_thread::sleep_for(fake().encoding);
+  BEGIN("cuTensorMapEncodeTiled");
+  constexpr unsigned bytes_of[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};  // by type
+  constexpr unsigned most_bytes[] = {256 * 8, 32, 64, 128};                 // of a box's rows, by swizzle
+  if (reinterpret_cast<std::uintptr_t>(map) % 64 || reinterpret_cast<std::uintptr_t>(address) % 16) return 1;
+  if (type < 0 || type > 12 || rank < 1 || rank > 5 || swizzle < 0 || swizzle > 3) return 1;
+  if (interleave != 0 || promotion < 0 || promotion > 3 || fill < 0 || fill > 1) return 1;
+  const unsigned row = box[0] * bytes_of[type];
+  if (row % 16 || row > most_bytes[swizzle]) return 1;
+  for (unsigned axis = 0; axis < rank; ++axis) {
+    if (extents[axis] < 1 || extents[axis] > std::uint64_t{1} << 32) return 1;
+    if (axis > 0 && (strides[axis - 1] % 16 || strides[axis - 1] == 0 || strides[axis - 1] >> 40)) return 1;
+    if (box[axis] < 1 || box[axis] > 256 || steps[axis] < 1 || steps[axis] > 8) return 1;
+  }
+  const std::uint64_t number = fake().tensor_maps.size();
+  for (int word = 0; word < 16; ++word) static_cast<std::uint64_t*>(map)[word] = number;
+  fake().tensor_maps.push_back({type,
+                                reinterpret_cast<std::uintptr_t>(address),
+                                {extents, extents + rank},
+                                {strides, strides + rank - 1},
+                                {box, box + rank},
+                                {steps, steps + rank},
+                                interleave,
+                                swizzle,
+                                promotion,
+                                fill});
   return 0;
 }
 int cuLaunchKernel(void* function, unsigned x, unsigned y, unsigned z, unsigned threads_x, unsigned threads_y,
@@ -406,7 +439,7 @@ int cuGetProcAddress_v2(const char* name, void** found, int version, unsigned lo
 #include "jit/cuda/driver.def"
   };
   const auto function = functions.find(name);
-  if (version != 12000 || function == functions.end()) return 500;
+  if (version != 12000 || function == functions.end() || fake().lacks.contains(name)) return 500;
   *found = function->second;
   return 0;
 }

@@ -32,6 +32,8 @@ std::size_t bytes_of(const KernelParameter& parameter, const Graph& graph, bool 
     case Kind::first_block:
     case Kind::workspace:
       return 8;
+    case Kind::tensor_map:
+      return sizeof(CUtensorMap);
   }
   throw InternalError("a kernel parameter of no kind");
 }
@@ -78,12 +80,18 @@ CudaKernel::Code CudaKernel::make(const Variant& variant) const {
   auto [loaded, source] = device_->load(graph_, variant);
   Code code{};
   code.loaded = loaded;
+  std::vector<TensorMaps::Place> maps;
   for (const KernelParameter& parameter : source.parameters) {
     const std::size_t bytes = bytes_of(parameter, graph_, variant.wide);
-    const std::size_t offset = (code.parameter_bytes + bytes - 1) / bytes * bytes;  // aligned to its size
-    code.slots.push_back({parameter, offset, bytes});
+    const std::size_t alignment = std::min(bytes, alignof(CUtensorMap));  // all others are aligned to their size
+    const std::size_t offset = (code.parameter_bytes + alignment - 1) / alignment * alignment;
+    if (parameter.kind == Kind::tensor_map)
+      maps.push_back({source.boxed[static_cast<std::size_t>(parameter.argument)], offset});
+    else
+      code.slots.push_back({parameter, offset, bytes});
     code.parameter_bytes = offset + bytes;
   }
+  if (!maps.empty()) code.maps = std::make_unique<TensorMaps>(*device_, graph_, std::move(maps));
   if (code.parameter_bytes > most_parameter_bytes)
     throw Error(fmt::format("kernel '{}' has parameters of {} bytes, and a GPU takes {}; give it fewer tensors",
                             graph_.name, code.parameter_bytes, most_parameter_bytes));
@@ -144,6 +152,8 @@ void CudaKernel::fill(const Code& code, std::span<const Argument> arguments, std
       case Kind::workspace:
         value = static_cast<std::int64_t>(part.workspace);
         break;
+      case Kind::tensor_map:
+        continue;  // has no slot
     }
     std::memcpy(block + offset, &value, bytes);
   }
@@ -168,11 +178,12 @@ void CudaKernel::launch(const Code& code, CudaStream& stream, std::span<const Ar
   stream.catch_up();
   const std::int64_t at_once = std::min(blocks, code.most_blocks);
   const Workspace workspace(stream, *device_, graph_.name, static_cast<std::size_t>(code.workspace_bytes * at_once));
-  alignas(8) std::byte block[most_parameter_bytes];
+  alignas(CUtensorMap) std::byte block[most_parameter_bytes];
   std::size_t bytes = code.parameter_bytes;
   void* extra[] = {reinterpret_cast<void*>(CU_LAUNCH_PARAM_BUFFER_POINTER), block,
                    reinterpret_cast<void*>(CU_LAUNCH_PARAM_BUFFER_SIZE), &bytes,
                    reinterpret_cast<void*>(CU_LAUNCH_PARAM_END)};
+  if (code.maps) code.maps->write(arguments, block);
   for (std::int64_t first = 0; first < blocks; first += code.persistent ? blocks : at_once) {
     fill(code, arguments, grid, {blocks, first, workspace.address()}, block);
     const auto count = static_cast<unsigned>(std::min(at_once, blocks - first));

@@ -1,6 +1,7 @@
 // The launch path of CUDA kernels.
 #pragma once
 #include "jit/cuda/cuda_stream.hpp"
+#include "jit/cuda/tensor_maps.hpp"
 #include "jit/growing_list.hpp"
 
 namespace tessera {
@@ -13,7 +14,7 @@ class CudaKernel final : public DeviceKernel {
   void launch(StreamBackend& stream, std::span<const Argument> arguments, std::span<const std::int64_t> grid) override;
 
  private:
-  /// A parameter and where it lies in the block of parameters.
+  /// A parameter, other than a tensor map, and where it lies in the block of parameters.
   struct Slot {
     KernelParameter parameter;
     std::size_t offset, bytes;
@@ -21,6 +22,7 @@ class CudaKernel final : public DeviceKernel {
   struct Code {
     const LoadedCode* loaded;
     std::vector<Slot> slots;
+    std::unique_ptr<TensorMaps> maps;  // null: none
     std::size_t parameter_bytes;
     unsigned threads, shared_bytes;
     std::int64_t workspace_bytes;  // of a block in flight

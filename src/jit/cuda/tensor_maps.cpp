@@ -1,0 +1,111 @@
+#include "jit/cuda/tensor_maps.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "graph/error.hpp"
+
+namespace tessera {
+
+using namespace cuda;
+
+namespace {
+
+int type_of(ElementType type) {
+  switch (type) {
+    case ElementType::u8:
+      return CU_TENSOR_MAP_DATA_TYPE_UINT8;
+    case ElementType::i32:
+      return CU_TENSOR_MAP_DATA_TYPE_INT32;
+    case ElementType::i64:
+      return CU_TENSOR_MAP_DATA_TYPE_INT64;
+    case ElementType::f16:
+      return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+    case ElementType::f32:
+      return CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
+    case ElementType::bf16:
+      return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+    case ElementType::tf32:
+    case ElementType::pred:
+      break;  // of tiles alone
+  }
+  throw InternalError("a tensor map of elements that no tensor has");
+}
+
+unsigned rank_of(const BoxedTensor& tensor) {
+  return static_cast<unsigned>(std::ranges::find(tensor.axes, std::int8_t{-1}) - tensor.axes.begin());
+}
+
+}  // namespace
+
+TensorMaps::TensorMaps(CudaBackend& device, const Graph& graph, std::vector<Place> places)
+    : device_(device), graph_(graph), places_(std::move(places)) {}
+
+void TensorMaps::write(std::span<const Argument> arguments, std::byte* block) {
+  const std::lock_guard lock(mutex_);
+  for (std::size_t place = 0; place < places_.size(); ++place) {
+    const Argument& argument = arguments[static_cast<std::size_t>(places_[place].tensor.argument)];
+    const Key key = key_of(place, argument);
+    auto found = kept_.find(key);
+    if (found == kept_.end()) {
+      const CUtensorMap map = encode(key, argument);
+      if (kept_.size() == most_kept) kept_.clear();
+      found = kept_.emplace(key, map).first;
+    }
+    std::memcpy(block + places_[place].offset, &found->second, sizeof(CUtensorMap));
+  }
+}
+
+std::size_t TensorMaps::Hash::operator()(const Key& key) const {
+  std::uint64_t hash = 0, factor = 1;
+  for (const std::uint64_t word : std::bit_cast<std::array<std::uint64_t, sizeof(Key) / 8>>(key))
+    hash += word * (factor *= 0x9e3779b97f4a7c15);
+  return hash ^ hash >> 32;
+}
+
+const Parameter& TensorMaps::parameter_of(std::size_t place) const {
+  return graph_.parameters[static_cast<std::size_t>(places_[place].tensor.argument)];
+}
+
+TensorMaps::Key TensorMaps::key_of(std::size_t place, const Argument& argument) const {
+  const BoxedTensor& tensor = places_[place].tensor;
+  const auto bytes = static_cast<std::uint64_t>(info(parameter_of(place).type).bytes);
+  Key key{place, argument.data, {}, {}};
+  for (std::size_t i = 0; i < rank_of(tensor); ++i) {
+    const auto axis = static_cast<std::size_t>(tensor.axes[i]);
+    key.extents[i] = static_cast<std::uint64_t>(argument.extent[axis]);
+    if (i == 0) continue;
+    // Along an axis of one element nothing is a stride apart: it may be any that the driver takes.
+    key.strides[i - 1] = argument.extent[axis] == 1 ? 16 : static_cast<std::uint64_t>(argument.stride[axis]) * bytes;
+  }
+  return key;
+}
+
+CUtensorMap TensorMaps::encode(const Key& key, const Argument& argument) const {
+  const BoxedTensor& tensor = places_[key.place].tensor;
+  const Parameter& parameter = parameter_of(key.place);
+  const Driver& driver = device_.driver();
+  std::array<unsigned, 5> box{}, steps{};
+  std::ranges::copy(tensor.box, box.begin());
+  steps.fill(1);
+  CUtensorMap map{};
+  const CUresult result = driver.cuTensorMapEncodeTiled(
+      &map, type_of(parameter.type), rank_of(tensor), const_cast<void*>(key.data), key.extents.data(),
+      key.strides.data(), box.data(), steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+      CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  if (result != CUDA_SUCCESS) {
+    const auto numbers = [&](const auto& of) { return fmt::join(of.begin(), of.begin() + parameter.rank, ","); };
+    device_.check(result, driver.cuTensorMapEncodeTiled.name,
+                  fmt::format("kernel '{}', boxes of [{}] of argument {}, {} [{}] with strides [{}] at {}, of which a "
+                              "dense copy may do",
+                              graph_.name, numbers(tensor.box), tensor.argument + 1, name(parameter.type),
+                              numbers(argument.extent), numbers(argument.stride), fmt::ptr(argument.data)));
+  }
+  return map;
+}
+
+}  // namespace tessera
