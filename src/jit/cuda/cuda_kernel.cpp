@@ -81,6 +81,7 @@ CudaKernel::Code CudaKernel::make(const Variant& variant) const {
   Code code{};
   code.loaded = loaded;
   std::vector<TensorMaps::Place> maps;
+  std::vector<std::size_t> offsets;
   for (const KernelParameter& parameter : source.parameters) {
     const std::size_t bytes = bytes_of(parameter, graph_, variant.wide);
     const std::size_t alignment = std::min(bytes, alignof(CUtensorMap));  // all others are aligned to their size
@@ -90,8 +91,12 @@ CudaKernel::Code CudaKernel::make(const Variant& variant) const {
     else
       code.slots.push_back({parameter, offset, bytes});
     code.parameter_bytes = offset + bytes;
+    offsets.push_back(offset);
   }
-  if (!maps.empty()) code.maps = std::make_unique<TensorMaps>(*device_, graph_, std::move(maps));
+  if (!maps.empty()) {
+    code.maps = std::make_unique<TensorMaps>(*device_, graph_, std::move(maps));
+    code.offsets = std::move(offsets);
+  }
   if (code.parameter_bytes > most_parameter_bytes)
     throw Error(fmt::format("kernel '{}' has parameters of {} bytes, and a GPU takes {}; give it fewer tensors",
                             graph_.name, code.parameter_bytes, most_parameter_bytes));
@@ -183,12 +188,18 @@ void CudaKernel::launch(const Code& code, CudaStream& stream, std::span<const Ar
   void* extra[] = {reinterpret_cast<void*>(CU_LAUNCH_PARAM_BUFFER_POINTER), block,
                    reinterpret_cast<void*>(CU_LAUNCH_PARAM_BUFFER_SIZE), &bytes,
                    reinterpret_cast<void*>(CU_LAUNCH_PARAM_END)};
+  // Of parameters that are aligned to more than 16 bytes the driver takes too few from a buffer (seen with 580): the
+  // last come out as 0. One by one they arrive.
+  thread_local std::vector<void*> each;
+  each.clear();
+  for (const std::size_t offset : code.offsets) each.push_back(block + offset);
   if (code.maps) code.maps->write(arguments, block);
   for (std::int64_t first = 0; first < blocks; first += code.persistent ? blocks : at_once) {
     fill(code, arguments, grid, {blocks, first, workspace.address()}, block);
     const auto count = static_cast<unsigned>(std::min(at_once, blocks - first));
     if (const CUresult result = driver.cuLaunchKernel(code.loaded->function, count, 1, 1, code.threads, 1, 1,
-                                                      code.shared_bytes, stream.get(), nullptr, extra))
+                                                      code.shared_bytes, stream.get(),
+                                                      code.maps ? each.data() : nullptr, code.maps ? nullptr : extra))
       device_->check(result, driver.cuLaunchKernel.name, fmt::format("kernel '{}'", graph_.name), stream.last());
     stream.launched(code.loaded);
   }

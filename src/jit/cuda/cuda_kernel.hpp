@@ -23,6 +23,7 @@ class CudaKernel final : public DeviceKernel {
     const LoadedCode* loaded;
     std::vector<Slot> slots;
     std::unique_ptr<TensorMaps> maps;  // null: none
+    std::vector<std::size_t> offsets;  // with maps, of all parameters
     std::size_t parameter_bytes;
     unsigned threads, shared_bytes;
     std::int64_t workspace_bytes;  // of a block in flight
