@@ -280,6 +280,18 @@ TEST_CASE("atomic sums come from all blocks at once", "[emulator]") {
   CHECK(count[0] == 5 * 128);
 }
 
+TEST_CASE("an atomic access hides no plain one before it", "[emulator]") {
+  std::vector<float> sum(1);
+  const Fault race = only(run({.parameters = "float* sum",
+                               .body = "if (thread_index() == 0) sum[0] = 1;\n"
+                                       "if (thread_index() == 0) atomic_add(sum, 1.0f);\n"
+                                       "shuffle(0, 0);\n"
+                                       "if (thread_index() > 0) atomic_add(sum, 1.0f);"},
+                              {in_out(sum)}));
+  CHECK(race.kind == Fault::Kind::race);
+  CHECK(says(race.text, {"author.cpp:4", "which thread 0 wrote at author.cpp:1 with no barrier between"}));
+}
+
 TEST_CASE("blocks in flight have shared memory each", "[emulator]") {
   std::vector<float> y(6 * 64);
   const Report report = run({.parameters = "float* y",

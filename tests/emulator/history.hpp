@@ -66,8 +66,9 @@ class History {
   }
 
  private:
-  /// Whoever is in order with `now` is so with `past`.
+  /// Whoever races with `past` does so with `now`. An atomic access stands for no other.
   static bool is_over(const Event& past, const Now& now) {
+    if (now.event.atomic && !past.atomic) return past.block < now.launch;
     return is_ordered(past, now) || (past.block == now.event.block && past.thread == now.event.thread);
   }
   static int distance(const Event& a, const Event& b) { return a.block != b.block ? 2 : a.warp() != b.warp() ? 1 : 0; }
