@@ -12,8 +12,10 @@
 
 #include "api/tessera.hpp"
 #include "catch.hpp"
+#include "codegen/source_of.hpp"
 #include "fake_cuda/machine.hpp"
 #include "jit/cuda/tensor_maps.hpp"
+#include "role_plans.hpp"
 #include "support.hpp"
 
 using namespace tessera;
@@ -1023,6 +1025,53 @@ TEST_CASE("a GPU's driver makes maps of what the copy engine is said to address"
       CHECK(error_of([&] { maps.write(std::span(&argument, 1), block.data()); }) == "(no error)");
       CHECK(std::ranges::count(block, std::byte{0}) < 128);
     }
+}
+
+TEST_CASE("a GPU computes a product by the copy engine and wgmma", "[cuda]") {
+  const auto found = gpu();
+  if (!found || found->info().arch->major != 9) return;
+  for (const RoleTile& tile : role_tiles) {
+    CudaSettings settings;
+    settings.compile = settings.recompile = [&](const Graph&, const Variant&, Arch arch) {
+      return Compiler::instance().compile(source_of(product_by_roles(tile)), arch);
+    };
+    const Device device(CudaDevices({"libcuda.so.1"}, settings).first());
+    const auto product = kernel("product", [&](In<bf16, 2> a, In<bf16, 2> b, Out<bf16, 2> c) {
+      auto [i, j] = blocks(cdiv(c.extent(0), tile.m), cdiv(c.extent(1), tile.n));
+      Var sums = zeros<f32>({tile.m, tile.n});
+      for (Index k : range(cdiv(a.extent(1), 64))) {
+        const Tile left = load(a, {i, k}, {tile.m, 64});
+        if (tile.b_along_n)
+          sums = mma(left, load(b, {k, j}, {64, tile.n}), sums);
+        else
+          sums = mma(left, transpose(load(b, {j, k}, {tile.n, 64})), sums);
+      }
+      store(c, {i, j}, cast<bf16>(sums));
+    });
+    using Shape = std::array<std::int64_t, 3>;
+    for (const auto& [m, n, k] : {Shape{8, 24, 40}, Shape{200, 300, 328}, Shape{2000, 3000, 264}}) {
+      INFO(m << " x " << n << " x " << k << ", tiles of " << tile.m << " x " << tile.n);
+      // Rows are further apart than they are long, and what lies between them stays.
+      const auto apart = [](std::int64_t length) { return (length + 7) / 8 * 8 + 8; };
+      const std::int64_t rows = tile.b_along_n ? k : n, columns = tile.b_along_n ? n : k;  // of b
+      const auto filled = [](std::int64_t size) {                                          // sums of products are exact
+        std::vector<bf16> values(static_cast<std::size_t>(size));
+        int number = 0;
+        for (bf16& value : values) value = bf16(static_cast<float>(number++ * 7 % 61 - 30) / 8);
+        return values;
+      };
+      const auto run = [&](const Device& on) {
+        const Tensor<bf16, 2> a(on, {m, apart(k)}), b(on, {rows, apart(columns)}), c(on, {m, apart(n)});
+        for (const auto* tensor : {&a, &b, &c}) tensor->copy_from(filled(tensor->size()));
+        for (int i = 0; i < 2; ++i)
+          launch(on.stream(), product, a.slice(1, 0, k), b.slice(1, 0, columns), c.slice(1, 0, n));
+        std::vector<std::uint16_t> bits;
+        for (const bf16 value : c.to_vector()) bits.push_back(value.bits);
+        return bits;
+      };
+      CHECK(run(device) == run(Device::cpu()));
+    }
+  }
 }
 
 TEST_CASE("a launch on a GPU costs the host little", "[cuda]") {
