@@ -197,9 +197,9 @@ void CudaKernel::launch(const Code& code, CudaStream& stream, std::span<const Ar
   for (std::int64_t first = 0; first < blocks; first += code.persistent ? blocks : at_once) {
     fill(code, arguments, grid, {blocks, first, workspace.address()}, block);
     const auto count = static_cast<unsigned>(std::min(at_once, blocks - first));
-    if (const CUresult result = driver.cuLaunchKernel(code.loaded->function, count, 1, 1, code.threads, 1, 1,
-                                                      code.shared_bytes, stream.get(),
-                                                      code.maps ? each.data() : nullptr, code.maps ? nullptr : extra))
+    if (const CUresult result =
+            driver.cuLaunchKernel(code.loaded->function, count, 1, 1, code.threads, 1, 1, code.shared_bytes,
+                                  stream.get(), code.maps ? each.data() : nullptr, code.maps ? nullptr : extra))
       device_->check(result, driver.cuLaunchKernel.name, fmt::format("kernel '{}'", graph_.name), stream.last());
     stream.launched(code.loaded);
   }
