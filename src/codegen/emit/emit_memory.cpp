@@ -145,6 +145,23 @@ std::string staged_at(Writer& w, const Stage& stage, const IndexExpression& inde
                      column);
 }
 
+// Four matrices of eight rows and columns, two by two; each lane gives the address of a row of one of them.
+void store_matrices(Writer& w, const Stage& stage, const IndexExpression& index) {
+  const Buffer& to = w.buffer(stage.buffer);
+  const std::vector<Digit> blocks = stage.sweep.layout.register_digits(0),
+                           columns = stage.sweep.layout.register_digits(1);
+  // Of the register of a lane's first row and column.
+  const IndexExpression row = digits(blocks, index) + w.warp() / 4 * (to.rows / (w.role.warps / 4)) +
+                              w.warp() % 4 * 16 + w.lane() % 16,
+                        column = digits(columns, index) + w.lane() / 16 * 8;
+  const std::string_view type = name(to.type);
+  w.line(
+      "store_matrix({0} + panels_offset<{1}, {2}>({3}, {4}), pack_{1}(staged[0], staged[1]), pack_{1}(staged[2], "
+      "staged[3]),",
+      name_of(w.plan, stage.buffer), type, to.rows, row, column);
+  w.line("             pack_{0}(staged[4], staged[5]), pack_{0}(staged[6], staged[7]));", type);
+}
+
 }  // namespace
 
 void emit(Writer& w, const Stage& stage) {
@@ -153,24 +170,26 @@ void emit(Writer& w, const Stage& stage) {
   const auto condition = [&](const IndexExpression& index) {
     return guard(both(mine, inside_tile(w, stage.sweep, index)));
   };
-  const auto one = [&](const IndexExpression& index) {
-    const Spelled value = expression(w, stage.sweep, index);
-    w.line("{}*{} = to_memory<{}>({});", condition(index), staged_at(w, stage, index), memory_type(to.type),
-           value.text);
-  };
-  const auto begin = [&](const IndexExpression&) {
-    w.line("{} staged[{}];", register_type(to.type), stage.sweep.vector);
-  };
-  const auto of_group = [&](const IndexExpression& index) {
+  const int count = stage.sweep.vector;
+  const auto begin = [&](const IndexExpression&) { w.line("{} staged[{}];", register_type(to.type), count); };
+  const auto each = [&](const IndexExpression& index) {
     w.line("staged[r - g] = {};", expression(w, stage.sweep, index).text);
   };
-  const auto end = [&](const IndexExpression& index) {
-    w.line("{}store_vector<{}>({}, staged);", condition(index), stage.sweep.vector, staged_at(w, stage, index));
-  };
-  if (stage.together)
-    sweep(w, stage.sweep, {}, of_group, begin, end);
-  else
-    sweep(w, stage.sweep, {}, one);
+  switch (stage.by) {
+    case Stage::By::element:
+      return sweep(w, stage.sweep, {}, [&](const IndexExpression& index) {
+        const Spelled value = expression(w, stage.sweep, index);
+        w.line("{}*{} = to_memory<{}>({});", condition(index), staged_at(w, stage, index), memory_type(to.type),
+               value.text);
+      });
+    case Stage::By::vector:
+      return sweep(w, stage.sweep, {}, each, begin, [&](const IndexExpression& index) {
+        w.line("{}store_vector<{}>({}, staged);", condition(index), count, staged_at(w, stage, index));
+      });
+    case Stage::By::matrix:
+      return sweep(w, stage.sweep, {}, each, begin,
+                   [&](const IndexExpression& index) { store_matrices(w, stage, index); });
+  }
 }
 
 void emit(Writer& w, const Clear& clear) {

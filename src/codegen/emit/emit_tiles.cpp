@@ -185,10 +185,17 @@ void elements(Writer& w, const Sweep& sweep, const Each& each, const Each& begin
   w.open("for (int g = 0; g < {}; g += {}) {{", count, sweep.vector);
   for (const TileAccess& read : sweep.reads) {
     if (read.vector == 1) continue;
-    const Spot at = spot(w, sweep, read, group);
     const std::string name = name_of(read.label);
-    w.line("{} {}[{}];", register_type(w.tensor(read.parameter).type), name, read.vector);
-    w.line("{}", read_vector(w, read, at, name));
+    w.line("{} {}[{}];", register_type(w.tensor(read.parameter).type), name, sweep.vector);
+    if (read.vector == sweep.vector) {
+      w.line("{}", read_vector(w, read, spot(w, sweep, read, group), name));
+      continue;
+    }
+    w.unroll(true);
+    w.open("for (int v = g; v < g + {}; v += {}) {{", sweep.vector, read.vector);
+    const Spot at = spot(w, sweep, read, IndexExpression::variable("v", count));
+    w.line("{}", read_vector(w, read, at, name + " + v - g"));
+    w.close();
   }
   around(begin, group);
   w.unroll(true);
@@ -239,7 +246,9 @@ Spot spot(Writer& w, const Sweep& sweep, const TileAccess& access, const IndexEx
 }
 
 std::string address(const TileAccess& access, const Spot& at) {
-  return name_of(access.label) + (at.offset.is(0) ? "_base" : fmt::format("_base + ({})", at.offset));
+  const std::string base = name_of(access.label) + "_base";
+  return (access.from_here ? fmt::format("from_here({})", base) : base) +
+         (at.offset.is(0) ? "" : fmt::format(" + ({})", at.offset));
 }
 
 std::string padding(const Writer& w, const TileAccess& access) {

@@ -236,12 +236,13 @@ class Consumer final : public RoleDuty {
       const BufferId to = out_[number % 2];
       // Of an odd number the first goes to the buffer that the last of the tile before went to.
       const int pending = number == 0 && all % 2 ? 0 : 1;
-      elected(steps, steps.threads, [&] { push(steps, WaitStores{pending}); });
-      push(steps, Barrier{});
+      // What it reads is on its way while the buffer is waited for.
       SweepBuilder builder(steps, sweep_of(steps.facts, steps.layouts, id), id);
       Sweep sweep = builder.part(1, part * columns, columns).express(steps.node(id).in[0]).take();
       leave_rounding_to_memory(sweep.expression);
-      steps.push(id, Stage{.buffer = to, .sweep = std::move(sweep), .together = true});
+      elected(steps, steps.threads, [&] { push(steps, WaitStores{pending}); });
+      push(steps, Barrier{});
+      steps.push(id, Stage{.buffer = to, .sweep = std::move(sweep)});
       push(steps, ProxyFence{});
       push(steps, Barrier{});
       elected(steps, steps.threads, [&] {

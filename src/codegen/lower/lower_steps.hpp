@@ -53,9 +53,8 @@ class Steps {
       TileAccess* access = nullptr;
       if constexpr (requires { action.out; }) out = action.out;
       if constexpr (requires { action.access; }) access = &action.access;
-      bool together = false;
-      if constexpr (requires { action.together; }) together = action.together;
-      settle(action.sweep, out, access, together);
+      settle(action.sweep, out, access);
+      if constexpr (std::same_as<Kind, Stage>) group(action);
     }
     body_->push_back(step(id, std::move(action)));
   }
@@ -90,7 +89,8 @@ class Steps {
   void store(Id id);
 
  private:
-  void settle(Sweep& sweep, ValueId out, TileAccess* access, bool together);
+  void settle(Sweep& sweep, ValueId out, TileAccess* access);
+  void group(Stage& stage) const;
 
   Body* body_;
 };
@@ -119,7 +119,6 @@ class SweepBuilder {
   Operand leaf(Id id);
   Operand term(Id id);
   Operand fetched(Id id);
-  Operand loaded_part(Id id);
 
   Steps& steps_;
   const Id root_;
@@ -127,7 +126,6 @@ class SweepBuilder {
   const Layout whole_layout_;
   Sweep sweep_;
   std::unordered_map<Id, int> terms_, reads_;  // of nodes
-  std::unordered_map<Id, Operand> parts_;
 };
 
 }  // namespace tessera::lowering

@@ -9,6 +9,7 @@
 #include "codegen/lower/split_products.hpp"
 #include "codegen/lower/sync.hpp"
 #include "codegen/plan/budget.hpp"
+#include "codegen/plan/effects.hpp"
 #include "codegen/plan/names.hpp"
 #include "codegen/plan/verify_plan.hpp"
 #include "codegen/prelude/identifier.hpp"
@@ -21,7 +22,8 @@ namespace {
 bool lower_graph(Planning& planning) {
   const Facts& facts = planning.facts;
   const Attempt& attempt = planning.attempts[planning.attempt];
-  const Specialisation* const how = attempt.specialised ? &*planning.specialised.how : nullptr;
+  const Specialisation* const how =
+      attempt.way >= 0 ? &planning.specialised.ways[static_cast<std::size_t>(attempt.way)] : nullptr;
   const Products products = how                     ? specialised_products(facts, *how)
                             : planning.has_products ? plan_products(facts, attempt.warps)
                                                     : Products{};
@@ -60,14 +62,26 @@ bool prune_steps(Planning& planning) {
   return true;
 }
 
+// Of what is read while sums are stored, ptxas brings several groups forward.
+int read_ahead(const Plan& plan) {
+  constexpr int of_tile = 32;
+  int most = 0;
+  Walk walk(plan);
+  walk.each([&](const Role&, const Step& step, int, const auto&) {
+    if (const Sweep* sweep = sweep_of(step)) most = std::max(most, of_tile * static_cast<int>(sweep->reads.size()));
+  });
+  return most;
+}
+
 // The fewest threads and the most in registers that a thread has registers for.
 bool fit_registers(Planning& planning) {
   Plan& plan = planning.plan;
   const Pressure needed = pressure(plan);
-  if (planning.attempts[planning.attempt].specialised) {
+  if (planning.attempts[planning.attempt].way >= 0) {
     const int most = plan.phases[0].roles.back().registers - plan.target.registers_besides;
-    if (needed.values <= most) return true;
-    planning.specialised.why_not = fmt::format("{} registers for values, and a thread has {}", needed.values, most);
+    const int values = needed.values + read_ahead(plan);
+    if (values <= most) return true;
+    planning.specialised.why_not = fmt::format("{} registers for values, and a thread has {}", values, most);
     ++planning.attempt;
     return false;
   }
@@ -180,7 +194,8 @@ Planning::Planning(const Facts& facts) : facts(facts) {
   has_products = !products.plans.empty();
   if (has_products) {
     specialised = specialise(facts);
-    if (specialised.how) attempts.push_back({specialised.how->groups * 4, 0, true});
+    for (int way = 0; way < static_cast<int>(specialised.ways.size()); ++way)
+      attempts.push_back({specialised.ways[static_cast<std::size_t>(way)].groups * 4, 0, way});
     for (int warps : {products.warps, std::min(2 * products.warps, 16)}) attempts.push_back({warps, 128});
     for (int most = 64; most >= 1; most /= 2) attempts.push_back({products.warps, most});
   } else {

@@ -15,7 +15,7 @@ namespace tessera::lowering {
 /// How a kernel's elements are first spread: with so many warps, and at most so many registers for a value.
 struct Attempt {
   int warps, most_registers;
-  bool specialised = false;  ///< by roles that share the work
+  int way = -1;  ///< of those in which roles share the work; -1: one role does all
 };
 
 /// A plan in the making.

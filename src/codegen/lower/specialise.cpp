@@ -40,12 +40,28 @@ class Classifier {
          {&Classifier::product, &Classifier::loop, &Classifier::tile, &Classifier::operands, &Classifier::epilogue})
       if (std::string why = (this->*rule)(); !why.empty()) return {{}, std::move(why)};
     stores();
-    stages();
-    return {std::move(how_), {}};
+    Specialised result;
+    const int rows = node(how_.product).shape[0];
+    add_way(result, rows / 64 > 2 || sums_of(1) > most_accumulators ? 2 : 1);
+    if (how_.groups == 1 && rows % 128 == 0) add_way(result, 2);
+    return result;
   }
 
  private:
   const Node& node(Id id) const { return facts_[id]; }
+
+  // Two teams of a warp group each, or one of two.
+  void add_way(Specialised& result, int groups) {
+    how_.groups = groups;
+    how_.teams = groups == 1 ? 2 : 1;
+    how_.stages = stages();
+    if (how_.stages >= 2)
+      result.ways.push_back(how_);
+    else if (result.ways.empty())
+      result.why_not = "two stages do not fit into shared memory";
+  }
+  // Registers of a thread for the sums of a tile that `groups` warp groups share.
+  int sums_of(int groups) const { return static_cast<int>(node(how_.product).shape.size()) / (128 * groups); }
 
   std::string product() {
     for (const auto& region : facts_.order)
@@ -94,10 +110,7 @@ class Classifier {
     constexpr int widths[] = {64, 96, 128, 192, 256};
     if (m % 64 || m > 256 || m == 192 || k % 64 || k > 256 || !std::ranges::count(widths, n))
       return fmt::format("wgmma multiplies no tiles of [{},{}] by [{},{}]", m, k, k, n);
-    how_.groups = m * n / 128 > most_accumulators ? 2 : m == 256 ? 2 : 1;
-    if (m / how_.groups * n / 128 > most_accumulators) return fmt::format("[{},{}] sums fit no warp group", m, n);
-    if (m % (64 * how_.groups)) return fmt::format("two warp groups cannot share {} rows", m);
-    how_.teams = how_.groups == 1 ? 2 : 1;
+    if (sums_of(m % 128 ? 1 : 2) > most_accumulators) return fmt::format("[{},{}] sums fit no warp group", m, n);
     return {};
   }
 
@@ -193,12 +206,12 @@ class Classifier {
   }
 
   // As many as fit beside what is stored.
-  void stages() {
+  int stages() const {
     constexpr int most = 6, barriers = 1024;
     const Node& product = node(how_.product);
     const int m = product.shape[0], n = product.shape[1], k = node(product.in[0]).shape[1];
     const int stored = how_.boxed.empty() ? 0 : 2 * how_.teams * m * panel_bytes;
-    how_.stages = std::clamp((facts_.target.shared_bytes - barriers - stored) / ((m + n) * k * 2), 1, most);
+    return std::min((facts_.target.shared_bytes - barriers - stored) / ((m + n) * k * 2), most);
   }
 
   const Facts& facts_;
@@ -207,11 +220,7 @@ class Classifier {
 
 }  // namespace
 
-Specialised specialise(const Facts& facts) {
-  Specialised result = Classifier(facts).run();
-  if (result.how && result.how->stages < 2) return {{}, "two stages do not fit into shared memory"};
-  return result;
-}
+Specialised specialise(const Facts& facts) { return Classifier(facts).run(); }
 
 Products specialised_products(const Facts& facts, const Specialisation& how) {
   const Node& node = facts[how.product];

@@ -1,8 +1,8 @@
 // A kernel whose work several roles share: one copies the operands of a product into a ring, by sm_90's copy engine,
 // and others multiply them by wgmma and do the rest.
 #pragma once
-#include <optional>
 #include <string>
+#include <vector>
 
 #include "codegen/lower/lowering.hpp"
 
@@ -19,9 +19,10 @@ struct Specialisation {
   std::vector<char> launch;  ///< by node: the same of the launch alone
 };
 
-/// The specialisation of a kernel, or why there is none: a few words.
+/// Specialisations of a kernel, the best first, those behind it taking fewer registers; or why there is none, in a few
+/// words.
 struct Specialised {
-  std::optional<Specialisation> how;
+  std::vector<Specialisation> ways;
   std::string why_not;
 };
 Specialised specialise(const Facts& facts);

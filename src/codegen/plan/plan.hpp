@@ -58,7 +58,6 @@ struct Value {
   StorageId storage;
   Shape shape;
   Layout layout;
-  Origin origin = {};  ///< of a part of a tile
 };
 
 struct LoopInfo {

@@ -154,7 +154,12 @@ struct Get {
 struct Stage {
   BufferId buffer;
   Sweep sweep;
-  bool together = false;  ///< what the sweep moves at a time is stored by one access
+  enum class By : std::uint8_t {
+    element,
+    vector,  ///< what the sweep moves at a time, by one access
+    matrix,  ///< the same, 16 columns of wgmma's accumulators, by stmatrix
+  };
+  By by = By::element;
 };
 
 /// Buffer = 0.

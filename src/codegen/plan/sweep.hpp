@@ -83,6 +83,7 @@ struct TileAccess {
   ValueId rows;    ///< gather, scatter: element indices along axis 0
   std::vector<Digit> rows_map;
   std::int64_t padding = 0;
+  bool from_here = false;  ///< it is not read ahead of where it stands, which would take registers
   bool read_only = false;  ///< nobody writes the tensor during the launch: reads may go by the read-only cache
 };
 

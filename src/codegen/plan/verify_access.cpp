@@ -82,14 +82,15 @@ class Accesses {
     for (const TileAccess& read : sweep.reads) access(read, &sweep, false);
     vectors(sweep, nullptr);
   }
-  // A sweep goes by groups of `vector`, or element by element.
+  // A sweep goes by groups of `vector`, or element by element; a read may take several accesses for a group.
   void vectors(const Sweep& sweep, const TileAccess* store) {
-    const auto check = [&](const TileAccess& access) {
-      findings_.require(access.vector == 1 || access.vector == sweep.vector, "vectors of {} in a sweep by {}",
-                        access.vector, sweep.vector);
+    const auto check = [&](const TileAccess& access, bool whole) {
+      findings_.require(
+          access.vector == 1 || access.vector == sweep.vector || (!whole && sweep.vector % access.vector == 0),
+          "vectors of {} in a sweep by {}", access.vector, sweep.vector);
     };
-    for (const TileAccess& read : sweep.reads) check(read);
-    if (store) check(*store);
+    for (const TileAccess& read : sweep.reads) check(read, false);
+    if (store) check(*store, true);
   }
 
   void access(const TileAccess& access, const Sweep* sweep, bool writes) {
@@ -165,9 +166,13 @@ class Accesses {
     if (s.sweep.shape.rank() != 2) return findings_.require(false, "a buffer has two axes");
     findings_.require(s.sweep.shape[0] <= buffer.rows && s.sweep.shape[1] <= buffer.columns,
                       "a tile of {} in a buffer of [{},{}]", to_string(s.sweep.shape), buffer.rows, buffer.columns);
-    findings_.require(
-        !s.together || (s.sweep.layout.run(1) % s.sweep.vector == 0 && s.sweep.vector * info(buffer.type).bytes <= 16),
-        "vectors of {}, and a thread has runs of {}", s.sweep.vector, s.sweep.layout.run(1));
+    const int bytes = s.sweep.vector * info(buffer.type).bytes;
+    findings_.require(s.by != Stage::By::vector || (s.sweep.layout.run(1) % s.sweep.vector == 0 && bytes <= 16),
+                      "vectors of {}, and a thread has runs of {}", s.sweep.vector, s.sweep.layout.run(1));
+    const bool as_matrices = buffer.form == SharedForm::panels && bytes == 16 && s.sweep.vector == 8 &&
+                             s.sweep.layout == wgmma_accumulator_layout(s.sweep.shape, role_->warps / 4);
+    findings_.require(s.by != Stage::By::matrix || as_matrices, "{} lies not as matrices of wgmma's sums",
+                      to_string(s.sweep.layout));
   }
 
   void fetch(const Fetch& s) {

@@ -15,3 +15,8 @@ __device__ inline void warp_barrier() { emulated_warp_barrier(); }
 __device__ inline char* shared_memory() { return emulated_shared_memory(); }
 
 __device__ inline char* panel_memory() { return emulated_shared_memory(); }
+
+template <class T>
+__device__ inline T* from_here(T* pointer) {
+  return pointer;
+}

@@ -30,3 +30,10 @@ __device__ inline char* panel_memory() {
   extern __shared__ __align__(1024) char panels[];
   return panels;
 }
+
+// The pointer, by which nothing is read ahead of here.
+template <class T>
+__device__ inline T* from_here(T* pointer) {
+  asm volatile("" : "+l"(pointer));
+  return pointer;
+}
