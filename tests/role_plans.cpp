@@ -176,6 +176,7 @@ class ProductPlan {
       role.body.push_back({Advance{at, of(count)}});
     }
     role.body.push_back({TileLoop{turn, tile_.in_turn ? 2 : 1, std::move(tile)}});
+    role.body.push_back({Elected{threads, {{WaitStores{0}}}}});
     return role;
   }
 

@@ -165,7 +165,13 @@ Account account(const Case& one, Arch arch) {
     result.threads = plan.threads();
     result.blocks = plan.blocks;
     result.needed = codegen::pressure(plan).all;
+    // Of several roles each thread has the registers that its role sets.
     result.room = budget.registers();
+    if (plan.phases[0].roles.size() > 1) {
+      result.room = 0;
+      for (const codegen::Role& role : plan.phases[0].roles)
+        result.room = std::max(result.room, role.registers - plan.target.registers_besides);
+    }
     result.limit = budget.limit(plan.blocks);
     for (int i = 0; i < plan.storages.size(); ++i) {
       const codegen::Home home = plan.storages[codegen::StorageId{i}].home;

@@ -459,6 +459,7 @@ TEST_CASE("a kernel's parameters are laid out as it declares them", "[jit]") {
 TEST_CASE("a tensor map says where a tensor lies in memory", "[jit]") {
   Machine machine;
   machine.source.parameters = {{Kind::tensor_map}};
+  machine.fake.parameter_bytes["entry"] = {128};
   const Device device = machine.open();
   const Tensor<bf16, 3> memory(device, {4, 64, 128});
   const Tensor<f32, 1> y(device, {1});
@@ -524,6 +525,7 @@ TEST_CASE("tensor maps lie among a kernel's parameters as it declares them", "[j
     return machine.fake.tensor_maps.at(number);
   };
   machine.source.parameters = {{Kind::tensor_map, 0}, {Kind::tensor_map, 1}, {Kind::extent, 0, 0}, {Kind::pointer, 1}};
+  machine.fake.parameter_bytes["entry"] = {128, 128, 4, 8};
   launch(device.stream(), boxes_kernel<f32, 2>(), x, y);
   CHECK(map_at(0).address == reinterpret_cast<std::uintptr_t>(y.data()));
   CHECK(map_at(128).address == reinterpret_cast<std::uintptr_t>(x.data()));
@@ -533,6 +535,7 @@ TEST_CASE("tensor maps lie among a kernel's parameters as it declares them", "[j
 
   machine.source.parameters = {
       {Kind::extent, 0, 0}, {Kind::tensor_map, 1}, {Kind::pointer, 1}, {Kind::tensor_map, 0}, {Kind::tensor_map, 2}};
+  machine.fake.parameter_bytes["entry"] = {4, 128, 8, 128, 128};
   launch(device.stream(), boxes_kernel<f32, 2>(), x, y);
   CHECK(read<std::int32_t>(machine.fake.launches.back().parameters, 0) == 3);
   CHECK(map_at(64).address == reinterpret_cast<std::uintptr_t>(x.data()));
@@ -550,6 +553,7 @@ struct BoxMachine : Machine {
   BoxMachine() {
     source.boxed = {{.argument = 0, .axes = {1, 0, -1, -1, -1}, .box = {64, 64, 1, 1, 1}}};
     source.parameters = {{Kind::tensor_map}, {Kind::pointer, 0}};
+    fake.parameter_bytes["entry"] = {128, 8};
   }
   /// Launches whose map is that of another tensor.
   int wrong() const {

@@ -42,9 +42,9 @@ Lines lines_of(const Plan& plan) {
 /// The passes, under way.
 class Passes {
  public:
-  explicit Passes(std::string_view kernel)
+  explicit Passes(std::string_view kernel, Arch arch = Arch::sm_90a)
       : variant_(dense_variant(plan_graph(kernel))),
-        facts_(plan_graph(kernel), variant_, Target::of(Arch::sm_90a)),
+        facts_(plan_graph(kernel), variant_, Target::of(arch)),
         planning(facts_) {}
 
   /// One; what it says.
@@ -315,7 +315,7 @@ TEST_CASE("what does not fit goes to the workspace, and blocks are persistent", 
 // --- tensor cores
 
 TEST_CASE("a product with an operand in the workspace leaves the tensor cores", "[plan]") {
-  Passes passes("staged");
+  Passes passes("staged", Arch::sm_80);
   Plan& plan = passes.until("memory");
   CHECK(passes.run("tensor_cores"));
   CHECK(the<Multiply>(plan).product.kind == ProductKind::tensor);

@@ -942,7 +942,7 @@ const PlantedFault of_launch[] =
                     [](Plan& p) {
   p.phases[0].roles.push_back({"producer", p.phases[0].roles[0].warps, 0, {}});
                     },
-                    "role producer has 0 warps"},
+                    "role producer has 1 teams of 0 warps"},
     {"more warps than a block has", "pointwise", [](Plan& p) { p.phases[0].roles[0].warps = 64; },
      "64 warps in a block"},
     {"more blocks at a time than there are threads for", "pointwise", [](Plan& p) { p.blocks = 1000; },

@@ -195,6 +195,18 @@ TEST_CASE("Prelude arithmetic gives the bits of the ops", "[prelude]") {
   CHECK(std::isnan(host::nan_value()));
 }
 
+TEST_CASE("tanh_of is tanh, to 3e-7 of itself", "[prelude]") {
+  for (double x = 1e-30; x < 100; x *= 1.0009765625)
+    for (const float at : {static_cast<float>(x), static_cast<float>(-x)}) {
+      const double wanted = std::tanh(static_cast<double>(at));
+      INFO("tanh " << at);
+      REQUIRE(std::abs(host::tanh_of(at) - wanted) <= 3e-7 * std::abs(wanted));
+    }
+  CHECK((host::tanh_of(0.0f) == 0 && !std::signbit(host::tanh_of(0.0f)) && std::signbit(host::tanh_of(-0.0f))));
+  CHECK((host::tanh_of(host::infinity()) == 1 && host::tanh_of(-host::infinity()) == -1));
+  CHECK(std::isnan(host::tanh_of(host::nan_value())));
+}
+
 TEST_CASE("Prelude casts give the bits of the ops", "[prelude]") {
   SAME1(float, cast_f32, to_f32);
   SAME1(float, cast_u8, to_u8);
@@ -543,6 +555,7 @@ constexpr Kernel kernels[] = {
   keep_best(f[0], 1, f[1], i[4]);
   keep_best(i[0], 1, i[1], i[5]);
   keep_best(l[0], 1, l[1], i[6]);
+  f[2] = tanh_of(f[3]) + exp2_approximate(f[4]) * reciprocal_approximate(f[5]);
 )"},
     {"tiles", R"(  char* const tile = shared_memory();
   clear_tile<64>(tile, 64);
@@ -591,7 +604,7 @@ constexpr Kernel hopper_kernels[] = {
   named_barrier(2, 64);
   grid_wait();
   grid_launch();
-  i[0] = at.stage + panel_offset(i[1], i[2]);
+  i[0] = at.stage + panel_offset(i[1], i[2]) + panels_offset<bf16, 64>(i[3], i[4]) + panels_offset<float, 64>(i[5], i[6]);
 )"},
     {"copy_engine", R"(  const TensorMap* const map = reinterpret_cast<const TensorMap*>(l);
   char* const tile = panel_memory();

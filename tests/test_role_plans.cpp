@@ -114,6 +114,8 @@ TEST_CASE("The verifier names what is wrong between roles", "[plan]") {
     the<WaitStores>(p, 3).pending = 2;
            },
            "may still read"},
+              {"stores are not waited for at the end", [](Plan& p) { place_of<WaitStores>(p, 4).drop(); },
+               "ends while its stores"},
               {"a barrier of other threads", [](Plan& p) { the<NamedBarrier>(p).threads = 128; }, "threads come"},
               {"a barrier that the hardware has not", [](Plan& p) { the<NamedBarrier>(p).id = 16; }, "no barrier 16"},
               {"a barrier of all threads in a role", [](Plan& p) { p.phases[0].roles[1].body.push_back({Barrier{}}); },

@@ -232,20 +232,38 @@ int cuTensorMapEncodeTiled(void* map, int type, unsigned rank, void* address, co
                                 fill});
   return 0;
 }
+// Each is aligned to its size, a tensor map to 64 bytes.
+static std::vector<std::byte> one_by_one(void** values, const std::vector<std::size_t>& sizes) {
+  std::vector<std::byte> block;
+  for (const std::size_t bytes : sizes) {
+    const std::size_t alignment = std::min<std::size_t>(bytes, 64);
+    block.resize((block.size() + alignment - 1) / alignment * alignment);
+    const std::byte* const value = static_cast<const std::byte*>(*values++);
+    block.insert(block.end(), value, value + bytes);
+  }
+  return block;
+}
 int cuLaunchKernel(void* function, unsigned x, unsigned y, unsigned z, unsigned threads_x, unsigned threads_y,
                    unsigned threads_z, unsigned shared, void* stream, void** values, void** extra) {
   BEGIN("cuLaunchKernel");
   const Function& kernel = *static_cast<Function*>(function);
-  if (x == 0 || x > 0x7fffffff || y != 1 || z != 1 || threads_y != 1 || threads_z != 1 || values) return 1;
+  if (x == 0 || x > 0x7fffffff || y != 1 || z != 1 || threads_y != 1 || threads_z != 1) return 1;
   if (shared > static_cast<unsigned>(kernel.shared_bytes)) return 1;
   FakeCuda::Launch launch{kernel.name, x, threads_x, shared, stream, {}};
-  const std::byte* block = nullptr;
-  std::size_t bytes = 0;
-  for (; *extra; extra += 2) {
-    if (*extra == reinterpret_cast<void*>(1)) block = static_cast<const std::byte*>(extra[1]);
-    if (*extra == reinterpret_cast<void*>(2)) bytes = *static_cast<std::size_t*>(extra[1]);
+  if (!values == !extra) return 1;
+  if (values) {
+    const auto sizes = fake().parameter_bytes.find(kernel.name);
+    if (sizes == fake().parameter_bytes.end()) return 1;
+    launch.parameters = one_by_one(values, sizes->second);
+  } else {
+    const std::byte* block = nullptr;
+    std::size_t bytes = 0;
+    for (; *extra; extra += 2) {
+      if (*extra == reinterpret_cast<void*>(1)) block = static_cast<const std::byte*>(extra[1]);
+      if (*extra == reinterpret_cast<void*>(2)) bytes = *static_cast<std::size_t*>(extra[1]);
+    }
+    launch.parameters.assign(block, block + bytes);
   }
-  launch.parameters.assign(block, block + bytes);
   return work(stream, "cuLaunchKernel " + kernel.name + " " + text(stream),
               [launch] { fake().launches.push_back(launch); });
 }

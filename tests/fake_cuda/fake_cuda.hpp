@@ -37,9 +37,10 @@ struct FakeCuda {
   std::vector<Device> devices{1};
   std::size_t memory_bytes = std::size_t(1) << 30;
   int blocks_per_multiprocessor = 2;
-  std::map<std::string, int> fail;        ///< call -> the error it returns, or with a '!' before the name, once
-  std::set<std::string> lacks;            ///< calls that it does not have
-  std::chrono::milliseconds encoding{0};  ///< what a tensor map takes
+  std::map<std::string, int> fail;  ///< call -> the error it returns, or with a '!' before the name, once
+  std::set<std::string> lacks;      ///< calls that it does not have
+  std::map<std::string, std::vector<std::size_t>> parameter_bytes;  ///< of functions that take them one by one
+  std::chrono::milliseconds encoding{0};                            ///< what a tensor map takes
 
   // What happened.
   std::vector<std::string> calls;  ///< that change something: "cuMemAllocAsync 256 stream1", in order

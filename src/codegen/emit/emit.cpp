@@ -300,7 +300,7 @@ std::string emit(const Plan& plan) {
       uses_shared |= prologue.uses.shared;
     }
     const Role& first = phase.roles[0];
-    if (phase.roles.size() == 1) {
+    if (first.first_warp == 0 && first.end_warp() * 32 == plan.threads()) {
       role_at(phase, first, depth);
     } else {
       line(depth, "const int warp_of_block = warp_index();");

@@ -83,6 +83,8 @@ class RoleCheck {
     region(role_.body);
     findings_.about(nullptr);
     findings_.require(open_ == 0 && pending_ == 0, "products are open at the end of role {}", role_.name);
+    findings_.require(read_ + 1 == static_cast<int>(copies_.size()) && copies_.back().empty(),
+                      "role {} ends while its stores may read shared memory", role_.name);
   }
 
   std::set<RingId> fills;

@@ -35,6 +35,12 @@ class Barriers {
     body(steps, state, false);
     state.merge(before);
   }
+  // Some threads do, some do not.
+  void maybe(const Body& steps, SharedState& state) {
+    SharedState taken = state;
+    body(steps, taken, false);
+    state.merge(taken);
+  }
   void body(const Body& steps, SharedState& state, bool again) {
     const Step* before = nullptr;
     for (const Step& step : steps) {
@@ -49,13 +55,15 @@ class Barriers {
       if (!barrier->again || again) state = {};
       return;
     }
+    if (const NamedBarrier* barrier = std::get_if<NamedBarrier>(&step.action)) {
+      // All of the role's team come to it: check_roles sees to that.
+      if (!barrier->arrives) state = {};
+      return;
+    }
     if (const Loop* loop = std::get_if<Loop>(&step.action)) return this->loop(*loop, state);
     if (const TileLoop* tiles = std::get_if<TileLoop>(&step.action)) return blocks(tiles->body, state);
-    if (const Branch* branch = std::get_if<Branch>(&step.action)) {
-      SharedState taken = state;
-      body(branch->body, taken, false);
-      return state.merge(taken);
-    }
+    if (const Branch* branch = std::get_if<Branch>(&step.action)) return maybe(branch->body, state);
+    if (const OfTeam* one = std::get_if<OfTeam>(&step.action)) return maybe(one->body, state);
     if (const Partials* partials = std::get_if<Partials>(&step.action)) {
       body(partials->round, state, false);
       if (partials->registers > partials->chunk) body(partials->round, state, true);

@@ -96,9 +96,12 @@ __device__ inline void keep_best(T value, int index, T& best, int& best_index) {
 // tanh x, to 3e-7 of itself: by a polynomial below 0.8, else 1 - 2 / (e^2x + 1). Both are computed, for a branch costs
 // more, as does what CUDA's own tanhf needs of registers.
 __device__ inline float tanh_of(float x) {
-  const float s = x * x, low = fmaf(
-      x * s, fmaf(fmaf(fmaf(fmaf(fmaf(0.001762877218f, s, -0.007734463084f), s, 0.02152135596f), s, -0.05391799286f), s,
-                       0.1333306283f), s, -0.3333333135f), x);
+  const float s = x * x, low = fmaf(x * s,
+                                    fmaf(fmaf(fmaf(fmaf(fmaf(0.001762877218f, s, -0.007734463084f), s, 0.02152135596f),
+                                                   s, -0.05391799286f),
+                                              s, 0.1333306283f),
+                                         s, -0.3333333135f),
+                                    x);
   const float high = fmaf(-2.0f, reciprocal_approximate(exp2_approximate(fabsf(x) * 2.885390082f) + 1.0f), 1.0f);
-  return fabsf(x) < 0.8f ? low : copysignf(high, x);
+  return copysignf(fabsf(x) < 0.8f ? low : high, x);
 }

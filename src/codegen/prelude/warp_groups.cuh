@@ -38,5 +38,6 @@ __device__ inline int panel_offset(int row, int chunk) { return row * 128 + (chu
 template <class T, int rows>
 __device__ inline int panels_offset(int row, int column) {
   constexpr int size = sizeof(T), per_panel = 128 / size, per_chunk = 16 / size;
-  return column / per_panel * rows * 128 + panel_offset(row, column % per_panel / per_chunk) + column % per_chunk * size;
+  const int panel = column / per_panel, chunk = column % per_panel / per_chunk;
+  return panel * rows * 128 + panel_offset(row, chunk) + column % per_chunk * size;
 }
