@@ -133,7 +133,15 @@ class ProductPlan {
     zero.expression.terms = {{Op::broadcast, ElementType::f32, ElementType::f32, {literal(0)}}};
 
     Body round{{WaitFull{at}}, {RegisterFence{sums}}, {WgmmaFence{}}};
-    round.push_back({Wgmma{sums, a_, b_, at, ElementType::bf16, tile_.m, tile_.n, k}});
+    round.push_back({Wgmma{.out = sums,
+                           .a = a_,
+                           .b = b_,
+                           .cursor = at,
+                           .type = ElementType::bf16,
+                           .m = tile_.m,
+                           .n = tile_.n,
+                           .k = k,
+                           .b_along_k = !tile_.b_along_n}});
     round.push_back({CommitWgmma{}});
     round.push_back({RegisterFence{sums}});
     round.push_back({WaitWgmma{1}});

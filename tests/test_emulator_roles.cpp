@@ -358,7 +358,7 @@ TEST_CASE("a product by roles is right, whatever the order", "[emulator]") {
   for (std::size_t i = 0; i < sources.size(); ++i) {
     const RoleTile& tile = role_tiles[i];
     INFO(tile.m << " x " << tile.n << (tile.in_turn ? " in turn" : "") << (tile.b_along_n ? " along n" : ""));
-    RoleProduct ragged(tile, 200, 300, 328), small(tile, 8, 24, 40);
+    RoleProduct ragged(tile, 200, 304, 328), small(tile, 8, 24, 40);
     for (const std::uint64_t seed : {1, 2, 3}) {
       for (const int blocks : {1, 3}) {
         INFO("seed " << seed << ", " << blocks << " blocks");
@@ -371,6 +371,15 @@ TEST_CASE("a product by roles is right, whatever the order", "[emulator]") {
       CHECK(small.wrong() == 0);
     }
   }
+}
+
+TEST_CASE("the copy engine stores whole chunks of 16 bytes", "[emulator]") {
+  const KernelSource source = source_of(product_by_roles(role_tiles[0]));
+  const Emulator emulator = Emulator::compile(std::span(&source, 1));
+  RoleProduct torn(role_tiles[0], 8, 300, 64);  // a row of 37.5 chunks
+  const Report report = torn.run(emulator, 0, {});
+  REQUIRE_FALSE(report.clean());
+  CHECK(report.faults[0].kind == Fault::Kind::out_of_bounds);
 }
 
 TEST_CASE("faults in roles are found without the verifier", "[emulator]") {

@@ -14,6 +14,9 @@ namespace {
 
 constexpr int chunk = 16, box_alignment = 128;
 
+// Stores go by chunks: of one that reaches over the end of a row all is written (seen on an H200).
+int whole_chunks(int bytes) { return (bytes + chunk - 1) / chunk * chunk; }
+
 BoxMap::Coordinates coordinates(std::span<const int> at) {
   BoxMap::Coordinates result{};
   std::ranges::copy(at, result.begin());
@@ -88,7 +91,7 @@ void CopyEngine::store(Thread& self, const void* map, const void* from, std::spa
       block_.offset_in_shared(self, from, store.map.bytes(), box_alignment, Use::read, code, own.reads));
   store.map.each_row(store.at, [&](int, const char* row, int first, int end) {
     if (end > first)
-      block_.check(self, row, static_cast<std::size_t>(end - first), store.map.element_bytes, Use::write, code,
+      block_.check(self, row, static_cast<std::size_t>(whole_chunks(end) - first), store.map.element_bytes, Use::write, code,
                    Space::global, own.writes);
   });
   stores_.push_back(store);
@@ -100,7 +103,7 @@ void CopyEngine::make(const Store& store) {
     char bytes[box_alignment];
     for (int i = 0; i < store.map.row_bytes(); i += chunk)
       std::memcpy(bytes + i, shared + swizzled(store.from + static_cast<std::uint32_t>(offset + i), 8), chunk);
-    std::memcpy(row, bytes + first, static_cast<std::size_t>(end - first));
+    if (end > first) std::memcpy(row, bytes + first, static_cast<std::size_t>(whole_chunks(end) - first));
   });
 }
 

@@ -32,6 +32,7 @@ class Shared {
     Id load;
     BufferId buffer;
     TensorMapId map;
+    bool along_k;  ///< its rows
   };
 
   // A tile whose rows lie along `rows`, an axis of the load or store, and columns along its tensor's neighbours.
@@ -85,7 +86,7 @@ class Shared {
                   .stages = how.stages,
                   .form = SharedForm::panels};
     const TensorMapId map = map_of(source.load, k_major ? other_axis : k_axis, buffer, false);
-    return {source.load, plan.buffers.add(std::move(buffer)), map};
+    return {source.load, plan.buffers.add(std::move(buffer)), map, k_major};
   }
 };
 
@@ -202,8 +203,17 @@ class Consumer final : public RoleDuty {
     push(steps, WaitFull{cursor_});
     if (!fresh) push(steps, RegisterFence{sums});
     push(steps, WgmmaFence{});
-    push(steps, Wgmma{sums, shared_.left.buffer, shared_.right.buffer, cursor_, steps.node(steps.node(id).in[0]).type,
-                      shared_.m, shared_.n, shared_.k, fresh ? loop : LoopId{}});
+    push(steps, Wgmma{.out = sums,
+                      .a = shared_.left.buffer,
+                      .b = shared_.right.buffer,
+                      .cursor = cursor_,
+                      .type = steps.node(steps.node(id).in[0]).type,
+                      .m = shared_.m,
+                      .n = shared_.n,
+                      .k = shared_.k,
+                      .a_along_k = shared_.left.along_k,
+                      .b_along_k = shared_.right.along_k,
+                      .fresh = fresh ? loop : LoopId{}});
     push(steps, CommitWgmma{});
     push(steps, RegisterFence{sums});
     push(steps, WaitWgmma{1});

@@ -192,11 +192,17 @@ class Classifier {
       const Parameter& tensor = facts_.graph.parameters[static_cast<std::size_t>(parameter)];
       const int bytes = info(tensor.type).bytes;
       if (tensor.access != Access::out || (bytes != 2 && bytes != 4) || type.value_or(tensor.type) != tensor.type ||
-          facts_.access(id).fast != 1 || !boxes(id, 0, 1).empty() || writes(parameter) != 1)
+          facts_.access(id).fast != 1 || !boxes(id, 0, 1).empty() || writes(parameter) != 1 || !whole_rows(parameter))
         continue;
       type = tensor.type;
       how_.boxed.push_back(id);
     }
+  }
+  // The engine stores 16 bytes at a time: a row that ends within them would have its neighbour overwritten (seen on an
+  // H200).
+  bool whole_rows(int parameter) const {
+    const TensorClass& tensor = facts_.variant.tensors[static_cast<std::size_t>(parameter)];
+    return tensor.divisible >> tensor.unit_axis & 1;
   }
   int writes(int parameter) const {
     int count = 0;

@@ -103,8 +103,9 @@ struct Wgmma {
   BufferId a, b;
   CursorId cursor;  ///< whose stages a and b have; none: one stage
   ElementType type{};
-  int m = 0, n = 0, k = 0;  ///< of the role's tile
-  LoopId fresh = {};        ///< in the first round of this loop out = a b
+  int m = 0, n = 0, k = 0;                  ///< of the role's tile
+  bool a_along_k = true, b_along_k = true;  ///< their buffers' rows run along k, not along m or n
+  LoopId fresh = {};                        ///< in the first round of this loop out = a b
 };
 
 /// Ends a group of wgmma.

@@ -277,8 +277,8 @@ class RoleCheck {
                       to_string(wgmma_accumulator_layout({s.m, s.n}, groups)));
     findings_.require(plan_.storage(s.out).home == Home::registers, "{} is not in registers", name_of(plan_, s.out));
     findings_.require(s.n % 8 == 0 && s.n <= 256 && s.k % 16 == 0, "no instruction is [{},{}] by {}", 64, s.n, s.k);
-    operand(a, s.m, s.k, s);
-    operand(b, s.n, s.k, s);
+    operand(a, s.m, s.k, s.a_along_k, s);
+    operand(b, s.n, s.k, s.b_along_k, s);
     if (s.cursor) {
       Use& use = this->use(s.cursor);
       findings_.require(use.filled > use.advanced, "the stage is not known to be full");
@@ -286,12 +286,11 @@ class RoleCheck {
     ++open_;
     results_.insert(plan_.values[s.out].storage);
   }
-  void operand(const Buffer& buffer, int other, int k, const Wgmma& s) {
+  void operand(const Buffer& buffer, int other, int k, bool along_k, const Wgmma& s) {
     const std::string name = name_of(buffer.label);
-    const bool along_k = buffer.rows == other && buffer.columns == k,
-               turned = buffer.rows == k && buffer.columns == other;
-    findings_.require(along_k || turned, "{} is [{},{}], an operand of {} by {}", name, buffer.rows, buffer.columns,
-                      other, k);
+    findings_.require(
+        along_k ? buffer.rows == other && buffer.columns == k : buffer.rows == k && buffer.columns == other,
+        "{} is [{},{}], an operand of {} by {}", name, buffer.rows, buffer.columns, other, k);
     findings_.require(buffer.form == SharedForm::panels && buffer.type == s.type && !buffer.in_workspace,
                       "{} does not lie as wgmma reads {}", name, tessera::name(s.type));
     findings_.require(bool(s.cursor) == (buffer.stages > 1), "{} has {} stages", name, buffer.stages);
