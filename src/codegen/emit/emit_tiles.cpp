@@ -221,8 +221,9 @@ void place(Writer& w, const TileAccess& access, bool writes) {
     w.line("const i64 {} = {};", at, start);
     offset = offset + at * w.stride(access.parameter, axis);
   }
-  w.line("{}{}* const {}_base = {}{};", writes ? "" : "const ", memory_type(w.tensor(access.parameter).type), name,
-         tensor_name(w.plan, access.parameter), offset.is(0) ? "" : fmt::format(" + ({})", offset));
+  std::string base = tensor_name(w.plan, access.parameter) + (offset.is(0) ? "" : fmt::format(" + ({})", offset));
+  if (access.from_here) base = fmt::format("from_here({})", base);
+  w.line("{}{}* const {}_base = {};", writes ? "" : "const ", memory_type(w.tensor(access.parameter).type), name, base);
 }
 
 Spot spot(Writer& w, const TileAccess& access, const std::vector<IndexExpression>& at) {
@@ -246,9 +247,7 @@ Spot spot(Writer& w, const Sweep& sweep, const TileAccess& access, const IndexEx
 }
 
 std::string address(const TileAccess& access, const Spot& at) {
-  const std::string base = name_of(access.label) + "_base";
-  return (access.from_here ? fmt::format("from_here({})", base) : base) +
-         (at.offset.is(0) ? "" : fmt::format(" + ({})", at.offset));
+  return name_of(access.label) + (at.offset.is(0) ? "_base" : fmt::format("_base + ({})", at.offset));
 }
 
 std::string padding(const Writer& w, const TileAccess& access) {

@@ -224,10 +224,30 @@ Operand SweepBuilder::leaf(Id id) {
   return element_of(steps_.plan, value, sweep_.layout, sweep_.origin);
 }
 
+// A part of a load that the sweep's tile is stretched from: read once, for all that it is stretched to.
+Operand SweepBuilder::loaded_part(Id id) {
+  const Node& at = steps_.node(id);
+  const int shift = whole_shape_.rank() - at.shape.rank();
+  SweepBuilder part(steps_, at.shape, whole_layout_.of_operand(at.shape, whole_shape_));
+  for (int axis = 0; axis < at.shape.rank(); ++axis)
+    if (at.shape[axis] != 1 && sweep_.shape[axis + shift] != at.shape[axis])
+      part.part(axis, sweep_.origin[static_cast<std::size_t>(axis + shift)], sweep_.shape[axis + shift]);
+  Sweep sweep = part.take();
+  const ValueId out = steps_.values.add_part(id, sweep);
+  TileAccess access = steps_.access_of(id);
+  access.label = steps_.plan.storage(out).label;
+  access.from_here = true;
+  steps_.push(id, Load{.out = out, .sweep = std::move(sweep), .access = std::move(access)});
+  return element_of(steps_.plan, out, sweep_.layout);
+}
+
 Operand SweepBuilder::fetched(Id id) {
+  if (sweep_.part && steps_.node(id).op == Op::load && steps_.node(id).shape != whole_shape_) {
+    const auto found = parts_.find(id);
+    return found != parts_.end() ? found->second : parts_.emplace(id, loaded_part(id)).first->second;
+  }
   if (const auto found = reads_.find(id); found != reads_.end()) return indexed(Operand::Kind::fetched, found->second);
   TileAccess access = steps_.access_of(id);
-  access.from_here = sweep_.part;
   if (steps_.node(id).op == Op::gather) steps_.set_rows(access, steps_.node(id).in[1], sweep_);
   sweep_.reads.push_back(std::move(access));
   const int index = static_cast<int>(sweep_.reads.size()) - 1;

@@ -119,6 +119,7 @@ class SweepBuilder {
   Operand leaf(Id id);
   Operand term(Id id);
   Operand fetched(Id id);
+  Operand loaded_part(Id id);
 
   Steps& steps_;
   const Id root_;
@@ -126,6 +127,7 @@ class SweepBuilder {
   const Layout whole_layout_;
   Sweep sweep_;
   std::unordered_map<Id, int> terms_, reads_;  // of nodes
+  std::unordered_map<Id, Operand> parts_;
 };
 
 }  // namespace tessera::lowering

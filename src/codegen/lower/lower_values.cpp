@@ -70,6 +70,11 @@ ValueId Values::add(Id node) {
   return set(node, plan_.values.add({own, facts_[node].shape, layouts_.of[node]}));
 }
 
+ValueId Values::add_part(Id node, const Sweep& part) {
+  const StorageId storage =
+      add_storage(label(node, name(facts_[node].op), fmt::format("_part{}", parts_++)), node, part.layout);
+  return plan_.values.add({storage, part.shape, part.layout, part.origin});
+}
 ValueId Values::add(Label label, Id node, const Layout& layout) {
   return plan_.values.add({add_storage(std::move(label), node, layout), facts_[node].shape, layout});
 }

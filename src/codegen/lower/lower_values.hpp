@@ -35,6 +35,8 @@ class Values {
   ValueId add(Id node);
   /// Elements of the node's shape and type that have storage of their own.
   ValueId add(Label label, Id node, const Layout& layout);
+  /// Elements of a part of the node's tile.
+  ValueId add_part(Id node, const Sweep& part);
   /// What threads know of themselves: the node's value.
   ValueId add_known(Id node, Known known);
   /// The elements of another value, as the node's value.
@@ -68,7 +70,7 @@ class Values {
   // To be undone: nodes with what they had before, and values that moved.
   std::vector<std::pair<Id, ValueId>> set_;
   std::vector<ValueId> moved_from_;
-  int moves_ = 0;  // for labels
+  int moves_ = 0, parts_ = 0;  // for labels
   std::set<Id> must_be_in_memory_;
 };
 

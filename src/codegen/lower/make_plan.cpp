@@ -62,13 +62,17 @@ bool prune_steps(Planning& planning) {
   return true;
 }
 
-// Of what is read while sums are stored, ptxas brings several groups forward.
+// What is read for sums that are stored, ptxas brings forward, for several groups of them.
 int read_ahead(const Plan& plan) {
   constexpr int of_tile = 32;
   int most = 0;
   Walk walk(plan);
   walk.each([&](const Role&, const Step& step, int, const auto&) {
-    if (const Sweep* sweep = sweep_of(step)) most = std::max(most, of_tile * static_cast<int>(sweep->reads.size()));
+    const Sweep* const sweep = sweep_of(step);
+    if (!sweep) return;
+    const Load* const load = std::get_if<Load>(&step.action);
+    const int tiles = static_cast<int>(sweep->reads.size()) + (load && load->access.from_here);
+    most = std::max(most, of_tile * tiles);
   });
   return most;
 }

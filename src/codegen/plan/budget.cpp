@@ -95,7 +95,7 @@ Pressure pressure(const Plan& plan) {
   };
   Intervals intervals(plan.storages.size());
   std::vector<Extra> extra;
-  Walk walk(plan);
+  Walk walk(plan, true);
   const int positions =
       walk.each([&](const Role&, const Step& step, int at, const std::vector<const Interval*>& around) {
         for (ValueId id : operands(step)) intervals.touch(plan.values[id].storage.index, at, around);

@@ -62,14 +62,15 @@ class Intervals {
 /// The steps of a plan in order, with positions.
 class Walk {
  public:
-  explicit Walk(const Plan& plan) : plan_(plan) {}
+  /// `one_by_one`: roles at work at the same time have positions of their own, for what is theirs alone.
+  explicit Walk(const Plan& plan, bool one_by_one = false) : plan_(plan), one_by_one_(one_by_one) {}
   /// Calls visit(role, step, position, loops around it) for every step but those that warps of a reduction take among
   /// themselves. Roles at work at the same time have one position. Returns the number of positions. The loops'
   /// intervals live as long as the walk.
   template <class Visit>
   int each(const Visit& visit) & {
     for (const Phase& phase : plan_.phases) {
-      at_once_ = phase.roles.size() > 1;
+      at_once_ = phase.roles.size() > 1 && !one_by_one_;
       if (!phase.roles.empty()) body(phase.roles.front(), phase.prologue, visit);
       for (const Role& role : phase.roles) body(role, role.body, visit);
       if (at_once_) ++position_;
@@ -109,6 +110,7 @@ class Walk {
   int next() { return at_once_ ? position_ : position_++; }
 
   const Plan& plan_;
+  const bool one_by_one_;
   int position_ = 0;
   bool at_once_ = false;
   std::vector<const Interval*> loops_;

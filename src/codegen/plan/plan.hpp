@@ -58,6 +58,7 @@ struct Value {
   StorageId storage;
   Shape shape;
   Layout layout;
+  Origin origin = {};  ///< of a part of a tile
 };
 
 struct LoopInfo {

@@ -344,8 +344,9 @@ class Values {
       const auto in_value = value.layout.register_digits(axis), in_sweep = sweep.layout.register_digits(axis + shift);
       same &= value.layout.thread_digits(axis) == sweep.layout.thread_digits(axis + shift);
       for (int r = 0; r < sweep.layout.registers(); ++r)
-        same &= number(in_value, operand.first + number(operand.map, r)) ==
-                sweep.origin[static_cast<std::size_t>(axis + shift)] + number(in_sweep, r);
+        same &=
+            value.origin[static_cast<std::size_t>(axis)] + number(in_value, operand.first + number(operand.map, r)) ==
+            sweep.origin[static_cast<std::size_t>(axis + shift)] + number(in_sweep, r);
     }
     findings_.require(same, "registers of {} are taken for others", name_of(plan_, operand.value));
   }
