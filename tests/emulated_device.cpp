@@ -11,6 +11,7 @@
 #include "emulator/emulator.hpp"
 #include "graph/error.hpp"
 #include "jit/backend.hpp"
+#include "jit/compile/compiler.hpp"
 #include "jit/options/options.hpp"
 
 namespace tessera {
@@ -31,7 +32,7 @@ class EmulatedKernel final : public DeviceKernel {
     auto found = variants_.begin();
     while (found != variants_.end() && !(found->first == variant)) ++found;
     if (found == variants_.end()) {
-      const KernelSource source = generate(graph_, variant, options().dump_arch);
+      const KernelSource source = generate(graph_, variant, options().dump_arch, generate_options());
       variants_.emplace_back(variant, Emulator::compile(std::span(&source, 1)));
       found = std::prev(variants_.end());
     }

@@ -319,6 +319,8 @@ TEST_CASE("options are parsed from their table", "[jit]") {
     CHECK(says(error_of([&] { read("TESSERA_DUMP_ARCH", bad); }),
                {"TESSERA_DUMP_ARCH=" + std::string(bad), "choose from sm_80, sm_86"}));
   CHECK((!defaults.debug && !read("TESSERA_DEBUG", "0").debug && read("TESSERA_DEBUG", "1").debug));
+  CHECK((defaults.tier == "wgmma" && read("TESSERA_TIER", "mma_sync").tier == "mma_sync"));
+  CHECK(says(error_of([&] { read("TESSERA_TIER", "wmma"); }), {"TESSERA_TIER=wmma", "mma_sync"}));
   for (const char* bad : {"2", "yes", "01"})
     CHECK(says(error_of([&] { read("TESSERA_ALWAYS_COMPILE", bad); }), {"TESSERA_ALWAYS_COMPILE", bad, "0 or 1"}));
   for (const OptionInfo& option : option_table()) {

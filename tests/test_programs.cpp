@@ -678,6 +678,24 @@ TEST_CASE("A plan can be seen after each of its passes", "[programs]") {
                   {fmt::format("there is no pass '{}' over plans; choose from lower, prune, ", pass)});
 }
 
+TEST_CASE("TESSERA_TIER says what products are made of at best", "[programs]") {
+  for (const char* stages : {"cuda", "plan:lower"}) {
+    const auto of_wgmma = [&](const std::string& tier) {
+      const Run result = run("/usr/bin/env", {"TESSERA_TIER=" + tier, TESSERA_BIN_DIR "/inspect", "linear-128-bf16",
+                                              "--arch", "sm_90a", "--show", stages});
+      INFO(result.err);
+      CHECK(result.status == 0);
+      return result.out.find("wgmma") != result.out.npos;
+    };
+    CHECK(of_wgmma("wgmma"));
+    CHECK(of_wgmma(""));
+    CHECK_FALSE(of_wgmma("mma_sync"));
+  }
+  const Run refused = run("/usr/bin/env", {"TESSERA_TIER=mma", TESSERA_BIN_DIR "/inspect", "linear-128-bf16"});
+  CHECK(refused.status == 2);
+  CHECK(refused.err.find("TESSERA_TIER=mma") != refused.err.npos);
+}
+
 TEST_CASE("Model folders that are wrong are refused", "[programs]") {
   const NanoFolder model;
   const fs::path weights = model.folder / "model.safetensors", config = model.folder / "config.json";

@@ -18,13 +18,14 @@ KernelSource generate(const Graph& graph, const Variant& variant, Arch arch, con
   return source_of(make_plan(graph, variant, arch, options));
 }
 
-std::string plan_after(const Graph& graph, const Variant& variant, Arch arch, std::string_view pass) {
+std::string plan_after(const Graph& graph, const Variant& variant, Arch arch, std::string_view pass,
+                       const GenerateOptions& options) {
   std::vector<std::string_view> names;
   for (const lowering::PlanPass& known : lowering::plan_passes()) names.push_back(known.name);
   if (std::find(names.begin(), names.end(), pass) == names.end())
     throw Error(fmt::format("there is no pass '{}' over plans; choose from {}", pass, fmt::join(names, ", ")));
   std::string text;
-  make_plan(graph, variant, arch, {}, [&](std::string_view name, const Plan& plan) {
+  make_plan(graph, variant, arch, options, [&](std::string_view name, const Plan& plan) {
     if (name == pass) text = to_string(plan) + '\n' + tree_text(plan);
   });
   return text;

@@ -35,7 +35,8 @@ KernelSource generate(const Graph& graph, const Variant& variant, Arch arch, con
 
 /// The plan of a kernel as it is after one of the passes that make it ("lower", "prune", ..., "parameters"), as text.
 /// Throws Error with the choices for a pass that there is not.
-std::string plan_after(const Graph& graph, const Variant& variant, Arch arch, std::string_view pass);
+std::string plan_after(const Graph& graph, const Variant& variant, Arch arch, std::string_view pass,
+                       const GenerateOptions& options = {});
 
 /// The text for a compiler. A `#line` counts on from where it stands, but a statement of the author becomes many lines:
 /// so that compiler and tools name his for each of them, it is repeated before each.

@@ -4,8 +4,9 @@
 namespace tessera {
 
 struct GenerateOptions {
-  bool debug = false;  ///< checks of bounds and NaN in the kernel (TESSERA_DEBUG)
-  bool verify = true;  ///< the plan after each pass
+  bool debug = false;      ///< checks of bounds and NaN in the kernel (TESSERA_DEBUG)
+  bool verify = true;      ///< the plan after each pass
+  bool specialise = true;  ///< kernels by roles, where the GPU has wgmma (TESSERA_TIER)
 };
 
 }  // namespace tessera

@@ -2,10 +2,10 @@
 
 namespace tessera {
 
-Target Target::of(Arch arch) {
+Target Target::of(Arch arch, bool specialise) {
   Target target;
   target.arch = arch;
-  if (arch == Arch::sm_90a) target.tier = Tier::wgmma;
+  if (specialise && arch == Arch::sm_90a) target.tier = Tier::wgmma;
   target.shared_bytes = arch.shared_bytes();
   if (arch.number() >= 100) {
     target.registers_more_for_products = 32;

@@ -28,7 +28,8 @@ struct Target {
   int unrolled_rounds = 2;              ///< of k of a product in fused multiply-adds that are written out
   std::int64_t shared_bytes_besides = 4096;  ///< of shared memory that staging leaves to exchanges between threads
 
-  static Target of(Arch arch);
+  /// Without `specialise` of the lowest tier.
+  static Target of(Arch arch, bool specialise = true);
 };
 
 }  // namespace tessera

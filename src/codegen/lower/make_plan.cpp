@@ -218,8 +218,9 @@ Plan make_plan(const Graph& whole, const Variant& variant, Arch arch, const Gene
   if (arch.number() < 80)
     throw Error(fmt::format("kernel '{}' cannot be generated for {}: sm_80 is the oldest architecture", whole.name,
                             arch.name()));
-  const std::optional<Graph> split = split_products(whole, Target::of(arch));
-  const Facts facts(split ? *split : whole, variant, Target::of(arch));
+  const Target target = Target::of(arch, options.specialise);
+  const std::optional<Graph> split = split_products(whole, target);
+  const Facts facts(split ? *split : whole, variant, target);
   Planning planning(facts);
   for (std::size_t i = 0; i < std::size(passes); ++i) {
     const bool done = passes[i].run(planning);

@@ -294,7 +294,9 @@ std::string stem_of(const Graph& graph) { return dump_stem(graph.name, "", to_st
 
 /// Names the file of the graph on top, as it may become several texts.
 KernelSource generate_here(const Graph& graph, const Variant& variant, Arch gpu, bool verify = true) {
-  KernelSource source = generate(graph, variant, gpu, {.debug = options().debug, .verify = verify});
+  GenerateOptions how = generate_options();
+  how.verify = verify;
+  KernelSource source = generate(graph, variant, gpu, how);
   const std::string line = fmt::format("from {}\n", dump_file(stem_of(graph), "graph"));
   source.plan.insert(0, line);
   source.text.insert(0, "// " + line);
@@ -312,6 +314,8 @@ Checked checked(const Graph& graph, const Variant& variant, Arch gpu) {
 }
 
 }  // namespace
+
+GenerateOptions generate_options() { return {.debug = options().debug, .specialise = options().tier == "wgmma"}; }
 
 CompiledKernel compile_kernel(const Graph& graph, const Variant& variant, Arch gpu) {
   Checked kernel = checked(graph, variant, gpu);
@@ -354,7 +358,8 @@ std::vector<std::string> kernel_texts(const Graph& graph, Arch gpu, const std::v
     const auto at = texts.begin() + static_cast<std::ptrdiff_t>(i);
     if (stages[i] == "graph") texts.insert(at, to_string(graph, true));
     if (stages[i].starts_with(of_pass))
-      texts.insert(at, plan_after(graph, dense_variant(graph), gpu, stages[i].substr(of_pass.size())));
+      texts.insert(at,
+                   plan_after(graph, dense_variant(graph), gpu, stages[i].substr(of_pass.size()), generate_options()));
   }
   return texts;
 }

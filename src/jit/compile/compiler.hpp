@@ -22,6 +22,9 @@ struct CompiledKernel {
   std::shared_ptr<const CacheEntry> entry;
 };
 
+/// As the process's options have it.
+GenerateOptions generate_options();
+
 /// Lowers `graph` (as the passes leave it) for a class of launches on a GPU and compiles it; dumps what TESSERA_DUMP
 /// asks for, the graph excepted. From the process's cache where it is there. Any number of threads may call it. Throws
 /// Error naming kernel, first error and the folder that a failed compilation leaves, or where NVRTC was looked for.
