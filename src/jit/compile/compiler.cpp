@@ -63,6 +63,7 @@ std::string stats(const KernelSource& source, Arch gpu, const CompiledCode& code
                         report.registers, source.shared_bytes, report.shared_bytes, report.stack_bytes);
     text += fmt::format("spills of {} bytes stored and {} loaded, ", report.spill_store_bytes, report.spill_load_bytes);
   }
+  if (!code.is_ptx) text += fmt::format("{} bytes of instructions, ", instruction_bytes(code.image));
   return text + fmt::format("{} bytes of {}, compiled in {:.1f} ms, cache {}", code.image.size(),
                             code.is_ptx ? "PTX" : "cubin", report.compile_ms, cached ? "hit" : "miss");
 }

@@ -1,5 +1,6 @@
 #include "jit/compile/disassemble.hpp"
 
+#include <elf.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
@@ -12,6 +13,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <string_view>
 #include <vector>
@@ -153,6 +155,23 @@ std::string disassemble(std::span<const std::byte> cubin) {
   } catch (const std::exception& e) {
     return fmt::format("no machine code: {}\n", e.what());
   }
+}
+
+std::size_t instruction_bytes(std::span<const std::byte> cubin) {
+  const auto read = [&]<class T>(std::uint64_t offset, T) {
+    T value{};
+    if (offset <= cubin.size() && sizeof value <= cubin.size() - offset)
+      std::memcpy(&value, cubin.data() + offset, sizeof value);
+    return value;
+  };
+  const auto header = read(0, Elf64_Ehdr{});
+  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64) return 0;
+  std::size_t bytes = 0;
+  for (std::uint64_t i = 0; i < header.e_shnum; ++i) {
+    const auto section = read(header.e_shoff + i * sizeof(Elf64_Shdr), Elf64_Shdr{});
+    if (section.sh_type == SHT_PROGBITS && (section.sh_flags & SHF_EXECINSTR)) bytes += section.sh_size;
+  }
+  return bytes;
 }
 
 }  // namespace tessera

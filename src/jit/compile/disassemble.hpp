@@ -10,4 +10,7 @@ namespace tessera {
 /// missing or fails, one line that says so.
 std::string disassemble(std::span<const std::byte> cubin);
 
+/// How long the instructions of a cubin are: its ELF sections of machine code, ".text.KERNEL". 0 for what is no cubin.
+std::size_t instruction_bytes(std::span<const std::byte> cubin);
+
 }  // namespace tessera
