@@ -3,4 +3,5 @@
 #include "api/kernel.hpp"           // IWYU pragma: export
 #include "api/sequence.hpp"         // IWYU pragma: export
 #include "api/tensor.hpp"           // IWYU pragma: export
+#include "jit/choose.hpp"           // IWYU pragma: export
 #include "jit/options/options.hpp"  // IWYU pragma: export

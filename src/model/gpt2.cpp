@@ -4,11 +4,13 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <map>
 #include <mutex>
 #include <numeric>
+#include <optional>
 
 #include "model/kernels.hpp"
 #include "model/tiles.hpp"
@@ -68,21 +70,29 @@ namespace {
 
 using kernels::Activation;
 
+/// The kernels of one family, each made when its tiles are first asked for.
+template <class K>
+class ByTiles {
+ public:
+  explicit ByTiles(K (*make)(ProductTiles)) : make_(make) {}
+  const K& operator[](const ProductTiles& tiles) {
+    auto& made = kernels_[{tiles.m, tiles.n, tiles.k}];
+    if (!made) made.emplace(make_(tiles));
+    return *made;
+  }
+
+ private:
+  K (*make_)(ProductTiles);
+  std::map<std::array<int, 3>, std::optional<K>> kernels_;
+};
+
+/// Kernels of the products for so many rows.
 template <Element P, Element W>
 struct Products {
-  using Linear = decltype(kernels::linear<P, W>({}));
-  using LinearGelu = decltype(kernels::linear_gelu<P, W>({}));
-  using LinearResidual = decltype(kernels::linear_residual<P, W>({}));
-  using Head = decltype(kernels::lm_head<P, W>({}));
-  Products(const TileTarget& target, int m)
-      : linear(kernels::linear<P, W>(linear_tiles(target, m))),
-        linear_gelu(kernels::linear_gelu<P, W>(linear_tiles(target, m))),
-        linear_residual(kernels::linear_residual<P, W>(linear_tiles(target, m))),
-        head(kernels::lm_head<P, W>(head_tiles(target, m))) {}
-  Linear linear;
-  LinearGelu linear_gelu;
-  LinearResidual linear_residual;
-  Head head;
+  decltype(kernels::linear<P, W>({})) qkv;
+  decltype(kernels::linear_gelu<P, W>({})) up;
+  decltype(kernels::linear_residual<P, W>({})) project, down;
+  decltype(kernels::lm_head<P, W>({})) head;
 };
 
 template <Element W>
@@ -237,12 +247,15 @@ class TypedNetwork final : public Gpt2::Network {
   std::unique_ptr<Session::State> session(std::shared_ptr<const Network> self, int batch, int capacity) const override;
 
   /// Kernels of the products for so many rows; made when first asked for.
-  const Products<P, W>& products(std::int64_t rows) const {
-    const int m = product_rows(target_, rows);
+  Products<P, W> products(std::int64_t rows) const {
+    const std::int64_t c = this->config().width, inner = this->config().inner;
+    const auto tiles = [&](std::int64_t n, std::int64_t k, ProductFamily family = ProductFamily::plain) {
+      return choose<P>(family, {rows, n, k}, this->device());
+    };
     std::lock_guard lock(mutex_);
-    auto& made = products_[m];
-    if (!made) made = std::make_unique<Products<P, W>>(target_, m);
-    return *made;
+    return {linear_[tiles(3 * c, c)], linear_gelu_[tiles(inner, c, ProductFamily::activated)],
+            linear_residual_[tiles(c, c)], linear_residual_[tiles(c, inner)],
+            head_[choose<P>(ProductFamily::plain, {rows, this->config().vocab, c, true}, this->device())]};
   }
 
   struct Kernels {
@@ -291,7 +304,10 @@ class TypedNetwork final : public Gpt2::Network {
   TileTarget target_;
   Kernels kernels_;
   mutable std::mutex mutex_;
-  mutable std::map<int, std::unique_ptr<Products<P, W>>> products_;  // by the rows of their tiles
+  mutable ByTiles<decltype(Products<P, W>::qkv)> linear_{kernels::linear<P, W>};
+  mutable ByTiles<decltype(Products<P, W>::up)> linear_gelu_{kernels::linear_gelu<P, W>};
+  mutable ByTiles<decltype(Products<P, W>::down)> linear_residual_{kernels::linear_residual<P, W>};
+  mutable ByTiles<decltype(Products<P, W>::head)> head_{kernels::lm_head<P, W>};
 };
 
 template <Element P, Element W>
@@ -400,7 +416,7 @@ class TypedState final : public Session::State {
           inner(session.device(), {batch * positions, session.config().inner}),
           launches(session.launches(*this)) {}
     int length;
-    const Products<P, W>& products;
+    Products<P, W> products;
     Tensor<i32, 2> ids;
     Tensor<f32, 3> x;
     Tensor<A, 3> qkv, attended;
@@ -425,16 +441,16 @@ class TypedState final : public Session::State {
     for (std::size_t i = 0; i < network_.blocks.size(); ++i) {
       const Block<W>& block = network_.blocks[i];
       made.add(kernels_.one_norm, x, block.ln_1_weight, block.ln_1_bias, step.normed, epsilon);
-      made.add(products.linear, step.normed, block.attn_weight, block.attn_bias, qkv);
+      made.add(products.qkv, step.normed, block.attn_weight, block.attn_bias, qkv);
       made.add(kernels_.append_cache, step.qkv, past_, count_, keys_[i], values_[i]);
       if (step.length == 1)
         made.add(kernels_.decode_attention, step.qkv, keys_[i], values_[i], past_, count_, step.attended, scale);
       else
         made.add(kernels_.attention, step.qkv, keys_[i], values_[i], past_, count_, step.attended, scale);
-      made.add(products.linear_residual, attended, block.proj_weight, block.proj_bias, x);
+      made.add(products.project, attended, block.proj_weight, block.proj_bias, x);
       made.add(kernels_.one_norm, x, block.ln_2_weight, block.ln_2_bias, step.normed, epsilon);
-      made.add(products.linear_gelu, step.normed, block.fc_weight, block.fc_bias, step.inner);
-      made.add(products.linear_residual, step.inner, block.out_weight, block.out_bias, x);
+      made.add(products.up, step.normed, block.fc_weight, block.fc_bias, step.inner);
+      made.add(products.down, step.inner, block.out_weight, block.out_bias, x);
     }
     made.add(kernels_.last_norm, step.x, count_, network_.ln_f_weight, network_.ln_f_bias, last_, epsilon);
     made.add(last_products_.head, last_, network_.head, logits_);
@@ -466,7 +482,7 @@ class TypedState final : public Session::State {
   Tensor<A, 2> last_;
   Tensor<f32, 2> logits_;
   std::vector<Tensor<A, 3>> keys_, values_;
-  const Products<P, W>& last_products_;
+  Products<P, W> last_products_;
   std::unique_ptr<Step> step_;
 };
 

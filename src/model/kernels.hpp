@@ -15,11 +15,6 @@ namespace tessera::kernels {
 template <Element P>
 using Activation = std::conditional_t<std::same_as<P, tf32>, f32, P>;
 
-/// Extents of the tiles of a product.
-struct ProductTiles {
-  int m, n, k;
-};
-
 /// GELU by tanh (Hendrycks and Gimpel, 2016), as GPT-2 has it.
 auto gelu(TileExpr auto const& e) {
   Tile x = e;

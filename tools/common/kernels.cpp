@@ -36,10 +36,11 @@ class Table {
   template <Element P>
   void add_products(const Gpt2Config& config, std::string_view type) {
     using W = kernels::Activation<P>;
-    const int heads = config.heads, head_width = config.head_width();
-    const TileTarget gpu{true, element_type<P>, config.width, head_width};
+    const int width = config.width, heads = config.heads, head_width = config.head_width();
+    const TileTarget gpu{true, element_type<P>, width, head_width};
     for (const int m : {1, 16, 64, 128}) {
-      const kernels::ProductTiles tiles = linear_tiles(gpu, m), head = head_tiles(gpu, m);
+      const ProductTiles tiles = rule_tiles(m, {m, width, width}, gpu.operands, true),
+                         head = rule_tiles(m, {m, width, width, true}, gpu.operands, true);
       const auto product = [&](std::string_view kernel) { return fmt::format("{}-{}-{}", kernel, m, type); };
       add(product("linear"), [=] { return kernels::linear<P, W>(tiles); });
       add(product("linear_gelu"), [=] { return kernels::linear_gelu<P, W>(tiles); });

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "model/tiles.hpp"
+#include "api/tessera.hpp"
 #include "opcheck/axes.hpp"
 #include "opcheck/setting.hpp"
 #include "opcheck/sketch.hpp"
@@ -61,7 +61,7 @@ Case conversion(ElementType from, ElementType to, const Setting& setting, Values
 
 /// a [m,k] times b [k,n] plus c [m,n] in tiles.
 struct Product {
-  kernels::ProductTiles tile;
+  ProductTiles tile;
   std::int64_t m, n, k;
   Layout a = Layout::dense, b = Layout::dense;
 
@@ -90,9 +90,8 @@ struct Product {
 Product large_product(ElementType type, Purpose purpose) {
   const bool gpu = purpose == Purpose::perf_gpu;
   const int extent = gpu ? 4096 : 512;
-  const ElementType operands = type == ElementType::f16 ? ElementType::bf16 : type;  // for tensor cores all the same
-  const TileTarget target{.gpu = gpu, .operands = operands, .width = extent};
-  return {linear_tiles(target, product_rows(target, extent)), extent, extent, extent};
+  const ProductShape shape{extent, extent, extent};
+  return {rule_tiles(rule_rows(extent, type, gpu), shape, type, gpu), extent, extent, extent};
 }
 
 }  // namespace

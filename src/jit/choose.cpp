@@ -1,0 +1,114 @@
+#include "jit/choose.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#include "jit/compile/compiler.hpp"
+
+namespace tessera {
+namespace {
+
+int power_at_least(int n) { return static_cast<int>(std::bit_ceil(static_cast<unsigned>(n))); }
+
+// A tile along the inner axis, up to `most`: one that divides the width, if there is one of some size in whole steps.
+// (A tile that hangs over is computed in part for nothing.)
+int along_inner(std::int64_t width, int most, int step) {
+  const int least = std::max(step, 32), reach = static_cast<int>(std::min<std::int64_t>(width, most));
+  for (int k = reach / step * step; k >= least; k -= step)
+    if (width % k == 0) return k;
+  return std::min(most, std::max(power_at_least(reach), step));
+}
+
+bool is_half(ElementType type) { return type == ElementType::f16 || type == ElementType::bf16; }
+
+// ---- The model of sm_90a's time, in cycles of a multiprocessor. Measured on an H200, the rate of 128x64 excepted,
+// which is estimated. What every tile costs alike is left out.
+
+constexpr double peak = 2048;  // multiply-adds of wgmma on 16-bit operands
+
+struct Candidate {
+  ProductTiles tiles;
+  double rate;       // share of the peak that the loop over k reaches: small tiles wait for their operands
+  bool cooperative;  // both warp groups share a tile, and store it at once; else they take turns, and one multiplies
+                     // while the other stores
+};
+constexpr Candidate candidates[] = {
+    {{128, 256, 64}, 1.00, true},  {{256, 128, 64}, 0.98, true}, {{128, 192, 64}, 1.00, false},
+    {{128, 128, 64}, 0.93, false}, {{64, 256, 64}, 0.93, false}, {{128, 64, 64}, 0.60, false},
+    {{64, 128, 64}, 0.70, false},  {{64, 64, 64}, 0.45, false},
+};
+constexpr double turn = 450;  // between the loops of two warp groups that take turns
+/// Of the epilogue, for each sum that a thread has.
+constexpr double epilogue_of_sum(ProductFamily family) { return family == ProductFamily::plain ? 15 : 35; }
+
+double cycles(const Candidate& candidate, ProductFamily family, const ProductShape& shape, int multiprocessors) {
+  const ProductTiles& tiles = candidate.tiles;
+  const std::int64_t count = (shape.m + tiles.m - 1) / tiles.m * ((shape.n + tiles.n - 1) / tiles.n);
+  const auto waves = static_cast<double>((count + multiprocessors - 1) / multiprocessors);
+  const double sums = static_cast<double>(tiles.m) * tiles.n;
+  const double rounds = static_cast<double>((shape.k + tiles.k - 1) / tiles.k);
+  const double loop = sums * tiles.k * rounds / (peak * candidate.rate);
+  const double epilogue = sums / (candidate.cooperative ? 256 : 128) * epilogue_of_sum(family);
+  if (candidate.cooperative) return waves * (loop + epilogue);
+  return waves * std::max(loop + turn, (loop + epilogue) / 2) + epilogue;
+}
+
+/// Are there rows enough for wgmma, and can the copy engine address both operands? Their rows are 16 bytes apart.
+bool suits_wgmma(const ProductShape& shape, ElementType operands, const ProductTarget& target) {
+  return target.gpu && target.gpu->tier == Target::Tier::wgmma && is_half(operands) && shape.m > 16 &&
+         shape.k % 8 == 0 && (shape.nk || shape.n % 8 == 0);
+}
+
+}  // namespace
+
+ProductTarget product_target(const Device& device) {
+  const DeviceInfo& info = device.info();
+  if (!info.arch) return {};
+  return {Target::of(*info.arch, generate_options().specialise), info.multiprocessors};
+}
+
+int rule_rows(std::int64_t rows, ElementType operands, bool gpu) {
+  // One for a decode step, few for a batch of them, many for a prompt.
+  if (rows == 1) return 1;
+  if (rows <= 16) return 16;
+  // On a GPU smaller tiles are more blocks, which only long prompts have enough of; without tensor cores they lose
+  // nothing.
+  const bool small = gpu ? rows <= 1024 || operands == ElementType::f32 : rows <= 64;
+  return small ? 64 : 128;
+}
+
+ProductTiles rule_tiles(int m, const ProductShape& shape, ElementType operands, bool gpu) {
+  const int n = m == 128 ? 128 : 64;
+  if (!gpu) return {m, n, along_inner(shape.k, 256, 1)};
+  const bool narrow = is_half(operands), tensor_cores = operands != ElementType::f32;
+  if (m == 1) {
+    // Rows of w along the inner axis: a few of them are long accesses.
+    if (shape.nk) return {1, 32, along_inner(shape.k, 256, 1)};
+    // One row reads all weights once: many narrow blocks, each with as much on its way as its registers hold.
+    return {1, 16, along_inner(shape.k, narrow ? 768 : 512, 1)};
+  }
+  // A few steps of both operands are in shared memory, for two blocks or more.
+  return {m, n, along_inner(shape.k, narrow ? 64 : tensor_cores || m == 16 ? 32 : 16, 16)};
+}
+
+ProductTiles choose(ProductFamily family, const ProductShape& shape, ElementType operands,
+                    const ProductTarget& target) {
+  const bool gpu = target.gpu.has_value();
+  if (!suits_wgmma(shape, operands, target)) return rule_tiles(rule_rows(shape.m, operands, gpu), shape, operands, gpu);
+  const auto time = [&](const Candidate& candidate) {
+    return cycles(candidate, family, shape, std::max(target.multiprocessors, 1));
+  };
+  return std::ranges::min_element(candidates, {}, time)->tiles;
+}
+
+std::span<const ProductTiles> wgmma_tiles() {
+  static constexpr auto tiles = [] {
+    std::array<ProductTiles, std::size(candidates)> all{};
+    std::ranges::transform(candidates, all.begin(), &Candidate::tiles);
+    return all;
+  }();
+  return tiles;
+}
+
+}  // namespace tessera

@@ -1,0 +1,110 @@
+// Tiles for products without a search.
+#include <fmt/format.h>
+
+#include "api/tessera.hpp"
+#include "catch.hpp"
+#include "compiled_device.hpp"
+#include "compiling.hpp"
+#include "jit/compile/cache_key.hpp"
+#include "model/kernels.hpp"
+#include "support.hpp"
+
+using namespace tessera;
+
+namespace {
+
+const ProductTarget h200{Target::of(Arch::sm_90a), 132}, a100{Target::of(Arch::sm_80), 108};
+
+std::string chosen(const ProductShape& shape, ProductFamily family = ProductFamily::plain,
+                   ElementType operands = ElementType::bf16, const ProductTarget& target = h200) {
+  const ProductTiles tiles = choose(family, shape, operands, target);
+  return fmt::format("{}x{}x{}", tiles.m, tiles.n, tiles.k);
+}
+
+}  // namespace
+
+TEST_CASE("large products get the tiles that were the fastest when measured", "[jit]") {
+  for (const bool nk : {false, true})
+    for (const ElementType operands : {ElementType::f16, ElementType::bf16}) {
+      const auto plain = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
+        INFO(m << "x" << n << "x" << k);
+        return chosen({m, n, k, nk}, ProductFamily::plain, operands);
+      };
+      CHECK(plain(4096, 4096, 4096) == "128x256x64");  // 3.9 waves instead of 5.3
+      CHECK(plain(8192, 8192, 8192) == "128x192x64");
+      CHECK(plain(8192, 2304, 768) == "128x192x64");
+      CHECK(plain(8192, 768, 768) == "128x192x64");
+      CHECK(plain(8192, 3072, 768) == "128x192x64");
+      CHECK(plain(8192, 768, 3072) == "128x192x64");
+      CHECK(plain(8192, 50304, 768) == "128x192x64");
+      CHECK(plain(1024, 3072, 768) == "128x192x64");
+      CHECK(plain(16384, 6400, 1600) == "128x192x64");
+      CHECK(plain(64, 2304, 768) == "64x64x64");  // more blocks
+    }
+  CHECK(chosen({8192, 3072, 768}, ProductFamily::activated) == "128x192x64");
+  // Of few waves the last epilogue, which nothing hides, is a good part: that of a smaller tile is shorter.
+  CHECK(chosen({8192, 768, 768}, ProductFamily::activated) == "128x128x64");
+}
+
+TEST_CASE("what wgmma cannot serve gets plain tiles", "[jit]") {
+  const std::string plain = "128x128x64";
+  CHECK(chosen({4096, 4096, 4096}, ProductFamily::plain, ElementType::bf16, a100) == plain);
+  CHECK(chosen({4096, 4096, 4096}, ProductFamily::plain, ElementType::bf16, {Target::of(Arch::sm_90a, false), 132}) ==
+        plain);
+  CHECK(chosen({4096, 4096, 4096}, ProductFamily::plain, ElementType::tf32) == "128x128x32");
+  CHECK(chosen({4096, 4096, 4096}, ProductFamily::plain, ElementType::f32) == "64x64x16");
+  CHECK(chosen({4096, 4097, 4096}) == plain);  // rows of w that the copy engine cannot address
+  CHECK(chosen({4096, 4097, 4096, true}) != plain);
+  CHECK(chosen({4096, 4096, 4097, true}) == "128x128x64");
+  CHECK(chosen({16, 2304, 768}) == "16x64x64");
+  CHECK(chosen({1, 2304, 768}) == "1x16x768");
+  CHECK(chosen({1, 50257, 768, true}) == "1x32x256");
+  CHECK(choose<bf16>(ProductFamily::plain, {100, 100, 100}, Device::cpu()) == ProductTiles{128, 128, 100});
+}
+
+TEST_CASE("tiles suit every extent and device", "[jit]") {
+  for (const auto& [target, shared] : {std::pair{ProductTarget{}, 0}, {a100, 99 * 1024}, {h200, 227 * 1024}})
+    for (const ElementType operands : {ElementType::f32, ElementType::tf32, ElementType::f16, ElementType::bf16})
+      for (const std::int64_t k : {8, 17, 48, 192, 256, 768, 1021, 1600, 32768})
+        for (const std::int64_t m : {1, 2, 16, 17, 64, 65, 1024, 1025, 100000})
+          for (const bool nk : {false, true}) {
+            INFO(name(operands) << " " << m << " rows, " << k << " deep");
+            const ProductTiles tiles = choose(ProductFamily::plain, {m, 768, k, nk}, operands, target);
+            CHECK((tiles.m == 1) == (m == 1));
+            CHECK((tiles.n >= 16 && tiles.k >= 1));
+            if (k % 64 == 0) CHECK(k % tiles.k == 0);
+            if (!target.gpu) continue;
+            // One row: the weights of a tile are in registers, 64 of each thread at most. More: both operands, in three
+            // steps at least, in the shared memory of the smallest GPU with these instructions.
+            const int bytes = operands == ElementType::f32 || operands == ElementType::tf32 ? 4 : 2;
+            if (m == 1) CHECK(tiles.n * tiles.k <= 64 * 256);
+            if (m > 1) CHECK(3 * (tiles.m + tiles.n) * tiles.k * bytes <= shared);
+          }
+}
+
+TEST_CASE("kernels of each tile that may be chosen share their work and fit", "[generate]") {
+  const auto check = [](const auto& kernel) {
+    const Graph& graph = kernel.executable().graph();
+    const KernelSource source = generate(graph, dense_variant(graph), Arch::sm_90a);
+    CHECK(source.plan.find("one role does all") == std::string::npos);
+    if (nvrtc_here()) CHECK(compile_check(source, Arch::sm_90a, false) == "");
+  };
+  for (const ProductTiles& tiles : wgmma_tiles()) {
+    INFO(tiles.m << "x" << tiles.n << "x" << tiles.k);
+    check(kernels::linear<bf16, bf16>(tiles));
+    check(kernels::linear_gelu<bf16, bf16>(tiles));
+    check(kernels::linear_residual<bf16, bf16>(tiles));
+    check(kernels::lm_head<bf16, bf16>(tiles));
+  }
+}
+
+TEST_CASE("the highest tier of instructions is an option", "[generate]") {
+  const auto kernel = kernels::linear<bf16, bf16>({128, 128, 64});
+  const Graph& graph = kernel.executable().graph();
+  const KernelSource with = generate(graph, dense_variant(graph), Arch::sm_90a),
+                     without = generate(graph, dense_variant(graph), Arch::sm_90a, {.specialise = false});
+  CHECK(with.text.find("wgmma") != std::string::npos);
+  CHECK(without.text.find("wgmma") == std::string::npos);
+  CHECK(strip_comments(with.text) != strip_comments(without.text));  // what the cache goes by
+  CHECK(without.boxed.empty());
+}
