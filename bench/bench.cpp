@@ -2,11 +2,14 @@
 #include <fmt/format.h>
 #include <fnmatch.h>
 
+#include <cmath>
+#include <cstdio>
 #include <ctime>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <sstream>
 
+#include "common/compare.hpp"
 #include "common/join.hpp"
 #include "common/launch.hpp"
 #include "common/machine.hpp"
@@ -24,9 +27,9 @@ using nlohmann::json;
 namespace {
 
 struct Settings {
-  std::optional<std::string> rows, file, peer, commit;
+  std::optional<std::string> rows, file, peer, commit, compare, tiles;
   std::string device = "cuda";
-  std::uint32_t repetitions = 30, pause_ms = 50;
+  std::uint32_t repetitions = 30, pause_ms = 50, seed = 1;
   bool list = false, small = false, first_text = false;
 };
 
@@ -34,13 +37,14 @@ const std::filesystem::path source_folder = TESSERA_SOURCE_DIR;
 
 /// What is measured beside the rows: names that ROWS knows, too.
 constexpr std::string_view plan_name = "plan", compile_name = "compile", start_name = "start", launch_name = "launch";
+constexpr std::string_view beside[] = {plan_name, compile_name, start_name, launch_name};
 
 Settings parse(CommandLine& line) {
   Settings settings;
   const Pace pace;
   settings.repetitions = static_cast<std::uint32_t>(pace.repetitions);
   settings.pause_ms = static_cast<std::uint32_t>(pace.pause_ms);
-  line.option("rows", settings.rows, "ROWS", "What to measure, as 'gemm*,copy*' [everything]");
+  line.option("rows", settings.rows, "ROWS", "What to measure, as 'gemm*,sweep-*' [everything but groups]");
   line.flag("--list", settings.list, "Prints what there is to measure, and exits");
   line.option("--json", settings.file, "FILE",
               "Where the figures go, too [bench/results/DATE-MACHINE.json,\nif everything is measured]");
@@ -49,31 +53,53 @@ Settings parse(CommandLine& line) {
   line.option("--repetitions", settings.repetitions, "N", fmt::format("Turns of each side [{}]", settings.repetitions));
   line.option("--pause", settings.pause_ms, "MS",
               fmt::format("Rest before each pair of turns [{}]", settings.pause_ms));
+  line.option("--compare", settings.compare, "FILE",
+              "Figures of an earlier run: says what got slower since by more than 3 %");
+  line.option("--tiles", settings.tiles, "M,N,K", "Tiles of all products, as 128,256,64 [those that choose() gives]");
+  line.option("--seed", settings.seed, "N", fmt::format("Of the random extents of sweep-* [{}]", settings.seed));
   line.option("--commit", settings.commit, "ID", "Which source this is, where git cannot say it");
   line.flag("--small", settings.small, "Tiny extents, also with --device cpu: tries the program out");
   line.flag("--first-text", settings.first_text, "Only what the start of this very process costs, as JSON");
   line.footer(
       "Times are of the device, from a CUDA graph of 20 calls or more over buffers that together exceed the L2 cache;\n"
       "those of decode are of the host. Medians; ratio: the peer's time by ours, above 1 ours is faster; error: the\n"
-      "largest of sampled elements against f64, over their root mean square. docs/performance.md says more.");
+      "largest of sampled elements against f64, over their root mean square. docs/performance.md says more.\n\n"
+      "Groups of rows are measured only if a pattern begins with their name, as 'sweep-*': smallm-, products of few\n"
+      "rows; sweep-, of random extents; t1-, without wgmma, as with TESSERA_TIER=mma_sync; chosen-, each tile that\n"
+      "choose() might choose: the peer is the best of them, and the ratio its time by that of the tile chosen.");
   line.parse();
   if (settings.repetitions < 1) throw Error("--repetitions: measure once at least");
   return settings;
 }
 
-bool wanted(const Settings& settings, std::string_view name) {
-  if (!settings.rows) return true;
+/// `group` of rows: a pattern for one of them begins so.
+bool wanted(const Settings& settings, std::string_view name, const std::string& group = "") {
+  if (!settings.rows) return group.empty();
   std::istringstream patterns(*settings.rows);
   for (std::string pattern; std::getline(patterns, pattern, ',');)
-    if (::fnmatch(pattern.c_str(), std::string(name).c_str(), 0) == 0) return true;
+    if ((group.empty() || pattern.starts_with(group + "-")) &&
+        ::fnmatch(pattern.c_str(), std::string(name).c_str(), 0) == 0)
+      return true;
   return false;
 }
 
 std::vector<std::string> names(const std::vector<Row>& rows) {
   std::vector<std::string> names;
   for (const Row& row : rows) names.push_back(row.name());
-  for (const std::string_view name : {plan_name, compile_name, start_name, launch_name}) names.emplace_back(name);
+  for (const std::string_view name : beside) names.emplace_back(name);
   return names;
+}
+
+/// --tiles
+std::optional<ProductTiles> parse_tiles(const Settings& settings) {
+  if (!settings.tiles) return {};
+  ProductTiles tiles{};
+  int end = 0;
+  const bool read = std::sscanf(settings.tiles->c_str(), "%4d,%4d,%4d%n", &tiles.m, &tiles.n, &tiles.k, &end) == 3 &&
+                    static_cast<std::size_t>(end) == settings.tiles->size();
+  if (!read || std::min({tiles.m, tiles.n, tiles.k}) < 1 || std::max({tiles.m, tiles.n, tiles.k}) > 1024)
+    throw Error(fmt::format("--tiles {}: give three extents from 1 to 1024, as 128,256,64", *settings.tiles));
+  return tiles;
 }
 
 Device open_device(const Settings& settings) {
@@ -134,6 +160,37 @@ void measure_rows(const Settings& settings, const std::vector<Row>& rows, const 
   }
 }
 
+/// One line for each group, and what is in it: of how many rows there is a ratio, and how good they are.
+json summarise(const Settings& settings, const std::vector<Row>& rows, const json& figures) {
+  json groups = json::object();
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i].group.empty()) continue;
+    json& group = groups[rows[i].group];
+    if (group.is_null()) group = {{"rows", 0}, {"ratios", 0}, {"geometric_mean", json()}, {"least", json()}};
+    if (rows[i].group == "sweep") group["seed"] = settings.seed;
+    group["rows"] = group["rows"].get<int>() + 1;
+    if (figures[i]["ratio"].is_null()) continue;
+    const double ratio = figures[i]["ratio"], count = group["ratios"];
+    const double logarithms = count == 0 ? 0 : count * std::log(group["geometric_mean"].get<double>());
+    group["ratios"] = count + 1;
+    group["geometric_mean"] = std::exp((logarithms + std::log(ratio)) / (count + 1));
+    if (group["least"].is_null() || ratio < group["least"]["ratio"].get<double>())
+      group["least"] = {{"ratio", ratio}, {"row", figures[i]["name"]}};
+  }
+  for (const auto& [name, group] : groups.items()) {
+    std::string line = fmt::format("{}: {} rows", name, group["rows"].get<int>());
+    if (group.contains("seed")) line += fmt::format(" of seed {}", settings.seed);
+    if (group["least"].is_null())
+      line += ", no ratios";
+    else
+      line += fmt::format(", geometric mean of {} ratios {:.3f}, least {:.3f} of {}", group["ratios"].get<int>(),
+                          group["geometric_mean"].get<double>(), group["least"]["ratio"].get<double>(),
+                          group["least"]["row"].get<std::string>());
+    print(line + "\n");
+  }
+  return groups;
+}
+
 void write(const std::filesystem::path& path, const json& results) {
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path());
   OutputFile file(path);
@@ -145,12 +202,16 @@ void write(const std::filesystem::path& path, const json& results) {
 void run(CommandLine& line, const std::string& command_line) {
   const Settings settings = parse(line);
   if (settings.first_text) return print(first_text(settings.device, settings.small).dump() + "\n");
-  std::vector<Row> rows = tessera::bench::rows(settings.small);
-  const std::vector<std::string> all = names(rows);
-  if (settings.list) return print(join(all, "\n") + "\n");
-  if (std::ranges::none_of(all, [&](const std::string& name) { return wanted(settings, name); }))
+  const std::optional<ProductTiles> tiles = parse_tiles(settings);
+  std::vector<Row> rows = tessera::bench::rows({settings.small, tiles, settings.seed});
+  if (settings.list) return print(join(names(rows), "\n") + "\n");
+  std::erase_if(rows, [&](const Row& row) { return !wanted(settings, row.name(), row.group); });
+  if (rows.empty() && std::ranges::none_of(beside, [&](std::string_view name) { return wanted(settings, name); }))
     throw Error(fmt::format("there is nothing called '{}'; --list shows what there is", *settings.rows));
-  std::erase_if(rows, [&](const Row& row) { return !wanted(settings, row.name()); });
+  if (tiles && std::ranges::none_of(rows, &Row::tiled))
+    throw Error(fmt::format("--tiles {}: none of the rows is a product that takes them", *settings.tiles));
+  std::optional<Earlier> earlier;
+  if (settings.compare) earlier.emplace(*settings.compare);
 
   const Device device = open_device(settings);
   const std::string machine = machine_name(device);
@@ -158,6 +219,7 @@ void run(CommandLine& line, const std::string& command_line) {
                {"commit", commit(settings)}, {"command", command_line}, {"repetitions", settings.repetitions},
                {"rows", json::array()}};
   if (settings.small) results["small"] = true;
+  if (tiles) results["tiles"] = {tiles->m, tiles->n, tiles->k};
   print(fmt::format("device: {}\n", device.name()));
   std::vector<std::string> failed;
   const auto attempt = [&](std::string_view name, const auto& work) {
@@ -171,6 +233,7 @@ void run(CommandLine& line, const std::string& command_line) {
   };
 
   if (!rows.empty()) measure_rows(settings, rows, device, results, failed);
+  if (json groups = summarise(settings, rows, results["rows"]); !groups.empty()) results["groups"] = std::move(groups);
   attempt(launch_name, [&] {
     const LaunchCost cost = launch_cost(device);
     results["launch"]["ours_us"] = cost.ours_us;
@@ -211,9 +274,10 @@ void run(CommandLine& line, const std::string& command_line) {
                       ms.size(), std::ranges::max(ms)));
   });
 
+  if (earlier) print(earlier->compare(results));
   if (settings.file)
     write(*settings.file, results);
-  else if (!settings.rows && !settings.small)
+  else if (!settings.rows && !settings.small && !tiles)
     write(source_folder / "bench/results" / fmt::format("{}-{}.json", today(), machine), results);
   if (!failed.empty()) throw Error(fmt::format("failed: {}", join(failed, ", ")));
 }

@@ -17,7 +17,7 @@ except ImportError as reason:
     print(json.dumps({"error": f"{sys.executable} has no PyTorch ({reason})"}), flush=True)
     sys.exit()
 
-TYPES = {"f32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16}
+TYPES = {"f16": torch.float16, "f32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16}
 
 
 class Captured:
@@ -110,14 +110,29 @@ def gemm_nk(shape, dtype, device, sets):
     yield "torch.matmul", lambda i: torch.matmul(x[i], w[i].t())
 
 
-def linear_gelu(shape, dtype, device, sets):
+def linear_gelu_ways(shape, dtype, device, sets):
     x, w = factors(shape, dtype, device, sets)
     bias = normal(shape[1:2], dtype, device)
     function = lambda t, u: F.gelu(torch.addmm(bias, t, u), approximate="tanh")
     fused = compiled(function)
-    yield "addmm, gelu", lambda i: function(x[i], w[i])
-    yield "addmm, gelu, compiled", lambda i: fused(x[i], w[i])
-    yield "_addmm_activation", lambda i: torch._addmm_activation(bias, x[i], w[i], use_gelu=True)
+    return {
+        "addmm, gelu": lambda i: function(x[i], w[i]),
+        "addmm, gelu, compiled": lambda i: fused(x[i], w[i]),
+        "_addmm_activation": lambda i: torch._addmm_activation(bias, x[i], w[i], use_gelu=True),
+    }
+
+
+def linear_gelu(*row):
+    yield from linear_gelu_ways(*row).items()
+
+
+def linear_gelu_eager(*row):
+    yield "addmm, gelu", linear_gelu_ways(*row)["addmm, gelu"]
+
+
+def linear_gelu_lt(*row):
+    """cuBLASLt's epilogue alone."""
+    yield "_addmm_activation", linear_gelu_ways(*row)["_addmm_activation"]
 
 
 def attention(shape, dtype, device, sets):
@@ -207,7 +222,10 @@ class Decode:
         return None
 
 
-OPS = {f.__name__: f for f in (copy, gelu, layer_norm, gemm, gemm_nk, linear_gelu, attention)}
+OPS = {
+    f.__name__: f
+    for f in (copy, gelu, layer_norm, gemm, gemm_nk, linear_gelu, linear_gelu_eager, linear_gelu_lt, attention)
+}
 
 
 def prepare(request, device):

@@ -1,6 +1,7 @@
 """Tests of the program bench, on the CPU, with peers made up: `python3 bench/test_bench.py build/release/bin/bench`"""
 
 import json
+import math
 import subprocess
 import sys
 import tempfile
@@ -72,6 +73,96 @@ class Bench(unittest.TestCase):
                 self.assertGreater(row["ours_launched_ms"], 0)
         self.assertEqual([row["error"] for row in figures["rows"] if row["name"].startswith("copy")], [0])
 
+    def test_list(self):
+        run = subprocess.run([BENCH, "--list"], capture_output=True, text=True, timeout=60)
+        names = run.stdout.split()
+        count = lambda start: sum(name.startswith(start) for name in names)
+        self.assertEqual((count("sweep-gemm-bf16-"), count("smallm-gemm-bf16-"), count("chosen-gemm-bf16-")), (60, 12, 12))
+        self.assertEqual((count("t1-gemm-bf16-"), count("gemm-f16-"), len(names)), (2, 2, len(set(names))))
+        for name in ("smallm-gemm-bf16-16x2304x768", "smallm-gemm-bf16-64x6400x1600", "t1-gemm-bf16-8192x3072x768",
+                     "gemm-f16-8192x8192x8192", "linear_gelu-bf16-8192x3072x768-eager", "linear_gelu-bf16-8192x3072x768-lt",
+                     "gemm-bf16-8192x50304x768-nk"):
+            self.assertIn(name, names)
+        for name in names:
+            if name.startswith("sweep-"):
+                extents = [int(extent) for extent in name.split("-")[3].split("x")]
+                self.assertTrue(all(16 <= extent <= 16384 and extent % 8 == 0 for extent in extents), name)
+                self.assertLessEqual(2 * extents[0] * extents[1] * extents[2], 2e12)
+
+    def test_groups_are_asked_for(self):
+        said = self.bench("--small", "*gemm*,smallm-*,sweep-*", "--seed", "7", "--peer", self.peer())
+        figures = self.figures()
+        groups = [row["name"].split("-")[0] for row in figures["rows"]]
+        self.assertEqual([groups.count(group) for group in ("gemm", "smallm", "sweep", "t1", "chosen")], [5, 3, 4, 0, 0])
+        ratios = [row["ratio"] for row in figures["rows"] if row["name"].startswith("sweep-")]
+        sweep = figures["groups"]["sweep"]
+        self.assertEqual((sweep["rows"], sweep["ratios"], sweep["seed"]), (4, 4, 7))
+        self.assertAlmostEqual(sweep["geometric_mean"], math.prod(ratios) ** (1 / 4))
+        self.assertEqual(sweep["least"]["ratio"], min(ratios))
+        self.assertIn("sweep: 4 rows of seed 7, geometric mean of 4 ratios", said)
+        self.assertNotIn("seed", figures["groups"]["smallm"])
+        first = [row["name"] for row in figures["rows"]]
+        self.bench("--small", "sweep-*", "--seed", "8", "--peer", "none")
+        self.assertTrue(set(first).isdisjoint(row["name"] for row in self.figures()["rows"]))
+
+    def test_without_wgmma(self):
+        self.bench("--small", "t1-*", "--peer", "none")
+        (row,) = self.figures()["rows"]
+        self.assertGreater(row["ours_ms"], 0)
+        self.assertEqual(self.figures()["groups"]["t1"]["least"], None)
+
+    def test_chosen(self):
+        self.assertIn("chosen: 4 rows, geometric mean of 4 ratios", self.bench("--small", "chosen-*", "--peer", self.peer()))
+        for row in self.figures()["rows"]:
+            times = [tile["ms"] for tile in row["alternatives"].values()]
+            self.assertGreater(len(times), 5)
+            self.assertEqual(row["peer_ms"], min(times + [row["ours_ms"]]))
+            self.assertAlmostEqual(row["ratio"], row["peer_ms"] / row["ours_ms"])
+            self.assertIn("the best of", row["peer"])
+        self.assertEqual(self.heard(), [])
+
+    def test_tiles(self):
+        self.bench("--small", "gemm-bf16*", "--tiles", "16,32,16", "--peer", "none")
+        figures = self.figures()
+        self.assertEqual(figures["tiles"], [16, 32, 16])
+        for row in figures["rows"]:
+            self.assertLess(row["error"], 2e-2)
+
+    def test_peers_of_linear_gelu(self):
+        self.bench("--small", "linear_gelu*", "--peer", self.peer())
+        asked = [line["op"] for line in self.heard() if line["do"] == "prepare"]
+        self.assertEqual(asked, ["linear_gelu", "linear_gelu_eager", "linear_gelu_lt"])
+
+    def test_compare(self):
+        self.bench("--small", "copy*,gelu*", "--peer", "none")
+        old = self.folder / "old.json"
+
+        def compared(factors, **more):
+            figures = self.figures() | more
+            for row, factor in zip(figures["rows"], factors):
+                row["ours_ms"] = factor and row["ours_ms"] * factor
+            old.write_text(json.dumps(figures))
+            return self.bench("--small", "*-*", "--peer", "none", "--compare", str(old))
+
+        said = compared([1e-3, 1e3])
+        self.assertRegex(said, r"slower: copy-f32-5000 takes [0-9.]+ ms, [0-9.]+ % more than the [0-9.]+ ms of .*old.json")
+        self.assertNotIn("slower: gelu", said)
+        self.assertIn(f"2 rows are compared with {old}; 1 are slower by more than 3 %", said)
+        self.bench("--small", "copy*,gelu*", "--peer", "none")
+        self.assertIn("1 rows are compared", compared([None, 1e3]))
+        self.bench("--small", "copy*,gelu*", "--peer", "none")
+        self.assertIn("no row is compared with", compared([1e-3, 1e-3], device="cuda:0 (NVIDIA H200, sm_90)"))
+
+    def test_compare_refuses_before_it_measures(self):
+        file = self.folder / "some.json"
+        for content in (None, "hello", "[]", '{"rows": []}', '{"device": "cpu", "rows": [{"name": "copy"}]}'):
+            if content is not None:
+                file.write_text(content)
+            said = self.bench("--small", "copy*", "--peer", "none", "--compare", str(file), status=2)
+            self.assertIn("there is no file" if content is None else "is not a file of bench's figures", said)
+            self.assertNotIn("device:", said)
+            self.assertFalse(self.json.exists())
+
     def test_beside_the_rows(self):
         self.bench("--small", "start,launch,plan")
         figures = self.figures()
@@ -120,6 +211,10 @@ class Bench(unittest.TestCase):
         self.assertIn("--small", self.bench("--peer", "none", status=2))
         self.assertIn("error:", self.bench("--peer", "none", device="cuda:99", status=2))
         self.assertIn("nothing called 'gem'", self.bench("--small", "gem", status=2))
+        for tiles in ("64,64", "64,64,0", "64,64,64,", "a,b,c", "64,64,2000", "64,64,64 "):
+            self.assertIn(f"--tiles {tiles}: give three extents", self.bench("--small", "gemm*", "--tiles", tiles, status=2))
+        for rows in ("copy*", "chosen-*"):
+            self.assertIn("none of the rows is a product", self.bench("--small", rows, "--tiles", "16,16,16", status=2))
         self.assertIn("--repetitions", self.bench("--small", "copy*", repetitions=0, status=2))
 
 

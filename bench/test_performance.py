@@ -69,6 +69,22 @@ class Page(unittest.TestCase):
         self.assertEqual([line for line in page.splitlines() if line.startswith("## ")],
                          ["## a100", "## h200", "## How the figures are measured"])
 
+    def test_groups(self):
+        sweep = [ROW | {"name": "sweep-gemm-bf16-16x32x64", "ratio": 0.5}, ROW | {"name": "sweep-gemm-bf16-24x32x64", "ratio": 2}]
+        groups = {"sweep": {"rows": 2, "seed": 7}}
+        files = {"2026-11-20-h200": results("h200", [ROW, sweep[0]], groups=groups),
+                 "2026-11-21-h200-sweep": results("h200", sweep, groups=groups, date="2026-12-01"),
+                 "2026-11-22-h200-tiles": results("h200", [FAILED], tiles=[64, 64, 64])}
+        lines = self.page(**files).splitlines()
+        self.assertEqual([line for line in lines if line.startswith("##")],
+                         ["## h200", "### sweep", "## How the figures are measured"])
+        of = lambda name: [line for line in lines if line.startswith(f"| `{name}`")]
+        self.assertEqual([len(of(row["name"])) for row in (ROW, *sweep)], [1, 1, 1])
+        self.assertEqual([line for line in lines if line.startswith("Geometric mean")],
+                         ["Geometric mean of 1 ratios: 0.50; ahead in 0.", "Geometric mean of 2 ratios: 1.00; ahead in 1."])
+        self.assertEqual(lines.count("The seed is 7."), 1)
+        self.assertTrue(any("2026-12-01" in line for line in lines))
+
     def test_beside_rows(self):
         times = {"device_ms": 100.4, "first_ms": 40.2, "second_ms": 5}
         page = self.page(a=results("h200", [], launch={"ours_us": 2.346, "driver_us": 2.25},

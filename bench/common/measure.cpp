@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <list>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -44,6 +45,51 @@ class Side {
   std::string& failure_;
 };
 
+/// Of what a workload left behind, or Error where it is wrong.
+std::optional<double> checked_error(Workload& workload, const Row& row) {
+  const std::optional<double> error = workload.error();
+  if (error && std::isinf(*error)) throw Error("elements of the result are not written, or not finite");
+  if (error && !(*error <= row.allowed))
+    throw Error(fmt::format("the result is wrong by {:.1e}, allowed are {:.1e}", *error, row.allowed));
+  return error;
+}
+
+/// Our alternatives, as the peer.
+class Rivals {
+ public:
+  Rivals(const Row& row, const Device& device, const Turns& turns) : row_(row) {
+    for (const Alternative& alternative : row.alternatives(device)) {
+      Rival& rival = rivals_.emplace_back(alternative.name);
+      rival.side.attempt([&] { rival.workload = alternative.make(device, turns); });
+    }
+  }
+  void turn() {
+    for (Rival& rival : rivals_) rival.side.attempt([&] { rival.side.turns.push_back(rival.workload->turn()); });
+  }
+  void finish(Figures& figures) {
+    figures.peer = fmt::format("the best of {} tiles, which are ours", rivals_.size() + 1),
+    figures.peer_ms = figures.ours_ms;
+    for (Rival& rival : rivals_) {
+      rival.side.attempt([&] { checked_error(*rival.workload, row_); });
+      const std::optional<double> ms = rival.side.median_ms();
+      figures.alternatives[rival.name] = {ms, rival.failure};
+      if (!ms || (figures.peer_ms && *ms >= *figures.peer_ms)) continue;
+      figures.peer_ms = ms;
+      figures.peer = fmt::format("{}, the best of {} tiles", rival.name, rivals_.size() + 1);
+    }
+  }
+
+ private:
+  struct Rival {
+    explicit Rival(std::string name) : name(std::move(name)) {}
+    std::string name, failure;
+    std::unique_ptr<Workload> workload;
+    Side side{failure};
+  };
+  const Row& row_;
+  std::list<Rival> rivals_;  // which do not move
+};
+
 }  // namespace
 
 nlohmann::json Figures::json() const {
@@ -56,22 +102,28 @@ nlohmann::json Figures::json() const {
                       {"ratio", or_null(ratio)},
                       {"ceiling_share", or_null(ceiling_share)},
                       {"error", or_null(error)}};
+  for (const auto& [alternative, figure] : alternatives) {
+    json["alternatives"][alternative] = {{"ms", or_null(figure.ms)}};
+    if (!figure.failure.empty()) json["alternatives"][alternative]["failure"] = figure.failure;
+  }
   if (!failure.empty()) json["failure"] = failure;
   if (!peer_failure.empty()) json["peer_failure"] = peer_failure;
   return json;
 }
 
 std::string Figures::heading() {
-  return fmt::format("{:<30} {:>10} {:>10} {:>7} {:>7} {:>8}  peer\n", "row", "ours ms", "peer ms", "ratio", "ceiling",
+  return fmt::format("{:<38} {:>10} {:>10} {:>7} {:>7} {:>8}  peer\n", "row", "ours ms", "peer ms", "ratio", "ceiling",
                      "error");
 }
 
 std::string Figures::line() const {
   std::string line =
-      fmt::format("{:<30} {:>10} {:>10} {:>7} {:>7} {:>8}", name, cell(ours_ms, 1, 4, ""), cell(peer_ms, 1, 4, ""),
+      fmt::format("{:<38} {:>10} {:>10} {:>7} {:>7} {:>8}", name, cell(ours_ms, 1, 4, ""), cell(peer_ms, 1, 4, ""),
                   cell(ratio, 1, 2, ""), cell(ceiling_share, 100, 1, "%"), error ? fmt::format("{:.1e}", *error) : "-");
   if (!peer.empty()) line += "  " + peer;
   if (!peer_failure.empty()) line += fmt::format("\n  no peer: {}", peer_failure);
+  for (const auto& [alternative, figure] : alternatives)
+    if (!figure.failure.empty()) line += fmt::format("\n  {} failed: {}", alternative, figure.failure);
   if (!failure.empty()) line += fmt::format("\n  failed: {}", failure);
   return line + "\n";
 }
@@ -82,25 +134,25 @@ Figures measure(const Row& row, const Device& device, Peer* peer, const Pace& pa
   Side ours(figures.failure), theirs(figures.peer_failure);
   std::unique_ptr<Workload> workload;
   ours.attempt([&] { workload = row.make(device, turns); });
+  std::optional<Rivals> rivals;
+  if (row.alternatives) rivals.emplace(row, device, turns), peer = nullptr;
   if (peer) theirs.attempt([&] { figures.peer = peer->prepare(row, turns); });
   for (int repetition = 0; repetition < pace.repetitions; ++repetition) {
     std::this_thread::sleep_for(std::chrono::milliseconds(pace.pause_ms));
     ours.attempt([&] { ours.turns.push_back(workload->turn()); });
     if (peer) theirs.attempt([&] { theirs.turns.push_back(peer->turn()); });
+    if (rivals) rivals->turn();
   }
   ours.attempt([&] {
     const std::optional<double> launched = workload->launched();
-    figures.error = workload->error();
-    if (figures.error && std::isinf(*figures.error))
-      throw Error("elements of the result are not written, or not finite");
-    if (figures.error && !(*figures.error <= row.allowed))
-      throw Error(fmt::format("the result is wrong by {:.1e}, allowed are {:.1e}", *figures.error, row.allowed));
+    figures.error = checked_error(*workload, row);
     figures.ours_launched_ms = launched;
   });
   if (peer) theirs.attempt([&] { figures.peer_launched_ms = peer->launched(); });
 
   figures.ours_ms = ours.median_ms();
   figures.peer_ms = theirs.median_ms();
+  if (rivals) rivals->finish(figures);
   if (figures.ours_ms && figures.peer_ms) figures.ratio = *figures.peer_ms / *figures.ours_ms;
   if (const auto most = ceiling(device, row.resource); most && figures.ours_ms)
     figures.ceiling_share = row.work / (*figures.ours_ms * 1e-3) / *most;

@@ -1,5 +1,6 @@
 // A row's figures, ours and the peer's.
 #pragma once
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 
 #include "common/peer.hpp"
@@ -19,8 +20,13 @@ struct Figures {
   std::optional<double> ratio = {};          ///< of the peer's time to ours: above 1, ours is faster
   std::optional<double> ceiling_share = {};  ///< of what the device could do at most, in our time
   std::optional<double> error = {};          ///< Workload::error()
-  std::string failure = {};                  ///< why ours has no figures; empty if it has
-  std::string peer_failure = {};             ///< the same for the peer
+  struct Alternative {
+    std::optional<double> ms;
+    std::string failure;  ///< why it has none
+  };
+  std::map<std::string, Alternative> alternatives = {};  ///< Row::alternatives, by name
+  std::string failure = {};                              ///< why ours has no figures; empty if it has
+  std::string peer_failure = {};                         ///< the same for the peer
 
   nlohmann::json json() const;
   /// A line of a table, and the one above all.

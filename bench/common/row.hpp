@@ -12,7 +12,7 @@
 namespace tessera::bench {
 
 /// What bounds a row: memory traffic, or the multiply-adds of a type.
-enum class Resource : std::uint8_t { memory, bf16, tf32, f32 };
+enum class Resource : std::uint8_t { memory, f16, bf16, tf32, f32 };
 
 /// Work that is set up and can be timed again and again. It takes turns with the peer, which does the same.
 class Workload {
@@ -34,22 +34,39 @@ struct Turns {
   int calls = 20;  ///< of a turn; a multiple of sets
 };
 
+using MakeWorkload = std::function<std::unique_ptr<Workload>(const Device&, const Turns&)>;
+/// The same work done in another way.
+struct Alternative {
+  std::string name;
+  MakeWorkload make;
+};
+
 struct Row {
   std::string op, type;             ///< what is computed, and in which element type: what the peer is told
-  std::string form = {};            ///< of the same op: "nk" of gemm, the right factor being [n,k]
+  std::string form = {};            ///< of the same op: "nk" of gemm, the right factor being [n,k]; "eager" and "lt" of
+                                    ///< linear_gelu, against one way of the peer's
+  std::string group = {};           ///< "sweep": measured only when asked for by a pattern that begins so
   std::vector<std::int64_t> shape;  ///< copy, gelu [n]; layer_norm [rows,width]; gemm, linear_gelu [m,n,k];
                                     ///< attention [batch,positions,heads,head width]; decode [batch,cached]
   Resource resource = Resource::memory;
   double work = 0;     ///< of a call: bytes that must be moved, or floating-point operations
   double bytes = 0;    ///< of memory that a call uses
   double allowed = 0;  ///< the largest Workload::error() that is right
-  std::function<std::unique_ptr<Workload>(const Device&, const Turns&)> make = {};
+  bool tiled = false;  ///< are its tiles RowSettings::tiles?
+  MakeWorkload make = {};
+  /// If it is there, not a program beside is the peer, but the fastest of these and of ours.
+  std::function<std::vector<Alternative>(const Device&)> alternatives = {};
 
-  /// "gemm-bf16-4096x4096x4096", "gemm-bf16-4096x4096x4096-nk"
+  /// "gemm-bf16-4096x4096x4096", "sweep-gemm-bf16-4096x4096x4096-nk"
   std::string name() const;
 };
 
-/// All rows; or, `small`, the same on extents that a CPU does at once, to try out the program itself.
-std::vector<Row> rows(bool small);
+struct RowSettings {
+  bool small = false;  ///< the same on extents that a CPU does at once: tries out the program itself
+  std::optional<ProductTiles> tiles = {};  ///< of the products; else choose()'s
+  std::uint64_t seed = 1;                  ///< of random extents
+};
+/// All rows, those of groups behind.
+std::vector<Row> rows(const RowSettings& settings);
 
 }  // namespace tessera::bench

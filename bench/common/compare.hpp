@@ -1,0 +1,23 @@
+// What got slower since an earlier run.
+#pragma once
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace tessera::bench {
+
+/// Figures of an earlier run, as bench wrote them.
+class Earlier {
+ public:
+  /// Throws Error if there is no such file, or it is of something else.
+  explicit Earlier(const std::filesystem::path& file);
+  /// Lines on the rows that take more than 3 % longer than they did on the same kind of device, and on how many both
+  /// runs have.
+  std::string compare(const nlohmann::json& results) const;
+
+ private:
+  std::string file_;
+  nlohmann::json results_;
+};
+
+}  // namespace tessera::bench

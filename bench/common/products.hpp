@@ -1,0 +1,11 @@
+// Rows of products of matrices.
+#pragma once
+#include "common/row.hpp"
+
+namespace tessera::bench {
+
+/// Those of the table, and the groups: smallm (few rows of x), sweep (random extents), t1 (without wgmma), and chosen
+/// (each tile that choose() might choose, beside the one it does).
+std::vector<Row> product_rows(const RowSettings& settings);
+
+}  // namespace tessera::bench
