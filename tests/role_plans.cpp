@@ -141,7 +141,7 @@ class ProductPlan {
                            .m = tile_.m,
                            .n = tile_.n,
                            .k = k,
-                           .b_along_k = !tile_.b_along_n}});
+                           .b_k_major = !tile_.b_along_n}});
     round.push_back({CommitWgmma{}});
     round.push_back({RegisterFence{sums}});
     round.push_back({WaitWgmma{1}});

@@ -125,13 +125,13 @@ void emit(Writer& w, const WgmmaFence&) { w.line("wgmma_fence();"); }
 
 void emit(Writer& w, const Wgmma& s) {
   const Buffer &a = w.plan.buffers[s.a], &b = w.plan.buffers[s.b];
-  const MatrixDescriptor left = descriptor_of(a, s.a_along_k), right = descriptor_of(b, s.b_along_k);
+  const MatrixDescriptor left = descriptor_of(a, s.a_k_major), right = descriptor_of(b, s.b_k_major);
   const int rows = rows_of_group(w, s.m), blocks = rows / 64;
   const int groups = w.role.warps / 4;
   w.open("{{");
   std::string first = stage_at(w, s.a, s.cursor);
   // Rows of a warp group: further rows of each panel, or other panels.
-  const std::int64_t of_group = s.a_along_k ? std::int64_t{rows} * 128 : a.panel_bytes() * (rows / a.panel_columns());
+  const std::int64_t of_group = s.a_k_major ? std::int64_t{rows} * 128 : a.panel_bytes() * (rows / a.panel_columns());
   if (groups > 1) first += fmt::format(" + {} / 4 * {}", w.warp(), of_group);
   w.line("const u64 left_matrix = matrix_descriptor<{}, {}>({});", left.leading, left.stride, first);
   w.line("const u64 right_matrix = matrix_descriptor<{}, {}>({});", right.leading, right.stride,
@@ -140,7 +140,7 @@ void emit(Writer& w, const Wgmma& s) {
   w.open("for (int k = 0; k < {}; ++k) {{", s.k / 16);
   w.unroll(true);
   w.open("for (int m = 0; m < {}; ++m) {{", blocks);
-  const std::int64_t of_block = (s.a_along_k ? 64 * 128 : a.panel_bytes()) / 16;
+  const std::int64_t of_block = (s.a_k_major ? 64 * 128 : a.panel_bytes()) / 16;
   // k's steps stay within a panel, whose rows of 128 bytes the swizzle permutes.
   const auto step = [](const Buffer& buffer, bool along_k, int k_step) {
     const int in_panel = along_k ? buffer.panel_columns() / 16 : 0;
@@ -148,8 +148,8 @@ void emit(Writer& w, const Wgmma& s) {
     return fmt::format("k / {0} * {1} + k % {0} * {2}", in_panel, buffer.panel_bytes() / 16, k_step);
   };
   w.line("wgmma_{}_n{}<{}, {}>({} + m * {}, left_matrix + m * {} + {}, right_matrix + {}, {});", name(s.type), s.n,
-         s.a_along_k ? 0 : 1, s.b_along_k ? 0 : 1, w.name(s.out), s.n / 2, of_block, step(a, s.a_along_k, left.k_step),
-         step(b, s.b_along_k, right.k_step), s.fresh ? name_of(w.plan, s.fresh) + " > 0 || k > 0" : "true");
+         s.a_k_major ? 0 : 1, s.b_k_major ? 0 : 1, w.name(s.out), s.n / 2, of_block, step(a, s.a_k_major, left.k_step),
+         step(b, s.b_k_major, right.k_step), s.fresh ? name_of(w.plan, s.fresh) + " > 0 || k > 0" : "true");
   w.close();
   w.close();
   w.close();

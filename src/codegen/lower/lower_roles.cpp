@@ -32,7 +32,7 @@ class Shared {
     Id load;
     BufferId buffer;
     TensorMapId map;
-    bool along_k;  ///< its rows
+    bool k_major;
   };
 
   // A tile whose rows lie along `rows`, an axis of the load or store, and columns along its tensor's neighbours.
@@ -211,8 +211,8 @@ class Consumer final : public RoleDuty {
                       .m = shared_.m,
                       .n = shared_.n,
                       .k = shared_.k,
-                      .a_along_k = shared_.left.along_k,
-                      .b_along_k = shared_.right.along_k,
+                      .a_k_major = shared_.left.k_major,
+                      .b_k_major = shared_.right.k_major,
                       .fresh = fresh ? loop : LoopId{}});
     push(steps, CommitWgmma{});
     push(steps, RegisterFence{sums});

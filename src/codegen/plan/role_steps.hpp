@@ -104,7 +104,7 @@ struct Wgmma {
   CursorId cursor;  ///< whose stages a and b have; none: one stage
   ElementType type{};
   int m = 0, n = 0, k = 0;                  ///< of the role's tile
-  bool a_along_k = true, b_along_k = true;  ///< their buffers' rows run along k, not along m or n
+  bool a_k_major = true, b_k_major = true;  ///< their buffers' rows run along k, not along m or n
   LoopId fresh = {};                        ///< in the first round of this loop out = a b
 };
 

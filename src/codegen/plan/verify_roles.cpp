@@ -277,8 +277,8 @@ class RoleCheck {
                       to_string(wgmma_accumulator_layout({s.m, s.n}, groups)));
     findings_.require(plan_.storage(s.out).home == Home::registers, "{} is not in registers", name_of(plan_, s.out));
     findings_.require(s.n % 8 == 0 && s.n <= 256 && s.k % 16 == 0, "no instruction is [{},{}] by {}", 64, s.n, s.k);
-    operand(a, s.m, s.k, s.a_along_k, s);
-    operand(b, s.n, s.k, s.b_along_k, s);
+    operand(a, s.m, s.k, s.a_k_major, s);
+    operand(b, s.n, s.k, s.b_k_major, s);
     if (s.cursor) {
       Use& use = this->use(s.cursor);
       findings_.require(use.filled > use.advanced, "the stage is not known to be full");
