@@ -30,7 +30,7 @@ std::string class_text(const Graph& graph, const Variant& variant) {
   std::string text = to_string(graph);
   for (const TensorClass& tensor : variant.tensors)
     text += fmt::format(" {},{},{}{}", int{tensor.unit_axis}, int{tensor.alignment}, int{tensor.divisible},
-                        tensor.boxable ? ",boxable" : "");
+                        (tensor.boxable ? ",boxable" : "") + std::string(tensor.whole_chunks ? ",chunks" : ""));
   return text + (variant.wide ? " wide" : "");
 }
 

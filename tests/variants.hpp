@@ -10,7 +10,7 @@ inline tessera::Variant ragged_variant(const tessera::Graph& graph) {
     if (graph.parameters[i].access == tessera::Access::scalar) continue;
     variant.tensors[i].alignment = static_cast<std::int8_t>(tessera::info(graph.parameters[i].type).bytes);
     variant.tensors[i].divisible = 0;
-    variant.tensors[i].boxable = false;
+    variant.tensors[i].boxable = variant.tensors[i].whole_chunks = false;
   }
   return variant;
 }

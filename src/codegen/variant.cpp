@@ -37,6 +37,8 @@ TensorClass classify(const Parameter& parameter, const Argument& argument) {
   }
   result.alignment = static_cast<std::int8_t>(all & (~all + 1));
   result.boxable &= result.alignment == 16;
+  result.whole_chunks =
+      result.unit_axis >= 0 && argument.extent[static_cast<std::size_t>(result.unit_axis)] * bytes % 16 == 0;
   return result;
 }
 
@@ -76,6 +78,7 @@ Variant dense_variant(const Graph& graph) {
       tensor.alignment = 16;
       tensor.divisible = static_cast<std::uint8_t>((1u << parameter.rank) - 1);
       tensor.boxable = parameter.rank <= most_boxed_axes;
+      tensor.whole_chunks = true;
     }
     variant.tensors.push_back(tensor);
   }

@@ -241,7 +241,9 @@ std::vector<Case> mma(ElementType type, Purpose purpose) {
                 {{1, 1, 1}, 1, 1, 1},
                 {{16, 32, 16}, 20, 40, 70, Layout::transposed, Layout::dense},
                 {{64, 24, 16}, 50, 24, 40, Layout::dense, Layout::transposed},
-                {{1, 48, 32}, 3, 48, 32, Layout::strided, Layout::strided}};
+                {{1, 48, 32}, 3, 48, 32, Layout::strided, Layout::strided},
+                {{64, 64, 64}, 72, 136, 136},
+                {{64, 96, 64}, 72, 104, 72, Layout::dense, Layout::transposed}};
   else
     products = {large_product(type, purpose)};
   std::vector<Case> cases;

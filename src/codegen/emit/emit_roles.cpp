@@ -142,9 +142,9 @@ void emit(Writer& w, const Wgmma& s) {
   w.open("for (int m = 0; m < {}; ++m) {{", blocks);
   const std::int64_t of_block = (s.a_k_major ? 64 * 128 : a.panel_bytes()) / 16;
   // k's steps stay within a panel, whose rows of 128 bytes the swizzle permutes.
-  const auto step = [](const Buffer& buffer, bool along_k, int k_step) {
-    const int in_panel = along_k ? buffer.panel_columns() / 16 : 0;
-    if (!along_k || buffer.columns <= buffer.panel_columns()) return fmt::format("k * {}", k_step);
+  const auto step = [](const Buffer& buffer, bool k_major, int k_step) {
+    const int in_panel = k_major ? buffer.panel_columns() / 16 : 0;
+    if (!k_major || buffer.columns <= buffer.panel_columns()) return fmt::format("k * {}", k_step);
     return fmt::format("k / {0} * {1} + k % {0} * {2}", in_panel, buffer.panel_bytes() / 16, k_step);
   };
   w.line("wgmma_{}_n{}<{}, {}>({} + m * {}, left_matrix + m * {} + {}, right_matrix + {}, {});", name(s.type), s.n,

@@ -273,10 +273,12 @@ class Consumer final : public RoleDuty {
 
 }  // namespace
 
-void lower_roles(const Facts& facts, const Specialisation& how, const Products& products, const Layouts& layouts,
-                 Plan& plan) {
+void lower_roles(const Facts& facts, Specialisation how, const Products& products, const Layouts& layouts, Plan& plan) {
+  const ProductPlan& product = products.plans.at(how.product);
+  // The buffers of stores hold elements as they lie in sums.
+  std::erase_if(how.boxed, [&](Id store) { return layouts.of[facts[store].in[0]] != product.layout; });
   Phase& phase = plan.phases.back();
-  Shared shared(facts, how, products.plans.at(how.product), plan);
+  Shared shared(facts, how, product, plan);
   phase.schedule.kind = Schedule::Kind::tiles;
   phase.prologue = {{InitRing{shared.ring}}, {Barrier{}}};
   Role producer{.name = "producer", .first_warp = 0, .warps = 4, .registers = of_producer};

@@ -18,6 +18,22 @@
 namespace tessera::lowering {
 namespace {
 
+// Teams have registers of their own, and no other memory for elements. Empty, or what needs some.
+std::string needs_memory(const Plan& plan) {
+  if (plan.scratch.size() > 0) return "its threads exchange elements of tiles";
+  for (const Storage& storage : plan.storages)
+    if (storage.home != Home::registers && storage.home != Home::variable)
+      return fmt::format("{} registers of a thread for one tile", storage.registers);
+  return {};
+}
+
+// The next attempt is another way, or that of one role.
+bool not_so(Planning& planning, std::string why) {
+  planning.specialised.why_not = std::move(why);
+  ++planning.attempt;
+  return false;
+}
+
 // Steps for the attempt at hand.
 bool lower_graph(Planning& planning) {
   const Facts& facts = planning.facts;
@@ -45,7 +61,8 @@ bool lower_graph(Planning& planning) {
   if (phase.axes >= 2 && has_block_products) phase.schedule.group = 8;
   if (how) {
     lower_roles(facts, *how, products, layouts, plan);
-    return true;
+    const std::string why = needs_memory(plan);
+    return why.empty() || not_so(planning, why);
   }
   if (!planning.specialised.why_not.empty()) plan.notes.push_back("one role does all: " + planning.specialised.why_not);
   Role role{.name = "all", .warps = layouts.warps, .body = {}};
@@ -84,10 +101,8 @@ bool fit_registers(Planning& planning) {
   if (planning.attempts[planning.attempt].way >= 0) {
     const int most = plan.phases[0].roles.back().registers - plan.target.registers_besides;
     const int values = needed.values + read_ahead(plan);
-    if (values <= most) return true;
-    planning.specialised.why_not = fmt::format("{} registers for values, and a thread has {}", values, most);
-    ++planning.attempt;
-    return false;
+    return values <= most ||
+           not_so(planning, fmt::format("{} registers for values, and a thread has {}", values, most));
   }
   const Budget budget(plan.target, plan.threads(), planning.has_products);
   plan.blocks = budget.blocks(plan, needed.values);

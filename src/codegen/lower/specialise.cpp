@@ -174,11 +174,13 @@ class Classifier {
 
   // What is done with the sums stays with the threads that have them.
   std::string epilogue() {
-    for (const Id id : facts_.order[0]) {
-      const Node& at = node(id);
-      if (is_reduction(at.op) || at.op == Op::argmax || at.op == Op::cumsum || at.op == Op::concat)
-        return fmt::format("'{}' crosses warps", name(at.op));
-    }
+    for (const auto& region : facts_.order)
+      for (const Id id : region) {
+        const Node& at = node(id);
+        if (at.op == Op::loop && id != how_.loop) return "it has another loop";
+        if (is_reduction(at.op) || at.op == Op::argmax || at.op == Op::cumsum || at.op == Op::concat)
+          return fmt::format("'{}' crosses warps", name(at.op));
+      }
     return {};
   }
 
@@ -201,8 +203,7 @@ class Classifier {
   // The engine stores 16 bytes at a time: a row that ends within them would have its neighbour overwritten (seen on an
   // H200).
   bool whole_rows(int parameter) const {
-    const TensorClass& tensor = facts_.variant.tensors[static_cast<std::size_t>(parameter)];
-    return tensor.divisible >> tensor.unit_axis & 1;
+    return facts_.variant.tensors[static_cast<std::size_t>(parameter)].whole_chunks;
   }
   int writes(int parameter) const {
     int count = 0;

@@ -14,7 +14,7 @@ struct Specialisation {
   int groups = 1;            ///< warp groups of a team, which share the rows of the product's tile
   int teams = 1;             ///< of warp groups: of two each multiplies while the other stores
   int stages = 2;            ///< of the ring
-  std::vector<Id> boxed;     ///< stores that the copy engine does
+  std::vector<Id> boxed;     ///< stores that the copy engine does, if what they store lies as sums do
   std::vector<char> ahead;   ///< by node: a number that follows from the launch, block indices and counters
   std::vector<char> launch;  ///< by node: the same of the launch alone
 };
@@ -31,7 +31,6 @@ Specialised specialise(const Facts& facts);
 Products specialised_products(const Facts& facts, const Specialisation& how);
 
 /// The roles of the phase, and what they name.
-void lower_roles(const Facts& facts, const Specialisation& how, const Products& products, const Layouts& layouts,
-                 Plan& plan);
+void lower_roles(const Facts& facts, Specialisation how, const Products& products, const Layouts& layouts, Plan& plan);
 
 }  // namespace tessera::lowering

@@ -75,6 +75,7 @@ class Ids {
         if constexpr (OneOf<T, Wgmma>) {
           buffer(s.a);
           buffer(s.b);
+          if (s.fresh.index != -1) loop(s.fresh);
           if (s.cursor.index != -1) cursor(s.cursor);
         } else if constexpr (requires { s.cursor; }) {
           cursor(s.cursor);

@@ -277,8 +277,8 @@ class RoleCheck {
                       to_string(wgmma_accumulator_layout({s.m, s.n}, groups)));
     findings_.require(plan_.storage(s.out).home == Home::registers, "{} is not in registers", name_of(plan_, s.out));
     findings_.require(s.n % 8 == 0 && s.n <= 256 && s.k % 16 == 0, "no instruction is [{},{}] by {}", 64, s.n, s.k);
-    operand(a, s.m, s.k, s.a_k_major, s);
-    operand(b, s.n, s.k, s.b_k_major, s);
+    operand(a, s.m, s.a_k_major, s);
+    operand(b, s.n, s.b_k_major, s);
     if (s.cursor) {
       Use& use = this->use(s.cursor);
       findings_.require(use.filled > use.advanced, "the stage is not known to be full");
@@ -286,11 +286,11 @@ class RoleCheck {
     ++open_;
     results_.insert(plan_.values[s.out].storage);
   }
-  void operand(const Buffer& buffer, int other, int k, bool along_k, const Wgmma& s) {
+  void operand(const Buffer& buffer, int other, bool k_major, const Wgmma& s) {
     const std::string name = name_of(buffer.label);
-    findings_.require(
-        along_k ? buffer.rows == other && buffer.columns == k : buffer.rows == k && buffer.columns == other,
-        "{} is [{},{}], an operand of {} by {}", name, buffer.rows, buffer.columns, other, k);
+    const int rows = k_major ? other : s.k, columns = k_major ? s.k : other;
+    findings_.require(buffer.rows == rows && buffer.columns == columns, "{} is [{},{}], and the operand [{},{}]", name,
+                      buffer.rows, buffer.columns, rows, columns);
     findings_.require(buffer.form == SharedForm::panels && buffer.type == s.type && !buffer.in_workspace,
                       "{} does not lie as wgmma reads {}", name, tessera::name(s.type));
     findings_.require(bool(s.cursor) == (buffer.stages > 1), "{} has {} stages", name, buffer.stages);
@@ -349,14 +349,20 @@ class RoleCheck {
     seen_read_ = read_;
   }
 
-  // Registers of open products are nobody's.
+  // Registers of open products are nobody's. Memory that threads exchange elements in, or keep some in, is there once.
   void values(const Step& step) {
     const auto check = [&](ValueId id) {
+      const Home home = plan_.storage(id).home;
+      findings_.require(role_.teams == 1 || home == Home::registers || home == Home::variable,
+                        "{} is in memory that teams share", name_of(plan_, id));
       findings_.require(!results_.contains(plan_.values[id].storage), "{} is the result of an open product",
                         name_of(plan_, id));
     };
     for (ValueId id : operands(step)) check(id);
     for (ValueId id : results(step)) check(id);
+    for (const Effect& effect : effects(plan_, role_, step))
+      findings_.require(role_.teams == 1 || effect.space != Effect::Space::scratch,
+                        "teams exchange elements in the same memory");
   }
 
   Findings& findings_;

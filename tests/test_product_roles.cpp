@@ -1,0 +1,409 @@
+// Products in a loop over k, of tiles that sm_90a has roles for: on any device, against sums of small whole numbers,
+// which are exact in any order.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <functional>
+#include <random>
+
+#include "catch.hpp"
+#include "codegen/lower/make_plan.hpp"
+#include "codegen/passes/passes.hpp"
+#include "devices.hpp"
+#include "model/kernels.hpp"
+#include "plan_steps.hpp"
+#include "support.hpp"
+#include "tensors.hpp"
+
+using namespace tessera;
+
+namespace {
+
+/// For sm_90a, of tensors whose neighbours are along the axes given, by parameter.
+codegen::Plan plan_of(const Graph& traced, const std::vector<int>& unit_axes) {
+  const Graph graph = run_passes(traced);
+  Variant variant = dense_variant(graph);
+  for (std::size_t i = 0; i < unit_axes.size(); ++i)
+    variant.tensors[i].unit_axis = static_cast<std::int8_t>(unit_axes[i]);
+  for (TensorClass& tensor : variant.tensors) tensor.divisible = 0;
+  return codegen::make_plan(graph, variant, Arch::sm_90a, {.verify = true});
+}
+
+/// Do roles share the kernel's work?
+bool has_roles(const Graph& traced, const std::vector<int>& unit_axes) {
+  const codegen::Plan plan = plan_of(traced, unit_axes);
+  for (const std::string& note : plan.notes) UNSCOPED_INFO(note);
+  return plan.phases[0].roles.size() > 1;
+}
+
+/// Does a step load a tile of a tensor that is written?
+bool loads(const Graph& traced, const std::vector<int>& unit_axes) {
+  const codegen::Plan plan = plan_of(traced, unit_axes);
+  return std::ranges::any_of(places_of<codegen::Load>(const_cast<codegen::Plan&>(plan)), [&](const StepPlace& place) {
+    const codegen::Load& load = std::get<codegen::Load>(place.step().action);
+    return plan.tensors[static_cast<std::size_t>(load.access.parameter)].access == Access::in_out;
+  });
+}
+
+/// What a product is of: A [m,k] and B [k,n], either of them turned in memory.
+struct Sizes {
+  int m, n, k;
+  bool a_turned = false, b_turned = false;
+};
+
+/// A and B, of -1, 0 and 1, and their exact product.
+template <class T>
+class Problem {
+ public:
+  explicit Problem(const Sizes& of) : of_(of), sums_(static_cast<std::size_t>(of.m) * of.n) {
+    std::mt19937 rng(static_cast<unsigned>(of.m * 31 + of.n * 7 + of.k));
+    const std::vector<int> a = numbers(rng, of.m * of.k), b = numbers(rng, of.k * of.n);
+    for (int i = 0; i < of.m; ++i)
+      for (int l = 0; l < of.k; ++l)
+        for (int j = 0; j < of.n; ++j) sums_[at(i, j)] += static_cast<float>(a[i * of.k + l] * b[l * of.n + j]);
+    x = matrix(a, of.m, of.k, of.a_turned);
+    w = matrix(b, of.k, of.n, of.b_turned);
+  }
+
+  Tensor<T, 2> x, w;
+  double sum(int row, int column) const { return sums_[at(row, column)]; }
+  std::vector<T> x_memory() const { return memory_[0].to_vector(); }
+  std::vector<T> w_memory() const { return memory_[1].to_vector(); }
+  std::vector<int> unit_axes() const { return {of_.a_turned ? 0 : 1, of_.b_turned ? 0 : 1}; }
+
+  /// Empty, or the first element of y that is not `expected` of its row, column and sum, rounded to its type.
+  template <class O>
+  std::string difference(const Tensor<O, 2>& y, const std::function<double(int, int, double)>& expected,
+                         double tolerance = 0) const {
+    const std::vector<O> got = y.to_vector();
+    for (int i = 0; i < of_.m; ++i)
+      for (int j = 0; j < of_.n; ++j) {
+        const double exact = expected(i, j, sums_[at(i, j)]),
+                     found = static_cast<double>(static_cast<float>(got[at(i, j)])),
+                     rounded = static_cast<double>(static_cast<float>(O(static_cast<float>(exact))));
+        if (!(std::abs(found - rounded) <= tolerance * (1 + std::abs(sums_[at(i, j)]))))
+          return fmt::format("[{},{}] is {}, not {}", i, j, found, rounded);
+      }
+    return {};
+  }
+
+ private:
+  std::size_t at(int i, int j) const { return static_cast<std::size_t>(i) * of_.n + j; }
+  static std::vector<int> numbers(std::mt19937& rng, int count) {
+    std::vector<int> result(static_cast<std::size_t>(count));
+    for (int& x : result) x = static_cast<int>(rng() % 3) - 1;
+    return result;
+  }
+  Tensor<T, 2> matrix(const std::vector<int>& values, int rows, int columns, bool turned) {
+    std::vector<T> memory(values.size());
+    for (int i = 0; i < rows; ++i)
+      for (int j = 0; j < columns; ++j)
+        memory[static_cast<std::size_t>(turned ? j * rows + i : i * columns + j)] =
+            T(static_cast<float>(values[static_cast<std::size_t>(i) * columns + j]));
+    memory_.push_back(tensor<T, 1>({rows * columns}, memory));
+    return Tensor<T, 2>(test_device(), memory_.back().data(), {rows, columns},
+                        {turned ? 1 : columns, turned ? rows : 1});
+  }
+
+  Sizes of_;
+  std::vector<float> sums_;
+  std::vector<Tensor<T, 1>> memory_;
+};
+
+template <class O>
+Tensor<O, 2> full_of(int rows, int columns, float value) {
+  return tensor<O, 2>({rows, columns}, std::vector<O>(static_cast<std::size_t>(rows) * columns, O(value)));
+}
+std::vector<float> whole_numbers(int count, int modulus) {
+  std::vector<float> result(static_cast<std::size_t>(count));
+  for (int i = 0; i < count; ++i) result[static_cast<std::size_t>(i)] = static_cast<float>(i % modulus - modulus / 2);
+  return result;
+}
+
+// --- tiles, types and orders
+
+template <class T, class O>
+auto plain(ProductTiles tiles) {
+  return kernel("plain", [=](In<T, 2> x, In<T, 2> w, tessera::Out<O, 2> y) {
+    auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
+    store(y, {m, n}, cast<O>(kernels::product<T>(x, w, m, n, tiles)));
+  });
+}
+
+template <class T, class O>
+void check_plain(const ProductTiles& tiles, const Sizes& of) {
+  INFO(fmt::format("tiles of [{},{}] by {}, {}x{}x{}{}{}, {} to {}", tiles.m, tiles.n, tiles.k, of.m, of.n, of.k,
+                   of.a_turned ? ", left turned" : "", of.b_turned ? ", right turned" : "", name(element_type<T>),
+                   name(element_type<O>)));
+  const auto k = plain<T, O>(tiles);
+  const Problem<T> problem(of);
+  CHECK(has_roles(k.graph(), problem.unit_axes()));
+  const Tensor<O, 2> y = full_of<O>(of.m, of.n, 99);
+  launch(test_device().stream(), k, problem.x, problem.w, y);
+  CHECK(problem.difference(y, [](int, int, double sum) { return sum; }) == "");
+}
+
+// Roles, unless two stages of operands do not fit beside what is stored.
+bool fits(const ProductTiles& tiles) { return tiles.m < 256 || tiles.k == 64 || tiles.n == 64; }
+
+}  // namespace
+
+TEST_CASE("products by roles: tiles, types and orders", "[cpu]") {
+  Cases cases(52);
+  int number = 0;
+  for (const int m : {64, 128, 256})
+    for (const int n : {64, 96, 128, 192, 256})
+      for (const int k : {64, 128}) {
+        if ((m == 256 && n == 256) || !fits({m, n, k}) || cases.skip()) continue;
+        // Of the right operand's 96 columns no panels are made, nor is the result's tile of 16 bits.
+        const Sizes of{m + 40, n + 24, 2 * k + 8, number % 2 == 1, n == 96 || number % 4 > 1};
+        const auto check = number % 3 == 0   ? check_plain<f16, f16>
+                           : number % 3 == 1 ? check_plain<bf16, f32>
+                                             : check_plain<bf16, bf16>;
+        check({m, n, k}, of);
+        ++number;
+      }
+}
+
+TEST_CASE("products by roles: an operand as wide as it is high, in any order", "[cpu]") {
+  Cases cases(8);
+  for (const bool a_turned : {true, false})
+    for (const bool b_turned : {false, true}) {
+      if (!cases.skip()) check_plain<bf16, bf16>({64, 64, 64}, {72, 136, 72, a_turned, b_turned});
+      if (!cases.skip()) check_plain<f16, f32>({128, 128, 128}, {136, 80, 136, a_turned, b_turned});
+    }
+}
+
+TEST_CASE("products by roles: many tiles and rounds", "[cpu]") {
+  check_plain<bf16, bf16>({64, 64, 64}, {64 * 7, 64 * 3, 64});
+  check_plain<bf16, bf16>({64, 64, 64}, {64 * 3, 64 * 3, 64 * 11 - 24});
+  check_plain<bf16, f32>({128, 192, 64}, {128, 192, 64});  // one, for two teams
+}
+
+TEST_CASE("products by roles: what a row, a column and each element add to the sums", "[cpu]") {
+  const ProductTiles tiles{128, 64, 64};
+  const auto k = kernel("epilogue", [=](In<bf16, 2> x, In<bf16, 2> w, In<f32, 1> bias, In<f32, 2> scale,
+                                        In<f32, 2> added, Out<bf16, 2> y, Out<bf16, 2> z, Out<f32, 2> u) {
+    auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
+    const Tile sums = kernels::product<bf16>(x, w, m, n, tiles);
+    const Tile scaled = sums * load(scale, {m, 0}, {tiles.m, 1}) + load(bias, {n}, {tiles.n});
+    store(y, {m, n}, cast<bf16>(scaled));
+    store(z, {m, n}, cast<bf16>(load(added, {m, n}, {tiles.m, tiles.n}) - sums));
+    store(u, {m, n}, scaled * 0.5f);
+  });
+  for (const Sizes& of : {Sizes{200, 136, 72}, {128, 64, 64}}) {
+    const Problem<bf16> problem(of);
+    CHECK(has_roles(k.graph(), problem.unit_axes()));
+    const std::vector<float> b = whole_numbers(of.n, 9), s = whole_numbers(of.m, 5), a = whole_numbers(of.m * of.n, 17);
+    const auto y = full_of<bf16>(of.m, of.n, 99), z = full_of<bf16>(of.m, of.n, 99);
+    const auto u = full_of<f32>(of.m, of.n, 99);
+    launch(test_device().stream(), k, problem.x, problem.w, tensor<f32, 1>({of.n}, b), tensor<f32, 2>({of.m, 1}, s),
+           tensor<f32, 2>({of.m, of.n}, a), y, z, u);
+    const auto scaled = [&](int i, int j, double sum) {
+      return sum * s[static_cast<std::size_t>(i)] + b[static_cast<std::size_t>(j)];
+    };
+    CHECK(problem.difference(y, scaled) == "");
+    CHECK(problem.difference(
+              z, [&](int i, int j, double sum) { return a[static_cast<std::size_t>(i) * of.n + j] - sum; }) == "");
+    CHECK(problem.difference(u, [&](int i, int j, double sum) { return scaled(i, j, sum) * 0.5; }) == "");
+  }
+}
+
+// Where a tile that is stored was loaded, and what stands in between. Only one that is part of one store, to its own
+// place, with nothing written in between, is read there; the others are loaded, and kept.
+TEST_CASE("products by roles: tiles that are read and written", "[cpu]") {
+  constexpr ProductTiles tiles{64, 64, 64};
+  const Sizes of{136, 72, 72};
+  const Problem<bf16> problem(of);
+  const std::vector<float> before = whole_numbers(of.m * 2 * of.n, 31);
+  // y, z are [m, 2 n], of which blocks are those of the left half.
+  const auto check = [&](const char* name, bool is_loaded, const auto& epilogue, const auto& new_y, const auto& new_z) {
+    INFO(name);
+    const auto k = kernel(name, [&](In<bf16, 2> x, In<bf16, 2> w, InOut<f32, 2> y, InOut<f32, 2> z) {
+      auto [m, n] = blocks(cdiv(x.extent(0), tiles.m), cdiv(w.extent(1), tiles.n));
+      epilogue(kernels::product<bf16>(x, w, m, n, tiles), y.slice(1, 0, w.extent(1)),
+               y.slice(1, w.extent(1), w.extent(1)), z.slice(1, 0, w.extent(1)), m, n);
+    });
+    CHECK(has_roles(k.graph(), problem.unit_axes()));
+    CHECK(loads(k.graph(), problem.unit_axes()) == is_loaded);
+    const auto y = tensor<f32, 2>({of.m, 2 * of.n}, before), z = tensor<f32, 2>({of.m, 2 * of.n}, before);
+    launch(test_device().stream(), k, problem.x, problem.w, y, z);
+    const std::vector<float> got_y = y.to_vector(), got_z = z.to_vector();
+    for (int i = 0; i < of.m; ++i)
+      for (int j = 0; j < 2 * of.n; ++j) {
+        const auto at = [&](int j) { return static_cast<std::size_t>(i) * 2 * of.n + j; };
+        const auto old = [&](int j) { return before[at(j)]; };
+        INFO(i << "," << j);
+        REQUIRE(got_y[at(j)] == new_y(i, j, old));
+        REQUIRE(got_z[at(j)] == new_z(i, j, old));
+      }
+  };
+  const auto unchanged = [](int, int j, const auto& old) { return old(j); };
+  const auto is_left = [&](int j) { return j < of.n; };
+  const auto added = [&](int i, int j, const auto& old) {
+    return old(j) + (is_left(j) ? static_cast<float>(problem.sum(i, j)) : 0);
+  };
+  const auto both = [&](int i, int j, const auto& old) {
+    return is_left(j) ? old(j) * static_cast<float>(problem.sum(i, j)) : old(j);
+  };
+  const auto tile_of = [&](const auto& view, const Index& m, const Index& n) {
+    return Tile(load(view, {m, n}, {tiles.m, tiles.n}));
+  };
+  check(
+      "residual", false,
+      [&](const auto& sums, const auto& left, const auto&, const auto&, const Index& m, const Index& n) {
+    const Tile old = tile_of(left, m, n);
+    store(left, {m, n}, old + sums);
+      },
+      added, unchanged);
+  check(
+      "overwritten", true,
+      [&](const auto& sums, const auto& left, const auto&, const auto& z, const Index& m, const Index& n) {
+    const Tile old = tile_of(left, m, n);
+    store(left, {m, n}, sums);
+    store(z, {m, n}, sums);
+    store(left, {m, n}, old + sums);
+      },
+      added,
+      [&](int i, int j, const auto& old) { return is_left(j) ? static_cast<float>(problem.sum(i, j)) : old(j); });
+  check(
+      "elsewhere", true,
+      [&](const auto& sums, const auto& left, const auto& right, const auto&, const Index& m, const Index& n) {
+    const Tile old = tile_of(right, m, n);
+    store(left, {m, n}, old + sums);
+      },
+      [&](int i, int j, const auto& old) {
+    return is_left(j) ? old(j + of.n) + static_cast<float>(problem.sum(i, j)) : old(j);
+  },
+      unchanged);
+  check(
+      "twice", true,
+      [&](const auto& sums, const auto& left, const auto&, const auto& z, const Index& m, const Index& n) {
+    const Tile old = tile_of(left, m, n);
+    store(left, {m, n}, old + sums);
+    store(z, {m, n}, old * sums);
+      },
+      added, both);
+  check(
+      "in a branch", true,
+      [&](const auto& sums, const auto& left, const auto&, const auto&, const Index& m, const Index& n) {
+    const Tile old = tile_of(left, m, n);
+    if_(m >= 0, [&] { store(left, {m, n}, sums); });
+    if_(m >= 0, [&] { store(left, {m, n}, old + sums); });
+      },
+      added, unchanged);
+}
+
+TEST_CASE("products by roles: functions of the sums, and of where they are", "[cpu]") {
+  const ProductTiles tiles{64, 128, 64};
+  const auto k = kernel("masked", [=](In<f16, 2> x, In<f16, 2> w, Out<f32, 2> y) {
+    auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
+    const Tile value = kernels::gelu(kernels::product<f16>(x, w, m, n, tiles));
+    const Tile rows = m * tiles.m + iota({tiles.m, 1}, 0), columns = n * tiles.n + iota({1, tiles.n}, 1);
+    store(y, {m, n}, where(columns <= rows, value, 7.0f));
+  });
+  const Sizes of{136, 168, 72};
+  const Problem<f16> problem(of);
+  CHECK(has_roles(k.graph(), problem.unit_axes()));
+  const auto y = full_of<f32>(of.m, of.n, 99);
+  launch(test_device().stream(), k, problem.x, problem.w, y);
+  const auto gelu = [](double x) {
+    return 0.5 * x *
+           (1 + std::tanh(static_cast<double>(0.7978845608028654f) * (x + static_cast<double>(0.044715f) * x * x * x)));
+  };
+  // 1 + tanh loses what tanh is near to -1 by, of x times as much.
+  CHECK(problem.difference(
+            y, [&](int i, int j, double sum) { return j <= i ? gelu(sum) : 7.0; }, 1e-6) == "");
+}
+
+TEST_CASE("products by roles: sums that start from a tile, and stores that not all blocks do", "[cpu]") {
+  const ProductTiles tiles{64, 64, 64};
+  const auto k = kernel("started", [=](In<bf16, 2> x, In<bf16, 2> w, In<f32, 2> start, Out<f32, 2> y, Out<f32, 2> z) {
+    auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
+    Var acc = load(start, {m, n}, {tiles.m, tiles.n});
+    for (Index i : range(cdiv(x.extent(1), tiles.k)))
+      acc = mma(load(x, {m, i}, {tiles.m, tiles.k}), load(w, {i, n}, {tiles.k, tiles.n}), acc);
+    const Tile sums = acc;
+    if_(m % 2 == 0, [&] { store(y, {m, n}, sums); });
+    if_(m % 2 != 0, [&] { store(y, {m, n}, -sums); });
+    store(z, {m, n}, sums + 1.0f);
+  });
+  const Sizes of{200, 136, 136};
+  const Problem<bf16> problem(of);
+  CHECK(has_roles(k.graph(), problem.unit_axes()));
+  const std::vector<float> s = whole_numbers(of.m * of.n, 23);
+  const auto y = full_of<f32>(of.m, of.n, 99), z = full_of<f32>(of.m, of.n, 99);
+  launch(test_device().stream(), k, problem.x, problem.w, tensor<f32, 2>({of.m, of.n}, s), y, z);
+  const auto sums = [&](int i, int j, double sum) { return sum + s[static_cast<std::size_t>(i) * of.n + j]; };
+  CHECK(problem.difference(
+            y, [&](int i, int j, double sum) { return i / tiles.m % 2 ? -sums(i, j, sum) : sums(i, j, sum); }) == "");
+  CHECK(problem.difference(z, [&](int i, int j, double sum) { return sums(i, j, sum) + 1; }) == "");
+}
+
+TEST_CASE("products by roles: an axis of batches", "[cpu]") {
+  const ProductTiles tiles{256, 64, 64};
+  const auto k = kernel("batches", [=](In<bf16, 3> x, In<bf16, 3> w, Out<bf16, 3> y) {
+    auto [b, m, n] = blocks(y.extent(0), cdiv(y.extent(1), tiles.m), cdiv(y.extent(2), tiles.n));
+    Var acc = zeros<f32>({tiles.m, tiles.n});
+    for (Index i : range(cdiv(x.extent(2), tiles.k)))
+      acc = mma(reshape(load(x, {b, m, i}, {1, tiles.m, tiles.k}), {tiles.m, tiles.k}),
+                transpose(reshape(load(w, {b, n, i}, {1, tiles.n, tiles.k}), {tiles.n, tiles.k})), acc);
+    store(y, {b, m, n}, reshape(cast<bf16>(acc), {1, tiles.m, tiles.n}));
+  });
+  CHECK(has_roles(k.graph(), {2, 2, 2}));
+  constexpr int batches = 2;
+  const Sizes of{264, 72, 72, false, true};
+  // The first batch is of one product, the second of it turned upside down.
+  const Problem<bf16> problem(of);
+  const std::vector<bf16> a = problem.x_memory(), b = problem.w_memory();
+  std::vector<bf16> x(a), w(b);
+  for (int i = of.m; i-- > 0;) x.insert(x.end(), a.begin() + i * of.k, a.begin() + (i + 1) * of.k);
+  w.insert(w.end(), b.begin(), b.end());
+  const auto y =
+      tensor<bf16, 3>({batches, of.m, of.n}, std::vector<bf16>(std::size_t{batches} * of.m * of.n, bf16(99)));
+  launch(test_device().stream(), k, tensor<bf16, 3>({batches, of.m, of.k}, x),
+         tensor<bf16, 3>({batches, of.n, of.k}, w), y);
+  const std::vector<bf16> got = y.to_vector();
+  const auto half = static_cast<std::ptrdiff_t>(got.size() / 2);
+  const auto first = tensor<bf16, 2>({of.m, of.n}, {got.begin(), got.begin() + half}),
+             second = tensor<bf16, 2>({of.m, of.n}, {got.begin() + half, got.end()});
+  CHECK(problem.difference(first, [](int, int, double sum) { return sum; }) == "");
+  CHECK(problem.difference(second, [&](int i, int j, double) { return problem.sum(of.m - 1 - i, j); }) == "");
+}
+
+TEST_CASE("products by roles: sums that are turned, combined, or carried on", "[cpu]") {
+  // Turned ones lie otherwise than the copy engine stores them; the others are computed by one role.
+  const ProductTiles tiles{64, 64, 64};
+  const auto turned = kernel("turned", [=](In<bf16, 2> x, In<bf16, 2> w, Out<f32, 2> y) {
+    auto [m, n] = blocks(cdiv(x.extent(0), tiles.m), cdiv(w.extent(1), tiles.n));
+    store(y, {n, m}, transpose(kernels::product<bf16>(x, w, m, n, tiles)));
+  });
+  const auto halves = kernel("halves", [=](In<bf16, 2> x, In<bf16, 2> w, Out<f32, 2> y, Out<f32, 2> z) {
+    auto [m, n] = blocks(cdiv(x.extent(0), tiles.m), cdiv(w.extent(1), tiles.n));
+    const Tile sums = kernels::product<bf16>(x, w, m, n, tiles);
+    store(y, {n, m}, full<f32>({tiles.n, tiles.m}, 0));
+    if_(m % 2 == 0, [&] { store(z, {m, n}, sum(sums, 1)); });
+    if_(m % 2 != 0, [&] { store(z, {m, n}, -max(sums, Axis(1))); });
+  });
+  const auto looped = kernel("looped", [=](In<bf16, 2> x, In<bf16, 2> w, Out<f32, 2> y) {
+    auto [m, n] = blocks(cdiv(x.extent(0), tiles.m), cdiv(w.extent(1), tiles.n));
+    Var sums = kernels::product<bf16>(x, w, m, n, tiles);
+    for ([[maybe_unused]] Index i : range(3)) sums = sums * 2.0f;
+    store(y, {m, n}, sums);
+  });
+  const Sizes of{136, 72, 72};
+  const Problem<bf16> problem(of);
+  const auto y = full_of<f32>(of.n, of.m, 99);
+  launch(test_device().stream(), turned, problem.x, problem.w, y);
+  const std::vector<float> got = y.to_vector();
+  for (int i = 0; i < of.m; ++i)
+    for (int j = 0; j < of.n; ++j) REQUIRE(got[static_cast<std::size_t>(j) * of.m + i] == problem.sum(i, j));
+  const auto z = full_of<f32>(3, 2, 99);
+  launch(test_device().stream(), halves, problem.x, problem.w, y, z);
+  CHECK(has_roles(turned.graph(), problem.unit_axes()));
+  CHECK(has_roles(halves.graph(), problem.unit_axes()) == false);
+  CHECK(has_roles(looped.graph(), problem.unit_axes()) == false);
+  const auto u = full_of<f32>(of.m, of.n, 99);
+  launch(test_device().stream(), looped, problem.x, problem.w, u);
+  CHECK(problem.difference(u, [](int, int, double sum) { return 8 * sum; }) == "");
+}

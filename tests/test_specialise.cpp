@@ -1,0 +1,345 @@
+// Which kernels roles share the work of on sm_90a, why others not, and how it is shared.
+#include <fmt/format.h>
+
+#include "catch.hpp"
+#include "codegen/lower/make_plan.hpp"
+#include "codegen/passes/passes.hpp"
+#include "model/kernels.hpp"
+#include "plan_steps.hpp"
+#include "variants.hpp"
+
+using namespace tessera;
+using namespace tessera::codegen;
+
+namespace {
+
+using Changes = std::function<void(Variant&)>;
+
+Plan plan_of(const Graph& traced, const Changes& change = {}, Arch arch = Arch::sm_90a) {
+  const Graph graph = run_passes(traced);
+  Variant variant = dense_variant(graph);
+  if (change) change(variant);
+  return make_plan(graph, variant, arch, {.verify = true});
+}
+bool has_roles(const Plan& plan) { return plan.phases[0].roles.size() > 1; }
+
+/// Why one role does all of a kernel; nothing if several do.
+std::string why_not(const Graph& traced, const Changes& change = {}) {
+  const Plan plan = plan_of(traced, change);
+  if (has_roles(plan)) return {};
+  for (const std::string& note : plan.notes)
+    if (note.starts_with("one role does all: ")) return note.substr(19);
+  return "(no note)";
+}
+
+using X = In<bf16, 2>;
+using Y = Out<f32, 2>;
+
+/// A kernel of one product, of which `operands` are made of each round's places, and `epilogue` does the rest.
+template <class Make, class Finish>
+Graph product_of(ProductTiles tiles, const Make& operands, const Finish& epilogue) {
+  return kernel(
+             "product",
+             [&](X x, X w, InOut<f32, 2> z, Y y) {
+    auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
+    Var acc = zeros<f32>({tiles.m, tiles.n});
+    for (Index k : range(cdiv(x.extent(1), tiles.k))) {
+      const auto [a, b] = operands(x, w, m, n, k);
+      acc = mma(a, b, acc);
+    }
+    const Tile<f32, 2> sums = acc;
+    epilogue(sums, z, y, m, n);
+             })
+      .graph();
+}
+constexpr ProductTiles tile{64, 64, 64};
+const auto loads = [](const X& x, const X& w, const Index& m, const Index& n, const Index& k) {
+  return std::pair(Tile<bf16, 2>(load(x, {m, k}, {64, 64})), Tile<bf16, 2>(load(w, {k, n}, {64, 64})));
+};
+const auto stored = [](const Tile<f32, 2>& sums, const InOut<f32, 2>&, const Y& y, const Index& m, const Index& n) {
+  store(y, {m, n}, sums);
+};
+template <class Make>
+Graph with_operands(const Make& make) {
+  return product_of(tile, make, stored);
+}
+template <class Finish>
+Graph with_epilogue(const Finish& finish, ProductTiles tiles = tile) {
+  const auto any = [=](const X& x, const X& w, const Index& m, const Index& n, const Index& k) {
+    return std::pair(Tile<bf16, 2>(load(x, {m, k}, {tiles.m, tiles.k})),
+                     Tile<bf16, 2>(load(w, {k, n}, {tiles.k, tiles.n})));
+  };
+  return product_of(tiles, any, finish);
+}
+/// As many rounds as `count` says, of tiles that `count` may use.
+template <class Count>
+Graph with_rounds(const Count& count) {
+  return kernel(
+             "rounds",
+             [&](X x, X w, Y y, Scalar<i32> s) {
+    auto [m, n] = blocks(cdiv(y.extent(0), 64), cdiv(y.extent(1), 64));
+    Var acc = zeros<f32>({64, 64});
+    for (Index k : range(count(x, m, s))) acc = mma(load(x, {m, k}, {64, 64}), load(w, {k, n}, {64, 64}), acc);
+    store(y, {m, n}, acc);
+             })
+      .graph();
+}
+Graph plain(ProductTiles tiles) { return with_epilogue(stored, tiles); }
+
+}  // namespace
+
+TEST_CASE("a kernel of one product in a loop over k has roles, on sm_90a alone", "[plan]") {
+  CHECK(why_not(plain(tile)) == "");
+  CHECK(why_not(with_rounds([](const X& x, const Index&, const Scalar<i32>&) { return cdiv(x.extent(1), 64); })) == "");
+  CHECK(why_not(with_rounds([](const X&, const Index&, const Scalar<i32>&) { return 3; })) == "");
+  for (const char* arch : {"sm_80", "sm_90", "sm_100", "sm_120"}) {
+    const Plan plan = plan_of(plain(tile), {}, Arch::parse(arch));
+    INFO(arch);
+    CHECK(!has_roles(plan));
+    CHECK(plan.notes.empty());
+  }
+}
+
+TEST_CASE("why a product has no roles: the product and its loop", "[plan]") {
+  const auto one_round = [](const auto& a, const auto& b) { return mma(a, b, zeros<f32>({64, 64})); };
+  CHECK(why_not(kernel("two", [&](X x, X w, Y y) {
+                  Var acc = zeros<f32>({64, 64});
+                  for (Index k : range(cdiv(x.extent(1), 64)))
+                    acc = mma(load(x, {0, k}, {64, 64}), load(w, {k, 0}, {64, 64}), acc);
+                  store(y, {0, 0}, acc + one_round(load(x, {0, 0}, {64, 64}), load(w, {0, 0}, {64, 64})));
+                }).graph()) == "it has several products");
+  CHECK(why_not(kernels::linear<f32, f32>({64, 64, 64}).graph()) ==
+        "wgmma takes its operands from memory as f16 or bf16, not f32");
+  CHECK(why_not(kernel("once", [&](X x, X w, Y y) {
+                  store(y, {0, 0}, one_round(load(x, {0, 0}, {64, 64}), load(w, {0, 0}, {64, 64})));
+                }).graph()) == "the product is in no loop");
+  const auto inside = [](const auto& around) {
+    return kernel(
+               "inside",
+               [&](X x, X w, Y y) {
+      around(x, [&](const Index& m) {
+        Var acc = zeros<f32>({64, 64});
+        for (Index k : range(cdiv(x.extent(1), 64)))
+          acc = mma(load(x, {m, k}, {64, 64}), load(w, {k, 0}, {64, 64}), acc);
+        store(y, {m, 0}, acc);
+      });
+               })
+        .graph();
+  };
+  CHECK(why_not(inside([](const X& x, const auto& body) {
+          for (Index m : range(cdiv(x.extent(0), 64))) body(m);
+        })) == "the product's loop is in another loop or a branch");
+  CHECK(why_not(inside([](const X& x, const auto& body) {
+          const Index m = blocks(cdiv(x.extent(0), 64));
+          if_(m > 0, [&] { body(m); });
+        })) == "the product's loop is in another loop or a branch");
+  CHECK(why_not(kernel("more", [](X x, X w, Y y) {
+                  Var acc = zeros<f32>({64, 64});
+                  Var all = zeros<f32>({64, 64});
+                  for (Index k : range(cdiv(x.extent(1), 64))) {
+                    acc = mma(load(x, {0, k}, {64, 64}), load(w, {k, 0}, {64, 64}), acc);
+                    all = all + acc;
+                  }
+                  store(y, {0, 0}, all);
+                }).graph()) == "the loop carries more than the sums");
+  const std::string no_round = "the loop may have no round";
+  CHECK(why_not(with_rounds([](const X&, const Index& m, const Scalar<i32>&) { return m + 1; })) ==
+        "the loop's rounds are not the same for all blocks");
+  CHECK(why_not(with_rounds([](const X&, const Index&, const Scalar<i32>& s) { return s; })) == no_round);
+  CHECK(why_not(with_rounds([](const X& x, const Index&, const Scalar<i32>&) { return x.extent(1) / 64; })) ==
+        no_round);
+  CHECK(why_not(with_rounds([](const X& x, const Index&, const Scalar<i32>& s) { return cdiv(x.extent(1), s); })) ==
+        no_round);
+  CHECK(why_not(with_rounds([](const X&, const Index&, const Scalar<i32>&) { return 0; })) != "");
+  CHECK(why_not(plain(tile), [](Variant& v) { v.tensors[0].boxable = false; }) == no_round);
+}
+
+TEST_CASE("why a product has no roles: its tiles", "[plan]") {
+  const auto none = [](int m, int n, int k) {
+    return fmt::format("wgmma multiplies no tiles of [{0},{2}] by [{2},{1}]", m, n, k);
+  };
+  for (const ProductTiles& tiles :
+       {ProductTiles{32, 64, 64}, {192, 64, 64}, {64, 32, 64}, {64, 80, 64}, {64, 64, 32}}) {
+    INFO(fmt::format("[{},{}] by {}", tiles.m, tiles.n, tiles.k));
+    CHECK(why_not(plain(tiles)) == none(tiles.m, tiles.n, tiles.k));
+  }
+  CHECK(why_not(plain({256, 256, 64})) == "[256,256] sums fit no warp group");
+  CHECK(why_not(plain({256, 128, 128})) == "two stages do not fit into shared memory");
+}
+
+TEST_CASE("why a product has no roles: its operands", "[plan]") {
+  using I = Index;
+  using B = Tile<bf16, 2>;
+  const auto right = [](const X& w, const I& k, const I& n) { return B(load(w, {k, n}, {64, 64})); };
+  CHECK(why_not(with_operands([&](const X& x, const X& w, const I& m, const I& n, const I& k) {
+          return std::pair(B(cast<bf16>(cast<f32>(load(x, {m, k}, {64, 64})) * 2.0f)), right(w, k, n));
+        })) == "the loop does more than to multiply: 'load'");
+  CHECK(why_not(kernel("computed", [&](X x, X w, Y y) {
+                  const I n = blocks(cdiv(y.extent(1), 64));
+                  Var acc = zeros<f32>({64, 64});
+                  const B a = cast<bf16>(cast<f32>(load(x, {0, 0}, {64, 64})) * 2.0f);
+                  for (I k : range(cdiv(w.extent(0), 64))) acc = mma(a, right(w, k, n), acc);
+                  store(y, {0, n}, acc);
+                }).graph()) == "the left operand is computed");
+  CHECK(why_not(kernel("computed", [&](X x, X w, Y y) {
+                  const I m = blocks(cdiv(y.extent(0), 64));
+                  Var acc = zeros<f32>({64, 64});
+                  const B b = cast<bf16>(cast<f32>(load(w, {0, 0}, {64, 64})) * 2.0f);
+                  for (I k : range(cdiv(x.extent(1), 64))) acc = mma(load(x, {m, k}, {64, 64}), b, acc);
+                  store(y, {m, 0}, acc);
+                }).graph()) == "the right operand is computed");
+  CHECK(why_not(kernels::linear<bf16, f32>({64, 64, 64}).graph()) == "the right operand is f32 in memory");
+  CHECK(why_not(plain(tile), [](Variant& v) { v.tensors[1].boxable = false; }) ==
+        "the copy engine cannot address tensor 1");
+  CHECK(why_not(with_operands([&](const X& x, const X& w, const I& m, const I& n, const I& k) {
+          return std::pair(B(load(x.slice(1, 8, 640), {m, k}, {64, 64})), right(w, k, n));
+        })) == "tensor 0 is read through a slice");
+  CHECK(why_not(kernel("indirect", [&](X x, X w, In<i32, 1> at, Y y) {
+                  auto [m, n] = blocks(cdiv(y.extent(0), 64), cdiv(y.extent(1), 64));
+                  const Index row = item(load(at, {m}, {1}));
+                  Var acc = zeros<f32>({64, 64});
+                  for (I k : range(cdiv(x.extent(1), 64))) acc = mma(load(x, {row, k}, {64, 64}), right(w, k, n), acc);
+                  store(y, {m, n}, acc);
+                }).graph()) == "the tile of tensor 0 follows from what is computed");
+  const Graph batches = kernel("batches", [&](In<bf16, 3> x, X w, Y y) {
+                          auto [m, n] = blocks(cdiv(y.extent(0), 64), cdiv(y.extent(1), 64));
+                          Var acc = zeros<f32>({64, 64});
+                          for (I k : range(cdiv(x.extent(2), 64)))
+                            acc = mma(reshape(load(x, {1, m, k}, {1, 64, 64}), {64, 64}), right(w, k, n), acc);
+                          store(y, {m, n}, acc);
+                        }).graph();
+  CHECK(why_not(batches) == "");
+  CHECK(why_not(batches, [](Variant& v) { v.tensors[0].unit_axis = 0; }) ==
+        "neighbours of tensor 0 are along an axis that the matrix has not");
+  CHECK(why_not(plain({64, 96, 64})) == "[64,96] bf16 are not made of panels");
+  CHECK(why_not(plain({64, 96, 64}), [](Variant& v) { v.tensors[1].unit_axis = 0; }) == "");
+}
+
+TEST_CASE("why a product has no roles: what follows it", "[plan]") {
+  using Z = InOut<f32, 2>;
+  using S = Tile<f32, 2>;
+  using I = Index;
+  CHECK(why_not(with_epilogue([](const S& s, const Z&, const Y& y, const I& m, const I& n) {
+          store(y, {m, n}, s - sum(s, 1));
+        })) == "'sum' crosses warps");
+  CHECK(why_not(with_epilogue([](const S& s, const Z&, const Y& y, const I& m, const I& n) {
+          if_(m > 0, [&] { store(y, {m, n}, cumsum(s, 1)); });
+        })) == "'cumsum' crosses warps");
+  CHECK(why_not(with_epilogue([](const S& s, const Z&, const Y& y, const I& m, const I& n) {
+          Var doubled = s;
+          for ([[maybe_unused]] I i : range(3)) doubled = doubled * 2.0f;
+          store(y, {m, n}, doubled);
+        })) == "it has another loop");
+  CHECK(why_not(with_epilogue([](const S& s, const Z&, const Y& y, const I& m, const I& n) {
+          store(y, {m, n}, s + transpose(s));
+        })) == "its threads exchange elements of tiles");
+  // A tile that is kept: of 512 registers a thread; of as many as the sums, beside them and another.
+  CHECK(why_not(with_epilogue([](const S& s, const Z& z, const Y& y, const I& m, const I& n) {
+          const Tile kept = load(z, {m, n}, {512, 128});
+          store(y, {m, n}, s);
+          store(z, {m + 100, n}, kept);
+        })) == "512 registers of a thread for one tile");
+  CHECK(why_not(with_epilogue(
+                    [](const S& s, const Z& z, const Y& y, const I& m, const I& n) {
+    const Tile kept = load(z, {m, n}, {128, 192});
+    store(y, {m, n}, s + kept);
+    store(z, {m + 100, n}, s - kept);
+                    },
+                    {128, 192, 64}))
+            .find(" registers for values, and a thread has 220") != std::string::npos);
+}
+
+TEST_CASE("teams, warp groups and stages follow from the tile", "[plan]") {
+  struct Share {
+    ProductTiles tiles;
+    int groups, teams, stages;
+  };
+  for (const Share& share : {Share{{64, 64, 64}, 1, 2, 6},
+                             {{64, 128, 64}, 1, 2, 6},
+                             {{64, 256, 64}, 1, 2, 4},
+                             {{128, 64, 64}, 1, 2, 6},
+                             {{128, 128, 64}, 1, 2, 5},
+                             {{128, 192, 64}, 1, 2, 4},
+                             {{128, 256, 64}, 2, 1, 4},
+                             {{256, 64, 64}, 2, 1, 4},
+                             {{256, 128, 64}, 2, 1, 3},
+                             {{256, 192, 64}, 2, 1, 2},
+                             {{128, 128, 128}, 1, 2, 2},
+                             {{64, 64, 256}, 1, 2, 3}}) {
+    INFO(fmt::format("[{},{}] by {}", share.tiles.m, share.tiles.n, share.tiles.k));
+    const Plan plan = plan_of(plain(share.tiles));
+    REQUIRE(has_roles(plan));
+    const Role &producer = plan.phases[0].roles[0], &consumer = plan.phases[0].roles[1];
+    CHECK(producer.warps == 4);
+    CHECK(consumer.warps == 4 * share.groups);
+    CHECK(consumer.teams == share.teams);
+    REQUIRE(plan.rings.size() == 1);
+    CHECK(plan.rings[RingId{0}].stages == share.stages);
+    CHECK(plan.shared_bytes <= plan.target.shared_bytes);
+    CHECK(count<TmaLoad>(plan) == share.tiles.k / 64 + share.tiles.n / 64);
+    CHECK(count<TmaStore>(plan) == share.tiles.n / 32);
+    CHECK(count<Store>(plan) == 0);
+    CHECK(count<Reserve>(plan) == 1);
+  }
+}
+
+TEST_CASE("the copy engine stores whole tiles of sums, of one type, where nothing else is written", "[plan]") {
+  using Z = InOut<f32, 2>;
+  using S = Tile<f32, 2>;
+  using I = Index;
+  struct Stores {
+    int boxed, others;
+    bool operator==(const Stores&) const = default;
+  };
+  const auto stores = [](const Graph& graph, const Changes& change = {}) {
+    const Plan plan = plan_of(graph, change);
+    CHECK(has_roles(plan));
+    return Stores{count<TmaStore>(plan), count<Store>(plan)};
+  };
+  const auto of = [&](const auto& epilogue) { return stores(with_epilogue(epilogue)); };
+  CHECK(of(stored) == Stores{2, 0});
+  // Twice to one tensor, to an InOut, by some blocks, of another place than that of the tile.
+  CHECK(of([](const S& s, const Z&, const Y& y, const I& m, const I& n) {
+          store(y, {m, n}, s);
+          store(y, {m + 100, n}, -s);
+        }) == Stores{0, 2});
+  CHECK(of([](const S& s, const Z& z, const Y&, const I& m, const I& n) { store(z, {m, n}, s); }) == Stores{0, 1});
+  CHECK(of([](const S& s, const Z&, const Y& y, const I& m, const I& n) {
+          if_(m > 0, [&] { store(y, {m, n}, s); });
+        }) == Stores{0, 1});
+  CHECK(of([](const S& s, const Z&, const Y& y, const I& m, const I& n) {
+          store(y.slice(1, 0, 640), {m, n}, s);
+        }) == Stores{0, 1});
+  // As high as wide, and turned: its elements are not where those of sums are.
+  CHECK(of([](const S& s, const Z&, const Y& y, const I& m, const I& n) {
+          store(y, {n, m}, transpose(s));
+        }) == Stores{0, 1});
+  // A tile of as many elements that is none of sums' rows.
+  CHECK(of([](const S& s, const Z& z, const Y& y, const I& m, const I& n) {
+          store(y, {m, n}, full<f32>({64, 64}, 1));
+          store(z, {m, n}, s);
+        }).others >= 1);
+  const Graph plain = with_epilogue(stored);
+  CHECK(stores(plain, [](Variant& v) { v.tensors[3].boxable = false; }) == Stores{0, 1});
+  CHECK(stores(plain, [](Variant& v) { v.tensors[3].unit_axis = 0; }) == Stores{0, 1});
+  const auto typed = [&](const auto& epilogue) {
+    return stores(kernel("typed", [&](X x, X w, Out<bf16, 2> y, Out<bf16, 2> z, Y u) {
+                    auto [m, n] = blocks(cdiv(y.extent(0), 64), cdiv(y.extent(1), 192));
+                    epilogue(kernels::product<bf16>(x, w, m, n, {64, 192, 64}), y, z, u, m, n);
+                  }).graph());
+  };
+  using H = Out<bf16, 2>;
+  // Of an odd number of parts the first of a tile goes to the buffer of the last of the tile before.
+  CHECK(typed([](const S& s, const H& y, const H&, const Y&, const I& m, const I& n) {
+          store(y, {m, n}, cast<bf16>(s));
+        }) == Stores{3, 0});
+  CHECK(typed([](const S& s, const H& y, const H& z, const Y&, const I& m, const I& n) {
+          store(y, {m, n}, cast<bf16>(s));
+          store(z, {m, n}, cast<bf16>(-s));
+        }) == Stores{6, 0});
+  CHECK(typed([](const S& s, const H& y, const H& z, const Y& u, const I& m, const I& n) {
+          store(u, {m, n}, s);
+          store(y, {m, n}, cast<bf16>(s));
+          store(z, {m, n}, cast<bf16>(-s));
+        }) == Stores{6, 2});
+}
