@@ -138,10 +138,10 @@ class Lowering {
     const Node& at = node(id);
     const RegionId region = at.body();
     const Region& body = body_of(id);
-    duty_.before_loop(steps_);
     std::vector<ValueId> carried;
     for (std::size_t k = 1; k < at.in.size(); ++k)
       carried.push_back(duty_.does(body.arguments[k]) ? carry(id, k - 1) : ValueId{});
+    duty_.before_loop(steps_);
     Loop step;
     step.loop = steps_.plan.loops.add({steps_.values.label(body.arguments[0], "i")});
     steps_.values.add_known(body.arguments[0], Counter{step.loop});

@@ -40,7 +40,7 @@ class Duty {
   virtual bool reads_where_used(Id) const { return false; }
   /// Does a carried value need nothing to start from?
   virtual bool starts_fresh(Id) const { return false; }
-  /// What stands around a loop, and at the end of each round.
+  /// What stands around a loop, behind the start of its carried values, and at the end of each round.
   virtual void before_loop(Steps&) {}
   virtual void end_round(Steps&, LoopId) {}
   virtual void after_loop(Steps&) {}

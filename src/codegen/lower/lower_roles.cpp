@@ -187,6 +187,9 @@ class Consumer final : public RoleDuty {
     return shared_.facts[id].shape.size() > 2 * 128 * std::int64_t{shared_.how.groups} / 8;
   }
   void before_loop(Steps& steps) override {
+    // Fenced here, not in each round: else ptxas reads what the sums start from between products, and waits for each.
+    const Id sums = steps.node(shared_.how.product).in[2];
+    if (!starts_fresh(sums)) push(steps, RegisterFence{steps.values.of(sums)});
     if (shared_.how.teams > 1) push(steps, NamedBarrier{.id = team_turn, .threads = 2 * steps.threads});
   }
   bool starts_fresh(Id argument) const override {
@@ -201,7 +204,6 @@ class Consumer final : public RoleDuty {
     const bool fresh = starts_fresh(carried);
     sums_ = sums;
     push(steps, WaitFull{cursor_});
-    if (!fresh) push(steps, RegisterFence{sums});
     push(steps, WgmmaFence{});
     push(steps, Wgmma{.out = sums,
                       .a = shared_.left.buffer,
