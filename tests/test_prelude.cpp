@@ -484,9 +484,9 @@ constexpr Kernel kernels[] = {
   barrier();
   l[thread_index()] = block_index() * grid_size() + shared[63 - thread_index()];
   warp_barrier();
+  f[0] = *from_here(f + 1);
 )"},
-    {"shuffles", R"(  f[3] = *from_here(reinterpret_cast<float*>(shared_memory()));
-  f[0] = shuffle_xor(f[0], 1) + shuffle(f[1], 2) + shuffle_up(f[2], 3);
+    {"shuffles", R"(  f[0] = shuffle_xor(f[0], 1) + shuffle(f[1], 2) + shuffle_up(f[2], 3);
   i[0] = shuffle_xor(i[0], 1) + shuffle(i[1], 2) + shuffle_up(i[2], 3);
   l[0] = shuffle_xor(l[0], 1) + shuffle(l[1], 2) + shuffle_up(l[2], 3);
   i[1] = shuffle_xor(i[0] > 0, 1) + shuffle(i[1] > 0, 2) + shuffle_up(i[2] > 0, 3);

@@ -241,11 +241,11 @@ TEST_CASE("why a product has no roles: what follows it", "[plan]") {
         })) == "512 registers of a thread for one tile");
   CHECK(why_not(with_epilogue(
                     [](const S& s, const Z& z, const Y& y, const I& m, const I& n) {
-    const Tile kept = load(z, {m, n}, {128, 192});
+    const Tile kept = load(z, {m, n}, {128, 256});
     store(y, {m, n}, s + kept);
     store(z, {m + 100, n}, s - kept);
                     },
-                    {128, 192, 64}))
+                    {128, 256, 64}))
             .find(" registers for values, and a thread has 220") != std::string::npos);
 }
 
