@@ -20,10 +20,10 @@ struct KernelSource {
   std::string text;    ///< all that NVRTC is given; the plan's decisions are the comment on top
   std::string plan;    ///< decisions and all steps, as text
   std::vector<KernelParameter> parameters = {};
-  std::vector<BoxedTensor> boxed = {};    ///< tensors of parameters that are tensor maps
-  int threads = 0;                   ///< of a block
-  int shared_bytes = 0;              ///< dynamic shared memory
-  std::int64_t workspace_bytes = 0;  ///< of a block in flight; 0: none
+  std::vector<BoxedTensor> boxed = {};  ///< tensors of parameters that are tensor maps
+  int threads = 0;                      ///< of a block
+  int shared_bytes = 0;                 ///< dynamic shared memory
+  std::int64_t workspace_bytes = 0;     ///< of a block in flight; 0: none
   /// Blocks in flight take the grid's blocks one after another, so that a launch may have fewer of them than the grid:
   /// as many as fit the GPU. Else a launch has one for each.
   bool persistent = false;

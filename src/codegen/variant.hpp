@@ -17,7 +17,7 @@ struct TensorClass {
   std::uint8_t divisible = 0;  ///< bit a: the extent of axis a is a multiple of 16 elements
   /// sm_90's copy engine can address it: aligned to 16, strides positive, at most 5 axes, none of extent 0.
   bool boxable = false;
-  bool whole_chunks = false;   ///< a row of neighbours has a multiple of 16 bytes
+  bool whole_chunks = false;  ///< a row of neighbours has a multiple of 16 bytes
   bool operator==(const TensorClass&) const = default;
 };
 

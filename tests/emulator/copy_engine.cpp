@@ -91,8 +91,8 @@ void CopyEngine::store(Thread& self, const void* map, const void* from, std::spa
       block_.offset_in_shared(self, from, store.map.bytes(), box_alignment, Use::read, code, own.reads));
   store.map.each_row(store.at, [&](int, const char* row, int first, int end) {
     if (end > first)
-      block_.check(self, row, static_cast<std::size_t>(whole_chunks(end) - first), store.map.element_bytes, Use::write, code,
-                   Space::global, own.writes);
+      block_.check(self, row, static_cast<std::size_t>(whole_chunks(end) - first), store.map.element_bytes, Use::write,
+                   code, Space::global, own.writes);
   });
   stores_.push_back(store);
 }
