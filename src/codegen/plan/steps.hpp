@@ -211,7 +211,7 @@ struct Loop {
   LoopId loop;
   Operand count;
   int stages = 1;
-  Body arrive = {}, ahead = {}, issued = {}, body = {};
+  Body arrive, ahead, issued, body;
 };
 
 /// if (condition) body.
