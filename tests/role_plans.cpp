@@ -78,6 +78,19 @@ class ProductPlan {
   static Operand literal(std::int64_t number) { return {.kind = Operand::Kind::literal, .map = {}, .literal = number}; }
   static Operand term(int index) { return {.kind = Operand::Kind::term, .index = index, .map = {}}; }
 
+  // 64 columns of the sums.
+  Sweep columns(ValueId sums, int first) const {
+    const Value& value = plan.values[sums];
+    Sweep sweep{.shape = {value.shape[0], 64}, .layout = value.layout.part(1, 64)};
+    sweep.part = true;
+    sweep.origin[1] = first;
+    sweep.vector = 8;
+    Operand one = of(sums);
+    one.map = register_map(value.layout, sweep.layout);
+    one.first = first / 2;  // a thread has four registers for each eight columns
+    sweep.expression.terms = {{Op::broadcast, ElementType::f32, ElementType::f32, {std::move(one)}}};
+    return sweep;
+  }
   // The rounds of k.
   Step rounds(const std::string& role, ValueId& out) {
     const StorageId storage =
@@ -172,7 +185,7 @@ class ProductPlan {
       const int pending = n == 0 && tile_.n / 64 % 2 ? 0 : 1;
       tile.push_back({Elected{threads, {{WaitStores{pending}}}}});
       tile.push_back({NamedBarrier{id, threads, false}});
-      tile.push_back({StoreMatrix{to, sums, n}});
+      tile.push_back({Stage{.buffer = to, .sweep = columns(sums, n), .by = Stage::By::matrix}});
       tile.push_back({ProxyFence{}});
       tile.push_back({NamedBarrier{id, threads, false}});
       tile.push_back({Elected{

@@ -161,29 +161,6 @@ void emit(Writer& w, const WaitWgmma& wait) { w.line("wgmma_wait<{}>();", wait.p
 
 void emit(Writer& w, const ProxyFence&) { w.line("async_proxy_fence();"); }
 
-// Sixteen columns at a time: four registers of a lane, packed two by two, are four matrices of eight by eight.
-void emit(Writer& w, const StoreMatrix& store) {
-  const Buffer& to = w.buffer(store.buffer);
-  const Value& value = w.plan.values[store.value];
-  const std::string name = w.name(store.value), buffer = name_of(w.plan, store.buffer);
-  const int rows = rows_of_group(w, to.rows), blocks = rows / 64, of_block = value.shape[1] / 2;
-  w.open("{{");
-  w.unroll(true);
-  w.open("for (int m = 0; m < {}; ++m) {{", blocks);
-  w.line("const int row = {} + m * 64 + {} % 16;", w.warp() / 4 * rows + w.warp() % 4 * 16, w.lane());
-  w.unroll(true);
-  w.open("for (int j = 0; j < {}; ++j) {{", to.columns / 16);
-  w.line("const float* const c = {} + m * {} + {} + j * 8;", name, of_block, store.column / 2);
-  w.line("const int chunk = j * 2 + {} / 16;", w.lane());
-  const int per_panel = to.panel_columns() / 8;
-  w.line("store_matrix({} + chunk / {} * {} + panel_offset(row, chunk % {}), pack_{}(c[0], c[1]), pack_{}(c[2], c[3]),",
-         buffer, per_panel, to.panel_bytes(), per_panel, tessera::name(to.type), tessera::name(to.type));
-  w.line("             pack_{0}(c[4], c[5]), pack_{0}(c[6], c[7]));", tessera::name(to.type));
-  w.close();
-  w.close();
-  w.close();
-}
-
 void emit(Writer& w, const TmaStore& store) {
   const std::string at = coordinates(w, store.at);
   w.buffer(store.buffer);

@@ -58,7 +58,6 @@ void emit(Writer& w, const Wgmma& product);
 void emit(Writer& w, const CommitWgmma& commit);
 void emit(Writer& w, const WaitWgmma& wait);
 void emit(Writer& w, const ProxyFence& fence);
-void emit(Writer& w, const StoreMatrix& store);
 void emit(Writer& w, const TmaStore& store);
 void emit(Writer& w, const CommitStores& commit);
 void emit(Writer& w, const WaitStores& wait);

@@ -87,7 +87,7 @@ class Collector {
         if (operand->buffer) buffer(operand->buffer, false);
         }, [](const Barrier&) {}, [](const Loop&) {}, []<OneOf<Branch, Elected, OfTeam, TileLoop> T>(const T&) {},
         [&]<OfRoles T>(const T& s) {
-      if constexpr (OneOf<T, TmaLoad, StoreMatrix>) buffer(s.buffer, true);
+      if constexpr (OneOf<T, TmaLoad>) buffer(s.buffer, true);
       if constexpr (OneOf<T, TmaStore>) buffer(s.buffer, false);
       if constexpr (OneOf<T, Wgmma>) {
         buffer(s.a, false);
@@ -164,7 +164,7 @@ class OperandsOf {
     if constexpr (OneOf<T, TmaLoad, TmaStore>)
       for (const TileCoordinate& at : s.at) operand(at.index);
     if constexpr (OneOf<T, Advance>) operand(s.by);
-    if constexpr (OneOf<T, RegisterFence, StoreMatrix>) ids.push_back(s.value);
+    if constexpr (OneOf<T, RegisterFence>) ids.push_back(s.value);
   }
 
   std::vector<ValueId> ids;

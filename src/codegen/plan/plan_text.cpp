@@ -146,9 +146,6 @@ class StepText {
   std::string operator()(const CommitWgmma&) const { return "commit wgmma"; }
   std::string operator()(const WaitWgmma& s) const { return fmt::format("wait for wgmma, {} pending", s.pending); }
   std::string operator()(const ProxyFence&) const { return "fence for the copy engine"; }
-  std::string operator()(const StoreMatrix& s) const {
-    return fmt::format("{} = columns of {} from {}", of(s.buffer), of(s.value), s.column);
-  }
   std::string operator()(const TmaStore& s) const { return fmt::format("{} <- {}", box(s.map, s.at), of(s.buffer)); }
   std::string operator()(const CommitStores&) const { return "commit stores"; }
   std::string operator()(const WaitStores& s) const { return fmt::format("wait for stores, {} pending", s.pending); }

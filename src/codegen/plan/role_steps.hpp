@@ -119,13 +119,6 @@ struct WaitWgmma {
 /// What was written to shared memory is seen by the copy engine.
 struct ProxyFence {};
 
-/// Accumulators, columns [column, column + the buffer's), as the buffer's type.
-struct StoreMatrix {
-  BufferId buffer;
-  ValueId value;
-  int column = 0;
-};
-
 /// A buffer into a box of a tensor; what lies beyond the tensor is dropped.
 struct TmaStore {
   TensorMapId map;

@@ -224,7 +224,7 @@ using Action = std::variant<Compute, Load, Store, Reduce, Argmax, Replicas, Part
                             Scan, Get, Stage, Clear, Fetch, Commit, Wait, Multiply, Barrier, Loop, Branch, Elected,
                             OfTeam, TileLoop, SetRegisters, InitRing, Acquire, Expect, TmaLoad, WaitFull, Release,
                             Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence,
-                            StoreMatrix, TmaStore, CommitStores, WaitStores, NamedBarrier, GridDependency>;
+                            TmaStore, CommitStores, WaitStores, NamedBarrier, GridDependency>;
 
 struct Step {
   Action action;
@@ -247,7 +247,7 @@ Overloaded(Cases...) -> Overloaded<Cases...>;
 template <class T>
 concept OfRoles = OneOf<std::remove_const_t<T>, SetRegisters, InitRing, Acquire, Expect, TmaLoad, WaitFull, Release,
                         Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence,
-                        StoreMatrix, TmaStore, CommitStores, WaitStores, NamedBarrier, GridDependency>;
+                        TmaStore, CommitStores, WaitStores, NamedBarrier, GridDependency>;
 
 /// The kinds that hold no steps.
 template <class T>

@@ -175,10 +175,6 @@ class RoleCheck {
           },
           [&](const ProxyFence&) {
         for (auto& [buffer, state] : written_) state = std::max(state, Written::fenced);
-          },
-          [&](const StoreMatrix& s) {
-        values(step);
-        store(s);
           }, [&](const TmaStore& s) { copy(s); },
           [&](const CommitStores&) {
         findings_.require(elected_ == 1, "{} threads commit stores", elected_);
@@ -297,18 +293,6 @@ class RoleCheck {
   }
 
   enum class Written : std::uint8_t { plain, fenced, seen };
-  void store(const StoreMatrix& s) {
-    const Buffer& buffer = plan_.buffers[s.buffer];
-    const Value& value = plan_.values[s.value];
-    findings_.require(buffer.form == SharedForm::panels && info(buffer.type).bytes == 2,
-                      "{} holds no panels of 16 bits", name_of(plan_, s.buffer));
-    findings_.require(value.shape.rank() == 2 && buffer.rows == value.shape[0] && s.column >= 0 && s.column % 16 == 0 &&
-                          s.column + buffer.columns <= value.shape[1],
-                      "columns {} on of {} in [{},{}]", s.column, to_string(value.shape), buffer.rows, buffer.columns);
-    findings_.require(role_.warps % 4 == 0 && value.layout == wgmma_accumulator_layout(value.shape, role_.warps / 4),
-                      "{} does not lie as wgmma leaves it", name_of(plan_, s.value));
-    write(s.buffer);
-  }
   void write(BufferId buffer) {
     for (int i = seen_read_; i < static_cast<int>(copies_.size()); ++i)
       for (BufferId copied : copies_[static_cast<std::size_t>(i)])
