@@ -22,8 +22,9 @@ int along_inner(std::int64_t width, int most, int step) {
 
 bool is_half(ElementType type) { return type == ElementType::f16 || type == ElementType::bf16; }
 
-// ---- The model of sm_90a's time, in cycles of a multiprocessor. Measured on an H200, the rate of 128x64 excepted,
-// which is estimated. What every tile costs alike is left out.
+// ---- The model of sm_90a's time, in cycles of a multiprocessor. Rates of tiles of 128 x 128 and more, and of 64 x
+// 256, follow from hand-written kernels that were measured on an H200; those of smaller tiles, and the costs of turns
+// and epilogues, are estimates. What every tile costs alike is left out.
 
 constexpr double peak = 2048;  // multiply-adds of wgmma on 16-bit operands
 

@@ -28,7 +28,7 @@ std::string needs_memory(const Plan& plan) {
 }
 
 // The next attempt is another way, or that of one role.
-bool not_so(Planning& planning, std::string why) {
+bool not_this_way(Planning& planning, std::string why) {
   planning.specialised.why_not = std::move(why);
   ++planning.attempt;
   return false;
@@ -62,7 +62,7 @@ bool lower_graph(Planning& planning) {
   if (how) {
     lower_roles(facts, *how, products, layouts, plan);
     const std::string why = needs_memory(plan);
-    return why.empty() || not_so(planning, why);
+    return why.empty() || not_this_way(planning, why);
   }
   if (!planning.specialised.why_not.empty()) plan.notes.push_back("one role does all: " + planning.specialised.why_not);
   Role role{.name = "all", .warps = layouts.warps, .body = {}};
@@ -102,7 +102,7 @@ bool fit_registers(Planning& planning) {
     const int most = plan.phases[0].roles.back().registers - plan.target.registers_besides;
     const int values = needed.values + read_ahead(plan);
     return values <= most ||
-           not_so(planning, fmt::format("{} registers for values, and a thread has {}", values, most));
+           not_this_way(planning, fmt::format("{} registers for values, and a thread has {}", values, most));
   }
   const Budget budget(plan.target, plan.threads(), planning.has_products);
   plan.blocks = budget.blocks(plan, needed.values);

@@ -70,7 +70,6 @@ class Classifier {
         if (how_.product != no_id) return "it has several products";
         how_.product = id;
       }
-    if (how_.product == no_id) return "it has no product";
     const ElementType type = node(node(how_.product).in[0]).type;
     if (type != ElementType::f16 && type != ElementType::bf16)
       return fmt::format("wgmma takes its operands from memory as f16 or bf16, not {}", name(type));
@@ -152,18 +151,11 @@ class Classifier {
     const Parameter& tensor = facts_.graph.parameters[static_cast<std::size_t>(access.parameter)];
     const std::string what = fmt::format("tensor {}", access.parameter);
     if (!boxable(access.parameter)) return fmt::format("the copy engine cannot address {}", what);
-    if (static_cast<int>(access.axes.size()) != tensor.rank || tensor.rank > 5)
-      return fmt::format("{} has more axes than its tile", what);
-    if (first < 0 || second < 0) return fmt::format("a tile of {} is a vector", what);
     if (access.fast != first && access.fast != second)
       return fmt::format("neighbours of {} are along an axis that the matrix has not", what);
-    for (std::size_t i = 0; i < access.axes.size(); ++i) {
-      const GraphAccess::Axis& axis = access.axes[i];
+    for (const GraphAccess::Axis& axis : access.axes) {
       if (axis.index == no_id || !axis.slices.empty()) return fmt::format("{} is read through a slice", what);
       if (!how_.ahead[axis.index]) return fmt::format("the tile of {} follows from what is computed", what);
-      const bool of_matrix = static_cast<int>(i) == first || static_cast<int>(i) == second;
-      if (!of_matrix && axis.extent != 1) return fmt::format("the tile of {} has more than two axes", what);
-      if (axis.extent > 256) return fmt::format("{} elements along an axis are no box", axis.extent);
     }
     const int columns = access.axes[static_cast<std::size_t>(access.fast)].extent;
     const int rows = access.axes[static_cast<std::size_t>(access.fast == first ? second : first)].extent;
