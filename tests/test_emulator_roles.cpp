@@ -436,7 +436,7 @@ TEST_CASE("faults in roles are found without the verifier", "[emulator]") {
       {"a wrong parity", "barrier at byte", nothing, "at_consumer0.phase);", "at_consumer0.phase ^ 1);"},
       {"a matrix of another stride", "", nothing, "matrix_descriptor<1, 64>", "matrix_descriptor<1, 32>"},
       {"a matrix that is turned", "", nothing, "wgmma_bf16_n256<0, 0>", "wgmma_bf16_n256<1, 0>"},
-      {"results in panels of another type", "", nothing, "panels_offset<bf16, 128>", "panels_offset<f32, 128>"},
+      {"results of other rows", "", nothing, "pack_bf16(staged[0], staged[1])", "pack_bf16(staged[2], staged[3])"},
       {"no turns", race, [](Plan& p) { place_of<NamedBarrier>(p, 9).drop(); }, "", "", true},
   };
   // clang-format on

@@ -1,5 +1,6 @@
 // Kernels that are four times as large take about four times as long: to trace, to optimise, to make ready for the CPU
 // and to generate. What would take more than its share is refused in a sentence.
+#include <fmt/format.h>
 #include <time.h>
 
 #include <algorithm>
@@ -54,20 +55,30 @@ std::vector<std::pair<std::string, double>> times_of(const Growing& kernel, int 
   return times;
 }
 
+/// The stages that take far more than four times as long for a kernel that is four times as large.
+std::string too_long(const Growing& kernel) {
+  constexpr double too_short = 0.03;  // to tell anything
+  const int size = kernel.size / (slowdown == 1 ? 2 : 8);
+  const auto small = times_of(kernel, size / 4), large = times_of(kernel, size);
+  std::string report;
+  for (std::size_t i = 0; i < small.size(); ++i)
+    if (large[i].second >= 10 * std::max(small[i].second, too_short))
+      report += fmt::format("{}: {} s for {}, {} s for {}\n", small[i].first, small[i].second, size / 4,
+                            large[i].second, size);
+  return report;
+}
+
 const Growing& growing(std::string_view name) { return *std::ranges::find(growing_kernels(), name, &Growing::name); }
 
 }  // namespace
 
 TEST_CASE("a kernel four times as large takes about four times as long", "[passes][growth]") {
-  constexpr double too_short = 0.03;  // to tell anything
   for (const Growing& kernel : growing_kernels()) {
-    const int size = kernel.size / (slowdown == 1 ? 2 : 8);
-    const auto small = times_of(kernel, size / 4), large = times_of(kernel, size);
-    for (std::size_t i = 0; i < small.size(); ++i) {
-      INFO(kernel.name << ", " << small[i].first << ": " << small[i].second << " s for " << size / 4 << ", "
-                       << large[i].second << " s for " << size);
-      CHECK(large[i].second < 10 * std::max(small[i].second, too_short));
-    }
+    // Times vary on a machine that does other work: what is too long is so three times.
+    std::string report = too_long(kernel);
+    for (int again = 0; again < 2 && !report.empty(); ++again) report = too_long(kernel);
+    INFO(kernel.name);
+    CHECK(report == "");
   }
 }
 
