@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 
+#include "codegen/clusters.hpp"
 #include "codegen/generate.hpp"
 #include "emulator/emulator.hpp"
 #include "graph/error.hpp"
@@ -28,7 +29,11 @@ class EmulatedKernel final : public DeviceKernel {
 
   void launch(StreamBackend&, std::span<const Argument> arguments, std::span<const std::int64_t> grid) override {
     const std::lock_guard lock(mutex());
-    const Variant variant = classify(graph_, arguments);
+    Variant variant = classify(graph_, arguments);
+    std::int64_t blocks = 1;
+    for (const std::int64_t extent : grid) blocks *= extent;
+    const int cluster = blocks_of_cluster(blocks, rounds_.of(arguments), multiprocessors());
+    variant.clusters = cluster > 1;
     auto found = variants_.begin();
     while (found != variants_.end() && !(found->first == variant)) ++found;
     if (found == variants_.end()) {
@@ -37,7 +42,10 @@ class EmulatedKernel final : public DeviceKernel {
       found = std::prev(variants_.end());
     }
     const char* checks = std::getenv("TESSERA_EMULATOR_CHECKS");
-    const RunOptions run{.checks = !checks || *checks != '0', .seed = ++launches_};
+    const RunOptions run{.checks = !checks || *checks != '0',
+                         .seed = ++launches_,
+                         .persistent_blocks = cluster > 1 ? 2 : 3,
+                         .cluster = cluster};
     const Report report = found->second.run(0, graph_, arguments, grid, run);
     if (report.clean()) return;
     throw Error(fmt::format("kernel '{}' in the emulator, in order {}: {}", graph_.name, run.seed, report.text()));
@@ -48,7 +56,13 @@ class EmulatedKernel final : public DeviceKernel {
     static std::mutex mutex;
     return mutex;
   }
+  // Of few clusters each takes several of the grid's blocks.
+  static int multiprocessors() {
+    const char* const count = std::getenv("TESSERA_EMULATOR_MULTIPROCESSORS");
+    return count ? std::atoi(count) : 1;
+  }
   const Graph& graph_;
+  const SharedRounds rounds_{graph_};
   std::vector<std::pair<Variant, Emulator>> variants_;
   std::uint64_t launches_ = 0;  ///< each in an order of its own
 };

@@ -456,6 +456,52 @@ TEST_CASE("a kernel's parameters are laid out as it declares them", "[jit]") {
   CHECK(bytes.size() == 88);
 }
 
+TEST_CASE("clusters share the rounds of a product where the grid has few blocks", "[jit]") {
+  Machine machine;
+  machine.source.persistent = machine.source.clusters = true;
+  const Device device = machine.open();
+  const auto product = kernel("product", [](In<bf16, 2> x, In<bf16, 2> w, Out<f32, 2> y) {
+    auto [m, n] = blocks(cdiv(y.extent(0), 64), cdiv(y.extent(1), 64));
+    Var acc = zeros<f32>({64, 64});
+    for (Index k : range(cdiv(x.extent(1), 64))) acc = mma(load(x, {m, k}, {64, 64}), load(w, {k, n}, {64, 64}), acc);
+    store(y, {m, n}, acc);
+  });
+  const auto launched = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
+    const Tensor<bf16, 2> x(device, {m, k}), w(device, {k, n});
+    const Tensor<f32, 2> y(device, {m, n});
+    launch(device.stream(), product, x, w, y);
+    return machine.fake.launches.back();
+  };
+  const FakeCuda::Launch shared = launched(16, 768, 3072);
+  CHECK(machine.compiled.back().clusters);
+  CHECK(shared.cluster == 8);
+  CHECK(shared.grid == 12 * 8);
+  CHECK(machine.fake.count("cuLaunchKernelEx entry") == 1);
+  CHECK(launched(16, 768, 256).cluster == 2);  // two rounds each
+  CHECK(machine.compiled.size() == 1);
+  CHECK(launched(16, 768, 192).cluster == 1);
+  CHECK_FALSE(machine.compiled.back().clusters);
+  CHECK(machine.fake.count("cuLaunchKernel entry") == 1);
+  const FakeCuda::Launch full = launched(512, 768, 3072);  // 96 blocks on 132 multiprocessors
+  CHECK(full.cluster == 1);
+  CHECK(full.grid == 96);
+  CHECK(machine.compiled.size() == 2);
+  // Code that takes none is launched as any.
+  machine.source.clusters = false;
+  const Device other = machine.open();
+  const Tensor<bf16, 2> x(other, {16, 3072}), w(other, {3072, 768});
+  const Tensor<f32, 2> y(other, {16, 768});
+  launch(other.stream(), product, x, w, y);
+  CHECK(machine.fake.launches.back().cluster == 1);
+  CHECK(machine.fake.launches.back().grid == 12);
+  machine.source.clusters = true;
+  machine.fake.fail = {{"cuLaunchKernelEx", 701}};
+  const Device third = machine.open();
+  const Tensor<bf16, 2> a(third, {16, 3072}), b(third, {3072, 768});
+  const Tensor<f32, 2> c(third, {16, 768});
+  CHECK(says(error_of([&] { launch(third.stream(), product, a, b, c); }), {"'product'", "cuLaunchKernelEx", "tiles"}));
+}
+
 TEST_CASE("a tensor map says where a tensor lies in memory", "[jit]") {
   Machine machine;
   machine.source.parameters = {{Kind::tensor_map}};

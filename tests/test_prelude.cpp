@@ -386,11 +386,17 @@ bool declares(std::string_view line) {
   return line.starts_with("__device__ inline ") || line.starts_with("struct ") || line.starts_with("using ");
 }
 
+/// Of C++, but for what stands in strings.
 std::set<std::string_view> words_of(std::string_view text) {
   std::set<std::string_view> words;
   const auto is_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
   for (auto begin = text.begin(); begin != text.end();) {
-    begin = std::find_if(begin, text.end(), is_word);
+    begin = std::find_if(begin, text.end(), [&](char c) { return is_word(c) || c == '"'; });
+    if (begin != text.end() && *begin == '"') {
+      begin = std::find(begin + 1, text.end(), '"');
+      if (begin != text.end()) ++begin;
+      continue;
+    }
     const auto end = std::find_if_not(begin, text.end(), is_word);
     if (begin != end) words.emplace(begin, end);
     begin = end;
@@ -606,6 +612,17 @@ constexpr Kernel hopper_kernels[] = {
   grid_wait();
   grid_launch();
   i[0] = at.stage + panel_offset(i[1], i[2]) + panels_offset<bf16, 64>(i[3], i[4]) + panels_offset<float, 64>(i[5], i[6]);
+)"},
+    {"clusters", R"(  float* const part = reinterpret_cast<float*>(shared_memory());
+  float d[8] = {}, e[64] = {};
+  put_part<64>(part, d, thread_index());
+  cluster_barrier();
+  add_parts<64>(d, part, thread_index());
+  cluster_barrier();
+  add_parts<64>(e, part, thread_index());
+  cluster_barrier();
+  i[block_index()] = share_of(i[0], cluster_rank()) + static_cast<int>(cluster_index() + clusters());
+  f[thread_index()] = d[5] + e[60];
 )"},
     {"copy_engine", R"(  const TensorMap* const map = reinterpret_cast<const TensorMap*>(l);
   char* const tile = panel_memory();

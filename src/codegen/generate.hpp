@@ -27,6 +27,9 @@ struct KernelSource {
   /// Blocks in flight take the grid's blocks one after another, so that a launch may have fewer of them than the grid:
   /// as many as fit the GPU. Else a launch has one for each.
   bool persistent = false;
+  /// Persistent blocks may be launched in clusters of up to 8, each of which takes one of the grid's blocks after
+  /// another; at most as many blocks as the loop of its product has rounds.
+  bool clusters = false;
 };
 
 /// Lowers a graph, as the passes leave it, for a class of launches on an architecture. Never refuses a valid graph; the

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 #include <sstream>
 
@@ -26,6 +27,7 @@ KernelSource source_of(const codegen::Plan& plan) {
   source.shared_bytes = static_cast<int>(plan.shared_bytes);
   source.workspace_bytes = plan.workspace_bytes;
   source.persistent = plan.persistent();
+  source.clusters = std::ranges::any_of(plan.phases, [](const codegen::Phase& p) { return p.schedule.clusters; });
   return source;
 }
 

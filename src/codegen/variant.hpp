@@ -25,6 +25,7 @@ struct TensorClass {
 struct Variant {
   std::vector<TensorClass> tensors;  ///< one a parameter; scalars keep the default
   bool wide = false;                 ///< the offset of an element, or a block's number, may need more than 31 bits
+  bool clusters = false;             ///< so few blocks that clusters of them may share the rounds of a product
   bool operator==(const Variant&) const = default;
 };
 

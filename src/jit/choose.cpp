@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 
+#include "codegen/clusters.hpp"
 #include "jit/compile/compiler.hpp"
 
 namespace tessera {
@@ -40,6 +41,8 @@ constexpr Candidate candidates[] = {
     {{64, 128, 64}, 0.70, false},  {{64, 64, 64}, 0.45, false},
 };
 constexpr double turn = 450;  // between the loops of two warp groups that take turns
+/// Of a cluster that shares a tile's rounds: two barriers, and the sums of each further block that the first one reads.
+constexpr double cluster_barriers = 1500, bytes_from_block = 32;
 /// Of the epilogue, for each sum that a thread has.
 constexpr double epilogue_of_sum(ProductFamily family) { return family == ProductFamily::plain ? 15 : 35; }
 
@@ -48,9 +51,11 @@ double cycles(const Candidate& candidate, ProductFamily family, const ProductSha
   const std::int64_t count = (shape.m + tiles.m - 1) / tiles.m * ((shape.n + tiles.n - 1) / tiles.n);
   const auto waves = static_cast<double>((count + multiprocessors - 1) / multiprocessors);
   const double sums = static_cast<double>(tiles.m) * tiles.n;
-  const double rounds = static_cast<double>((shape.k + tiles.k - 1) / tiles.k);
-  const double loop = sums * tiles.k * rounds / (peak * candidate.rate);
+  const std::int64_t rounds = (shape.k + tiles.k - 1) / tiles.k;
+  const int cluster = blocks_of_cluster(count, rounds, multiprocessors);
+  const double loop = sums * tiles.k * static_cast<double>((rounds + cluster - 1) / cluster) / (peak * candidate.rate);
   const double epilogue = sums / (candidate.cooperative ? 256 : 128) * epilogue_of_sum(family);
+  if (cluster > 1) return loop + cluster_barriers + (cluster - 1) * sums * 4 / bytes_from_block + epilogue;
   if (candidate.cooperative) return waves * (loop + epilogue);
   return waves * std::max(loop + turn, (loop + epilogue) / 2) + epilogue;
 }

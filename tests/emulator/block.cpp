@@ -1,5 +1,7 @@
 #include "emulator/block.hpp"
 
+#include "emulator/cluster.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,8 +30,9 @@ char* aligned(char* pointer, std::size_t alignment) {
 
 Thread& current_thread() { return *current; }
 
-Block::Block(const Launch& launch, std::int64_t index, const Stacks& stacks, int first_stack)
-    : launch_(launch),
+Block::Block(Cluster& cluster, const Launch& launch, std::int64_t index, const Stacks& stacks, int first_stack)
+    : cluster_(cluster),
+      launch_(launch),
       index_(index),
       memory_(new char[static_cast<std::size_t>(launch.shared_bytes) + shared_alignment]),
       shared_(aligned(memory_.get(), shared_alignment)),
@@ -48,6 +51,7 @@ Block::Block(const Launch& launch, std::int64_t index, const Stacks& stacks, int
       launch_.entry(launch_.cells.data());
       thread.ended = true;
       ++ended_;
+      cluster_.left();
       return std::move(scheduler_);
     };
     const boost::context::stack_context stack = stacks[first_stack + i];
@@ -68,10 +72,7 @@ bool Block::step() {
     which < copies ? copy_engine_.make(which) : matrix_units_.make(which - copies);
     return true;
   }
-  if (!ready) {
-    if (ended_ < launch_.threads) report_stuck();
-    return false;
-  }
+  if (!ready) return false;
   const int index = pick(ready);
   Warp& warp = warps_[static_cast<std::size_t>(index)];
   while (warp.ready && !stopped_) {
@@ -160,6 +161,7 @@ void Block::wake(const Thread& thread) { warps_[static_cast<std::size_t>(thread.
 Now Block::now(const Thread& thread, int unit) {
   Now now = unit == no_unit ? order_.now(thread.index) : order_.now(thread.index, unit);
   now.event.block = launch_.first_block + static_cast<std::uint32_t>(index_);
+  now.cluster = cluster_.order();
   return now;
 }
 

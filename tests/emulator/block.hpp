@@ -35,6 +35,7 @@ struct Launch {
   int threads;  ///< of a block
   int shared_bytes;
   std::int64_t blocks;        ///< of the launch
+  int cluster;                ///< blocks of a cluster
   std::uint32_t first_block;  ///< blocks of the launches before it, plus one
   const Lines& lines;
   Random& random;
@@ -56,6 +57,7 @@ struct Lent {
 };
 
 class Block;
+class Cluster;
 
 struct Thread {
   Block& block;
@@ -77,17 +79,22 @@ Thread& current_thread();
 class Block {
  public:
   /// Stacks `first_stack` and after are for its threads.
-  Block(const Launch& launch, std::int64_t index, const Stacks& stacks, int first_stack);
+  Block(Cluster& cluster, const Launch& launch, std::int64_t index, const Stacks& stacks, int first_stack);
   Block(const Block&) = delete;
   Block& operator=(const Block&) = delete;
   ~Block();
 
-  /// Lets some warp run until all of its lanes wait or have ended, or a unit do a piece of its work. False: the block
-  /// has come to its end.
+  /// Lets some warp run until all of its lanes wait or have ended, or a unit do a piece of its work. False: nothing can
+  /// go on here.
   bool step();
+  bool ended() const { return ended_ == launch_.threads; }
+  int live_threads() const { return launch_.threads - ended_; }
+  /// Why, where the block has not ended.
+  void report_stuck();
 
   const Launch& launch() const { return launch_; }
   std::int64_t index() const { return index_; }
+  Cluster& cluster() { return cluster_; }
   char* shared_memory() { return shared_; }
   Shadow& shadow() { return shadow_; }  ///< of shared memory
   Order& order() { return order_; }
@@ -141,10 +148,10 @@ class Block {
   void run(Thread& thread);
   void suspend();
   void compare(const Thread& self, const Meeting& meeting, const Thread& other, Fault::Kind kind);
-  void report_stuck();
   void report_deadlock();
   void report_missing(const Thread& waits, const Thread& missing, Fault::Kind kind);
 
+  Cluster& cluster_;
   const Launch& launch_;
   std::int64_t index_;
   std::unique_ptr<char[]> memory_;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "emulator/block.hpp"
+#include "emulator/cluster.hpp"
 
 namespace tessera::emulator {
 namespace {
@@ -42,7 +43,7 @@ void Checks::begin_launch(std::uint32_t block, std::optional<Shadow> workspace) 
 
 template <class Visit>
 void Checks::for_each_shadow(Block& block, Visit&& visit) {
-  visit(block.shadow());
+  for (const auto& each : block.cluster().blocks()) visit(each->shadow());
   for (Shadow& tensor : tensors_) visit(tensor);
   if (workspace_) visit(*workspace_);
 }
@@ -63,10 +64,14 @@ void Checks::access(Thread& thread, const void* pointer, std::size_t bytes, std:
     report(Fault::Kind::out_of_bounds, thread, code, subject(nearest(thread.block, address, bytes)));
     thread.block.stop();
   }
-  if (space != Space::any && (space == Space::shared) != (shadow == &thread.block.shadow())) {
+  const std::optional<int> rank = thread.block.cluster().rank_of(*shadow);  // of the block whose memory it is
+  const bool own = shadow == &thread.block.shadow();
+  if (space == Space::any ? rank && !own : space == Space::cluster ? !rank : (space == Space::shared) != own) {
     report(Fault::Kind::out_of_bounds, thread, code,
            subject(place(*shadow, address)) + ", with an instruction for " +
-               (space == Space::shared ? "shared memory" : "memory outside of the block"));
+               (space == Space::shared    ? "shared memory"
+                : space == Space::cluster ? "shared memory of the cluster"
+                                          : "memory outside of the block"));
     thread.block.stop();
   }
   if (reinterpret_cast<std::uintptr_t>(address) % alignment != 0) {

@@ -30,7 +30,7 @@ enum class Use {
 };
 
 /// Which memory an instruction takes addresses of.
-enum class Space { any, shared, global };
+enum class Space { any, shared, cluster, global };
 
 class Checks {
  public:

@@ -8,6 +8,7 @@
 
 #include "emulator/block.hpp"
 #include "emulator/checks.hpp"
+#include "emulator/cluster.hpp"
 #include "emulator/library.hpp"
 #include "emulator/tensor_map.hpp"
 #include "graph/error.hpp"
@@ -84,31 +85,32 @@ const Stacks& Emulator::State::stacks(int count) {
   return *stacks_;
 }
 
-/// Runs the blocks of a launch in a shuffled order, some at a time. False: one of them stopped.
+/// Runs the clusters of a launch in a shuffled order, some at a time; most are of one block. False: one of them
+/// stopped.
 bool Emulator::State::launch(const Launch& launch, const Stacks& stacks, int in_flight) {
-  std::vector<std::int64_t> waiting(static_cast<std::size_t>(launch.blocks));
+  std::vector<std::int64_t> waiting(static_cast<std::size_t>(launch.blocks / launch.cluster));
   std::iota(waiting.begin(), waiting.end(), 0);
   for (std::size_t i = waiting.size(); i > 1; --i) {
     std::swap(waiting[i - 1], waiting[static_cast<std::size_t>(launch.random.below(static_cast<int>(i)))]);
   }
-  std::vector<std::unique_ptr<Block>> running(static_cast<std::size_t>(in_flight));  // each with stacks of its own
+  std::vector<std::unique_ptr<Cluster>> running(static_cast<std::size_t>(in_flight));  // each with stacks of its own
   std::vector<int> live;
   for (int i = 0; i < in_flight; ++i) live.push_back(i);
   while (!live.empty()) {
     const int pick = launch.random.below(static_cast<int>(live.size()));
     const int slot = live[static_cast<std::size_t>(pick)];
-    std::unique_ptr<Block>& block = running[static_cast<std::size_t>(slot)];
-    if (!block) {
+    std::unique_ptr<Cluster>& cluster = running[static_cast<std::size_t>(slot)];
+    if (!cluster) {
       if (waiting.empty()) {
         live.erase(live.begin() + pick);
         continue;
       }
-      block = std::make_unique<Block>(launch, waiting.back(), stacks, slot * launch.threads);
+      cluster = std::make_unique<Cluster>(launch, waiting.back(), stacks, slot * launch.cluster * launch.threads);
       waiting.pop_back();
     }
-    if (block->step()) continue;
-    if (block->stopped()) return false;
-    block.reset();
+    if (cluster->step()) continue;
+    if (cluster->stopped()) return false;
+    cluster.reset();
   }
   return true;
 }
@@ -124,15 +126,16 @@ Report Emulator::State::run(std::size_t index, const Graph& graph, std::span<con
                             : options.launch_blocks > 0 ? options.launch_blocks
                                                         : blocks;
   const int in_flight = static_cast<int>(std::min<std::int64_t>(options.blocks_in_flight, most));
+  const int cluster = kernel.clusters ? options.cluster : 1;
   const Library& library = this->library(options.checks);
-  const Stacks& stacks = this->stacks(in_flight * kernel.threads);
+  const Stacks& stacks = this->stacks(in_flight * cluster * kernel.threads);
   DeviceMemory memory(graph, arguments);
   Checks checks(stacks, library.lines(), options.checks ? memory.tensor_shadows() : std::vector<Shadow>());
   Random random(options.seed);
   Report report;
   for (std::int64_t first = 0; first < blocks; first += most) {
     const std::int64_t count = std::min(most, blocks - first);
-    char* const workspace = memory.new_workspace(static_cast<std::size_t>(kernel.workspace_bytes * count));
+    char* const workspace = memory.new_workspace(static_cast<std::size_t>(kernel.workspace_bytes * count * cluster));
     std::vector<std::uint64_t> cells;
     for (const KernelParameter& parameter : kernel.parameters) {
       if (parameter.kind == KernelParameter::Kind::tensor_map) {
@@ -150,7 +153,8 @@ Report Emulator::State::run(std::size_t index, const Graph& graph, std::span<con
                         .cells = cells,
                         .threads = kernel.threads,
                         .shared_bytes = kernel.shared_bytes,
-                        .blocks = count,
+                        .blocks = count * cluster,
+                        .cluster = cluster,
                         .first_block = static_cast<std::uint32_t>(first + 1),
                         .lines = library.lines(),
                         .random = random,

@@ -48,7 +48,8 @@ struct RunOptions {
   bool checks = true;         ///< of memory: all kinds from out_of_bounds on; takes a few times as long
   std::uint64_t seed = 1;     ///< of the order in which blocks, warps and lanes run
   int blocks_in_flight = 1;   ///< blocks that take turns
-  int persistent_blocks = 3;  ///< blocks of a launch of a persistent kernel
+  int persistent_blocks = 3;  ///< blocks of a launch of a persistent kernel; of one that takes clusters, clusters
+  int cluster = 1;            ///< blocks of a cluster, of a kernel that takes clusters
   std::int64_t launch_blocks =
       0;  ///< blocks a launch of another, wide kernel: its grid may take several; 0: all in one
 };

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "emulator/knowledge.hpp"
 
@@ -21,6 +22,17 @@ struct Event {
   int warp() const { return thread / 32; }
 };
 
+/// What barriers of a cluster say of its blocks' accesses.
+struct ClusterOrder {
+  std::uint32_t first_block = 0;     ///< as events count them
+  std::vector<std::uint32_t> times;  ///< by block: of its clock at the last barrier
+
+  bool knows(const Event& past) const {
+    const std::uint32_t rank = past.block - first_block;
+    return rank < times.size() && !past.by_unit && past.time < times[rank];
+  }
+};
+
 /// An access that is being made.
 struct Now {
   Event event;
@@ -29,10 +41,11 @@ struct Now {
   std::uint32_t warp_barrier = 0;        ///< of the warp's last barrier, be it its own or the block's
   std::uint32_t launch = 0;              ///< first block of the launch
   const Knowledge* knowledge = nullptr;  ///< of the thread, beyond what those barriers say; null: none
+  const ClusterOrder* cluster = nullptr;
 };
 
 inline bool is_ordered(const Event& past, const Now& now) {
-  if (past.block != now.event.block) return past.block < now.launch;
+  if (past.block != now.event.block) return past.block < now.launch || (now.cluster && now.cluster->knows(past));
   const bool is_known = now.knowledge && past.time <= now.knowledge->known[past.thread];
   if (past.by_unit) return is_known;
   if (now.event.by_unit && past.write) return now.knowledge && past.time <= now.knowledge->fenced[past.thread];

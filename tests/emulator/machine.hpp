@@ -22,6 +22,13 @@ void emulated_copy_async(void* to, const void* from, int bytes, bool valid);
 void emulated_copy_async_commit();
 void emulated_copy_async_wait(int pending);
 
+// Of clusters.
+int emulated_cluster_rank();
+int emulated_cluster_size();
+void emulated_cluster_barrier();
+/// What block `rank` of the cluster has at the place of `at`.
+void emulated_load_from_block(void* out, const void* at, int bytes, int rank);
+
 // Of warp groups.
 void emulated_barrier_init(void* at, int arrivals);
 void emulated_barrier_init_fence();

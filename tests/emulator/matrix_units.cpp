@@ -14,7 +14,7 @@
 namespace tessera::emulator {
 namespace {
 
-constexpr int rows = 64, depth = 16, chunk = 16;
+constexpr int rows = 64, depth = 16, core_row = 16;
 constexpr std::uint32_t address_mask = 0x3ffff;
 
 /// Row and column of register i of a thread (PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk16").
@@ -53,16 +53,16 @@ Matrix Matrix::decode(std::uint64_t descriptor, bool turned, int other) {
 /// side, the next `leading` on, and groups of eight k are `stride` apart; without a swizzle it is the other way round.
 std::uint32_t Matrix::address(int i) const {
   const auto u = [](int x) { return static_cast<std::uint32_t>(x); };
-  const std::uint32_t row = row_chunks * chunk;
+  const std::uint32_t row = row_chunks * core_row;
   std::uint32_t offset;
   if (turned) {
     const std::uint32_t k = u(i % depth), j = u(i / depth);
     offset = k % 8 * row;
     offset += row_chunks == 1 ? j * stride + k / 8 * leading
-                              : j % row_chunks * chunk + j / row_chunks * leading + k / 8 * stride;
+                              : j % row_chunks * core_row + j / row_chunks * leading + k / 8 * stride;
   } else {
     const std::uint32_t r = u(i / 2), c = u(i % 2);
-    offset = r % 8 * row + r / 8 * stride + c * (row_chunks == 1 ? leading : chunk);
+    offset = r % 8 * row + r / 8 * stride + c * (row_chunks == 1 ? leading : core_row);
   }
   return swizzled((start + offset) & address_mask, row_chunks);
 }
@@ -130,7 +130,7 @@ void MatrixUnits::check(const Matrix& matrix, std::span<Thread> threads, const U
   if (matrix.row_chunks == 0) block_.refuse(threads[0], code, "gives wgmma a matrix in no known form");
   for (int i = 0; i < matrix.chunks(); ++i)
     block_.offset_in_shared(threads[static_cast<std::size_t>(i % group_size)],
-                            block_.shared_memory() + matrix.address(i), chunk, chunk, Use::read, code, unit.id);
+                            block_.shared_memory() + matrix.address(i), core_row, core_row, Use::read, code, unit.id);
 }
 
 void MatrixUnits::make_first(Unit& unit) {
@@ -141,9 +141,9 @@ void MatrixUnits::make_first(Unit& unit) {
   std::vector<float> b(static_cast<std::size_t>(depth * n));
   const auto read = [&](const Matrix& matrix, auto&& put) {
     for (int i = 0; i < matrix.chunks(); ++i) {
-      std::uint16_t bits[chunk / 2];
-      std::memcpy(bits, block_.shared_memory() + matrix.address(i), chunk);
-      for (int j = 0; j < chunk / 2; ++j)
+      std::uint16_t bits[core_row / 2];
+      std::memcpy(bits, block_.shared_memory() + matrix.address(i), core_row);
+      for (int j = 0; j < core_row / 2; ++j)
         put(matrix.k(i, j), matrix.along(i, j),
             product.type == emulated_bf16 ? bf16_operand(bits[j]) : f16_operand(bits[j]));
     }

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "emulator/block.hpp"
+#include "emulator/cluster.hpp"
 #include "emulator/machine.hpp"
 #include "emulator/operands.hpp"
 
@@ -97,6 +98,21 @@ int emulated_thread_index() { return current_thread().index; }
 long long emulated_block_index() { return current_thread().block.index(); }
 long long emulated_grid_size() { return current_thread().block.launch().blocks; }
 char* emulated_shared_memory() { return current_thread().block.shared_memory(); }
+
+int emulated_cluster_rank() { return current_thread().block.cluster().rank_of(current_thread().block); }
+int emulated_cluster_size() { return current_thread().block.launch().cluster; }
+
+void emulated_cluster_barrier() {
+  Thread& self = current_thread();
+  self.block.cluster().meet(self, {.what = "cluster_barrier", .code = CALLER, .place = &self.block.cluster()});
+}
+
+void emulated_load_from_block(void* out, const void* at, int bytes, int rank) {
+  Thread& self = current_thread();
+  const void* const there = self.block.cluster().place_in(self, at, bytes, rank, CALLER);
+  check(self, there, bytes, Use::read, CALLER, Space::cluster);
+  std::memcpy(out, there, static_cast<std::size_t>(bytes));
+}
 
 void emulated_barrier() {
   Thread& self = current_thread();

@@ -19,6 +19,8 @@ class Order {
 
   /// All threads, or those of a warp, have met: what they did before is over for all of them.
   void barrier();
+  /// The time of the last one of all threads: what they did before it is of an earlier one.
+  std::uint32_t last_barrier() const { return barrier_; }
   void warp_barrier(int warp);
 
   /// What a thread lets those know who wait for it: all that it knows, and its own accesses up to here.

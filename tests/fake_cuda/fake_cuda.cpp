@@ -6,6 +6,8 @@
 #include <mutex>
 #include <thread>
 
+#include "jit/cuda/driver.hpp"
+
 namespace {
 
 FakeCuda& fake() {
@@ -243,13 +245,11 @@ static std::vector<std::byte> one_by_one(void** values, const std::vector<std::s
   }
   return block;
 }
-int cuLaunchKernel(void* function, unsigned x, unsigned y, unsigned z, unsigned threads_x, unsigned threads_y,
-                   unsigned threads_z, unsigned shared, void* stream, void** values, void** extra) {
-  BEGIN("cuLaunchKernel");
-  const Function& kernel = *static_cast<Function*>(function);
-  if (x == 0 || x > 0x7fffffff || y != 1 || z != 1 || threads_y != 1 || threads_z != 1) return 1;
-  if (shared > static_cast<unsigned>(kernel.shared_bytes)) return 1;
-  FakeCuda::Launch launch{kernel.name, x, threads_x, shared, stream, {}};
+static int launch_kernel(const std::string& call, const Function& kernel, FakeCuda::Launch launch, void** values,
+                         void** extra) {
+  if (launch.grid == 0 || launch.grid > 0x7fffffff || launch.shared_bytes > static_cast<unsigned>(kernel.shared_bytes))
+    return 1;
+  if (launch.cluster < 1 || launch.cluster > 8 || launch.grid % launch.cluster != 0) return 1;
   if (!values == !extra) return 1;
   if (values) {
     const auto sizes = fake().parameter_bytes.find(kernel.name);
@@ -264,8 +264,24 @@ int cuLaunchKernel(void* function, unsigned x, unsigned y, unsigned z, unsigned 
     }
     launch.parameters.assign(block, block + bytes);
   }
-  return work(stream, "cuLaunchKernel " + kernel.name + " " + text(stream),
+  return work(launch.stream, call + " " + kernel.name + " " + text(launch.stream),
               [launch] { fake().launches.push_back(launch); });
+}
+int cuLaunchKernel(void* function, unsigned x, unsigned y, unsigned z, unsigned threads_x, unsigned threads_y,
+                   unsigned threads_z, unsigned shared, void* stream, void** values, void** extra) {
+  BEGIN("cuLaunchKernel");
+  const Function& kernel = *static_cast<Function*>(function);
+  if (y != 1 || z != 1 || threads_y != 1 || threads_z != 1) return 1;
+  return launch_kernel("cuLaunchKernel", kernel, {kernel.name, x, threads_x, shared, stream, {}}, values, extra);
+}
+int cuLaunchKernelEx(const tessera::cuda::CUlaunchConfig* config, void* function, void** values, void** extra) {
+  BEGIN("cuLaunchKernelEx");
+  const Function& kernel = *static_cast<Function*>(function);
+  const auto& [grid, block, shared, stream, attributes, count] = *config;
+  if (grid[1] != 1 || grid[2] != 1 || block[1] != 1 || block[2] != 1 || count != 1 || attributes->id != 4) return 1;
+  if (attributes->cluster[1] != 1 || attributes->cluster[2] != 1) return 1;
+  return launch_kernel("cuLaunchKernelEx", kernel,
+                       {kernel.name, grid[0], block[0], shared, stream, {}, attributes->cluster[0]}, values, extra);
 }
 
 int cuStreamCreate(void** stream, unsigned flags) {

@@ -21,6 +21,7 @@ struct FakeCuda {
     unsigned grid = 0, block = 0, shared_bytes = 0;
     void* stream = nullptr;
     std::vector<std::byte> parameters;
+    unsigned cluster = 1;
   };
   /// What cuTensorMapEncodeTiled was given. The map that it makes has the number of this among the others in each of
   /// its words.

@@ -60,7 +60,7 @@ std::string ops_of(const Step& step) {
       [&](const Barrier&) { return std::string(); },
       [&](const Loop&) { return ops({}, "range"); },
       [&](const Branch&) { return ops({}, "if_"); },
-      [&]<OneOf<Elected, OfTeam, TileLoop> T>(const T&) { return std::string(); },
+      [&]<OneOf<Elected, OfTeam, OfPart, TileLoop> T>(const T&) { return std::string(); },
       [&]<OfRoles T>(const T&) { return std::string(); },
   };
   // clang-format on
@@ -98,8 +98,8 @@ void emit_step(Writer& w, const Step& step) {
       [&](const Wait& s) { emit(w, s); },         [&](const Multiply& s) { emit(w, s); },
       [&](const Barrier& s) { emit(w, s); },      [&](const Loop& s) { emit(w, s); },
       [&](const Branch& s) { emit(w, s); },       [&](const Elected& s) { emit(w, s); },
-      [&](const OfTeam& s) { emit(w, s); },       [&](const TileLoop& s) { emit(w, s); },
-      [&]<OfRoles T>(const T& s) { emit(w, s); },
+      [&](const OfTeam& s) { emit(w, s); },       [&](const OfPart& s) { emit(w, s); },
+      [&](const TileLoop& s) { emit(w, s); },     [&]<OfRoles T>(const T& s) { emit(w, s); },
   };
   std::visit(print, step.action);
 }
@@ -185,7 +185,9 @@ void block_indices(Writer& w, const Writer& body) {
 
 // The blocks of threads share out those of the grid, starting with their own number.
 void open_blocks(Writer& w, IndexExpression first, int step) {
-  const IndexExpression size = IndexExpression::call("grid_size", {}), own = IndexExpression::call("block_index", {});
+  const bool clusters = w.phase.schedule.clusters;
+  const IndexExpression size = IndexExpression::call(clusters ? "clusters" : "grid_size", {}),
+                        own = IndexExpression::call(clusters ? "cluster_index" : "block_index", {});
   w.open("for ({} block = {}; block < {}; block += {}) {{", block_type(w.plan), own + size * first,
          blocks_name(w.plan, static_cast<int>(&w.phase - w.plan.phases.data())), size * step);
 }

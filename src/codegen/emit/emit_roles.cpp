@@ -61,6 +61,32 @@ void emit(Writer& w, const OfTeam& of_team) {
   w.close();
 }
 
+void emit(Writer& w, const OfPart& of_part) {
+  w.open("if (cluster_rank() {} 0) {{", of_part.first ? "==" : ">");
+  emit(w, of_part.body);
+  w.close();
+}
+
+void emit(Writer& w, const ShareRounds& share) {
+  const std::string first = w.name(share.first), count = w.name(share.count);
+  const IndexExpression rounds = scalar(w, share.rounds);
+  w.line("const int {} = share_of({}, cluster_rank());", first, rounds);
+  w.line("const int {} = share_of({}, cluster_rank() + 1) - {};", count, rounds, first);
+}
+
+void emit(Writer& w, const PutPart& put) {
+  w.uses.thread = true;
+  w.line("put_part<{}>({}, {}, thread);", w.role.threads(), w.scratch(put.scratch, ElementType::f32), w.name(put.sums));
+}
+
+void emit(Writer& w, const AddParts& add) {
+  w.uses.thread = true;
+  w.line("add_parts<{}>({}, {}, thread);", w.role.threads(), w.name(add.sums),
+         w.scratch(add.scratch, ElementType::f32));
+}
+
+void emit(Writer& w, const ClusterBarrier&) { w.line("cluster_barrier();"); }
+
 void emit(Writer& w, const SetRegisters& set) {
   w.line("{}_registers<{}>();", set.more ? "take" : "give", set.registers);
 }

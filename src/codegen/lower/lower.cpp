@@ -145,10 +145,12 @@ class Lowering {
     Loop step;
     step.loop = steps_.plan.loops.add({steps_.values.label(body.arguments[0], "i")});
     steps_.values.add_known(body.arguments[0], Counter{step.loop});
-    step.count = steps_.scalar(at.in[0]);
+    const auto [count, first] = duty_.rounds(steps_, id);
+    step.count = count;
     fetches_.ahead(region, step);
     steps_.within(step.body, [&] {
       const LoopId outer = std::exchange(loop_, step.loop);
+      if (first) count_from(body.arguments[0], first);
       lower(region);
       move_on(id, carried);
       duty_.end_round(steps_, step.loop);
@@ -162,6 +164,19 @@ class Lowering {
     for (std::size_t k = 0; k < carried.size(); ++k)
       if (const Product* product = partial_product(id, k)) add_replicas(steps_, body.yields[k], carried[k], *product);
     carried_[id] = std::move(carried);
+  }
+
+  // A loop's argument is its counter and what is passed over.
+  void count_from(Id argument, ValueId first) {
+    const ElementType type = node(argument).type;
+    const Layout& layout = steps_.layouts.of[argument];
+    SweepBuilder sweep(steps_, node(argument).shape, layout);
+    sweep.add({Op::add,
+               type,
+               type,
+               {element_of(steps_.plan, first, layout), element_of(steps_.plan, steps_.values.of(argument), layout)}});
+    const ValueId out = steps_.values.add(steps_.values.label(argument, "round"), argument, layout);
+    steps_.push(argument, Compute{.out = steps_.values.set(argument, out), .sweep = sweep.take()});
   }
 
   const Product* partial_product(Id loop, std::size_t k) const {
@@ -238,6 +253,8 @@ class Lowering {
 };
 
 }  // namespace
+
+std::pair<Operand, ValueId> Duty::rounds(Steps& steps, Id loop) { return {steps.scalar(steps.node(loop).in[0]), {}}; }
 
 std::set<Id> lower(const Facts& facts, const std::map<Id, ProductPlan>& products, const Layouts& layouts,
                    int most_registers, const InMemory& in_memory, const GraphPlace& place, Plan& plan, Role& role,

@@ -10,8 +10,12 @@ namespace {
 // Named barriers: one of each team's threads, and one for its turn at the tensor cores.
 constexpr int team_threads = 1, team_turn = 3;
 
-// Registers of a thread; the producer's are those of a warp group, of which one thread works.
-constexpr int of_producer = 24, of_consumer = 240;
+// Registers of a thread; the producer's are those of a warp group, of which one thread works. All of them come to the
+// barriers of a cluster, which takes some more.
+struct Registers {
+  int of_producer = 24, of_consumer = 240;
+};
+constexpr Registers of_clusters{40, 232};
 
 /// What the roles share.
 class Shared {
@@ -58,6 +62,12 @@ class Shared {
     return at;
   }
 
+  /// None are set for one team of a warp group: each thread has all that there are for it.
+  Registers registers() const {
+    if (how.groups * how.teams == 1) return {0, 0};
+    return how.clusters ? of_clusters : Registers{};
+  }
+
   const Facts& facts;
   const Specialisation& how;
   const int m, n, k;
@@ -97,6 +107,10 @@ class RoleDuty : public Duty {
       : shared_(shared),
         cursor_(shared.plan.cursors.add({.label = {.stem = fmt::format("at_{}", name)}, .ring = shared.ring})) {}
   bool stages() const override { return false; }
+  std::pair<tessera::codegen::Operand, ValueId> rounds(Steps& steps, Id loop) override {
+    if (!share_.count) return Duty::rounds(steps, loop);
+    return {element_of(steps.plan, share_.count, steps.plan.values[share_.count].layout), share_.first};
+  }
 
  protected:
   template <class Kind>
@@ -110,17 +124,30 @@ class RoleDuty : public Duty {
     push(steps, std::move(step));
   }
   // Numbers that the launch decides stand ahead of the tiles.
-  void launch_numbers(const LowerNodes& lower) const {
+  void launch_numbers(Steps& steps, const LowerNodes& lower) {
     lower([&](Id id) { return shared_.how.launch[id] != 0; });
+    if (!shared_.how.clusters) return;
+    const Id rounds = steps.node(shared_.how.loop).in[0];
+    const auto number = [&](std::string_view stem) {
+      return steps.values.add(steps.values.label(rounds, stem), rounds, steps.layouts.of[rounds]);
+    };
+    share_ = {number("first"), number("rounds"), steps.scalar(rounds)};
+    push(steps, share_);
   }
-  void tiles(Steps& steps, const LowerNodes& lower, int step) {
+  template <class Inside>
+  void tiles(Steps& steps, int step, const Inside& inside) {
     TileLoop loop{.first = 0, .step = step, .body = {}};
-    steps.within(loop.body, [&] { lower([&](Id id) { return !shared_.how.launch[id]; }); });
+    steps.within(loop.body, inside);
     push(steps, std::move(loop));
   }
+  void set_registers(Steps& steps, int registers, bool more) {
+    if (registers > 0) push(steps, SetRegisters{registers, more});
+  }
+  bool in_tile(Id id) const { return !shared_.how.launch[id]; }
 
   Shared& shared_;
   const CursorId cursor_;
+  ShareRounds share_;  // of a cluster
 };
 
 class Producer final : public RoleDuty {
@@ -129,9 +156,14 @@ class Producer final : public RoleDuty {
 
   bool does(Id id) const override { return shared_.how.ahead[id] || id == shared_.how.loop; }
   void whole(Steps& steps, const LowerNodes& lower) override {
-    push(steps, SetRegisters{of_producer, false});
-    launch_numbers(lower);
-    elected(steps, 128, [&] { tiles(steps, lower, 1); });
+    set_registers(steps, shared_.registers().of_producer, false);
+    launch_numbers(steps, lower);
+    const auto tile = [&] { lower([&](Id id) { return in_tile(id); }); };
+    if (!shared_.how.clusters) return elected(steps, 128, [&] { tiles(steps, 1, tile); });
+    tiles(steps, 1, [&] {
+      elected(steps, 128, tile);
+      for (int i = 0; i < 2; ++i) push(steps, ClusterBarrier{});
+    });
   }
   void end_round(Steps& steps, LoopId) override {
     push(steps, Acquire{cursor_});
@@ -167,8 +199,8 @@ class Consumer final : public RoleDuty {
   }
 
   void whole(Steps& steps, const LowerNodes& lower) override {
-    push(steps, SetRegisters{of_consumer, true});
-    launch_numbers(lower);
+    set_registers(steps, shared_.registers().of_consumer, true);
+    launch_numbers(steps, lower);
     if (shared_.how.teams > 1) {
       // The second team's first tile is the second: it passes over the first's stages, and gives it the first turn.
       OfTeam second{.team = 1, .body = {}};
@@ -178,7 +210,7 @@ class Consumer final : public RoleDuty {
       });
       push(steps, std::move(second));
     }
-    tiles(steps, lower, shared_.how.teams);
+    tiles(steps, shared_.how.teams, [&] { tile(steps, lower); });
     if (parts_ > 0) elected(steps, steps.threads, [&] { push(steps, WaitStores{0}); });
   }
 
@@ -266,6 +298,25 @@ class Consumer final : public RoleDuty {
   }
 
  private:
+  // Of a cluster the first block does what follows the sums.
+  void tile(Steps& steps, const LowerNodes& lower) {
+    const auto behind = [&](Id id) { return shared_.facts.number[id] > shared_.facts.number[shared_.how.loop]; };
+    if (!shared_.how.clusters) return lower([&](Id id) { return in_tile(id); });
+    lower([&](Id id) { return in_tile(id) && !behind(id); });
+    const ScratchId parts = shared_.plan.scratch.add(
+        {.type = ElementType::f32, .bytes = std::int64_t{shared_.m} * shared_.n * info(ElementType::f32).bytes});
+    of_part(steps, false, [&] { push(steps, PutPart{parts, sums_}); });
+    push(steps, ClusterBarrier{});
+    of_part(steps, true, [&] { push(steps, AddParts{parts, sums_}); });
+    push(steps, ClusterBarrier{});
+    of_part(steps, true, [&] { lower([&](Id id) { return in_tile(id) && behind(id); }); });
+  }
+  template <class Inside>
+  void of_part(Steps& steps, bool first, const Inside& inside) {
+    OfPart part{.first = first, .body = {}};
+    steps.within(part.body, inside);
+    push(steps, std::move(part));
+  }
   tessera::codegen::Operand rounds(Steps& steps) { return steps.scalar(steps.node(shared_.how.loop).in[0]); }
 
   BufferId out_[2];
@@ -282,12 +333,13 @@ void lower_roles(const Facts& facts, Specialisation how, const Products& product
   Phase& phase = plan.phases.back();
   Shared shared(facts, how, product, plan);
   phase.schedule.kind = Schedule::Kind::tiles;
+  phase.schedule.clusters = how.clusters;
   phase.prologue = {{InitRing{shared.ring}}, {Barrier{}}};
-  Role producer{.name = "producer", .first_warp = 0, .warps = 4, .registers = of_producer};
+  Role producer{.name = "producer", .first_warp = 0, .warps = 4, .registers = shared.registers().of_producer};
   Role consumer{.name = "consumer",
                 .first_warp = 4,
                 .warps = 4 * how.groups,
-                .registers = of_consumer,
+                .registers = shared.registers().of_consumer,
                 .teams = how.teams,
                 .barrier = team_threads};
   constexpr int all_in_registers = 256;

@@ -20,7 +20,8 @@ namespace {
 
 // Teams have registers of their own, and no other memory for elements. Empty, or what needs some.
 std::string needs_memory(const Plan& plan) {
-  if (plan.scratch.size() > 0) return "its threads exchange elements of tiles";
+  const int of_clusters = plan.phases[0].schedule.clusters ? 1 : 0;
+  if (plan.scratch.size() > of_clusters) return "its threads exchange elements of tiles";
   for (const Storage& storage : plan.storages)
     if (storage.home != Home::registers && storage.home != Home::variable)
       return fmt::format("{} registers of a thread for one tile", storage.registers);
@@ -99,7 +100,9 @@ bool fit_registers(Planning& planning) {
   Plan& plan = planning.plan;
   const Pressure needed = pressure(plan);
   if (planning.attempts[planning.attempt].way >= 0) {
-    const int most = plan.phases[0].roles.back().registers - plan.target.registers_besides;
+    constexpr int of_any = 255;
+    const int set = plan.phases[0].roles.back().registers;
+    const int most = (set ? set : of_any) - plan.target.registers_besides;
     const int values = needed.values + read_ahead(plan);
     return values <= most ||
            not_this_way(planning, fmt::format("{} registers for values, and a thread has {}", values, most));

@@ -42,18 +42,24 @@ class Classifier {
     stores();
     Specialised result;
     const int rows = node(how_.product).shape[0];
-    add_way(result, rows / 64 > 2 || sums_of(1) > most_accumulators ? 2 : 1);
-    if (how_.groups == 1 && rows % 128 == 0) add_way(result, 2);
+    const int fewest = rows / 64 > 2 || sums_of(1) > most_accumulators ? 2 : 1;
+    if (facts_.variant.clusters) {
+      how_.clusters = true;
+      for (int groups = fewest; groups <= 2 && rows % (64 * groups) == 0; ++groups) add_way(result, groups);
+      how_.clusters = false;
+    }
+    add_way(result, fewest);
+    if (fewest == 1 && rows % 128 == 0) add_way(result, 2);
     return result;
   }
 
  private:
   const Node& node(Id id) const { return facts_[id]; }
 
-  // Two teams of a warp group each, or one of two.
+  // Two teams of a warp group each, or one of two; a cluster has no second tile for another team.
   void add_way(Specialised& result, int groups) {
     how_.groups = groups;
-    how_.teams = groups == 1 ? 2 : 1;
+    how_.teams = groups == 1 && !how_.clusters ? 2 : 1;
     how_.stages = stages();
     if (how_.stages >= 2)
       result.ways.push_back(how_);
@@ -209,7 +215,8 @@ class Classifier {
     constexpr int most = 6, barriers = 1024;
     const Node& product = node(how_.product);
     const int m = product.shape[0], n = product.shape[1], k = node(product.in[0]).shape[1];
-    const int stored = how_.boxed.empty() ? 0 : 2 * how_.teams * m * panel_bytes;
+    int stored = how_.boxed.empty() ? 0 : 2 * how_.teams * m * panel_bytes;
+    if (how_.clusters) stored += m * n * static_cast<int>(sizeof(float));
     return std::min((facts_.target.shared_bytes - barriers - stored) / ((m + n) * k * 2), most);
   }
 

@@ -14,6 +14,7 @@ struct Specialisation {
   int groups = 1;            ///< warp groups of a team, which share the rows of the product's tile
   int teams = 1;             ///< of warp groups: of two each multiplies while the other stores
   int stages = 2;            ///< of the ring
+  bool clusters = false;     ///< of blocks of threads, which share the rounds of the loop
   std::vector<Id> boxed;     ///< stores that the copy engine does, if what they store lies as sums do
   std::vector<char> ahead;   ///< by node: a number that follows from the launch, block indices and counters
   std::vector<char> launch;  ///< by node: the same of the launch alone

@@ -51,7 +51,7 @@ class Barriers {
     Body ordered;
     ordered.reserve(steps.size());
     for (Step& step : steps) {
-      if (std::holds_alternative<Barrier>(step.action)) {
+      if (std::holds_alternative<Barrier>(step.action) || std::holds_alternative<ClusterBarrier>(step.action)) {
         state = {};
         ordered.push_back(std::move(step));
         continue;

@@ -85,10 +85,12 @@ class Collector {
         [&](const Multiply& s) {
       for (const ProductOperand* operand : {&s.product.a, &s.product.b})
         if (operand->buffer) buffer(operand->buffer, false);
-        }, [](const Barrier&) {}, [](const Loop&) {}, []<OneOf<Branch, Elected, OfTeam, TileLoop> T>(const T&) {},
+        }, [](const Barrier&) {}, [](const Loop&) {},
+        []<OneOf<Branch, Elected, OfTeam, OfPart, TileLoop> T>(const T&) {},
         [&]<OfRoles T>(const T& s) {
       if constexpr (OneOf<T, TmaLoad>) buffer(s.buffer, true);
       if constexpr (OneOf<T, TmaStore>) buffer(s.buffer, false);
+      if constexpr (OneOf<T, PutPart, AddParts>) scratch(s.scratch, OneOf<T, PutPart>);
       if constexpr (OneOf<T, Wgmma>) {
         buffer(s.a, false);
         buffer(s.b, false);
@@ -158,6 +160,7 @@ class OperandsOf {
   void operator()(const Branch& s) { operand(s.condition); }
   void operator()(const Elected&) {}
   void operator()(const OfTeam&) {}
+  void operator()(const OfPart&) {}
   void operator()(const TileLoop&) {}
   template <OfRoles T>
   void operator()(const T& s) {
@@ -165,6 +168,8 @@ class OperandsOf {
       for (const TileCoordinate& at : s.at) operand(at.index);
     if constexpr (OneOf<T, Advance>) operand(s.by);
     if constexpr (OneOf<T, RegisterFence>) ids.push_back(s.value);
+    if constexpr (OneOf<T, ShareRounds>) operand(s.rounds);
+    if constexpr (OneOf<T, PutPart, AddParts>) ids.push_back(s.sums);
   }
 
   std::vector<ValueId> ids;
@@ -209,6 +214,10 @@ std::vector<ValueId> results(const Step& step) {
       Overloaded{
           [](const Reserve& s) -> std::vector<ValueId> {
     return {s.value}; },
+          [](const ShareRounds& s) -> std::vector<ValueId> {
+    return {s.first, s.count}; },
+          [](const AddParts& s) -> std::vector<ValueId> {
+    return {s.sums}; },
           []<OneOf<Compute, Load, Reduce, Replicas, Get, Multiply, Wgmma> T>(const T& s) -> std::vector<ValueId> {
     return {s.out};
           },
@@ -221,9 +230,9 @@ std::vector<ValueId> results(const Step& step) {
     if (s.best) return {s.out, s.best};
     return {s.out};
           },
-          []<OneOf<Store, PutPartials, Put, Scan, Stage, Clear, Fetch, Commit, Wait, Barrier, Loop, Branch, Elected, OfTeam, TileLoop> T>(const T&) -> std::vector<ValueId> {
+          []<OneOf<Store, PutPartials, Put, Scan, Stage, Clear, Fetch, Commit, Wait, Barrier, Loop, Branch, Elected, OfTeam, OfPart, TileLoop> T>(const T&) -> std::vector<ValueId> {
     return {}; },
-                        []<OfRoles T>(const T&) -> std::vector<ValueId> requires(!OneOf<T, Wgmma, Reserve>) { return {};
+                        []<OfRoles T>(const T&) -> std::vector<ValueId> requires(!OneOf<T, Wgmma, Reserve, ShareRounds, AddParts>) { return {};
 }
 ,
 }  // namespace tessera::codegen

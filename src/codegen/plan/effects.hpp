@@ -98,12 +98,13 @@ class Walk {
         own->last = next();
         loops_.pop_back();
       } else {
-        std::visit(Overloaded{
-                       [&]<OneOf<Branch, Elected, OfTeam, TileLoop> T>(const T& s) { body(role, s.body, visit); },
-                       []<OneOf<Loop, Reduce, Argmax, Replicas, Partials> T>(const T&) {},
-                       []<Leaf T>(const T&) {},
-                   },
-                   step.action);
+        std::visit(
+            Overloaded{
+                [&]<OneOf<Branch, Elected, OfTeam, OfPart, TileLoop> T>(const T& s) { body(role, s.body, visit); },
+                []<OneOf<Loop, Reduce, Argmax, Replicas, Partials> T>(const T&) {},
+                []<Leaf T>(const T&) {},
+            },
+            step.action);
       }
     }
   }

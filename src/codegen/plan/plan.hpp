@@ -143,7 +143,8 @@ struct Schedule {
     tiles,       ///< the same, by a TileLoop of each role
   };
   Kind kind = Kind::grid;
-  int group = 0;  ///< blocks along the first axis that run together, so that they meet in L2; 0: in order
+  bool clusters = false;  ///< tiles: clusters of blocks of threads do, as large as the launch likes, and share rounds
+  int group = 0;          ///< blocks along the first axis that run together, so that they meet in L2; 0: in order
 };
 
 /// Warps of a block that run the same steps. Of several teams of warps each runs them for blocks of the grid of its

@@ -113,6 +113,7 @@ class StepText {
   std::string operator()(const Branch& s) const { return fmt::format("if {}", operand(s.condition, nullptr, {})); }
   std::string operator()(const Elected& s) const { return fmt::format("one thread of each {}", s.threads); }
   std::string operator()(const OfTeam& s) const { return fmt::format("team {}", s.team); }
+  std::string operator()(const OfPart& s) const { return s.first ? "first block of the cluster" : "its other blocks"; }
   std::string operator()(const TileLoop& s) const {
     return fmt::format("for blocks {}, {} further on, ...", s.first, s.step);
   }
@@ -153,6 +154,15 @@ class StepText {
     return fmt::format("{}barrier {} of {} threads{}", s.next_team ? "next team's " : "", s.id, s.threads,
                        s.arrives ? ", without waiting" : "");
   }
+  std::string operator()(const ShareRounds& s) const {
+    return fmt::format("{}, {} = this block's share of {} rounds", of(s.first), of(s.count),
+                       operand(s.rounds, nullptr, {}));
+  }
+  std::string operator()(const PutPart& s) const { return fmt::format("{} = {}", of(s.scratch), of(s.sums)); }
+  std::string operator()(const AddParts& s) const {
+    return fmt::format("{} += {} of the cluster's other blocks", of(s.sums), of(s.scratch));
+  }
+  std::string operator()(const ClusterBarrier&) const { return "barrier of the cluster"; }
   std::string operator()(const GridDependency& s) const {
     return s.wait ? "wait for the launch before" : "the next launch may begin";
   }
@@ -299,6 +309,8 @@ std::string to_string(const Plan& plan) {
   if (plan.variant.wide) line("offsets and numbers of blocks have 64 bits");
   for (const Phase& phase : plan.phases)
     if (phase.schedule.group) line("blocks run in groups of {} along the first axis", phase.schedule.group);
+  for (const Phase& phase : plan.phases)
+    if (phase.schedule.clusters) line("a cluster of blocks of threads shares the rounds of each block of the grid");
   if (plan.persistent()) line("a block of threads takes one block of the grid after another");
   for (const Buffer& buffer : plan.buffers)
     line("{}: {}[{},{}] in {} at {}{}", name_of(buffer.label), name(buffer.type), buffer.rows, buffer.columns,

@@ -23,8 +23,14 @@ struct OfTeam {
   Body body;
 };
 
+/// Of a cluster's blocks of threads the first runs it; or all others do.
+struct OfPart {
+  bool first = true;
+  Body body;
+};
+
 /// A role takes blocks of the grid one after another: those numbered first, first + step, ... of what falls to its
-/// block of threads; of several teams each begins at its own number.
+/// block of threads, or to its cluster; of several teams each begins at its own number.
 struct TileLoop {
   int first = 0, step = 1;
   Body body;
@@ -140,6 +146,27 @@ struct NamedBarrier {
   bool arrives = false;    ///< and does not wait
   bool next_team = false;  ///< the one of the team whose turn is next
 };
+
+/// The rounds of a loop that fall to this block of its cluster: `count` of them, from number `first` on.
+struct ShareRounds {
+  ValueId first, count;
+  Operand rounds;
+};
+
+/// Sums of this block of the cluster, for others to read.
+struct PutPart {
+  ScratchId scratch;
+  ValueId sums;
+};
+
+/// sums += those that the cluster's other blocks have put, in their order.
+struct AddParts {
+  ScratchId scratch;
+  ValueId sums;
+};
+
+/// Of all threads of the cluster's blocks.
+struct ClusterBarrier {};
 
 /// What the launch before left is there (wait), or the next launch may begin (no wait).
 struct GridDependency {

@@ -220,11 +220,12 @@ struct Branch {
   Body body;
 };
 
-using Action = std::variant<Compute, Load, Store, Reduce, Argmax, Replicas, Partials, PutPartials, TakePartials, Put,
-                            Scan, Get, Stage, Clear, Fetch, Commit, Wait, Multiply, Barrier, Loop, Branch, Elected,
-                            OfTeam, TileLoop, SetRegisters, InitRing, Acquire, Expect, TmaLoad, WaitFull, Release,
-                            Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence,
-                            TmaStore, CommitStores, WaitStores, NamedBarrier, GridDependency>;
+using Action =
+    std::variant<Compute, Load, Store, Reduce, Argmax, Replicas, Partials, PutPartials, TakePartials, Put, Scan, Get,
+                 Stage, Clear, Fetch, Commit, Wait, Multiply, Barrier, Loop, Branch, Elected, OfTeam, OfPart, TileLoop,
+                 SetRegisters, InitRing, Acquire, Expect, TmaLoad, WaitFull, Release, Advance, Reserve, RegisterFence,
+                 WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence, TmaStore, CommitStores, WaitStores,
+                 NamedBarrier, GridDependency, ShareRounds, PutPart, AddParts, ClusterBarrier>;
 
 struct Step {
   Action action;
@@ -245,9 +246,10 @@ Overloaded(Cases...) -> Overloaded<Cases...>;
 
 /// What roles at work at the same time do to rings, open groups and proxies: verify_roles.cpp looks at those.
 template <class T>
-concept OfRoles = OneOf<std::remove_const_t<T>, SetRegisters, InitRing, Acquire, Expect, TmaLoad, WaitFull, Release,
-                        Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence,
-                        TmaStore, CommitStores, WaitStores, NamedBarrier, GridDependency>;
+concept OfRoles =
+    OneOf<std::remove_const_t<T>, SetRegisters, InitRing, Acquire, Expect, TmaLoad, WaitFull, Release, Advance, Reserve,
+          RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence, TmaStore, CommitStores, WaitStores,
+          NamedBarrier, GridDependency, ShareRounds, PutPart, AddParts, ClusterBarrier>;
 
 /// The kinds that hold no steps.
 template <class T>
@@ -258,23 +260,23 @@ concept Leaf = OfRoles<T> || OneOf<std::remove_const_t<T>, Compute, Load, Store,
 template <class StepType, class Each>
 void each_body(StepType& step, const Each& each) {
   const auto across = [&](auto& reduction) { each(reduction.across); };
-  std::visit(
-      Overloaded{
-          []<Leaf T>(T&) {},
-          [&]<OneOf<Reduce, const Reduce> T>(T& reduce) { across(reduce); },
-          [&]<OneOf<Argmax, const Argmax> T>(T& argmax) { across(argmax); },
-          [&]<OneOf<Replicas, const Replicas> T>(T& replicas) { across(replicas); },
-          [&]<OneOf<Partials, const Partials> T>(T& partials) { each(partials.round); },
-          [&]<OneOf<Loop, const Loop> T>(T& loop) {
+  std::visit(Overloaded{
+                 []<Leaf T>(T&) {},
+                 [&]<OneOf<Reduce, const Reduce> T>(T& reduce) { across(reduce); },
+                 [&]<OneOf<Argmax, const Argmax> T>(T& argmax) { across(argmax); },
+                 [&]<OneOf<Replicas, const Replicas> T>(T& replicas) { across(replicas); },
+                 [&]<OneOf<Partials, const Partials> T>(T& partials) { each(partials.round); },
+                 [&]<OneOf<Loop, const Loop> T>(T& loop) {
     each(loop.arrive);
     each(loop.ahead);
     each(loop.issued);
     each(loop.body);
-          },
-          [&]<OneOf<Branch, const Branch, Elected, const Elected, OfTeam, const OfTeam, TileLoop, const TileLoop> T>(
-              T& s) { each(s.body); },
-      },
-      step.action);
+                 },
+                 [&]<OneOf<Branch, const Branch, Elected, const Elected, OfTeam, const OfTeam, OfPart, const OfPart,
+                           TileLoop, const TileLoop>
+                         T>(T& s) { each(s.body); },
+  },
+             step.action);
 }
 
 }  // namespace tessera::codegen

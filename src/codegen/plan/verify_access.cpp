@@ -54,7 +54,7 @@ class Accesses {
         stage(s);
           },
           []<OneOf<Replicas, Partials, PutPartials, TakePartials, Scan, Clear, Commit, Wait, Barrier, Branch, Elected,
-                   OfTeam, TileLoop>
+                   OfTeam, OfPart, TileLoop>
                  T>(const T&) {},
           []<OfRoles T>(const T&) {}, [&](const Fetch& s) { fetch(s); }, [&](const Multiply& s) { multiply(s); },
           [&](const Loop& s) { loop(s); },

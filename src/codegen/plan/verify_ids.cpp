@@ -65,12 +65,15 @@ class Ids {
       each_access(step, [&](const TileAccess& access, const Sweep* sweep) { this->access(access, sweep); });
       std::visit(
           Overloaded{
-              []<OneOf<Compute, Load, Store, Replicas, Partials, Commit, Wait, Barrier, Elected, OfTeam, TileLoop> T>(
-                  const T&) {},
+              []<OneOf<Compute, Load, Store, Replicas, Partials, Commit, Wait, Barrier, Elected, OfTeam, OfPart,
+                       TileLoop>
+                     T>(const T&) {},
               [&]<OfRoles T>(const T& s) {
         if constexpr (requires { s.buffer; }) buffer(s.buffer);
         if constexpr (requires { s.map; })
           findings_.require(plan_.tensor_maps.has(s.map), "a step names tensor map {}, which is none", s.map.index);
+        if constexpr (requires { s.scratch; }) scratch(s.scratch);
+        if constexpr (requires { s.rounds; }) single(s.rounds);
         if constexpr (requires { s.ring; }) ring(s.ring);
         if constexpr (OneOf<T, Wgmma>) {
           buffer(s.a);

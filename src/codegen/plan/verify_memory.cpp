@@ -92,13 +92,16 @@ class Memory {
     std::visit(
         Overloaded{
             []<OneOf<Compute, Load, Store, Stage, Clear, Fetch, Commit, Wait, Barrier, Loop, Branch, Elected, OfTeam,
-                     TileLoop>
+                     OfPart, TileLoop>
                    T>(const T&) {},
-            []<OfRoles T>(const T&) {},
+            [&]<OfRoles T>(const T& s) {
+      if constexpr (OneOf<T, PutPart, AddParts>)
+        inside(s.scratch, std::int64_t{plan_.storage(s.sums).registers} * role.threads());
+            },
             [&]<OneOf<Reduce, Argmax, Replicas> T>(const T& s) {
       for (const Step& inner : s.across) room(role, inner);
-            },
-            [&](const Partials& s) {
+        },
+        [&](const Partials& s) {
       for (const Step& inner : s.round) room(role, inner);
         },
         [&](const PutPartials& s) { inside(s.scratch, std::int64_t{s.chunk} * role.threads() * (s.best ? 2 : 1)); },
@@ -107,12 +110,12 @@ class Memory {
       inside(s.scratch, s.base + last(s.strides, s.sweep.shape));
       findings_.require(s.base >= 0, "it begins at {}", s.base);
       apart(s.strides, s.sweep.shape);
-        },
+    },
         [&](const Scan& s) {
       inside(s.scratch, s.lines * s.length);
       findings_.require(s.inner >= 1 && s.lines % s.inner == 0, "{} lines, {} between each other's elements", s.lines,
                         s.inner);
-    },
+        },
         [&](const Get& s) {
       inside(s.scratch, last(s.strides, s.sweep.shape));
       apart(s.strides, s.sweep.shape);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "codegen/plan/verify.hpp"
@@ -77,12 +78,14 @@ class RoleCheck {
         plan_(findings.plan),
         role_(role),
         alone_(phase.roles.size() == 1),
+        clusters_(phase.schedule.clusters),
         elected_(role.threads()) {}
 
   void run() {
     region(role_.body);
     findings_.about(nullptr);
     findings_.require(open_ == 0 && pending_ == 0, "products are open at the end of role {}", role_.name);
+    findings_.require(part_ == Part::none, "role {} ends while others of the cluster may read its sums", role_.name);
     findings_.require(read_ + 1 == static_cast<int>(copies_.size()) && copies_.back().empty(),
                       "role {} ends while its stores may read shared memory", role_.name);
   }
@@ -92,6 +95,7 @@ class RoleCheck {
   std::map<int, std::set<int>> meets;      ///< by id: sizes of the barriers that the role comes to
   std::set<std::pair<int, int>> comes_to;  ///< a barrier's id and a team
   std::set<CursorId> cursors;
+  int cluster_barriers = 0;  ///< of a block of the grid
 
  private:
   // A body that may run any number of times: it leaves rings as it found them.
@@ -120,20 +124,34 @@ class RoleCheck {
         findings_.require(s.team >= 0 && s.team < role_.teams, "there is no team {} of {}", s.team, role_.name);
         walk(s.body);
           },
+          [&](const OfPart& s) {
+        findings_.require(clusters_ && elected_ == role_.threads(), "there is no first block of a cluster");
+        const std::optional<bool> all = std::exchange(first_, s.first);
+        walk(s.body);
+        first_ = all;
+          },
           [&](const TileLoop& s) {
         findings_.require(s.step >= 1 && s.first >= 0 && s.first < s.step, "blocks {} of each {}", s.first, s.step);
         findings_.require(role_.teams == 1 || (s.first == 0 && s.step == role_.teams), "{} teams share each {} blocks",
                           role_.teams, s.step);
         share_ = s.step;
-        for (int tile = 0; tile < 2; ++tile) region(s.body);
+        for (int tile = 0; tile < 2; ++tile) {
+          cluster_barriers = 0;
+          region(s.body);
+        }
         share_ = 1;
-          },
-          [&](const Loop& s) { region(s.body); }, [&](const Branch& s) { region(s.body); },
+      },
+          [&](const Loop& s) {
+        findings_.require(!clusters_ || (s.count.kind == Operand::Kind::value && s.count.value == share_count_),
+                          "each block of the cluster runs all rounds");
+        const bool around = std::exchange(in_loop_, true);
+        region(s.body);
+        in_loop_ = around;
+          }, [&](const Branch& s) { region(s.body); },
           [&]<OneOf<Reduce, Argmax, Replicas> T>(const T& s) {
         values(step);
         walk(s.across);
-      },
-          [&](const Partials& s) { walk(s.round); },
+          }, [&](const Partials& s) { walk(s.round); },
           [&](const Barrier&) {
         findings_.require(alone_ || role_.barrier, "a barrier of all threads in one of several roles");
         if (role_.barrier) barrier({.id = role_.barrier, .threads = role_.threads()});
@@ -185,6 +203,23 @@ class RoleCheck {
         const int closed = static_cast<int>(copies_.size()) - 1;
         read_ = std::max(read_, closed - s.pending);
           }, [&](const NamedBarrier& s) { barrier(s); }, [](const GridDependency&) {},
+          [&](const ShareRounds& s) {
+        findings_.require(clusters_, "there is no cluster to share rounds");
+        share_count_ = s.count;
+          },
+          [&](const PutPart&) {
+        values(step);
+        findings_.require(first_ == false, "the cluster's first block adds up, and puts nothing");
+        findings_.require(part_ == Part::none, "others of the cluster may read what was put before");
+        part_ = Part::put;
+          },
+          [&](const AddParts&) {
+        values(step);
+        findings_.require(first_ == true, "the cluster's first block alone adds up");
+        findings_.require(part_ == Part::there,
+                          "sums that others put may not be there: a barrier of the cluster stands before");
+        part_ = Part::read;
+          }, [&](const ClusterBarrier&) { cluster_barrier(); },
           }, step.action);
     }
   }
@@ -333,6 +368,18 @@ class RoleCheck {
     seen_read_ = read_;
   }
 
+  // One behind what the cluster's other blocks put, and one behind its sum: then they may go on.
+  void cluster_barrier() {
+    findings_.require(clusters_ && elected_ == role_.threads() && !first_ && !in_loop_,
+                      "not all threads of the cluster come to it");
+    findings_.require(part_ != Part::there, "what the cluster's other blocks put is not added");
+    ++cluster_barriers;
+    part_ = part_ == Part::put ? Part::there : Part::none;
+    for (auto& [buffer, state] : written_)
+      if (state == Written::fenced) state = Written::seen;
+    seen_read_ = read_;
+  }
+
   // Registers of open products are nobody's. Memory that threads exchange elements in, or keep some in, is there once.
   void values(const Step& step) {
     const auto check = [&](ValueId id) {
@@ -352,7 +399,7 @@ class RoleCheck {
   Findings& findings_;
   const Plan& plan_;
   const Role& role_;
-  const bool alone_;
+  const bool alone_, clusters_;
   int elected_;    // threads that run the steps at hand
   int share_ = 1;  // roles that take blocks in turn
   std::map<CursorId, Use> uses_;
@@ -362,6 +409,10 @@ class RoleCheck {
   std::map<BufferId, Written> written_;
   std::vector<std::vector<BufferId>> copies_{1};  // groups of stores
   int read_ = 0, seen_read_ = 0;                  // groups that have been read, and that all threads know of
+  std::optional<bool> first_;                     // of the cluster's blocks the first, or the others, run the steps
+  bool in_loop_ = false;
+  ValueId share_count_;
+  enum class Part : std::uint8_t { none, put, there, read } part_ = Part::none;  // sums of the cluster's blocks
 };
 
 void check_prologue(Findings& findings, const Phase& phase) {
@@ -394,8 +445,11 @@ void check_roles(Findings& findings) {
     std::map<int, std::set<int>> sizes;
     std::map<int, int> threads;
     std::set<CursorId> cursors;
+    std::set<int> cluster_barriers;
     int registers = 0;
     for (const Role& role : phase.roles) {
+      findings.require(!phase.schedule.clusters || (phase.schedule.kind == Schedule::Kind::tiles && role.teams == 1),
+                       "{} teams of role {} share the rounds of one tile", role.teams, role.name);
       RoleCheck check(findings, phase, role);
       check.run();
       for (RingId ring : check.fills) ++filled[ring];
@@ -404,8 +458,12 @@ void check_roles(Findings& findings) {
       for (const auto& [id, team] : check.comes_to) threads[id] += role.threads();
       for (CursorId cursor : check.cursors)
         findings.require(cursors.insert(cursor).second, "{} is used by two roles", name_of(plan, cursor));
+      cluster_barriers.insert(check.cluster_barriers);
       registers += role.registers * role.threads() * role.teams;
     }
+    findings.require(cluster_barriers.size() == 1, "roles come to different numbers of the cluster's barriers");
+    findings.require(phase.schedule.clusters == (*cluster_barriers.begin() > 0),
+                     "no sums of a cluster's blocks are added");
     findings.require(registers <= 65536, "{} registers for the roles of a block", registers);
     for (const auto& [ring, roles] : filled)
       findings.require(roles == 1, "{} is filled by {} roles", name_of(plan, ring), roles);

@@ -60,10 +60,15 @@ class Barriers {
       if (!barrier->arrives) state = {};
       return;
     }
+    if (std::holds_alternative<ClusterBarrier>(step.action)) {
+      state = {};
+      return;
+    }
     if (const Loop* loop = std::get_if<Loop>(&step.action)) return this->loop(*loop, state);
     if (const TileLoop* tiles = std::get_if<TileLoop>(&step.action)) return blocks(tiles->body, state);
     if (const Branch* branch = std::get_if<Branch>(&step.action)) return maybe(branch->body, state);
     if (const OfTeam* one = std::get_if<OfTeam>(&step.action)) return maybe(one->body, state);
+    if (const OfPart* one = std::get_if<OfPart>(&step.action)) return maybe(one->body, state);
     if (const Partials* partials = std::get_if<Partials>(&step.action)) {
       body(partials->round, state, false);
       if (partials->registers > partials->chunk) body(partials->round, state, true);
@@ -191,7 +196,8 @@ class Copies {
         if (s.stages > 1) pipelined(s);
         body(s.body);
         if (s.stages > 1) draining_ = true;
-          }, [&]<OneOf<Branch, Elected, OfTeam, TileLoop> T>(const T& s) { body(s.body); }, []<OfRoles T>(const T&) {},
+          }, [&]<OneOf<Branch, Elected, OfTeam, OfPart, TileLoop> T>(const T& s) { body(s.body); },
+          []<OfRoles T>(const T&) {},
           }, step.action);
       findings_.about(&step);
       const bool is_drained = !draining_ || std::holds_alternative<Loop>(step.action);

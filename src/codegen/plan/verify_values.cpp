@@ -88,7 +88,8 @@ class Values {
       }
       reserved(step);
       const bool adds = std::holds_alternative<Replicas>(step.action) ||
-                        std::holds_alternative<Multiply>(step.action) || std::holds_alternative<Wgmma>(step.action);
+                        std::holds_alternative<Multiply>(step.action) || std::holds_alternative<Wgmma>(step.action) ||
+                        std::holds_alternative<AddParts>(step.action);
       for (ValueId id : results(step)) {
         if (adds) available(id, "added to");
         const StorageId storage = plan_.values[id].storage;
@@ -177,7 +178,7 @@ class Values {
                         "{} registers, {} at a time, of {}", s.registers, s.chunk, plan_.storage(s.out).registers);
         },
         []<OneOf<PutPartials, TakePartials, Scan, Clear, Fetch, Commit, Wait, Multiply, Barrier, Loop, Branch, Elected,
-                 OfTeam, TileLoop>
+                 OfTeam, OfPart, TileLoop>
                T>(const T&) {},
         []<OfRoles T>(const T&) {}, [&](const Put& s) { expression(s.sweep, plan_.scratch[s.scratch].type); },
         [&](const Get& s) {

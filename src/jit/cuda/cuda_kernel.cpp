@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "codegen/target.hpp"
 #include "graph/error.hpp"
 
 namespace tessera {
@@ -76,6 +77,13 @@ class Workspace {
 
 }  // namespace
 
+CudaKernel::CudaKernel(std::shared_ptr<CudaBackend> device, const Graph& graph)
+    : device_(std::move(device)),
+      graph_(graph),
+      rounds_(Target::of(*device_->info().arch, generate_options().specialise).tier == Target::Tier::wgmma
+                  ? SharedRounds(graph)
+                  : SharedRounds()) {}
+
 CudaKernel::Code CudaKernel::make(const Variant& variant) const {
   auto [loaded, source] = device_->load(graph_, variant);
   Code code{};
@@ -104,6 +112,7 @@ CudaKernel::Code CudaKernel::make(const Variant& variant) const {
   code.shared_bytes = static_cast<unsigned>(source.shared_bytes);
   code.workspace_bytes = source.workspace_bytes;
   code.persistent = source.persistent;
+  code.clusters = source.clusters;
   code.most_blocks = std::numeric_limits<std::int32_t>::max();
 
   const ContextScope scope(device_->context());
@@ -172,16 +181,20 @@ void CudaKernel::launch(StreamBackend& stream, std::span<const Argument> argumen
   thread_local Variant variant;
   classify(graph_, arguments, variant);
   variant.wide |= blocks > most_narrow_blocks;
+  const int multiprocessors = device_->info().multiprocessors;
+  const int cluster =
+      2 * blocks <= multiprocessors ? blocks_of_cluster(blocks, rounds_.of(arguments), multiprocessors) : 1;
+  variant.clusters = cluster > 1;
   const Code& code = codes_.find_or_make(variant, [&] { return make(variant); });
-  launch(code, static_cast<CudaStream&>(stream), arguments, grid, blocks);
+  launch(code, static_cast<CudaStream&>(stream), arguments, grid, {blocks, code.clusters ? cluster : 1});
 }
 
 void CudaKernel::launch(const Code& code, CudaStream& stream, std::span<const Argument> arguments,
-                        std::span<const std::int64_t> grid, std::int64_t blocks) {
+                        std::span<const std::int64_t> grid, Blocks blocks) {
   const Driver& driver = device_->driver();
   const ContextScope scope(device_->context());
   stream.catch_up();
-  const std::int64_t at_once = std::min(blocks, code.most_blocks);
+  const std::int64_t at_once = std::min(blocks.count, code.most_blocks / blocks.cluster);
   const Workspace workspace(stream, *device_, graph_.name, static_cast<std::size_t>(code.workspace_bytes * at_once));
   alignas(CUtensorMap) std::byte block[most_parameter_bytes];
   std::size_t bytes = code.parameter_bytes;
@@ -194,16 +207,32 @@ void CudaKernel::launch(const Code& code, CudaStream& stream, std::span<const Ar
   each.clear();
   for (const std::size_t offset : code.offsets) each.push_back(block + offset);
   if (code.maps) code.maps->write(arguments, block);
-  for (std::int64_t first = 0; first < blocks; first += code.persistent ? blocks : at_once) {
-    fill(code, arguments, grid, {blocks, first, workspace.address()}, block);
-    const auto count = static_cast<unsigned>(std::min(at_once, blocks - first));
-    if (const CUresult result =
-            driver.cuLaunchKernel(code.loaded->function, count, 1, 1, code.threads, 1, 1, code.shared_bytes,
-                                  stream.get(), code.maps ? each.data() : nullptr, code.maps ? nullptr : extra))
-      device_->check(result, driver.cuLaunchKernel.name, fmt::format("kernel '{}'", graph_.name), stream.last());
+  for (std::int64_t first = 0; first < blocks.count; first += code.persistent ? blocks.count : at_once) {
+    fill(code, arguments, grid, {blocks.count, first, workspace.address()}, block);
+    const auto count = static_cast<unsigned>(std::min(at_once, blocks.count - first) * blocks.cluster);
+    if (const CUresult result = start(code, stream, count, static_cast<unsigned>(blocks.cluster),
+                                      code.maps ? each.data() : nullptr, code.maps ? nullptr : extra))
+      device_->check(result, blocks.cluster > 1 ? driver.cuLaunchKernelEx.name : driver.cuLaunchKernel.name,
+                     fmt::format("kernel '{}'", graph_.name), stream.last());
     stream.launched(code.loaded);
   }
   if (device_->settings().synchronous && !stream.is_recording()) stream.synchronize();
+}
+
+CUresult CudaKernel::start(const Code& code, CudaStream& stream, unsigned blocks, unsigned cluster, void** each,
+                           void** extra) const {
+  const Driver& driver = device_->driver();
+  if (cluster == 1)
+    return driver.cuLaunchKernel(code.loaded->function, blocks, 1, 1, code.threads, 1, 1, code.shared_bytes,
+                                 stream.get(), each, extra);
+  CUlaunchAttribute attribute{.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .pad = {}, .cluster = {cluster, 1, 1}};
+  const CUlaunchConfig config{.grid = {blocks, 1, 1},
+                              .block = {code.threads, 1, 1},
+                              .shared_bytes = code.shared_bytes,
+                              .stream = stream.get(),
+                              .attributes = &attribute,
+                              .attribute_count = 1};
+  return driver.cuLaunchKernelEx(&config, code.loaded->function, each, extra);
 }
 
 }  // namespace tessera

@@ -1,5 +1,6 @@
 // The launch path of CUDA kernels.
 #pragma once
+#include "codegen/clusters.hpp"
 #include "jit/cuda/cuda_stream.hpp"
 #include "jit/cuda/tensor_maps.hpp"
 #include "jit/growing_list.hpp"
@@ -10,7 +11,7 @@ namespace tessera {
 /// small integers.
 class CudaKernel final : public DeviceKernel {
  public:
-  CudaKernel(std::shared_ptr<CudaBackend> device, const Graph& graph) : device_(std::move(device)), graph_(graph) {}
+  CudaKernel(std::shared_ptr<CudaBackend> device, const Graph& graph);
   void launch(StreamBackend& stream, std::span<const Argument> arguments, std::span<const std::int64_t> grid) override;
 
  private:
@@ -28,22 +29,30 @@ class CudaKernel final : public DeviceKernel {
     unsigned threads, shared_bytes;
     std::int64_t workspace_bytes;  // of a block in flight
     std::int64_t most_blocks;      // of one launch
-    bool persistent;
+    bool persistent, clusters;
   };
   /// What differs between the launches of one grid.
   struct Part {
     std::int64_t blocks, first_block;
     cuda::CUdeviceptr workspace;
   };
+  /// What a launch is of: blocks of the grid, each of which so many blocks of threads share.
+  struct Blocks {
+    std::int64_t count;
+    int cluster;
+  };
 
   Code make(const Variant& variant) const;
   static void fill(const Code& code, std::span<const Argument> arguments, std::span<const std::int64_t> grid,
                    const Part& part, std::byte* block);
   void launch(const Code& code, CudaStream& stream, std::span<const Argument> arguments,
-              std::span<const std::int64_t> grid, std::int64_t blocks);
+              std::span<const std::int64_t> grid, Blocks blocks);
+  cuda::CUresult start(const Code& code, CudaStream& stream, unsigned blocks, unsigned cluster, void** each,
+                       void** extra) const;
 
   std::shared_ptr<CudaBackend> device_;
   const Graph& graph_;
+  const SharedRounds rounds_;
   GrowingList<Variant, Code> codes_;
 };
 

@@ -1,0 +1,181 @@
+// Clusters of blocks that share a product's rounds: when they do, the plan for it, and what its verifier says of
+// faults.
+#include <fmt/format.h>
+
+#include <functional>
+
+#include "catch.hpp"
+#include "codegen/clusters.hpp"
+#include "codegen/generate.hpp"
+#include "codegen/lower/make_plan.hpp"
+#include "codegen/passes/passes.hpp"
+#include "codegen/plan/verify_plan.hpp"
+#include "compiled_device.hpp"
+#include "compiling.hpp"
+#include "model/kernels.hpp"
+#include "plan_steps.hpp"
+#include "support.hpp"
+#include "variants.hpp"
+
+using namespace tessera;
+using namespace tessera::codegen;
+
+namespace {
+
+template <class T>
+Graph product(const ProductTiles& tiles) {
+  return kernel(
+             "product",
+             [=](In<T, 2> x, In<T, 2> w, In<f32, 1> bias, tessera::Out<T, 2> y) {
+    auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
+    store(y, {m, n}, cast<T>(kernels::product<T>(x, w, m, n, tiles) + load(bias, {n}, {tiles.n})));
+             })
+      .graph();
+}
+
+Plan plan_of(const Graph& traced, bool clusters = true) {
+  const Graph graph = run_passes(traced);
+  Variant variant = dense_variant(graph);
+  variant.clusters = clusters;
+  return make_plan(graph, variant, Arch::sm_90a, {.verify = true});
+}
+bool has_clusters(const Plan& plan) { return plan.phases[0].schedule.clusters; }
+
+constexpr ProductTiles tiles[] = {{64, 64, 64},  {64, 128, 64},  {64, 256, 64},
+                                  {128, 64, 64}, {128, 128, 64}, {128, 192, 64}};
+
+}  // namespace
+
+TEST_CASE("a cluster has as many blocks as keep the GPU busy, and two rounds for each", "[plan]") {
+  CHECK(blocks_of_cluster(36, 48, 132) == 3);
+  CHECK(blocks_of_cluster(12, 48, 132) == 8);
+  CHECK(blocks_of_cluster(66, 48, 132) == 2);
+  CHECK(blocks_of_cluster(67, 48, 132) == 1);
+  CHECK(blocks_of_cluster(12, 5, 132) == 2);
+  CHECK(blocks_of_cluster(12, 3, 132) == 1);
+  CHECK(blocks_of_cluster(12, 0, 132) == 1);
+  CHECK(blocks_of_cluster(0, 48, 132) == 8);
+  CHECK(blocks_of_cluster(std::int64_t{1} << 40, 48, 132) == 1);
+}
+
+TEST_CASE("the rounds that blocks may share are those of the only product's loop", "[plan]") {
+  const auto rounds = [](const Graph& graph, std::int64_t k) {
+    Argument x{.extent = {100, k}, .stride = {k, 1}};
+    return SharedRounds(run_passes(graph)).of(std::vector<Argument>(4, x));
+  };
+  CHECK(rounds(product<bf16>({64, 64, 64}), 641) == 11);
+  CHECK(rounds(product<f32>({16, 64, 32}), 641) == 21);
+  const auto of = [](auto body) { return kernel("other", body).graph(); };
+  CHECK(rounds(of([](In<bf16, 2> x, Out<f32, 2> y) {
+                 Index i = blocks(1);
+                 Tile<bf16, 2> a = load(x, {i, i}, {64, 64});
+                 store(y, {i, i}, mma(a, a, zeros<f32>({64, 64})));
+               }),
+               64) == 0);
+  CHECK(rounds(of([](In<bf16, 2> x, Out<f32, 2> y) {
+                 Index i = blocks(1);
+                 Var acc = zeros<f32>({64, 64});
+                 for (Index k : range(i + 3)) acc = mma(load(x, {i, k}, {64, 64}), load(x, {k, i}, {64, 64}), acc);
+                 store(y, {i, i}, acc);
+               }),
+               64) == 0);
+  CHECK(rounds(of([](In<f32, 1> x, Out<f32, 1> y) {
+                 Index i = blocks(1);
+                 store(y, {i}, load(x, {i}, {64}));
+               }),
+               64) == 0);
+  CHECK(SharedRounds().of({}) == 0);
+}
+
+TEST_CASE("of a cluster each block runs its share of rounds, and the first adds up", "[plan]") {
+  for (const ProductTiles& tile : tiles) {
+    const Plan plan = plan_of(product<bf16>(tile));
+    INFO(tile.m << " x " << tile.n);
+    REQUIRE(has_clusters(plan));
+    CHECK(to_string(plan).find("a cluster of blocks of threads shares the rounds") != std::string::npos);
+    CHECK(plan.phases[0].roles[1].teams == 1);
+    CHECK(count<ShareRounds>(plan) == 2);
+    CHECK(count<ClusterBarrier>(plan) == 4);
+    CHECK(count<PutPart>(plan) == 1);
+    CHECK(count<AddParts>(plan) == 1);
+    // Of one warp group each thread has all the registers there are for it.
+    CHECK(count<SetRegisters>(plan) == (plan.phases[0].roles[1].warps == 4 ? 0 : 2));
+    CHECK_FALSE(has_clusters(plan_of(product<bf16>(tile), false)));
+  }
+}
+
+TEST_CASE("a kernel whose sums do not fit beside its operands has no clusters", "[plan]") {
+  const Plan large = plan_of(product<bf16>({128, 256, 64}));
+  CHECK(large.phases[0].roles.size() == 2);  // 131072 bytes of sums, and two stages of 49152
+  CHECK(has_clusters(large) == (large.shared_bytes <= large.target.shared_bytes && count<AddParts>(large) == 1));
+  const Plan small = plan_of(product<f32>({16, 64, 32}));
+  CHECK(small.phases[0].roles.size() == 1);
+  CHECK_FALSE(has_clusters(small));
+  const Graph graph = run_passes(product<bf16>({64, 64, 64}));
+  Variant variant = dense_variant(graph);
+  variant.clusters = true;
+  CHECK(generate(graph, variant, Arch::sm_90a).clusters);
+  CHECK_FALSE(generate(graph, variant, Arch::sm_80).clusters);
+  CHECK_FALSE(generate(graph, variant, Arch::sm_90a, {.specialise = false}).clusters);
+  variant.clusters = false;
+  CHECK_FALSE(generate(graph, variant, Arch::sm_90a).clusters);
+}
+
+TEST_CASE("kernels of clusters compile without a spill", "[generate]") {
+  if (!nvrtc_here()) return;
+  std::vector<std::string> wrong(std::size(tiles) * 2);
+  in_parallel(wrong.size(), [&](std::size_t i) {
+    const ProductTiles& tile = tiles[i / 2];
+    const Graph graph = run_passes(i % 2 ? product<bf16>(tile) : product<f16>(tile));
+    Variant variant = dense_variant(graph);
+    variant.clusters = true;
+    wrong[i] = compile_check(generate(graph, variant, Arch::sm_90a), Arch::sm_90a);
+  });
+  for (const std::string& one : wrong) CHECK(one == "");
+}
+
+TEST_CASE("the verifier names what is wrong between the blocks of a cluster", "[plan]") {
+  struct Fault {
+    const char* name;
+    std::function<void(Plan&)> plant;
+    const char* says;
+  };
+  const auto in_part = [](Plan& p, bool first) -> OfPart& {
+    for (StepPlace place : places_of<OfPart>(p))
+      if (OfPart& part = std::get<OfPart>(place.step().action); part.first == first) return part;
+    throw std::runtime_error("no such part");
+  };
+  const Fault faults[] =
+      {
+          {"no barrier ahead of the sum", [](Plan& p) { place_of<ClusterBarrier>(p, 2).drop(); }, "barrier"},
+          {"no barrier behind the sum", [](Plan& p) { place_of<ClusterBarrier>(p, 3).drop(); }, "may read"},
+          {"a role comes to fewer barriers", [](Plan& p) { place_of<ClusterBarrier>(p, 0).drop(); },
+           "different numbers"},
+          {"a thread alone comes",
+           [](Plan& p) {
+    Elected one{.threads = 128, .body = {{ClusterBarrier{}}}};
+    place_of<ClusterBarrier>(p, 0).step().action = std::move(one);
+           },
+           "not all threads"},
+          {"the first block puts", [&](Plan& p) { in_part(p, false).first = true; }, "puts nothing"},
+          {"the others add up", [&](Plan& p) { in_part(p, true).first = false; }, "alone adds up"},
+          {"nobody puts", [&](Plan& p) { in_part(p, false).body.clear(); }, "may not be there"},
+          {"nobody adds up", [&](Plan& p) { in_part(p, true).body.clear(); }, "not added"},
+          {"sums are put where there is no room", [](Plan& p) { p.scratch[ScratchId{0}].bytes /= 2; }, "scratch"},
+          {"a block runs all rounds", [](Plan& p) { the<Loop>(p, 0).count = the<ShareRounds>(p, 0).rounds; },
+           "all rounds"},
+          {"rounds are shared by no cluster", [](Plan& p) { p.phases[0].schedule.clusters = false; }, "no cluster"},
+          {"a share that nobody makes", [](Plan& p) { place_of<ShareRounds>(p, 0).drop(); }, "nothing has made"},
+          {"two teams", [](Plan& p) { p.phases[0].roles[1].teams = 2; }, "teams"},
+  };
+  const Plan right = plan_of(product<bf16>({64, 64, 64}));
+  CHECK(violations(right).empty());
+  for (const Fault& fault : faults) {
+    Plan plan = right;
+    fault.plant(plan);
+    std::string all;
+    for (const std::string& one : violations(plan)) all += one + "\n";
+    INFO(fault.name << ": " << all);
+    CHECK(all.find(fault.says) != std::string::npos);
+  }
+}

@@ -1,0 +1,83 @@
+// Products whose rounds the blocks of a cluster share, in the emulator.
+#include <array>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "api/tessera.hpp"
+#include "catch.hpp"
+#include "emulated_device.hpp"
+#include "model/kernels.hpp"
+
+namespace {
+
+using namespace tessera;
+
+struct Multiprocessors {
+  explicit Multiprocessors(int count) { setenv("TESSERA_EMULATOR_MULTIPROCESSORS", std::to_string(count).c_str(), 1); }
+  ~Multiprocessors() { unsetenv("TESSERA_EMULATOR_MULTIPROCESSORS"); }
+};
+
+/// Small whole numbers, whose sums are exact.
+template <class T>
+std::vector<T> some(std::int64_t count, unsigned seed) {
+  std::vector<T> values(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = T(static_cast<float>(static_cast<int>((i * 2654435761u + seed) >> 7 & 7) - 3));
+  return values;
+}
+
+template <class T>
+auto biased(ProductTiles tiles) {
+  return kernel("biased", [=](In<T, 2> x, In<T, 2> w, In<f32, 1> bias, InOut<f32, 2> z, Out<T, 2> y) {
+    auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
+    Tile sums = kernels::product<T>(x, w, m, n, tiles) + load(bias, {n}, {tiles.n});
+    Tile before = load(z, {m, n}, {tiles.m, tiles.n});
+    store(z, {m, n}, before + sums);
+    store(y, {m, n}, cast<T>(sums * 0.5f));
+  });
+}
+
+template <class T>
+void check_product(ProductTiles tiles, std::int64_t m, std::int64_t n, std::int64_t k) {
+  const auto product = biased<T>(tiles);
+  std::vector<float> y_of[2], z_of[2];
+  for (int i = 0; i < 2; ++i) {
+    const Device device = i == 0 ? Device::cpu() : emulated_device();
+    const auto make = [&]<class E, int R>(std::array<std::int64_t, R> extents, const std::vector<E>& values) {
+      Tensor<E, R> t(device, extents);
+      t.copy_from(values);
+      return t;
+    };
+    const auto x = make.template operator()<T, 2>({m, k}, some<T>(m * k, 1));
+    const auto w = make.template operator()<T, 2>({k, n}, some<T>(k * n, 2));
+    const auto bias = make.template operator()<f32, 1>({n}, some<f32>(n, 3));
+    const auto z = make.template operator()<f32, 2>({m, n}, some<f32>(m * n, 4));
+    const Tensor<T, 2> y(device, {m, n});
+    launch(device.stream(), product, x, w, bias, z, y);
+    for (const T element : y.to_vector()) y_of[i].push_back(static_cast<float>(element));
+    z_of[i] = z.to_vector();
+  }
+  CHECK(z_of[0] == z_of[1]);
+  CHECK(y_of[0] == y_of[1]);
+}
+
+}  // namespace
+
+TEST_CASE("products that clusters share are those of the CPU", "[emulator]") {
+  // Clusters of 2 to 8, which take one tile or several, of whole and ragged tensors.
+  {
+    const Multiprocessors four(4);
+    check_product<bf16>({64, 64, 64}, 16, 128, 320);
+    check_product<f16>({128, 128, 64}, 100, 120, 264);
+  }
+  {
+    const Multiprocessors nine(9);
+    check_product<bf16>({64, 64, 64}, 72, 104, 512);
+    check_product<bf16>({128, 64, 64}, 200, 64, 456);
+    check_product<f16>({64, 128, 64}, 40, 136, 1024);
+  }
+  const Multiprocessors many(132);
+  check_product<bf16>({64, 64, 64}, 48, 200, 1096);
+  check_product<bf16>({64, 128, 64}, 64, 128, 256);
+}
