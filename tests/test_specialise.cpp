@@ -221,6 +221,9 @@ TEST_CASE("why a product has no roles: what follows it", "[plan]") {
   using I = Index;
   CHECK(why_not(with_epilogue([](const S& s, const Z&, const Y& y, const I& m, const I& n) {
           store(y, {m, n}, s - sum(s, 1));
+        })) == "");
+  CHECK(why_not(with_epilogue([](const S& s, const Z&, const Y& y, const I& m, const I& n) {
+          store(y, {m, n}, s - sum(s, 0));
         })) == "'sum' crosses warps");
   CHECK(why_not(with_epilogue([](const S& s, const Z&, const Y& y, const I& m, const I& n) {
           if_(m > 0, [&] { store(y, {m, n}, cumsum(s, 1)); });

@@ -170,12 +170,15 @@ class Classifier {
     return {};
   }
 
-  // What is done with the sums stays with the threads that have them.
+  // What is done with the sums stays with the threads that have them; those of a row are in one warp.
   std::string epilogue() {
     for (const auto& region : facts_.order)
       for (const Id id : region) {
         const Node& at = node(id);
         if (at.op == Op::loop && id != how_.loop) return "it has another loop";
+        const bool along_rows = (is_reduction(at.op) || at.op == Op::argmax) && at.axis() == 1 &&
+                                node(at.in[0]).shape == node(how_.product).shape;
+        if (along_rows) continue;
         if (is_reduction(at.op) || at.op == Op::argmax || at.op == Op::cumsum || at.op == Op::concat)
           return fmt::format("'{}' crosses warps", name(at.op));
       }
