@@ -358,6 +358,59 @@ TEST_CASE("products by roles: reductions of rows", "[cpu]") {
   }
 }
 
+TEST_CASE("products by roles: several in one loop", "[cpu]") {
+  // Two of one left operand, stored together and apart; as SwiGLU's gate and up.
+  for (const ProductTiles& tiles :
+       {ProductTiles{64, 64, 64}, {64, 128, 64}, {128, 128, 64}, {128, 192, 64}, {128, 256, 64}}) {
+    const Sizes of{.m = 136, .n = 264, .k = 200};
+    const Problem<bf16> gate(of), up({.m = of.m, .n = of.n, .k = of.k, .b_turned = true});
+    const auto k = kernel("gated", [=](In<bf16, 2> x, In<bf16, 2> w, In<bf16, 2> v, Out<f32, 2> y, Out<bf16, 2> z) {
+      auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
+      Var a = zeros<f32>({tiles.m, tiles.n}), b = full<f32>({tiles.m, tiles.n}, 1);
+      for (Index i : range(cdiv(x.extent(1), tiles.k))) {
+        const Tile left = load(x, {m, i}, {tiles.m, tiles.k});
+        a = mma(left, load(w, {i, n}, {tiles.k, tiles.n}), a);
+        b = mma(left, load(v, {i, n}, {tiles.k, tiles.n}), b);
+      }
+      const Tile<f32, 2> gates = a, ups = b;
+      store(y, {m, n}, gates * ups);
+      store(z, {m, n}, cast<bf16>(ups));
+    });
+    INFO(tiles.m << " x " << tiles.n);
+    CHECK(has_roles(k.graph(), {1, 1, 0}) == (tiles.n < 256));  // else 256 registers of a thread for sums
+    const auto y = full_of<f32>(of.m, of.n, 99);
+    const auto z = full_of<bf16>(of.m, of.n, 99);
+    launch(test_device().stream(), k, gate.x, gate.w, up.w, y, z);
+    CHECK(gate.difference(y, [&](int i, int j, double sum) { return sum * (1 + up.sum(i, j)); }) == "");
+    CHECK(up.difference(z, [](int, int, double sum) { return 1 + sum; }) == "");
+  }
+  // Three, each of operands of its own.
+  const ProductTiles tiles{64, 64, 64};
+  const Sizes of{.m = 72, .n = 136, .k = 136};
+  const Problem<f16> first(of), second({.m = of.m, .n = of.n, .k = of.k, .a_turned = true}), third = second;
+  const auto k = kernel("three", [=](In<f16, 2> x0, In<f16, 2> w0, In<f16, 2> x1, In<f16, 2> w1, Out<f32, 2> y0,
+                                     Out<f32, 2> y1, Out<f32, 2> y2) {
+    auto [m, n] = blocks(cdiv(y0.extent(0), tiles.m), cdiv(y0.extent(1), tiles.n));
+    Var a = zeros<f32>({64, 64}), b = zeros<f32>({64, 64}), c = zeros<f32>({64, 64});
+    for (Index i : range(cdiv(x0.extent(1), tiles.k))) {
+      const Tile left = load(x0, {m, i}, {64, 64}), right = load(w0, {i, n}, {64, 64});
+      const Tile other = load(x1, {m, i}, {64, 64});
+      a = mma(left, right, a);
+      b = mma(other, load(w1, {i, n}, {64, 64}), b);
+      c = mma(other, right, c);
+    }
+    const Tile<f32, 2> sums[] = {a, b, c};
+    store(y0, {m, n}, sums[0]);
+    store(y1, {m, n}, sums[1]);
+    store(y2, {m, n}, sums[2] - sums[1]);
+  });
+  CHECK(has_roles(k.graph(), {1, 1, 0, 1}));
+  const auto y0 = full_of<f32>(of.m, of.n, 99), y1 = full_of<f32>(of.m, of.n, 99), y2 = full_of<f32>(of.m, of.n, 99);
+  launch(test_device().stream(), k, first.x, first.w, second.x, second.w, y0, y1, y2);
+  CHECK(first.difference(y0, [](int, int, double sum) { return sum; }) == "");
+  CHECK(second.difference(y1, [](int, int, double sum) { return sum; }) == "");
+}
+
 TEST_CASE("products by roles: sums that start from a tile, and stores that not all blocks do", "[cpu]") {
   const ProductTiles tiles{64, 64, 64};
   const auto k = kernel("started", [=](In<bf16, 2> x, In<bf16, 2> w, In<f32, 2> start, Out<f32, 2> y, Out<f32, 2> z) {
@@ -414,7 +467,8 @@ TEST_CASE("products by roles: an axis of batches", "[cpu]") {
 }
 
 TEST_CASE("products by roles: sums that are turned, combined, or carried on", "[cpu]") {
-  // Turned ones lie otherwise than the copy engine stores them; those that another loop carries are computed by one role.
+  // Turned ones lie otherwise than the copy engine stores them; those that another loop carries are computed by one
+  // role.
   const ProductTiles tiles{64, 64, 64};
   const auto turned = kernel("turned", [=](In<bf16, 2> x, In<bf16, 2> w, Out<f32, 2> y) {
     auto [m, n] = blocks(cdiv(x.extent(0), tiles.m), cdiv(w.extent(1), tiles.n));

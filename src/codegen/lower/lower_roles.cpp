@@ -20,20 +20,24 @@ constexpr Registers of_clusters{40, 232};
 /// What the roles share.
 class Shared {
  public:
-  Shared(const Facts& facts, const Specialisation& how, const ProductPlan& product, Plan& plan)
-      : facts(facts), how(how), m(product.product.m), n(product.product.n), k(product.product.k), plan(plan) {
-    left = operand(product.a, true);
-    right = operand(product.b, false);
-    ring =
-        plan.rings.add({.label = {.stem = "ring"},
-                        .buffers = {left.buffer, right.buffer},
-                        .stages = how.stages,
-                        .empty_arrivals = how.groups,
-                        .bytes = plan.buffers[left.buffer].stage_bytes() + plan.buffers[right.buffer].stage_bytes()});
+  Shared(const Facts& facts, const Specialisation& how, const std::map<Id, ProductPlan>& products, Plan& plan)
+      : Shared(facts, how, products.at(how.products[0]).product, plan) {
+    Ring ring{.label = {.stem = "ring"}, .buffers = {}, .stages = how.stages, .empty_arrivals = how.groups};
+    for (const Id id : how.products) {
+      left[id] = operand(products.at(id).a, true);
+      right[id] = operand(products.at(id).b, false);
+    }
+    for (const Operand& one : operands) {
+      ring.buffers.push_back(one.buffer);
+      ring.bytes += plan.buffers[one.buffer].stage_bytes();
+    }
+    this->ring = plan.rings.add(std::move(ring));
   }
 
+  /// A tile that the producer copies, and products read; `left`: as their left operand.
   struct Operand {
     Id load;
+    bool left;
     BufferId buffer;
     TensorMapId map;
     bool k_major;
@@ -72,7 +76,8 @@ class Shared {
   const Specialisation& how;
   const int m, n, k;
   Plan& plan;
-  Operand left, right;
+  std::vector<Operand> operands;
+  std::map<Id, std::size_t> left, right;  ///< of products, among those
   RingId ring;
 
  private:
@@ -85,7 +90,17 @@ class Shared {
     return axes;
   }
 
-  Operand operand(const Source& source, bool is_left) {
+  Shared(const Facts& facts, const Specialisation& how, const Product& product, Plan& plan)
+      : facts(facts), how(how), m(product.m), n(product.n), k(product.k), plan(plan) {}
+
+  // Products that have one in common read one buffer.
+  std::size_t operand(const Source& source, bool is_left) {
+    const auto found = std::ranges::find_if(
+        operands, [&](const Operand& one) { return one.load == source.load && one.left == is_left; });
+    if (found == operands.end()) return operands.push_back(new_operand(source, is_left)), operands.size() - 1;
+    return static_cast<std::size_t>(found - operands.begin());
+  }
+  Operand new_operand(const Source& source, bool is_left) {
     const int k_axis = source.axis[is_left ? 1 : 0], other_axis = source.axis[is_left ? 0 : 1];
     const bool k_major = facts.access(source.load).fast == k_axis;
     const int other = is_left ? m : n;
@@ -96,7 +111,7 @@ class Shared {
                   .stages = how.stages,
                   .form = SharedForm::panels};
     const TensorMapId map = map_of(source.load, k_major ? other_axis : k_axis, buffer, false);
-    return {source.load, plan.buffers.add(std::move(buffer)), map, k_major};
+    return {source.load, is_left, plan.buffers.add(std::move(buffer)), map, k_major};
   }
 };
 
@@ -115,7 +130,7 @@ class RoleDuty : public Duty {
  protected:
   template <class Kind>
   void push(Steps& steps, Kind kind) {
-    steps.push(shared_.how.product, std::move(kind));
+    steps.push(shared_.how.products[0], std::move(kind));
   }
   template <class Inside>
   void elected(Steps& steps, int threads, const Inside& inside) {
@@ -168,11 +183,11 @@ class Producer final : public RoleDuty {
   void end_round(Steps& steps, LoopId) override {
     push(steps, Acquire{cursor_});
     push(steps, Expect{cursor_});
-    for (const Shared::Operand* operand : {&shared_.left, &shared_.right}) {
-      const Buffer& buffer = shared_.plan.buffers[operand->buffer];
+    for (const Shared::Operand& operand : shared_.operands) {
+      const Buffer& buffer = shared_.plan.buffers[operand.buffer];
       for (int panel = 0; panel < buffer.columns / buffer.panel_columns(); ++panel)
-        push(steps, TmaLoad{operand->map, operand->buffer, cursor_, panel * buffer.panel_bytes(),
-                            shared_.place_of(steps, operand->load, panel, buffer)});
+        push(steps, TmaLoad{operand.map, operand.buffer, cursor_, panel * buffer.panel_bytes(),
+                            shared_.place_of(steps, operand.load, panel, buffer)});
     }
     push(steps, Advance{cursor_, literal(1)});
   }
@@ -220,8 +235,10 @@ class Consumer final : public RoleDuty {
   }
   void before_loop(Steps& steps) override {
     // Fenced here, not in each round: else ptxas reads what the sums start from between products, and waits for each.
-    const Id sums = steps.node(shared_.how.product).in[2];
-    if (!starts_fresh(sums)) push(steps, RegisterFence{steps.values.of(sums)});
+    for (const Id id : shared_.how.products) {
+      const Id sums = steps.node(id).in[2];
+      if (!starts_fresh(sums)) push(steps, RegisterFence{steps.values.of(sums)});
+    }
     if (shared_.how.teams > 1) push(steps, NamedBarrier{.id = team_turn, .threads = 2 * steps.threads});
   }
   bool starts_fresh(Id argument) const override {
@@ -231,25 +248,30 @@ class Consumer final : public RoleDuty {
     return facts[start].op == Op::constant && facts[start].bits() == 0;
   }
   bool multiply(Steps& steps, Id id, LoopId loop) override {
+    const std::vector<Id>& products = shared_.how.products;
     const Id carried = steps.node(id).in[2];
-    const ValueId sums = steps.values.set(id, steps.values.of(carried));
     const bool fresh = starts_fresh(carried);
-    sums_ = sums;
-    push(steps, WaitFull{cursor_});
-    push(steps, WgmmaFence{});
-    push(steps, Wgmma{.out = sums,
-                      .a = shared_.left.buffer,
-                      .b = shared_.right.buffer,
+    sums_.push_back(steps.values.set(id, steps.values.of(carried)));
+    if (id == products.front()) {
+      push(steps, WaitFull{cursor_});
+      push(steps, WgmmaFence{});
+    }
+    const Shared::Operand &left = shared_.operands[shared_.left.at(id)],
+                          &right = shared_.operands[shared_.right.at(id)];
+    push(steps, Wgmma{.out = sums_.back(),
+                      .a = left.buffer,
+                      .b = right.buffer,
                       .cursor = cursor_,
                       .type = steps.node(steps.node(id).in[0]).type,
                       .m = shared_.m,
                       .n = shared_.n,
                       .k = shared_.k,
-                      .a_k_major = shared_.left.k_major,
-                      .b_k_major = shared_.right.k_major,
+                      .a_k_major = left.k_major,
+                      .b_k_major = right.k_major,
                       .fresh = fresh ? loop : LoopId{}});
+    if (id != products.back()) return true;
     push(steps, CommitWgmma{});
-    push(steps, RegisterFence{sums});
+    for (const ValueId sums : sums_) push(steps, RegisterFence{sums});
     push(steps, WaitWgmma{1});
     return true;
   }
@@ -263,7 +285,7 @@ class Consumer final : public RoleDuty {
       push(steps, NamedBarrier{.id = team_turn, .threads = 2 * steps.threads, .arrives = true, .next_team = true});
     push(steps, WaitWgmma{0});
     elected(steps, 128, [&] { push(steps, Release{cursor_, 1, {}}); });
-    push(steps, RegisterFence{sums_});
+    for (const ValueId sums : sums_) push(steps, RegisterFence{sums});
     if (shared_.how.teams > 1) push(steps, Advance{cursor_, rounds(steps)});
   }
 
@@ -305,9 +327,9 @@ class Consumer final : public RoleDuty {
     lower([&](Id id) { return in_tile(id) && !behind(id); });
     const ScratchId parts = shared_.plan.scratch.add(
         {.type = ElementType::f32, .bytes = std::int64_t{shared_.m} * shared_.n * info(ElementType::f32).bytes});
-    of_part(steps, false, [&] { push(steps, PutPart{parts, sums_}); });
+    of_part(steps, false, [&] { push(steps, PutPart{parts, sums_[0]}); });
     push(steps, ClusterBarrier{});
-    of_part(steps, true, [&] { push(steps, AddParts{parts, sums_}); });
+    of_part(steps, true, [&] { push(steps, AddParts{parts, sums_[0]}); });
     push(steps, ClusterBarrier{});
     of_part(steps, true, [&] { lower([&](Id id) { return in_tile(id) && behind(id); }); });
   }
@@ -321,17 +343,17 @@ class Consumer final : public RoleDuty {
 
   BufferId out_[2];
   int parts_ = 0;
-  ValueId sums_;
+  std::vector<ValueId> sums_;
 };
 
 }  // namespace
 
 void lower_roles(const Facts& facts, Specialisation how, const Products& products, const Layouts& layouts, Plan& plan) {
-  const ProductPlan& product = products.plans.at(how.product);
   // The buffers of stores hold elements as they lie in sums.
-  std::erase_if(how.boxed, [&](Id store) { return layouts.of[facts[store].in[0]] != product.layout; });
+  const Layout& sums = products.plans.at(how.products[0]).layout;
+  std::erase_if(how.boxed, [&](Id store) { return layouts.of[facts[store].in[0]] != sums; });
   Phase& phase = plan.phases.back();
-  Shared shared(facts, how, product, plan);
+  Shared shared(facts, how, products.plans, plan);
   phase.schedule.kind = Schedule::Kind::tiles;
   phase.schedule.clusters = how.clusters;
   phase.prologue = {{InitRing{shared.ring}}, {Barrier{}}};

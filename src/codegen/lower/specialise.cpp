@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 namespace tessera::lowering {
 namespace {
@@ -37,13 +38,13 @@ class Classifier {
     how_.ahead = known_ahead(facts_, true);
     how_.launch = known_ahead(facts_, false);
     for (const auto& rule :
-         {&Classifier::product, &Classifier::loop, &Classifier::tile, &Classifier::operands, &Classifier::epilogue})
+         {&Classifier::products, &Classifier::loop, &Classifier::tile, &Classifier::operands, &Classifier::epilogue})
       if (std::string why = (this->*rule)(); !why.empty()) return {{}, std::move(why)};
     stores();
     Specialised result;
-    const int rows = node(how_.product).shape[0];
+    const int rows = product().shape[0];
     const int fewest = rows / 64 > 2 || sums_of(1) > most_accumulators ? 2 : 1;
-    if (facts_.variant.clusters) {
+    if (facts_.variant.clusters && how_.products.size() == 1) {
       how_.clusters = true;
       for (int groups = fewest; groups <= 2 && rows % (64 * groups) == 0; ++groups) add_way(result, groups);
       how_.clusters = false;
@@ -67,16 +68,23 @@ class Classifier {
       result.why_not = "two stages do not fit into shared memory";
   }
   // Registers of a thread for the sums of a tile that `groups` warp groups share.
-  int sums_of(int groups) const { return static_cast<int>(node(how_.product).shape.size()) / (128 * groups); }
+  int sums_of(int groups) const {
+    return static_cast<int>(product().shape.size() * std::ssize(how_.products)) / (128 * groups);
+  }
+  // Any of them, where all are alike.
+  const Node& product() const { return node(how_.products[0]); }
 
-  std::string product() {
+  std::string products() {
     for (const auto& region : facts_.order)
-      for (Id id : region) {
-        if (node(id).op != Op::mma) continue;
-        if (how_.product != no_id) return "it has several products";
-        how_.product = id;
-      }
-    const ElementType type = node(node(how_.product).in[0]).type;
+      for (Id id : region)
+        if (node(id).op == Op::mma) how_.products.push_back(id);
+    const auto differs = [&](Id id) {
+      return node(id).region != product().region || node(id).shape != product().shape ||
+             node(node(id).in[0]).shape != node(product().in[0]).shape ||
+             node(node(id).in[0]).type != node(product().in[0]).type;
+    };
+    if (std::ranges::any_of(how_.products, differs)) return "it has several products, which differ";
+    const ElementType type = node(product().in[0]).type;
     if (type != ElementType::f16 && type != ElementType::bf16)
       return fmt::format("wgmma takes its operands from memory as f16 or bf16, not {}", name(type));
     return {};
@@ -84,15 +92,17 @@ class Classifier {
 
   // Sums that the loop carries, and nothing else; at least one round.
   std::string loop() {
-    const Node& product = node(how_.product);
-    const Region& body = facts_.graph.regions[product.region];
+    const Region& body = facts_.graph.regions[product().region];
     if (body.kind != RegionKind::loop) return "the product is in no loop";
-    how_.loop = facts_.owner[product.region];
+    how_.loop = facts_.owner[product().region];
     const Node& loop = node(how_.loop);
     if (loop.region != 0) return "the product's loop is in another loop or a branch";
-    const Node& sums = node(product.in[2]);
-    if (sums.op != Op::argument || sums.position() == 0 || facts_.users[product.in[2]].size() != 1 ||
-        body.yields.size() != 1 || body.yields[0] != how_.product || facts_.users[how_.product].size() != 1)
+    const auto carries = [&](Id id) {
+      const Node& sums = node(node(id).in[2]);
+      return sums.op == Op::argument && sums.position() > 0 && body.yields[sums.position() - 1] == id &&
+             facts_.users[node(id).in[2]].size() == 1 && facts_.users[id].size() == 1;
+    };
+    if (body.yields.size() != how_.products.size() || !std::ranges::all_of(how_.products, carries))
       return "the loop carries more than the sums";
     if (!how_.launch[loop.in[0]]) return "the loop's rounds are not the same for all blocks";
     if (!runs(loop.in[0])) return "the loop may have no round";
@@ -110,8 +120,7 @@ class Classifier {
   bool boxable(int parameter) const { return facts_.variant.tensors[static_cast<std::size_t>(parameter)].boxable; }
 
   std::string tile() {
-    const Node& product = node(how_.product);
-    const int m = product.shape[0], n = product.shape[1], k = node(product.in[0]).shape[1];
+    const int m = product().shape[0], n = product().shape[1], k = node(product().in[0]).shape[1];
     constexpr int widths[] = {64, 96, 128, 192, 256};
     if (m % 64 || m > 256 || m == 192 || k % 64 || k > 256 || !std::ranges::count(widths, n))
       return fmt::format("wgmma multiplies no tiles of [{},{}] by [{},{}]", m, k, k, n);
@@ -120,34 +129,36 @@ class Classifier {
   }
 
   std::string operands() {
-    const Node& product = node(how_.product);
-    for (const Id id : facts_.order[product.region]) {
+    for (const Id id : facts_.order[product().region]) {
       const Node& at = node(id);
       const bool is_operand = at.op == Op::load || at.op == Op::cast || at.op == Op::permute || at.op == Op::reshape;
-      if (id != how_.product && at.op != Op::argument && !is_view(at.op) && !how_.ahead[id] &&
+      if (at.op != Op::mma && at.op != Op::argument && !is_view(at.op) && !how_.ahead[id] &&
           !(is_operand && only_for_product(id)))
         return fmt::format("the loop does more than to multiply: '{}'", name(at.op));
     }
-    for (const std::size_t side : {0, 1}) {
-      const Id operand = product.in[side];
-      const Source source = find_source(facts_.graph, operand);
-      if (source.load == no_id) return fmt::format("the {} operand is computed", side ? "right" : "left");
-      const ElementType type = node(operand).type;
-      if (node(source.load).type != type ||
-          !std::ranges::all_of(source.casts, [&](ElementType to) { return to == type; }))
-        return fmt::format("the {} operand is {} in memory", side ? "right" : "left", name(node(source.load).type));
-      if (std::string why = boxes(source.load, source.axis[0], source.axis[1]); !why.empty()) return why;
-      if (facts_.graph.parameters[static_cast<std::size_t>(facts_.access(source.load).parameter)].access != Access::in)
-        return "an operand's tensor is written";
-    }
+    for (const Id id : how_.products)
+      for (const std::size_t side : {0, 1})
+        if (std::string why = operand(node(id).in[side], side); !why.empty()) return why;
     return {};
   }
-  // A load, or what renames its elements: all users are the product or such nodes.
+  std::string operand(Id operand, std::size_t side) {
+    const Source source = find_source(facts_.graph, operand);
+    if (source.load == no_id) return fmt::format("the {} operand is computed", side ? "right" : "left");
+    const ElementType type = node(operand).type;
+    if (node(source.load).type != type ||
+        !std::ranges::all_of(source.casts, [&](ElementType to) { return to == type; }))
+      return fmt::format("the {} operand is {} in memory", side ? "right" : "left", name(node(source.load).type));
+    if (std::string why = boxes(source.load, source.axis[0], source.axis[1]); !why.empty()) return why;
+    if (facts_.graph.parameters[static_cast<std::size_t>(facts_.access(source.load).parameter)].access != Access::in)
+      return "an operand's tensor is written";
+    loads_[side].insert(source.load);
+    return {};
+  }
+  // A load, or what renames its elements: all users are products or such nodes.
   bool only_for_product(Id id) const {
     return std::ranges::all_of(facts_.users[id], [&](Id user) {
       const Op op = node(user).op;
-      return user == how_.product ||
-             ((op == Op::cast || op == Op::permute || op == Op::reshape) && only_for_product(user));
+      return op == Op::mma || ((op == Op::cast || op == Op::permute || op == Op::reshape) && only_for_product(user));
     });
   }
 
@@ -176,8 +187,8 @@ class Classifier {
       for (const Id id : region) {
         const Node& at = node(id);
         if (at.op == Op::loop && id != how_.loop) return "it has another loop";
-        const bool along_rows = (is_reduction(at.op) || at.op == Op::argmax) && at.axis() == 1 &&
-                                node(at.in[0]).shape == node(how_.product).shape;
+        const bool along_rows =
+            (is_reduction(at.op) || at.op == Op::argmax) && at.axis() == 1 && node(at.in[0]).shape == product().shape;
         if (along_rows) continue;
         if (is_reduction(at.op) || at.op == Op::argmax || at.op == Op::cumsum || at.op == Op::concat)
           return fmt::format("'{}' crosses warps", name(at.op));
@@ -190,7 +201,7 @@ class Classifier {
     std::optional<ElementType> type;
     for (const Id id : facts_.order[0]) {
       const Node& at = node(id);
-      if (at.op != Op::store || node(at.in[0]).shape != node(how_.product).shape) continue;
+      if (at.op != Op::store || node(at.in[0]).shape != product().shape) continue;
       const int parameter = facts_.access(id).parameter;
       const Parameter& tensor = facts_.graph.parameters[static_cast<std::size_t>(parameter)];
       const int bytes = info(tensor.type).bytes;
@@ -216,15 +227,16 @@ class Classifier {
   // As many as fit beside what is stored.
   int stages() const {
     constexpr int most = 6, barriers = 1024;
-    const Node& product = node(how_.product);
-    const int m = product.shape[0], n = product.shape[1], k = node(product.in[0]).shape[1];
+    const int m = product().shape[0], n = product().shape[1], k = node(product().in[0]).shape[1];
     int stored = how_.boxed.empty() ? 0 : 2 * how_.teams * m * panel_bytes;
     if (how_.clusters) stored += m * n * static_cast<int>(sizeof(float));
-    return std::min((facts_.target.shared_bytes - barriers - stored) / ((m + n) * k * 2), most);
+    const int rows = m * static_cast<int>(loads_[0].size()) + n * static_cast<int>(loads_[1].size());
+    return std::min((facts_.target.shared_bytes - barriers - stored) / (rows * k * 2), most);
   }
 
   const Facts& facts_;
   Specialisation how_;
+  std::set<Id> loads_[2];  // of left and right operands
 };
 
 }  // namespace
@@ -232,18 +244,20 @@ class Classifier {
 Specialised specialise(const Facts& facts) { return Classifier(facts).run(); }
 
 Products specialised_products(const Facts& facts, const Specialisation& how) {
-  const Node& node = facts[how.product];
-  ProductPlan plan;
-  plan.a = find_source(facts.graph, node.in[0]);
-  plan.b = find_source(facts.graph, node.in[1]);
-  plan.product.kind = ProductKind::tensor;
-  plan.product.type = facts[node.in[0]].type;
-  plan.product.m = node.shape[0];
-  plan.product.n = node.shape[1];
-  plan.product.k = facts[node.in[0]].shape[1];
-  plan.layout = wgmma_accumulator_layout(node.shape, how.groups);
   Products products;
-  products.plans.emplace(how.product, std::move(plan));
+  for (const Id id : how.products) {
+    const Node& node = facts[id];
+    ProductPlan plan;
+    plan.a = find_source(facts.graph, node.in[0]);
+    plan.b = find_source(facts.graph, node.in[1]);
+    plan.product.kind = ProductKind::tensor;
+    plan.product.type = facts[node.in[0]].type;
+    plan.product.m = node.shape[0];
+    plan.product.n = node.shape[1];
+    plan.product.k = facts[node.in[0]].shape[1];
+    plan.layout = wgmma_accumulator_layout(node.shape, how.groups);
+    products.plans.emplace(id, std::move(plan));
+  }
   products.warps = 4 * how.groups;
   return products;
 }

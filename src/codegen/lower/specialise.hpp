@@ -1,5 +1,5 @@
-// A kernel whose work several roles share: one copies the operands of a product into a ring, by sm_90's copy engine,
-// and others multiply them by wgmma and do the rest.
+// A kernel whose work several roles share: one copies the operands of products into a ring, by sm_90's copy engine, and
+// others multiply them by wgmma and do the rest.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,7 +10,8 @@ namespace tessera::lowering {
 
 /// How the work is shared.
 struct Specialisation {
-  Id product = no_id, loop = no_id;
+  std::vector<Id> products;  ///< of one loop, all of the same extents
+  Id loop = no_id;
   int groups = 1;            ///< warp groups of a team, which share the rows of the product's tile
   int teams = 1;             ///< of warp groups: of two each multiplies while the other stores
   int stages = 2;            ///< of the ring
@@ -28,7 +29,7 @@ struct Specialised {
 };
 Specialised specialise(const Facts& facts);
 
-/// The product of a specialised kernel, for the passes that lay out and fuse.
+/// The products of a specialised kernel, for the passes that lay out and fuse.
 Products specialised_products(const Facts& facts, const Specialisation& how);
 
 /// The roles of the phase, and what they name.
