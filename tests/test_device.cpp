@@ -477,7 +477,8 @@ TEST_CASE("clusters share the rounds of a product where the grid has few blocks"
   CHECK(shared.cluster == 8);
   CHECK(shared.grid == 12 * 8);
   CHECK(machine.fake.count("cuLaunchKernelEx entry") == 1);
-  CHECK(launched(16, 768, 256).cluster == 2);  // two rounds each
+  CHECK(launched(16, 768, 256).cluster == 2);    // two rounds each
+  CHECK(launched(16, 1408, 3072).cluster == 5);  // 22 tiles: of clusters of 6 there are 16 at a time
   CHECK(machine.compiled.size() == 1);
   CHECK(launched(16, 768, 192).cluster == 1);
   CHECK_FALSE(machine.compiled.back().clusters);

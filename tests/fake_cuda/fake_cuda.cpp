@@ -234,6 +234,14 @@ int cuTensorMapEncodeTiled(void* map, int type, unsigned rank, void* address, co
                                 fill});
   return 0;
 }
+// Multiprocessors stand in groups of 16, in which a cluster has its blocks.
+int cuOccupancyMaxActiveClusters(int* clusters, void*, const tessera::cuda::CUlaunchConfig* config) {
+  BEGIN("cuOccupancyMaxActiveClusters");
+  const int multiprocessors = fake().devices.at(0).multiprocessors,
+            blocks = static_cast<int>(config->attributes->cluster[0]);
+  *clusters = multiprocessors / 16 * (16 / blocks) + multiprocessors % 16 / blocks;
+  return 0;
+}
 // Each is aligned to its size, a tensor map to 64 bytes.
 static std::vector<std::byte> one_by_one(void** values, const std::vector<std::size_t>& sizes) {
   std::vector<std::byte> block;

@@ -39,6 +39,17 @@ std::size_t bytes_of(const KernelParameter& parameter, const Graph& graph, bool 
   throw InternalError("a kernel parameter of no kind");
 }
 
+CUlaunchConfig cluster_config(unsigned threads, unsigned shared_bytes, unsigned blocks, unsigned cluster,
+                              CUlaunchAttribute& attribute) {
+  attribute = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .pad = {}, .cluster = {cluster, 1, 1}};
+  return {.grid = {blocks, 1, 1},
+          .block = {threads, 1, 1},
+          .shared_bytes = shared_bytes,
+          .stream = nullptr,
+          .attributes = &attribute,
+          .attribute_count = 1};
+}
+
 /// Memory for one launch, in the order of its stream; recorded with it, if the stream records.
 class Workspace {
  public:
@@ -131,6 +142,14 @@ CudaKernel::Code CudaKernel::make(const Variant& variant) const {
                    driver.cuOccupancyMaxActiveBlocksPerMultiprocessor.name, subject);
     code.most_blocks = std::int64_t{std::max(blocks, 1)} * device_->info().multiprocessors;
   }
+  for (int blocks = 2; source.clusters && blocks <= most_blocks_of_cluster; ++blocks) {
+    CUlaunchAttribute attribute;
+    const CUlaunchConfig config = cluster_config(code.threads, code.shared_bytes, static_cast<unsigned>(blocks),
+                                                 static_cast<unsigned>(blocks), attribute);
+    int& most = code.most_clusters[static_cast<std::size_t>(blocks)];
+    device_->check(driver.cuOccupancyMaxActiveClusters(&most, loaded->function, &config),
+                   driver.cuOccupancyMaxActiveClusters.name, subject);
+  }
   return code;
 }
 
@@ -186,7 +205,7 @@ void CudaKernel::launch(StreamBackend& stream, std::span<const Argument> argumen
       2 * blocks <= multiprocessors ? blocks_of_cluster(blocks, rounds_.of(arguments), multiprocessors) : 1;
   variant.clusters = cluster > 1;
   const Code& code = codes_.find_or_make(variant, [&] { return make(variant); });
-  launch(code, static_cast<CudaStream&>(stream), arguments, grid, {blocks, code.clusters ? cluster : 1});
+  launch(code, static_cast<CudaStream&>(stream), arguments, grid, {blocks, blocks_at_once(code, blocks, cluster)});
 }
 
 void CudaKernel::launch(const Code& code, CudaStream& stream, std::span<const Argument> arguments,
@@ -219,19 +238,20 @@ void CudaKernel::launch(const Code& code, CudaStream& stream, std::span<const Ar
   if (device_->settings().synchronous && !stream.is_recording()) stream.synchronize();
 }
 
+int CudaKernel::blocks_at_once(const Code& code, std::int64_t blocks, int most) {
+  while (most > 1 && code.most_clusters[static_cast<std::size_t>(most)] < blocks) --most;
+  return most;
+}
+
 CUresult CudaKernel::start(const Code& code, CudaStream& stream, unsigned blocks, unsigned cluster, void** each,
                            void** extra) const {
   const Driver& driver = device_->driver();
   if (cluster == 1)
     return driver.cuLaunchKernel(code.loaded->function, blocks, 1, 1, code.threads, 1, 1, code.shared_bytes,
                                  stream.get(), each, extra);
-  CUlaunchAttribute attribute{.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .pad = {}, .cluster = {cluster, 1, 1}};
-  const CUlaunchConfig config{.grid = {blocks, 1, 1},
-                              .block = {code.threads, 1, 1},
-                              .shared_bytes = code.shared_bytes,
-                              .stream = stream.get(),
-                              .attributes = &attribute,
-                              .attribute_count = 1};
+  CUlaunchAttribute attribute;
+  CUlaunchConfig config = cluster_config(code.threads, code.shared_bytes, blocks, cluster, attribute);
+  config.stream = stream.get();
   return driver.cuLaunchKernelEx(&config, code.loaded->function, each, extra);
 }
 

@@ -1,5 +1,7 @@
 // The launch path of CUDA kernels.
 #pragma once
+#include <array>
+
 #include "codegen/clusters.hpp"
 #include "jit/cuda/cuda_stream.hpp"
 #include "jit/cuda/tensor_maps.hpp"
@@ -30,6 +32,7 @@ class CudaKernel final : public DeviceKernel {
     std::int64_t workspace_bytes;  // of a block in flight
     std::int64_t most_blocks;      // of one launch
     bool persistent, clusters;
+    std::array<int, most_blocks_of_cluster + 1> most_clusters;  // at a time, by how many blocks they have
   };
   /// What differs between the launches of one grid.
   struct Part {
@@ -47,6 +50,8 @@ class CudaKernel final : public DeviceKernel {
                    const Part& part, std::byte* block);
   void launch(const Code& code, CudaStream& stream, std::span<const Argument> arguments,
               std::span<const std::int64_t> grid, Blocks blocks);
+  /// As many blocks a cluster as keep all clusters of a launch at work at the same time, at most `most`.
+  static int blocks_at_once(const Code& code, std::int64_t blocks, int most);
   cuda::CUresult start(const Code& code, CudaStream& stream, unsigned blocks, unsigned cluster, void** each,
                        void** extra) const;
 
