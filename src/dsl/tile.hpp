@@ -143,9 +143,9 @@ Tile<typename A::type, A::rank> reduction(const A& a, Axis axis) {
 }
 // `max(x, 0)` may be meant as the larger of each element and 0; max(x, 1) of a tile is the usual way to name an axis.
 // Only a literal 0 is a null pointer, too, which an overload prefers to an Axis.
-template <Op op>
+template <Op op, class A>  // of the call's, since clang looks at what depends on no parameter
 constexpr void check_literal_0() {
-  static_assert(op == Op::sum,
+  static_assert(op == Op::sum || !std::is_same_v<A, A>,
                 "tessera: max(x, 0) has two readings; write maximum(x, 0) for the larger of each element and 0, or "
                 "max(x, Axis(0)) for the largest along axis 0 (of min, max_nan and min_nan likewise)");
 }
@@ -186,7 +186,7 @@ Tile<i32, R> iota(const int (&shape)[R], Axis axis) {
   }                                                                                               \
   template <TileExpr A>                                                                           \
   auto name(const A& a, std::nullptr_t, Location location = Location::current()) {                \
-    detail::check_literal_0<Op::name>();                                                          \
+    detail::check_literal_0<Op::name, A>();                                                       \
     return detail::reduction<Op::name>(a, Axis(0, location));                                     \
   }                                                                                               \
   template <TileExpr A>                                                                           \
