@@ -221,7 +221,7 @@ class Consumer final : public RoleDuty {
       OfTeam second{.team = 1, .body = {}};
       steps.within(second.body, [&] {
         push(steps, NamedBarrier{.id = team_turn, .threads = 2 * steps.threads, .arrives = true, .next_team = true});
-        push(steps, Advance{cursor_, rounds(steps)});
+        push(steps, Advance{cursor_, all_rounds(steps)});
       });
       push(steps, std::move(second));
     }
@@ -286,7 +286,7 @@ class Consumer final : public RoleDuty {
     push(steps, WaitWgmma{0});
     elected(steps, 128, [&] { push(steps, Release{cursor_, 1, {}}); });
     for (const ValueId sums : sums_) push(steps, RegisterFence{sums});
-    if (shared_.how.teams > 1) push(steps, Advance{cursor_, rounds(steps)});
+    if (shared_.how.teams > 1) push(steps, Advance{cursor_, all_rounds(steps)});
   }
 
   // By the copy engine, a part after another through two buffers in turn.
@@ -339,7 +339,7 @@ class Consumer final : public RoleDuty {
     steps.within(part.body, inside);
     push(steps, std::move(part));
   }
-  tessera::codegen::Operand rounds(Steps& steps) { return steps.scalar(steps.node(shared_.how.loop).in[0]); }
+  tessera::codegen::Operand all_rounds(Steps& steps) { return steps.scalar(steps.node(shared_.how.loop).in[0]); }
 
   BufferId out_[2];
   int parts_ = 0;
