@@ -41,6 +41,20 @@ Id Facts::index_of(Id id, int axis) const {
   return axis < 0 ? no_id : node.in[static_cast<std::size_t>(first + axis)];
 }
 
+// Operands come first.
+std::vector<char> Facts::known_from(const std::function<bool(Id, RegionId)>& given) const {
+  std::vector<char> known(graph.nodes.size());
+  for (const auto& region : order)
+    for (Id id : region) {
+      const Node& at = graph[id];
+      const auto is_known = [&](Id one) { return known[one] || given(one, at.region); };
+      const bool follows = is_view(at.op) || at.op == Op::extent || at.op == Op::scalar || at.op == Op::constant ||
+                           (is_elementwise(at.op) && at.shape.rank() == 0);
+      known[id] = is_known(id) || (follows && std::ranges::all_of(at.in, is_known));
+    }
+  return known;
+}
+
 GraphAccess Facts::access(Id id) const {
   const Node& node = graph[id];
   GraphAccess access;
@@ -54,8 +68,7 @@ GraphAccess Facts::access(Id id) const {
     axis.index = index_of(id, i);
     if (axis.index != no_id) {
       const Node& at = graph[axis.index];
-      axis.positive = at.op == Op::block || (at.op == Op::argument && at.position() == 0) ||
-                      (at.op == Op::constant && at.number().i32 >= 0);
+      axis.positive = at.op == Op::block || is_counter(axis.index) || (at.op == Op::constant && at.number().i32 >= 0);
     }
   }
   for (; graph[view].op != Op::tensor; view = graph[view].in[0]) {

@@ -25,7 +25,9 @@ Fetches::Fetches(Steps& steps, const std::map<Id, ProductPlan>& products) : step
     }
   }
   for (const Buffer& buffer : steps.plan.buffers) bytes_ += buffer.bytes();
-  find_known_ahead();
+  // What follows from the counter of the loop around and from what that loop does not change.
+  known_ahead_ = steps.facts.known_from(
+      [&](Id id, RegionId region) { return steps.facts.is_counter(id) || steps.node(id).region != region; });
 }
 
 BufferId Fetches::buffer_for(Id load, int row_axis, int column_axis, ElementType stored, int rows, int columns) {
@@ -60,22 +62,6 @@ LoopId Fetches::loop_of(BufferId buffer) const {
   return found == loop_of_.end() ? LoopId{} : found->second;
 }
 
-// What follows from the counter of the loop around and from what that loop does not change. Operands come first.
-void Fetches::find_known_ahead() {
-  known_ahead_.resize(steps_.facts.graph.nodes.size());
-  for (const auto& region : steps_.facts.order)
-    for (Id id : region) {
-      const Node& at = steps_.node(id);
-      if (at.op == Op::argument) {
-        known_ahead_[id] = at.position() == 0;
-        continue;
-      }
-      const bool follows = (is_elementwise(at.op) && at.shape.rank() == 0) || at.op == Op::constant || is_view(at.op) ||
-                           at.op == Op::extent || at.op == Op::block;
-      known_ahead_[id] =
-          follows && std::all_of(at.in.begin(), at.in.end(), [&](Id in) { return is_known_ahead(in, at.region); });
-    }
-}
 bool Fetches::is_known_ahead(Id id, RegionId region) const {
   return steps_.node(id).region != region || known_ahead_[id];
 }

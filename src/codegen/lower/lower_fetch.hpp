@@ -26,7 +26,6 @@ class Fetches {
     int row_axis = -1, column_axis = -1;  // of the load, or -1
   };
   BufferId buffer_for(Id load, int row_axis, int column_axis, ElementType stored, int rows, int columns);
-  void find_known_ahead();
   bool is_known_ahead(Id id, RegionId region) const;
   int stages_for(const std::vector<Id>& loads) const;
   Fetch fetch(const std::vector<Id>& loads, LoopId loop);

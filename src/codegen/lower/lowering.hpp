@@ -1,5 +1,6 @@
 // What the passes that fill a plan know of a graph and share. Only files of this folder include this one.
 #pragma once
+#include <functional>
 #include <map>
 
 #include "codegen/plan/plan.hpp"
@@ -56,6 +57,9 @@ class Facts {
   const Node& operator[](Id id) const { return graph[id]; }
   bool live(Id id) const { return number[id] >= 0; }
   bool in_region(Id id, RegionId region) const;  ///< in it or in one inside it
+  bool is_counter(Id id) const { return graph[id].op == Op::argument && graph[id].position() == 0; }
+  /// By node: a number that follows from the launch, and from what is `given` to nodes of a region.
+  std::vector<char> known_from(const std::function<bool(Id, RegionId)>& given) const;
   GraphAccess access(Id id) const;
   /// The index of axis `axis` of an access; no_id for the gathered axis.
   Id index_of(Id id, int axis) const;

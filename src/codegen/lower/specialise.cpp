@@ -11,23 +11,6 @@ namespace {
 constexpr int panel_bytes = 128;        // of a row of a panel: the swizzle's
 constexpr int most_accumulators = 192;  // registers of a thread
 
-// Numbers that follow from the launch, block indices and counters of loops (`counted`), or from the launch alone.
-std::vector<char> known_ahead(const Facts& facts, bool counted) {
-  std::vector<char> known(facts.graph.nodes.size());
-  for (const auto& region : facts.order)
-    for (Id id : region) {
-      const Node& at = facts[id];
-      if (at.op == Op::argument)
-        known[id] = counted && at.position() == 0;
-      else if (at.op == Op::block)
-        known[id] = counted;
-      else if (is_view(at.op) || at.op == Op::extent || at.op == Op::scalar || at.op == Op::constant ||
-               (is_elementwise(at.op) && at.shape.rank() == 0))
-        known[id] = std::all_of(at.in.begin(), at.in.end(), [&](Id in) { return known[in] || is_view(facts[in].op); });
-    }
-  return known;
-}
-
 /// The rules, one after another: each says why a kernel is none of this kind.
 class Classifier {
  public:
@@ -35,8 +18,8 @@ class Classifier {
 
   Specialised run() {
     if (facts_.target.tier != Target::Tier::wgmma) return {};
-    how_.ahead = known_ahead(facts_, true);
-    how_.launch = known_ahead(facts_, false);
+    how_.ahead = facts_.known_from([&](Id id, RegionId) { return node(id).op == Op::block || facts_.is_counter(id); });
+    how_.launch = facts_.known_from([](Id, RegionId) { return false; });
     for (const auto& rule :
          {&Classifier::products, &Classifier::loop, &Classifier::tile, &Classifier::operands, &Classifier::epilogue})
       if (std::string why = (this->*rule)(); !why.empty()) return {{}, std::move(why)};
