@@ -630,6 +630,8 @@ constexpr Kernel hopper_kernels[] = {
   prefetch_map(map);
   tma_load(map, tile, full, i[0], i[1]);
   tma_load(map, tile, full, i[0], i[1], i[2]);
+  tma_load(map, tile, full, i[0], i[1], i[2], i[3]);
+  tma_load(map, tile, full, i[0], i[1], i[2], i[3], i[4]);
   async_proxy_fence();
   tma_store(map, tile, i[0], i[1]);
   tma_store(map, tile, i[0], i[1], i[2]);

@@ -466,6 +466,41 @@ TEST_CASE("products by roles: an axis of batches", "[cpu]") {
   CHECK(problem.difference(second, [&](int i, int j, double) { return problem.sum(of.m - 1 - i, j); }) == "");
 }
 
+TEST_CASE("products by roles: operands of four and five axes", "[cpu]") {
+  constexpr int heads = 3;
+  const auto k = kernel("heads", [=](In<bf16, 4> x, In<bf16, 5> w, Out<f32, 3> y) {
+    auto [b, m, n] = blocks(y.extent(0), cdiv(y.extent(1), 64), cdiv(y.extent(2), 64));
+    Var acc = zeros<f32>({64, 64});
+    for (Index i : range(cdiv(x.extent(3), 64)))
+      acc = mma(reshape(load(x, {b, m, 1, i}, {1, 64, 1, 64}), {64, 64}),
+                reshape(load(w, {0, b, 0, i, n}, {1, 1, 1, 64, 64}), {64, 64}), acc);
+    store(y, {b, m, n}, reshape(acc, {1, 64, 64}));
+  });
+  CHECK(has_roles(k.graph(), {3, 4, 2}));
+  const Sizes of{72, 136, 72};
+  const Problem<bf16> problem(of);
+  const std::vector<bf16> a = problem.x_memory(), b = problem.w_memory();
+  // Of the second batch the first row comes last.
+  std::vector<bf16> x, w(b);
+  for (const int batch : {0, 1})
+    for (int i = 0; i < of.m; ++i)
+      for (int head = 0; head < heads; ++head) {
+        const auto row = a.begin() + (i + batch) % of.m * of.k;
+        for (int l = 0; l < of.k; ++l) x.push_back(head == 1 ? row[l] : bf16(5));
+      }
+  w.insert(w.end(), b.begin(), b.end());
+  const auto y = tensor<f32, 3>({2, of.m, of.n}, std::vector<f32>(std::size_t{2} * of.m * of.n, 99));
+  // Along an axis of one element a stride may be any.
+  const auto w_memory = tensor<bf16, 1>({2 * of.k * of.n}, w);
+  const Tensor<bf16, 5> strided(test_device(), w_memory.data(), {1, 2, 1, of.k, of.n}, {3, of.k * of.n, 5, of.n, 1});
+  launch(test_device().stream(), k, tensor<bf16, 4>({2, of.m, heads, of.k}, x), strided, y);
+  const std::vector<f32> got = y.to_vector();
+  for (int batch = 0; batch < 2; ++batch)
+    for (int i = 0; i < of.m; ++i)
+      for (int j = 0; j < of.n; ++j)
+        REQUIRE(got[static_cast<std::size_t>(batch * of.m + i) * of.n + j] == problem.sum((i + batch) % of.m, j));
+}
+
 TEST_CASE("products by roles: sums that are turned, combined, or carried on", "[cpu]") {
   // Turned ones lie otherwise than the copy engine stores them; those that another loop carries are computed by one
   // role.

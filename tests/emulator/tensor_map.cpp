@@ -33,7 +33,8 @@ MapWords encode(const BoxedTensor& boxed, const Parameter& parameter, const Argu
     const auto axis = static_cast<std::size_t>(boxed.axes[a]);
     require(boxed.axes[a] < parameter.rank, parameter, "it has fewer axes than its box");
     map.extent[a] = argument.extent[axis];
-    map.stride[a] = argument.stride[axis] * map.element_bytes;
+    // Along an axis of one element nothing is a stride apart: the launch gives any.
+    map.stride[a] = a > 0 && map.extent[a] == 1 ? 16 : argument.stride[axis] * map.element_bytes;
     require(map.extent[a] > 0, parameter, "an extent is 0");
     require(a == 0 ? argument.stride[axis] == 1 : map.stride[a] > 0 && map.stride[a] % 16 == 0, parameter,
             a == 0 ? "elements of the fastest axis are no neighbours" : "a stride is no multiple of 16 bytes");

@@ -10,6 +10,16 @@ __device__ inline void tma_load(const TensorMap* map, void* to_shared, u64* at, 
   emulated_box_load(map, to_shared, at, coordinates, 3);
 }
 
+__device__ inline void tma_load(const TensorMap* map, void* to_shared, u64* at, int x, int y, int z, int w) {
+  const int coordinates[] = {x, y, z, w};
+  emulated_box_load(map, to_shared, at, coordinates, 4);
+}
+
+__device__ inline void tma_load(const TensorMap* map, void* to_shared, u64* at, int x, int y, int z, int w, int v) {
+  const int coordinates[] = {x, y, z, w, v};
+  emulated_box_load(map, to_shared, at, coordinates, 5);
+}
+
 __device__ inline void tma_store(const TensorMap* map, const void* from_shared, int x, int y) {
   const int coordinates[] = {x, y};
   emulated_box_store(map, from_shared, coordinates, 2);

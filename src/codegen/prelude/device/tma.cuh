@@ -21,6 +21,24 @@ __device__ inline void tma_load(const TensorMap* map, void* to_shared, u64* at, 
       : "memory");
 }
 
+// The same of a tensor of four axes.
+__device__ inline void tma_load(const TensorMap* map, void* to_shared, u64* at, int x, int y, int z, int w) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6}], "
+      "[%2];" ::"r"(shared_address(to_shared)),
+      "l"(map), "r"(shared_address(at)), "r"(x), "r"(y), "r"(z), "r"(w)
+      : "memory");
+}
+
+// The same of a tensor of five axes.
+__device__ inline void tma_load(const TensorMap* map, void* to_shared, u64* at, int x, int y, int z, int w, int v) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6, "
+      "%7}], [%2];" ::"r"(shared_address(to_shared)),
+      "l"(map), "r"(shared_address(at)), "r"(x), "r"(y), "r"(z), "r"(w), "r"(v)
+      : "memory");
+}
+
 // Copies from shared memory to the box of a tensor at x, y.
 __device__ inline void tma_store(const TensorMap* map, const void* from_shared, int x, int y) {
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%2, %3}], [%1];" ::"l"(map),
