@@ -501,6 +501,32 @@ TEST_CASE("products by roles: operands of four and five axes", "[cpu]") {
         REQUIRE(got[static_cast<std::size_t>(batch * of.m + i) * of.n + j] == problem.sum((i + batch) % of.m, j));
 }
 
+TEST_CASE("products by roles: operands that no box holds", "[cpu]") {
+  const auto reshaped = kernel("reshaped", [=](In<bf16, 3> x, In<bf16, 2> w, Out<f32, 2> y) {
+    auto [m, n] = blocks(cdiv(y.extent(0), 128), cdiv(y.extent(1), 64));
+    Var acc = zeros<f32>({128, 64});
+    for (Index k : range(cdiv(x.extent(2), 64)))
+      acc = mma(reshape(load(x, {m, 0, k}, {2, 64, 64}), {128, 64}), load(w, {k, n}, {64, 64}), acc);
+    store(y, {m, n}, acc);
+  });
+  const auto sliced = kernel("sliced", [=](In<bf16, 2> x, In<bf16, 2> w, Out<f32, 2> y) {
+    auto [m, n] = blocks(cdiv(y.extent(0), 64), cdiv(y.extent(1), 64));
+    Var acc = zeros<f32>({64, 64});
+    for (Index k : range(cdiv(x.extent(1), 64)))
+      acc = mma(load(x.slice(0, 8, 100), {m, k}, {64, 64}), load(w, {k, n}, {64, 64}), acc);
+    store(y, {m, n}, acc);
+  });
+  const Sizes of{192, 72, 72};
+  const Problem<bf16> problem(of);
+  CHECK(!has_roles(reshaped.graph(), {2, 1, 1}));
+  CHECK(!has_roles(sliced.graph(), {1, 1, 1}));
+  const auto y = full_of<f32>(of.m, of.n, 99);
+  launch(test_device().stream(), reshaped, tensor<bf16, 3>({3, 64, of.k}, problem.x_memory()), problem.w, y);
+  CHECK(problem.difference(y, [](int, int, double sum) { return sum; }) == "");
+  launch(test_device().stream(), sliced, problem.x, problem.w, y);
+  CHECK(problem.difference(y, [&](int i, int j, double) { return i < 100 ? problem.sum(i + 8, j) : 0; }) == "");
+}
+
 TEST_CASE("products by roles: sums that are turned, combined, or carried on", "[cpu]") {
   // Turned ones lie otherwise than the copy engine stores them; those that another loop carries are computed by one
   // role.

@@ -151,7 +151,37 @@ TEST_CASE("why a product has no roles: the product and its loop", "[plan]") {
   CHECK(why_not(with_rounds([](const X& x, const Index&, const Scalar<i32>& s) { return cdiv(x.extent(1), s); })) ==
         no_round);
   CHECK(why_not(with_rounds([](const X&, const Index&, const Scalar<i32>&) { return 0; })) != "");
-  CHECK(why_not(plain(tile), [](Variant& v) { v.tensors[0].boxable = false; }) == no_round);
+  const Graph counted = kernel("counted", [](X x, X w, Y y, In<f32, 1> all) {
+                          auto [m, n] = blocks(cdiv(y.extent(0), 64), cdiv(y.extent(1), 64));
+                          Var acc = zeros<f32>({64, 64});
+                          for (Index k : range(cdiv(all.extent(0), 64)))
+                            acc = mma(load(x, {m, k}, {64, 64}), load(w, {k, n}, {64, 64}), acc);
+                          store(y, {m, n}, acc);
+                        }).graph();
+  CHECK(why_not(counted) == "");
+  CHECK(why_not(counted, [](Variant& v) { v.tensors[3].boxable = false; }) ==
+        "the copy engine cannot address tensor 3, whose extent counts the rounds");
+  const auto also = [](const auto& what) {
+    return kernel(
+               "also",
+               [&](X x, X w, Y y, InOut<bf16, 2> z) {
+      auto [m, n] = blocks(cdiv(y.extent(0), 64), cdiv(y.extent(1), 64));
+      Var acc = zeros<f32>({64, 64});
+      for (Index k : range(cdiv(x.extent(1), 64))) {
+        const Tile a = load(x, {m, k}, {64, 64});
+        acc = mma(a, load(w, {k, n}, {64, 64}), acc);
+        what(a, z, m, k);
+      }
+      store(y, {m, n}, acc);
+               })
+        .graph();
+  };
+  CHECK(why_not(also([](const auto& a, const auto& z, const Index& m, const Index& k) {
+          store(z, {m, k}, a);
+        })) == "the loop does more than to multiply: 'store'");
+  CHECK(why_not(also([](const auto& a, const auto& z, const Index& m, const Index& k) {
+          if_(k > m, [&] { store(z, {m, k}, a); });
+        })) == "the loop does more than to multiply: 'branch'");
 }
 
 TEST_CASE("why a product has no roles: its tiles", "[plan]") {
@@ -173,24 +203,48 @@ TEST_CASE("why a product has no roles: its operands", "[plan]") {
   const auto right = [](const X& w, const I& k, const I& n) { return B(load(w, {k, n}, {64, 64})); };
   CHECK(why_not(with_operands([&](const X& x, const X& w, const I& m, const I& n, const I& k) {
           return std::pair(B(cast<bf16>(cast<f32>(load(x, {m, k}, {64, 64})) * 2.0f)), right(w, k, n));
-        })) == "the loop does more than to multiply: 'load'");
+        })) == "the left operand comes from 'mul'");
   CHECK(why_not(kernel("computed", [&](X x, X w, Y y) {
                   const I n = blocks(cdiv(y.extent(1), 64));
                   Var acc = zeros<f32>({64, 64});
                   const B a = cast<bf16>(cast<f32>(load(x, {0, 0}, {64, 64})) * 2.0f);
                   for (I k : range(cdiv(w.extent(0), 64))) acc = mma(a, right(w, k, n), acc);
                   store(y, {0, n}, acc);
-                }).graph()) == "the left operand is computed");
+                }).graph()) == "the left operand comes from 'mul'");
   CHECK(why_not(kernel("computed", [&](X x, X w, Y y) {
                   const I m = blocks(cdiv(y.extent(0), 64));
                   Var acc = zeros<f32>({64, 64});
                   const B b = cast<bf16>(cast<f32>(load(w, {0, 0}, {64, 64})) * 2.0f);
                   for (I k : range(cdiv(x.extent(1), 64))) acc = mma(load(x, {m, k}, {64, 64}), b, acc);
                   store(y, {m, 0}, acc);
-                }).graph()) == "the right operand is computed");
+                }).graph()) == "the right operand comes from 'mul'");
+  CHECK(why_not(kernel("reshaped", [&](In<bf16, 3> x, X w, Y y) {
+                  auto [m, n] = blocks(cdiv(y.extent(0), 128), cdiv(y.extent(1), 64));
+                  Var acc = zeros<f32>({128, 64});
+                  for (I k : range(cdiv(x.extent(2), 64)))
+                    acc = mma(reshape(load(x, {m, 0, k}, {2, 64, 64}), {128, 64}), right(w, k, n), acc);
+                  store(y, {m, n}, acc);
+                }).graph()) == "the left operand comes from 'reshape'");
+  CHECK(why_not(with_operands([&](const X& x, const X& w, const I& m, const I& n, const I& k) {
+          const Tile<i32, 1> rows = m * 64 + iota({64}, 0);
+          return std::pair(B(gather(x, rows, {k}, {64})), right(w, k, n));
+        })) == "the left operand comes from 'gather'");
+  CHECK(why_not(with_operands([&](const X& x, const X& w, const I& m, const I& n, const I& k) {
+          return std::pair(B(load(x, {m, k}, {64, 64}, 1.0f)), right(w, k, n));
+        })) == "the left operand is padded with another value than 0");
+  CHECK(why_not(kernel("written", [&](InOut<bf16, 2> x, X w, Y y) {
+                  auto [m, n] = blocks(cdiv(y.extent(0), 64), cdiv(y.extent(1), 64));
+                  Var acc = zeros<f32>({64, 64});
+                  for (I k : range(cdiv(w.extent(0), 64))) {
+                    const B a = load(x, {m, k}, {64, 64});
+                    acc = mma(a, right(w, k, n), acc);
+                  }
+                  store(y, {m, n}, acc);
+                }).graph()) == "the left operand is of a tensor that is written");
   CHECK(why_not(kernels::linear<bf16, f32>({64, 64, 64}).graph()) == "the right operand is f32 in memory");
-  CHECK(why_not(plain(tile), [](Variant& v) { v.tensors[1].boxable = false; }) ==
-        "the copy engine cannot address tensor 1");
+  for (const std::size_t i : {0, 1})
+    CHECK(why_not(plain(tile), [=](Variant& v) { v.tensors[i].boxable = false; }) ==
+          fmt::format("the copy engine cannot address tensor {}", i));
   CHECK(why_not(with_operands([&](const X& x, const X& w, const I& m, const I& n, const I& k) {
           return std::pair(B(load(x.slice(1, 8, 640), {m, k}, {64, 64})), right(w, k, n));
         })) == "tensor 0 is read through a slice");

@@ -20,8 +20,8 @@ class Classifier {
     if (facts_.target.tier != Target::Tier::wgmma) return {};
     how_.ahead = facts_.known_from([&](Id id, RegionId) { return node(id).op == Op::block || facts_.is_counter(id); });
     how_.launch = facts_.known_from([](Id, RegionId) { return false; });
-    for (const auto& rule :
-         {&Classifier::products, &Classifier::loop, &Classifier::tile, &Classifier::operands, &Classifier::epilogue})
+    for (const auto& rule : {&Classifier::products, &Classifier::loop, &Classifier::tile, &Classifier::operands,
+                             &Classifier::rounds, &Classifier::epilogue})
       if (std::string why = (this->*rule)(); !why.empty()) return {{}, std::move(why)};
     stores();
     Specialised result;
@@ -73,7 +73,7 @@ class Classifier {
     return {};
   }
 
-  // Sums that the loop carries, and nothing else; at least one round.
+  // Sums that the loop carries, and nothing else.
   std::string loop() {
     const Region& body = facts_.graph.regions[product().region];
     if (body.kind != RegionKind::loop) return "the product is in no loop";
@@ -88,17 +88,19 @@ class Classifier {
     if (body.yields.size() != how_.products.size() || !std::ranges::all_of(how_.products, carries))
       return "the loop carries more than the sums";
     if (!how_.launch[loop.in[0]]) return "the loop's rounds are not the same for all blocks";
-    if (!runs(loop.in[0])) return "the loop may have no round";
     return {};
   }
-  // cdiv of an extent of a tensor that has one, or a number.
-  bool runs(Id count) const {
-    const Node& at = node(count);
-    if (at.op == Op::constant) return at.number().i32 >= 1;
-    if (at.op != Op::cdiv || node(at.in[1]).op != Op::constant || node(at.in[1]).number().i32 < 1) return false;
-    const Node& extent = node(at.in[0]);
-    return extent.op == Op::extent && boxable(view_parameter(facts_.graph, extent.in[0])) &&
-           node(extent.in[0]).op == Op::tensor;
+  // At least one: a number, or cdiv of an extent of a tensor that has elements.
+  std::string rounds() {
+    const Node& count = node(node(how_.loop).in[0]);
+    const auto is_positive = [](const Node& at) { return at.op == Op::constant && at.number().i32 >= 1; };
+    if (is_positive(count)) return {};
+    if (count.op != Op::cdiv || node(count.in[0]).op != Op::extent || !is_positive(node(count.in[1])))
+      return "the loop may have no round";
+    const int parameter = view_parameter(facts_.graph, node(count.in[0]).in[0]);
+    if (!boxable(parameter))
+      return fmt::format("the copy engine cannot address tensor {}, whose extent counts the rounds", parameter);
+    return {};
   }
   bool boxable(int parameter) const { return facts_.variant.tensors[static_cast<std::size_t>(parameter)].boxable; }
 
@@ -112,37 +114,38 @@ class Classifier {
   }
 
   std::string operands() {
-    for (const Id id : facts_.order[product().region]) {
-      const Node& at = node(id);
-      const bool is_operand = at.op == Op::load || at.op == Op::cast || at.op == Op::permute || at.op == Op::reshape;
-      if (at.op != Op::mma && at.op != Op::argument && !is_view(at.op) && !how_.ahead[id] &&
-          !(is_operand && only_for_product(id)))
-        return fmt::format("the loop does more than to multiply: '{}'", name(at.op));
-    }
     for (const Id id : how_.products)
       for (const std::size_t side : {0, 1})
         if (std::string why = operand(node(id).in[side], side); !why.empty()) return why;
+    for (const Id id : facts_.order[product().region]) {
+      const Op op = node(id).op;
+      if (op != Op::mma && op != Op::argument && op != Op::load && !renames(id) && !is_view(op) && !how_.ahead[id])
+        return fmt::format("the loop does more than to multiply: '{}'", name(op));
+    }
     return {};
   }
   std::string operand(Id operand, std::size_t side) {
     const Source source = find_source(facts_.graph, operand);
-    if (source.load == no_id) return fmt::format("the {} operand is computed", side ? "right" : "left");
+    const std::string which = fmt::format("the {} operand", side ? "right" : "left");
+    if (source.load == no_id) return which + " " + not_loaded(operand);
     const ElementType type = node(operand).type;
     if (node(source.load).type != type ||
         !std::ranges::all_of(source.casts, [&](ElementType to) { return to == type; }))
-      return fmt::format("the {} operand is {} in memory", side ? "right" : "left", name(node(source.load).type));
-    if (std::string why = boxes(source.load, source.axis[0], source.axis[1]); !why.empty()) return why;
-    if (facts_.graph.parameters[static_cast<std::size_t>(facts_.access(source.load).parameter)].access != Access::in)
-      return "an operand's tensor is written";
+      return fmt::format("{} is {} in memory", which, name(node(source.load).type));
     loads_[side].insert(source.load);
-    return {};
+    return boxes(source.load, source.axis[0], source.axis[1]);
   }
-  // A load, or what renames its elements: all users are products or such nodes.
-  bool only_for_product(Id id) const {
-    return std::ranges::all_of(facts_.users[id], [&](Id user) {
-      const Op op = node(user).op;
-      return op == Op::mma || ((op == Op::cast || op == Op::permute || op == Op::reshape) && only_for_product(user));
-    });
+  bool renames(Id id) const {
+    const Node& at = node(id);
+    return at.op == Op::cast || at.op == Op::permute ||
+           (at.op == Op::reshape && only_unit_axes(node(at.in[0]).shape, at.shape));
+  }
+  // What find_source() stopped at.
+  std::string not_loaded(Id id) const {
+    while (renames(id)) id = node(id).in[0];
+    const Node& at = node(id);
+    if (at.op != Op::load) return fmt::format("comes from '{}'", name(at.op));
+    return at.ordered ? "is of a tensor that is written" : "is padded with another value than 0";
   }
 
   // May the copy engine move the tile of a load or a store, of which two axes are a matrix' rows and columns?
@@ -154,7 +157,7 @@ class Classifier {
     if (access.fast != first && access.fast != second)
       return fmt::format("neighbours of {} are along an axis that the matrix has not", what);
     for (const GraphAccess::Axis& axis : access.axes) {
-      if (axis.index == no_id || !axis.slices.empty()) return fmt::format("{} is read through a slice", what);
+      if (!axis.slices.empty()) return fmt::format("{} is read through a slice", what);
       if (!how_.ahead[axis.index]) return fmt::format("the tile of {} follows from what is computed", what);
     }
     const int columns = access.axes[static_cast<std::size_t>(access.fast)].extent;
