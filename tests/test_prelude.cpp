@@ -631,7 +631,7 @@ constexpr Kernel hopper_kernels[] = {
   tma_load(map, tile, full, i[0], i[1]);
   tma_load(map, tile, full, i[0], i[1], i[2]);
   tma_load(map, tile, full, i[0], i[1], i[2], i[3]);
-  tma_load(map, tile, full, i[0], i[1], i[2], i[3], i[4]);
+  tma_load(map, tile, full, i[0], i[1], i[2], i[3], box_coordinate(l[0]));
   async_proxy_fence();
   tma_store(map, tile, i[0], i[1]);
   tma_store(map, tile, i[0], i[1], i[2]);

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <random>
 
 #include "catch.hpp"
@@ -525,6 +526,38 @@ TEST_CASE("products by roles: operands that no box holds", "[cpu]") {
   CHECK(problem.difference(y, [](int, int, double sum) { return sum; }) == "");
   launch(test_device().stream(), sliced, problem.x, problem.w, y);
   CHECK(problem.difference(y, [&](int i, int j, double) { return i < 100 ? problem.sum(i + 8, j) : 0; }) == "");
+}
+
+TEST_CASE("products by roles: tiles far outside of their tensors", "[cpu]") {
+  const auto k = kernel("far", [=](In<bf16, 2> x, In<bf16, 2> w, Out<f32, 2> y, Scalar<i32> row, Scalar<i32> shift,
+                                   Scalar<i32> column, Scalar<i32> to, Scalar<i32> aside) {
+    Var acc = zeros<f32>({64, 64});
+    for (Index i : range(cdiv(x.extent(1), 64)))
+      acc = mma(load(x, {row, i + shift}, {64, 64}), load(w, {i + shift, column}, {64, 64}), acc);
+    store(y, {to, aside}, acc + 1.0f);
+  });
+  const Sizes of{136, 136, 64};
+  const Problem<bf16> problem(of);
+  CHECK(has_roles(k.graph(), problem.unit_axes()));
+  constexpr int round = 1 << 26;  // tiles from where 32 bits count elements from 0 again
+  for (std::size_t changed = 0; changed < 5; ++changed)
+    for (const int tiles : {1, -1, round / 2, -round / 2, round, -round, round + 1, 1 - round,
+                            std::numeric_limits<int>::min(), std::numeric_limits<int>::max()}) {
+      INFO(changed << ": " << tiles);
+      std::array<int, 5> at{};
+      at[changed] = tiles;
+      const auto y = full_of<f32>(of.m, of.n, 99);
+      launch(test_device().stream(), k, problem.x, problem.w, y, at[0], at[1], at[2], at[3], at[4]);
+      const auto expected = [&](int i, int j, double) {
+        const auto in_tile = [](int place, int tile) { return place - std::int64_t{64} * tile; };
+        const std::int64_t r = in_tile(i, at[3]), c = in_tile(j, at[4]);
+        if (r < 0 || r >= 64 || c < 0 || c >= 64) return 99.0;
+        const std::int64_t from_row = r + std::int64_t{64} * at[0], from_column = c + std::int64_t{64} * at[2];
+        const bool inside = from_row >= 0 && from_row < of.m && from_column >= 0 && from_column < of.n && at[1] == 0;
+        return 1 + (inside ? problem.sum(static_cast<int>(from_row), static_cast<int>(from_column)) : 0);
+      };
+      CHECK(problem.difference(y, expected) == "");
+    }
 }
 
 TEST_CASE("products by roles: sums that are turned, combined, or carried on", "[cpu]") {

@@ -340,6 +340,57 @@ TEST_CASE("teams, warp groups and stages follow from the tile", "[plan]") {
   }
 }
 
+TEST_CASE("places of tiles that 32 bits may not hold", "[plan]") {
+  using I = Index;
+  const auto far = [](const Graph& graph) {
+    Plan plan = plan_of(graph);
+    CHECK(has_roles(plan));
+    std::ptrdiff_t count = 0;
+    const auto add = [&](const std::vector<TileCoordinate>& at) {
+      count += std::ranges::count_if(at, &TileCoordinate::far);
+    };
+    for (const StepPlace& place : places_of<TmaLoad>(plan)) add(std::get<TmaLoad>(place.step().action).at);
+    for (const StepPlace& place : places_of<TmaStore>(plan)) add(std::get<TmaStore>(place.step().action).at);
+    return count;
+  };
+  // A loop's counter stands in two places: along the rows of one operand and the columns of the other.
+  const auto rounds = [&](const auto& count) { return far(with_rounds(count)); };
+  CHECK(rounds([](const X& x, const I&, const Scalar<i32>&) { return cdiv(x.extent(1), 64); }) == 0);
+  CHECK(rounds([](const X& x, const I&, const Scalar<i32>&) { return cdiv(x.extent(1), 63); }) == 2);
+  CHECK(rounds([](const X&, const I&, const Scalar<i32>&) { return 1 << 25; }) == 0);
+  CHECK(rounds([](const X&, const I&, const Scalar<i32>&) { return (1 << 25) + 1; }) == 2);
+  // Two products' tiles of a store, and one of an operand.
+  const auto rows = [&](const auto& row) {
+    return far(kernel("rows", [&](X x, X w, Y y, Scalar<i32> s) {
+                 auto [m, n] = blocks(cdiv(y.extent(0), 64), cdiv(y.extent(1), 64));
+                 Var acc = zeros<f32>({64, 64});
+                 for (I k : range(cdiv(x.extent(1), 64)))
+                   acc = mma(load(x, {row(m, s), k}, {64, 64}), load(w, {k, n}, {64, 64}), acc);
+                 store(y, {row(m, s), n}, acc);
+               }).graph());
+  };
+  CHECK(rows([](const I& m, const Scalar<i32>&) { return m; }) == 0);
+  CHECK(rows([](const I& m, const Scalar<i32>&) { return m + 1; }) == 3);
+  CHECK(rows([](const I&, const Scalar<i32>& s) { return s; }) == 3);
+  CHECK(rows([](const I&, const Scalar<i32>&) { return (1 << 25) - 1; }) == 0);
+  CHECK(rows([](const I&, const Scalar<i32>&) { return -(1 << 25) + 1; }) == 0);
+  CHECK(rows([](const I&, const Scalar<i32>&) { return 1 << 25; }) == 3);
+  CHECK(rows([](const I&, const Scalar<i32>&) { return -(1 << 25) - 1; }) == 3);
+  const auto grid = [&](const auto& blocks_of) {
+    return far(kernel("grid", [&](X x, X w, Y y, Scalar<i32> s) {
+                 const I m = blocks(blocks_of(y, s));
+                 Var acc = zeros<f32>({64, 64});
+                 for (I k : range(cdiv(x.extent(1), 64)))
+                   acc = mma(load(x, {m, k}, {64, 64}), load(w, {k, 0}, {64, 64}), acc);
+                 store(y, {m, 0}, acc);
+               }).graph());
+  };
+  CHECK(grid([](const Y& y, const Scalar<i32>&) { return cdiv(y.extent(0), 64); }) == 0);
+  CHECK(grid([](const Y& y, const Scalar<i32>&) { return cdiv(y.extent(0), 32); }) == 3);
+  CHECK(grid([](const Y&, const Scalar<i32>& s) { return s; }) == 3);
+  CHECK(grid([](const Y&, const Scalar<i32>&) { return 4; }) == 0);
+}
+
 TEST_CASE("the copy engine stores whole tiles of sums, of one type, where nothing else is written", "[plan]") {
   using Z = InOut<f32, 2>;
   using S = Tile<f32, 2>;

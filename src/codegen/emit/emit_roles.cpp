@@ -31,7 +31,9 @@ std::string coordinates(Writer& w, const std::vector<TileCoordinate>& at) {
   std::string text;
   for (const TileCoordinate& c : at) {
     if (!text.empty()) text += ", ";
-    text += (scalar(w, c.index) * c.scale + c.offset).text();
+    const IndexExpression index = scalar(w, c.index);
+    const IndexExpression start = (c.far ? cast_i64(index) : index) * c.scale + c.offset;
+    text += (c.far ? IndexExpression::call("box_coordinate", {start}) : start).text();
   }
   return text;
 }

@@ -61,7 +61,10 @@ class Shared {
     std::vector<TileCoordinate> at;
     for (int i : tile_axes(access)) {
       const GraphAccess::Axis& axis = access.axes[static_cast<std::size_t>(i)];
-      at.push_back({steps.scalar(axis.index), axis.extent, at.empty() ? panel * buffer.panel_columns() : 0});
+      at.push_back({.index = steps.scalar(axis.index),
+                    .scale = axis.extent,
+                    .offset = at.empty() ? panel * buffer.panel_columns() : 0,
+                    .far = !is_near(axis)});
     }
     return at;
   }
@@ -81,6 +84,19 @@ class Shared {
   RingId ring;
 
  private:
+  // Is it known that 32 bits hold where a tile starts? A block or a round is one of as many tiles as an extent has of
+  // at least that length; that it may reach over the end wraps to before the tensor, which is outside, too.
+  bool is_near(const GraphAccess::Axis& axis) const {
+    const Node& index = facts[axis.index];
+    const auto hold = [&](std::int64_t tiles) { return tiles * axis.extent <= std::int64_t{1} << 31; };
+    if (axis.extent == 1) return true;
+    if (index.op == Op::constant) return hold(std::abs(std::int64_t{index.number().i32}) + 1);
+    if (index.op != Op::block && !facts.is_counter(axis.index)) return false;
+    const Node& count = facts[index.op == Op::block ? facts.graph.grid[index.grid_axis()] : facts[how.loop].in[0]];
+    if (count.op == Op::constant) return hold(count.number().i32);
+    return count.op == Op::cdiv && facts[count.in[0]].op == Op::extent && facts[count.in[1]].op == Op::constant &&
+           facts[count.in[1]].number().i32 >= axis.extent;
+  }
   // The tile's axes, those of the tensor that are nearest in memory first.
   static std::vector<int> tile_axes(const GraphAccess& access) {
     std::vector<int> axes{access.fast};

@@ -174,7 +174,8 @@ class StepText {
   std::string box(TensorMapId map, const std::vector<TileCoordinate>& at) const {
     std::vector<std::string> parts;
     for (const TileCoordinate& c : at)
-      parts.push_back(fmt::format("{} * {} + {}", operand(c.index, nullptr, {}), c.scale, c.offset));
+      parts.push_back(
+          fmt::format("{} * {} + {}{}", operand(c.index, nullptr, {}), c.scale, c.offset, c.far ? " or far" : ""));
     return fmt::format("{}[{}]", name_of(plan_, map), fmt::join(parts, ", "));
   }
   static std::string of(ScratchId id) { return fmt::format("scratch{}", id.index); }

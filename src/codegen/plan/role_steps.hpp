@@ -61,6 +61,7 @@ struct Expect {
 struct TileCoordinate {
   Operand index;
   int scale = 1, offset = 0;
+  bool far = false;  ///< it may need more than 32 bits: then the tile is outside of the tensor
 };
 
 /// A box of a tensor into the stage at the cursor, by the copy engine; beyond the tensor are zeros.

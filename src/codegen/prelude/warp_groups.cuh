@@ -23,6 +23,12 @@ struct alignas(64) TensorMap {
   u64 words[16];
 };
 
+// A place as the copy engine counts it, in 32 bits. What these do not hold is outside of any tensor, as the lowest is.
+__device__ inline int box_coordinate(i64 at) {
+  const int low = static_cast<int>(at);
+  return low == at ? low : -2147483647 - 1;
+}
+
 // Where a matrix lies in shared memory, for wgmma: panels with the swizzle of 128 bytes, `leading` and `stride` in
 // units of 16 bytes (PTX ISA, "Matrix Descriptor Format").
 template <int leading, int stride>
