@@ -173,7 +173,7 @@ class ProductPlan {
     tile.push_back({RegisterFence{sums}});
     const Step count_rounds = rounds(name, count);
     std::get<Loop>(tile[tile_.in_turn ? 2 : 1].action).count = of(count);
-    if (tile_.in_turn) tile.push_back({Advance{at, of(count)}});
+    if (tile_.in_turn) tile.push_back({Advance{at, of(count), true}});
     // Columns go by two buffers in turn.
     std::array<BufferId, 2> out;
     for (int i = 0; i < 2; ++i)
@@ -194,7 +194,7 @@ class ProductPlan {
     role.body = {{SetRegisters{232, true}}, count_rounds};
     if (turn == 1) {
       role.body.push_back({NamedBarrier{mine(0), 256, true}});
-      role.body.push_back({Advance{at, of(count)}});
+      role.body.push_back({Advance{at, of(count), true}});
     }
     role.body.push_back({TileLoop{turn, tile_.in_turn ? 2 : 1, std::move(tile)}});
     role.body.push_back({Elected{threads, {{WaitStores{0}}}}});

@@ -179,6 +179,20 @@ TEST_CASE("products by roles: many tiles and rounds", "[cpu]") {
   check_plain<bf16, bf16>({64, 64, 64}, {64 * 7, 64 * 3, 64});
   check_plain<bf16, bf16>({64, 64, 64}, {64 * 3, 64 * 3, 64 * 11 - 24});
   check_plain<bf16, f32>({128, 192, 64}, {128, 192, 64});  // one, for two teams
+  // As many rounds as are written, for teams in turn: one, and more.
+  for (const int rounds : {1, 3}) {
+    const auto k = kernel("rounds", [=](In<bf16, 2> x, In<bf16, 2> w, Out<f32, 2> y) {
+      auto [m, n] = blocks(3, 2);
+      Var acc = zeros<f32>({64, 64});
+      for (Index i : range(rounds)) acc = mma(load(x, {m, i}, {64, 64}), load(w, {i, n}, {64, 64}), acc);
+      store(y, {m, n}, acc);
+    });
+    const Problem<bf16> problem({64 * 3, 64 * 2, 64 * rounds - 16});
+    CHECK(has_roles(k.graph(), problem.unit_axes()));
+    const auto y = full_of<f32>(64 * 3, 64 * 2, 99);
+    launch(test_device().stream(), k, problem.x, problem.w, y);
+    CHECK(problem.difference(y, [](int, int, double sum) { return sum; }) == "");
+  }
 }
 
 TEST_CASE("products by roles: what a row, a column and each element add to the sums", "[cpu]") {

@@ -237,7 +237,7 @@ class Consumer final : public RoleDuty {
       OfTeam second{.team = 1, .body = {}};
       steps.within(second.body, [&] {
         push(steps, NamedBarrier{.id = team_turn, .threads = 2 * steps.threads, .arrives = true, .next_team = true});
-        push(steps, Advance{cursor_, all_rounds(steps)});
+        push(steps, Advance{cursor_, all_rounds(steps), true});
       });
       push(steps, std::move(second));
     }
@@ -302,7 +302,7 @@ class Consumer final : public RoleDuty {
     push(steps, WaitWgmma{0});
     elected(steps, 128, [&] { push(steps, Release{cursor_, 1, {}}); });
     for (const ValueId sums : sums_) push(steps, RegisterFence{sums});
-    if (shared_.how.teams > 1) push(steps, Advance{cursor_, all_rounds(steps)});
+    if (shared_.how.teams > 1) push(steps, Advance{cursor_, all_rounds(steps), true});
   }
 
   // By the copy engine, a part after another through two buffers in turn.

@@ -134,7 +134,8 @@ class StepText {
                        s.not_first ? fmt::format(", from the second {} on", name_of(plan_, s.not_first)) : "");
   }
   std::string operator()(const Advance& s) const {
-    return fmt::format("{} goes on by {}", of(s.cursor), operand(s.by, nullptr, {}));
+    return fmt::format("{} {} {}", of(s.cursor), s.of_others ? "passes over" : "goes on by",
+                       operand(s.by, nullptr, {}));
   }
   std::string operator()(const Reserve& s) const { return fmt::format("registers for {}", of(s.value)); }
   std::string operator()(const RegisterFence& s) const { return fmt::format("fence registers of {}", of(s.value)); }

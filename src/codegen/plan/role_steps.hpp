@@ -89,6 +89,7 @@ struct Release {
 struct Advance {
   CursorId cursor;
   Operand by;
+  bool of_others = false;  ///< stages that another team uses
 };
 
 /// The value's registers, with nothing in them: what sets them stands behind it.

@@ -272,10 +272,12 @@ class RoleCheck {
 
   void advance(const Advance& s) {
     Use& use = this->use(s.cursor);
-    const bool one = s.by.kind == Operand::Kind::literal && s.by.literal == 1;
-    if (one) ++use.advanced;
-    // A skip of stages that others use.
-    findings_.require(one || (use.acquired == 0 && use.filled == use.advanced), "stages in use are passed over");
+    if (s.of_others) {
+      findings_.require(use.acquired == 0 && use.filled == use.advanced, "stages in use are passed over");
+      return;
+    }
+    findings_.require(s.by.kind == Operand::Kind::literal && s.by.literal == 1, "one stage is used at a time");
+    ++use.advanced;
   }
 
   void balanced(CursorId id, const Use& use) {
