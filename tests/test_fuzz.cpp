@@ -7,10 +7,13 @@
 #include <set>
 
 #include "catch.hpp"
+#include "codegen/lower/make_plan.hpp"
+#include "codegen/passes/passes.hpp"
 #include "cpu/program.hpp"
 #include "fuzz/program.hpp"
 #include "fuzz/trial.hpp"
 #include "jit/options/shared_library.hpp"
+#include "plan_steps.hpp"
 #include "support.hpp"
 
 using namespace tessera;
@@ -249,6 +252,60 @@ TEST_CASE("random programs hold all that the language has", "[fuzz]") {
   for (const std::string& what : wanted) {
     INFO(what);
     CHECK(seen[what] > 0);
+  }
+}
+
+TEST_CASE("random products have roles, in each way that there is, or lack them for many reasons", "[fuzz]") {
+  constexpr std::uint64_t programs = 1000;
+  std::uint64_t with_roles = 0;
+  std::map<std::string, int> seen;
+  for (std::uint64_t seed = 1; seed <= programs; ++seed) {
+    const Program program = fuzz::generate(seed);
+    const Graph graph = run_passes(fuzz::trace(program));
+    if (std::ranges::none_of(graph.nodes, [](const Node& node) { return node.op == Op::mma; })) continue;
+    fuzz::Memory memory(graph.parameters, program.given, seed);
+    codegen::Plan plan = codegen::make_plan(graph, classify(graph, memory.arguments()), Arch::sm_90a, {});
+    for (const std::string& note : plan.notes) ++seen[note];
+    if (plan.phases[0].roles.size() == 1) continue;
+    ++with_roles;
+    const codegen::Role& consumer = plan.phases[0].roles[1];
+    ++seen[fmt::format("teams {}, warps {}", consumer.teams, consumer.warps)];
+    const bool boxes = std::ranges::any_of(plan.tensor_maps, &codegen::TensorMap::store);
+    ++seen[boxes ? "stored by boxes" : "stored otherwise"];
+    for (const codegen::TensorMap& map : plan.tensor_maps)
+      if (map.tensor.axes[2] >= 0) ++seen["more than two axes"];
+    for (const StepPlace& place : places_of<codegen::Wgmma>(plan)) {
+      const auto& product = std::get<codegen::Wgmma>(place.step().action);
+      ++seen[std::string(name(product.type))];
+      ++seen[product.a_k_major ? "left along k" : "left along m"];
+      ++seen[product.b_k_major ? "right along k" : "right along n"];
+      ++seen[product.fresh ? "from nothing" : "from a tile"];
+    }
+  }
+  CHECK(with_roles >= programs / 50);
+  for (const char* what : {"teams 2, warps 4",
+                           "teams 1, warps 8",
+                           "stored by boxes",
+                           "stored otherwise",
+                           "more than two axes",
+                           "f16",
+                           "bf16",
+                           "left along k",
+                           "left along m",
+                           "right along k",
+                           "right along n",
+                           "from nothing",
+                           "from a tile",
+                           "crosses warps",
+                           "the copy engine cannot address",
+                           " in memory",
+                           "follows from what is computed",
+                           "the loop does more",
+                           "carries more",
+                           "is in no loop",
+                           "several products"}) {
+    INFO(what);
+    CHECK(std::ranges::any_of(seen, [&](const auto& entry) { return entry.first.find(what) != std::string::npos; }));
   }
 }
 

@@ -71,7 +71,10 @@ Program Generator::run() {
   exact_ = !special_ && chance(25);
   oversized_ = chance(5);
   large_ = !oversized_ && chance(18);
-  far_ = chance(5);
+  const int kind = between(0, 99);
+  far_ = kind < 5;
+  by_roles_ = kind >= 95;
+  if (by_roles_) oversized_ = large_ = false;
   round_ = large_ || oversized_ ? chance(70) : chance(40);
   constexpr std::array odd = {1, 2, 3, 4, 4, 5, 7, 8, 8, 9, 12, 16, 16, 17, 31, 32, 33};
   constexpr std::array round = {4, 8, 8, 16, 16, 32};
@@ -79,11 +82,19 @@ Program Generator::run() {
   if (oversized_) palette_ = {128, 256};  // besides another: tensors are about as large
   while (palette_.size() < 3) palette_.push_back(large_ ? one_of(large) : round_ ? one_of(round) : one_of(odd));
   fuel_ = 1000;
-  make_parameters();
+  if (by_roles_)
+    make_role_product();
+  else
+    make_parameters();
   body_ = &program_.body;
   make_grid();
   if (chance(12)) require();
   fuel_ = between(10, 90);
+  if (by_roles_) {
+    product_by_roles();
+    if (chance(12)) statements(1, between(1, 2));
+    return std::move(program_);
+  }
   const std::size_t first = visible_.size();
   if (large_) product(one_of(palette_));
   if (oversized_)
@@ -372,8 +383,7 @@ void Generator::assign_some_var(const std::vector<Name>& choices) {
 }
 
 /// Runs `fill`, whose statements become the body of the loop or branch.
-template <class Fill>
-void Generator::within(Statement s, const Fill& fill) {
+void Generator::within(Statement s, const std::function<void()>& fill) {
   for (const Name name : s.from) of(name).used = true;
   const std::size_t visible = visible_.size(), vars = vars_.size(), assignable = assignable_.size(),
                     places = places_.size();
@@ -392,46 +402,6 @@ Statement Generator::loop_of(Name count) {
   const auto counter = static_cast<Name>(values_.size());
   values_.push_back({i32, {}, 7, true});
   return {.kind = Statement::Kind::loop, .type = i32, .to = counter, .from = {count}, .fixed = 1};
-}
-
-/// Products of loaded tiles, summed up in a loop: what tensor cores are for, or, of few rows, what threads hold in
-/// parts. Some do not fit into shared memory. The loop may read the sum elsewhere, as it was or as it has become.
-void Generator::product(int rows) {
-  const auto sources = places_where([](const Place& p) {
-    return p.readable() && p.access == Access::in && p.at.size() == 2 && info(p.type).kind == ElementKind::real;
-  });
-  if (sources.empty()) return;
-  const Place left = one_of(sources), right = one_of(sources);
-  constexpr std::array types = {f32, ElementType::tf32, ElementType::f16, ElementType::bf16};
-  const ElementType factors = left.type == right.type && chance(60) ? left.type : one_of(types);
-  const int columns = one_of(palette_);
-  int k = 16 * between(1, 4);
-  if (const int bytes = (rows + columns) * info(factors).bytes; large_ && chance(30))
-    k = std::min(1024, between(70'000, 150'000) / bytes / 16 * 16);
-  const Extents tile = {rows, columns};
-  const Name var = new_var(literal(f32, 0, tile), 0), others = chance(45) ? new_var(literal(f32, 0, tile), 0) : nothing;
-  const Name count = k > 64 ? literal(i32, between(1, 2)) : loop_count();
-  within(loop_of(count), [&] {
-    const bool turned = chance(25);
-    const Name a = convert(load_from(left, {rows, k}, nothing), factors);
-    Name b = convert(load_from(right, turned ? Extents{columns, k} : Extents{k, columns}, nothing), factors);
-    if (turned)
-      b = emit({.op = Op::permute, .type = factors, .shape = {k, columns}, .from = {b}, .attributes = {1, 0}},
-               of(b).most);
-    const double most = of(var).most = of(a).most * of(b).most * k * 8;  // after as many rounds as there may be
-    const Name old = read(var);
-    const Name c = chance(20) ? binary(Op::mul, old, literal(f32, 0.5), most) : old;
-    const Name sum = emit({.op = Op::mma, .type = f32, .shape = tile, .from = {a, b, c}}, most);
-    assign(var, sum);
-    if (others != nothing) {
-      of(others).most = most * 8;
-      const Name read_now = chance(50) ? old : sum;
-      assign(others, binary(Op::add, read(others), read_now, most * 8));
-    }
-    if (chance(25)) some_effect();
-  });
-  of(var).used = false;
-  if (others != nothing) of(others).used = false;
 }
 
 /// How often a loop runs: seldom more than a few times.

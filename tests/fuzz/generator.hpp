@@ -44,6 +44,19 @@ class Generator {
     Extents tile = {};           ///< along those
   };
 
+  /// What of a tensor is an operand of a product, or of its size.
+  struct Operand {
+    int parameter = 0;
+    std::vector<int> axes = {};  ///< by axis of the tensor: that of the operand; -1: a tile has one element of it
+  };
+  /// A product in a loop over k, as roles of sm_90a share the work of.
+  struct RoleProduct {
+    int m = 0, n = 0, k = 0, rounds = 0;  ///< of a tile
+    ElementType factors{};
+    Operand left = {}, right = {};
+    std::vector<Operand> beside = {};  ///< what may be read for the sums
+  };
+
   // Chance. Calls of it stand in statements of their own, or the order would be the compiler's choice.
   int between(int low, int high);
   bool chance(int percent) { return between(0, 99) < percent; }
@@ -65,6 +78,8 @@ class Generator {
   // Parameters and grid (parameters.cpp).
   void make_parameters();
   void make_tensor(Access access);
+  void add_tensor(Access access, ElementType type, Given given);
+  Fill fill();
   void make_layout(Given& given, Access access, std::int64_t reach);
   void share_memory();
   void make_grid();
@@ -86,19 +101,27 @@ class Generator {
   void declare_var();
   void assign(Name var, Name value);
   void assign_some_var(const std::vector<Name>& choices);
-  void product(int rows);
   void loop(int depth);
   void branch(int depth);
   void require();
   void use_leftovers(std::size_t first_value);
   Name loop_count();
   Statement loop_of(Name count);
-  template <class Fill>
-  void within(Statement s, const Fill& fill);
+  void within(Statement s, const std::function<void()>& fill);
   std::vector<Place> places_where(bool (*holds)(const Place&)) const;
   std::vector<Place> sources_of(const Extents& shape) const;
   Extents tile_for(const Place& place, int most_elements);
   Extents oversized_tile(const Place& place);
+
+  // Products (products.cpp).
+  void product(int rows);
+  void make_role_product();
+  Operand make_operand(Access access, ElementType type, const Extents& extents, std::vector<int> axes);
+  void make_boxable(Given& given, std::size_t inner);
+  void product_by_roles();
+  Name load_operand(const Operand& operand, const Extents& tile, const std::vector<Name>& at);
+  Name epilogue_of(Name sums, const std::vector<Name>& blocks);
+  void store_sums(Name sums, const Place& place);
 
   // Values (values.cpp).
   Name want(ElementType type, const Extents& shape, int depth);
@@ -138,12 +161,14 @@ class Generator {
 
   std::mt19937_64 rng_;
   Program program_;
-  bool special_ = false;      ///< NaN and infinities are wanted
-  bool exact_ = false;        ///< reals hold small integers, so that results are exact
-  bool round_ = false;        ///< extents and strides are such that many elements are accessed at once
-  bool large_ = false;        ///< tiles of products are of the sizes that tensor cores are for
-  bool oversized_ = false;    ///< some tiles are too large for registers
-  bool far_ = false;          ///< the rows of a tensor, still to be made, are 2^31 elements and more apart
+  bool special_ = false;    ///< NaN and infinities are wanted
+  bool exact_ = false;      ///< reals hold small integers, so that results are exact
+  bool round_ = false;      ///< extents and strides are such that many elements are accessed at once
+  bool large_ = false;      ///< tiles of products are of the sizes that tensor cores are for
+  bool oversized_ = false;  ///< some tiles are too large for registers
+  bool far_ = false;        ///< the rows of a tensor, still to be made, are 2^31 elements and more apart
+  bool by_roles_ = false;   ///< the program is a product that roles share the work of, and little else
+  RoleProduct roles_;
   std::vector<int> palette_;  ///< extents that this program likes, so that shapes often agree
   std::vector<int> grid_;
   std::vector<Owner> owners_;

@@ -48,7 +48,6 @@ void Generator::make_tensor(Access access) {
   }
   const int rank = oversized_ && chance(60) ? 2 : chance(25) ? 1 : chance(70) ? 2 : 3;
   const auto parameter = static_cast<int>(program_.parameters.size());
-  program_.parameters.push_back({access, type, rank});
   Given given;
   for (int axis = 0; axis < rank; ++axis) {
     int length =
@@ -71,16 +70,26 @@ void Generator::make_tensor(Access access) {
     }
     owners_.push_back(owner);
   }
-  given.fill = exact_       ? Fill::whole
-               : special_   ? (chance(60) ? Fill::special : Fill::wide)
-               : chance(35) ? Fill::whole
-               : chance(75) ? Fill::real
-                            : Fill::wide;
+  given.fill = fill();
   make_layout(given, access, reach);
-  program_.given.push_back(given);
-  values_.push_back({type, Extents(static_cast<std::size_t>(rank), 0), 0, true});
+  add_tensor(access, type, std::move(given));
+}
+
+Fill Generator::fill() {
+  return exact_       ? Fill::whole
+         : special_   ? (chance(60) ? Fill::special : Fill::wide)
+         : chance(35) ? Fill::whole
+         : chance(75) ? Fill::real
+                      : Fill::wide;
+}
+
+void Generator::add_tensor(Access access, ElementType type, Given given) {
+  const std::size_t rank = given.extents.size();
+  program_.parameters.push_back({access, type, static_cast<int>(rank)});
+  values_.push_back({type, Extents(rank, 0), 0, true});
   // Of reals that blocks add to as well as read, the sum stays below this.
   memory_most_.push_back(std::max(largest(given.fill, type), access == Access::in ? 0.0 : 1e4));
+  program_.given.push_back(std::move(given));
 }
 
 /// Strides: any; or, from the first row to the last, of so many elements at least.

@@ -1,0 +1,253 @@
+// Products of random programs: of tiles of any size, and of such as roles of sm_90a share the work of.
+#include <algorithm>
+
+#include "fuzz/generator.hpp"
+
+namespace tessera::fuzz {
+namespace {
+
+constexpr ElementType i32 = ElementType::i32, f32 = ElementType::f32;
+
+}  // namespace
+
+/// Products of loaded tiles, summed up in a loop: what tensor cores are for, or, of few rows, what threads hold in
+/// parts. Some do not fit into shared memory. The loop may read the sum elsewhere, as it was or as it has become.
+void Generator::product(int rows) {
+  const auto sources = places_where([](const Place& p) {
+    return p.readable() && p.access == Access::in && p.at.size() == 2 && info(p.type).kind == ElementKind::real;
+  });
+  if (sources.empty()) return;
+  const Place left = one_of(sources), right = one_of(sources);
+  constexpr std::array types = {f32, ElementType::tf32, ElementType::f16, ElementType::bf16};
+  const ElementType factors = left.type == right.type && chance(60) ? left.type : one_of(types);
+  const int columns = one_of(palette_);
+  int k = 16 * between(1, 4);
+  if (const int bytes = (rows + columns) * info(factors).bytes; large_ && chance(30))
+    k = std::min(1024, between(70'000, 150'000) / bytes / 16 * 16);
+  const Extents tile = {rows, columns};
+  const Name var = new_var(literal(f32, 0, tile), 0), others = chance(45) ? new_var(literal(f32, 0, tile), 0) : nothing;
+  const Name count = k > 64 ? literal(i32, between(1, 2)) : loop_count();
+  within(loop_of(count), [&] {
+    const bool turned = chance(25);
+    const Name a = convert(load_from(left, {rows, k}, nothing), factors);
+    Name b = convert(load_from(right, turned ? Extents{columns, k} : Extents{k, columns}, nothing), factors);
+    if (turned)
+      b = emit({.op = Op::permute, .type = factors, .shape = {k, columns}, .from = {b}, .attributes = {1, 0}},
+               of(b).most);
+    const double most = of(var).most = of(a).most * of(b).most * k * 8;  // after as many rounds as there may be
+    const Name old = read(var);
+    const Name c = chance(20) ? binary(Op::mul, old, literal(f32, 0.5), most) : old;
+    const Name sum = emit({.op = Op::mma, .type = f32, .shape = tile, .from = {a, b, c}}, most);
+    assign(var, sum);
+    if (others != nothing) {
+      of(others).most = most * 8;
+      const Name read_now = chance(50) ? old : sum;
+      assign(others, binary(Op::add, read(others), read_now, most * 8));
+    }
+    if (chance(25)) some_effect();
+  });
+  of(var).used = false;
+  if (others != nothing) of(others).used = false;
+}
+
+// By roles
+// --------------------------------------------------------------------------------------------------------------------
+
+/// Operands that the copy engine can address, mostly, and what the sums go to. Few tiles: the reference is slow.
+void Generator::make_role_product() {
+  constexpr int most = 3 << 20;  // numbers multiplied
+  RoleProduct& p = roles_;
+  p.m = one_of(std::array{64, 64, 64, 128, 128, 256});
+  p.n = p.m == 256 ? 64 : one_of(std::array{64, 64, 96, 128, 192});
+  p.k = p.m * p.n > 128 * 128 ? 64 : one_of(std::array{64, 64, 64, 128});
+  int tiles = std::max(2, most / (p.m * p.n * p.k));
+  const auto some = [&](int at_most) {
+    const int count = between(1, std::min(at_most, tiles));
+    tiles /= count;
+    return count;
+  };
+  grid_ = {some(3), 1};
+  p.rounds = some(3);
+  grid_[1] = some(2);
+  const auto length = [&](int tile, int count) {
+    const int whole = tile * count, ragged = whole - (chance(50) ? between(1, tile - 1) : 0);
+    return chance(60) ? (ragged + 7) / 8 * 8 : ragged;
+  };
+  const int m = length(p.m, grid_[0]), n = length(p.n, grid_[1]), k = length(p.k, p.rounds);
+  p.factors = chance(50) ? ElementType::f16 : ElementType::bf16;
+  const auto type = [&](int percent) { return chance(percent) ? p.factors : stored_type(); };
+  p.left = make_operand(Access::in, type(97), {m, k}, {0, 1});
+  p.right = make_operand(Access::in, type(97), {k, n}, {0, 1});
+  if (chance(6)) {  // the left operand turned
+    p.right = p.left;
+    for (int& axis : p.right.axes) axis = axis < 0 ? axis : 1 - axis;
+  }
+  if (chance(50)) p.beside.push_back(make_operand(Access::in, type(30), {m, n}, {1}));
+  if (chance(30)) p.beside.push_back(make_operand(Access::in, type(30), {m, n}, {0, -1}));
+  if (chance(30)) p.beside.push_back(make_operand(Access::in, type(30), {m, n}, {0, 1}));
+  std::vector<Access> kinds(static_cast<std::size_t>(between(1, 2)), Access::out);
+  if (chance(30)) kinds.back() = Access::in_out;
+  for (const Access access : kinds) {
+    const ElementType stored = chance(95) ? one_of(std::array{p.factors, p.factors, f32}) : stored_type();
+    const Operand sums = make_operand(access, stored, {m, n}, {0, 1});
+    const bool turned = sums.axes[0] == 1;
+    owners_.push_back({sums.parameter, false, turned ? std::vector{1, 0} : std::vector{0, 1}, {p.m, p.n}});
+  }
+}
+
+/// A tensor of the size of an operand that has these axes; in any order, and of an In with more of one element, at
+/// times.
+Generator::Operand Generator::make_operand(Access access, ElementType type, const Extents& extents,
+                                           std::vector<int> axes) {
+  const bool in = access == Access::in;
+  if (axes.size() == 2 && axes[1] >= 0 && chance(in ? 40 : 8)) std::swap(axes[0], axes[1]);
+  for (int more = in && axes.size() == 2 && axes[1] >= 0 && chance(20) ? between(1, 3) : 0; more > 0; --more)
+    axes.insert(axes.begin() + between(0, static_cast<int>(axes.size())), -1);
+  Given given;
+  for (const int axis : axes)
+    given.extents.push_back(axis < 0 ? between(1, 2) : extents[static_cast<std::size_t>(axis)]);
+  given.fill = fill();
+  if (chance(in ? 94 : 80)) {
+    std::size_t inner = axes.size();
+    const int fast = chance(in ? 50 : 92) ? 1 : 0;
+    while (inner-- > 1 && axes[inner] != fast) continue;
+    make_boxable(given, inner);
+  } else {
+    make_layout(given, access, 0);
+  }
+  const Operand result{static_cast<int>(program_.parameters.size()), std::move(axes)};
+  add_tensor(access, type, std::move(given));
+  return result;
+}
+
+/// Neighbours along the axis `inner`, and all else multiples of 16 bytes apart, of elements of 2 and more.
+void Generator::make_boxable(Given& given, std::size_t inner) {
+  const auto whole = [](std::int64_t elements) { return (elements + 7) / 8 * 8; };
+  given.strides.assign(given.extents.size(), 1);
+  std::int64_t stride = whole(given.extents[inner]) + (chance(30) ? 8 * between(1, 3) : 0);
+  for (const int axis : shuffled(static_cast<int>(given.extents.size()))) {
+    const auto a = static_cast<std::size_t>(axis);
+    if (a == inner) continue;
+    given.strides[a] = given.extents[a] == 1 && chance(30) ? between(1, 5) : stride;
+    stride *= given.extents[a];
+  }
+}
+
+/// The tile of an operand at its two places, of the tile's size.
+Name Generator::load_operand(const Operand& operand, const Extents& tile, const std::vector<Name>& at) {
+  Place place = *std::ranges::find(places_, operand.parameter, &Place::view);
+  Extents shape, matrix;
+  std::vector<int> order;
+  for (std::size_t axis = 0; axis < operand.axes.size(); ++axis) {
+    const int of_tile = operand.axes[axis];
+    shape.push_back(of_tile < 0 ? 1 : tile[static_cast<std::size_t>(of_tile)]);
+    if (of_tile < 0) continue;
+    if (const int kind = between(0, 99); kind < 93)
+      place.at[axis] = at[static_cast<std::size_t>(of_tile)];
+    else if (kind < 96)
+      place.at[axis] = literal(i32, one_of(std::array{-1.0, 0x1p25, 0x1p26, -0x1p26, -0x1p31, 0x1p31 - 1}));
+    matrix.push_back(shape.back());
+    order.push_back(of_tile);
+  }
+  Name result = load_from(place, shape, nothing);
+  if (chance(95)) body_->back().attributes = {0};
+  if (shape.size() > 2) result = reshape(result, matrix);
+  if (order == std::vector{1, 0})
+    result = emit({.op = Op::permute,
+                   .type = place.type,
+                   .shape = {matrix[1], matrix[0]},
+                   .from = {result},
+                   .attributes = {1, 0}},
+                  of(result).most);
+  return result;
+}
+
+void Generator::product_by_roles() {
+  const RoleProduct& p = roles_;
+  const Name block = std::ranges::find(*body_, Statement::Kind::blocks, &Statement::kind)->to;
+  const std::vector<Name> blocks = {block, block + 1};
+  const Extents tile = {p.m, p.n};
+  Name start = literal(f32, 0, tile);
+  if (!p.beside.empty() && chance(30)) {
+    start = convert(load_operand(p.beside.back(), tile, blocks), f32);
+    if (of(start).shape != tile)
+      start = emit({.op = Op::broadcast, .type = f32, .shape = tile, .from = {start}}, of(start).most);
+  }
+  const Name var = new_var(start, of(start).most);
+  Name count = nothing;
+  if (chance(25)) {
+    count = literal(i32, chance(95) ? p.rounds : 0);
+  } else {
+    const auto axis = std::ranges::find(p.left.axes, 1) - p.left.axes.begin();
+    const Name all = emit({.op = Op::extent, .type = i32, .from = {p.left.parameter}, .attributes = {axis}}, 200);
+    count = binary(Op::cdiv, all, literal(i32, chance(95) ? p.k : p.k / 2), 6);
+  }
+  within(loop_of(count), [&] {
+    const Name round = visible_.back();
+    const Name a = convert(load_operand(p.left, {p.m, p.k}, {blocks[0], round}), p.factors);
+    const Name b = convert(load_operand(p.right, {p.k, p.n}, {round, blocks[1]}), p.factors);
+    const double most = of(var).most + of(a).most * of(b).most * p.k * 6;
+    const Name old = read(var);
+    assign(var, emit({.op = Op::mma, .type = f32, .shape = tile, .from = {a, b, old}}, most));
+    of(var).most = most;
+    if (chance(4)) some_effect();
+  });
+  const Name sums = limit(read(var), comfortable);
+  for (const Place& place : places_where([](const Place& place) { return place.access != Access::in; }))
+    if (place.view == place.parameter || chance(50)) store_sums(sums, Place(place));
+}
+
+/// What a row, a column, each element or a number makes of sums, and what does not stay with their threads.
+Name Generator::epilogue_of(Name sums, const std::vector<Name>& blocks) {
+  const Extents tile = of(sums).shape;
+  const double most = of(sums).most;
+  const int kind = between(0, 99);
+  const auto combined = [&](Name other) {
+    const Op op = one_of(std::array{Op::add, Op::add, Op::sub, Op::mul, Op::maximum});
+    const double by = of(other).most;
+    return limit(binary(op, sums, other,
+                        op == Op::mul       ? most * by
+                        : op == Op::maximum ? std::max(most, by)
+                                            : most + by),
+                 comfortable);
+  };
+  if (kind < 45 && !roles_.beside.empty())
+    return combined(convert(load_operand(one_of(roles_.beside), tile, blocks), f32));
+  if (kind < 55) {
+    for (const Place& place :
+         places_where([](const Place& place) { return place.access == Access::in_out && place.readable(); }))
+      if (place.tile == tile) return combined(convert(load_from(Place(place), tile, nothing), f32));
+  }
+  if (kind < 65) return combined(literal(f32, one_of(std::array{-2.0, 0.5, 3.0})));
+  if (kind < 72) return unary(one_of(std::array{Op::neg, Op::abs}), sums, most);
+  if (kind < 80) return exact_ ? sums : unary(Op::tanh, sums, 1);
+  if (kind < 92) {  // a part of the tile
+    const Name row = emit({.op = Op::iota, .type = i32, .shape = {tile[0], 1}, .attributes = {0}}, tile[0]);
+    const Name column = emit({.op = Op::iota, .type = i32, .shape = {1, tile[1]}, .attributes = {1}}, tile[1]);
+    const Name condition = binary(one_of(std::array{Op::less, Op::equal}), row, column, 1);
+    return emit({.op = Op::select, .type = f32, .shape = tile, .from = {condition, sums, literal(f32, 3)}},
+                std::max(most, 3.0));
+  }
+  if (kind < 95) return combined(reduction(Op::max, sums, between(0, 1)));
+  if (kind < 97 && tile[0] == tile[1])
+    return combined(emit({.op = Op::permute, .type = f32, .shape = tile, .from = {sums}, .attributes = {1, 0}}, most));
+  return sums;
+}
+
+/// All of a tile of sums, as they are or what an epilogue makes of them.
+void Generator::store_sums(Name sums, const Place& place) {
+  const Name block = std::ranges::find(program_.body, Statement::Kind::blocks, &Statement::kind)->to;
+  for (int i = between(0, 3); i > 0; --i) sums = epilogue_of(sums, {block, block + 1});
+  Extents tile = place.tile;
+  for (std::size_t axis = 0; axis < tile.size(); ++axis)
+    if (tile[axis] == 0) tile[axis] = place.extents[axis];
+  if (size_of(tile) != size_of(of(sums).shape)) return;
+  const bool adds = place.shared || (place.access == Access::in_out && info(place.type).computes && chance(20));
+  Name stored = convert(limit(sums, adds ? 16 : 64), place.type);
+  if (tile != of(stored).shape)
+    stored = emit({.op = Op::permute, .type = place.type, .shape = tile, .from = {stored}, .attributes = {1, 0}},
+                  of(stored).most);
+  write(adds ? Op::atomic_add : Op::store, place, tile, {stored, place.view});
+}
+
+}  // namespace tessera::fuzz
