@@ -19,7 +19,8 @@ using namespace tessera;
 
 auto gelu(TileExpr auto const& e) {
   Tile x = e;  // used five times, computed once
-  return 0.5f * x * (1.0f + tanh(0.7978845608f * (x + 0.044715f * x * x * x)));
+  // Often written as x / 2 (1 + tanh u), which is x sigmoid(2u).
+  return x * sigmoid(1.5957691216 * (x + 0.044715 * x * x * x));
 }
 
 template <Element T>

@@ -207,6 +207,22 @@ TEST_CASE("tanh_of is tanh, to 3e-7 of itself", "[prelude]") {
   CHECK(std::isnan(host::tanh_of(host::nan_value())));
 }
 
+TEST_CASE("sigmoid2_of is 1 / (1 + 2^-x), to 5e-7 of itself", "[prelude]") {
+  const auto near = [](float at) {
+    const double wanted = 1 / (1 + std::exp2(-static_cast<double>(at)));
+    INFO("sigmoid2 " << at);
+    REQUIRE(std::abs(host::sigmoid2_of(at) - wanted) <= 5e-7 * wanted);
+  };
+  for (double x = 1e-30; x < 200; x *= 1.0009765625) {
+    near(static_cast<float>(x));
+    if (x < 126) near(static_cast<float>(-x));
+  }
+  CHECK((host::sigmoid2_of(0.0f) == 0.5f && host::sigmoid2_of(-0.0f) == 0.5f));
+  CHECK((host::sigmoid2_of(host::infinity()) == 1 && host::sigmoid2_of(-host::infinity()) == 0));
+  CHECK((host::sigmoid2_of(3e38f) == 1 && host::sigmoid2_of(-3e38f) == 0));
+  CHECK(std::isnan(host::sigmoid2_of(host::nan_value())));
+}
+
 TEST_CASE("Prelude casts give the bits of the ops", "[prelude]") {
   SAME1(float, cast_f32, to_f32);
   SAME1(float, cast_u8, to_u8);
@@ -562,7 +578,7 @@ constexpr Kernel kernels[] = {
   keep_best(f[0], 1, f[1], i[4]);
   keep_best(i[0], 1, i[1], i[5]);
   keep_best(l[0], 1, l[1], i[6]);
-  f[2] = tanh_of(f[3]) + exp2_approximate(f[4]) * reciprocal_approximate(f[5]);
+  f[2] = tanh_of(f[3]) + sigmoid2_of(f[6]) + exp2_approximate(f[4]) * reciprocal_approximate(f[5]);
 )"},
     {"tiles", R"(  char* const tile = shared_memory();
   clear_tile<64>(tile, 64);

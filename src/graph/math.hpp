@@ -107,6 +107,8 @@ inline float tanh(float x) {
   return a < 0.625f ? small : large;
 }
 
+inline float sigmoid2(float x) { return 1.0f / (1.0f + exp2(-x)); }
+
 inline float fma(float a, float b, float c) { return std::fma(a, b, c); }
 inline float sqrt(float x) { return std::sqrt(x); }
 inline float rsqrt(float x) { return 1.0f / std::sqrt(x); }

@@ -505,7 +505,7 @@ Name Generator::make_number(ElementType type, const Extents& shape, int depth) {
 
 Name Generator::make_real(const Extents& shape, int depth) {
   constexpr ElementType f32 = ElementType::f32;
-  const int kind = between(0, 11);
+  const int kind = between(0, 12);
   const auto above_zero = [&](Name a) {  // where the op is smooth
     if (special_) return a;
     const Name half = literal(f32, 0.5);
@@ -541,8 +541,10 @@ Name Generator::make_real(const Extents& shape, int depth) {
     case 7:
       return unary(Op::tanh, a, 1);
     case 8:
-      return unary(Op::sqrt, special_ ? a : unary(Op::abs, a, most), std::sqrt(most));
+      return unary(Op::sigmoid2, a, 1);
     case 9:
+      return unary(Op::sqrt, special_ ? a : unary(Op::abs, a, most), std::sqrt(most));
+    case 10:
       return unary(Op::rsqrt, above_zero(a), 1.5);
     default: {
       const Name by = want(f32, chance(50) ? shape : narrower(shape), depth);

@@ -98,6 +98,10 @@ Element real_unary(Op op, const Element& a) {
       const Element e = increasing(op, a, a.nan);
       return {std::max<Real>(e.low, -1), std::min<Real>(e.high, 1), e.nan};
     }
+    case Op::sigmoid2: {
+      const Element e = increasing(op, a, a.nan);
+      return {e.low < smallest_normal ? 0 : e.low, std::min<Real>(e.high, 1), e.nan};
+    }
     default:
       throw std::logic_error("element.cpp lacks real " + std::string(name(op)));
   }

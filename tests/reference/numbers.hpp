@@ -150,6 +150,8 @@ inline Real unary(Op op, Real x) {
       return std::log(x);
     case Op::tanh:
       return std::tanh(x);
+    case Op::sigmoid2:
+      return 1 / (1 + std::exp2(-x));
     case Op::sqrt:
       return std::sqrt(x);
     case Op::rsqrt:

@@ -93,6 +93,9 @@ __device__ inline void keep_best(T value, int index, T& best, int& best_index) {
   best_index = select(better, index, best_index);
 }
 
+// 1 / (1 + 2^-x), to 5e-7 of itself; 0 where that is subnormal.
+__device__ inline float sigmoid2_of(float x) { return reciprocal_approximate(1.0f + exp2_approximate(-x)); }
+
 // tanh x, to 3e-7 of itself: by a polynomial below 0.8, else 1 - 2 / (e^2x + 1). Both are computed, for a branch costs
 // more, as does what CUDA's own tanhf needs of registers.
 __device__ inline float tanh_of(float x) {
