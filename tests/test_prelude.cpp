@@ -673,6 +673,7 @@ constexpr Kernel hopper_kernels[] = {
   wgmma_commit();
   register_fence(d);
   wgmma_wait<0>();
+  hold();
   store_matrix(tile + 16 * lane_index(), bits_of(d[0]), bits_of(d[1]), bits_of(d[2]), bits_of(d[3]));
   f[thread_index()] = d[5];
 )"},

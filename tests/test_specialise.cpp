@@ -86,6 +86,8 @@ Graph with_rounds(const Count& count) {
 }
 Graph plain(ProductTiles tiles) { return with_epilogue(stored, tiles); }
 
+Graph gelu(ProductTiles tiles) { return kernels::linear_gelu<bf16, bf16>(tiles).executable().graph(); }
+
 }  // namespace
 
 TEST_CASE("a kernel of one product in a loop over k has roles, on sm_90a alone", "[plan]") {
@@ -389,6 +391,34 @@ TEST_CASE("places of tiles that 32 bits may not hold", "[plan]") {
   CHECK(grid([](const Y& y, const Scalar<i32>&) { return cdiv(y.extent(0), 32); }) == 3);
   CHECK(grid([](const Y&, const Scalar<i32>& s) { return s; }) == 3);
   CHECK(grid([](const Y&, const Scalar<i32>&) { return 4; }) == 0);
+}
+
+TEST_CASE("a bias is read ahead of the loop where registers hold it, else part by part", "[plan]") {
+  const auto steps = [](ProductTiles tiles) {
+    Plan plan = plan_of(gelu(tiles));
+    std::string order;
+    each_step(plan.phases[0].roles[1].body, [&](StepPlace at) {
+      const Load* const load = std::get_if<Load>(&at.step().action);
+      if (load) order += load->access.from_here ? "part " : "row ";
+      if (std::holds_alternative<Loop>(at.step().action)) order += "loop ";
+    });
+    return order;
+  };
+  CHECK(steps({128, 128, 64}) == "row loop ");
+  CHECK(steps({128, 192, 64}) == "row loop ");  // shared by two warp groups
+  CHECK(steps({128, 256, 64}) == "loop part part part part ");
+}
+
+TEST_CASE("what is computed of sums waits until their operands are released, where the other team needs the place",
+          "[plan]") {
+  const auto holds = [](const Graph& graph) {
+    Plan plan = plan_of(graph);
+    return std::ranges::count_if(places_of<RegisterFence>(plan),
+                                 [](StepPlace at) { return std::get<RegisterFence>(at.step().action).holds; });
+  };
+  CHECK(holds(gelu({128, 128, 64})) == 1);
+  CHECK(holds(gelu({128, 256, 64})) == 0);   // one team
+  CHECK(holds(plain({128, 128, 64})) == 0);  // nothing is computed
 }
 
 TEST_CASE("the copy engine stores whole tiles of sums, of one type, where nothing else is written", "[plan]") {

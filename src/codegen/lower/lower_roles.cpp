@@ -245,8 +245,9 @@ class Consumer final : public RoleDuty {
     if (parts_ > 0) elected(steps, steps.threads, [&] { push(steps, WaitStores{0}); });
   }
 
-  // Of what is read beside the sums a thread has no registers to keep more than a few.
+  // Of what is read beside the sums a thread may have no registers to keep more than a few.
   bool reads_where_used(Id id) const override {
+    if (shared_.how.reads_ahead && is_read_ahead(id)) return false;
     return shared_.facts[id].shape.size() > 2 * 128 * std::int64_t{shared_.how.groups} / 8;
   }
   void before_loop(Steps& steps) override {
@@ -301,7 +302,9 @@ class Consumer final : public RoleDuty {
       push(steps, NamedBarrier{.id = team_turn, .threads = 2 * steps.threads, .arrives = true, .next_team = true});
     push(steps, WaitWgmma{0});
     elected(steps, 128, [&] { push(steps, Release{cursor_, 1, {}}); });
-    for (const ValueId sums : sums_) push(steps, RegisterFence{sums});
+    // Held back, what is computed of the sums does not delay the release, which the other team's products wait for.
+    for (const ValueId sums : sums_)
+      push(steps, RegisterFence{.value = sums, .holds = sums == sums_.back() && shared_.how.teams > 1 && computes()});
     if (shared_.how.teams > 1) push(steps, Advance{cursor_, all_rounds(steps), true});
   }
 
@@ -336,18 +339,32 @@ class Consumer final : public RoleDuty {
   }
 
  private:
-  // Of a cluster the first block does what follows the sums.
+  bool is_read_ahead(Id id) const { return lowering::is_read_ahead(shared_.facts, shared_.how, id); }
+  // Is more done with the sums than to store them?
+  bool computes() const {
+    const Facts& facts = shared_.facts;
+    return std::ranges::any_of(facts.order[0], [&](Id id) {
+      return is_elementwise(facts[id].op) && facts[id].op != Op::cast &&
+             facts[id].shape == facts[shared_.how.products[0]].shape;
+    });
+  }
+  // What is read ahead of the loop, and the numbers that say where, come first. Of a cluster the first block does what
+  // follows the sums.
   void tile(Steps& steps, const LowerNodes& lower) {
-    const auto behind = [&](Id id) { return shared_.facts.number[id] > shared_.facts.number[shared_.how.loop]; };
-    if (!shared_.how.clusters) return lower([&](Id id) { return in_tile(id); });
-    lower([&](Id id) { return in_tile(id) && !behind(id); });
+    const Specialisation& how = shared_.how;
+    const auto early = [&](Id id) { return how.reads_ahead && (how.ahead[id] || is_read_ahead(id)); };
+    const auto behind = [&](Id id) { return shared_.facts.number[id] > shared_.facts.number[how.loop]; };
+    const auto late = [&] { lower([&](Id id) { return in_tile(id) && !early(id) && behind(id); }); };
+    lower([&](Id id) { return in_tile(id) && early(id); });
+    lower([&](Id id) { return in_tile(id) && !early(id) && !behind(id); });
+    if (!how.clusters) return late();
     const ScratchId parts = shared_.plan.scratch.add(
         {.type = ElementType::f32, .bytes = std::int64_t{shared_.m} * shared_.n * info(ElementType::f32).bytes});
     of_part(steps, false, [&] { push(steps, PutPart{parts, sums_[0]}); });
     push(steps, ClusterBarrier{});
     of_part(steps, true, [&] { push(steps, AddParts{parts, sums_[0]}); });
     push(steps, ClusterBarrier{});
-    of_part(steps, true, [&] { lower([&](Id id) { return in_tile(id) && behind(id); }); });
+    of_part(steps, true, late);
   }
   template <class Inside>
   void of_part(Steps& steps, bool first, const Inside& inside) {

@@ -45,10 +45,15 @@ class Classifier {
     how_.groups = groups;
     how_.teams = groups == 1 && !how_.clusters ? 2 : 1;
     how_.stages = stages();
-    if (how_.stages >= 2)
-      result.ways.push_back(how_);
-    else if (result.ways.empty())
-      result.why_not = "two stages do not fit into shared memory";
+    if (how_.stages < 2) {
+      if (result.ways.empty()) result.why_not = "two stages do not fit into shared memory";
+      return;
+    }
+    const bool reads = std::ranges::any_of(facts_.order[0], [&](Id id) { return is_read_ahead(facts_, how_, id); });
+    for (const bool ahead : {true, false}) {
+      how_.reads_ahead = ahead;
+      if (reads || !ahead) result.ways.push_back(how_);
+    }
   }
   // Registers of a thread for the sums of a tile that `groups` warp groups share.
   int sums_of(int groups) const {
@@ -228,6 +233,19 @@ class Classifier {
 }  // namespace
 
 Specialised specialise(const Facts& facts) { return Classifier(facts).run(); }
+
+bool is_read_ahead(const Facts& facts, const Specialisation& how, Id id) {
+  const Node& node = facts[id];
+  if (node.op != Op::load || node.ordered || node.region != 0) return false;
+  if (node.shape.size() >= facts[how.products[0]].shape.size()) return false;
+  const auto known = [&](Id number) { return number == no_id || how.ahead[number]; };
+  const GraphAccess access = facts.access(id);
+  return std::ranges::all_of(access.axes, [&](const GraphAccess::Axis& axis) {
+    return known(axis.index) && std::ranges::all_of(axis.slices, [&](const GraphAccess::Slice& slice) {
+             return known(slice.start) && known(slice.extent);
+           });
+  });
+}
 
 Products specialised_products(const Facts& facts, const Specialisation& how) {
   Products products;

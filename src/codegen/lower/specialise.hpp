@@ -16,6 +16,7 @@ struct Specialisation {
   int teams = 1;             ///< of warp groups: of two each multiplies while the other stores
   int stages = 2;            ///< of the ring
   bool clusters = false;     ///< of blocks of threads, which share the rounds of the loop
+  bool reads_ahead = false;  ///< what is_read_ahead() stays in registers from ahead of the loop on
   std::vector<Id> boxed;     ///< stores that the copy engine does, if what they store lies as sums do
   std::vector<char> ahead;   ///< by node: a number that follows from the launch, block indices and counters
   std::vector<char> launch;  ///< by node: the same of the launch alone
@@ -28,6 +29,9 @@ struct Specialised {
   std::string why_not;
 };
 Specialised specialise(const Facts& facts);
+
+/// A smaller tile that is stretched to that of the sums (a bias), of a place that is known ahead of the loop.
+bool is_read_ahead(const Facts& facts, const Specialisation& how, Id id);
 
 /// The products of a specialised kernel, for the passes that lay out and fuse.
 Products specialised_products(const Facts& facts, const Specialisation& how);
