@@ -7,7 +7,6 @@
 namespace tessera::fuzz {
 namespace {
 
-constexpr ElementType i32 = ElementType::i32, f32 = ElementType::f32;
 constexpr int oversize = 128 * 256;  // elements that no block has the registers for, in an expression of several
 
 }  // namespace

@@ -8,6 +8,9 @@
 
 namespace tessera::fuzz {
 
+/// The types that programs count and compute in.
+inline constexpr ElementType i32 = ElementType::i32, f32 = ElementType::f32;
+
 constexpr double comfortable = 1e4;  ///< reals are scaled down beyond this
 
 class Generator {

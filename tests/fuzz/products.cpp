@@ -4,11 +4,6 @@
 #include "fuzz/generator.hpp"
 
 namespace tessera::fuzz {
-namespace {
-
-constexpr ElementType i32 = ElementType::i32, f32 = ElementType::f32;
-
-}  // namespace
 
 /// Products of loaded tiles, summed up in a loop: what tensor cores are for, or, of few rows, what threads hold in
 /// parts. Some do not fit into shared memory. The loop may read the sum elsewhere, as it was or as it has become.
