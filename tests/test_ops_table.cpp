@@ -107,7 +107,7 @@ TEST_CASE("a structural op is a shape rule, a function and a case in each execut
         "result", "select"}},
       {"src/codegen/passes/eliminate_dead.cpp", {"argument", "loop", "result"}},
       {"src/codegen/lower/facts.cpp",
-       {"argument", "atomic_add", "block", "constant", "permute_view", "scatter", "tensor"}},
+       {"argument", "atomic_add", "block", "constant", "extent", "permute_view", "scalar", "scatter", "tensor"}},
       {"src/codegen/passes/fold.cpp", {"broadcast", "cast", "constant", "permute", "reshape", "select"}},
       {"src/codegen/lower/layouts.cpp",
        {"argmax", "argument", "broadcast", "cumsum", "gather", "loop", "permute", "reshape", "result", "scatter"}},
