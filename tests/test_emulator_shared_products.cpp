@@ -6,6 +6,7 @@
 
 #include "api/tessera.hpp"
 #include "catch.hpp"
+#include "codegen/clusters.hpp"
 #include "emulated_device.hpp"
 #include "model/kernels.hpp"
 
@@ -14,7 +15,10 @@ namespace {
 using namespace tessera;
 
 struct Multiprocessors {
-  explicit Multiprocessors(int count) { setenv("TESSERA_EMULATOR_MULTIPROCESSORS", std::to_string(count).c_str(), 1); }
+  const int count;
+  explicit Multiprocessors(int count) : count(count) {
+    setenv("TESSERA_EMULATOR_MULTIPROCESSORS", std::to_string(count).c_str(), 1);
+  }
   ~Multiprocessors() { unsetenv("TESSERA_EMULATOR_MULTIPROCESSORS"); }
 };
 
@@ -39,7 +43,9 @@ auto biased(ProductTiles tiles) {
 }
 
 template <class T>
-void check_product(ProductTiles tiles, std::int64_t m, std::int64_t n, std::int64_t k) {
+void check_product(const Multiprocessors& on, ProductTiles tiles, std::int64_t m, std::int64_t n, std::int64_t k) {
+  const auto cdiv = [](std::int64_t a, int b) { return (a + b - 1) / b; };
+  CHECK(blocks_of_cluster(cdiv(m, tiles.m) * cdiv(n, tiles.n), cdiv(k, tiles.k), on.count) > 1);
   const auto product = biased<T>(tiles);
   std::vector<float> y_of[2], z_of[2];
   for (int i = 0; i < 2; ++i) {
@@ -68,16 +74,16 @@ TEST_CASE("products that clusters share are those of the CPU", "[emulator]") {
   // Clusters of 2 to 8, which take one tile or several, of whole and ragged tensors.
   {
     const Multiprocessors four(4);
-    check_product<bf16>({64, 64, 64}, 16, 128, 320);
-    check_product<f16>({128, 128, 64}, 100, 120, 264);
+    check_product<bf16>(four, {64, 64, 64}, 16, 128, 320);
+    check_product<f16>(four, {128, 128, 64}, 100, 120, 264);
   }
   {
     const Multiprocessors nine(9);
-    check_product<bf16>({64, 64, 64}, 72, 104, 512);
-    check_product<bf16>({128, 64, 64}, 200, 64, 456);
-    check_product<f16>({64, 128, 64}, 40, 136, 1024);
+    check_product<bf16>(nine, {64, 64, 64}, 72, 104, 512);
+    check_product<bf16>(nine, {128, 64, 64}, 200, 64, 456);
+    check_product<f16>(nine, {64, 128, 64}, 40, 136, 1024);
   }
   const Multiprocessors many(132);
-  check_product<bf16>({64, 64, 64}, 48, 200, 1096);
-  check_product<bf16>({64, 128, 64}, 64, 128, 256);
+  check_product<bf16>(many, {64, 64, 64}, 48, 200, 1096);
+  check_product<bf16>(many, {64, 128, 64}, 64, 128, 256);
 }

@@ -41,7 +41,8 @@ constexpr Candidate candidates[] = {
     {{64, 128, 64}, 0.70, false},  {{64, 64, 64}, 0.45, false},
 };
 constexpr double turn = 450;  // between the loops of two warp groups that take turns
-/// Of a cluster that shares a tile's rounds: two barriers, and the sums of each further block that the first one reads.
+/// Estimates, too, of a cluster that shares a tile's rounds: two barriers, and the sums of each further block, which
+/// the first one reads.
 constexpr double cluster_barriers = 1500, bytes_from_block = 32;
 /// Of the epilogue, for each sum that a thread has.
 constexpr double epilogue_of_sum(ProductFamily family) { return family == ProductFamily::plain ? 15 : 32; }

@@ -41,13 +41,13 @@ void emit(Writer& w, const Wait& wait);
 void emit(Writer& w, const Elected& elected);
 void emit(Writer& w, const OfTeam& of_team);
 void emit(Writer& w, const OfPart& of_part);
+void emit(Writer& w, const TileLoop& loop);  // emit.cpp
+
+// emit_roles.cpp: rings, the copy engine, wgmma, and clusters
 void emit(Writer& w, const ShareRounds& share);
 void emit(Writer& w, const PutPart& put);
 void emit(Writer& w, const AddParts& add);
 void emit(Writer& w, const ClusterBarrier& barrier);
-void emit(Writer& w, const TileLoop& loop);  // emit.cpp
-
-// emit_roles.cpp: rings, the copy engine, and wgmma
 void emit(Writer& w, const SetRegisters& set);
 void emit(Writer& w, const InitRing& init);
 void emit(Writer& w, const Acquire& acquire);

@@ -14,9 +14,10 @@ __device__ inline int share_of(int rounds, int rank) {
 template <int threads, int count>
 __device__ inline void put_part(float* part, const float (&sums)[count], int thread) {
 #pragma unroll
-  for (int i = 0; i < count; i += 4)
-    *reinterpret_cast<Vector<float, 4>*>(part + i * threads +
-                                         thread * 4) = {{sums[i], sums[i + 1], sums[i + 2], sums[i + 3]}};
+  for (int i = 0; i < count; i += 4) {
+    const Vector<float, 4> four = {{sums[i], sums[i + 1], sums[i + 2], sums[i + 3]}};
+    *reinterpret_cast<Vector<float, 4>*>(part + i * threads + thread * 4) = four;
+  }
 }
 
 // Adds what the cluster's other blocks have put, one block after another: always in the same order.

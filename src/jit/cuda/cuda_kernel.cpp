@@ -123,7 +123,6 @@ CudaKernel::Code CudaKernel::make(const Variant& variant) const {
   code.shared_bytes = static_cast<unsigned>(source.shared_bytes);
   code.workspace_bytes = source.workspace_bytes;
   code.persistent = source.persistent;
-  code.clusters = source.clusters;
   code.most_blocks = std::numeric_limits<std::int32_t>::max();
 
   const ContextScope scope(device_->context());
@@ -201,6 +200,7 @@ void CudaKernel::launch(StreamBackend& stream, std::span<const Argument> argumen
   classify(graph_, arguments, variant);
   variant.wide |= blocks > most_narrow_blocks;
   const int multiprocessors = device_->info().multiprocessors;
+  // Rounds are computed only where there may be a cluster.
   const int cluster =
       2 * blocks <= multiprocessors ? blocks_of_cluster(blocks, rounds_.of(arguments), multiprocessors) : 1;
   variant.clusters = cluster > 1;
