@@ -204,7 +204,7 @@ TEST_CASE("boxes go in and out of shared memory, cut at the tensor's edges", "[e
   const auto matrix = [&](Access access, std::vector<float>& values) {
     return Tensor{{access, ElementType::f32, 2}, {.data = values.data(), .extent = {rows, 40}, .stride = {columns, 1}}};
   };
-  const auto moved = [&](const std::string& fence, int bytes) {
+  const auto moved = [&](const std::string& fence, int bytes, int to_row = 1) {
     return run({.parameters = "const float* x, float* y, float* z, const __grid_constant__ TensorMap from, const "
                               "__grid_constant__ TensorMap to",
                 .body = fmt::format(R"(char* const panel = panel_memory();
@@ -225,11 +225,11 @@ TEST_CASE("boxes go in and out of shared memory, cut at the tensor's edges", "[e
       {}
       barrier();
       if (thread == 0) {{
-        tma_store(&to, panel + 1024, 32, 1);
+        tma_store(&to, panel + 1024, 32, {});
         tma_store_commit();
         tma_store_wait<0>();
       }})",
-                                    bytes, fence),
+                                    bytes, fence, to_row),
                 .shared_bytes = 2048 + 8,
                 .more = {{KernelParameter::Kind::tensor_map, 0}, {KernelParameter::Kind::tensor_map, 1}},
                 .boxed = {{.argument = 0, .axes = {1, 0, -1, -1, -1}, .box = {32, 8, 1, 1, 1}},
@@ -257,6 +257,9 @@ TEST_CASE("boxes go in and out of shared memory, cut at the tensor's edges", "[e
   const Fault hungry = only(moved("async_proxy_fence();", 1040));
   CHECK(hungry.kind == Fault::Kind::deadlock);
   CHECK(says(hungry.text, {"lacks 0 of 1 arrivals and 16 bytes"}));
+  const Fault before = only(moved("async_proxy_fence();", 1024, -8));
+  CHECK(before.kind == Fault::Kind::misuse);
+  CHECK(says(before.text, {"thread 0 stores a box at (32, -8), and no place of a store is negative at author.cpp:"}));
 }
 
 TEST_CASE("a box may have three axes", "[emulator]") {

@@ -649,6 +649,7 @@ constexpr Kernel hopper_kernels[] = {
   tma_load(map, tile, full, i[0], i[1], i[2], i[3]);
   tma_load(map, tile, full, i[0], i[1], i[2], i[3], box_coordinate(l[0]));
   async_proxy_fence();
+  store_box(map, tile, i[0], i[1]);
   tma_store(map, tile, i[0], i[1]);
   tma_store(map, tile, i[0], i[1], i[2]);
   tma_store_commit();
@@ -673,7 +674,6 @@ constexpr Kernel hopper_kernels[] = {
   wgmma_commit();
   register_fence(d);
   wgmma_wait<0>();
-  hold();
   store_matrix(tile + 16 * lane_index(), bits_of(d[0]), bits_of(d[1]), bits_of(d[2]), bits_of(d[3]));
   f[thread_index()] = d[5];
 )"},

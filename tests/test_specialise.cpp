@@ -409,18 +409,6 @@ TEST_CASE("a bias is read ahead of the loop where registers hold it, else part b
   CHECK(steps({128, 256, 64}) == "loop part part part part ");
 }
 
-TEST_CASE("what is computed of sums waits until their operands are released, where the other team needs the place",
-          "[plan]") {
-  const auto holds = [](const Graph& graph) {
-    Plan plan = plan_of(graph);
-    return std::ranges::count_if(places_of<RegisterFence>(plan),
-                                 [](StepPlace at) { return std::get<RegisterFence>(at.step().action).holds; });
-  };
-  CHECK(holds(gelu({128, 128, 64})) == 1);
-  CHECK(holds(gelu({128, 256, 64})) == 0);   // one team
-  CHECK(holds(plain({128, 128, 64})) == 0);  // nothing is computed
-}
-
 TEST_CASE("the copy engine stores whole tiles of sums, of one type, where nothing else is written", "[plan]") {
   using Z = InOut<f32, 2>;
   using S = Tile<f32, 2>;

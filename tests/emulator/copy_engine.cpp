@@ -1,6 +1,6 @@
 #include "emulator/copy_engine.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstring>
 #include <utility>
@@ -81,6 +81,8 @@ CopyEngine::Stores& CopyEngine::stores_of(int thread) {
 }
 
 void CopyEngine::store(Thread& self, const void* map, const void* from, std::span<const int> at, Code code) {
+  if (std::ranges::any_of(at, [](int place) { return place < 0; }))
+    block_.refuse(self, code, fmt::format("stores a box at ({}), and no place of a store is negative", fmt::join(at, ", ")));
   const Stores& own = stores_of(self.index);
   Store store{.map = box(self, map, at, code),
               .at = coordinates(at),

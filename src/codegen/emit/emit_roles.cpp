@@ -1,4 +1,4 @@
-// Rings, the copy engine, and wgmma.
+// Rings, the copy engine, wgmma, and clusters.
 #include "codegen/emit/emit_steps.hpp"
 #include "codegen/plan/names.hpp"
 #include "codegen/plan/spelling.hpp"
@@ -149,7 +149,6 @@ void emit(Writer& w, const Reserve& reserve) { declare(w, reserve.value, false);
 
 void emit(Writer& w, const RegisterFence& fence) {
   w.line("register_fence({});", w.name(fence.value));
-  if (fence.holds) w.line("hold();");
 }
 
 void emit(Writer& w, const WgmmaFence&) { w.line("wgmma_fence();"); }
@@ -195,7 +194,7 @@ void emit(Writer& w, const ProxyFence&) { w.line("async_proxy_fence();"); }
 void emit(Writer& w, const TmaStore& store) {
   const std::string at = coordinates(w, store.at);
   w.buffer(store.buffer);
-  w.line("tma_store(&{}, {}, {});", name_of(w.plan, store.map), name_of(w.plan, store.buffer), at);
+  w.line("store_box(&{}, {}, {});", name_of(w.plan, store.map), name_of(w.plan, store.buffer), at);
 }
 
 void emit(Writer& w, const CommitStores&) { w.line("tma_store_commit();"); }

@@ -302,9 +302,7 @@ class Consumer final : public RoleDuty {
       push(steps, NamedBarrier{.id = team_turn, .threads = 2 * steps.threads, .arrives = true, .next_team = true});
     push(steps, WaitWgmma{0});
     elected(steps, 128, [&] { push(steps, Release{cursor_, 1, {}}); });
-    // Held back, what is computed of the sums does not delay the release, which the other team's products wait for.
-    for (const ValueId sums : sums_)
-      push(steps, RegisterFence{.value = sums, .holds = sums == sums_.back() && shared_.how.teams > 1 && computes()});
+    for (const ValueId sums : sums_) push(steps, RegisterFence{sums});
     if (shared_.how.teams > 1) push(steps, Advance{cursor_, all_rounds(steps), true});
   }
 
@@ -340,14 +338,6 @@ class Consumer final : public RoleDuty {
 
  private:
   bool is_read_ahead(Id id) const { return lowering::is_read_ahead(shared_.facts, shared_.how, id); }
-  // Is more done with the sums than to store them?
-  bool computes() const {
-    const Facts& facts = shared_.facts;
-    return std::ranges::any_of(facts.order[0], [&](Id id) {
-      return is_elementwise(facts[id].op) && facts[id].op != Op::cast &&
-             facts[id].shape == facts[shared_.how.products[0]].shape;
-    });
-  }
   // What is read ahead of the loop, and the numbers that say where, come first. Of a cluster the first block does what
   // follows the sums.
   void tile(Steps& steps, const LowerNodes& lower) {

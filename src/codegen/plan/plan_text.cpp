@@ -139,7 +139,7 @@ class StepText {
   }
   std::string operator()(const Reserve& s) const { return fmt::format("registers for {}", of(s.value)); }
   std::string operator()(const RegisterFence& s) const {
-    return fmt::format("fence registers of {}{}", of(s.value), s.holds ? ", and hold" : "");
+    return fmt::format("fence registers of {}", of(s.value));
   }
   std::string operator()(const WgmmaFence&) const { return "fence for wgmma"; }
   std::string operator()(const Wgmma& s) const {

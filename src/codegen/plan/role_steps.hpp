@@ -100,7 +100,6 @@ struct Reserve {
 /// No instruction moves accesses to the value's registers across it.
 struct RegisterFence {
   ValueId value;
-  bool holds = false;  ///< nor is anything behind it computed ahead of it
 };
 
 /// wgmma.fence: registers and shared memory written before are seen by the matrix units.

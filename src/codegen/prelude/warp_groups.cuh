@@ -29,6 +29,13 @@ __device__ inline int box_coordinate(i64 at) {
   return low == at ? low : -2147483647 - 1;
 }
 
+// Copies from shared memory to the box of a tensor at a place. Of a store the copy engine takes no place before the
+// tensor (CUDA C++ Programming Guide, "Using TMA to transfer multi-dimensional arrays"); a tile there is outside of it.
+template <class... Places>
+__device__ inline void store_box(const TensorMap* map, const void* from_shared, Places... at) {
+  if (((at >= 0) && ...)) tma_store(map, from_shared, at...);
+}
+
 // Where a matrix lies in shared memory, for wgmma: panels with the swizzle of 128 bytes, `leading` and `stride` in
 // units of 16 bytes (PTX ISA, "Matrix Descriptor Format").
 template <int leading, int stride>

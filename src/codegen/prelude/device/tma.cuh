@@ -39,7 +39,7 @@ __device__ inline void tma_load(const TensorMap* map, void* to_shared, u64* at, 
       : "memory");
 }
 
-// Copies from shared memory to the box of a tensor at x, y.
+// Copies from shared memory to the box of a tensor at x, y, neither of which may be negative.
 __device__ inline void tma_store(const TensorMap* map, const void* from_shared, int x, int y) {
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%2, %3}], [%1];" ::"l"(map),
                "r"(shared_address(from_shared)), "r"(x), "r"(y)

@@ -17,12 +17,6 @@ __device__ inline void register_fence(float (&d)[count]) {
   for (int i = 0; i < count; ++i) asm volatile("" : "+f"(d[i])::"memory");
 }
 
-// Nothing behind it is computed ahead of it. ptxas keeps the order of accesses to memory and moves all else, but not
-// across a loop; that this one has no round, since the grid has one axis, it does not know.
-__device__ inline void hold() {
-  while (blockIdx.y > 0) asm volatile("nanosleep.u32 0;" ::: "memory");
-}
-
 // Eight by eight elements of 16 bits from each of four registers of a warp, to the rows whose addresses its lanes give.
 __device__ inline void store_matrix(void* to_shared, u32 a, u32 b, u32 c, u32 d) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared::cta.b16 [%0], {%1, %2, %3, %4};" ::"r"(shared_address(to_shared)),
