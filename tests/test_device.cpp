@@ -35,7 +35,7 @@ struct Machine {
   int recompiled = 0;
   std::string image = "image";
   std::vector<std::shared_ptr<const CacheEntry>> entries;
-  bool synchronous = false;
+  bool synchronous = false, overlap = true;
 
   Device open() {
     const auto code = [this](const std::string& text) {
@@ -45,6 +45,7 @@ struct Machine {
     };
     CudaSettings settings;
     settings.synchronous = synchronous;
+    settings.overlap = overlap;
     settings.compile = [=, this](const Graph&, const Variant& variant, Arch) {
       compiling();
       const std::lock_guard lock(mutex);
@@ -500,6 +501,22 @@ TEST_CASE("clusters share the rounds of a product where the grid has few blocks"
   const Tensor<bf16, 2> a(third, {16, 3072}), b(third, {3072, 768});
   const Tensor<f32, 2> c(third, {16, 768});
   CHECK(says(error_of([&] { launch(third.stream(), product, a, b, c); }), {"'product'", "cuLaunchKernelEx", "tiles"}));
+}
+
+TEST_CASE("a kernel that waits for the launch before it begins while that ends", "[jit]") {
+  Machine machine;
+  const auto early = [&](bool waits, bool overlap) {
+    machine.source.waits_for_previous = waits;
+    machine.overlap = overlap;
+    const Device device = machine.open();
+    const Tensor<f32, 1> x(device, {4});
+    launch(device.stream(), kernel("k", [](Out<f32, 1> y) { store(y, {0}, zeros<f32>({4})); }), x);
+    return machine.fake.launches.back().early;
+  };
+  CHECK(early(true, true));
+  CHECK_FALSE(early(true, false));
+  CHECK_FALSE(early(false, true));
+  CHECK(machine.fake.count("cuLaunchKernelEx entry") == 1);
 }
 
 TEST_CASE("a tensor map says where a tensor lies in memory", "[jit]") {

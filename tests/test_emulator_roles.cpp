@@ -197,6 +197,18 @@ TEST_CASE("a barrier in memory has phases", "[emulator]") {
   CHECK(says(missing.text, {"takes byte 0 of shared memory for a barrier, where none was made at author.cpp:1"}));
 }
 
+TEST_CASE("a kernel that waits for the launch before uses no memory of it until then", "[emulator]") {
+  std::vector<float> x{3}, y(32);
+  const auto waits = [&](const std::string& body) {
+    return run({.parameters = "const float* x, float* y", .body = body}, {in(x), out(y)});
+  };
+  CHECK(waits("wait_for_previous();\ny[thread_index()] = x[0];").text() == "");
+  CHECK(y == std::vector<float>(32, 3.0f));
+  const Fault early = only(waits("const float first = x[0];\nwait_for_previous();\ny[thread_index()] = first;"));
+  CHECK(early.kind == Fault::Kind::misuse);
+  CHECK(says(early.text, {"waits for the launch before after it used its memory at author.cpp:1, at author.cpp:2"}));
+}
+
 TEST_CASE("boxes go in and out of shared memory, cut at the tensor's edges", "[emulator]") {
   const int rows = 5, columns = 44;
   std::vector<float> x(static_cast<std::size_t>(rows * columns)), y(8 * 32), z(x.size(), -1.0f);

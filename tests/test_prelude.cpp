@@ -625,8 +625,6 @@ constexpr Kernel hopper_kernels[] = {
   advance<4>(at, 1);
   named_barrier_arrive(1, 64);
   named_barrier(2, 64);
-  grid_wait();
-  grid_launch();
   i[0] = at.stage + panel_offset(i[1], i[2]) + panels_offset<bf16, 64>(i[3], i[4]) + panels_offset<float, 64>(i[5], i[6]);
 )"},
     {"clusters", R"(  float* const part = reinterpret_cast<float*>(shared_memory());
@@ -644,6 +642,8 @@ constexpr Kernel hopper_kernels[] = {
   char* const tile = panel_memory();
   u64* const full = reinterpret_cast<u64*>(tile + 8192);
   prefetch_map(map);
+  let_next_begin();
+  wait_for_previous();
   tma_load(map, tile, full, i[0], i[1]);
   tma_load(map, tile, full, i[0], i[1], i[2]);
   tma_load(map, tile, full, i[0], i[1], i[2], i[3]);

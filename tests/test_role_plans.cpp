@@ -120,6 +120,13 @@ TEST_CASE("The verifier names what is wrong between roles", "[plan]") {
               {"a barrier that the hardware has not", [](Plan& p) { the<NamedBarrier>(p).id = 16; }, "no barrier 16"},
               {"a barrier of all threads in a role", [](Plan& p) { p.phases[0].roles[1].body.push_back({Barrier{}}); },
                "all threads"},
+              {"a role waits for the launch before",
+               [](Plan& p) { p.phases[0].roles[1].body.push_back({WaitForPrevious{}}); }, "launches wait"},
+              {"two waits for the launch before",
+               [](Plan& p) {
+    for (int i = 0; i < 2; ++i) p.phases[0].prologue.push_back({WaitForPrevious{}});
+               },
+               "waits 2 times"},
               {"registers that are no multiple of 8", [](Plan& p) { the<SetRegisters>(p).registers = 42; },
                "registers"},
               {"more registers than there are",

@@ -27,6 +27,8 @@ struct KernelSource {
   /// Blocks in flight take the grid's blocks one after another, so that a launch may have fewer of them than the grid:
   /// as many as fit the GPU. Else a launch has one for each.
   bool persistent = false;
+  /// A launch may begin before the one before it has ended: the kernel waits for it by itself.
+  bool waits_for_previous = false;
   /// Persistent blocks may be launched in clusters of up to 8, each of which takes one of the grid's blocks after
   /// another; at most as many blocks as the loop of its product has rounds.
   bool clusters = false;

@@ -27,6 +27,7 @@ KernelSource source_of(const codegen::Plan& plan) {
   source.shared_bytes = static_cast<int>(plan.shared_bytes);
   source.workspace_bytes = plan.workspace_bytes;
   source.persistent = plan.persistent();
+  source.waits_for_previous = plan.waits_for_previous();
   source.clusters = std::ranges::any_of(plan.phases, [](const codegen::Phase& p) { return p.schedule.clusters; });
   return source;
 }

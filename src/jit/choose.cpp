@@ -69,7 +69,7 @@ double cycles(const Candidate& candidate, ProductFamily family, const ProductSha
 
 /// Are there rows enough for wgmma, and can the copy engine address both operands? Their rows are 16 bytes apart.
 bool suits_wgmma(const ProductShape& shape, ElementType operands, const ProductTarget& target) {
-  return target.gpu && target.gpu->tier == Target::Tier::wgmma && is_half(operands) && shape.m > 16 &&
+  return target.gpu && target.gpu->tier == Target::Tier::wgmma && is_half(operands) && shape.m > 1 &&
          shape.k % 8 == 0 && (shape.nk || shape.n % 8 == 0);
 }
 

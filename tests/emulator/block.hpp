@@ -68,6 +68,7 @@ struct Thread {
   std::vector<Copy> copies{};
   int groups = 0;  ///< that the thread has closed
   std::vector<Lent> lent{};
+  Code outside = nullptr;  ///< where it first used memory outside of the block; none yet: null
 
   int lane() const { return index % warp_size; }
   int warp() const { return index / warp_size; }

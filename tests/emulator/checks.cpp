@@ -79,6 +79,7 @@ void Checks::access(Thread& thread, const void* pointer, std::size_t bytes, std:
            subject(place(*shadow, address)) + fmt::format(", which is no multiple of {} bytes", alignment));
     thread.block.stop();
   }
+  if (!rank && !thread.outside) thread.outside = code;
   Now now = thread.block.now(thread, unit);
   now.launch = first_block_;
   now.event.code = lines_.offset(code);

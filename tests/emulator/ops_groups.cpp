@@ -1,4 +1,6 @@
 // What the emulated helpers of warp groups do: barriers in memory, the copy engine, wgmma.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -48,6 +50,13 @@ void emulated_barrier_init(void* at, int arrivals) {
 void emulated_barrier_init_fence() {
   Thread& self = current_thread();
   self.block.memory_barriers().fence(self);
+}
+
+void emulated_wait_for_previous() {
+  Thread& self = current_thread();
+  if (self.outside)
+    self.block.refuse(self, CALLER, fmt::format("waits for the launch before after it used its memory at {},",
+                                                self.block.launch().lines[self.outside]));
 }
 
 void emulated_barrier_arrive(void* at, int expected_bytes) {

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <functional>
 #include <mutex>
+#include <span>
 #include <thread>
 
 #include "jit/cuda/driver.hpp"
@@ -286,10 +287,19 @@ int cuLaunchKernelEx(const tessera::cuda::CUlaunchConfig* config, void* function
   BEGIN("cuLaunchKernelEx");
   const Function& kernel = *static_cast<Function*>(function);
   const auto& [grid, block, shared, stream, attributes, count] = *config;
-  if (grid[1] != 1 || grid[2] != 1 || block[1] != 1 || block[2] != 1 || count != 1 || attributes->id != 4) return 1;
-  if (attributes->cluster[1] != 1 || attributes->cluster[2] != 1) return 1;
-  return launch_kernel("cuLaunchKernelEx", kernel,
-                       {kernel.name, grid[0], block[0], shared, stream, {}, attributes->cluster[0]}, values, extra);
+  if (grid[1] != 1 || grid[2] != 1 || block[1] != 1 || block[2] != 1 || count == 0) return 1;
+  FakeCuda::Launch launch{kernel.name, grid[0], block[0], shared, stream, {}};
+  for (const auto& attribute : std::span(attributes, count)) {
+    if (attribute.id == 4) {
+      if (attribute.cluster[1] != 1 || attribute.cluster[2] != 1) return 1;
+      launch.cluster = attribute.cluster[0];
+    } else if (attribute.id == 6) {
+      launch.early = attribute.early != 0;
+    } else {
+      return 1;
+    }
+  }
+  return launch_kernel("cuLaunchKernelEx", kernel, launch, values, extra);
 }
 
 int cuStreamCreate(void** stream, unsigned flags) {

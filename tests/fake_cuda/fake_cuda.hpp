@@ -22,6 +22,7 @@ struct FakeCuda {
     void* stream = nullptr;
     std::vector<std::byte> parameters;
     unsigned cluster = 1;
+    bool early = false;  // before the one before it has ended
   };
   /// What cuTensorMapEncodeTiled was given. The map that it makes has the number of this among the others in each of
   /// its words.

@@ -93,6 +93,8 @@ void emit(Writer& w, const SetRegisters& set) {
   w.line("{}_registers<{}>();", set.more ? "take" : "give", set.registers);
 }
 
+void emit(Writer& w, const PrefetchMap& prefetch) { w.line("prefetch_map(&{});", name_of(w.plan, prefetch.map)); }
+
 void emit(Writer& w, const InitRing& init) {
   const Ring& ring = w.plan.rings[init.ring];
   const std::string name = name_of(w.plan, init.ring);
@@ -206,6 +208,8 @@ void emit(Writer& w, const NamedBarrier& barrier) {
          barrier.threads);
 }
 
-void emit(Writer& w, const GridDependency& dependency) { w.line("grid_{}();", dependency.wait ? "wait" : "launch"); }
+void emit(Writer& w, const WaitForPrevious&) { w.line("wait_for_previous();"); }
+
+void emit(Writer& w, const LetNextBegin&) { w.line("let_next_begin();"); }
 
 }  // namespace tessera::codegen

@@ -49,6 +49,7 @@ void emit(Writer& w, const PutPart& put);
 void emit(Writer& w, const AddParts& add);
 void emit(Writer& w, const ClusterBarrier& barrier);
 void emit(Writer& w, const SetRegisters& set);
+void emit(Writer& w, const PrefetchMap& prefetch);
 void emit(Writer& w, const InitRing& init);
 void emit(Writer& w, const Acquire& acquire);
 void emit(Writer& w, const Expect& expect);
@@ -67,7 +68,8 @@ void emit(Writer& w, const TmaStore& store);
 void emit(Writer& w, const CommitStores& commit);
 void emit(Writer& w, const WaitStores& wait);
 void emit(Writer& w, const NamedBarrier& barrier);
-void emit(Writer& w, const GridDependency& dependency);
+void emit(Writer& w, const WaitForPrevious& wait);
+void emit(Writer& w, const LetNextBegin& let);
 
 /// Where a buffer starts; of one with stages that of a loop's round.
 std::string stage_of(Writer& w, BufferId id, LoopId loop);

@@ -379,7 +379,6 @@ void lower_roles(const Facts& facts, Specialisation how, const Products& product
   Shared shared(facts, how, products.plans, plan);
   phase.schedule.kind = Schedule::Kind::tiles;
   phase.schedule.clusters = how.clusters;
-  phase.prologue = {{InitRing{shared.ring}}, {Barrier{}}};
   Role producer{.name = "producer", .first_warp = 0, .warps = 4, .registers = shared.registers().of_producer};
   Role consumer{.name = "consumer",
                 .first_warp = 4,
@@ -392,6 +391,10 @@ void lower_roles(const Facts& facts, Specialisation how, const Products& product
   lower(facts, products.plans, layouts, all_in_registers, {}, {}, plan, consumer, Consumer(shared));
   phase.roles.push_back(std::move(producer));
   phase.roles.push_back(std::move(consumer));
+  // All this needs nothing of the launch before, and is done while that ends.
+  Elected ahead{.threads = plan.threads(), .body = {}};
+  for (int i = 0; i < plan.tensor_maps.size(); ++i) ahead.body.push_back({PrefetchMap{TensorMapId{i}}});
+  phase.prologue = {{std::move(ahead)}, {InitRing{shared.ring}}, {LetNextBegin{}}, {WaitForPrevious{}}, {Barrier{}}};
 }
 
 }  // namespace tessera::lowering

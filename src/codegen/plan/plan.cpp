@@ -35,4 +35,9 @@ bool Plan::persistent() const {
                      [](const Phase& phase) { return phase.schedule.kind != Schedule::Kind::grid; });
 }
 
+bool Plan::waits_for_previous() const {
+  return std::ranges::any_of(phases.front().prologue,
+                             [](const Step& step) { return std::holds_alternative<WaitForPrevious>(step.action); });
+}
+
 }  // namespace tessera::codegen

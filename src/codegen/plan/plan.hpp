@@ -201,6 +201,7 @@ struct Plan {
 
   int threads() const;
   bool persistent() const;
+  bool waits_for_previous() const;  ///< a launch may begin before the one before it has ended
   const Storage& storage(ValueId id) const { return storages[values[id].storage]; }
   Storage& storage(ValueId id) { return storages[values[id].storage]; }
 };

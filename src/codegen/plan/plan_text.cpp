@@ -150,6 +150,7 @@ class StepText {
   std::string operator()(const CommitWgmma&) const { return "commit wgmma"; }
   std::string operator()(const WaitWgmma& s) const { return fmt::format("wait for wgmma, {} pending", s.pending); }
   std::string operator()(const ProxyFence&) const { return "fence for the copy engine"; }
+  std::string operator()(const PrefetchMap& s) const { return fmt::format("fetch {} ahead", name_of(plan_, s.map)); }
   std::string operator()(const TmaStore& s) const { return fmt::format("{} <- {}", box(s.map, s.at), of(s.buffer)); }
   std::string operator()(const CommitStores&) const { return "commit stores"; }
   std::string operator()(const WaitStores& s) const { return fmt::format("wait for stores, {} pending", s.pending); }
@@ -166,9 +167,8 @@ class StepText {
     return fmt::format("{} += {} of the cluster's other blocks", of(s.sums), of(s.scratch));
   }
   std::string operator()(const ClusterBarrier&) const { return "barrier of the cluster"; }
-  std::string operator()(const GridDependency& s) const {
-    return s.wait ? "wait for the launch before" : "the next launch may begin";
-  }
+  std::string operator()(const WaitForPrevious&) const { return "wait for the launch before"; }
+  std::string operator()(const LetNextBegin&) const { return "the next launch may begin"; }
 
  private:
   std::string of(ValueId id) const { return name_of(plan_, id); }

@@ -47,6 +47,11 @@ struct InitRing {
   RingId ring;
 };
 
+/// A tensor's map is fetched ahead of its first use.
+struct PrefetchMap {
+  TensorMapId map;
+};
+
 /// Until the stage at the cursor has been released by all who read it.
 struct Acquire {
   CursorId cursor;
@@ -170,9 +175,10 @@ struct AddParts {
 /// Of all threads of the cluster's blocks.
 struct ClusterBarrier {};
 
-/// What the launch before left is there (wait), or the next launch may begin (no wait).
-struct GridDependency {
-  bool wait = true;
-};
+/// Until what the launches before this one have written is seen, and they read no more (PTX ISA, "griddepcontrol").
+struct WaitForPrevious {};
+
+/// The next launch may begin, as far as there is room for it; it waits for this one by itself.
+struct LetNextBegin {};
 
 }  // namespace tessera::codegen

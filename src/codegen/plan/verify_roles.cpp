@@ -202,7 +202,10 @@ class RoleCheck {
         // Groups that are closed, but for the last.
         const int closed = static_cast<int>(copies_.size()) - 1;
         read_ = std::max(read_, closed - s.pending);
-          }, [&](const NamedBarrier& s) { barrier(s); }, [](const GridDependency&) {},
+          }, [&](const NamedBarrier& s) { barrier(s); }, [](const PrefetchMap&) {},
+          [&]<OneOf<WaitForPrevious, LetNextBegin> T>(const T&) {
+        findings_.require(false, "launches wait for each other in a role, not before them");
+          },
           [&](const ShareRounds& s) {
         findings_.require(clusters_, "there is no cluster to share rounds");
         share_count_ = s.count;
@@ -420,13 +423,17 @@ class RoleCheck {
 void check_prologue(Findings& findings, const Phase& phase) {
   std::set<RingId> made;
   bool seen = true;
+  int waits = 0;
   for (const Step& step : phase.prologue) {
     if (const InitRing* init = std::get_if<InitRing>(&step.action)) {
       findings.require(made.insert(init->ring).second, "{} is made twice", name_of(findings.plan, init->ring));
       seen = false;
     }
     seen |= std::holds_alternative<Barrier>(step.action);
+    waits += std::holds_alternative<WaitForPrevious>(step.action);
   }
+  findings.require(waits <= 1, "a launch waits {} times for the one before", waits);
+  findings.require(waits == 0 || &phase == findings.plan.phases.data(), "the first phase did not wait for the launch before");
   findings.require(seen, "rings are made, and no barrier follows");
   for (int i = 0; i < findings.plan.rings.size(); ++i)
     findings.require(made.contains(RingId{i}) || findings.plan.phases.size() > 1, "{} is not made",

@@ -18,6 +18,7 @@ struct CudaSettings {
   using Compile = std::function<CompiledKernel(const Graph&, const Variant&, Arch)>;
   Compile compile = compile_kernel, recompile = recompile_kernel;
   bool synchronous = options().debug;  ///< a launch waits for its kernel
+  bool overlap = options().overlap;    ///< a kernel that can begins while the one before it ends
 };
 
 /// Compiled code on a GPU.

@@ -39,16 +39,27 @@ std::size_t bytes_of(const KernelParameter& parameter, const Graph& graph, bool 
   throw InternalError("a kernel parameter of no kind");
 }
 
-CUlaunchConfig cluster_config(unsigned threads, unsigned shared_bytes, unsigned blocks, unsigned cluster,
-                              CUlaunchAttribute& attribute) {
-  attribute = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .pad = {}, .cluster = {cluster, 1, 1}};
-  return {.grid = {blocks, 1, 1},
-          .block = {threads, 1, 1},
-          .shared_bytes = shared_bytes,
-          .stream = nullptr,
-          .attributes = &attribute,
-          .attribute_count = 1};
-}
+/// A launch of blocks in clusters of so many. In one that is `early` they begin while the launch before it ends.
+struct LaunchConfig : CUlaunchConfig {
+  LaunchConfig(unsigned threads, unsigned bytes, unsigned blocks, unsigned cluster, bool early, CUstream on)
+      : CUlaunchConfig{.grid = {blocks, 1, 1},
+                       .block = {threads, 1, 1},
+                       .shared_bytes = bytes,
+                       .stream = on,
+                       .attributes = of_launch,
+                       .attribute_count = 0} {
+    if (cluster > 1)
+      of_launch[attribute_count++] = {
+          .id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .pad = {}, .cluster = {cluster, 1, 1}};
+    if (early)
+      of_launch[attribute_count++] = {
+          .id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, .pad = {}, .early = 1};
+  }
+  LaunchConfig(const LaunchConfig&) = delete;
+  LaunchConfig& operator=(const LaunchConfig&) = delete;
+
+  CUlaunchAttribute of_launch[2];
+};
 
 /// Memory for one launch, in the order of its stream; recorded with it, if the stream records.
 class Workspace {
@@ -123,6 +134,7 @@ CudaKernel::Code CudaKernel::make(const Variant& variant) const {
   code.shared_bytes = static_cast<unsigned>(source.shared_bytes);
   code.workspace_bytes = source.workspace_bytes;
   code.persistent = source.persistent;
+  code.early = source.waits_for_previous && device_->settings().overlap;
   code.most_blocks = std::numeric_limits<std::int32_t>::max();
 
   const ContextScope scope(device_->context());
@@ -142,9 +154,8 @@ CudaKernel::Code CudaKernel::make(const Variant& variant) const {
     code.most_blocks = std::int64_t{std::max(blocks, 1)} * device_->info().multiprocessors;
   }
   for (int blocks = 2; source.clusters && blocks <= most_blocks_of_cluster; ++blocks) {
-    CUlaunchAttribute attribute;
-    const CUlaunchConfig config = cluster_config(code.threads, code.shared_bytes, static_cast<unsigned>(blocks),
-                                                 static_cast<unsigned>(blocks), attribute);
+    const auto cluster = static_cast<unsigned>(blocks);
+    const LaunchConfig config(code.threads, code.shared_bytes, cluster, cluster, false, nullptr);
     int& most = code.most_clusters[static_cast<std::size_t>(blocks)];
     device_->check(driver.cuOccupancyMaxActiveClusters(&most, loaded->function, &config),
                    driver.cuOccupancyMaxActiveClusters.name, subject);
@@ -231,7 +242,7 @@ void CudaKernel::launch(const Code& code, CudaStream& stream, std::span<const Ar
     const auto count = static_cast<unsigned>(std::min(at_once, blocks.count - first) * blocks.cluster);
     if (const CUresult result = start(code, stream, count, static_cast<unsigned>(blocks.cluster),
                                       code.maps ? each.data() : nullptr, code.maps ? nullptr : extra))
-      device_->check(result, blocks.cluster > 1 ? driver.cuLaunchKernelEx.name : driver.cuLaunchKernel.name,
+      device_->check(result, blocks.cluster > 1 || code.early ? driver.cuLaunchKernelEx.name : driver.cuLaunchKernel.name,
                      fmt::format("kernel '{}'", graph_.name), stream.last());
     stream.launched(code.loaded);
   }
@@ -246,12 +257,10 @@ int CudaKernel::blocks_at_once(const Code& code, std::int64_t blocks, int most) 
 CUresult CudaKernel::start(const Code& code, CudaStream& stream, unsigned blocks, unsigned cluster, void** each,
                            void** extra) const {
   const Driver& driver = device_->driver();
-  if (cluster == 1)
+  if (cluster == 1 && !code.early)
     return driver.cuLaunchKernel(code.loaded->function, blocks, 1, 1, code.threads, 1, 1, code.shared_bytes,
                                  stream.get(), each, extra);
-  CUlaunchAttribute attribute;
-  CUlaunchConfig config = cluster_config(code.threads, code.shared_bytes, blocks, cluster, attribute);
-  config.stream = stream.get();
+  const LaunchConfig config(code.threads, code.shared_bytes, blocks, cluster, code.early, stream.get());
   return driver.cuLaunchKernelEx(&config, code.loaded->function, each, extra);
 }
 

@@ -54,16 +54,17 @@ enum { CU_TENSOR_MAP_INTERLEAVE_NONE = 0 };
 enum { CU_TENSOR_MAP_SWIZZLE_128B = 3 };
 enum { CU_TENSOR_MAP_L2_PROMOTION_L2_256B = 3 };
 enum { CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE = 0 };
-/// A launch with attributes, of which Tessera sets one: the extents of a cluster.
+/// A launch with attributes: the extents of a cluster, and whether it may begin before the one before it has ended.
 struct CUlaunchAttribute {
   int id;
   char pad[4];
   union {
     unsigned cluster[3];
+    int early;
     char all[64];
   };
 };
-enum { CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION = 4 };
+enum { CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION = 4, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6 };
 struct CUlaunchConfig {
   unsigned grid[3], block[3], shared_bytes;
   CUstream stream;

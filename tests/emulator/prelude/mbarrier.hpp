@@ -21,7 +21,3 @@ template <int registers>
 __device__ inline void give_registers() {
   emulated_give_registers(registers);
 }
-
-__device__ inline void grid_wait() {}
-
-__device__ inline void grid_launch() {}

@@ -47,9 +47,3 @@ template <int registers>
 __device__ inline void give_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(registers));
 }
-
-// Until what launches before this one left is there.
-__device__ inline void grid_wait() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
-
-// The next launch may begin.
-__device__ inline void grid_launch() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
