@@ -32,7 +32,9 @@ class EmulatedKernel final : public DeviceKernel {
     Variant variant = classify(graph_, arguments);
     std::int64_t blocks = 1;
     for (const std::int64_t extent : grid) blocks *= extent;
-    const int cluster = blocks_of_cluster(blocks, rounds_.of(arguments), multiprocessors());
+    // As large as can be, for few rounds, too.
+    const int cluster = static_cast<int>(std::clamp<std::int64_t>(
+        std::min(multiprocessors() / blocks, rounds_.of(arguments) / 2), 1, most_blocks_of_cluster));
     variant.clusters = cluster > 1;
     auto found = variants_.begin();
     while (found != variants_.end() && !(found->first == variant)) ++found;

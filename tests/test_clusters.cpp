@@ -46,16 +46,21 @@ constexpr ProductTiles tiles[] = {{64, 64, 64},  {64, 128, 64},  {64, 256, 64},
 
 }  // namespace
 
-TEST_CASE("a cluster has as many blocks as keep the GPU busy, and two rounds for each", "[plan]") {
-  CHECK(blocks_of_cluster(36, 48, 132) == 3);
-  CHECK(blocks_of_cluster(12, 48, 132) == 8);
-  CHECK(blocks_of_cluster(66, 48, 132) == 2);
-  CHECK(blocks_of_cluster(67, 48, 132) == 1);
-  CHECK(blocks_of_cluster(12, 5, 132) == 2);
-  CHECK(blocks_of_cluster(12, 3, 132) == 1);
-  CHECK(blocks_of_cluster(12, 0, 132) == 1);
-  CHECK(blocks_of_cluster(0, 48, 132) == 8);
-  CHECK(blocks_of_cluster(std::int64_t{1} << 40, 48, 132) == 1);
+TEST_CASE("a cluster has as many blocks as end soonest", "[plan]") {
+  constexpr RoundExtents small{64, 64, 64}, large{128, 128, 64};
+  CHECK(blocks_of_cluster(small, 12, 48, 132) == 4);
+  CHECK(blocks_of_cluster(small, 12, 200, 132) == 8);
+  CHECK(blocks_of_cluster(small, 36, 12, 132) == 1);  // they are added up sooner than a cluster meets
+  CHECK(blocks_of_cluster(small, 12, 25, 132) == 3);
+  CHECK(blocks_of_cluster(large, 12, 25, 132) == 2);  // whose sums are more
+  CHECK(blocks_of_cluster(small, 36, 200, 132) == 3);
+  CHECK(blocks_of_cluster(small, 66, 48, 132) == 2);
+  CHECK(blocks_of_cluster(small, 67, 48, 132) == 1);
+  CHECK(blocks_of_cluster(small, 12, 0, 132) == 1);
+  CHECK(blocks_of_cluster(small, 0, 200, 132) == 8);
+  CHECK(blocks_of_cluster(small, std::int64_t{1} << 40, 48, 132) == 1);
+  CHECK(blocks_of_cluster({}, 1, 0, 132) == 1);
+  CHECK(blocks_of_cluster({128, 192, 64}, 12, 200, 132) == 1);
 }
 
 TEST_CASE("the rounds that blocks may share are those of the only product's loop", "[plan]") {

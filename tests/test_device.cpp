@@ -474,13 +474,13 @@ TEST_CASE("clusters share the rounds of a product where the grid has few blocks"
   };
   const FakeCuda::Launch shared = launched(16, 768, 3072);
   CHECK(machine.compiled.back().clusters);
-  CHECK(shared.cluster == 8);
-  CHECK(shared.grid == 12 * 8);
+  CHECK(shared.cluster == 4);
+  CHECK(shared.grid == 12 * 4);
   CHECK(machine.fake.count("cuLaunchKernelEx entry") == 1);
-  CHECK(launched(16, 768, 256).cluster == 2);    // two rounds each
-  CHECK(launched(16, 1408, 3072).cluster == 5);  // 22 tiles: of clusters of 6 there are 16 at a time
+  CHECK(launched(16, 768, 1280).cluster == 3);
+  CHECK(launched(16, 1408, 12800).cluster == 5);  // 22 tiles: of clusters of 6 there are 16 at a time
   CHECK(machine.compiled.size() == 1);
-  CHECK(launched(16, 768, 192).cluster == 1);
+  CHECK(launched(16, 768, 768).cluster == 1);
   CHECK_FALSE(machine.compiled.back().clusters);
   CHECK(machine.fake.count("cuLaunchKernel entry") == 1);
   const FakeCuda::Launch full = launched(512, 768, 3072);  // 96 blocks on 132 multiprocessors
@@ -543,7 +543,7 @@ TEST_CASE("a tensor map says where a tensor lies in memory", "[jit]") {
     CHECK(map.steps == steps);
     CHECK(map.interleave == 0);
     CHECK(map.swizzle == 3);    // of 128 bytes
-    CHECK(map.promotion == 3);  // 256 bytes
+    CHECK(map.promotion == 2);  // 128 bytes
     CHECK(map.fill == 0);       // zeros
   };
   const BoxedTensor rows{.axes = {1, 0, -1, -1, -1}, .box = {64, 128, 1, 1, 1}};

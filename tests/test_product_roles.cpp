@@ -450,6 +450,11 @@ TEST_CASE("products by roles: sums that start from a tile, and stores that not a
   CHECK(problem.difference(z, [&](int i, int j, double sum) { return sums(i, j, sum) + 1; }) == "");
 }
 
+TEST_CASE("products by roles: a long inner axis, and few blocks to share it", "[cpu]") {
+  check_plain<bf16, f32>({64, 64, 64}, {72, 40, 64 * 37 + 24});
+  check_plain<bf16, bf16>({128, 128, 64}, {136, 40, 64 * 37 + 24});
+}
+
 TEST_CASE("products by roles: an axis of batches", "[cpu]") {
   const ProductTiles tiles{256, 64, 64};
   const auto k = kernel("batches", [=](In<bf16, 3> x, In<bf16, 3> w, Out<bf16, 3> y) {

@@ -127,16 +127,15 @@ TEST_CASE("The verifier names what is wrong between roles", "[plan]") {
     for (int i = 0; i < 2; ++i) p.phases[0].prologue.push_back({WaitForPrevious{}});
                },
                "waits 2 times"},
-              {"registers that are no multiple of 8", [](Plan& p) { the<SetRegisters>(p).registers = 42; },
-               "registers"},
-              {"more registers than there are",
-               [](Plan& p) {
+      {"registers that are no multiple of 8", [](Plan& p) { the<SetRegisters>(p).registers = 42; }, "registers"},
+      {"more registers than there are",
+       [](Plan& p) {
     p.phases[0].roles[1].registers = 240;
     the<SetRegisters>(p, 1).registers = 240;
     p.phases[0].roles[0].registers = 64;
     the<SetRegisters>(p, 0).registers = 64;
-               },
-               "registers for the roles"},
+       },
+       "registers for the roles"},
       {"a ring that is not made", [](Plan& p) { p.phases[0].prologue.erase(p.phases[0].prologue.begin()); },
        "not made"},
       {"no barrier behind the making of rings", [](Plan& p) { p.phases[0].prologue.pop_back(); }, "no barrier"},

@@ -313,8 +313,8 @@ TEST_CASE("teams, warp groups and stages follow from the tile", "[plan]") {
     ProductTiles tiles;
     int groups, teams, stages;
   };
-  for (const Share& share : {Share{{64, 64, 64}, 1, 2, 6},
-                             {{64, 128, 64}, 1, 2, 6},
+  for (const Share& share : {Share{{64, 64, 64}, 1, 2, 12},
+                             {{64, 128, 64}, 1, 2, 8},
                              {{64, 256, 64}, 1, 2, 4},
                              {{128, 64, 64}, 1, 2, 6},
                              {{128, 128, 64}, 1, 2, 5},
@@ -340,6 +340,19 @@ TEST_CASE("teams, warp groups and stages follow from the tile", "[plan]") {
     CHECK(count<Store>(plan) == 0);
     CHECK(count<Reserve>(plan) == 1);
   }
+}
+
+TEST_CASE("a kernel by roles waits for the launch before it ahead of its first access", "[plan]") {
+  const Plan plan = plan_of(plain({128, 128, 64}));
+  CHECK(plan.waits_for_previous());
+  std::string order;
+  for (const Step& step : plan.phases[0].prologue) {
+    if (std::holds_alternative<LetNextBegin>(step.action)) order += "let ";
+    if (std::holds_alternative<WaitForPrevious>(step.action)) order += "wait ";
+    if (std::holds_alternative<Barrier>(step.action)) order += "barrier ";
+  }
+  CHECK(order == "let wait barrier ");
+  CHECK_FALSE(plan_of(plain({128, 128, 64}), {}, Arch::sm_80).waits_for_previous());
 }
 
 TEST_CASE("places of tiles that 32 bits may not hold", "[plan]") {

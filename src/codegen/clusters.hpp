@@ -8,6 +8,11 @@
 
 namespace tessera {
 
+/// What a product adds up in a round: [m,k] times [k,n], of 16 bits.
+struct RoundExtents {
+  int m = 0, n = 0, k = 0;
+};
+
 /// The rounds of a kernel that the blocks of a cluster may share: those of the loop around its only product.
 class SharedRounds {
  public:
@@ -15,13 +20,19 @@ class SharedRounds {
   explicit SharedRounds(const Graph& graph);
   /// Of a launch with these arguments; 0: the kernel has no such loop.
   std::int64_t of(std::span<const Argument> arguments) const;
+  const RoundExtents& extents() const { return extents_; }
 
  private:
+  RoundExtents extents_;
   UniformProgram count_;
 };
 
-/// How many blocks each of the grid's should be shared by, on a GPU of so many multiprocessors.
-int blocks_of_cluster(std::int64_t blocks, std::int64_t rounds, int multiprocessors);
+/// By how many blocks each of the grid's is shared at the least cost, on a GPU of so many multiprocessors.
+int blocks_of_cluster(const RoundExtents& round, std::int64_t blocks, std::int64_t rounds, int multiprocessors);
+
+/// Cycles that a cluster of so many blocks costs beside its rounds: it meets twice, and the first block reads the sums
+/// of the others.
+double cycles_of_cluster(const RoundExtents& round, int cluster);
 
 /// What every GPU that has clusters takes (CUDA C++ Programming Guide, "Thread Block Clusters").
 inline constexpr int most_blocks_of_cluster = 8;

@@ -41,9 +41,6 @@ constexpr Candidate candidates[] = {
     {{64, 128, 64}, 0.70, false},  {{64, 64, 64}, 0.45, false},
 };
 constexpr double turn = 450;  // between the loops of two warp groups that take turns
-/// Estimates, too, of a cluster that shares a tile's rounds: two barriers, and the sums of each further block, which
-/// the first one reads.
-constexpr double cluster_barriers = 1500, bytes_from_block = 32;
 /// Of the epilogue, for each sum that a thread has.
 constexpr double epilogue_of_sum(ProductFamily family) { return family == ProductFamily::plain ? 15 : 32; }
 /// Beside 192 sums a thread has no registers for GELU: warp groups share such a tile.
@@ -58,11 +55,12 @@ double cycles(const Candidate& candidate, ProductFamily family, const ProductSha
   const auto waves = static_cast<double>((count + multiprocessors - 1) / multiprocessors);
   const double sums = static_cast<double>(tiles.m) * tiles.n;
   const std::int64_t rounds = (shape.k + tiles.k - 1) / tiles.k;
-  const int cluster = blocks_of_cluster(count, rounds, multiprocessors);
+  const RoundExtents round{tiles.m, tiles.n, tiles.k};
+  const int cluster = blocks_of_cluster(round, count, rounds, multiprocessors);
   const double loop = sums * tiles.k * static_cast<double>((rounds + cluster - 1) / cluster) / (peak * candidate.rate);
   const bool cooperative = is_cooperative(candidate, family);
   const double epilogue = sums / (cooperative ? 256 : 128) * epilogue_of_sum(family);
-  if (cluster > 1) return loop + cluster_barriers + (cluster - 1) * sums * 4 / bytes_from_block + epilogue;
+  if (cluster > 1) return loop + cycles_of_cluster(round, cluster) + epilogue;
   if (cooperative) return waves * (loop + epilogue);
   return waves * std::max(loop + turn, (loop + epilogue) / 2) + epilogue;
 }

@@ -55,8 +55,9 @@ void emulated_barrier_init_fence() {
 void emulated_wait_for_previous() {
   Thread& self = current_thread();
   if (self.outside)
-    self.block.refuse(self, CALLER, fmt::format("waits for the launch before after it used its memory at {},",
-                                                self.block.launch().lines[self.outside]));
+    self.block.refuse(self, CALLER,
+                      fmt::format("waits for the launch before after it used its memory at {},",
+                                  self.block.launch().lines[self.outside]));
 }
 
 void emulated_barrier_arrive(void* at, int expected_bytes) {

@@ -149,9 +149,7 @@ void emit(Writer& w, const Advance& advance) {
 
 void emit(Writer& w, const Reserve& reserve) { declare(w, reserve.value, false); }
 
-void emit(Writer& w, const RegisterFence& fence) {
-  w.line("register_fence({});", w.name(fence.value));
-}
+void emit(Writer& w, const RegisterFence& fence) { w.line("register_fence({});", w.name(fence.value)); }
 
 void emit(Writer& w, const WgmmaFence&) { w.line("wgmma_fence();"); }
 

@@ -145,12 +145,12 @@ class Lowering {
     Loop step;
     step.loop = steps_.plan.loops.add({steps_.values.label(body.arguments[0], "i")});
     steps_.values.add_known(body.arguments[0], Counter{step.loop});
-    const auto [count, first] = duty_.rounds(steps_, id);
-    step.count = count;
+    const Duty::Rounds rounds = duty_.rounds(steps_, id);
+    step.count = rounds.count;
     fetches_.ahead(region, step);
     steps_.within(step.body, [&] {
       const LoopId outer = std::exchange(loop_, step.loop);
-      if (first) count_from(body.arguments[0], first);
+      if (rounds.first) count_from(body.arguments[0], rounds.first);
       lower(region);
       move_on(id, carried);
       duty_.end_round(steps_, step.loop);
@@ -254,7 +254,7 @@ class Lowering {
 
 }  // namespace
 
-std::pair<Operand, ValueId> Duty::rounds(Steps& steps, Id loop) { return {steps.scalar(steps.node(loop).in[0]), {}}; }
+Duty::Rounds Duty::rounds(Steps& steps, Id loop) { return {.count = steps.scalar(steps.node(loop).in[0])}; }
 
 std::set<Id> lower(const Facts& facts, const std::map<Id, ProductPlan>& products, const Layouts& layouts,
                    int most_registers, const InMemory& in_memory, const GraphPlace& place, Plan& plan, Role& role,

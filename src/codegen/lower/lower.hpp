@@ -40,8 +40,12 @@ class Duty {
   virtual bool reads_where_used(Id) const { return false; }
   /// Does a carried value need nothing to start from?
   virtual bool starts_fresh(Id) const { return false; }
-  /// How many rounds of a loop it runs, and from which on; no value: from the first.
-  virtual std::pair<codegen::Operand, ValueId> rounds(Steps&, Id loop);
+  struct Rounds {
+    codegen::Operand count;
+    ValueId first = {};  ///< of them; none: the loop's first
+  };
+  /// Which rounds of a loop it runs.
+  virtual Rounds rounds(Steps&, Id loop);
   /// What stands around a loop, behind the start of its carried values, and at the end of each round.
   virtual void before_loop(Steps&) {}
   virtual void end_round(Steps&, LoopId) {}

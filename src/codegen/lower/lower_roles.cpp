@@ -138,7 +138,7 @@ class RoleDuty : public Duty {
       : shared_(shared),
         cursor_(shared.plan.cursors.add({.label = {.stem = fmt::format("at_{}", name)}, .ring = shared.ring})) {}
   bool stages() const override { return false; }
-  std::pair<tessera::codegen::Operand, ValueId> rounds(Steps& steps, Id loop) override {
+  Rounds rounds(Steps& steps, Id loop) override {
     if (!share_.count) return Duty::rounds(steps, loop);
     return {element_of(steps.plan, share_.count, steps.plan.values[share_.count].layout), share_.first};
   }

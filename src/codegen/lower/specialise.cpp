@@ -215,9 +215,9 @@ class Classifier {
     return count;
   }
 
-  // As many as fit beside what is stored.
+  // As many as fit beside what is stored: a product of few rounds has all of them on their way at once.
   int stages() const {
-    constexpr int most = 6, barriers = 1024;
+    constexpr int most = 12, barriers = 1024;
     const int m = product().shape[0], n = product().shape[1], k = node(product().in[0]).shape[1];
     int stored = how_.boxed.empty() ? 0 : 2 * how_.teams * m * panel_bytes;
     if (how_.clusters) stored += m * n * static_cast<int>(sizeof(float));

@@ -138,9 +138,7 @@ class StepText {
                        operand(s.by, nullptr, {}));
   }
   std::string operator()(const Reserve& s) const { return fmt::format("registers for {}", of(s.value)); }
-  std::string operator()(const RegisterFence& s) const {
-    return fmt::format("fence registers of {}", of(s.value));
-  }
+  std::string operator()(const RegisterFence& s) const { return fmt::format("fence registers of {}", of(s.value)); }
   std::string operator()(const WgmmaFence&) const { return "fence for wgmma"; }
   std::string operator()(const Wgmma& s) const {
     return fmt::format("{} += {} {}: [{},{}] x [{},{}] {}, wgmma{}{}", of(s.out), of(s.a), of(s.b), s.m, s.k, s.k, s.n,

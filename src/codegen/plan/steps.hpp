@@ -220,12 +220,12 @@ struct Branch {
   Body body;
 };
 
-using Action =
-    std::variant<Compute, Load, Store, Reduce, Argmax, Replicas, Partials, PutPartials, TakePartials, Put, Scan, Get,
-                 Stage, Clear, Fetch, Commit, Wait, Multiply, Barrier, Loop, Branch, Elected, OfTeam, OfPart, TileLoop,
-                 SetRegisters, PrefetchMap, InitRing, Acquire, Expect, TmaLoad, WaitFull, Release, Advance, Reserve, RegisterFence,
-                 WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence, TmaStore, CommitStores, WaitStores,
-                 NamedBarrier, WaitForPrevious, LetNextBegin, ShareRounds, PutPart, AddParts, ClusterBarrier>;
+using Action = std::variant<Compute, Load, Store, Reduce, Argmax, Replicas, Partials, PutPartials, TakePartials, Put,
+                            Scan, Get, Stage, Clear, Fetch, Commit, Wait, Multiply, Barrier, Loop, Branch, Elected,
+                            OfTeam, OfPart, TileLoop, SetRegisters, PrefetchMap, InitRing, Acquire, Expect, TmaLoad,
+                            WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma,
+                            WaitWgmma, ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious,
+                            LetNextBegin, ShareRounds, PutPart, AddParts, ClusterBarrier>;
 
 struct Step {
   Action action;
@@ -246,10 +246,10 @@ Overloaded(Cases...) -> Overloaded<Cases...>;
 
 /// What roles at work at the same time do to rings, open groups and proxies: verify_roles.cpp looks at those.
 template <class T>
-concept OfRoles =
-    OneOf<std::remove_const_t<T>, SetRegisters, PrefetchMap, InitRing, Acquire, Expect, TmaLoad, WaitFull, Release, Advance, Reserve,
-          RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence, TmaStore, CommitStores, WaitStores,
-          NamedBarrier, WaitForPrevious, LetNextBegin, ShareRounds, PutPart, AddParts, ClusterBarrier>;
+concept OfRoles = OneOf<std::remove_const_t<T>, SetRegisters, PrefetchMap, InitRing, Acquire, Expect, TmaLoad, WaitFull,
+                        Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence,
+                        TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, ShareRounds,
+                        PutPart, AddParts, ClusterBarrier>;
 
 /// The kinds that hold no steps.
 template <class T>

@@ -433,7 +433,8 @@ void check_prologue(Findings& findings, const Phase& phase) {
     waits += std::holds_alternative<WaitForPrevious>(step.action);
   }
   findings.require(waits <= 1, "a launch waits {} times for the one before", waits);
-  findings.require(waits == 0 || &phase == findings.plan.phases.data(), "the first phase did not wait for the launch before");
+  findings.require(waits == 0 || &phase == findings.plan.phases.data(),
+                   "the first phase did not wait for the launch before");
   findings.require(seen, "rings are made, and no barrier follows");
   for (int i = 0; i < findings.plan.rings.size(); ++i)
     findings.require(made.contains(RingId{i}) || findings.plan.phases.size() > 1, "{} is not made",

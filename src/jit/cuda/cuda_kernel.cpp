@@ -212,8 +212,9 @@ void CudaKernel::launch(StreamBackend& stream, std::span<const Argument> argumen
   variant.wide |= blocks > most_narrow_blocks;
   const int multiprocessors = device_->info().multiprocessors;
   // Rounds are computed only where there may be a cluster.
-  const int cluster =
-      2 * blocks <= multiprocessors ? blocks_of_cluster(blocks, rounds_.of(arguments), multiprocessors) : 1;
+  const int cluster = 2 * blocks <= multiprocessors
+                          ? blocks_of_cluster(rounds_.extents(), blocks, rounds_.of(arguments), multiprocessors)
+                          : 1;
   variant.clusters = cluster > 1;
   const Code& code = codes_.find_or_make(variant, [&] { return make(variant); });
   launch(code, static_cast<CudaStream&>(stream), arguments, grid, {blocks, blocks_at_once(code, blocks, cluster)});
@@ -242,7 +243,8 @@ void CudaKernel::launch(const Code& code, CudaStream& stream, std::span<const Ar
     const auto count = static_cast<unsigned>(std::min(at_once, blocks.count - first) * blocks.cluster);
     if (const CUresult result = start(code, stream, count, static_cast<unsigned>(blocks.cluster),
                                       code.maps ? each.data() : nullptr, code.maps ? nullptr : extra))
-      device_->check(result, blocks.cluster > 1 || code.early ? driver.cuLaunchKernelEx.name : driver.cuLaunchKernel.name,
+      device_->check(result,
+                     blocks.cluster > 1 || code.early ? driver.cuLaunchKernelEx.name : driver.cuLaunchKernel.name,
                      fmt::format("kernel '{}'", graph_.name), stream.last());
     stream.launched(code.loaded);
   }

@@ -29,9 +29,9 @@ class CudaKernel final : public DeviceKernel {
     std::vector<std::size_t> offsets;  // with maps, of all parameters
     std::size_t parameter_bytes;
     unsigned threads, shared_bytes;
-    std::int64_t workspace_bytes;  // of a block in flight
-    std::int64_t most_blocks;      // of one launch
-    bool persistent, early;  // early: begins while the kernel before ends
+    std::int64_t workspace_bytes;                               // of a block in flight
+    std::int64_t most_blocks;                                   // of one launch
+    bool persistent, early;                                     // early: begins while the kernel before ends
     std::array<int, most_blocks_of_cluster + 1> most_clusters;  // at a time, by how many blocks they have; 0: none
   };
   /// What differs between the launches of one grid.

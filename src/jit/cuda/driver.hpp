@@ -52,7 +52,7 @@ enum {
 };
 enum { CU_TENSOR_MAP_INTERLEAVE_NONE = 0 };
 enum { CU_TENSOR_MAP_SWIZZLE_128B = 3 };
-enum { CU_TENSOR_MAP_L2_PROMOTION_L2_256B = 3 };
+enum { CU_TENSOR_MAP_L2_PROMOTION_L2_128B = 2 };
 enum { CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE = 0 };
 /// A launch with attributes: the extents of a cluster, and whether it may begin before the one before it has ended.
 struct CUlaunchAttribute {
