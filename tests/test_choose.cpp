@@ -51,6 +51,10 @@ TEST_CASE("what wgmma cannot serve gets plain tiles", "[jit]") {
   CHECK(chosen({4096, 4096, 4096}, ProductFamily::plain, ElementType::bf16, a100) == plain);
   CHECK(chosen({4096, 4096, 4096}, ProductFamily::plain, ElementType::bf16, {Target::of(Arch::sm_90a, false), 132}) ==
         plain);
+  // Two blocks of two stages, in the shared memory that these have.
+  for (const char* arch : {"sm_86", "sm_89", "sm_120"})
+    CHECK(chosen({4096, 4096, 4096}, ProductFamily::plain, ElementType::f16, {Target::of(Arch::parse(arch)), 84}) ==
+          "128x128x32");
   CHECK(chosen({4096, 4096, 4096}, ProductFamily::plain, ElementType::tf32) == "128x128x32");
   CHECK(chosen({4096, 4096, 4096}, ProductFamily::plain, ElementType::f32) == "64x64x16");
   CHECK(chosen({4096, 4097, 4096}) == plain);  // rows of w that the copy engine cannot address
@@ -60,6 +64,21 @@ TEST_CASE("what wgmma cannot serve gets plain tiles", "[jit]") {
   CHECK(chosen({1, 2304, 768}) == "1x16x768");
   CHECK(chosen({1, 50257, 768, true}) == "1x32x256");
   CHECK(choose<bf16>(ProductFamily::plain, {100, 100, 100}, Device::cpu()) == ProductTiles{128, 128, 100});
+}
+
+TEST_CASE("sums that leave registers to one block leave all shared memory to its stages", "[generate]") {
+  const auto stages = [](std::string_view arch, const ProductTiles& tiles) {
+    const auto kernel = kernels::linear<bf16, bf16>(tiles);
+    const Graph& graph = kernel.executable().graph();
+    const std::string plan = generate(graph, dense_variant(graph), Arch::parse(arch), {.specialise = false}).plan;
+    return plan[plan.find(" stages of ") - 1] - '0';
+  };
+  CHECK(stages("sm_90a", {128, 128, 64}) == 3);  // two blocks of 96 KB
+  CHECK(stages("sm_90a", {128, 256, 64}) == 4);  // one of 192
+  CHECK(stages("sm_90a", {256, 128, 64}) == 4);
+  CHECK(stages("sm_80", {128, 128, 64}) == 2);
+  CHECK(stages("sm_80", {128, 256, 64}) == 3);
+  CHECK(stages("sm_86", {128, 256, 32}) == 3);
 }
 
 TEST_CASE("tiles suit every extent and device", "[jit]") {

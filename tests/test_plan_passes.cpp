@@ -190,6 +190,30 @@ TEST_CASE("lowering adds a product up where its sum is carried, and takes one's 
   CHECK(count<Stage>(chained) == 0);
 }
 
+TEST_CASE("a product's warps have 64 x 64 sums, read ahead, and fetch within", "[plan]") {
+  Plan pipelined = plan_after_pass("pipelined", "lower");
+  CHECK(pipelined.threads() == 128);
+  const Multiply& multiply = the<Multiply>(pipelined);
+  CHECK((multiply.product.warps_m == 2 && multiply.product.warps_n == 2));
+  CHECK((multiply.product.reads_ahead && multiply.product.unrolled == 0));
+  CHECK(multiply.fetching == the<Loop>(pipelined).loop);
+  CHECK(the<Store>(pipelined).by_quads);
+
+  // Scores and probabilities stay in registers, of which there are none for a second round's fragments.
+  Plan chained = plan_after_pass("chained", "lower");
+  for (const StepPlace& place : places_of<Multiply>(chained)) {
+    const Multiply& product = std::get<Multiply>(place.step().action);
+    CHECK((!product.product.reads_ahead && !product.fetching));
+  }
+  Plan two_loops = plan_after_pass("two_loops", "lower");  // fused multiply-add
+  CHECK((!the<Multiply>(two_loops, 0).product.reads_ahead && !the<Multiply>(two_loops, 0).fetching));
+
+  // A product that memory takes from the tensor cores leaves the fetch to the loop.
+  const Plan beyond = plan_of("beyond");
+  for (const StepPlace& place : places_of<Multiply>(const_cast<Plan&>(beyond)))
+    CHECK(!std::get<Multiply>(place.step().action).product.reads_ahead);
+}
+
 TEST_CASE("lowering adds up parts of a product's sums once its loop is done", "[plan]") {
   Plan thin = plan_after_pass("thin", "lower");
   CHECK(the<Multiply>(thin).product.partial);

@@ -106,7 +106,13 @@ ProductTiles rule_tiles(int m, const ProductShape& shape, ElementType operands, 
 ProductTiles choose(ProductFamily family, const ProductShape& shape, ElementType operands,
                     const ProductTarget& target) {
   const bool gpu = target.gpu.has_value();
-  if (!suits_wgmma(shape, operands, target)) return rule_tiles(rule_rows(shape.m, operands, gpu), shape, operands, gpu);
+  if (!suits_wgmma(shape, operands, target)) {
+    ProductTiles tiles = rule_tiles(rule_rows(shape.m, operands, gpu), shape, operands, gpu);
+    // Two blocks of a multiprocessor hide each other's barriers and stores: less of k at a time, if that makes room.
+    const auto stages_of_two = [&](int k) { return 2 * 2 * (tiles.m + tiles.n) * k * 2; };
+    if (gpu && is_half(operands) && tiles.k == 64 && stages_of_two(tiles.k) > target.gpu->shared_bytes) tiles.k = 32;
+    return tiles;
+  }
   const auto time = [&](const Candidate& candidate) {
     return cycles(candidate, family, shape, std::max(target.multiprocessors, 1));
   };

@@ -1,7 +1,43 @@
+#include <utility>
+
 #include "codegen/emit/emit_steps.hpp"
 #include "codegen/plan/names.hpp"
 
 namespace tessera::codegen {
+namespace {
+
+// Early rounds have a loop of their own, so that the others have no condition around a product or a fetch: ptxas then
+// moves the one into the other.
+void fetching_within(Writer& w, const Loop& loop, const IndexExpression& count) {
+  const std::string counter = name_of(w.plan, loop.loop);
+  w.line("// {} rounds are under way at a time.", loop.stages);
+  w.open("for (int {0} = 0; {0} < {1}; ++{0}) {{", counter, loop.stages - 1);
+  w.open("if ({} < {}) {{", counter, count);
+  emit(w, loop.ahead);
+  w.close();
+  emit(w, loop.issued);
+  w.close();
+  w.open("for (int {0} = 0; {0} < {1}; ++{0}) {{", counter, count);
+  emit(w, loop.arrive);
+  const Loop* const around = std::exchange(w.fetching, &loop);
+  emit(w, loop.body);
+  w.fetching = around;
+  w.close();
+}
+
+}  // namespace
+
+void emit_fetch_ahead(Writer& w, const Loop& loop) {
+  const std::string counter = name_of(w.plan, loop.loop), fetching = "fetching_" + counter;
+  w.line("const int {} = {} + {};", fetching, counter, loop.stages - 1);
+  w.open("{{");
+  w.line("const int {} = {};", counter, fetching);
+  w.fetched_if = IndexExpression::variable(fetching) < scalar(w, loop.count);
+  emit(w, loop.ahead);
+  w.fetched_if = IndexExpression::always();
+  w.close();
+  emit(w, loop.issued);
+}
 
 void emit(Writer& w, const Loop& loop) {
   const IndexExpression count = scalar(w, loop.count);
@@ -13,6 +49,7 @@ void emit(Writer& w, const Loop& loop) {
     return;
   }
   const int ahead = loop.stages - 1;
+  if (fetching_product(loop)) return fetching_within(w, loop, count);
   const std::string fetching = "fetching_" + counter;
   w.line("// {} rounds are under way at a time.", loop.stages);  // one loop, so that a fetch is compiled once
   w.open("for (int {0} = 0; {0} - {1} < {2}; ++{0}) {{", fetching, ahead, count);

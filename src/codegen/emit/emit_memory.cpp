@@ -41,6 +41,25 @@ void emit(Writer& w, const Load& load) {
 
 namespace {
 
+// The pair in `out` joins those of its row, of four instructions; when both rows of these are whole they are stored.
+void store_quads(Writer& w, const Store& store) {
+  const TileAccess& access = store.access;
+  const std::string_view type = memory_type(w.tensor(access.parameter).type);
+  w.line("pairs[g / 2 % 2][g / 4 % 4] = pair_to_memory({}(), out[0], out[1]);", type);
+  w.line("if (g % 16 < 14) continue;");
+  w.unroll(true);
+  w.open("for (int half = 0; half < 2; ++half) {{");
+  w.line("exchange_quads(pairs[half]);");
+  w.line("const int first = g / 16 * 16 + half * 2;");
+  const IndexExpression first = IndexExpression::variable("first", store.sweep.layout.registers());
+  // Its own two of the row's first eight columns, and eight of the columns that it has now.
+  const IndexExpression column = coordinate(w, store.sweep, 1, first) + w.lane() % 4 * 6;
+  const Spot at = spot(w, access, {coordinate(w, store.sweep, 0, first), column});
+  const IndexExpression inside = at.inside;
+  w.line("store_words({}, pairs[half], {});", address(access, at), inside);
+  w.close();
+}
+
 // A group of neighbours is gathered in `out` and stored by one access.
 void store_vectors(Writer& w, const Store& store, const IndexExpression& mine) {
   const TileAccess& access = store.access;
@@ -52,6 +71,10 @@ void store_vectors(Writer& w, const Store& store, const IndexExpression& mine) {
       w.line("if ({0} != {0}) debug_fail(\"NaN is stored\", {1});", "out[r - g]", w.author_line);
   };
   const auto begin = [&](const IndexExpression&) { w.line("{} out[{}];", register_type(type), access.vector); };
+  if (store.by_quads) {
+    w.line("u32 pairs[2][4];");
+    return sweep(w, store.sweep, {}, each, begin, [&](const IndexExpression&) { store_quads(w, store); });
+  }
   const auto end = [&](const IndexExpression& index) {
     const Spot at = spot(w, store.sweep, access, index);
     w.line("{}store_vector<{}>({}, out);", guard(both(mine, at.inside)), access.vector, address(access, at));
@@ -101,20 +124,44 @@ void emit(Writer& w, const Fetch& fetch) {
     w.open("{{");
     place(w, access, false);
     w.line("char* const tile = {};", stage_of(w, tile.buffer, to.stages > 1 ? fetch.loop : LoopId()));
+    std::vector<IndexExpression> at(access.axes.size(), 0);
+    const auto spot_in = [&](const char* row) {
+      at[at.size() - 2] = IndexExpression::variable(row, to.rows);
+      at[at.size() - 1] = IndexExpression::variable("column", to.columns);
+      Spot spot = codegen::spot(w, access, at);
+      spot.inside = both(spot.inside, w.fetched_if);
+      return spot;
+    };
+    const std::string by = access.vector > 1 ? fmt::format(" * {}", access.vector) : "";
+    std::string from, into = fmt::format("tile + element_offset<{}, {}>(row, column)", type, to.chunks());
+    // Where each thread keeps to a column, one address and a stride lead to all of its pieces.
+    const bool in_columns = tile.copy == Fetch::Copy::async && threads % per_row == 0;
+    if (in_columns) {
+      const int step = threads / per_row, row_axis = access.axes[access.axes.size() - 2].tensor_axis;
+      w.line("const int first = thread / {0}, column = thread % {0}{1};", per_row, by);
+      w.line("const {}* const from = {};", type, address(access, spot_in("first")));
+      const IndexExpression stride = row_axis < 0 ? 0 : w.stride(access.parameter, row_axis) * step;
+      from = "from" + (stride.is(0) ? "" : fmt::format(" + i * {}", grouped(stride)));
+      if (step % 8 == 0) {  // chunks are permuted alike
+        w.line("char* const into = tile + element_offset<{}, {}>(first, column);", type, to.chunks());
+        into = fmt::format("into + i * {}", step * to.chunks() * 16);
+      }
+    }
     w.unroll_by(tile.unrolled);
     w.open("for (int i = 0; i < {}; ++i) {{", (pieces + threads - 1) / threads);
-    w.line("const int piece = i * {} + thread;", threads);
-    if (pieces % threads) w.line("if (piece >= {}) break;", pieces);
-    w.line("const int row = piece / {}, column = piece % {}{};", per_row, per_row,
-           access.vector > 1 ? fmt::format(" * {}", access.vector) : "");
-    std::vector<IndexExpression> at(access.axes.size(), 0);
-    at[at.size() - 2] = IndexExpression::variable("row", to.rows);
-    at[at.size() - 1] = IndexExpression::variable("column", to.columns);
-    const Spot spot = codegen::spot(w, access, at);
+    if (in_columns) {
+      w.line("const int row = first + i * {};", threads / per_row);
+      if (pieces % threads) w.line("if (row >= {}) break;", to.rows);
+    } else {
+      w.line("const int piece = i * {} + thread;", threads);
+      if (pieces % threads) w.line("if (piece >= {}) break;", pieces);
+      w.line("const int row = piece / {0}, column = piece % {0}{1};", per_row, by);
+    }
+    const Spot spot = spot_in("row");
     switch (tile.copy) {
       case Fetch::Copy::async:
-        w.line("copy_async<{0}>(tile + element_offset<{1}, {2}>(row, column), {3}, {4});",
-               access.vector * info(element).bytes, type, to.chunks(), address(access, spot), spot.inside);
+        w.line("copy_async<{}>({}, {}, {});", access.vector * info(element).bytes, into,
+               in_columns ? from : address(access, spot), spot.inside);
         break;
       case Fetch::Copy::element:
         w.line("*reinterpret_cast<{0}*>(tile + element_offset<{0}, {1}>(row, column)) = {2};", type, to.chunks(),

@@ -56,39 +56,75 @@ void over_accumulators(Writer& w, ValueId out, Tiles t, const EachAccumulators& 
   w.close();
 }
 
-// a[i] of 16 rows: from a tile, or from accumulators that are, two by two, the left operand's registers.
-void left_fragment(Writer& w, const Product& p, int rounds) {
+// `to`[i] of 16 rows: from a tile, or from accumulators that are, two by two, the left operand's registers.
+void left_fragments(Writer& w, const Product& p, int count, const std::string& to) {
+  const auto each = [&](const auto& read) {
+    w.unroll(true);
+    w.open("for (int i = 0; i < {}; ++i) {{", count);
+    read();
+    w.close();
+  };
   if (p.a.value) {
     const std::string from = w.name(p.a.value);
-    for (int e = 0; e < 4; ++e)
-      w.line("a[i][{0}] = pack_{1}({2}[(i * {3} + 2 * k) * 4 + {4}], {2}[(i * {3} + 2 * k) * 4 + {5}]);", e,
-             name(p.type), from, 2 * rounds, 2 * e, 2 * e + 1);
-    return;
+    const int rounds = (p.k + 15) / 16;
+    return each([&] {
+      for (int e = 0; e < 4; ++e)
+        w.line("{0}[i][{1}] = pack_{2}({3}[(i * {4} + 2 * k) * 4 + {5}], {3}[(i * {4} + 2 * k) * 4 + {6}]);", to, e,
+               name(p.type), from, 2 * rounds, 2 * e, 2 * e + 1);
+    });
   }
-  const int chunks = w.buffer(p.a.buffer).chunks();
-  if (p.a.k_major)
-    w.line("left_fragment<{}>(a[i], left, row + i * 16, k * 2);", chunks);
-  else
-    w.line("left_fragment_turned<{}>(a[i], left, k * 16, row / 8 + i * 2);", chunks);
+  const int chunks = w.buffer(p.a.buffer).chunks(), rows = 16 * 16 * chunks;  // bytes of 16 rows
+  if (p.a.k_major) {
+    w.line("const char* const at = left_row<{}>(left, row, k * 2);", chunks);
+    each([&] { w.line("load_matrix_x4({}[i], at + i * {});", to, rows); });
+  } else {
+    each([&] {
+      w.line("load_matrix_x4_transposed({}[i], left_row_turned<{}>(left, row / 8 + i * 2) + k * {});", to, chunks,
+             rows);
+    });
+  }
 }
 
-// b of all columns, two instructions' at a time.
-void right_fragments(Writer& w, const Product& p, int count) {
-  const int chunks = w.buffer(p.b.buffer).chunks();
+// `to`[j] of all columns, two instructions' at a time.
+void right_fragments(Writer& w, const Product& p, int count, const std::string& to) {
+  const int chunks = w.buffer(p.b.buffer).chunks(), rows = 8 * 16 * chunks;  // bytes of 8 rows
+  if (p.b.k_major) w.line("const char* const from = right_row<{}>(right, column, k * 2);", chunks);
+  const auto read = [&](std::string_view j, int matrices) {
+    if (p.b.k_major)
+      w.line("load_matrix_x{}({}[{}], from + {} * {});", matrices, to, j, j, rows);
+    else
+      w.line("load_matrix_x{}_transposed({}[{}], right_row_turned<{}>(right, column / 8 + {}) + k * {});", matrices, to,
+             j, chunks, j, 2 * rows);
+  };
   if (count > 1) {
     w.unroll(true);
     w.open("for (int j = 0; j + 1 < {}; j += 2) {{", count);
-    if (p.b.k_major)
-      w.line("right_fragments<{}>(b[j], right, column + j * 8, k * 2);", chunks);
-    else
-      w.line("right_fragments_turned<{}>(b[j], right, k * 16, column / 8 + j);", chunks);
+    read("j", 4);
     w.close();
   }
-  if (count % 2 == 0) return;
-  if (p.b.k_major)
-    w.line("right_fragment<{}>(b[{}], right, column + {}, k * 2);", chunks, count - 1, (count - 1) * 8);
-  else
-    w.line("right_fragment_turned<{}>(b[{}], right, k * 16, column / 8 + {});", chunks, count - 1, count - 1);
+  if (count % 2) read(std::to_string(count - 1), 2);
+}
+
+// All rounds of k, each of which reads what the next multiplies; behind the first reads stands the fetch.
+void rounds_ahead(Writer& w, const Multiply& multiply, Tiles t, int rounds) {
+  const Product& p = multiply.product;
+  w.line("u32 a[2][{}][4], b[2][{}][2];", t.m, t.n);
+  w.unroll(true);
+  w.open("for (int k = 0; k <= {}; ++k) {{", rounds);
+  w.open("if (k < {}) {{", rounds);
+  left_fragments(w, p, t.m, "a[k % 2]");
+  right_fragments(w, p, t.n, "b[k % 2]");
+  w.close();
+  w.line("if (k == 0) continue;");
+  if (multiply.fetching) {
+    w.open("if (k == 1) {{");
+    emit_fetch_ahead(w, *w.fetching);
+    w.close();
+  }
+  over_accumulators(w, multiply.out, t, [&](const std::string& c) {
+    w.line("mma_{}({}, a[(k - 1) % 2][i], b[(k - 1) % 2][j]);", name(p.type), c);
+  });
+  w.close();
 }
 
 void matrix_product(Writer& w, const Multiply& multiply) {
@@ -100,17 +136,18 @@ void matrix_product(Writer& w, const Multiply& multiply) {
   w.line("const char* const right = {};", tile_of(w, p.b));
   if (p.a.buffer) w.line("const int row = {};", warp_row(w, p, t.m * 16));
   w.line("const int column = {};", warp_column(w, p, t.n * 8));
-  w.unroll_by(p.unrolled);
-  w.open("for (int k = 0; k < {}; ++k) {{", rounds);
-  w.line("u32 a[{}][4], b[{}][2];", t.m, t.n);
-  w.unroll(true);
-  w.open("for (int i = 0; i < {}; ++i) {{", t.m);
-  left_fragment(w, p, rounds);
-  w.close();
-  right_fragments(w, p, t.n);
-  over_accumulators(w, multiply.out, t,
-                    [&](const std::string& c) { w.line("mma_{}({}, a[i], b[j]);", name(p.type), c); });
-  w.close();
+  if (p.reads_ahead) {
+    rounds_ahead(w, multiply, t, rounds);
+  } else {
+    w.unroll_by(p.unrolled);
+    w.open("for (int k = 0; k < {}; ++k) {{", rounds);
+    w.line("u32 a[{}][4], b[{}][2];", t.m, t.n);
+    left_fragments(w, p, t.m, "a");
+    right_fragments(w, p, t.n, "b");
+    over_accumulators(w, multiply.out, t,
+                      [&](const std::string& c) { w.line("mma_{}({}, a[i], b[j]);", name(p.type), c); });
+    w.close();
+  }
   w.close();
 }
 

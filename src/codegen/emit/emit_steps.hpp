@@ -71,6 +71,8 @@ void emit(Writer& w, const NamedBarrier& barrier);
 void emit(Writer& w, const WaitForPrevious& wait);
 void emit(Writer& w, const LetNextBegin& let);
 
+/// The fetch of a later round, within a product.
+void emit_fetch_ahead(Writer& w, const Loop& loop);
 /// Where a buffer starts; of one with stages that of a loop's round.
 std::string stage_of(Writer& w, BufferId id, LoopId loop);
 /// The number of a team's barrier, of which there is one for each from `first` on; or that of the next team.

@@ -41,6 +41,8 @@ struct Writer {
   std::set<RingId> rings;
   std::set<CursorId> cursors;
   unsigned author_line = 0;
+  const Loop* fetching = nullptr;  ///< around the step at hand, one of whose products has the fetch within
+  IndexExpression fetched_if = IndexExpression::always();  ///< else fetches read nothing
   struct {
     std::string directive, ops;
     int depth = -1;

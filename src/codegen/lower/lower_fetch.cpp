@@ -62,6 +62,11 @@ LoopId Fetches::loop_of(BufferId buffer) const {
   return found == loop_of_.end() ? LoopId{} : found->second;
 }
 
+LoopId Fetches::within(Id product) const {
+  const auto found = within_.find(product);
+  return found == within_.end() ? LoopId{} : found->second;
+}
+
 bool Fetches::is_known_ahead(Id id, RegionId region) const {
   return steps_.node(id).region != region || known_ahead_[id];
 }
@@ -105,8 +110,12 @@ int Fetches::stages_for(const std::vector<Id>& loads) const {
   for (Id load : loads)
     for (const Tile& tile : tiles_.at(load)) bytes += steps_.plan.buffers[tile.buffer].stage_bytes();
   const std::int64_t others = bytes_ - bytes;
+  // Sums that take half of a multiprocessor's registers leave none to a second block.
+  int sums = 0;
+  for (const auto& [id, plan] : products_) sums = std::max(sums, plan.layout.registers());
+  const int blocks = sums < Budget(steps_.facts.target, steps_.threads, true).limit(2) ? 2 : 1;
   for (int stages = 4; stages > 1; --stages)
-    if (others + bytes * stages <= staging_bytes(steps_.facts.target, stages)) return stages;
+    if (others + bytes * stages <= staging_bytes(steps_.facts.target, stages, blocks)) return stages;
   return 1;
 }
 
@@ -141,6 +150,8 @@ void Fetches::ahead(RegionId region, Loop& loop) {
   });
   loop.issued.push_back(steps_.step(first, Commit{}));
   fetched_ahead_.insert(loads.begin(), loads.end());
+  const auto reads_ahead = [&](Id id) { return products_.contains(id) && product(id).product.reads_ahead; };
+  if (const auto found = std::ranges::find_if(nodes, reads_ahead); found != nodes.end()) within_[*found] = loop.loop;
 }
 
 }  // namespace tessera::lowering

@@ -14,6 +14,8 @@ class Fetches {
   BufferId add_buffer(Buffer buffer);
   /// The loop that fetches ahead into a buffer; none: it has one stage.
   LoopId loop_of(BufferId buffer) const;
+  /// The loop whose fetch ahead stands within this product; none: it stands ahead of the body.
+  LoopId within(Id product) const;
 
   /// Where a load stands that no loop fetches ahead: fills its buffers.
   void in_place(Id load);
@@ -36,6 +38,7 @@ class Fetches {
   std::vector<char> known_ahead_;          // by node
   std::set<Id> fetched_ahead_;
   std::map<BufferId, LoopId> loop_of_;
+  std::map<Id, LoopId> within_;  // of products
   std::int64_t bytes_ = 0;  // of all buffers
 };
 

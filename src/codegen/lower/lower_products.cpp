@@ -25,7 +25,8 @@ class Multiplication {
     place(product_.a, at_.in[0], true);
     place(product_.b, at_.in[1], false);
     // What keeps a in registers indexes it by the round.
-    if (product_.kind == ProductKind::tensor) product_.unrolled = product_.a.value ? 0 : 2;
+    product_.reads_ahead &= !product_.a.value;
+    if (product_.kind == ProductKind::tensor) product_.unrolled = product_.a.value || product_.reads_ahead ? 0 : 2;
     push(start());
   }
 
@@ -53,8 +54,13 @@ class Multiplication {
   void push(ValueId out) {
     if (product_.kind == ProductKind::thin) keep_together(out);
     // Of sums in memory ptxas has as many in registers as rounds are written out, and more than there are registers.
-    if (steps_.plan.storage(out).home == Home::workspace && !product_.a.value) product_.unrolled = 1;
-    steps_.push(id_, Multiply{.out = out, .shape = at_.shape, .layout = layout_, .product = product_});
+    if (steps_.plan.storage(out).home == Home::workspace && !product_.a.value) {
+      product_.unrolled = 1;
+      product_.reads_ahead = false;
+    }
+    const LoopId fetching = product_.reads_ahead ? fetches_.within(id_) : LoopId{};
+    steps_.push(id_,
+                Multiply{.out = out, .shape = at_.shape, .layout = layout_, .product = product_, .fetching = fetching});
   }
 
   // A loop over what a thread has of b, which is unrolled if all that it indexes is in registers.

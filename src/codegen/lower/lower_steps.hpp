@@ -55,6 +55,7 @@ class Steps {
       if constexpr (requires { action.access; }) access = &action.access;
       settle(action.sweep, out, access);
       if constexpr (std::same_as<Kind, Stage>) group(action);
+      if constexpr (std::same_as<Kind, Store>) action.by_quads &= action.sweep.unrolled && action.access.vector == 2;
     }
     body_->push_back(step(id, std::move(action)));
   }

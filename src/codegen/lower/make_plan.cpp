@@ -136,6 +136,8 @@ std::set<Id> leave_tensor_cores(Body& steps, const Plan& plan) {
     for (const ProductOperand* operand : {&product.a, &product.b}) {
       if (!operand->buffer || !plan.buffers[operand->buffer].in_workspace) continue;
       product.kind = ProductKind::block;
+      product.reads_ahead = false;
+      multiply->fetching = {};
       if (product.a.value) left.insert(step.node);
     }
   }

@@ -68,7 +68,7 @@ class Planner {
       switch (product.kind) {
         case ProductKind::tensor:
         case ProductKind::block:
-          want = std::clamp<std::int64_t>(std::int64_t(product.m) * product.n / 1024, 4, 8);
+          want = std::clamp<std::int64_t>(std::int64_t(product.m) * product.n / sums_of_warp(product), 4, 8);
           break;
         case ProductKind::thin:
           // An axis that is spread over lanes is filled up to a power of two.
@@ -86,6 +86,23 @@ class Planner {
       if (std::int64_t(product.k) * product.n > std::int64_t(most_thin_registers) * 32 * warps_)
         product.kind = product.type == ElementType::f32 ? ProductKind::block : ProductKind::tensor;
     }
+  }
+
+  // Of 64 x 64 sums a warp reads (64 + 64) x 32 bytes for 32 instructions on 16 bits: 32 cycles of shared memory, to
+  // which four warps' instructions are 200 or more. Of 64 x 32 it would be 24 for half as many.
+  static int sums_of_warp(const Product& product) {
+    const bool sixteen_bits = product.kind == ProductKind::tensor && product.type != ElementType::tf32;
+    return sixteen_bits ? 64 * 64 : 32 * 32;
+  }
+
+  // Are there registers for two rounds' fragments beside the sums? More than a few rounds are not written out.
+  bool reads_ahead(const ProductPlan& plan) const {
+    const Product& product = plan.product;
+    const int rounds = ceil_div(product.k, 16);
+    const int fragments = (plan.layout.cover(0) / product.warps_m + plan.layout.cover(1) / product.warps_n) / 4;
+    const int room = facts_.target.most_registers - facts_.target.registers_besides_products;
+    return !chain_ && product.type != ElementType::tf32 && rounds >= 2 && rounds <= 4 &&
+           plan.layout.registers() + 2 * fragments <= room;
   }
 
   void finish(Id id, ProductPlan& plan) {
@@ -117,6 +134,7 @@ class Planner {
     plan.layout = accumulator_layout({product.m, product.n}, product.warps_m, product.warps_n);
     describe(plan.a, product.a, product.type, 1, true);
     describe(plan.b, product.b, product.type, 0, true);
+    product.reads_ahead = reads_ahead(plan);
   }
 
   // Casts that remain when a fragment is read, and which way the buffer runs. `k_axis` is k's among the operand's axes.

@@ -84,9 +84,9 @@ int Budget::blocks(const Plan& plan, int needed) const {
   return blocks;
 }
 
-std::int64_t staging_bytes(const Target& target, int stages) {
+std::int64_t staging_bytes(const Target& target, int stages, int blocks) {
   const std::int64_t room = target.shared_bytes - target.shared_bytes_besides;
-  return stages > 2 ? room / 2 : room;
+  return stages > 2 ? room / blocks : room;
 }
 
 Pressure pressure(const Plan& plan) {

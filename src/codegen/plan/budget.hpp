@@ -28,8 +28,8 @@ class Budget {
 };
 
 /// Bytes of shared memory that tiles of products may take: one stage beside others, and the stages of a loop that has
-/// more than two, which leave room for a second block.
-std::int64_t staging_bytes(const Target& target, int stages);
+/// more than two, which leave room for a second block, where `blocks` of a multiprocessor are two.
+std::int64_t staging_bytes(const Target& target, int stages, int blocks = 2);
 
 /// Registers of a thread at the fullest point, by an estimate that knows no spill.
 struct Pressure {

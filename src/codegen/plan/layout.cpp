@@ -264,6 +264,15 @@ Layout accumulator_layout(const Shape& shape, int warps_m, int warps_n) {
   return layout;
 }
 
+bool stores_by_quads(const Layout& layout, const Shape& shape, int warps) {
+  if (shape.rank() != 2) return false;
+  for (int warps_m = 1; warps_m <= warps; warps_m *= 2)
+    if (warps % warps_m == 0 && layout.cover(1) % (32 * (warps / warps_m)) == 0 &&
+        layout == accumulator_layout(shape, warps_m, warps / warps_m))
+      return true;
+  return false;
+}
+
 Layout wgmma_accumulator_layout(const Shape& shape, int groups) {
   const int blocks = ceil_div(shape[0], 64 * groups), columns = ceil_div(shape[1], 8);
   Layout layout(2);

@@ -88,6 +88,8 @@ Layout blocked_layout(const Shape& shape, int fast, int vector, int warps);
 /// The accumulators of mma.sync m16n8 (PTX ISA, "Matrix Fragments for mma.m16n8k16"), `warps_m` times `warps_n` warps.
 /// Registers are numbered so that those of one instruction are neighbours.
 Layout accumulator_layout(const Shape& shape, int warps_m, int warps_n);
+/// Is it that of so many warps' accumulators, and do the four lanes of a row have eight neighbours each to store?
+bool stores_by_quads(const Layout& layout, const Shape& shape, int warps);
 
 /// The accumulators of wgmma, m64 by n (PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk16"): rows of a tile of
 /// m by n over `groups` warp groups, each with blocks of 64 rows. Registers of one instruction are neighbours.

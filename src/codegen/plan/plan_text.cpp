@@ -44,6 +44,8 @@ std::string product_text(const Plan& plan, const Multiply& multiply) {
                                  operand(product.a), operand(product.b), product.m, product.k, product.k, product.n,
                                  name(product.type), kind[static_cast<int>(product.kind)]);
   if (product.kind != ProductKind::thin) text += fmt::format(", {} x {} warps", product.warps_m, product.warps_n);
+  if (product.reads_ahead) text += ", reads ahead";
+  if (multiply.fetching) text += fmt::format(", fetch of {} within", name_of(plan, multiply.fetching));
   if (product.partial) text += ", sums over lanes and warps after the loop";
   return text;
 }
@@ -63,7 +65,8 @@ class StepText {
   std::string operator()(const Load& s) const { return fmt::format("{} = {}", of(s.out), access(s.access)); }
   std::string operator()(const Store& s) const {
     constexpr std::string_view becomes[] = {"=", "=", "+="};
-    return fmt::format("{} {} {}", access(s.access), becomes[static_cast<int>(s.kind)], expression(s.sweep));
+    return fmt::format("{} {} {}{}", access(s.access), becomes[static_cast<int>(s.kind)], expression(s.sweep),
+                       s.by_quads ? ", eight by quads" : "");
   }
   std::string operator()(const Reduce& s) const {
     return fmt::format("{} = {} along {} of {}", of(s.out), name(s.op), s.axis, expression(s.sweep));

@@ -45,7 +45,8 @@ struct Product {
   int warps_m = 1, warps_n = 1;
   int lanes_k = 0, warps_k = 0;  ///< thin: bits of lane and warp indices that hold partial sums
   bool partial = false;          ///< thin: sums over lanes and warps are left for after the loop
-  int unrolled = 2;              ///< block: rounds of k written out one after another
+  int unrolled = 2;              ///< rounds of k written out one after another; 0: all
+  bool reads_ahead = false;      ///< tensor, all rounds written out: each reads what the next multiplies
 };
 
 /// Axis of a tile -> stride in scratch memory, in elements.
@@ -77,6 +78,9 @@ struct Store {
   Kind kind{};
   Sweep sweep;
   TileAccess access;
+  /// Of mma.sync's accumulators, 16 bits each: the four lanes that have a row's pairs exchange them, so that each
+  /// stores eight neighbours.
+  bool by_quads = false;
 };
 
 /// out = expression combined along an axis: by each thread, over lanes, and over warps by what stands in `across`.
@@ -194,6 +198,7 @@ struct Multiply {
   Shape shape;
   Layout layout;
   Product product;
+  LoopId fetching;  ///< the loop around whose fetch ahead stands within, behind the first round of k; or none
 };
 
 /// Of all threads of the role's team; in a prologue, of the block.
@@ -207,6 +212,8 @@ struct Barrier {
 ///   ahead    the fetch of a later round, if there is one
 ///   issued   what follows a fetch, made or not
 ///   body     from the first full round on
+/// Where a product of the body has the fetch within, ahead and issued stand there, and those of the early rounds in a
+/// loop of their own.
 struct Loop {
   LoopId loop;
   Operand count;
@@ -250,6 +257,14 @@ concept OfRoles = OneOf<std::remove_const_t<T>, SetRegisters, PrefetchMap, InitR
                         Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence,
                         TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, ShareRounds,
                         PutPart, AddParts, ClusterBarrier>;
+
+/// The product of a loop's body that has its fetch within; or null.
+inline const Multiply* fetching_product(const Loop& loop) {
+  for (const Step& step : loop.body)
+    if (const Multiply* multiply = std::get_if<Multiply>(&step.action); multiply && multiply->fetching == loop.loop)
+      return multiply;
+  return nullptr;
+}
 
 /// The kinds that hold no steps.
 template <class T>

@@ -47,6 +47,7 @@ class Accesses {
         findings_.require(s.kind != Store::Kind::atomic_add || is(s.access.parameter, Access::in_out),
                           "it adds to {}, which is not read", tensor_name(plan_, s.access.parameter));
         vectors(s.sweep, &s.access);
+        if (s.by_quads) quads(s);
           },
           [&]<OneOf<Compute, Reduce, Argmax, Put, Get> T>(const T& s) { sweep(s.sweep); },
           [&](const Stage& s) {
@@ -159,6 +160,19 @@ class Accesses {
                       along >= 0 ? sweep->layout.run(along) : 0);
   }
 
+  // Eight neighbours of four lanes go by one access each.
+  void quads(const Store& s) {
+    const bool pairs = s.kind == Store::Kind::store && s.access.vector == 2 && s.sweep.unrolled &&
+                       info(plan_.tensors[static_cast<std::size_t>(s.access.parameter)].type).bytes == 2;
+    findings_.require(pairs && stores_by_quads(s.sweep.layout, s.sweep.shape, role_->warps),
+                      "{} lies not as pairs of mma.sync's sums", to_string(s.sweep.layout));
+    TileAccess eight = s.access;
+    eight.vector = 8;
+    const Parameter& tensor = plan_.tensors[static_cast<std::size_t>(s.access.parameter)];
+    vector(eight, nullptr, tensor, plan_.variant.tensors.at(static_cast<std::size_t>(s.access.parameter)),
+           tensor_name(plan_, s.access.parameter));
+  }
+
   // --- products
 
   void stage(const Stage& s) {
@@ -236,6 +250,12 @@ class Accesses {
                       s.layout.cover(0), s.layout.cover(1), p.m, p.n);
     findings_.require(p.warps_m >= 1 && p.warps_n >= 1 && p.warps_m * p.warps_n <= role_->warps,
                       "{} x {} warps in a role of {}", p.warps_m, p.warps_n, role_->warps);
+    const bool rounds = p.kind == ProductKind::tensor && p.type != ElementType::tf32 && p.a.buffer && p.unrolled == 0;
+    findings_.require(!p.reads_ahead || rounds, "it reads ahead, and its rounds are not all written out");
+    const Loop* const around = loops_.empty() ? nullptr : loops_.back();
+    const bool fetches = around && around->stages > 1 && fetching_product(*around) == &s;
+    findings_.require(!s.fetching || (p.reads_ahead && fetches),
+                      "a fetch stands within that is not of the loop around");
     if (p.kind == ProductKind::thin) return thin(s);
     const int step = p.kind == ProductKind::tensor ? (p.type == ElementType::tf32 ? 8 : 16) : 4;
     const int k = (p.k + step - 1) / step * step;

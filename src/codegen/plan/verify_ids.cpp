@@ -98,6 +98,7 @@ class Ids {
           },
           [&](const Multiply& s) {
         findings_.require(s.shape.rank() == 2 && s.layout.rank() == 2, "a product has two axes");
+        if (s.fetching.index != -1) loop(s.fetching);
         for (const ProductOperand* o : {&s.product.a, &s.product.b}) {
           if (o->buffer.index != -1) buffer(o->buffer);
           if (o->stage.index != -1) loop(o->stage);

@@ -73,50 +73,56 @@ __device__ inline void read_tile(H* out, const char* tile, int row, int column) 
   load_vector<N>(out, reinterpret_cast<const T*>(tile + element_offset<T, chunks>(row, column)));
 }
 
+// Lanes that differ in `step` exchange: the lower keeps `low` and has the other's, the upper has the other's `high`.
+__device__ inline void exchange_words(u32& low, u32& high, int step) {
+  const bool upper = lane_index() & step;
+  const u32 taken = shuffle_xor(upper ? low : high, step);
+  if (upper)
+    low = taken;
+  else
+    high = taken;
+}
+
+// Four lanes that follow one another turn what they have: word i of lane q becomes word q of lane i.
+__device__ inline void exchange_quads(u32* words) {
+  exchange_words(words[0], words[1], 1);
+  exchange_words(words[2], words[3], 1);
+  exchange_words(words[0], words[2], 2);
+  exchange_words(words[1], words[3], 2);
+}
+
 // All of a tile to zero.
 template <int threads>
 __device__ inline void clear_tile(char* tile, int chunks) {
   for (int i = thread_index(); i < 4 * chunks; i += threads) reinterpret_cast<u32*>(tile)[i] = 0;
 }
 
-// Left operand of mma.sync: 16 rows from `row`, 32 bytes of k from chunk `chunk`; the tile's rows run along k.
+// Where a lane finds its row of the left operand of mma.sync, for load_matrix: 16 rows from `row`, 32 bytes of k from
+// chunk `chunk`; the tile's rows run along k. Rows a multiple of eight further on lie as far on as whole rows are long.
 template <int chunks>
-__device__ inline void left_fragment(u32* a, const char* tile, int row, int chunk) {
+__device__ inline const char* left_row(const char* tile, int row, int chunk) {
   const int lane = lane_index();
-  load_matrix_x4(a, tile + swizzled<chunks>(row + lane % 16, chunk + lane / 16));
+  return tile + swizzled<chunks>(row + lane % 16, chunk + lane / 16);
 }
 
-// The same of a tile whose rows run along m: 16 rows of k from `k`, 32 bytes of m from chunk `chunk`.
+// The same of a tile whose rows run along m: 16 rows of k, 32 bytes of m from chunk `chunk`.
 template <int chunks>
-__device__ inline void left_fragment_turned(u32* a, const char* tile, int k, int chunk) {
+__device__ inline const char* left_row_turned(const char* tile, int chunk) {
   const int lane = lane_index();
-  load_matrix_x4_transposed(a, tile + swizzled<chunks>(k + lane / 16 * 8 + lane % 8, chunk + lane / 8 % 2));
+  return tile + swizzled<chunks>(lane / 16 * 8 + lane % 8, chunk + lane / 8 % 2);
 }
 
-// Right operands of two neighbouring mma.sync: 16 rows of n from `row`, 32 bytes of k; the tile's rows run along k.
+// The same of right operands of two neighbouring mma.sync: 16 rows of n from `row`, 32 bytes of k; the tile's rows run
+// along k. Of one mma.sync 8 rows, from lanes 0 to 15.
 template <int chunks>
-__device__ inline void right_fragments(u32* b, const char* tile, int row, int chunk) {
+__device__ inline const char* right_row(const char* tile, int row, int chunk) {
   const int lane = lane_index();
-  load_matrix_x4(b, tile + swizzled<chunks>(row + lane / 16 * 8 + lane % 8, chunk + lane / 8 % 2));
+  return tile + swizzled<chunks>(row + lane / 16 * 8 + lane % 8, chunk + lane / 8 % 2);
 }
 
-// The same of a tile whose rows run along n: 16 rows of k from `k`, 32 bytes of n.
+// The same of a tile whose rows run along n: 16 rows of k, 32 bytes of n from chunk `chunk`; of one mma.sync 16.
 template <int chunks>
-__device__ inline void right_fragments_turned(u32* b, const char* tile, int k, int chunk) {
+__device__ inline const char* right_row_turned(const char* tile, int chunk) {
   const int lane = lane_index();
-  load_matrix_x4_transposed(b, tile + swizzled<chunks>(k + lane % 16, chunk + lane / 16));
-}
-
-// Right operand of one mma.sync: 8 rows of n; the tile's rows run along k.
-template <int chunks>
-__device__ inline void right_fragment(u32* b, const char* tile, int row, int chunk) {
-  const int lane = lane_index();
-  load_matrix_x2(b, tile + swizzled<chunks>(row + lane % 8, chunk + lane / 8 % 2));
-}
-
-// The same of a tile whose rows run along n.
-template <int chunks>
-__device__ inline void right_fragment_turned(u32* b, const char* tile, int k, int chunk) {
-  const int lane = lane_index();
-  load_matrix_x2_transposed(b, tile + swizzled<chunks>(k + lane % 16, chunk));
+  return tile + swizzled<chunks>(lane % 16, chunk + lane / 16);
 }
