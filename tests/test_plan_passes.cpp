@@ -197,6 +197,9 @@ TEST_CASE("a product's warps have 64 x 64 sums, read ahead, and fetch within", "
   CHECK((multiply.product.warps_m == 2 && multiply.product.warps_n == 2));
   CHECK((multiply.product.reads_ahead && multiply.product.unrolled == 0));
   CHECK(multiply.fetching == the<Loop>(pipelined).loop);
+  CHECK(multiply.holds_last);
+  Plan crowded = plan_of("pipelined", Arch::parse("sm_100"));  // ptxas has fewer registers for sums
+  CHECK((the<Multiply>(crowded).product.reads_ahead && !the<Multiply>(crowded).holds_last));
   CHECK(the<Store>(pipelined).by_quads);
 
   // Scores and probabilities stay in registers, of which there are none for a second round's fragments.

@@ -661,6 +661,8 @@ const PlantedFault of_products[] =
      [](Plan& p) { the<Multiply>(p).product.reads_ahead = false; }, "a fetch stands within"},
     {"a second product has the loop's fetch within", "pipelined",
      [](Plan& p) { the<Loop>(p).body.push_back(place_of<Multiply>(p).step()); }, "a fetch stands within"},
+    {"a round's sums are behind where something reads them", "pipelined",
+     [](Plan& p) { the<Loop>(p).body.push_back(place_of<Store>(p).step()); }, "it holds its last round"},
     {"eight neighbours of sums in 32 bits are stored", "in_place", [](Plan& p) { the<Store>(p).by_quads = true; },
      "lies not as pairs of mma.sync's sums"},
     {"eight neighbours are stored where four are aligned", "pipelined",

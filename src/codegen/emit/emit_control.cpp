@@ -8,7 +8,7 @@ namespace {
 
 // Early rounds have a loop of their own, so that the others have no condition around a product or a fetch: ptxas then
 // moves the one into the other.
-void fetching_within(Writer& w, const Loop& loop, const IndexExpression& count) {
+void fetching_within(Writer& w, const Loop& loop, const Multiply& product, const IndexExpression& count) {
   const std::string counter = name_of(w.plan, loop.loop);
   w.line("// {} rounds are under way at a time.", loop.stages);
   w.open("for (int {0} = 0; {0} < {1}; ++{0}) {{", counter, loop.stages - 1);
@@ -17,11 +17,15 @@ void fetching_within(Writer& w, const Loop& loop, const IndexExpression& count) 
   w.close();
   emit(w, loop.issued);
   w.close();
+  w.open("{{");
+  begin_rounds(w, product);
   w.open("for (int {0} = 0; {0} < {1}; ++{0}) {{", counter, count);
   emit(w, loop.arrive);
   const Loop* const around = std::exchange(w.fetching, &loop);
   emit(w, loop.body);
   w.fetching = around;
+  w.close();
+  end_rounds(w, product);
   w.close();
 }
 
@@ -49,7 +53,7 @@ void emit(Writer& w, const Loop& loop) {
     return;
   }
   const int ahead = loop.stages - 1;
-  if (fetching_product(loop)) return fetching_within(w, loop, count);
+  if (const Multiply* product = fetching_product(loop)) return fetching_within(w, loop, *product, count);
   const std::string fetching = "fetching_" + counter;
   w.line("// {} rounds are under way at a time.", loop.stages);  // one loop, so that a fetch is compiled once
   w.open("for (int {0} = 0; {0} - {1} < {2}; ++{0}) {{", fetching, ahead, count);

@@ -105,25 +105,38 @@ void right_fragments(Writer& w, const Product& p, int count, const std::string& 
   if (count % 2) read(std::to_string(count - 1), 2);
 }
 
-// All rounds of k, each of which reads what the next multiplies; behind the first reads stands the fetch.
+// Two sets of fragments: of a round of k, and of the one that is read ahead.
+void declare_fragments(Writer& w, Tiles t, std::string_view start) {
+  w.line("u32 a[2][{0}][4]{2}, b[2][{1}][2]{2};", t.m, t.n, start);
+}
+
+void multiply_fragments(Writer& w, const Multiply& multiply, Tiles t, std::string_view set) {
+  over_accumulators(w, multiply.out, t, [&](const std::string& c) {
+    w.line("mma_{0}({1}, a[{2}][i], b[{2}][j]);", name(multiply.product.type), c, set);
+  });
+}
+
+// All rounds of k, each of which reads what the next multiplies; behind the first reads stands the fetch. Where the
+// last is held, the first multiplies what the loop's round before has left.
 void rounds_ahead(Writer& w, const Multiply& multiply, Tiles t, int rounds) {
   const Product& p = multiply.product;
-  w.line("u32 a[2][{}][4], b[2][{}][2];", t.m, t.n);
+  const bool holds = multiply.holds_last;
+  if (!holds) declare_fragments(w, t, "");
   w.unroll(true);
-  w.open("for (int k = 0; k <= {}; ++k) {{", rounds);
-  w.open("if (k < {}) {{", rounds);
+  w.open("for (int k = 0; k {} {}; ++k) {{", holds ? "<" : "<=", rounds);
+  if (!holds) w.open("if (k < {}) {{", rounds);
   left_fragments(w, p, t.m, "a[k % 2]");
   right_fragments(w, p, t.n, "b[k % 2]");
-  w.close();
-  w.line("if (k == 0) continue;");
+  if (!holds) {
+    w.close();
+    w.line("if (k == 0) continue;");
+  }
   if (multiply.fetching) {
     w.open("if (k == 1) {{");
     emit_fetch_ahead(w, *w.fetching);
     w.close();
   }
-  over_accumulators(w, multiply.out, t, [&](const std::string& c) {
-    w.line("mma_{}({}, a[(k - 1) % 2][i], b[(k - 1) % 2][j]);", name(p.type), c);
-  });
+  multiply_fragments(w, multiply, t, "(k + 1) % 2");
   w.close();
 }
 
@@ -329,6 +342,14 @@ void thin_product(Writer& w, const Multiply& multiply) {
 }
 
 }  // namespace
+
+void begin_rounds(Writer& w, const Multiply& multiply) {
+  if (multiply.holds_last) declare_fragments(w, tiles_of(multiply), " = {}");
+}
+
+void end_rounds(Writer& w, const Multiply& multiply) {
+  if (multiply.holds_last) multiply_fragments(w, multiply, tiles_of(multiply), "1");
+}
 
 void emit(Writer& w, const Multiply& multiply) {
   switch (multiply.product.kind) {

@@ -71,6 +71,9 @@ void emit(Writer& w, const NamedBarrier& barrier);
 void emit(Writer& w, const WaitForPrevious& wait);
 void emit(Writer& w, const LetNextBegin& let);
 
+/// Ahead of a loop's rounds, and behind them: what of the product that has the fetch within goes over rounds.
+void begin_rounds(Writer& w, const Multiply& multiply);
+void end_rounds(Writer& w, const Multiply& multiply);
 /// The fetch of a later round, within a product.
 void emit_fetch_ahead(Writer& w, const Loop& loop);
 /// Where a buffer starts; of one with stages that of a loop's round.

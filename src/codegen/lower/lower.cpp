@@ -156,6 +156,13 @@ class Lowering {
       duty_.end_round(steps_, step.loop);
       loop_ = outer;
     });
+    // Where a round does nothing but add to sums, these may be behind while the next round arrives. (From sm_100 on
+    // ptxas spills for it.)
+    const bool has_registers = steps_.facts.target.registers_more_for_products == 0;
+    if (has_registers && step.body.size() == 1 && fetching_product(step)) {
+      Multiply& multiply = std::get<Multiply>(step.body[0].action);
+      multiply.holds_last = (multiply.product.k + 15) / 16 % 2 == 0;
+    }
     const bool pipelined = step.stages > 1;
     steps_.push(id, std::move(step));
     if (pipelined) steps_.push(id, Wait{0});

@@ -138,6 +138,7 @@ std::set<Id> leave_tensor_cores(Body& steps, const Plan& plan) {
       product.kind = ProductKind::block;
       product.reads_ahead = false;
       multiply->fetching = {};
+      multiply->holds_last = false;
       if (product.a.value) left.insert(step.node);
     }
   }

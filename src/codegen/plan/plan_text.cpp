@@ -46,6 +46,7 @@ std::string product_text(const Plan& plan, const Multiply& multiply) {
   if (product.kind != ProductKind::thin) text += fmt::format(", {} x {} warps", product.warps_m, product.warps_n);
   if (product.reads_ahead) text += ", reads ahead";
   if (multiply.fetching) text += fmt::format(", fetch of {} within", name_of(plan, multiply.fetching));
+  if (multiply.holds_last) text += ", last round held";
   if (product.partial) text += ", sums over lanes and warps after the loop";
   return text;
 }

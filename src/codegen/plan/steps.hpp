@@ -199,6 +199,9 @@ struct Multiply {
   Layout layout;
   Product product;
   LoopId fetching;  ///< the loop around whose fetch ahead stands within, behind the first round of k; or none
+  /// The last round of k is multiplied when the loop's next round has arrived and is being read; the very last behind
+  /// the loop.
+  bool holds_last = false;
 };
 
 /// Of all threads of the role's team; in a prologue, of the block.

@@ -256,6 +256,8 @@ class Accesses {
     const bool fetches = around && around->stages > 1 && fetching_product(*around) == &s;
     findings_.require(!s.fetching || (p.reads_ahead && fetches),
                       "a fetch stands within that is not of the loop around");
+    findings_.require(!s.holds_last || (s.fetching && fetches && around->body.size() == 1 && (p.k + 15) / 16 % 2 == 0),
+                      "it holds its last round, and is not all that a loop's round does");
     if (p.kind == ProductKind::thin) return thin(s);
     const int step = p.kind == ProductKind::tensor ? (p.type == ElementType::tf32 ? 8 : 16) : 4;
     const int k = (p.k + step - 1) / step * step;
