@@ -37,7 +37,7 @@ void emit_fetch_ahead(Writer& w, const Loop& loop) {
   w.open("{{");
   w.line("const int {} = {};", counter, fetching);
   w.fetched_if = IndexExpression::variable(fetching) < scalar(w, loop.count);
-  emit(w, loop.ahead);
+  w.apart([&] { emit(w, loop.ahead); });  // the round at hand may have places of these names
   w.fetched_if = IndexExpression::always();
   w.close();
   emit(w, loop.issued);

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "codegen/emit/emit_index.hpp"
@@ -63,6 +64,13 @@ struct Writer {
   void close();
   /// True where the text has no declaration of it yet, and is to have one now.
   bool declares(StorageId id);
+  /// Text that declares whatever it names, as if nothing around it did.
+  template <class Inside>
+  void apart(const Inside& inside) {
+    const std::set<StorageId> around = std::exchange(declared_, {});
+    inside();
+    declared_ = around;
+  }
   void unroll(bool unrolled);
   void unroll(const Sweep& sweep);
   void unroll_by(int rounds);  ///< 0: all
