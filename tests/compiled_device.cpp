@@ -30,7 +30,8 @@ std::string class_text(const Graph& graph, const Variant& variant) {
   std::string text = to_string(graph);
   for (const TensorClass& tensor : variant.tensors)
     text += fmt::format(" {},{},{}{}", int{tensor.unit_axis}, int{tensor.alignment}, int{tensor.divisible},
-                        (tensor.boxable ? ",boxable" : "") + std::string(tensor.whole_chunks ? ",chunks" : ""));
+                        (tensor.boxable ? ",boxable" : "") + std::string(tensor.whole_chunks ? ",chunks" : "") +
+                            (tensor.has_elements ? "" : ",empty"));
   return text + (variant.wide ? " wide" : "");
 }
 

@@ -83,6 +83,12 @@ TEST_CASE("products that clusters share are those of the CPU", "[emulator]") {
     check_product<bf16>(nine, {128, 64, 64}, 200, 64, 456);
     check_product<f16>(nine, {64, 128, 64}, 40, 136, 1024);
   }
+  // Of operands that the copy engine cannot address.
+  {
+    const Multiprocessors five(5);
+    check_product<bf16>(five, {64, 64, 64}, 17, 127, 321);
+    check_product<f16>(five, {128, 128, 64}, 99, 121, 262);
+  }
   const Multiprocessors many(132);
   check_product<bf16>(many, {64, 64, 64}, 48, 200, 1096);
   check_product<bf16>(many, {64, 128, 64}, 64, 128, 256);

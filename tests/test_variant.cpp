@@ -25,7 +25,12 @@ bool boxable(std::vector<std::int64_t> extents, std::vector<std::int64_t> stride
 
 TEST_CASE("the class of a tensor is where its elements are neighbours, and what divides", "[plan]") {
   const TensorClass dense = class_of(ElementType::f32, {5, 32}, {32, 1});
-  CHECK(dense == TensorClass{.unit_axis = 1, .alignment = 16, .divisible = 2, .boxable = true, .whole_chunks = true});
+  CHECK(dense == TensorClass{.unit_axis = 1,
+                             .alignment = 16,
+                             .divisible = 2,
+                             .boxable = true,
+                             .whole_chunks = true,
+                             .has_elements = true});
   CHECK(class_of(ElementType::f32, {5, 32}, {1, 5}).unit_axis == 0);
   CHECK(class_of(ElementType::f32, {5, 32}, {64, 2}).unit_axis == -1);
   CHECK(class_of(ElementType::f32, {5, 1}, {1, 1}).unit_axis == 0);  // along the longer

@@ -26,10 +26,12 @@ TensorClass classify(const Parameter& parameter, const Argument& argument) {
   }
   const std::int64_t bytes = info(parameter.type).bytes;
   result.boxable = result.unit_axis >= 0 && parameter.rank <= most_boxed_axes;
+  result.has_elements = true;
   std::uint64_t all = reinterpret_cast<std::uintptr_t>(argument.data) | 16;
   for (int axis = 0; axis < parameter.rank; ++axis) {
     const std::int64_t extent = argument.extent[static_cast<std::size_t>(axis)];
     const std::int64_t stride = argument.stride[static_cast<std::size_t>(axis)];
+    result.has_elements &= extent >= 1;
     result.boxable &= extent >= 1 && extent <= most_boxed_extent;
     if (axis == result.unit_axis || extent <= 1) continue;
     result.boxable &= stride > 0 && stride <= most_boxed_stride / bytes;
@@ -78,7 +80,7 @@ Variant dense_variant(const Graph& graph) {
       tensor.alignment = 16;
       tensor.divisible = static_cast<std::uint8_t>((1u << parameter.rank) - 1);
       tensor.boxable = parameter.rank <= most_boxed_axes;
-      tensor.whole_chunks = true;
+      tensor.whole_chunks = tensor.has_elements = true;
     }
     variant.tensors.push_back(tensor);
   }

@@ -18,6 +18,7 @@ struct TensorClass {
   /// sm_90's copy engine can address it: aligned to 16, strides positive, at most 5 axes, none of extent 0.
   bool boxable = false;
   bool whole_chunks = false;  ///< a row of neighbours has a multiple of 16 bytes
+  bool has_elements = false;  ///< no axis has an extent of 0
   bool operator==(const TensorClass&) const = default;
 };
 

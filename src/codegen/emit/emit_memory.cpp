@@ -181,15 +181,16 @@ void emit(Writer& w, const Fetch& fetch) {
 
 namespace {
 
-// Where an element of the sweep goes in the buffer.
+// Where an element of the sweep goes in the buffer, whose rows and columns are its last axes.
 std::string staged_at(Writer& w, const Stage& stage, const IndexExpression& index) {
   const Buffer& to = w.buffer(stage.buffer);
-  const IndexExpression column = coordinate(w, stage.sweep.layout, 1, index),
-                        row = coordinate(w, stage.sweep.layout, 0, index);
+  const int last = stage.sweep.shape.rank() - 1;
+  const IndexExpression column = coordinate(w, stage.sweep.layout, last, index),
+                        row = coordinate(w, stage.sweep.layout, last - 1, index);
   const bool panels = to.form == SharedForm::panels;
   return fmt::format("reinterpret_cast<{0}*>({1} + {2}_offset<{0}, {3}>({4}, {5}))", memory_type(to.type),
-                     name_of(w.plan, stage.buffer), panels ? "panels" : "element", panels ? to.rows : to.chunks(), row,
-                     column);
+                     stage_at(w, stage.buffer, stage.cursor), panels ? "panels" : "element",
+                     panels ? to.rows : to.chunks(), row, column);
 }
 
 // Four matrices of eight rows and columns, two by two; each lane gives the address of a row of one of them.

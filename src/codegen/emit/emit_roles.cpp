@@ -19,14 +19,6 @@ std::string barrier_at(Writer& w, CursorId id, std::string_view which) {
   return fmt::format("{}_{} + {}.stage", name_of(w.plan, w.plan.cursors[id].ring), which, name_of(w.plan, id));
 }
 
-// The first byte of a buffer's stage at a cursor.
-std::string stage_at(Writer& w, BufferId id, CursorId cursor) {
-  const Buffer& buffer = w.buffer(id);
-  if (!cursor) return name_of(w.plan, id);
-  ring_of(w, cursor);
-  return fmt::format("{} + {}.stage * {}", name_of(w.plan, id), name_of(w.plan, cursor), buffer.stage_bytes());
-}
-
 std::string coordinates(Writer& w, const std::vector<TileCoordinate>& at) {
   std::string text;
   for (const TileCoordinate& c : at) {
@@ -42,6 +34,13 @@ std::string coordinates(Writer& w, const std::vector<TileCoordinate>& at) {
 int rows_of_group(const Writer& w, int rows) { return rows / (w.role.warps / 4); }
 
 }  // namespace
+
+std::string stage_at(Writer& w, BufferId id, CursorId cursor) {
+  const Buffer& buffer = w.buffer(id);
+  if (!cursor) return name_of(w.plan, id);
+  ring_of(w, cursor);
+  return fmt::format("{} + {}.stage * {}", name_of(w.plan, id), name_of(w.plan, cursor), buffer.stage_bytes());
+}
 
 IndexExpression team_barrier(Writer& w, int first, bool next) {
   if (w.role.teams == 1) return first;
@@ -125,6 +124,8 @@ void emit(Writer& w, const TmaLoad& load) {
   w.line("tma_load(&{}, {}{}, {}, {});", name_of(w.plan, load.map), stage_at(w, load.buffer, load.cursor),
          load.offset ? fmt::format(" + {}", load.offset) : "", barrier_at(w, load.cursor, "full"), at);
 }
+
+void emit(Writer& w, const Arrive& arrive) { w.line("barrier_arrive({});", barrier_at(w, arrive.cursor, "full")); }
 
 void emit(Writer& w, const WaitFull& wait) {
   w.line("barrier_wait({}, {}.phase);", barrier_at(w, wait.cursor, "full"), name_of(w.plan, wait.cursor));

@@ -54,6 +54,7 @@ void emit(Writer& w, const InitRing& init);
 void emit(Writer& w, const Acquire& acquire);
 void emit(Writer& w, const Expect& expect);
 void emit(Writer& w, const TmaLoad& load);
+void emit(Writer& w, const Arrive& arrive);
 void emit(Writer& w, const WaitFull& wait);
 void emit(Writer& w, const Release& release);
 void emit(Writer& w, const Advance& advance);
@@ -78,6 +79,8 @@ void end_rounds(Writer& w, const Multiply& multiply);
 void emit_fetch_ahead(Writer& w, const Loop& loop);
 /// Where a buffer starts; of one with stages that of a loop's round.
 std::string stage_of(Writer& w, BufferId id, LoopId loop);
+/// The same of the stage at a cursor, if there is one.
+std::string stage_at(Writer& w, BufferId id, CursorId cursor);
 /// The number of a team's barrier, of which there is one for each from `first` on; or that of the next team.
 IndexExpression team_barrier(Writer& w, int first, bool next = false);
 /// Threads of a role, for a function of the prelude that counts them from the block's first.

@@ -11,11 +11,13 @@ namespace {
 constexpr int team_threads = 1, team_turn = 3;
 
 // Registers of a thread; the producer's are those of a warp group, of which one thread works. All of them come to the
-// barriers of a cluster, which takes some more.
+// barriers of a cluster, which takes some more; and what all of them copy is in registers on its way, as much as sums
+// leave room for.
 struct Registers {
   int of_producer = 24, of_consumer = 240;
 };
-constexpr Registers of_clusters{40, 232};
+constexpr Registers of_clusters{40, 232}, of_copies{104, 200}, of_few_copies{56, 224};
+constexpr int most_sums_beside_copies = 144;
 
 /// What the roles share.
 class Shared {
@@ -29,8 +31,9 @@ class Shared {
     }
     for (const Operand& one : operands) {
       ring.buffers.push_back(one.buffer);
-      ring.bytes += plan.buffers[one.buffer].stage_bytes();
+      if (!one.by_threads) ring.bytes += plan.buffers[one.buffer].stage_bytes();
     }
+    ring.full_arrivals = (ring.bytes > 0 ? 1 : 0) + (how.by_threads.empty() ? 0 : 128);
     this->ring = plan.rings.add(std::move(ring));
   }
 
@@ -39,8 +42,10 @@ class Shared {
     Id load;
     bool left;
     BufferId buffer;
-    TensorMapId map;
     bool k_major;
+    int rows, columns;  ///< axes of the load
+    bool by_threads;
+    TensorMapId map;  ///< else
   };
 
   // A tile whose rows lie along `rows`, an axis of the load or store, and columns along its tensor's neighbours.
@@ -72,7 +77,9 @@ class Shared {
   /// None are set for one team of a warp group: each thread has all that there are for it.
   Registers registers() const {
     if (how.groups * how.teams == 1) return {0, 0};
-    return how.clusters ? of_clusters : Registers{};
+    if (how.by_threads.empty()) return how.clusters ? of_clusters : Registers{};
+    const int sums = m * n / (128 * how.groups) * static_cast<int>(how.products.size());
+    return sums <= most_sums_beside_copies ? of_copies : of_few_copies;
   }
 
   const Facts& facts;
@@ -118,7 +125,7 @@ class Shared {
   }
   Operand new_operand(const Source& source, bool is_left) {
     const int k_axis = source.axis[is_left ? 1 : 0], other_axis = source.axis[is_left ? 0 : 1];
-    const bool k_major = facts.access(source.load).fast == k_axis;
+    const bool k_major = is_k_major(facts.access(source.load), other_axis);
     const int other = is_left ? m : n;
     Buffer buffer{.label = {.stem = "tile", .number = facts.number[source.load], .suffix = is_left ? "" : "_right"},
                   .type = facts[source.load].type,
@@ -126,8 +133,17 @@ class Shared {
                   .columns = k_major ? k : other,
                   .stages = how.stages,
                   .form = SharedForm::panels};
-    const TensorMapId map = map_of(source.load, k_major ? other_axis : k_axis, buffer, false);
-    return {source.load, is_left, plan.buffers.add(std::move(buffer)), map, k_major};
+    Operand operand{.load = source.load,
+                    .left = is_left,
+                    .buffer = {},
+                    .k_major = k_major,
+                    .rows = k_major ? other_axis : k_axis,
+                    .columns = k_major ? k_axis : other_axis,
+                    .by_threads = how.by_threads.contains(source.load),
+                    .map = {}};
+    if (!operand.by_threads) operand.map = map_of(source.load, operand.rows, buffer, false);
+    operand.buffer = plan.buffers.add(std::move(buffer));
+    return operand;
   }
 };
 
@@ -190,22 +206,65 @@ class Producer final : public RoleDuty {
     set_registers(steps, shared_.registers().of_producer, false);
     launch_numbers(steps, lower);
     const auto tile = [&] { lower([&](Id id) { return in_tile(id); }); };
-    if (!shared_.how.clusters) return elected(steps, 128, [&] { tiles(steps, 1, tile); });
+    const bool by_threads = !shared_.how.by_threads.empty();
+    if (!shared_.how.clusters && !by_threads) return elected(steps, 128, [&] { tiles(steps, 1, tile); });
     tiles(steps, 1, [&] {
-      elected(steps, 128, tile);
-      for (int i = 0; i < 2; ++i) push(steps, ClusterBarrier{});
+      by_threads ? tile() : elected(steps, 128, tile);
+      for (int i = 0; shared_.how.clusters && i < 2; ++i) push(steps, ClusterBarrier{});
     });
   }
   void end_round(Steps& steps, LoopId) override {
     push(steps, Acquire{cursor_});
+    if (shared_.how.by_threads.empty()) {
+      load_boxes(steps);
+    } else {
+      if (shared_.plan.rings[shared_.ring].bytes > 0) elected(steps, 128, [&] { load_boxes(steps); });
+      for (const Shared::Operand& operand : shared_.operands)
+        if (operand.by_threads) copy(steps, operand);
+      push(steps, ProxyFence{});
+      push(steps, Arrive{cursor_});
+    }
+    push(steps, Advance{cursor_, literal(1)});
+  }
+
+ private:
+  void load_boxes(Steps& steps) {
     push(steps, Expect{cursor_});
     for (const Shared::Operand& operand : shared_.operands) {
+      if (operand.by_threads) continue;
       const Buffer& buffer = shared_.plan.buffers[operand.buffer];
       for (int panel = 0; panel < buffer.columns / buffer.panel_columns(); ++panel)
         push(steps, TmaLoad{operand.map, operand.buffer, cursor_, panel * buffer.panel_bytes(),
                             shared_.place_of(steps, operand.load, panel, buffer)});
     }
-    push(steps, Advance{cursor_, literal(1)});
+  }
+
+  // Rows and columns of the buffer become the last axes of the tile; all others have an extent of 1.
+  void copy(Steps& steps, const Shared::Operand& operand) {
+    const Buffer& buffer = shared_.plan.buffers[operand.buffer];
+    TileAccess access = steps.access_of(operand.load);
+    const int rank = static_cast<int>(access.axes.size());
+    const TileAccess::Axis rows = access.axes[static_cast<std::size_t>(operand.rows)],
+                           columns = access.axes[static_cast<std::size_t>(operand.columns)];
+    for (int i : {std::max(operand.rows, operand.columns), std::min(operand.rows, operand.columns)})
+      access.axes.erase(access.axes.begin() + i);
+    access.axes.insert(access.axes.end(), {rows, columns});
+    // A round of a cluster's block is a sum, of which no more is known.
+    for (TileAccess::Axis& axis : access.axes)
+      axis.positive &= !shared_.how.clusters || axis.index.kind != tessera::codegen::Operand::Kind::value ||
+                       !std::holds_alternative<std::monostate>(steps.plan.storage(axis.index.value).known);
+    access.fast = access.fast == operand.columns ? rank - 1 : -1;
+    std::array<int, max_rank> extents{};
+    for (int i = 0; i < rank; ++i)
+      extents[static_cast<std::size_t>(i)] = access.axes[static_cast<std::size_t>(i)].extent;
+    Sweep sweep{.shape = Shape(std::span(extents).first(static_cast<std::size_t>(rank))), .layout = {}};
+    // A pair at least: words are stored.
+    const int vector = std::max(access.vector, 4 / info(buffer.type).bytes);
+    sweep.layout = blocked_layout(sweep.shape, rank - 1, vector, steps.threads / 32);
+    tessera::codegen::Operand element{.kind = tessera::codegen::Operand::Kind::fetched};
+    sweep.expression.terms = {{Op::broadcast, buffer.type, buffer.type, {std::move(element)}}};
+    sweep.reads = {std::move(access)};
+    steps.push(operand.load, Stage{.buffer = operand.buffer, .cursor = cursor_, .sweep = std::move(sweep)});
   }
 };
 

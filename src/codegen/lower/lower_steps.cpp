@@ -78,10 +78,17 @@ int rounds_at_once(const Sweep& sweep, const TileAccess* loaded) {
 
 // --- steps
 
-// What goes to panels goes there by matrices, or in pairs.
+// What goes to panels goes there by matrices, or in pairs; to a ring's by what is read together, a pair at least.
 void Steps::group(Stage& stage) const {
   const Buffer& to = plan.buffers[stage.buffer];
   if (to.form != SharedForm::panels) return;
+  if (stage.cursor) {
+    constexpr int under_way = 32;  // elements that a thread has read and not yet written
+    stage.by = Stage::By::vector;
+    stage.sweep.vector = neighbours(stage.sweep.layout, 16 / info(to.type).bytes).second;
+    stage.sweep.at_once = std::min(under_way, stage.sweep.layout.registers()) / stage.sweep.vector;
+    return;
+  }
   const bool as_matrices = info(to.type).bytes == 2;
   stage.by = as_matrices ? Stage::By::matrix : Stage::By::vector;
   stage.sweep.vector = as_matrices ? 8 : neighbours(stage.sweep.layout, 2).second;

@@ -103,11 +103,10 @@ class Classifier {
     if (count.op != Op::cdiv || node(count.in[0]).op != Op::extent || !is_positive(node(count.in[1])))
       return "the loop may have no round";
     const int parameter = view_parameter(facts_.graph, node(count.in[0]).in[0]);
-    if (!boxable(parameter))
-      return fmt::format("the copy engine cannot address tensor {}, whose extent counts the rounds", parameter);
+    if (!facts_.variant.tensors[static_cast<std::size_t>(parameter)].has_elements)
+      return fmt::format("tensor {}, whose extent counts the rounds, is empty", parameter);
     return {};
   }
-  bool boxable(int parameter) const { return facts_.variant.tensors[static_cast<std::size_t>(parameter)].boxable; }
 
   std::string tile() {
     const int m = product().shape[0], n = product().shape[1], k = node(product().in[0]).shape[1];
@@ -138,7 +137,11 @@ class Classifier {
         !std::ranges::all_of(source.casts, [&](ElementType to) { return to == type; }))
       return fmt::format("{} is {} in memory", which, name(node(source.load).type));
     loads_[side].insert(source.load);
-    return boxes(source.load, source.axis[0], source.axis[1]);
+    const GraphAccess access = facts_.access(source.load);
+    const int k = source.axis[side ? 0 : 1], other = source.axis[side ? 1 : 0];
+    const bool k_major = is_k_major(access, other);
+    if (!is_addressed(access, k_major ? k : other)) how_.by_threads.insert(source.load);
+    return panels(access, k_major ? other : k, k_major ? k : other);
   }
   bool renames(Id id) const {
     const Node& at = node(id);
@@ -153,22 +156,25 @@ class Classifier {
     return at.ordered ? "is of a tensor that is written" : "is padded with another value than 0";
   }
 
-  // May the copy engine move the tile of a load or a store, of which two axes are a matrix' rows and columns?
-  std::string boxes(Id id, int first, int second) const {
-    const GraphAccess access = facts_.access(id);
-    const Parameter& tensor = facts_.graph.parameters[static_cast<std::size_t>(access.parameter)];
-    const std::string what = fmt::format("tensor {}", access.parameter);
-    if (!boxable(access.parameter)) return fmt::format("the copy engine cannot address {}", what);
-    if (access.fast != first && access.fast != second)
-      return fmt::format("neighbours of {} are along an axis that the matrix has not", what);
-    for (const GraphAccess::Axis& axis : access.axes) {
-      if (!axis.slices.empty()) return fmt::format("{} is read through a slice", what);
-      if (!how_.ahead[axis.index]) return fmt::format("the tile of {} follows from what is computed", what);
-    }
-    const int columns = access.axes[static_cast<std::size_t>(access.fast)].extent;
-    const int rows = access.axes[static_cast<std::size_t>(access.fast == first ? second : first)].extent;
-    if (columns * info(tensor.type).bytes % panel_bytes || rows % 8)
-      return fmt::format("[{},{}] {} are not made of panels", rows, columns, name(tensor.type));
+  // May the copy engine move the tile of a load or a store, of which an axis is a matrix' columns?
+  bool is_addressed(const GraphAccess& access, int columns) const {
+    const auto whole = [](const GraphAccess::Axis& axis) { return axis.slices.empty(); };
+    return facts_.variant.tensors[static_cast<std::size_t>(access.parameter)].boxable && access.fast == columns &&
+           std::ranges::all_of(access.axes, whole);
+  }
+  // Is the tile of a place that is known ahead, and made of what a swizzle permutes?
+  std::string panels(const GraphAccess& access, int row_axis, int column_axis) const {
+    const ElementType type = facts_.graph.parameters[static_cast<std::size_t>(access.parameter)].type;
+    const auto is_known = [&](const GraphAccess::Slice& slice) {
+      return how_.ahead[slice.start] && how_.ahead[slice.extent];
+    };
+    for (const GraphAccess::Axis& axis : access.axes)
+      if (!how_.ahead[axis.index] || !std::ranges::all_of(axis.slices, is_known))
+        return fmt::format("the tile of tensor {} follows from what is computed", access.parameter);
+    const int rows = access.axes[static_cast<std::size_t>(row_axis)].extent,
+              columns = access.axes[static_cast<std::size_t>(column_axis)].extent;
+    if (columns * info(type).bytes % panel_bytes || rows % 8)
+      return fmt::format("[{},{}] {} are not made of panels", rows, columns, name(type));
     return {};
   }
 
@@ -193,11 +199,12 @@ class Classifier {
     for (const Id id : facts_.order[0]) {
       const Node& at = node(id);
       if (at.op != Op::store || node(at.in[0]).shape != product().shape) continue;
-      const int parameter = facts_.access(id).parameter;
+      const GraphAccess access = facts_.access(id);
+      const int parameter = access.parameter;
       const Parameter& tensor = facts_.graph.parameters[static_cast<std::size_t>(parameter)];
       const int bytes = info(tensor.type).bytes;
       if (tensor.access != Access::out || (bytes != 2 && bytes != 4) || type.value_or(tensor.type) != tensor.type ||
-          facts_.access(id).fast != 1 || !boxes(id, 0, 1).empty() || writes(parameter) != 1 || !whole_rows(parameter))
+          !is_addressed(access, 1) || !panels(access, 0, 1).empty() || writes(parameter) != 1 || !whole_rows(parameter))
         continue;
       type = tensor.type;
       how_.boxed.push_back(id);
@@ -233,6 +240,8 @@ class Classifier {
 }  // namespace
 
 Specialised specialise(const Facts& facts) { return Classifier(facts).run(); }
+
+bool is_k_major(const GraphAccess& access, int other) { return access.fast != other; }
 
 bool is_read_ahead(const Facts& facts, const Specialisation& how, Id id) {
   const Node& node = facts[id];

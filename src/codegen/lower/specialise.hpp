@@ -1,6 +1,7 @@
-// A kernel whose work several roles share: one copies the operands of products into a ring, by sm_90's copy engine, and
-// others multiply them by wgmma and do the rest.
+// A kernel whose work several roles share: one copies the operands of products into a ring, by sm_90's copy engine or,
+// what that cannot address, by its threads; others multiply them by wgmma and do the rest.
 #pragma once
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ struct Specialisation {
   bool clusters = false;     ///< of blocks of threads, which share the rounds of the loop
   bool reads_ahead = false;  ///< what is_read_ahead() stays in registers from ahead of the loop on
   std::vector<Id> boxed;     ///< stores that the copy engine does, if what they store lies as sums do
+  std::set<Id> by_threads;   ///< loads of operands that the copy engine does not
   std::vector<char> ahead;   ///< by node: a number that follows from the launch, block indices and counters
   std::vector<char> launch;  ///< by node: the same of the launch alone
 };
@@ -32,6 +34,9 @@ Specialised specialise(const Facts& facts);
 
 /// A smaller tile that is stretched to that of the sums (a bias), of a place that is known ahead of the loop.
 bool is_read_ahead(const Facts& facts, const Specialisation& how, Id id);
+
+/// Do the rows of an operand's buffer run along k, axis `k` of its load? They do along its neighbours in memory.
+bool is_k_major(const GraphAccess& access, int other);
 
 /// The products of a specialised kernel, for the passes that lay out and fuse.
 Products specialised_products(const Facts& facts, const Specialisation& how);

@@ -111,13 +111,13 @@ struct Scratch {
 };
 
 /// Stages that one role fills and others read, in turn. Two barriers in shared memory for each say which: full, once
-/// the bytes expected have arrived, and empty, once all readers have released it.
+/// the bytes expected and all writers have arrived, and empty, once all readers have released it.
 struct Ring {
   Label label;
   std::vector<BufferId> buffers;
   int stages = 1;
   int full_arrivals = 1, empty_arrivals = 1;
-  std::int64_t bytes = 0;   ///< of a stage
+  std::int64_t bytes = 0;   ///< of a stage, that the copy engine brings
   std::int64_t offset = 0;  ///< of the barriers: `stages` full ones, then the empty ones
   std::int64_t barrier_bytes() const { return 16 * std::int64_t{stages}; }
 };

@@ -96,7 +96,10 @@ class StepText {
   std::string operator()(const Get& s) const {
     return fmt::format("{} = {}[{}]", of(s.out), of(s.scratch), strides(s.strides, s.sweep.shape));
   }
-  std::string operator()(const Stage& s) const { return fmt::format("{} = {}", of(s.buffer), expression(s.sweep)); }
+  std::string operator()(const Stage& s) const {
+    return fmt::format("{}{} = {}", of(s.buffer), s.cursor ? fmt::format(" at {}", of(s.cursor)) : "",
+                       expression(s.sweep));
+  }
   std::string operator()(const Clear& s) const { return fmt::format("{} = 0", of(s.buffer)); }
   std::string operator()(const Fetch& s) const {
     constexpr std::string_view copy[] = {"cp.async", "element by element", "vector by vector"};
@@ -132,6 +135,7 @@ class StepText {
   std::string operator()(const TmaLoad& s) const {
     return fmt::format("{} at {} + {} <- {}", of(s.buffer), of(s.cursor), s.offset, box(s.map, s.at));
   }
+  std::string operator()(const Arrive& s) const { return fmt::format("arrive at {}", of(s.cursor)); }
   std::string operator()(const WaitFull& s) const { return fmt::format("wait until {} is full", of(s.cursor)); }
   std::string operator()(const Release& s) const {
     return fmt::format("release {} behind {}{}", s.behind, of(s.cursor),
@@ -151,7 +155,7 @@ class StepText {
   }
   std::string operator()(const CommitWgmma&) const { return "commit wgmma"; }
   std::string operator()(const WaitWgmma& s) const { return fmt::format("wait for wgmma, {} pending", s.pending); }
-  std::string operator()(const ProxyFence&) const { return "fence for the copy engine"; }
+  std::string operator()(const ProxyFence&) const { return "fence for the copy engine and wgmma"; }
   std::string operator()(const PrefetchMap& s) const { return fmt::format("fetch {} ahead", name_of(plan_, s.map)); }
   std::string operator()(const TmaStore& s) const { return fmt::format("{} <- {}", box(s.map, s.at), of(s.buffer)); }
   std::string operator()(const CommitStores&) const { return "commit stores"; }

@@ -57,7 +57,7 @@ struct Acquire {
   CursorId cursor;
 };
 
-/// The stage at the cursor is full once the ring's bytes have arrived.
+/// The stage at the cursor is full once the ring's bytes have arrived, and all who write to it have come.
 struct Expect {
   CursorId cursor;
 };
@@ -76,6 +76,11 @@ struct TmaLoad {
   CursorId cursor;
   std::int64_t offset = 0;         ///< bytes from the stage's first
   std::vector<TileCoordinate> at;  ///< fastest axis first
+};
+
+/// What the thread wrote to the stage at the cursor is there.
+struct Arrive {
+  CursorId cursor;
 };
 
 /// Until the stage at the cursor is full.
@@ -129,7 +134,7 @@ struct WaitWgmma {
   int pending = 0;
 };
 
-/// What was written to shared memory is seen by the copy engine.
+/// What the thread wrote to shared memory is seen by the copy engine and the matrix units.
 struct ProxyFence {};
 
 /// A buffer into a box of a tensor; what lies beyond the tensor is dropped.

@@ -157,6 +157,7 @@ struct Get {
 /// Buffer = expression.
 struct Stage {
   BufferId buffer;
+  CursorId cursor = {};  ///< whose stage of the buffer; none: it has one
   Sweep sweep;
   enum class By : std::uint8_t {
     element,
@@ -233,7 +234,7 @@ struct Branch {
 using Action = std::variant<Compute, Load, Store, Reduce, Argmax, Replicas, Partials, PutPartials, TakePartials, Put,
                             Scan, Get, Stage, Clear, Fetch, Commit, Wait, Multiply, Barrier, Loop, Branch, Elected,
                             OfTeam, OfPart, TileLoop, SetRegisters, PrefetchMap, InitRing, Acquire, Expect, TmaLoad,
-                            WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma,
+                            Arrive, WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma,
                             WaitWgmma, ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious,
                             LetNextBegin, ShareRounds, PutPart, AddParts, ClusterBarrier>;
 
@@ -256,10 +257,10 @@ Overloaded(Cases...) -> Overloaded<Cases...>;
 
 /// What roles at work at the same time do to rings, open groups and proxies: verify_roles.cpp looks at those.
 template <class T>
-concept OfRoles = OneOf<std::remove_const_t<T>, SetRegisters, PrefetchMap, InitRing, Acquire, Expect, TmaLoad, WaitFull,
-                        Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence,
-                        TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, ShareRounds,
-                        PutPart, AddParts, ClusterBarrier>;
+concept OfRoles = OneOf<std::remove_const_t<T>, SetRegisters, PrefetchMap, InitRing, Acquire, Expect, TmaLoad, Arrive,
+                        WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma,
+                        ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin,
+                        ShareRounds, PutPart, AddParts, ClusterBarrier>;
 
 /// The product of a loop's body that has its fetch within; or null.
 inline const Multiply* fetching_product(const Loop& loop) {

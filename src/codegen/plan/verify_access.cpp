@@ -177,12 +177,14 @@ class Accesses {
 
   void stage(const Stage& s) {
     const Buffer& buffer = plan_.buffers[s.buffer];
-    if (s.sweep.shape.rank() != 2) return findings_.require(false, "a buffer has two axes");
-    findings_.require(s.sweep.shape[0] <= buffer.rows && s.sweep.shape[1] <= buffer.columns,
-                      "a tile of {} in a buffer of [{},{}]", to_string(s.sweep.shape), buffer.rows, buffer.columns);
+    const int last = s.sweep.shape.rank() - 1;
+    if (last < 1) return findings_.require(false, "a buffer has two axes");
+    for (int axis = 0; axis <= last; ++axis)
+      findings_.require(s.sweep.shape[axis] <= (axis == last ? buffer.columns : axis + 1 == last ? buffer.rows : 1),
+                        "a tile of {} in a buffer of [{},{}]", to_string(s.sweep.shape), buffer.rows, buffer.columns);
     const int bytes = s.sweep.vector * info(buffer.type).bytes;
-    findings_.require(s.by != Stage::By::vector || (s.sweep.layout.run(1) % s.sweep.vector == 0 && bytes <= 16),
-                      "vectors of {}, and a thread has runs of {}", s.sweep.vector, s.sweep.layout.run(1));
+    findings_.require(s.by != Stage::By::vector || (s.sweep.layout.run(last) % s.sweep.vector == 0 && bytes <= 16),
+                      "vectors of {}, and a thread has runs of {}", s.sweep.vector, s.sweep.layout.run(last));
     const bool as_matrices = buffer.form == SharedForm::panels && bytes == 16 && s.sweep.vector == 8 &&
                              s.sweep.layout == wgmma_accumulator_layout(s.sweep.shape, role_->warps / 4);
     findings_.require(s.by != Stage::By::matrix || as_matrices, "{} lies not as matrices of wgmma's sums",

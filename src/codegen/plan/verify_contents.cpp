@@ -82,7 +82,7 @@ class Contents {
   // What a product reads beyond its operand is 0.
   void staged(const Stage& stage) {
     const Buffer& buffer = plan_.buffers[stage.buffer];
-    const bool all = stage.sweep.shape == Shape{buffer.rows, buffer.columns};
+    const bool all = stage.sweep.shape.size() == std::int64_t{buffer.rows} * buffer.columns;
     findings_.require(all || is_filled(Filled::cleared, stage.buffer), "{} is [{},{}], and nothing has cleared it",
                       name_of(plan_, stage.buffer), buffer.rows, buffer.columns);
     fill(Filled::buffer, stage.buffer);

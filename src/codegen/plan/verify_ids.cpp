@@ -91,7 +91,11 @@ class Ids {
           },
           [&](const Branch& s) { single(s.condition); },
           [&]<OneOf<PutPartials, TakePartials, Put, Scan, Get> T>(const T& s) { scratch(s.scratch); },
-          [&]<OneOf<Stage, Clear> T>(const T& s) { buffer(s.buffer); },
+          [&](const Stage& s) {
+        buffer(s.buffer);
+        if (s.cursor.index != -1) cursor(s.cursor);
+          },
+          [&](const Clear& s) { buffer(s.buffer); },
           [&](const Fetch& s) {
         for (const Fetch::Tile& tile : s.tiles) buffer(tile.buffer);
         if (s.loop.index != -1) loop(s.loop);
