@@ -154,21 +154,34 @@ TEST_CASE("the verifier names what is wrong with a stage that threads write", "[
     sweep.shape = {32, 64};
            },
            "bytes loaded and written"},
-          {"it is written where nobody has released", [](Plan& p) { place_of<Stage>(p).move(-2); }, "not acquired"},
-          {"more are awaited", [&](Plan& p) { ++ring(p).full_arrivals; }, "threads arrive, and"},
-          {"its bytes are expected, too", [&](Plan& p) { ring(p).bytes += 64 * 64 * 2; }, "bytes loaded"},
-          {"another buffer is written", [](Plan& p) { the<Stage>(p).buffer = the<Stage>(p, 1).buffer; },
-           "no buffer of the ring"},
-          {"all threads expect",
+          {"rows of a thread side by side",
            [](Plan& p) {
+    Sweep& sweep = the<Stage>(p).sweep;
+    Layout layout(2);
+    layout.add(0, {Place::warp, 4, 1});
+    layout.add(0, {Place::reg, 16, 2});
+    layout.add(1, {Place::lane, 32, 1});
+    layout.add(1, {Place::reg, 2, 1});
+    sweep.layout = layout;
+           },
+           "no swizzle of a thread"},
+              {"neighbours of a run that a thread has not", [](Plan& p) { the<Stage>(p).sweep.reads[0].run = 4; },
+               "runs of 4"},
+              {"it is written where nobody has released", [](Plan& p) { place_of<Stage>(p).move(-2); }, "not acquired"},
+              {"more are awaited", [&](Plan& p) { ++ring(p).full_arrivals; }, "threads arrive, and"},
+              {"its bytes are expected, too", [&](Plan& p) { ring(p).bytes += 64 * 64 * 2; }, "bytes loaded"},
+              {"another buffer is written", [](Plan& p) { the<Stage>(p).buffer = the<Stage>(p, 1).buffer; },
+               "no buffer of the ring"},
+              {"all threads expect",
+               [](Plan& p) {
     const StepPlace one = place_of<Elected>(p);
     Body body = std::get<Elected>(one.step().action).body;
     Body& around = *one.body;
     one.drop();
     around.insert(around.begin() + 1, body.begin(), body.end());
-           },
-           "128 threads expect"},
-              };
+               },
+               "128 threads expect"},
+      };
   const Plan right = plan_of(product<bf16>({64, 64, 64}), {.left = 2});
   CHECK(violations(right).empty());
   for (const Fault& fault : faults) {

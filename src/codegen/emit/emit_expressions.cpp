@@ -45,7 +45,7 @@ Spelled operand(Writer& w, const Sweep& sweep, const std::vector<Spelled>& made,
       return {element(w, o.value, digits(o.map, index) + o.first)};
     case Operand::Kind::fetched: {
       const TileAccess& read = sweep.reads[static_cast<std::size_t>(o.index)];
-      return {name_of(read.label) + (read.vector > 1 ? "[r - g]" : "")};
+      return {name_of(read.label) + (read.vector > 1 || read.run > 1 ? "[r - g]" : "")};
     }
     case Operand::Kind::literal:
       return literal(type, decode(type, o.literal));

@@ -181,16 +181,33 @@ void emit(Writer& w, const Fetch& fetch) {
 
 namespace {
 
-// Where an element of the sweep goes in the buffer, whose rows and columns are its last axes.
+// Where an element of the sweep goes in the buffer.
 std::string staged_at(Writer& w, const Stage& stage, const IndexExpression& index) {
   const Buffer& to = w.buffer(stage.buffer);
-  const int last = stage.sweep.shape.rank() - 1;
-  const IndexExpression column = coordinate(w, stage.sweep.layout, last, index),
-                        row = coordinate(w, stage.sweep.layout, last - 1, index);
+  const IndexExpression column = coordinate(w, stage.sweep.layout, 1, index),
+                        row = coordinate(w, stage.sweep.layout, 0, index);
   const bool panels = to.form == SharedForm::panels;
   return fmt::format("reinterpret_cast<{0}*>({1} + {2}_offset<{0}, {3}>({4}, {5}))", memory_type(to.type),
-                     stage_at(w, stage.buffer, stage.cursor), panels ? "panels" : "element",
-                     panels ? to.rows : to.chunks(), row, column);
+                     name_of(w.plan, stage.buffer), panels ? "panels" : "element", panels ? to.rows : to.chunks(), row,
+                     column);
+}
+
+// Of a ring's stage: where a thread's first element is, and the others from there on. Their rows differ in other bits
+// than those of threads, and so do the swizzles, which are the same for all threads.
+void declare_first(Writer& w, const Stage& stage) {
+  const Buffer& to = w.buffer(stage.buffer);
+  const int last = stage.sweep.shape.rank() - 1;
+  w.line("const int first = panels_offset<{}, {}>({}, {});", memory_type(to.type), to.rows,
+         coordinate(w, stage.sweep.layout, last - 1, 0), coordinate(w, stage.sweep.layout, last, 0));
+}
+std::string from_first(Writer& w, const Stage& stage, const IndexExpression& index) {
+  const Buffer& to = w.buffer(stage.buffer);
+  const int last = stage.sweep.shape.rank() - 1;
+  const IndexExpression row = digits(stage.sweep.layout.register_digits(last - 1), index),
+                        column = digits(stage.sweep.layout.register_digits(last), index);
+  return fmt::format("reinterpret_cast<{}*>({} + (first ^ {}) + ({}))", memory_type(to.type),
+                     stage_at(w, stage.buffer, stage.cursor), grouped(grouped(row) % 8 * 16),
+                     row * 128 + column / to.panel_columns() * to.panel_bytes());
 }
 
 // Four matrices of eight rows and columns, two by two; each lane gives the address of a row of one of them.
@@ -231,9 +248,16 @@ void emit(Writer& w, const Stage& stage) {
                value.text);
       });
     case Stage::By::vector:
-      return sweep(w, stage.sweep, {}, each, begin, [&](const IndexExpression& index) {
-        w.line("{}store_vector<{}>({}, staged);", condition(index), count, staged_at(w, stage, index));
+      if (stage.cursor) {
+        w.open("{{");
+        declare_first(w, stage);
+      }
+      sweep(w, stage.sweep, {}, each, begin, [&](const IndexExpression& index) {
+        w.line("{}store_vector<{}>({}, staged);", condition(index), count,
+               stage.cursor ? from_first(w, stage, index) : staged_at(w, stage, index));
       });
+      if (stage.cursor) w.close();
+      return;
     case Stage::By::matrix:
       return sweep(w, stage.sweep, {}, each, begin,
                    [&](const IndexExpression& index) { store_matrices(w, stage, index); });

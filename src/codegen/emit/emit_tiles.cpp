@@ -154,11 +154,44 @@ std::string source(const Writer& w, const TileAccess& access, const Spot& at) {
                      access.read_only && access.padding == 0 ? "" : ", " + padding(w, access));
 }
 
+// Where the thread's first element is. What the others are further on is a multiple of a stride, the same for all
+// threads: an address then takes one instruction, and neighbours share it.
+std::string run_name(const TileAccess& read) { return name_of(read.label) + "_run"; }
+void declare_run(Writer& w, const Sweep& sweep, const TileAccess& read) {
+  w.line("const auto* const {} = {};", run_name(read), address(read, spot(w, sweep, read, 0)));
+}
+void read_run(Writer& w, const Sweep& sweep, const TileAccess& read, const IndexExpression& group, bool whole) {
+  const int shift = sweep.shape.rank() - static_cast<int>(read.axes.size());
+  IndexExpression offset = 0;
+  for (int i = 0; i < static_cast<int>(read.axes.size()); ++i) {
+    const TileAccess::Axis& axis = read.axes[static_cast<std::size_t>(i)];
+    if (axis.tensor_axis < 0) continue;
+    const IndexExpression further = digits(sweep.layout.register_digits(i + shift), group);
+    offset = offset + cast_i64(further) * w.stride(read.parameter, axis.tensor_axis);
+  }
+  const std::string name = name_of(read.label);
+  w.line("{} {}[{}];", register_type(w.tensor(read.parameter).type), name, read.run);
+  w.line("const auto* const {0}_at = {0} + ({1});", run_name(read), offset);
+  for (int i = 0; i < read.run; i += read.vector) {
+    const IndexExpression inside = whole ? IndexExpression::always() : spot(w, sweep, read, group + i).inside;
+    w.line("read_input<{0}>({1} + {2}, {3}_at + {2}, {4});", read.vector, name, i, run_name(read), inside);
+  }
+}
+
+// Are a tile's first and last element inside of the tensor, and with them all?
+IndexExpression is_whole(Writer& w, const TileAccess& access) {
+  IndexExpression whole = IndexExpression::always();
+  for (std::size_t i = 0; i < access.axes.size(); ++i)
+    if (access.axes[i].tensor_axis >= 0)
+      for (const int at : {0, access.axes[i].extent - 1}) whole = both(whole, inside_axis(w, access, i, at));
+  return whole;
+}
+
 void elements(Writer& w, const Sweep& sweep, const Each& each, const Each& begin, const Each& end) {
   const int count = sweep.layout.registers();
   const auto element_reads = [&](const IndexExpression& index) {
     for (const TileAccess& read : sweep.reads) {
-      if (read.vector > 1) continue;
+      if (read.vector > 1 || read.run > 1) continue;
       const Spot at = spot(w, sweep, read, index);
       w.line("const {} {} = {};", register_type(w.tensor(read.parameter).type), name_of(read.label),
              read_element(w, read, at));
@@ -181,29 +214,48 @@ void elements(Writer& w, const Sweep& sweep, const Each& each, const Each& begin
     return;
   }
   const IndexExpression group = IndexExpression::variable("g", count), index = IndexExpression::variable("r", count);
-  w.unroll(sweep);
-  w.open("for (int g = 0; g < {}; g += {}) {{", count, sweep.vector);
-  for (const TileAccess& read : sweep.reads) {
-    if (read.vector == 1) continue;
-    const std::string name = name_of(read.label);
-    w.line("{} {}[{}];", register_type(w.tensor(read.parameter).type), name, sweep.vector);
-    if (read.vector == sweep.vector) {
-      w.line("{}", read_vector(w, read, spot(w, sweep, read, group), name));
-      continue;
+  const auto groups = [&](bool whole) {
+    w.unroll(sweep);
+    w.open("for (int g = 0; g < {}; g += {}) {{", count, sweep.vector);
+    for (const TileAccess& read : sweep.reads) {
+      if (read.run > 1) read_run(w, sweep, read, group, whole);
+      if (read.vector == 1 || read.run > 1) continue;
+      const std::string name = name_of(read.label);
+      w.line("{} {}[{}];", register_type(w.tensor(read.parameter).type), name, sweep.vector);
+      if (read.vector == sweep.vector) {
+        w.line("{}", read_vector(w, read, spot(w, sweep, read, group), name));
+        continue;
+      }
+      w.unroll(true);
+      w.open("for (int v = g; v < g + {}; v += {}) {{", sweep.vector, read.vector);
+      const Spot at = spot(w, sweep, read, IndexExpression::variable("v", count));
+      w.line("{}", read_vector(w, read, at, name + " + v - g"));
+      w.close();
     }
+    around(begin, group);
     w.unroll(true);
-    w.open("for (int v = g; v < g + {}; v += {}) {{", sweep.vector, read.vector);
-    const Spot at = spot(w, sweep, read, IndexExpression::variable("v", count));
-    w.line("{}", read_vector(w, read, at, name + " + v - g"));
+    w.open("for (int r = g; r < g + {}; ++r) {{", sweep.vector);
+    element_reads(index);
+    each(index);
     w.close();
+    around(end, group);
+    w.close();
+  };
+  // Conditions would be as many instructions as reads: most tiles have none.
+  IndexExpression whole = IndexExpression::always();
+  bool runs = false;
+  for (const TileAccess& read : sweep.reads) {
+    if (read.run == 1) continue;
+    declare_run(w, sweep, read);
+    whole = both(whole, is_whole(w, read));
+    runs = true;
   }
-  around(begin, group);
-  w.unroll(true);
-  w.open("for (int r = g; r < g + {}; ++r) {{", sweep.vector);
-  element_reads(index);
-  each(index);
+  if (!runs) return groups(false);
+  w.open("if ({}) {{", whole);
+  groups(true);
   w.close();
-  around(end, group);
+  w.open("else {{");
+  groups(false);
   w.close();
 }
 

@@ -74,6 +74,8 @@ class Shared {
     return at;
   }
 
+  /// Those of a thread of the producer that hold what it copies.
+  int of_copies_under_way() const { return registers().of_producer == of_few_copies.of_producer ? 24 : 64; }
   /// None are set for one team of a warp group: each thread has all that there are for it.
   Registers registers() const {
     if (how.groups * how.teams == 1) return {0, 0};
@@ -260,7 +262,9 @@ class Producer final : public RoleDuty {
     Sweep sweep{.shape = Shape(std::span(extents).first(static_cast<std::size_t>(rank))), .layout = {}};
     // A pair at least: words are stored.
     const int vector = std::max(access.vector, 4 / info(buffer.type).bytes);
-    sweep.layout = blocked_layout(sweep.shape, rank - 1, vector, steps.threads / 32);
+    sweep.layout = panels_layout(sweep.shape, buffer.panel_columns(), vector, steps.threads / 32);
+    const int words = access.vector == 1 ? vector : vector * info(buffer.type).bytes / 4;
+    sweep.at_once = std::min(sweep.layout.registers() / vector, shared_.of_copies_under_way() / words);
     tessera::codegen::Operand element{.kind = tessera::codegen::Operand::Kind::fetched};
     sweep.expression.terms = {{Op::broadcast, buffer.type, buffer.type, {std::move(element)}}};
     sweep.reads = {std::move(access)};

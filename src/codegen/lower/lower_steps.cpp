@@ -83,10 +83,11 @@ void Steps::group(Stage& stage) const {
   const Buffer& to = plan.buffers[stage.buffer];
   if (to.form != SharedForm::panels) return;
   if (stage.cursor) {
-    constexpr int under_way = 32;  // elements that a thread has read and not yet written
+    Sweep& sweep = stage.sweep;
     stage.by = Stage::By::vector;
-    stage.sweep.vector = neighbours(stage.sweep.layout, 16 / info(to.type).bytes).second;
-    stage.sweep.at_once = std::min(under_way, stage.sweep.layout.registers()) / stage.sweep.vector;
+    sweep.vector = neighbours(sweep.layout, 16 / info(to.type).bytes).second;
+    for (TileAccess& read : sweep.reads)
+      if (read.fast + 1 == sweep.shape.rank()) read.run = sweep.vector;
     return;
   }
   const bool as_matrices = info(to.type).bytes == 2;
@@ -110,7 +111,7 @@ void Steps::settle(Sweep& sweep, ValueId out, TileAccess* access) {
   for (const TileAccess& read : sweep.reads) check(read.rows);
   if (access) check(access->rows);
   sweep.unrolled &= indexes;
-  sweep.at_once = rounds_at_once(sweep, out ? access : nullptr);
+  if (sweep.at_once == 0) sweep.at_once = rounds_at_once(sweep, out ? access : nullptr);
 }
 
 ValueId Steps::value(Id id) {

@@ -250,6 +250,19 @@ Layout blocked_layout(const Shape& shape, int fast, int vector, int warps) {
   return layout;
 }
 
+Layout panels_layout(const Shape& shape, int panel_columns, int vector, int warps) {
+  Layout layout(shape.rank());
+  const int last = shape.rank() - 1, lanes = panel_columns / vector, rows = 32 / lanes;
+  const int rounds = ceil_div(shape[last - 1], warps * rows);
+  layout.add(last - 1, {Place::reg, rounds, vector});
+  layout.add(last - 1, {Place::warp, warps, 1});
+  layout.add(last - 1, {Place::lane, rows, lanes});
+  layout.add(last, {Place::reg, shape[last] / panel_columns, vector * rounds});
+  layout.add(last, {Place::lane, lanes, 1});
+  layout.add(last, {Place::reg, vector, 1});
+  return layout;
+}
+
 Layout accumulator_layout(const Shape& shape, int warps_m, int warps_n) {
   const int m = ceil_div(shape[0], 16 * warps_m), n = ceil_div(shape[1], 8 * warps_n);
   Layout layout(2);

@@ -85,6 +85,11 @@ std::string to_string(const Layout& layout);
 /// nothing else places.
 Layout blocked_layout(const Shape& shape, int fast, int vector, int warps);
 
+/// What threads write to panels, `vector` elements at a time, a row of a panel in one warp. What tells a thread's rows
+/// apart are other bits of their numbers than tell threads apart, so that the swizzle is the thread's and that of each
+/// register, together by exclusive or.
+Layout panels_layout(const Shape& shape, int panel_columns, int vector, int warps);
+
 /// The accumulators of mma.sync m16n8 (PTX ISA, "Matrix Fragments for mma.m16n8k16"), `warps_m` times `warps_n` warps.
 /// Registers are numbered so that those of one instruction are neighbours.
 Layout accumulator_layout(const Shape& shape, int warps_m, int warps_n);

@@ -225,7 +225,8 @@ class StepText {
       for (const TileAccess::Slice& slice : axis.slices)
         text += fmt::format(" from {} of {}", operand(slice.start, nullptr, {}), operand(slice.extent, nullptr, {}));
     }
-    return text + (a.vector > 1 ? fmt::format("] by {}", a.vector) : "]");
+    return text + (a.vector > 1 ? fmt::format("] by {}", a.vector) : "]") +
+           (a.run > 1 ? fmt::format(", in runs of {}", a.run) : "");
   }
   // A long expression is cut: its terms are in the kernel's text.
   std::string expression(const Sweep& sweep) const {

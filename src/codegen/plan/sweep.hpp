@@ -80,6 +80,7 @@ struct TileAccess {
   std::vector<Axis> axes;
   int fast = -1;   ///< the tile's axis along which elements are neighbours in memory, or -1
   int vector = 1;  ///< elements along it that one access moves
+  int run = 1;     ///< those that are read from one address on, by an access or several
   ValueId rows;    ///< gather, scatter: element indices along axis 0
   std::vector<Digit> rows_map;
   std::int64_t padding = 0;

@@ -90,7 +90,13 @@ class Accesses {
           access.vector == 1 || access.vector == sweep.vector || (!whole && sweep.vector % access.vector == 0),
           "vectors of {} in a sweep by {}", access.vector, sweep.vector);
     };
-    for (const TileAccess& read : sweep.reads) check(read, false);
+    for (const TileAccess& read : sweep.reads) {
+      check(read, false);
+      const int along = read.fast + sweep.shape.rank() - static_cast<int>(read.axes.size());
+      findings_.require(read.run == 1 || (read.run == sweep.vector && read.run % read.vector == 0 && read.fast >= 0 &&
+                                          !read.rows && sweep.layout.run(along) % read.run == 0),
+                        "runs of {} in a sweep by {}", read.run, sweep.vector);
+    }
     if (store) check(*store, true);
   }
 
@@ -180,11 +186,22 @@ class Accesses {
     const int last = s.sweep.shape.rank() - 1;
     if (last < 1) return findings_.require(false, "a buffer has two axes");
     for (int axis = 0; axis <= last; ++axis)
-      findings_.require(s.sweep.shape[axis] <= (axis == last ? buffer.columns : axis + 1 == last ? buffer.rows : 1),
+      findings_.require(s.sweep.shape[axis] <= (axis == last       ? buffer.columns
+                                                : axis + 1 == last ? buffer.rows
+                                                                   : 1),
                         "a tile of {} in a buffer of [{},{}]", to_string(s.sweep.shape), buffer.rows, buffer.columns);
     const int bytes = s.sweep.vector * info(buffer.type).bytes;
     findings_.require(s.by != Stage::By::vector || (s.sweep.layout.run(last) % s.sweep.vector == 0 && bytes <= 16),
                       "vectors of {}, and a thread has runs of {}", s.sweep.vector, s.sweep.layout.run(last));
+    if (s.cursor) {
+      bool apart = buffer.form == SharedForm::panels && s.by == Stage::By::vector;
+      int threads = 1;
+      for (const auto& [factor, scale] : s.sweep.layout.thread_digits(last - 1)) threads *= factor.size;
+      for (const Digit& digit : s.sweep.layout.register_digits(last - 1)) apart &= digit.scale % threads == 0;
+      for (const Digit& digit : s.sweep.layout.register_digits(last))
+        apart &= digit.unit < s.sweep.vector || digit.scale % buffer.panel_columns() == 0;
+      findings_.require(apart, "{}: no swizzle of a thread and one of a register", to_string(s.sweep.layout));
+    }
     const bool as_matrices = buffer.form == SharedForm::panels && bytes == 16 && s.sweep.vector == 8 &&
                              s.sweep.layout == wgmma_accumulator_layout(s.sweep.shape, role_->warps / 4);
     findings_.require(s.by != Stage::By::matrix || as_matrices, "{} lies not as matrices of wgmma's sums",
