@@ -69,7 +69,9 @@ void check_contents(Findings& findings);
 void check_memory(Findings& findings);
 /// verify_sync.cpp: barriers, and copies that are waited for.
 void check_sync(Findings& findings);
-/// verify_roles.cpp: rings, groups of wgmma and of stores, proxies, and barriers of roles at work at the same time.
+/// verify_rings.cpp: rings, tensors that the copy engine is told of, and panels.
+void check_rings(Findings& findings);
+/// verify_roles.cpp: stages of rings, groups of wgmma and of stores, proxies, and barriers of roles at work at the same time.
 void check_roles(Findings& findings);
 /// verify_launch.cpp: roles, phases, and the kernel's parameters.
 void check_launch(Findings& findings);
