@@ -274,6 +274,12 @@ TEST_CASE("random products have roles, in each way that there is, or lack them f
     ++seen[boxes ? "stored by boxes" : "stored otherwise"];
     for (const codegen::TensorMap& map : plan.tensor_maps)
       if (map.tensor.axes[2] >= 0) ++seen["more than two axes"];
+    for (const StepPlace& place : places_of<codegen::Stage>(plan)) {
+      const auto& stage = std::get<codegen::Stage>(place.step().action);
+      if (!stage.cursor) continue;
+      ++seen["written to a ring by threads"];
+      ++seen[stage.sweep.reads[0].run > 1 ? "neighbours are written" : "no neighbours are written"];
+    }
     for (const StepPlace& place : places_of<codegen::Wgmma>(plan)) {
       const auto& product = std::get<codegen::Wgmma>(place.step().action);
       ++seen[std::string(name(product.type))];
@@ -297,7 +303,9 @@ TEST_CASE("random products have roles, in each way that there is, or lack them f
                            "from nothing",
                            "from a tile",
                            "crosses warps",
-                           "the copy engine cannot address",
+                           "written to a ring by threads",
+                           "neighbours are written",
+                           "no neighbours are written",
                            " in memory",
                            "follows from what is computed",
                            "the loop does more",

@@ -102,7 +102,7 @@ Generator::Operand Generator::make_operand(Access access, ElementType type, cons
   for (const int axis : axes)
     given.extents.push_back(axis < 0 ? between(1, 2) : extents[static_cast<std::size_t>(axis)]);
   given.fill = fill();
-  if (chance(in ? 94 : 80)) {
+  if (chance(80)) {
     std::size_t inner = axes.size();
     const int fast = chance(in ? 50 : 92) ? 1 : 0;
     while (inner-- > 1 && axes[inner] != fast) continue;
