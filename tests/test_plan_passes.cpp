@@ -201,6 +201,11 @@ TEST_CASE("a product's warps have 64 x 64 sums, read ahead, and fetch within", "
   Plan crowded = plan_of("pipelined", Arch::parse("sm_100"));  // ptxas has fewer registers for sums
   CHECK((the<Multiply>(crowded).product.reads_ahead && !the<Multiply>(crowded).holds_last));
   CHECK(the<Store>(pipelined).by_quads);
+  Variant pieces = dense_variant(plan_graph("pipelined"));  // of 8 bytes, whose addresses take registers
+  pieces.tensors[0].alignment = 8;
+  pieces.tensors[0].boxable = false;
+  Plan aligned = make_plan(plan_graph("pipelined"), pieces, Arch::sm_80, {.verify = true});
+  CHECK((the<Multiply>(aligned).fetching && !the<Multiply>(aligned).holds_last));
 
   // Scores and probabilities stay in registers, of which there are none for a second round's fragments.
   Plan chained = plan_after_pass("chained", "lower");

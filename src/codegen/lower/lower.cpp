@@ -156,9 +156,9 @@ class Lowering {
       duty_.end_round(steps_, step.loop);
       loop_ = outer;
     });
-    // Where a round does nothing but add to sums, these may be behind while the next round arrives. (From sm_100 on
-    // ptxas spills for it.)
-    const bool has_registers = steps_.facts.target.registers_more_for_products == 0;
+    // Where a round does nothing but add to sums, these may be behind while the next round arrives. (Of smaller pieces
+    // there are more addresses: then, and from sm_100 on, ptxas spills for it.)
+    const bool has_registers = steps_.facts.target.registers_more_for_products == 0 && fetches_large_pieces(step);
     if (has_registers && step.body.size() == 1 && fetching_product(step)) {
       Multiply& multiply = std::get<Multiply>(step.body[0].action);
       multiply.holds_last = (multiply.product.k + 15) / 16 % 2 == 0;
@@ -173,6 +173,16 @@ class Lowering {
     carried_[id] = std::move(carried);
   }
 
+  // 16 bytes each, the most there are.
+  bool fetches_large_pieces(const Loop& loop) const {
+    return std::ranges::all_of(loop.ahead, [&](const Step& step) {
+      const Fetch* const fetch = std::get_if<Fetch>(&step.action);
+      return !fetch || std::ranges::all_of(fetch->tiles, [&](const Fetch::Tile& tile) {
+        const Parameter& tensor = steps_.plan.tensors[static_cast<std::size_t>(tile.access.parameter)];
+        return tile.access.vector * info(tensor.type).bytes == 16;
+      });
+    });
+  }
   // A loop's argument is its counter and what is passed over.
   void count_from(Id argument, ValueId first) {
     const ElementType type = node(argument).type;
