@@ -93,3 +93,17 @@ TEST_CASE("places of a round that is fetched within a product are its own", "[em
   });
   CHECK(wrong(turned.graph(), {64, 64, 64 * 6}, {}, "sm_80") == "");
 }
+
+TEST_CASE("eight neighbours of a byte each are not stored as 16 bytes", "[emulator]") {
+  const auto bytes = kernel("bytes", [](In<bf16, 2> x, In<bf16, 2> w, Out<u8, 2> y) {
+    auto [m, n] = blocks(cdiv(y.extent(0), 64), cdiv(y.extent(1), 64));
+    store(y, {m, n}, cast<u8>(kernels::product<bf16>(x, w, m, n, {64, 64, 64})));
+  });
+  const Graph graph = run_passes(bytes.graph());
+  for (const int alignment : {8, 16}) {
+    Variant variant = dense_variant(graph);
+    variant.tensors[2].alignment = static_cast<std::int8_t>(alignment);
+    const KernelSource source = generate(graph, variant, Arch::sm_80, {.verify = true, .specialise = false});
+    CHECK(source.text.find("by quads") == std::string::npos);
+  }
+}

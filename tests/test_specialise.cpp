@@ -4,6 +4,7 @@
 #include "catch.hpp"
 #include "codegen/lower/make_plan.hpp"
 #include "codegen/passes/passes.hpp"
+#include "codegen/plan/verify_plan.hpp"
 #include "model/kernels.hpp"
 #include "plan_steps.hpp"
 #include "variants.hpp"
@@ -362,6 +363,14 @@ TEST_CASE("a kernel by roles waits for the launch before it ahead of its first a
   }
   CHECK(order == "let wait barrier ");
   CHECK_FALSE(plan_of(plain({128, 128, 64}), {}, Arch::sm_80).waits_for_previous());
+  // A bias is read by threads, whose caches may hold what it was.
+  Plan biased = plan_of(gelu({128, 128, 64}));
+  CHECK_FALSE(biased.waits_for_previous());
+  CHECK(violations(biased).empty());
+  biased.phases[0].prologue.insert(biased.phases[0].prologue.begin(), {WaitForPrevious{}});
+  const std::vector<std::string> found = violations(biased);
+  REQUIRE(!found.empty());
+  CHECK(found[0].find("threads read in2 in a launch that begins before") != std::string::npos);
 }
 
 TEST_CASE("places of tiles that 32 bits may not hold", "[plan]") {

@@ -12,7 +12,7 @@ SharedRounds::SharedRounds(const Graph& graph) {
     if (product != no_id) return;
     product = id;
   }
-  if (product == no_id) return;
+  if (product == no_id || info(graph[graph[product].in[0]].type).bytes != 2) return;
   for (Id id = 0; id < graph.nodes.size(); ++id) {
     const Node& loop = graph[id];
     if (loop.op != Op::loop || loop.region != 0 || loop.body() != graph[product].region) continue;

@@ -65,7 +65,8 @@ double cycles(const Candidate& candidate, ProductFamily family, const ProductSha
   return waves * std::max(loop + turn, (loop + epilogue) / 2) + epilogue;
 }
 
-/// Are there rows enough for wgmma, and can the copy engine address both operands? Their rows are 16 bytes apart.
+/// Are there rows enough for wgmma, and can the copy engine address both operands, whose rows are then 16 bytes apart?
+/// (Of others threads bring what wgmma reads, if their tiles suit it: which do best has not been measured.)
 bool suits_wgmma(const ProductShape& shape, ElementType operands, const ProductTarget& target) {
   return target.gpu && target.gpu->tier == Target::Tier::wgmma && is_half(operands) && shape.m > 1 &&
          shape.k % 8 == 0 && (shape.nk || shape.n % 8 == 0);

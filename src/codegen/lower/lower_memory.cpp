@@ -66,8 +66,9 @@ void Steps::store(Id id) {
   if (op == Op::scatter) set_rows(access, node(id).in[2], builder.sweep());
   Sweep sweep = builder.express(node(id).in[0]).take();
   leave_rounding_to_memory(sweep.expression);
-  const bool by_quads = kind == Store::Kind::store && access.vector == 8 && access.fast == 1 && sweep.unrolled &&
-                        stores_by_quads(sweep.layout, sweep.shape, threads / 32);
+  const int bytes = info(plan.tensors[static_cast<std::size_t>(access.parameter)].type).bytes;
+  const bool by_quads = kind == Store::Kind::store && access.vector == 8 && bytes == 2 && access.fast == 1 &&
+                        sweep.unrolled && stores_by_quads(sweep.layout, sweep.shape, threads / 32);
   push(id, Store{.kind = kind, .sweep = std::move(sweep), .access = std::move(access), .by_quads = by_quads});
 }
 

@@ -3,6 +3,7 @@
 
 #include "codegen/lower/lower_steps.hpp"
 #include "codegen/lower/specialise.hpp"
+#include "codegen/plan/effects.hpp"
 
 namespace tessera::lowering {
 namespace {
@@ -10,9 +11,9 @@ namespace {
 // Named barriers: one of each team's threads, and one for its turn at the tensor cores.
 constexpr int team_threads = 1, team_turn = 3;
 
-// Registers of a thread; the producer's are those of a warp group, of which one thread works. All of them come to the
-// barriers of a cluster, which takes some more; and what all of them copy is in registers on its way, as much as sums
-// leave room for.
+// Registers of a thread; the producer's are those of a warp group, of which one thread works where the copy engine
+// brings all. All of them come to the barriers of a cluster, which takes some more; and what they copy themselves is in
+// registers on its way, as much as sums leave room for.
 struct Registers {
   int of_producer = 24, of_consumer = 240;
 };
@@ -432,6 +433,18 @@ class Consumer final : public RoleDuty {
   std::vector<ValueId> sums_;
 };
 
+// What threads read may have come to a multiprocessor's cache before the launch before wrote it; what the copy engine
+// reads has not.
+bool reads_by_threads(const Plan& plan) {
+  bool reads = false;
+  Walk walk(plan);
+  walk.each([&](const Role& role, const Step& step, int, const std::vector<const Interval*>&) {
+    for (const Effect& effect : effects(plan, role, step))
+      reads |= effect.space == Effect::Space::tensor && !effect.write;
+  });
+  return reads;
+}
+
 }  // namespace
 
 void lower_roles(const Facts& facts, Specialisation how, const Products& products, const Layouts& layouts, Plan& plan) {
@@ -457,7 +470,9 @@ void lower_roles(const Facts& facts, Specialisation how, const Products& product
   // All this needs nothing of the launch before, and is done while that ends.
   Elected ahead{.threads = plan.threads(), .body = {}};
   for (int i = 0; i < plan.tensor_maps.size(); ++i) ahead.body.push_back({PrefetchMap{TensorMapId{i}}});
-  phase.prologue = {{std::move(ahead)}, {InitRing{shared.ring}}, {LetNextBegin{}}, {WaitForPrevious{}}, {Barrier{}}};
+  phase.prologue = {{std::move(ahead)}, {InitRing{shared.ring}}, {LetNextBegin{}}};
+  if (!reads_by_threads(plan)) phase.prologue.push_back({WaitForPrevious{}});
+  phase.prologue.push_back({Barrier{}});
 }
 
 }  // namespace tessera::lowering

@@ -136,6 +136,7 @@ std::set<Id> leave_tensor_cores(Body& steps, const Plan& plan) {
     for (const ProductOperand* operand : {&product.a, &product.b}) {
       if (!operand->buffer || !plan.buffers[operand->buffer].in_workspace) continue;
       product.kind = ProductKind::block;
+      if (product.reads_ahead) product.unrolled = plan.target.unrolled_rounds;
       product.reads_ahead = false;
       multiply->fetching = {};
       multiply->holds_last = false;

@@ -35,7 +35,8 @@ Specialised specialise(const Facts& facts);
 /// A smaller tile that is stretched to that of the sums (a bias), of a place that is known ahead of the loop.
 bool is_read_ahead(const Facts& facts, const Specialisation& how, Id id);
 
-/// Do the rows of an operand's buffer run along k, axis `k` of its load? They do along its neighbours in memory.
+/// Do the rows of an operand's buffer run along k? They do unless its neighbours in memory are along `other`, the axis
+/// of its load that is not k.
 bool is_k_major(const GraphAccess& access, int other);
 
 /// The products of a specialised kernel, for the passes that lay out and fuse.

@@ -93,9 +93,10 @@ class Accesses {
     for (const TileAccess& read : sweep.reads) {
       check(read, false);
       const int along = read.fast + sweep.shape.rank() - static_cast<int>(read.axes.size());
-      findings_.require(read.run == 1 || (read.run == sweep.vector && read.run % read.vector == 0 && read.fast >= 0 &&
-                                          !read.rows && sweep.layout.run(along) % read.run == 0),
-                        "runs of {} in a sweep by {}", read.run, sweep.vector);
+      findings_.require(
+          read.run == 1 || (read.run == sweep.vector && read.run % read.vector == 0 && read.fast >= 0 && !read.rows &&
+                            read.read_only && read.padding == 0 && sweep.layout.run(along) % read.run == 0),
+          "runs of {} in a sweep by {}", read.run, sweep.vector);
     }
     if (store) check(*store, true);
   }

@@ -29,6 +29,7 @@ class RoleCheck {
         plan_(findings.plan),
         role_(role),
         alone_(phase.roles.size() == 1),
+        waits_(findings.plan.waits_for_previous()),
         clusters_(phase.schedule.clusters),
         elected_(role.threads()) {}
 
@@ -62,6 +63,10 @@ class RoleCheck {
   void walk(const Body& steps) {
     for (const Step& step : steps) {
       findings_.about(&step);
+      for (const Effect& effect : effects(plan_, role_, step))
+        if (waits_ && effect.space == Effect::Space::tensor && !effect.write)
+          findings_.require(false, "threads read {} in a launch that begins before what writes it has ended",
+                            tensor_name(plan_, effect.index));
       std::visit(
           Overloaded{
               [&](const Elected& s) {
@@ -389,7 +394,7 @@ class RoleCheck {
   Findings& findings_;
   const Plan& plan_;
   const Role& role_;
-  const bool alone_, clusters_;
+  const bool alone_, waits_, clusters_;
   int elected_;    // threads that run the steps at hand
   int share_ = 1;  // roles that take blocks in turn
   std::map<CursorId, Use> uses_;

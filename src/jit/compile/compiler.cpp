@@ -169,6 +169,7 @@ Compiler::Job Compiler::start(KernelSource source, Arch gpu, std::function<void(
       log_warn(fmt::format("kernel '{}' is not compiled as generated but from {} (TESSERA_OVERRIDE_DIR)", source.author,
                            file.native()));
       source.text = std::move(*text);
+      source.waits_for_previous &= source.text.find("wait_for_previous();") != source.text.npos;
       edited = file;
     }
   }

@@ -134,7 +134,8 @@ CudaKernel::Code CudaKernel::make(const Variant& variant) const {
   code.shared_bytes = static_cast<unsigned>(source.shared_bytes);
   code.workspace_bytes = source.workspace_bytes;
   code.persistent = source.persistent;
-  code.early = source.waits_for_previous && device_->settings().overlap;
+  constexpr int records_early = 12030;  // of CUDA: older drivers do not record such launches
+  code.early = source.waits_for_previous && device_->settings().overlap && device_->driver().version() >= records_early;
   code.most_blocks = std::numeric_limits<std::int32_t>::max();
 
   const ContextScope scope(device_->context());
