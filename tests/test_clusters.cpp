@@ -130,10 +130,12 @@ TEST_CASE("a kernel whose sums do not fit beside its operands has no clusters", 
 
 TEST_CASE("kernels of clusters compile without a spill", "[generate]") {
   if (!nvrtc_here()) return;
-  std::vector<std::string> wrong(std::size(tiles) * 2);
+  std::vector<std::string> wrong(std::size(tiles) * 3);
   in_parallel(wrong.size(), [&](std::size_t i) {
-    const ProductTiles& tile = tiles[i / 2];
-    const Graph graph = run_passes(i % 2 ? product<bf16>(tile) : product<f16>(tile));
+    const ProductTiles& tile = tiles[i / 3];
+    const Graph graph = run_passes(i % 3 == 0   ? product<f16>(tile)
+                                   : i % 3 == 1 ? product<bf16>(tile)
+                                                : kernels::linear_gelu<bf16, bf16>(tile).graph());
     Variant variant = dense_variant(graph);
     variant.clusters = true;
     wrong[i] = compile_check(generate(graph, variant, Arch::sm_90a), Arch::sm_90a);

@@ -101,10 +101,12 @@ bool fit_registers(Planning& planning) {
   const Pressure needed = pressure(plan);
   if (const int way = planning.attempts[planning.attempt].way; way >= 0) {
     constexpr int of_any = 255, of_epilogue = 32;  // several sums are on their way to memory at a time
+    constexpr int of_parts = 48;                   // and from a cluster's other blocks
     const int set = plan.phases[0].roles.back().registers;
     const int most = (set ? set : of_any) - plan.target.registers_besides;
     const bool ahead = planning.specialised.ways[static_cast<std::size_t>(way)].reads_ahead;
-    const int values = needed.values + read_ahead(plan) + (ahead ? of_epilogue : 0);
+    const int values = needed.values + read_ahead(plan) + (ahead ? of_epilogue : 0) +
+                       (plan.phases[0].schedule.clusters ? of_parts : 0);
     return values <= most ||
            not_this_way(planning, fmt::format("{} registers for values, and a thread has {}", values, most));
   }
