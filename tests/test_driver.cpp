@@ -1,5 +1,10 @@
 // The CUDA driver: how it is found, what is said if it cannot be used, and its errors in words.
+#include <algorithm>
+#include <map>
+#include <regex>
+
 #include "catch.hpp"
+#include "compiling.hpp"
 #include "fake_cuda/machine.hpp"
 #include "support.hpp"
 
@@ -12,7 +17,59 @@ std::string error_of_first() {
   return error_of([] { CudaDevices(fake_cuda_places()).first(); });
 }
 
+/// Bytes of each parameter of a call, as driver.def has them.
+struct Signature {
+  const char* name;
+  std::vector<std::size_t> sizes;
+};
+template <class... P>
+Signature signature(const cuda::Call<P...>& call) {
+  return {call.name, {sizeof(P)...}};
+}
+
+/// Of a list of parameters as cudaTypedefs.h has it: on a 64-bit machine.
+std::vector<std::size_t> sizes_of(const std::string& parameters) {
+  static const std::regex parameter("[^,]+");
+  static const std::regex wide(
+      ".*(\\*|size_t|unsigned long long|CUdeviceptr_v2|"
+      "CU(context|module|function|stream|event|graph|graphExec|memoryPool) ).*");
+  std::vector<std::size_t> sizes;
+  for (std::sregex_iterator each(parameters.begin(), parameters.end(), parameter), end; each != end; ++each)
+    sizes.push_back(std::regex_match(each->str(), wide) ? 8 : 4);
+  return sizes;
+}
+
 }  // namespace
+
+// A driver keeps the forms of a call that it ever had: which one it gives follows from the name and a version.
+TEST_CASE("the driver's calls have the parameters that CUDA's header gives them", "[jit]") {
+  SUCCEED();
+  const Nvrtc* const nvrtc = nvrtc_here();
+  const std::filesystem::path place = nvrtc ? nvrtc->path().parent_path().parent_path() / "include/cudaTypedefs.h" : "";
+  if (!exists(place)) {
+    WARN("skipped: there is no cudaTypedefs.h beside NVRTC");
+    return;
+  }
+  const std::string header = read_text(place);
+  std::map<std::string, std::pair<int, std::string>> latest;  // up to 12.0
+  const std::regex entry(R"(typedef CUresult \(CUDAAPI \*PFN_(\w+)_v(\d+)\)\(([^)]*)\);)");
+  for (std::sregex_iterator each(header.begin(), header.end(), entry), end; each != end; ++each) {
+    const int version = std::stoi((*each)[2]);
+    auto& [found, parameters] = latest[(*each)[1]];
+    if (version > 12000 || version < found) continue;
+    found = version;
+    parameters = (*each)[3];
+  }
+  using namespace cuda;
+  const Signature calls[] = {
+#define CALL(name, ...) signature(Call<__VA_ARGS__>{#name}),
+#include "jit/cuda/driver.def"
+  };
+  for (const Signature& call : calls) {
+    INFO(call.name << "(" << latest[call.name].second << ")");
+    CHECK(call.sizes == sizes_of(latest[call.name].second));
+  }
+}
 
 TEST_CASE("without a driver there is a reason in one line", "[jit]") {
   const std::vector<std::string> places{"libtessera_no_such_driver.so.1", "/no/such/folder/libcuda.so.1"};

@@ -352,8 +352,8 @@ int cuThreadExchangeStreamCaptureMode(int* mode) {
   std::swap(*mode, capture_mode);
   return 0;
 }
-int cuGraphInstantiate(void** executable, void* graph, unsigned long long) {
-  BEGIN("cuGraphInstantiate");
+int cuGraphInstantiateWithFlags(void** executable, void* graph, unsigned long long) {
+  BEGIN("cuGraphInstantiateWithFlags");
   *executable = new Graph(*static_cast<Graph*>(graph));
   ++fake().graphs;
   return 0;

@@ -30,8 +30,8 @@ double CudaEvent::milliseconds_since(EventBackend& earlier) {
 
 CudaGraph::CudaGraph(std::shared_ptr<CudaBackend> device, CUgraph graph, const LoadedCode* last)
     : device_(std::move(device)),
-      executable_(
-          device_->make(device_->driver().cuGraphExecDestroy, device_->driver().cuGraphInstantiate, graph, 0ull)),
+      executable_(device_->make(device_->driver().cuGraphExecDestroy, device_->driver().cuGraphInstantiateWithFlags,
+                                graph, 0ull)),
       last_(last) {}
 
 CudaStream::CudaStream(CudaBackend& device, CUstream stream, std::shared_ptr<CudaBackend> keep)
