@@ -38,7 +38,7 @@ struct Candidate {
 constexpr Candidate candidates[] = {
     {{128, 256, 64}, 1.00, true},  {{256, 128, 64}, 0.98, true}, {{128, 192, 64}, 1.00, false},
     {{128, 128, 64}, 0.93, false}, {{64, 256, 64}, 0.93, false}, {{128, 64, 64}, 0.60, false},
-    {{64, 128, 64}, 0.70, false},  {{64, 64, 64}, 0.45, false},
+    {{64, 128, 64}, 0.70, false},  {{64, 64, 128}, 0.46, false}, {{64, 64, 64}, 0.45, false},
 };
 constexpr double turn = 450;  // between the loops of two warp groups that take turns
 /// Of the epilogue, for each sum that a thread has.
