@@ -186,6 +186,17 @@ TEST_CASE("products by roles: an operand as wide as it is high, in any order", "
     }
 }
 
+// Boxes are cut to as many rows as there are; the stage's others, whose products with the right operand's count where
+// rows run along k, are zeros.
+TEST_CASE("products by roles: tensors of fewer rows than tiles", "[cpu]") {
+  Cases cases(24);
+  for (const ProductTiles& tiles : {ProductTiles{64, 64, 64}, {128, 256, 64}, {64, 128, 128}})
+    for (const Sizes& of : {Sizes{1, 72, 200}, {16, 8, 136}, {56, 200, 8}, {8, 16, 40}}) {
+      if (!cases.skip()) check_plain<bf16, bf16>(tiles, of);
+      if (!cases.skip() && of.m >= 8) check_plain<f16, f32>(tiles, {of.m, of.n, of.k, true, true});
+    }
+}
+
 // Rows that are no multiple of 16 bytes, or a first element that lies at none: 2, 4 or 8 bytes at a time.
 TEST_CASE("products by roles: operands that the copy engine cannot address", "[cpu]") {
   Cases cases(24);
@@ -488,6 +499,9 @@ TEST_CASE("products by roles: sums that start from a tile, and stores that not a
 TEST_CASE("products by roles: a long inner axis, and few blocks to share it", "[cpu]") {
   check_plain<bf16, f32>({64, 64, 64}, {72, 40, 64 * 37 + 24});
   check_plain<bf16, bf16>({128, 128, 64}, {136, 40, 64 * 37 + 24});
+  check_plain<f16, f32>({64, 96, 64}, {64, 96, 64 * 11, false, true});
+  check_plain<bf16, bf16>({64, 64, 128}, {16, 72, 128 * 9, false, false});
+  check_plain<bf16, bf16>({64, 128, 64}, {40, 128, 64 * 8, false, false});
 }
 
 TEST_CASE("products by roles: an axis of batches", "[cpu]") {

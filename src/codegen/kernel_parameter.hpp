@@ -11,6 +11,11 @@ struct BoxedTensor {
   int argument = 0;
   std::array<std::int8_t, 5> axes{-1, -1, -1, -1, -1};  ///< of the tensor, fastest first; -1: no more
   std::array<int, 5> box{1, 1, 1, 1, 1};                ///< elements of a box, in the same order
+  bool clipped = false;  ///< boxes are no longer than the tensor, but along the fastest axis
+  /// Elements along the box's axis `i`, of a tensor of that extent there.
+  int length(std::size_t i, std::int64_t extent) const {
+    return clipped && i > 0 && extent < box[i] ? static_cast<int>(extent) : box[i];
+  }
   bool operator==(const BoxedTensor&) const = default;
 };
 

@@ -82,7 +82,8 @@ CopyEngine::Stores& CopyEngine::stores_of(int thread) {
 
 void CopyEngine::store(Thread& self, const void* map, const void* from, std::span<const int> at, Code code) {
   if (std::ranges::any_of(at, [](int place) { return place < 0; }))
-    block_.refuse(self, code, fmt::format("stores a box at ({}), and no place of a store is negative", fmt::join(at, ", ")));
+    block_.refuse(self, code,
+                  fmt::format("stores a box at ({}), and no place of a store is negative", fmt::join(at, ", ")));
   const Stores& own = stores_of(self.index);
   Store store{.map = box(self, map, at, code),
               .at = coordinates(at),

@@ -39,7 +39,7 @@ MapWords encode(const BoxedTensor& boxed, const Parameter& parameter, const Argu
     require(a == 0 ? argument.stride[axis] == 1 : map.stride[a] > 0 && map.stride[a] % 16 == 0, parameter,
             a == 0 ? "elements of the fastest axis are no neighbours" : "a stride is no multiple of 16 bytes");
     require(boxed.box[a] >= 1 && boxed.box[a] <= 256, parameter, "a box has 1 to 256 elements along an axis");
-    map.box[a] = static_cast<std::uint16_t>(boxed.box[a]);
+    map.box[a] = static_cast<std::uint16_t>(boxed.length(a, map.extent[a]));
   }
   require(map.axes >= 1, parameter, "it has no axes");
   require(map.row_bytes() % 16 == 0 && map.row_bytes() <= 128, parameter, "rows of a box have 16 to 128 bytes");

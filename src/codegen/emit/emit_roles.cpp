@@ -30,6 +30,12 @@ std::string coordinates(Writer& w, const std::vector<TileCoordinate>& at) {
   return text;
 }
 
+// Rows of its panels that boxes fill.
+IndexExpression rows_filled(const Writer& w, const ClippedRows& clipped) {
+  return IndexExpression::call("minimum",
+                               {w.extent(clipped.argument, clipped.axis), w.plan.buffers[clipped.buffer].rows});
+}
+
 // What a warp group has of a role's rows.
 int rows_of_group(const Writer& w, int rows) { return rows / (w.role.warps / 4); }
 
@@ -109,14 +115,31 @@ void emit(Writer& w, const InitRing& init) {
   w.close();
 }
 
+void emit(Writer& w, const ClearRest& clear) {
+  w.uses.thread = true;
+  for (const ClippedRows& clipped : w.plan.rings[clear.ring].clipped) {
+    const Buffer& buffer = w.buffer(clipped.buffer);
+    const std::int64_t panels = buffer.bytes() / buffer.panel_bytes();
+    w.line("clear_rest<{}, {}, {}>({}, {}, thread);", panels, buffer.rows, w.role.threads(),
+           name_of(w.plan, clipped.buffer), w.extent(clipped.argument, clipped.axis));
+  }
+}
+
 // The first use of each stage waits for the phase before the first, which counts as over.
 void emit(Writer& w, const Acquire& acquire) {
   w.line("barrier_wait({}, {}.phase ^ 1);", barrier_at(w, acquire.cursor, "empty"), name_of(w.plan, acquire.cursor));
 }
 
 void emit(Writer& w, const Expect& expect) {
-  const std::int64_t bytes = ring_of(w, expect.cursor).bytes;
-  w.line("barrier_expect({}, {});", barrier_at(w, expect.cursor, "full"), bytes);
+  const Ring& ring = ring_of(w, expect.cursor);
+  std::int64_t whole = ring.bytes;
+  IndexExpression bytes = 0;
+  for (const ClippedRows& clipped : ring.clipped) {
+    const Buffer& buffer = w.plan.buffers[clipped.buffer];
+    whole -= buffer.stage_bytes();
+    bytes = bytes + rows_filled(w, clipped) * (buffer.stage_bytes() / buffer.rows);
+  }
+  w.line("barrier_expect({}, {});", barrier_at(w, expect.cursor, "full"), bytes + whole);
 }
 
 void emit(Writer& w, const TmaLoad& load) {

@@ -32,7 +32,12 @@ class Shared {
     }
     for (const Operand& one : operands) {
       ring.buffers.push_back(one.buffer);
-      if (!one.by_threads) ring.bytes += plan.buffers[one.buffer].stage_bytes();
+      if (one.by_threads) continue;
+      ring.bytes += plan.buffers[one.buffer].stage_bytes();
+      const GraphAccess access = facts.access(one.load);
+      ring.clipped.push_back({.buffer = one.buffer,
+                              .argument = access.parameter,
+                              .axis = access.axes[static_cast<std::size_t>(one.rows)].tensor_axis});
     }
     ring.full_arrivals = (ring.bytes > 0 ? 1 : 0) + (how.by_threads.empty() ? 0 : 128);
     this->ring = plan.rings.add(std::move(ring));
@@ -52,7 +57,7 @@ class Shared {
   // A tile whose rows lie along `rows`, an axis of the load or store, and columns along its tensor's neighbours.
   TensorMapId map_of(Id id, int rows, const Buffer& buffer, bool store) {
     const GraphAccess access = facts.access(id);
-    BoxedTensor tensor{.argument = access.parameter};
+    BoxedTensor tensor{.argument = access.parameter, .clipped = !store};
     const std::vector<int> axes = tile_axes(access);
     for (std::size_t i = 0; i < axes.size(); ++i) {
       tensor.axes[i] = static_cast<std::int8_t>(access.axes[static_cast<std::size_t>(axes[i])].tensor_axis);
@@ -75,6 +80,8 @@ class Shared {
     return at;
   }
 
+  /// May a tensor have fewer rows than a stage?
+  bool is_clipped() const { return !plan.rings[ring].clipped.empty(); }
   /// Those of a thread of the producer that hold what it copies.
   int of_copies_under_way() const { return registers().of_producer == of_few_copies.of_producer ? 24 : 64; }
   /// None are set for one team of a warp group: each thread has all that there are for it.
@@ -296,6 +303,12 @@ class Consumer final : public RoleDuty {
   void whole(Steps& steps, const LowerNodes& lower) override {
     set_registers(steps, shared_.registers().of_consumer, true);
     launch_numbers(steps, lower);
+    // The producer does not wait for it: boxes fill the other rows.
+    if (shared_.how.teams == 1 && shared_.is_clipped()) {
+      push(steps, ClearRest{shared_.ring});
+      push(steps, ProxyFence{});
+      push(steps, Barrier{});
+    }
     if (shared_.how.teams > 1) {
       // The second team's first tile is the second: it passes over the first's stages, and gives it the first turn.
       OfTeam second{.team = 1, .body = {}};
@@ -470,7 +483,12 @@ void lower_roles(const Facts& facts, Specialisation how, const Products& product
   // All this needs nothing of the launch before, and is done while that ends.
   Elected ahead{.threads = plan.threads(), .body = {}};
   for (int i = 0; i < plan.tensor_maps.size(); ++i) ahead.body.push_back({PrefetchMap{TensorMapId{i}}});
-  phase.prologue = {{std::move(ahead)}, {InitRing{shared.ring}}, {LetNextBegin{}}};
+  phase.prologue = {{std::move(ahead)}, {InitRing{shared.ring}}};
+  if (how.teams > 1 && shared.is_clipped()) {
+    phase.prologue.push_back({ClearRest{shared.ring}});
+    phase.prologue.push_back({ProxyFence{}});
+  }
+  phase.prologue.push_back({LetNextBegin{}});
   if (!reads_by_threads(plan)) phase.prologue.push_back({WaitForPrevious{}});
   phase.prologue.push_back({Barrier{}});
 }

@@ -90,6 +90,8 @@ class Collector {
         [&]<OfRoles T>(const T& s) {
       if constexpr (OneOf<T, TmaLoad>) buffer(s.buffer, true);
       if constexpr (OneOf<T, TmaStore>) buffer(s.buffer, false);
+      if constexpr (OneOf<T, ClearRest>)
+        for (const ClippedRows& rows : plan_.rings[s.ring].clipped) buffer(rows.buffer, true);
       if constexpr (OneOf<T, PutPart, AddParts>) scratch(s.scratch, OneOf<T, PutPart>);
       if constexpr (OneOf<T, Wgmma>) {
         buffer(s.a, false);

@@ -110,6 +110,13 @@ struct Scratch {
   bool in_workspace = false;
 };
 
+/// A buffer whose panels get no more rows than a tensor has, along an axis of it.
+struct ClippedRows {
+  BufferId buffer;
+  int argument = 0, axis = 0;
+  bool operator==(const ClippedRows&) const = default;
+};
+
 /// Stages that one role fills and others read, in turn. Two barriers in shared memory for each say which: full, once
 /// the bytes expected and all writers have arrived, and empty, once all readers have released it.
 struct Ring {
@@ -117,7 +124,8 @@ struct Ring {
   std::vector<BufferId> buffers;
   int stages = 1;
   int full_arrivals = 1, empty_arrivals = 1;
-  std::int64_t bytes = 0;   ///< of a stage, that the copy engine brings
+  std::int64_t bytes = 0;   ///< of a stage, that the copy engine brings, if it brings all rows
+  std::vector<ClippedRows> clipped = {};
   std::int64_t offset = 0;  ///< of the barriers: `stages` full ones, then the empty ones
   std::int64_t barrier_bytes() const { return 16 * std::int64_t{stages}; }
 };

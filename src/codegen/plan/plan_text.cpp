@@ -128,9 +128,16 @@ class StepText {
     return fmt::format("{} registers a thread, {}", s.registers, s.more ? "taken" : "the rest given up");
   }
   std::string operator()(const InitRing& s) const { return fmt::format("barriers of {}", name_of(plan_, s.ring)); }
+  std::string operator()(const ClearRest& s) const {
+    return fmt::format("rows of {} that no box fills = 0", name_of(plan_, s.ring));
+  }
   std::string operator()(const Acquire& s) const { return fmt::format("acquire {}", of(s.cursor)); }
   std::string operator()(const Expect& s) const {
-    return fmt::format("expect {} bytes at {}", plan_.rings[plan_.cursors[s.cursor].ring].bytes, of(s.cursor));
+    const Ring& ring = plan_.rings[plan_.cursors[s.cursor].ring];
+    std::vector<std::string> clipped;
+    for (const ClippedRows& rows : ring.clipped) clipped.push_back(of(rows.buffer));
+    return fmt::format("expect {} bytes at {}{}", ring.bytes, of(s.cursor),
+                       clipped.empty() ? "" : fmt::format(", less of fewer rows of {}", fmt::join(clipped, ", ")));
   }
   std::string operator()(const TmaLoad& s) const {
     return fmt::format("{} at {} + {} <- {}", of(s.buffer), of(s.cursor), s.offset, box(s.map, s.at));

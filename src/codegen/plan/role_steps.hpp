@@ -47,6 +47,11 @@ struct InitRing {
   RingId ring;
 };
 
+/// Zeros in the rows of the ring's stages that no box fills, since their tensor has fewer.
+struct ClearRest {
+  RingId ring;
+};
+
 /// A tensor's map is fetched ahead of its first use.
 struct PrefetchMap {
   TensorMapId map;

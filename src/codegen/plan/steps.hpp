@@ -233,10 +233,10 @@ struct Branch {
 
 using Action = std::variant<Compute, Load, Store, Reduce, Argmax, Replicas, Partials, PutPartials, TakePartials, Put,
                             Scan, Get, Stage, Clear, Fetch, Commit, Wait, Multiply, Barrier, Loop, Branch, Elected,
-                            OfTeam, OfPart, TileLoop, SetRegisters, PrefetchMap, InitRing, Acquire, Expect, TmaLoad,
-                            Arrive, WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma,
-                            WaitWgmma, ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious,
-                            LetNextBegin, ShareRounds, PutPart, AddParts, ClusterBarrier>;
+                            OfTeam, OfPart, TileLoop, SetRegisters, PrefetchMap, InitRing, ClearRest, Acquire, Expect,
+                            TmaLoad, Arrive, WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma,
+                            CommitWgmma, WaitWgmma, ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier,
+                            WaitForPrevious, LetNextBegin, ShareRounds, PutPart, AddParts, ClusterBarrier>;
 
 struct Step {
   Action action;
@@ -257,10 +257,10 @@ Overloaded(Cases...) -> Overloaded<Cases...>;
 
 /// What roles at work at the same time do to rings, open groups and proxies: verify_roles.cpp looks at those.
 template <class T>
-concept OfRoles = OneOf<std::remove_const_t<T>, SetRegisters, PrefetchMap, InitRing, Acquire, Expect, TmaLoad, Arrive,
-                        WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma,
-                        ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin,
-                        ShareRounds, PutPart, AddParts, ClusterBarrier>;
+concept OfRoles = OneOf<std::remove_const_t<T>, SetRegisters, PrefetchMap, InitRing, ClearRest, Acquire, Expect,
+                        TmaLoad, Arrive, WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma,
+                        CommitWgmma, WaitWgmma, ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier,
+                        WaitForPrevious, LetNextBegin, ShareRounds, PutPart, AddParts, ClusterBarrier>;
 
 /// The product of a loop's body that has its fetch within; or null.
 inline const Multiply* fetching_product(const Loop& loop) {

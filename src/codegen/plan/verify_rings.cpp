@@ -20,6 +20,12 @@ void check_rings(Findings& findings) {
       bytes += buffer.stage_bytes();
     }
     findings.require(ring.bytes <= bytes, "a stage of {} has {} bytes, and {} are expected", name, bytes, ring.bytes);
+    for (const ClippedRows& rows : ring.clipped) {
+      const bool is_axis = rows.argument >= 0 && rows.argument < std::ssize(plan.tensors) && rows.axis >= 0 &&
+                           rows.axis < plan.tensors[static_cast<std::size_t>(rows.argument)].rank;
+      findings.require(is_axis && std::ranges::count(ring.buffers, rows.buffer) == 1,
+                       "rows of {} are clipped, and which is not known", name);
+    }
     findings.require(ring.stages >= 1 && ring.full_arrivals >= 1 && ring.empty_arrivals >= 1, "{} has no arrivals",
                      name);
   }
@@ -55,6 +61,33 @@ void check_rings(Findings& findings) {
         "{}: [{},{}] is not made of panels of 128 bytes and groups of 8 rows", name_of(plan, BufferId{i}), buffer.rows,
         buffer.columns);
   }
+}
+
+std::set<RingId> check_prologue(Findings& findings, const Phase& phase) {
+  std::set<RingId> made, written, fenced, cleared;
+  bool seen = true;
+  int waits = 0;
+  for (const Step& step : phase.prologue) {
+    if (const InitRing* init = std::get_if<InitRing>(&step.action)) {
+      findings.require(made.insert(init->ring).second, "{} is made twice", name_of(findings.plan, init->ring));
+      seen = false;
+    }
+    if (const ClearRest* clear = std::get_if<ClearRest>(&step.action)) written.insert(clear->ring);
+    if (std::holds_alternative<ProxyFence>(step.action)) fenced = written;
+    if (std::holds_alternative<Barrier>(step.action)) {
+      seen = true;
+      cleared = fenced;
+    }
+    waits += std::holds_alternative<WaitForPrevious>(step.action);
+  }
+  findings.require(waits <= 1, "a launch waits {} times for the one before", waits);
+  findings.require(waits == 0 || &phase == findings.plan.phases.data(),
+                   "the first phase did not wait for the launch before");
+  findings.require(seen, "rings are made, and no barrier follows");
+  for (int i = 0; i < findings.plan.rings.size(); ++i)
+    findings.require(made.contains(RingId{i}) || findings.plan.phases.size() > 1, "{} is not made",
+                     name_of(findings.plan, RingId{i}));
+  return cleared;
 }
 
 }  // namespace tessera::codegen

@@ -24,14 +24,16 @@ struct Use {
 /// The steps of one role, in order; those of a loop over tiles twice.
 class RoleCheck {
  public:
-  RoleCheck(Findings& findings, const Phase& phase, const Role& role)
+  RoleCheck(Findings& findings, const Phase& phase, const Role& role, const std::set<RingId>& cleared)
       : findings_(findings),
         plan_(findings.plan),
         role_(role),
         alone_(phase.roles.size() == 1),
         waits_(findings.plan.waits_for_previous()),
         clusters_(phase.schedule.clusters),
-        elected_(role.threads()) {}
+        elected_(role.threads()) {
+    for (RingId ring : cleared) cleared_[ring] = Written::seen;
+  }
 
   void run() {
     region(role_.body);
@@ -127,7 +129,10 @@ class RoleCheck {
                           "{} registers are no multiple of 8 from 24 to 240", s.registers);
         findings_.require(s.registers == role_.registers, "role {} has {} registers", role_.name, role_.registers);
           }, [&](const InitRing&) { findings_.require(false, "a ring is made in a role, not before them"); },
-          [&](const Acquire& s) { ++use(s.cursor).acquired; },
+          [&](const ClearRest& s) {
+        findings_.require(role_.teams == 1 && elected_ == role_.threads(), "not all threads that clear it wait for it");
+        cleared_[s.ring] = Written::plain;
+          }, [&](const Acquire& s) { ++use(s.cursor).acquired; },
           [&](const Expect& s) {
         Use& use = this->use(s.cursor);
         findings_.require(use.acquired > use.expected, "the stage is not acquired");
@@ -136,9 +141,16 @@ class RoleCheck {
         ++use.arrived;
         fills.insert(ring(s.cursor));
           }, [&](const TmaLoad& s) { load(s); }, [&](const Arrive& s) { arrive(s); },
-          [&](const WaitFull& s) { ++use(s.cursor).filled; }, [&](const Release& s) { release(s); },
-          [&](const Advance& s) { advance(s); }, []<OneOf<Reserve, RegisterFence> T>(const T&) {},
-          [&](const WgmmaFence&) { fenced_ = true; }, [&](const Wgmma& s) { product(s); },
+          [&](const WaitFull& s) {
+        ++use(s.cursor).filled;
+        const auto cleared = cleared_.find(ring(s.cursor));
+        findings_.require(plan_.rings[ring(s.cursor)].clipped.empty() ||
+                              (cleared != cleared_.end() && cleared->second == Written::seen),
+                          "rows of {} that no box fills are not cleared, or not seen to be",
+                          name_of(plan_, ring(s.cursor)));
+          }, [&](const Release& s) { release(s); }, [&](const Advance& s) { advance(s); },
+          []<OneOf<Reserve, RegisterFence> T>(const T&) {}, [&](const WgmmaFence&) { fenced_ = true; },
+          [&](const Wgmma& s) { product(s); },
           [&](const CommitWgmma&) {
         findings_.require(open_ > 0, "there is nothing to commit");
         pending_ += open_ > 0;
@@ -152,6 +164,7 @@ class RoleCheck {
           },
           [&](const ProxyFence&) {
         for (auto& [buffer, state] : written_) state = std::max(state, Written::fenced);
+        for (auto& [ring, state] : cleared_) state = std::max(state, Written::fenced);
         for (auto& [cursor, use] : uses_) use.unfenced.clear();
           }, [&](const TmaStore& s) { copy(s); },
           [&](const CommitStores&) {
@@ -214,6 +227,20 @@ class RoleCheck {
     findings_.require(s.offset % 1024 == 0 && s.offset >= 0 && s.offset + bytes <= buffer.stage_bytes(),
                       "{} bytes at {} of a stage of {}", bytes, s.offset, buffer.stage_bytes());
     use.loaded += bytes;
+    clipped(s, map, ring);
+  }
+  // Are as many bytes expected as boxes of fewer rows have?
+  void clipped(const TmaLoad& s, const TensorMap& map, const Ring& ring) {
+    const auto found = std::ranges::find(ring.clipped, s.buffer, &ClippedRows::buffer);
+    const bool known = found != ring.clipped.end();
+    findings_.require(known == map.tensor.clipped, "{} has {} rows than {}", name_of(plan_, s.map),
+                      known ? "no fewer" : "fewer", name_of(plan_, s.buffer));
+    if (!known || !map.tensor.clipped) return;
+    const auto axis =
+        std::ranges::find(map.tensor.axes, static_cast<std::int8_t>(found->axis)) - map.tensor.axes.begin();
+    const bool is_rows = axis > 0 && axis < 5 && map.tensor.argument == found->argument &&
+                         map.tensor.box[static_cast<std::size_t>(axis)] == plan_.buffers[s.buffer].rows;
+    findings_.require(is_rows, "rows of {} are not clipped as its boxes", name_of(plan_, s.buffer));
   }
   std::int64_t box_bytes(const TensorMap& map, const Parameter& tensor) const {
     std::int64_t bytes = info(tensor.type).bytes;
@@ -358,7 +385,14 @@ class RoleCheck {
       comes_to.emplace(id, team);
     }
     if (s.arrives) return;
+    all_see();
+  }
+
+  // What was fenced before all threads met.
+  void all_see() {
     for (auto& [buffer, state] : written_)
+      if (state == Written::fenced) state = Written::seen;
+    for (auto& [ring, state] : cleared_)
       if (state == Written::fenced) state = Written::seen;
     seen_read_ = read_;
   }
@@ -370,9 +404,7 @@ class RoleCheck {
     findings_.require(part_ != Part::there, "what the cluster's other blocks put is not added");
     ++cluster_barriers;
     part_ = part_ == Part::put ? Part::there : Part::none;
-    for (auto& [buffer, state] : written_)
-      if (state == Written::fenced) state = Written::seen;
-    seen_read_ = read_;
+    all_see();
   }
 
   // Registers of open products are nobody's. Memory that threads exchange elements in, or keep some in, is there once.
@@ -402,6 +434,7 @@ class RoleCheck {
   int open_ = 0, pending_ = 0;  // products that are not committed, and groups of them
   std::set<StorageId> results_;
   std::map<BufferId, Written> written_;
+  std::map<RingId, Written> cleared_;
   std::vector<std::vector<BufferId>> copies_{1};  // groups of stores
   int read_ = 0, seen_read_ = 0;                  // groups that have been read, and that all threads know of
   std::optional<bool> first_;                     // of the cluster's blocks the first, or the others, run the steps
@@ -409,27 +442,6 @@ class RoleCheck {
   ValueId share_count_;
   enum class Part : std::uint8_t { none, put, there, read } part_ = Part::none;  // sums of the cluster's blocks
 };
-
-void check_prologue(Findings& findings, const Phase& phase) {
-  std::set<RingId> made;
-  bool seen = true;
-  int waits = 0;
-  for (const Step& step : phase.prologue) {
-    if (const InitRing* init = std::get_if<InitRing>(&step.action)) {
-      findings.require(made.insert(init->ring).second, "{} is made twice", name_of(findings.plan, init->ring));
-      seen = false;
-    }
-    seen |= std::holds_alternative<Barrier>(step.action);
-    waits += std::holds_alternative<WaitForPrevious>(step.action);
-  }
-  findings.require(waits <= 1, "a launch waits {} times for the one before", waits);
-  findings.require(waits == 0 || &phase == findings.plan.phases.data(),
-                   "the first phase did not wait for the launch before");
-  findings.require(seen, "rings are made, and no barrier follows");
-  for (int i = 0; i < findings.plan.rings.size(); ++i)
-    findings.require(made.contains(RingId{i}) || findings.plan.phases.size() > 1, "{} is not made",
-                     name_of(findings.plan, RingId{i}));
-}
 
 }  // namespace
 
@@ -439,7 +451,7 @@ void check_roles(Findings& findings) {
   if (!findings.found.empty()) return;
   for (const Phase& phase : plan.phases) {
     findings.about(nullptr);
-    check_prologue(findings, phase);
+    const std::set<RingId> cleared = check_prologue(findings, phase);
     std::map<RingId, int> filled;
     std::map<RingId, double> released;
     std::map<int, std::set<int>> sizes;
@@ -450,7 +462,7 @@ void check_roles(Findings& findings) {
     for (const Role& role : phase.roles) {
       findings.require(!phase.schedule.clusters || (phase.schedule.kind == Schedule::Kind::tiles && role.teams == 1),
                        "{} teams of role {} share the rounds of one tile", role.teams, role.name);
-      RoleCheck check(findings, phase, role);
+      RoleCheck check(findings, phase, role, cleared);
       check.run();
       for (RingId ring : check.fills) ++filled[ring];
       for (const auto& [ring, arrivals] : check.released) released[ring] += arrivals * role.teams;

@@ -18,6 +18,17 @@ __device__ inline int stage_behind(const Cursor& at, int behind) {
   return (at.stage + stages - behind) % stages;
 }
 
+// Zeros in panels of so many rows of 128 bytes each, from row `filled` on.
+template <int panels, int rows, int threads>
+__device__ inline void clear_rest(char* first, int filled, int thread) {
+  const int chunks = (rows - filled) * 8;
+  if (chunks <= 0) return;
+#pragma unroll 1
+  for (int panel = 0; panel < panels; ++panel)
+    for (int i = thread; i < chunks; i += threads)
+      *reinterpret_cast<Vector<u32, 4>*>(first + (panel * rows + filled) * 128 + i * 16) = {};
+}
+
 // A tensor as the copy engine knows it, encoded by the launch.
 struct alignas(64) TensorMap {
   u64 words[16];

@@ -90,7 +90,8 @@ CUtensorMap TensorMaps::encode(const Key& key, const Argument& argument) const {
   const Parameter& parameter = parameter_of(key.place);
   const Driver& driver = device_.driver();
   std::array<unsigned, 5> box{}, steps{};
-  std::ranges::copy(tensor.box, box.begin());
+  for (std::size_t i = 0; i < rank_of(tensor); ++i)
+    box[i] = static_cast<unsigned>(tensor.length(i, static_cast<std::int64_t>(key.extents[i])));
   steps.fill(1);
   CUtensorMap map{};
   // Promoted to 256 bytes, boxes that reach over an edge took up to 1.5 times as long on an H200, and no others less.
