@@ -660,7 +660,7 @@ constexpr Kernel hopper_kernels[] = {
     {"warp_groups", R"(  give_registers<40>();
   take_registers<232>();
   char* const tile = panel_memory();
-  clear_rest<2, 64, 64>(tile, i[0], thread_index());
+  clear_rest<64, 64>(tile, i[1], i[0], thread_index());
   const u64 matrix = matrix_descriptor<1, 64>(tile);
   float d[128] = {};
   wgmma_fence();

@@ -116,12 +116,21 @@ void emit(Writer& w, const InitRing& init) {
 }
 
 void emit(Writer& w, const ClearRest& clear) {
+  const Ring& ring = w.plan.rings[clear.ring];
+  const int threads = w.role.threads();
   w.uses.thread = true;
-  for (const ClippedRows& clipped : w.plan.rings[clear.ring].clipped) {
+  const bool clusters = w.phase.schedule.clusters;
+  w.line("const int stages_used = {} + {} < blocks ? {} : {};", clusters ? "cluster_index()" : "block_index()",
+         clusters ? "clusters()" : "grid_size()", ring.stages,
+         IndexExpression::call("minimum", {scalar(w, clear.rounds), ring.stages}));
+  IndexExpression thread = IndexExpression::variable("thread");
+  if (w.role.teams > 1) thread = IndexExpression::variable("team", w.role.teams) * threads + thread;
+  for (const ClippedRows& clipped : ring.clipped) {
     const Buffer& buffer = w.buffer(clipped.buffer);
-    const std::int64_t panels = buffer.bytes() / buffer.panel_bytes();
-    w.line("clear_rest<{}, {}, {}>({}, {}, thread);", panels, buffer.rows, w.role.threads(),
-           name_of(w.plan, clipped.buffer), w.extent(clipped.argument, clipped.axis));
+    const IndexExpression panels =
+        IndexExpression::variable("stages_used") * (buffer.stage_bytes() / buffer.panel_bytes());
+    w.line("clear_rest<{}, {}>({}, {}, {}, {});", buffer.rows, threads * w.role.teams, name_of(w.plan, clipped.buffer),
+           panels, w.extent(clipped.argument, clipped.axis), thread);
   }
 }
 

@@ -303,12 +303,7 @@ class Consumer final : public RoleDuty {
   void whole(Steps& steps, const LowerNodes& lower) override {
     set_registers(steps, shared_.registers().of_consumer, true);
     launch_numbers(steps, lower);
-    // The producer does not wait for it: boxes fill the other rows.
-    if (shared_.how.teams == 1 && shared_.is_clipped()) {
-      push(steps, ClearRest{shared_.ring});
-      push(steps, ProxyFence{});
-      push(steps, Barrier{});
-    }
+    if (shared_.is_clipped()) clear_rest(steps);
     if (shared_.how.teams > 1) {
       // The second team's first tile is the second: it passes over the first's stages, and gives it the first turn.
       OfTeam second{.team = 1, .body = {}};
@@ -439,6 +434,12 @@ class Consumer final : public RoleDuty {
     steps.within(part.body, inside);
     push(steps, std::move(part));
   }
+  // The producer does not wait for it: boxes fill other rows. Teams know of each other's part when it is their turn.
+  void clear_rest(Steps& steps) {
+    push(steps, ClearRest{shared_.ring, rounds(steps, shared_.how.loop).count});
+    push(steps, ProxyFence{});
+    if (shared_.how.teams == 1) push(steps, Barrier{});
+  }
   tessera::codegen::Operand all_rounds(Steps& steps) { return steps.scalar(steps.node(shared_.how.loop).in[0]); }
 
   BufferId out_[2];
@@ -483,12 +484,7 @@ void lower_roles(const Facts& facts, Specialisation how, const Products& product
   // All this needs nothing of the launch before, and is done while that ends.
   Elected ahead{.threads = plan.threads(), .body = {}};
   for (int i = 0; i < plan.tensor_maps.size(); ++i) ahead.body.push_back({PrefetchMap{TensorMapId{i}}});
-  phase.prologue = {{std::move(ahead)}, {InitRing{shared.ring}}};
-  if (how.teams > 1 && shared.is_clipped()) {
-    phase.prologue.push_back({ClearRest{shared.ring}});
-    phase.prologue.push_back({ProxyFence{}});
-  }
-  phase.prologue.push_back({LetNextBegin{}});
+  phase.prologue = {{std::move(ahead)}, {InitRing{shared.ring}}, {LetNextBegin{}}};
   if (!reads_by_threads(plan)) phase.prologue.push_back({WaitForPrevious{}});
   phase.prologue.push_back({Barrier{}});
 }

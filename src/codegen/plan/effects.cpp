@@ -170,7 +170,7 @@ class OperandsOf {
       for (const TileCoordinate& at : s.at) operand(at.index);
     if constexpr (OneOf<T, Advance>) operand(s.by);
     if constexpr (OneOf<T, RegisterFence>) ids.push_back(s.value);
-    if constexpr (OneOf<T, ShareRounds>) operand(s.rounds);
+    if constexpr (OneOf<T, ShareRounds, ClearRest>) operand(s.rounds);
     if constexpr (OneOf<T, PutPart, AddParts>) ids.push_back(s.sums);
   }
 

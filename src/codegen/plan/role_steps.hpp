@@ -47,9 +47,11 @@ struct InitRing {
   RingId ring;
 };
 
-/// Zeros in the rows of the ring's stages that no box fills, since their tensor has fewer.
+/// Zeros in the rows of the ring's stages that no box fills, since their tensor has fewer: of as many stages as a block
+/// of the grid has rounds, if it is the only one; by all teams.
 struct ClearRest {
   RingId ring;
+  Operand rounds;
 };
 
 /// A tensor's map is fetched ahead of its first use.

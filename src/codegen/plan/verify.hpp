@@ -72,8 +72,7 @@ void check_memory(Findings& findings);
 void check_sync(Findings& findings);
 /// verify_rings.cpp: rings, tensors that the copy engine is told of, and panels.
 void check_rings(Findings& findings);
-/// The rings whose stages have zeros where no box fills them, before there are roles.
-std::set<RingId> check_prologue(Findings& findings, const Phase& phase);
+void check_prologue(Findings& findings, const Phase& phase);
 /// verify_roles.cpp: stages of rings, groups of wgmma and of stores, proxies, and barriers of roles at work at the same time.
 void check_roles(Findings& findings);
 /// verify_launch.cpp: roles, phases, and the kernel's parameters.

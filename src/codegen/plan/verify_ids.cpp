@@ -99,7 +99,7 @@ class Ids {
           [&](const Fetch& s) {
         for (const Fetch::Tile& tile : s.tiles) buffer(tile.buffer);
         if (s.loop.index != -1) loop(s.loop);
-          },
+      },
           [&](const Multiply& s) {
         findings_.require(s.shape.rank() == 2 && s.layout.rank() == 2, "a product has two axes");
         if (s.fetching.index != -1) loop(s.fetching);
@@ -109,7 +109,7 @@ class Ids {
           findings_.require(bool(o->buffer) != bool(o->value),
                             "an operand of a product is either in a buffer or in registers");
         }
-      },
+          },
           [&](const Loop& s) {
         loop(s.loop);
         single(s.count);

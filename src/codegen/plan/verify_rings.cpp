@@ -63,8 +63,8 @@ void check_rings(Findings& findings) {
   }
 }
 
-std::set<RingId> check_prologue(Findings& findings, const Phase& phase) {
-  std::set<RingId> made, written, fenced, cleared;
+void check_prologue(Findings& findings, const Phase& phase) {
+  std::set<RingId> made;
   bool seen = true;
   int waits = 0;
   for (const Step& step : phase.prologue) {
@@ -72,12 +72,7 @@ std::set<RingId> check_prologue(Findings& findings, const Phase& phase) {
       findings.require(made.insert(init->ring).second, "{} is made twice", name_of(findings.plan, init->ring));
       seen = false;
     }
-    if (const ClearRest* clear = std::get_if<ClearRest>(&step.action)) written.insert(clear->ring);
-    if (std::holds_alternative<ProxyFence>(step.action)) fenced = written;
-    if (std::holds_alternative<Barrier>(step.action)) {
-      seen = true;
-      cleared = fenced;
-    }
+    seen |= std::holds_alternative<Barrier>(step.action);
     waits += std::holds_alternative<WaitForPrevious>(step.action);
   }
   findings.require(waits <= 1, "a launch waits {} times for the one before", waits);
@@ -87,7 +82,6 @@ std::set<RingId> check_prologue(Findings& findings, const Phase& phase) {
   for (int i = 0; i < findings.plan.rings.size(); ++i)
     findings.require(made.contains(RingId{i}) || findings.plan.phases.size() > 1, "{} is not made",
                      name_of(findings.plan, RingId{i}));
-  return cleared;
 }
 
 }  // namespace tessera::codegen

@@ -24,16 +24,14 @@ struct Use {
 /// The steps of one role, in order; those of a loop over tiles twice.
 class RoleCheck {
  public:
-  RoleCheck(Findings& findings, const Phase& phase, const Role& role, const std::set<RingId>& cleared)
+  RoleCheck(Findings& findings, const Phase& phase, const Role& role)
       : findings_(findings),
         plan_(findings.plan),
         role_(role),
         alone_(phase.roles.size() == 1),
         waits_(findings.plan.waits_for_previous()),
         clusters_(phase.schedule.clusters),
-        elected_(role.threads()) {
-    for (RingId ring : cleared) cleared_[ring] = Written::seen;
-  }
+        elected_(role.threads()) {}
 
   void run() {
     region(role_.body);
@@ -130,8 +128,9 @@ class RoleCheck {
         findings_.require(s.registers == role_.registers, "role {} has {} registers", role_.name, role_.registers);
           }, [&](const InitRing&) { findings_.require(false, "a ring is made in a role, not before them"); },
           [&](const ClearRest& s) {
-        findings_.require(role_.teams == 1 && elected_ == role_.threads(), "not all threads that clear it wait for it");
+        findings_.require(elected_ == role_.threads(), "{} of {} threads clear it", elected_, role_.threads());
         cleared_[s.ring] = Written::plain;
+        told_ = 0;
           }, [&](const Acquire& s) { ++use(s.cursor).acquired; },
           [&](const Expect& s) {
         Use& use = this->use(s.cursor);
@@ -384,16 +383,18 @@ class RoleCheck {
       meets[id].insert(s.threads);
       comes_to.emplace(id, team);
     }
+    const auto is_fenced = [](const auto& cleared) { return cleared.second != Written::plain; };
+    if (s.arrives && s.next_team) told_ = std::ranges::all_of(cleared_, is_fenced) ? s.id : 0;
     if (s.arrives) return;
-    all_see();
+    all_see(role_.teams == 1 || told_ == s.id);
   }
 
-  // What was fenced before all threads met.
-  void all_see() {
+  // What was fenced before threads met: those of all teams, or of one, which wrote to buffers of its own.
+  void all_see(bool all_teams) {
     for (auto& [buffer, state] : written_)
       if (state == Written::fenced) state = Written::seen;
     for (auto& [ring, state] : cleared_)
-      if (state == Written::fenced) state = Written::seen;
+      if (state == Written::fenced && all_teams) state = Written::seen;
     seen_read_ = read_;
   }
 
@@ -404,7 +405,7 @@ class RoleCheck {
     findings_.require(part_ != Part::there, "what the cluster's other blocks put is not added");
     ++cluster_barriers;
     part_ = part_ == Part::put ? Part::there : Part::none;
-    all_see();
+    all_see(true);
   }
 
   // Registers of open products are nobody's. Memory that threads exchange elements in, or keep some in, is there once.
@@ -435,6 +436,7 @@ class RoleCheck {
   std::set<StorageId> results_;
   std::map<BufferId, Written> written_;
   std::map<RingId, Written> cleared_;
+  int told_ = 0;                                  // the barrier by which the team said to the next that it came so far
   std::vector<std::vector<BufferId>> copies_{1};  // groups of stores
   int read_ = 0, seen_read_ = 0;                  // groups that have been read, and that all threads know of
   std::optional<bool> first_;                     // of the cluster's blocks the first, or the others, run the steps
@@ -451,7 +453,7 @@ void check_roles(Findings& findings) {
   if (!findings.found.empty()) return;
   for (const Phase& phase : plan.phases) {
     findings.about(nullptr);
-    const std::set<RingId> cleared = check_prologue(findings, phase);
+    check_prologue(findings, phase);
     std::map<RingId, int> filled;
     std::map<RingId, double> released;
     std::map<int, std::set<int>> sizes;
@@ -462,7 +464,7 @@ void check_roles(Findings& findings) {
     for (const Role& role : phase.roles) {
       findings.require(!phase.schedule.clusters || (phase.schedule.kind == Schedule::Kind::tiles && role.teams == 1),
                        "{} teams of role {} share the rounds of one tile", role.teams, role.name);
-      RoleCheck check(findings, phase, role, cleared);
+      RoleCheck check(findings, phase, role);
       check.run();
       for (RingId ring : check.fills) ++filled[ring];
       for (const auto& [ring, arrivals] : check.released) released[ring] += arrivals * role.teams;

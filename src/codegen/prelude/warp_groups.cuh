@@ -19,8 +19,8 @@ __device__ inline int stage_behind(const Cursor& at, int behind) {
 }
 
 // Zeros in panels of so many rows of 128 bytes each, from row `filled` on.
-template <int panels, int rows, int threads>
-__device__ inline void clear_rest(char* first, int filled, int thread) {
+template <int rows, int threads>
+__device__ inline void clear_rest(char* first, int panels, int filled, int thread) {
   const int chunks = (rows - filled) * 8;
   if (chunks <= 0) return;
 #pragma unroll 1
