@@ -72,17 +72,16 @@ __device__ inline T maximum(T a, T b) {
   return select(a > b, a, b);
 }
 
-// The smaller, NaN if either is.
-__device__ inline float minimum_nan(float a, float b) { return a < b || a != a ? a : b; }
-
-// The larger, NaN if either is.
-__device__ inline float maximum_nan(float a, float b) { return a > b || a != a ? a : b; }
-
-// Does an element go before the best so far in argmax? The larger does, among equals the one of lower index, and any
-// number before NaN. The search starts from (NaN, 0), for integers from (the lowest, 0).
+// Does an element go before the best so far in argmax? The larger does, among equals the one of lower index. The search
+// starts from (the lowest, 0).
 template <class T>
 __device__ inline bool beats(T value, int index, T best, int best_index) {
-  return value > best || (value == best && index < best_index) || (value == value && best != best);
+  return value > best || (value == best && index < best_index);
+}
+
+// Of reals any number goes before NaN, and the search starts from (NaN, 0).
+__device__ inline bool beats(float value, int index, float best, int best_index) {
+  return less(best, value) || (value == best && index < best_index) || (value == value && best != best);
 }
 
 // A step of argmax: keeps the better of an element and the best so far.

@@ -41,7 +41,7 @@ __device__ inline int cast_u8(T x) {
 }
 
 // Reals to u8: truncated, saturated, 0 of NaN.
-__device__ inline int cast_u8(float x) { return x > 0.0f ? static_cast<int>(x < 255.0f ? x : 255.0f) : 0; }
+__device__ inline int cast_u8(float x) { return minimum(maximum(cast_i32(x), 0), 255); }
 
 // To a truth value: anything but zero is true.
 template <class T>
