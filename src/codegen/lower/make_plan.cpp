@@ -95,28 +95,18 @@ int read_ahead(const Plan& plan) {
   return most;
 }
 
-// Sums of a cluster's other blocks on their way to the first: as many as add_parts reads at a time, and some more.
-int of_parts(const Plan& plan) {
-  int most = 0;
-  Walk walk(plan);
-  walk.each([&](const Role&, const Step& step, int, const auto&) {
-    if (const AddParts* add = std::get_if<AddParts>(&step.action))
-      most = plan.storage(add->sums).registers <= 32 ? 128 : plan.storage(add->sums).registers <= 64 ? 80 : 48;
-  });
-  return most;
-}
-
 // The fewest threads and the most in registers that a thread has registers for.
 bool fit_registers(Planning& planning) {
   Plan& plan = planning.plan;
   const Pressure needed = pressure(plan);
   if (const int way = planning.attempts[planning.attempt].way; way >= 0) {
     constexpr int of_any = 255, of_epilogue = 32;  // several sums are on their way to memory at a time
+    constexpr int of_parts = 48;                   // and from a cluster's other blocks
     const int set = plan.phases[0].roles.back().registers;
     const int most = (set ? set : of_any) - plan.target.registers_besides;
     const bool ahead = planning.specialised.ways[static_cast<std::size_t>(way)].reads_ahead;
     const int values = needed.values + read_ahead(plan) + (ahead ? of_epilogue : 0) +
-                       of_parts(plan);
+                       (plan.phases[0].schedule.clusters ? of_parts : 0);
     return values <= most ||
            not_this_way(planning, fmt::format("{} registers for values, and a thread has {}", values, most));
   }

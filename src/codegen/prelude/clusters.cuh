@@ -20,26 +20,19 @@ __device__ inline void put_part(float* part, const float (&sums)[count], int thr
   }
 }
 
-// Adds what the cluster's other blocks have put, one block after another: always in the same order. Sums of several
-// blocks are under way at a time, of one behind the last those of the last.
+// Adds what the cluster's other blocks have put, one block after another: always in the same order. (To ask several
+// blocks at a time took up to a fifth longer on an H200.)
 template <int threads, int count>
 __device__ inline void add_parts(float (&sums)[count], const float* part, int thread) {
-  constexpr int some = count % 32 ? 16 : 32, blocks = count <= 32 ? 4 : count <= 64 ? 2 : 1;
-  const int last = cluster_size() - 1;
-  for (int rank = 1; rank <= last; rank += blocks) {
+  constexpr int some = count % 32 ? 16 : 32;  // under way at a time
+  for (int rank = 1; rank < cluster_size(); ++rank) {
 #pragma unroll
     for (int first = 0; first < count; first += some) {
-      float others[blocks][some];
+      float others[some];
 #pragma unroll
-      for (int b = 0; b < blocks; ++b)
+      for (int i = 0; i < some; i += 4) load_from_block(others + i, part + (first + i) * threads + thread * 4, rank);
 #pragma unroll
-        for (int i = 0; i < some; i += 4)
-          load_from_block(others[b] + i, part + (first + i) * threads + thread * 4, rank + b < last ? rank + b : last);
-#pragma unroll
-      for (int b = 0; b < blocks; ++b)
-        if (rank + b <= last)
-#pragma unroll
-          for (int i = 0; i < some; ++i) sums[first + i] += others[b][i];
+      for (int i = 0; i < some; ++i) sums[first + i] += others[i];
     }
   }
 }
