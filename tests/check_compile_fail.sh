@@ -1,16 +1,25 @@
 #!/usr/bin/env bash
-# A file that must not compile, and what the compiler must say of it.
-# Usage: check_compile_fail.sh FILE COMPILER FLAGS...; the file's first line is `// expect: words`.
+# Files that must not compile, and what the compiler must say of them. Usage:
+#   check_compile_fail.sh bad FILE COMPILER FLAGS...    does not compile; its first line is `// expect: words`
+#   check_compile_fail.sh good FOLDER COMPILER FLAGS... the same files without their mistakes (-DGOOD) compile, all at
+#                                                       once: what is tested is the mistake, not a typo beside it
 set -u
-file=$1
-shift
-expected=$(sed -n '1s|^// expect: ||p' "$file")
-[[ -n $expected ]] || { echo "$file does not begin with // expect: words"; exit 1; }
-# The same file without the mistake compiles: what is tested is the mistake, not a typo beside it.
-if ! good=$("$@" -std=c++20 -fsyntax-only -DGOOD "$file" 2>&1); then
-  echo "does not compile with -DGOOD either:"; echo "$good"; exit 1
+how=$1 what=$2
+shift 2
+if [[ $how == good ]]; then
+  set -e
+  work=$(mktemp -d)
+  trap 'rm -rf "$work"' EXIT
+  echo '#include "api/tessera.hpp"' >"$work/all.cpp"
+  for file in "$what"/*.cpp; do
+    printf 'namespace %s_good {\n#include "%s"\n}\n' "$(basename "$file" .cpp)" "$file" >>"$work/all.cpp"
+  done
+  "$@" -std=c++20 -w -fsyntax-only -DGOOD "$work/all.cpp" # -w: `main` is a function like any other there
+  exit
 fi
-if output=$("$@" -std=c++20 -fsyntax-only -fno-diagnostics-color "$file" 2>&1); then
+expected=$(sed -n '1s|^// expect: ||p' "$what")
+[[ -n $expected ]] || { echo "$what does not begin with // expect: words"; exit 1; }
+if output=$("$@" -std=c++20 -fsyntax-only -fno-diagnostics-color "$what" 2>&1); then
   echo "compiles, though it must not"; exit 1
 fi
 lines=$(wc -l <<<"$output")
