@@ -13,6 +13,7 @@
 #include "codegen/prelude/prelude.hpp"
 #include "emulator/emulator.hpp"
 #include "emulator/history.hpp"
+#include "emulator/library.hpp"
 #include "emulator/prelude.hpp"
 #include "graph/argument.hpp"
 #include "graph/element.hpp"
@@ -574,6 +575,25 @@ TEST_CASE("kernels of one name are compiled together", "[emulator]") {
   graph.parameters = {in_out(y).parameter};
   CHECK(emulator.run(1, graph, std::array{in_out(y).argument}, {}, {.checks = false}).clean());
   CHECK(y[0] == 42);
+}
+
+TEST_CASE("a text is compiled once", "[emulator]") {
+  using emulator::Library;
+  std::vector<KernelSource> sources(1);
+  const auto write = [&](int added) {
+    sources[0].name = "adds";
+    sources[0].text = "extern \"C\" __global__ void adds(int* y) { y[0] += " + std::to_string(added) + "; }\n";
+    sources[0].threads = 32;
+    sources[0].parameters = {{}};
+  };
+  write(1);
+  const auto first = Library::of(sources, true, false);
+  CHECK(Library::of(sources, false, false) != first);
+  CHECK(Library::of(sources, true, true) != first);
+  write(2);
+  CHECK(Library::of(sources, true, false) != first);
+  write(1);
+  CHECK(Library::of(sources, true, false) == first);
 }
 
 TEST_CASE("text that does not compile is refused with the compiler's words", "[emulator]") {

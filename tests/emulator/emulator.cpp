@@ -32,7 +32,7 @@ class Emulator::State {
 
   std::vector<KernelSource> kernels_;
   bool contract_;
-  std::optional<Library> libraries_[2];  ///< without and with checks
+  std::shared_ptr<const Library> libraries_[2];  ///< without and with checks
   std::optional<Stacks> stacks_;
 };
 
@@ -75,8 +75,8 @@ std::uint64_t cell(const KernelParameter& parameter, std::span<const Argument> a
 }  // namespace
 
 const Library& Emulator::State::library(bool checks) {
-  std::optional<Library>& library = libraries_[checks];
-  if (!library) library.emplace(kernels_, checks, contract_);
+  std::shared_ptr<const Library>& library = libraries_[checks];
+  if (!library) library = Library::of(kernels_, checks, contract_);
   return *library;
 }
 

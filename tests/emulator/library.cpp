@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <list>
+#include <mutex>
 #include <string_view>
 
 #include "emulator/prelude.hpp"
@@ -27,7 +30,8 @@ std::string body(const KernelSource& kernel) {
 std::string translation_unit(std::span<const KernelSource> kernels, bool checks) {
   std::string text = "#include \"text.hpp\"\n";
   if (checks) text += "#include \"hooks.hpp\"\n";
-  text += "#line 1 \"prelude\"\n" + emulated_prelude();
+  static const std::string prelude = emulated_prelude();
+  text += "#line 1 \"prelude\"\n" + prelude;
   for (std::size_t i = 0; i < kernels.size(); ++i) {
     text += fmt::format("#line 1 \"{1}.cu\"\nnamespace kernel_{0} {{\n{2}\n}}\n#line 1 \"entry\"\nENTRY({0}, {1})\n", i,
                         kernels[i].name, repeat_lines(body(kernels[i])));
@@ -35,21 +39,17 @@ std::string translation_unit(std::span<const KernelSource> kernels, bool checks)
   return text;
 }
 
-/// Runs the compiler; false if it fails.
-bool run(const fs::path& folder, const std::string& arguments) {
-  const std::string command = fmt::format("cd '{}' && g++ {} >>log 2>&1", folder.string(), arguments);
-  return std::system(command.c_str()) == 0;
-}
-
-/// Writes, compiles and links the kernels; the file that came of it.
-fs::path build(const fs::path& folder, std::span<const KernelSource> kernels, bool checks, bool contract) {
-  write_text(folder / "kernels.cpp", translation_unit(kernels, checks));
-  // Compiled and linked in two steps: linked with -fsanitize=thread, it would get ThreadSanitizer itself. Memory is
-  // read as whatever type it is written.
-  if (!run(folder, fmt::format("-c -std=c++20 -O1 -g1 -w -march=native -ffp-contract={} -fno-strict-aliasing "
-                               "-fno-exceptions -fPIC -fvisibility=hidden {} -I '{}' kernels.cpp",
-                               contract ? "fast" : "off", checks ? "-fsanitize=thread" : "", TESSERA_EMULATOR_DIR)) ||
-      !run(folder, "-shared kernels.o -o kernels.so")) {
+/// Writes, compiles and links the text; the file that came of it.
+fs::path build(const fs::path& folder, const std::string& text, bool checks, bool contract) {
+  write_text(folder / "kernels.cpp", text);
+  // Memory is read as whatever type it is written. No libraries: what the text calls is in this program, and
+  // -fsanitize=thread brings no ThreadSanitizer with it.
+  const std::string command = fmt::format(
+      "cd '{}' && g++ -std=c++20 -O1 -g1 -w -march=native -ffp-contract={} -fno-strict-aliasing "
+      "-fno-exceptions -fPIC -fvisibility=hidden {} -I '{}' -shared -nostdlib kernels.cpp -lgcc -o kernels.so >log "
+      "2>&1",
+      folder.string(), contract ? "fast" : "off", checks ? "-fsanitize=thread" : "", TESSERA_EMULATOR_DIR);
+  if (std::system(command.c_str()) != 0) {
     const fs::path kept = fs::temp_directory_path() / "tessera-emulator-refused.cpp";
     fs::copy_file(folder / "kernels.cpp", kept, fs::copy_options::overwrite_existing);
     throw Error(fmt::format("the host's compiler refuses the emulated kernels, kept in {}:\n{}", kept.string(),
@@ -73,10 +73,33 @@ std::vector<Library::Entry> entries(const SharedLibrary& library, std::span<cons
 
 }  // namespace
 
-Library::Library(std::span<const KernelSource> kernels, bool checks, bool contract)
+Library::Library(std::span<const KernelSource> kernels, const std::string& text, bool checks, bool contract)
     : library_(SharedLibrary::open("the emulated kernels",
-                                   std::array{build(folder_.path(), kernels, checks, contract).string()})),
+                                   std::array{build(folder_.path(), text, checks, contract).string()})),
       entries_(entries(library_, kernels)),
       lines_(folder_ / "kernels.so", entries_.empty() ? nullptr : reinterpret_cast<Code>(entries_.front())) {}
+
+std::shared_ptr<const Library> Library::of(std::span<const KernelSource> kernels, bool checks, bool contract) {
+  struct Compiled {
+    std::string text;
+    bool contract;
+    std::shared_ptr<const Library> library;
+  };
+  static std::mutex mutex;
+  static std::list<Compiled> latest;
+  constexpr std::size_t most = 100;
+  std::string text = translation_unit(kernels, checks);
+  const std::lock_guard lock(mutex);
+  const auto known =
+      std::ranges::find_if(latest, [&](const Compiled& one) { return one.contract == contract && one.text == text; });
+  if (known != latest.end()) {
+    latest.splice(latest.begin(), latest, known);
+  } else {
+    std::shared_ptr<const Library> library(new Library(kernels, text, checks, contract));
+    latest.push_front({std::move(text), contract, std::move(library)});
+    if (latest.size() > most) latest.pop_back();
+  }
+  return latest.front().library;
+}
 
 }  // namespace tessera::emulator

@@ -1,7 +1,9 @@
 // Kernels compiled for the CPU and loaded.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "codegen/generate.hpp"
@@ -14,8 +16,9 @@ namespace tessera::emulator {
 class Library {
  public:
   /// With `checks`, the code reports its accesses to memory; with `contract`, it adds products with one rounding.
-  /// Throws Error with the compiler's words if it refuses.
-  Library(std::span<const KernelSource> kernels, bool checks, bool contract);
+  /// Throws Error with the compiler's words if it refuses. The latest hundred are kept: models made anew have the
+  /// same kernels.
+  static std::shared_ptr<const Library> of(std::span<const KernelSource> kernels, bool checks, bool contract);
 
   /// Calls the kernel with the cells of its parameters, in order: one for each 8 bytes.
   using Entry = void (*)(const std::uint64_t* cells);
@@ -23,6 +26,8 @@ class Library {
   const Lines& lines() const { return lines_; }
 
  private:
+  Library(std::span<const KernelSource> kernels, const std::string& text, bool checks, bool contract);
+
   TempDir folder_;
   SharedLibrary library_;
   std::vector<Entry> entries_;

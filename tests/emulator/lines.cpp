@@ -20,6 +20,7 @@ Lines::Lines(std::filesystem::path path, Code inside) : path_(std::move(path)), 
 bool Lines::contain(const void* address) const { return base_of(address) == base_; }
 
 const std::string& Lines::operator[](Code code) const {
+  const std::lock_guard lock(mutex_);
   const auto [known, is_new] = known_.try_emplace(code);
   std::string& line = known->second;
   if (!is_new) return line;

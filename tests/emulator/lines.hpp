@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <mutex>
 #include <string>
 
 namespace tessera::emulator {
@@ -27,6 +28,7 @@ class Lines {
  private:
   std::filesystem::path path_;
   const char* base_;
+  mutable std::mutex mutex_;
   mutable std::map<Code, std::string> known_;
 };
 
