@@ -74,21 +74,21 @@ std::vector<std::string> names_in(const Descriptor& folder) {
   return names;
 }
 
-enum class Kind { none, entry, other };
+enum class FileKind { none, entry, other };
 
 /// What stands at a name: an entry is a file that begins as one does, or ends before that shows. Opened into `file`.
-Kind look_at(const Descriptor& folder, const std::string& name, const fs::path& path, Descriptor& file,
-             struct stat& status) {
+FileKind look_at(const Descriptor& folder, const std::string& name, const fs::path& path, Descriptor& file,
+                 struct stat& status) {
   // O_NONBLOCK: opening a FIFO must not wait for a writer.
   file = Descriptor(folder, name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-  if (!file && errno == ENOENT) return Kind::none;
-  if (!file && (errno == ELOOP || errno == ENXIO)) return Kind::other;  // a link, a socket
+  if (!file && errno == ENOENT) return FileKind::none;
+  if (!file && (errno == ELOOP || errno == ENXIO)) return FileKind::other;  // a link, a socket
   if (!file) throw_errno("read", path);
   if (::fstat(file.get(), &status) != 0) throw_errno("look at", path);
-  if (!S_ISREG(status.st_mode)) return Kind::other;
+  if (!S_ISREG(status.st_mode)) return FileKind::other;
   const std::string start = read_some(file, entry_magic.size(), path);
   if (::lseek(file.get(), 0, SEEK_SET) != 0) throw_errno("read", path);
-  return entry_magic.starts_with(start) ? Kind::entry : Kind::other;
+  return entry_magic.starts_with(start) ? FileKind::entry : FileKind::other;
 }
 
 /// Also false if it cannot be read.
@@ -96,7 +96,7 @@ bool is_entry(const Descriptor& folder, const std::string& name) {
   try {
     Descriptor file;
     struct stat status {};
-    return look_at(folder, name, name, file, status) == Kind::entry;
+    return look_at(folder, name, name, file, status) == FileKind::entry;
   } catch (const std::system_error&) {
     return false;
   }
@@ -175,12 +175,12 @@ void CacheFolder::read(const std::string& name, const std::function<bool(std::st
   Descriptor file;
   struct stat status {};
   switch (look_at(part, rest, this->file(name), file, status)) {
-    case Kind::none:
+    case FileKind::none:
       return;
-    case Kind::other:
+    case FileKind::other:
       why = "it is something else, which stays (remove it)";
       return;
-    case Kind::entry:
+    case FileKind::entry:
       break;
   }
   if (status.st_uid != ::geteuid() || others_write(status)) {
