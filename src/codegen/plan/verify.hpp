@@ -70,10 +70,11 @@ void check_contents(Findings& findings);
 void check_memory(Findings& findings);
 /// verify_sync.cpp: barriers, and copies that are waited for.
 void check_sync(Findings& findings);
-/// verify_rings.cpp: rings, tensors that the copy engine is told of, and panels.
+/// verify_rings.cpp: rings, tensors that the copy engine is told of, and panels; and what stands ahead of roles.
 void check_rings(Findings& findings);
 void check_prologue(Findings& findings, const Phase& phase);
-/// verify_roles.cpp: stages of rings, groups of wgmma and of stores, proxies, and barriers of roles at work at the same time.
+/// verify_roles.cpp: stages of rings, groups of wgmma and of stores, proxies, and barriers of roles at work at the same
+/// time.
 void check_roles(Findings& findings);
 /// verify_launch.cpp: roles, phases, and the kernel's parameters.
 void check_launch(Findings& findings);
