@@ -101,7 +101,7 @@ bool fit_registers(Planning& planning) {
   const Pressure needed = pressure(plan);
   if (const int way = planning.attempts[planning.attempt].way; way >= 0) {
     constexpr int of_any = 255, of_epilogue = 32;  // several sums are on their way to memory at a time
-    constexpr int of_parts = 64;                   // and from a cluster's other blocks
+    constexpr int of_parts = 58;                   // and from a cluster's other blocks
     const int set = plan.phases[0].roles.back().registers;
     const int most = (set ? set : of_any) - plan.target.registers_besides;
     const bool ahead = planning.specialised.ways[static_cast<std::size_t>(way)].reads_ahead;
