@@ -29,9 +29,8 @@ std::string short_digest(std::string_view text) {
 std::string class_text(const Graph& graph, const Variant& variant) {
   std::string text = to_string(graph);
   for (const TensorClass& tensor : variant.tensors)
-    text += fmt::format(" {},{},{}{}", int{tensor.unit_axis}, int{tensor.alignment}, int{tensor.divisible},
-                        (tensor.boxable ? ",boxable" : "") + std::string(tensor.whole_chunks ? ",chunks" : "") +
-                            (tensor.has_elements ? "" : ",empty"));
+    text += fmt::format(" {},{},{}{}", int{tensor.unit_axis}, int{tensor.alignment}, int{tensor.granule},
+                        std::string(tensor.boxable ? ",boxable" : "") + (tensor.has_elements ? "" : ",empty"));
   return text + (variant.wide ? " wide" : "");
 }
 

@@ -27,7 +27,7 @@ namespace {
 struct Apart {
   int left = 16, right = 16;
   bool left_turned = false, right_turned = false;
-  bool divisible = false, clusters = false;
+  bool whole = false, clusters = false;  ///< whole: rows end where no vector does
 };
 
 template <class T>
@@ -47,7 +47,7 @@ Variant variant_of(const Graph& graph, const Apart& apart) {
     tensor.unit_axis = turned ? 0 : 1;
     tensor.alignment = static_cast<std::int8_t>(alignment);
     tensor.boxable = alignment == 16;
-    if (!apart.divisible) tensor.divisible = 0;
+    tensor.granule = apart.whole ? 16 : 2;
   };
   lies(0, apart.left, apart.left_turned);
   lies(1, apart.right, apart.right_turned);
@@ -96,10 +96,10 @@ TEST_CASE("what the producer's threads copy is read as wide as it lies, and writ
   };
   using Widths = std::pair<int, int>;
   CHECK(widths({.left = 2}) == Widths{1, 2});
-  CHECK(widths({.left = 4, .divisible = true}) == Widths{2, 2});
-  CHECK(widths({.left = 8, .divisible = true}) == Widths{4, 4});
+  CHECK(widths({.left = 4, .whole = true}) == Widths{2, 2});
+  CHECK(widths({.left = 8, .whole = true}) == Widths{4, 4});
   CHECK(widths({.left = 8}) == Widths{1, 2});  // rows may end in between
-  CHECK(widths({.right = 8, .right_turned = true, .divisible = true}) == Widths{4, 4});
+  CHECK(widths({.right = 8, .right_turned = true, .whole = true}) == Widths{4, 4});
 }
 
 TEST_CASE("kernels whose producer copies compile without a spill", "[generate]") {
@@ -113,7 +113,7 @@ TEST_CASE("kernels whose producer copies compile without a spill", "[generate]")
     cases.push_back({tile, {.left = 2, .left_turned = tile.n == 128}});
     cases.push_back({tile, {.right = 2, .right_turned = tile.m == 128}});
     cases.push_back({tile, {.left = 2, .right = 2, .clusters = tile.n == 64}});
-    cases.push_back({tile, {.left = 4, .right = 8, .divisible = true, .clusters = tile.n == 128}});
+    cases.push_back({tile, {.left = 4, .right = 8, .whole = true, .clusters = tile.n == 128}});
   }
   std::vector<std::string> wrong(cases.size());
   in_parallel(wrong.size(), [&](std::size_t i) {

@@ -376,10 +376,11 @@ TEST_CASE("a product that leaves the tensor cores has its left operand in memory
 // --- copies
 
 TEST_CASE("a tile is copied asynchronously if it can be", "[plan]") {
-  const auto tile_for = [](int alignment, bool in_workspace) {
+  const auto tile_for = [](int alignment, bool in_workspace, int granule = 16) {
     const Graph& graph = plan_graph("in_place");
     Variant variant = dense_variant(graph);
     variant.tensors[0].alignment = static_cast<std::int8_t>(alignment);
+    variant.tensors[0].granule = static_cast<std::int8_t>(granule);
     Plan plan = make_plan(graph, variant, Arch::sm_90a, {});
     plan.buffers[BufferId{0}].in_workspace = in_workspace;
     choose_copies(plan);
@@ -391,6 +392,9 @@ TEST_CASE("a tile is copied asynchronously if it can be", "[plan]") {
   CHECK(tile_for(4, false).copy == Fetch::Copy::async);
   CHECK(tile_for(4, false).access.vector == 2);
   CHECK(tile_for(2, false).copy == Fetch::Copy::element);  // cp.async has no 2 bytes
+  CHECK(tile_for(32, false).access.vector == 8);
+  CHECK(tile_for(16, false, 4).access.vector == 2);  // a row may end within 16 bytes, but not within 4
+  CHECK(tile_for(16, false, 2).copy == Fetch::Copy::element);
   CHECK(tile_for(16, true).copy == Fetch::Copy::vector);
   CHECK(tile_for(16, true).unrolled == 2);
 }

@@ -524,7 +524,7 @@ const PlantedFault of_places[] =
                    {"vectors wider than the tensor's alignment", "pointwise",
                     [](Plan& p) { p.variant.tensors[0].alignment = 4; }, "in0, aligned to 4"},
                    {"vectors over the end of rows that are no multiples of them", "pointwise",
-                    [](Plan& p) { p.variant.tensors[1].divisible = 0; }, "may reach over its end"},
+                    [](Plan& p) { p.variant.tensors[1].granule = 4; }, "may reach over its end"},
                    {"vectors along an axis whose elements are no neighbours", "pointwise",
                     [](Plan& p) { p.variant.tensors[0].unit_axis = -1; }, "whose neighbours are along -1"},
                    {"vectors of 3 elements", "pointwise", [](Plan& p) { the<Load>(p).access.vector = 3; },

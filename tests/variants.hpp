@@ -9,8 +9,8 @@ inline tessera::Variant ragged_variant(const tessera::Graph& graph) {
   for (std::size_t i = 0; i < variant.tensors.size(); ++i) {
     if (graph.parameters[i].access == tessera::Access::scalar) continue;
     variant.tensors[i].alignment = static_cast<std::int8_t>(tessera::info(graph.parameters[i].type).bytes);
-    variant.tensors[i].divisible = 0;
-    variant.tensors[i].boxable = variant.tensors[i].whole_chunks = false;
+    variant.tensors[i].granule = variant.tensors[i].alignment;
+    variant.tensors[i].boxable = false;
   }
   return variant;
 }

@@ -32,9 +32,9 @@ std::int64_t SharedRounds::of(std::span<const Argument> arguments) const {
   return values[static_cast<std::size_t>(count_.position(0))].i32;
 }
 
-// Measured on an H200 with rounds of [64,64] by [64,64] in clusters of 1 to 8.
+// Measured on an H200 with rounds of [64,64] by [64,64], and of [64,128] by [128,64], in clusters of 1 to 8.
 double cycles_of_cluster(const RoundExtents& round, int cluster) {
-  constexpr double meeting = 2000, bytes_a_cycle = 27;
+  constexpr double meeting = 2400, bytes_a_cycle = 27;
   return cluster == 1 ? 0 : meeting + (cluster - 1) * 4.0 * round.m * round.n / bytes_a_cycle;
 }
 
@@ -43,8 +43,9 @@ int blocks_of_cluster(const RoundExtents& round, std::int64_t blocks, std::int64
   const double of_round = std::max(2.0 * (round.m + round.n) * round.k / bytes_a_cycle,
                                    1.0 * round.m * round.n * round.k / products_a_cycle);
   const std::int64_t free = multiprocessors / std::max<std::int64_t>(blocks, 1);
-  // Beside more sums shared memory holds too few stages.
-  const bool fits = round.m * round.n <= 128 * 128;
+  // Beside more sums shared memory holds too few stages; and a warp group's threads have no registers for 128 of them
+  // and what a cluster takes.
+  const bool fits = round.m * round.n <= 128 * 128 && (round.m % 128 == 0 || round.m * round.n < 128 * 128);
   const int most =
       fits ? static_cast<int>(std::clamp<std::int64_t>(std::min(free, rounds), 1, most_blocks_of_cluster)) : 1;
   int best = 1;

@@ -9,7 +9,11 @@ namespace {
 
 // What an encoded tensor may have (CUDA Driver API, "cuTensorMapEncodeTiled").
 constexpr int most_boxed_axes = std::tuple_size_v<decltype(BoxedTensor::axes)>;
+constexpr std::uint64_t sector = 32;  // bytes of the L2 cache
 constexpr std::int64_t most_boxed_extent = std::int64_t{1} << 32, most_boxed_stride = (std::int64_t{1} << 40) - 1;
+
+// The largest power of two that divides all of which the bits are in `bits`.
+std::int8_t divisor(std::uint64_t bits) { return static_cast<std::int8_t>(bits & (~bits + 1)); }
 
 }  // namespace
 
@@ -20,14 +24,13 @@ TensorClass classify(const Parameter& parameter, const Argument& argument) {
   // if all are as short.
   for (int axis = 0; axis < parameter.rank; ++axis) {
     const auto i = static_cast<std::size_t>(axis), best = static_cast<std::size_t>(std::max<int>(result.unit_axis, 0));
-    if (argument.extent[i] % 16 == 0) result.divisible |= static_cast<std::uint8_t>(1u << axis);
     if (argument.stride[i] == 1 && (result.unit_axis < 0 || argument.extent[i] >= argument.extent[best]))
       result.unit_axis = static_cast<std::int8_t>(axis);
   }
   const std::int64_t bytes = info(parameter.type).bytes;
   result.boxable = result.unit_axis >= 0 && parameter.rank <= most_boxed_axes;
   result.has_elements = true;
-  std::uint64_t all = reinterpret_cast<std::uintptr_t>(argument.data) | 16;
+  std::uint64_t all = reinterpret_cast<std::uintptr_t>(argument.data) | sector;
   for (int axis = 0; axis < parameter.rank; ++axis) {
     const std::int64_t extent = argument.extent[static_cast<std::size_t>(axis)];
     const std::int64_t stride = argument.stride[static_cast<std::size_t>(axis)];
@@ -37,10 +40,12 @@ TensorClass classify(const Parameter& parameter, const Argument& argument) {
     result.boxable &= stride > 0 && stride <= most_boxed_stride / bytes;
     all |= static_cast<std::uint64_t>(stride) * static_cast<std::uint64_t>(bytes);
   }
-  result.alignment = static_cast<std::int8_t>(all & (~all + 1));
-  result.boxable &= result.alignment == 16;
-  result.whole_chunks =
-      result.unit_axis >= 0 && argument.extent[static_cast<std::size_t>(result.unit_axis)] * bytes % 16 == 0;
+  result.alignment = divisor(all);
+  result.boxable &= result.alignment >= 16;
+  if (result.unit_axis >= 0) {
+    const std::int64_t row = argument.extent[static_cast<std::size_t>(result.unit_axis)] * bytes;
+    result.granule = divisor(static_cast<std::uint64_t>(row) | 16);
+  }
   return result;
 }
 
@@ -77,10 +82,10 @@ Variant dense_variant(const Graph& graph) {
     TensorClass tensor;
     if (parameter.access != Access::scalar) {
       tensor.unit_axis = static_cast<std::int8_t>(parameter.rank - 1);
-      tensor.alignment = 16;
-      tensor.divisible = static_cast<std::uint8_t>((1u << parameter.rank) - 1);
+      tensor.alignment = sector;
+      tensor.granule = 16;
       tensor.boxable = parameter.rank <= most_boxed_axes;
-      tensor.whole_chunks = tensor.has_elements = true;
+      tensor.has_elements = true;
     }
     variant.tensors.push_back(tensor);
   }

@@ -94,8 +94,8 @@ int Facts::vector_of(Id id, const GraphAccess& access) const {
   if (access.fast < 0 || graph[id].op == Op::atomic_add || graph[id].op == Op::scatter) return 1;
   const TensorClass& tensor = variant.tensors[static_cast<std::size_t>(access.parameter)];
   const GraphAccess::Axis& axis = access.axes[static_cast<std::size_t>(access.fast)];
-  if (!axis.slices.empty() || !(tensor.divisible >> axis.tensor_axis & 1)) return 1;
-  int vector = tensor.alignment / info(graph[id].type).bytes;
+  if (!axis.slices.empty()) return 1;
+  int vector = std::min(tensor.alignment, tensor.granule) / info(graph[id].type).bytes;
   while (vector > 1 && axis.extent % vector != 0) vector /= 2;
   return std::max(vector, 1);
 }

@@ -213,7 +213,7 @@ class Classifier {
   // The engine stores 16 bytes at a time: a row that ends within them would have its neighbour overwritten (seen on an
   // H200).
   bool whole_rows(int parameter) const {
-    return facts_.variant.tensors[static_cast<std::size_t>(parameter)].whole_chunks;
+    return facts_.variant.tensors[static_cast<std::size_t>(parameter)].granule == 16;
   }
   int writes(int parameter) const {
     int count = 0;

@@ -16,10 +16,7 @@ std::string class_text(const Parameter& parameter, const TensorClass& tensor) {
   std::string text = to_string(parameter);
   text += tensor.unit_axis < 0 ? ", strided" : fmt::format(", dense along axis {}", static_cast<int>(tensor.unit_axis));
   text += fmt::format(", aligned to {}", static_cast<int>(tensor.alignment));
-  std::string multiples;
-  for (int axis = 0; axis < parameter.rank; ++axis)
-    if (tensor.divisible >> axis & 1) multiples += fmt::format("{}{}", multiples.empty() ? "" : ",", axis);
-  if (!multiples.empty()) text += fmt::format(", extents of axes {} multiples of 16", multiples);
+  if (tensor.unit_axis >= 0) text += fmt::format(", rows a multiple of {} bytes", static_cast<int>(tensor.granule));
   return text;
 }
 

@@ -156,8 +156,8 @@ class Accesses {
                       axis.tensor_axis, name, int{known.unit_axis});
     findings_.require(bytes <= 16 && bytes <= known.alignment, "accesses of {} bytes to {}, aligned to {}", bytes, name,
                       int{known.alignment});
-    findings_.require(axis.tensor_axis < 0 || (known.divisible >> axis.tensor_axis & 1),
-                      "vectors along axis {} of {} may reach over its end", axis.tensor_axis, name);
+    findings_.require(bytes <= known.granule, "vectors along axis {} of {} may reach over its end", axis.tensor_axis,
+                      name);
     findings_.require(axis.slices.empty() && axis.extent % access.vector == 0, "vectors of {} in a tile of {}{}",
                       access.vector, axis.extent, axis.slices.empty() ? "" : ", which a slice moves");
     if (!sweep) return;
