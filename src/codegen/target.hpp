@@ -25,6 +25,9 @@ struct Target {
   int registers_besides = 20;           ///< that ptxas takes in a thread besides those of values: addresses, counters
   int registers_besides_products = 28;  ///< the same where products are
   int registers_more_for_products = 0;  ///< from sm_100 on ptxas takes more for the same product
+  int registers_ahead = 32;             ///< ptxas brings as much of what sums are stored with forward, of each tile
+  int registers_of_epilogue = 32;       ///< of several sums on their way to memory, beside what was read ahead
+  int registers_of_parts = 58;          ///< of sums that come from a cluster's other blocks
   int unrolled_rounds = 2;              ///< of k of a product in fused multiply-adds that are written out
   std::int64_t shared_bytes_besides = 4096;  ///< of shared memory that staging leaves to exchanges between threads
 

@@ -3,6 +3,7 @@
 
 #include "codegen/lower/lower_steps.hpp"
 #include "codegen/lower/specialise.hpp"
+#include "codegen/plan/budget.hpp"
 #include "codegen/plan/effects.hpp"
 
 namespace tessera::lowering {
@@ -11,13 +12,10 @@ namespace {
 // Named barriers: one of each team's threads, and one for its turn at the tensor cores.
 constexpr int team_threads = 1, team_turn = 3;
 
-// Registers of a thread; the producer's are those of a warp group, of which one thread works where the copy engine
-// brings all. All of them come to the barriers of a cluster, which takes some more; and what they copy themselves is in
-// registers on its way, as much as sums leave room for.
-struct Registers {
-  int of_producer = 24, of_consumer = 240;
-};
-constexpr Registers of_clusters{40, 232}, of_copies{104, 200}, of_few_copies{56, 224};
+// Registers of a thread of the producer, of which one works where the copy engine brings all. All of them come to the
+// barriers of a cluster, which takes some more; and what they copy themselves is in registers on its way, as much as
+// sums leave room for.
+constexpr int of_producer = 24, of_clusters = 40, of_copies = 104, of_few_copies = 56;
 constexpr int most_sums_beside_copies = 144;
 
 /// What the roles share.
@@ -82,14 +80,18 @@ class Shared {
 
   /// May a tensor have fewer rows than a stage?
   bool is_clipped() const { return !plan.rings[ring].clipped.empty(); }
-  /// Those of a thread of the producer that hold what it copies.
-  int of_copies_under_way() const { return registers().of_producer == of_few_copies.of_producer ? 24 : 64; }
-  /// None are set for one team of a warp group: each thread has all that there are for it.
-  Registers registers() const {
-    if (how.groups * how.teams == 1) return {0, 0};
-    if (how.by_threads.empty()) return how.clusters ? of_clusters : Registers{};
-    const int sums = m * n / (128 * how.groups) * static_cast<int>(how.products.size());
-    return sums <= most_sums_beside_copies ? of_copies : of_few_copies;
+  /// Registers of a thread of the producer that hold what it copies.
+  int of_copies_under_way() const { return copies_many() ? 64 : 24; }
+  /// Those of a thread. None are set for one team of a warp group: each has all that there are for it.
+  int producer_registers() const {
+    if (how.groups * how.teams == 1) return 0;
+    if (how.by_threads.empty()) return how.clusters ? of_clusters : of_producer;
+    return copies_many() ? of_copies : of_few_copies;
+  }
+  int consumer_registers() const {
+    const int consumers = how.groups * how.teams;
+    if (consumers == 1) return 0;
+    return Budget(plan.target, 128 * (consumers + 1), true).taken(consumers, producer_registers());
   }
 
   const Facts& facts;
@@ -101,6 +103,9 @@ class Shared {
   RingId ring;
 
  private:
+  bool copies_many() const {
+    return m * n / (128 * how.groups) * static_cast<int>(how.products.size()) <= most_sums_beside_copies;
+  }
   // Is it known that 32 bits hold where a tile starts? A block or a round is one of as many tiles as an extent has of
   // at least that length; that it may reach over the end wraps to before the tensor, which is outside, too.
   bool is_near(const GraphAccess::Axis& axis) const {
@@ -213,7 +218,7 @@ class Producer final : public RoleDuty {
 
   bool does(Id id) const override { return shared_.how.ahead[id] || id == shared_.how.loop; }
   void whole(Steps& steps, const LowerNodes& lower) override {
-    set_registers(steps, shared_.registers().of_producer, false);
+    set_registers(steps, shared_.producer_registers(), false);
     launch_numbers(steps, lower);
     const auto tile = [&] { lower([&](Id id) { return in_tile(id); }); };
     const bool by_threads = !shared_.how.by_threads.empty();
@@ -301,7 +306,7 @@ class Consumer final : public RoleDuty {
   }
 
   void whole(Steps& steps, const LowerNodes& lower) override {
-    set_registers(steps, shared_.registers().of_consumer, true);
+    set_registers(steps, shared_.consumer_registers(), true);
     launch_numbers(steps, lower);
     if (shared_.is_clipped()) clear_rest(steps);
     if (shared_.how.teams > 1) {
@@ -469,11 +474,11 @@ void lower_roles(const Facts& facts, Specialisation how, const Products& product
   Shared shared(facts, how, products.plans, plan);
   phase.schedule.kind = Schedule::Kind::tiles;
   phase.schedule.clusters = how.clusters;
-  Role producer{.name = "producer", .first_warp = 0, .warps = 4, .registers = shared.registers().of_producer};
+  Role producer{.name = "producer", .first_warp = 0, .warps = 4, .registers = shared.producer_registers()};
   Role consumer{.name = "consumer",
                 .first_warp = 4,
                 .warps = 4 * how.groups,
-                .registers = shared.registers().of_consumer,
+                .registers = shared.consumer_registers(),
                 .teams = how.teams,
                 .barrier = team_threads};
   constexpr int all_in_registers = 256;

@@ -80,36 +80,16 @@ bool prune_steps(Planning& planning) {
   return true;
 }
 
-// What is read for sums that are stored, ptxas brings forward, for several groups of them.
-int read_ahead(const Plan& plan) {
-  constexpr int of_tile = 32;
-  int most = 0;
-  Walk walk(plan);
-  walk.each([&](const Role&, const Step& step, int, const auto&) {
-    const Sweep* const sweep = sweep_of(step);
-    if (!sweep) return;
-    const Load* const load = std::get_if<Load>(&step.action);
-    const int tiles = static_cast<int>(sweep->reads.size()) + (load && load->access.from_here);
-    most = std::max(most, of_tile * tiles);
-  });
-  return most;
-}
-
 // The fewest threads and the most in registers that a thread has registers for.
 bool fit_registers(Planning& planning) {
   Plan& plan = planning.plan;
-  const Pressure needed = pressure(plan);
   if (const int way = planning.attempts[planning.attempt].way; way >= 0) {
-    constexpr int of_any = 255, of_epilogue = 32;  // several sums are on their way to memory at a time
-    constexpr int of_parts = 58;                   // and from a cluster's other blocks
-    const int set = plan.phases[0].roles.back().registers;
-    const int most = (set ? set : of_any) - plan.target.registers_besides;
-    const bool ahead = planning.specialised.ways[static_cast<std::size_t>(way)].reads_ahead;
-    const int values = needed.values + read_ahead(plan) + (ahead ? of_epilogue : 0) +
-                       (plan.phases[0].schedule.clusters ? of_parts : 0);
-    return values <= most ||
-           not_this_way(planning, fmt::format("{} registers for values, and a thread has {}", values, most));
+    const auto [values, room] =
+        role_pressure(plan, planning.specialised.ways[static_cast<std::size_t>(way)].reads_ahead);
+    return values <= room ||
+           not_this_way(planning, fmt::format("{} registers for values, and a thread has {}", values, room));
   }
+  const Pressure needed = pressure(plan);
   const Budget budget(plan.target, plan.threads(), planning.has_products);
   plan.blocks = budget.blocks(plan, needed.values);
   if (needed.all <= budget.registers() || planning.attempt + 1 == planning.attempts.size()) return true;

@@ -69,6 +69,11 @@ int Budget::besides() const {
   return (has_products_ ? target_.registers_besides_products : target_.registers_besides) + besides_products();
 }
 
+int Budget::taken(int groups, int left) const {
+  const int registers = (limit(1) * (groups + 1) - left) / groups;
+  return std::min(registers, target_.most_registers) / target_.register_unit * target_.register_unit;
+}
+
 int Budget::registers() const { return limit(1) - besides(); }
 
 int Budget::blocks(const Plan& plan, int needed) const {
@@ -118,6 +123,23 @@ Pressure pressure(const Plan& plan) {
     all.add({step.at, step.at}, step.all);
   }
   return {values.most(), all.most()};
+}
+
+RolePressure role_pressure(const Plan& plan, bool reads_ahead) {
+  const Target& target = plan.target;
+  int tiles = 0;  // of one step, beside the sums that it stores
+  Walk walk(plan);
+  walk.each([&](const Role&, const Step& step, int, const auto&) {
+    const Sweep* const sweep = sweep_of(step);
+    if (!sweep) return;
+    const Load* const load = std::get_if<Load>(&step.action);
+    tiles = std::max(tiles, static_cast<int>(sweep->reads.size()) + (load && load->access.from_here));
+  });
+  const int set = plan.phases[0].roles.back().registers;
+  return {.values = pressure(plan).values + tiles * target.registers_ahead +
+                    (reads_ahead ? target.registers_of_epilogue : 0) +
+                    (plan.phases[0].schedule.clusters ? target.registers_of_parts : 0),
+          .room = (set ? set : target.most_registers) - target.registers_besides};
 }
 
 }  // namespace tessera::codegen

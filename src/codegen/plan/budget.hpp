@@ -15,6 +15,8 @@ class Budget {
   int limit(int blocks) const;
   /// Registers of a thread that its values may take.
   int registers() const;
+  /// Registers of a thread that `groups` warp groups of a block may take when those of one more group keep `left`.
+  int taken(int groups, int left) const;
   /// Blocks of a multiprocessor, at a time, for a plan whose threads need so many registers for values.
   int blocks(const Plan& plan, int needed) const;
 
@@ -37,5 +39,11 @@ struct Pressure {
   int all = 0;     ///< and the addresses of what gathers and expressions read
 };
 Pressure pressure(const Plan& plan);
+
+/// Of a plan by roles: registers of a thread that multiplies, with what ptxas takes more; and what the role has.
+struct RolePressure {
+  int values = 0, room = 0;
+};
+RolePressure role_pressure(const Plan& plan, bool reads_ahead);
 
 }  // namespace tessera::codegen

@@ -478,7 +478,7 @@ void check_roles(Findings& findings) {
     findings.require(cluster_barriers.size() == 1, "roles come to different numbers of the cluster's barriers");
     findings.require(phase.schedule.clusters == (*cluster_barriers.begin() > 0),
                      "no sums of a cluster's blocks are added");
-    findings.require(registers <= 65536, "{} registers for the roles of a block", registers);
+    findings.require(registers <= plan.target.registers, "{} registers for the roles of a block", registers);
     for (const auto& [ring, roles] : filled)
       findings.require(roles == 1, "{} is filled by {} roles", name_of(plan, ring), roles);
     for (const auto& [ring, arrivals] : released)
