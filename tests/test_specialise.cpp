@@ -54,9 +54,6 @@ Graph product_of(ProductTiles tiles, const Make& operands, const Finish& epilogu
       .graph();
 }
 constexpr ProductTiles tile{64, 64, 64};
-const auto loads = [](const X& x, const X& w, const Index& m, const Index& n, const Index& k) {
-  return std::pair(Tile<bf16, 2>(load(x, {m, k}, {64, 64})), Tile<bf16, 2>(load(w, {k, n}, {64, 64})));
-};
 const auto stored = [](const Tile<f32, 2>& sums, const InOut<f32, 2>&, const Y& y, const Index& m, const Index& n) {
   store(y, {m, n}, sums);
 };
