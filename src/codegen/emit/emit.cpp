@@ -60,8 +60,11 @@ std::string ops_of(const Step& step) {
       [&](const Barrier&) { return std::string(); },
       [&](const Loop&) { return ops({}, "range"); },
       [&](const Branch&) { return ops({}, "if_"); },
-      [&]<OneOf<Elected, OfTeam, OfPart, TileLoop> T>(const T&) { return std::string(); },
-      [&]<OfRoles T>(const T&) { return std::string(); },
+      [&]<OneOf<Elected, OfTeam, OfPart, TileLoop, SetRegisters, PrefetchMap, InitRing, ClearRest, Acquire,
+               Expect, TmaLoad, Arrive, WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma,
+               CommitWgmma, WaitWgmma, ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier,
+               WaitForPrevious, LetNextBegin, ShareRounds, PutPart, AddParts, ClusterBarrier>
+             T>(const T&) { return std::string(); },
   };
   // clang-format on
   return std::visit(own, step.action);

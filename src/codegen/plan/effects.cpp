@@ -47,64 +47,69 @@ class Collector {
   using Space = Effect::Space;
   Collector(const Plan& plan, const Role& role) : plan_(plan), role_(role) {}
 
-  void step(const Step& step) {
-    std::visit(
-        Overloaded{
-            [&](const Compute& s) { reads(s.sweep); },
-            [&](const Load& s) {
-      reads(s.sweep);
-      tensor(s.sweep, s.access, false);
-            },
-            [&](const Store& s) {
-      reads(s.sweep);
-      tensor(s.sweep, s.access, true, s.kind == Store::Kind::atomic_add);
-        },
-        [&](const Reduce& s) {
-      reads(s.sweep);
-      body(s.across);
-        },
-        [&](const Argmax& s) {
-      reads(s.sweep);
-      body(s.across);
-    },
-        [&](const Replicas& s) { body(s.across); }, [&](const Partials& s) { body(s.round); },
-        [&](const PutPartials& s) { scratch(s.scratch, true); },
-        [&](const TakePartials& s) { scratch(s.scratch, false); },
-        [&](const Put& s) {
-      reads(s.sweep);
-      scratch(s.scratch, true);
-        }, [&](const Scan& s) { scratch(s.scratch, true); }, [&](const Get& s) { scratch(s.scratch, false); },
-        [&](const Stage& s) {
-      reads(s.sweep);
-      buffer(s.buffer, true);
-        }, [&](const Clear& s) { buffer(s.buffer, true); },
-        [&](const Fetch& s) {
-      for (const Fetch::Tile& tile : s.tiles) buffer(tile.buffer, true);
-      for (const Fetch::Tile& tile : s.tiles) effects_.push_back({Space::tensor, tile.access.parameter});
-        }, [](const Commit&) {}, [](const Wait&) {},
-        [&](const Multiply& s) {
-      for (const ProductOperand* operand : {&s.product.a, &s.product.b})
-        if (operand->buffer) buffer(operand->buffer, false);
-        }, [](const Barrier&) {}, [](const Loop&) {},
-        []<OneOf<Branch, Elected, OfTeam, OfPart, TileLoop> T>(const T&) {},
-        [&]<OfRoles T>(const T& s) {
-      if constexpr (OneOf<T, TmaLoad>) buffer(s.buffer, true);
-      if constexpr (OneOf<T, TmaStore>) buffer(s.buffer, false);
-      if constexpr (OneOf<T, ClearRest>)
-        for (const ClippedRows& rows : plan_.rings[s.ring].clipped) buffer(rows.buffer, true);
-      if constexpr (OneOf<T, PutPart, AddParts>) scratch(s.scratch, OneOf<T, PutPart>);
-      if constexpr (OneOf<T, Wgmma>) {
-        buffer(s.a, false);
-        buffer(s.b, false);
-      }
-        },
-        }, step.action);
+  void operator()(const Compute& s) { reads(s.sweep); }
+  void operator()(const Load& s) {
+    reads(s.sweep);
+    tensor(s.sweep, s.access, false);
   }
+  void operator()(const Store& s) {
+    reads(s.sweep);
+    tensor(s.sweep, s.access, true, s.kind == Store::Kind::atomic_add);
+  }
+  void operator()(const Reduce& s) {
+    reads(s.sweep);
+    body(s.across);
+  }
+  void operator()(const Argmax& s) {
+    reads(s.sweep);
+    body(s.across);
+  }
+  void operator()(const Replicas& s) { body(s.across); }
+  void operator()(const Partials& s) { body(s.round); }
+  void operator()(const PutPartials& s) { scratch(s.scratch, true); }
+  void operator()(const TakePartials& s) { scratch(s.scratch, false); }
+  void operator()(const Put& s) {
+    reads(s.sweep);
+    scratch(s.scratch, true);
+  }
+  void operator()(const Scan& s) { scratch(s.scratch, true); }
+  void operator()(const Get& s) { scratch(s.scratch, false); }
+  void operator()(const Stage& s) {
+    reads(s.sweep);
+    buffer(s.buffer, true);
+  }
+  void operator()(const Clear& s) { buffer(s.buffer, true); }
+  void operator()(const Fetch& s) {
+    for (const Fetch::Tile& tile : s.tiles) buffer(tile.buffer, true);
+    for (const Fetch::Tile& tile : s.tiles) effects_.push_back({Space::tensor, tile.access.parameter});
+  }
+  void operator()(const Multiply& s) {
+    for (const ProductOperand* operand : {&s.product.a, &s.product.b})
+      if (operand->buffer) buffer(operand->buffer, false);
+  }
+  void operator()(const ClearRest& s) {
+    for (const ClippedRows& rows : plan_.rings[s.ring].clipped) buffer(rows.buffer, true);
+  }
+  void operator()(const TmaLoad& s) { buffer(s.buffer, true); }
+  void operator()(const Wgmma& s) {
+    buffer(s.a, false);
+    buffer(s.b, false);
+  }
+  void operator()(const TmaStore& s) { buffer(s.buffer, false); }
+  void operator()(const PutPart& s) { scratch(s.scratch, true); }
+  void operator()(const AddParts& s) { scratch(s.scratch, false); }
+  // None of their own.
+  template <OneOf<Commit, Wait, Barrier, Loop, Branch, Elected, OfTeam, OfPart, TileLoop, SetRegisters, PrefetchMap,
+                  InitRing, Acquire, Expect, Arrive, WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence,
+                  CommitWgmma, WaitWgmma, ProxyFence, CommitStores, WaitStores, NamedBarrier, WaitForPrevious,
+                  LetNextBegin, ShareRounds, ClusterBarrier>
+                T>
+  void operator()(const T&) {}
   std::vector<Effect> take() { return std::move(effects_); }
 
  private:
   void body(const Body& steps) {
-    for (const Step& inner : steps) step(inner);
+    for (const Step& inner : steps) std::visit(*this, inner.action);
   }
   void scratch(ScratchId id, bool write) { effects_.push_back({Space::scratch, id.index, write}); }
   void buffer(BufferId id, bool write) { effects_.push_back({Space::buffer, id.index, write}); }
@@ -128,7 +133,6 @@ class Collector {
 
 class OperandsOf {
  public:
-  void operator()(const Compute& s) { sweep(s.sweep); }
   void operator()(const Load& s) {
     sweep(s.sweep);
     access(s.access);
@@ -137,42 +141,39 @@ class OperandsOf {
     sweep(s.sweep);
     access(s.access);
   }
-  void operator()(const Reduce& s) { sweep(s.sweep); }
-  void operator()(const Argmax& s) { sweep(s.sweep); }
-  void operator()(const Replicas&) {}
-  void operator()(const Partials&) {}
-  void operator()(const PutPartials&) {}
-  void operator()(const TakePartials&) {}
-  void operator()(const Put& s) { sweep(s.sweep); }
-  void operator()(const Scan&) {}
-  void operator()(const Get& s) { sweep(s.sweep); }
-  void operator()(const Stage& s) { sweep(s.sweep); }
-  void operator()(const Clear&) {}
+  template <OneOf<Compute, Reduce, Argmax, Put, Get, Stage> T>
+  void operator()(const T& s) {
+    sweep(s.sweep);
+  }
   void operator()(const Fetch& s) {
     for (const Fetch::Tile& tile : s.tiles) access(tile.access);
   }
-  void operator()(const Commit&) {}
-  void operator()(const Wait&) {}
   void operator()(const Multiply& s) {
     for (const ProductOperand* operand : {&s.product.a, &s.product.b})
       if (operand->value) ids.push_back(operand->value);
   }
-  void operator()(const Barrier&) {}
   void operator()(const Loop& s) { operand(s.count); }
   void operator()(const Branch& s) { operand(s.condition); }
-  void operator()(const Elected&) {}
-  void operator()(const OfTeam&) {}
-  void operator()(const OfPart&) {}
-  void operator()(const TileLoop&) {}
-  template <OfRoles T>
+  template <OneOf<TmaLoad, TmaStore> T>
   void operator()(const T& s) {
-    if constexpr (OneOf<T, TmaLoad, TmaStore>)
-      for (const TileCoordinate& at : s.at) operand(at.index);
-    if constexpr (OneOf<T, Advance>) operand(s.by);
-    if constexpr (OneOf<T, RegisterFence>) ids.push_back(s.value);
-    if constexpr (OneOf<T, ShareRounds, ClearRest>) operand(s.rounds);
-    if constexpr (OneOf<T, PutPart, AddParts>) ids.push_back(s.sums);
+    for (const TileCoordinate& at : s.at) operand(at.index);
   }
+  template <OneOf<ShareRounds, ClearRest> T>
+  void operator()(const T& s) {
+    operand(s.rounds);
+  }
+  void operator()(const Advance& s) { operand(s.by); }
+  void operator()(const RegisterFence& s) { ids.push_back(s.value); }
+  template <OneOf<PutPart, AddParts> T>
+  void operator()(const T& s) {
+    ids.push_back(s.sums);
+  }
+  template <OneOf<Replicas, Partials, PutPartials, TakePartials, Scan, Clear, Commit, Wait, Barrier, Elected, OfTeam,
+                  OfPart, TileLoop, SetRegisters, PrefetchMap, InitRing, Acquire, Expect, Arrive, WaitFull, Release,
+                  Reserve, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence, CommitStores, WaitStores,
+                  NamedBarrier, WaitForPrevious, LetNextBegin, ClusterBarrier>
+                T>
+  void operator()(const T&) {}
 
   std::vector<ValueId> ids;
 
@@ -197,11 +198,33 @@ class OperandsOf {
   }
 };
 
+struct ResultsOf {
+  using Ids = std::vector<ValueId>;
+  template <OneOf<Compute, Load, Reduce, Replicas, Partials, Get, Multiply, Wgmma> T>
+  Ids operator()(const T& s) const {
+    return {s.out};
+  }
+  Ids operator()(const Argmax& s) const { return {s.out, s.best}; }
+  Ids operator()(const TakePartials& s) const { return s.best ? Ids{s.out, s.best} : Ids{s.out}; }
+  Ids operator()(const Reserve& s) const { return {s.value}; }
+  Ids operator()(const ShareRounds& s) const { return {s.first, s.count}; }
+  Ids operator()(const AddParts& s) const { return {s.sums}; }
+  template <
+      OneOf<Store, PutPartials, Put, Scan, Stage, Clear, Fetch, Commit, Wait, Barrier, Loop, Branch, Elected, OfTeam,
+            OfPart, TileLoop, SetRegisters, PrefetchMap, InitRing, ClearRest, Acquire, Expect, TmaLoad, Arrive,
+            WaitFull, Release, Advance, RegisterFence, WgmmaFence, CommitWgmma, WaitWgmma, ProxyFence, TmaStore,
+            CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, PutPart, ClusterBarrier>
+          T>
+  Ids operator()(const T&) const {
+    return {};
+  }
+};
+
 }  // namespace
 
 std::vector<Effect> effects(const Plan& plan, const Role& role, const Step& step) {
   Collector collector(plan, role);
-  collector.step(step);
+  std::visit(collector, step.action);
   return collector.take();
 }
 
@@ -211,36 +234,7 @@ std::vector<ValueId> operands(const Step& step) {
   return std::move(collect.ids);
 }
 
-std::vector<ValueId> results(const Step& step) {
-  return std::visit(
-      Overloaded{
-          [](const Reserve& s) -> std::vector<ValueId> {
-    return {s.value}; },
-          [](const ShareRounds& s) -> std::vector<ValueId> {
-    return {s.first, s.count}; },
-          [](const AddParts& s) -> std::vector<ValueId> {
-    return {s.sums}; },
-          []<OneOf<Compute, Load, Reduce, Replicas, Get, Multiply, Wgmma> T>(const T& s) -> std::vector<ValueId> {
-    return {s.out};
-          },
-          [](const Argmax& s) -> std::vector<ValueId> {
-    return {s.out, s.best};
-          },
-          [](const Partials& s) -> std::vector<ValueId> {
-    return {s.out}; },
-          [](const TakePartials& s) -> std::vector<ValueId> {
-    if (s.best) return {s.out, s.best};
-    return {s.out};
-          },
-          []<OneOf<Store, PutPartials, Put, Scan, Stage, Clear, Fetch, Commit, Wait, Barrier, Loop, Branch, Elected, OfTeam, OfPart, TileLoop> T>(const T&) -> std::vector<ValueId> {
-    return {}; },
-                        []<OfRoles T>(const T&) -> std::vector<ValueId> requires(!OneOf<T, Wgmma, Reserve, ShareRounds, AddParts>) { return {};
-}
-,
-}  // namespace tessera::codegen
-,
-      step.action);
-}
+std::vector<ValueId> results(const Step& step) { return std::visit(ResultsOf(), step.action); }
 
 void Intervals::touch(int what, int position, const std::vector<const Interval*>& loops) {
   touches_[static_cast<std::size_t>(what)].push_back({position, loops});

@@ -55,10 +55,12 @@ class Accesses {
         stage(s);
           },
           []<OneOf<Replicas, Partials, PutPartials, TakePartials, Scan, Clear, Commit, Wait, Barrier, Branch, Elected,
-                   OfTeam, OfPart, TileLoop>
+                   OfTeam, OfPart, TileLoop, SetRegisters, PrefetchMap, InitRing, ClearRest, Acquire, Expect, TmaLoad,
+                   Arrive, WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma,
+                   WaitWgmma, ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious,
+                   LetNextBegin, ShareRounds, PutPart, AddParts, ClusterBarrier>
                  T>(const T&) {},
-          []<OfRoles T>(const T&) {}, [&](const Fetch& s) { fetch(s); }, [&](const Multiply& s) { multiply(s); },
-          [&](const Loop& s) { loop(s); },
+          [&](const Fetch& s) { fetch(s); }, [&](const Multiply& s) { multiply(s); }, [&](const Loop& s) { loop(s); },
           }, step.action);
       const Loop* const loop = std::get_if<Loop>(&step.action);
       if (loop) loops_.push_back(loop);

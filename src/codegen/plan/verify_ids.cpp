@@ -66,40 +66,50 @@ class Ids {
       std::visit(
           Overloaded{
               []<OneOf<Compute, Load, Store, Replicas, Partials, Commit, Wait, Barrier, Elected, OfTeam, OfPart,
-                       TileLoop>
+                       TileLoop, SetRegisters, Reserve, RegisterFence, WgmmaFence, CommitWgmma, WaitWgmma, ProxyFence,
+                       CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, ClusterBarrier>
                      T>(const T&) {},
-              [&]<OfRoles T>(const T& s) {
-        if constexpr (requires { s.buffer; }) buffer(s.buffer);
-        if constexpr (requires { s.map; })
-          findings_.require(plan_.tensor_maps.has(s.map), "a step names tensor map {}, which is none", s.map.index);
-        if constexpr (requires { s.scratch; }) scratch(s.scratch);
-        if constexpr (requires { s.rounds; }) single(s.rounds);
-        if constexpr (requires { s.ring; }) ring(s.ring);
-        if constexpr (OneOf<T, Wgmma>) {
-          buffer(s.a);
-          buffer(s.b);
-          if (s.fresh.index != -1) loop(s.fresh);
-          if (s.cursor.index != -1) cursor(s.cursor);
-        } else if constexpr (requires { s.cursor; }) {
-          cursor(s.cursor);
-        }
-        if constexpr (OneOf<T, Release>)
-          if (s.not_first.index != -1) loop(s.not_first);
+              [&](const InitRing& s) { ring(s.ring); },
+              [&](const ClearRest& s) {
+        ring(s.ring);
+        single(s.rounds);
               },
-              [&]<OneOf<Reduce, Argmax> T>(const T& s) {
-        findings_.require(s.axis >= 0 && s.axis < s.sweep.shape.rank(), "there is no axis {}", s.axis);
+              [&](const ShareRounds& s) { single(s.rounds); },
+              [&](const PrefetchMap& s) { map(s.map); },
+              [&](const TmaLoad& s) {
+        map(s.map);
+        buffer(s.buffer);
+        cursor(s.cursor);
           },
-          [&](const Branch& s) { single(s.condition); },
-          [&]<OneOf<PutPartials, TakePartials, Put, Scan, Get> T>(const T& s) { scratch(s.scratch); },
+          [&](const TmaStore& s) {
+        map(s.map);
+        buffer(s.buffer);
+          },
+          [&]<OneOf<Acquire, Expect, Arrive, WaitFull, Advance> T>(const T& s) { cursor(s.cursor); },
+          [&](const Release& s) {
+        cursor(s.cursor);
+        if (s.not_first.index != -1) loop(s.not_first);
+      },
+          [&](const Wgmma& s) {
+        buffer(s.a);
+        buffer(s.b);
+        if (s.fresh.index != -1) loop(s.fresh);
+        if (s.cursor.index != -1) cursor(s.cursor);
+          },
+          [&]<OneOf<Reduce, Argmax> T>(const T& s) {
+        findings_.require(s.axis >= 0 && s.axis < s.sweep.shape.rank(), "there is no axis {}", s.axis);
+          }, [&](const Branch& s) { single(s.condition); },
+          [&]<OneOf<PutPartials, TakePartials, Put, Scan, Get, PutPart, AddParts> T>(const T& s) {
+        scratch(s.scratch);
+          },
           [&](const Stage& s) {
         buffer(s.buffer);
         if (s.cursor.index != -1) cursor(s.cursor);
-          },
-          [&](const Clear& s) { buffer(s.buffer); },
+          }, [&](const Clear& s) { buffer(s.buffer); },
           [&](const Fetch& s) {
         for (const Fetch::Tile& tile : s.tiles) buffer(tile.buffer);
         if (s.loop.index != -1) loop(s.loop);
-      },
+          },
           [&](const Multiply& s) {
         findings_.require(s.shape.rank() == 2 && s.layout.rank() == 2, "a product has two axes");
         if (s.fetching.index != -1) loop(s.fetching);
@@ -166,6 +176,9 @@ class Ids {
   void ring(RingId id) { findings_.require(plan_.rings.has(id), "a step names ring {}, which is none", id.index); }
   void cursor(CursorId id) {
     findings_.require(plan_.cursors.has(id), "a step names cursor {}, which is none", id.index);
+  }
+  void map(TensorMapId id) {
+    findings_.require(plan_.tensor_maps.has(id), "a step names tensor map {}, which is none", id.index);
   }
   void loop(LoopId id) { findings_.require(plan_.loops.has(id), "a step names loop {}, which is none", id.index); }
 

@@ -92,11 +92,13 @@ class Memory {
     std::visit(
         Overloaded{
             []<OneOf<Compute, Load, Store, Stage, Clear, Fetch, Commit, Wait, Barrier, Loop, Branch, Elected, OfTeam,
-                     OfPart, TileLoop>
+                     OfPart, TileLoop, SetRegisters, PrefetchMap, InitRing, ClearRest, Acquire, Expect, TmaLoad, Arrive,
+                     WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma,
+                     ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin,
+                     ShareRounds, ClusterBarrier>
                    T>(const T&) {},
-            [&]<OfRoles T>(const T& s) {
-      if constexpr (OneOf<T, PutPart, AddParts>)
-        inside(s.scratch, std::int64_t{plan_.storage(s.sums).registers} * role.threads());
+            [&]<OneOf<PutPart, AddParts> T>(const T& s) {
+      inside(s.scratch, std::int64_t{plan_.storage(s.sums).registers} * role.threads());
             },
             [&]<OneOf<Reduce, Argmax, Replicas> T>(const T& s) {
       for (const Step& inner : s.across) room(role, inner);

@@ -158,7 +158,12 @@ class Copies {
       findings_.about(&step);
       std::visit(
           Overloaded{
-              []<OneOf<Compute, Load, Store, PutPartials, TakePartials, Put, Scan, Get> T>(const T&) {},
+              []<OneOf<Compute, Load, Store, PutPartials, TakePartials, Put, Scan, Get, SetRegisters, PrefetchMap,
+                       InitRing, ClearRest, Acquire, Expect, TmaLoad, Arrive, WaitFull, Release, Advance, Reserve,
+                       RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence, TmaStore, CommitStores,
+                       WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, ShareRounds, PutPart, AddParts,
+                       ClusterBarrier>
+                     T>(const T&) {},
               [&]<OneOf<Stage, Clear> T>(const T& s) { ready(s.buffer); },
               [&]<OneOf<Reduce, Argmax, Replicas> T>(const T& s) { body(s.across); },
               [&](const Partials& s) { body(s.round); },
@@ -197,7 +202,6 @@ class Copies {
         body(s.body);
         if (s.stages > 1) draining_ = true;
           }, [&]<OneOf<Branch, Elected, OfTeam, OfPart, TileLoop> T>(const T& s) { body(s.body); },
-          []<OfRoles T>(const T&) {},
           }, step.action);
       findings_.about(&step);
       const bool is_drained = !draining_ || std::holds_alternative<Loop>(step.action);

@@ -178,9 +178,12 @@ class Values {
                         "{} registers, {} at a time, of {}", s.registers, s.chunk, plan_.storage(s.out).registers);
         },
         []<OneOf<PutPartials, TakePartials, Scan, Clear, Fetch, Commit, Wait, Multiply, Barrier, Loop, Branch, Elected,
-                 OfTeam, OfPart, TileLoop>
+                 OfTeam, OfPart, TileLoop, SetRegisters, PrefetchMap, InitRing, ClearRest, Acquire, Expect, TmaLoad,
+                 Arrive, WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma,
+                 ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin,
+                 ShareRounds, PutPart, AddParts, ClusterBarrier>
                T>(const T&) {},
-        []<OfRoles T>(const T&) {}, [&](const Put& s) { expression(s.sweep, plan_.scratch[s.scratch].type); },
+        [&](const Put& s) { expression(s.sweep, plan_.scratch[s.scratch].type); },
         [&](const Get& s) {
       shape_of(s.sweep);
       same(s.sweep, s.out);
