@@ -154,3 +154,20 @@ TEST_CASE("a remainder that the bound of its left side makes idle is folded", "[
   CHECK((any % 8 % 8).text() == "i % 8 % 8");
   CHECK(((r - 1) % 32).text() == "(r - 1) % 32");
 }
+
+TEST_CASE("a quotient that the bound of its left side makes 0 is folded", "[generate]") {
+  const Index warp = variable("warp", 4), g = variable("g", 32), any = variable("i");
+  CHECK((warp / 4 * 64).is(0));
+  CHECK((warp / 4 * 64 + g).text() == "g");
+  CHECK((warp / 8).is(0));
+  CHECK((warp / 3).text() == "warp / 3");
+  CHECK((g % 2 / 64 * 16384).is(0));
+  CHECK((g % 2 / 2).is(0));
+  CHECK((g % 3 / 2).text() == "g % 3 / 2");
+  CHECK(((g & 3) / 4).is(0));
+  CHECK((cast_i64(warp) / 4).text() == "0ll");
+  CHECK((any / 4).text() == "i / 4");
+  CHECK(((warp - 1) / 4).text() == "(warp - 1) / 4");
+  CHECK((warp / -4).text() == "warp / -4");
+  CHECK((warp / 0).text() == "warp / 0");
+}

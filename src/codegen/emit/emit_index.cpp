@@ -37,8 +37,8 @@ std::optional<std::int64_t> IndexExpression::computed(Kind kind, std::int64_t a,
   }
 }
 
-// What is folded: constants, as the text would compute them; neutral elements; remainders and comparisons that a bound
-// decides. What has 64 bits keeps them, so that what is added to it is computed in 64 bits, too.
+// What is folded: constants, as the text would compute them; neutral elements; quotients, remainders and comparisons
+// that a bound decides. What has 64 bits keeps them, so that what is added to it is computed in 64 bits, too.
 IndexExpression IndexExpression::binary(Kind kind, const IndexExpression& a, const IndexExpression& b) {
   const bool wide = a.wide_ || b.wide_, constants = a.is_constant() && b.is_constant();
   if (constants)
@@ -61,6 +61,7 @@ IndexExpression IndexExpression::binary(Kind kind, const IndexExpression& a, con
       break;
     case Kind::quotient:
       if (b.is(1)) return alone(a.without_group());
+      if (bounded && a.below_ <= b.constant_) return constant(0, wide);
       break;
     case Kind::remainder:
       if (b.is(1)) return constant(0, wide);
