@@ -80,7 +80,37 @@ TEST_CASE("fold drops what changes nothing, and nothing more", "[passes]") {
   CHECK_FALSE(
       has_op(ops_of([](Integers, Reals r, auto, auto g) { store(g, {0}, where(full<i32>({4}, 1) == 1, r, 0.0f)); }),
              Op::select));
-  // -0 + 0 is 0; x * 0 may be NaN; a broadcast changes the shape.
+  CHECK_FALSE(has_op(ops_of([](Integers i, Reals, auto y, auto) { store(y, {0}, i % 1); }), Op::load));
+  CHECK(has_op(ops_of([](Integers i, Reals, auto y, auto) { store(y, {0}, i % 2); }), Op::modulo));
+  CHECK_FALSE(has_op(ops_of([](Integers i, Reals, auto y, auto) { store(y, {0}, minimum(i, i)); }), Op::minimum));
+  CHECK_FALSE(has_op(ops_of([](Integers i, Reals, auto y, auto) { store(y, {0}, maximum(i, i)); }), Op::maximum));
+  CHECK_FALSE(has_op(ops_of([](Integers, Reals r, auto, auto g) { store(g, {0}, minimum(r, r)); }), Op::minimum));
+  CHECK_FALSE(has_op(ops_of([](Integers, Reals r, auto, auto g) { store(g, {0}, maximum(r, r)); }), Op::maximum));
+  CHECK_FALSE(
+      has_op(ops_of([](Integers, Reals r, auto, auto g) { store(g, {0}, minimum_nan(r, r)); }), Op::minimum_nan));
+  CHECK_FALSE(
+      has_op(ops_of([](Integers, Reals r, auto, auto g) { store(g, {0}, maximum_nan(r, r)); }), Op::maximum_nan));
+  CHECK(has_op(ops_of([](Integers, Reals r, auto, auto g) { store(g, {0}, maximum(r, -r)); }), Op::maximum));
+  CHECK_FALSE(
+      has_op(ops_of([](Integers i, Reals r, auto, auto g) { store(g, {0}, where((i < 3) & (i < 3), r, 0.0f)); }),
+             Op::logical_and));
+  CHECK_FALSE(
+      has_op(ops_of([](Integers i, Reals r, auto, auto g) { store(g, {0}, where((i < 3) | (i < 3), r, 0.0f)); }),
+             Op::logical_or));
+  CHECK(has_op(ops_of([](Integers i, Reals r, auto, auto g) { store(g, {0}, where((i < 3) & (i < 4), r, 0.0f)); }),
+               Op::logical_and));
+  CHECK_FALSE(has_op(ops_of([](Integers i, Reals r, auto, auto g) { store(g, {0}, where(i < 3, r, r)); }), Op::select));
+  CHECK(has_op(ops_of([](Integers i, Reals r, auto, auto g) { store(g, {0}, where(i < 3, r, -r)); }), Op::select));
+  CHECK_FALSE(has_op(ops_of([](Integers, Reals r, auto, auto g) { store(g, {0}, r - 0.0f); }), Op::sub));
+  // A condition of more elements stretches what it selects.
+  CHECK(has_op(ops_of([](Integers i, Reals r, auto, auto g) {
+                 const Tile<f32, 2> wide = where(reshape(i, {4, 1}) < 3, reshape(r, {1, 4}), reshape(r, {1, 4}));
+                 store(g, {0}, reshape(wide, {16}));
+               }),
+               Op::select));
+  // -0 + 0 is 0, -0 - -0 as well; x - x may be NaN, and so may x * 0; a broadcast changes the shape.
+  CHECK(has_op(ops_of([](Integers, Reals r, auto, auto g) { store(g, {0}, r - -0.0f); }), Op::sub));
+  CHECK(has_op(ops_of([](Integers, Reals r, auto, auto g) { store(g, {0}, r - r); }), Op::sub));
   CHECK(has_op(ops_of([](Integers, Reals r, auto, auto g) { store(g, {0}, r + 0.0f); }), Op::add));
   CHECK(has_op(ops_of([](Integers, Reals r, auto, auto g) { store(g, {0}, r * 0.0f); }), Op::mul));
   CHECK(has_op(ops_of([](Integers i, Reals, auto y, auto) {

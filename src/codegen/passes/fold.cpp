@@ -1,5 +1,8 @@
-// fold: %2 = add %0 %1 of constants 3 and 4 becomes a constant 7; x * 1, x + 0 (integers), -(-x), a reshape to the same
-// shape and a select by a constant become what they stand for; x * 0 of integers is 0.
+// fold: %2 = add %0 %1 of constants 3 and 4 becomes a constant 7; x * 1, x - 0, x + 0 (integers), -(-x), a minimum,
+// maximum, and, or, of x and x, a reshape to the same shape, and a select by a constant or of x and x become what they
+// stand for; x * 0 and x modulo 1 of integers are 0.
+#include <cmath>
+
 #include "codegen/passes/passes.hpp"
 #include "graph/evaluate.hpp"
 #include "graph/rewrite.hpp"
@@ -50,9 +53,16 @@ class Folder final : public Rewriter {
     return builder().constant(node.type, cell, node.shape, node.location);
   }
 
-  // An operand, if the op leaves it as it is. (Adding a real zero is not such a case: -0 + 0 is 0.)
+  bool is_zero(Id id) const {
+    if (!constant(id) || host_type(made(id).type) != HostType::f32) return is(id, 0);
+    return value(id).f32 == 0 && !std::signbit(value(id).f32);
+  }
+
+  // An operand, if the op leaves it as it is; or 0. (Adding a real zero is no such case: -0 + 0 is 0, as is -0 - -0.
+  // Nor is x - x, which may be NaN; the smaller or larger of NaN and NaN is NaN.)
   Id fold_identity(const Node& node, std::span<const Id> in) {
     const auto same = [&](Id id) { return made(id).shape == node.shape && made(id).type == node.type; };
+    const auto zero = [&] { return builder().constant(node.type, {}, node.shape, node.location); };
     const bool integer = info(node.type).kind == ElementKind::integer;
     switch (node.op) {
       case Op::add:
@@ -60,19 +70,28 @@ class Folder final : public Rewriter {
         if (integer && is(in[0], 0) && same(in[1])) return in[1];
         return no_id;
       case Op::sub:
-        return integer && is(in[1], 0) && same(in[0]) ? in[0] : no_id;
+        return is_zero(in[1]) && same(in[0]) ? in[0] : no_id;
       case Op::neg:
         return made(in[0]).op == Op::neg ? made(in[0]).in[0] : no_id;
       case Op::mul:
         if (is(in[1], 1) && same(in[0])) return in[0];
         if (is(in[0], 1) && same(in[1])) return in[1];
-        return integer && (is(in[0], 0) || is(in[1], 0)) ? builder().constant(node.type, {}, node.shape, node.location)
-                                                         : no_id;
+        return integer && (is(in[0], 0) || is(in[1], 0)) ? zero() : no_id;
       case Op::div:
       case Op::floor_div:
       case Op::cdiv:
         return is(in[1], 1) && same(in[0]) ? in[0] : no_id;
+      case Op::modulo:
+        return is(in[1], 1) ? zero() : no_id;
+      case Op::minimum:
+      case Op::maximum:
+      case Op::minimum_nan:
+      case Op::maximum_nan:
+      case Op::logical_and:
+      case Op::logical_or:
+        return in[0] == in[1] ? in[0] : no_id;
       case Op::select:
+        if (in[1] == in[2] && same(in[1])) return in[1];
         if (!constant(in[0])) return no_id;
         return same(in[value(in[0]).i32 ? 1 : 2]) ? in[value(in[0]).i32 ? 1 : 2] : no_id;
       case Op::cast:
