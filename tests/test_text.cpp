@@ -1,4 +1,5 @@
 // The text of small kernels: what is known is folded, and computed once.
+#include <regex>
 #include <sstream>
 
 #include "api/tessera.hpp"
@@ -61,9 +62,66 @@ TEST_CASE("what is known of a tile's place is not asked", "[generate]") {
     CHECK_FALSE(has(text, "96 "));
     CHECK(has(text, " < in0_extent1)"));
   }
-  CHECK(has(of_view(0, 128), "both(window(0ll, 128, 96), window(0ll, 128, in0_extent1))"));
-  CHECK(has(of_view(1, 64), "both(window(64ll, 64, 96), window(64ll, 64, in0_extent1))"));
-  CHECK(has(of_view(3, 32), "window(96ll, 32, 96)"));
+  // What lies between numbers is known: the rest is asked.
+  CHECK_FALSE(has(of_view(0, 128), "Window"));
+  CHECK(has(of_view(0, 128), " < minimum(in0_extent1, 96)"));
+  CHECK(has(of_view(1, 64), " = window(64ll, 32, in0_extent1);"));
+  CHECK_FALSE(has(of_view(3, 32), "indow"));
+  CHECK(has(of_view(3, 32), ", false)"));
+  CHECK_FALSE(has(of_view(-1, 64), "indow"));
+  // A view that begins ahead of the one that it is of.
+  const auto of_views = [](int first, int second) {
+    return body_of([=](In<f32, 1> x, Out<f32, 1> y) {
+      store(y, {0}, load(x.slice(0, first, 96).slice(0, second, 40), {0}, {64}));
+    });
+  };
+  CHECK(has(of_views(0, -20), " = window(-20ll, 40, in0_extent0);"));
+  CHECK(has(of_views(30, -20), " = both(window(10ll, 40, in0_extent0), Window{20, 40});"));
+  CHECK(has(of_views(30, 80), " = window(110ll, 16, in0_extent0);"));
+  CHECK(has(of_views(30, -40), ", false)"));
+}
+
+TEST_CASE("where a tile starts is said once", "[generate]") {
+  const std::string text = body_of([](In<f32, 2> x, Out<f32, 2> y) {
+    auto [i, j] = blocks(cdiv(x.extent(0), 32), cdiv(x.extent(1), 64));
+    store(y, {i, j}, exp(load(x, {i, j}, {32, 64})));
+  });
+  CHECK(count(text, "static_cast<i64>(block0) * 32") == 2);  // of the tile that is loaded, and of that which is stored
+  CHECK(count(text, "static_cast<i64>(block1) * 64") == 2);
+  CHECK(has(text, "_in0 = window("));
+  CHECK(has(text, "_at0, 32, in0_extent0);"));
+}
+
+TEST_CASE("there are no parentheses that say nothing", "[generate]") {
+  const std::string one = body_of([](In<f32, 1> x, Out<f32, 1> y, Scalar<f32> s) {
+    Index b = blocks(cdiv(x.extent(0), 256));
+    const Tile<f32, 1> v = load(x, {b}, {256});
+    store(y, {b}, 0.5f * v * v + s - (v - 2.0f * s) / (v * s));
+  });
+  CHECK_FALSE(std::regex_search(one, std::regex(R"(\+ \(\w+\))")));
+  CHECK(std::regex_search(one, std::regex(R"(0\.5f \* (\S+) \* \1 \+ scalar2)")));
+  CHECK(std::regex_search(one, std::regex(R"(- \((\S+) - mul_\d+\) / \(\1 \* scalar2\))")));
+  const std::string minus = body_of([](In<f32, 1> x, Out<f32, 1> y, Scalar<f32> s) {
+    const Tile<f32, 1> v = load(x, {0}, {64});
+    store(y, {0}, v - (s - v) - (v + s));
+  });
+  CHECK(std::regex_search(minus, std::regex(R"((\S+) - \(scalar2 - \1\) - \(\1 \+ scalar2\))")));
+}
+
+TEST_CASE("one round is no loop", "[generate]") {
+  for (const int m : {16, 64, 128})
+    for (const int n : {8, 64}) {
+      const std::string text = body_of([=](In<bf16, 2> x, In<bf16, 2> w, Out<f32, 2> y) {
+        auto [i, j] = blocks(cdiv(x.extent(0), m), cdiv(w.extent(1), n));
+        Var sums = zeros<f32>({m, n});
+        for (Index k : range(cdiv(x.extent(1), 64)))
+          sums = mma(load(x, {i, k}, {m, 64}), load(w, {k, j}, {64, n}), sums);
+        store(y, {i, j}, sums);
+      });
+      INFO(text);
+      CHECK_FALSE(std::regex_search(text, std::regex(R"(for \(int ([ijkm]) = 0; \1 < 1;)")));
+      CHECK_FALSE(std::regex_search(text, std::regex(R"( \+ 0\b[^.x])")));
+    }
 }
 
 TEST_CASE("a place that is a number is one, of 64 bits", "[generate]") {

@@ -120,7 +120,7 @@ void over_round(Writer& w, int registers, int chunk, const EachPair& each) {
 
 // "[(i * 4 + warp) * 32 + lane]".
 std::string slot(Writer& w, const IndexExpression& i, const IndexExpression& warp) {
-  return fmt::format("[{}]", grouped(i * w.role.warps + warp) * 32 + w.lane());
+  return fmt::format("[{}]", (i * w.role.warps + warp) * 32 + w.lane());
 }
 
 // What a round's values are put through.
@@ -250,7 +250,7 @@ IndexExpression linear(Writer& w, const Sweep& sweep, const Strides& strides, st
   IndexExpression sum = base;
   for (int axis = 0; axis < sweep.shape.rank(); ++axis) {
     const IndexExpression at = coordinate(w, sweep.layout, axis, index);
-    if (sweep.shape[axis] != 1) sum = sum + grouped(at) * strides[static_cast<std::size_t>(axis)];
+    if (sweep.shape[axis] != 1) sum = sum + at * strides[static_cast<std::size_t>(axis)];
   }
   return sum;
 }

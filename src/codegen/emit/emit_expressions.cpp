@@ -24,7 +24,7 @@ Spelled spell(const Term& term, const std::vector<Spelled>& in) {
     case Op::select:
       if (info(term.type).kind == ElementKind::integer)
         return {fmt::format("select({}, {}, {})", in[0].text, in[1].text, in[2].text)};
-      return {fmt::format("{} ? {} : {}", in[0].operand(), in[1].operand(), in[2].operand()), false};
+      return {fmt::format("{} ? {} : {}", in[0].operand(), in[1].operand(), in[2].operand()), Spelled::Binds::other};
     case Op::cast:
       return {fmt::format("cast_{}({})", name(term.type), in[0].text)};
     default: {
@@ -51,7 +51,7 @@ Spelled operand(Writer& w, const Sweep& sweep, const std::vector<Spelled>& made,
       return literal(type, decode(type, o.literal));
     case Operand::Kind::coordinate: {
       const IndexExpression at = coordinate(w, sweep, o.index, index);
-      return {at.text(), at.is_primary()};
+      return {at.text(), at.is_primary() ? Spelled::Binds::primary : Spelled::Binds::other};
     }
   }
   return {};
@@ -65,23 +65,32 @@ ElementType type_of_operand(const Term& term, std::size_t k) {
 }  // namespace
 
 Spelled substitute(std::string_view pattern, const Spelled& a, const Spelled& b, const Spelled& c) {
+  using Binds = Spelled::Binds;
   const bool call = pattern.find('(') != pattern.npos;
-  Spelled result{"", call};
+  // Of "a - b" and the like a may be one more of its kind, b is tighter.
+  const char infix = pattern.size() == 5 ? pattern[2] : ' ';
+  const bool sum = infix == '+' || infix == '-', product = infix == '*' || infix == '/';
+  Spelled result{"", call ? Binds::primary : sum ? Binds::sum : product ? Binds::product : Binds::other};
   const auto letter = [&](std::size_t i) {
     return i < pattern.size() && (std::isalnum(static_cast<unsigned char>(pattern[i])) || pattern[i] == '_');
   };
+  const auto spelled = [&](char name) {
+    const Spelled& value = name == 'a' ? a : name == 'b' ? b : c;
+    if (call) return value.text;
+    if (sum) return value.operand(name == 'a' ? Binds::sum : Binds::product);
+    return value.operand(product && name == 'a' ? Binds::product : Binds::primary);
+  };
   for (std::size_t i = 0; i < pattern.size(); ++i) {
     const bool operand = pattern[i] >= 'a' && pattern[i] <= 'c' && (i == 0 || !letter(i - 1)) && !letter(i + 1);
-    const Spelled& value = pattern[i] == 'a' ? a : pattern[i] == 'b' ? b : c;
-    result.text += operand ? (call ? value.text : value.operand()) : std::string(1, pattern[i]);
+    result.text += operand ? spelled(pattern[i]) : std::string(1, pattern[i]);
   }
   return result;
 }
 
 Spelled literal(ElementType type, Cell cell) {
   std::string text = number(type, cell);
-  const bool primary = text[0] != '-';
-  return {std::move(text), primary};
+  const Spelled::Binds binds = text[0] != '-' ? Spelled::Binds::primary : Spelled::Binds::other;
+  return {std::move(text), binds};
 }
 
 Spelled expression(Writer& w, const Sweep& sweep, const IndexExpression& index) {

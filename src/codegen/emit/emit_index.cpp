@@ -183,6 +183,12 @@ Index grouped(const Index& a) {
   return result;
 }
 
+std::string beyond(std::string_view pointer, const Index& offset) {
+  if (offset.is(0)) return std::string(pointer);
+  const bool alone = Index::precedence(offset.kind_) > Index::precedence(Index::Kind::sum);
+  return fmt::format("{} + {}{}{}", pointer, alone ? "" : "(", offset.text(), alone ? "" : ")");
+}
+
 // C++'s, the tightest first.
 int IndexExpression::precedence(Kind kind) {
   switch (kind) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tessera::codegen {
@@ -21,6 +22,7 @@ class IndexExpression {
   static IndexExpression raw(std::string text) { return variable(std::move(text)); }
   /// The condition that always holds: both() with it is the other one.
   static IndexExpression always() { return truth(true); }
+  static IndexExpression never() { return truth(false); }
 
   bool is(std::int64_t constant) const { return kind_ == Kind::constant && constant_ == constant; }
   bool is_always() const { return kind_ == Kind::truth && constant_; }
@@ -45,6 +47,8 @@ class IndexExpression {
   /// In parentheses, needed or not, unless it is primary.
   friend IndexExpression grouped(const IndexExpression& a);
   friend IndexExpression cast_i64(const IndexExpression& a);
+  /// "pointer + offset", the offset being computed by itself.
+  friend std::string beyond(std::string_view pointer, const IndexExpression& offset);
 
  private:
   enum class Kind : std::uint8_t {
@@ -85,6 +89,7 @@ IndexExpression equal(const IndexExpression& a, const IndexExpression& b);
 IndexExpression both(const IndexExpression& a, const IndexExpression& b);
 IndexExpression grouped(const IndexExpression& a);
 IndexExpression cast_i64(const IndexExpression& a);
+std::string beyond(std::string_view pointer, const IndexExpression& offset);
 
 }  // namespace tessera::codegen
 

@@ -121,6 +121,8 @@ void emit(Writer& w, const Fetch& fetch) {
     const std::string_view type = memory_type(element);
     const std::string name = name_of(access.label);
     const int per_row = to.columns / access.vector, pieces = to.rows * per_row;
+    const int rounds = (pieces + threads - 1) / threads;
+    const IndexExpression i = rounds > 1 ? IndexExpression::variable("i", rounds) : 0;
     w.open("{{");
     place(w, access, false);
     w.line("char* const tile = {};", stage_of(w, tile.buffer, to.stages > 1 ? fetch.loop : LoopId()));
@@ -141,20 +143,25 @@ void emit(Writer& w, const Fetch& fetch) {
       w.line("const int first = thread / {0}, column = thread % {0}{1};", per_row, by);
       w.line("const {}* const from = {};", type, address(access, spot_in("first")));
       const IndexExpression stride = row_axis < 0 ? 0 : w.stride(access.parameter, row_axis) * step;
-      from = "from" + (stride.is(0) ? "" : fmt::format(" + i * {}", grouped(stride)));
+      from = beyond("from", i * stride);
       if (step % 8 == 0) {  // chunks are permuted alike
         w.line("char* const into = tile + element_offset<{}, {}>(first, column);", type, to.chunks());
-        into = fmt::format("into + i * {}", step * to.chunks() * 16);
+        into = beyond("into", i * (step * to.chunks() * 16));
       }
     }
-    w.unroll_by(tile.unrolled);
-    w.open("for (int i = 0; i < {}; ++i) {{", (pieces + threads - 1) / threads);
+    const bool loop = rounds > 1, some = pieces % threads != 0;
+    if (loop) {
+      w.unroll_by(tile.unrolled);
+      w.open("for (int i = 0; i < {}; ++i) {{", rounds);
+    } else if (some) {
+      w.open("if (thread < {}) {{", pieces);
+    }
     if (in_columns) {
-      w.line("const int row = first + i * {};", threads / per_row);
-      if (pieces % threads) w.line("if (row >= {}) break;", to.rows);
+      w.line("const int row = {};", IndexExpression::variable("first") + i * (threads / per_row));
+      if (loop && some) w.line("if (row >= {}) break;", to.rows);
     } else {
-      w.line("const int piece = i * {} + thread;", threads);
-      if (pieces % threads) w.line("if (piece >= {}) break;", pieces);
+      w.line("const int piece = {};", i * threads + IndexExpression::variable("thread"));
+      if (loop && some) w.line("if (piece >= {}) break;", pieces);
       w.line("const int row = piece / {0}, column = piece % {0}{1};", per_row, by);
     }
     const Spot spot = spot_in("row");
@@ -174,7 +181,7 @@ void emit(Writer& w, const Fetch& fetch) {
                where(spot.inside, fmt::format("{}_base[{} + e]", name, spot.offset), fmt::format("{}{{}}", type)));
         break;
     }
-    w.close();
+    if (loop || some) w.close();
     w.close();
   }
 }
@@ -205,9 +212,10 @@ std::string from_first(Writer& w, const Stage& stage, const IndexExpression& ind
   const int last = stage.sweep.shape.rank() - 1;
   const IndexExpression row = digits(stage.sweep.layout.register_digits(last - 1), index),
                         column = digits(stage.sweep.layout.register_digits(last), index);
-  return fmt::format("reinterpret_cast<{}*>({} + (first ^ {}) + ({}))", memory_type(to.type),
-                     stage_at(w, stage.buffer, stage.cursor), grouped(grouped(row) % 8 * 16),
-                     row * 128 + column / to.panel_columns() * to.panel_bytes());
+  const std::string permuted =
+      fmt::format("{} + (first ^ {})", stage_at(w, stage.buffer, stage.cursor), grouped(row % 8 * 16));
+  return fmt::format("reinterpret_cast<{}*>({})", memory_type(to.type),
+                     beyond(permuted, row * 128 + column / to.panel_columns() * to.panel_bytes()));
 }
 
 // Four matrices of eight rows and columns, two by two; each lane gives the address of a row of one of them.

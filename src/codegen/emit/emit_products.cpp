@@ -34,53 +34,45 @@ std::string warp_column(Writer& w, const Product& product, int columns) {
   return (w.warp() % product.warps_n * columns).text();
 }
 
-// Calls each(c), c being four accumulators of one instruction, in loops over those of a thread: i and j. Those in
+// Calls each(c, i, j), c being four accumulators of one instruction, those of a thread counted by i and j. Those in
 // memory are worked on one instruction at a time.
 template <class EachAccumulators>
 void over_accumulators(Writer& w, ValueId out, Tiles t, const EachAccumulators& each) {
-  w.unroll(true);
-  w.open("for (int i = 0; i < {}; ++i) {{", t.m);
-  w.unroll(true);
-  w.open("for (int j = 0; j < {}; ++j) {{", t.n);
-  const std::string at = fmt::format("(i * {} + j) * 4", t.n);
-  if (is_indexed_by_constants(w.plan.storage(out))) {
-    each(fmt::format("{} + {}", w.name(out), at));
-  } else {
-    const std::string c = element(w, out, IndexExpression::raw(fmt::format("({} + e)", at)));
-    w.line("float c[4];");
-    w.line("for (int e = 0; e < 4; ++e) c[e] = {};", c);
-    each("c");
-    w.line("for (int e = 0; e < 4; ++e) {} = c[e];", c);
-  }
-  w.close();
-  w.close();
+  w.unrolled("i", t.m, [&](const IndexExpression& i) {
+    w.unrolled("j", t.n, [&](const IndexExpression& j) {
+      const IndexExpression at = (i * t.n + j) * 4;
+      if (is_indexed_by_constants(w.plan.storage(out))) return each(beyond(w.name(out), at), i, j);
+      const std::string c = element(w, out, at + IndexExpression::variable("e", 4));
+      w.line("float c[4];");
+      w.line("for (int e = 0; e < 4; ++e) c[e] = {};", c);
+      each("c", i, j);
+      w.line("for (int e = 0; e < 4; ++e) {} = c[e];", c);
+    });
+  });
 }
 
 // `to`[i] of 16 rows: from a tile, or from accumulators that are, two by two, the left operand's registers.
 void left_fragments(Writer& w, const Product& p, int count, const std::string& to) {
-  const auto each = [&](const auto& read) {
-    w.unroll(true);
-    w.open("for (int i = 0; i < {}; ++i) {{", count);
-    read();
-    w.close();
-  };
   if (p.a.value) {
     const std::string from = w.name(p.a.value);
     const int rounds = (p.k + 15) / 16;
-    return each([&] {
+    const IndexExpression k = IndexExpression::variable("k", rounds);
+    return w.unrolled("i", count, [&](const IndexExpression& i) {
+      const IndexExpression at = (i * (2 * rounds) + 2 * k) * 4;
       for (int e = 0; e < 4; ++e)
-        w.line("{0}[i][{1}] = pack_{2}({3}[(i * {4} + 2 * k) * 4 + {5}], {3}[(i * {4} + 2 * k) * 4 + {6}]);", to, e,
-               name(p.type), from, 2 * rounds, 2 * e, 2 * e + 1);
+        w.line("{0}[{1}][{2}] = pack_{3}({4}[{5}], {4}[{6}]);", to, i, e, name(p.type), from, at + 2 * e,
+               at + (2 * e + 1));
     });
   }
   const int chunks = w.buffer(p.a.buffer).chunks(), rows = 16 * 16 * chunks;  // bytes of 16 rows
   if (p.a.k_major) {
     w.line("const char* const at = left_row<{}>(left, row, k * 2);", chunks);
-    each([&] { w.line("load_matrix_x4({}[i], at + i * {});", to, rows); });
+    w.unrolled("i", count,
+               [&](const IndexExpression& i) { w.line("load_matrix_x4({}[{}], {});", to, i, beyond("at", i * rows)); });
   } else {
-    each([&] {
-      w.line("load_matrix_x4_transposed({}[i], left_row_turned<{}>(left, row / 8 + i * 2) + k * {});", to, chunks,
-             rows);
+    w.unrolled("i", count, [&](const IndexExpression& i) {
+      w.line("load_matrix_x4_transposed({}[{}], left_row_turned<{}>(left, {}) + k * {});", to, i, chunks,
+             IndexExpression::variable("row") / 8 + i * 2, rows);
     });
   }
 }
@@ -89,20 +81,22 @@ void left_fragments(Writer& w, const Product& p, int count, const std::string& t
 void right_fragments(Writer& w, const Product& p, int count, const std::string& to) {
   const int chunks = w.buffer(p.b.buffer).chunks(), rows = 8 * 16 * chunks;  // bytes of 8 rows
   if (p.b.k_major) w.line("const char* const from = right_row<{}>(right, column, k * 2);", chunks);
-  const auto read = [&](std::string_view j, int matrices) {
+  const auto read = [&](const IndexExpression& j, int matrices) {
     if (p.b.k_major)
-      w.line("load_matrix_x{}({}[{}], from + {} * {});", matrices, to, j, j, rows);
+      w.line("load_matrix_x{}({}[{}], {});", matrices, to, j, beyond("from", j * rows));
     else
-      w.line("load_matrix_x{}_transposed({}[{}], right_row_turned<{}>(right, column / 8 + {}) + k * {});", matrices, to,
-             j, chunks, j, 2 * rows);
+      w.line("load_matrix_x{}_transposed({}[{}], right_row_turned<{}>(right, {}) + k * {});", matrices, to, j, chunks,
+             IndexExpression::variable("column") / 8 + j, 2 * rows);
   };
-  if (count > 1) {
+  if (count > 3) {
     w.unroll(true);
     w.open("for (int j = 0; j + 1 < {}; j += 2) {{", count);
-    read("j", 4);
+    read(IndexExpression::variable("j", count), 4);
     w.close();
+  } else if (count > 1) {
+    read(0, 4);
   }
-  if (count % 2) read(std::to_string(count - 1), 2);
+  if (count % 2) read(count - 1, 2);
 }
 
 // Two sets of fragments: of a round of k, and of the one that is read ahead.
@@ -111,8 +105,8 @@ void declare_fragments(Writer& w, Tiles t, std::string_view start) {
 }
 
 void multiply_fragments(Writer& w, const Multiply& multiply, Tiles t, std::string_view set) {
-  over_accumulators(w, multiply.out, t, [&](const std::string& c) {
-    w.line("mma_{0}({1}, a[{2}][i], b[{2}][j]);", name(multiply.product.type), c, set);
+  over_accumulators(w, multiply.out, t, [&](const std::string& c, const IndexExpression& i, const IndexExpression& j) {
+    w.line("mma_{0}({1}, a[{2}][{3}], b[{2}][{4}]);", name(multiply.product.type), c, set, i, j);
   });
 }
 
@@ -158,7 +152,9 @@ void matrix_product(Writer& w, const Multiply& multiply) {
     left_fragments(w, p, t.m, "a");
     right_fragments(w, p, t.n, "b");
     over_accumulators(w, multiply.out, t,
-                      [&](const std::string& c) { w.line("mma_{}({}, a[i], b[j]);", name(p.type), c); });
+                      [&](const std::string& c, const IndexExpression& i, const IndexExpression& j) {
+      w.line("mma_{}({}, a[{}], b[{}]);", name(p.type), c, i, j);
+    });
     w.close();
   }
   w.close();
@@ -177,20 +173,19 @@ void pair(Writer& w, const ProductOperand& operand, std::string_view tile, const
   }
 }
 
-void left_fragment_tf32(Writer& w, const Product& p, int rounds) {
+void left_fragment_tf32(Writer& w, const Product& p, int rounds, const IndexExpression& i) {
   if (p.a.value) {
     const std::string from = w.name(p.a.value);
-    for (int e = 0; e < 4; ++e) {
-      const int at = e % 2 * 2 + e / 2;
-      w.line("a[i][{}] = bits_of({}[(i * {} + k) * 4 + {}]);", e, from, rounds, at);
-    }
+    for (int e = 0; e < 4; ++e)
+      w.line("a[{}][{}] = bits_of({}[{}]);", i, e, from,
+             (i * rounds + IndexExpression::variable("k", rounds)) * 4 + (e % 2 * 2 + e / 2));
     return;
   }
   for (int half = 0; half < 2; ++half) {
     w.line("float x{}[2];", half);
-    pair(w, p.a, "left", fmt::format("x{}", half), fmt::format("row + i * 16 + {}", half * 8));
+    pair(w, p.a, "left", fmt::format("x{}", half), (IndexExpression::variable("row") + i * 16 + half * 8).text());
     for (int e = 0; e < 2; ++e)
-      w.line("a[i][{}] = bits_of({});", half + 2 * e, converted(p.a, fmt::format("x{}[{}]", half, e)));
+      w.line("a[{}][{}] = bits_of({});", i, half + 2 * e, converted(p.a, fmt::format("x{}[{}]", half, e)));
   }
 }
 
@@ -209,17 +204,15 @@ void tf32_product(Writer& w, const Multiply& multiply) {
   w.open("for (int k = 0; k < {}; ++k) {{", rounds);
   w.line("const int at = k * 8 + lane % 4 * 2;");
   w.line("u32 a[{}][4], b[{}][2];", t.m, t.n);
-  w.unroll(true);
-  w.open("for (int i = 0; i < {}; ++i) {{", t.m);
-  left_fragment_tf32(w, p, rounds);
-  w.close();
-  w.unroll(true);
-  w.open("for (int j = 0; j < {}; ++j) {{", t.n);
-  w.line("float x[2];");
-  pair(w, p.b, "right", "x", "column + j * 8");
-  for (int e = 0; e < 2; ++e) w.line("b[j][{}] = bits_of({});", e, converted(p.b, fmt::format("x[{}]", e)));
-  w.close();
-  over_accumulators(w, multiply.out, t, [&](const std::string& c) { w.line("mma_tf32({}, a[i], b[j]);", c); });
+  w.unrolled("i", t.m, [&](const IndexExpression& i) { left_fragment_tf32(w, p, rounds, i); });
+  w.unrolled("j", t.n, [&](const IndexExpression& j) {
+    w.line("float x[2];");
+    pair(w, p.b, "right", "x", (IndexExpression::variable("column") + j * 8).text());
+    for (int e = 0; e < 2; ++e) w.line("b[{}][{}] = bits_of({});", j, e, converted(p.b, fmt::format("x[{}]", e)));
+  });
+  over_accumulators(w, multiply.out, t, [&](const std::string& c, const IndexExpression& i, const IndexExpression& j) {
+    w.line("mma_tf32({}, a[{}], b[{}]);", c, i, j);
+  });
   w.close();
   w.close();
 }

@@ -201,8 +201,6 @@ void emit(Writer& w, const Wgmma& s) {
          stage_at(w, s.b, s.cursor));
   w.unroll(true);
   w.open("for (int k = 0; k < {}; ++k) {{", s.k / 16);
-  w.unroll(true);
-  w.open("for (int m = 0; m < {}; ++m) {{", blocks);
   const std::int64_t of_block = (s.a_k_major ? 64 * 128 : a.panel_bytes()) / 16;
   // k's steps stay within a panel, whose rows of 128 bytes the swizzle permutes.
   const auto step = [](const Buffer& buffer, bool k_major, int k_step) {
@@ -210,10 +208,12 @@ void emit(Writer& w, const Wgmma& s) {
     if (!k_major || buffer.columns <= buffer.panel_columns()) return fmt::format("k * {}", k_step);
     return fmt::format("k / {0} * {1} + k % {0} * {2}", in_panel, buffer.panel_bytes() / 16, k_step);
   };
-  w.line("wgmma_{}_n{}<{}, {}>({} + m * {}, left_matrix + m * {} + {}, right_matrix + {}, {});", name(s.type), s.n,
-         s.a_k_major ? 0 : 1, s.b_k_major ? 0 : 1, w.name(s.out), s.n / 2, of_block, step(a, s.a_k_major, left.k_step),
-         step(b, s.b_k_major, right.k_step), s.fresh ? name_of(w.plan, s.fresh) + " > 0 || k > 0" : "true");
-  w.close();
+  w.unrolled("m", blocks, [&](const IndexExpression& m) {
+    w.line("wgmma_{}_n{}<{}, {}>({}, {} + {}, right_matrix + {}, {});", name(s.type), s.n, s.a_k_major ? 0 : 1,
+           s.b_k_major ? 0 : 1, beyond(w.name(s.out), m * (s.n / 2)), beyond("left_matrix", m * of_block),
+           step(a, s.a_k_major, left.k_step), step(b, s.b_k_major, right.k_step),
+           s.fresh ? name_of(w.plan, s.fresh) + " > 0 || k > 0" : "true");
+  });
   w.close();
   w.close();
 }

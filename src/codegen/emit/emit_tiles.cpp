@@ -2,6 +2,9 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "codegen/plan/names.hpp"
 #include "codegen/plan/spelling.hpp"
 
@@ -32,21 +35,38 @@ IndexExpression start_of(Writer& w, const TileAccess& access, std::size_t i) {
   return start;
 }
 
-// The positions p of a tile's axis with 0 <= start + p < extent: of a view on the way, or of the tensor.
+// To be asked of a position p of a tile's axis: 0 <= start + p < extent, of a view on the way, or of the tensor.
 struct Range {
   IndexExpression start, extent;
   bool positive;  // it is known that start >= 0
 };
 
-// Without those that the whole tile is known to be in. The tensor's is the last: its extent is never known.
-std::vector<Range> ranges_of(Writer& w, const TileAccess& access, std::size_t i) {
+// Which positions of a tile's axis are inside: none but [low, high), as numbers say; of those what all ranges hold.
+struct Inside {
+  std::int64_t low, high;
+  std::vector<Range> ranges;  // the tensor's is the last: its extent is never known
+
+  bool is_none() const { return low >= high; }
+  // Is the end of the tensor all that there is to say of positions from the first on?
+  bool is_from_first() const { return low == 0 && ranges.size() == 1 && ranges[0].start.is(0); }
+  // Of a tile of one position: is it within the tensor?
+  bool is_one(const TileAccess::Axis& axis) const { return axis.extent == 1 && ranges.size() == 1; }
+};
+
+Inside inside_of(Writer& w, const TileAccess& access, std::size_t i) {
   const TileAccess::Axis& axis = access.axes[i];
-  std::vector<Range> ranges;
+  const std::int64_t tile = axis.extent;
+  Inside inside{0, tile, {}};
   const auto add = [&](const IndexExpression& start, const IndexExpression& extent, bool positive) {
-    positive |= start.is_constant() && start.value() >= 0;
-    const bool whole =
-        start.is_constant() && extent.is_constant() && positive && start.value() <= extent.value() - axis.extent;
-    if (!whole) ranges.push_back({start, extent, positive});
+    if (start.is_constant()) {
+      const std::int64_t first = std::max(start.value(), -tile);
+      inside.low = std::max(inside.low, -first);
+      if (extent.is_constant()) {
+        inside.high = std::min(inside.high, extent.value() - first);
+        return;
+      }
+    }
+    inside.ranges.push_back({start, extent, positive || (start.is_constant() && start.value() >= 0)});
   };
   IndexExpression start = start_in_view(w, axis);
   bool positive = axis.positive;
@@ -57,46 +77,49 @@ std::vector<Range> ranges_of(Writer& w, const TileAccess& access, std::size_t i)
     start = start + by;
   }
   add(start, w.extent(access.parameter, axis.tensor_axis), positive);
-  return ranges;
+  return inside;
 }
 
-// Is the end of the tensor all that there is to say of positions from its first on?
-bool from_first(const std::vector<Range>& ranges) { return ranges.size() == 1 && ranges[0].start.is(0); }
-
-// Of a tile of one position: is it within the tensor?
-bool is_one(const TileAccess::Axis& axis, const std::vector<Range>& ranges) {
-  return axis.extent == 1 && ranges.size() == 1;
-}
-
-// Is a position of a tile's axis within all ranges?
+// Is a position of a tile's axis inside?
 IndexExpression inside_axis(Writer& w, const TileAccess& access, std::size_t i, const IndexExpression& at) {
   const TileAccess::Axis& axis = access.axes[i];
-  const std::vector<Range> ranges = ranges_of(w, access, i);
-  const IndexExpression declared = window_name(access, i), in_tile = at < axis.extent;
-  if (is_one(axis, ranges)) return both(in_tile, declared);
-  if (from_first(ranges)) {
-    const IndexExpression& extent = ranges[0].extent;
-    return at < (in_tile.is_always() ? extent : IndexExpression::call("minimum", {extent, axis.extent}));
+  const Inside inside = inside_of(w, access, i);
+  const IndexExpression declared = window_name(access, i), in_tile = at < inside.high;
+  if (inside.is_none() || in_tile.is_never()) return IndexExpression::never();
+  if (inside.is_one(axis)) return both(in_tile, declared);
+  if (inside.is_from_first()) {
+    const IndexExpression& extent = inside.ranges[0].extent;
+    return at < (in_tile.is_always() ? extent : IndexExpression::call("minimum", {extent, inside.high}));
   }
   return axis.positive && axis.slices.empty() ? at < IndexExpression::variable(fmt::format("{}.high", declared))
                                               : IndexExpression::call("within", {declared, at});
 }
 
-// The window of an axis is what lies in all ranges.
-void declare_window(Writer& w, const TileAccess& access, std::size_t i) {
-  const TileAccess::Axis& axis = access.axes[i];
-  const std::vector<Range> ranges = ranges_of(w, access, i);
-  if (is_one(axis, ranges)) {
-    const auto& [start, extent, positive] = ranges[0];
-    const IndexExpression inside = both(positive ? IndexExpression::always() : start >= 0, start < extent);
-    return w.line("const bool {} = {};", window_name(access, i), inside);
+// The window of an axis is what lies in all ranges. The tile starts at `of_tensor`, which is `at` in the text.
+void declare_window(Writer& w, const TileAccess& access, std::size_t i, const IndexExpression& of_tensor,
+                    const IndexExpression& at) {
+  const Inside inside = inside_of(w, access, i);
+  if (inside.is_none()) return;
+  const auto named = [&](const IndexExpression& start) {
+    return !start.is_constant() && !start.is_primary() && start.text() == of_tensor.text() ? at : start;
+  };
+  if (inside.is_one(access.axes[i])) {
+    const Range& range = inside.ranges[0];
+    const IndexExpression start = named(range.start);
+    return w.line("const bool {} = {};", window_name(access, i),
+                  both(range.positive ? IndexExpression::always() : start >= 0, start < range.extent));
   }
-  if (from_first(ranges)) return;
+  if (inside.is_from_first()) return;
   IndexExpression all = 0;
-  for (const Range& range : ranges) {
-    const IndexExpression window = IndexExpression::call("window", {range.start, axis.extent, range.extent});
-    all = &range == &ranges[0] ? window : IndexExpression::call("both", {all, window});
+  bool first = true, low = inside.low == 0;
+  const auto add = [&](const IndexExpression& window) {
+    all = std::exchange(first, false) ? window : IndexExpression::call("both", {all, window});
+  };
+  for (const Range& range : inside.ranges) {
+    add(IndexExpression::call("window", {named(range.start), inside.high, range.extent}));
+    low |= range.start.is(-inside.low);
   }
+  if (!low) add(IndexExpression::raw(fmt::format("Window{{{}, {}}}", inside.low, inside.high)));
   w.line("const Window {} = {};", window_name(access, i), all);
 }
 
@@ -106,7 +129,7 @@ IndexExpression row_inside(Writer& w, const TileAccess& access, const TileAccess
   IndexExpression inside = IndexExpression::always(), position = row;
   for (const TileAccess::Slice& slice : axis.slices) {
     inside = both(inside, both(position >= 0, position < scalar(w, slice.extent)));
-    if (!scalar(w, slice.start).is(0)) position = grouped(cast_i64(position) + scalar(w, slice.start));
+    if (!scalar(w, slice.start).is(0)) position = cast_i64(position) + scalar(w, slice.start);
   }
   return both(inside, both(position >= 0, position < w.extent(access.parameter, axis.tensor_axis)));
 }
@@ -129,7 +152,7 @@ Spot spot_of(Writer& w, const TileAccess& access, const std::vector<IndexExpress
       continue;
     }
     inside = both(inside, inside_axis(w, access, i, at[i]));
-    offset = offset + grouped(at[i]) * by;
+    offset = offset + at[i] * by;
   }
   return {inside, offset};
 }
@@ -171,10 +194,11 @@ void read_run(Writer& w, const Sweep& sweep, const TileAccess& read, const Index
   }
   const std::string name = name_of(read.label);
   w.line("{} {}[{}];", register_type(w.tensor(read.parameter).type), name, read.run);
-  w.line("const auto* const {0}_at = {0} + ({1});", run_name(read), offset);
+  const IndexExpression run = IndexExpression::variable(run_name(read) + "_at");
+  w.line("const auto* const {} = {};", run, beyond(run_name(read), offset));
   for (int i = 0; i < read.run; i += read.vector) {
     const IndexExpression inside = whole ? IndexExpression::always() : spot(w, sweep, read, group + i).inside;
-    w.line("read_input<{0}>({1} + {2}, {3}_at + {2}, {4});", read.vector, name, i, run_name(read), inside);
+    w.line("read_input<{}>({}, {}, {});", read.vector, beyond(name, i), run + i, inside);
   }
 }
 
@@ -268,12 +292,13 @@ void place(Writer& w, const TileAccess& access, bool writes) {
     const int axis = access.axes[i].tensor_axis;
     if (axis < 0) continue;
     const IndexExpression start = start_of(w, access, i), at = start_name(access, i);
-    if (!is_gathered(access, i)) declare_window(w, access, i);
-    if (start.is(0)) continue;
-    w.line("const i64 {} = {};", at, start);
-    offset = offset + at * w.stride(access.parameter, axis);
+    if (!start.is(0)) {
+      w.line("const i64 {} = {};", at, start);
+      offset = offset + at * w.stride(access.parameter, axis);
+    }
+    if (!is_gathered(access, i)) declare_window(w, access, i, start, at);
   }
-  std::string base = tensor_name(w.plan, access.parameter) + (offset.is(0) ? "" : fmt::format(" + ({})", offset));
+  std::string base = beyond(tensor_name(w.plan, access.parameter), offset);
   if (access.from_here) base = fmt::format("from_here({})", base);
   w.line("{}{}* const {}_base = {};", writes ? "" : "const ", memory_type(w.tensor(access.parameter).type), name, base);
 }
@@ -299,7 +324,7 @@ Spot spot(Writer& w, const Sweep& sweep, const TileAccess& access, const IndexEx
 }
 
 std::string address(const TileAccess& access, const Spot& at) {
-  return name_of(access.label) + (at.offset.is(0) ? "_base" : fmt::format("_base + ({})", at.offset));
+  return beyond(name_of(access.label) + "_base", at.offset);
 }
 
 std::string padding(const Writer& w, const TileAccess& access) {

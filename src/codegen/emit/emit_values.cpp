@@ -77,9 +77,8 @@ std::string element(Writer& w, ValueId id, const IndexExpression& index) {
   }
   w.use_memory(storage.home == Home::workspace);
   w.uses.thread = true;
-  if (storage.vector == 1) return fmt::format("{}[{} * {}]", name, grouped(index), w.role.threads());
-  return fmt::format("{0}[{1} / {2} * {3} + {1} % {2}]", name, grouped(index), storage.vector,
-                     w.role.threads() * storage.vector);
+  return fmt::format("{}[{}]", name,
+                     index / storage.vector * (w.role.threads() * storage.vector) + index % storage.vector);
 }
 
 IndexExpression scalar(Writer& w, const Operand& operand) {

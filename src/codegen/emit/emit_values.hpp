@@ -32,11 +32,13 @@ bool is_indexed_by_constants(const Storage& storage);
 
 // --- expressions
 
-/// An expression of elements, and whether it is one name, number or call.
+/// An expression of elements, and how tight its operator binds: a name, number or call as tight as any.
 struct Spelled {
+  enum class Binds : std::uint8_t { other, sum, product, primary };
   std::string text;
-  bool primary = true;
-  std::string operand() const { return primary ? text : "(" + text + ")"; }
+  Binds binds = Binds::primary;
+  /// In parentheses, unless it binds so tight at least.
+  std::string operand(Binds least = Binds::primary) const { return binds >= least ? text : "(" + text + ")"; }
 };
 
 /// "a + b" of ops.def with a, b and c replaced.

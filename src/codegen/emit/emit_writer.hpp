@@ -74,6 +74,15 @@ struct Writer {
   void unroll(bool unrolled);
   void unroll(const Sweep& sweep);
   void unroll_by(int rounds);  ///< 0: all
+  /// each(counter) in a loop of `rounds`, all written out by the compiler; of one round there is none.
+  template <class Each>
+  void unrolled(const char* counter, int rounds, const Each& each) {
+    if (rounds == 1) return each(IndexExpression(0));
+    unroll_by(0);
+    open("for (int {0} = 0; {0} < {1}; ++{0}) {{", counter, rounds);
+    each(IndexExpression::variable(counter, rounds));
+    close();
+  }
 
   // --- the kernel's own variables
 
