@@ -8,6 +8,7 @@
 #include "api/tessera.hpp"
 #include "catch.hpp"
 #include "codegen/generate.hpp"
+#include "codegen/lower/make_plan.hpp"
 #include "codegen/passes/passes.hpp"
 #include "common/growing.hpp"
 #include "cpu/program.hpp"
@@ -80,6 +81,13 @@ TEST_CASE("a kernel four times as large takes about four times as long", "[passe
     INFO(kernel.name);
     CHECK(report == "");
   }
+}
+
+TEST_CASE("a kernel that grows is one by roles", "[passes][growth]") {
+  const Graph graph = run_passes(growing("what is computed of a product by roles").traced(8));
+  const codegen::Plan plan = codegen::make_plan(graph, dense_variant(graph), Arch::sm_90a, {});
+  CHECK(plan.phases[0].roles.size() == 2);
+  CHECK(plan.tensor_maps.size() == 4);  // of both stores, too
 }
 
 TEST_CASE("a hundred thousand ops in a row become a program in seconds", "[passes][growth]") {
