@@ -106,9 +106,11 @@ HandWritten two_warps(int arrivals, const std::string& full, const std::string& 
           .shared_bytes = 64 + 128};
 }
 
-/// What a kernel of a warp group does with a [64,16] and b [16,n] in shared memory, their rows along k or turned.
+/// What a kernel of a warp group does with a [64,16] and b [16,n] in shared memory, their rows along k or turned; or
+/// with a in registers (PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk16").
 template <class T>
-HandWritten one_wgmma(int n, bool turned_a, bool turned_b, const std::string& fence, const std::string& wait) {
+HandWritten one_wgmma(int n, bool turned_a, bool turned_b, const std::string& fence, const std::string& wait,
+                      bool in_registers = false) {
   const auto place = [](bool turned, int other) {
     return fmt::format(
         "const int row = {}, column = {}; char* const to = {{}} + column / 64 * {} + panel_offset(row, "
@@ -130,9 +132,16 @@ HandWritten one_wgmma(int n, bool turned_a, bool turned_b, const std::string& fe
       .body =
           "char *const at_a = panel_memory(), *const at_b = at_a + 8192;\nconst int thread = thread_index();\n" +
           filled("a", turned_a, 64) + filled("b", turned_b, n) + fence + "\nbarrier();\n" +
-          fmt::format("float sums[{0}];\nfor (int i = 0; i < {0}; ++i) sums[i] = 0.5f;\nwgmma_fence();\n", n / 2) +
-          fmt::format("wgmma_{}_n{}<{}, {}>(sums, {}, {}, true);\nwgmma_commit();\n{}\n", type, n, int{turned_a},
-                      int{turned_b}, descriptor("a", turned_a), descriptor("b", turned_b), wait) +
+          fmt::format("float sums[{0}];\nfor (int i = 0; i < {0}; ++i) sums[i] = 0.5f;\n", n / 2) +
+          (in_registers ? "u32 left[4];\nfor (int i = 0; i < 4; ++i) left[i] = *reinterpret_cast<const u32*>(a + "
+                          "(thread / 32 * 16 + thread % 32 / 4 + i % 2 * 8) * 16 + i / 2 * 8 + thread % 4 * 2);\n"
+                        : "") +
+          "wgmma_fence();\n" +
+          (in_registers ? fmt::format("wgmma_left_{}_n{}<{}>(sums, left, {}, true);", type, n, int{turned_b},
+                                      descriptor("b", turned_b))
+                        : fmt::format("wgmma_{}_n{}<{}, {}>(sums, {}, {}, true);", type, n, int{turned_a},
+                                      int{turned_b}, descriptor("a", turned_a), descriptor("b", turned_b))) +
+          fmt::format("\nwgmma_commit();\n{}\n", wait) +
           fmt::format("for (int i = 0; i < {}; ++i)\n  c[(thread / 32 * 16 + thread % 32 / 4 + i / 2 % 2 * 8) * {} + "
                       "i / 4 * 8 + thread % 4 * 2 + i % 2] = sums[i];",
                       n / 2, n),
@@ -149,11 +158,12 @@ std::vector<T> rows_of_16(int rows, int step) {
 }
 
 template <class T>
-void check_wgmma(int n, bool turned_a, bool turned_b) {
+void check_wgmma(int n, bool turned_a, bool turned_b, bool in_registers = false) {
   INFO("n " << n << ", turned " << turned_a << turned_b);
   const std::vector<T> a = rows_of_16<T>(64, 7), b = rows_of_16<T>(n, 11);
   std::vector<float> c(static_cast<std::size_t>(64 * n));
-  CHECK(run(one_wgmma<T>(n, turned_a, turned_b, "async_proxy_fence();", "wgmma_wait<0>();"), {in(a), in(b), out(c)})
+  CHECK(run(one_wgmma<T>(n, turned_a, turned_b, "async_proxy_fence();", "wgmma_wait<0>();", in_registers),
+            {in(a), in(b), out(c)})
             .text() == "");
   int wrong = 0;
   for (std::size_t i = 0; i < 64; ++i)
@@ -312,6 +322,34 @@ TEST_CASE("wgmma multiplies what its descriptors say", "[emulator]") {
     for (const bool turned_b : {false, true}) check_wgmma<bf16>(96, turned_a, turned_b);
   check_wgmma<f16>(64, false, true);
   check_wgmma<f16>(256, false, false);
+  for (const bool turned_b : {false, true}) {
+    check_wgmma<bf16>(96, false, turned_b, true);
+    check_wgmma<f16>(192, false, turned_b, true);
+  }
+}
+
+TEST_CASE("registers of a left operand are the product's until the wait that covers it", "[emulator]") {
+  const std::vector<bf16> a = rows_of_16<bf16>(64, 7), b = rows_of_16<bf16>(64, 11);
+  std::vector<float> c(64 * 64);
+  const auto report = [&](const std::string& wait, bool checks = true) {
+    return run(one_wgmma<bf16>(64, false, false, "async_proxy_fence();", wait, true), {in(a), in(b), out(c)},
+               {.checks = checks});
+  };
+  CHECK(report("wgmma_wait<0>(); left[1] = 0;").clean());
+  const Report used = report("left[1] = 0; wgmma_wait<0>();");
+  REQUIRE(!used.clean());
+  CHECK(used.faults[0].kind == Fault::Kind::in_flight);
+  CHECK(says(used.faults[0].text, {"uses registers", "that a product under way has until its wgmma_wait"}));
+  const Report written = report("left[1] = 0; wgmma_wait<0>();", false);
+  CHECK(only(written).kind == Fault::Kind::misuse);
+  CHECK(says(only(written).text, {"wrote register 1 of a left operand while its product was open"}));
+  const std::string again =
+      "wgmma_left_bf16_n64<0>(sums, left, matrix_descriptor<1, 64>(at_b), true);\n"
+      "wgmma_commit();\nwgmma_wait<0>();";
+  CHECK(report(again).clean());
+  CHECK(report("wgmma_wait<0>(); wgmma_fence();\n" + again).clean());
+  CHECK(only(report("wgmma_wait<0>();\n" + again, false)).kind == Fault::Kind::misuse);
+  CHECK(only(report("wgmma_commit(); left[0] = 1;\n" + again, false)).kind == Fault::Kind::misuse);
 }
 
 TEST_CASE("a product is there after the wait that covers it", "[emulator]") {

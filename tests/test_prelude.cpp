@@ -677,6 +677,24 @@ constexpr Kernel hopper_kernels[] = {
   wgmma_commit();
   register_fence(d);
   wgmma_wait<0>();
+  u32 a[4] = {1, 2, 3, 4};
+  fragment_fence(a);
+  wgmma_fence();
+  wgmma_left_bf16_n64<0>(d, a, matrix, true);
+  wgmma_left_bf16_n96<0>(d, a, matrix, true);
+  wgmma_left_bf16_n128<0>(d, a, matrix, true);
+  wgmma_left_bf16_n192<0>(d, a, matrix, true);
+  wgmma_left_bf16_n256<1>(d, a, matrix, true);
+  wgmma_left_f16_n64<0>(d, a, matrix, true);
+  wgmma_left_f16_n96<0>(d, a, matrix, true);
+  wgmma_left_f16_n128<0>(d, a, matrix, true);
+  wgmma_left_f16_n192<0>(d, a, matrix, true);
+  wgmma_left_f16_n256<1>(d, a, matrix, true);
+  wgmma_commit();
+  register_fence(d);
+  wgmma_wait<0>();
+  load_vector<1>(f, panels_element<float, 64>(tile, i[0], i[1], i[2]));
+  warp_barrier();
   store_matrix(tile + 16 * lane_index(), bits_of(d[0]), bits_of(d[1]), bits_of(d[2]), bits_of(d[3]));
   f[thread_index()] = d[5];
 )"},

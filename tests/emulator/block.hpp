@@ -53,7 +53,7 @@ struct Copy {
 
 /// Registers of a thread that an open wgmma has.
 struct Lent {
-  const float *begin, *end;
+  const void *begin, *end;
 };
 
 class Block;

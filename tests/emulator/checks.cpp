@@ -107,8 +107,7 @@ void Checks::end_copy(Block& block, const char* address, std::size_t bytes, int 
 /// Registers are a thread's own, but for those that an open wgmma has.
 void Checks::check_registers(Thread& thread, const char* address, std::size_t bytes, Code code) {
   for (const Lent& lent : thread.lent) {
-    const char *const begin = reinterpret_cast<const char*>(lent.begin), *const end =
-                                                                             reinterpret_cast<const char*>(lent.end);
+    const char *const begin = static_cast<const char*>(lent.begin), *const end = static_cast<const char*>(lent.end);
     if (address + bytes <= begin || address >= end) continue;
     report(Fault::Kind::in_flight, thread, code,
            fmt::format("thread {} uses registers at {} that a product under way has until its wgmma_wait", thread.index,

@@ -48,6 +48,9 @@ void emulated_proxy_fence();
 /// d[64,n] = or += a[64,16] b[16,n], a and b by their descriptors.
 void emulated_wgmma(EmulatedOperand type, int n, bool turned_a, bool turned_b, float* d, unsigned long long a,
                     unsigned long long b, bool adds);
+/// The same of a in registers, two elements in each.
+void emulated_wgmma_left(EmulatedOperand type, int n, bool turned_b, float* d, const unsigned* a, unsigned long long b,
+                         bool adds);
 void emulated_wgmma_fence();
 void emulated_wgmma_commit();
 void emulated_wgmma_wait(int pending);

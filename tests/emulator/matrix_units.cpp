@@ -28,11 +28,14 @@ std::size_t bytes_of(int n) { return static_cast<std::size_t>(n / 2) * sizeof(fl
 
 bool overlap(const float* a, int n, const float* b, int m) { return a < b + m / 2 && b < a + n / 2; }
 
+constexpr int pairs_of_left = 4;
+constexpr std::uint32_t poisoned = ~0u;
+
 }  // namespace
 
 bool Wgmma::same(const Wgmma& other) const {
   return type == other.type && n == other.n && turned_a == other.turned_a && turned_b == other.turned_b &&
-         a == other.a && b == other.b && adds == other.adds;
+         (left == nullptr) == (other.left == nullptr) && a == other.a && b == other.b && adds == other.adds;
 }
 
 Matrix Matrix::decode(std::uint64_t descriptor, bool turned, int other) {
@@ -85,6 +88,7 @@ void MatrixUnits::start(std::span<Thread> threads, std::span<const Wgmma> asked,
     if (!asked[i].same(first))
       block_.refuse(threads[i], code, fmt::format("asks for another product than thread {}", threads[0].index));
   const Product product{.type = first.type,
+                        .left = first.left ? &fragments(unit, threads, asked, code) : nullptr,
                         .a = Matrix::decode(first.a, first.turned_a, rows),
                         .b = Matrix::decode(first.b, first.turned_b, first.n),
                         .adds = first.adds,
@@ -92,7 +96,7 @@ void MatrixUnits::start(std::span<Thread> threads, std::span<const Wgmma> asked,
                         .sums = &accumulators(unit, threads, asked, code)};
   product.sums->group = product.group;
   product.sums->code = code;
-  check(product.a, threads, unit, code);
+  if (!product.left) check(product.a, threads, unit, code);
   check(product.b, threads, unit, code);
   unit.products.push_back(product);
 }
@@ -125,6 +129,39 @@ MatrixUnits::Accumulators& MatrixUnits::accumulators(Unit& unit, std::span<Threa
   return made;
 }
 
+/// The same of a left operand. Whoever uses the registers before the wait sees nothing of them.
+MatrixUnits::Fragments& MatrixUnits::fragments(Unit& unit, std::span<Thread> threads, std::span<const Wgmma> asked,
+                                               Code code) {
+  const int group = static_cast<int>(unit.closed.size());
+  for (Fragments& open : unit.left) {
+    bool same = true, apart = true;
+    for (std::size_t i = 0; i < group_size; ++i) {
+      same &= open.registers[i] == asked[i].left;
+      apart &= open.registers[i] + pairs_of_left <= asked[i].left || asked[i].left + pairs_of_left <= open.registers[i];
+    }
+    if (!same && !apart) block_.refuse(threads[0], code, "gives wgmma registers of which an open product has a part");
+    if (!same) continue;
+    for (std::size_t i = 0; i < group_size; ++i)
+      if (std::any_of(asked[i].left, asked[i].left + pairs_of_left, [](unsigned pair) { return pair != poisoned; }))
+        block_.refuse(threads[i], code, "wrote registers of a left operand while a product had them");
+    open.group = group;
+    open.code = code;
+    return open;
+  }
+  if (!unit.fenced)
+    block_.refuse(threads[0], code, "gives wgmma registers that it had to itself, with no wgmma_fence since");
+  Fragments& made = unit.left.emplace_back();
+  made.group = group;
+  made.code = code;
+  for (std::size_t i = 0; i < group_size; ++i) {
+    unsigned* const left = made.registers[i] = asked[i].left;
+    std::copy_n(left, pairs_of_left, made.pairs[i].begin());
+    std::fill_n(left, pairs_of_left, poisoned);
+    threads[i].lent.push_back({left, left + pairs_of_left});
+  }
+  return made;
+}
+
 /// Each thread answers for a part of the matrix: all of them must know of what was written there.
 void MatrixUnits::check(const Matrix& matrix, std::span<Thread> threads, const Unit& unit, Code code) {
   if (matrix.row_chunks == 0) block_.refuse(threads[0], code, "gives wgmma a matrix in no known form");
@@ -148,7 +185,16 @@ void MatrixUnits::make_first(Unit& unit) {
             product.type == emulated_bf16 ? bf16_operand(bits[j]) : f16_operand(bits[j]));
     }
   };
-  read(product.a, [&](int k, int m, float x) { a[m][k] = x; });
+  if (product.left) {
+    for (int t = 0; t < group_size; ++t)
+      for (int i = 0; i < 2 * pairs_of_left; ++i) {
+        const auto bits = static_cast<std::uint16_t>(
+            product.left->pairs[static_cast<std::size_t>(t)][static_cast<std::size_t>(i / 2)] >> i % 2 * 16);
+        a[row_of(t, i)][column_of(t, i)] = product.type == emulated_bf16 ? bf16_operand(bits) : f16_operand(bits);
+      }
+  } else {
+    read(product.a, [&](int k, int m, float x) { a[m][k] = x; });
+  }
   read(product.b, [&](int k, int column, float x) { b[static_cast<std::size_t>(k * n + column)] = x; });
   if (!product.adds) std::ranges::fill(product.sums->sums, 0.0f);
   for (int m = 0; m < rows; ++m) {
@@ -170,14 +216,21 @@ void MatrixUnits::wait(std::span<Thread> threads, int pending) {
   while (!unit.products.empty() && unit.products.front().group < over) make_first(unit);
   for (const Thread& thread : threads)
     block_.order().finish(thread.index, unit.id, unit.closed[static_cast<std::size_t>(over - 1)]);
-  for (auto open = unit.open.begin(); open != unit.open.end();) {
-    if (open->group >= over) {
-      ++open;
+  hand_back(unit, unit.open, over, threads);
+  hand_back(unit, unit.left, over, threads);
+}
+
+/// Those that no group from number `over` on has.
+template <class Registers>
+void MatrixUnits::hand_back(Unit& unit, std::list<Registers>& open, int over, std::span<Thread> threads) {
+  for (auto at = open.begin(); at != open.end();) {
+    if (at->group >= over) {
+      ++at;
       continue;
     }
-    hand_back(*open, threads);
+    hand_back(*at, threads);
     unit.fenced = false;
-    open = unit.open.erase(open);
+    at = open.erase(at);
   }
 }
 
@@ -186,11 +239,24 @@ void MatrixUnits::hand_back(const Accumulators& sums, std::span<Thread> threads)
     const auto i = static_cast<std::size_t>(t);
     float* const d = sums.registers[i];
     for (int r = 0; r < sums.n / 2; ++r) {
-      if (std::bit_cast<std::uint32_t>(d[r]) != ~0u)
+      if (std::bit_cast<std::uint32_t>(d[r]) != poisoned)
         block_.refuse(threads[i], sums.code, fmt::format("wrote register {} of a product while it was open", r));
       d[r] = sums.sums[place_of(t, r, sums.n)];
     }
     std::erase_if(threads[i].lent, [&](const Lent& lent) { return lent.begin == d; });
+  }
+}
+
+void MatrixUnits::hand_back(const Fragments& left, std::span<Thread> threads) {
+  for (std::size_t i = 0; i < group_size; ++i) {
+    unsigned* const pairs = left.registers[i];
+    for (int r = 0; r < pairs_of_left; ++r) {
+      if (pairs[r] != poisoned)
+        block_.refuse(threads[i], left.code,
+                      fmt::format("wrote register {} of a left operand while its product was open", r));
+      pairs[r] = left.pairs[i][static_cast<std::size_t>(r)];
+    }
+    std::erase_if(threads[i].lent, [&](const Lent& lent) { return lent.begin == pairs; });
   }
 }
 

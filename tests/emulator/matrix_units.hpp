@@ -1,4 +1,5 @@
-// The matrix units of warp groups (PTX ISA, "wgmma"): products of matrices in shared memory, at moments of their own.
+// The matrix units of warp groups (PTX ISA, "wgmma"): products of matrices in shared memory, or of one in registers and
+// one there, at moments of their own.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -23,6 +24,7 @@ struct Wgmma {
   int n = 0;
   bool turned_a = false, turned_b = false;  ///< rows of the matrix in memory run along k
   float* d = nullptr;
+  unsigned* left = nullptr;    ///< registers of a, two elements in each; null: it is in memory
   std::uint64_t a = 0, b = 0;  ///< descriptors
   bool adds = false;
   /// The same but for the registers, whose addresses are each thread's own.
@@ -67,8 +69,16 @@ class MatrixUnits {
     Code code;                ///< where that was asked for
     std::vector<float> sums;  ///< [64, n]
   };
+  /// A left operand in registers: those of each thread, and what they hold.
+  struct Fragments {
+    std::array<unsigned*, group_size> registers;
+    std::array<std::array<unsigned, 4>, group_size> pairs;
+    int group;  ///< of the last product
+    Code code;  ///< where that was asked for
+  };
   struct Product {
     EmulatedOperand type;
+    const Fragments* left;  ///< null: a
     Matrix a, b;
     bool adds;
     int group;
@@ -79,14 +89,19 @@ class MatrixUnits {
     bool fenced = false;
     std::deque<Product> products{};
     std::list<Accumulators> open{};
+    std::list<Fragments> left{};
     std::vector<std::uint32_t> closed{};  ///< when each group was
   };
 
   Unit& unit_of(const Thread& thread);
   Accumulators& accumulators(Unit& unit, std::span<Thread> threads, std::span<const Wgmma> asked, Code code);
+  Fragments& fragments(Unit& unit, std::span<Thread> threads, std::span<const Wgmma> asked, Code code);
   void check(const Matrix& matrix, std::span<Thread> threads, const Unit& unit, Code code);
   void make_first(Unit& unit);
   void hand_back(const Accumulators& sums, std::span<Thread> threads);
+  void hand_back(const Fragments& left, std::span<Thread> threads);
+  template <class Registers>
+  void hand_back(Unit& unit, std::list<Registers>& open, int over, std::span<Thread> threads);
 
   Block& block_;
   std::map<int, Unit> units_;  ///< by warp group

@@ -40,6 +40,14 @@ void with_group(const char* what, Code code, void* operands, Work) {
                         [](std::span<Thread> threads) { Work{}(threads[0].block.matrix_units(), threads); });
 }
 
+void start_product(Wgmma asked, Code code) {
+  with_group("wgmma", code, &asked, [](MatrixUnits& units, std::span<Thread> threads) {
+    std::vector<Wgmma> all;
+    for (const Thread& thread : threads) all.push_back(*static_cast<const Wgmma*>(thread.meeting.operands));
+    units.start(threads, all, threads[0].meeting.code);
+  });
+}
+
 }  // namespace
 
 void emulated_barrier_init(void* at, int arrivals) {
@@ -112,12 +120,15 @@ void emulated_proxy_fence() {
 
 void emulated_wgmma(EmulatedOperand type, int n, bool turned_a, bool turned_b, float* d, unsigned long long a,
                     unsigned long long b, bool adds) {
-  Wgmma asked{.type = type, .n = n, .turned_a = turned_a, .turned_b = turned_b, .d = d, .a = a, .b = b, .adds = adds};
-  with_group("wgmma", CALLER, &asked, [](MatrixUnits& units, std::span<Thread> threads) {
-    std::vector<Wgmma> all;
-    for (const Thread& thread : threads) all.push_back(*static_cast<const Wgmma*>(thread.meeting.operands));
-    units.start(threads, all, threads[0].meeting.code);
-  });
+  start_product(
+      {.type = type, .n = n, .turned_a = turned_a, .turned_b = turned_b, .d = d, .a = a, .b = b, .adds = adds}, CALLER);
+}
+
+void emulated_wgmma_left(EmulatedOperand type, int n, bool turned_b, float* d, const unsigned* a, unsigned long long b,
+                         bool adds) {
+  start_product(
+      {.type = type, .n = n, .turned_b = turned_b, .d = d, .left = const_cast<unsigned*>(a), .b = b, .adds = adds},
+      CALLER);
 }
 
 void emulated_wgmma_fence() {

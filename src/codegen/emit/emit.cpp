@@ -52,6 +52,7 @@ std::string ops_of(const Step& step) {
       [&](const Scan&) { return ops({}, "cumsum"); },
       [&](const Get& s) { return ops(s.sweep.expression, "move"); },
       [&](const Stage& s) { return ops(s.sweep.expression, "stage"); },
+      [&](const ReadStage&) { return ops({}, "load"); },
       [&](const Clear&) { return ops({}, ""); },
       [&](const Fetch&) { return ops({}, "fetch"); },
       [&](const Commit&) { return std::string(); },
@@ -63,7 +64,7 @@ std::string ops_of(const Step& step) {
       [&]<OneOf<Elected, OfTeam, OfPart, TileLoop, SetRegisters, PrefetchMap, InitRing, ClearRest, Acquire,
                Expect, TmaLoad, Arrive, WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma,
                CommitWgmma, WaitWgmma, ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier,
-               WaitForPrevious, LetNextBegin, ShareRounds, PutPart, AddParts, ClusterBarrier>
+               WaitForPrevious, LetNextBegin, ShareRounds, PutPart, AddParts, ClusterBarrier, WarpBarrier>
              T>(const T&) { return std::string(); },
   };
   // clang-format on
@@ -97,6 +98,7 @@ void emit_step(Writer& w, const Step& step) {
       [&](const TakePartials& s) { emit(w, s); }, [&](const Put& s) { emit(w, s); },
       [&](const Scan& s) { emit(w, s); },         [&](const Get& s) { emit(w, s); },
       [&](const Stage& s) { emit(w, s); },        [&](const Clear& s) { emit(w, s); },
+      [&](const ReadStage& s) { emit(w, s); },
       [&](const Fetch& s) { emit(w, s); },        [&](const Commit& s) { emit(w, s); },
       [&](const Wait& s) { emit(w, s); },         [&](const Multiply& s) { emit(w, s); },
       [&](const Barrier& s) { emit(w, s); },      [&](const Loop& s) { emit(w, s); },

@@ -14,9 +14,20 @@ IndexExpression is_first_part(Writer& w, const Compute& compute) {
               no_bit(IndexExpression::variable("warp"), compute.zero_warps));
 }
 
+// Two neighbours in a register each.
+void compute_pairs(Writer& w, const Compute& compute) {
+  const std::string_view type = name(w.plan.storage(compute.out).type);
+  sweep(
+      w, compute.sweep, compute.out,
+      [&](const IndexExpression& index) { w.line("pair[r - g] = {};", expression(w, compute.sweep, index).text); },
+      [&](const IndexExpression&) { w.line("float pair[2];"); },
+      [&](const IndexExpression&) { w.line("{}[g / 2] = pack_{}(pair[0], pair[1]);", w.name(compute.out), type); });
+}
+
 }  // namespace
 
 void emit(Writer& w, const Compute& compute) {
+  if (w.plan.storage(compute.out).pairs) return compute_pairs(w, compute);
   declare(w, compute.out, true);
   const IndexExpression first = is_first_part(w, compute);
   const bool masked = !first.is_always() && !is_zero(compute.sweep.expression);

@@ -272,6 +272,32 @@ void emit(Writer& w, const Stage& stage) {
   }
 }
 
+// What tells a thread's registers apart are other bits than tell threads apart, so each is a constant away from the
+// thread's first element.
+void emit(Writer& w, const ReadStage& read) {
+  const Buffer& from = w.buffer(read.buffer);
+  const Sweep& sweep = read.sweep;
+  const int rows = read.turned ? 1 : 0, columns = 1 - rows, count = sweep.layout.registers();
+  const std::string_view type = memory_type(from.type);
+  declare(w, read.out, false);
+  w.open("{{");
+  w.line("const char* const panels = {};", stage_at(w, read.buffer, read.cursor));
+  w.line("const int first = panels_offset<{}, {}>({}, {});", type, from.rows, coordinate(w, sweep.layout, rows, 0),
+         coordinate(w, sweep.layout, columns, 0));
+  const int vector = read.turned ? 1 : 2;
+  const auto further = [&](int axis) {
+    std::vector<Digit> of_groups = sweep.layout.register_digits(axis);
+    std::erase_if(of_groups, [&](const Digit& digit) { return digit.unit < vector; });
+    return digits(of_groups, IndexExpression::variable("g", count)) + sweep.origin[static_cast<std::size_t>(axis)];
+  };
+  w.unroll(true);
+  w.open("for (int g = 0; g < {}; g += {}) {{", count, vector);
+  w.line("load_vector<{}>({} + g, panels_element<{}, {}>(panels, first, {}, {}));", vector, w.name(read.out), type,
+         from.rows, further(rows), further(columns));
+  w.close();
+  w.close();
+}
+
 void emit(Writer& w, const Clear& clear) {
   const Buffer& buffer = w.buffer(clear.buffer);
   w.line("clear_tile<{}>({}, {});", threads_from_first(w), name_of(w.plan, clear.buffer), buffer.stage_bytes() / 16);

@@ -94,6 +94,8 @@ void emit(Writer& w, const AddParts& add) {
 
 void emit(Writer& w, const ClusterBarrier&) { w.line("cluster_barrier();"); }
 
+void emit(Writer& w, const WarpBarrier&) { w.line("warp_barrier();"); }
+
 void emit(Writer& w, const SetRegisters& set) {
   w.line("{}_registers<{}>();", set.more ? "take" : "give", set.registers);
 }
@@ -182,37 +184,54 @@ void emit(Writer& w, const Advance& advance) {
 
 void emit(Writer& w, const Reserve& reserve) { declare(w, reserve.value, false); }
 
-void emit(Writer& w, const RegisterFence& fence) { w.line("register_fence({});", w.name(fence.value)); }
+void emit(Writer& w, const RegisterFence& fence) {
+  w.line("{}_fence({});", w.plan.storage(fence.value).pairs ? "fragment" : "register", w.name(fence.value));
+}
 
 void emit(Writer& w, const WgmmaFence&) { w.line("wgmma_fence();"); }
 
 void emit(Writer& w, const Wgmma& s) {
-  const Buffer &a = w.plan.buffers[s.a], &b = w.plan.buffers[s.b];
-  const MatrixDescriptor left = descriptor_of(a, s.a_k_major), right = descriptor_of(b, s.b_k_major);
+  const Buffer& b = w.plan.buffers[s.b];
+  const MatrixDescriptor right = descriptor_of(b, s.b_k_major);
   const int rows = rows_of_group(w, s.m), blocks = rows / 64;
   const int groups = w.role.warps / 4;
-  w.open("{{");
-  std::string first = stage_at(w, s.a, s.cursor);
-  // Rows of a warp group: further rows of each panel, or other panels.
-  const std::int64_t of_group = s.a_k_major ? std::int64_t{rows} * 128 : a.panel_bytes() * (rows / a.panel_columns());
-  if (groups > 1) first += fmt::format(" + {} / 4 * {}", w.warp(), of_group);
-  w.line("const u64 left_matrix = matrix_descriptor<{}, {}>({});", left.leading, left.stride, first);
-  w.line("const u64 right_matrix = matrix_descriptor<{}, {}>({});", right.leading, right.stride,
-         stage_at(w, s.b, s.cursor));
-  w.unroll(true);
-  w.open("for (int k = 0; k < {}; ++k) {{", s.k / 16);
-  const std::int64_t of_block = (s.a_k_major ? 64 * 128 : a.panel_bytes()) / 16;
+  const int first = s.first_k / 16, end = first + s.k / 16;
   // k's steps stay within a panel, whose rows of 128 bytes the swizzle permutes.
   const auto step = [](const Buffer& buffer, bool k_major, int k_step) {
     const int in_panel = k_major ? buffer.panel_columns() / 16 : 0;
     if (!k_major || buffer.columns <= buffer.panel_columns()) return fmt::format("k * {}", k_step);
     return fmt::format("k / {0} * {1} + k % {0} * {2}", in_panel, buffer.panel_bytes() / 16, k_step);
   };
+  w.open("{{");
+  MatrixDescriptor left;
+  std::int64_t of_block = 0;
+  if (!s.left) {
+    const Buffer& a = w.plan.buffers[s.a];
+    left = descriptor_of(a, s.a_k_major);
+    of_block = (s.a_k_major ? 64 * 128 : a.panel_bytes()) / 16;
+    std::string at = stage_at(w, s.a, s.cursor);
+    // Rows of a warp group: further rows of each panel, or other panels.
+    const std::int64_t of_group = s.a_k_major ? std::int64_t{rows} * 128 : a.panel_bytes() * (rows / a.panel_columns());
+    if (groups > 1) at += fmt::format(" + {} / 4 * {}", w.warp(), of_group);
+    w.line("const u64 left_matrix = matrix_descriptor<{}, {}>({});", left.leading, left.stride, at);
+  }
+  w.line("const u64 right_matrix = matrix_descriptor<{}, {}>({});", right.leading, right.stride,
+         stage_at(w, s.b, s.cursor));
+  const std::string fresh = s.fresh ? name_of(w.plan, s.fresh) + " > 0 || k > 0" : "true",
+                    to_right = step(b, s.b_k_major, right.k_step);
+  w.unroll(true);
+  w.open("for (int k = {}; k < {}; ++k) {{", first, end);
   w.unrolled("m", blocks, [&](const IndexExpression& m) {
-    w.line("wgmma_{}_n{}<{}, {}>({}, {} + {}, right_matrix + {}, {});", name(s.type), s.n, s.a_k_major ? 0 : 1,
-           s.b_k_major ? 0 : 1, beyond(w.name(s.out), m * (s.n / 2)), beyond("left_matrix", m * of_block),
-           step(a, s.a_k_major, left.k_step), step(b, s.b_k_major, right.k_step),
-           s.fresh ? name_of(w.plan, s.fresh) + " > 0 || k > 0" : "true");
+    const std::string to = beyond(w.name(s.out), m * (s.n / 2));
+    if (s.left) {
+      const IndexExpression piece = m * (end - first) + IndexExpression::variable("k") + -first;
+      w.line("wgmma_left_{}_n{}<{}>({}, {}, right_matrix + {}, {});", name(s.type), s.n, s.b_k_major ? 0 : 1, to,
+             beyond(w.name(s.left), piece * 4), to_right, fresh);
+    } else {
+      w.line("wgmma_{}_n{}<{}, {}>({}, {} + {}, right_matrix + {}, {});", name(s.type), s.n, s.a_k_major ? 0 : 1,
+             s.b_k_major ? 0 : 1, to, beyond("left_matrix", m * of_block),
+             step(w.plan.buffers[s.a], s.a_k_major, left.k_step), to_right, fresh);
+    }
   });
   w.close();
   w.close();

@@ -15,6 +15,7 @@ void emit(Writer& w, const Load& load);
 void emit(Writer& w, const Store& store);
 void emit(Writer& w, const Fetch& fetch);
 void emit(Writer& w, const Stage& stage);
+void emit(Writer& w, const ReadStage& read);
 void emit(Writer& w, const Clear& clear);
 
 // emit_exchange.cpp: what goes across threads
@@ -48,6 +49,7 @@ void emit(Writer& w, const ShareRounds& share);
 void emit(Writer& w, const PutPart& put);
 void emit(Writer& w, const AddParts& add);
 void emit(Writer& w, const ClusterBarrier& barrier);
+void emit(Writer& w, const WarpBarrier& barrier);
 void emit(Writer& w, const SetRegisters& set);
 void emit(Writer& w, const PrefetchMap& prefetch);
 void emit(Writer& w, const ClearRest& clear);

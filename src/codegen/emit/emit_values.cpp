@@ -92,7 +92,11 @@ void declare(Writer& w, ValueId id, bool array_only) {
   const std::string_view type = register_type(storage.type);
   switch (storage.home) {
     case Home::registers:
-      if (w.declares(w.plan.values[id].storage)) w.line("{} {}[{}];", type, name, storage.registers);
+      if (!w.declares(w.plan.values[id].storage)) break;
+      if (storage.pairs)
+        w.line("u32 {}[{}];", name, storage.registers / 2);
+      else
+        w.line("{} {}[{}];", type, name, storage.registers);
       break;
     case Home::variable:
       if (!array_only && w.declares(w.plan.values[id].storage)) w.line("{} {};", type, name);

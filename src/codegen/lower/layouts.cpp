@@ -74,7 +74,9 @@ class Chooser {
     for (auto [number, id] : products) {
       const ProductPlan& plan = products_.at(id);
       const Product& product = plan.product;
-      if (product.kind == ProductKind::thin) {
+      if (product.kind == ProductKind::tensor && product.layout_a.rank() > 0) {
+        set(facts_[id].in[0], product.layout_a);
+      } else if (product.kind == ProductKind::thin) {
         set(facts_[id].in[0], product.layout_a);
         set(facts_[id].in[1], product.layout_b);
       } else if (product.kind == ProductKind::tensor && plan.a.load == no_id && product.warps_n == 1) {

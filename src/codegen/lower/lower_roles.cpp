@@ -1,7 +1,8 @@
 // The roles of a specialised kernel: each lowers the graph anew, as far as it is its own.
 #include <fmt/format.h>
 
-#include "codegen/lower/lower_steps.hpp"
+#include "codegen/lower/boxes.hpp"
+#include "codegen/lower/lower_fragments.hpp"
 #include "codegen/lower/specialise.hpp"
 #include "codegen/plan/budget.hpp"
 #include "codegen/plan/effects.hpp"
@@ -23,11 +24,19 @@ class Shared {
  public:
   Shared(const Facts& facts, const Specialisation& how, const std::map<Id, ProductPlan>& products, Plan& plan)
       : Shared(facts, how, products.at(how.products[0]).product, plan) {
-    Ring ring{.label = {.stem = "ring"}, .buffers = {}, .stages = how.stages, .empty_arrivals = how.groups};
+    // What threads read, one of each warp releases.
+    const int arrivals = how.groups * (how.computed.empty() ? 1 : 4);
+    Ring ring{.label = {.stem = "ring"}, .buffers = {}, .stages = how.stages, .empty_arrivals = arrivals};
     for (const Id id : how.products) {
-      left[id] = operand(products.at(id).a, true);
+      if (products.at(id).a.load != no_id) left[id] = operand(products.at(id).a, true);
       right[id] = operand(products.at(id).b, false);
     }
+    for (const auto& [id, computed] : how.computed)
+      for (const Id tile : computed.tiles) {
+        const Source source = find_source(facts.graph, tile);
+        tiles[tile] = {.buffer = operands[operand(source, true)].buffer,
+                       .turned = !is_k_major(facts.access(source.load), source.axis[0])};
+      }
     for (const Operand& one : operands) {
       ring.buffers.push_back(one.buffer);
       if (one.by_threads) continue;
@@ -52,32 +61,6 @@ class Shared {
     TensorMapId map;  ///< else
   };
 
-  // A tile whose rows lie along `rows`, an axis of the load or store, and columns along its tensor's neighbours.
-  TensorMapId map_of(Id id, int rows, const Buffer& buffer, bool store) {
-    const GraphAccess access = facts.access(id);
-    BoxedTensor tensor{.argument = access.parameter, .clipped = !store};
-    const std::vector<int> axes = tile_axes(access);
-    for (std::size_t i = 0; i < axes.size(); ++i) {
-      tensor.axes[i] = static_cast<std::int8_t>(access.axes[static_cast<std::size_t>(axes[i])].tensor_axis);
-      tensor.box[i] = axes[i] == rows ? buffer.rows : i == 0 ? buffer.panel_columns() : 1;
-    }
-    return plan.tensor_maps.add(
-        {.label = {.stem = store ? "to" : "from", .number = facts.number[id]}, .tensor = tensor, .store = store});
-  }
-  // Where panel `panel` of the tile begins.
-  std::vector<TileCoordinate> place_of(Steps& steps, Id id, int panel, const Buffer& buffer) const {
-    const GraphAccess access = facts.access(id);
-    std::vector<TileCoordinate> at;
-    for (int i : tile_axes(access)) {
-      const GraphAccess::Axis& axis = access.axes[static_cast<std::size_t>(i)];
-      at.push_back({.index = steps.scalar(axis.index),
-                    .scale = axis.extent,
-                    .offset = at.empty() ? panel * buffer.panel_columns() : 0,
-                    .far = !is_near(axis)});
-    }
-    return at;
-  }
-
   /// May a tensor have fewer rows than a stage?
   bool is_clipped() const { return !plan.rings[ring].clipped.empty(); }
   /// Registers of a thread of the producer that hold what it copies.
@@ -100,34 +83,13 @@ class Shared {
   Plan& plan;
   std::vector<Operand> operands;
   std::map<Id, std::size_t> left, right;  ///< of products, among those
+  std::map<Id, StagedTile> tiles;         ///< of left operands that are computed
   RingId ring;
 
  private:
   bool copies_many() const {
     return m * n / (128 * how.groups) * static_cast<int>(how.products.size()) <= most_sums_beside_copies;
   }
-  // Is it known that 32 bits hold where a tile starts? A block or a round is one of as many tiles as an extent has of
-  // at least that length; that it may reach over the end wraps to before the tensor, which is outside, too.
-  bool is_near(const GraphAccess::Axis& axis) const {
-    const Node& index = facts[axis.index];
-    const auto hold = [&](std::int64_t tiles) { return tiles * axis.extent <= std::int64_t{1} << 31; };
-    if (axis.extent == 1) return true;
-    if (index.op == Op::constant) return hold(std::abs(std::int64_t{index.number().i32}) + 1);
-    if (index.op != Op::block && !facts.is_counter(axis.index)) return false;
-    const Node& count = facts[index.op == Op::block ? facts.graph.grid[index.grid_axis()] : facts[how.loop].in[0]];
-    if (count.op == Op::constant) return hold(count.number().i32);
-    return count.op == Op::cdiv && facts[count.in[0]].op == Op::extent && facts[count.in[1]].op == Op::constant &&
-           facts[count.in[1]].number().i32 >= axis.extent;
-  }
-  // The tile's axes, those of the tensor that are nearest in memory first.
-  static std::vector<int> tile_axes(const GraphAccess& access) {
-    std::vector<int> axes{access.fast};
-    for (int tensor_axis = static_cast<int>(access.axes.size()); tensor_axis-- > 0;)
-      for (int i = 0; i < static_cast<int>(access.axes.size()); ++i)
-        if (access.axes[static_cast<std::size_t>(i)].tensor_axis == tensor_axis && i != access.fast) axes.push_back(i);
-    return axes;
-  }
-
   Shared(const Facts& facts, const Specialisation& how, const Product& product, Plan& plan)
       : facts(facts), how(how), m(product.m), n(product.n), k(product.k), plan(plan) {}
 
@@ -156,7 +118,7 @@ class Shared {
                     .columns = k_major ? k_axis : other_axis,
                     .by_threads = how.by_threads.contains(source.load),
                     .map = {}};
-    if (!operand.by_threads) operand.map = map_of(source.load, operand.rows, buffer, false);
+    if (!operand.by_threads) operand.map = boxes_of(facts, plan, source.load, operand.rows, buffer, false);
     operand.buffer = plan.buffers.add(std::move(buffer));
     return operand;
   }
@@ -250,7 +212,7 @@ class Producer final : public RoleDuty {
       const Buffer& buffer = shared_.plan.buffers[operand.buffer];
       for (int panel = 0; panel < buffer.columns / buffer.panel_columns(); ++panel)
         push(steps, TmaLoad{operand.map, operand.buffer, cursor_, panel * buffer.panel_bytes(),
-                            shared_.place_of(steps, operand.load, panel, buffer)});
+                            place_of_panel(steps, shared_.how.loop, operand.load, panel, buffer)});
     }
   }
 
@@ -264,17 +226,13 @@ class Producer final : public RoleDuty {
     for (int i : {std::max(operand.rows, operand.columns), std::min(operand.rows, operand.columns)})
       access.axes.erase(access.axes.begin() + i);
     access.axes.insert(access.axes.end(), {rows, columns});
-    // A round of a cluster's block is a sum, of which no more is known.
-    for (TileAccess::Axis& axis : access.axes)
-      axis.positive &= !shared_.how.clusters || axis.index.kind != tessera::codegen::Operand::Kind::value ||
-                       !std::holds_alternative<std::monostate>(steps.plan.storage(axis.index.value).known);
     access.fast = access.fast == operand.columns ? rank - 1 : -1;
     std::array<int, max_rank> extents{};
     for (int i = 0; i < rank; ++i)
       extents[static_cast<std::size_t>(i)] = access.axes[static_cast<std::size_t>(i)].extent;
     Sweep sweep{.shape = Shape(std::span(extents).first(static_cast<std::size_t>(rank))), .layout = {}};
-    // A pair at least: words are stored.
-    const int vector = std::max(access.vector, 4 / info(buffer.type).bytes);
+    // A pair at least, of 16 bits a word.
+    const int vector = std::max(access.vector, 2);
     sweep.layout = panels_layout(sweep.shape, buffer.panel_columns(), vector, steps.threads / 32);
     const int words = access.vector == 1 ? vector : vector * info(buffer.type).bytes / 4;
     sweep.at_once = std::min(sweep.layout.registers() / vector, shared_.of_copies_under_way() / words);
@@ -287,7 +245,8 @@ class Producer final : public RoleDuty {
 
 class Consumer final : public RoleDuty {
  public:
-  explicit Consumer(Shared& shared) : RoleDuty(shared, "consumer") {
+  explicit Consumer(Shared& shared)
+      : RoleDuty(shared, "consumer"), fragments_(shared.how.computed, shared.tiles, shared.how.groups) {
     if (shared.how.boxed.empty()) return;
     const Id store = shared.how.boxed[0];
     const int parameter = shared.facts.access(store).parameter;
@@ -322,8 +281,14 @@ class Consumer final : public RoleDuty {
     if (parts_ > 0) elected(steps, steps.threads, [&] { push(steps, WaitStores{0}); });
   }
 
-  // Of what is read beside the sums a thread may have no registers to keep more than a few.
+  bool does(Id id) const override {
+    return std::ranges::none_of(shared_.how.computed, [&](const auto& one) { return one.second.nodes.contains(id); });
+  }
+  // Of what is read beside the sums a thread may have no registers to keep more than a few. What each round needs they
+  // keep.
   bool reads_where_used(Id id) const override {
+    const auto needs = [&](const auto& one) { return one.second.values.contains(id); };
+    if (std::ranges::any_of(shared_.how.computed, needs)) return false;
     if (shared_.how.reads_ahead && is_read_ahead(id)) return false;
     return shared_.facts[id].shape.size() > 2 * 128 * std::int64_t{shared_.how.groups} / 8;
   }
@@ -333,6 +298,7 @@ class Consumer final : public RoleDuty {
       const Id sums = steps.node(id).in[2];
       if (!starts_fresh(sums)) push(steps, RegisterFence{steps.values.of(sums)});
     }
+    fragments_.reserve(steps);
     if (shared_.how.teams > 1) push(steps, NamedBarrier{.id = team_turn, .threads = 2 * steps.threads});
   }
   bool starts_fresh(Id argument) const override {
@@ -346,24 +312,30 @@ class Consumer final : public RoleDuty {
     const Id carried = steps.node(id).in[2];
     const bool fresh = starts_fresh(carried);
     sums_.push_back(steps.values.set(id, steps.values.of(carried)));
-    if (id == products.front()) {
-      push(steps, WaitFull{cursor_});
-      push(steps, WgmmaFence{});
+    const Shared::Operand& right = shared_.operands[shared_.right.at(id)];
+    RoundProduct product{.wgmma = {.out = sums_.back(),
+                                   .a = {},
+                                   .b = right.buffer,
+                                   .left = {},
+                                   .cursor = cursor_,
+                                   .type = steps.node(steps.node(id).in[0]).type,
+                                   .m = shared_.m,
+                                   .n = shared_.n,
+                                   .k = shared_.k,
+                                   .b_k_major = right.k_major,
+                                   .fresh = fresh ? loop : LoopId{}}};
+    if (const auto left = shared_.left.find(id); left != shared_.left.end()) {
+      product.wgmma.a = shared_.operands[left->second].buffer;
+      product.wgmma.a_k_major = shared_.operands[left->second].k_major;
+    } else {
+      product.left = steps.node(id).in[0];
     }
-    const Shared::Operand &left = shared_.operands[shared_.left.at(id)],
-                          &right = shared_.operands[shared_.right.at(id)];
-    push(steps, Wgmma{.out = sums_.back(),
-                      .a = left.buffer,
-                      .b = right.buffer,
-                      .cursor = cursor_,
-                      .type = steps.node(steps.node(id).in[0]).type,
-                      .m = shared_.m,
-                      .n = shared_.n,
-                      .k = shared_.k,
-                      .a_k_major = left.k_major,
-                      .b_k_major = right.k_major,
-                      .fresh = fresh ? loop : LoopId{}});
+    round_.push_back(std::move(product));
     if (id != products.back()) return true;
+    push(steps, WaitFull{cursor_});
+    if (!shared_.how.computed.empty()) return fragments_.multiply(steps, id, std::exchange(round_, {})), true;
+    push(steps, WgmmaFence{});
+    for (RoundProduct& one : std::exchange(round_, {})) push(steps, std::move(one.wgmma));
     push(steps, CommitWgmma{});
     for (const ValueId sums : sums_) push(steps, RegisterFence{sums});
     push(steps, WaitWgmma{1});
@@ -371,14 +343,14 @@ class Consumer final : public RoleDuty {
   }
   // The stage before is read when all but the last group are done.
   void end_round(Steps& steps, LoopId loop) override {
-    elected(steps, 128, [&] { push(steps, Release{cursor_, 1, loop}); });
+    release(steps, loop);
     push(steps, Advance{cursor_, literal(1)});
   }
   void after_loop(Steps& steps) override {
     if (shared_.how.teams > 1)
       push(steps, NamedBarrier{.id = team_turn, .threads = 2 * steps.threads, .arrives = true, .next_team = true});
     push(steps, WaitWgmma{0});
-    elected(steps, 128, [&] { push(steps, Release{cursor_, 1, {}}); });
+    release(steps, {});
     for (const ValueId sums : sums_) push(steps, RegisterFence{sums});
     if (shared_.how.teams > 1) push(steps, Advance{cursor_, all_rounds(steps), true});
   }
@@ -389,7 +361,7 @@ class Consumer final : public RoleDuty {
     const auto found = std::ranges::find(boxed, id);
     if (found == boxed.end()) return false;
     const int columns = shared_.plan.buffers[out_[0]].columns;
-    const TensorMapId map = shared_.map_of(id, 0, shared_.plan.buffers[out_[0]], true);
+    const TensorMapId map = boxes_of(shared_.facts, shared_.plan, id, 0, shared_.plan.buffers[out_[0]], true);
     const int before = static_cast<int>(found - boxed.begin()) * parts_, all = static_cast<int>(boxed.size()) * parts_;
     for (int part = 0; part < parts_; ++part) {
       const int number = before + part;
@@ -406,7 +378,7 @@ class Consumer final : public RoleDuty {
       push(steps, ProxyFence{});
       push(steps, Barrier{});
       elected(steps, steps.threads, [&] {
-        push(steps, TmaStore{map, to, shared_.place_of(steps, id, part, shared_.plan.buffers[to])});
+        push(steps, TmaStore{map, to, place_of_panel(steps, shared_.how.loop, id, part, shared_.plan.buffers[to])});
         push(steps, CommitStores{});
       });
     }
@@ -414,6 +386,12 @@ class Consumer final : public RoleDuty {
   }
 
  private:
+  // What wgmma has read any thread of the group may release; what threads have, one of each warp behind its others.
+  void release(Steps& steps, LoopId not_first) {
+    const bool by_threads = !shared_.how.computed.empty();
+    if (by_threads) push(steps, WarpBarrier{});
+    elected(steps, by_threads ? 32 : 128, [&] { push(steps, Release{cursor_, 1, not_first}); });
+  }
   bool is_read_ahead(Id id) const { return lowering::is_read_ahead(shared_.facts, shared_.how, id); }
   // What is read ahead of the loop, and the numbers that say where, come first. Of a cluster the first block does what
   // follows the sums.
@@ -450,6 +428,8 @@ class Consumer final : public RoleDuty {
   BufferId out_[2];
   int parts_ = 0;
   std::vector<ValueId> sums_;
+  Fragments fragments_;
+  std::vector<RoundProduct> round_;  // of the loop, so far
 };
 
 // What threads read may have come to a multiprocessor's cache before the launch before wrote it; what the copy engine

@@ -97,6 +97,7 @@ void Steps::group(Stage& stage) const {
 
 void Steps::settle(Sweep& sweep, ValueId out, TileAccess* access) {
   choose_vector(sweep, access);
+  if (out && plan.storage(out).pairs) sweep.vector = 2;
   // A loop that is not unrolled cannot index registers, and one that indexes none need not be unrolled.
   bool indexes = false;
   const auto check = [&](ValueId id) {
@@ -160,6 +161,21 @@ SweepBuilder& SweepBuilder::part(int axis, int start, int extent) {
   return *this;
 }
 
+SweepBuilder& SweepBuilder::inlining(const std::set<Id>& nodes) {
+  inlined_ = &nodes;
+  return *this;
+}
+
+void SweepBuilder::give(Id id, ValueId value) {
+  Operand operand = element_of(steps_.plan, value, sweep_.layout);
+  ElementType from = steps_.plan.storage(value).type;
+  for (const ElementType to : find_source(steps_.facts.graph, id).casts) {
+    add({Op::cast, to, std::exchange(from, to), {std::move(operand)}});
+    operand = indexed(Operand::Kind::term, static_cast<int>(sweep_.expression.terms.size()) - 1);
+  }
+  parts_.emplace(id, std::move(operand));
+}
+
 SweepBuilder& SweepBuilder::express(Id id) {
   const Node& at = steps_.node(id);
   if (is_elementwise(at.op) && (id == root_ || is_fused(id))) {
@@ -174,7 +190,10 @@ SweepBuilder& SweepBuilder::add(Term term) {
   return *this;
 }
 
-bool SweepBuilder::is_fused(Id id) const { return root_ != no_id && id != root_ && steps_.fusion.root[id] == root_; }
+bool SweepBuilder::is_fused(Id id) const {
+  if (inlined_) return inlined_->contains(id) && !parts_.contains(id);
+  return root_ != no_id && id != root_ && steps_.fusion.root[id] == root_;
+}
 
 Id SweepBuilder::behind_broadcasts(Id id) const {
   while (steps_.node(id).op == Op::broadcast) id = steps_.node(id).in[0];
@@ -220,6 +239,7 @@ Operand SweepBuilder::term(Id id) {
 
 // Neither a broadcast nor computed on the way.
 Operand SweepBuilder::leaf(Id id) {
+  if (const auto found = parts_.find(id); found != parts_.end()) return found->second;
   const Node& at = steps_.node(id);
   if (at.op == Op::constant) return literal(at.bits());
   if (at.op == Op::iota) {
@@ -250,10 +270,8 @@ Operand SweepBuilder::loaded_part(Id id) {
 }
 
 Operand SweepBuilder::fetched(Id id) {
-  if (sweep_.part && steps_.node(id).op == Op::load && steps_.node(id).shape != whole_shape_) {
-    const auto found = parts_.find(id);
-    return found != parts_.end() ? found->second : parts_.emplace(id, loaded_part(id)).first->second;
-  }
+  if (sweep_.part && steps_.node(id).op == Op::load && steps_.node(id).shape != whole_shape_)
+    return parts_.emplace(id, loaded_part(id)).first->second;
   if (const auto found = reads_.find(id); found != reads_.end()) return indexed(Operand::Kind::fetched, found->second);
   TileAccess access = steps_.access_of(id);
   if (steps_.node(id).op == Op::gather) steps_.set_rows(access, steps_.node(id).in[1], sweep_);

@@ -106,6 +106,11 @@ class SweepBuilder {
   /// Over `extent` elements from `start` on along an axis of such a sweep.
   SweepBuilder& part(int axis, int start, int extent);
 
+  /// These ops are computed here, whatever their root.
+  SweepBuilder& inlining(const std::set<Id>& nodes);
+  /// The element of a node is that of a value over this part of the tile, in the node's type once it is cast to it.
+  void give(Id id, ValueId value);
+
   const Sweep& sweep() const { return sweep_; }
   /// The expression is `id`: its op if it is computed here, else a copy of it.
   SweepBuilder& express(Id id);
@@ -129,6 +134,7 @@ class SweepBuilder {
   Sweep sweep_;
   std::unordered_map<Id, int> terms_, reads_;  // of nodes
   std::unordered_map<Id, Operand> parts_;
+  const std::set<Id>* inlined_ = nullptr;
 };
 
 }  // namespace tessera::lowering

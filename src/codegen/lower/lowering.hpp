@@ -76,6 +76,10 @@ int axis_below(const Graph& graph, const Node& node, int axis);
 /// Follows an operand of a product to the load behind it; no load if there is more than casts and renamed axes in
 /// between, or if it is ordered or padded with another value than 0.
 Source find_source(const Graph& graph, Id operand);
+/// Does it go on from here to the node's operand?
+bool is_seen_through(const Graph& graph, const Node& node);
+/// What it stopped at where it finds no load, as "comes from 'mul'".
+std::string why_no_source(const Graph& graph, Id operand);
 
 /// products.cpp: the kind of each product, its warps and the layout of its result; of a kernel with at least so many
 /// warps, unless rows of scores must stay with their warp.

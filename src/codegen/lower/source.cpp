@@ -1,4 +1,6 @@
 // source: the load behind an operand of a product.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "codegen/lower/lowering.hpp"
@@ -17,32 +19,32 @@ int axis_below(const Graph& graph, const Node& node, int axis) {
   return below;
 }
 
+bool is_seen_through(const Graph& graph, const Node& node) {
+  return node.op == Op::cast || node.op == Op::permute ||
+         (node.op == Op::reshape && only_unit_axes(graph[node.in[0]].shape, node.shape));
+}
+
 Source find_source(const Graph& graph, Id operand) {
   Source source;
   int axis[2] = {0, 1};
-  for (Id id = operand;; id = graph[id].in[0]) {
-    const Node& node = graph[id];
-    switch (node.op) {
-      case Op::cast:
-        source.casts.push_back(node.type);
-        break;
-      case Op::permute:
-        break;
-      case Op::reshape:
-        if (!only_unit_axes(graph[node.in[0]].shape, node.shape)) return {};
-        break;
-      case Op::load:
-        if (node.ordered || node.bits() != 0) return {};
-        source.load = id;
-        std::reverse(source.casts.begin(), source.casts.end());
-        source.axis[0] = axis[0];
-        source.axis[1] = axis[1];
-        return source;
-      default:
-        return {};
-    }
-    for (int& at : axis) at = axis_below(graph, node, at);
+  Id id = operand;
+  for (; is_seen_through(graph, graph[id]); id = graph[id].in[0]) {
+    if (graph[id].op == Op::cast) source.casts.push_back(graph[id].type);
+    for (int& at : axis) at = axis_below(graph, graph[id], at);
   }
+  if (graph[id].op != Op::load || graph[id].ordered || graph[id].bits() != 0) return {};
+  source.load = id;
+  std::reverse(source.casts.begin(), source.casts.end());
+  source.axis[0] = axis[0];
+  source.axis[1] = axis[1];
+  return source;
+}
+
+std::string why_no_source(const Graph& graph, Id id) {
+  while (is_seen_through(graph, graph[id])) id = graph[id].in[0];
+  const Node& at = graph[id];
+  if (at.op != Op::load) return fmt::format("comes from '{}'", name(at.op));
+  return at.ordered ? "is of a tensor that is written" : "is padded with another value than 0";
 }
 
 }  // namespace tessera::lowering

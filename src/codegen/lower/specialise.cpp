@@ -123,19 +123,42 @@ class Classifier {
         if (std::string why = operand(node(id).in[side], side); !why.empty()) return why;
     for (const Id id : facts_.order[product().region]) {
       const Op op = node(id).op;
-      if (op != Op::mma && op != Op::argument && op != Op::load && !renames(id) && !is_view(op) && !how_.ahead[id])
+      const auto computes = [&](const auto& computed) { return computed.second.nodes.contains(id); };
+      if (std::ranges::any_of(how_.computed, computes) || op == Op::constant || op == Op::iota || op == Op::broadcast)
+        continue;
+      if (op != Op::mma && op != Op::argument && op != Op::load && !is_seen_through(facts_.graph, node(id)) &&
+          !is_view(op) && !how_.ahead[id])
         return fmt::format("the loop does more than to multiply: '{}'", name(op));
     }
     return {};
   }
   std::string operand(Id operand, std::size_t side) {
     const Source source = find_source(facts_.graph, operand);
-    const std::string which = fmt::format("the {} operand", side ? "right" : "left");
-    if (source.load == no_id) return which + " " + not_loaded(operand);
     const ElementType type = node(operand).type;
-    if (node(source.load).type != type ||
-        !std::ranges::all_of(source.casts, [&](ElementType to) { return to == type; }))
-      return fmt::format("{} is {} in memory", which, name(node(source.load).type));
+    const bool as_it_is = source.load != no_id && node(source.load).type == type &&
+                          std::ranges::all_of(source.casts, [&](ElementType to) { return to == type; });
+    if (as_it_is) return staged(source, side);
+    if (side == 0) return computed(operand);
+    return "the right operand " + (source.load == no_id ? why_no_source(facts_.graph, operand)
+                                                        : fmt::format("is {} in memory", name(node(source.load).type)));
+  }
+  // wgmma takes it from registers; its tiles come as operands do.
+  std::string computed(Id operand) {
+    if (how_.computed.contains(operand)) return {};
+    ComputedOperand computed = computed_operand(facts_, operand, product().region);
+    if (!computed.why_not.empty()) return "the left operand " + computed.why_not;
+    for (const Id tile : computed.tiles) {
+      const Source source = find_source(facts_.graph, tile);
+      const ElementType type = node(source.load).type;
+      if (info(type).bytes != 2 && info(type).bytes != 4)
+        return fmt::format("the left operand is computed of {}", name(type));
+      if (std::string why = staged(source, 0); !why.empty()) return why;
+    }
+    how_.computed.emplace(operand, std::move(computed));
+    return {};
+  }
+  // What a ring's stages hold.
+  std::string staged(const Source& source, std::size_t side) {
     loads_[side].insert(source.load);
     const GraphAccess access = facts_.access(source.load);
     const int k = source.axis[side ? 0 : 1], other = source.axis[side ? 1 : 0];
@@ -143,19 +166,6 @@ class Classifier {
     if (!is_addressed(access, k_major ? k : other)) how_.by_threads.insert(source.load);
     return panels(access, k_major ? other : k, k_major ? k : other);
   }
-  bool renames(Id id) const {
-    const Node& at = node(id);
-    return at.op == Op::cast || at.op == Op::permute ||
-           (at.op == Op::reshape && only_unit_axes(node(at.in[0]).shape, at.shape));
-  }
-  // What find_source() stopped at.
-  std::string not_loaded(Id id) const {
-    while (renames(id)) id = node(id).in[0];
-    const Node& at = node(id);
-    if (at.op != Op::load) return fmt::format("comes from '{}'", name(at.op));
-    return at.ordered ? "is of a tensor that is written" : "is padded with another value than 0";
-  }
-
   // May the copy engine move the tile of a load or a store, of which an axis is a matrix' columns?
   bool is_addressed(const GraphAccess& access, int columns) const {
     const auto whole = [](const GraphAccess::Axis& axis) { return axis.slices.empty(); };
@@ -225,11 +235,13 @@ class Classifier {
   // As many as fit beside what is stored: a product of few rounds has all of them on their way at once.
   int stages() const {
     constexpr int most = 12, barriers = 1024;
-    const int m = product().shape[0], n = product().shape[1], k = node(product().in[0]).shape[1];
+    const int m = product().shape[0], n = product().shape[1];
     int stored = how_.boxed.empty() ? 0 : 2 * how_.teams * m * panel_bytes;
     if (how_.clusters) stored += m * n * static_cast<int>(sizeof(float));
-    const int rows = m * static_cast<int>(loads_[0].size()) + n * static_cast<int>(loads_[1].size());
-    return std::min((facts_.target.shared_bytes - barriers - stored) / (rows * k * 2), most);
+    int loaded = 0;
+    for (const std::set<Id>& loads : loads_)
+      for (const Id load : loads) loaded += static_cast<int>(node(load).shape.size()) * info(node(load).type).bytes;
+    return std::min((facts_.target.shared_bytes - barriers - stored) / loaded, most);
   }
 
   const Facts& facts_;
@@ -261,7 +273,8 @@ Products specialised_products(const Facts& facts, const Specialisation& how) {
   for (const Id id : how.products) {
     const Node& node = facts[id];
     ProductPlan plan;
-    plan.a = find_source(facts.graph, node.in[0]);
+    const bool is_computed = how.computed.contains(node.in[0]);
+    if (!is_computed) plan.a = find_source(facts.graph, node.in[0]);
     plan.b = find_source(facts.graph, node.in[1]);
     plan.product.kind = ProductKind::tensor;
     plan.product.type = facts[node.in[0]].type;
@@ -269,6 +282,7 @@ Products specialised_products(const Facts& facts, const Specialisation& how) {
     plan.product.n = node.shape[1];
     plan.product.k = facts[node.in[0]].shape[1];
     plan.layout = wgmma_accumulator_layout(node.shape, how.groups);
+    if (is_computed) plan.product.layout_a = wgmma_operand_layout(facts[node.in[0]].shape, how.groups);
     products.plans.emplace(id, std::move(plan));
   }
   products.warps = 4 * how.groups;

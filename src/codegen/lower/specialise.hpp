@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/lower/lowering.hpp"
+#include "codegen/lower/computed_operands.hpp"
 
 namespace tessera::lowering {
 
@@ -13,13 +13,14 @@ namespace tessera::lowering {
 struct Specialisation {
   std::vector<Id> products;  ///< of one loop, all of the same extents
   Id loop = no_id;
-  int groups = 1;            ///< warp groups of a team, which share the rows of the product's tile
-  int teams = 1;             ///< of warp groups: of two each multiplies while the other stores
-  int stages = 2;            ///< of the ring
-  bool clusters = false;     ///< of blocks of threads, which share the rounds of the loop
-  bool reads_ahead = false;  ///< what is_read_ahead() stays in registers from ahead of the loop on
-  std::vector<Id> boxed;     ///< stores that the copy engine does, if what they store lies as sums do
-  std::set<Id> by_threads;   ///< loads of operands that the copy engine does not
+  int groups = 1;                          ///< warp groups of a team, which share the rows of the product's tile
+  int teams = 1;                           ///< of warp groups: of two each multiplies while the other stores
+  int stages = 2;                          ///< of the ring
+  bool clusters = false;                   ///< of blocks of threads, which share the rounds of the loop
+  bool reads_ahead = false;                ///< what is_read_ahead() stays in registers from ahead of the loop on
+  std::vector<Id> boxed;                   ///< stores that the copy engine does, if what they store lies as sums do
+  std::set<Id> by_threads;                 ///< loads of operands that the copy engine does not
+  std::map<Id, ComputedOperand> computed;  ///< left operands that come from registers
   std::vector<char> ahead;   ///< by node: a number that follows from the launch, block indices and counters
   std::vector<char> launch;  ///< by node: the same of the launch alone
 };

@@ -114,7 +114,8 @@ Pressure pressure(const Plan& plan) {
     if (storage.home != Home::registers && storage.home != Home::variable) continue;
     const Interval in_use = intervals.of(i);
     if (in_use.last < 0) continue;
-    const int words = storage.registers * (storage.type == ElementType::i64 ? 2 : 1);
+    const int words =
+        storage.pairs ? storage.registers / 2 : storage.registers * (storage.type == ElementType::i64 ? 2 : 1);
     values.add(in_use, words);
     all.add(in_use, words);
   }

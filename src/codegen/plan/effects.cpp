@@ -78,6 +78,7 @@ class Collector {
     reads(s.sweep);
     buffer(s.buffer, true);
   }
+  void operator()(const ReadStage& s) { buffer(s.buffer, false); }
   void operator()(const Clear& s) { buffer(s.buffer, true); }
   void operator()(const Fetch& s) {
     for (const Fetch::Tile& tile : s.tiles) buffer(tile.buffer, true);
@@ -92,7 +93,7 @@ class Collector {
   }
   void operator()(const TmaLoad& s) { buffer(s.buffer, true); }
   void operator()(const Wgmma& s) {
-    buffer(s.a, false);
+    if (!s.left) buffer(s.a, false);
     buffer(s.b, false);
   }
   void operator()(const TmaStore& s) { buffer(s.buffer, false); }
@@ -102,7 +103,7 @@ class Collector {
   template <OneOf<Commit, Wait, Barrier, Loop, Branch, Elected, OfTeam, OfPart, TileLoop, SetRegisters, PrefetchMap,
                   InitRing, Acquire, Expect, Arrive, WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence,
                   CommitWgmma, WaitWgmma, ProxyFence, CommitStores, WaitStores, NamedBarrier, WaitForPrevious,
-                  LetNextBegin, ShareRounds, ClusterBarrier>
+                  LetNextBegin, ShareRounds, ClusterBarrier, WarpBarrier>
                 T>
   void operator()(const T&) {}
   std::vector<Effect> take() { return std::move(effects_); }
@@ -164,14 +165,17 @@ class OperandsOf {
   }
   void operator()(const Advance& s) { operand(s.by); }
   void operator()(const RegisterFence& s) { ids.push_back(s.value); }
+  void operator()(const Wgmma& s) {
+    if (s.left) ids.push_back(s.left);
+  }
   template <OneOf<PutPart, AddParts> T>
   void operator()(const T& s) {
     ids.push_back(s.sums);
   }
-  template <OneOf<Replicas, Partials, PutPartials, TakePartials, Scan, Clear, Commit, Wait, Barrier, Elected, OfTeam,
-                  OfPart, TileLoop, SetRegisters, PrefetchMap, InitRing, Acquire, Expect, Arrive, WaitFull, Release,
-                  Reserve, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence, CommitStores, WaitStores,
-                  NamedBarrier, WaitForPrevious, LetNextBegin, ClusterBarrier>
+  template <OneOf<Replicas, Partials, PutPartials, TakePartials, Scan, ReadStage, Clear, Commit, Wait, Barrier, Elected,
+                  OfTeam, OfPart, TileLoop, SetRegisters, PrefetchMap, InitRing, Acquire, Expect, Arrive, WaitFull,
+                  Release, Reserve, WgmmaFence, CommitWgmma, WaitWgmma, ProxyFence, CommitStores, WaitStores,
+                  NamedBarrier, WaitForPrevious, LetNextBegin, ClusterBarrier, WarpBarrier>
                 T>
   void operator()(const T&) {}
 
@@ -200,7 +204,7 @@ class OperandsOf {
 
 struct ResultsOf {
   using Ids = std::vector<ValueId>;
-  template <OneOf<Compute, Load, Reduce, Replicas, Partials, Get, Multiply, Wgmma> T>
+  template <OneOf<Compute, Load, Reduce, Replicas, Partials, Get, ReadStage, Multiply, Wgmma> T>
   Ids operator()(const T& s) const {
     return {s.out};
   }
@@ -213,7 +217,7 @@ struct ResultsOf {
       OneOf<Store, PutPartials, Put, Scan, Stage, Clear, Fetch, Commit, Wait, Barrier, Loop, Branch, Elected, OfTeam,
             OfPart, TileLoop, SetRegisters, PrefetchMap, InitRing, ClearRest, Acquire, Expect, TmaLoad, Arrive,
             WaitFull, Release, Advance, RegisterFence, WgmmaFence, CommitWgmma, WaitWgmma, ProxyFence, TmaStore,
-            CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, PutPart, ClusterBarrier>
+            CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, PutPart, ClusterBarrier, WarpBarrier>
           T>
   Ids operator()(const T&) const {
     return {};

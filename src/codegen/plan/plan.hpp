@@ -50,6 +50,7 @@ struct Storage {
   std::int64_t offset = 0;  ///< shared, workspace: bytes
   int vector = 1;           ///< shared, workspace: elements of a thread side by side
   bool changes = false;     ///< more than one step writes it
+  bool pairs = false;       ///< two elements of 16 bits in a register: what wgmma takes, and nothing else
   Known known = {};         ///< no step computes it
 };
 

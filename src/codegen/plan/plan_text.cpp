@@ -97,6 +97,10 @@ class StepText {
     return fmt::format("{}{} = {}", of(s.buffer), s.cursor ? fmt::format(" at {}", of(s.cursor)) : "",
                        expression(s.sweep));
   }
+  std::string operator()(const ReadStage& s) const {
+    return fmt::format("{} = {} at {}, from {}{}", of(s.out), of(s.buffer), of(s.cursor), s.sweep.origin[1],
+                       s.turned ? ", turned" : "");
+  }
   std::string operator()(const Clear& s) const { return fmt::format("{} = 0", of(s.buffer)); }
   std::string operator()(const Fetch& s) const {
     constexpr std::string_view copy[] = {"cp.async", "element by element", "vector by vector"};
@@ -153,8 +157,9 @@ class StepText {
   std::string operator()(const RegisterFence& s) const { return fmt::format("fence registers of {}", of(s.value)); }
   std::string operator()(const WgmmaFence&) const { return "fence for wgmma"; }
   std::string operator()(const Wgmma& s) const {
-    return fmt::format("{} += {} {}: [{},{}] x [{},{}] {}, wgmma{}{}", of(s.out), of(s.a), of(s.b), s.m, s.k, s.k, s.n,
-                       name(s.type), s.cursor ? fmt::format(", at {}", of(s.cursor)) : "",
+    return fmt::format("{} += {} {}: [{},{}] x [{},{}] {}, wgmma{}{}{}", of(s.out), s.left ? of(s.left) : of(s.a),
+                       of(s.b), s.m, s.k, s.k, s.n, name(s.type), s.cursor ? fmt::format(", at {}", of(s.cursor)) : "",
+                       s.first_k ? fmt::format(", k from {}", s.first_k) : "",
                        s.fresh ? fmt::format(", = in the first {}", name_of(plan_, s.fresh)) : "");
   }
   std::string operator()(const CommitWgmma&) const { return "commit wgmma"; }
@@ -177,6 +182,7 @@ class StepText {
     return fmt::format("{} += {} of the cluster's other blocks", of(s.sums), of(s.scratch));
   }
   std::string operator()(const ClusterBarrier&) const { return "barrier of the cluster"; }
+  std::string operator()(const WarpBarrier&) const { return "barrier of each warp"; }
   std::string operator()(const WaitForPrevious&) const { return "wait for the launch before"; }
   std::string operator()(const LetNextBegin&) const { return "the next launch may begin"; }
 
@@ -340,8 +346,9 @@ std::string to_string(const Plan& plan) {
     if (storage.home == Home::variable || std::exchange(shown[static_cast<std::size_t>(value.storage.index)], 1))
       continue;
     constexpr std::string_view home[] = {"", "registers", "shared memory", "workspace"};
-    line("{}: {}{} in {} {}: {}", name_of(plan, value.storage), name(storage.type), to_string(value.shape),
-         storage.registers, home[static_cast<int>(storage.home)], to_string(value.layout));
+    line("{}: {}{} in {} {}{}: {}", name_of(plan, value.storage), name(storage.type), to_string(value.shape),
+         storage.pairs ? storage.registers / 2 : storage.registers, home[static_cast<int>(storage.home)],
+         storage.pairs ? ", pairs" : "", to_string(value.layout));
   }
   for (const std::string& note : plan.notes) line("note: {}", note);
   return text;

@@ -122,13 +122,15 @@ struct RegisterFence {
 /// wgmma.fence: registers and shared memory written before are seen by the matrix units.
 struct WgmmaFence {};
 
-/// out += a b by wgmma, both from shared memory; open until a WaitWgmma.
+/// out += a b by wgmma, both from shared memory, or a from registers; open until a WaitWgmma.
 struct Wgmma {
   ValueId out;
   BufferId a, b;
-  CursorId cursor;  ///< whose stages a and b have; none: one stage
+  ValueId left = {};  ///< a in registers, as pairs, in place of the buffer
+  CursorId cursor;    ///< whose stages a and b have; none: one stage
   ElementType type{};
   int m = 0, n = 0, k = 0;                  ///< of the role's tile
+  int first_k = 0;                          ///< of what the buffers have along k
   bool a_k_major = true, b_k_major = true;  ///< their buffers' rows run along k, not along m or n
   LoopId fresh = {};                        ///< in the first round of this loop out = a b
 };
@@ -186,6 +188,9 @@ struct AddParts {
 
 /// Of all threads of the cluster's blocks.
 struct ClusterBarrier {};
+
+/// Of all threads of each warp.
+struct WarpBarrier {};
 
 /// Until what the launches before this one have written is seen, and they read no more (PTX ISA, "griddepcontrol").
 struct WaitForPrevious {};

@@ -41,7 +41,7 @@ struct Product {
   ElementType type{};  ///< of the operands
   int m = 0, n = 0, k = 0;
   ProductOperand a, b;
-  Layout layout_a, layout_b;  ///< thin
+  Layout layout_a, layout_b;  ///< thin; of wgmma layout_a, if it is in registers
   int warps_m = 1, warps_n = 1;
   int lanes_k = 0, warps_k = 0;  ///< thin: bits of lane and warp indices that hold partial sums
   bool partial = false;          ///< thin: sums over lanes and warps are left for after the loop
@@ -167,6 +167,15 @@ struct Stage {
   By by = By::element;
 };
 
+/// out = what a ring's stage has of a tile, or of a part of it, as wgmma's left operand lies.
+struct ReadStage {
+  BufferId buffer;
+  CursorId cursor;
+  bool turned = false;  ///< the buffer's rows run along the tile's first axis, not along its second
+  ValueId out;
+  Sweep sweep;
+};
+
 /// Buffer = 0.
 struct Clear {
   BufferId buffer;
@@ -232,11 +241,11 @@ struct Branch {
 };
 
 using Action = std::variant<Compute, Load, Store, Reduce, Argmax, Replicas, Partials, PutPartials, TakePartials, Put,
-                            Scan, Get, Stage, Clear, Fetch, Commit, Wait, Multiply, Barrier, Loop, Branch, Elected,
-                            OfTeam, OfPart, TileLoop, SetRegisters, PrefetchMap, InitRing, ClearRest, Acquire, Expect,
-                            TmaLoad, Arrive, WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma,
-                            CommitWgmma, WaitWgmma, ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier,
-                            WaitForPrevious, LetNextBegin, ShareRounds, PutPart, AddParts, ClusterBarrier>;
+                            Scan, Get, Stage, ReadStage, Clear, Fetch, Commit, Wait, Multiply, Barrier, Loop, Branch,
+                            Elected, OfTeam, OfPart, TileLoop, SetRegisters, PrefetchMap, InitRing, ClearRest, Acquire,
+                            Expect, TmaLoad, Arrive, WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence,
+                            Wgmma, CommitWgmma, WaitWgmma, ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier,
+                            WaitForPrevious, LetNextBegin, ShareRounds, PutPart, AddParts, ClusterBarrier, WarpBarrier>;
 
 struct Step {
   Action action;
@@ -261,7 +270,7 @@ template <class T>
 concept OfRoles = OneOf<std::remove_const_t<T>, SetRegisters, PrefetchMap, InitRing, ClearRest, Acquire, Expect,
                         TmaLoad, Arrive, WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma,
                         CommitWgmma, WaitWgmma, ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier,
-                        WaitForPrevious, LetNextBegin, ShareRounds, PutPart, AddParts, ClusterBarrier>;
+                        WaitForPrevious, LetNextBegin, ShareRounds, PutPart, AddParts, ClusterBarrier, WarpBarrier>;
 
 /// The product of a loop's body that has its fetch within; or null.
 inline const Multiply* fetching_product(const Loop& loop) {
@@ -274,7 +283,7 @@ inline const Multiply* fetching_product(const Loop& loop) {
 /// The kinds that hold no steps.
 template <class T>
 concept Leaf = OfRoles<T> || OneOf<std::remove_const_t<T>, Compute, Load, Store, PutPartials, TakePartials, Put, Scan,
-                                   Get, Stage, Clear, Fetch, Commit, Wait, Multiply, Barrier>;
+                                   Get, Stage, ReadStage, Clear, Fetch, Commit, Wait, Multiply, Barrier>;
 
 /// The bodies in a step, in the order they run: calls each(body).
 template <class StepType, class Each>

@@ -54,11 +54,12 @@ class Accesses {
         sweep(s.sweep);
         stage(s);
           },
+          [&](const ReadStage& s) { read_stage(s); },
           []<OneOf<Replicas, Partials, PutPartials, TakePartials, Scan, Clear, Commit, Wait, Barrier, Branch, Elected,
                    OfTeam, OfPart, TileLoop, SetRegisters, PrefetchMap, InitRing, ClearRest, Acquire, Expect, TmaLoad,
                    Arrive, WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma,
                    WaitWgmma, ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious,
-                   LetNextBegin, ShareRounds, PutPart, AddParts, ClusterBarrier>
+                   LetNextBegin, ShareRounds, PutPart, AddParts, ClusterBarrier, WarpBarrier>
                  T>(const T&) {},
           [&](const Fetch& s) { fetch(s); }, [&](const Multiply& s) { multiply(s); }, [&](const Loop& s) { loop(s); },
           }, step.action);
@@ -209,6 +210,23 @@ class Accesses {
                              s.sweep.layout == wgmma_accumulator_layout(s.sweep.shape, role_->warps / 4);
     findings_.require(s.by != Stage::By::matrix || as_matrices, "{} lies not as matrices of wgmma's sums",
                       to_string(s.sweep.layout));
+  }
+
+  // Only of wgmma's left operand is it known that each register is a constant away from the thread's first, and only
+  // of elements of 2 and 4 bytes.
+  void read_stage(const ReadStage& s) {
+    const Buffer& buffer = plan_.buffers[s.buffer];
+    const int bytes = info(buffer.type).bytes;
+    findings_.require(buffer.form == SharedForm::panels && (bytes == 2 || bytes == 4), "{} is no panels of {}",
+                      name_of(plan_, s.buffer), name(buffer.type));
+    if (s.sweep.shape.rank() != 2) return findings_.require(false, "a buffer has two axes");
+    findings_.require(s.sweep.layout == wgmma_operand_layout(s.sweep.shape, std::max(role_->warps / 4, 1)),
+                      "{} lies not as wgmma's left operand", to_string(s.sweep.layout));
+    for (int axis = 0; axis < 2; ++axis) {
+      const int end = s.sweep.origin[static_cast<std::size_t>(axis)] + s.sweep.shape[axis];
+      const int extent = (axis == 0) != s.turned ? buffer.rows : buffer.columns;
+      findings_.require(end <= extent, "{} of {} along axis {} of {}", end, extent, axis, name_of(plan_, s.buffer));
+    }
   }
 
   void fetch(const Fetch& s) {

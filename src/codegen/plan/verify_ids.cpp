@@ -67,7 +67,8 @@ class Ids {
           Overloaded{
               []<OneOf<Compute, Load, Store, Replicas, Partials, Commit, Wait, Barrier, Elected, OfTeam, OfPart,
                        TileLoop, SetRegisters, Reserve, RegisterFence, WgmmaFence, CommitWgmma, WaitWgmma, ProxyFence,
-                       CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, ClusterBarrier>
+                       CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, ClusterBarrier,
+                       WarpBarrier>
                      T>(const T&) {},
               [&](const InitRing& s) { ring(s.ring); },
               [&](const ClearRest& s) {
@@ -91,7 +92,7 @@ class Ids {
         if (s.not_first.index != -1) loop(s.not_first);
       },
           [&](const Wgmma& s) {
-        buffer(s.a);
+        if (!s.left) buffer(s.a);
         buffer(s.b);
         if (s.fresh.index != -1) loop(s.fresh);
         if (s.cursor.index != -1) cursor(s.cursor);
@@ -105,6 +106,10 @@ class Ids {
           [&](const Stage& s) {
         buffer(s.buffer);
         if (s.cursor.index != -1) cursor(s.cursor);
+          },
+          [&](const ReadStage& s) {
+        buffer(s.buffer);
+        cursor(s.cursor);
           }, [&](const Clear& s) { buffer(s.buffer); },
           [&](const Fetch& s) {
         for (const Fetch::Tile& tile : s.tiles) buffer(tile.buffer);

@@ -91,11 +91,11 @@ class Memory {
   void room(const Role& role, const Step& step) {
     std::visit(
         Overloaded{
-            []<OneOf<Compute, Load, Store, Stage, Clear, Fetch, Commit, Wait, Barrier, Loop, Branch, Elected, OfTeam,
-                     OfPart, TileLoop, SetRegisters, PrefetchMap, InitRing, ClearRest, Acquire, Expect, TmaLoad, Arrive,
-                     WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma,
-                     ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin,
-                     ShareRounds, ClusterBarrier>
+            []<OneOf<Compute, Load, Store, Stage, ReadStage, Clear, Fetch, Commit, Wait, Barrier, Loop, Branch, Elected,
+                     OfTeam, OfPart, TileLoop, SetRegisters, PrefetchMap, InitRing, ClearRest, Acquire, Expect, TmaLoad,
+                     Arrive, WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma,
+                     WaitWgmma, ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious,
+                     LetNextBegin, ShareRounds, ClusterBarrier, WarpBarrier>
                    T>(const T&) {},
             [&]<OneOf<PutPart, AddParts> T>(const T& s) {
       inside(s.scratch, std::int64_t{plan_.storage(s.sums).registers} * role.threads());

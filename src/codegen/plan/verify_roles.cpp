@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 
+#include "codegen/plan/open_products.hpp"
 #include "codegen/plan/verify.hpp"
 
 namespace tessera::codegen {
@@ -31,12 +32,13 @@ class RoleCheck {
         alone_(phase.roles.size() == 1),
         waits_(findings.plan.waits_for_previous()),
         clusters_(phase.schedule.clusters),
-        elected_(role.threads()) {}
+        elected_(role.threads()),
+        products_(findings) {}
 
   void run() {
     region(role_.body);
     findings_.about(nullptr);
-    findings_.require(open_ == 0 && pending_ == 0, "products are open at the end of role {}", role_.name);
+    findings_.require(products_.none(), "products are open at the end of role {}", role_.name);
     findings_.require(part_ == Part::none, "role {} ends while others of the cluster may read its sums", role_.name);
     findings_.require(read_ + 1 == static_cast<int>(copies_.size()) && copies_.back().empty(),
                       "role {} ends while its stores may read shared memory", role_.name);
@@ -101,6 +103,9 @@ class RoleCheck {
         findings_.require(!clusters_ || (s.count.kind == Operand::Kind::value && s.count.value == share_count_),
                           "each block of the cluster runs all rounds");
         const bool around = std::exchange(in_loop_, true);
+        const std::map<CursorId, Use> before = uses_;
+        region(s.body);
+        uses_ = before;  // once more, for what a round leaves to the next
         region(s.body);
         in_loop_ = around;
           }, [&](const Branch& s) { region(s.body); },
@@ -115,6 +120,12 @@ class RoleCheck {
           [&]<OneOf<Compute, Load, Store, PutPartials, TakePartials, Put, Scan, Get, Clear, Fetch, Commit, Wait,
                     Multiply>
                   T>(const T&) { values(step); },
+          [&](const ReadStage& s) {
+        values(step);
+        findings_.require(use(s.cursor).filled > use(s.cursor).advanced, "the stage is not known to be full");
+        read_by_threads_.insert(ring(s.cursor));
+        unmet_.insert(ring(s.cursor));
+          },
           [&](const Stage& s) {
         values(step);
         if (s.cursor)
@@ -142,25 +153,16 @@ class RoleCheck {
           }, [&](const TmaLoad& s) { load(s); }, [&](const Arrive& s) { arrive(s); },
           [&](const WaitFull& s) {
         ++use(s.cursor).filled;
+        products_.begin_stage();
         const auto cleared = cleared_.find(ring(s.cursor));
         findings_.require(plan_.rings[ring(s.cursor)].clipped.empty() ||
                               (cleared != cleared_.end() && cleared->second == Written::seen),
                           "rows of {} that no box fills are not cleared, or not seen to be",
                           name_of(plan_, ring(s.cursor)));
           }, [&](const Release& s) { release(s); }, [&](const Advance& s) { advance(s); },
-          []<OneOf<Reserve, RegisterFence> T>(const T&) {}, [&](const WgmmaFence&) { fenced_ = true; },
-          [&](const Wgmma& s) { product(s); },
-          [&](const CommitWgmma&) {
-        findings_.require(open_ > 0, "there is nothing to commit");
-        pending_ += open_ > 0;
-        open_ = 0;
-          },
-          [&](const WaitWgmma& s) {
-        findings_.require(open_ == 0, "products are not committed");
-        if (s.pending == 0) results_.clear();
-        pending_ = std::min(pending_, s.pending);
-        fenced_ = false;
-          },
+          []<OneOf<Reserve, RegisterFence> T>(const T&) {}, [&](const WgmmaFence&) { products_.fence(); },
+          [&](const Wgmma& s) { product(s); }, [&](const CommitWgmma&) { products_.commit(); },
+          [&](const WaitWgmma& s) { products_.wait(s.pending); },
           [&](const ProxyFence&) {
         for (auto& [buffer, state] : written_) state = std::max(state, Written::fenced);
         for (auto& [ring, state] : cleared_) state = std::max(state, Written::fenced);
@@ -194,7 +196,7 @@ class RoleCheck {
         findings_.require(part_ == Part::there,
                           "sums that others put may not be there: a barrier of the cluster stands before");
         part_ = Part::read;
-          }, [&](const ClusterBarrier&) { cluster_barrier(); },
+          }, [&](const ClusterBarrier&) { cluster_barrier(); }, [&](const WarpBarrier&) { unmet_.clear(); },
           }, step.action);
     }
   }
@@ -273,11 +275,16 @@ class RoleCheck {
     Use& use = this->use(s.cursor);
     // Behind the cursor's step on, the stage that was read last is one behind.
     const int age = s.behind - (use.advanced == use.filled ? 1 : 0);
-    findings_.require(age >= pending_ && open_ == 0, "products that read the stage are open");
+    findings_.require(!products_.read_before(age), "products that read the stage are open");
+    const RingId ring = this->ring(s.cursor);
+    findings_.require(!read_by_threads_.contains(ring) || elected_ * 32 >= role_.threads(),
+                      "{} of {} threads release what each has read", elected_, role_.threads());
+    findings_.require(!unmet_.contains(ring),
+                      "other threads of the warp may read: a barrier of the warp stands before");
     ++use.released;
     if (s.not_first) ++use.owed;
     const double arrivals = static_cast<double>(elected_) / share_;
-    const auto [before, first] = released.emplace(ring(s.cursor), arrivals);
+    const auto [before, first] = released.emplace(ring, arrivals);
     findings_.require(first || before->second == arrivals, "{} threads arrive, and elsewhere others", elected_);
   }
 
@@ -289,6 +296,7 @@ class RoleCheck {
     }
     findings_.require(s.by.kind == Operand::Kind::literal && s.by.literal == 1, "one stage is used at a time");
     ++use.advanced;
+    products_.end_stage();
   }
 
   void balanced(CursorId id, const Use& use) {
@@ -317,35 +325,11 @@ class RoleCheck {
   }
 
   void product(const Wgmma& s) {
-    const Value& out = plan_.values[s.out];
-    const Buffer &a = plan_.buffers[s.a], &b = plan_.buffers[s.b];
-    const int groups = role_.warps / 4;
-    findings_.require(role_.warps % 4 == 0 && s.m % (64 * std::max(groups, 1)) == 0, "{} rows for {} warps", s.m,
-                      role_.warps);
-    if (role_.warps % 4) return;
-    findings_.require(fenced_, "no fence stands before it");
-    findings_.require(out.layout == wgmma_accumulator_layout({s.m, s.n}, groups),
-                      "{} lies as {}, the instruction's as {}", name_of(plan_, s.out), to_string(out.layout),
-                      to_string(wgmma_accumulator_layout({s.m, s.n}, groups)));
-    findings_.require(plan_.storage(s.out).home == Home::registers, "{} is not in registers", name_of(plan_, s.out));
-    findings_.require(s.n % 8 == 0 && s.n <= 256 && s.k % 16 == 0, "no instruction is [{},{}] by {}", 64, s.n, s.k);
-    operand(a, s.m, s.a_k_major, s);
-    operand(b, s.n, s.b_k_major, s);
     if (s.cursor) {
       Use& use = this->use(s.cursor);
       findings_.require(use.filled > use.advanced, "the stage is not known to be full");
     }
-    ++open_;
-    results_.insert(plan_.values[s.out].storage);
-  }
-  void operand(const Buffer& buffer, int other, bool k_major, const Wgmma& s) {
-    const std::string name = name_of(buffer.label);
-    const int rows = k_major ? other : s.k, columns = k_major ? s.k : other;
-    findings_.require(buffer.rows == rows && buffer.columns == columns, "{} is [{},{}], and the operand [{},{}]", name,
-                      buffer.rows, buffer.columns, rows, columns);
-    findings_.require(buffer.form == SharedForm::panels && buffer.type == s.type && !buffer.in_workspace,
-                      "{} does not lie as wgmma reads {}", name, tessera::name(s.type));
-    findings_.require(bool(s.cursor) == (buffer.stages > 1), "{} has {} stages", name, buffer.stages);
+    products_.start(s, role_);
   }
 
   enum class Written : std::uint8_t { plain, fenced, seen };
@@ -396,6 +380,7 @@ class RoleCheck {
     for (auto& [ring, state] : cleared_)
       if (state == Written::fenced && all_teams) state = Written::seen;
     seen_read_ = read_;
+    unmet_.clear();
   }
 
   // One behind what the cluster's other blocks put, and one behind its sum: then they may go on.
@@ -414,11 +399,15 @@ class RoleCheck {
       const Home home = plan_.storage(id).home;
       findings_.require(role_.teams == 1 || home == Home::registers || home == Home::variable,
                         "{} is in memory that teams share", name_of(plan_, id));
-      findings_.require(!results_.contains(plan_.values[id].storage), "{} is the result of an open product",
-                        name_of(plan_, id));
     };
-    for (ValueId id : operands(step)) check(id);
-    for (ValueId id : results(step)) check(id);
+    for (ValueId id : operands(step)) {
+      check(id);
+      products_.use(id);
+    }
+    for (ValueId id : results(step)) {
+      check(id);
+      products_.make(id);
+    }
     for (const Effect& effect : effects(plan_, role_, step))
       findings_.require(role_.teams == 1 || effect.space != Effect::Space::scratch,
                         "teams exchange elements in the same memory");
@@ -431,9 +420,8 @@ class RoleCheck {
   int elected_;    // threads that run the steps at hand
   int share_ = 1;  // roles that take blocks in turn
   std::map<CursorId, Use> uses_;
-  bool fenced_ = false;
-  int open_ = 0, pending_ = 0;  // products that are not committed, and groups of them
-  std::set<StorageId> results_;
+  OpenProducts products_;
+  std::set<RingId> read_by_threads_, unmet_;  // whose stages threads read; of those, not all of a warp may have done so
   std::map<BufferId, Written> written_;
   std::map<RingId, Written> cleared_;
   int told_ = 0;                                  // the barrier by which the team said to the next that it came so far

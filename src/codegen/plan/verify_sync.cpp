@@ -158,11 +158,11 @@ class Copies {
       findings_.about(&step);
       std::visit(
           Overloaded{
-              []<OneOf<Compute, Load, Store, PutPartials, TakePartials, Put, Scan, Get, SetRegisters, PrefetchMap,
-                       InitRing, ClearRest, Acquire, Expect, TmaLoad, Arrive, WaitFull, Release, Advance, Reserve,
-                       RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence, TmaStore, CommitStores,
-                       WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, ShareRounds, PutPart, AddParts,
-                       ClusterBarrier>
+              []<OneOf<Compute, Load, Store, PutPartials, TakePartials, Put, Scan, Get, ReadStage, SetRegisters,
+                       PrefetchMap, InitRing, ClearRest, Acquire, Expect, TmaLoad, Arrive, WaitFull, Release, Advance,
+                       Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence, TmaStore,
+                       CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, ShareRounds, PutPart,
+                       AddParts, ClusterBarrier, WarpBarrier>
                      T>(const T&) {},
               [&]<OneOf<Stage, Clear> T>(const T& s) { ready(s.buffer); },
               [&]<OneOf<Reduce, Argmax, Replicas> T>(const T& s) { body(s.across); },

@@ -38,6 +38,9 @@ class Values {
                       storage.registers);
     findings_.require(storage.home != Home::variable || storage.registers == 1, "{} is one variable of {} elements",
                       name, storage.registers);
+    findings_.require(!storage.pairs || (storage.home == Home::registers && info(storage.type).bytes == 2 &&
+                                         value.layout.rank() > 0 && value.layout.run(value.layout.rank() - 1) == 2),
+                      "{} is no pairs of 16 bits in registers", name);
     const bool in_memory = storage.home == Home::shared || storage.home == Home::workspace;
     findings_.require(!in_memory || (storage.vector >= 1 && storage.registers % storage.vector == 0),
                       "{} registers of {} are not whole vectors of {}", storage.registers, name, storage.vector);
@@ -116,6 +119,8 @@ class Values {
   void reserved(const Step& step) {
     if (const Reserve* reserve = std::get_if<Reserve>(&step.action))
       reserved_.insert(plan_.values[reserve->value].storage);
+    if (const Compute* compute = std::get_if<Compute>(&step.action))
+      reserved_.erase(plan_.values[compute->out].storage);
     if (const Wgmma* product = std::get_if<Wgmma>(&step.action)) {
       const bool was = reserved_.erase(plan_.values[product->out].storage) != 0;
       findings_.require(!product->fresh || counters_.contains(product->fresh), "it names a loop that it is not in");
@@ -146,6 +151,8 @@ class Values {
             [&](const Compute& s) {
       expression(s.sweep, plan_.storage(s.out).type);
       same(s.sweep, s.out);
+      findings_.require(!plan_.storage(s.out).pairs || s.sweep.vector == 2, "pairs are made {} at a time",
+                        s.sweep.vector);
       const Layout& layout = plan_.values[s.out].layout;
       findings_.require(
           (s.zero_lanes & ~layout.lane_copies()) == 0 && (s.zero_warps & ~layout.warp_copies(role_->warps)) == 0,
@@ -181,7 +188,7 @@ class Values {
                  OfTeam, OfPart, TileLoop, SetRegisters, PrefetchMap, InitRing, ClearRest, Acquire, Expect, TmaLoad,
                  Arrive, WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma,
                  ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin,
-                 ShareRounds, PutPart, AddParts, ClusterBarrier>
+                 ShareRounds, PutPart, AddParts, ClusterBarrier, WarpBarrier>
                T>(const T&) {},
         [&](const Put& s) { expression(s.sweep, plan_.scratch[s.scratch].type); },
         [&](const Get& s) {
@@ -189,6 +196,13 @@ class Values {
       same(s.sweep, s.out);
       of_type(plan_.scratch[s.scratch].type, plan_.storage(s.out).type);
         }, [&](const Stage& s) { expression(s.sweep, plan_.buffers[s.buffer].type); },
+        [&](const ReadStage& s) {
+      shape_of(s.sweep);
+      same(s.sweep, s.out);
+      of_type(plan_.buffers[s.buffer].type, plan_.storage(s.out).type);
+      findings_.require(s.sweep.origin == plan_.values[s.out].origin, "{} is of another part of the tile",
+                        name_of(plan_, s.out));
+        },
         }, step.action);
   }
   void shape_of(const Sweep& sweep) {
@@ -318,6 +332,8 @@ class Values {
     if (operand.kind != Operand::Kind::value) return;
     const Value& value = plan_.values[operand.value];
     rolled(sweep, operand.value);
+    findings_.require(!plan_.storages[value.storage].pairs, "{} is pairs, of which no step but wgmma takes an element",
+                      name_of(plan_, operand.value));
     if (value.layout.rank() > sweep.layout.rank())
       return findings_.require(false, "{} has more axes than the sweep", name_of(plan_, operand.value));
     if (sweep.part) return part(sweep, operand, value);

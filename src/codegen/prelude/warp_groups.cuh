@@ -67,3 +67,12 @@ __device__ inline int panels_offset(int row, int column) {
   const int panel = column / per_panel, chunk = column % per_panel / per_chunk;
   return panel * rows * 128 + panel_offset(row, chunk) + column % per_chunk * size;
 }
+
+// An element of such panels, `row` rows and `column` columns on from a thread's first at byte `first`, with no bit of
+// these in the thread's: then the permutation is that of the thread and that of the rest, together by exclusive or.
+template <class T, int rows>
+__device__ inline const T* panels_element(const char* panels, int first, int row, int column) {
+  constexpr int size = sizeof(T), per_panel = 128 / size, per_chunk = 16 / size;
+  const int chunk = (column % per_panel / per_chunk) ^ (row % 8);
+  return reinterpret_cast<const T*>(panels + (first ^ chunk * 16) + column / per_panel * rows * 128 + row * 128);
+}

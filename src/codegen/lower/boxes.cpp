@@ -1,0 +1,56 @@
+#include "codegen/lower/boxes.hpp"
+
+namespace tessera::lowering {
+namespace {
+
+// Is it known that 32 bits hold where a tile starts? A block or a round is one of as many tiles as an extent has of
+// at least that length; that it may reach over the end wraps to before the tensor, which is outside, too.
+bool is_near(const Facts& facts, Id loop, const GraphAccess::Axis& axis) {
+  const Node& index = facts[axis.index];
+  const auto hold = [&](std::int64_t tiles) { return tiles * axis.extent <= std::int64_t{1} << 31; };
+  if (axis.extent == 1) return true;
+  if (index.op == Op::constant) return hold(std::abs(std::int64_t{index.number().i32}) + 1);
+  if (index.op != Op::block && !facts.is_counter(axis.index)) return false;
+  const Node& count = facts[index.op == Op::block ? facts.graph.grid[index.grid_axis()] : facts[loop].in[0]];
+  if (count.op == Op::constant) return hold(count.number().i32);
+  return count.op == Op::cdiv && facts[count.in[0]].op == Op::extent && facts[count.in[1]].op == Op::constant &&
+         facts[count.in[1]].number().i32 >= axis.extent;
+}
+
+// The tile's axes, those of the tensor that are nearest in memory first.
+std::vector<int> tile_axes(const GraphAccess& access) {
+  std::vector<int> axes{access.fast};
+  for (int tensor_axis = static_cast<int>(access.axes.size()); tensor_axis-- > 0;)
+    for (int i = 0; i < static_cast<int>(access.axes.size()); ++i)
+      if (access.axes[static_cast<std::size_t>(i)].tensor_axis == tensor_axis && i != access.fast) axes.push_back(i);
+  return axes;
+}
+
+}  // namespace
+
+TensorMapId boxes_of(const Facts& facts, Plan& plan, Id id, int rows, const Buffer& buffer, bool store) {
+  const GraphAccess access = facts.access(id);
+  BoxedTensor tensor{.argument = access.parameter, .clipped = !store};
+  const std::vector<int> axes = tile_axes(access);
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    tensor.axes[i] = static_cast<std::int8_t>(access.axes[static_cast<std::size_t>(axes[i])].tensor_axis);
+    tensor.box[i] = axes[i] == rows ? buffer.rows : i == 0 ? buffer.panel_columns() : 1;
+  }
+  return plan.tensor_maps.add(
+      {.label = {.stem = store ? "to" : "from", .number = facts.number[id]}, .tensor = tensor, .store = store});
+}
+
+std::vector<TileCoordinate> place_of_panel(Steps& steps, Id loop, Id id, int panel, const Buffer& buffer) {
+  const GraphAccess access = steps.facts.access(id);
+  std::vector<TileCoordinate> at;
+  for (int i : tile_axes(access)) {
+    const GraphAccess::Axis& axis = access.axes[static_cast<std::size_t>(i)];
+    at.push_back({.index = steps.scalar(axis.index),
+                  .scale = axis.extent,
+                  .offset = at.empty() ? panel * buffer.panel_columns() : 0,
+                  .far = !is_near(steps.facts, loop, axis)});
+  }
+  return at;
+}
+
+}  // namespace tessera::lowering

@@ -1,0 +1,12 @@
+// Tiles as the copy engine moves them: boxes of a tensor, each a panel wide.
+#pragma once
+#include "codegen/lower/lower_steps.hpp"
+
+namespace tessera::lowering {
+
+/// Of a load or a store: a tile whose rows lie along `rows`, an axis of it, and columns along its tensor's neighbours.
+TensorMapId boxes_of(const Facts& facts, Plan& plan, Id id, int rows, const Buffer& buffer, bool store);
+/// Where panel `panel` of the tile begins, in a round of `loop` or behind it.
+std::vector<TileCoordinate> place_of_panel(Steps& steps, Id loop, Id id, int panel, const Buffer& buffer);
+
+}  // namespace tessera::lowering

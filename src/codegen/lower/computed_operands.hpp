@@ -1,0 +1,20 @@
+// Left operands of wgmma that are computed on the way, by the threads that multiply them: from registers.
+#pragma once
+#include <set>
+#include <string>
+#include <vector>
+
+#include "codegen/lower/lowering.hpp"
+
+namespace tessera::lowering {
+
+/// One expression for each element, of tiles that a ring brings and of values that threads have.
+struct ComputedOperand {
+  std::set<Id> nodes;        ///< no steps of their own: the loop's ops of the expression, and what brings its tiles
+  std::vector<Id> tiles;     ///< of those: as large as the operand, and of a load
+  std::set<Id> values;       ///< what else it names
+  std::string why_not = {};  ///< no such expression, in a few words; empty: it is one
+};
+ComputedOperand computed_operand(const Facts& facts, Id operand, RegionId loop);
+
+}  // namespace tessera::lowering

@@ -1,0 +1,84 @@
+#include "codegen/lower/lower_fragments.hpp"
+
+namespace tessera::lowering {
+
+// Of 64 rows 32 of k, of more rows less: 16 elements of a thread.
+int Fragments::piece_of_k(const Steps& steps, Id operand) const {
+  return 32 * 64 * groups_ / steps.node(operand).shape[0];
+}
+
+Sweep Fragments::piece(const Steps& steps, Id operand, int first) const {
+  const Shape shape{steps.node(operand).shape[0], piece_of_k(steps, operand)};
+  Sweep sweep{.shape = shape, .layout = wgmma_operand_layout(shape, groups_)};
+  sweep.part = true;
+  sweep.origin[1] = first;
+  return sweep;
+}
+
+void Fragments::reserve(Steps& steps) {
+  for (const auto& [operand, computed] : operands_)
+    for (StorageId& storage : registers_[operand]) {
+      const ValueId value = steps.values.add_part(operand, piece(steps, operand, 0));
+      storage = steps.plan.values[value].storage;
+      steps.plan.storages[storage].changes = steps.plan.storages[storage].pairs = true;
+      steps.push(operand, Reserve{value});
+    }
+}
+
+void Fragments::multiply(Steps& steps, Id id, const std::vector<RoundProduct>& products) {
+  const Wgmma& any = products.front().wgmma;
+  const int piece = piece_of_k(steps, operands_.begin()->first);
+  const auto push = [&](auto step) { steps.push(id, std::move(step)); };
+  for (int first = 0; first < any.k; first += piece) {
+    std::map<Id, std::vector<ValueId>> tiles;
+    for (const auto& [operand, computed] : operands_) tiles[operand] = read(steps, operand, first, any.cursor);
+    // But for the piece before all are multiplied: the registers of the one before that are free.
+    push(WaitWgmma{1});
+    std::map<Id, ValueId> made;
+    for (const auto& [operand, computed] : operands_)
+      push(RegisterFence{made[operand] = compute(steps, operand, first, tiles[operand])});
+    push(WgmmaFence{});
+    for (const RoundProduct& product : products) {
+      Wgmma wgmma = product.wgmma;
+      wgmma.first_k = first;
+      wgmma.k = piece;
+      if (first > 0) wgmma.fresh = {};
+      if (product.left != no_id) wgmma.left = made.at(product.left);
+      push(std::move(wgmma));
+    }
+    push(CommitWgmma{});
+    for (const RoundProduct& product : products) push(RegisterFence{product.wgmma.out});
+  }
+}
+
+std::vector<ValueId> Fragments::read(Steps& steps, Id operand, int first, CursorId cursor) const {
+  std::vector<ValueId> values;
+  for (const Id tile : operands_.at(operand).tiles) {
+    const StagedTile& staged = tiles_.at(tile);
+    Sweep sweep = piece(steps, operand, first);
+    const ValueId out = values.emplace_back(steps.values.add_part(tile, sweep));
+    steps.plan.storage(out).type = steps.plan.buffers[staged.buffer].type;
+    steps.push(
+        tile,
+        ReadStage{
+            .buffer = staged.buffer, .cursor = cursor, .turned = staged.turned, .out = out, .sweep = std::move(sweep)});
+  }
+  return values;
+}
+
+ValueId Fragments::compute(Steps& steps, Id operand, int first, const std::vector<ValueId>& tiles) const {
+  const ComputedOperand& computed = operands_.at(operand);
+  const Shape& shape = steps.node(operand).shape;
+  SweepBuilder builder(steps, shape, wgmma_operand_layout(shape, groups_));
+  const int extent = piece_of_k(steps, operand);
+  builder.part(1, first, extent).inlining(computed.nodes);
+  for (std::size_t i = 0; i < tiles.size(); ++i) builder.give(computed.tiles[i], tiles[i]);
+  Sweep sweep = builder.express(operand).take();
+  leave_rounding_to_memory(sweep.expression);
+  const StorageId storage = registers_.at(operand)[static_cast<std::size_t>(first / extent % 2)];
+  const ValueId out = steps.plan.values.add({storage, sweep.shape, sweep.layout, sweep.origin});
+  steps.push(operand, Compute{.out = out, .sweep = std::move(sweep)});
+  return out;
+}
+
+}  // namespace tessera::lowering

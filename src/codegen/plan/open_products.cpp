@@ -1,0 +1,108 @@
+#include "codegen/plan/open_products.hpp"
+
+#include <utility>
+
+namespace tessera::codegen {
+
+void OpenProducts::fence() {
+  fenced_ = true;
+  unfenced_.clear();
+}
+
+void OpenProducts::start(const Wgmma& s, const Role& role) {
+  const Value& out = plan_.values[s.out];
+  const int groups = role.warps / 4;
+  findings_.require(role.warps % 4 == 0 && s.m % (64 * std::max(groups, 1)) == 0, "{} rows for {} warps", s.m,
+                    role.warps);
+  if (role.warps % 4) return;
+  findings_.require(fenced_, "no fence stands before it");
+  findings_.require(out.layout == wgmma_accumulator_layout({s.m, s.n}, groups),
+                    "{} lies as {}, the instruction's as {}", name_of(plan_, s.out), to_string(out.layout),
+                    to_string(wgmma_accumulator_layout({s.m, s.n}, groups)));
+  findings_.require(plan_.storage(s.out).home == Home::registers, "{} is not in registers", name_of(plan_, s.out));
+  findings_.require(s.n % 8 == 0 && s.n <= 256 && s.k % 16 == 0, "no instruction is [{},{}] by {}", 64, s.n, s.k);
+  if (s.left)
+    left(s, groups);
+  else
+    operand(plan_.buffers[s.a], s.m, s.a_k_major, s);
+  operand(plan_.buffers[s.b], s.n, s.b_k_major, s);
+  ++open_;
+  sums_.insert(storage(s.out));
+  if (s.left) left_.insert(storage(s.left));
+  const Buffer& b = plan_.buffers[s.b];
+  Part& part = of_stage_[storage(s.out)];
+  findings_.require(s.first_k == part.multiplied, "k is multiplied from {} on, and up to {} it has been", s.first_k,
+                    part.multiplied);
+  part = {.multiplied = s.first_k + s.k, .whole = s.b_k_major ? b.columns : b.rows};
+}
+
+void OpenProducts::left(const Wgmma& s, int groups) const {
+  const Value& value = plan_.values[s.left];
+  const std::string name = name_of(plan_, s.left);
+  findings_.require(plan_.storage(s.left).pairs && plan_.storage(s.left).type == s.type, "{} is no pairs of {}", name,
+                    tessera::name(s.type));
+  findings_.require(value.shape == Shape{s.m, s.k} && value.layout == wgmma_operand_layout({s.m, s.k}, groups) &&
+                        value.origin[1] == s.first_k,
+                    "{} is {} {} from {}, and [{},{}] from {} is multiplied", name, to_string(value.shape),
+                    to_string(value.layout), value.origin[1], s.m, s.k, s.first_k);
+  findings_.require(!unfenced_.contains(storage(s.left)), "no fence stands between it and what makes {}", name);
+}
+
+void OpenProducts::operand(const Buffer& buffer, int other, bool k_major, const Wgmma& s) const {
+  const std::string name = name_of(buffer.label);
+  const int along_k = k_major ? buffer.columns : buffer.rows;
+  findings_.require(
+      (k_major ? buffer.rows : buffer.columns) == other && s.first_k % 16 == 0 && s.first_k + s.k <= along_k,
+      "{} is [{},{}], and the operand {} by k from {} to {}", name, buffer.rows, buffer.columns, other, s.first_k,
+      s.first_k + s.k);
+  findings_.require(buffer.form == SharedForm::panels && buffer.type == s.type && !buffer.in_workspace,
+                    "{} does not lie as wgmma reads {}", name, tessera::name(s.type));
+  findings_.require(bool(s.cursor) == (buffer.stages > 1), "{} has {} stages", name, buffer.stages);
+}
+
+void OpenProducts::commit() {
+  findings_.require(open_ > 0, "there is nothing to commit");
+  if (open_ == 0) return;
+  groups_.push_back(std::exchange(left_, {}));
+  if (!readers_.empty()) ++readers_.back();
+  open_ = 0;
+}
+
+void OpenProducts::wait(int pending) {
+  findings_.require(open_ == 0, "products are not committed");
+  if (pending == 0) sums_.clear();
+  while (static_cast<int>(groups_.size()) > pending) groups_.pop_front();
+  fenced_ = false;
+}
+
+void OpenProducts::begin_stage() {
+  constexpr std::size_t most = 8;
+  readers_.push_back(0);
+  if (readers_.size() > most) readers_.pop_front();
+}
+
+void OpenProducts::end_stage() {
+  for (const auto& [sums, part] : of_stage_)
+    findings_.require(part.multiplied == part.whole, "{} of {} along k are multiplied", part.multiplied, part.whole);
+  of_stage_.clear();
+}
+
+bool OpenProducts::read_before(int last) const {
+  int since = 0;
+  for (auto count = readers_.rbegin(); count != readers_.rend() && last-- > 0; ++count) since += *count;
+  return open_ > 0 || static_cast<int>(groups_.size()) > since;
+}
+
+void OpenProducts::use(ValueId value) const {
+  bool is_left = left_.contains(storage(value));
+  for (const std::set<StorageId>& group : groups_) is_left |= group.contains(storage(value));
+  findings_.require(!is_left, "{} is the left operand of an open product", name_of(plan_, value));
+  findings_.require(!sums_.contains(storage(value)), "{} is the result of an open product", name_of(plan_, value));
+}
+
+void OpenProducts::make(ValueId value) {
+  use(value);
+  if (plan_.storage(value).pairs) unfenced_.insert(storage(value));
+}
+
+}  // namespace tessera::codegen
