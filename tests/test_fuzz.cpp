@@ -256,7 +256,7 @@ TEST_CASE("random programs hold all that the language has", "[fuzz]") {
 }
 
 TEST_CASE("random products have roles, in each way that there is, or lack them for many reasons", "[fuzz]") {
-  constexpr std::uint64_t programs = 1000;
+  constexpr std::uint64_t programs = 2000;
   std::uint64_t with_roles = 0;
   std::map<std::string, int> seen;
   for (std::uint64_t seed = 1; seed <= programs; ++seed) {
@@ -280,10 +280,14 @@ TEST_CASE("random products have roles, in each way that there is, or lack them f
       ++seen["written to a ring by threads"];
       ++seen[stage.sweep.reads[0].run > 1 ? "neighbours are written" : "no neighbours are written"];
     }
+    for (const StepPlace& place : places_of<codegen::ReadStage>(plan))
+      ++seen[std::get<codegen::ReadStage>(place.step().action).turned ? "computed of rows along m"
+                                                                      : "computed of rows along k"];
     for (const StepPlace& place : places_of<codegen::Wgmma>(plan)) {
       const auto& product = std::get<codegen::Wgmma>(place.step().action);
+      if (product.first_k > 0) continue;
       ++seen[std::string(name(product.type))];
-      ++seen[product.a_k_major ? "left along k" : "left along m"];
+      ++seen[product.left ? "left from registers" : product.a_k_major ? "left along k" : "left along m"];
       ++seen[product.b_k_major ? "right along k" : "right along n"];
       ++seen[product.fresh ? "from nothing" : "from a tile"];
     }
@@ -298,6 +302,9 @@ TEST_CASE("random products have roles, in each way that there is, or lack them f
                            "bf16",
                            "left along k",
                            "left along m",
+                           "left from registers",
+                           "computed of rows along k",
+                           "computed of rows along m",
                            "right along k",
                            "right along n",
                            "from nothing",

@@ -57,7 +57,8 @@ class Generator {
     int m = 0, n = 0, k = 0, rounds = 0;  ///< of a tile
     ElementType factors{};
     Operand left = {}, right = {};
-    std::vector<Operand> beside = {};  ///< what may be read for the sums
+    std::vector<Operand> beside = {};   ///< what may be read for the sums
+    std::vector<Operand> of_left = {};  ///< what the left operand is computed of, beside its own tile
   };
 
   // Chance. Calls of it stand in statements of their own, or the order would be the compiler's choice.
@@ -122,6 +123,7 @@ class Generator {
   Operand make_operand(Access access, ElementType type, const Extents& extents, std::vector<int> axes);
   void make_boxable(Given& given, std::size_t inner);
   void product_by_roles();
+  Name left_operand(const std::vector<Name>& at);
   Name load_operand(const Operand& operand, const Extents& tile, const std::vector<Name>& at);
   Name epilogue_of(Name sums, const std::vector<Name>& blocks);
   void store_sums(Name sums, const Place& place);

@@ -71,12 +71,15 @@ void Generator::make_role_product() {
   const int m = length(p.m, grid_[0]), n = length(p.n, grid_[1]), k = length(p.k, p.rounds);
   p.factors = chance(50) ? ElementType::f16 : ElementType::bf16;
   const auto type = [&](int percent) { return chance(percent) ? p.factors : stored_type(); };
-  p.left = make_operand(Access::in, type(97), {m, k}, {0, 1});
+  p.left = make_operand(Access::in, type(85), {m, k}, {0, 1});
   p.right = make_operand(Access::in, type(97), {k, n}, {0, 1});
   if (chance(6)) {  // the left operand turned
     p.right = p.left;
     for (int& axis : p.right.axes) axis = axis < 0 ? axis : 1 - axis;
   }
+  if (chance(20)) p.of_left.push_back(make_operand(Access::in, type(30), {m, k}, {1}));
+  if (chance(15)) p.of_left.push_back(make_operand(Access::in, type(30), {m, k}, {0, -1}));
+  if (chance(15)) p.of_left.push_back(make_operand(Access::in, type(50), {m, k}, {0, 1}));
   if (chance(50)) p.beside.push_back(make_operand(Access::in, type(30), {m, n}, {1}));
   if (chance(30)) p.beside.push_back(make_operand(Access::in, type(30), {m, n}, {0, -1}));
   if (chance(30)) p.beside.push_back(make_operand(Access::in, type(30), {m, n}, {0, 1}));
@@ -179,17 +182,33 @@ void Generator::product_by_roles() {
   }
   within(loop_of(count), [&] {
     const Name round = visible_.back();
-    const Name a = convert(load_operand(p.left, {p.m, p.k}, {blocks[0], round}), p.factors);
+    const Name a = left_operand({blocks[0], round});
     const Name b = convert(load_operand(p.right, {p.k, p.n}, {round, blocks[1]}), p.factors);
     const double most = of(var).most + of(a).most * of(b).most * p.k * 6;
     const Name old = read(var);
     assign(var, emit({.op = Op::mma, .type = f32, .shape = tile, .from = {a, b, old}}, most));
     of(var).most = most;
-    if (chance(4)) some_effect();
+    if (chance(8)) some_effect();
   });
   const Name sums = limit(read(var), comfortable);
   for (const Place& place : places_where([](const Place& place) { return place.access != Access::in; }))
     if (place.view == place.parameter || chance(50)) store_sums(sums, Place(place));
+}
+
+/// Its tile, or what is computed of that in the loop.
+Name Generator::left_operand(const std::vector<Name>& at) {
+  const RoleProduct& p = roles_;
+  const Extents tile = {p.m, p.k};
+  Name result = load_operand(p.left, tile, at);
+  for (const Operand& other : p.of_left) {
+    result = convert(result, f32);
+    const Name by = convert(load_operand(other, tile, at), f32);
+    const Op op = one_of(std::array{Op::add, Op::sub, Op::mul, Op::maximum});
+    const double x = of(result).most, y = of(by).most;
+    result = limit(binary(op, result, by, op == Op::mul ? x * y : x + y), 64);
+  }
+  if (chance(10)) result = unary(one_of(std::array{Op::neg, Op::abs}), convert(result, f32), of(result).most);
+  return convert(result, p.factors);
 }
 
 /// What a row, a column, each element or a number makes of sums, and what does not stay with their threads.

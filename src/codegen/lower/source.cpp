@@ -32,7 +32,9 @@ Source find_source(const Graph& graph, Id operand) {
     if (graph[id].op == Op::cast) source.casts.push_back(graph[id].type);
     for (int& at : axis) at = axis_below(graph, graph[id], at);
   }
-  if (graph[id].op != Op::load || graph[id].ordered || graph[id].bits() != 0) return {};
+  const Node& node = graph[id];
+  if (node.op != Op::load) return {};
+  if (node.ordered || node.bits() != 0) return {};
   source.load = id;
   std::reverse(source.casts.begin(), source.casts.end());
   source.axis[0] = axis[0];
