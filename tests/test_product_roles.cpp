@@ -358,6 +358,35 @@ TEST_CASE("products by roles: tiles that are read and written", "[cpu]") {
       added, unchanged);
 }
 
+// Of 16 bits, where four threads may store what one of them has read.
+TEST_CASE("products by roles: a residual of 16 bits", "[cpu]") {
+  constexpr ProductTiles tiles{64, 64, 64};
+  const auto residual = kernel("residual", [=](In<f16, 2> x, In<f16, 2> w, InOut<f16, 2> y) {
+    auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
+    const Tile old = load(y, {m, n}, {tiles.m, tiles.n});
+    store(y, {m, n}, cast<f16>(cast<f32>(old) + kernels::product<f16>(x, w, m, n, tiles)));
+  });
+  const auto kept = kernel("kept", [=](In<f16, 2> x, In<f16, 2> w, InOut<f16, 2> y, Out<f16, 2> z) {
+    auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
+    const Tile old = load(y, {m, n}, {tiles.m, tiles.n});
+    store(y, {m, n}, cast<f16>(kernels::product<f16>(x, w, m, n, tiles)));
+    store(z, {m, n}, old);
+  });
+  const Sizes of{64, 128, 72};
+  const Problem<f16> problem(of);
+  std::vector<f16> before;
+  for (const float value : whole_numbers(of.m * of.n, 17)) before.push_back(f16(value));
+  const auto y = tensor<f16, 2>({of.m, of.n}, before);
+  launch(test_device().stream(), residual, problem.x, problem.w, y);
+  const auto old = [&](int i, int j) { return float(before[static_cast<std::size_t>(i) * of.n + j]); };
+  CHECK(problem.difference(y, [&](int i, int j, double sum) { return sum + old(i, j); }) == "");
+  y.copy_from(before);
+  const auto z = full_of<f16>(of.m, of.n, 99);
+  launch(test_device().stream(), kept, problem.x, problem.w, y, z);
+  CHECK(problem.difference(y, [](int, int, double sum) { return sum; }) == "");
+  CHECK(problem.difference(z, [&](int i, int j, double) { return old(i, j); }) == "");
+}
+
 TEST_CASE("products by roles: functions of the sums, and of where they are", "[cpu]") {
   const ProductTiles tiles{64, 128, 64};
   const auto k = kernel("masked", [=](In<f16, 2> x, In<f16, 2> w, Out<f32, 2> y) {
