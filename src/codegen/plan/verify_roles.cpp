@@ -105,8 +105,10 @@ class RoleCheck {
         const bool around = std::exchange(in_loop_, true);
         const std::map<CursorId, Use> before = uses_;
         region(s.body);
-        uses_ = before;  // once more, for what a round leaves to the next
-        region(s.body);
+        if (!products_.none()) {  // once more, for what a round leaves to the next
+          uses_ = before;
+          region(s.body);
+        }
         in_loop_ = around;
           }, [&](const Branch& s) { region(s.body); },
           [&]<OneOf<Reduce, Argmax, Replicas> T>(const T& s) {
