@@ -26,7 +26,6 @@ codegen::Plan plan_of(const Graph& traced, const std::vector<int>& unit_axes) {
   Variant variant = dense_variant(graph);
   for (std::size_t i = 0; i < unit_axes.size(); ++i)
     variant.tensors[i].unit_axis = static_cast<std::int8_t>(unit_axes[i]);
-  for (TensorClass& tensor : variant.tensors) tensor.granule = 2;
   return codegen::make_plan(graph, variant, Arch::sm_90a, {.verify = true});
 }
 
