@@ -45,6 +45,17 @@ TEST_CASE("a parallel loop goes once through each of its indices", "[cpu]") {
   }
 }
 
+TEST_CASE("as many threads as are asked for, of those that there are", "[cpu]") {
+  cpu::set_threads(0);
+  const int all = cpu::threads();
+  CHECK(all >= 1);
+  for (const int asked : {1, all, all + 1, 4096}) {
+    cpu::set_threads(asked);
+    CHECK(cpu::threads() == std::min(asked, all));
+  }
+  cpu::set_threads(0);
+}
+
 TEST_CASE("several threads share a parallel loop", "[cpu]") {
   const std::size_t wanted = cpu::threads() > 1 ? 2 : 1;
   std::mutex mutex;
