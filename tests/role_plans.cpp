@@ -19,7 +19,7 @@ class ProductPlan {
   explicit ProductPlan(const RoleTile& tile) : tile_(tile) {
     plan.kernel = plan.author = "product";
     plan.target = Target::of(Arch::sm_90a);
-    const TensorClass dense{.unit_axis = 1, .alignment = 32, .granule = 16, .boxable = true, .has_elements = true};
+    const TensorClass dense{.unit_axis = 1, .alignment = 16, .granule = 16, .boxable = true, .has_elements = true};
     for (Access access : {Access::in, Access::in, Access::out}) {
       plan.tensors.push_back({.access = access, .type = ElementType::bf16, .rank = 2});
       plan.variant.tensors.push_back(dense);

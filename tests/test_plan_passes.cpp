@@ -392,7 +392,6 @@ TEST_CASE("a tile is copied asynchronously if it can be", "[plan]") {
   CHECK(tile_for(4, false).copy == Fetch::Copy::async);
   CHECK(tile_for(4, false).access.vector == 2);
   CHECK(tile_for(2, false).copy == Fetch::Copy::element);  // cp.async has no 2 bytes
-  CHECK(tile_for(32, false).access.vector == 8);
   CHECK(tile_for(16, false, 4).access.vector == 2);  // a row may end within 16 bytes, but not within 4
   CHECK(tile_for(16, false, 2).copy == Fetch::Copy::element);
   CHECK(tile_for(16, true).copy == Fetch::Copy::vector);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstring>
 #include <functional>
 #include <limits>
 #include <random>
@@ -530,6 +531,110 @@ TEST_CASE("products by roles: a long inner axis, and few blocks to share it", "[
   check_plain<f16, f32>({64, 96, 64}, {64, 96, 64 * 11, false, true});
   check_plain<bf16, bf16>({64, 64, 128}, {16, 72, 128 * 9, false, false});
   check_plain<bf16, bf16>({64, 128, 64}, {40, 128, 64 * 8, false, false});
+}
+
+// One load, of which one product takes the tile as it is, another its transpose, and a third both.
+TEST_CASE("products by roles: a tile, and the same turned", "[cpu]") {
+  const int t = 64, m = 128, n = 192, k = 192;
+  const auto both = kernel("both", [=](In<bf16, 2> x, In<bf16, 2> w, Out<f32, 2> y, Out<f32, 2> turned) {
+    auto [i, j] = blocks(y.extent(0) / t, y.extent(1) / t);
+    Var sums = zeros<f32>({t, t}), others = zeros<f32>({t, t});
+    for (Index l : range(cdiv(x.extent(1), t))) {
+      const Tile left = load(x, {i, l}, {t, t}), right = load(w, {l, j}, {t, t});
+      sums = mma(left, right, sums);
+      others = mma(transpose(left), transpose(right), others);
+    }
+    store(y, {i, j}, sums);
+    store(turned, {i, j}, others);
+  });
+  const auto square = kernel("square", [=](In<bf16, 2> x, Out<f32, 2> y) {
+    Index i = blocks(x.extent(0) / t);
+    Var sums = zeros<f32>({t, t});
+    for (Index l : range(cdiv(x.extent(1), t))) {
+      const Tile tile = load(x, {i, l}, {t, t});
+      sums = mma(tile, transpose(tile), sums);
+    }
+    store(y, {i, 0}, sums);
+  });
+  CHECK(has_roles(both.graph(), {}));
+  CHECK(has_roles(square.graph(), {}));
+  const auto numbers = [](int count, int modulus) {
+    std::vector<bf16> values(static_cast<std::size_t>(count));
+    for (int i = 0; i < count; ++i) values[static_cast<std::size_t>(i)] = bf16(static_cast<float>(i % modulus % 5 - 2));
+    return values;
+  };
+  const std::vector<bf16> x = numbers(m * k, 37), w = numbers(k * n, 41);
+  const auto at = [](const std::vector<bf16>& of, int columns, int i, int j) {
+    return static_cast<double>(float(of[static_cast<std::size_t>(i) * columns + j]));
+  };
+  const auto y = full_of<f32>(m, n, 99), turned = full_of<f32>(m, n, 99), squares = full_of<f32>(m, t, 99);
+  const auto left = tensor<bf16, 2>({m, k}, x);
+  launch(test_device().stream(), both, left, tensor<bf16, 2>({k, n}, w), y, turned);
+  launch(test_device().stream(), square, left, squares);
+  const std::vector<float> sums = y.to_vector(), others = turned.to_vector(), own = squares.to_vector();
+  int wrong = 0;
+  for (int i = 0; i < m; ++i)
+    for (int j = 0; j < n; ++j) {
+      double sum = 0, other = 0, of_square = 0;
+      const int row = i / t * t, column = j / t * t;  // of the tile
+      for (int l = 0; l < k; ++l) {
+        sum += at(x, k, i, l) * at(w, n, l, j);
+        other += at(x, k, row + l % t, l / t * t + i % t) * at(w, n, l / t * t + j % t, column + l % t);
+        if (j < t) of_square += at(x, k, i, l) * at(x, k, row + j, l);
+      }
+      const std::size_t here = static_cast<std::size_t>(i) * n + j;
+      wrong += sums[here] != sum || others[here] != other ||
+               (j < t && own[static_cast<std::size_t>(i) * t + j] != of_square);
+    }
+  CHECK(wrong == 0);
+}
+
+// Of clusters each block has a part of the rounds; blocks end in any order.
+TEST_CASE("products by roles: parts of sums are added in the same order each time", "[cpu]") {
+  const ProductTiles tiles{64, 64, 64};
+  const int m = 72, n = 104, k = 64 * 41;
+  const auto product = plain<bf16, f32>(tiles);
+  std::mt19937 rng(7);
+  const auto random = [&](int rows, int columns) {
+    std::vector<bf16> values(static_cast<std::size_t>(rows) * columns);
+    for (bf16& x : values) x = bf16(std::normal_distribution<float>()(rng));
+    return tensor<bf16, 2>({rows, columns}, values);
+  };
+  const Tensor<bf16, 2> x = random(m, k), w = random(k, n);
+  std::vector<float> first;
+  for (int run = 0; run < 4; ++run) {
+    const Tensor<f32, 2> y = full_of<f32>(m, n, 99);
+    launch(test_device().stream(), product, x, w, y);
+    const std::vector<float> sums = y.to_vector();
+    if (first.empty()) first = sums;
+    CHECK(std::memcmp(first.data(), sums.data(), sums.size() * sizeof(float)) == 0);
+  }
+}
+
+// Queries, keys and values have an output each: a tile goes to the one that its columns lie in.
+TEST_CASE("products by roles: three outputs, by the columns of a tile", "[cpu]") {
+  const ProductTiles tiles{64, 64, 64};
+  const int width = 128;
+  const auto split = kernel("split", [=](In<bf16, 2> x, In<bf16, 2> w, Out<bf16, 2> q, Out<bf16, 2> k, Out<bf16, 2> v) {
+    auto [m, n] = blocks(cdiv(x.extent(0), tiles.m), cdiv(w.extent(1), tiles.n));
+    const Tile sums = cast<bf16>(kernels::product<bf16>(x, w, m, n, tiles));
+    const Index of_one = q.extent(1) / tiles.n;
+    if_(n < of_one, [&] { store(q, {m, n}, sums); });
+    if_((n >= of_one) & (n < 2 * of_one), [&] { store(k, {m, n - of_one}, sums); });
+    if_(n >= 2 * of_one, [&] { store(v, {m, n - 2 * of_one}, sums); });
+  });
+  const Sizes of{136, 3 * width, 200};
+  const Problem<bf16> problem(of);
+  CHECK(has_roles(split.graph(), problem.unit_axes()));
+  const auto q = full_of<bf16>(of.m, width, 99), k = full_of<bf16>(of.m, width, 99), v = full_of<bf16>(of.m, width, 99);
+  launch(test_device().stream(), split, problem.x, problem.w, q, k, v);
+  const std::vector<bf16> outputs[] = {q.to_vector(), k.to_vector(), v.to_vector()};
+  std::vector<bf16> together;
+  for (int i = 0; i < of.m; ++i)
+    for (const std::vector<bf16>& one : outputs)
+      together.insert(together.end(), one.begin() + std::int64_t{i} * width,
+                      one.begin() + (std::int64_t{i} + 1) * width);
+  CHECK(problem.difference(tensor<bf16, 2>({of.m, of.n}, together), [](int, int, double sum) { return sum; }) == "");
 }
 
 TEST_CASE("products by roles: an axis of batches", "[cpu]") {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "catch.hpp"
+#include "codegen/generate.hpp"
 #include "codegen/lower/make_plan.hpp"
 #include "codegen/passes/passes.hpp"
 #include "codegen/plan/verify_plan.hpp"
@@ -539,4 +540,34 @@ TEST_CASE("the copy engine stores whole tiles of sums, of one type, where nothin
           store(y, {m, n}, cast<bf16>(s));
           store(z, {m, n}, cast<bf16>(-s));
         }) == Stores{6, 2});
+}
+
+TEST_CASE("a product by roles is short to read, and its head says what its numbers are", "[plan]") {
+  for (const ProductTiles& tiles : {ProductTiles{128, 256, 64}, {256, 128, 64}, {128, 192, 64}, {128, 128, 64}})
+    for (const bool nk : {false, true}) {
+      const auto gemm = kernel("gemm", [=](X x, X w, Out<bf16, 2> y) {
+        auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
+        const auto right = nk ? w.permute({1, 0}) : w.permute({0, 1});
+        Var acc = zeros<f32>({tiles.m, tiles.n});
+        for (Index k : range(cdiv(x.extent(1), tiles.k)))
+          acc = mma(load(x, {m, k}, {tiles.m, tiles.k}), load(right, {k, n}, {tiles.k, tiles.n}), acc);
+        store(y, {m, n}, cast<bf16>(acc));
+      });
+      const Graph graph = run_passes(gemm.graph());
+      const KernelSource source = generate(graph, dense_variant(graph), Arch::sm_90a);
+      const std::string own = source.text.substr(source.text.find("extern \"C\" __global__"));
+      INFO(source.plan << own);
+      CHECK(std::ranges::count(own, '\n') < 220);
+      const Plan plan = plan_of(gemm.graph());
+      const Ring& ring = plan.rings[RingId{0}];
+      const auto says = [&](const std::string& what) { return source.plan.find(what) != std::string::npos; };
+      CHECK(says(fmt::format("ring: {} stages, whose barriers are at {}: ", ring.stages, ring.offset)));
+      for (const Role& role : plan.phases[0].roles)
+        CHECK(says(fmt::format("role {}: warps {} to {}", role.name, role.first_warp, role.end_warp() - 1)));
+      CHECK(says("24 registers a thread"));
+      CHECK(says("240 registers a thread"));
+      CHECK(
+          says(plan.phases[0].roles[1].teams > 1 ? "barriers 1,2,3,4 of the hardware" : "barriers 1 of the hardware"));
+      CHECK(says(" rows a warp group by "));
+    }
 }

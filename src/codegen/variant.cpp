@@ -9,7 +9,6 @@ namespace {
 
 // What an encoded tensor may have (CUDA Driver API, "cuTensorMapEncodeTiled").
 constexpr int most_boxed_axes = std::tuple_size_v<decltype(BoxedTensor::axes)>;
-constexpr std::uint64_t sector = 32;  // bytes of the L2 cache
 constexpr std::int64_t most_boxed_extent = std::int64_t{1} << 32, most_boxed_stride = (std::int64_t{1} << 40) - 1;
 
 // The largest power of two that divides all of which the bits are in `bits`.
@@ -30,7 +29,7 @@ TensorClass classify(const Parameter& parameter, const Argument& argument) {
   const std::int64_t bytes = info(parameter.type).bytes;
   result.boxable = result.unit_axis >= 0 && parameter.rank <= most_boxed_axes;
   result.has_elements = true;
-  std::uint64_t all = reinterpret_cast<std::uintptr_t>(argument.data) | sector;
+  std::uint64_t all = reinterpret_cast<std::uintptr_t>(argument.data) | 16;
   for (int axis = 0; axis < parameter.rank; ++axis) {
     const std::int64_t extent = argument.extent[static_cast<std::size_t>(axis)];
     const std::int64_t stride = argument.stride[static_cast<std::size_t>(axis)];
@@ -41,7 +40,7 @@ TensorClass classify(const Parameter& parameter, const Argument& argument) {
     all |= static_cast<std::uint64_t>(stride) * static_cast<std::uint64_t>(bytes);
   }
   result.alignment = divisor(all);
-  result.boxable &= result.alignment >= 16;
+  result.boxable &= result.alignment == 16;
   if (result.unit_axis >= 0) {
     const std::int64_t row = argument.extent[static_cast<std::size_t>(result.unit_axis)] * bytes;
     result.granule = divisor(static_cast<std::uint64_t>(row) | 16);
@@ -82,7 +81,7 @@ Variant dense_variant(const Graph& graph) {
     TensorClass tensor;
     if (parameter.access != Access::scalar) {
       tensor.unit_axis = static_cast<std::int8_t>(parameter.rank - 1);
-      tensor.alignment = sector;
+      tensor.alignment = 16;
       tensor.granule = 16;
       tensor.boxable = parameter.rank <= most_boxed_axes;
       tensor.has_elements = true;

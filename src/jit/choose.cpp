@@ -58,7 +58,7 @@ double cycles(const Candidate& candidate, ProductFamily family, const ProductSha
   const std::int64_t count = (shape.m + tiles.m - 1) / tiles.m * ((shape.n + tiles.n - 1) / tiles.n);
   const auto waves = static_cast<double>((count + multiprocessors - 1) / multiprocessors);
   const double sums = static_cast<double>(tiles.m) * tiles.n;
-  // Rows of a tile that hang over are not loaded, columns are.
+  // Of the left operand rows that hang over are not loaded; columns are.
   const auto bytes_of_row = [&](std::int64_t columns) { return 2.0 * tiles.k * (columns % 16 ? across : 1); };
   const double bytes = static_cast<double>(std::min<std::int64_t>(tiles.m, shape.m)) * bytes_of_row(shape.k) +
                        tiles.n * bytes_of_row(shape.nk ? shape.k : shape.n);

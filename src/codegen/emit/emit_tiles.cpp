@@ -288,6 +288,10 @@ void elements(Writer& w, const Sweep& sweep, const Each& each, const Each& begin
 void place(Writer& w, const TileAccess& access, bool writes) {
   const std::string name = name_of(access.label);
   IndexExpression offset = 0;
+  // Of a tile that is outside along one axis nobody asks where it lies along the others.
+  bool none = false;
+  for (std::size_t i = 0; i < access.axes.size(); ++i)
+    none |= access.axes[i].tensor_axis >= 0 && !is_gathered(access, i) && inside_of(w, access, i).is_none();
   for (std::size_t i = 0; i < access.axes.size(); ++i) {
     const int axis = access.axes[i].tensor_axis;
     if (axis < 0) continue;
@@ -296,7 +300,7 @@ void place(Writer& w, const TileAccess& access, bool writes) {
       w.line("const i64 {} = {};", at, start);
       offset = offset + at * w.stride(access.parameter, axis);
     }
-    if (!is_gathered(access, i)) declare_window(w, access, i, start, at);
+    if (!none && !is_gathered(access, i)) declare_window(w, access, i, start, at);
   }
   std::string base = beyond(tensor_name(w.plan, access.parameter), offset);
   if (access.from_here) base = fmt::format("from_here({})", base);

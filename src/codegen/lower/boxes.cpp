@@ -36,8 +36,11 @@ TensorMapId boxes_of(const Facts& facts, Plan& plan, Id id, int rows, const Buff
     tensor.axes[i] = static_cast<std::int8_t>(access.axes[static_cast<std::size_t>(axes[i])].tensor_axis);
     tensor.box[i] = axes[i] == rows ? buffer.rows : i == 0 ? buffer.panel_columns() : 1;
   }
-  return plan.tensor_maps.add(
-      {.label = {.stem = store ? "to" : "from", .number = facts.number[id]}, .tensor = tensor, .store = store});
+  // A load may fill several buffers.
+  const std::string suffix = store ? "" : buffer.label.suffix;
+  return plan.tensor_maps.add({.label = {.stem = store ? "to" : "from", .number = facts.number[id], .suffix = suffix},
+                               .tensor = tensor,
+                               .store = store});
 }
 
 std::vector<TileCoordinate> place_of_panel(Steps& steps, Id loop, Id id, int panel, const Buffer& buffer) {

@@ -2,7 +2,8 @@
 
 namespace tessera::lowering {
 
-// Of 64 rows 32 of k, of more rows less: 16 elements of a thread.
+// Of 64 rows 32 of k, of more rows less: 16 elements of a thread. A round has an even number of pieces, so they have
+// the two sets of registers in turn over rounds, too.
 int Fragments::piece_of_k(const Steps& steps, Id operand) const {
   return 32 * 64 * groups_ / steps.node(operand).shape[0];
 }

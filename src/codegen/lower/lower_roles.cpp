@@ -93,18 +93,22 @@ class Shared {
   Shared(const Facts& facts, const Specialisation& how, const Product& product, Plan& plan)
       : facts(facts), how(how), m(product.m), n(product.n), k(product.k), plan(plan) {}
 
-  // Products that have one in common read one buffer.
+  // Products that have one in common, turned alike, read one buffer.
   std::size_t operand(const Source& source, bool is_left) {
+    const int k_axis = source.axis[is_left ? 1 : 0];
+    const auto of_load = [&](const Operand& one) { return one.load == source.load && one.left == is_left; };
     const auto found = std::ranges::find_if(
-        operands, [&](const Operand& one) { return one.load == source.load && one.left == is_left; });
-    if (found == operands.end()) return operands.push_back(new_operand(source, is_left)), operands.size() - 1;
-    return static_cast<std::size_t>(found - operands.begin());
+        operands, [&](const Operand& one) { return of_load(one) && (one.k_major ? one.columns : one.rows) == k_axis; });
+    if (found != operands.end()) return static_cast<std::size_t>(found - operands.begin());
+    operands.push_back(new_operand(source, is_left, std::ranges::any_of(operands, of_load)));
+    return operands.size() - 1;
   }
-  Operand new_operand(const Source& source, bool is_left) {
+  Operand new_operand(const Source& source, bool is_left, bool turned) {
     const int k_axis = source.axis[is_left ? 1 : 0], other_axis = source.axis[is_left ? 0 : 1];
     const bool k_major = is_k_major(facts.access(source.load), other_axis);
     const int other = is_left ? m : n;
-    Buffer buffer{.label = {.stem = "tile", .number = facts.number[source.load], .suffix = is_left ? "" : "_right"},
+    const std::string suffix = std::string(is_left ? "" : "_right") + (turned ? "_turned" : "");
+    Buffer buffer{.label = {.stem = "tile", .number = facts.number[source.load], .suffix = suffix},
                   .type = facts[source.load].type,
                   .rows = k_major ? other : k,
                   .columns = k_major ? k : other,

@@ -95,20 +95,35 @@ class Planner {
     return sixteen_bits ? 64 * 64 : 32 * 32;
   }
 
+  // Registers of a thread for the sums of all products in the same loop.
+  int sums(RegionId loop) const {
+    int all = 0;
+    for (const auto& [id, other] : plans_)
+      if (facts_[id].region == loop) all += ceil_div(other.product.m * other.product.n, 32 * warps_);
+    return all;
+  }
+  // Those of operands on their way to shared memory that are converted: as they were read, and as they are stored.
+  int converted(const ProductPlan& plan) const {
+    const Product& product = plan.product;
+    int elements = 0;
+    if (!stored_as(facts_, plan.a, product.type)) elements += product.m * product.k;
+    if (!stored_as(facts_, plan.b, product.type)) elements += product.k * product.n;
+    return 3 * elements / (2 * 32 * warps_);
+  }
   // Are there registers for two rounds' fragments beside the sums? More than a few rounds are not written out.
-  bool reads_ahead(const ProductPlan& plan) const {
+  bool reads_ahead(Id id, const ProductPlan& plan) const {
     const Product& product = plan.product;
     const int rounds = ceil_div(product.k, 16);
     const int fragments = (plan.layout.cover(0) / product.warps_m + plan.layout.cover(1) / product.warps_n) / 4;
     const int room = facts_.target.most_registers - facts_.target.registers_besides_products;
     return !chain_ && product.type != ElementType::tf32 && rounds >= 2 && rounds <= 4 &&
-           plan.layout.registers() + 2 * fragments <= room;
+           sums(facts_[id].region) + 2 * fragments + converted(plan) <= room;
   }
 
   void finish(Id id, ProductPlan& plan) {
     switch (plan.product.kind) {
       case ProductKind::tensor:
-        return finish_tensor(plan);
+        return finish_tensor(id, plan);
       case ProductKind::block:
         return finish_block(plan);
       case ProductKind::thin:
@@ -116,7 +131,7 @@ class Planner {
     }
   }
 
-  void finish_tensor(ProductPlan& plan) {
+  void finish_tensor(Id id, ProductPlan& plan) {
     Product& product = plan.product;
     const int m = ceil_div(product.m, 16), n = ceil_div(product.n, 8);
     int best = -1;
@@ -134,7 +149,7 @@ class Planner {
     plan.layout = accumulator_layout({product.m, product.n}, product.warps_m, product.warps_n);
     describe(plan.a, product.a, product.type, 1, true);
     describe(plan.b, product.b, product.type, 0, true);
-    product.reads_ahead = reads_ahead(plan);
+    product.reads_ahead = reads_ahead(id, plan);
   }
 
   // Casts that remain when a fragment is read, and which way the buffer runs. `k_axis` is k's among the operand's axes.

@@ -159,7 +159,7 @@ class Classifier {
   }
   // What a ring's stages hold.
   std::string staged(const Source& source, std::size_t side) {
-    loads_[side].insert(source.load);
+    loads_[side].insert({source.load, source.axis[side ? 0 : 1]});
     const GraphAccess access = facts_.access(source.load);
     const int k = source.axis[side ? 0 : 1], other = source.axis[side ? 1 : 0];
     const bool k_major = is_k_major(access, other);
@@ -239,14 +239,15 @@ class Classifier {
     int stored = how_.boxed.empty() ? 0 : 2 * how_.teams * m * panel_bytes;
     if (how_.clusters) stored += m * n * static_cast<int>(sizeof(float));
     int loaded = 0;
-    for (const std::set<Id>& loads : loads_)
-      for (const Id load : loads) loaded += static_cast<int>(node(load).shape.size()) * info(node(load).type).bytes;
+    for (const auto& loads : loads_)
+      for (const auto& [load, k] : loads)
+        loaded += static_cast<int>(node(load).shape.size()) * info(node(load).type).bytes;
     return std::min((facts_.target.shared_bytes - barriers - stored) / loaded, most);
   }
 
   const Facts& facts_;
   Specialisation how_;
-  std::set<Id> loads_[2];  // of left and right operands
+  std::set<std::pair<Id, int>> loads_[2];  // of left and right operands, and which of their axes is k
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
 #include "codegen/plan/names.hpp"
 #include "codegen/plan/spelling.hpp"
@@ -27,6 +28,45 @@ std::string map_text(const Plan& plan, const TensorMap& map) {
                      fmt::join(tensor.box.begin(), tensor.box.begin() + rank, ","),
                      fmt::join(tensor.axes.begin(), tensor.axes.begin() + rank, ","),
                      tensor_name(plan, tensor.argument), map.store ? "stored" : "loaded");
+}
+
+std::string ring_text(const Ring& ring) {
+  return fmt::format("{}: {} stages, whose barriers are at {}: {} arrive{} until one is full, {} until it is empty",
+                     name_of(ring.label), ring.stages, ring.offset, ring.full_arrivals,
+                     ring.bytes ? fmt::format(", and {} bytes,", ring.bytes) : "", ring.empty_arrivals);
+}
+
+void add_barriers(const Role& role, const Body& steps, std::set<int>& ids) {
+  for (const Step& step : steps) {
+    if (const NamedBarrier* barrier = std::get_if<NamedBarrier>(&step.action))
+      for (int team = 0; team < role.teams; ++team) ids.insert(barrier->id + team);
+    each_body(step, [&](const Body& inner) { add_barriers(role, inner, ids); });
+  }
+}
+std::string role_text(const Role& role) {
+  std::set<int> barriers;
+  for (int team = 0; role.barrier && team < role.teams; ++team) barriers.insert(role.barrier + team);
+  add_barriers(role, role.body, barriers);
+  std::string text = fmt::format("role {}: warps {} to {}", role.name, role.first_warp, role.end_warp() - 1);
+  if (role.teams > 1) text += fmt::format(", {} teams", role.teams);
+  if (role.registers) text += fmt::format(", {} registers a thread", role.registers);
+  if (!barriers.empty()) text += fmt::format(", barriers {} of the hardware", fmt::join(barriers, ","));
+  return text;
+}
+
+// Where in its operands an instruction's are.
+std::string product_text(const Plan& plan, const Role& role, const Wgmma& s) {
+  const auto matrix = [&](const Buffer& buffer, bool k_major) {
+    const MatrixDescriptor at = descriptor_of(buffer, k_major);
+    return fmt::format("{} {} from 16 of k to the next, {} from eight rows{}", name_of(buffer.label), at.k_step,
+                       at.stride, at.leading > 1 ? fmt::format(", {} from panel", at.leading) : "");
+  };
+  const int rows = s.m / std::max(role.warps / 4, 1);
+  std::string text =
+      fmt::format("{} += {} {}: wgmma, {} rows a warp group by {}; in units of 16 bytes ", name_of(plan, s.out),
+                  s.left ? name_of(plan, s.left) : name_of(plan, s.a), name_of(plan, s.b), rows, s.n);
+  if (!s.left) text += matrix(plan.buffers[s.a], s.a_k_major) + "; ";
+  return text + matrix(plan.buffers[s.b], s.b_k_major);
 }
 
 std::string product_text(const Plan& plan, const Multiply& multiply) {
@@ -291,10 +331,12 @@ void tree(const Plan& plan, const Body& steps, int depth, std::string& text) {
   }
 }
 
-void products(const Plan& plan, const Body& steps, std::string& text) {
+void products(const Plan& plan, const Role& role, const Body& steps, std::string& text) {
   for (const Step& step : steps) {
     if (const Multiply* multiply = std::get_if<Multiply>(&step.action)) text += product_text(plan, *multiply) + '\n';
-    each_body(step, [&](const Body& inner) { products(plan, inner, text); });
+    const Wgmma* const wgmma = std::get_if<Wgmma>(&step.action);
+    if (wgmma && wgmma->first_k == 0) text += product_text(plan, role, *wgmma) + '\n';
+    each_body(step, [&](const Body& inner) { products(plan, role, inner, text); });
   }
 }
 
@@ -307,9 +349,7 @@ std::string tree_text(const Plan& plan) {
   for (const Phase& phase : plan.phases) {
     tree(plan, phase.prologue, 0, text);
     for (const Role& role : phase.roles) {
-      if (plan.phases.size() > 1 || phase.roles.size() > 1)
-        text += fmt::format("role {}: warps {} to {}{}\n", role.name, role.first_warp, role.end_warp() - 1,
-                            role.teams > 1 ? fmt::format(", {} teams", role.teams) : "");
+      if (plan.phases.size() > 1 || phase.roles.size() > 1) text += role_text(role) + '\n';
       tree(plan, role.body, 0, text);
     }
   }
@@ -338,8 +378,12 @@ std::string to_string(const Plan& plan) {
          buffer.in_workspace ? "the workspace" : "shared memory", buffer.offset,
          buffer.stages > 1 ? fmt::format(", {} stages of {} bytes", buffer.stages, buffer.stage_bytes()) : "");
   for (const TensorMap& map : plan.tensor_maps) line("{}: {}", name_of(map.label), map_text(plan, map));
+  for (const Ring& ring : plan.rings) line("{}", ring_text(ring));
   for (const Phase& phase : plan.phases)
-    for (const Role& role : phase.roles) products(plan, role.body, text);
+    for (const Role& role : phase.roles) {
+      if (phase.roles.size() > 1) line("{}", role_text(role));
+      products(plan, role, role.body, text);
+    }
   std::vector<char> shown(static_cast<std::size_t>(plan.storages.size()));
   for (const Value& value : plan.values) {
     const Storage& storage = plan.storages[value.storage];
