@@ -1,6 +1,4 @@
 // Accesses: how a tile's place in a tensor follows from values, and the steps that go there.
-#include <algorithm>
-
 #include "codegen/lower/lower_steps.hpp"
 
 namespace tessera::lowering {
@@ -71,12 +69,11 @@ void Steps::store(Id id) {
   if (op == Op::scatter) set_rows(access, node(id).in[2], builder.sweep());
   Sweep sweep = builder.express(node(id).in[0]).take();
   leave_rounding_to_memory(sweep.expression);
-  const int bytes = info(plan.tensors[static_cast<std::size_t>(access.parameter)].type).bytes;
-  // What a thread reads where it is stored the others of its four would overwrite.
-  const bool reads_it =
-      std::ranges::any_of(sweep.reads, [&](const TileAccess& read) { return read.parameter == access.parameter; });
-  const bool by_quads = kind == Store::Kind::store && access.vector == 8 && bytes == 2 && access.fast == 1 &&
-                        !reads_it && sweep.unrolled && stores_by_quads(sweep.layout, sweep.shape, threads / 32);
+  const Parameter& tensor = plan.tensors[static_cast<std::size_t>(access.parameter)];
+  // Only where nothing is read: what a thread read there the others of its four would overwrite.
+  const bool by_quads = kind == Store::Kind::store && tensor.access == Access::out && access.vector == 8 &&
+                        info(tensor.type).bytes == 2 && access.fast == 1 && sweep.unrolled &&
+                        stores_by_quads(sweep.layout, sweep.shape, threads / 32);
   push(id, Store{.kind = kind, .sweep = std::move(sweep), .access = std::move(access), .by_quads = by_quads});
 }
 
