@@ -264,8 +264,8 @@ struct Overloaded : Cases... {
 template <class... Cases>
 Overloaded(Cases...) -> Overloaded<Cases...>;
 
-/// What roles at work at the same time do to rings, open groups and proxies; without steps of their own. Who treats
-/// some of them and not others names each.
+/// What roles at work at the same time do to rings, open groups and proxies; without steps of their own. Visits
+/// name each kind, also where there is nothing to do: a further kind does not compile before that is decided.
 template <class T>
 concept OfRoles = OneOf<std::remove_const_t<T>, SetRegisters, PrefetchMap, InitRing, ClearRest, Acquire, Expect,
                         TmaLoad, Arrive, WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma,
