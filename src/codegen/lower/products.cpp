@@ -102,13 +102,14 @@ class Planner {
       if (facts_[id].region == loop) all += ceil_div(other.product.m * other.product.n, 32 * warps_);
     return all;
   }
-  // Those of operands on their way to shared memory that are converted: as they were read, and as they are stored.
+  // Those of operands on their way to shared memory that are converted: as they were read, as they were computed, and as
+  // they are stored, two in a register.
   int converted(const ProductPlan& plan) const {
     const Product& product = plan.product;
     int elements = 0;
     if (!stored_as(facts_, plan.a, product.type)) elements += product.m * product.k;
     if (!stored_as(facts_, plan.b, product.type)) elements += product.k * product.n;
-    return 3 * elements / (2 * 32 * warps_);
+    return 5 * elements / (2 * 32 * warps_);
   }
   // Are there registers for two rounds' fragments beside the sums? More than a few rounds are not written out.
   bool reads_ahead(Id id, const ProductPlan& plan) const {
