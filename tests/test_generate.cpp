@@ -27,7 +27,8 @@ namespace {
 
 const Arch hopper = Arch::parse("sm_90a");
 
-/// Checks that the kernels of the table compile for tensors as `variant` has them, for each architecture.
+/// Checks that the kernels of the table compile for tensors as `variant` has them, or else as each has them itself, for
+/// each architecture that has the kernel.
 void check_table(const char* tensors, Variant (*variant)(const Graph&), const std::vector<Arch>& archs) {
   struct Job {
     const NamedKernel* kernel;
@@ -36,12 +37,14 @@ void check_table(const char* tensors, Variant (*variant)(const Graph&), const st
   };
   std::vector<Job> jobs;
   for (const NamedKernel& kernel : named_kernels())
-    for (const Arch arch : archs) jobs.push_back({&kernel, arch});
+    for (const Arch arch : archs)
+      if (kernel.is_of(arch) && !(variant && kernel.only)) jobs.push_back({&kernel, arch});
   in_parallel(jobs.size(), [&](std::size_t i) {
     Job& job = jobs[i];
     try {
       const Graph graph = job.kernel->graph();
-      job.wrong = compile_check(generate(graph, variant(graph), job.arch), job.arch);
+      const Variant of = variant ? variant(graph) : job.kernel->variant(graph);
+      job.wrong = compile_check(generate(graph, of, job.arch), job.arch);
     } catch (const std::exception& error) {
       job.wrong = error.what();
     }
@@ -70,7 +73,18 @@ std::vector<std::string> hardware_words(const std::string& text) {
 }  // namespace
 
 TEST_CASE("every kernel compiles for every architecture", "[generate]") {
-  if (nvrtc_here()) check_table("dense", dense_variant, all_archs());
+  if (nvrtc_here()) check_table("its own", nullptr, all_archs());
+}
+
+TEST_CASE("the table's products of one GPU alone go by roles", "[generate]") {
+  for (const NamedKernel& kernel : named_kernels()) {
+    if (!kernel.only) continue;
+    INFO(kernel.name);
+    const Graph graph = kernel.graph();
+    const KernelSource source = generate(graph, kernel.variant(graph), *kernel.only);
+    CHECK(source.plan.find("role producer") != std::string::npos);
+    CHECK(source.clusters == (kernel.name.find("clusters") != std::string::npos));
+  }
 }
 
 TEST_CASE("every kernel compiles for awkward tensors", "[generate]") {
@@ -101,7 +115,7 @@ TEST_CASE("the same graph gives the same bytes", "[generate]") {
   for (const NamedKernel& kernel : named_kernels()) {
     INFO(kernel.name);
     const Graph graph = kernel.graph(), again = kernel.graph();
-    const Variant variant = dense_variant(graph);
+    const Variant variant = kernel.variant(graph);
     const std::string text = generate(graph, variant, hopper).text;
     CHECK(generate(graph, variant, hopper).text == text);
     CHECK(generate(again, variant, hopper).text == text);

@@ -34,13 +34,14 @@ void inspect(CommandLine& line) {
   if (pattern.empty()) throw Error("name a kernel; inspect --list shows which there are");
 
   const Arch gpu = Arch::parse(arch);
-  const std::vector<NamedKernel> kernels = find_kernels(pattern);
+  const std::vector<NamedKernel> kernels = find_kernels(pattern, gpu);
   const std::vector<std::string> stages = split(show);
   if (stages.empty()) throw Error("--show: name a stage");
   // One text alone has no title, so that it can be piped into a file.
   const bool titles = kernels.size() > 1 || stages.size() > 1;
   for (const NamedKernel& kernel : kernels) {
-    const std::vector<std::string> texts = kernel_texts(kernel.graph(), gpu, stages);
+    const Graph graph = kernel.graph();
+    const std::vector<std::string> texts = kernel_texts(graph, kernel.variant(graph), gpu, stages);
     std::string text;
     for (std::size_t i = 0; i < stages.size(); ++i) {
       if (titles) text += fmt::format("==== {}, {} ====\n", kernel.name, stages[i]);

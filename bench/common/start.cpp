@@ -27,12 +27,13 @@ json compile_times(Arch gpu) {
   const auto compile = [&](const NamedKernel& kernel) {
     const Graph graph = kernel.graph();
     return Compiler(options)
-        .compile(generate(graph, dense_variant(graph), gpu, generate_options()), gpu)
+        .compile(generate(graph, kernel.variant(graph), gpu, generate_options()), gpu)
         .entry->code.report;
   };
   compile(named_kernels().front());  // what NVRTC does once in a process
   json times = json::array();
   for (const NamedKernel& kernel : named_kernels()) {
+    if (!kernel.is_of(gpu)) continue;
     std::vector<double> ms;
     CompileReport report;
     for (int i = 0; i < 3; ++i) ms.push_back((report = compile(kernel)).compile_ms);
@@ -45,21 +46,23 @@ json compile_times(Arch gpu) {
 }
 
 json plan_times(Arch gpu, bool small) {
-  const auto plan = [&](const Graph& graph) {
+  const auto plan = [&](const Graph& graph, const Variant& variant) {
     const Stopwatch watch;
-    codegen::make_plan(graph, dense_variant(graph), gpu, {.verify = false});
+    codegen::make_plan(graph, variant, gpu, {.verify = false});
     return watch.milliseconds();
   };
   json times{{"model", json::array()}, {"growing", json::array()}};
   for (const NamedKernel& kernel : named_kernels()) {
+    if (!kernel.is_of(gpu)) continue;
     const Graph graph = kernel.graph();
+    const Variant variant = kernel.variant(graph);
     std::vector<double> ms;
-    for (int i = 0; i < 5; ++i) ms.push_back(plan(graph));
+    for (int i = 0; i < 5; ++i) ms.push_back(plan(graph, variant));
     times["model"].push_back({{"name", kernel.name}, {"ms", median(ms)}});
   }
   for (const Growing& kernel : growing_kernels()) {
     const Graph graph = run_passes(kernel.traced(small ? std::max(1, kernel.size / 20) : kernel.size));
-    times["growing"].push_back({{"name", kernel.name}, {"ms", plan(graph)}});
+    times["growing"].push_back({{"name", kernel.name}, {"ms", plan(graph, dense_variant(graph))}});
   }
   return times;
 }

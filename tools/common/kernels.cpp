@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fnmatch.h>
 
+#include "common/computed_products.hpp"
 #include "common/lessons.hpp"
 #include "graph/error.hpp"
 #include "model/config.hpp"
@@ -54,6 +55,38 @@ class Table {
     add(named("decode_attention"), [=] { return kernels::decode_attention<P>(heads, head_width, decode_keys(gpu)); });
   }
 
+  /// Products as sm_90a alone has them.
+  void add_by_roles() {
+    const auto add_one = [&](std::string name, auto make, std::function<void(Variant&)> unlike_dense = {}) {
+      add(name + "-bf16", make);
+      kernels.back().unlike_dense = std::move(unlike_dense);
+      kernels.back().only = Arch::sm_90a;
+    };
+    const auto linear = [](ProductTiles tiles) { return [=] { return kernels::linear<bf16, bf16>(tiles); }; };
+    for (const ProductTiles& tiles : wgmma_tiles()) {
+      const std::string of = fmt::format("{}x{}x{}", tiles.m, tiles.n, tiles.k);
+      add_one("linear-" + of, linear(tiles));
+      add_one("linear_gelu-" + of, [=] { return kernels::linear_gelu<bf16, bf16>(tiles); });
+      add_one("linear_residual-" + of, [=] { return kernels::linear_residual<bf16, bf16>(tiles); });
+      add_one("linear_cast-" + of, [=] { return kernels::linear_cast(tiles); });
+      add_one("linear_norm-" + of, [=] { return kernels::linear_norm(tiles); });
+    }
+    for (const ProductTiles& tiles : {ProductTiles{64, 64, 64}, {64, 64, 128}, {128, 64, 64}, {128, 128, 64}}) {
+      const std::string of = fmt::format("{}x{}x{}", tiles.m, tiles.n, tiles.k);
+      add_one("linear-clusters-" + of, linear(tiles), [](Variant& variant) { variant.clusters = true; });
+      const auto copied = [](std::initializer_list<std::size_t> operands) {
+        return [operands = std::vector(operands)](Variant& variant) {
+          for (const std::size_t i : operands) {
+            variant.tensors[i].alignment = variant.tensors[i].granule = 2;
+            variant.tensors[i].boxable = false;
+          }
+        };
+      };
+      add_one("linear-copied_right-" + of, linear(tiles), copied({1, 3}));  // as wide as GPT-2's vocabulary
+      add_one("linear-copied-" + of, linear(tiles), copied({0, 1, 3}));
+    }
+  }
+
   /// Those of the lessons, as the lessons launch them.
   void add_lessons() {
     add("vector_add", [] { return lesson1::vector_add(4096); });
@@ -89,21 +122,29 @@ std::vector<NamedKernel> make_table() {
   table.add("fill-f32", [] { return kernels::fill<f32>(4096); });
   table.add("fill-u8", [] { return kernels::fill<u8>(4096); });
   table.add_lessons();
+  table.add_by_roles();
   return std::move(table.kernels);
 }
 
 }  // namespace
+
+Variant NamedKernel::variant(const Graph& traced) const {
+  Variant variant = dense_variant(traced);
+  if (unlike_dense) unlike_dense(variant);
+  return variant;
+}
 
 const std::vector<NamedKernel>& named_kernels() {
   static const std::vector<NamedKernel> kernels = make_table();
   return kernels;
 }
 
-std::vector<NamedKernel> find_kernels(std::string_view pattern) {
+std::vector<NamedKernel> find_kernels(std::string_view pattern, Arch gpu) {
   std::vector<NamedKernel> found;
   std::string names;
   for (const NamedKernel& kernel : named_kernels()) {
-    if (::fnmatch(std::string(pattern).c_str(), kernel.name.c_str(), 0) == 0) found.push_back(kernel);
+    const bool matches = ::fnmatch(std::string(pattern).c_str(), kernel.name.c_str(), 0) == 0;
+    if (kernel.name == pattern || (matches && kernel.is_of(gpu))) found.push_back(kernel);
     names += fmt::format("{}{}", names.empty() ? "" : ", ", kernel.name);
   }
   if (found.empty()) throw Error(fmt::format("there is no kernel '{}'; choose from {}", pattern, names));

@@ -343,7 +343,8 @@ void dump_cpu_kernel(const Graph& graph) {
   Compiler::instance().dump(generate_here(graph, dense_variant(graph), gpu), gpu);
 }
 
-std::vector<std::string> kernel_texts(const Graph& graph, Arch gpu, const std::vector<std::string>& stages) {
+std::vector<std::string> kernel_texts(const Graph& graph, const Variant& variant, Arch gpu,
+                                      const std::vector<std::string>& stages) {
   constexpr std::string_view of_pass = "plan:";
   std::vector<std::string> beyond;  // the graph, and plans on their way
   for (const std::string& stage : stages) {
@@ -355,15 +356,18 @@ std::vector<std::string> kernel_texts(const Graph& graph, Arch gpu, const std::v
     beyond.push_back(stage);
   }
   std::vector<std::string> texts;
-  if (!beyond.empty()) texts = Compiler::instance().texts(generate_here(graph, dense_variant(graph), gpu), gpu, beyond);
+  if (!beyond.empty()) texts = Compiler::instance().texts(generate_here(graph, variant, gpu), gpu, beyond);
   for (std::size_t i = 0; i < stages.size(); ++i) {
     const auto at = texts.begin() + static_cast<std::ptrdiff_t>(i);
     if (stages[i] == "graph") texts.insert(at, to_string(graph, true));
     if (stages[i].starts_with(of_pass))
-      texts.insert(at,
-                   plan_after(graph, dense_variant(graph), gpu, stages[i].substr(of_pass.size()), generate_options()));
+      texts.insert(at, plan_after(graph, variant, gpu, stages[i].substr(of_pass.size()), generate_options()));
   }
   return texts;
+}
+
+std::vector<std::string> kernel_texts(const Graph& graph, Arch gpu, const std::vector<std::string>& stages) {
+  return kernel_texts(graph, dense_variant(graph), gpu, stages);
 }
 
 std::string cuda_source(const Graph& graph, Arch gpu) { return kernel_texts(graph, gpu, {"cuda"})[0]; }

@@ -39,8 +39,10 @@ void dump_graph(const Graph& graph);
 void dump_cpu_kernel(const Graph& graph);
 
 /// What TESSERA_DUMP shows of a kernel as each of `stages` ("graph", "plan", "cuda", "ptx", "sass", "log" or "stats";
-/// and "plan:PASS", the plan after one of the passes that make it), for dense_variant(). It is compiled once for all of
-/// them. Throws Error for another stage, and as compile_kernel does.
+/// and "plan:PASS", the plan after one of the passes that make it), for a class of launches, or dense_variant(). It is
+/// compiled once for all of them. Throws Error for another stage, and as compile_kernel does.
+std::vector<std::string> kernel_texts(const Graph& graph, const Variant& variant, Arch gpu,
+                                      const std::vector<std::string>& stages);
 std::vector<std::string> kernel_texts(const Graph& graph, Arch gpu, const std::vector<std::string>& stages);
 /// The CUDA C++ of a kernel, its plan a comment on top; and the plan alone. Neither NVRTC nor a GPU is needed.
 std::string cuda_source(const Graph& graph, Arch gpu);
