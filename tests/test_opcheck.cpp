@@ -103,6 +103,15 @@ TEST_CASE("opcheck tests an op on every type", "[programs]") {
   CHECK(lines.back() == fmt::format("{} cases, 0 failures", cases));
 }
 
+// Each of opcheck's products says whether sm_90a has roles for it, or why not.
+TEST_CASE("opcheck says where a product does not go by roles as it should", "[programs]") {
+  for (const char* type : {"f32", "tf32", "f16", "bf16"}) {
+    const Run run = opcheck(fmt::format("test --op mma --type {}", type));
+    INFO(run.out << run.err);
+    CHECK(run.status == 0);
+  }
+}
+
 TEST_CASE("opcheck's results as JSON", "[programs]") {
   const json test = parsed("test --type u8 --device " + device());
   CHECK(says(test.at("device").get<std::string>(), {device()}));

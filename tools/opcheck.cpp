@@ -12,6 +12,7 @@
 #include "opcheck/check.hpp"
 #include "opcheck/coverage.hpp"
 #include "opcheck/perf.hpp"
+#include "opcheck/roles.hpp"
 
 using namespace tessera;
 using namespace tessera::opcheck;
@@ -106,7 +107,9 @@ void run(std::span<const Pair> pairs, const std::optional<Device>& device,
     std::vector<Case> batch;
     while (end < pairs.size() && (batch.empty() || batch.size() + pairs[end].cases.size() <= enough))
       std::ranges::copy(pairs[end++].cases, std::back_inserter(batch));
-    const std::vector<Verdict> verdicts = device ? check_on(*device, batch) : check_emulated(batch);
+    std::vector<Verdict> verdicts = device ? check_on(*device, batch) : check_emulated(batch);
+    for (std::size_t i = 0; i < batch.size(); ++i)
+      if (verdicts[i].empty()) verdicts[i] = check_roles(batch[i]);
     std::span<const Verdict> left(verdicts);
     for (const Pair& pair : pairs.subspan(begin, end - begin)) {
       report(Outcome(pair, left));

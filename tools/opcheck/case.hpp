@@ -1,6 +1,7 @@
 // What opcheck runs: kernels of one op each, and the tensors that they are launched with.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -41,6 +42,8 @@ struct Case {
   std::vector<Field> fields;
   Graph graph;            ///< as the language would leave it
   double operations = 0;  ///< multiplications and additions, of a case whose time they bound
+  /// Of a product: why no roles of sm_90a share its work, as its plan's note says; empty if they must.
+  std::optional<std::string> why_no_roles = {};
 
   /// That a launch must read and write at least.
   double bytes() const;

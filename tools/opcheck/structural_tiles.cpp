@@ -82,7 +82,17 @@ struct Product {
         Op::mma, type,
         fmt::format("{}x{}x{} in {}x{}x{}, {} and {}", m, n, k, tile.m, tile.n, tile.k, text(a), text(b)));
     made.operations = 2 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+    made.why_no_roles = why_no_roles(type, steps);
     return made;
+  }
+
+  std::string why_no_roles(ElementType type, std::int64_t steps) const {
+    if (type != ElementType::f16 && type != ElementType::bf16)
+      return fmt::format("wgmma takes its operands from memory as f16 or bf16, not {}", name(type));
+    if (steps == 1) return "the product is in no loop";
+    constexpr int widths[] = {64, 96, 128, 192, 256};
+    if (tile.m % 64 == 0 && tile.k % 64 == 0 && std::ranges::count(widths, tile.n)) return {};
+    return fmt::format("wgmma multiplies no tiles of [{0},{2}] by [{2},{1}]", tile.m, tile.n, tile.k);
   }
 };
 
