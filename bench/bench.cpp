@@ -109,15 +109,6 @@ Device open_device(const Settings& settings) {
   return device;
 }
 
-/// First line of what a command prints; empty if it fails.
-std::string first_line_of(const std::vector<std::string>& command) {
-  try {
-    return Child(command).read_line();
-  } catch (const Error&) {
-    return "";
-  }
-}
-
 std::string commit(const Settings& settings) {
   if (settings.commit) return *settings.commit;
   const std::string id = first_line_of({"git", "-C", source_folder.string(), "describe", "--always", "--dirty"});
@@ -218,6 +209,7 @@ void run(CommandLine& line, const std::string& command_line) {
   json results{{"machine", machine},         {"device", device.name()}, {"date", today()},
                {"commit", commit(settings)}, {"command", command_line}, {"repetitions", settings.repetitions},
                {"rows", json::array()}};
+  results.update(circumstances(device));
   if (settings.small) results["small"] = true;
   if (tiles) results["tiles"] = {tiles->m, tiles->n, tiles->k};
   print(fmt::format("device: {}\n", device.name()));

@@ -60,6 +60,10 @@ class Bench(unittest.TestCase):
         figures = self.figures()
         self.assertEqual((figures["machine"], figures["commit"], figures["small"]), ("cpu", "abc", True))
         self.assertIn("--commit abc", figures["command"])
+        self.assertEqual(figures["host"].keys(), {"cpu", "cores"})
+        self.assertGreater(figures["host"]["cores"], 0)
+        self.assertTrue(figures["host"]["cpu"])
+        self.assertTrue({"driver", "cuda", "clocks_mhz"}.isdisjoint(figures))  # of a GPU alone
         names = {row["name"].split("-")[0] for row in figures["rows"]}
         self.assertEqual(names, {"copy", "gelu", "layer_norm", "gemm", "linear_gelu", "attention", "decode"})
         for row in figures["rows"]:

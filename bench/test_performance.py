@@ -85,6 +85,13 @@ class Page(unittest.TestCase):
         self.assertEqual(lines.count("The seed is 7."), 1)
         self.assertTrue(any("2026-12-01" in line for line in lines))
 
+    def test_circumstances(self):
+        host = {"cpu": "a CPU", "cores": 16}
+        page = self.page(a=results("h200", [ROW], driver="580.1", cuda="13.0", nvrtc="13.1", host=host,
+                                   clocks_mhz={"multiprocessors": 1980, "memory": 3201}))
+        self.assertIn("\nDriver 580.1 (CUDA 13.0); NVRTC 13.1; clocks of 1980 MHz at most, of memory 3201; host a CPU, 16 cores.\n", page)
+        self.assertIn("\nHost a CPU, 16 cores.\n", self.page(a=results("h200", [ROW], host=host)))
+
     def test_beside_rows(self):
         times = {"device_ms": 100.4, "first_ms": 40.2, "second_ms": 5}
         page = self.page(a=results("h200", [], launch={"ours_us": 2.346, "driver_us": 2.25},

@@ -1,9 +1,19 @@
 #include "common/machine.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cstdio>
+#include <fstream>
 #include <string_view>
+#include <thread>
+
+#include "common/child.hpp"
+#include "graph/error.hpp"
+#include "jit/compile/nvrtc.hpp"
+#include "jit/options/shared_library.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -15,7 +25,58 @@ struct Ceilings {
 // Memory: what a copy reaches, of 4.8 TB/s on paper. The others: NVIDIA's data sheet, without sparsity.
 constexpr Ceilings table[] = {{"h200", {4.3e12, 989e12, 989e12, 494e12, 67e12}}};
 
+using nlohmann::json;
+
+/// "model name" of Linux's list of cores, where there is one.
+std::string cpu_name() {
+  std::ifstream list("/proc/cpuinfo");
+  for (std::string line; std::getline(list, line);)
+    if (const std::size_t colon = line.find(": "); line.starts_with("model name") && colon != line.npos)
+      return line.substr(colon + 2);
+  return "unknown";
+}
+
+json driver_of(const Device& device) {
+  json driver = json::object();
+  try {
+    const std::string candidates[] = {"libcuda.so.1"};
+    int version = 0;
+    SharedLibrary::open("the driver", candidates).symbol<int (*)(int*)>("cuDriverGetVersion")(&version);
+    driver["cuda"] = fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+  } catch (const Error&) {  // then it is not said
+  }
+  const std::string place = device.name().substr(0, device.name().find(' '));  // "cuda:0"
+  const std::string said =
+      first_line_of({"nvidia-smi", "-i", place.substr(place.find(':') + 1), "--format=csv,noheader,nounits",
+                     "--query-gpu=driver_version,clocks.max.sm,clocks.max.memory"});
+  char version[64] = "";
+  int multiprocessors = 0, memory = 0;
+  const int found = std::sscanf(said.c_str(), "%63[^,], %d, %d", version, &multiprocessors, &memory);
+  if (found >= 1) driver["driver"] = version;
+  if (found == 3) driver["clocks_mhz"] = {{"multiprocessors", multiprocessors}, {"memory", memory}};
+  return driver;
+}
+
 }  // namespace
+
+std::string first_line_of(const std::vector<std::string>& command) {
+  try {
+    return Child(command).read_line();
+  } catch (const Error&) {
+    return "";
+  }
+}
+
+json circumstances(const Device& device) {
+  json made = device.info().arch ? driver_of(device) : json::object();
+  made["host"] = {{"cpu", cpu_name()}, {"cores", std::thread::hardware_concurrency()}};
+  try {
+    const auto [major, minor] = Nvrtc::instance().version();
+    made["nvrtc"] = fmt::format("{}.{}", major, minor);
+  } catch (const Error&) {  // there is none, and nothing is compiled
+  }
+  return made;
+}
 
 std::string machine_name(const Device& device) {
   const std::string_view name = device.name();
