@@ -135,6 +135,26 @@ def linear_gelu_lt(*row):
     yield "_addmm_activation", linear_gelu_ways(*row)["_addmm_activation"]
 
 
+def rounded_left(shape, device, sets, left):
+    """left(x) rounded to bf16, times w; x is f32."""
+    x, w = factors(shape, torch.float32, device, sets)
+    w = [one.to(torch.bfloat16) for one in w]
+    function = lambda t, u: torch.matmul(left(t).to(torch.bfloat16), u)
+    fused = compiled(function)
+    yield "to, matmul", lambda i: function(x[i], w[i])
+    yield "to, matmul, compiled", lambda i: fused(x[i], w[i])
+
+
+def linear_cast(shape, dtype, device, sets):
+    yield from rounded_left(shape, device, sets, lambda t: t)
+
+
+def linear_norm(shape, dtype, device, sets):
+    weight, bias = (normal(shape[2:], torch.float32, device) for _ in range(2))
+    for name, call in rounded_left(shape, device, sets, lambda t: F.layer_norm(t, shape[2:], weight, bias)):
+        yield f"layer_norm, {name}", call
+
+
 def attention(shape, dtype, device, sets):
     batch, positions, heads, width = shape
     q, k, v = ([normal((batch, heads, positions, width), dtype, device) for _ in range(sets)] for _ in range(3))
@@ -224,7 +244,8 @@ class Decode:
 
 OPS = {
     f.__name__: f
-    for f in (copy, gelu, layer_norm, gemm, gemm_nk, linear_gelu, linear_gelu_eager, linear_gelu_lt, attention)
+    for f in (copy, gelu, layer_norm, gemm, gemm_nk, linear_gelu, linear_gelu_eager, linear_gelu_lt, linear_cast, linear_norm,
+              attention)
 }
 
 

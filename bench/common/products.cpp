@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "common/computed.hpp"
 #include "common/tier.hpp"
 #include "common/typed.hpp"
 #include "jit/choose.hpp"
@@ -158,6 +159,8 @@ std::vector<Row> product_rows(const RowSettings& settings) {
   rows.push_back(gemm<f32, f32>({small ? tiny : ProductShape{2048, 2048, 2048}, "", "", settings.tiles}));
   for (const char* peer : {"", "eager", "lt"})
     rows.push_back(linear_gelu({small ? tiny : ProductShape{8192, 3072, 768}, "", peer, settings.tiles}));
+  for (const auto& make : {linear_cast, linear_norm})
+    rows.push_back(make(small ? tiny : ProductShape{8192, 3072, 768}, settings.tiles));
 
   const std::vector<ProductShape> matrices =  // by their columns and rows
       small ? std::vector{tiny}

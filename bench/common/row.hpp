@@ -46,7 +46,7 @@ struct Row {
   std::string form = {};            ///< of the same op: "nk" of gemm, the right factor being [n,k]; "eager" and "lt" of
                                     ///< linear_gelu, against one way of the peer's
   std::string group = {};           ///< "sweep": measured only when asked for by a pattern that begins so
-  std::vector<std::int64_t> shape;  ///< copy, gelu [n]; layer_norm [rows,width]; gemm, linear_gelu [m,n,k];
+  std::vector<std::int64_t> shape;  ///< copy, gelu [n]; layer_norm [rows,width]; gemm, linear_* [m,n,k];
                                     ///< attention [batch,positions,heads,head width]; decode [batch,cached]
   Resource resource = Resource::memory;
   double work = 0;     ///< of a call: bytes that must be moved, or floating-point operations

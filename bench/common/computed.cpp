@@ -1,0 +1,86 @@
+#include "common/computed.hpp"
+
+#include "common/computed_products.hpp"
+#include "common/typed.hpp"
+
+namespace tessera::bench {
+namespace {
+
+/// `make_call` gives, for tiles on a device, what launches the kernels on x, w and y; `left(row, k)` is the left
+/// operand's element as it must be.
+Row computed(std::string op, const ProductShape& e, std::optional<ProductTiles> tiles, const Normal& x_numbers,
+             auto make_call, auto left) {
+  const auto real = [](auto value) { return static_cast<double>(value); };
+  Row row{.op = std::move(op),
+          .type = "f32",
+          .shape = {e.m, e.n, e.k},
+          .resource = Resource::bf16,
+          .work = 2 * real(e.m) * real(e.n) * real(e.k),
+          .bytes = 4 * real(e.m * e.k) + 2 * real(e.k * e.n + e.m * e.n),
+          .allowed = allowed<bf16>,
+          .tiled = true};
+  row.make = [=](const Device& device, const Turns& turns) {
+    const Normal right(2, static_cast<float>(1 / std::sqrt(real(e.k))));
+    const auto x = operands<f32, 2>(device, turns, {e.m, e.k}, x_numbers);
+    const auto w = operands<bf16, 2>(device, turns, {e.k, e.n}, right);
+    const auto y = results<bf16, 2>(device, turns, {e.m, e.n});
+    const auto reference = [=](std::int64_t index) {
+      const auto operand = left(index / e.n);
+      double sum = 0;
+      for (std::int64_t k = 0; k < e.k; ++k) sum += operand(k) * static_cast<float>(bf16(right[k * e.n + index % e.n]));
+      return sum;
+    };
+    const ProductTiles chosen = tiles ? *tiles : choose<bf16>(ProductFamily::plain, e, device);
+    return std::make_unique<Captured>(
+        device, turns,
+        [=, call = make_call(chosen, device)](const Stream& stream, int i) { call(stream, x[i], w[i], y[i]); },
+        [=] { return error_of(y.back(), reference); });
+  };
+  return row;
+}
+
+}  // namespace
+
+Row linear_cast(const ProductShape& shape, std::optional<ProductTiles> tiles) {
+  const Normal numbers(1);
+  return computed(
+      "linear_cast", shape, tiles, numbers,
+      [](const ProductTiles& chosen, const Device&) {
+    return [kernel = kernels::linear_cast(chosen)](const Stream& stream, const auto& x, const auto& w, const auto& y) {
+      launch(stream, kernel, x, w, y);
+    };
+      },
+      [=](std::int64_t row) {
+    return [=](std::int64_t k) { return static_cast<double>(static_cast<float>(bf16(numbers[row * shape.k + k]))); };
+  });
+}
+
+Row linear_norm(const ProductShape& shape, std::optional<ProductTiles> tiles) {
+  const Normal numbers(1), weights(3), biases(4);
+  constexpr float epsilon = 1e-5F;
+  return computed(
+      "linear_norm", shape, tiles, numbers,
+      [=](const ProductTiles& chosen, const Device& device) {
+    const Tensor<f32, 2> mean(device, {shape.m, 1}), rstd(device, {shape.m, 1});
+    return
+        [=, moments = kernels::row_moments(static_cast<int>(shape.k)), kernel = kernels::linear_norm(chosen),
+         weight = tensor_of<f32, 1>(device, {shape.k}, weights), bias = tensor_of<f32, 1>(device, {shape.k}, biases)](
+            const Stream& stream, const auto& x, const auto& w, const auto& y) {
+      launch(stream, moments, x, mean, rstd, epsilon);
+      launch(stream, kernel, x, mean, rstd, weight, bias, w, y);
+        };
+      },
+      [=](std::int64_t row) {
+    double mean = 0, variance = 0;
+    const auto at = [=](std::int64_t k) { return static_cast<double>(numbers[row * shape.k + k]); };
+    for (std::int64_t k = 0; k < shape.k; ++k) mean += at(k) / static_cast<double>(shape.k);
+    for (std::int64_t k = 0; k < shape.k; ++k)
+      variance += (at(k) - mean) * (at(k) - mean) / static_cast<double>(shape.k);
+    return [=](std::int64_t k) {
+      return (at(k) - mean) / std::sqrt(variance + epsilon) * static_cast<double>(weights[k]) +
+             static_cast<double>(biases[k]);
+    };
+  });
+}
+
+}  // namespace tessera::bench
