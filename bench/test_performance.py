@@ -85,6 +85,15 @@ class Page(unittest.TestCase):
         self.assertEqual(lines.count("The seed is 7."), 1)
         self.assertTrue(any("2026-12-01" in line for line in lines))
 
+    def test_chosen(self):
+        row = lambda extent, ratio: ROW | {"name": f"chosen-gemm-bf16-{extent}", "ratio": ratio, "peer": "64x64x64, the best of 10 tiles",
+                                           "alternatives": {"64x64x64": {"ms": 0.2}}}
+        page = self.page(a=results("h200", [row("16x32x64", 0.8), row("8x8x8", 1.0)], groups={"chosen": {"rows": 2}}))
+        self.assertIn("### chosen", page)
+        self.assertIn("The tile chosen takes 11.8% longer than the fastest, in the geometric mean of 2, and 25.0% at most, of "
+                      "`chosen-gemm-bf16-16x32x64`.", page)
+        self.assertNotIn("The tile chosen takes", self.page(a=results("h200", [ROW])))
+
     def test_circumstances(self):
         host = {"cpu": "a CPU", "cores": 16}
         page = self.page(a=results("h200", [ROW], driver="580.1", cuda="13.0", nvrtc="13.1", host=host,
@@ -101,9 +110,9 @@ class Page(unittest.TestCase):
                                    compile=[{"name": "linear", "ms": 90.0}, {"name": "embed", "ms": 30.0}]))
         self.assertIn("takes the host 2.35 us, the driver's call alone 2.25 us", page)
         self.assertIn("takes 40 ms with compiled kernels on disk and 900 ms without", page)
-        self.assertIn("takes 1.00 ms for a kernel of the model in the median of 2, and 1.50 ms at most", page)
+        self.assertIn("takes 1.00 ms for a kernel that `inspect` lists, in the median of 2, and 1.50 ms at most", page)
         self.assertIn('ops 700 ms at most ("ifs")', page)
-        self.assertIn("60 ms for a kernel of the model in the median of 2, and 90 ms for `linear`", page)
+        self.assertIn("60 ms for a kernel that `inspect` lists, in the median of 2, and 90 ms for `linear`", page)
 
     def test_page_is_up_to_date(self):
         made = performance.page(performance.ROOT / "bench/results")
