@@ -255,6 +255,22 @@ TEST_CASE("random programs hold all that the language has", "[fuzz]") {
   }
 }
 
+/// Where two products have one operand, turned in the second: whether it is the left one of the first, and of the
+/// second.
+std::set<std::pair<bool, bool>> turned_operands(const Graph& graph) {
+  std::set<std::pair<bool, bool>> found;
+  for (const Node& first : graph.nodes)
+    for (const Node& then : graph.nodes) {
+      if (first.op != Op::mma || then.op != Op::mma) continue;
+      for (const std::size_t a : {0, 1})
+        for (const std::size_t b : {0, 1}) {
+          const Node& turned = graph.nodes[static_cast<std::size_t>(then.in[b])];
+          if (turned.op == Op::permute && turned.in[0] == first.in[a]) found.insert({a == 0, b == 0});
+        }
+    }
+  return found;
+}
+
 TEST_CASE("random products have roles, in each way that there is, or lack them for many reasons", "[fuzz]") {
   constexpr std::uint64_t programs = 2000;
   std::uint64_t with_roles = 0;
@@ -283,6 +299,7 @@ TEST_CASE("random products have roles, in each way that there is, or lack them f
     for (const StepPlace& place : places_of<codegen::ReadStage>(plan))
       ++seen[std::get<codegen::ReadStage>(place.step().action).turned ? "computed of rows along m"
                                                                       : "computed of rows along k"];
+    std::set<codegen::ValueId> sums;
     for (const StepPlace& place : places_of<codegen::Wgmma>(plan)) {
       const auto& product = std::get<codegen::Wgmma>(place.step().action);
       if (product.first_k > 0) continue;
@@ -290,7 +307,12 @@ TEST_CASE("random products have roles, in each way that there is, or lack them f
       ++seen[product.left ? "left from registers" : product.a_k_major ? "left along k" : "left along m"];
       ++seen[product.b_k_major ? "right along k" : "right along n"];
       ++seen[product.fresh ? "from nothing" : "from a tile"];
+      sums.insert(product.out);
     }
+    if (sums.size() == 1) continue;
+    for (const auto& [left_first, left_then] : turned_operands(graph))
+      ++seen[fmt::format("{} in one product, turned {} in another", left_first ? "left" : "right",
+                         left_then ? "left" : "right")];
   }
   CHECK(with_roles >= programs / 50);
   for (const char* what : {"teams 2, warps 4",
@@ -307,6 +329,10 @@ TEST_CASE("random products have roles, in each way that there is, or lack them f
                            "computed of rows along m",
                            "right along k",
                            "right along n",
+                           "left in one product, turned left in another",
+                           "left in one product, turned right in another",
+                           "right in one product, turned left in another",
+                           "right in one product, turned right in another",
                            "from nothing",
                            "from a tile",
                            "crosses warps",

@@ -1,6 +1,7 @@
 // How a random program comes about. Statements ask for values of a type and a shape; what makes such a value is chosen
 // at random and asks for its operands in turn. So all is well typed as it is written, and little is written in vain.
 #pragma once
+#include <optional>
 #include <random>
 #include <set>
 
@@ -59,6 +60,12 @@ class Generator {
     Operand left = {}, right = {};
     std::vector<Operand> beside = {};   ///< what may be read for the sums
     std::vector<Operand> of_left = {};  ///< what the left operand is computed of, beside its own tile
+    /// A second product of the loop has one of the first's operands turned, the same load: the side that has it in the
+    /// first product and in the second.
+    struct Turned {
+      bool left_first = true, left_then = true;
+    };
+    std::optional<Turned> turned = {};
   };
 
   // Chance. Calls of it stand in statements of their own, or the order would be the compiler's choice.
@@ -123,6 +130,7 @@ class Generator {
   Operand make_operand(Access access, ElementType type, const Extents& extents, std::vector<int> axes);
   void make_boxable(Given& given, std::size_t inner);
   void product_by_roles();
+  void add_product(Name var, Name a, Name b);
   Name left_operand(const std::vector<Name>& at);
   Name load_operand(const Operand& operand, const Extents& tile, const std::vector<Name>& at);
   Name epilogue_of(Name sums, const std::vector<Name>& blocks);

@@ -55,7 +55,14 @@ void Generator::make_role_product() {
   p.m = one_of(std::array{64, 64, 64, 128, 128, 256});
   p.n = p.m == 256 ? 64 : one_of(std::array{64, 64, 96, 128, 192});
   p.k = p.m * p.n > 128 * 128 ? 64 : one_of(std::array{64, 64, 64, 128});
-  int tiles = std::max(2, most / (p.m * p.n * p.k));
+  if (chance(40)) {  // what is turned is as wide as it is high
+    const bool first = chance(50), then = chance(50);
+    p.turned = {first, then};
+    p.m = p.n = p.k = chance(90) ? 64 : 128;
+    if (first && then && p.k == 64) p.n = one_of(std::array{64, 128, 192});
+    if (!first && !then && p.k == 64) p.m = one_of(std::array{64, 128, 256});
+  }
+  int tiles = std::max(2, most / (p.m * p.n * p.k * (p.turned ? 2 : 1)));
   const auto some = [&](int at_most) {
     const int count = between(1, std::min(at_most, tiles));
     tiles /= count;
@@ -71,15 +78,16 @@ void Generator::make_role_product() {
   const int m = length(p.m, grid_[0]), n = length(p.n, grid_[1]), k = length(p.k, p.rounds);
   p.factors = chance(50) ? ElementType::f16 : ElementType::bf16;
   const auto type = [&](int percent) { return chance(percent) ? p.factors : stored_type(); };
-  p.left = make_operand(Access::in, type(85), {m, k}, {0, 1});
+  p.left = make_operand(Access::in, type(p.turned ? 97 : 85), {m, k}, {0, 1});
   p.right = make_operand(Access::in, type(97), {k, n}, {0, 1});
   if (chance(6)) {  // the left operand turned
     p.right = p.left;
     for (int& axis : p.right.axes) axis = axis < 0 ? axis : 1 - axis;
   }
-  if (chance(20)) p.of_left.push_back(make_operand(Access::in, type(30), {m, k}, {1}));
-  if (chance(15)) p.of_left.push_back(make_operand(Access::in, type(30), {m, k}, {0, -1}));
-  if (chance(15)) p.of_left.push_back(make_operand(Access::in, type(50), {m, k}, {0, 1}));
+  const int less = p.turned ? 4 : 1;
+  if (chance(20 / less)) p.of_left.push_back(make_operand(Access::in, type(30), {m, k}, {1}));
+  if (chance(15 / less)) p.of_left.push_back(make_operand(Access::in, type(30), {m, k}, {0, -1}));
+  if (chance(15 / less)) p.of_left.push_back(make_operand(Access::in, type(50), {m, k}, {0, 1}));
   if (chance(50)) p.beside.push_back(make_operand(Access::in, type(30), {m, n}, {1}));
   if (chance(30)) p.beside.push_back(make_operand(Access::in, type(30), {m, n}, {0, -1}));
   if (chance(30)) p.beside.push_back(make_operand(Access::in, type(30), {m, n}, {0, 1}));
@@ -172,6 +180,7 @@ void Generator::product_by_roles() {
       start = emit({.op = Op::broadcast, .type = f32, .shape = tile, .from = {start}}, of(start).most);
   }
   const Name var = new_var(start, of(start).most);
+  const Name other = p.turned ? new_var(literal(f32, 0, tile), 0) : nothing;
   Name count = nothing;
   if (chance(25)) {
     count = literal(i32, chance(95) ? p.rounds : 0);
@@ -184,15 +193,37 @@ void Generator::product_by_roles() {
     const Name round = visible_.back();
     const Name a = left_operand({blocks[0], round});
     const Name b = convert(load_operand(p.right, {p.k, p.n}, {round, blocks[1]}), p.factors);
-    const double most = of(var).most + of(a).most * of(b).most * p.k * 6;
-    const Name old = read(var);
-    assign(var, emit({.op = Op::mma, .type = f32, .shape = tile, .from = {a, b, old}}, most));
-    of(var).most = most;
+    add_product(var, a, b);
+    if (p.turned) {
+      const Name same = p.turned->left_first ? a : b;
+      const Extents shape = of(same).shape;
+      const Name turned = emit(
+          {.op = Op::permute, .type = p.factors, .shape = {shape[1], shape[0]}, .from = {same}, .attributes = {1, 0}},
+          of(same).most);
+      if (p.turned->left_then)
+        add_product(other, turned, b);
+      else
+        add_product(other, a, turned);
+    }
     if (chance(8)) some_effect();
   });
-  const Name sums = limit(read(var), comfortable);
+  std::vector<Name> sums = {limit(read(var), comfortable)};
+  if (p.turned) {
+    sums.push_back(limit(read(other), comfortable));
+    const double most = of(sums[0]).most + of(sums[1]).most;
+    sums.push_back(limit(binary(one_of(std::array{Op::add, Op::sub}), sums[0], sums[1], most), comfortable));
+  }
   for (const Place& place : places_where([](const Place& place) { return place.access != Access::in; }))
-    if (place.view == place.parameter || chance(50)) store_sums(sums, Place(place));
+    if (place.view == place.parameter || chance(50))
+      store_sums(sums[sums.size() > 1 ? between(0, 2) : 0], Place(place));
+}
+
+/// To the sums of a Var, in the loop.
+void Generator::add_product(Name var, Name a, Name b) {
+  const double most = of(var).most + of(a).most * of(b).most * of(a).shape[1] * 6;
+  const Name old = read(var);
+  assign(var, emit({.op = Op::mma, .type = f32, .shape = of(var).shape, .from = {a, b, old}}, most));
+  of(var).most = most;
 }
 
 /// Its tile, or what is computed of that in the loop.
@@ -207,7 +238,8 @@ Name Generator::left_operand(const std::vector<Name>& at) {
     const double x = of(result).most, y = of(by).most;
     result = limit(binary(op, result, by, op == Op::mul ? x * y : x + y), 64);
   }
-  if (chance(10)) result = unary(one_of(std::array{Op::neg, Op::abs}), convert(result, f32), of(result).most);
+  if (chance(p.turned ? 3 : 10))
+    result = unary(one_of(std::array{Op::neg, Op::abs}), convert(result, f32), of(result).most);
   return convert(result, p.factors);
 }
 
