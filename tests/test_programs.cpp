@@ -666,8 +666,8 @@ TEST_CASE("A plan can be seen after each of its passes", "[programs]") {
   CHECK(has(after, "    barrier\n"));
   CHECK(has(shown("softmax", "plan"), after.substr(after.find('\n'))));  // the last pass adds no step
   std::string all;
-  const char* const passes[] = {"lower",        "prune",  "registers", "memory",
-                                "tensor_cores", "copies", "barriers",  "parameters"};
+  const char* const passes[] = {"specialise",   "lower",  "prune",    "registers", "memory",
+                                "tensor_cores", "copies", "barriers", "parameters"};
   for (const char* pass : passes) all += std::string(all.empty() ? "" : ",") + "plan:" + pass;
   const std::string each = shown("softmax", all);
   for (const char* pass : passes)
@@ -675,7 +675,7 @@ TEST_CASE("A plan can be seen after each of its passes", "[programs]") {
   CHECK(has(each, "==== softmax, plan:barriers ====\n" + after));
   for (const char* pass : {"nonsense", ""})
     check_refused("inspect", {"softmax", "--show", std::string("plan:") + pass},
-                  {fmt::format("there is no pass '{}' over plans; choose from lower, prune, ", pass)});
+                  {fmt::format("there is no pass '{}' over plans; choose from specialise, lower, ", pass)});
 }
 
 TEST_CASE("TESSERA_TIER says what products are made of at best", "[programs]") {

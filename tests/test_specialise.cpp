@@ -353,6 +353,43 @@ TEST_CASE("teams, warp groups and stages follow from the tile", "[plan]") {
   }
 }
 
+TEST_CASE("the first pass says how roles share the work, or why they do not", "[plan]") {
+  const auto decided = [](const Graph& traced, const Changes& change = {}, Arch arch = Arch::sm_90a) {
+    const Graph graph = run_passes(traced);
+    Variant variant = dense_variant(graph);
+    if (change) change(variant);
+    std::optional<Plan> plan;
+    make_plan(graph, variant, arch, {.verify = true}, [&](std::string_view pass, const Plan& made) {
+      if (pass == "specialise") plan = made;
+    });
+    return plan.value();
+  };
+  using Notes = std::vector<std::string>;
+  const Plan turns = decided(plain({128, 128, 64}));
+  REQUIRE(turns.phases[0].roles.size() == 2);
+  CHECK(turns.phases[0].roles[1].teams == 2);
+  CHECK(turns.phases[0].roles[1].body.empty());
+  CHECK(turns.notes ==
+        Notes{"roles share the work: [128,128] by 64 of bf16, 2 teams of 1 warp group, 5 stages, 1 store by the "
+              "copy engine"});
+  CHECK(decided(plain({64, 64, 64}), [](Variant& v) { v.clusters = true; })
+            .notes[0]
+            .ends_with("1 team of 1 warp group, 12 stages, clusters share the rounds, 1 store by the copy engine"));
+  CHECK(decided(plain({64, 64, 64}), [](Variant& v) { v.tensors[1].boxable = false; })
+            .notes[0]
+            .ends_with("12 stages, 1 tile copied by threads, 1 store by the copy engine"));
+  // The sums of a thread leave no registers for GELU: two warp groups share them.
+  const Plan shared = decided(gelu({128, 192, 64}));
+  CHECK(shared.phases[0].roles[1].warps == 8);
+  REQUIRE(shared.notes.size() == 2);
+  CHECK(shared.notes[1].starts_with("a way before it was left: "));
+  CHECK(shared.notes[1].ends_with(" registers for values, and a thread has 220"));
+  const Plan one = decided(plain({32, 64, 64}));
+  CHECK(one.phases[0].roles.size() == 1);
+  CHECK(one.notes == Notes{"one role does all: wgmma multiplies no tiles of [32,64] by [64,64]"});
+  CHECK(decided(plain({64, 64, 64}), {}, Arch::sm_80).notes.empty());
+}
+
 TEST_CASE("a kernel by roles waits for the launch before it ahead of its first access", "[plan]") {
   const Plan plan = plan_of(plain({128, 128, 64}));
   CHECK(plan.waits_for_previous());

@@ -35,16 +35,15 @@ bool not_this_way(Planning& planning, std::string why) {
   return false;
 }
 
-// Steps for the attempt at hand.
-bool lower_graph(Planning& planning) {
+const Specialisation* way_of(const Planning& planning) {
+  const int way = planning.attempts[planning.attempt].way;
+  return way >= 0 ? &planning.specialised.ways[static_cast<std::size_t>(way)] : nullptr;
+}
+
+// Who does the work of products, in the attempt at hand: roles, in one of the ways that there are, or one role, and
+// why.
+bool share_work(Planning& planning) {
   const Facts& facts = planning.facts;
-  const Attempt& attempt = planning.attempts[planning.attempt];
-  const Specialisation* const how =
-      attempt.way >= 0 ? &planning.specialised.ways[static_cast<std::size_t>(attempt.way)] : nullptr;
-  const Products products = how                     ? specialised_products(facts, *how)
-                            : planning.has_products ? plan_products(facts, attempt.warps)
-                                                    : Products{};
-  const Layouts layouts = choose_layouts(facts, products.plans, planning.has_products ? products.warps : attempt.warps);
   Plan& plan = planning.plan;
   plan = {};
   plan.kernel = kernel_identifier(facts.graph.name);
@@ -53,7 +52,32 @@ bool lower_graph(Planning& planning) {
   plan.target = facts.target;
   plan.variant = facts.variant;
   plan.tensors = facts.graph.parameters;
-  Phase& phase = plan.phases.emplace_back();
+  std::vector<Role>& roles = plan.phases.emplace_back().roles;
+  if (const Specialisation* const how = way_of(planning)) {
+    roles.push_back({.name = "producer", .warps = 4, .body = {}});
+    roles.push_back({.name = "consumer", .first_warp = 4, .warps = 4 * how->groups, .teams = how->teams});
+    plan.notes.push_back("roles share the work: " + text_of(facts, *how));
+    if (!planning.specialised.why_not.empty()) plan.notes.push_back("a way before it was left: " + planning.specialised.why_not);
+  } else {
+    roles.push_back({.name = "all", .warps = planning.attempts[planning.attempt].warps, .body = {}});
+    if (!planning.specialised.why_not.empty())
+      plan.notes.push_back("one role does all: " + planning.specialised.why_not);
+  }
+  return true;
+}
+
+// Steps for the attempt at hand.
+bool lower_graph(Planning& planning) {
+  const Facts& facts = planning.facts;
+  const Attempt& attempt = planning.attempts[planning.attempt];
+  const Specialisation* const how = way_of(planning);
+  const Products products = how                     ? specialised_products(facts, *how)
+                            : planning.has_products ? plan_products(facts, attempt.warps)
+                                                    : Products{};
+  const Layouts layouts = choose_layouts(facts, products.plans, planning.has_products ? products.warps : attempt.warps);
+  Plan& plan = planning.plan;
+  Phase& phase = plan.phases[0];
+  phase.roles.clear();
   phase.axes = static_cast<int>(facts.graph.grid.size());
   const bool has_block_products = std::any_of(products.plans.begin(), products.plans.end(), [&](const auto& entry) {
     return entry.second.product.kind != ProductKind::thin &&
@@ -65,7 +89,6 @@ bool lower_graph(Planning& planning) {
     const std::string why = needs_memory(plan);
     return why.empty() || not_this_way(planning, why);
   }
-  if (!planning.specialised.why_not.empty()) plan.notes.push_back("one role does all: " + planning.specialised.why_not);
   Role role{.name = "all", .warps = layouts.warps, .body = {}};
   const std::set<Id> more =
       lower(facts, products.plans, layouts, attempt.most_registers, planning.in_memory, {}, plan, role);
@@ -159,6 +182,7 @@ bool parameters(Planning& planning) {
 }
 
 constexpr PlanPass passes[] = {
+    {"specialise", "who does the work of products: roles, and how they share it, or one role, and why", share_work},
     {"lower", "steps for the graph, their layouts being chosen", lower_graph},
     {"prune", "steps whose results nobody names go", prune_steps},
     {"registers", "fewer elements in registers, or more threads, until a thread's registers suffice", fit_registers},

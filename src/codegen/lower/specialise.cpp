@@ -254,6 +254,25 @@ class Classifier {
 
 Specialised specialise(const Facts& facts) { return Classifier(facts).run(); }
 
+std::string text_of(const Facts& facts, const Specialisation& how) {
+  const Node &product = facts[how.products[0]], &left = facts[product.in[0]];
+  const auto count = [](std::size_t n, std::string_view thing) {
+    return fmt::format("{} {}{}", n, thing, n == 1 ? "" : "s");
+  };
+  std::string text =
+      fmt::format("[{},{}] by {} of {}", product.shape[0], product.shape[1], left.shape[1], name(left.type));
+  if (how.products.size() > 1) text += fmt::format(", {} products", how.products.size());
+  text += fmt::format(", {} of {}, {}", count(static_cast<std::size_t>(how.teams), "team"),
+                      count(static_cast<std::size_t>(how.groups), "warp group"),
+                      count(static_cast<std::size_t>(how.stages), "stage"));
+  if (how.clusters) text += ", clusters share the rounds";
+  if (!how.computed.empty()) text += ", left operands from registers";
+  if (!how.by_threads.empty()) text += fmt::format(", {} copied by threads", count(how.by_threads.size(), "tile"));
+  if (!how.boxed.empty()) text += fmt::format(", {} by the copy engine", count(how.boxed.size(), "store"));
+  if (how.reads_ahead) text += ", rows read ahead of the loop";
+  return text;
+}
+
 bool is_k_major(const GraphAccess& access, int other) { return access.fast != other; }
 
 bool is_read_ahead(const Facts& facts, const Specialisation& how, Id id) {

@@ -33,6 +33,9 @@ struct Specialised {
 };
 Specialised specialise(const Facts& facts);
 
+/// A way in a few words: "[128,128] by 64 of bf16, 2 teams of 1 warp group, 5 stages".
+std::string text_of(const Facts& facts, const Specialisation& how);
+
 /// A smaller tile that is stretched to that of the sums (a bias), of a place that is known ahead of the loop.
 bool is_read_ahead(const Facts& facts, const Specialisation& how, Id id);
 
