@@ -13,6 +13,7 @@ try:
     import torch
     import torch.nn.functional as F
     from torch.nn.attention import SDPBackend, sdpa_kernel
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 except ImportError as reason:
     print(json.dumps({"error": f"{sys.executable} has no PyTorch ({reason})"}), flush=True)
     sys.exit()
@@ -155,19 +156,48 @@ def linear_norm(shape, dtype, device, sets):
         yield f"layer_norm, {name}", call
 
 
-def attention(shape, dtype, device, sets):
-    batch, positions, heads, width = shape
-    q, k, v = ([normal((batch, heads, positions, width), dtype, device) for _ in range(sets)] for _ in range(3))
+def sdpa(shape, dtype, device, sets, causal=True, mask=None, backends=("CUDNN_ATTENTION", "FLASH_ATTENTION")):
+    """Of [batch, positions, heads, width], and perhaps fewer heads of keys and values."""
+    batch, positions, heads, width = shape[:4]
+    of_keys = shape[4] if len(shape) > 4 else heads
+    tensors = lambda count: [normal((batch, count, positions, width), dtype, device) for _ in range(sets)]
+    q, k, v = tensors(heads), tensors(of_keys), tensors(of_keys)
+    grouped = {"enable_gqa": True} if of_keys < heads else {}
 
     def by(backend):
         def call(i):
             with sdpa_kernel(backend):
-                return F.scaled_dot_product_attention(q[i], k[i], v[i], is_causal=True)
+                return F.scaled_dot_product_attention(q[i], k[i], v[i], attn_mask=mask, is_causal=causal, **grouped)
 
         return call
 
-    yield "SDPA, cuDNN", by(SDPBackend.CUDNN_ATTENTION)
-    yield "SDPA, FlashAttention", by(SDPBackend.FLASH_ATTENTION)
+    for name in backends:
+        yield "SDPA, " + {"CUDNN_ATTENTION": "cuDNN", "FLASH_ATTENTION": "FlashAttention"}.get(name, name), by(
+            getattr(SDPBackend, name)
+        )
+
+
+def attention_causal(*row):
+    yield from sdpa(*row)
+
+
+def attention_full(*row):
+    yield from sdpa(*row, causal=False)
+
+
+def attention_gqa(*row):
+    yield from sdpa(*row)
+
+
+def attention_window(shape, dtype, device, sets):
+    """The last 1024 positions: by a compiled kernel that skips what no query sees, or by all of the causal ones."""
+    batch, positions, heads, width = shape
+    q, k, v = ([normal((batch, heads, positions, width), dtype, device) for _ in range(sets)] for _ in range(3))
+    seen = lambda b, h, i, j: (i >= j) & (i - j < 1024)
+    blocks = create_block_mask(seen, None, None, positions, positions, device=device)
+    compiled = torch.compile(flex_attention)
+    yield "flex_attention", lambda i: compiled(q[i], k[i], v[i], block_mask=blocks)
+    yield from sdpa(shape, dtype, device, sets)
 
 
 class Decode:
@@ -244,8 +274,8 @@ class Decode:
 
 OPS = {
     f.__name__: f
-    for f in (copy, gelu, layer_norm, gemm, gemm_nk, linear_gelu, linear_gelu_eager, linear_gelu_lt, linear_cast, linear_norm,
-              attention)
+    for f in (copy, gelu, layer_norm, gemm, gemm_nk, linear_gelu, linear_gelu_eager, linear_gelu_lt, linear_cast, linear_norm)
+    + (attention_causal, attention_full, attention_gqa, attention_window)
 }
 
 

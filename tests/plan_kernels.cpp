@@ -148,14 +148,15 @@ void add_products(Kernels& kernels) {
     Tile a = cast<tf32>(load(x, {0, 0}, {40, 20}) * 2.0f), b = cast<tf32>(load(w, {0, 0}, {20, 40}) + 1.0f);
     store(y, {0, 0}, mma(a, b, zeros<f32>({40, 40})));
   });
-  // The first product's result is the second's left operand, in registers.
+  // The first product's result is the second's left operand, in registers; of a width that
+  // wgmma has not.
   kernels.add("chained", [](In<bf16, 2> q, In<bf16, 2> k, In<bf16, 2> v, Out<f32, 2> o) {
     Index m = blocks(cdiv(q.extent(0), 64));
     Tile queries = load(q, {m, 0}, {64, 64});
     Var acc = zeros<f32>({64, 64});
-    for (Index j : range(cdiv(k.extent(0), 64))) {
-      Tile s = mma(queries, transpose(load(k, {j, 0}, {64, 64})), zeros<f32>({64, 64}));
-      acc = mma(cast<bf16>(exp(s)), load(v, {j, 0}, {64, 64}), acc);
+    for (Index j : range(cdiv(k.extent(0), 32))) {
+      Tile s = mma(queries, transpose(load(k, {j, 0}, {32, 64})), zeros<f32>({64, 32}));
+      acc = mma(cast<bf16>(exp(s)), load(v, {j, 0}, {32, 64}), acc);
     }
     store(o, {m, 0}, acc);
   });

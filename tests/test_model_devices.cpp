@@ -133,5 +133,5 @@ TEST_CASE("tiles suit every width and device", "[model]") {
     for (const ElementType operands : {ElementType::f32, ElementType::tf32, ElementType::bf16})
       for (const auto& [width, head] :
            {std::pair{8, 8}, {17, 17}, {48, 16}, {192, 32}, {256, 256}, {768, 64}, {1021, 1}, {1600, 64}, {32768, 128}})
-        check({gpu, operands, width, head});
+        check({.gpu = gpu, .operands = operands, .width = width, .head_width = head});
 }

@@ -82,8 +82,8 @@ std::string difference(Op op, const Array& a, const Array& b, const Array& c) {
 }
 std::string difference(Op op, const Array& a) {
   const Array exact = oracle::unary(op, a);
-  // For what of sigmoid2 is subnormal, or is once it is rounded, 0 may stand.
-  std::vector<Real> bound(op == Op::sigmoid2 ? exact.size() : 0);
+  // For what of exp2 and sigmoid2 is subnormal, or is once it is rounded, 0 may stand.
+  std::vector<Real> bound(op == Op::exp2 || op == Op::sigmoid2 ? exact.size() : 0);
   for (std::size_t i = 0; i < bound.size(); ++i)
     if (exact.real[i] < FLT_MIN * (1 + tolerance_of(op))) bound[i] = exact.real[i];
   return oracle::difference(on_device(op, a), exact, tolerance_of(op), bound);

@@ -186,7 +186,7 @@ TEST_CASE("lowering adds a product up where its sum is carried, and takes one's 
   const Multiply &scores = the<Multiply>(chained, 0), &sums = the<Multiply>(chained, 1);
   CHECK((scores.product.a.buffer && !scores.product.a.value));
   CHECK((sums.product.a.value && !sums.product.a.buffer));
-  CHECK(name_of(chained, sums.product.a.value) == "cast_19");
+  CHECK(name_of(chained, sums.product.a.value) == "cast_21");
   CHECK(count<Stage>(chained) == 0);
 }
 

@@ -73,6 +73,7 @@ TEST_CASE("what f32 holds exactly is not off, the rest by the tolerance", "[refe
   CHECK(!real(Op::log, real(Op::sqrt, Interval{0, 1})).nan);
   CHECK(real(Op::tanh, 50).high == 1);
   CHECK(real(Op::tanh, -50).low == -1);
+  CHECK((real(Op::exp2, -126).low == 0 && real(Op::exp2, -130).high > 0x1.fp-131L && real(Op::exp2, -125).low > 0));
   CHECK(real(Op::sigmoid2, 50).high == 1);
   CHECK((real(Op::sigmoid2, -125).low > 0x1.ffffep-126L && real(Op::sigmoid2, -125).high < 0x1.00001p-125L));
   CHECK((real(Op::sigmoid2, -126).low == 0 && real(Op::sigmoid2, -130).high > 0x1.fp-131L));

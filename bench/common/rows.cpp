@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <iterator>
 
+#include "common/attention.hpp"
 #include "common/decode.hpp"
 #include "common/join.hpp"
 #include "common/products.hpp"
 #include "common/typed.hpp"
 #include "model/kernels.hpp"
-#include "model/tiles.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -89,53 +89,6 @@ Row layer_norm(std::int64_t height, int width) {
   return row;
 }
 
-/// Causal attention over a whole prompt, by the model's own kernel: queries, keys and values lie as GPT-2 has them.
-Row attention(std::int64_t batch, std::int64_t positions, int heads, int head_width) {
-  const std::int64_t width = std::int64_t{heads} * head_width;
-  const double scale = 1 / std::sqrt(head_width), scores = static_cast<double>(batch * positions * positions) / 2;
-  Row row{.op = "attention",
-          .type = "bf16",
-          .shape = {batch, positions, heads, head_width},
-          .resource = Resource::bf16,
-          .work = 4 * scores * static_cast<double>(width),
-          .bytes = 2.0 * 4 * static_cast<double>(batch * positions * width),
-          .allowed = allowed<bf16>};
-  row.make = [=](const Device& device, const Turns& turns) {
-    const AttentionTiles tiles = attention_tiles({.gpu = device.info().arch.has_value(),
-                                                  .operands = ElementType::bf16,
-                                                  .width = static_cast<int>(width),
-                                                  .head_width = head_width});
-    const Normal queries(1), keys(2), values(3);  // the keys and values beside the queries are not read
-    const auto qkv = operands<bf16, 3>(device, turns, {batch, positions, 3 * width}, queries);
-    const auto k = operands<bf16, 3>(device, turns, {batch, positions, width}, keys);
-    const auto v = operands<bf16, 3>(device, turns, {batch, positions, width}, values);
-    const auto y = results<bf16, 3>(device, turns, {batch, positions, width});
-    const Tensor<i32, 1> past(device, {batch}), count(device, {batch});
-    past.copy_from(std::vector<i32>(batch, 0));
-    count.copy_from(std::vector<i32>(batch, static_cast<i32>(positions)));
-    const auto reference = [=](std::int64_t index) {
-      const std::int64_t column = index % width, head = column / head_width * head_width;
-      const std::int64_t row = index / width, first = row / positions * positions;
-      const auto at = [](const Normal& normal, std::int64_t i) { return static_cast<float>(bf16(normal[i])); };
-      double norm = 0, sum = 0;
-      for (std::int64_t position = first; position <= row; ++position) {
-        double score = 0;
-        for (int i = 0; i < head_width; ++i)
-          score += static_cast<double>(at(queries, row * 3 * width + head + i)) * at(keys, position * width + head + i);
-        const double p = std::exp(score * scale);
-        norm += p, sum += p * at(values, position * width + column);
-      }
-      return sum / norm;
-    };
-    return std::make_unique<Captured>(
-        device, turns,
-        [=, kernel = kernels::attention<bf16>(heads, head_width, tiles.queries, tiles.keys)](
-            const Stream& stream, int i) { launch(stream, kernel, qkv[i], k[i], v[i], past, count, y[i], scale); },
-        [=] { return error_of(y.back(), reference); });
-  };
-  return row;
-}
-
 }  // namespace
 
 std::string Row::name() const {
@@ -151,10 +104,7 @@ std::vector<Row> rows(const RowSettings& settings) {
                         small ? layer_norm<f32>(7, 160) : layer_norm<f32>(65536, 1600),
                         small ? layer_norm<bf16>(7, 160) : layer_norm<bf16>(65536, 1600)};
   std::ranges::move(product_rows(settings), std::back_inserter(rows));
-  if (small)
-    rows.push_back(attention(2, 70, 2, 16));
-  else
-    for (const std::int64_t batch : {8, 2}) rows.push_back(attention(batch, 8192 / batch, 12, 64));
+  std::ranges::move(attention_rows(settings), std::back_inserter(rows));
   rows.push_back(small ? decode(preset("nano"), Compute::bf16, 8) : decode(preset("gpt2"), Compute::bf16, 256));
   std::ranges::stable_partition(rows, [](const Row& row) { return row.group.empty(); });
   return rows;

@@ -14,6 +14,11 @@ int power_at_most(int n) { return static_cast<int>(std::bit_floor(static_cast<un
 AttentionTiles attention_tiles(const TileTarget& target) {
   if (!target.gpu) return {32, 64};
   if (target.operands == ElementType::f32) return {64, 32};
+  // A warp group has 64 rows; beside 128 columns of the result registers hold 128 scores of two groups, beside 64 of
+  // three.
+  const bool is_half = target.operands == ElementType::f16 || target.operands == ElementType::bf16;
+  if (target.wgmma && is_half && target.head_width <= 128 && target.head_width % 64 == 0)
+    return {target.head_width == 64 ? 192 : 128, 128};
   // The result's rows stay in registers, with the scores: the wider they are, the fewer scores at a time.
   if (target.head_width > 128) return {16, 16};
   const int keys = target.operands == ElementType::bf16 ? 64 : 32;

@@ -8,6 +8,7 @@ namespace tessera {
 /// What tiles depend on.
 struct TileTarget {
   bool gpu = false;        ///< tiles for registers and shared memory, not for a CPU's caches
+  bool wgmma = false;      ///< and for sm_90a's matrix units
   ElementType operands{};  ///< of products: f32, tf32 or bf16
   int width = 0, head_width = 0;
 };

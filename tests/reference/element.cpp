@@ -89,10 +89,13 @@ Element real_unary(Op op, const Element& a) {
       return mirrored(a);
     case Op::abs:
       return {a.low > 0 ? a.low : a.high < 0 ? -a.high : 0, std::max(-a.low, a.high), a.nan};
-    case Op::exp:
-    case Op::exp2: {
+    case Op::exp: {
       const Element e = increasing(op, a, a.nan);
       return {std::max<Real>(e.low, 0), e.high, e.nan};
+    }
+    case Op::exp2: {
+      const Element e = increasing(op, a, a.nan);
+      return {e.low < smallest_normal ? 0 : e.low, e.high, e.nan};
     }
     case Op::tanh: {
       const Element e = increasing(op, a, a.nan);

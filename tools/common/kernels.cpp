@@ -38,7 +38,7 @@ class Table {
   void add_products(const Gpt2Config& config, std::string_view type) {
     using W = kernels::Activation<P>;
     const int width = config.width, heads = config.heads, head_width = config.head_width();
-    const TileTarget gpu{true, element_type<P>, width, head_width};
+    const TileTarget gpu{.gpu = true, .operands = element_type<P>, .width = width, .head_width = head_width};
     for (const int m : {1, 16, 64, 128}) {
       const ProductTiles tiles = rule_tiles(m, {m, width, width}, gpu.operands, true),
                          head = rule_tiles(m, {m, width, width, true}, gpu.operands, true);
@@ -100,6 +100,10 @@ class Table {
           [=] { return lesson5::flash_attention<f32>(64, 32, lesson5::width, causal); });
       add(fmt::format("flash_attention-{}-bf16", kind),
           [=] { return lesson5::flash_attention<bf16>(64, 32, lesson5::width, causal); });
+      add(fmt::format("flash_attention-{}-bf16-192x128x64", kind),
+          [=] { return lesson5::flash_attention<bf16>(192, 128, 64, causal); });
+      add(fmt::format("flash_attention-{}-bf16-128x128x128", kind),
+          [=] { return lesson5::flash_attention<bf16>(128, 128, 128, causal); });
     }
   }
 };

@@ -98,13 +98,13 @@ void emit_step(Writer& w, const Step& step) {
       [&](const TakePartials& s) { emit(w, s); }, [&](const Put& s) { emit(w, s); },
       [&](const Scan& s) { emit(w, s); },         [&](const Get& s) { emit(w, s); },
       [&](const Stage& s) { emit(w, s); },        [&](const Clear& s) { emit(w, s); },
-      [&](const ReadStage& s) { emit(w, s); },
-      [&](const Fetch& s) { emit(w, s); },        [&](const Commit& s) { emit(w, s); },
-      [&](const Wait& s) { emit(w, s); },         [&](const Multiply& s) { emit(w, s); },
-      [&](const Barrier& s) { emit(w, s); },      [&](const Loop& s) { emit(w, s); },
-      [&](const Branch& s) { emit(w, s); },       [&](const Elected& s) { emit(w, s); },
-      [&](const OfTeam& s) { emit(w, s); },       [&](const OfPart& s) { emit(w, s); },
-      [&](const TileLoop& s) { emit(w, s); },     [&]<OfRoles T>(const T& s) { emit(w, s); },
+      [&](const ReadStage& s) { emit(w, s); },    [&](const Fetch& s) { emit(w, s); },
+      [&](const Commit& s) { emit(w, s); },       [&](const Wait& s) { emit(w, s); },
+      [&](const Multiply& s) { emit(w, s); },     [&](const Barrier& s) { emit(w, s); },
+      [&](const Loop& s) { emit(w, s); },         [&](const Branch& s) { emit(w, s); },
+      [&](const Elected& s) { emit(w, s); },      [&](const OfTeam& s) { emit(w, s); },
+      [&](const OfPart& s) { emit(w, s); },       [&](const TileLoop& s) { emit(w, s); },
+      [&]<OfRoles T>(const T& s) { emit(w, s); },
   };
   std::visit(print, step.action);
 }
@@ -171,9 +171,9 @@ void block_indices(Writer& w, const Writer& body) {
   const auto index = [&](int axis, const IndexExpression& value) {
     if (wanted.contains(phase.first_axis + axis)) w.line("const int block{} = {};", phase.first_axis + axis, value);
   };
-  const int grouped = phase.schedule.group ? 2 : 0;
+  const int grouped = phase.schedule.group ? 2 : phase.schedule.section ? 1 : 0;
   IndexExpression rest = IndexExpression::variable("block");
-  if (grouped) {
+  if (phase.schedule.group) {
     const IndexExpression plane =
         IndexExpression::call(fmt::format("static_cast<{}>", block_type(plan)), {grid(0)}) * grid(1);
     w.line("const GridPlace place = grouped({}, {}, {}, {});", phase.axes > 2 ? rest % plane : rest, grid(0), grid(1),
@@ -181,6 +181,12 @@ void block_indices(Writer& w, const Writer& body) {
     index(0, IndexExpression::variable("place.row"));
     index(1, IndexExpression::variable("place.column"));
     rest = rest / plane;
+  } else if (phase.schedule.section) {
+    IndexExpression others = grid(1);
+    for (int axis = 2; axis < phase.axes; ++axis) others = others * grid(axis);
+    w.line("const GridPlace place = grouped({}, {}, {}, {});", rest, others, grid(0), phase.schedule.section);
+    index(0, IndexExpression::variable("place.column"));
+    rest = IndexExpression::variable("place.row");
   }
   for (int axis = phase.axes; axis-- > grouped;) {
     index(axis, IndexExpression::call("static_cast<int>", {axis > grouped ? rest % grid(axis) : rest}));
@@ -190,11 +196,18 @@ void block_indices(Writer& w, const Writer& body) {
 
 // The blocks of threads share out those of the grid, starting with their own number.
 void open_blocks(Writer& w, IndexExpression first, int step) {
+  const std::string blocks = blocks_name(w.plan, static_cast<int>(&w.phase - w.plan.phases.data()));
+  if (w.phase.schedule.to_and_fro) {
+    w.open("for ({0} round = 0; round < {1}; round += grid_size()) {{", block_type(w.plan), blocks);
+    w.line("if (to_and_fro(round) >= {}) break;", blocks);
+    w.line("const {} block = {} - 1 - to_and_fro(round);", block_type(w.plan), blocks);
+    return;
+  }
   const bool clusters = w.phase.schedule.clusters;
   const IndexExpression size = IndexExpression::call(clusters ? "clusters" : "grid_size", {}),
                         own = IndexExpression::call(clusters ? "cluster_index" : "block_index", {});
-  w.open("for ({} block = {}; block < {}; block += {}) {{", block_type(w.plan), own + size * first,
-         blocks_name(w.plan, static_cast<int>(&w.phase - w.plan.phases.data())), size * step);
+  w.open("for ({} block = {}; block < {}; block += {}) {{", block_type(w.plan), own + size * first, blocks,
+         size * step);
 }
 
 void block_place(Writer& w, const Writer& body) {

@@ -17,6 +17,7 @@ IndexExpression is_first_part(Writer& w, const Compute& compute) {
 // Two neighbours in a register each.
 void compute_pairs(Writer& w, const Compute& compute) {
   const std::string_view type = name(w.plan.storage(compute.out).type);
+  declare(w, compute.out, true);
   sweep(
       w, compute.sweep, compute.out,
       [&](const IndexExpression& index) { w.line("pair[r - g] = {};", expression(w, compute.sweep, index).text); },

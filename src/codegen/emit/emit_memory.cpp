@@ -53,8 +53,11 @@ void store_quads(Writer& w, const Store& store) {
   w.line("const int first = g / 16 * 16 + half * 2;");
   const IndexExpression first = IndexExpression::variable("first", store.sweep.layout.registers());
   // Its own two of the row's first eight columns, and eight of the columns that it has now.
-  const IndexExpression column = coordinate(w, store.sweep, 1, first) + w.lane() % 4 * 6;
-  const Spot at = spot(w, access, {coordinate(w, store.sweep, 0, first), column});
+  const int last = store.sweep.shape.rank() - 1;
+  std::vector<IndexExpression> place(static_cast<std::size_t>(last - 1), 0);  // all other axes have an extent of 1
+  place.push_back(coordinate(w, store.sweep, last - 1, first));
+  place.push_back(coordinate(w, store.sweep, last, first) + w.lane() % 4 * 6);
+  const Spot at = spot(w, access, place);
   const IndexExpression inside = at.inside;
   w.line("store_words({}, pairs[half], {});", address(access, at), inside);
   w.close();

@@ -209,15 +209,15 @@ void emit(Writer& w, const Wgmma& s) {
     const Buffer& a = w.plan.buffers[s.a];
     left = descriptor_of(a, s.a_k_major);
     of_block = (s.a_k_major ? 64 * 128 : a.panel_bytes()) / 16;
-    std::string at = stage_at(w, s.a, s.cursor);
+    std::string at = stage_at(w, s.a, s.a_cursor);
     // Rows of a warp group: further rows of each panel, or other panels.
     const std::int64_t of_group = s.a_k_major ? std::int64_t{rows} * 128 : a.panel_bytes() * (rows / a.panel_columns());
     if (groups > 1) at += fmt::format(" + {} / 4 * {}", w.warp(), of_group);
     w.line("const u64 left_matrix = matrix_descriptor<{}, {}>({});", left.leading, left.stride, at);
   }
   w.line("const u64 right_matrix = matrix_descriptor<{}, {}>({});", right.leading, right.stride,
-         stage_at(w, s.b, s.cursor));
-  const std::string fresh = s.fresh ? name_of(w.plan, s.fresh) + " > 0 || k > 0" : "true",
+         stage_at(w, s.b, s.b_cursor));
+  const std::string adds = s.overwrites ? "k > 0" : s.fresh ? name_of(w.plan, s.fresh) + " > 0 || k > 0" : "true",
                     to_right = step(b, s.b_k_major, right.k_step);
   w.unroll(true);
   w.open("for (int k = {}; k < {}; ++k) {{", first, end);
@@ -226,11 +226,11 @@ void emit(Writer& w, const Wgmma& s) {
     if (s.left) {
       const IndexExpression piece = m * (end - first) + IndexExpression::variable("k") + -first;
       w.line("wgmma_left_{}_n{}<{}>({}, {}, right_matrix + {}, {});", name(s.type), s.n, s.b_k_major ? 0 : 1, to,
-             beyond(w.name(s.left), piece * 4), to_right, fresh);
+             beyond(w.name(s.left), piece * 4), to_right, adds);
     } else {
       w.line("wgmma_{}_n{}<{}, {}>({}, {} + {}, right_matrix + {}, {});", name(s.type), s.n, s.a_k_major ? 0 : 1,
              s.b_k_major ? 0 : 1, to, beyond("left_matrix", m * of_block),
-             step(w.plan.buffers[s.a], s.a_k_major, left.k_step), to_right, fresh);
+             step(w.plan.buffers[s.a], s.a_k_major, left.k_step), to_right, adds);
     }
   });
   w.close();

@@ -28,14 +28,15 @@ std::vector<int> tile_axes(const GraphAccess& access) {
 
 }  // namespace
 
-TensorMapId boxes_of(const Facts& facts, Plan& plan, Id id, int rows, const Buffer& buffer, bool store) {
+TensorMapId boxes_of(const Facts& facts, Plan& plan, Id id, int rows, const Buffer& buffer, BoxUse use) {
   const GraphAccess access = facts.access(id);
-  BoxedTensor tensor{.argument = access.parameter, .clipped = !store};
+  BoxedTensor tensor{.argument = access.parameter, .clipped = use == BoxUse::clipped};
   const std::vector<int> axes = tile_axes(access);
   for (std::size_t i = 0; i < axes.size(); ++i) {
     tensor.axes[i] = static_cast<std::int8_t>(access.axes[static_cast<std::size_t>(axes[i])].tensor_axis);
     tensor.box[i] = axes[i] == rows ? buffer.rows : i == 0 ? buffer.panel_columns() : 1;
   }
+  const bool store = use == BoxUse::store;
   // A load may fill several buffers.
   const std::string suffix = store ? "" : buffer.label.suffix;
   return plan.tensor_maps.add({.label = {.stem = store ? "to" : "from", .number = facts.number[id], .suffix = suffix},

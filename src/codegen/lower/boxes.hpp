@@ -4,8 +4,13 @@
 
 namespace tessera::lowering {
 
+enum class BoxUse : std::uint8_t {
+  load,     ///< boxes as long as the buffer, zeros beyond the tensor
+  clipped,  ///< a load of no more rows than the tensor has
+  store,
+};
 /// Of a load or a store: a tile whose rows lie along `rows`, an axis of it, and columns along its tensor's neighbours.
-TensorMapId boxes_of(const Facts& facts, Plan& plan, Id id, int rows, const Buffer& buffer, bool store);
+TensorMapId boxes_of(const Facts& facts, Plan& plan, Id id, int rows, const Buffer& buffer, BoxUse use);
 /// Where panel `panel` of the tile begins, in a round of `loop` or behind it.
 std::vector<TileCoordinate> place_of_panel(Steps& steps, Id loop, Id id, int panel, const Buffer& buffer);
 

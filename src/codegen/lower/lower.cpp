@@ -33,7 +33,7 @@ class Lowering {
     const Node& at = node(id);
     const bool absorbed = steps_.fusion.absorbed[id];
     if (is_elementwise(at.op)) {
-      if (steps_.fusion.root[id] == id && !absorbed) steps_.compute(id);
+      if (steps_.fusion.root[id] == id && !absorbed && !duty_.compute(steps_, id)) steps_.compute(id);
       return;
     }
     if (is_reduction(at.op) || at.op == Op::argmax) return reduce(steps_, id);
@@ -145,7 +145,9 @@ class Lowering {
     Loop step;
     step.loop = steps_.plan.loops.add({steps_.values.label(body.arguments[0], "i")});
     steps_.values.add_known(body.arguments[0], Counter{step.loop});
-    const Duty::Rounds rounds = duty_.rounds(steps_, id);
+    Duty::Rounds rounds = duty_.rounds(steps_, id);
+    if (const ValueId some = duty_.first_apart(steps_, rounds.count))
+      rounds = first_round(id, carried, some, rounds.count);
     step.count = rounds.count;
     fetches_.ahead(region, step);
     steps_.within(step.body, [&] {
@@ -171,6 +173,26 @@ class Lowering {
     for (std::size_t k = 0; k < carried.size(); ++k)
       if (const Product* product = partial_product(id, k)) add_replicas(steps_, body.yields[k], carried[k], *product);
     carried_[id] = std::move(carried);
+  }
+
+  // The round by itself, and those that are left.
+  Duty::Rounds first_round(Id id, const std::vector<ValueId>& carried, ValueId some, const Operand& count) {
+    const Id argument = body_of(id).arguments[0];
+    const ElementType type = node(argument).type;
+    const auto number = [&](std::string_view stem, Term term) {
+      return steps_.number(argument, steps_.values.label(argument, stem), type, std::move(term));
+    };
+    Branch first{.condition = element_of(steps_.plan, some, Layout(0)), .body = {}};
+    steps_.within(first.body, [&] {
+      steps_.values.set(argument, number("first", {Op::broadcast, type, type, {literal(0)}}));
+      steps_.values.call("_first");
+      lower(node(id).body());
+      move_on(id, carried);
+      steps_.values.call("");
+    });
+    steps_.push(id, std::move(first));
+    const ValueId left = number("rest", {Op::sub, type, type, {count, literal(1)}});
+    return {element_of(steps_.plan, left, Layout(0)), number("second", {Op::broadcast, type, type, {literal(1)}})};
   }
 
   // 16 bytes each, the most there are.

@@ -32,7 +32,7 @@ void Fragments::multiply(Steps& steps, Id id, const std::vector<RoundProduct>& p
   const auto push = [&](auto step) { steps.push(id, std::move(step)); };
   for (int first = 0; first < any.k; first += piece) {
     std::map<Id, std::vector<ValueId>> tiles;
-    for (const auto& [operand, computed] : operands_) tiles[operand] = read(steps, operand, first, any.cursor);
+    for (const auto& [operand, computed] : operands_) tiles[operand] = read(steps, operand, first, any.b_cursor);
     // But for the piece before all are multiplied: the registers of the one before that are free.
     push(WaitWgmma{1});
     std::map<Id, ValueId> made;

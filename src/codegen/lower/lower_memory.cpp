@@ -72,7 +72,7 @@ void Steps::store(Id id) {
   const Parameter& tensor = plan.tensors[static_cast<std::size_t>(access.parameter)];
   // Only where nothing is read: what a thread read there the others of its four would overwrite.
   const bool by_quads = kind == Store::Kind::store && tensor.access == Access::out && access.vector == 8 &&
-                        info(tensor.type).bytes == 2 && access.fast == 1 && sweep.unrolled &&
+                        info(tensor.type).bytes == 2 && access.fast + 1 == sweep.shape.rank() && sweep.unrolled &&
                         stores_by_quads(sweep.layout, sweep.shape, threads / 32);
   push(id, Store{.kind = kind, .sweep = std::move(sweep), .access = std::move(access), .by_quads = by_quads});
 }

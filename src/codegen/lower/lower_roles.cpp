@@ -3,20 +3,19 @@
 
 #include "codegen/lower/boxes.hpp"
 #include "codegen/lower/lower_fragments.hpp"
+#include "codegen/lower/role_duty.hpp"
 #include "codegen/lower/specialise.hpp"
 #include "codegen/plan/budget.hpp"
-#include "codegen/plan/effects.hpp"
 
 namespace tessera::lowering {
 namespace {
 
-// Named barriers: one of each team's threads, and one for its turn at the tensor cores.
-constexpr int team_threads = 1, team_turn = 3;
+// A named barrier for each team's turn at the tensor cores.
+constexpr int team_turn = 3;
 
-// Registers of a thread of the producer, of which one works where the copy engine brings all. All of them come to the
-// barriers of a cluster, which takes some more; and what they copy themselves is in registers on its way, as much as
-// sums leave room for.
-constexpr int of_producer = 24, of_clusters = 40, of_copies = 104, of_few_copies = 56;
+// Registers of a thread of the producer. All of them come to the barriers of a cluster, which takes some more; and what
+// they copy themselves is in registers on its way, as much as sums leave room for.
+constexpr int of_clusters = 40, of_copies = 104, of_few_copies = 56;
 constexpr int most_sums_beside_copies = 144;
 
 /// What the roles share.
@@ -122,35 +121,25 @@ class Shared {
                     .columns = k_major ? k_axis : other_axis,
                     .by_threads = how.by_threads.contains(source.load),
                     .map = {}};
-    if (!operand.by_threads) operand.map = boxes_of(facts, plan, source.load, operand.rows, buffer, false);
+    if (!operand.by_threads) operand.map = boxes_of(facts, plan, source.load, operand.rows, buffer, BoxUse::clipped);
     operand.buffer = plan.buffers.add(std::move(buffer));
     return operand;
   }
 };
 
 /// What both kinds of roles do: they go from tile to tile, with a cursor in the ring.
-class RoleDuty : public Duty {
+class RingDuty : public RoleDuty {
  public:
-  RoleDuty(Shared& shared, std::string_view name)
-      : shared_(shared),
+  RingDuty(Shared& shared, std::string_view name)
+      : RoleDuty(shared.how.products[0]),
+        shared_(shared),
         cursor_(shared.plan.cursors.add({.label = {.stem = fmt::format("at_{}", name)}, .ring = shared.ring})) {}
-  bool stages() const override { return false; }
   Rounds rounds(Steps& steps, Id loop) override {
     if (!share_.count) return Duty::rounds(steps, loop);
     return {element_of(steps.plan, share_.count, steps.plan.values[share_.count].layout), share_.first};
   }
 
  protected:
-  template <class Kind>
-  void push(Steps& steps, Kind kind) {
-    steps.push(shared_.how.products[0], std::move(kind));
-  }
-  template <class Inside>
-  void elected(Steps& steps, int threads, const Inside& inside) {
-    Elected step{.threads = threads, .body = {}};
-    steps.within(step.body, inside);
-    push(steps, std::move(step));
-  }
   // Numbers that the launch decides stand ahead of the tiles.
   void launch_numbers(Steps& steps, const LowerNodes& lower) {
     lower([&](Id id) { return shared_.how.launch[id] != 0; });
@@ -162,15 +151,6 @@ class RoleDuty : public Duty {
     share_ = {number("first"), number("rounds"), steps.scalar(rounds)};
     push(steps, share_);
   }
-  template <class Inside>
-  void tiles(Steps& steps, int step, const Inside& inside) {
-    TileLoop loop{.first = 0, .step = step, .body = {}};
-    steps.within(loop.body, inside);
-    push(steps, std::move(loop));
-  }
-  void set_registers(Steps& steps, int registers, bool more) {
-    if (registers > 0) push(steps, SetRegisters{registers, more});
-  }
   bool in_tile(Id id) const { return !shared_.how.launch[id]; }
 
   Shared& shared_;
@@ -178,9 +158,9 @@ class RoleDuty : public Duty {
   ShareRounds share_;  // of a cluster
 };
 
-class Producer final : public RoleDuty {
+class Producer final : public RingDuty {
  public:
-  explicit Producer(Shared& shared) : RoleDuty(shared, "producer") {}
+  explicit Producer(Shared& shared) : RingDuty(shared, "producer") {}
 
   bool does(Id id) const override { return shared_.how.ahead[id] || id == shared_.how.loop; }
   void whole(Steps& steps, const LowerNodes& lower) override {
@@ -247,10 +227,10 @@ class Producer final : public RoleDuty {
   }
 };
 
-class Consumer final : public RoleDuty {
+class Consumer final : public RingDuty {
  public:
   explicit Consumer(Shared& shared)
-      : RoleDuty(shared, "consumer"), fragments_(shared.how.computed, shared.tiles, shared.how.groups) {
+      : RingDuty(shared, "consumer"), fragments_(shared.how.computed, shared.tiles, shared.how.groups) {
     if (shared.how.boxed.empty()) return;
     const Id store = shared.how.boxed[0];
     const int parameter = shared.facts.access(store).parameter;
@@ -321,7 +301,8 @@ class Consumer final : public RoleDuty {
                                    .a = {},
                                    .b = right.buffer,
                                    .left = {},
-                                   .cursor = cursor_,
+                                   .a_cursor = {},
+                                   .b_cursor = cursor_,
                                    .type = steps.node(steps.node(id).in[0]).type,
                                    .m = shared_.m,
                                    .n = shared_.n,
@@ -330,6 +311,7 @@ class Consumer final : public RoleDuty {
                                    .fresh = fresh ? loop : LoopId{}}};
     if (const auto left = shared_.left.find(id); left != shared_.left.end()) {
       product.wgmma.a = shared_.operands[left->second].buffer;
+      product.wgmma.a_cursor = cursor_;
       product.wgmma.a_k_major = shared_.operands[left->second].k_major;
     } else {
       product.left = steps.node(id).in[0];
@@ -365,7 +347,7 @@ class Consumer final : public RoleDuty {
     const auto found = std::ranges::find(boxed, id);
     if (found == boxed.end()) return false;
     const int columns = shared_.plan.buffers[out_[0]].columns;
-    const TensorMapId map = boxes_of(shared_.facts, shared_.plan, id, 0, shared_.plan.buffers[out_[0]], true);
+    const TensorMapId map = boxes_of(shared_.facts, shared_.plan, id, 0, shared_.plan.buffers[out_[0]], BoxUse::store);
     const int before = static_cast<int>(found - boxed.begin()) * parts_, all = static_cast<int>(boxed.size()) * parts_;
     for (int part = 0; part < parts_; ++part) {
       const int number = before + part;
@@ -436,18 +418,6 @@ class Consumer final : public RoleDuty {
   std::vector<RoundProduct> round_;  // of the loop, so far
 };
 
-// What threads read may have come to a multiprocessor's cache before the launch before wrote it; what the copy engine
-// reads has not.
-bool reads_by_threads(const Plan& plan) {
-  bool reads = false;
-  Walk walk(plan);
-  walk.each([&](const Role& role, const Step& step, int, const std::vector<const Interval*>&) {
-    for (const Effect& effect : effects(plan, role, step))
-      reads |= effect.space == Effect::Space::tensor && !effect.write;
-  });
-  return reads;
-}
-
 }  // namespace
 
 void lower_roles(const Facts& facts, Specialisation how, const Products& products, const Layouts& layouts, Plan& plan) {
@@ -470,12 +440,7 @@ void lower_roles(const Facts& facts, Specialisation how, const Products& product
   lower(facts, products.plans, layouts, all_in_registers, {}, {}, plan, consumer, Consumer(shared));
   phase.roles.push_back(std::move(producer));
   phase.roles.push_back(std::move(consumer));
-  // All this needs nothing of the launch before, and is done while that ends.
-  Elected ahead{.threads = plan.threads(), .body = {}};
-  for (int i = 0; i < plan.tensor_maps.size(); ++i) ahead.body.push_back({PrefetchMap{TensorMapId{i}}});
-  phase.prologue = {{std::move(ahead)}, {InitRing{shared.ring}}, {LetNextBegin{}}};
-  if (!reads_by_threads(plan)) phase.prologue.push_back({WaitForPrevious{}});
-  phase.prologue.push_back({Barrier{}});
+  begin_roles(plan);
 }
 
 }  // namespace tessera::lowering

@@ -133,6 +133,14 @@ void Steps::compute(Id id) {
 
 ValueId Steps::value_in(Id id, Layout layout) { return moved(*this, value(id), id, layout); }
 
+ValueId Steps::number(Id about, Label label, ElementType type, Expression expression) {
+  Sweep sweep{.shape = Shape(std::span<const int>()), .layout = Layout(0)};
+  sweep.expression = std::move(expression);
+  const ValueId out = values.add_number(std::move(label), about, type);
+  push(about, Compute{.out = out, .sweep = std::move(sweep)});
+  return out;
+}
+
 void Steps::copy(Id id, ValueId from, ValueId to) {
   const Value value = plan.values[from];
   const ElementType type = plan.storage(from).type;
@@ -191,7 +199,8 @@ SweepBuilder& SweepBuilder::add(Term term) {
 }
 
 bool SweepBuilder::is_fused(Id id) const {
-  if (inlined_) return inlined_->contains(id) && !parts_.contains(id);
+  if (parts_.contains(id)) return false;
+  if (inlined_) return inlined_->contains(id);
   return root_ != no_id && id != root_ && steps_.fusion.root[id] == root_;
 }
 

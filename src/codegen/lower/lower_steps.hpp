@@ -74,6 +74,11 @@ class Steps {
   ValueId value(Id id);
   /// The node's own step.
   void compute(Id id);
+  /// One number more, by a step of its own.
+  ValueId number(Id about, Label label, ElementType type, Expression expression);
+  ValueId number(Id about, Label label, ElementType type, Term term) {
+    return number(about, std::move(label), type, Expression{{std::move(term)}});
+  }
   /// In a layout, which is a copy: it may be asked for as that of a value, and values move when one is added.
   ValueId value_in(Id id, Layout layout);
   /// to = from, which has the same layout.

@@ -47,7 +47,7 @@ void Values::forget(Mark mark) {
 Label Values::label(Id node, std::string_view stem, std::string suffix) const {
   return {.stem = std::string(stem),
           .number = facts_.number[node],
-          .suffix = suffix.append(place_.suffix),
+          .suffix = suffix.append(suffix_).append(place_.suffix),
           .graph = place_.graph};
 }
 
@@ -77,6 +77,15 @@ ValueId Values::add_part(Id node, const Sweep& part) {
 }
 ValueId Values::add(Label label, Id node, const Layout& layout) {
   return plan_.values.add({add_storage(std::move(label), node, layout), facts_[node].shape, layout});
+}
+
+ValueId Values::add_number(Label label, Id node, ElementType type) {
+  StorageId& storage = numbers_[{node, label.stem}];
+  if (!storage) {
+    node_of_.push_back(node);
+    storage = plan_.storages.add({.label = std::move(label), .type = type, .home = Home::variable});
+  }
+  return plan_.values.add({storage, Shape(std::span<const int>()), Layout(0)});
 }
 
 ValueId Values::add_known(Id node, Known known) {

@@ -30,6 +30,9 @@ class Values {
 
   // --- new ones
 
+  /// What is made from here on is called after it: where nodes are lowered once more, in a region of their own.
+  void call(std::string_view suffix) { suffix_ = suffix; }
+
   Label label(Id node, std::string_view stem, std::string suffix = {}) const;
   /// The node's value, in its layout. Where regions make it one by one, each has it in the same storage.
   ValueId add(Id node);
@@ -37,6 +40,8 @@ class Values {
   ValueId add(Label label, Id node, const Layout& layout);
   /// Elements of a part of the node's tile.
   ValueId add_part(Id node, const Sweep& part);
+  /// A number of the author's node. Where regions make it one by one, each has it in the same storage.
+  ValueId add_number(Label label, Id node, ElementType type);
   /// What threads know of themselves: the node's value.
   ValueId add_known(Id node, Known known);
   /// The elements of another value, as the node's value.
@@ -66,11 +71,13 @@ class Values {
   std::vector<ValueId> of_;
   std::vector<StorageId> own_;  // of a node's value in its layout
   std::vector<Id> node_of_;     // of a storage
+  std::map<std::pair<Id, std::string>, StorageId> numbers_;
   std::map<ValueId, std::vector<std::pair<Layout, ValueId>>> moved_;
   // To be undone: nodes with what they had before, and values that moved.
   std::vector<std::pair<Id, ValueId>> set_;
   std::vector<ValueId> moved_from_;
   int moves_ = 0, parts_ = 0;  // for labels
+  std::string suffix_;
   std::set<Id> must_be_in_memory_;
 };
 

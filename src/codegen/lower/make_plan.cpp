@@ -28,16 +28,21 @@ std::string needs_memory(const Plan& plan) {
   return {};
 }
 
+std::pair<int, int> warp_groups(const Way& way) {
+  if (const auto* const how = std::get_if<Specialisation>(&way)) return {how->groups, how->teams};
+  return {std::get<Chain>(way).groups, 1};
+}
+
 // The next attempt is another way, or that of one role.
 bool not_this_way(Planning& planning, std::string why) {
-  planning.specialised.why_not = std::move(why);
+  planning.why_not = std::move(why);
   ++planning.attempt;
   return false;
 }
 
-const Specialisation* way_of(const Planning& planning) {
+const Way* way_of(const Planning& planning) {
   const int way = planning.attempts[planning.attempt].way;
-  return way >= 0 ? &planning.specialised.ways[static_cast<std::size_t>(way)] : nullptr;
+  return way >= 0 ? &planning.ways[static_cast<std::size_t>(way)] : nullptr;
 }
 
 // Who does the work of products, in the attempt at hand: roles, in one of the ways that there are, or one role, and
@@ -53,15 +58,15 @@ bool share_work(Planning& planning) {
   plan.variant = facts.variant;
   plan.tensors = facts.graph.parameters;
   std::vector<Role>& roles = plan.phases.emplace_back().roles;
-  if (const Specialisation* const how = way_of(planning)) {
+  if (const Way* const way = way_of(planning)) {
+    const auto [groups, teams] = warp_groups(*way);
     roles.push_back({.name = "producer", .warps = 4, .body = {}});
-    roles.push_back({.name = "consumer", .first_warp = 4, .warps = 4 * how->groups, .teams = how->teams});
-    plan.notes.push_back("roles share the work: " + text_of(facts, *how));
-    if (!planning.specialised.why_not.empty()) plan.notes.push_back("a way before it was left: " + planning.specialised.why_not);
+    roles.push_back({.name = "consumer", .first_warp = 4, .warps = 4 * groups, .teams = teams});
+    plan.notes.push_back("roles share the work: " + std::visit([&](const auto& how) { return text_of(facts, how); }, *way));
+    if (!planning.why_not.empty()) plan.notes.push_back("a way before it was left: " + planning.why_not);
   } else {
     roles.push_back({.name = "all", .warps = planning.attempts[planning.attempt].warps, .body = {}});
-    if (!planning.specialised.why_not.empty())
-      plan.notes.push_back("one role does all: " + planning.specialised.why_not);
+    if (!planning.why_not.empty()) plan.notes.push_back("one role does all: " + planning.why_not);
   }
   return true;
 }
@@ -70,8 +75,8 @@ bool share_work(Planning& planning) {
 bool lower_graph(Planning& planning) {
   const Facts& facts = planning.facts;
   const Attempt& attempt = planning.attempts[planning.attempt];
-  const Specialisation* const how = way_of(planning);
-  const Products products = how                     ? specialised_products(facts, *how)
+  const Way* const way = way_of(planning);
+  const Products products = way                     ? std::visit([&](const auto& how) { return products_of(facts, how); }, *way)
                             : planning.has_products ? plan_products(facts, attempt.warps)
                                                     : Products{};
   const Layouts layouts = choose_layouts(facts, products.plans, planning.has_products ? products.warps : attempt.warps);
@@ -84,8 +89,8 @@ bool lower_graph(Planning& planning) {
            facts.graph.regions[facts.graph[entry.first].region].kind == RegionKind::loop;
   });
   if (phase.axes >= 2 && has_block_products) phase.schedule.group = 8;
-  if (how) {
-    lower_roles(facts, *how, products, layouts, plan);
+  if (way) {
+    std::visit([&](const auto& how) { lower_roles(facts, how, products, layouts, plan); }, *way);
     const std::string why = needs_memory(plan);
     return why.empty() || not_this_way(planning, why);
   }
@@ -106,9 +111,9 @@ bool prune_steps(Planning& planning) {
 // The fewest threads and the most in registers that a thread has registers for.
 bool fit_registers(Planning& planning) {
   Plan& plan = planning.plan;
-  if (const int way = planning.attempts[planning.attempt].way; way >= 0) {
-    const auto [values, room] =
-        role_pressure(plan, planning.specialised.ways[static_cast<std::size_t>(way)].reads_ahead);
+  if (const Way* const way = way_of(planning)) {
+    const auto* const how = std::get_if<Specialisation>(way);
+    const auto [values, room] = role_pressure(plan, how && how->reads_ahead);
     return values <= room ||
            not_this_way(planning, fmt::format("{} registers for values, and a thread has {}", values, room));
   }
@@ -226,9 +231,12 @@ Planning::Planning(const Facts& facts) : facts(facts) {
   const Products products = plan_products(facts, 1);
   has_products = !products.plans.empty();
   if (has_products) {
-    specialised = specialise(facts);
-    for (int way = 0; way < static_cast<int>(specialised.ways.size()); ++way)
-      attempts.push_back({specialised.ways[static_cast<std::size_t>(way)].groups * 4, 0, way});
+    Specialised specialised = specialise(facts);
+    Chains chains = find_chains(facts);
+    why_not = chains.why_not.empty() ? specialised.why_not : chains.why_not;
+    std::ranges::move(specialised.ways, std::back_inserter(ways));
+    std::ranges::move(chains.ways, std::back_inserter(ways));
+    for (int way = 0; way < static_cast<int>(ways.size()); ++way) attempts.push_back({0, 0, way});
     for (int warps : {products.warps, std::min(2 * products.warps, 16)}) attempts.push_back({warps, 128});
     for (int most = 64; most >= 1; most /= 2) attempts.push_back({products.warps, most});
   } else {

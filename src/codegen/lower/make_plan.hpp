@@ -3,9 +3,12 @@
 #include <functional>
 #include <set>
 #include <span>
+#include <string>
+#include <variant>
 #include <vector>
 
 #include "codegen/generate_options.hpp"
+#include "codegen/lower/chains.hpp"
 #include "codegen/lower/lower.hpp"
 #include "codegen/lower/specialise.hpp"
 #include "codegen/plan/plan.hpp"
@@ -18,6 +21,9 @@ struct Attempt {
   int way = -1;  ///< of those in which roles share the work; -1: one role does all
 };
 
+/// Roles that share the work.
+using Way = std::variant<Specialisation, Chain>;
+
 /// A plan in the making.
 struct Planning {
   explicit Planning(const Facts& facts);
@@ -28,7 +34,9 @@ struct Planning {
   std::size_t attempt = 0;
   InMemory in_memory;
   bool has_products = false;
-  Specialised specialised;
+  /// Ways in which roles share the work, the best first; and why there are none, or none that fits.
+  std::vector<Way> ways;
+  std::string why_not;
 };
 
 struct PlanPass {

@@ -288,7 +288,7 @@ bool is_read_ahead(const Facts& facts, const Specialisation& how, Id id) {
   });
 }
 
-Products specialised_products(const Facts& facts, const Specialisation& how) {
+Products products_of(const Facts& facts, const Specialisation& how) {
   Products products;
   for (const Id id : how.products) {
     const Node& node = facts[id];

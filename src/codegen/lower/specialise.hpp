@@ -44,7 +44,7 @@ bool is_read_ahead(const Facts& facts, const Specialisation& how, Id id);
 bool is_k_major(const GraphAccess& access, int other);
 
 /// The products of a specialised kernel, for the passes that lay out and fuse.
-Products specialised_products(const Facts& facts, const Specialisation& how);
+Products products_of(const Facts& facts, const Specialisation& how);
 
 /// The roles of the phase, and what they name.
 void lower_roles(const Facts& facts, Specialisation how, const Products& products, const Layouts& layouts, Plan& plan);

@@ -34,7 +34,9 @@ class Barriers {
     state.merge(before);
   }
   bool fetched_ahead(const Effect& effect) const {
-    return effect.space == Effect::Space::buffer && plan_.buffers[BufferId{effect.index}].stages > 1;
+    if (effect.space != Effect::Space::buffer) return false;
+    const BufferId buffer{effect.index};
+    return plan_.buffers[buffer].stages > 1 || plan_.in_ring(buffer);
   }
   // An In is not written, so nothing orders its reads.
   std::vector<Effect> ordered_effects(const Step& step) const {

@@ -1,6 +1,7 @@
 #include "codegen/plan/budget.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "codegen/plan/effects.hpp"
 
@@ -94,30 +95,71 @@ std::int64_t staging_bytes(const Target& target, int stages, int blocks) {
   return stages > 2 ? room / blocks : room;
 }
 
-Pressure pressure(const Plan& plan) {
+namespace {
+
+// Does it follow from where a thread is, and from numbers, or is it a condition? That ptxas computes where it is used.
+bool is_place(const Plan& plan, const Compute& compute) {
+  const auto is_number = [&](const Operand& operand) {
+    return operand.kind != Operand::Kind::fetched &&
+           (operand.kind != Operand::Kind::value || plan.storage(operand.value).registers <= 2);
+  };
+  const std::vector<Term>& terms = compute.sweep.expression.terms;
+  if (plan.storage(compute.out).type == ElementType::pred) return true;
+  return terms.size() <= 4 && std::ranges::all_of(terms, [&](const Term& term) {
+    return info(term.type).kind != ElementKind::real && info(term.operand).kind != ElementKind::real &&
+           std::ranges::all_of(term.in, is_number);
+  });
+}
+
+// With `in_place`, what a step computes from values that are needed no more takes their registers.
+Pressure pressure(const Plan& plan, bool in_place) {
   struct Extra {
     int at, values, all;
   };
+  struct Computed {
+    int at;
+    StorageId out;
+    std::vector<ValueId> from;
+  };
+  std::vector<Computed> computed;
+  std::set<StorageId> anew;
   Intervals intervals(plan.storages.size());
   std::vector<Extra> extra;
   Walk walk(plan, true);
   const int positions =
       walk.each([&](const Role&, const Step& step, int at, const std::vector<const Interval*>& around) {
-        for (ValueId id : operands(step)) intervals.touch(plan.values[id].storage.index, at, around);
-        for (ValueId id : results(step)) intervals.touch(plan.values[id].storage.index, at, around);
-        const int index = indices(plan, step), address = std::max(index, addresses(step)), parts = fragments(step);
-        if (address + parts > 0) extra.push_back({at, index + parts, address + parts});
-      });
+    for (ValueId id : operands(step)) intervals.touch(plan.values[id].storage.index, at, around);
+    for (ValueId id : results(step)) intervals.touch(plan.values[id].storage.index, at, around);
+    if (const Compute* compute = std::get_if<Compute>(&step.action); compute && in_place) {
+      const StorageId out = plan.values[compute->out].storage;
+      computed.push_back({at, out, operands(step)});
+      if (is_place(plan, *compute)) anew.insert(out);
+    }
+    const int index = indices(plan, step), address = std::max(index, addresses(step)), parts = fragments(step);
+    if (address + parts > 0) extra.push_back({at, index + parts, address + parts});
+  });
   Usage values(positions), all(positions);
+  const auto words = [&](StorageId id) {
+    const Storage& storage = plan.storages[id];
+    if ((storage.home != Home::registers && storage.home != Home::variable) || anew.contains(id)) return 0;
+    return storage.pairs ? storage.registers / 2 : storage.registers * (storage.type == ElementType::i64 ? 2 : 1);
+  };
   for (int i = 0; i < plan.storages.size(); ++i) {
-    const Storage& storage = plan.storages[StorageId{i}];
-    if (storage.home != Home::registers && storage.home != Home::variable) continue;
     const Interval in_use = intervals.of(i);
     if (in_use.last < 0) continue;
-    const int words =
-        storage.pairs ? storage.registers / 2 : storage.registers * (storage.type == ElementType::i64 ? 2 : 1);
-    values.add(in_use, words);
-    all.add(in_use, words);
+    values.add(in_use, words(StorageId{i}));
+    all.add(in_use, words(StorageId{i}));
+  }
+  for (const auto& [at, out, from] : computed) {
+    if (intervals.of(out.index).first != at) continue;
+    std::set<StorageId> ends;
+    for (const ValueId id : from)
+      if (const StorageId storage = plan.values[id].storage; intervals.of(storage.index).last == at)
+        ends.insert(storage);
+    int given = 0;
+    for (const StorageId storage : ends) given += words(storage);
+    given = std::min(given, words(out));
+    extra.push_back({at, -given, -given});
   }
   for (const Extra& step : extra) {
     values.add({step.at, step.at}, step.values);
@@ -125,6 +167,10 @@ Pressure pressure(const Plan& plan) {
   }
   return {values.most(), all.most()};
 }
+
+}  // namespace
+
+Pressure pressure(const Plan& plan) { return pressure(plan, false); }
 
 RolePressure role_pressure(const Plan& plan, bool reads_ahead) {
   const Target& target = plan.target;
@@ -137,7 +183,7 @@ RolePressure role_pressure(const Plan& plan, bool reads_ahead) {
     tiles = std::max(tiles, static_cast<int>(sweep->reads.size()) + (load && load->access.from_here));
   });
   const int set = plan.phases[0].roles.back().registers;
-  return {.values = pressure(plan).values + tiles * target.registers_ahead +
+  return {.values = pressure(plan, true).values + tiles * target.registers_ahead +
                     (reads_ahead ? target.registers_of_epilogue : 0) +
                     (plan.phases[0].schedule.clusters ? target.registers_of_parts : 0),
           .room = (set ? set : target.most_registers) - target.registers_besides};

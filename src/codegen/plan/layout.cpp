@@ -278,10 +278,13 @@ Layout accumulator_layout(const Shape& shape, int warps_m, int warps_n) {
 }
 
 bool stores_by_quads(const Layout& layout, const Shape& shape, int warps) {
-  if (shape.rank() != 2) return false;
-  for (int warps_m = 1; warps_m <= warps; warps_m *= 2)
-    if (warps % warps_m == 0 && layout.cover(1) % (32 * (warps / warps_m)) == 0 &&
-        layout == accumulator_layout(shape, warps_m, warps / warps_m))
+  const int last = shape.rank() - 1;
+  if (last < 1 || shape.size() != std::int64_t{shape[last - 1]} * shape[last]) return false;
+  const Shape matrix{shape[last - 1], shape[last]};
+  const Layout of_matrix = layout.with_unit_axes(shape, matrix);
+  for (int warps_m = 1; warps_m <= warps; ++warps_m)
+    if (warps % warps_m == 0 && of_matrix.cover(1) % (32 * (warps / warps_m)) == 0 &&
+        of_matrix == accumulator_layout(matrix, warps_m, warps / warps_m))
       return true;
   return false;
 }

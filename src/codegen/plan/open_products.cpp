@@ -1,5 +1,6 @@
 #include "codegen/plan/open_products.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace tessera::codegen {
@@ -24,11 +25,13 @@ void OpenProducts::start(const Wgmma& s, const Role& role) {
   if (s.left)
     left(s, groups);
   else
-    operand(plan_.buffers[s.a], s.m, s.a_k_major, s);
-  operand(plan_.buffers[s.b], s.n, s.b_k_major, s);
+    operand(plan_.buffers[s.a], s.a_cursor, s.m, s.a_k_major, s);
+  operand(plan_.buffers[s.b], s.b_cursor, s.n, s.b_k_major, s);
   ++open_;
-  sums_.insert(storage(s.out));
-  if (s.left) left_.insert(storage(s.left));
+  next_.sums.insert(storage(s.out));
+  if (s.left) next_.left.insert(storage(s.left));
+  for (const CursorId cursor : {s.left ? CursorId{} : s.a_cursor, s.b_cursor})
+    if (cursor) next_.first_stage.emplace(cursor, stages_[cursor]);
   const Buffer& b = plan_.buffers[s.b];
   Part& part = of_stage_[storage(s.out)];
   findings_.require(s.first_k == part.multiplied, "k is multiplied from {} on, and up to {} it has been", s.first_k,
@@ -48,7 +51,7 @@ void OpenProducts::left(const Wgmma& s, int groups) const {
   findings_.require(!unfenced_.contains(storage(s.left)), "no fence stands between it and what makes {}", name);
 }
 
-void OpenProducts::operand(const Buffer& buffer, int other, bool k_major, const Wgmma& s) const {
+void OpenProducts::operand(const Buffer& buffer, CursorId cursor, int other, bool k_major, const Wgmma& s) const {
   const std::string name = name_of(buffer.label);
   const int along_k = k_major ? buffer.columns : buffer.rows;
   findings_.require(
@@ -57,29 +60,23 @@ void OpenProducts::operand(const Buffer& buffer, int other, bool k_major, const 
       s.first_k + s.k);
   findings_.require(buffer.form == SharedForm::panels && buffer.type == s.type && !buffer.in_workspace,
                     "{} does not lie as wgmma reads {}", name, tessera::name(s.type));
-  findings_.require(bool(s.cursor) == (buffer.stages > 1), "{} has {} stages", name, buffer.stages);
+  findings_.require(buffer.stages == 1 || cursor, "{} has {} stages", name, buffer.stages);
 }
 
 void OpenProducts::commit() {
   findings_.require(open_ > 0, "there is nothing to commit");
   if (open_ == 0) return;
-  groups_.push_back(std::exchange(left_, {}));
-  if (!readers_.empty()) ++readers_.back();
+  groups_.push_back(std::exchange(next_, {}));
   open_ = 0;
 }
 
 void OpenProducts::wait(int pending) {
   findings_.require(open_ == 0, "products are not committed");
-  if (pending == 0) sums_.clear();
   while (static_cast<int>(groups_.size()) > pending) groups_.pop_front();
   fenced_ = false;
 }
 
-void OpenProducts::begin_stage() {
-  constexpr std::size_t most = 8;
-  readers_.push_back(0);
-  if (readers_.size() > most) readers_.pop_front();
-}
+void OpenProducts::begin_stage(CursorId cursor) { ++stages_[cursor]; }
 
 void OpenProducts::end_stage() {
   for (const auto& [sums, part] : of_stage_)
@@ -87,17 +84,24 @@ void OpenProducts::end_stage() {
   of_stage_.clear();
 }
 
-bool OpenProducts::read_before(int last) const {
-  int since = 0;
-  for (auto count = readers_.rbegin(); count != readers_.rend() && last-- > 0; ++count) since += *count;
-  return open_ > 0 || static_cast<int>(groups_.size()) > since;
+bool OpenProducts::read_until(CursorId cursor, int before) const {
+  const auto found = stages_.find(cursor);
+  const int last = (found == stages_.end() ? 0 : found->second) - before;
+  const auto reads = [&](const Group& group) {
+    const auto first = group.first_stage.find(cursor);
+    return first != group.first_stage.end() && first->second <= last;
+  };
+  return reads(next_) || std::ranges::any_of(groups_, reads);
 }
 
 void OpenProducts::use(ValueId value) const {
-  bool is_left = left_.contains(storage(value));
-  for (const std::set<StorageId>& group : groups_) is_left |= group.contains(storage(value));
+  bool is_left = next_.left.contains(storage(value)), is_result = next_.sums.contains(storage(value));
+  for (const Group& group : groups_) {
+    is_left |= group.left.contains(storage(value));
+    is_result |= group.sums.contains(storage(value));
+  }
   findings_.require(!is_left, "{} is the left operand of an open product", name_of(plan_, value));
-  findings_.require(!sums_.contains(storage(value)), "{} is the result of an open product", name_of(plan_, value));
+  findings_.require(!is_result, "{} is the result of an open product", name_of(plan_, value));
 }
 
 void OpenProducts::make(ValueId value) {

@@ -18,11 +18,11 @@ class OpenProducts {
   void wait(int pending);
   bool none() const { return open_ == 0 && groups_.empty(); }
 
-  /// A stage is full, and what follows reads it; until all of it is multiplied.
-  void begin_stage();
+  /// The next stage at a cursor is full, and what follows reads it; until all of it is multiplied.
+  void begin_stage(CursorId cursor);
   void end_stage();
-  /// May products read other stages than the last ones?
-  bool read_before(int last) const;
+  /// May products read the stage so many before the last full one, or an earlier one?
+  bool read_until(CursorId cursor, int before) const;
 
   /// A step takes a value, or makes it.
   void use(ValueId value) const;
@@ -32,20 +32,24 @@ class OpenProducts {
   struct Part {
     int multiplied = 0, whole = 0;  // along k
   };
+  struct Group {
+    std::set<StorageId> sums, left;       // results, and left operands in registers
+    std::map<CursorId, int> first_stage;  // that it reads, as the cursor's stages are counted
+  };
 
   void left(const Wgmma& product, int groups) const;
-  void operand(const Buffer& buffer, int other, bool k_major, const Wgmma& product) const;
+  void operand(const Buffer& buffer, CursorId cursor, int other, bool k_major, const Wgmma& product) const;
   StorageId storage(ValueId value) const { return plan_.values[value].storage; }
 
   Findings& findings_;
   const Plan& plan_;
   bool fenced_ = false;
-  int open_ = 0;                            // that are not committed
-  std::deque<std::set<StorageId>> groups_;  // that are, and their left operands in registers
-  std::set<StorageId> sums_, left_;         // of open ones
-  std::set<StorageId> unfenced_;            // pairs that wgmma may not see
-  std::deque<int> readers_;                 // groups since each stage was full
-  std::map<StorageId, Part> of_stage_;      // by sums
+  int open_ = 0;                        // that are not committed
+  Group next_;                          // those
+  std::deque<Group> groups_;            // that are
+  std::set<StorageId> unfenced_;        // pairs that wgmma may not see
+  std::map<CursorId, int> stages_;      // that were full
+  std::map<StorageId, Part> of_stage_;  // by sums
 };
 
 }  // namespace tessera::codegen

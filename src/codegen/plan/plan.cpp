@@ -30,6 +30,12 @@ int Plan::threads() const {
   return warps * 32;
 }
 
+bool Plan::in_ring(BufferId id) const {
+  return std::any_of(rings.begin(), rings.end(), [&](const Ring& ring) {
+    return std::find(ring.buffers.begin(), ring.buffers.end(), id) != ring.buffers.end();
+  });
+}
+
 bool Plan::persistent() const {
   return std::any_of(phases.begin(), phases.end(),
                      [](const Phase& phase) { return phase.schedule.kind != Schedule::Kind::grid; });

@@ -197,9 +197,9 @@ class StepText {
   std::string operator()(const RegisterFence& s) const { return fmt::format("fence registers of {}", of(s.value)); }
   std::string operator()(const WgmmaFence&) const { return "fence for wgmma"; }
   std::string operator()(const Wgmma& s) const {
-    return fmt::format("{} += {} {}: [{},{}] x [{},{}] {}, wgmma{}{}{}", of(s.out), s.left ? of(s.left) : of(s.a),
-                       of(s.b), s.m, s.k, s.k, s.n, name(s.type), s.cursor ? fmt::format(", at {}", of(s.cursor)) : "",
-                       s.first_k ? fmt::format(", k from {}", s.first_k) : "",
+    return fmt::format("{} {} {} {}: [{},{}] x [{},{}] {}, wgmma{}{}{}", of(s.out),
+                       s.overwrites ? "=" : "+=", s.left ? of(s.left) : of(s.a), of(s.b), s.m, s.k, s.k, s.n,
+                       name(s.type), places(s), s.first_k ? fmt::format(", k from {}", s.first_k) : "",
                        s.fresh ? fmt::format(", = in the first {}", name_of(plan_, s.fresh)) : "");
   }
   std::string operator()(const CommitWgmma&) const { return "commit wgmma"; }
@@ -230,6 +230,12 @@ class StepText {
   std::string of(ValueId id) const { return name_of(plan_, id); }
   std::string of(BufferId id) const { return name_of(plan_, id); }
   std::string of(CursorId id) const { return name_of(plan_, id); }
+  std::string places(const Wgmma& s) const {
+    const CursorId a = s.left ? CursorId{} : s.a_cursor;
+    if (!a && !s.b_cursor) return "";
+    if (!a || a == s.b_cursor) return fmt::format(", at {}", of(s.b_cursor));
+    return fmt::format(", at {} and {}", of(a), of(s.b_cursor));
+  }
   std::string box(TensorMapId map, const std::vector<TileCoordinate>& at) const {
     std::vector<std::string> parts;
     for (const TileCoordinate& c : at)
@@ -372,6 +378,11 @@ std::string to_string(const Plan& plan) {
     if (phase.schedule.group) line("blocks run in groups of {} along the first axis", phase.schedule.group);
   for (const Phase& phase : plan.phases)
     if (phase.schedule.clusters) line("a cluster of blocks of threads shares the rounds of each block of the grid");
+  for (const Phase& phase : plan.phases)
+    if (phase.schedule.to_and_fro) line("the last blocks come first, in rounds to and fro");
+  for (const Phase& phase : plan.phases)
+    if (phase.schedule.section)
+      line("blocks run in sections of {} along all axes but the first", phase.schedule.section);
   if (plan.persistent()) line("a block of threads takes one block of the grid after another");
   for (const Buffer& buffer : plan.buffers)
     line("{}: {}[{},{}] in {} at {}{}", name_of(buffer.label), name(buffer.type), buffer.rows, buffer.columns,

@@ -126,13 +126,14 @@ struct WgmmaFence {};
 struct Wgmma {
   ValueId out;
   BufferId a, b;
-  ValueId left = {};  ///< a in registers, as pairs, in place of the buffer
-  CursorId cursor;    ///< whose stages a and b have; none: one stage
+  ValueId left = {};            ///< a in registers, as pairs, in place of the buffer
+  CursorId a_cursor, b_cursor;  ///< whose stages they have; none: their buffer is no ring's
   ElementType type{};
   int m = 0, n = 0, k = 0;                  ///< of the role's tile
   int first_k = 0;                          ///< of what the buffers have along k
   bool a_k_major = true, b_k_major = true;  ///< their buffers' rows run along k, not along m or n
   LoopId fresh = {};                        ///< in the first round of this loop out = a b
+  bool overwrites = false;                  ///< out = a b
 };
 
 /// Ends a group of wgmma.

@@ -95,7 +95,8 @@ class Ids {
         if (!s.left) buffer(s.a);
         buffer(s.b);
         if (s.fresh.index != -1) loop(s.fresh);
-        if (s.cursor.index != -1) cursor(s.cursor);
+        for (const CursorId at : {s.a_cursor, s.b_cursor})
+          if (at.index != -1) cursor(at);
           },
           [&]<OneOf<Reduce, Argmax> T>(const T& s) {
         findings_.require(s.axis >= 0 && s.axis < s.sweep.shape.rank(), "there is no axis {}", s.axis);

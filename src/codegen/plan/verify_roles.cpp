@@ -55,8 +55,12 @@ class RoleCheck {
   // A body that may run any number of times: it leaves rings as it found them.
   void region(const Body& steps) {
     std::map<CursorId, Use> outer = std::exchange(uses_, {});
+    const std::set<CursorId> held = held_;
+    for (const auto& [cursor, use] : outer)
+      if (use.filled > use.advanced) held_.insert(cursor);
     walk(steps);
     std::swap(outer, uses_);
+    held_ = held;
     for (const auto& [cursor, use] : outer) {
       balanced(cursor, use);
       if (use.filled > 0) uses_[cursor].owed += use.owed;
@@ -155,7 +159,7 @@ class RoleCheck {
           }, [&](const TmaLoad& s) { load(s); }, [&](const Arrive& s) { arrive(s); },
           [&](const WaitFull& s) {
         ++use(s.cursor).filled;
-        products_.begin_stage();
+        products_.begin_stage(s.cursor);
         const auto cleared = cleared_.find(ring(s.cursor));
         findings_.require(plan_.rings[ring(s.cursor)].clipped.empty() ||
                               (cleared != cleared_.end() && cleared->second == Written::seen),
@@ -277,7 +281,7 @@ class RoleCheck {
     Use& use = this->use(s.cursor);
     // Behind the cursor's step on, the stage that was read last is one behind.
     const int age = s.behind - (use.advanced == use.filled ? 1 : 0);
-    findings_.require(!products_.read_before(age), "products that read the stage are open");
+    findings_.require(!products_.read_until(s.cursor, age), "products that read the stage are open");
     const RingId ring = this->ring(s.cursor);
     findings_.require(!read_by_threads_.contains(ring) || elected_ * 32 >= role_.threads(),
                       "{} of {} threads release what each has read", elected_, role_.threads());
@@ -327,10 +331,13 @@ class RoleCheck {
   }
 
   void product(const Wgmma& s) {
-    if (s.cursor) {
-      Use& use = this->use(s.cursor);
-      findings_.require(use.filled > use.advanced, "the stage is not known to be full");
-    }
+    const auto is_full = [&](CursorId cursor) {
+      if (!cursor) return;
+      const Use& use = this->use(cursor);
+      findings_.require(use.filled > use.advanced || held_.contains(cursor), "the stage is not known to be full");
+    };
+    is_full(s.a_cursor);
+    is_full(s.b_cursor);
     products_.start(s, role_);
   }
 
@@ -422,6 +429,7 @@ class RoleCheck {
   int elected_;    // threads that run the steps at hand
   int share_ = 1;  // roles that take blocks in turn
   std::map<CursorId, Use> uses_;
+  std::set<CursorId> held_;  // whose stage is full around the body at hand
   OpenProducts products_;
   std::set<RingId> read_by_threads_, unmet_;  // whose stages threads read; of those, not all of a warp may have done so
   std::map<BufferId, Written> written_;

@@ -119,9 +119,11 @@ class Barriers {
     return effect.space == Effect::Space::tensor &&
            plan_.tensors[static_cast<std::size_t>(effect.index)].access == Access::in;
   }
-  // Stages of a loop that fetches ahead are ordered by its rounds: Copies looks at those.
+  // Stages of a loop that fetches ahead are ordered by its rounds: Copies looks at those; and those of rings by theirs.
   bool staged(const Effect& effect) const {
-    return effect.space == Effect::Space::buffer && plan_.buffers[BufferId{effect.index}].stages > 1;
+    if (effect.space != Effect::Space::buffer) return false;
+    const BufferId buffer{effect.index};
+    return plan_.buffers[buffer].stages > 1 || plan_.in_ring(buffer);
   }
   std::string what(const Effect& effect) const {
     if (effect.space == Effect::Space::tensor) return tensor_name(plan_, effect.index);

@@ -49,7 +49,7 @@ class Values {
   // Digits of lanes, warps and registers that name each element once.
   void covers(const std::string& name, const Layout& layout, const Shape& shape, int most_warps) {
     std::vector<Factor> registers;
-    int lanes = 0, warps = 0;
+    int lanes = 0, warps = 0, last_warp = 0;
     for (int axis = 0; axis < layout.rank(); ++axis) {
       findings_.require(layout.cover(axis) >= shape[axis], "the layout of {} reaches {} of {} along axis {}", name,
                         layout.cover(axis), shape[axis], axis);
@@ -58,18 +58,21 @@ class Values {
           registers.push_back(factor);
           continue;
         }
-        const bool power = std::has_single_bit(static_cast<unsigned>(factor.size)) &&
+        // Of a role's warps any number may share an axis: nothing counts on beyond them.
+        const bool last = factor.place == Place::warp && factor.size * factor.unit == most_warps;
+        const bool power = (last || std::has_single_bit(static_cast<unsigned>(factor.size))) &&
                            std::has_single_bit(static_cast<unsigned>(factor.unit));
         findings_.require(power, "the layout of {} spreads {} over threads by steps of {}", name, factor.size,
                           factor.unit);
         int& used = factor.place == Place::lane ? lanes : warps;
-        const int bits = (factor.size - 1) * factor.unit;
+        const int bits = (static_cast<int>(std::bit_ceil(static_cast<unsigned>(factor.size))) - 1) * factor.unit;
         findings_.require((used & bits) == 0, "two digits of the layout of {} are the same threads", name);
         used |= bits;
+        if (factor.place == Place::warp) last_warp += (factor.size - 1) * factor.unit;
       }
     }
     findings_.require(lanes < 32, "the layout of {} needs more than 32 lanes", name);
-    findings_.require(warps < most_warps, "the layout of {} needs more warps than a role has", name);
+    findings_.require(last_warp < most_warps, "the layout of {} needs more warps than a role has", name);
     std::sort(registers.begin(), registers.end(), [](const Factor& a, const Factor& b) { return a.unit < b.unit; });
     int unit = 1;
     for (const Factor& factor : registers) {
@@ -124,7 +127,7 @@ class Values {
     if (const Wgmma* product = std::get_if<Wgmma>(&step.action)) {
       const bool was = reserved_.erase(plan_.values[product->out].storage) != 0;
       findings_.require(!product->fresh || counters_.contains(product->fresh), "it names a loop that it is not in");
-      findings_.require(!was || product->fresh, "{} is added to where nothing has set it",
+      findings_.require(!was || product->fresh || product->overwrites, "{} is added to where nothing has set it",
                         name_of(plan_, product->out));
     }
   }

@@ -42,6 +42,13 @@ struct GridPlace {
   int row, column;
 };
 
+// Which block of the grid is this one's in a round of as many as there are in the launch: each second round the other
+// way, so that all have as many early as late ones.
+template <class Number>
+__device__ inline Number to_and_fro(Number round) {
+  return round + (round / grid_size() % 2 == 0 ? block_index() : grid_size() - 1 - block_index());
+}
+
 // Column by column within a group of rows.
 template <class Number>
 __device__ inline GridPlace grouped(Number block, int rows, int columns, int group) {

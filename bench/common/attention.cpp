@@ -1,0 +1,145 @@
+#include "common/attention.hpp"
+
+#include "common/typed.hpp"
+#include "jit/choose.hpp"
+#include "model/tiles.hpp"
+
+namespace tessera::bench {
+namespace {
+
+constexpr int window = 1024;
+enum class Seen : std::uint8_t { causal, full, window };
+
+/// Softmax of q k^T scale times v, online (Dao et al., 2022): q, o [batch, heads, positions, d], k and v of fewer
+/// heads, each for `group` of q's.
+auto attention_kernel(AttentionTiles tiles, int d, Seen kind, int group) {
+  return kernel("attention", [=](In<bf16, 4> q, In<bf16, 4> k, In<bf16, 4> v, Out<bf16, 4> o, Scalar<f32> scale) {
+    require(q.extent(3) == d, "heads as wide as the kernel was made for");
+    const int bm = tiles.queries, bn = tiles.keys;
+    auto [m, head, batch] = blocks(cdiv(q.extent(2), bm), q.extent(1), q.extent(0));
+    Tile queries = reshape(load(q, {batch, head, m, 0}, {1, 1, bm, d}), {bm, d});
+    Tile rows = m * bm + iota({bm, 1}, 0);
+    Var top = full<f32>({bm, 1}, -1e30), norm = zeros<f32>({bm, 1}), acc = zeros<f32>({bm, d});
+    Tile factor = scale * log2e;
+    Tile length = kind == Seen::full ? Tile(k.extent(2)) : Tile(minimum((m + 1) * bm, k.extent(2)));
+    Tile first = kind == Seen::window ? Tile(maximum(m * bm - (window - 1), 0) / bn) : Tile(0 * m);
+    for (Index i : range(cdiv(length, bn) - first)) {
+      Tile j = first + i;
+      Tile columns = j * bn + iota({1, bn}, 1);
+      Tile seen = kind == Seen::full     ? Tile(columns < k.extent(2))
+                  : kind == Seen::causal ? Tile(columns <= rows)
+                                         : Tile((columns <= rows) & (columns > rows - window));
+      Tile keys = reshape(load(k, {batch, head / group, j, 0}, {1, 1, bn, d}), {bn, d});
+      Tile values = reshape(load(v, {batch, head / group, j, 0}, {1, 1, bn, d}), {bn, d});
+      Tile s = where(seen, mma(queries, transpose(keys), zeros<f32>({bm, bn})), -inf);
+      Tile hi = maximum(top, max(s, 1));
+      // A factor above 0: the largest of products is the product of the largest.
+      Tile p = exp2(s * factor - hi * factor), shrink = exp2((top - hi) * factor);
+      norm = norm * shrink + sum(p, 1);
+      acc = mma(cast<bf16>(p), values, acc * shrink);
+      top = hi;
+    }
+    store(o, {batch, head, m, 0}, reshape(cast<bf16>(acc * (1 / norm)), {1, 1, bm, d}));
+  });
+}
+
+bool has_wgmma(const Device& device) {
+  const std::optional<Target> gpu = product_target(device).gpu;
+  return gpu && gpu->tier == Target::Tier::wgmma;
+}
+
+struct AttentionSetup {
+  std::int64_t batch, positions;
+  int heads, width;
+  Seen kind = Seen::causal;
+  int group = 1;  ///< heads of queries to one of keys and values
+  std::string named = {};
+};
+
+Row attention(const AttentionSetup& of) {
+  const auto [batch, positions, heads, width, kind, group, named] = of;
+  const double queries = static_cast<double>(batch * heads * positions), count = static_cast<double>(positions);
+  const double seen = kind == Seen::full     ? count
+                      : kind == Seen::causal ? count / 2
+                                             : std::min<double>(window, count / 2);
+  Row row{.op = "attention",
+          .type = "bf16",
+          .form = kind == Seen::full     ? "full"
+                  : kind == Seen::window ? "window"
+                  : group > 1            ? "gqa"
+                                         : "causal",
+          .group = named,
+          .shape = {batch, positions, heads, width},
+          .resource = Resource::bf16,
+          .work = 4 * queries * seen * width,
+          .bytes = 2.0 * (2 + 2.0 / group) * queries * width,
+          .allowed = allowed<bf16>};
+  if (group > 1) row.shape.push_back(heads / group);
+  row.make = [=](const Device& device, const Turns& turns) {
+    const AttentionTiles tiles = attention_tiles({.gpu = device.info().arch.has_value(),
+                                                  .wgmma = has_wgmma(device),
+                                                  .operands = ElementType::bf16,
+                                                  .width = heads * width,
+                                                  .head_width = width});
+    const Normal of_q(1), of_k(2), of_v(3);
+    const auto q = operands<bf16, 4>(device, turns, {batch, heads, positions, width}, of_q);
+    const auto k = operands<bf16, 4>(device, turns, {batch, heads / group, positions, width}, of_k);
+    const auto v = operands<bf16, 4>(device, turns, {batch, heads / group, positions, width}, of_v);
+    const auto o = results<bf16, 4>(device, turns, {batch, heads, positions, width});
+    const double scale = 1 / std::sqrt(width);
+    const auto reference = [=](std::int64_t index) {
+      const std::int64_t column = index % width, query = index / width, row = query % positions;
+      const std::int64_t head = query / positions, sequence = head / heads;
+      const std::int64_t keys = (sequence * (heads / group) + head % heads / group) * positions;
+      const auto at = [](const Normal& normal, std::int64_t i) { return static_cast<float>(bf16(normal[i])); };
+      double norm = 0, sum = 0;
+      const std::int64_t first = kind == Seen::window ? std::max<std::int64_t>(row - window + 1, 0) : 0;
+      for (std::int64_t j = first; j < (kind == Seen::full ? positions : row + 1); ++j) {
+        double score = 0;
+        for (int i = 0; i < width; ++i)
+          score += static_cast<double>(at(of_q, query * width + i)) * at(of_k, (keys + j) * width + i);
+        const double p = std::exp(score * scale);
+        norm += p, sum += p * at(of_v, (keys + j) * width + column);
+      }
+      return sum / norm;
+    };
+    return std::make_unique<Captured>(
+        device, turns, [=, kernel = attention_kernel(tiles, width, kind, group)](const Stream& stream, int i) {
+      launch(stream, kernel, q[i], k[i], v[i], o[i], scale);
+    }, [=] { return error_of(o.back(), reference); });
+  };
+  return row;
+}
+
+}  // namespace
+
+std::vector<Row> attention_rows(const RowSettings& settings) {
+  std::vector<Row> rows;
+  if (settings.small) {
+    rows.push_back(attention({.batch = 2, .positions = 70, .heads = 2, .width = 16}));
+    rows.push_back(attention({.batch = 1, .positions = 70, .heads = 4, .width = 16, .group = 2, .named = "gqa"}));
+    return rows;
+  }
+  constexpr std::int64_t tokens = 16384;
+  for (const Seen kind : {Seen::causal, Seen::full})
+    for (const int width : {64, 128})
+      for (std::int64_t positions = 1024; positions <= tokens; positions *= positions == 1024 ? 2 : 2)
+        rows.push_back(attention(
+            {.batch = tokens / positions, .positions = positions, .heads = 16, .width = width, .kind = kind}));
+  for (const std::int64_t batch : {8, 2})
+    rows.push_back(attention({.batch = batch, .positions = 8192 / batch, .heads = 12, .width = 64}));
+  for (const int width : {64, 128}) {
+    for (const std::int64_t positions : {1024, 4096, 16384})
+      rows.push_back(attention({.batch = tokens / positions,
+                                .positions = positions,
+                                .heads = 16,
+                                .width = width,
+                                .group = 4,
+                                .named = "gqa"}));
+    rows.push_back(attention(
+        {.batch = 1, .positions = tokens, .heads = 16, .width = width, .kind = Seen::window, .named = "window"}));
+  }
+  return rows;
+}
+
+}  // namespace tessera::bench

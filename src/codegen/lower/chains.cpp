@@ -1,0 +1,199 @@
+#include "codegen/lower/chains.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "codegen/lower/specialise.hpp"
+
+namespace tessera::lowering {
+namespace {
+
+constexpr int panel_bytes = 128;  // of a row of a panel: the swizzle's
+constexpr int most_stages = 4;    // more brought nothing: two products of each stage last longer than its way
+
+/// The rules, one after another: each says why a kernel is none of this kind.
+class Finder {
+ public:
+  explicit Finder(const Facts& facts) : facts_(facts) {}
+
+  Chains run() {
+    if (facts_.target.tier != Target::Tier::wgmma || !feed_each_other()) return {};
+    chain_.ahead = known_ahead();
+    for (const auto& rule : {&Finder::loop, &Finder::shapes, &Finder::operands, &Finder::room})
+      if (std::string why = (this->*rule)(); !why.empty()) return {{}, std::move(why)};
+    Chains chains{{chain_}, {}};
+    if (may_overlap()) chains.ways.insert(chains.ways.begin(), chain_)->overlaps = true;
+    return chains;
+  }
+
+ private:
+  const Node& node(Id id) const { return facts_[id]; }
+  const Node& first() const { return node(chain_.products[0].id); }
+
+  // Does a product take its left operand from what another's result became?
+  bool feed_each_other() {
+    bool feeds = false;
+    for (const auto& region : facts_.order)
+      for (const Id id : region) {
+        if (node(id).op != Op::mma) continue;
+        chain_.products.push_back({.id = id});
+        feeds |= find_source(facts_.graph, node(id).in[0]).load == no_id;
+      }
+    return feeds && chain_.products.size() > 1;
+  }
+
+  // Numbers that follow from the launch, block indices, counters, and single elements of tensors at such places.
+  std::vector<char> known_ahead() const {
+    const auto counted = [&](Id id, RegionId) { return node(id).op == Op::block || facts_.is_counter(id); };
+    const std::vector<char> counts = facts_.known_from(counted);
+    const auto is_item = [&](Id id) {
+      while (node(id).op == Op::reshape) id = node(id).in[0];
+      if (node(id).op != Op::load || node(id).ordered || node(id).shape.size() != 1) return false;
+      const std::vector<Id>& in = node(id).in;
+      return std::all_of(in.begin() + view_operand(Op::load) + 1, in.end(), [&](Id index) { return counts[index]; });
+    };
+    return facts_.known_from([&](Id id, RegionId region) { return counted(id, region) || is_item(id); });
+  }
+
+  std::string loop() {
+    const Region& body = facts_.graph.regions[first().region];
+    if (body.kind != RegionKind::loop) return "products that feed one another are in no loop";
+    chain_.loop = facts_.owner[first().region];
+    if (node(chain_.loop).region != 0) return "the products' loop is in another loop or a branch";
+    for (const ChainProduct& product : chain_.products)
+      if (node(product.id).region != first().region) return "its products are not all in one loop";
+    for (const auto& region : facts_.order)
+      for (const Id id : region) {
+        if (node(id).op == Op::loop && id != chain_.loop) return "it has another loop";
+        if (node(id).op == Op::branch) return "it has a branch";
+      }
+    if (!chain_.ahead[node(chain_.loop).in[0]]) return "the loop's rounds follow from what is computed";
+    return {};
+  }
+
+  std::string shapes() {
+    constexpr int widths[] = {64, 96, 128, 192, 256};
+    for (const ChainProduct& product : chain_.products) {
+      const Node& at = node(product.id);
+      const Node& left = node(at.in[0]);
+      if (left.type != ElementType::f16 && left.type != ElementType::bf16)
+        return fmt::format("wgmma takes its operands from memory as f16 or bf16, not {}", name(left.type));
+      const int m = at.shape[0], n = at.shape[1], k = left.shape[1];
+      if (m != first().shape[0]) return "its products have different rows";
+      if (m % 64 || m > 192 || k % 16 || !std::ranges::count(widths, n))
+        return fmt::format("wgmma multiplies no tiles of [{},{}] by [{},{}] in a chain", m, k, k, n);
+    }
+    chain_.groups = first().shape[0] / 64;
+    return {};
+  }
+
+  std::string operands() {
+    for (ChainProduct& product : chain_.products)
+      for (const bool left : {true, false}) {
+        const Id operand = node(product.id).in[left ? 0 : 1];
+        const Source source = find_source(facts_.graph, operand);
+        if (left && source.load == no_id) continue;
+        if (source.load == no_id) return "a right operand " + why_no_source(facts_.graph, operand);
+        int& tile = left ? product.left : product.right;
+        if (std::string why = this->tile(source, node(operand).type, left, tile); !why.empty()) return why;
+      }
+    return {};
+  }
+  std::string tile(const Source& source, ElementType type, bool left, int& number) {
+    const Node& load = node(source.load);
+    const bool as_it_is =
+        load.type == type && std::ranges::all_of(source.casts, [&](ElementType to) { return to == type; });
+    if (!as_it_is) return fmt::format("an operand is {} in memory", name(load.type));
+    const int k = source.axis[left ? 1 : 0], other = source.axis[left ? 0 : 1];
+    if (k < 0 || other < 0) return "an operand has a single row or column";
+    const GraphAccess access = facts_.access(source.load);
+    ChainTile tile{.load = source.load, .left = left, .held = load.region == 0};
+    tile.k_major = is_k_major(access, other);
+    tile.rows = tile.k_major ? other : k;
+    tile.columns = tile.k_major ? k : other;
+    const auto same = [&](const ChainTile& one) {
+      return one.load == tile.load && one.left == left && one.k_major == tile.k_major && one.rows == tile.rows;
+    };
+    const auto found = std::ranges::find_if(chain_.tiles, same);
+    number = static_cast<int>(found - chain_.tiles.begin());
+    if (found != chain_.tiles.end()) return {};
+    chain_.tiles.push_back(tile);
+    return boxes(access, tile);
+  }
+  // May the copy engine bring it, from a place that is known ahead, as panels?
+  std::string boxes(const GraphAccess& access, const ChainTile& tile) const {
+    const auto is_whole = [](const GraphAccess::Axis& axis) { return axis.slices.empty(); };
+    const auto is_known = [&](const GraphAccess::Axis& axis) { return chain_.ahead[axis.index] != 0; };
+    const ElementType type = facts_.graph.parameters[static_cast<std::size_t>(access.parameter)].type;
+    if (!facts_.variant.tensors[static_cast<std::size_t>(access.parameter)].boxable || access.fast != tile.columns ||
+        !std::ranges::all_of(access.axes, is_whole))
+      return fmt::format("the copy engine cannot address tensor {}", access.parameter);
+    if (!std::ranges::all_of(access.axes, is_known))
+      return fmt::format("the tile of tensor {} follows from what is computed", access.parameter);
+    const Shape& shape = node(tile.load).shape;
+    if (shape[tile.columns] * info(type).bytes % panel_bytes || shape[tile.rows] % 8)
+      return fmt::format("[{},{}] {} are not made of panels", shape[tile.rows], shape[tile.columns], name(type));
+    return {};
+  }
+
+  std::string room() {
+    constexpr int barriers = 1024;
+    int held = barriers, staged = 0;
+    for (const ChainTile& tile : chain_.tiles)
+      (tile.held ? held : staged) += static_cast<int>(node(tile.load).shape.size()) * info(node(tile.load).type).bytes;
+    if (staged == 0) return "its products read nothing anew in a round";
+    chain_.stages = std::min((facts_.target.shared_bytes - held) / staged, most_stages);
+    return chain_.stages < 2 ? "two stages do not fit into shared memory" : "";
+  }
+
+  // Sums that the loop carries on, of what the first product became, and of nothing that has to do with these sums.
+  // (Three warp groups overlap one another: with 64 columns the sums of an H200 took 1.23 ms so, and 1.14 without.)
+  bool may_overlap() const {
+    if (chain_.products.size() != 2 || chain_.groups > 2) return false;
+    const auto& [scores, sums] = std::tie(chain_.products[0], chain_.products[1]);
+    const auto& yields = facts_.graph.regions[first().region].yields;
+    return scores.left >= 0 && sums.left < 0 && scores.right != sums.right &&
+           std::ranges::count(yields, sums.id) == 1 && facts_.users[sums.id].size() == 1;
+  }
+
+  const Facts& facts_;
+  Chain chain_;
+};
+
+}  // namespace
+
+Chains find_chains(const Facts& facts) { return Finder(facts).run(); }
+
+std::string text_of(const Facts& facts, const Chain& chain) {
+  std::string text;
+  for (const ChainProduct& product : chain.products) {
+    const Node &at = facts[product.id], &left = facts[at.in[0]];
+    text += fmt::format("{}[{},{}] by {} of {}", text.empty() ? "" : ", then ", at.shape[0], at.shape[1], left.shape[1],
+                        name(left.type));
+  }
+  text += fmt::format(", {} warp group{}, {} stages", chain.groups, chain.groups == 1 ? "" : "s", chain.stages);
+  return chain.overlaps ? text + ", rounds overlap" : text;
+}
+
+Products products_of(const Facts& facts, const Chain& chain) {
+  Products products;
+  for (const ChainProduct& product : chain.products) {
+    const Node& node = facts[product.id];
+    ProductPlan plan;
+    if (product.left >= 0) plan.a = find_source(facts.graph, node.in[0]);
+    plan.b = find_source(facts.graph, node.in[1]);
+    plan.product.kind = ProductKind::tensor;
+    plan.product.type = facts[node.in[0]].type;
+    plan.product.m = node.shape[0];
+    plan.product.n = node.shape[1];
+    plan.product.k = facts[node.in[0]].shape[1];
+    plan.layout = wgmma_accumulator_layout(node.shape, chain.groups);
+    if (product.left < 0) plan.product.layout_a = wgmma_operand_layout(facts[node.in[0]].shape, chain.groups);
+    products.plans.emplace(product.id, std::move(plan));
+  }
+  products.warps = 4 * chain.groups;
+  return products;
+}
+
+}  // namespace tessera::lowering

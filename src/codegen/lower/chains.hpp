@@ -1,0 +1,56 @@
+// Products that feed one another in a loop, as attention's: scores of one product become, after some ops in registers,
+// the left operand of the next. One role copies tiles by sm_90's copy engine into a ring for each; warp groups, each
+// with rows of its own, multiply by wgmma and do the rest.
+#pragma once
+#include <set>
+#include <string>
+#include <vector>
+
+#include "codegen/lower/lowering.hpp"
+
+namespace tessera::lowering {
+
+/// A tile that products read from shared memory.
+struct ChainTile {
+  Id load = no_id;
+  bool left = false;          ///< as their left operand, else as the right one
+  bool k_major = true;        ///< rows of its buffer run along k
+  int rows = 0, columns = 0;  ///< axes of the load
+  bool held = false;          ///< read ahead of the loop, for all of its rounds; else anew in each
+};
+
+struct ChainProduct {
+  Id id = no_id;
+  int left = -1, right = -1;  ///< among the tiles; no left one: it comes from registers
+};
+
+/// How the work is shared.
+struct Chain {
+  Id loop = no_id;
+  int groups = 1;  ///< warp groups, which share the rows of all products
+  int stages = 2;  ///< of the rings of tiles that are read in each round
+  std::vector<ChainTile> tiles;
+  std::vector<ChainProduct> products;  ///< in order
+  /// The second of two products is multiplied together with the first of the next round, and what becomes of that is
+  /// computed meanwhile.
+  bool overlaps = false;
+  std::vector<char> ahead;  ///< by node: what the role that copies needs, to know which tiles, and computes itself
+};
+
+/// Chains of a kernel, the best first; or why there is none, in a few words.
+struct Chains {
+  std::vector<Chain> ways;
+  std::string why_not;
+};
+Chains find_chains(const Facts& facts);
+
+/// What is decided, in a few words.
+std::string text_of(const Facts& facts, const Chain& chain);
+
+/// The products of a chain, for the passes that lay out and fuse.
+Products products_of(const Facts& facts, const Chain& chain);
+
+/// The roles of the phase, and what they name.
+void lower_roles(const Facts& facts, const Chain& chain, const Products& products, const Layouts& layouts, Plan& plan);
+
+}  // namespace tessera::lowering

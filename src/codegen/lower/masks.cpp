@@ -1,0 +1,91 @@
+#include "codegen/lower/masks.hpp"
+
+#include <limits>
+
+namespace tessera::lowering {
+namespace {
+
+/// One expression over numbers. Bounds are of 64 bits: in 32 a sum of indices wraps, and then the tile is looked at
+/// element by element.
+class Bounds {
+ public:
+  explicit Bounds(Steps& steps) : steps_(steps) {}
+
+  bool fails(Id id) {
+    const std::optional<Operand> holds = condition(id);
+    if (holds) term(Op::logical_not, ElementType::pred, ElementType::pred, {*holds});
+    return holds.has_value();
+  }
+  Expression take() { return std::move(expression_); }
+
+ private:
+  std::optional<Operand> condition(Id id) {
+    const Node& at = steps_.node(behind(id));
+    switch (at.op) {
+      case Op::logical_and:
+        return both(condition(at.in[0]), condition(at.in[1]));
+      case Op::less:
+      case Op::less_equal:
+        return ordered(at.op, at.in[0], at.in[1]);
+      case Op::greater:
+        return ordered(Op::less, at.in[1], at.in[0]);
+      case Op::greater_equal:
+        return ordered(Op::less_equal, at.in[1], at.in[0]);
+      default:
+        return {};
+    }
+  }
+  Id behind(Id id) const {
+    while (steps_.node(id).op == Op::broadcast) id = steps_.node(id).in[0];
+    return id;
+  }
+  Operand term(Op op, ElementType type, ElementType of, std::vector<Operand> in) {
+    expression_.terms.push_back({op, type, of, std::move(in)});
+    Operand operand;
+    operand.kind = Operand::Kind::term;
+    operand.index = static_cast<int>(expression_.terms.size()) - 1;
+    return operand;
+  }
+  std::optional<Operand> both(const std::optional<Operand>& a, const std::optional<Operand>& b) {
+    if (!a || !b) return {};
+    return term(Op::logical_and, ElementType::pred, ElementType::pred, {*a, *b});
+  }
+  // The largest of one is below the smallest of the other, and none of either wraps.
+  std::optional<Operand> ordered(Op op, Id low, Id high) {
+    if (steps_.node(low).type != ElementType::i32) return {};
+    const auto least = bound(low, false), most = bound(low, true), above = bound(high, false), end = bound(high, true);
+    if (!least || !most || !above || !end) return {};
+    const auto compare = [&](Op how, const Operand& a, const Operand& b) {
+      return std::optional(term(how, ElementType::pred, ElementType::i64, {a, b}));
+    };
+    using Limits = std::numeric_limits<std::int32_t>;
+    const auto starts = compare(Op::less_equal, literal(Limits::min()), *least),
+               ends = compare(Op::less_equal, *end, literal(Limits::max()));
+    return both(compare(op, *most, *above), both(starts, ends));
+  }
+  // Of all elements of the tile, the largest or the smallest.
+  std::optional<Operand> bound(Id id, bool largest) {
+    id = behind(id);
+    const Node& at = steps_.node(id);
+    if (at.op == Op::constant) return literal(at.number().i32);
+    if (at.op == Op::iota) return literal(largest ? at.shape[at.axis()] - 1 : 0);
+    if (at.shape.rank() == 0) return term(Op::cast, ElementType::i64, ElementType::i32, {steps_.scalar(id)});
+    if (at.op != Op::add && at.op != Op::sub) return {};
+    const auto a = bound(at.in[0], largest), b = bound(at.in[1], largest == (at.op == Op::add));
+    if (!a || !b) return {};
+    return term(at.op, ElementType::i64, ElementType::i64, {*a, *b});
+  }
+
+  Steps& steps_;
+  Expression expression_;
+};
+
+}  // namespace
+
+std::optional<ValueId> fails_somewhere(Steps& steps, Id condition) {
+  Bounds bounds(steps);
+  if (!bounds.fails(condition)) return {};
+  return steps.number(condition, steps.values.label(condition, "cut"), ElementType::pred, bounds.take());
+}
+
+}  // namespace tessera::lowering

@@ -1,0 +1,308 @@
+// Products that feed one another in a loop, of tiles that sm_90a has roles for: on any device, against attention in
+// double precision, rounded nowhere.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "api/tessera.hpp"
+#include "catch.hpp"
+#include "codegen/lower/make_plan.hpp"
+#include "codegen/passes/passes.hpp"
+#include "codegen/plan/verify_plan.hpp"
+#include "codegen/source_of.hpp"
+#include "compiling.hpp"
+#include "devices.hpp"
+#include "plan_steps.hpp"
+#include "tensors.hpp"
+
+using namespace tessera;
+using codegen::Plan;
+
+namespace {
+
+struct AttentionTiles {
+  int m, n, d;
+};
+/// Which keys a query sees.
+enum class Mask { full, causal, window, prefix, documents };
+constexpr int window_length = 70, prefix_length = 45;
+
+/// q [heads, queries, d], k and v [heads / group, keys, d]: query i stands at position keys - queries + i.
+template <class T>
+auto attention(const AttentionTiles& of, Mask mask, int group) {
+  return kernel("attention",
+                [=](In<T, 3> q, In<T, 3> k, In<T, 3> v, In<i32, 1> document, tessera::Out<T, 3> o, Scalar<f32> scale) {
+    const auto [bm, bn, d] = of;
+    require((q.extent(2) == d) & (k.extent(2) == d), "heads as wide as the kernel was made for");
+    auto [m, head] = blocks(cdiv(q.extent(1), bm), q.extent(0));
+    Tile from = head / group, ahead = k.extent(1) - q.extent(1);
+    Tile queries = reshape(load(q, {head, m, 0}, {1, bm, d}), {bm, d});
+    Tile rows = ahead + m * bm + iota({bm, 1}, 0);
+    Var top = full<f32>({bm, 1}, -1e30), norm = zeros<f32>({bm, 1}), acc = zeros<f32>({bm, d});
+    Tile length = mask == Mask::causal ? minimum(Tile(k.extent(1)), ahead + (m + 1) * bm) : Tile(k.extent(1));
+    for (Index j : range(cdiv(length, bn))) {
+      Tile columns = j * bn + iota({1, bn}, 1);
+      Tile there = columns < k.extent(1);
+      Tile own = reshape(gather(document, reshape(minimum(rows, k.extent(1) - 1), {bm})), {bm, 1});
+      Tile seen = mask == Mask::causal   ? Tile(columns <= rows)
+                  : mask == Mask::window ? Tile(there & (columns <= rows) & (columns > rows - window_length))
+                  : mask == Mask::prefix ? Tile(there & ((columns <= rows) | (columns < prefix_length)))
+                  : mask == Mask::full   ? Tile(there)
+                                         : Tile(there & (load(document, {j}, {bn}) == own));
+      Tile keys = reshape(load(k, {from, j, 0}, {1, bn, d}), {bn, d});
+      Tile values = reshape(load(v, {from, j, 0}, {1, bn, d}), {bn, d});
+      Tile s = where(seen, mma(queries, transpose(keys), zeros<f32>({bm, bn})) * (scale * log2e), -inf);
+      Tile hi = maximum(top, max(s, 1));
+      Tile p = exp2(s - hi), shrink = exp2(top - hi);
+      norm = norm * shrink + sum(p, 1);
+      acc = mma(cast<T>(p), values, acc * shrink);
+      top = hi;
+    }
+    store(o, {head, m, 0}, reshape(cast<T>(acc / maximum(norm, 1e-30)), {1, bm, d}));
+  });
+}
+
+Plan plan_of(const Graph& traced) {
+  const Graph graph = run_passes(traced);
+  return codegen::make_plan(graph, dense_variant(graph), Arch::sm_90a, {.verify = true});
+}
+std::string why_not(const Plan& plan) { return plan.notes.empty() ? "" : plan.notes.back(); }
+
+struct Sizes {
+  int heads = 1, group = 1, queries = 0, keys = 0;
+};
+
+bool sees(Mask mask, int row, int column, const std::vector<std::int32_t>& document) {
+  switch (mask) {
+    case Mask::full:
+      return true;
+    case Mask::causal:
+      return column <= row;
+    case Mask::window:
+      return column <= row && column > row - window_length;
+    case Mask::prefix:
+      return column <= row || column < prefix_length;
+    case Mask::documents:
+      return document[static_cast<std::size_t>(row)] == document[static_cast<std::size_t>(column)];
+  }
+  return false;
+}
+
+template <class T>
+std::vector<T> random_values(int count, unsigned seed) {
+  std::mt19937 rng(seed);
+  std::uniform_real_distribution<float> uniform(-1, 1);
+  std::vector<T> values(static_cast<std::size_t>(count));
+  for (T& value : values) value = T(uniform(rng));
+  return values;
+}
+
+template <class T>
+void check(const AttentionTiles& tiles, Mask mask, const Sizes& of, bool shared = true) {
+  CAPTURE(tiles.m, tiles.n, tiles.d, static_cast<int>(mask), of.heads, of.group, of.queries, of.keys);
+  const auto k = attention<T>(tiles, mask, of.group);
+  const Plan plan = plan_of(k.graph());
+  INFO(why_not(plan));
+  CHECK((plan.phases[0].roles.size() > 1) == shared);
+  const int d = tiles.d, of_keys = of.heads / of.group;
+  const auto q = random_values<T>(of.heads * of.queries * d, 1), keys = random_values<T>(of_keys * of.keys * d, 2),
+             values = random_values<T>(of_keys * of.keys * d, 3);
+  std::vector<std::int32_t> document(static_cast<std::size_t>(of.keys));
+  for (int i = 0; i < of.keys; ++i) document[static_cast<std::size_t>(i)] = i / 37;
+  const auto device_q = tensor<T, 3>({of.heads, of.queries, d}, q),
+             device_k = tensor<T, 3>({of_keys, of.keys, d}, keys),
+             device_v = tensor<T, 3>({of_keys, of.keys, d}, values);
+  const auto device_document = tensor<i32, 1>({of.keys}, document);
+  auto o =
+      tensor<T, 3>({of.heads, of.queries, d}, std::vector<T>(q.size(), T(std::numeric_limits<float>::quiet_NaN())));
+  const double scale = 1 / std::sqrt(d);
+  launch(test_device().stream(), k, device_q, device_k, device_v, device_document, o, scale);
+  const std::vector<T> got = o.to_vector();
+
+  const auto at = [&](const std::vector<T>& x, int head, int extent, int position, int i) {
+    return static_cast<double>(static_cast<float>(
+        x[(static_cast<std::size_t>(head) * static_cast<std::size_t>(extent) + static_cast<std::size_t>(position)) *
+              static_cast<std::size_t>(d) +
+          static_cast<std::size_t>(i)]));
+  };
+  // Probabilities and the result are rounded, to 8 or 11 bits.
+  const double allowed = std::is_same_v<T, bf16> ? 8e-3 : 1e-3;
+  double worst = 0;
+  for (int head = 0; head < of.heads; ++head)
+    for (int row = 0; row < of.queries; ++row) {
+      const int position = of.keys - of.queries + row;
+      std::vector<double> sums(static_cast<std::size_t>(d));
+      double norm = 0;
+      for (int column = 0; column < of.keys; ++column) {
+        if (!sees(mask, position, column, document)) continue;
+        double score = 0;
+        for (int i = 0; i < d; ++i)
+          score += at(q, head, of.queries, row, i) * at(keys, head / of.group, of.keys, column, i);
+        const double p = std::exp(score * scale);
+        norm += p;
+        for (int i = 0; i < d; ++i)
+          sums[static_cast<std::size_t>(i)] += p * at(values, head / of.group, of.keys, column, i);
+      }
+      for (int i = 0; i < d; ++i) {
+        const double error = std::abs(at(got, head, of.queries, row, i) - sums[static_cast<std::size_t>(i)] / norm);
+        if (!(error <= worst)) worst = std::isnan(error) ? 1e30 : error;
+      }
+    }
+  CHECK(worst <= allowed);
+}
+
+}  // namespace
+
+TEST_CASE("chains by roles: attention of each tile and mask", "[cpu]") {
+  Cases cases(20);
+  for (const Mask mask : {Mask::causal, Mask::full, Mask::window, Mask::prefix, Mask::documents})
+    for (const AttentionTiles& tiles : {AttentionTiles{192, 128, 64}, AttentionTiles{128, 128, 128},
+                                        AttentionTiles{64, 64, 64}, AttentionTiles{128, 64, 64}})
+      if (!cases.skip()) check<bf16>(tiles, mask, {.heads = 2, .group = 2, .queries = 200, .keys = 200});
+  check<f16>({128, 128, 64}, Mask::causal, {.heads = 1, .group = 1, .queries = 130, .keys = 130});
+}
+
+TEST_CASE("chains by roles: attention of few or many positions, and of more keys than queries", "[cpu]") {
+  Cases cases(12);
+  for (const Mask mask : {Mask::causal, Mask::full})
+    for (const int queries : {1, 64, 193, 400})
+      for (const int more : {0, 100})
+        if (!cases.skip())
+          check<bf16>({192, 128, 64}, mask, {.heads = 3, .group = 1, .queries = queries, .keys = queries + more});
+}
+
+namespace {
+
+/// Three warp groups, or two of which each overlaps rounds.
+Plan causal_plan(bool overlaps = false) {
+  return plan_of(attention<bf16>({overlaps ? 128 : 192, 64, 64}, Mask::causal, 1).graph());
+}
+
+struct Planted {
+  const char* name;
+  std::function<void(Plan&)> plant;
+  const char* verifier;  ///< what it says
+};
+const Planted faults[] = {
+    {"scores are read while they are multiplied", [](Plan& p) { place_of<codegen::WaitWgmma>(p, 0).drop(); },
+     "is the result of an open product"},
+    {"a stage is given back while it is multiplied", [](Plan& p) { place_of<codegen::WaitWgmma>(p, 1).move(3); },
+     "products that read the stage are open"},
+    {"keys are multiplied before they are there", [](Plan& p) { place_of<codegen::WaitFull>(p, 1).drop(); },
+     "not known to be full"},
+    {"queries are multiplied before they are there", [](Plan& p) { place_of<codegen::WaitFull>(p, 0).drop(); },
+     "not known to be full"},
+    {"queries are never given back", [](Plan& p) { place_of<codegen::Release>(p, 2).drop(); },
+     "stages read, 0 released"},
+    {"values are given back twice",
+     [](Plan& p) {
+  const StepPlace place = place_of<codegen::Release>(p, 1);
+  place.body->push_back(place.step());
+}, "released"},
+    {"a cursor of keys stays", [](Plan& p) { place_of<codegen::Advance>(p, 3).drop(); }, "goes on by"},
+    {"no fence ahead of probabilities", [](Plan& p) { place_of<codegen::WgmmaFence>(p, 1).drop(); }, "no fence stands"},
+    {"probabilities behind the fence",
+     [](Plan& p) {
+  for (const StepPlace& place : places_of<codegen::Compute>(p)) {
+    if (!p.storage(std::get<codegen::Compute>(place.step().action).out).pairs) continue;
+    place.move(place_of<codegen::WgmmaFence>(p, 1).index - place.index);
+    return;
+  }
+}, "where nothing has made it"},
+    {"sums that start anew in each round", [](Plan& p) { the<codegen::Wgmma>(p, 0).overwrites = false; },
+     "is added to where nothing has set it"},
+    {"a layout of other rows",
+     [](Plan& p) {
+  codegen::Value& sums = p.values[the<codegen::Wgmma>(p, 1).out];
+  sums.layout = codegen::wgmma_accumulator_layout(sums.shape, 1);
+}, "registers, its storage"},
+    {"keys for values", [](Plan& p) { the<codegen::Wgmma>(p, 1).b_cursor = the<codegen::Wgmma>(p, 0).b_cursor; },
+     "not known to be full"},
+};
+
+}  // namespace
+
+TEST_CASE("the verifier names what is wrong with products that feed one another", "[plan]") {
+  CHECK(codegen::violations(causal_plan()).empty());
+  for (const Planted& fault : faults) {
+    Plan plan = causal_plan();
+    REQUIRE_NOTHROW(fault.plant(plan));
+    std::string all;
+    for (const std::string& one : codegen::violations(plan)) all += one + "\n";
+    INFO(fault.name << ": " << all);
+    CHECK(all.find(fault.verifier) != std::string::npos);
+  }
+}
+
+TEST_CASE("a chain holds queries, brings keys and values by rings of their own, and asks a mask where it cuts",
+          "[plan]") {
+  Plan plan = causal_plan();
+  REQUIRE(plan.phases[0].roles.size() == 2);
+  CHECK(plan.phases[0].roles[1].warps == 12);
+  REQUIRE(plan.rings.size() == 3);
+  CHECK(plan.rings[codegen::RingId{0}].stages == 1);
+  CHECK((plan.rings[codegen::RingId{1}].stages == 4 && plan.rings[codegen::RingId{2}].stages == 4));
+  CHECK((the<codegen::Wgmma>(plan, 0).overwrites && !the<codegen::Wgmma>(plan, 0).left));
+  CHECK((!the<codegen::Wgmma>(plan, 1).overwrites && the<codegen::Wgmma>(plan, 1).left));
+  CHECK(count<codegen::Branch>(plan) == 1);
+  CHECK(plan.phases[0].schedule.to_and_fro);
+  const auto of = [](Mask mask) { return plan_of(attention<bf16>({192, 64, 64}, mask, 1).graph()); };
+  CHECK(!of(Mask::full).phases[0].schedule.to_and_fro);
+  CHECK((count<codegen::Branch>(of(Mask::window)) == 1 && count<codegen::Branch>(of(Mask::full)) == 1));
+  // What a tensor says of each element is asked of each.
+  CHECK((count<codegen::Branch>(of(Mask::documents)) == 0 && count<codegen::Branch>(of(Mask::prefix)) == 0));
+}
+
+TEST_CASE("two warp groups multiply a round's sums with the next round's scores", "[plan]") {
+  Plan plan = causal_plan(true);
+  CHECK(codegen::violations(plan).empty());
+  REQUIRE(count<codegen::Wgmma>(plan) == 4);  // scores of the first round; scores and sums; sums of the last round
+  const std::vector<StepPlace> products = places_of<codegen::Wgmma>(plan);
+  CHECK(products[1].body == products[2].body);
+  CHECK((products[0].body != products[1].body && products[2].body != products[3].body));
+  std::vector<int> pending;
+  for (const StepPlace& place : places_of<codegen::WaitWgmma>(plan))
+    pending.push_back(std::get<codegen::WaitWgmma>(place.step().action).pending);
+  CHECK(pending == std::vector<int>{0, 1, 0, 0});
+  const auto is_named = [&](const std::function<void(Plan&)>& plant, const char* words) {
+    Plan wrong = causal_plan(true);
+    plant(wrong);
+    std::string all;
+    for (const std::string& one : codegen::violations(wrong)) all += one + "\n";
+    INFO(all);
+    CHECK(all.find(words) != std::string::npos);
+  };
+  is_named([](Plan& p) { the<codegen::WaitWgmma>(p, 1).pending = 2; }, "is the result of an open product");
+  is_named([](Plan& p) { place_of<codegen::WaitWgmma>(p, 2).drop(); }, "of an open product");
+  is_named([](Plan& p) { the<codegen::WaitWgmma>(p, 2).pending = 1; }, "of an open product");
+  is_named([](Plan& p) { the<codegen::Wgmma>(p, 2).b_cursor = the<codegen::Wgmma>(p, 1).b_cursor; },
+           "products that read the stage are open");
+}
+
+TEST_CASE("what keeps a chain from roles is said", "[plan]") {
+  const auto note = [](const AttentionTiles& tiles) {
+    return why_not(plan_of(attention<bf16>(tiles, Mask::causal, 1).graph()));
+  };
+  CHECK(note({64, 32, 64}) == "one role does all: wgmma multiplies no tiles of [64,64] by [64,32] in a chain");
+  CHECK(note({256, 64, 64}) == "one role does all: wgmma multiplies no tiles of [256,64] by [64,64] in a chain");
+  CHECK(note({64, 64, 32}) == "one role does all: wgmma multiplies no tiles of [64,64] by [64,32] in a chain");
+}
+
+TEST_CASE("attention of other tiles compiles without a spill", "[generate]") {
+  std::vector<KernelSource> sources;
+  const auto add = [&](const Plan& plan) {
+    INFO(why_not(plan));
+    CHECK(plan.phases[0].roles.size() == 2);
+    sources.push_back(source_of(plan));
+  };
+  for (const AttentionTiles& tiles :
+       {AttentionTiles{192, 128, 64}, AttentionTiles{128, 128, 128}, AttentionTiles{128, 64, 128},
+        AttentionTiles{64, 128, 64}, AttentionTiles{128, 192, 64}, AttentionTiles{128, 64, 256}})
+    for (const Mask mask : {Mask::causal, Mask::documents})
+      if (mask == Mask::causal || tiles.n == 128) add(plan_of(attention<bf16>(tiles, mask, 1).graph()));
+  std::vector<std::string> wrong(sources.size());
+  in_parallel(wrong.size(), [&](std::size_t i) { wrong[i] = compile_check(sources[i], Arch::sm_90a); });
+  for (const std::string& one : wrong) CHECK(one == "");
+}
