@@ -6,6 +6,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <string_view>
 
 #include "codegen/clusters.hpp"
 #include "codegen/generate.hpp"
@@ -32,10 +33,12 @@ class EmulatedKernel final : public DeviceKernel {
     Variant variant = classify(graph_, arguments);
     std::int64_t blocks = 1;
     for (const std::int64_t extent : grid) blocks *= extent;
+    // Blocks of threads are few, and share what they can.
+    const bool by_grid = shares_grid() && rounds_.of(arguments) > 1;
     // As large as can be, for few rounds, too.
     const int cluster = static_cast<int>(std::clamp<std::int64_t>(
         std::min(multiprocessors() / blocks, rounds_.of(arguments) / 2), 1, most_blocks_of_cluster));
-    variant.clusters = cluster > 1;
+    variant.sharing = by_grid ? Sharing::grid : cluster > 1 ? Sharing::cluster : Sharing::none;
     auto found = variants_.begin();
     while (found != variants_.end() && !(found->first == variant)) ++found;
     if (found == variants_.end()) {
@@ -46,8 +49,12 @@ class EmulatedKernel final : public DeviceKernel {
     const char* checks = std::getenv("TESSERA_EMULATOR_CHECKS");
     const RunOptions run{.checks = !checks || *checks != '0',
                          .seed = ++launches_,
-                         .persistent_blocks = cluster > 1 ? 2 : 3,
-                         .cluster = cluster};
+                         .blocks_in_flight = by_grid ? 2 : 1,
+                         .persistent_blocks = by_grid       ? 4 + static_cast<int>(launches_ % 3)
+                                              : cluster > 1 ? 2
+                                                            : 3,
+                         .cluster = cluster,
+                         .abreast = by_grid ? 1 + static_cast<int>(launches_ % 2) : 1};
     const Report report = found->second.run(0, graph_, arguments, grid, run);
     if (report.clean()) return;
     throw Error(fmt::format("kernel '{}' in the emulator, in order {}: {}", graph_.name, run.seed, report.text()));
@@ -57,6 +64,10 @@ class EmulatedKernel final : public DeviceKernel {
   static std::mutex& mutex() {
     static std::mutex mutex;
     return mutex;
+  }
+  static bool shares_grid() {
+    const char* const policy = std::getenv("TESSERA_EMULATOR_SHARING");
+    return policy && std::string_view(policy) == "grid";
   }
   // Of few clusters each takes several of the grid's blocks.
   static int multiprocessors() {

@@ -44,7 +44,7 @@ struct HandWritten {
   std::string parameters{}, body{};
   int threads = 32, shared_bytes = 0;
   std::int64_t workspace_bytes = 0;
-  bool persistent = false, clusters = false;
+  bool persistent = false, clusters = false, shares_grid = false;
   std::vector<KernelParameter> more{};
   std::vector<BoxedTensor> boxed{};  ///< of parameters that are tensor maps
 };
@@ -74,7 +74,8 @@ inline Prepared prepare(const HandWritten& kernel, const std::vector<Tensor>& te
   source.shared_bytes = kernel.shared_bytes;
   source.workspace_bytes = kernel.workspace_bytes;
   source.persistent = kernel.persistent;
-  source.clusters = kernel.clusters;
+  if (kernel.clusters) source.sharing = Sharing::cluster;
+  if (kernel.shares_grid) source.sharing = Sharing::grid;
   Graph graph;
   std::vector<Argument> arguments;
   for (const Tensor& tensor : tensors) {

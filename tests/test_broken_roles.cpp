@@ -207,7 +207,7 @@ TEST_CASE("a kernel by roles that is broken is reported", "[emulator]") {
       const Graph graph = run_passes(sample.graph);
       fuzz::Memory memory(graph.parameters, sample.given, 1);
       Variant variant = classify(graph, memory.arguments());
-      variant.clusters = sample.cluster > 1;
+      variant.sharing = sample.cluster > 1 ? Sharing::cluster : Sharing::none;
       const KernelSource whole = generate(graph, variant, Arch::sm_90a);
       REQUIRE(whole.plan.find("role producer") != std::string::npos);
       std::vector<KernelSource> sources{whole};

@@ -288,7 +288,7 @@ TEST_CASE("what multiplies takes what the budget counts", "[generate][budget]") 
   in_parallel(jobs.size(), [&](std::size_t i) {
     Job& job = jobs[i];
     Variant variant = dense_variant(job.graph);
-    variant.clusters = job.clusters;
+    variant.sharing = job.clusters ? Sharing::cluster : Sharing::none;
     job.counted = codegen::role_pressure(codegen::make_plan(job.graph, variant, Arch::sm_90a, {}), false);
     const KernelSource source = generate(job.graph, variant, Arch::sm_90a);
     const std::regex setting("(take|give)_registers<[0-9]+>\\(\\);"), bounds("__launch_bounds__\\([^)]*\\)");

@@ -24,22 +24,19 @@ namespace {
 
 template <class T>
 Graph product(const ProductTiles& tiles) {
-  return kernel(
-             "product",
-             [=](In<T, 2> x, In<T, 2> w, In<f32, 1> bias, tessera::Out<T, 2> y) {
+  return kernel("product", [=](In<T, 2> x, In<T, 2> w, In<f32, 1> bias, tessera::Out<T, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
     store(y, {m, n}, cast<T>(kernels::product<T>(x, w, m, n, tiles) + load(bias, {n}, {tiles.n})));
-             })
-      .graph();
+  }).graph();
 }
 
 Plan plan_of(const Graph& traced, bool clusters = true) {
   const Graph graph = run_passes(traced);
   Variant variant = dense_variant(graph);
-  variant.clusters = clusters;
+  variant.sharing = clusters ? Sharing::cluster : Sharing::none;
   return make_plan(graph, variant, Arch::sm_90a, {.verify = true});
 }
-bool has_clusters(const Plan& plan) { return plan.phases[0].schedule.clusters; }
+bool has_clusters(const Plan& plan) { return plan.phases[0].schedule.sharing == Sharing::cluster; }
 
 // Of [64,256] the only warp group has no registers for parts of other blocks, too.
 constexpr ProductTiles tiles[] = {{64, 64, 64}, {64, 128, 64}, {128, 64, 64}, {128, 128, 64}, {128, 192, 64}};
@@ -73,22 +70,22 @@ TEST_CASE("the rounds that blocks may share are those of the only product's loop
   CHECK(rounds(product<f32>({64, 64, 32}), 641) == 0);  // wgmma takes none from shared memory
   const auto of = [](auto body) { return kernel("other", body).graph(); };
   CHECK(rounds(of([](In<bf16, 2> x, Out<f32, 2> y) {
-                 Index i = blocks(1);
-                 Tile<bf16, 2> a = load(x, {i, i}, {64, 64});
-                 store(y, {i, i}, mma(a, a, zeros<f32>({64, 64})));
-               }),
+    Index i = blocks(1);
+    Tile<bf16, 2> a = load(x, {i, i}, {64, 64});
+    store(y, {i, i}, mma(a, a, zeros<f32>({64, 64})));
+  }),
                64) == 0);
   CHECK(rounds(of([](In<bf16, 2> x, Out<f32, 2> y) {
-                 Index i = blocks(1);
-                 Var acc = zeros<f32>({64, 64});
-                 for (Index k : range(i + 3)) acc = mma(load(x, {i, k}, {64, 64}), load(x, {k, i}, {64, 64}), acc);
-                 store(y, {i, i}, acc);
-               }),
+    Index i = blocks(1);
+    Var acc = zeros<f32>({64, 64});
+    for (Index k : range(i + 3)) acc = mma(load(x, {i, k}, {64, 64}), load(x, {k, i}, {64, 64}), acc);
+    store(y, {i, i}, acc);
+  }),
                64) == 0);
   CHECK(rounds(of([](In<f32, 1> x, Out<f32, 1> y) {
-                 Index i = blocks(1);
-                 store(y, {i}, load(x, {i}, {64}));
-               }),
+    Index i = blocks(1);
+    store(y, {i}, load(x, {i}, {64}));
+  }),
                64) == 0);
   CHECK(SharedRounds().of({}) == 0);
 }
@@ -120,12 +117,12 @@ TEST_CASE("a kernel whose sums do not fit beside its operands has no clusters", 
   CHECK_FALSE(has_clusters(small));
   const Graph graph = run_passes(product<bf16>({64, 64, 64}));
   Variant variant = dense_variant(graph);
-  variant.clusters = true;
-  CHECK(generate(graph, variant, Arch::sm_90a).clusters);
-  CHECK_FALSE(generate(graph, variant, Arch::sm_80).clusters);
-  CHECK_FALSE(generate(graph, variant, Arch::sm_90a, {.specialise = false}).clusters);
-  variant.clusters = false;
-  CHECK_FALSE(generate(graph, variant, Arch::sm_90a).clusters);
+  variant.sharing = Sharing::cluster;
+  CHECK(generate(graph, variant, Arch::sm_90a).sharing == Sharing::cluster);
+  CHECK(generate(graph, variant, Arch::sm_80).sharing == Sharing::none);
+  CHECK(generate(graph, variant, Arch::sm_90a, {.specialise = false}).sharing == Sharing::none);
+  variant.sharing = Sharing::none;
+  CHECK(generate(graph, variant, Arch::sm_90a).sharing == Sharing::none);
 }
 
 TEST_CASE("kernels of clusters compile without a spill", "[generate]") {
@@ -137,7 +134,7 @@ TEST_CASE("kernels of clusters compile without a spill", "[generate]") {
                                    : i % 3 == 1 ? product<bf16>(tile)
                                                 : kernels::linear_gelu<bf16, bf16>(tile).graph());
     Variant variant = dense_variant(graph);
-    variant.clusters = true;
+    variant.sharing = Sharing::cluster;
     wrong[i] = compile_check(generate(graph, variant, Arch::sm_90a), Arch::sm_90a);
   });
   for (const std::string& one : wrong) CHECK(one == "");
@@ -154,28 +151,24 @@ TEST_CASE("the verifier names what is wrong between the blocks of a cluster", "[
       if (OfPart& part = std::get<OfPart>(place.step().action); part.first == first) return part;
     throw std::runtime_error("no such part");
   };
-  const Fault faults[] =
-      {
-          {"no barrier ahead of the sum", [](Plan& p) { place_of<ClusterBarrier>(p, 2).drop(); }, "barrier"},
-          {"no barrier behind the sum", [](Plan& p) { place_of<ClusterBarrier>(p, 3).drop(); }, "may read"},
-          {"a role comes to fewer barriers", [](Plan& p) { place_of<ClusterBarrier>(p, 0).drop(); },
-           "different numbers"},
-          {"a thread alone comes",
-           [](Plan& p) {
+  const Fault faults[] = {
+      {"no barrier ahead of the sum", [](Plan& p) { place_of<ClusterBarrier>(p, 2).drop(); }, "barrier"},
+      {"no barrier behind the sum", [](Plan& p) { place_of<ClusterBarrier>(p, 3).drop(); }, "may read"},
+      {"a role comes to fewer barriers", [](Plan& p) { place_of<ClusterBarrier>(p, 0).drop(); }, "different numbers"},
+      {"a thread alone comes",
+       [](Plan& p) {
     Elected one{.threads = 128, .body = {{ClusterBarrier{}}}};
     place_of<ClusterBarrier>(p, 0).step().action = std::move(one);
-           },
-           "not all threads"},
-          {"the first block puts", [&](Plan& p) { in_part(p, false).first = true; }, "puts nothing"},
-          {"the others add up", [&](Plan& p) { in_part(p, true).first = false; }, "alone adds up"},
-          {"nobody puts", [&](Plan& p) { in_part(p, false).body.clear(); }, "may not be there"},
-          {"nobody adds up", [&](Plan& p) { in_part(p, true).body.clear(); }, "not added"},
-          {"sums are put where there is no room", [](Plan& p) { p.scratch[ScratchId{0}].bytes /= 2; }, "scratch"},
-          {"a block runs all rounds", [](Plan& p) { the<Loop>(p, 0).count = the<ShareRounds>(p, 0).rounds; },
-           "all rounds"},
-          {"rounds are shared by no cluster", [](Plan& p) { p.phases[0].schedule.clusters = false; }, "no cluster"},
-          {"a share that nobody makes", [](Plan& p) { place_of<ShareRounds>(p, 0).drop(); }, "nothing has made"},
-          {"two teams", [](Plan& p) { p.phases[0].roles[1].teams = 2; }, "teams"},
+  }, "not all threads"},
+      {"the first block puts", [&](Plan& p) { in_part(p, false).first = true; }, "puts nothing"},
+      {"the others add up", [&](Plan& p) { in_part(p, true).first = false; }, "alone adds up"},
+      {"nobody puts", [&](Plan& p) { in_part(p, false).body.clear(); }, "may not be there"},
+      {"nobody adds up", [&](Plan& p) { in_part(p, true).body.clear(); }, "not added"},
+      {"sums are put where there is no room", [](Plan& p) { p.scratch[ScratchId{0}].bytes /= 2; }, "scratch"},
+      {"a block runs all rounds", [](Plan& p) { the<Loop>(p, 0).count = the<ShareRounds>(p, 0).rounds; }, "all rounds"},
+      {"rounds are shared by no cluster", [](Plan& p) { p.phases[0].schedule.sharing = Sharing::none; }, "nobody to share"},
+      {"a share that nobody makes", [](Plan& p) { place_of<ShareRounds>(p, 0).drop(); }, "nothing has made"},
+      {"two teams", [](Plan& p) { p.phases[0].roles[1].teams = 2; }, "teams"},
   };
   const Plan right = plan_of(product<bf16>({64, 64, 64}));
   CHECK(violations(right).empty());

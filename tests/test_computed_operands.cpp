@@ -62,7 +62,7 @@ auto product_of(const ProductTiles& tiles, const Make& make) {
 Plan plan_of(const Graph& traced, const std::vector<int>& unit_axes = {}, bool clusters = false, int apart = 16) {
   const Graph graph = run_passes(traced);
   Variant variant = dense_variant(graph);
-  variant.clusters = clusters;
+  variant.sharing = clusters ? Sharing::cluster : Sharing::none;
   for (std::size_t i = 0; i < unit_axes.size(); ++i)
     variant.tensors[i].unit_axis = static_cast<std::int8_t>(unit_axes[i]);
   for (const std::size_t left : {0, 1}) {

@@ -41,7 +41,7 @@ Graph product(const ProductTiles& tiles) {
 
 Variant variant_of(const Graph& graph, const Apart& apart) {
   Variant variant = dense_variant(graph);
-  variant.clusters = apart.clusters;
+  variant.sharing = apart.clusters ? Sharing::cluster : Sharing::none;
   const auto lies = [&](std::size_t i, int alignment, bool turned) {
     TensorClass& tensor = variant.tensors[i];
     tensor.unit_axis = turned ? 0 : 1;

@@ -458,7 +458,8 @@ TEST_CASE("a kernel's parameters are laid out as it declares them", "[jit]") {
 
 TEST_CASE("clusters share the rounds of a product where the grid has few blocks", "[jit]") {
   Machine machine;
-  machine.source.persistent = machine.source.clusters = true;
+  machine.source.persistent = true;
+  machine.source.sharing = Sharing::cluster;
   const Device device = machine.open();
   const auto product = kernel("product", [](In<bf16, 2> x, In<bf16, 2> w, Out<f32, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), 64), cdiv(y.extent(1), 64));
@@ -473,7 +474,7 @@ TEST_CASE("clusters share the rounds of a product where the grid has few blocks"
     return machine.fake.launches.back();
   };
   const FakeCuda::Launch shared = launched(16, 768, 3072);
-  CHECK(machine.compiled.back().clusters);
+  CHECK(machine.compiled.back().sharing == Sharing::cluster);
   CHECK(shared.cluster == 4);
   CHECK(shared.grid == 12 * 4);
   CHECK(machine.fake.count("cuLaunchKernelEx entry") == 1);
@@ -481,26 +482,79 @@ TEST_CASE("clusters share the rounds of a product where the grid has few blocks"
   CHECK(launched(16, 1408, 12800).cluster == 5);  // 22 tiles: of clusters of 6 there are 16 at a time
   CHECK(machine.compiled.size() == 1);
   CHECK(launched(16, 768, 768).cluster == 1);
-  CHECK_FALSE(machine.compiled.back().clusters);
+  CHECK(machine.compiled.back().sharing == Sharing::none);
   CHECK(machine.fake.count("cuLaunchKernel entry") == 1);
   const FakeCuda::Launch full = launched(512, 768, 3072);  // 96 blocks on 132 multiprocessors
   CHECK(full.cluster == 1);
   CHECK(full.grid == 96);
   CHECK(machine.compiled.size() == 2);
   // Code that takes none is launched as any.
-  machine.source.clusters = false;
+  machine.source.sharing = Sharing::none;
   const Device other = machine.open();
   const Tensor<bf16, 2> x(other, {16, 3072}), w(other, {3072, 768});
   const Tensor<f32, 2> y(other, {16, 768});
   launch(other.stream(), product, x, w, y);
   CHECK(machine.fake.launches.back().cluster == 1);
   CHECK(machine.fake.launches.back().grid == 12);
-  machine.source.clusters = true;
+  machine.source.sharing = Sharing::cluster;
   machine.fake.fail = {{"cuLaunchKernelEx", 701}};
   const Device third = machine.open();
   const Tensor<bf16, 2> a(third, {16, 3072}), b(third, {3072, 768});
   const Tensor<f32, 2> c(third, {16, 768});
   CHECK(says(error_of([&] { launch(third.stream(), product, a, b, c); }), {"'product'", "cuLaunchKernelEx", "tiles"}));
+}
+
+TEST_CASE("the grid shares the rounds of a product where multiprocessors would be idle", "[jit]") {
+  Machine machine;
+  machine.source.persistent = true;
+  machine.source.sharing = Sharing::grid;
+  machine.source.workspace_bytes = 1000;
+  machine.source.parameters = {{Kind::blocks}, {Kind::abreast}, {Kind::workspace}, {Kind::flags}};
+  machine.fake.parameter_bytes["entry"] = {4, 4, 8, 8};
+  const Device device = machine.open();
+  const auto product = kernel("product", [](In<bf16, 2> x, In<bf16, 2> w, Out<f32, 2> y) {
+    auto [m, n] = blocks(cdiv(y.extent(0), 128), cdiv(y.extent(1), 128));
+    Var acc = zeros<f32>({128, 128});
+    for (Index k : range(cdiv(x.extent(1), 64))) acc = mma(load(x, {m, k}, {128, 64}), load(w, {k, n}, {64, 128}), acc);
+    store(y, {m, n}, acc);
+  });
+  const auto launched = [&](const Stream& stream, std::int64_t m, std::int64_t n, std::int64_t k) {
+    const Tensor<bf16, 2> x(device, {m, k}), w(device, {k, n});
+    const Tensor<f32, 2> y(device, {m, n});
+    launch(stream, product, x, w, y);
+    return machine.fake.launches.back();
+  };
+  const auto flags_of = [&](const FakeCuda::Launch& one) { return read<std::uint64_t>(one.parameters, 16); };
+  const FakeCuda::Launch first = launched(device.stream(), 496, 2496, 3584);
+  CHECK(machine.compiled.back().sharing == Sharing::grid);
+  CHECK(first.grid == 132);
+  CHECK(read<std::int32_t>(first.parameters, 0) == 80);
+  CHECK(read<std::int32_t>(first.parameters, 4) == 1);
+  CHECK(machine.fake.count("cuMemsetD32Async 1024") == 1);
+  // Four tiles abreast, where operands are larger than the L2 cache; flags are those of the stream.
+  const FakeCuda::Launch second = launched(device.stream(), 500, 8576, 7760);
+  CHECK(second.grid == 132);
+  CHECK(read<std::int32_t>(second.parameters, 4) == 4);
+  CHECK(flags_of(second) == flags_of(first));
+  const Stream other = device.new_stream();
+  CHECK(flags_of(launched(other, 496, 2496, 3584)) != flags_of(first));
+  CHECK(machine.fake.count("cuMemsetD32Async 1024") == 2);
+  // What is recorded has flags of its own, which it sets to 0 each time.
+  const Tensor<bf16, 2> x(device, {496, 3584}), w(device, {3584, 2496});
+  const Tensor<f32, 2> y(device, {496, 2496});
+  other.capture([&] { launch(other, product, x, w, y); });
+  CHECK(machine.fake.count("record cuMemsetD32Async 132") == 1);
+  CHECK(machine.compiled.size() == 1);
+  machine.source.sharing = Sharing::none;
+  CHECK(launched(device.stream(), 128, 16896, 3584).grid == 132);  // one whole wave
+  CHECK(machine.compiled.back().sharing == Sharing::none);
+  CHECK(machine.compiled.size() == 2);
+  // Code that shares nothing is launched as any.
+  const Device third = machine.open();
+  const Tensor<bf16, 2> a(third, {496, 3584}), b(third, {3584, 2496});
+  const Tensor<f32, 2> c(third, {496, 2496});
+  launch(third.stream(), product, a, b, c);
+  CHECK(machine.fake.launches.back().grid == 80);
 }
 
 TEST_CASE("a kernel that waits for the launch before it begins while that ends", "[jit]") {

@@ -70,3 +70,67 @@ TEST_CASE("blocks of a cluster see what the others wrote ahead of its barrier", 
   CHECK(kind("if (cluster_rank() == 0) return;\ncluster_barrier();") == std::nullopt);
   CHECK(kind("if (thread < 32) barrier();\nelse cluster_barrier();\n") == Fault::Kind::deadlock);
 }
+
+namespace {
+
+/// A kernel of four blocks, of 64 threads each, that have 64 floats of workspace each and raise flags.
+Report run_flags(const std::string& body, std::vector<float>& y, std::uint64_t seed, int in_flight) {
+  using Kind = tessera::KernelParameter::Kind;
+  tessera::HandWritten kernel{.parameters = "float* y, char* all, u32* flags, int abreast",
+                              .body =
+                                  "float* const mine = reinterpret_cast<float*>(all + block_index() * 256);\n"
+                                  "const int thread = thread_index();\nconst u32 block = block_index();\n" +
+                                  body,
+                              .threads = 64,
+                              .workspace_bytes = 256,
+                              .persistent = true,
+                              .more = {{Kind::workspace}, {Kind::flags}, {Kind::abreast}}};
+  kernel.shares_grid = true;
+  return run(kernel, {tessera::out(y)},
+             {.seed = seed, .blocks_in_flight = in_flight, .persistent_blocks = 5, .abreast = 2}, {3});
+}
+
+}  // namespace
+
+TEST_CASE("blocks that share tiles see what others wrote ahead of a flag", "[emulator]") {
+  const std::string put = "if (block < 3) mine[thread] = block * 100 + thread;\n", meet = "barrier();\n",
+                    tell = "if (block < 3 && thread == 0) raise_flag(flags + block);\n",
+                    await =
+                        "if (block == 3) for (int other = 0; other < 3; ++other) {\n"
+                        "  if (thread == 0) await_flag(flags + other);\n",
+                    add =
+                        "  float x[4];\n  load_part(x, of_block(mine, 256, other) + thread / 4 * 4);\n"
+                        "  y[other * 64 + thread] = x[thread % 4];\n}\n";
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+    std::vector<float> y(192);
+    for (const int in_flight : {1, 2, 4}) {
+      CHECK(run_flags(put + meet + tell + await + meet + add, y, seed, in_flight).text() == "");
+      for (std::size_t i = 0; i < y.size(); ++i) CHECK(y[i] == static_cast<float>(i / 64 * 100 + i % 64));
+    }
+  }
+  const auto seen = [&](const std::string& body, Fault::Kind expected, int in_flight = 2) {
+    int count = 0;
+    for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+      std::vector<float> y(192);
+      const Report report = run_flags(body, y, seed, in_flight);
+      count += !report.clean() && report.faults[0].kind == expected;
+    }
+    return count;
+  };
+  // Thread 0 alone knows what it wrote, or that others have; and of no flag nobody does.
+  CHECK(seen(put + tell + await + meet + add, Fault::Kind::race) > 0);
+  CHECK(seen(put + meet + tell + await + add, Fault::Kind::race) > 0);
+  CHECK(seen(put + meet + tell + "if (block == 3) for (int other = 0; other < 3; ++other) {\n" + add,
+             Fault::Kind::race) > 0);
+  CHECK(seen(tell + put + meet + await + meet + add, Fault::Kind::race) > 0);
+  // Flags that nobody raises, that are up, that nobody takes down, and none.
+  CHECK(seen(put + meet + await + meet + add, Fault::Kind::deadlock) == 8);
+  CHECK(seen(put + meet + tell + tell, Fault::Kind::misuse) == 8);
+  CHECK(seen(put + meet + tell, Fault::Kind::misuse) == 8);
+  CHECK(seen("if (thread == 0) raise_flag(flags + 4);\n", Fault::Kind::misuse) == 8);
+  // Who waits for a block that is dispatched later may have its place.
+  const std::string waits_for_later =
+      "if (block == 0 && thread == 0) await_flag(flags + 3);\nif (block == 3 && thread == 0) raise_flag(flags + 3);\n";
+  CHECK(seen(waits_for_later, Fault::Kind::deadlock, 1) == 8);
+  CHECK(seen(waits_for_later, Fault::Kind::deadlock, 2) == 0);
+}

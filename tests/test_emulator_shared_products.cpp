@@ -21,6 +21,11 @@ struct Multiprocessors {
   ~Multiprocessors() { unsetenv("TESSERA_EMULATOR_MULTIPROCESSORS"); }
 };
 
+struct SharedGrid {
+  SharedGrid() { setenv("TESSERA_EMULATOR_SHARING", "grid", 1); }
+  ~SharedGrid() { unsetenv("TESSERA_EMULATOR_SHARING"); }
+};
+
 /// Small whole numbers, whose sums are exact.
 template <class T>
 std::vector<T> some(std::int64_t count, unsigned seed) {
@@ -41,12 +46,23 @@ auto biased(ProductTiles tiles) {
   });
 }
 
+/// Of sums that start from something else.
 template <class T>
-void check_product(const Multiprocessors& on, ProductTiles tiles, std::int64_t m, std::int64_t n, std::int64_t k) {
-  const auto cdiv = [](std::int64_t a, int b) { return (a + b - 1) / b; };
-  CHECK(on.count / (cdiv(m, tiles.m) * cdiv(n, tiles.n)) > 1);
-  CHECK(cdiv(k, tiles.k) / 2 > 1);
-  const auto product = biased<T>(tiles);
+auto started(ProductTiles tiles) {
+  return kernel("started", [=](In<T, 2> x, In<T, 2> w, In<f32, 1> bias, InOut<f32, 2> z, Out<T, 2> y) {
+    auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
+    Tile before = load(z, {m, n}, {tiles.m, tiles.n});
+    Var sums = before + load(bias, {n}, {tiles.n});
+    for (Index i : range(cdiv(x.extent(1), tiles.k)))
+      sums = mma(load(x, {m, i}, {tiles.m, tiles.k}), load(w, {i, n}, {tiles.k, tiles.n}), sums);
+    store(z, {m, n}, sums);
+    store(y, {m, n}, cast<T>(sums * 0.5f));
+  });
+}
+
+template <class T>
+void check_product(ProductTiles tiles, std::int64_t m, std::int64_t n, std::int64_t k, bool starts = false) {
+  const auto product = starts ? started<T>(tiles) : biased<T>(tiles);
   std::vector<float> y_of[2], z_of[2];
   for (int i = 0; i < 2; ++i) {
     const Device device = i == 0 ? Device::cpu() : emulated_device();
@@ -68,7 +84,30 @@ void check_product(const Multiprocessors& on, ProductTiles tiles, std::int64_t m
   CHECK(y_of[0] == y_of[1]);
 }
 
+template <class T>
+void check_product(const Multiprocessors& on, ProductTiles tiles, std::int64_t m, std::int64_t n, std::int64_t k) {
+  const auto cdiv = [](std::int64_t a, int b) { return (a + b - 1) / b; };
+  CHECK(on.count / (cdiv(m, tiles.m) * cdiv(n, tiles.n)) > 1);
+  CHECK(cdiv(k, tiles.k) / 2 > 1);
+  check_product<T>(tiles, m, n, k);
+}
+
 }  // namespace
+
+TEST_CASE("products that the grid shares are those of the CPU", "[emulator]") {
+  const SharedGrid shared;
+  // Parts of less than a tile, and of more; of whole and ragged tensors, and of columns that are not full.
+  for (int launches = 0; launches < 6; ++launches) {
+    check_product<bf16>({64, 64, 64}, 64, 128, 1096);
+    check_product<f16>({128, 128, 64}, 200, 376, 904);
+    check_product<bf16>({128, 256, 64}, 100, 1000, 640);
+  }
+  check_product<bf16>({64, 64, 64}, 72, 600, 64 * 9);
+  check_product<f16>({128, 64, 64}, 640, 40, 1024);
+  check_product<bf16>({64, 64, 64}, 300, 120, 64 * 3);  // no tile is cut
+  check_product<bf16>({64, 128, 64}, 17, 127, 1021);    // threads copy
+  check_product<bf16>({64, 64, 64}, 64, 200, 1096, true);
+}
 
 TEST_CASE("products that clusters share are those of the CPU", "[emulator]") {
   // Clusters of 2 to 8, which take one tile or several, of whole and ragged tensors.
@@ -90,6 +129,7 @@ TEST_CASE("products that clusters share are those of the CPU", "[emulator]") {
     check_product<f16>(five, {128, 128, 64}, 99, 121, 262);
   }
   const Multiprocessors many(132);
+  check_product<bf16>({64, 64, 64}, 64, 64, 1096, true);
   check_product<bf16>(many, {64, 64, 64}, 48, 200, 1096);
   check_product<bf16>(many, {64, 128, 64}, 64, 128, 256);
 }

@@ -640,6 +640,21 @@ constexpr Kernel hopper_kernels[] = {
   i[block_index()] = share_of(i[0], cluster_rank()) + static_cast<int>(cluster_index() + clusters());
   f[thread_index()] = d[5] + e[60];
 )"},
+    {"walks", R"(  float* const part = reinterpret_cast<float*>(l);
+  u32* const flags = reinterpret_cast<u32*>(l + 4096);
+  float d[8] = {}, e[64] = {};
+  for (Span span = first_span(i[0], i[1], i[2]); span.rounds > 0; next_span(span, i[0], i[1], i[2])) {
+    i[span.block] = span.first;
+    if (thread_index() == 0) raise_flag(flags + block_index());
+    for (Others others = others_of(span, i[0], i[1], i[2]); others.left > 0; next_of(others, i[0], i[1], i[2])) {
+      if (thread_index() == 0) await_flag(flags + others.block);
+      barrier();
+      add_part<64>(d, of_block(part, 4096, others.block), thread_index());
+      add_part<64>(e, of_block(part, 4096, others.block), thread_index());
+    }
+  }
+  f[thread_index()] = d[5] + e[60];
+)"},
     {"copy_engine", R"(  const TensorMap* const map = reinterpret_cast<const TensorMap*>(l);
   char* const tile = panel_memory();
   u64* const full = reinterpret_cast<u64*>(tile + 8192);

@@ -372,7 +372,7 @@ TEST_CASE("the first pass says how roles share the work, or why they do not", "[
   CHECK(turns.notes ==
         Notes{"roles share the work: [128,128] by 64 of bf16, 2 teams of 1 warp group, 5 stages, 1 store by the "
               "copy engine"});
-  CHECK(decided(plain({64, 64, 64}), [](Variant& v) { v.clusters = true; })
+  CHECK(decided(plain({64, 64, 64}), [](Variant& v) { v.sharing = Sharing::cluster; })
             .notes[0]
             .ends_with("1 team of 1 warp group, 12 stages, clusters share the rounds, 1 store by the copy engine"));
   CHECK(decided(plain({64, 64, 64}), [](Variant& v) { v.tensors[1].boxable = false; })

@@ -38,10 +38,14 @@ double cycles_of_cluster(const RoundExtents& round, int cluster) {
   return cluster == 1 ? 0 : meeting + (cluster - 1) * 4.0 * round.m * round.n / bytes_a_cycle;
 }
 
-int blocks_of_cluster(const RoundExtents& round, std::int64_t blocks, std::int64_t rounds, int multiprocessors) {
+double cycles_of_round(const RoundExtents& round) {
   constexpr double bytes_a_cycle = 57, products_a_cycle = 2048;
-  const double of_round = std::max(2.0 * (round.m + round.n) * round.k / bytes_a_cycle,
-                                   1.0 * round.m * round.n * round.k / products_a_cycle);
+  return std::max(2.0 * (round.m + round.n) * round.k / bytes_a_cycle,
+                  1.0 * round.m * round.n * round.k / products_a_cycle);
+}
+
+int blocks_of_cluster(const RoundExtents& round, std::int64_t blocks, std::int64_t rounds, int multiprocessors) {
+  const double of_round = cycles_of_round(round);
   const std::int64_t free = multiprocessors / std::max<std::int64_t>(blocks, 1);
   // Beside more sums shared memory holds too few stages; and a warp group's threads have no registers for 128 of them
   // and what a cluster takes.

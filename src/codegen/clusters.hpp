@@ -27,6 +27,9 @@ class SharedRounds {
   UniformProgram count_;
 };
 
+/// Cycles that such a round takes a multiprocessor.
+double cycles_of_round(const RoundExtents& round);
+
 /// By how many blocks each of the grid's is shared at the least cost, on a GPU of so many multiprocessors.
 int blocks_of_cluster(const RoundExtents& round, std::int64_t blocks, std::int64_t rounds, int multiprocessors);
 

@@ -29,9 +29,10 @@ struct KernelSource {
   bool persistent = false;
   /// A launch may begin before the one before it has ended: the kernel waits for it by itself.
   bool waits_for_previous = false;
-  /// Persistent blocks may be launched in clusters of up to 8, each of which takes one of the grid's blocks after
-  /// another; at most as many blocks as the loop of its product has rounds.
-  bool clusters = false;
+  /// cluster: persistent blocks may be launched in clusters of up to 8, each of which takes one of the grid's blocks
+  /// after another; at most as many blocks as the loop of its product has rounds. grid: in any number that `abreast`
+  /// divides.
+  Sharing sharing = Sharing::none;
 };
 
 /// Lowers a graph, as the passes leave it, for a class of launches on an architecture. Never refuses a valid graph; the

@@ -27,7 +27,8 @@ struct Target {
   int registers_more_for_products = 0;  ///< from sm_100 on ptxas takes more for the same product
   int registers_ahead = 32;             ///< ptxas brings as much of what sums are stored with forward, of each tile
   int registers_of_epilogue = 32;       ///< of several sums on their way to memory, beside what was read ahead
-  int registers_of_parts = 58;          ///< of sums that come from a cluster's other blocks
+  int registers_of_parts = 58;          ///< of sums that come from other blocks of threads
+  int registers_of_walk = 12;           ///< of a block on its way through its part of a grid's rounds
   int unrolled_rounds = 2;              ///< of k of a product in fused multiply-adds that are written out
   std::int64_t shared_bytes_besides = 4096;  ///< of shared memory that staging leaves to exchanges between threads
 

@@ -21,11 +21,18 @@ struct TensorClass {
   bool operator==(const TensorClass&) const = default;
 };
 
+/// Who adds up the rounds of a product's tile.
+enum class Sharing : std::uint8_t {
+  none,     ///< a block of threads
+  cluster,  ///< all blocks of a cluster, each a part of them
+  grid,     ///< all blocks of the launch share all rounds of all tiles: of a tile one does all of them, or several do
+};
+
 /// The class of a launch.
 struct Variant {
   std::vector<TensorClass> tensors;  ///< one a parameter; scalars keep the default
   bool wide = false;                 ///< the offset of an element, or a block's number, may need more than 31 bits
-  bool clusters = false;             ///< so few blocks that clusters of them may share the rounds of a product
+  Sharing sharing = Sharing::none;   ///< of the rounds of a product, where else multiprocessors would be idle
   bool operator==(const Variant&) const = default;
 };
 

@@ -4,7 +4,6 @@
 #include <array>
 #include <bit>
 
-#include "codegen/clusters.hpp"
 #include "jit/compile/compiler.hpp"
 
 namespace tessera {
@@ -53,9 +52,12 @@ bool is_cooperative(const Candidate& candidate, ProductFamily family) {
          (family == ProductFamily::activated && candidate.tiles.m * candidate.tiles.n > 128 * 128);
 }
 
-double cycles(const Candidate& candidate, ProductFamily family, const ProductShape& shape, int multiprocessors) {
+double cycles(const Candidate& candidate, ProductFamily family, const ProductShape& shape,
+              const ProductTarget& target) {
+  const int multiprocessors = std::max(target.multiprocessors, 1);
   const ProductTiles& tiles = candidate.tiles;
-  const std::int64_t count = (shape.m + tiles.m - 1) / tiles.m * ((shape.n + tiles.n - 1) / tiles.n);
+  const std::int64_t grid[] = {(shape.m + tiles.m - 1) / tiles.m, (shape.n + tiles.n - 1) / tiles.n};
+  const std::int64_t count = grid[0] * grid[1];
   const auto waves = static_cast<double>((count + multiprocessors - 1) / multiprocessors);
   const double sums = static_cast<double>(tiles.m) * tiles.n;
   // Of the left operand rows that hang over are not loaded; columns are.
@@ -65,11 +67,15 @@ double cycles(const Candidate& candidate, ProductFamily family, const ProductSha
   const double round = std::max(bytes / bytes_a_cycle, sums * tiles.k / (peak * candidate.rate)) + of_round;
   const std::int64_t rounds = (shape.k + tiles.k - 1) / tiles.k;
   const RoundExtents extents{tiles.m, tiles.n, tiles.k};
-  const int cluster = blocks_of_cluster(extents, count, rounds, multiprocessors);
+  const SharedLaunch shared = share_launch(extents, grid, rounds, multiprocessors, target.sharing);
+  const int cluster = shared.sharing == Sharing::cluster ? shared.blocks : 1;
   const double loop = static_cast<double>((rounds + cluster - 1) / cluster) * round;
   const bool cooperative = is_cooperative(candidate, family);
   const double epilogue = sums / (cooperative ? 256 : 128) * epilogue_of_sum(family);
   const double begin = first_round * round;
+  if (shared.sharing == Sharing::grid)
+    return begin + cycles_by_grid(extents, shared, count, rounds, round,
+                                  sums / threads_of_team(extents) * epilogue_of_sum(family));
   if (cluster > 1) return begin + loop + cycles_of_cluster(extents, cluster) + epilogue;
   if (cooperative) return begin + waves * (loop + epilogue);
   return begin + waves * std::max(loop + turn, (loop + epilogue) / 2) + epilogue;
@@ -87,7 +93,7 @@ bool suits_wgmma(const ProductShape& shape, ElementType operands, const ProductT
 ProductTarget product_target(const Device& device) {
   const DeviceInfo& info = device.info();
   if (!info.arch) return {};
-  return {Target::of(*info.arch, generate_options().specialise), info.multiprocessors};
+  return {Target::of(*info.arch, generate_options().specialise), info.multiprocessors, sharing_policy()};
 }
 
 int rule_rows(std::int64_t rows, ElementType operands, bool gpu) {
@@ -124,9 +130,7 @@ ProductTiles choose(ProductFamily family, const ProductShape& shape, ElementType
     if (gpu && is_half(operands) && tiles.k == 64 && stages_of_two(tiles.k) > target.gpu->shared_bytes) tiles.k = 32;
     return tiles;
   }
-  const auto time = [&](const Candidate& candidate) {
-    return cycles(candidate, family, shape, std::max(target.multiprocessors, 1));
-  };
+  const auto time = [&](const Candidate& candidate) { return cycles(candidate, family, shape, target); };
   return std::ranges::min_element(candidates, {}, time)->tiles;
 }
 

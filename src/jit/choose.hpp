@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 
+#include "codegen/sharing.hpp"
 #include "codegen/target.hpp"
 #include "graph/element.hpp"
 #include "jit/device.hpp"
@@ -32,8 +33,9 @@ enum class ProductFamily : std::uint8_t {
 struct ProductTarget {
   std::optional<Target> gpu = {};  ///< none: a CPU
   int multiprocessors = 0;         ///< of the GPU
+  SharingPolicy sharing = SharingPolicy::automatic;
 };
-/// A device, and what TESSERA_TIER makes of it.
+/// A device, and what TESSERA_TIER and TESSERA_SHARING make of it.
 ProductTarget product_target(const Device& device);
 
 /// The tiles that a product of such operands (what mma() is given) should have. Of those that are made by wgmma, a

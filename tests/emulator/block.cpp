@@ -83,6 +83,10 @@ bool Block::step() {
   return !stopped_;
 }
 
+bool Block::waits_for_flag() const {
+  return std::ranges::any_of(threads_, [&](const Thread& thread) { return thread.meeting.place == &launch_.flags; });
+}
+
 int Block::pick(std::uint32_t set) {
   const int start = launch_.random.below(warp_size);
   return (std::countr_zero(std::rotr(set, start)) + start) % warp_size;

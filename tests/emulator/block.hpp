@@ -12,6 +12,7 @@
 #include "emulator/copy_engine.hpp"
 #include "emulator/device_memory.hpp"
 #include "emulator/emulator.hpp"
+#include "emulator/flags.hpp"
 #include "emulator/lines.hpp"
 #include "emulator/matrix_units.hpp"
 #include "emulator/memory_barriers.hpp"
@@ -40,6 +41,7 @@ struct Launch {
   const Lines& lines;
   Random& random;
   Report& report;
+  Flags& flags;
   Checks* checks;  ///< null: none
 };
 
@@ -89,6 +91,8 @@ class Block {
   /// go on here.
   bool step();
   bool ended() const { return ended_ == launch_.threads; }
+  /// Does some thread wait for another block to raise a flag?
+  bool waits_for_flag() const;
   int live_threads() const { return launch_.threads - ended_; }
   /// Why, where the block has not ended.
   void report_stuck();

@@ -22,9 +22,15 @@ bool Cluster::step() {
   for (int i = 0; i < count; ++i)
     if (blocks_[static_cast<std::size_t>((start + i) % count)]->step()) return true;
   if (stopped()) return false;
+  if (!waits_for_flag()) report_stuck();
+  return false;
+}
+
+bool Cluster::waits_for_flag() const { return std::ranges::any_of(blocks_, &Block::waits_for_flag); }
+
+void Cluster::report_stuck() {
   const auto stuck = std::ranges::find_if(blocks_, [](const auto& block) { return !block->ended(); });
   if (stuck != blocks_.end()) (*stuck)->report_stuck();
-  return false;
 }
 
 std::optional<int> Cluster::rank_of(const Shadow& memory) const {

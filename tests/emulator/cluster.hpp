@@ -14,8 +14,11 @@ class Cluster final : public Place {
   /// Of the launch's clusters the one of this number; its blocks' threads have stacks from `first_stack` on.
   Cluster(const Launch& launch, std::int64_t index, const Stacks& stacks, int first_stack);
 
-  /// Lets some block go on. False: all have come to their ends, or one has stopped.
+  /// Lets some block go on. False: all have come to their ends, or one has stopped or waits for another cluster.
   bool step();
+  bool waits_for_flag() const;
+  /// Nobody will raise it.
+  void report_stuck();
   bool stopped() const;
 
   std::span<const std::unique_ptr<Block>> blocks() const { return blocks_; }

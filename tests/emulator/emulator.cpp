@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
+#include <set>
 
 #include "emulator/block.hpp"
 #include "emulator/checks.hpp"
@@ -28,7 +29,7 @@ class Emulator::State {
  private:
   const Library& library(bool checks);
   const Stacks& stacks(int count);
-  bool launch(const Launch& launch, const Stacks& stacks, int in_flight);
+  bool launch(const Launch& launch, const Stacks& stacks, int in_flight, bool in_order);
 
   std::vector<KernelSource> kernels_;
   bool contract_;
@@ -41,7 +42,8 @@ namespace {
 /// What a launch adds to arguments and grid.
 struct LaunchCells {
   std::int64_t blocks, first_block;
-  void* workspace;
+  void *workspace, *flags;
+  int abreast;
 };
 
 std::uint64_t cell(const KernelParameter& parameter, std::span<const Argument> arguments,
@@ -66,6 +68,10 @@ std::uint64_t cell(const KernelParameter& parameter, std::span<const Argument> a
       return static_cast<std::uint64_t>(launch.first_block);
     case Kind::workspace:
       return reinterpret_cast<std::uintptr_t>(launch.workspace);
+    case Kind::flags:
+      return reinterpret_cast<std::uintptr_t>(launch.flags);
+    case Kind::abreast:
+      return static_cast<std::uint64_t>(launch.abreast);
     case Kind::tensor_map:
       break;  // takes more than one
   }
@@ -85,16 +91,18 @@ const Stacks& Emulator::State::stacks(int count) {
   return *stacks_;
 }
 
-/// Runs the clusters of a launch in a shuffled order, some at a time; most are of one block. False: one of them
-/// stopped.
-bool Emulator::State::launch(const Launch& launch, const Stacks& stacks, int in_flight) {
+/// Runs the clusters of a launch in a shuffled order, some at a time; most are of one block. Where blocks wait for each
+/// other they begin in the order of their numbers, as a GPU's do. False: one of them stopped.
+bool Emulator::State::launch(const Launch& launch, const Stacks& stacks, int in_flight, bool in_order) {
   std::vector<std::int64_t> waiting(static_cast<std::size_t>(launch.blocks / launch.cluster));
   std::iota(waiting.begin(), waiting.end(), 0);
-  for (std::size_t i = waiting.size(); i > 1; --i) {
+  for (std::size_t i = waiting.size(); i > 1 && !in_order; --i) {
     std::swap(waiting[i - 1], waiting[static_cast<std::size_t>(launch.random.below(static_cast<int>(i)))]);
   }
+  if (in_order) std::ranges::reverse(waiting);
   std::vector<std::unique_ptr<Cluster>> running(static_cast<std::size_t>(in_flight));  // each with stacks of its own
   std::vector<int> live;
+  std::set<int> stuck;  // since one went on
   for (int i = 0; i < in_flight; ++i) live.push_back(i);
   while (!live.empty()) {
     const int pick = launch.random.below(static_cast<int>(live.size()));
@@ -108,9 +116,20 @@ bool Emulator::State::launch(const Launch& launch, const Stacks& stacks, int in_
       cluster = std::make_unique<Cluster>(launch, waiting.back(), stacks, slot * launch.cluster * launch.threads);
       waiting.pop_back();
     }
-    if (cluster->step()) continue;
+    if (cluster->step()) {
+      stuck.clear();
+      continue;
+    }
     if (cluster->stopped()) return false;
-    cluster.reset();
+    if (!cluster->waits_for_flag()) {
+      cluster.reset();
+      stuck.clear();
+      continue;
+    }
+    stuck.insert(slot);
+    if (stuck.size() < live.size()) continue;
+    cluster->report_stuck();
+    return false;
   }
   return true;
 }
@@ -122,11 +141,13 @@ Report Emulator::State::run(std::size_t index, const Graph& graph, std::span<con
     throw InternalError(fmt::format("kernel {} has blocks of {} threads", kernel.name, kernel.threads));
   }
   const std::int64_t blocks = std::accumulate(grid.begin(), grid.end(), std::int64_t{1}, std::multiplies<>());
+  const bool by_grid = kernel.sharing == Sharing::grid;
   const std::int64_t most = kernel.persistent           ? options.persistent_blocks
                             : options.launch_blocks > 0 ? options.launch_blocks
                                                         : blocks;
   const int in_flight = static_cast<int>(std::min<std::int64_t>(options.blocks_in_flight, most));
-  const int cluster = kernel.clusters ? options.cluster : 1;
+  const int cluster = kernel.sharing == Sharing::cluster ? options.cluster : 1;
+  const int abreast = kernel.sharing == Sharing::grid ? options.abreast : 1;
   const Library& library = this->library(options.checks);
   const Stacks& stacks = this->stacks(in_flight * cluster * kernel.threads);
   DeviceMemory memory(graph, arguments);
@@ -134,7 +155,8 @@ Report Emulator::State::run(std::size_t index, const Graph& graph, std::span<con
   Random random(options.seed);
   Report report;
   for (std::int64_t first = 0; first < blocks; first += most) {
-    const std::int64_t count = std::min(most, blocks - first);
+    const std::int64_t count = by_grid ? most / abreast * abreast : std::min(most, blocks - first);
+    Flags flags(count * cluster);
     char* const workspace = memory.new_workspace(static_cast<std::size_t>(kernel.workspace_bytes * count * cluster));
     std::vector<std::uint64_t> cells;
     for (const KernelParameter& parameter : kernel.parameters) {
@@ -145,8 +167,9 @@ Report Emulator::State::run(std::size_t index, const Graph& graph, std::span<con
         cells.insert(cells.end(), words.begin(), words.end());
         continue;
       }
-      cells.push_back(
-          cell(parameter, memory.arguments(), grid, {.blocks = blocks, .first_block = first, .workspace = workspace}));
+      cells.push_back(cell(
+          parameter, memory.arguments(), grid,
+          {.blocks = blocks, .first_block = first, .workspace = workspace, .flags = flags.data(), .abreast = abreast}));
     }
     const Launch launch{.kernel = kernel.name,
                         .entry = library.entry(index),
@@ -159,9 +182,16 @@ Report Emulator::State::run(std::size_t index, const Graph& graph, std::span<con
                         .lines = library.lines(),
                         .random = random,
                         .report = report,
+                        .flags = flags,
                         .checks = options.checks ? &checks : nullptr};
     if (options.checks) checks.begin_launch(launch.first_block, memory.workspace_shadow());
-    if (!this->launch(launch, stacks, in_flight) || kernel.persistent) break;  // persistent blocks take the whole grid
+    if (!this->launch(launch, stacks, in_flight, by_grid)) break;
+    if (const int raised = flags.raised())
+      report.faults.push_back({.kind = Fault::Kind::misuse,
+                               .kernel = kernel.name,
+                               .line = {},
+                               .text = fmt::format("kernel {} leaves {} flags raised", kernel.name, raised)});
+    if (kernel.persistent) break;  // persistent blocks take the whole grid
   }
   memory.copy_back();
   return report;

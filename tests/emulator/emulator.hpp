@@ -50,6 +50,7 @@ struct RunOptions {
   int blocks_in_flight = 1;   ///< blocks that take turns
   int persistent_blocks = 3;  ///< blocks of a launch of a persistent kernel; of one that takes clusters, clusters
   int cluster = 1;            ///< blocks of a cluster, of a kernel that takes clusters
+  int abreast = 1;            ///< tiles that blocks walk through together, of a kernel whose grid shares rounds
   std::int64_t launch_blocks =
       0;  ///< blocks a launch of another, wide kernel: its grid may take several; 0: all in one
 };

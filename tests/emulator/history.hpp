@@ -45,7 +45,12 @@ struct Now {
 };
 
 inline bool is_ordered(const Event& past, const Now& now) {
-  if (past.block != now.event.block) return past.block < now.launch || (now.cluster && now.cluster->knows(past));
+  if (past.block != now.event.block) {
+    if (past.block < now.launch || (now.cluster && now.cluster->knows(past))) return true;
+    if (!now.knowledge || past.by_unit || now.event.by_unit) return false;
+    const auto other = now.knowledge->of_others.find(past.block);
+    return other != now.knowledge->of_others.end() && past.time <= other->second[past.thread];
+  }
   const bool is_known = now.knowledge && past.time <= now.knowledge->known[past.thread];
   if (past.by_unit) return is_known;
   if (now.event.by_unit && past.write) return now.knowledge && past.time <= now.knowledge->fenced[past.thread];

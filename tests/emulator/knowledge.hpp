@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <vector>
 
 namespace tessera::emulator {
@@ -24,10 +25,15 @@ class Times {
   std::vector<std::uint32_t> times_;
 };
 
-/// Two kinds of it: the units see of what threads wrote only that which a fence has passed on to them.
+/// Two kinds of it: the units see of what threads wrote only that which a fence has passed on to them. And what is
+/// known of other blocks' threads, by block.
 struct Knowledge {
   Times known, fenced;
-  void join(const Knowledge& other) { known.join(other.known), fenced.join(other.fenced); }
+  std::map<std::uint32_t, Times> of_others;
+  void join(const Knowledge& other) {
+    known.join(other.known), fenced.join(other.fenced);
+    for (const auto& [block, times] : other.of_others) of_others[block].join(times);
+  }
 };
 
 }  // namespace tessera::emulator

@@ -29,6 +29,10 @@ void emulated_cluster_barrier();
 /// What block `rank` of the cluster has at the place of `at`.
 void emulated_load_from_block(void* out, const void* at, int bytes, int rank);
 
+// Of blocks that share tiles.
+void emulated_raise_flag(void* flag);
+void emulated_await_flag(void* flag);
+
 // Of warp groups.
 void emulated_barrier_init(void* at, int arrivals);
 void emulated_barrier_init_fence();

@@ -114,6 +114,16 @@ void emulated_load_from_block(void* out, const void* at, int bytes, int rank) {
   std::memcpy(out, there, static_cast<std::size_t>(bytes));
 }
 
+void emulated_raise_flag(void* flag) {
+  Thread& self = current_thread();
+  self.block.launch().flags.raise(self, flag, CALLER);
+}
+
+void emulated_await_flag(void* flag) {
+  Thread& self = current_thread();
+  self.block.launch().flags.await(self, flag, CALLER);
+}
+
 void emulated_barrier() {
   Thread& self = current_thread();
   self.block.meet_block(self, {.what = "barrier", .code = CALLER});

@@ -53,6 +53,16 @@ const Knowledge& Order::release(int thread) {
   return knowledge;
 }
 
+Knowledge Order::publish(int thread, std::uint32_t block) {
+  Knowledge published;
+  published.of_others = release(thread).of_others;
+  Times& own = published.of_others[block];
+  own = of(thread).known;
+  if (barrier_ > 0)
+    for (std::size_t i = 0; i < times_.size(); ++i) own.raise(i, barrier_ - 1);
+  return published;
+}
+
 void Order::acquire(int thread, const Knowledge& knowledge) { of(thread).join(knowledge); }
 
 void Order::fence(int thread) {

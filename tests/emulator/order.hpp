@@ -26,6 +26,8 @@ class Order {
   /// What a thread lets those know who wait for it: all that it knows, and its own accesses up to here.
   const Knowledge& release(int thread);
   void acquire(int thread, const Knowledge& knowledge);
+  /// The same for threads of other blocks, to which the thread's own is `block`.
+  Knowledge publish(int thread, std::uint32_t block);
   /// What the thread knows is seen by the units from here on.
   void fence(int thread);
 

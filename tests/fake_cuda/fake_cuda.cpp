@@ -479,6 +479,11 @@ int cuMemFreeHost(void* memory) {
   --fake().pinned;
   return 0;
 }
+int cuMemsetD32Async(unsigned long long to, unsigned value, std::size_t count, void* stream) {
+  BEGIN("cuMemsetD32Async");
+  return work(stream, "cuMemsetD32Async " + std::to_string(count) + " " + text(stream),
+              [=] { std::fill_n(reinterpret_cast<unsigned*>(to), count, value); });
+}
 int cuMemcpyAsync(unsigned long long to, unsigned long long from, std::size_t bytes, void* stream) {
   BEGIN("cuMemcpyAsync");
   return work(stream, "cuMemcpyAsync " + std::to_string(bytes) + " " + text(stream),

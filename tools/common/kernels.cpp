@@ -73,7 +73,7 @@ class Table {
     }
     for (const ProductTiles& tiles : {ProductTiles{64, 64, 64}, {64, 64, 128}, {128, 64, 64}, {128, 128, 64}}) {
       const std::string of = fmt::format("{}x{}x{}", tiles.m, tiles.n, tiles.k);
-      add_one("linear-clusters-" + of, linear(tiles), [](Variant& variant) { variant.clusters = true; });
+      add_one("linear-clusters-" + of, linear(tiles), [](Variant& variant) { variant.sharing = Sharing::cluster; });
       const auto copied = [](std::initializer_list<std::size_t> operands) {
         return [operands = std::vector(operands)](Variant& variant) {
           for (const std::size_t i : operands) {

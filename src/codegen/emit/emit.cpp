@@ -61,10 +61,10 @@ std::string ops_of(const Step& step) {
       [&](const Barrier&) { return std::string(); },
       [&](const Loop&) { return ops({}, "range"); },
       [&](const Branch&) { return ops({}, "if_"); },
-      [&]<OneOf<Elected, OfTeam, OfPart, TileLoop, SetRegisters, PrefetchMap, InitRing, ClearRest, Acquire,
+      [&]<OneOf<Elected, OfTeam, OfPart, EachPart, TileLoop, SetRegisters, PrefetchMap, InitRing, ClearRest, Acquire,
                Expect, TmaLoad, Arrive, WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma,
                CommitWgmma, WaitWgmma, ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier,
-               WaitForPrevious, LetNextBegin, ShareRounds, PutPart, AddParts, ClusterBarrier, WarpBarrier>
+               WaitForPrevious, LetNextBegin, ShareRounds, PutPart, AddParts, ClusterBarrier, TellPart, AwaitPart, WarpBarrier>
              T>(const T&) { return std::string(); },
   };
   // clang-format on
@@ -103,8 +103,8 @@ void emit_step(Writer& w, const Step& step) {
       [&](const Multiply& s) { emit(w, s); },     [&](const Barrier& s) { emit(w, s); },
       [&](const Loop& s) { emit(w, s); },         [&](const Branch& s) { emit(w, s); },
       [&](const Elected& s) { emit(w, s); },      [&](const OfTeam& s) { emit(w, s); },
-      [&](const OfPart& s) { emit(w, s); },       [&](const TileLoop& s) { emit(w, s); },
-      [&]<OfRoles T>(const T& s) { emit(w, s); },
+      [&](const OfPart& s) { emit(w, s); },       [&](const EachPart& s) { emit(w, s); },
+      [&](const TileLoop& s) { emit(w, s); },     [&]<OfRoles T>(const T& s) { emit(w, s); },
   };
   std::visit(print, step.action);
 }
@@ -203,7 +203,7 @@ void open_blocks(Writer& w, IndexExpression first, int step) {
     w.line("const {} block = {} - 1 - to_and_fro(round);", block_type(w.plan), blocks);
     return;
   }
-  const bool clusters = w.phase.schedule.clusters;
+  const bool clusters = w.phase.schedule.sharing == Sharing::cluster;
   const IndexExpression size = IndexExpression::call(clusters ? "clusters" : "grid_size", {}),
                         own = IndexExpression::call(clusters ? "cluster_index" : "block_index", {});
   w.open("for ({} block = {}; block < {}; block += {}) {{", block_type(w.plan), own + size * first, blocks,
@@ -266,6 +266,10 @@ std::string parameter_text(const Plan& plan, const KernelParameter& p) {
       return "i64 first_block";
     case Kind::workspace:
       return "char* all_workspace";
+    case Kind::flags:
+      return "u32* flags";
+    case Kind::abreast:
+      return "int abreast";
     case Kind::tensor_map:
       return "const __grid_constant__ TensorMap " + name_of(plan, TensorMapId{p.argument});
   }
@@ -279,9 +283,16 @@ void emit(Writer& w, const Body& body) {
 }
 
 void emit(Writer& w, const TileLoop& loop) {
-  IndexExpression first = loop.first;
-  if (w.role.teams > 1) first = first + IndexExpression::variable("team");
-  open_blocks(w, first, loop.step);
+  if (loop.rounds) {
+    const std::string rounds = scalar(w, *loop.rounds).text();
+    w.open("for (Span span = first_span({0}, {1}, abreast); span.rounds > 0; next_span(span, {0}, {1}, abreast)) {{",
+           blocks_name(w.plan, static_cast<int>(&w.phase - w.plan.phases.data())), rounds);
+    w.line("const u32 block = span.block;");
+  } else {
+    IndexExpression first = loop.first;
+    if (w.role.teams > 1) first = first + IndexExpression::variable("team");
+    open_blocks(w, first, loop.step);
+  }
   std::string before = std::move(w.text);
   w.text.clear();
   emit(w, loop.body);

@@ -69,13 +69,28 @@ void emit(Writer& w, const OfTeam& of_team) {
 }
 
 void emit(Writer& w, const OfPart& of_part) {
-  w.open("if (cluster_rank() {} 0) {{", of_part.first ? "==" : ">");
+  w.open("if ({} {} 0) {{", of_part.share ? w.name(of_part.share) : "cluster_rank()", of_part.first ? "==" : ">");
   emit(w, of_part.body);
+  w.close();
+}
+
+void emit(Writer& w, const EachPart& each) {
+  const std::string rounds = scalar(w, each.rounds).text();
+  w.open(
+      "for (Others others = others_of(span, blocks, {0}, abreast); others.left > 0; next_of(others, blocks, {0}, "
+      "abreast)) {{",
+      rounds);
+  emit(w, each.body);
   w.close();
 }
 
 void emit(Writer& w, const ShareRounds& share) {
   const std::string first = w.name(share.first), count = w.name(share.count);
+  if (w.phase.schedule.sharing == Sharing::grid) {
+    w.line("const int {} = span.first;", first);
+    w.line("const int {} = span.rounds;", count);
+    return;
+  }
   const IndexExpression rounds = scalar(w, share.rounds);
   w.line("const int {} = share_of({}, cluster_rank());", first, rounds);
   w.line("const int {} = share_of({}, cluster_rank() + 1) - {};", count, rounds, first);
@@ -88,11 +103,18 @@ void emit(Writer& w, const PutPart& put) {
 
 void emit(Writer& w, const AddParts& add) {
   w.uses.thread = true;
+  if (w.plan.scratch[add.scratch].in_workspace)
+    return w.line("add_part<{}>({}, of_block({}, {}ll, others.block), thread);", w.role.threads(), w.name(add.sums),
+                  w.scratch(add.scratch, ElementType::f32), w.plan.workspace_bytes);
   w.line("add_parts<{}>({}, {}, thread);", w.role.threads(), w.name(add.sums),
          w.scratch(add.scratch, ElementType::f32));
 }
 
 void emit(Writer& w, const ClusterBarrier&) { w.line("cluster_barrier();"); }
+
+void emit(Writer& w, const TellPart&) { w.line("raise_flag(flags + block_index());"); }
+
+void emit(Writer& w, const AwaitPart&) { w.line("await_flag(flags + others.block);"); }
 
 void emit(Writer& w, const WarpBarrier&) { w.line("warp_barrier();"); }
 
@@ -121,7 +143,7 @@ void emit(Writer& w, const ClearRest& clear) {
   const Ring& ring = w.plan.rings[clear.ring];
   const int threads = w.role.threads();
   w.uses.thread = true;
-  const bool clusters = w.phase.schedule.clusters;
+  const bool clusters = w.phase.schedule.sharing == Sharing::cluster;
   w.line("const int stages_used = {} + {} < blocks ? {} : {};", clusters ? "cluster_index()" : "block_index()",
          clusters ? "clusters()" : "grid_size()", ring.stages,
          IndexExpression::call("minimum", {scalar(w, clear.rounds), ring.stages}));

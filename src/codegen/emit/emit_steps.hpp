@@ -42,6 +42,7 @@ void emit(Writer& w, const Wait& wait);
 void emit(Writer& w, const Elected& elected);
 void emit(Writer& w, const OfTeam& of_team);
 void emit(Writer& w, const OfPart& of_part);
+void emit(Writer& w, const EachPart& each);
 void emit(Writer& w, const TileLoop& loop);  // emit.cpp
 
 // emit_roles.cpp: rings, the copy engine, wgmma, and clusters
@@ -49,6 +50,8 @@ void emit(Writer& w, const ShareRounds& share);
 void emit(Writer& w, const PutPart& put);
 void emit(Writer& w, const AddParts& add);
 void emit(Writer& w, const ClusterBarrier& barrier);
+void emit(Writer& w, const TellPart& tell);
+void emit(Writer& w, const AwaitPart& await);
 void emit(Writer& w, const WarpBarrier& barrier);
 void emit(Writer& w, const SetRegisters& set);
 void emit(Writer& w, const PrefetchMap& prefetch);

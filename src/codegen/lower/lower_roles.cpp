@@ -3,6 +3,7 @@
 
 #include "codegen/lower/boxes.hpp"
 #include "codegen/lower/lower_fragments.hpp"
+#include "codegen/lower/lower_shared.hpp"
 #include "codegen/lower/role_duty.hpp"
 #include "codegen/lower/specialise.hpp"
 #include "codegen/plan/budget.hpp"
@@ -67,7 +68,7 @@ class Shared {
   /// Those of a thread. None are set for one team of a warp group: each has all that there are for it.
   int producer_registers() const {
     if (how.groups * how.teams == 1) return 0;
-    if (how.by_threads.empty()) return how.clusters ? of_clusters : of_producer;
+    if (how.by_threads.empty()) return how.sharing == Sharing::cluster ? of_clusters : of_producer;
     return copies_many() ? of_copies : of_few_copies;
   }
   int consumer_registers() const {
@@ -143,7 +144,9 @@ class RingDuty : public RoleDuty {
   // Numbers that the launch decides stand ahead of the tiles.
   void launch_numbers(Steps& steps, const LowerNodes& lower) {
     lower([&](Id id) { return shared_.how.launch[id] != 0; });
-    if (!shared_.how.clusters) return;
+    if (shared_.how.sharing == Sharing::cluster) share_rounds(steps);
+  }
+  void share_rounds(Steps& steps) {
     const Id rounds = steps.node(shared_.how.loop).in[0];
     const auto number = [&](std::string_view stem) {
       return steps.values.add(steps.values.label(rounds, stem), rounds, steps.layouts.of[rounds]);
@@ -151,11 +154,23 @@ class RingDuty : public RoleDuty {
     share_ = {number("first"), number("rounds"), steps.scalar(rounds)};
     push(steps, share_);
   }
+  template <class Inside>
+  void tiles(Steps& steps, int step, const Inside& inside) {
+    TileLoop loop{.first = 0, .step = step, .body = {}};
+    const bool by_grid = shared_.how.sharing == Sharing::grid;
+    if (by_grid) loop.rounds = all_rounds(steps);
+    steps.within(loop.body, [&] {
+      if (by_grid) share_rounds(steps);
+      inside();
+    });
+    push(steps, std::move(loop));
+  }
   bool in_tile(Id id) const { return !shared_.how.launch[id]; }
+  tessera::codegen::Operand all_rounds(Steps& steps) { return steps.scalar(steps.node(shared_.how.loop).in[0]); }
 
   Shared& shared_;
   const CursorId cursor_;
-  ShareRounds share_;  // of a cluster
+  ShareRounds share_;  // where rounds are shared
 };
 
 class Producer final : public RingDuty {
@@ -168,10 +183,11 @@ class Producer final : public RingDuty {
     launch_numbers(steps, lower);
     const auto tile = [&] { lower([&](Id id) { return in_tile(id); }); };
     const bool by_threads = !shared_.how.by_threads.empty();
-    if (!shared_.how.clusters && !by_threads) return elected(steps, 128, [&] { tiles(steps, 1, tile); });
+    const bool in_cluster = shared_.how.sharing == Sharing::cluster;
+    if (!in_cluster && !by_threads) return elected(steps, 128, [&] { tiles(steps, 1, tile); });
     tiles(steps, 1, [&] {
       by_threads ? tile() : elected(steps, 128, tile);
-      for (int i = 0; shared_.how.clusters && i < 2; ++i) push(steps, ClusterBarrier{});
+      for (int i = 0; in_cluster && i < 2; ++i) push(steps, ClusterBarrier{});
     });
   }
   void end_round(Steps& steps, LoopId) override {
@@ -285,12 +301,7 @@ class Consumer final : public RingDuty {
     fragments_.reserve(steps);
     if (shared_.how.teams > 1) push(steps, NamedBarrier{.id = team_turn, .threads = 2 * steps.threads});
   }
-  bool starts_fresh(Id argument) const override {
-    const Facts& facts = shared_.facts;
-    Id start = facts[shared_.how.loop].in[static_cast<std::size_t>(facts[argument].position())];
-    while (facts[start].op == Op::broadcast) start = facts[start].in[0];
-    return facts[start].op == Op::constant && facts[start].bits() == 0;
-  }
+  bool starts_fresh(Id argument) const override { return starts_from_zeros(shared_.facts, shared_.how.loop, argument); }
   bool multiply(Steps& steps, Id id, LoopId loop) override {
     const std::vector<Id>& products = shared_.how.products;
     const Id carried = steps.node(id).in[2];
@@ -379,8 +390,8 @@ class Consumer final : public RingDuty {
     elected(steps, by_threads ? 32 : 128, [&] { push(steps, Release{cursor_, 1, not_first}); });
   }
   bool is_read_ahead(Id id) const { return lowering::is_read_ahead(shared_.facts, shared_.how, id); }
-  // What is read ahead of the loop, and the numbers that say where, come first. Of a cluster the first block does what
-  // follows the sums.
+  // What is read ahead of the loop, and the numbers that say where, come first. Of blocks that share rounds the first
+  // does what follows the sums.
   void tile(Steps& steps, const LowerNodes& lower) {
     const Specialisation& how = shared_.how;
     const auto early = [&](Id id) { return how.reads_ahead && (how.ahead[id] || is_read_ahead(id)); };
@@ -388,28 +399,17 @@ class Consumer final : public RingDuty {
     const auto late = [&] { lower([&](Id id) { return in_tile(id) && !early(id) && behind(id); }); };
     lower([&](Id id) { return in_tile(id) && early(id); });
     lower([&](Id id) { return in_tile(id) && !early(id) && !behind(id); });
-    if (!how.clusters) return late();
-    const ScratchId parts = shared_.plan.scratch.add(
-        {.type = ElementType::f32, .bytes = std::int64_t{shared_.m} * shared_.n * info(ElementType::f32).bytes});
-    of_part(steps, false, [&] { push(steps, PutPart{parts, sums_[0]}); });
-    push(steps, ClusterBarrier{});
-    of_part(steps, true, [&] { push(steps, AddParts{parts, sums_[0]}); });
-    push(steps, ClusterBarrier{});
-    of_part(steps, true, late);
-  }
-  template <class Inside>
-  void of_part(Steps& steps, bool first, const Inside& inside) {
-    OfPart part{.first = first, .body = {}};
-    steps.within(part.body, inside);
-    push(steps, std::move(part));
+    if (how.sharing == Sharing::none) return late();
+    lower_shared_tile(steps, how.products[0], how.sharing, sums_[0], share_, late);
   }
   // The producer does not wait for it: boxes fill other rows. Teams know of each other's part when it is their turn.
   void clear_rest(Steps& steps) {
-    push(steps, ClearRest{shared_.ring, rounds(steps, shared_.how.loop).count});
+    // Of the grid a block has rounds of several tiles.
+    const bool by_grid = shared_.how.sharing == Sharing::grid;
+    push(steps, ClearRest{shared_.ring, by_grid ? literal(shared_.how.stages) : rounds(steps, shared_.how.loop).count});
     push(steps, ProxyFence{});
     if (shared_.how.teams == 1) push(steps, Barrier{});
   }
-  tessera::codegen::Operand all_rounds(Steps& steps) { return steps.scalar(steps.node(shared_.how.loop).in[0]); }
 
   BufferId out_[2];
   int parts_ = 0;
@@ -427,7 +427,7 @@ void lower_roles(const Facts& facts, Specialisation how, const Products& product
   Phase& phase = plan.phases.back();
   Shared shared(facts, how, products.plans, plan);
   phase.schedule.kind = Schedule::Kind::tiles;
-  phase.schedule.clusters = how.clusters;
+  phase.schedule.sharing = how.sharing;
   Role producer{.name = "producer", .first_warp = 0, .warps = 4, .registers = shared.producer_registers()};
   Role consumer{.name = "consumer",
                 .first_warp = 4,

@@ -20,8 +20,8 @@ namespace {
 
 // Teams have registers of their own, and no other memory for elements. Empty, or what needs some.
 std::string needs_memory(const Plan& plan) {
-  const int of_clusters = plan.phases[0].schedule.clusters ? 1 : 0;
-  if (plan.scratch.size() > of_clusters) return "its threads exchange elements of tiles";
+  const int of_parts = plan.phases[0].schedule.sharing != Sharing::none ? 1 : 0;
+  if (plan.scratch.size() > of_parts) return "its threads exchange elements of tiles";
   for (const Storage& storage : plan.storages)
     if (storage.home != Home::registers && storage.home != Home::variable)
       return fmt::format("{} registers of a thread for one tile", storage.registers);
@@ -129,7 +129,8 @@ bool fit_registers(Planning& planning) {
 bool memory(Planning& planning) {
   place_memory(planning.plan);
   for (Phase& phase : planning.plan.phases)
-    if (planning.plan.workspace_bytes > 0) phase.schedule.kind = Schedule::Kind::persistent;
+    if (planning.plan.workspace_bytes > 0 && phase.schedule.kind == Schedule::Kind::grid)
+      phase.schedule.kind = Schedule::Kind::persistent;
   planning.plan.progress = Progress::placed;
   return true;
 }
@@ -224,6 +225,8 @@ void set_parameters(Plan& plan) {
       plan.parameters.push_back({Kind::blocks, static_cast<int>(i), 0});
   if (!plan.persistent() && plan.variant.wide) plan.parameters.push_back({Kind::first_block, 0, 0});
   if (plan.workspace_bytes > 0) plan.parameters.push_back({Kind::workspace, 0, 0});
+  if (plan.shared_by_grid())
+    for (const Kind kind : {Kind::flags, Kind::abreast}) plan.parameters.push_back({kind, 0, 0});
   plan.progress = Progress::complete;
 }
 

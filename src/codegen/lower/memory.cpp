@@ -57,9 +57,9 @@ void place_shared(Plan& plan, const Intervals& buffers, const Intervals& scratch
   Placed placed;
   for (const Piece& piece : pieces) {
     if (piece.in_use.last < 0) continue;
-    *piece.in_workspace = false;
+    const bool for_others = *piece.in_workspace;  // what other blocks of threads read
     *piece.offset = lowest(piece, placed, false);
-    if (*piece.offset + piece.bytes > room) {
+    if (for_others || *piece.offset + piece.bytes > room) {
       *piece.in_workspace = true;
       *piece.offset = lowest(piece, placed, true);
     }

@@ -27,11 +27,18 @@ class Classifier {
     Specialised result;
     const int rows = product().shape[0];
     const int fewest = rows / 64 > 2 || sums_of(1) > most_accumulators ? 2 : 1;
-    if (facts_.variant.clusters && how_.products.size() == 1) {
-      how_.clusters = true;
+    // Blocks that share rounds all start from zeros.
+    const bool is_sum = how_.products.size() == 1 && starts_from_zeros(facts_, how_.loop, product().in[2]);
+    if (facts_.variant.sharing == Sharing::cluster && is_sum) {
+      how_.sharing = Sharing::cluster;
       for (int groups = fewest; groups <= 2 && rows % (64 * groups) == 0; ++groups) add_way(result, groups);
-      how_.clusters = false;
     }
+    // Two warp groups put, add up and store twice as fast. Blocks are counted in 32 bits.
+    if (facts_.variant.sharing == Sharing::grid && is_sum && !facts_.variant.wide) {
+      how_.sharing = Sharing::grid;
+      for (int groups = rows % 128 ? 1 : 2; groups >= fewest; --groups) add_way(result, groups);
+    }
+    how_.sharing = Sharing::none;
     add_way(result, fewest);
     if (fewest == 1 && rows % 128 == 0) add_way(result, 2);
     return result;
@@ -40,10 +47,11 @@ class Classifier {
  private:
   const Node& node(Id id) const { return facts_[id]; }
 
-  // Two teams of a warp group each, or one of two; a cluster has no second tile for another team.
+  // Two teams of a warp group each, or one of two: a cluster has no second tile for another team, and of a grid's parts
+  // one is walked through by one team.
   void add_way(Specialised& result, int groups) {
     how_.groups = groups;
-    how_.teams = groups == 1 && !how_.clusters ? 2 : 1;
+    how_.teams = groups == 1 && how_.sharing == Sharing::none ? 2 : 1;
     how_.stages = stages();
     if (how_.stages < 2) {
       if (result.ways.empty()) result.why_not = "two stages do not fit into shared memory";
@@ -237,7 +245,7 @@ class Classifier {
     constexpr int most = 12, barriers = 1024;
     const int m = product().shape[0], n = product().shape[1];
     int stored = how_.boxed.empty() ? 0 : 2 * how_.teams * m * panel_bytes;
-    if (how_.clusters) stored += m * n * static_cast<int>(sizeof(float));
+    if (how_.sharing == Sharing::cluster) stored += m * n * static_cast<int>(sizeof(float));
     int loaded = 0;
     for (const auto& loads : loads_)
       for (const auto& [load, k] : loads)
@@ -265,12 +273,19 @@ std::string text_of(const Facts& facts, const Specialisation& how) {
   text += fmt::format(", {} of {}, {}", count(static_cast<std::size_t>(how.teams), "team"),
                       count(static_cast<std::size_t>(how.groups), "warp group"),
                       count(static_cast<std::size_t>(how.stages), "stage"));
-  if (how.clusters) text += ", clusters share the rounds";
+  if (how.sharing == Sharing::cluster) text += ", clusters share the rounds";
+  if (how.sharing == Sharing::grid) text += ", the grid shares the rounds";
   if (!how.computed.empty()) text += ", left operands from registers";
   if (!how.by_threads.empty()) text += fmt::format(", {} copied by threads", count(how.by_threads.size(), "tile"));
   if (!how.boxed.empty()) text += fmt::format(", {} by the copy engine", count(how.boxed.size(), "store"));
   if (how.reads_ahead) text += ", rows read ahead of the loop";
   return text;
+}
+
+bool starts_from_zeros(const Facts& facts, Id loop, Id argument) {
+  Id start = facts[loop].in[static_cast<std::size_t>(facts[argument].position())];
+  while (facts[start].op == Op::broadcast) start = facts[start].in[0];
+  return facts[start].op == Op::constant && facts[start].bits() == 0;
 }
 
 bool is_k_major(const GraphAccess& access, int other) { return access.fast != other; }
@@ -283,8 +298,8 @@ bool is_read_ahead(const Facts& facts, const Specialisation& how, Id id) {
   const GraphAccess access = facts.access(id);
   return std::ranges::all_of(access.axes, [&](const GraphAccess::Axis& axis) {
     return known(axis.index) && std::ranges::all_of(axis.slices, [&](const GraphAccess::Slice& slice) {
-             return known(slice.start) && known(slice.extent);
-           });
+      return known(slice.start) && known(slice.extent);
+    });
   });
 }
 

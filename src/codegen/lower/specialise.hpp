@@ -16,7 +16,7 @@ struct Specialisation {
   int groups = 1;                          ///< warp groups of a team, which share the rows of the product's tile
   int teams = 1;                           ///< of warp groups: of two each multiplies while the other stores
   int stages = 2;                          ///< of the ring
-  bool clusters = false;                   ///< of blocks of threads, which share the rounds of the loop
+  Sharing sharing = Sharing::none;         ///< of the rounds of the loop
   bool reads_ahead = false;                ///< what is_read_ahead() stays in registers from ahead of the loop on
   std::vector<Id> boxed;                   ///< stores that the copy engine does, if what they store lies as sums do
   std::set<Id> by_threads;                 ///< loads of operands that the copy engine does not
@@ -42,6 +42,9 @@ bool is_read_ahead(const Facts& facts, const Specialisation& how, Id id);
 /// Do the rows of an operand's buffer run along k? They do unless its neighbours in memory are along `other`, the axis
 /// of its load that is not k.
 bool is_k_major(const GraphAccess& access, int other);
+
+/// Does what the loop carries as `argument` start from zeros?
+bool starts_from_zeros(const Facts& facts, Id loop, Id argument);
 
 /// The products of a specialised kernel, for the passes that lay out and fuse.
 Products products_of(const Facts& facts, const Specialisation& how);

@@ -183,9 +183,12 @@ RolePressure role_pressure(const Plan& plan, bool reads_ahead) {
     tiles = std::max(tiles, static_cast<int>(sweep->reads.size()) + (load && load->access.from_here));
   });
   const int set = plan.phases[0].roles.back().registers;
-  return {.values = pressure(plan, true).values + tiles * target.registers_ahead +
-                    (reads_ahead ? target.registers_of_epilogue : 0) +
-                    (plan.phases[0].schedule.clusters ? target.registers_of_parts : 0),
+  const int stored = tiles * target.registers_ahead + (reads_ahead ? target.registers_of_epilogue : 0);
+  // Of a cluster ptxas brings what is stored with forward to where parts are added; of a grid a loop is between.
+  const Sharing sharing = plan.phases[0].schedule.sharing;
+  const int parts = sharing == Sharing::none ? 0 : target.registers_of_parts;
+  return {.values = pressure(plan, true).values +
+                    (sharing == Sharing::grid ? std::max(stored + target.registers_of_walk, parts) : stored + parts),
           .room = (set ? set : target.most_registers) - target.registers_besides};
 }
 

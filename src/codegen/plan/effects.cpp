@@ -98,12 +98,14 @@ class Collector {
   }
   void operator()(const TmaStore& s) { buffer(s.buffer, false); }
   void operator()(const PutPart& s) { scratch(s.scratch, true); }
-  void operator()(const AddParts& s) { scratch(s.scratch, false); }
+  void operator()(const AddParts& s) {
+    if (!plan_.scratch[s.scratch].in_workspace) scratch(s.scratch, false);  // else another block's
+  }
   // None of their own.
-  template <OneOf<Commit, Wait, Barrier, Loop, Branch, Elected, OfTeam, OfPart, TileLoop, SetRegisters, PrefetchMap,
-                  InitRing, Acquire, Expect, Arrive, WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence,
-                  CommitWgmma, WaitWgmma, ProxyFence, CommitStores, WaitStores, NamedBarrier, WaitForPrevious,
-                  LetNextBegin, ShareRounds, ClusterBarrier, WarpBarrier>
+  template <OneOf<Commit, Wait, Barrier, Loop, Branch, Elected, OfTeam, OfPart, EachPart, TileLoop, SetRegisters,
+                  PrefetchMap, InitRing, Acquire, Expect, Arrive, WaitFull, Release, Advance, Reserve, RegisterFence,
+                  WgmmaFence, CommitWgmma, WaitWgmma, ProxyFence, CommitStores, WaitStores, NamedBarrier,
+                  WaitForPrevious, LetNextBegin, ShareRounds, ClusterBarrier, TellPart, AwaitPart, WarpBarrier>
                 T>
   void operator()(const T&) {}
   std::vector<Effect> take() { return std::move(effects_); }
@@ -159,9 +161,15 @@ class OperandsOf {
   void operator()(const T& s) {
     for (const TileCoordinate& at : s.at) operand(at.index);
   }
-  template <OneOf<ShareRounds, ClearRest> T>
+  template <OneOf<ShareRounds, ClearRest, EachPart> T>
   void operator()(const T& s) {
     operand(s.rounds);
+  }
+  void operator()(const TileLoop& s) {
+    if (s.rounds) operand(*s.rounds);
+  }
+  void operator()(const OfPart& s) {
+    if (s.share) ids.push_back(s.share);
   }
   void operator()(const Advance& s) { operand(s.by); }
   void operator()(const RegisterFence& s) { ids.push_back(s.value); }
@@ -173,9 +181,9 @@ class OperandsOf {
     ids.push_back(s.sums);
   }
   template <OneOf<Replicas, Partials, PutPartials, TakePartials, Scan, ReadStage, Clear, Commit, Wait, Barrier, Elected,
-                  OfTeam, OfPart, TileLoop, SetRegisters, PrefetchMap, InitRing, Acquire, Expect, Arrive, WaitFull,
-                  Release, Reserve, WgmmaFence, CommitWgmma, WaitWgmma, ProxyFence, CommitStores, WaitStores,
-                  NamedBarrier, WaitForPrevious, LetNextBegin, ClusterBarrier, WarpBarrier>
+                  OfTeam, SetRegisters, PrefetchMap, InitRing, Acquire, Expect, Arrive, WaitFull, Release, Reserve,
+                  WgmmaFence, CommitWgmma, WaitWgmma, ProxyFence, CommitStores, WaitStores, NamedBarrier,
+                  WaitForPrevious, LetNextBegin, ClusterBarrier, TellPart, AwaitPart, WarpBarrier>
                 T>
   void operator()(const T&) {}
 
@@ -213,12 +221,12 @@ struct ResultsOf {
   Ids operator()(const Reserve& s) const { return {s.value}; }
   Ids operator()(const ShareRounds& s) const { return {s.first, s.count}; }
   Ids operator()(const AddParts& s) const { return {s.sums}; }
-  template <
-      OneOf<Store, PutPartials, Put, Scan, Stage, Clear, Fetch, Commit, Wait, Barrier, Loop, Branch, Elected, OfTeam,
-            OfPart, TileLoop, SetRegisters, PrefetchMap, InitRing, ClearRest, Acquire, Expect, TmaLoad, Arrive,
-            WaitFull, Release, Advance, RegisterFence, WgmmaFence, CommitWgmma, WaitWgmma, ProxyFence, TmaStore,
-            CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, PutPart, ClusterBarrier, WarpBarrier>
-          T>
+  template <OneOf<Store, PutPartials, Put, Scan, Stage, Clear, Fetch, Commit, Wait, Barrier, Loop, Branch, Elected,
+                  OfTeam, OfPart, EachPart, TileLoop, SetRegisters, PrefetchMap, InitRing, ClearRest, Acquire, Expect,
+                  TmaLoad, Arrive, WaitFull, Release, Advance, RegisterFence, WgmmaFence, CommitWgmma, WaitWgmma,
+                  ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, PutPart,
+                  ClusterBarrier, TellPart, AwaitPart, WarpBarrier>
+                T>
   Ids operator()(const T&) const {
     return {};
   }

@@ -28,14 +28,12 @@ std::vector<ValueId> results(const Step& step);
 
 /// What a step runs over; nullptr: nothing.
 inline const Sweep* sweep_of(const Step& step) {
-  return std::visit(
-      []<class Kind>(const Kind& kind) -> const Sweep* {
-        if constexpr (requires { kind.sweep; })
-          return &kind.sweep;
-        else
-          return nullptr;
-      },
-      step.action);
+  return std::visit([]<class Kind>(const Kind& kind) -> const Sweep* {
+    if constexpr (requires { kind.sweep; })
+      return &kind.sweep;
+    else
+      return nullptr;
+  }, step.action);
 }
 
 /// When something is in use: positions of steps, a loop counting as its body and what is ahead of it.
@@ -98,13 +96,14 @@ class Walk {
         own->last = next();
         loops_.pop_back();
       } else {
-        std::visit(
-            Overloaded{
-                [&]<OneOf<Branch, Elected, OfTeam, OfPart, TileLoop> T>(const T& s) { body(role, s.body, visit); },
-                []<OneOf<Loop, Reduce, Argmax, Replicas, Partials> T>(const T&) {},
-                []<Leaf T>(const T&) {},
-            },
-            step.action);
+        std::visit(Overloaded{
+                       [&]<OneOf<Branch, Elected, OfTeam, OfPart, EachPart, TileLoop> T>(const T& s) {
+          body(role, s.body, visit);
+        },
+                       []<OneOf<Loop, Reduce, Argmax, Replicas, Partials> T>(const T&) {},
+                       []<Leaf T>(const T&) {},
+                   },
+                   step.action);
       }
     }
   }

@@ -41,6 +41,10 @@ bool Plan::persistent() const {
                      [](const Phase& phase) { return phase.schedule.kind != Schedule::Kind::grid; });
 }
 
+bool Plan::shared_by_grid() const {
+  return std::ranges::any_of(phases, [](const Phase& phase) { return phase.schedule.sharing == Sharing::grid; });
+}
+
 bool Plan::waits_for_previous() const {
   return std::ranges::any_of(phases.front().prologue,
                              [](const Step& step) { return std::holds_alternative<WaitForPrevious>(step.action); });

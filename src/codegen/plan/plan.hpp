@@ -152,7 +152,8 @@ struct Schedule {
     tiles,       ///< the same, by a TileLoop of each role
   };
   Kind kind = Kind::grid;
-  bool clusters = false;    ///< tiles: clusters of blocks of threads do, as large as the launch likes, and share rounds
+  /// tiles: cluster: those of the launch's size do; grid: all blocks of threads walk through a part of all rounds.
+  Sharing sharing = Sharing::none;
   bool to_and_fro = false;  ///< tiles: from the last block to the first, each second round the other way
   int section = 0;  ///< blocks of all axes but the first that run together along it, so that they meet in L2; 0: all
   int group = 0;    ///< blocks along the first axis that run together, so that they meet in L2; 0: in order
@@ -213,6 +214,7 @@ struct Plan {
   int threads() const;
   bool persistent() const;
   bool in_ring(BufferId id) const;
+  bool shared_by_grid() const;      ///< rounds, by all blocks of threads of a phase
   bool waits_for_previous() const;  ///< a launch may begin before the one before it has ended
   const Storage& storage(ValueId id) const { return storages[values[id].storage]; }
   Storage& storage(ValueId id) { return storages[values[id].storage]; }

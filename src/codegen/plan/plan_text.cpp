@@ -161,8 +161,17 @@ class StepText {
   std::string operator()(const Branch& s) const { return fmt::format("if {}", operand(s.condition, nullptr, {})); }
   std::string operator()(const Elected& s) const { return fmt::format("one thread of each {}", s.threads); }
   std::string operator()(const OfTeam& s) const { return fmt::format("team {}", s.team); }
-  std::string operator()(const OfPart& s) const { return s.first ? "first block of the cluster" : "its other blocks"; }
+  std::string operator()(const OfPart& s) const {
+    if (s.share) return fmt::format("if {} {} 0", of(s.share), s.first ? "==" : ">");
+    return s.first ? "first block of the cluster" : "its other blocks";
+  }
+  std::string operator()(const EachPart& s) const {
+    return fmt::format("for each block with later ones of {} rounds", operand(s.rounds, nullptr, {}));
+  }
   std::string operator()(const TileLoop& s) const {
+    if (s.rounds)
+      return fmt::format("for blocks with {} rounds each, of this block's share of all",
+                         operand(*s.rounds, nullptr, {}));
     return fmt::format("for blocks {}, {} further on, ...", s.first, s.step);
   }
   std::string operator()(const SetRegisters& s) const {
@@ -219,9 +228,13 @@ class StepText {
   }
   std::string operator()(const PutPart& s) const { return fmt::format("{} = {}", of(s.scratch), of(s.sums)); }
   std::string operator()(const AddParts& s) const {
-    return fmt::format("{} += {} of the cluster's other blocks", of(s.sums), of(s.scratch));
+    const bool by_grid = plan_.scratch[s.scratch].in_workspace;
+    return fmt::format("{} += {} of {}", of(s.sums), of(s.scratch),
+                       by_grid ? "that block" : "the cluster's other blocks");
   }
   std::string operator()(const ClusterBarrier&) const { return "barrier of the cluster"; }
+  std::string operator()(const TellPart&) const { return "say that the part is there"; }
+  std::string operator()(const AwaitPart&) const { return "wait until that block's part is there"; }
   std::string operator()(const WarpBarrier&) const { return "barrier of each warp"; }
   std::string operator()(const WaitForPrevious&) const { return "wait for the launch before"; }
   std::string operator()(const LetNextBegin&) const { return "the next launch may begin"; }
@@ -376,14 +389,17 @@ std::string to_string(const Plan& plan) {
   if (plan.variant.wide) line("offsets and numbers of blocks have 64 bits");
   for (const Phase& phase : plan.phases)
     if (phase.schedule.group) line("blocks run in groups of {} along the first axis", phase.schedule.group);
+  const bool by_grid = plan.shared_by_grid();
   for (const Phase& phase : plan.phases)
-    if (phase.schedule.clusters) line("a cluster of blocks of threads shares the rounds of each block of the grid");
+    if (phase.schedule.sharing == Sharing::cluster)
+      line("a cluster of blocks of threads shares the rounds of each block of the grid");
+  if (by_grid) line("all blocks of threads share the rounds of all blocks of the grid");
   for (const Phase& phase : plan.phases)
     if (phase.schedule.to_and_fro) line("the last blocks come first, in rounds to and fro");
   for (const Phase& phase : plan.phases)
     if (phase.schedule.section)
       line("blocks run in sections of {} along all axes but the first", phase.schedule.section);
-  if (plan.persistent()) line("a block of threads takes one block of the grid after another");
+  if (plan.persistent() && !by_grid) line("a block of threads takes one block of the grid after another");
   for (const Buffer& buffer : plan.buffers)
     line("{}: {}[{},{}] in {} at {}{}", name_of(buffer.label), name(buffer.type), buffer.rows, buffer.columns,
          buffer.in_workspace ? "the workspace" : "shared memory", buffer.offset,

@@ -2,6 +2,7 @@
 // memory.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "codegen/plan/sweep.hpp"
@@ -23,17 +24,26 @@ struct OfTeam {
   Body body;
 };
 
-/// Of a cluster's blocks of threads the first runs it; or all others do.
+/// Of blocks of threads that share the rounds of a tile the one with the first of them runs it; or the others do.
 struct OfPart {
   bool first = true;
   Body body;
+  ValueId share = {};  ///< where the grid shares them: the number of the block's first round
+};
+
+/// For each block of threads that has later rounds of the tile at hand, in the order of rounds.
+struct EachPart {
+  Body body;
+  Operand rounds;  ///< of a tile
 };
 
 /// A role takes blocks of the grid one after another: those numbered first, first + step, ... of what falls to its
-/// block of threads, or to its cluster; of several teams each begins at its own number.
+/// block of threads, or to its cluster; of several teams each begins at its own number. Where the grid shares rounds,
+/// those of which a part falls to its block of threads.
 struct TileLoop {
   int first = 0, step = 1;
   Body body;
+  std::optional<Operand> rounds = {};  ///< of a tile, where the grid shares them
 };
 
 /// Registers that a thread of the role may have from here on, of those that the block's threads have together.
@@ -169,19 +179,20 @@ struct NamedBarrier {
   bool next_team = false;  ///< the one of the team whose turn is next
 };
 
-/// The rounds of a loop that fall to this block of its cluster: `count` of them, from number `first` on.
+/// The rounds of a loop that fall to this block of threads: `count` of them, from number `first` on. Where the grid
+/// shares them: of the tile at hand.
 struct ShareRounds {
   ValueId first, count;
   Operand rounds;
 };
 
-/// Sums of this block of the cluster, for others to read.
+/// Sums of this block of threads, for others to read.
 struct PutPart {
   ScratchId scratch;
   ValueId sums;
 };
 
-/// sums += those that the cluster's other blocks have put, in their order.
+/// sums += those that the cluster's other blocks have put, in their order; or the block at hand of an EachPart.
 struct AddParts {
   ScratchId scratch;
   ValueId sums;
@@ -189,6 +200,12 @@ struct AddParts {
 
 /// Of all threads of the cluster's blocks.
 struct ClusterBarrier {};
+
+/// One thread of a block says that its sums are put, which all threads know of.
+struct TellPart {};
+
+/// One thread waits until the block at hand has said so, and takes that back: there is one who waits.
+struct AwaitPart {};
 
 /// Of all threads of each warp.
 struct WarpBarrier {};

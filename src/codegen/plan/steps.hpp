@@ -240,12 +240,13 @@ struct Branch {
   Body body;
 };
 
-using Action = std::variant<Compute, Load, Store, Reduce, Argmax, Replicas, Partials, PutPartials, TakePartials, Put,
-                            Scan, Get, Stage, ReadStage, Clear, Fetch, Commit, Wait, Multiply, Barrier, Loop, Branch,
-                            Elected, OfTeam, OfPart, TileLoop, SetRegisters, PrefetchMap, InitRing, ClearRest, Acquire,
-                            Expect, TmaLoad, Arrive, WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence,
-                            Wgmma, CommitWgmma, WaitWgmma, ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier,
-                            WaitForPrevious, LetNextBegin, ShareRounds, PutPart, AddParts, ClusterBarrier, WarpBarrier>;
+using Action =
+    std::variant<Compute, Load, Store, Reduce, Argmax, Replicas, Partials, PutPartials, TakePartials, Put, Scan, Get,
+                 Stage, ReadStage, Clear, Fetch, Commit, Wait, Multiply, Barrier, Loop, Branch, Elected, OfTeam, OfPart,
+                 EachPart, TileLoop, SetRegisters, PrefetchMap, InitRing, ClearRest, Acquire, Expect, TmaLoad, Arrive,
+                 WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma,
+                 ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin,
+                 ShareRounds, PutPart, AddParts, ClusterBarrier, TellPart, AwaitPart, WarpBarrier>;
 
 struct Step {
   Action action;
@@ -267,10 +268,11 @@ Overloaded(Cases...) -> Overloaded<Cases...>;
 /// What roles at work at the same time do to rings, open groups and proxies; without steps of their own. Visits
 /// name each kind, also where there is nothing to do: a further kind does not compile before that is decided.
 template <class T>
-concept OfRoles = OneOf<std::remove_const_t<T>, SetRegisters, PrefetchMap, InitRing, ClearRest, Acquire, Expect,
-                        TmaLoad, Arrive, WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma,
-                        CommitWgmma, WaitWgmma, ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier,
-                        WaitForPrevious, LetNextBegin, ShareRounds, PutPart, AddParts, ClusterBarrier, WarpBarrier>;
+concept OfRoles =
+    OneOf<std::remove_const_t<T>, SetRegisters, PrefetchMap, InitRing, ClearRest, Acquire, Expect, TmaLoad, Arrive,
+          WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence,
+          TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, ShareRounds, PutPart,
+          AddParts, ClusterBarrier, TellPart, AwaitPart, WarpBarrier>;
 
 /// The product of a loop's body that has its fetch within; or null.
 inline const Multiply* fetching_product(const Loop& loop) {
@@ -300,11 +302,11 @@ void each_body(StepType& step, const Each& each) {
     each(loop.ahead);
     each(loop.issued);
     each(loop.body);
-                 },
-                 [&]<OneOf<Branch, const Branch, Elected, const Elected, OfTeam, const OfTeam, OfPart, const OfPart,
-                           TileLoop, const TileLoop>
-                         T>(T& s) { each(s.body); },
   },
+                 [&]<OneOf<Branch, const Branch, Elected, const Elected, OfTeam, const OfTeam, OfPart, const OfPart,
+                           EachPart, const EachPart, TileLoop, const TileLoop>
+                         T>(T& s) { each(s.body); },
+             },
              step.action);
 }
 

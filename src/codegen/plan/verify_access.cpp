@@ -32,13 +32,12 @@ class Accesses {
     for (const Step& step : steps) {
       findings_.about(&step);
       labels(step);
-      std::visit(
-          Overloaded{
-              [&](const Load& s) {
+      std::visit(Overloaded{
+                     [&](const Load& s) {
         sweep(s.sweep);
         access(s.access, &s.sweep, false);
-              },
-              [&](const Store& s) {
+      },
+                     [&](const Store& s) {
         sweep(s.sweep);
         access(s.access, &s.sweep, true);
         findings_.require(s.kind != Store::Kind::scatter || s.access.rows, "a scatter names no rows");
@@ -48,21 +47,25 @@ class Accesses {
                           "it adds to {}, which is not read", tensor_name(plan_, s.access.parameter));
         vectors(s.sweep, &s.access);
         if (s.by_quads) quads(s);
-          },
-          [&]<OneOf<Compute, Reduce, Argmax, Put, Get> T>(const T& s) { sweep(s.sweep); },
-          [&](const Stage& s) {
+      },
+                     [&]<OneOf<Compute, Reduce, Argmax, Put, Get> T>(const T& s) { sweep(s.sweep); },
+                     [&](const Stage& s) {
         sweep(s.sweep);
         stage(s);
-          },
-          [&](const ReadStage& s) { read_stage(s); },
-          []<OneOf<Replicas, Partials, PutPartials, TakePartials, Scan, Clear, Commit, Wait, Barrier, Branch, Elected,
-                   OfTeam, OfPart, TileLoop, SetRegisters, PrefetchMap, InitRing, ClearRest, Acquire, Expect, TmaLoad,
-                   Arrive, WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma,
-                   WaitWgmma, ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious,
-                   LetNextBegin, ShareRounds, PutPart, AddParts, ClusterBarrier, WarpBarrier>
-                 T>(const T&) {},
-          [&](const Fetch& s) { fetch(s); }, [&](const Multiply& s) { multiply(s); }, [&](const Loop& s) { loop(s); },
-          }, step.action);
+      },
+                     [&](const ReadStage& s) { read_stage(s); },
+                     []<OneOf<Replicas, Partials, PutPartials, TakePartials, Scan, Clear, Commit, Wait, Barrier, Branch,
+                              Elected, OfTeam, OfPart, EachPart, TileLoop, SetRegisters, PrefetchMap, InitRing,
+                              ClearRest, Acquire, Expect, TmaLoad, Arrive, WaitFull, Release, Advance, Reserve,
+                              RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence, TmaStore,
+                              CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, ShareRounds,
+                              PutPart, AddParts, ClusterBarrier, TellPart, AwaitPart, WarpBarrier>
+                            T>(const T&) {},
+                     [&](const Fetch& s) { fetch(s); },
+                     [&](const Multiply& s) { multiply(s); },
+                     [&](const Loop& s) { loop(s); },
+                 },
+                 step.action);
       const Loop* const loop = std::get_if<Loop>(&step.action);
       if (loop) loops_.push_back(loop);
       each_body(step, [&](const Body& inner) { body(inner); });

@@ -41,19 +41,20 @@ class Ids {
             [](std::monostate) {},
             [&](const ScalarParameter& s) {
       findings_.require(s.argument >= 0 && s.argument < tensors, "storage {} is no parameter's scalar", index);
-            },
+    },
             [&](const ExtentParameter& s) {
       const bool has = s.argument >= 0 && s.argument < tensors && s.axis >= 0 &&
                        s.axis < plan_.tensors[static_cast<std::size_t>(s.argument)].rank;
       findings_.require(has, "storage {} is no tensor's extent", index);
-        },
-        [&](const BlockIndex& s) {
+    },
+            [&](const BlockIndex& s) {
       int axes = 0;
       for (const Phase& phase : plan_.phases) axes = std::max(axes, phase.first_axis + phase.axes);
       findings_.require(s.axis >= 0 && s.axis < axes, "storage {} is no block's index", index);
+    },
+            [&](const Counter& s) { findings_.require(plan_.loops.has(s.loop), "storage {} counts no loop", index); },
         },
-        [&](const Counter& s) { findings_.require(plan_.loops.has(s.loop), "storage {} counts no loop", index); },
-        }, storage.known);
+        storage.known);
   }
 
   void body(const Body& steps) {
@@ -63,60 +64,64 @@ class Ids {
       for (ValueId id : results(step)) value(id);
       if (const Sweep* sweep = sweep_of(step)) this->sweep(*sweep);
       each_access(step, [&](const TileAccess& access, const Sweep* sweep) { this->access(access, sweep); });
-      std::visit(
-          Overloaded{
-              []<OneOf<Compute, Load, Store, Replicas, Partials, Commit, Wait, Barrier, Elected, OfTeam, OfPart,
-                       TileLoop, SetRegisters, Reserve, RegisterFence, WgmmaFence, CommitWgmma, WaitWgmma, ProxyFence,
-                       CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, ClusterBarrier,
-                       WarpBarrier>
-                     T>(const T&) {},
-              [&](const InitRing& s) { ring(s.ring); },
-              [&](const ClearRest& s) {
+      std::visit(Overloaded{
+                     []<OneOf<Compute, Load, Store, Replicas, Partials, Commit, Wait, Barrier, Elected, OfTeam, OfPart,
+                              SetRegisters, Reserve, RegisterFence, WgmmaFence, CommitWgmma, WaitWgmma, ProxyFence,
+                              CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, ClusterBarrier,
+                              TellPart, AwaitPart, WarpBarrier>
+                            T>(const T&) {},
+                     [&](const InitRing& s) { ring(s.ring); },
+                     [&](const ClearRest& s) {
         ring(s.ring);
         single(s.rounds);
-              },
-              [&](const ShareRounds& s) { single(s.rounds); },
-              [&](const PrefetchMap& s) { map(s.map); },
-              [&](const TmaLoad& s) {
+      },
+                     [&]<OneOf<ShareRounds, EachPart> T>(const T& s) { single(s.rounds); },
+                     [&](const TileLoop& s) {
+        if (s.rounds) single(*s.rounds);
+      },
+                     [&](const PrefetchMap& s) { map(s.map); },
+                     [&](const TmaLoad& s) {
         map(s.map);
         buffer(s.buffer);
         cursor(s.cursor);
-          },
-          [&](const TmaStore& s) {
+      },
+                     [&](const TmaStore& s) {
         map(s.map);
         buffer(s.buffer);
-          },
-          [&]<OneOf<Acquire, Expect, Arrive, WaitFull, Advance> T>(const T& s) { cursor(s.cursor); },
-          [&](const Release& s) {
+      },
+                     [&]<OneOf<Acquire, Expect, Arrive, WaitFull, Advance> T>(const T& s) { cursor(s.cursor); },
+                     [&](const Release& s) {
         cursor(s.cursor);
         if (s.not_first.index != -1) loop(s.not_first);
       },
-          [&](const Wgmma& s) {
+                     [&](const Wgmma& s) {
         if (!s.left) buffer(s.a);
         buffer(s.b);
         if (s.fresh.index != -1) loop(s.fresh);
         for (const CursorId at : {s.a_cursor, s.b_cursor})
           if (at.index != -1) cursor(at);
-          },
-          [&]<OneOf<Reduce, Argmax> T>(const T& s) {
+      },
+                      [&]<OneOf<Reduce, Argmax> T>(const T& s) {
         findings_.require(s.axis >= 0 && s.axis < s.sweep.shape.rank(), "there is no axis {}", s.axis);
-          }, [&](const Branch& s) { single(s.condition); },
-          [&]<OneOf<PutPartials, TakePartials, Put, Scan, Get, PutPart, AddParts> T>(const T& s) {
+      },
+                     [&](const Branch& s) { single(s.condition); },
+                     [&]<OneOf<PutPartials, TakePartials, Put, Scan, Get, PutPart, AddParts> T>(const T& s) {
         scratch(s.scratch);
-          },
-          [&](const Stage& s) {
+      },
+                     [&](const Stage& s) {
         buffer(s.buffer);
         if (s.cursor.index != -1) cursor(s.cursor);
-          },
-          [&](const ReadStage& s) {
+      },
+                     [&](const ReadStage& s) {
         buffer(s.buffer);
         cursor(s.cursor);
-          }, [&](const Clear& s) { buffer(s.buffer); },
-          [&](const Fetch& s) {
+      },
+                     [&](const Clear& s) { buffer(s.buffer); },
+                     [&](const Fetch& s) {
         for (const Fetch::Tile& tile : s.tiles) buffer(tile.buffer);
         if (s.loop.index != -1) loop(s.loop);
-          },
-          [&](const Multiply& s) {
+      },
+                     [&](const Multiply& s) {
         findings_.require(s.shape.rank() == 2 && s.layout.rank() == 2, "a product has two axes");
         if (s.fetching.index != -1) loop(s.fetching);
         for (const ProductOperand* o : {&s.product.a, &s.product.b}) {
@@ -125,13 +130,14 @@ class Ids {
           findings_.require(bool(o->buffer) != bool(o->value),
                             "an operand of a product is either in a buffer or in registers");
         }
-          },
-          [&](const Loop& s) {
+      },
+                     [&](const Loop& s) {
         loop(s.loop);
         single(s.count);
         ++loops_[s.loop];
-          },
-          }, step.action);
+      },
+                 },
+                 step.action);
       each_body(step, [&](const Body& inner) { body(inner); });
     }
   }

@@ -65,6 +65,8 @@ void check_parameters(Findings& findings) {
     if (plan.phases[i].schedule.kind != Schedule::Kind::grid) wanted.insert({Kind::blocks, static_cast<int>(i), 0});
   if (!plan.persistent() && plan.variant.wide) wanted.insert({Kind::first_block, 0, 0});
   if (plan.workspace_bytes > 0) wanted.insert({Kind::workspace, 0, 0});
+  if (plan.shared_by_grid())
+    for (const Kind kind : {Kind::flags, Kind::abreast}) wanted.insert({kind, 0, 0});
   findings.require(given == wanted, "the kernel has {} parameters, and needs {} or others", given.size(),
                    wanted.size());
   findings.require(plan.workspace_bytes == 0 || plan.persistent(),

@@ -27,15 +27,15 @@ class Memory {
     Walk walk(plan_);
     const int positions =
         walk.each([&](const Role& role, const Step& step, int at, const std::vector<const Interval*>& around) {
-          findings_.about(&step);
-          for (const Effect& effect : effects(plan_, role, step)) {
-            if (effect.space == Effect::Space::buffer) buffers_.touch(effect.index, at, around);
-            if (effect.space == Effect::Space::scratch) scratch_.touch(effect.index, at, around);
-          }
-          for (ValueId id : operands(step)) values_.touch(plan_.values[id].storage.index, at, around);
-          for (ValueId id : results(step)) values_.touch(plan_.values[id].storage.index, at, around);
-          room(role, step);
-        });
+      findings_.about(&step);
+      for (const Effect& effect : effects(plan_, role, step)) {
+        if (effect.space == Effect::Space::buffer) buffers_.touch(effect.index, at, around);
+        if (effect.space == Effect::Space::scratch) scratch_.touch(effect.index, at, around);
+      }
+      for (ValueId id : operands(step)) values_.touch(plan_.values[id].storage.index, at, around);
+      for (ValueId id : results(step)) values_.touch(plan_.values[id].storage.index, at, around);
+      room(role, step);
+    });
     findings_.about(nullptr);
     for (int i = 0; i < plan_.buffers.size(); ++i) {
       const Buffer& buffer = plan_.buffers[BufferId{i}];
@@ -92,43 +92,46 @@ class Memory {
     std::visit(
         Overloaded{
             []<OneOf<Compute, Load, Store, Stage, ReadStage, Clear, Fetch, Commit, Wait, Barrier, Loop, Branch, Elected,
-                     OfTeam, OfPart, TileLoop, SetRegisters, PrefetchMap, InitRing, ClearRest, Acquire, Expect, TmaLoad,
-                     Arrive, WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma,
-                     WaitWgmma, ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious,
-                     LetNextBegin, ShareRounds, ClusterBarrier, WarpBarrier>
+                     OfTeam, OfPart, EachPart, TileLoop, SetRegisters, PrefetchMap, InitRing, ClearRest, Acquire,
+                     Expect, TmaLoad, Arrive, WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma,
+                     CommitWgmma, WaitWgmma, ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier,
+                     WaitForPrevious, LetNextBegin, ShareRounds, ClusterBarrier, TellPart, AwaitPart, WarpBarrier>
                    T>(const T&) {},
             [&]<OneOf<PutPart, AddParts> T>(const T& s) {
       inside(s.scratch, std::int64_t{plan_.storage(s.sums).registers} * role.threads());
-            },
+    },
             [&]<OneOf<Reduce, Argmax, Replicas> T>(const T& s) {
       for (const Step& inner : s.across) room(role, inner);
-        },
-        [&](const Partials& s) {
+    },
+            [&](const Partials& s) {
       for (const Step& inner : s.round) room(role, inner);
-        },
-        [&](const PutPartials& s) { inside(s.scratch, std::int64_t{s.chunk} * role.threads() * (s.best ? 2 : 1)); },
-        [&](const TakePartials& s) { inside(s.scratch, std::int64_t{s.chunk} * role.threads() * (s.best ? 2 : 1)); },
-        [&](const Put& s) {
+    },
+            [&](const PutPartials& s) { inside(s.scratch, std::int64_t{s.chunk} * role.threads() * (s.best ? 2 : 1)); },
+            [&](const TakePartials& s) {
+      inside(s.scratch, std::int64_t{s.chunk} * role.threads() * (s.best ? 2 : 1));
+    },
+            [&](const Put& s) {
       inside(s.scratch, s.base + last(s.strides, s.sweep.shape));
       findings_.require(s.base >= 0, "it begins at {}", s.base);
       apart(s.strides, s.sweep.shape);
     },
-        [&](const Scan& s) {
+            [&](const Scan& s) {
       inside(s.scratch, s.lines * s.length);
       findings_.require(s.inner >= 1 && s.lines % s.inner == 0, "{} lines, {} between each other's elements", s.lines,
                         s.inner);
-        },
-        [&](const Get& s) {
+    },
+            [&](const Get& s) {
       inside(s.scratch, last(s.strides, s.sweep.shape));
       apart(s.strides, s.sweep.shape);
-        },
-        [&](const Multiply& s) {
+    },
+            [&](const Multiply& s) {
       for (const ProductOperand* o : {&s.product.a, &s.product.b})
         findings_.require(s.product.kind != ProductKind::tensor || !o->buffer ||
                               plan_.progress < Progress::synchronised || !plan_.buffers[o->buffer].in_workspace,
                           "tensor cores read shared memory only");
+    },
         },
-        }, step.action);
+        step.action);
   }
   static std::int64_t last(const Strides& strides, const Shape& shape) {
     std::int64_t last = 1;

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "codegen/plan/open_products.hpp"
+#include "codegen/plan/shared_tiles.hpp"
 #include "codegen/plan/verify.hpp"
 
 namespace tessera::codegen {
@@ -31,15 +32,15 @@ class RoleCheck {
         role_(role),
         alone_(phase.roles.size() == 1),
         waits_(findings.plan.waits_for_previous()),
-        clusters_(phase.schedule.clusters),
         elected_(role.threads()),
-        products_(findings) {}
+        products_(findings),
+        shared(findings, phase.schedule.sharing, role) {}
 
   void run() {
     region(role_.body);
     findings_.about(nullptr);
     findings_.require(products_.none(), "products are open at the end of role {}", role_.name);
-    findings_.require(part_ == Part::none, "role {} ends while others of the cluster may read its sums", role_.name);
+    shared.end();
     findings_.require(read_ + 1 == static_cast<int>(copies_.size()) && copies_.back().empty(),
                       "role {} ends while its stores may read shared memory", role_.name);
   }
@@ -49,7 +50,6 @@ class RoleCheck {
   std::map<int, std::set<int>> meets;      ///< by id: sizes of the barriers that the role comes to
   std::set<std::pair<int, int>> comes_to;  ///< a barrier's id and a team
   std::set<CursorId> cursors;
-  int cluster_barriers = 0;  ///< of a block of the grid
 
  private:
   // A body that may run any number of times: it leaves rings as it found them.
@@ -73,39 +73,44 @@ class RoleCheck {
         if (waits_ && effect.space == Effect::Space::tensor && !effect.write)
           findings_.require(false, "threads read {} in a launch that begins before what writes it has ended",
                             tensor_name(plan_, effect.index));
-      std::visit(
-          Overloaded{
-              [&](const Elected& s) {
+      std::visit(Overloaded{
+                     [&](const Elected& s) {
         findings_.require(s.threads >= 32 && role_.threads() % s.threads == 0, "one of each {} threads of {}",
                           s.threads, role_.threads());
         const int all = std::exchange(elected_, role_.threads() / std::max(s.threads, 1));
         walk(s.body);
         elected_ = all;
-              },
-              [&](const OfTeam& s) {
+      },
+                     [&](const OfTeam& s) {
         findings_.require(s.team >= 0 && s.team < role_.teams, "there is no team {} of {}", s.team, role_.name);
         walk(s.body);
-          },
-          [&](const OfPart& s) {
-        findings_.require(clusters_ && elected_ == role_.threads(), "there is no first block of a cluster");
-        const std::optional<bool> all = std::exchange(first_, s.first);
+      },
+                     [&](const OfPart& s) {
+        const std::optional<bool> around = shared.enter(s, elected_);
         walk(s.body);
-        first_ = all;
-          },
-          [&](const TileLoop& s) {
+        shared.leave(around);
+      },
+                     [&](const EachPart& s) {
+        shared.enter(s, elected_);
+        walk(s.body);
+        findings_.about(&step);
+        shared.leave(s);
+      },
+                     [&](const TileLoop& s) {
+        shared.tiles(s);
         findings_.require(s.step >= 1 && s.first >= 0 && s.first < s.step, "blocks {} of each {}", s.first, s.step);
         findings_.require(role_.teams == 1 || (s.first == 0 && s.step == role_.teams), "{} teams share each {} blocks",
                           role_.teams, s.step);
         share_ = s.step;
         for (int tile = 0; tile < 2; ++tile) {
-          cluster_barriers = 0;
+          shared.begin_tile();
           region(s.body);
+          shared.end_tile();
         }
         share_ = 1;
       },
-          [&](const Loop& s) {
-        findings_.require(!clusters_ || (s.count.kind == Operand::Kind::value && s.count.value == share_count_),
-                          "each block of the cluster runs all rounds");
+                     [&](const Loop& s) {
+        shared.loop(s);
         const bool around = std::exchange(in_loop_, true);
         const std::map<CursorId, Use> before = uses_;
         region(s.body);
@@ -114,50 +119,56 @@ class RoleCheck {
           region(s.body);
         }
         in_loop_ = around;
-          }, [&](const Branch& s) { region(s.body); },
-          [&]<OneOf<Reduce, Argmax, Replicas> T>(const T& s) {
+      },
+                     [&](const Branch& s) { region(s.body); },
+                     [&]<OneOf<Reduce, Argmax, Replicas> T>(const T& s) {
         values(step);
         walk(s.across);
-          }, [&](const Partials& s) { walk(s.round); },
-          [&](const Barrier&) {
+      },
+                     [&](const Partials& s) { walk(s.round); },
+                     [&](const Barrier&) {
         findings_.require(alone_ || role_.barrier, "a barrier of all threads in one of several roles");
         if (role_.barrier) barrier({.id = role_.barrier, .threads = role_.threads()});
-          },
-          [&]<OneOf<Compute, Load, Store, PutPartials, TakePartials, Put, Scan, Get, Clear, Fetch, Commit, Wait,
-                    Multiply>
-                  T>(const T&) { values(step); },
-          [&](const ReadStage& s) {
+      },
+                     [&]<OneOf<Compute, Load, Store, PutPartials, TakePartials, Put, Scan, Get, Clear, Fetch, Commit,
+                               Wait, Multiply>
+                             T>(const T&) { values(step); },
+                     [&](const ReadStage& s) {
         values(step);
         findings_.require(use(s.cursor).filled > use(s.cursor).advanced, "the stage is not known to be full");
         read_by_threads_.insert(ring(s.cursor));
         unmet_.insert(ring(s.cursor));
-          },
-          [&](const Stage& s) {
+      },
+                     [&](const Stage& s) {
         values(step);
         if (s.cursor)
           fill(s);
         else if (plan_.buffers[s.buffer].form == SharedForm::panels)
           write(s.buffer);
-          },
-          [&](const SetRegisters& s) {
+      },
+                     [&](const SetRegisters& s) {
         findings_.require(s.registers >= 24 && s.registers <= 240 && s.registers % 8 == 0,
                           "{} registers are no multiple of 8 from 24 to 240", s.registers);
         findings_.require(s.registers == role_.registers, "role {} has {} registers", role_.name, role_.registers);
-          }, [&](const InitRing&) { findings_.require(false, "a ring is made in a role, not before them"); },
-          [&](const ClearRest& s) {
+      },
+                     [&](const InitRing&) { findings_.require(false, "a ring is made in a role, not before them"); },
+                     [&](const ClearRest& s) {
         findings_.require(elected_ == role_.threads(), "{} of {} threads clear it", elected_, role_.threads());
         cleared_[s.ring] = Written::plain;
         told_ = 0;
-          }, [&](const Acquire& s) { ++use(s.cursor).acquired; },
-          [&](const Expect& s) {
+      },
+                     [&](const Acquire& s) { ++use(s.cursor).acquired; },
+                     [&](const Expect& s) {
         Use& use = this->use(s.cursor);
         findings_.require(use.acquired > use.expected, "the stage is not acquired");
         findings_.require(elected_ == 1, "{} threads expect its bytes", elected_);
         ++use.expected;
         ++use.arrived;
         fills.insert(ring(s.cursor));
-          }, [&](const TmaLoad& s) { load(s); }, [&](const Arrive& s) { arrive(s); },
-          [&](const WaitFull& s) {
+      },
+                     [&](const TmaLoad& s) { load(s); },
+                     [&](const Arrive& s) { arrive(s); },
+                     [&](const WaitFull& s) {
         ++use(s.cursor).filled;
         products_.begin_stage(s.cursor);
         const auto cleared = cleared_.find(ring(s.cursor));
@@ -165,45 +176,49 @@ class RoleCheck {
                               (cleared != cleared_.end() && cleared->second == Written::seen),
                           "rows of {} that no box fills are not cleared, or not seen to be",
                           name_of(plan_, ring(s.cursor)));
-          }, [&](const Release& s) { release(s); }, [&](const Advance& s) { advance(s); },
-          []<OneOf<Reserve, RegisterFence> T>(const T&) {}, [&](const WgmmaFence&) { products_.fence(); },
-          [&](const Wgmma& s) { product(s); }, [&](const CommitWgmma&) { products_.commit(); },
-          [&](const WaitWgmma& s) { products_.wait(s.pending); },
-          [&](const ProxyFence&) {
+      },
+                     [&](const Release& s) { release(s); },
+                     [&](const Advance& s) { advance(s); },
+                     []<OneOf<Reserve, RegisterFence> T>(const T&) {},
+                     [&](const WgmmaFence&) { products_.fence(); },
+                     [&](const Wgmma& s) { product(s); },
+                     [&](const CommitWgmma&) { products_.commit(); },
+                     [&](const WaitWgmma& s) { products_.wait(s.pending); },
+                     [&](const ProxyFence&) {
         for (auto& [buffer, state] : written_) state = std::max(state, Written::fenced);
         for (auto& [ring, state] : cleared_) state = std::max(state, Written::fenced);
         for (auto& [cursor, use] : uses_) use.unfenced.clear();
-          }, [&](const TmaStore& s) { copy(s); },
-          [&](const CommitStores&) {
+      },
+                     [&](const TmaStore& s) { copy(s); },
+                     [&](const CommitStores&) {
         findings_.require(elected_ == 1, "{} threads commit stores", elected_);
         copies_.emplace_back();
-          },
-          [&](const WaitStores& s) {
+      },
+                     [&](const WaitStores& s) {
         // Groups that are closed, but for the last.
         const int closed = static_cast<int>(copies_.size()) - 1;
         read_ = std::max(read_, closed - s.pending);
-          }, [&](const NamedBarrier& s) { barrier(s); }, [](const PrefetchMap&) {},
-          [&]<OneOf<WaitForPrevious, LetNextBegin> T>(const T&) {
+      },
+                     [&](const NamedBarrier& s) { barrier(s); },
+                     [](const PrefetchMap&) {},
+                     [&]<OneOf<WaitForPrevious, LetNextBegin> T>(const T&) {
         findings_.require(false, "launches wait for each other in a role, not before them");
-          },
-          [&](const ShareRounds& s) {
-        findings_.require(clusters_, "there is no cluster to share rounds");
-        share_count_ = s.count;
-          },
-          [&](const PutPart&) {
+      },
+                     [&](const ShareRounds& s) { shared.share(s); },
+                     [&]<OneOf<PutPart, AddParts> T>(const T& s) {
         values(step);
-        findings_.require(first_ == false, "the cluster's first block adds up, and puts nothing");
-        findings_.require(part_ == Part::none, "others of the cluster may read what was put before");
-        part_ = Part::put;
-          },
-          [&](const AddParts&) {
-        values(step);
-        findings_.require(first_ == true, "the cluster's first block alone adds up");
-        findings_.require(part_ == Part::there,
-                          "sums that others put may not be there: a barrier of the cluster stands before");
-        part_ = Part::read;
-          }, [&](const ClusterBarrier&) { cluster_barrier(); }, [&](const WarpBarrier&) { unmet_.clear(); },
-          }, step.action);
+        shared.part(s);
+      },
+                     [&](const ClusterBarrier&) {
+        findings_.require(!in_loop_, "not all threads of the cluster come to it");
+        shared.cluster_barrier(elected_);
+        all_see(true);
+      },
+                     [&](const TellPart&) { shared.tell(elected_); },
+                     [&](const AwaitPart&) { shared.await(elected_); },
+                     [&](const WarpBarrier&) { unmet_.clear(); },
+                 },
+                 step.action);
     }
   }
 
@@ -339,6 +354,7 @@ class RoleCheck {
     is_full(s.a_cursor);
     is_full(s.b_cursor);
     products_.start(s, role_);
+    shared.multiply(s.out);
   }
 
   enum class Written : std::uint8_t { plain, fenced, seen };
@@ -390,16 +406,7 @@ class RoleCheck {
       if (state == Written::fenced && all_teams) state = Written::seen;
     seen_read_ = read_;
     unmet_.clear();
-  }
-
-  // One behind what the cluster's other blocks put, and one behind its sum: then they may go on.
-  void cluster_barrier() {
-    findings_.require(clusters_ && elected_ == role_.threads() && !first_ && !in_loop_,
-                      "not all threads of the cluster come to it");
-    findings_.require(part_ != Part::there, "what the cluster's other blocks put is not added");
-    ++cluster_barriers;
-    part_ = part_ == Part::put ? Part::there : Part::none;
-    all_see(true);
+    shared.met();
   }
 
   // Registers of open products are nobody's. Memory that threads exchange elements in, or keep some in, is there once.
@@ -412,6 +419,7 @@ class RoleCheck {
     for (ValueId id : operands(step)) {
       check(id);
       products_.use(id);
+      shared.use(step, id);
     }
     for (ValueId id : results(step)) {
       check(id);
@@ -425,7 +433,7 @@ class RoleCheck {
   Findings& findings_;
   const Plan& plan_;
   const Role& role_;
-  const bool alone_, waits_, clusters_;
+  const bool alone_, waits_;
   int elected_;    // threads that run the steps at hand
   int share_ = 1;  // roles that take blocks in turn
   std::map<CursorId, Use> uses_;
@@ -437,10 +445,10 @@ class RoleCheck {
   int told_ = 0;                                  // the barrier by which the team said to the next that it came so far
   std::vector<std::vector<BufferId>> copies_{1};  // groups of stores
   int read_ = 0, seen_read_ = 0;                  // groups that have been read, and that all threads know of
-  std::optional<bool> first_;                     // of the cluster's blocks the first, or the others, run the steps
   bool in_loop_ = false;
-  ValueId share_count_;
-  enum class Part : std::uint8_t { none, put, there, read } part_ = Part::none;  // sums of the cluster's blocks
+
+ public:
+  SharedTiles shared;
 };
 
 }  // namespace
@@ -458,10 +466,13 @@ void check_roles(Findings& findings) {
     std::map<int, int> threads;
     std::set<CursorId> cursors;
     std::set<int> cluster_barriers;
+    std::set<std::int64_t> tile_rounds;
+    bool adds_up = false;
     int registers = 0;
     for (const Role& role : phase.roles) {
-      findings.require(!phase.schedule.clusters || (phase.schedule.kind == Schedule::Kind::tiles && role.teams == 1),
-                       "{} teams of role {} share the rounds of one tile", role.teams, role.name);
+      findings.require(
+          phase.schedule.sharing == Sharing::none || (phase.schedule.kind == Schedule::Kind::tiles && role.teams == 1),
+          "{} teams of role {} share the rounds of one tile", role.teams, role.name);
       RoleCheck check(findings, phase, role);
       check.run();
       for (RingId ring : check.fills) ++filled[ring];
@@ -470,12 +481,17 @@ void check_roles(Findings& findings) {
       for (const auto& [id, team] : check.comes_to) threads[id] += role.threads();
       for (CursorId cursor : check.cursors)
         findings.require(cursors.insert(cursor).second, "{} is used by two roles", name_of(plan, cursor));
-      cluster_barriers.insert(check.cluster_barriers);
+      cluster_barriers.insert(check.shared.cluster_barriers);
+      adds_up |= check.shared.adds_up;
+      const auto& rounds = check.shared.tile_rounds;
+      if (rounds && rounds->kind == Operand::Kind::literal) tile_rounds.insert(rounds->literal);
       registers += role.registers * role.threads() * role.teams;
     }
     findings.require(cluster_barriers.size() == 1, "roles come to different numbers of the cluster's barriers");
-    findings.require(phase.schedule.clusters == (*cluster_barriers.begin() > 0),
+    findings.require((phase.schedule.sharing == Sharing::cluster) == (*cluster_barriers.begin() > 0),
                      "no sums of a cluster's blocks are added");
+    findings.require((phase.schedule.sharing == Sharing::grid) == adds_up, "no sums of other blocks are added");
+    findings.require(tile_rounds.size() <= 1, "roles count other rounds");
     findings.require(registers <= plan.target.registers, "{} registers for the roles of a block", registers);
     for (const auto& [ring, roles] : filled)
       findings.require(roles == 1, "{} is filled by {} roles", name_of(plan, ring), roles);

@@ -69,6 +69,7 @@ class Barriers {
     if (const Branch* branch = std::get_if<Branch>(&step.action)) return maybe(branch->body, state);
     if (const OfTeam* one = std::get_if<OfTeam>(&step.action)) return maybe(one->body, state);
     if (const OfPart* one = std::get_if<OfPart>(&step.action)) return maybe(one->body, state);
+    if (const EachPart* each = std::get_if<EachPart>(&step.action)) return maybe(each->body, state);
     if (const Partials* partials = std::get_if<Partials>(&step.action)) {
       body(partials->round, state, false);
       if (partials->registers > partials->chunk) body(partials->round, state, true);
@@ -158,18 +159,17 @@ class Copies {
   void body(const Body& steps) {
     for (const Step& step : steps) {
       findings_.about(&step);
-      std::visit(
-          Overloaded{
-              []<OneOf<Compute, Load, Store, PutPartials, TakePartials, Put, Scan, Get, ReadStage, SetRegisters,
-                       PrefetchMap, InitRing, ClearRest, Acquire, Expect, TmaLoad, Arrive, WaitFull, Release, Advance,
-                       Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence, TmaStore,
-                       CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, ShareRounds, PutPart,
-                       AddParts, ClusterBarrier, WarpBarrier>
-                     T>(const T&) {},
-              [&]<OneOf<Stage, Clear> T>(const T& s) { ready(s.buffer); },
-              [&]<OneOf<Reduce, Argmax, Replicas> T>(const T& s) { body(s.across); },
-              [&](const Partials& s) { body(s.round); },
-              [&](const Fetch& s) {
+      std::visit(Overloaded{
+                     []<OneOf<Compute, Load, Store, PutPartials, TakePartials, Put, Scan, Get, ReadStage, SetRegisters,
+                              PrefetchMap, InitRing, ClearRest, Acquire, Expect, TmaLoad, Arrive, WaitFull, Release,
+                              Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence,
+                              TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin,
+                              ShareRounds, PutPart, AddParts, ClusterBarrier, TellPart, AwaitPart, WarpBarrier>
+                            T>(const T&) {},
+                     [&]<OneOf<Stage, Clear> T>(const T& s) { ready(s.buffer); },
+                     [&]<OneOf<Reduce, Argmax, Replicas> T>(const T& s) { body(s.across); },
+                     [&](const Partials& s) { body(s.round); },
+                     [&](const Fetch& s) {
         for (const Fetch::Tile& tile : s.tiles) {
           if (s.loop) {  // one that is ahead is seen with its loop, which says when it has arrived
             findings_.require(false, "it fetches for a loop, and is not ahead of it");
@@ -178,12 +178,12 @@ class Copies {
           if (tile.copy == Fetch::Copy::async) ++open_;
           state_[tile.buffer] = tile.copy == Fetch::Copy::async ? State::issued : State::arrived;
         }
-              },
-              [&](const Commit&) {
+      },
+                     [&](const Commit&) {
         for (auto& [buffer, state] : state_)
           if (state == State::issued) state = State::grouped;
-          },
-          [&](const Wait& s) {
+      },
+                     [&](const Wait& s) {
         if (s.pending > 0) return findings_.require(false, "a wait outside of a loop is for all copies");
         for (auto& [buffer, state] : state_)
           if (state == State::grouped) {
@@ -191,20 +191,22 @@ class Copies {
             --open_;
           }
         draining_ = false;
-          },
-          [&](const Multiply& s) {
+      },
+                     [&](const Multiply& s) {
         for (const ProductOperand* o : {&s.product.a, &s.product.b})
           if (o->buffer) ready(o->buffer);
       },
-          [&](const Barrier& s) {
+                     [&](const Barrier& s) {
         if (!s.again) seen();
-          },
-          [&](const Loop& s) {
+      },
+                     [&](const Loop& s) {
         if (s.stages > 1) pipelined(s);
         body(s.body);
         if (s.stages > 1) draining_ = true;
-          }, [&]<OneOf<Branch, Elected, OfTeam, OfPart, TileLoop> T>(const T& s) { body(s.body); },
-          }, step.action);
+      },
+                     [&]<OneOf<Branch, Elected, OfTeam, OfPart, EachPart, TileLoop> T>(const T& s) { body(s.body); },
+                 },
+                 step.action);
       findings_.about(&step);
       const bool is_drained = !draining_ || std::holds_alternative<Loop>(step.action);
       findings_.require(is_drained, "it begins while copies of the loop before may be under way");

@@ -149,9 +149,8 @@ class Values {
   // --- sweeps
 
   void sweeps(const Step& step) {
-    std::visit(
-        Overloaded{
-            [&](const Compute& s) {
+    std::visit(Overloaded{
+                   [&](const Compute& s) {
       expression(s.sweep, plan_.storage(s.out).type);
       same(s.sweep, s.out);
       findings_.require(!plan_.storage(s.out).pairs || s.sweep.vector == 2, "pairs are made {} at a time",
@@ -160,21 +159,23 @@ class Values {
       findings_.require(
           (s.zero_lanes & ~layout.lane_copies()) == 0 && (s.zero_warps & ~layout.warp_copies(role_->warps)) == 0,
           "it is 0 where lanes & {}, warps & {}, which hold elements of their own", s.zero_lanes, s.zero_warps);
-            },
-            [&](const Load& s) {
+    },
+                   [&](const Load& s) {
       shape_of(s.sweep);
       same(s.sweep, s.out);
       of_type(plan_.tensors[static_cast<std::size_t>(s.access.parameter)].type, plan_.storage(s.out).type);
-        },
-        [&](const Store& s) { expression(s.sweep, plan_.tensors[static_cast<std::size_t>(s.access.parameter)].type); },
-        [&](const Reduce& s) {
+    },
+                   [&](const Store& s) {
+      expression(s.sweep, plan_.tensors[static_cast<std::size_t>(s.access.parameter)].type);
+    },
+                   [&](const Reduce& s) {
       expression(s.sweep, plan_.storage(s.out).type);
       without(s.sweep, s.axis, s.out);
       findings_.require(is_reduction(s.op), "'{}' is no reduction", name(s.op));
       across(s.across, bits_along(s.sweep.layout, s.axis, Place::warp), s.out, {}, s.op,
              plan_.storage(s.out).registers);
-        },
-        [&](const Argmax& s) {
+    },
+                   [&](const Argmax& s) {
       expression(s.sweep, plan_.storage(s.best).type);
       without(s.sweep, s.axis, s.out);
       without(s.sweep, s.axis, s.best);
@@ -182,31 +183,34 @@ class Values {
       across(s.across, bits_along(s.sweep.layout, s.axis, Place::warp), s.out, s.best, Op::argmax,
              plan_.storage(s.out).registers);
     },
-        [&](const Replicas& s) { replicas(s); },
-        [&](const Partials& s) {
+                   [&](const Replicas& s) { replicas(s); },
+                   [&](const Partials& s) {
       findings_.require(s.chunk >= 1 && s.chunk <= s.registers && s.registers <= plan_.storage(s.out).registers,
                         "{} registers, {} at a time, of {}", s.registers, s.chunk, plan_.storage(s.out).registers);
-        },
-        []<OneOf<PutPartials, TakePartials, Scan, Clear, Fetch, Commit, Wait, Multiply, Barrier, Loop, Branch, Elected,
-                 OfTeam, OfPart, TileLoop, SetRegisters, PrefetchMap, InitRing, ClearRest, Acquire, Expect, TmaLoad,
-                 Arrive, WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma,
-                 ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin,
-                 ShareRounds, PutPart, AddParts, ClusterBarrier, WarpBarrier>
-               T>(const T&) {},
-        [&](const Put& s) { expression(s.sweep, plan_.scratch[s.scratch].type); },
-        [&](const Get& s) {
+    },
+                   []<OneOf<PutPartials, TakePartials, Scan, Clear, Fetch, Commit, Wait, Multiply, Barrier, Loop,
+                            Branch, Elected, OfTeam, OfPart, EachPart, TileLoop, SetRegisters, PrefetchMap, InitRing,
+                            ClearRest, Acquire, Expect, TmaLoad, Arrive, WaitFull, Release, Advance, Reserve,
+                            RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence, TmaStore,
+                            CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, ShareRounds, PutPart,
+                            AddParts, ClusterBarrier, TellPart, AwaitPart, WarpBarrier>
+                          T>(const T&) {},
+                   [&](const Put& s) { expression(s.sweep, plan_.scratch[s.scratch].type); },
+                   [&](const Get& s) {
       shape_of(s.sweep);
       same(s.sweep, s.out);
       of_type(plan_.scratch[s.scratch].type, plan_.storage(s.out).type);
-        }, [&](const Stage& s) { expression(s.sweep, plan_.buffers[s.buffer].type); },
-        [&](const ReadStage& s) {
+    },
+                   [&](const Stage& s) { expression(s.sweep, plan_.buffers[s.buffer].type); },
+                   [&](const ReadStage& s) {
       shape_of(s.sweep);
       same(s.sweep, s.out);
       of_type(plan_.buffers[s.buffer].type, plan_.storage(s.out).type);
       findings_.require(s.sweep.origin == plan_.values[s.out].origin, "{} is of another part of the tile",
                         name_of(plan_, s.out));
-        },
-        }, step.action);
+    },
+               },
+               step.action);
   }
   void shape_of(const Sweep& sweep) {
     covers("the sweep", sweep.layout, sweep.shape, role_->warps);

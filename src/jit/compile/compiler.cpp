@@ -317,6 +317,14 @@ Checked checked(const Graph& graph, const Variant& variant, Arch gpu) {
 
 }  // namespace
 
+SharingPolicy sharing_policy() {
+  const std::string& name = options().sharing;
+  return name == "none"      ? SharingPolicy::none
+         : name == "cluster" ? SharingPolicy::cluster
+         : name == "grid"    ? SharingPolicy::grid
+                             : SharingPolicy::automatic;
+}
+
 GenerateOptions generate_options() { return {.debug = options().debug, .specialise = options().tier == "wgmma"}; }
 
 CompiledKernel compile_kernel(const Graph& graph, const Variant& variant, Arch gpu) {

@@ -17,8 +17,9 @@ class CudaStream;
 struct CudaSettings {
   using Compile = std::function<CompiledKernel(const Graph&, const Variant&, Arch)>;
   Compile compile = compile_kernel, recompile = recompile_kernel;
-  bool synchronous = options().debug;  ///< a launch waits for its kernel
-  bool overlap = options().overlap;    ///< a kernel that can begins while the one before it ends
+  bool synchronous = options().debug;        ///< a launch waits for its kernel
+  SharingPolicy sharing = sharing_policy();  ///< of the rounds of products
+  bool overlap = options().overlap;          ///< a kernel that can begins while the one before it ends
 };
 
 /// Compiled code on a GPU.
@@ -57,6 +58,8 @@ class CudaBackend final : public DeviceBackend, public std::enable_shared_from_t
   std::pair<const LoadedCode*, KernelSource> load(const Graph& graph, const Variant& variant);
   void launched(const LoadedCode* code) { last_.store(code, std::memory_order_relaxed); }
 
+  /// Gives memory back once all work has ended that was given to streams before.
+  void free(void* address) noexcept;
   void add(CudaStream& stream);
   /// Memory that is freed from now on is so after the stream's work.
   void remove(CudaStream& stream);
@@ -86,7 +89,6 @@ class CudaBackend final : public DeviceBackend, public std::enable_shared_from_t
   [[noreturn]] void fail(cuda::CUresult result, std::string_view call, std::string_view subject,
                          const LoadedCode* last);
   cuda::CUresult try_allocate(cuda::CUdeviceptr* address, std::size_t bytes);
-  void free(void* address) noexcept;
   cuda::Handle<cuda::CUstream> make_stream(unsigned flags);
   void wait_for(CudaStream& stream);
   cuda::CUresult load_module(const CacheEntry& entry, cuda::CUmodule* module, std::string& log) const;

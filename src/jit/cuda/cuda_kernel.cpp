@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <optional>
 
 #include "codegen/target.hpp"
 #include "graph/error.hpp"
@@ -17,12 +18,16 @@ namespace {
 
 using Kind = KernelParameter::Kind;
 
+// Of more waves of blocks the last is a small part.
+constexpr std::int64_t most_shared_waves = 8;
+
 constexpr std::size_t most_parameter_bytes = 32764;  // of a kernel (CUDA C++ Programming Guide, from CUDA 12.1)
 
 std::size_t bytes_of(const KernelParameter& parameter, const Graph& graph, bool wide) {
   switch (parameter.kind) {
     case Kind::extent:
     case Kind::grid:
+    case Kind::abreast:
       return 4;
     case Kind::stride:
     case Kind::blocks:
@@ -32,6 +37,7 @@ std::size_t bytes_of(const KernelParameter& parameter, const Graph& graph, bool 
     case Kind::pointer:
     case Kind::first_block:
     case Kind::workspace:
+    case Kind::flags:
       return 8;
     case Kind::tensor_map:
       return sizeof(CUtensorMap);
@@ -97,6 +103,27 @@ class Workspace {
   CUdeviceptr address_ = 0;
 };
 
+/// The flags of a launch, all 0 ahead of it. Each is taken down by the one who waits for it, so those of a stream are 0
+/// again for its next launch. What is recorded may run beside the stream, on another: it has flags of its own.
+class Flags {
+ public:
+  Flags(CudaStream& stream, CudaBackend& device, std::string_view kernel, std::int64_t count) {
+    if (!stream.is_recording()) {
+      address_ = stream.flags();
+      return;
+    }
+    recorded_.emplace(stream, device, kernel, static_cast<std::size_t>(count) * sizeof(std::uint32_t));
+    address_ = recorded_->address();
+    stream.check(device.driver().cuMemsetD32Async(address_, 0, static_cast<std::size_t>(count), stream.get()),
+                 device.driver().cuMemsetD32Async.name);
+  }
+  CUdeviceptr address() const { return address_; }
+
+ private:
+  std::optional<Workspace> recorded_;
+  CUdeviceptr address_ = 0;
+};
+
 }  // namespace
 
 CudaKernel::CudaKernel(std::shared_ptr<CudaBackend> device, const Graph& graph)
@@ -134,6 +161,7 @@ CudaKernel::Code CudaKernel::make(const Variant& variant) const {
   code.shared_bytes = static_cast<unsigned>(source.shared_bytes);
   code.workspace_bytes = source.workspace_bytes;
   code.persistent = source.persistent;
+  code.sharing = source.sharing;
   constexpr int records_early = 12030;  // of CUDA: older drivers do not record such launches
   code.early = source.waits_for_previous && device_->settings().overlap && device_->driver().version() >= records_early;
   code.most_blocks = std::numeric_limits<std::int32_t>::max();
@@ -154,7 +182,7 @@ CudaKernel::Code CudaKernel::make(const Variant& variant) const {
                    driver.cuOccupancyMaxActiveBlocksPerMultiprocessor.name, subject);
     code.most_blocks = std::int64_t{std::max(blocks, 1)} * device_->info().multiprocessors;
   }
-  for (int blocks = 2; source.clusters && blocks <= most_blocks_of_cluster; ++blocks) {
+  for (int blocks = 2; source.sharing == Sharing::cluster && blocks <= most_blocks_of_cluster; ++blocks) {
     const auto cluster = static_cast<unsigned>(blocks);
     const LaunchConfig config(code.threads, code.shared_bytes, cluster, cluster, false, nullptr);
     int& most = code.most_clusters[static_cast<std::size_t>(blocks)];
@@ -196,6 +224,12 @@ void CudaKernel::fill(const Code& code, std::span<const Argument> arguments, std
       case Kind::workspace:
         value = static_cast<std::int64_t>(part.workspace);
         break;
+      case Kind::flags:
+        value = static_cast<std::int64_t>(part.flags);
+        break;
+      case Kind::abreast:
+        value = part.abreast;
+        break;
       case Kind::tensor_map:
         continue;  // has no slot
     }
@@ -212,13 +246,15 @@ void CudaKernel::launch(StreamBackend& stream, std::span<const Argument> argumen
   classify(graph_, arguments, variant);
   variant.wide |= blocks > most_narrow_blocks;
   const int multiprocessors = device_->info().multiprocessors;
-  // Rounds are computed only where there may be a cluster.
-  const int cluster = 2 * blocks <= multiprocessors
-                          ? blocks_of_cluster(rounds_.extents(), blocks, rounds_.of(arguments), multiprocessors)
-                          : 1;
-  variant.clusters = cluster > 1;
+  // Rounds are computed only where somebody may share them.
+  const std::int64_t most = device_->settings().sharing == SharingPolicy::automatic ? most_shared_waves : blocks;
+  const SharedLaunch shared =
+      blocks <= most * multiprocessors
+          ? share_launch(rounds_.extents(), grid, rounds_.of(arguments), multiprocessors, device_->settings().sharing)
+          : SharedLaunch{};
+  variant.sharing = variant.wide && shared.sharing == Sharing::grid ? Sharing::none : shared.sharing;
   const Code& code = codes_.find_or_make(variant, [&] { return make(variant); });
-  launch(code, static_cast<CudaStream&>(stream), arguments, grid, {blocks, blocks_at_once(code, blocks, cluster)});
+  launch(code, static_cast<CudaStream&>(stream), arguments, grid, blocks_of(code, blocks, shared));
 }
 
 void CudaKernel::launch(const Code& code, CudaStream& stream, std::span<const Argument> arguments,
@@ -226,8 +262,11 @@ void CudaKernel::launch(const Code& code, CudaStream& stream, std::span<const Ar
   const Driver& driver = device_->driver();
   const ContextScope scope(device_->context());
   stream.catch_up();
-  const std::int64_t at_once = std::min(blocks.count, code.most_blocks / blocks.cluster);
+  const std::int64_t at_once =
+      blocks.sharing > 0 ? blocks.sharing : std::min(blocks.count, code.most_blocks / blocks.cluster);
   const Workspace workspace(stream, *device_, graph_.name, static_cast<std::size_t>(code.workspace_bytes * at_once));
+  const std::optional<Flags> flags =
+      blocks.sharing > 0 ? std::optional<Flags>(std::in_place, stream, *device_, graph_.name, at_once) : std::nullopt;
   alignas(CUtensorMap) std::byte block[most_parameter_bytes];
   std::size_t bytes = code.parameter_bytes;
   void* extra[] = {reinterpret_cast<void*>(CU_LAUNCH_PARAM_BUFFER_POINTER), block,
@@ -240,8 +279,10 @@ void CudaKernel::launch(const Code& code, CudaStream& stream, std::span<const Ar
   for (const std::size_t offset : code.offsets) each.push_back(block + offset);
   if (code.maps) code.maps->write(arguments, block);
   for (std::int64_t first = 0; first < blocks.count; first += code.persistent ? blocks.count : at_once) {
-    fill(code, arguments, grid, {blocks.count, first, workspace.address()}, block);
-    const auto count = static_cast<unsigned>(std::min(at_once, blocks.count - first) * blocks.cluster);
+    fill(code, arguments, grid,
+         {blocks.count, first, workspace.address(), flags ? flags->address() : 0, blocks.abreast}, block);
+    const auto count =
+        static_cast<unsigned>(blocks.sharing > 0 ? at_once : std::min(at_once, blocks.count - first) * blocks.cluster);
     if (const CUresult result = start(code, stream, count, static_cast<unsigned>(blocks.cluster),
                                       code.maps ? each.data() : nullptr, code.maps ? nullptr : extra))
       device_->check(result,
@@ -250,6 +291,16 @@ void CudaKernel::launch(const Code& code, CudaStream& stream, std::span<const Ar
     stream.launched(code.loaded);
   }
   if (device_->settings().synchronous && !stream.is_recording()) stream.synchronize();
+}
+
+CudaKernel::Blocks CudaKernel::blocks_of(const Code& code, std::int64_t blocks, const SharedLaunch& shared) {
+  if (code.sharing == Sharing::cluster)
+    return {.count = blocks, .cluster = blocks_at_once(code, blocks, shared.blocks)};
+  if (code.sharing == Sharing::none) return {.count = blocks};
+  // All at the same time: one waits for those with lower numbers.
+  const std::int64_t most = std::min<std::int64_t>(code.most_blocks, CudaStream::most_flags);
+  const std::int64_t parts = std::min<std::int64_t>(shared.blocks, most) / shared.abreast;
+  return {.count = blocks, .sharing = std::max<std::int64_t>(parts, 1) * shared.abreast, .abreast = shared.abreast};
 }
 
 int CudaKernel::blocks_at_once(const Code& code, std::int64_t blocks, int most) {

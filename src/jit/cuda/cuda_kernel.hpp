@@ -2,7 +2,7 @@
 #pragma once
 #include <array>
 
-#include "codegen/clusters.hpp"
+#include "codegen/sharing.hpp"
 #include "jit/cuda/cuda_stream.hpp"
 #include "jit/cuda/tensor_maps.hpp"
 #include "jit/growing_list.hpp"
@@ -29,20 +29,24 @@ class CudaKernel final : public DeviceKernel {
     std::vector<std::size_t> offsets;  // with maps, of all parameters
     std::size_t parameter_bytes;
     unsigned threads, shared_bytes;
-    std::int64_t workspace_bytes;                               // of a block in flight
-    std::int64_t most_blocks;                                   // of one launch
-    bool persistent, early;                                     // early: begins while the kernel before ends
+    std::int64_t workspace_bytes;  // of a block in flight
+    std::int64_t most_blocks;      // of one launch
+    bool persistent, early;        // early: begins while the kernel before ends
+    Sharing sharing;
     std::array<int, most_blocks_of_cluster + 1> most_clusters;  // at a time, by how many blocks they have; 0: none
   };
   /// What differs between the launches of one grid.
   struct Part {
     std::int64_t blocks, first_block;
-    cuda::CUdeviceptr workspace;
+    cuda::CUdeviceptr workspace, flags;
+    int abreast;
   };
-  /// What a launch is of: blocks of the grid, each of which so many blocks of threads share.
+  /// What a launch is of: blocks of the grid, each of which so many blocks of threads share; or so many share all.
   struct Blocks {
     std::int64_t count;
-    int cluster;
+    int cluster = 1;
+    std::int64_t sharing = 0;  // 0: none
+    int abreast = 1;
   };
 
   Code make(const Variant& variant) const;
@@ -50,6 +54,7 @@ class CudaKernel final : public DeviceKernel {
                    const Part& part, std::byte* block);
   void launch(const Code& code, CudaStream& stream, std::span<const Argument> arguments,
               std::span<const std::int64_t> grid, Blocks blocks);
+  static Blocks blocks_of(const Code& code, std::int64_t blocks, const SharedLaunch& shared);
   /// As many blocks a cluster as keep all clusters of a launch at work at the same time, at most `most`.
   static int blocks_at_once(const Code& code, std::int64_t blocks, int most);
   cuda::CUresult start(const Code& code, CudaStream& stream, unsigned blocks, unsigned cluster, void** each,

@@ -47,7 +47,23 @@ CudaStream::CudaStream(CudaBackend& device, Handle<CUstream> stream, std::shared
   owned_ = std::move(stream);
 }
 
-CudaStream::~CudaStream() { device_.remove(*this); }
+CudaStream::~CudaStream() {
+  if (flags_) device_.free(reinterpret_cast<void*>(flags_));
+  device_.remove(*this);
+}
+
+CUdeviceptr CudaStream::flags() {
+  std::call_once(has_flags_, [&] {
+    const Driver& driver = device_.driver();
+    constexpr std::size_t bytes = most_flags * sizeof(std::uint32_t);
+    if (device_.has_pools())
+      check(driver.cuMemAllocAsync(&flags_, bytes, stream_), driver.cuMemAllocAsync.name);
+    else
+      check(driver.cuMemAlloc(&flags_, bytes), driver.cuMemAlloc.name);
+    check(driver.cuMemsetD32Async(flags_, 0, most_flags, stream_), driver.cuMemsetD32Async.name);
+  });
+  return flags_;
+}
 
 bool CudaStream::is_recording() const {
   // Of the legacy default stream the driver does not say while another stream records; then nothing may be given to it.

@@ -1,5 +1,7 @@
 // Streams, events and recorded graphs of a CUDA GPU.
 #pragma once
+#include <mutex>
+
 #include "jit/cuda/cuda_backend.hpp"
 
 namespace tessera {
@@ -21,6 +23,10 @@ class CudaGraph final : public GraphBackend {
  public:
   CudaGraph(std::shared_ptr<CudaBackend> device, cuda::CUgraph graph, const LoadedCode* last);
   cuda::CUgraphExec get() const { return executable_.get(); }
+  /// Words for the blocks of a launch on this stream, which find them 0 and leave them so.
+  static constexpr std::int64_t most_flags = 1024;
+  cuda::CUdeviceptr flags();
+
   const LoadedCode* last() const { return last_; }
 
  private:
@@ -56,6 +62,10 @@ class CudaStream final : public StreamBackend {
   /// An event of this stream that the device may use as it likes.
   cuda::CUevent joint() const { return joint_.get(); }
 
+  /// Words for the blocks of a launch on this stream, which find them 0 and leave them so.
+  static constexpr std::int64_t most_flags = 1024;
+  cuda::CUdeviceptr flags();
+
   const LoadedCode* last() const { return last_.load(std::memory_order_relaxed); }
   void launched(const LoadedCode* code) {
     last_.store(code, std::memory_order_relaxed);
@@ -71,6 +81,8 @@ class CudaStream final : public StreamBackend {
   cuda::Handle<cuda::CUstream> owned_;
   cuda::CUstream stream_;
   cuda::Handle<cuda::CUevent> joint_;
+  std::once_flag has_flags_;
+  cuda::CUdeviceptr flags_ = 0;
   std::atomic<std::uint64_t> seen_ = 0;  // of the device's allocations
   std::atomic<const LoadedCode*> last_ = nullptr;
 };

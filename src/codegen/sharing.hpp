@@ -1,0 +1,32 @@
+// Which blocks of threads of a launch share the rounds of a product, so that no multiprocessor is idle.
+#pragma once
+#include <cstdint>
+#include <span>
+
+#include "codegen/clusters.hpp"
+#include "codegen/variant.hpp"
+
+namespace tessera {
+
+/// What a launch may do: what is the fastest, or one way wherever it is possible.
+enum class SharingPolicy : std::uint8_t { automatic, none, cluster, grid };
+
+/// How a launch shares rounds.
+struct SharedLaunch {
+  Sharing sharing = Sharing::none;
+  int blocks = 1;   ///< of threads: of a cluster, or of the launch where the grid shares
+  int abreast = 1;  ///< tiles that as many blocks walk through together, where the grid shares
+};
+
+/// Of a product on a GPU of so many multiprocessors, of which each has one block of threads at a time.
+SharedLaunch share_launch(const RoundExtents& round, std::span<const std::int64_t> grid, std::int64_t rounds,
+                          int multiprocessors, SharingPolicy policy = SharingPolicy::automatic);
+
+/// Cycles of a block of such a launch, where the grid shares rounds of so many cycles, and an epilogue takes so many.
+double cycles_by_grid(const RoundExtents& round, const SharedLaunch& launch, std::int64_t tiles, std::int64_t rounds,
+                      double of_round, double of_epilogue);
+
+/// Threads that have the sums of a tile between them, where one team does.
+inline int threads_of_team(const RoundExtents& round) { return round.m % 128 ? 128 : 256; }
+
+}  // namespace tessera
