@@ -539,11 +539,20 @@ TEST_CASE("the grid shares the rounds of a product where multiprocessors would b
   const Stream other = device.new_stream();
   CHECK(flags_of(launched(other, 496, 2496, 3584)) != flags_of(first));
   CHECK(machine.fake.count("cuMemsetD32Async 1024") == 2);
-  // What is recorded has flags of its own, which it sets to 0 each time.
+  // What is recorded has memory of its own for all of its launches, as long as it lives.
   const Tensor<bf16, 2> x(device, {496, 3584}), w(device, {3584, 2496});
   const Tensor<f32, 2> y(device, {496, 2496});
-  other.capture([&] { launch(other, product, x, w, y); });
-  CHECK(machine.fake.count("record cuMemsetD32Async 132") == 1);
+  const std::size_t before = machine.fake.memory.size();
+  {
+    const auto calls = machine.calls_of([&] {
+      const CapturedGraph graph = other.capture([&] {
+        for (int i = 0; i < 2; ++i) launch(other, product, x, w, y);
+      });
+      CHECK(machine.fake.memory.size() == before + 2);
+    });
+    for (const std::string& call : calls) CHECK(call.find("record cuMem") == call.npos);
+  }
+  CHECK(machine.fake.memory.size() == before);
   CHECK(machine.compiled.size() == 1);
   machine.source.sharing = Sharing::none;
   CHECK(launched(device.stream(), 128, 16896, 3584).grid == 132);  // one whole wave

@@ -106,7 +106,7 @@ TEST_CASE("products that the grid shares are those of the CPU", "[emulator]") {
   check_product<f16>({128, 64, 64}, 640, 40, 1024);
   check_product<bf16>({64, 64, 64}, 300, 120, 64 * 3);  // no tile is cut
   check_product<bf16>({64, 128, 64}, 17, 127, 1021);    // threads copy
-  check_product<bf16>({64, 64, 64}, 64, 200, 1096, true);
+  check_product<bf16>({64, 64, 64}, 64, 300, 1096, true);
 }
 
 TEST_CASE("products that clusters share are those of the CPU", "[emulator]") {

@@ -103,25 +103,36 @@ class Workspace {
   CUdeviceptr address_ = 0;
 };
 
-/// The flags of a launch, all 0 ahead of it. Each is taken down by the one who waits for it, so those of a stream are 0
-/// again for its next launch. What is recorded may run beside the stream, on another: it has flags of its own.
-class Flags {
+/// Memory of a launch whose blocks share tiles: what they put, and flags, all 0 ahead of it. Each flag is taken down by
+/// the one who waits for it, so those of a stream are 0 again for its next launch. What is recorded may run beside the
+/// stream, on another: it has memory of its own, which lives as long; or, where somebody else records, in the graph.
+class SharedMemory {
  public:
-  Flags(CudaStream& stream, CudaBackend& device, std::string_view kernel, std::int64_t count) {
-    if (!stream.is_recording()) {
-      address_ = stream.flags();
+  SharedMemory(CudaStream& stream, CudaBackend& device, std::string_view kernel, std::size_t bytes,
+               std::int64_t blocks) {
+    if (stream.captures()) {
+      parts_ = stream.recorded_parts(bytes);
+      flags_ = stream.flags();
       return;
     }
-    recorded_.emplace(stream, device, kernel, static_cast<std::size_t>(count) * sizeof(std::uint32_t));
-    address_ = recorded_->address();
-    stream.check(device.driver().cuMemsetD32Async(address_, 0, static_cast<std::size_t>(count), stream.get()),
+    workspace_.emplace(stream, device, kernel, bytes);
+    parts_ = workspace_->address();
+    if (!stream.is_recording()) {
+      flags_ = stream.flags();
+      return;
+    }
+    const auto count = static_cast<std::size_t>(blocks);
+    recorded_.emplace(stream, device, kernel, count * sizeof(std::uint32_t));
+    flags_ = recorded_->address();
+    stream.check(device.driver().cuMemsetD32Async(flags_, 0, count, stream.get()),
                  device.driver().cuMemsetD32Async.name);
   }
-  CUdeviceptr address() const { return address_; }
+  CUdeviceptr parts() const { return parts_; }
+  CUdeviceptr flags() const { return flags_; }
 
  private:
-  std::optional<Workspace> recorded_;
-  CUdeviceptr address_ = 0;
+  std::optional<Workspace> workspace_, recorded_;
+  CUdeviceptr parts_ = 0, flags_ = 0;
 };
 
 }  // namespace
@@ -264,9 +275,10 @@ void CudaKernel::launch(const Code& code, CudaStream& stream, std::span<const Ar
   stream.catch_up();
   const std::int64_t at_once =
       blocks.sharing > 0 ? blocks.sharing : std::min(blocks.count, code.most_blocks / blocks.cluster);
-  const Workspace workspace(stream, *device_, graph_.name, static_cast<std::size_t>(code.workspace_bytes * at_once));
-  const std::optional<Flags> flags =
-      blocks.sharing > 0 ? std::optional<Flags>(std::in_place, stream, *device_, graph_.name, at_once) : std::nullopt;
+  const auto workspace_bytes = static_cast<std::size_t>(code.workspace_bytes * at_once);
+  const Workspace workspace(stream, *device_, graph_.name, blocks.sharing > 0 ? 0 : workspace_bytes);
+  std::optional<SharedMemory> shared;
+  if (blocks.sharing > 0) shared.emplace(stream, *device_, graph_.name, workspace_bytes, at_once);
   alignas(CUtensorMap) std::byte block[most_parameter_bytes];
   std::size_t bytes = code.parameter_bytes;
   void* extra[] = {reinterpret_cast<void*>(CU_LAUNCH_PARAM_BUFFER_POINTER), block,
@@ -280,7 +292,9 @@ void CudaKernel::launch(const Code& code, CudaStream& stream, std::span<const Ar
   if (code.maps) code.maps->write(arguments, block);
   for (std::int64_t first = 0; first < blocks.count; first += code.persistent ? blocks.count : at_once) {
     fill(code, arguments, grid,
-         {blocks.count, first, workspace.address(), flags ? flags->address() : 0, blocks.abreast}, block);
+         {blocks.count, first, shared ? shared->parts() : workspace.address(), shared ? shared->flags() : 0,
+          blocks.abreast},
+         block);
     const auto count =
         static_cast<unsigned>(blocks.sharing > 0 ? at_once : std::min(at_once, blocks.count - first) * blocks.cluster);
     if (const CUresult result = start(code, stream, count, static_cast<unsigned>(blocks.cluster),

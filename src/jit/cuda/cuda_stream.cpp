@@ -28,8 +28,9 @@ double CudaEvent::milliseconds_since(EventBackend& earlier) {
   return milliseconds;
 }
 
-CudaGraph::CudaGraph(std::shared_ptr<CudaBackend> device, CUgraph graph, const LoadedCode* last)
+CudaGraph::CudaGraph(std::shared_ptr<CudaBackend> device, CUgraph graph, const LoadedCode* last, RecordedMemory memory)
     : device_(std::move(device)),
+      memory_(std::move(memory)),
       executable_(device_->make(device_->driver().cuGraphExecDestroy, device_->driver().cuGraphInstantiateWithFlags,
                                 graph, 0ull)),
       last_(last) {}
@@ -52,7 +53,26 @@ CudaStream::~CudaStream() {
   device_.remove(*this);
 }
 
+CUdeviceptr CudaStream::recorded_parts(std::size_t bytes) {
+  if (bytes > recording_->bytes) {
+    recording_->parts.push_back(device_.allocate(bytes));
+    recording_->bytes = bytes;
+    catch_up();
+  }
+  return reinterpret_cast<CUdeviceptr>(recording_->parts.back().get());
+}
+
 CUdeviceptr CudaStream::flags() {
+  if (recording_) {
+    if (!recording_->flags) {
+      const OutsideRecording outside(device_.driver());
+      const std::vector<std::uint32_t> zeros(most_flags);
+      recording_->flags = device_.allocate(most_flags * sizeof(std::uint32_t));
+      device_.copy(recording_->flags.get(), zeros.data(), most_flags * sizeof(std::uint32_t));
+      catch_up();
+    }
+    return reinterpret_cast<CUdeviceptr>(recording_->flags.get());
+  }
   std::call_once(has_flags_, [&] {
     const Driver& driver = device_.driver();
     constexpr std::size_t bytes = most_flags * sizeof(std::uint32_t);
@@ -115,16 +135,20 @@ std::shared_ptr<GraphBackend> CudaStream::capture(const std::function<void()>& f
   check(driver.cuStreamSynchronize(stream_), "cuStreamSynchronize");
   check(driver.cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), "cuStreamBeginCapture");
   CUgraph recorded = nullptr;
+  RecordedMemory memory;
+  recording_ = &memory;
   try {
     function();
+    recording_ = nullptr;
   } catch (...) {
+    recording_ = nullptr;
     driver.cuStreamEndCapture(stream_, &recorded);
     if (recorded) driver.cuGraphDestroy(recorded);
     throw;
   }
   check(driver.cuStreamEndCapture(stream_, &recorded), "cuStreamEndCapture");
   const Handle<CUgraph> graph(device_.context(), driver.cuGraphDestroy, recorded);
-  return std::make_shared<CudaGraph>(device_.shared_from_this(), graph.get(), last());
+  return std::make_shared<CudaGraph>(device_.shared_from_this(), graph.get(), last(), std::move(memory));
 }
 
 void CudaStream::launch(GraphBackend& graph) {

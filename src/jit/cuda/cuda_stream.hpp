@@ -19,18 +19,23 @@ class CudaEvent final : public EventBackend {
   const LoadedCode* last_;  // launched before it
 };
 
+/// What launches that are recorded on one stream use one after another, each time that they run: a graph does not run
+/// beside itself.
+struct RecordedMemory {
+  std::shared_ptr<void> flags;               ///< all 0 between launches
+  std::vector<std::shared_ptr<void>> parts;  ///< the last is the largest
+  std::size_t bytes = 0;                     ///< of that
+};
+
 class CudaGraph final : public GraphBackend {
  public:
-  CudaGraph(std::shared_ptr<CudaBackend> device, cuda::CUgraph graph, const LoadedCode* last);
+  CudaGraph(std::shared_ptr<CudaBackend> device, cuda::CUgraph graph, const LoadedCode* last, RecordedMemory memory);
   cuda::CUgraphExec get() const { return executable_.get(); }
-  /// Words for the blocks of a launch on this stream, which find them 0 and leave them so.
-  static constexpr std::int64_t most_flags = 1024;
-  cuda::CUdeviceptr flags();
-
   const LoadedCode* last() const { return last_; }
 
  private:
   std::shared_ptr<CudaBackend> device_;
+  RecordedMemory memory_;  // ends after what uses it
   cuda::Handle<cuda::CUgraphExec> executable_;
   const LoadedCode* last_;
 };
@@ -65,6 +70,9 @@ class CudaStream final : public StreamBackend {
   /// Words for the blocks of a launch on this stream, which find them 0 and leave them so.
   static constexpr std::int64_t most_flags = 1024;
   cuda::CUdeviceptr flags();
+  /// While capture() records: memory for blocks of a launch to put sums. The flags are those of the recording, then.
+  cuda::CUdeviceptr recorded_parts(std::size_t bytes);
+  bool captures() const { return recording_ != nullptr; }
 
   const LoadedCode* last() const { return last_.load(std::memory_order_relaxed); }
   void launched(const LoadedCode* code) {
@@ -81,6 +89,7 @@ class CudaStream final : public StreamBackend {
   cuda::Handle<cuda::CUstream> owned_;
   cuda::CUstream stream_;
   cuda::Handle<cuda::CUevent> joint_;
+  RecordedMemory* recording_ = nullptr;
   std::once_flag has_flags_;
   cuda::CUdeviceptr flags_ = 0;
   std::atomic<std::uint64_t> seen_ = 0;  // of the device's allocations
