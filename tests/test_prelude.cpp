@@ -585,7 +585,7 @@ constexpr Kernel kernels[] = {
   const Window w = both(window(l[0], 16, l[1]), window(l[2], 16, l[3]));
   read_vector<4>(f, f + 64, within(w, i[0]), 0.0f);
   read_tile<8, bf16, 8>(f + 4, tile, i[0], 8);
-  const GridPlace place = grouped(l[4], i[1], i[2], 4);
+  const GridPlace place = grouped(to_and_fro(l[4]), i[1], i[2], 4);
   u32 x[12], y[8];
   load_matrix_x4(x, left_row<8>(tile, place.row, 0));
   load_matrix_x4_transposed(x + 4, left_row_turned<8>(tile, place.column));

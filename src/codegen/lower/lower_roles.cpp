@@ -64,7 +64,7 @@ class Shared {
   /// May a tensor have fewer rows than a stage?
   bool is_clipped() const { return !plan.rings[ring].clipped.empty(); }
   /// Registers of a thread of the producer that hold what it copies.
-  int of_copies_under_way() const { return copies_many() ? 64 : 24; }
+  int of_copies_under_way() const { return copies_many() ? (plan.variant.wide ? 40 : 64) : 24; }
   /// Those of a thread. None are set for one team of a warp group: each has all that there are for it.
   int producer_registers() const {
     if (how.groups * how.teams == 1) return 0;
