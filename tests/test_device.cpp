@@ -36,6 +36,7 @@ struct Machine {
   std::string image = "image";
   std::vector<std::shared_ptr<const CacheEntry>> entries;
   bool synchronous = false, overlap = true;
+  SharingPolicy sharing = SharingPolicy::cluster;
 
   Device open() {
     const auto code = [this](const std::string& text) {
@@ -46,6 +47,7 @@ struct Machine {
     CudaSettings settings;
     settings.synchronous = synchronous;
     settings.overlap = overlap;
+    settings.sharing = sharing;
     settings.compile = [=, this](const Graph&, const Variant& variant, Arch) {
       compiling();
       const std::lock_guard lock(mutex);
@@ -506,6 +508,7 @@ TEST_CASE("clusters share the rounds of a product where the grid has few blocks"
 
 TEST_CASE("the grid shares the rounds of a product where multiprocessors would be idle", "[jit]") {
   Machine machine;
+  machine.sharing = SharingPolicy::automatic;
   machine.source.persistent = true;
   machine.source.sharing = Sharing::grid;
   machine.source.workspace_bytes = 1000;
