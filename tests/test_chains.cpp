@@ -255,6 +255,114 @@ TEST_CASE("a chain holds queries, brings keys and values by rings of their own, 
   CHECK((count<codegen::Branch>(of(Mask::documents)) == 0 && count<codegen::Branch>(of(Mask::prefix)) == 0));
 }
 
+TEST_CASE("chains by roles: other products of a loop", "[cpu]") {
+  // Queries that are scaled ahead of the loop, probabilities that two products take, and a product that starts anew.
+  const auto scaled = kernel("scaled", [](In<bf16, 2> x, In<bf16, 2> w, In<bf16, 2> u, tessera::Out<f32, 2> y) {
+    Index m = blocks(cdiv(x.extent(0), 64));
+    Tile left = cast<bf16>(cast<f32>(load(x, {m, 0}, {64, 64})) * 2.0f);
+    Var sums = zeros<f32>({64, 64}), more = zeros<f32>({64, 64});
+    for (Index k : range(cdiv(w.extent(0), 64))) {
+      Tile p = cast<bf16>(mma(left, transpose(load(w, {k, 0}, {64, 64})), zeros<f32>({64, 64})) * 0.125f);
+      sums = mma(p, load(w, {k, 0}, {64, 64}), sums);
+      more = more + mma(p, load(u, {k, 0}, {64, 64}), zeros<f32>({64, 64}));
+    }
+    store(y, {m, 0}, sums + more);
+  });
+  const Plan plan = plan_of(scaled.graph());
+  INFO(why_not(plan));
+  CHECK(plan.phases[0].roles.size() == 2);
+  constexpr int m = 70, n = 64, k = 136;
+  std::mt19937 rng(3);
+  const auto numbers = [&](int count) {
+    std::vector<bf16> values;
+    for (int i = 0; i < count; ++i) values.push_back(bf16(static_cast<float>(static_cast<int>(rng() % 3) - 1)));
+    return values;
+  };
+  const auto x = numbers(m * 64), w = numbers(k * 64), u = numbers(k * n);
+  const auto device_x = tensor<bf16, 2>({m, 64}, x), device_w = tensor<bf16, 2>({k, 64}, w),
+             device_u = tensor<bf16, 2>({k, n}, u);
+  const auto y = tensor<f32, 2>({m, n}, std::vector<f32>(std::size_t{m} * n, -1.0f));
+  launch(test_device().stream(), scaled, device_x, device_w, device_u, y);
+  const std::vector<f32> got = y.to_vector();
+  const auto at = [](const std::vector<bf16>& of, int row, int column) {
+    return static_cast<double>(static_cast<float>(of[static_cast<std::size_t>(row * 64 + column)]));
+  };
+  double worst = 0;
+  for (int i = 0; i < m; ++i)
+    for (int j = 0; j < n; ++j) {
+      double sum = 0;
+      for (int l = 0; l < k; ++l) {
+        double score = 0;
+        for (int c = 0; c < 64; ++c) score += 2 * at(x, i, c) * at(w, l, c);
+        sum += score * 0.125 * (at(w, l, j) + at(u, l, j));  // exact: quarters below 32
+      }
+      worst = std::max(worst, std::abs(got[static_cast<std::size_t>(i * n + j)] - sum));
+    }
+  CHECK(worst == 0);
+}
+
+TEST_CASE("what a chain may be asked for", "[plan]") {
+  const auto roles = [](const Graph& graph) {
+    const Plan plan = plan_of(graph);
+    UNSCOPED_INFO(why_not(plan));
+    return plan.phases[0].roles.size();
+  };
+  // Keys that are values, too; a condition that is asked twice; and sums that are looked at before they go on.
+  const auto asked = [&](int bm, bool looks) {
+    return trace_kernel("asked", [=](In<bf16, 2> q, In<bf16, 2> k, tessera::Out<f32, 2> o) {
+      Index m = blocks(cdiv(q.extent(0), bm));
+      Tile queries = load(q, {m, 0}, {bm, 64});
+      Tile rows = m * bm + iota({bm, 1}, 0);
+      Var acc = zeros<f32>({bm, 64}), drift = zeros<f32>({bm, 1});
+      for (Index j : range(cdiv((m + 1) * bm, 64))) {
+        Tile columns = j * 64 + iota({1, 64}, 1);
+        Tile keys = load(k, {j, 0}, {64, 64});
+        Tile seen = columns <= rows;
+        Tile s = where(seen, mma(queries, transpose(keys), zeros<f32>({bm, 64})) + cast<f32>(columns - rows), -inf);
+        Tile p = where(seen, exp2(s), 0.0f);
+        drift = maximum(drift, looks ? max(acc, 1) : sum(p, 1));
+        acc = mma(cast<bf16>(p), keys, acc);
+      }
+      store(o, {m, 0}, acc + drift);
+    });
+  };
+  for (const int bm : {64, 128, 192})
+    for (const bool looks : {false, true}) CHECK(roles(asked(bm, looks)) == 2);
+  // More rows than a box has.
+  const Graph wide = trace_kernel("wide", [](In<bf16, 2> x, In<bf16, 2> w, In<bf16, 2> u, tessera::Out<f32, 2> y) {
+    Index m = blocks(cdiv(x.extent(0), 64));
+    Tile rows = load(x, {m, 0}, {64, 384});
+    Var acc = zeros<f32>({64, 128});
+    for (Index j : range(cdiv(w.extent(1), 64))) {
+      Tile h = maximum(mma(rows, load(w, {0, j}, {384, 64}), zeros<f32>({64, 64})), 0.0f);
+      acc = mma(cast<bf16>(h), load(u, {j, 0}, {64, 128}), acc);
+    }
+    store(y, {m, 0}, acc);
+  });
+  CHECK(why_not(plan_of(wide)) == "one role does all: 384 rows are more than a box has");
+}
+
+TEST_CASE("chains by roles: what twelve warps add is added once", "[cpu]") {
+  const auto counted = kernel("counted", [](In<bf16, 2> q, In<bf16, 2> k, tessera::Out<f32, 2> o, InOut<f32, 1> count) {
+    Index m = blocks(cdiv(q.extent(0), 192));
+    Tile queries = load(q, {m, 0}, {192, 64});
+    Var acc = zeros<f32>({192, 64});
+    for (Index j : range(cdiv(k.extent(0), 64))) {
+      Tile keys = load(k, {j, 0}, {64, 64});
+      acc = mma(cast<bf16>(mma(queries, transpose(keys), zeros<f32>({192, 64}))), keys, acc);
+    }
+    store(o, {m, 0}, acc);
+    atomic_add(count, {m}, full<f32>({64}, 1));
+  });
+  CHECK(plan_of(counted.graph()).phases[0].roles.size() == 2);
+  const auto q = tensor<bf16, 2>({192, 64}, std::vector<bf16>(192 * 64, bf16(1.0f))),
+             k = tensor<bf16, 2>({64, 64}, std::vector<bf16>(64 * 64, bf16(0.0f)));
+  const auto o = tensor<f32, 2>({192, 64}, std::vector<f32>(192 * 64, 3.0f));
+  const auto count = tensor<f32, 1>({64}, std::vector<f32>(64, 0.0f));
+  launch(test_device().stream(), counted, q, k, o, count);
+  CHECK(count.to_vector() == std::vector<f32>(64, 1.0f));
+}
+
 TEST_CASE("two warp groups multiply a round's sums with the next round's scores", "[plan]") {
   Plan plan = causal_plan(true);
   CHECK(codegen::violations(plan).empty());

@@ -1,5 +1,7 @@
 #include "codegen/emit/emit_values.hpp"
 
+#include <bit>
+
 #include "codegen/plan/names.hpp"
 #include "codegen/plan/spelling.hpp"
 
@@ -46,6 +48,10 @@ IndexExpression coordinate(Writer& w, const Sweep& sweep, int axis, const IndexE
 IndexExpression first_copy(Writer& w, const Layout& layout) {
   IndexExpression condition = IndexExpression::always();
   if (const int lanes = layout.lane_copies()) condition = equal(lanes == 31 ? w.lane() : w.lane() & lanes, 0);
+  // Of 12 warps those behind the first 8 are no bit's copies.
+  if (const int warps = layout.warps();
+      warps < w.role.warps && !std::has_single_bit(static_cast<unsigned>(w.role.warps)))
+    return both(condition, w.warp() < warps);
   if (const int warps = layout.warp_copies(w.role.warps))
     condition = both(condition, equal(warps == w.role.warps - 1 ? w.warp() : w.warp() & warps, 0));
   return condition;

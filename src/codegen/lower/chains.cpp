@@ -38,9 +38,23 @@ class Finder {
       for (const Id id : region) {
         if (node(id).op != Op::mma) continue;
         chain_.products.push_back({.id = id});
-        feeds |= find_source(facts_.graph, node(id).in[0]).load == no_id;
+        feeds |= comes_from_product(node(id).in[0], node(id).region);
       }
     return feeds && chain_.products.size() > 1;
+  }
+
+  // Of the same loop.
+  bool comes_from_product(Id operand, RegionId loop) const {
+    std::vector<Id> open{operand};
+    std::set<Id> seen;
+    while (!open.empty()) {
+      const Id id = open.back();
+      open.pop_back();
+      if (node(id).region != loop || !seen.insert(id).second) continue;
+      if (node(id).op == Op::mma) return true;
+      open.insert(open.end(), node(id).in.begin(), node(id).in.end());
+    }
+    return false;
   }
 
   // Numbers that follow from the launch, block indices, counters, and single elements of tensors at such places.
@@ -50,8 +64,8 @@ class Finder {
     const auto is_item = [&](Id id) {
       while (node(id).op == Op::reshape) id = node(id).in[0];
       if (node(id).op != Op::load || node(id).ordered || node(id).shape.size() != 1) return false;
-      const std::vector<Id>& in = node(id).in;
-      return std::all_of(in.begin() + view_operand(Op::load) + 1, in.end(), [&](Id index) { return counts[index]; });
+      // The view, whose slices are numbers, too, and the indices.
+      return std::ranges::all_of(node(id).in, [&](Id index) { return counts[index] != 0; });
     };
     return facts_.known_from([&](Id id, RegionId region) { return counted(id, region) || is_item(id); });
   }
@@ -115,6 +129,8 @@ class Finder {
     const auto same = [&](const ChainTile& one) {
       return one.load == tile.load && one.left == left && one.k_major == tile.k_major && one.rows == tile.rows;
     };
+    tile.turned = std::ranges::any_of(
+        chain_.tiles, [&](const ChainTile& one) { return one.load == tile.load && one.left == left && !same(one); });
     const auto found = std::ranges::find_if(chain_.tiles, same);
     number = static_cast<int>(found - chain_.tiles.begin());
     if (found != chain_.tiles.end()) return {};
@@ -134,12 +150,13 @@ class Finder {
     const Shape& shape = node(tile.load).shape;
     if (shape[tile.columns] * info(type).bytes % panel_bytes || shape[tile.rows] % 8)
       return fmt::format("[{},{}] {} are not made of panels", shape[tile.rows], shape[tile.columns], name(type));
+    if (shape[tile.rows] > 256) return fmt::format("{} rows are more than a box has", shape[tile.rows]);
     return {};
   }
 
   std::string room() {
-    constexpr int barriers = 1024;
-    int held = barriers, staged = 0;
+    constexpr int barriers = 128;  // of a ring
+    int held = barriers * static_cast<int>(chain_.tiles.size()), staged = 0;
     for (const ChainTile& tile : chain_.tiles)
       (tile.held ? held : staged) += static_cast<int>(node(tile.load).shape.size()) * info(node(tile.load).type).bytes;
     if (staged == 0) return "its products read nothing anew in a round";
@@ -153,8 +170,22 @@ class Finder {
     if (chain_.products.size() != 2 || chain_.groups > 2) return false;
     const auto& [scores, sums] = std::tie(chain_.products[0], chain_.products[1]);
     const auto& yields = facts_.graph.regions[first().region].yields;
-    return scores.left >= 0 && sums.left < 0 && scores.right != sums.right &&
-           std::ranges::count(yields, sums.id) == 1 && facts_.users[sums.id].size() == 1;
+    if (scores.left < 0 || sums.left >= 0 || scores.right == sums.right || scores.left == sums.right ||
+        std::ranges::count(yields, sums.id) != 1 || facts_.users[sums.id].size() != 1)
+      return false;
+    const auto position = static_cast<std::size_t>(std::ranges::find(yields, sums.id) - yields.begin());
+    return ends_in(facts_.graph.regions[first().region].arguments[position + 1], sums.id);
+  }
+  // Is a value used for a product alone, by a few ops each of which is used for it alone?
+  bool ends_in(Id id, Id product) const {
+    constexpr int few = 6;
+    for (int ops = 0; ops < few; ++ops) {
+      if (facts_.users[id].size() != 1) return false;
+      id = facts_.users[id][0];
+      if (id == product) return true;
+      if (!is_elementwise(node(id).op) || node(id).shape.rank() == 0) return false;
+    }
+    return false;
   }
 
   const Facts& facts_;

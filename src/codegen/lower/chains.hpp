@@ -16,6 +16,7 @@ struct ChainTile {
   bool left = false;          ///< as their left operand, else as the right one
   bool k_major = true;        ///< rows of its buffer run along k
   int rows = 0, columns = 0;  ///< axes of the load
+  bool turned = false;        ///< the other way than a tile of the same load and side before it
   bool held = false;          ///< read ahead of the loop, for all of its rounds; else anew in each
 };
 

@@ -22,7 +22,9 @@ std::vector<ChainRing> make_rings(const Facts& facts, const Chain& chain, Plan& 
   for (const ChainTile& tile : chain.tiles) {
     const Shape& shape = facts[tile.load].shape;
     const int number = facts.number[tile.load], stages = tile.held ? 1 : chain.stages;
-    Buffer buffer{.label = {.stem = "tile", .number = number, .suffix = tile.left ? "" : "_right"},
+    Buffer buffer{.label = {.stem = "tile",
+                            .number = number,
+                            .suffix = std::string(tile.left ? "" : "_right") + (tile.turned ? "_turned" : "")},
                   .type = facts[tile.load].type,
                   .rows = shape[tile.rows],
                   .columns = shape[tile.columns],
@@ -110,7 +112,10 @@ class ChainConsumer final : public ChainDuty {
     for (const ChainProduct& product : chain.products) {
       const Id left = facts[product.id].in[0];
       const auto multiplies = [&](Id user) { return facts[user].op == Op::mma && facts[user].in[0] == left; };
-      if (product.left < 0 && is_elementwise(facts[left].op) && std::ranges::all_of(facts.users[left], multiplies))
+      // What was there ahead of the loop stays there.
+      const bool anew = facts[left].region == facts[product.id].region;
+      if (product.left < 0 && anew && is_elementwise(facts[left].op) &&
+          std::ranges::all_of(facts.users[left], multiplies))
         on_the_way_.insert(left);
     }
   }
@@ -144,7 +149,7 @@ class ChainConsumer final : public ChainDuty {
   bool compute(Steps& steps, Id id) override {
     const Node& at = facts_[id];
     if (at.op != Op::select || facts_[at.in[1]].shape != at.shape || !is_number(at.in[2])) return false;
-    const std::optional<ValueId> fails = fails_somewhere(steps, at.in[0]);
+    const std::optional<ValueId> fails = fails_somewhere(steps, at.in[0], id);
     if (!fails) return false;
     const ValueId out = unmasked(steps, id);
     Branch some{.condition = element_of(steps.plan, *fails, Layout(0)), .body = {}};
@@ -172,6 +177,7 @@ class ChainConsumer final : public ChainDuty {
       finish(steps, product, wgmma, 0);
     } else if (&product == &chain_.products[0]) {
       wgmma.out = sums(steps, id);
+      fence(steps, wgmma);
       start(steps, product, wgmma);
       if (loop) start(steps, chain_.products[1], open_);
       finish(steps, product, wgmma, loop ? 1 : 0);
@@ -254,7 +260,8 @@ class ChainConsumer final : public ChainDuty {
   ValueId unmasked(Steps& steps, Id id) const {
     const Id from = facts_[id].in[1];
     const Layout& layout = steps.layouts.of[id];
-    if (facts_[from].op == Op::mma && facts_[from].region == facts_[id].region && facts_.users[from].size() == 1)
+    if (facts_[from].op == Op::mma && facts_[from].region == facts_[id].region && facts_.users[from].size() == 1 &&
+        steps.layouts.of[from] == layout)
       return steps.values.set(id, steps.values.of(from));
     const ValueId out = steps.values.add(id);
     steps.plan.storage(out).changes = true;
@@ -271,7 +278,7 @@ class ChainConsumer final : public ChainDuty {
   // As pairs.
   ValueId add_left(Steps& steps, Id product) const {
     const Id operand = facts_[product].in[0];
-    const ValueId left = steps.values.add(steps.values.label(operand, "left"), operand,
+    const ValueId left = steps.values.add(steps.values.label(product, "left"), operand,
                                           wgmma_operand_layout(facts_[operand].shape, chain_.groups));
     steps.plan.storage(left).pairs = true;
     return left;

@@ -82,10 +82,10 @@ class Bounds {
 
 }  // namespace
 
-std::optional<ValueId> fails_somewhere(Steps& steps, Id condition) {
+std::optional<ValueId> fails_somewhere(Steps& steps, Id condition, Id about) {
   Bounds bounds(steps);
   if (!bounds.fails(condition)) return {};
-  return steps.number(condition, steps.values.label(condition, "cut"), ElementType::pred, bounds.take());
+  return steps.number(about, steps.values.label(about, "cut"), ElementType::pred, bounds.take());
 }
 
 }  // namespace tessera::lowering

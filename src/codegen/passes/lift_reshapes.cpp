@@ -38,7 +38,8 @@ class Lifter final : public Rewriter {
     const Node at = made(from);
     if (at.op == Op::broadcast) return apply(at, at.in, reshape.shape);
     const auto is_whole = [&](Id id) { return made(id).shape == at.shape; };
-    const bool may = is_elementwise(at.op) && ops > 0 && users_[old] == 1 && std::ranges::any_of(at.in, is_whole);
+    const bool may = is_elementwise(at.op) && source()[old].op == at.op && ops > 0 && users_[old] == 1 &&
+                     std::ranges::any_of(at.in, is_whole);
     if (!may)
       return builder().apply(Op::reshape, at.type, std::array{from}, reshape.attr, reshape.location, reshape.shape);
     std::vector<Id> in = at.in;

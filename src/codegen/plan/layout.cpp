@@ -157,6 +157,14 @@ int Layout::warp_copies(int warps) const {
   return (warps - 1) & ~used;
 }
 
+int Layout::warps() const {
+  int last = 0;
+  for (const auto& factors : axes_)
+    for (const Factor& factor : factors)
+      if (factor.place == Place::warp) last += (factor.size - 1) * factor.unit;
+  return last + 1;
+}
+
 std::vector<Digit> register_map(const Layout& operand, const Layout& result) {
   std::vector<Digit> map;
   for (int i = 1; i <= operand.rank(); ++i) {

@@ -67,6 +67,8 @@ class Layout {
   /// Bits of lane and warp indices that tell only copies apart.
   int lane_copies() const;
   int warp_copies(int warps) const;
+  /// Warps up to the last that holds elements which none before it does.
+  int warps() const;
 
   bool operator==(const Layout&) const = default;
 

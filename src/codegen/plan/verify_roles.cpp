@@ -5,23 +5,12 @@
 #include <set>
 
 #include "codegen/plan/open_products.hpp"
+#include "codegen/plan/ring_use.hpp"
 #include "codegen/plan/shared_tiles.hpp"
 #include "codegen/plan/verify.hpp"
 
 namespace tessera::codegen {
 namespace {
-
-/// What a role does to a ring's stages in one run of a body.
-struct Use {
-  int acquired = 0, expected = 0;  // to fill them
-  int arrived = 0;                 // threads, at the barrier of those that fill them
-  int filled = 0, released = 0;    // to read them
-  int advanced = 0;
-  int owed = 0;                         // released in the next round, or behind the loop
-  std::int64_t loaded = 0, stored = 0;  // bytes, by the copy engine and by threads
-  std::set<BufferId> written;           // by threads that have not arrived since
-  std::set<BufferId> unfenced;          // of those, that the matrix units may not see
-};
 
 /// The steps of one role, in order; those of a loop over tiles twice.
 class RoleCheck {
@@ -54,7 +43,7 @@ class RoleCheck {
  private:
   // A body that may run any number of times: it leaves rings as it found them.
   void region(const Body& steps) {
-    std::map<CursorId, Use> outer = std::exchange(uses_, {});
+    std::map<CursorId, RingUse> outer = std::exchange(uses_, {});
     const std::set<CursorId> held = held_;
     for (const auto& [cursor, use] : outer)
       if (use.filled > use.advanced) held_.insert(cursor);
@@ -112,7 +101,7 @@ class RoleCheck {
                      [&](const Loop& s) {
         shared.loop(s);
         const bool around = std::exchange(in_loop_, true);
-        const std::map<CursorId, Use> before = uses_;
+        const std::map<CursorId, RingUse> before = uses_;
         region(s.body);
         if (!products_.none()) {  // once more, for what a round leaves to the next
           uses_ = before;
@@ -159,7 +148,7 @@ class RoleCheck {
       },
                      [&](const Acquire& s) { ++use(s.cursor).acquired; },
                      [&](const Expect& s) {
-        Use& use = this->use(s.cursor);
+        RingUse& use = this->use(s.cursor);
         findings_.require(use.acquired > use.expected, "the stage is not acquired");
         findings_.require(elected_ == 1, "{} threads expect its bytes", elected_);
         ++use.expected;
@@ -223,13 +212,13 @@ class RoleCheck {
   }
 
   RingId ring(CursorId id) const { return plan_.cursors[id].ring; }
-  Use& use(CursorId id) {
+  RingUse& use(CursorId id) {
     cursors.insert(id);
     return uses_[id];
   }
 
   void load(const TmaLoad& s) {
-    Use& use = this->use(s.cursor);
+    RingUse& use = this->use(s.cursor);
     const Ring& ring = plan_.rings[this->ring(s.cursor)];
     const Buffer& buffer = plan_.buffers[s.buffer];
     const TensorMap& map = plan_.tensor_maps[s.map];
@@ -272,7 +261,7 @@ class RoleCheck {
 
   // All of the role's threads write a part of the stage each.
   void fill(const Stage& s) {
-    Use& use = this->use(s.cursor);
+    RingUse& use = this->use(s.cursor);
     const Ring& ring = plan_.rings[this->ring(s.cursor)];
     findings_.require(elected_ == role_.threads(), "{} of {} threads write", elected_, role_.threads());
     findings_.require(use.acquired > use.advanced, "the stage is not acquired");
@@ -284,7 +273,7 @@ class RoleCheck {
     fills.insert(this->ring(s.cursor));
   }
   void arrive(const Arrive& s) {
-    Use& use = this->use(s.cursor);
+    RingUse& use = this->use(s.cursor);
     for (BufferId buffer : use.unfenced)
       findings_.require(false, "threads wrote {}: a fence stands before they say so", name_of(plan_, buffer));
     findings_.require(use.acquired > use.advanced, "the stage is not acquired");
@@ -293,7 +282,7 @@ class RoleCheck {
   }
 
   void release(const Release& s) {
-    Use& use = this->use(s.cursor);
+    RingUse& use = this->use(s.cursor);
     // Behind the cursor's step on, the stage that was read last is one behind.
     const int age = s.behind - (use.advanced == use.filled ? 1 : 0);
     findings_.require(!products_.read_until(s.cursor, age), "products that read the stage are open");
@@ -310,7 +299,7 @@ class RoleCheck {
   }
 
   void advance(const Advance& s) {
-    Use& use = this->use(s.cursor);
+    RingUse& use = this->use(s.cursor);
     if (s.of_others) {
       findings_.require(use.acquired == 0 && use.filled == use.advanced, "stages in use are passed over");
       return;
@@ -320,7 +309,7 @@ class RoleCheck {
     products_.end_stage();
   }
 
-  void balanced(CursorId id, const Use& use) {
+  void balanced(CursorId id, const RingUse& use) {
     const Ring& ring = plan_.rings[this->ring(id)];
     const std::string name = name_of(plan_, id);
     std::int64_t bytes = 0;
@@ -348,7 +337,7 @@ class RoleCheck {
   void product(const Wgmma& s) {
     const auto is_full = [&](CursorId cursor) {
       if (!cursor) return;
-      const Use& use = this->use(cursor);
+      const RingUse& use = this->use(cursor);
       findings_.require(use.filled > use.advanced || held_.contains(cursor), "the stage is not known to be full");
     };
     is_full(s.a_cursor);
@@ -436,7 +425,7 @@ class RoleCheck {
   const bool alone_, waits_;
   int elected_;    // threads that run the steps at hand
   int share_ = 1;  // roles that take blocks in turn
-  std::map<CursorId, Use> uses_;
+  std::map<CursorId, RingUse> uses_;
   std::set<CursorId> held_;  // whose stage is full around the body at hand
   OpenProducts products_;
   std::set<RingId> read_by_threads_, unmet_;  // whose stages threads read; of those, not all of a warp may have done so
