@@ -156,7 +156,7 @@ def linear_norm(shape, dtype, device, sets):
         yield f"layer_norm, {name}", call
 
 
-def sdpa(shape, dtype, device, sets, causal=True, mask=None, backends=("CUDNN_ATTENTION", "FLASH_ATTENTION")):
+def sdpa(shape, dtype, device, sets, causal=True):
     """Of [batch, positions, heads, width], and perhaps fewer heads of keys and values."""
     batch, positions, heads, width = shape[:4]
     of_keys = shape[4] if len(shape) > 4 else heads
@@ -167,14 +167,12 @@ def sdpa(shape, dtype, device, sets, causal=True, mask=None, backends=("CUDNN_AT
     def by(backend):
         def call(i):
             with sdpa_kernel(backend):
-                return F.scaled_dot_product_attention(q[i], k[i], v[i], attn_mask=mask, is_causal=causal, **grouped)
+                return F.scaled_dot_product_attention(q[i], k[i], v[i], is_causal=causal, **grouped)
 
         return call
 
-    for name in backends:
-        yield "SDPA, " + {"CUDNN_ATTENTION": "cuDNN", "FLASH_ATTENTION": "FlashAttention"}.get(name, name), by(
-            getattr(SDPBackend, name)
-        )
+    yield "SDPA, cuDNN", by(SDPBackend.CUDNN_ATTENTION)
+    yield "SDPA, FlashAttention", by(SDPBackend.FLASH_ATTENTION)
 
 
 def attention_causal(*row):
@@ -274,7 +272,8 @@ class Decode:
 
 OPS = {
     f.__name__: f
-    for f in (copy, gelu, layer_norm, gemm, gemm_nk, linear_gelu, linear_gelu_eager, linear_gelu_lt, linear_cast, linear_norm)
+    for f in (copy, gelu, layer_norm)
+    + (gemm, gemm_nk, linear_gelu, linear_gelu_eager, linear_gelu_lt, linear_cast, linear_norm)
     + (attention_causal, attention_full, attention_gqa, attention_window)
 }
 

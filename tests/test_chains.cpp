@@ -255,6 +255,30 @@ TEST_CASE("a chain holds queries, brings keys and values by rings of their own, 
   CHECK((count<codegen::Branch>(of(Mask::documents)) == 0 && count<codegen::Branch>(of(Mask::prefix)) == 0));
 }
 
+TEST_CASE("a mask that is too long for bounds is asked of each element", "[plan]") {
+  const auto branches = [](int doublings, int ones) {
+    return count<codegen::Branch>(
+        plan_of(trace_kernel("long", [=](In<bf16, 2> q, In<bf16, 2> k, tessera::Out<f32, 2> o) {
+      Index m = blocks(cdiv(q.extent(0), 64));
+      Tile queries = load(q, {m, 0}, {64, 64});
+      Var top = full<f32>({64, 1}, -1e30), acc = zeros<f32>({64, 64});
+      for (Index j : range(cdiv(k.extent(0), 64))) {
+        Tile first = j * 64 + iota({1, 64}, 1);
+        std::vector<decltype(first)> columns{first};
+        for (int i = 0; i < doublings; ++i) columns.push_back(columns.back() + columns.back());
+        for (int i = 0; i < ones; ++i) columns.push_back(columns.back() + iota({1, 64}, 1));
+        Tile keys = load(k, {j, 0}, {64, 64});
+        Tile s = where(columns.back() < 5000, mma(queries, transpose(keys), zeros<f32>({64, 64})), 0.0f);
+        top = maximum(top, max(s, 1));
+        acc = mma(cast<bf16>(s), keys, acc);
+      }
+      store(o, {m, 0}, acc + top);
+    })));
+  };
+  CHECK((branches(0, 0) == 1 && branches(2, 3) == 1));
+  CHECK((branches(40, 0) == 0 && branches(0, 20000) == 0));
+}
+
 TEST_CASE("chains by roles: other products of a loop", "[cpu]") {
   // Queries that are scaled ahead of the loop, probabilities that two products take, and a product that starts anew.
   const auto scaled = kernel("scaled", [](In<bf16, 2> x, In<bf16, 2> w, In<bf16, 2> u, tessera::Out<f32, 2> y) {
@@ -327,7 +351,20 @@ TEST_CASE("what a chain may be asked for", "[plan]") {
     });
   };
   for (const int bm : {64, 128, 192})
-    for (const bool looks : {false, true}) CHECK(roles(asked(bm, looks)) == 2);
+    for (const bool looks : {false, true}) {
+      CHECK(roles(asked(bm, looks)) == 2);
+      CHECK(plan_of(asked(bm, looks)).rings.size() == 2);  // of queries, and of keys
+    }
+  // A tile that is both operands of a product.
+  CHECK(roles(trace_kernel("square", [](In<bf16, 2> x, In<bf16, 2> w, tessera::Out<f32, 2> y) {
+    Index m = blocks(cdiv(x.extent(0), 64));
+    Var acc = zeros<f32>({64, 64});
+    for (Index j : range(cdiv(w.extent(0), 64))) {
+      Tile tile = load(w, {j, 0}, {64, 64});
+      acc = mma(cast<bf16>(mma(tile, transpose(tile), zeros<f32>({64, 64}))), load(w, {m, 0}, {64, 64}), acc);
+    }
+    store(y, {m, 0}, acc);
+  })) == 2);
   // More rows than a box has.
   const Graph wide = trace_kernel("wide", [](In<bf16, 2> x, In<bf16, 2> w, In<bf16, 2> u, tessera::Out<f32, 2> y) {
     Index m = blocks(cdiv(x.extent(0), 64));

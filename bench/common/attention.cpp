@@ -123,7 +123,7 @@ std::vector<Row> attention_rows(const RowSettings& settings) {
   constexpr std::int64_t tokens = 16384;
   for (const Seen kind : {Seen::causal, Seen::full})
     for (const int width : {64, 128})
-      for (std::int64_t positions = 1024; positions <= tokens; positions *= positions == 1024 ? 2 : 2)
+      for (std::int64_t positions = 1024; positions <= tokens; positions *= 2)
         rows.push_back(attention(
             {.batch = tokens / positions, .positions = positions, .heads = 16, .width = width, .kind = kind}));
   for (const std::int64_t batch : {8, 2})

@@ -4,13 +4,12 @@
 
 #include <algorithm>
 
-#include "codegen/lower/specialise.hpp"
+#include "codegen/lower/wgmma_tiles.hpp"
 
 namespace tessera::lowering {
 namespace {
 
-constexpr int panel_bytes = 128;  // of a row of a panel: the swizzle's
-constexpr int most_stages = 4;    // more brought nothing: two products of each stage last longer than its way
+constexpr int most_stages = 4;  // a round's two products last longer than its tiles are on their way
 
 /// The rules, one after another: each says why a kernel is none of this kind.
 class Finder {
@@ -37,7 +36,7 @@ class Finder {
     for (const auto& region : facts_.order)
       for (const Id id : region) {
         if (node(id).op != Op::mma) continue;
-        chain_.products.push_back({.id = id});
+        chain_.products.push_back({id, {}, {}});
         feeds |= comes_from_product(node(id).in[0], node(id).region);
       }
     return feeds && chain_.products.size() > 1;
@@ -87,7 +86,6 @@ class Finder {
   }
 
   std::string shapes() {
-    constexpr int widths[] = {64, 96, 128, 192, 256};
     for (const ChainProduct& product : chain_.products) {
       const Node& at = node(product.id);
       const Node& left = node(at.in[0]);
@@ -95,7 +93,7 @@ class Finder {
         return fmt::format("wgmma takes its operands from memory as f16 or bf16, not {}", name(left.type));
       const int m = at.shape[0], n = at.shape[1], k = left.shape[1];
       if (m != first().shape[0]) return "its products have different rows";
-      if (m % 64 || m > 192 || k % 16 || !std::ranges::count(widths, n))
+      if (m % 64 || m > 192 || k % 16 || !is_wgmma_width(n))
         return fmt::format("wgmma multiplies no tiles of [{},{}] by [{},{}] in a chain", m, k, k, n);
     }
     chain_.groups = first().shape[0] / 64;
@@ -109,12 +107,12 @@ class Finder {
         const Source source = find_source(facts_.graph, operand);
         if (left && source.load == no_id) continue;
         if (source.load == no_id) return "a right operand " + why_no_source(facts_.graph, operand);
-        int& tile = left ? product.left : product.right;
-        if (std::string why = this->tile(source, node(operand).type, left, tile); !why.empty()) return why;
+        ChainOperand& of = left ? product.left : product.right;
+        if (std::string why = tile(source, node(operand).type, left, of); !why.empty()) return why;
       }
     return {};
   }
-  std::string tile(const Source& source, ElementType type, bool left, int& number) {
+  std::string tile(const Source& source, ElementType type, bool left, ChainOperand& operand) {
     const Node& load = node(source.load);
     const bool as_it_is =
         load.type == type && std::ranges::all_of(source.casts, [&](ElementType to) { return to == type; });
@@ -122,20 +120,18 @@ class Finder {
     const int k = source.axis[left ? 1 : 0], other = source.axis[left ? 0 : 1];
     if (k < 0 || other < 0) return "an operand has a single row or column";
     const GraphAccess access = facts_.access(source.load);
-    ChainTile tile{.load = source.load, .left = left, .held = load.region == 0};
-    tile.k_major = is_k_major(access, other);
-    tile.rows = tile.k_major ? other : k;
-    tile.columns = tile.k_major ? k : other;
-    const auto same = [&](const ChainTile& one) {
-      return one.load == tile.load && one.left == left && one.k_major == tile.k_major && one.rows == tile.rows;
-    };
-    tile.turned = std::ranges::any_of(
-        chain_.tiles, [&](const ChainTile& one) { return one.load == tile.load && one.left == left && !same(one); });
-    const auto found = std::ranges::find_if(chain_.tiles, same);
-    number = static_cast<int>(found - chain_.tiles.begin());
-    if (found != chain_.tiles.end()) return {};
-    chain_.tiles.push_back(tile);
-    return boxes(access, tile);
+    operand.k_major = is_k_major(access, other);
+    const ChainTile tile{.load = source.load,
+                         .rows = operand.k_major ? other : k,
+                         .columns = operand.k_major ? k : other,
+                         .held = load.region == 0};
+    const auto found = std::ranges::find(chain_.tiles, tile.load, &ChainTile::load);
+    operand.tile = static_cast<int>(found - chain_.tiles.begin());
+    if (found == chain_.tiles.end()) {
+      chain_.tiles.push_back(tile);
+      return boxes(access, tile);
+    }
+    return found->rows == tile.rows && found->columns == tile.columns ? "" : "a tile is read by other axes, too";
   }
   // May the copy engine bring it, from a place that is known ahead, as panels?
   std::string boxes(const GraphAccess& access, const ChainTile& tile) const {
@@ -148,8 +144,7 @@ class Finder {
     if (!std::ranges::all_of(access.axes, is_known))
       return fmt::format("the tile of tensor {} follows from what is computed", access.parameter);
     const Shape& shape = node(tile.load).shape;
-    if (shape[tile.columns] * info(type).bytes % panel_bytes || shape[tile.rows] % 8)
-      return fmt::format("[{},{}] {} are not made of panels", shape[tile.rows], shape[tile.columns], name(type));
+    if (std::string why = why_no_panels(shape[tile.rows], shape[tile.columns], type); !why.empty()) return why;
     if (shape[tile.rows] > 256) return fmt::format("{} rows are more than a box has", shape[tile.rows]);
     return {};
   }
@@ -165,12 +160,13 @@ class Finder {
   }
 
   // Sums that the loop carries on, of what the first product became, and of nothing that has to do with these sums.
-  // (Three warp groups overlap one another: with 64 columns the sums of an H200 took 1.23 ms so, and 1.14 without.)
+  // (Three warp groups overlap one another.)
   bool may_overlap() const {
     if (chain_.products.size() != 2 || chain_.groups > 2) return false;
     const auto& [scores, sums] = std::tie(chain_.products[0], chain_.products[1]);
     const auto& yields = facts_.graph.regions[first().region].yields;
-    if (scores.left < 0 || sums.left >= 0 || scores.right == sums.right || scores.left == sums.right ||
+    const auto reads = [&](int tile) { return scores.left.tile == tile || scores.right.tile == tile; };
+    if (scores.left.tile < 0 || sums.left.tile >= 0 || reads(sums.right.tile) ||
         std::ranges::count(yields, sums.id) != 1 || facts_.users[sums.id].size() != 1)
       return false;
     const auto position = static_cast<std::size_t>(std::ranges::find(yields, sums.id) - yields.begin());
@@ -209,20 +205,8 @@ std::string text_of(const Facts& facts, const Chain& chain) {
 
 Products products_of(const Facts& facts, const Chain& chain) {
   Products products;
-  for (const ChainProduct& product : chain.products) {
-    const Node& node = facts[product.id];
-    ProductPlan plan;
-    if (product.left >= 0) plan.a = find_source(facts.graph, node.in[0]);
-    plan.b = find_source(facts.graph, node.in[1]);
-    plan.product.kind = ProductKind::tensor;
-    plan.product.type = facts[node.in[0]].type;
-    plan.product.m = node.shape[0];
-    plan.product.n = node.shape[1];
-    plan.product.k = facts[node.in[0]].shape[1];
-    plan.layout = wgmma_accumulator_layout(node.shape, chain.groups);
-    if (product.left < 0) plan.product.layout_a = wgmma_operand_layout(facts[node.in[0]].shape, chain.groups);
-    products.plans.emplace(product.id, std::move(plan));
-  }
+  for (const ChainProduct& product : chain.products)
+    products.plans.emplace(product.id, wgmma_plan(facts, product.id, chain.groups, product.left.tile < 0));
   products.warps = 4 * chain.groups;
   return products;
 }

@@ -13,16 +13,19 @@ namespace tessera::lowering {
 /// A tile that products read from shared memory.
 struct ChainTile {
   Id load = no_id;
-  bool left = false;          ///< as their left operand, else as the right one
-  bool k_major = true;        ///< rows of its buffer run along k
-  int rows = 0, columns = 0;  ///< axes of the load
-  bool turned = false;        ///< the other way than a tile of the same load and side before it
+  int rows = 0, columns = 0;  ///< axes of the load, whatever a product takes them for
   bool held = false;          ///< read ahead of the loop, for all of its rounds; else anew in each
+};
+
+/// A tile as an operand.
+struct ChainOperand {
+  int tile = -1;        ///< among the tiles; none: it comes from registers
+  bool k_major = true;  ///< rows of its buffer run along k
 };
 
 struct ChainProduct {
   Id id = no_id;
-  int left = -1, right = -1;  ///< among the tiles; no left one: it comes from registers
+  ChainOperand left, right;
 };
 
 /// How the work is shared.

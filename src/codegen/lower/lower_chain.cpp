@@ -22,9 +22,7 @@ std::vector<ChainRing> make_rings(const Facts& facts, const Chain& chain, Plan& 
   for (const ChainTile& tile : chain.tiles) {
     const Shape& shape = facts[tile.load].shape;
     const int number = facts.number[tile.load], stages = tile.held ? 1 : chain.stages;
-    Buffer buffer{.label = {.stem = "tile",
-                            .number = number,
-                            .suffix = std::string(tile.left ? "" : "_right") + (tile.turned ? "_turned" : "")},
+    Buffer buffer{.label = {.stem = "tile", .number = number},
                   .type = facts[tile.load].type,
                   .rows = shape[tile.rows],
                   .columns = shape[tile.columns],
@@ -32,7 +30,7 @@ std::vector<ChainRing> make_rings(const Facts& facts, const Chain& chain, Plan& 
                   .form = SharedForm::panels};
     ChainRing made;
     made.map = boxes_of(facts, plan, tile.load, tile.rows, buffer, BoxUse::load);
-    Ring ring{.label = {.stem = "ring", .number = number, .suffix = buffer.label.suffix},
+    Ring ring{.label = {.stem = "ring", .number = number},
               .buffers = {},
               .stages = stages,
               .empty_arrivals = chain.groups,
@@ -53,9 +51,7 @@ class ChainDuty : public RoleDuty {
       : RoleDuty(chain.products[0].id), facts_(facts), chain_(chain), rings_(rings) {
     for (const ChainTile& tile : chain.tiles) {
       const ChainRing& ring = rings[cursors_.size()];
-      Label label{.stem = fmt::format("at_{}", name),
-                  .number = facts.number[tile.load],
-                  .suffix = plan.rings[ring.ring].label.suffix};
+      Label label{.stem = fmt::format("at_{}", name), .number = facts.number[tile.load]};
       cursors_.push_back(plan.cursors.add({.label = std::move(label), .ring = ring.ring}));
     }
   }
@@ -114,7 +110,7 @@ class ChainConsumer final : public ChainDuty {
       const auto multiplies = [&](Id user) { return facts[user].op == Op::mma && facts[user].in[0] == left; };
       // What was there ahead of the loop stays there.
       const bool anew = facts[left].region == facts[product.id].region;
-      if (product.left < 0 && anew && is_elementwise(facts[left].op) &&
+      if (product.left.tile < 0 && anew && is_elementwise(facts[left].op) &&
           std::ranges::all_of(facts.users[left], multiplies))
         on_the_way_.insert(left);
     }
@@ -170,7 +166,7 @@ class ChainConsumer final : public ChainDuty {
     const ChainProduct& product = *std::ranges::find(chain_.products, id, &ChainProduct::id);
     Wgmma wgmma = wgmma_of(product);
     if (!chain_.overlaps) {
-      if (product.left < 0) wgmma.left = left_operand(steps, id, {});
+      if (product.left.tile < 0) wgmma.left = left_operand(steps, id, {});
       wgmma.out = sums(steps, id);
       fence(steps, wgmma);
       start(steps, product, wgmma);
@@ -191,7 +187,7 @@ class ChainConsumer final : public ChainDuty {
   }
 
  private:
-  static std::size_t index(int i) { return static_cast<std::size_t>(i); }
+  static std::size_t index(const ChainOperand& operand) { return static_cast<std::size_t>(operand.tile); }
   Wgmma wgmma_of(const ChainProduct& product) const {
     const Product& plan = products_.plans.at(product.id).product;
     const std::size_t right = index(product.right);
@@ -204,13 +200,13 @@ class ChainConsumer final : public ChainDuty {
                 .m = plan.m,
                 .n = plan.n,
                 .k = plan.k,
-                .b_k_major = chain_.tiles[right].k_major,
-                .overwrites = starts_at_zero(product.id)};
-    if (product.left < 0) return wgmma;
+                .b_k_major = product.right.k_major,
+                .overwrites = is_zeros(facts_, facts_[product.id].in[2])};
+    if (product.left.tile < 0) return wgmma;
     const std::size_t left = index(product.left);
     wgmma.a = rings_[left].buffer;
     wgmma.a_cursor = cursors_[left];
-    wgmma.a_k_major = chain_.tiles[left].k_major;
+    wgmma.a_k_major = product.left.k_major;
     return wgmma;
   }
   // What threads wrote to its registers.
@@ -219,8 +215,8 @@ class ChainConsumer final : public ChainDuty {
     if (!wgmma.overwrites) push(steps, RegisterFence{wgmma.out});
   }
   void start(Steps& steps, const ChainProduct& product, const Wgmma& wgmma) const {
-    each_read(product, [&](std::size_t tile) {
-      if (users(tile).front() == product.id) push(steps, WaitFull{cursors_[tile]});
+    each_read(product, [&](std::size_t tile, std::span<const Id> users) {
+      if (users.front() == product.id) push(steps, WaitFull{cursors_[tile]});
     });
     push(steps, WgmmaFence{});
     push(steps, wgmma);
@@ -229,22 +225,21 @@ class ChainConsumer final : public ChainDuty {
   // It is done, but for `pending` products that were started behind it.
   void finish(Steps& steps, const ChainProduct& product, const Wgmma& wgmma, int pending) const {
     push(steps, WaitWgmma{pending});
-    if (wgmma.left && chain_.overlaps) push(steps, RegisterFence{wgmma.left});
+    if (wgmma.left) push(steps, RegisterFence{wgmma.left});
     push(steps, RegisterFence{wgmma.out});
-    each_read(product, [&](std::size_t tile) {
-      if (users(tile).back() == product.id) give_back(steps, tile);
+    each_read(product, [&](std::size_t tile, std::span<const Id> users) {
+      if (users.back() == product.id) give_back(steps, tile);
     });
   }
+  // Tiles of this round that it reads, with all products that read them.
   template <class Do>
   void each_read(const ChainProduct& product, const Do& act) const {
-    for (const int tile : {product.left, product.right})
-      if (tile >= 0 && !chain_.tiles[index(tile)].held) act(index(tile));
-  }
-  std::vector<Id> users(std::size_t tile) const {
-    std::vector<Id> users;
-    for (const ChainProduct& one : chain_.products)
-      if (one.left == static_cast<int>(tile) || one.right == static_cast<int>(tile)) users.push_back(one.id);
-    return users;
+    each_tile(false, [&](std::size_t tile) {
+      std::vector<Id> users;
+      for (const ChainProduct& one : chain_.products)
+        if (index(one.left) == tile || index(one.right) == tile) users.push_back(one.id);
+      if (std::ranges::count(users, product.id)) act(tile, users);
+    });
   }
   // What wgmma has read any thread of a warp group may release.
   void give_back(Steps& steps, std::size_t tile) const {
@@ -270,11 +265,6 @@ class ChainConsumer final : public ChainDuty {
     return out;
   }
 
-  bool starts_at_zero(Id id) const {
-    Id start = facts_[id].in[2];
-    while (facts_[start].op == Op::broadcast) start = facts_[start].in[0];
-    return facts_[start].op == Op::constant && facts_[start].bits() == 0;
-  }
   // As pairs.
   ValueId add_left(Steps& steps, Id product) const {
     const Id operand = facts_[product].in[0];
@@ -298,7 +288,7 @@ class ChainConsumer final : public ChainDuty {
     const Id carried = carried_to(steps, id);
     const ValueId out = carried != no_id ? steps.values.of(carried) : steps.values.add(id);
     steps.plan.storage(out).changes = true;
-    if (starts_at_zero(id)) {
+    if (is_zeros(facts_, facts_[id].in[2])) {
       push(steps, Reserve{out});
     } else if (facts_[id].in[2] != carried) {
       Sweep sweep = SweepBuilder(steps, facts_[id].shape, layout, id).express(facts_[id].in[2]).take();
@@ -326,9 +316,9 @@ class ChainConsumer final : public ChainDuty {
 };
 
 // Blocks of all axes but the first read the same tiles along it, as queries do keys; so they follow one another, in
-// sections small enough for the L2 cache, or on an H200 8 x 1024 x 12 x 64 takes a tenth longer. Where rounds differ
-// along that axis, as a causal mask's do, the longest come first, of so many at a time that all have alike: 16384 x 16
-// x 64 takes 1.15 ms, and 1.36 in order.
+// sections small enough for the L2 cache (full attention of 16 x 1024 x 16 x 128 takes an H200 0.308 ms in sections of
+// 16, and 0.346 in one). Where rounds differ along that axis, as a causal mask's do, the longest come first, of so many
+// at a time that all have alike (16384 x 16 x 64 in sections of 32: 1.17 ms to and fro, 1.36 in order).
 void order_blocks(const Facts& facts, const Chain& chain, Phase& phase) {
   constexpr int of_cache = 16, of_balance = 128;
   const std::vector<char> launch = facts.known_from([](Id, RegionId) { return false; });

@@ -6,6 +6,7 @@
 #include "codegen/lower/lower_shared.hpp"
 #include "codegen/lower/role_duty.hpp"
 #include "codegen/lower/specialise.hpp"
+#include "codegen/lower/wgmma_tiles.hpp"
 #include "codegen/plan/budget.hpp"
 
 namespace tessera::lowering {

@@ -6,7 +6,7 @@ namespace tessera::lowering {
 namespace {
 
 /// One expression over numbers. Bounds are of 64 bits: in 32 a sum of indices wraps, and then the tile is looked at
-/// element by element.
+/// element by element, and so it is where an expression is too long to be a bound.
 class Bounds {
  public:
   explicit Bounds(Steps& steps) : steps_(steps) {}
@@ -19,7 +19,10 @@ class Bounds {
   Expression take() { return std::move(expression_); }
 
  private:
+  // Values that are used twice are walked through twice, and a chain of them as deep as it is long.
+  bool too_long() { return ++visited_ > 64; }
   std::optional<Operand> condition(Id id) {
+    if (too_long()) return {};
     const Node& at = steps_.node(behind(id));
     switch (at.op) {
       case Op::logical_and:
@@ -65,6 +68,7 @@ class Bounds {
   }
   // Of all elements of the tile, the largest or the smallest.
   std::optional<Operand> bound(Id id, bool largest) {
+    if (too_long()) return {};
     id = behind(id);
     const Node& at = steps_.node(id);
     if (at.op == Op::constant) return literal(at.number().i32);
@@ -78,6 +82,7 @@ class Bounds {
 
   Steps& steps_;
   Expression expression_;
+  int visited_ = 0;
 };
 
 }  // namespace

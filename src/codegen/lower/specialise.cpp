@@ -5,10 +5,11 @@
 #include <algorithm>
 #include <set>
 
+#include "codegen/lower/wgmma_tiles.hpp"
+
 namespace tessera::lowering {
 namespace {
 
-constexpr int panel_bytes = 128;        // of a row of a panel: the swizzle's
 constexpr int most_accumulators = 192;  // registers of a thread
 
 /// The rules, one after another: each says why a kernel is none of this kind.
@@ -118,8 +119,7 @@ class Classifier {
 
   std::string tile() {
     const int m = product().shape[0], n = product().shape[1], k = node(product().in[0]).shape[1];
-    constexpr int widths[] = {64, 96, 128, 192, 256};
-    if (m % 64 || m > 256 || m == 192 || k % 64 || k > 256 || !std::ranges::count(widths, n))
+    if (m % 64 || m > 256 || m == 192 || k % 64 || k > 256 || !is_wgmma_width(n))
       return fmt::format("wgmma multiplies no tiles of [{},{}] by [{},{}]", m, k, k, n);
     if (sums_of(m % 128 ? 1 : 2) > most_accumulators) return fmt::format("[{},{}] sums fit no warp group", m, n);
     return {};
@@ -191,9 +191,7 @@ class Classifier {
         return fmt::format("the tile of tensor {} follows from what is computed", access.parameter);
     const int rows = access.axes[static_cast<std::size_t>(row_axis)].extent,
               columns = access.axes[static_cast<std::size_t>(column_axis)].extent;
-    if (columns * info(type).bytes % panel_bytes || rows % 8)
-      return fmt::format("[{},{}] {} are not made of panels", rows, columns, name(type));
-    return {};
+    return why_no_panels(rows, columns, type);
   }
 
   // What is done with the sums stays with the threads that have them; those of a row are in one warp.
@@ -283,12 +281,8 @@ std::string text_of(const Facts& facts, const Specialisation& how) {
 }
 
 bool starts_from_zeros(const Facts& facts, Id loop, Id argument) {
-  Id start = facts[loop].in[static_cast<std::size_t>(facts[argument].position())];
-  while (facts[start].op == Op::broadcast) start = facts[start].in[0];
-  return facts[start].op == Op::constant && facts[start].bits() == 0;
+  return is_zeros(facts, facts[loop].in[static_cast<std::size_t>(facts[argument].position())]);
 }
-
-bool is_k_major(const GraphAccess& access, int other) { return access.fast != other; }
 
 bool is_read_ahead(const Facts& facts, const Specialisation& how, Id id) {
   const Node& node = facts[id];
@@ -305,21 +299,8 @@ bool is_read_ahead(const Facts& facts, const Specialisation& how, Id id) {
 
 Products products_of(const Facts& facts, const Specialisation& how) {
   Products products;
-  for (const Id id : how.products) {
-    const Node& node = facts[id];
-    ProductPlan plan;
-    const bool is_computed = how.computed.contains(node.in[0]);
-    if (!is_computed) plan.a = find_source(facts.graph, node.in[0]);
-    plan.b = find_source(facts.graph, node.in[1]);
-    plan.product.kind = ProductKind::tensor;
-    plan.product.type = facts[node.in[0]].type;
-    plan.product.m = node.shape[0];
-    plan.product.n = node.shape[1];
-    plan.product.k = facts[node.in[0]].shape[1];
-    plan.layout = wgmma_accumulator_layout(node.shape, how.groups);
-    if (is_computed) plan.product.layout_a = wgmma_operand_layout(facts[node.in[0]].shape, how.groups);
-    products.plans.emplace(id, std::move(plan));
-  }
+  for (const Id id : how.products)
+    products.plans.emplace(id, wgmma_plan(facts, id, how.groups, how.computed.contains(facts[id].in[0])));
   products.warps = 4 * how.groups;
   return products;
 }

@@ -39,10 +39,6 @@ std::string text_of(const Facts& facts, const Specialisation& how);
 /// A smaller tile that is stretched to that of the sums (a bias), of a place that is known ahead of the loop.
 bool is_read_ahead(const Facts& facts, const Specialisation& how, Id id);
 
-/// Do the rows of an operand's buffer run along k? They do unless its neighbours in memory are along `other`, the axis
-/// of its load that is not k.
-bool is_k_major(const GraphAccess& access, int other);
-
 /// Does what the loop carries as `argument` start from zeros?
 bool starts_from_zeros(const Facts& facts, Id loop, Id argument);
 

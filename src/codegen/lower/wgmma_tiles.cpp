@@ -1,0 +1,41 @@
+#include "codegen/lower/wgmma_tiles.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tessera::lowering {
+
+bool is_wgmma_width(int columns) {
+  constexpr int widths[] = {64, 96, 128, 192, 256};
+  return std::ranges::count(widths, columns) != 0;
+}
+
+bool is_k_major(const GraphAccess& access, int other) { return access.fast != other; }
+
+std::string why_no_panels(int rows, int columns, ElementType type) {
+  if (columns * info(type).bytes % panel_bytes == 0 && rows % 8 == 0) return {};
+  return fmt::format("[{},{}] {} are not made of panels", rows, columns, name(type));
+}
+
+ProductPlan wgmma_plan(const Facts& facts, Id product, int groups, bool left_from_registers) {
+  const Node &node = facts[product], &left = facts[node.in[0]];
+  ProductPlan plan;
+  if (!left_from_registers) plan.a = find_source(facts.graph, node.in[0]);
+  plan.b = find_source(facts.graph, node.in[1]);
+  plan.product.kind = ProductKind::tensor;
+  plan.product.type = left.type;
+  plan.product.m = node.shape[0];
+  plan.product.n = node.shape[1];
+  plan.product.k = left.shape[1];
+  plan.layout = wgmma_accumulator_layout(node.shape, groups);
+  if (left_from_registers) plan.product.layout_a = wgmma_operand_layout(left.shape, groups);
+  return plan;
+}
+
+bool is_zeros(const Facts& facts, Id id) {
+  while (facts[id].op == Op::broadcast) id = facts[id].in[0];
+  return facts[id].op == Op::constant && facts[id].bits() == 0;
+}
+
+}  // namespace tessera::lowering
