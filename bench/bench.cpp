@@ -55,7 +55,8 @@ Settings parse(CommandLine& line) {
               fmt::format("Rest before each pair of turns [{}]", settings.pause_ms));
   line.option("--compare", settings.compare, "FILE",
               "Figures of an earlier run: says what got slower since by more than 3 %");
-  line.option("--tiles", settings.tiles, "M,N,K", "Tiles of all products, as 128,256,64 [those that choose() gives]");
+  line.option("--tiles", settings.tiles, "M,N,K",
+              "Tiles of all products, as 128,256,64, and of attention: M queries, N keys [those that choose() gives]");
   line.option("--seed", settings.seed, "N", fmt::format("Of the random extents of sweep-* [{}]", settings.seed));
   line.option("--commit", settings.commit, "ID", "Which source this is, where git cannot say it");
   line.flag("--small", settings.small, "Tiny extents, also with --device cpu: tries the program out");

@@ -528,10 +528,10 @@ TEST_CASE("the grid shares the rounds of a product where multiprocessors would b
     return machine.fake.launches.back();
   };
   const auto flags_of = [&](const FakeCuda::Launch& one) { return read<std::uint64_t>(one.parameters, 16); };
-  const FakeCuda::Launch first = launched(device.stream(), 496, 2496, 3584);
+  const FakeCuda::Launch first = launched(device.stream(), 496, 2176, 4400);
   CHECK(machine.compiled.back().sharing == Sharing::grid);
   CHECK(first.grid == 132);
-  CHECK(read<std::int32_t>(first.parameters, 0) == 80);
+  CHECK(read<std::int32_t>(first.parameters, 0) == 68);
   CHECK(read<std::int32_t>(first.parameters, 4) == 1);
   CHECK(machine.fake.count("cuMemsetD32Async 1024") == 1);
   // Four tiles abreast, where operands are larger than the L2 cache; flags are those of the stream.
@@ -540,11 +540,11 @@ TEST_CASE("the grid shares the rounds of a product where multiprocessors would b
   CHECK(read<std::int32_t>(second.parameters, 4) == 4);
   CHECK(flags_of(second) == flags_of(first));
   const Stream other = device.new_stream();
-  CHECK(flags_of(launched(other, 496, 2496, 3584)) != flags_of(first));
+  CHECK(flags_of(launched(other, 496, 2176, 4400)) != flags_of(first));
   CHECK(machine.fake.count("cuMemsetD32Async 1024") == 2);
   // What is recorded has memory of its own for all of its launches, as long as it lives.
-  const Tensor<bf16, 2> x(device, {496, 3584}), w(device, {3584, 2496});
-  const Tensor<f32, 2> y(device, {496, 2496});
+  const Tensor<bf16, 2> x(device, {496, 4400}), w(device, {4400, 2176});
+  const Tensor<f32, 2> y(device, {496, 2176});
   const std::size_t before = machine.fake.memory.size();
   {
     const auto calls = machine.calls_of([&] {
@@ -563,10 +563,10 @@ TEST_CASE("the grid shares the rounds of a product where multiprocessors would b
   CHECK(machine.compiled.size() == 2);
   // Code that shares nothing is launched as any.
   const Device third = machine.open();
-  const Tensor<bf16, 2> a(third, {496, 3584}), b(third, {3584, 2496});
-  const Tensor<f32, 2> c(third, {496, 2496});
+  const Tensor<bf16, 2> a(third, {496, 4400}), b(third, {4400, 2176});
+  const Tensor<f32, 2> c(third, {496, 2176});
   launch(third.stream(), product, a, b, c);
-  CHECK(machine.fake.launches.back().grid == 80);
+  CHECK(machine.fake.launches.back().grid == 68);
 }
 
 TEST_CASE("a kernel that waits for the launch before it begins while that ends", "[jit]") {

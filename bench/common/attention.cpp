@@ -54,10 +54,11 @@ struct AttentionSetup {
   Seen kind = Seen::causal;
   int group = 1;  ///< heads of queries to one of keys and values
   std::string named = {};
+  std::optional<ProductTiles> tiles = {};  ///< m queries, n keys; else attention_tiles()'s
 };
 
 Row attention(const AttentionSetup& of) {
-  const auto [batch, positions, heads, width, kind, group, named] = of;
+  const auto [batch, positions, heads, width, kind, group, named, given] = of;
   const double queries = static_cast<double>(batch * heads * positions), count = static_cast<double>(positions);
   const double seen = kind == Seen::full     ? count
                       : kind == Seen::causal ? count / 2
@@ -73,14 +74,16 @@ Row attention(const AttentionSetup& of) {
           .resource = Resource::bf16,
           .work = 4 * queries * seen * width,
           .bytes = 2.0 * (2 + 2.0 / group) * queries * width,
-          .allowed = allowed<bf16>};
+          .allowed = allowed<bf16>,
+          .tiled = true};
   if (group > 1) row.shape.push_back(heads / group);
   row.make = [=](const Device& device, const Turns& turns) {
-    const AttentionTiles tiles = attention_tiles({.gpu = device.info().arch.has_value(),
-                                                  .wgmma = has_wgmma(device),
-                                                  .operands = ElementType::bf16,
-                                                  .width = heads * width,
-                                                  .head_width = width});
+    AttentionTiles tiles = attention_tiles({.gpu = device.info().arch.has_value(),
+                                            .wgmma = has_wgmma(device),
+                                            .operands = ElementType::bf16,
+                                            .width = heads * width,
+                                            .head_width = width});
+    if (given) tiles = {given->m, given->n};
     const Normal of_q(1), of_k(2), of_v(3);
     const auto q = operands<bf16, 4>(device, turns, {batch, heads, positions, width}, of_q);
     const auto k = operands<bf16, 4>(device, turns, {batch, heads / group, positions, width}, of_k);
@@ -115,29 +118,30 @@ Row attention(const AttentionSetup& of) {
 
 std::vector<Row> attention_rows(const RowSettings& settings) {
   std::vector<Row> rows;
+  const auto add = [&](AttentionSetup setup) {
+    setup.tiles = settings.tiles;
+    rows.push_back(attention(setup));
+  };
   if (settings.small) {
-    rows.push_back(attention({.batch = 2, .positions = 70, .heads = 2, .width = 16}));
-    rows.push_back(attention({.batch = 1, .positions = 70, .heads = 4, .width = 16, .group = 2, .named = "gqa"}));
+    add({.batch = 2, .positions = 70, .heads = 2, .width = 16});
+    add({.batch = 1, .positions = 70, .heads = 4, .width = 16, .group = 2, .named = "gqa"});
     return rows;
   }
   constexpr std::int64_t tokens = 16384;
   for (const Seen kind : {Seen::causal, Seen::full})
     for (const int width : {64, 128})
       for (std::int64_t positions = 1024; positions <= tokens; positions *= 2)
-        rows.push_back(attention(
-            {.batch = tokens / positions, .positions = positions, .heads = 16, .width = width, .kind = kind}));
-  for (const std::int64_t batch : {8, 2})
-    rows.push_back(attention({.batch = batch, .positions = 8192 / batch, .heads = 12, .width = 64}));
+        add({.batch = tokens / positions, .positions = positions, .heads = 16, .width = width, .kind = kind});
+  for (const std::int64_t batch : {8, 2}) add({.batch = batch, .positions = 8192 / batch, .heads = 12, .width = 64});
   for (const int width : {64, 128}) {
     for (const std::int64_t positions : {1024, 4096, 16384})
-      rows.push_back(attention({.batch = tokens / positions,
-                                .positions = positions,
-                                .heads = 16,
-                                .width = width,
-                                .group = 4,
-                                .named = "gqa"}));
-    rows.push_back(attention(
-        {.batch = 1, .positions = tokens, .heads = 16, .width = width, .kind = Seen::window, .named = "window"}));
+      add({.batch = tokens / positions,
+           .positions = positions,
+           .heads = 16,
+           .width = width,
+           .group = 4,
+           .named = "gqa"});
+    add({.batch = 1, .positions = tokens, .heads = 16, .width = width, .kind = Seen::window, .named = "window"});
   }
   return rows;
 }

@@ -22,6 +22,9 @@ struct SharedLaunch {
 SharedLaunch share_launch(const RoundExtents& round, std::span<const std::int64_t> grid, std::int64_t rounds,
                           int multiprocessors, SharingPolicy policy = SharingPolicy::automatic);
 
+/// Of an H200: cycles of an epilogue for each sum of a thread, and between the loops of two teams that take turns.
+inline constexpr double cycles_of_sum = 22, cycles_of_turn = 745;
+
 /// Cycles of a block of such a launch, where the grid shares rounds of so many cycles, and an epilogue takes so many.
 double cycles_by_grid(const RoundExtents& round, const SharedLaunch& launch, std::int64_t tiles, std::int64_t rounds,
                       double of_round, double of_epilogue);

@@ -43,9 +43,10 @@ constexpr double bytes_a_cycle = 52;  // of operands, that a multiprocessor's co
 constexpr double across = 1.42;       // bytes of rows that begin within that cache's sectors count as so many
 constexpr double of_round = 25;       // barriers
 constexpr double first_round = 0.45;  // of a round more, until the first stage is full
-constexpr double turn = 745;          // between the loops of two warp groups that take turns
 /// Of the epilogue, for each sum that a thread has.
-constexpr double epilogue_of_sum(ProductFamily family) { return family == ProductFamily::plain ? 22 : 44; }
+constexpr double epilogue_of_sum(ProductFamily family) {
+  return family == ProductFamily::plain ? cycles_of_sum : 2 * cycles_of_sum;
+}
 /// Beside 192 sums a thread has no registers for GELU: warp groups share such a tile.
 bool is_cooperative(const Candidate& candidate, ProductFamily family) {
   return candidate.cooperative ||
@@ -78,7 +79,7 @@ double cycles(const Candidate& candidate, ProductFamily family, const ProductSha
                                   sums / threads_of_team(extents) * epilogue_of_sum(family));
   if (cluster > 1) return begin + loop + cycles_of_cluster(extents, cluster) + epilogue;
   if (cooperative) return begin + waves * (loop + epilogue);
-  return begin + waves * std::max(loop + turn, (loop + epilogue) / 2) + epilogue;
+  return begin + waves * std::max(loop + cycles_of_turn, (loop + epilogue) / 2) + epilogue;
 }
 
 /// Are there rows enough for wgmma, and can the copy engine address both operands, whose rows are then 16 bytes apart?

@@ -86,6 +86,7 @@ class Finder {
   }
 
   std::string shapes() {
+    constexpr int widths[] = {64, 96, 128, 160, 176, 192, 256};
     for (const ChainProduct& product : chain_.products) {
       const Node& at = node(product.id);
       const Node& left = node(at.in[0]);
@@ -93,7 +94,7 @@ class Finder {
         return fmt::format("wgmma takes its operands from memory as f16 or bf16, not {}", name(left.type));
       const int m = at.shape[0], n = at.shape[1], k = left.shape[1];
       if (m != first().shape[0]) return "its products have different rows";
-      if (m % 64 || m > 192 || k % 16 || !is_wgmma_width(n))
+      if (m % 64 || m > 192 || k % 16 || !std::ranges::count(widths, n))
         return fmt::format("wgmma multiplies no tiles of [{},{}] by [{},{}] in a chain", m, k, k, n);
     }
     chain_.groups = first().shape[0] / 64;

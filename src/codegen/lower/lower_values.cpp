@@ -44,6 +44,12 @@ void Values::forget(Mark mark) {
   for (; moved_from_.size() > mark.moved; moved_from_.pop_back()) moved_.at(moved_from_.back()).pop_back();
 }
 
+void Values::call(std::string_view suffix) {
+  suffix_ = suffix;
+  own_.assign(own_.size(), {});
+  numbers_.clear();
+}
+
 Label Values::label(Id node, std::string_view stem, std::string suffix) const {
   return {.stem = std::string(stem),
           .number = facts_.number[node],

@@ -30,8 +30,8 @@ class Values {
 
   // --- new ones
 
-  /// What is made from here on is called after it: where nodes are lowered once more, in a region of their own.
-  void call(std::string_view suffix) { suffix_ = suffix; }
+  /// What is made from here on is called after it, and has storage of its own: where nodes are lowered once more.
+  void call(std::string_view suffix);
 
   Label label(Id node, std::string_view stem, std::string suffix = {}) const;
   /// The node's value, in its layout. Where regions make it one by one, each has it in the same storage.

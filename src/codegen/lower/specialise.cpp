@@ -119,7 +119,8 @@ class Classifier {
 
   std::string tile() {
     const int m = product().shape[0], n = product().shape[1], k = node(product().in[0]).shape[1];
-    if (m % 64 || m > 256 || m == 192 || k % 64 || k > 256 || !is_wgmma_width(n))
+    constexpr int widths[] = {64, 96, 128, 192, 256};
+    if (m % 64 || m > 256 || m == 192 || k % 64 || k > 256 || !std::ranges::count(widths, n))
       return fmt::format("wgmma multiplies no tiles of [{},{}] by [{},{}]", m, k, k, n);
     if (sums_of(m % 128 ? 1 : 2) > most_accumulators) return fmt::format("[{},{}] sums fit no warp group", m, n);
     return {};

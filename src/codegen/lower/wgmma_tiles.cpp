@@ -2,14 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 namespace tessera::lowering {
-
-bool is_wgmma_width(int columns) {
-  constexpr int widths[] = {64, 96, 128, 192, 256};
-  return std::ranges::count(widths, columns) != 0;
-}
 
 bool is_k_major(const GraphAccess& access, int other) { return access.fast != other; }
 

@@ -8,9 +8,6 @@ namespace tessera::lowering {
 
 inline constexpr int panel_bytes = 128;  ///< of a row of a panel: the swizzle's
 
-/// Columns of sums that are lowered: of the multiples of 8 that there are, those that tiles have.
-bool is_wgmma_width(int columns);
-
 /// Do the rows of an operand's buffer run along k? They do unless its neighbours in memory are along `other`, the axis
 /// of its load that is not k.
 bool is_k_major(const GraphAccess& access, int other);

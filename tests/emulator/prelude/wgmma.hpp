@@ -33,6 +33,16 @@ __device__ inline void wgmma_bf16_n128(float* d, u64 a, u64 b, bool adds) {
 }
 
 template <int turned_a, int turned_b>
+__device__ inline void wgmma_bf16_n160(float* d, u64 a, u64 b, bool adds) {
+  emulated_wgmma(emulated_bf16, 160, turned_a, turned_b, d, a, b, adds);
+}
+
+template <int turned_a, int turned_b>
+__device__ inline void wgmma_bf16_n176(float* d, u64 a, u64 b, bool adds) {
+  emulated_wgmma(emulated_bf16, 176, turned_a, turned_b, d, a, b, adds);
+}
+
+template <int turned_a, int turned_b>
 __device__ inline void wgmma_bf16_n192(float* d, u64 a, u64 b, bool adds) {
   emulated_wgmma(emulated_bf16, 192, turned_a, turned_b, d, a, b, adds);
 }
@@ -55,6 +65,16 @@ __device__ inline void wgmma_f16_n96(float* d, u64 a, u64 b, bool adds) {
 template <int turned_a, int turned_b>
 __device__ inline void wgmma_f16_n128(float* d, u64 a, u64 b, bool adds) {
   emulated_wgmma(emulated_f16, 128, turned_a, turned_b, d, a, b, adds);
+}
+
+template <int turned_a, int turned_b>
+__device__ inline void wgmma_f16_n160(float* d, u64 a, u64 b, bool adds) {
+  emulated_wgmma(emulated_f16, 160, turned_a, turned_b, d, a, b, adds);
+}
+
+template <int turned_a, int turned_b>
+__device__ inline void wgmma_f16_n176(float* d, u64 a, u64 b, bool adds) {
+  emulated_wgmma(emulated_f16, 176, turned_a, turned_b, d, a, b, adds);
 }
 
 template <int turned_a, int turned_b>

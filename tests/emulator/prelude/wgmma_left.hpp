@@ -19,6 +19,16 @@ __device__ inline void wgmma_left_bf16_n128(float* d, const u32* a, u64 b, bool 
 }
 
 template <int turned_b>
+__device__ inline void wgmma_left_bf16_n160(float* d, const u32* a, u64 b, bool adds) {
+  emulated_wgmma_left(emulated_bf16, 160, turned_b, d, a, b, adds);
+}
+
+template <int turned_b>
+__device__ inline void wgmma_left_bf16_n176(float* d, const u32* a, u64 b, bool adds) {
+  emulated_wgmma_left(emulated_bf16, 176, turned_b, d, a, b, adds);
+}
+
+template <int turned_b>
 __device__ inline void wgmma_left_bf16_n192(float* d, const u32* a, u64 b, bool adds) {
   emulated_wgmma_left(emulated_bf16, 192, turned_b, d, a, b, adds);
 }
@@ -41,6 +51,16 @@ __device__ inline void wgmma_left_f16_n96(float* d, const u32* a, u64 b, bool ad
 template <int turned_b>
 __device__ inline void wgmma_left_f16_n128(float* d, const u32* a, u64 b, bool adds) {
   emulated_wgmma_left(emulated_f16, 128, turned_b, d, a, b, adds);
+}
+
+template <int turned_b>
+__device__ inline void wgmma_left_f16_n160(float* d, const u32* a, u64 b, bool adds) {
+  emulated_wgmma_left(emulated_f16, 160, turned_b, d, a, b, adds);
+}
+
+template <int turned_b>
+__device__ inline void wgmma_left_f16_n176(float* d, const u32* a, u64 b, bool adds) {
+  emulated_wgmma_left(emulated_f16, 176, turned_b, d, a, b, adds);
 }
 
 template <int turned_b>
