@@ -82,7 +82,8 @@ Row attention(const AttentionSetup& of) {
                                             .wgmma = has_wgmma(device),
                                             .operands = ElementType::bf16,
                                             .width = heads * width,
-                                            .head_width = width});
+                                            .head_width = width,
+                                            .seen = static_cast<std::int64_t>(seen)});
     if (given) tiles = {given->m, given->n};
     const Normal of_q(1), of_k(2), of_v(3);
     const auto q = operands<bf16, 4>(device, turns, {batch, heads, positions, width}, of_q);

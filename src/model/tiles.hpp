@@ -11,6 +11,7 @@ struct TileTarget {
   bool wgmma = false;      ///< and for sm_90a's matrix units
   ElementType operands{};  ///< of products: f32, tf32 or bf16
   int width = 0, head_width = 0;
+  std::int64_t seen = 1024;  ///< keys that a query sees in the mean
 };
 
 /// Positions of queries and of keys for which attention computes scores at a time.

@@ -152,18 +152,21 @@ class Finder {
 
   std::string room() {
     constexpr int barriers = 128;  // of a ring
-    int held = barriers * static_cast<int>(chain_.tiles.size()), staged = 0;
+    const int room = facts_.target.shared_bytes - barriers * static_cast<int>(chain_.tiles.size());
+    int held = 0, staged = 0;
     for (const ChainTile& tile : chain_.tiles)
       (tile.held ? held : staged) += static_cast<int>(node(tile.load).shape.size()) * info(node(tile.load).type).bytes;
     if (staged == 0) return "its products read nothing anew in a round";
-    chain_.stages = std::min((facts_.target.shared_bytes - held) / staged, most_stages);
+    const auto beside = [&](int times) { return std::min((room - times * held) / staged, most_stages); };
+    chain_.stages = beside(1);
+    // The next block's are there when it begins, if that costs no stage.
+    chain_.held_stages = beside(2) == beside(1) ? 2 : 1;
     return chain_.stages < 2 ? "two stages do not fit into shared memory" : "";
   }
 
   // Sums that the loop carries on, of what the first product became, and of nothing that has to do with these sums.
-  // (Three warp groups overlap one another.)
   bool may_overlap() const {
-    if (chain_.products.size() != 2 || chain_.groups > 2) return false;
+    if (chain_.products.size() != 2) return false;
     const auto& [scores, sums] = std::tie(chain_.products[0], chain_.products[1]);
     const auto& yields = facts_.graph.regions[first().region].yields;
     const auto reads = [&](int tile) { return scores.left.tile == tile || scores.right.tile == tile; };

@@ -31,8 +31,9 @@ struct ChainProduct {
 /// How the work is shared.
 struct Chain {
   Id loop = no_id;
-  int groups = 1;  ///< warp groups, which share the rows of all products
-  int stages = 2;  ///< of the rings of tiles that are read in each round
+  int groups = 1;       ///< warp groups, which share the rows of all products
+  int stages = 2;       ///< of the rings of tiles that are read in each round
+  int held_stages = 1;  ///< of the others
   std::vector<ChainTile> tiles;
   std::vector<ChainProduct> products;  ///< in order
   /// The second of two products is multiplied together with the first of the next round, and what becomes of that is

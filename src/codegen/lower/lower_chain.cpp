@@ -21,7 +21,7 @@ std::vector<ChainRing> make_rings(const Facts& facts, const Chain& chain, Plan& 
   std::vector<ChainRing> rings;
   for (const ChainTile& tile : chain.tiles) {
     const Shape& shape = facts[tile.load].shape;
-    const int number = facts.number[tile.load], stages = tile.held ? 1 : chain.stages;
+    const int number = facts.number[tile.load], stages = tile.held ? chain.held_stages : chain.stages;
     Buffer buffer{.label = {.stem = "tile", .number = number},
                   .type = facts[tile.load].type,
                   .rows = shape[tile.rows],
@@ -130,6 +130,13 @@ class ChainConsumer final : public ChainDuty {
     push(steps, Reserve{open_.left});
   }
   void after_loop(Steps& steps) override {
+    const auto give_back_held = [&](bool scored) {
+      each_tile(true, [&](std::size_t tile) {
+        if (reads(chain_.products[0], tile) == scored) give_back(steps, tile);
+      });
+    };
+    // Of the first product there is no more: the next block's may come.
+    give_back_held(true);
     if (chain_.overlaps) {
       Branch last{.condition = element_of(steps.plan, some_, Layout(0)), .body = {}};
       steps.within(last.body, [&] {
@@ -138,7 +145,7 @@ class ChainConsumer final : public ChainDuty {
       });
       push(steps, std::move(last));
     }
-    each_tile(true, [&](std::size_t tile) { give_back(steps, tile); });
+    give_back_held(false);
   }
 
   // What a mask leaves out is, but for a few tiles, nothing: only where some is, each element is asked.
@@ -237,9 +244,12 @@ class ChainConsumer final : public ChainDuty {
     each_tile(false, [&](std::size_t tile) {
       std::vector<Id> users;
       for (const ChainProduct& one : chain_.products)
-        if (index(one.left) == tile || index(one.right) == tile) users.push_back(one.id);
-      if (std::ranges::count(users, product.id)) act(tile, users);
+        if (reads(one, tile)) users.push_back(one.id);
+      if (reads(product, tile)) act(tile, users);
     });
+  }
+  static bool reads(const ChainProduct& product, std::size_t tile) {
+    return index(product.left) == tile || index(product.right) == tile;
   }
   // What wgmma has read any thread of a warp group may release.
   void give_back(Steps& steps, std::size_t tile) const {
