@@ -16,7 +16,7 @@ def stats(kernel, registers, stack, stored):
     print(f"==== {kernel}, stats ====")
     print(f"{kernel} for {arch}: 128 threads, {registers} registers, 1024 + 64 bytes of shared memory (dynamic + static), "
           f"{stack} bytes of stack, spills of {stored} bytes stored and 0 loaded, 1600 bytes of instructions, 5000 bytes of "
-          f"cubin, compiled in 12.5 ms, cache miss\\n")
+          f"cubin, compiled in 12.5 ms, cache missWARNED\\n")
 stats("copy", 20, 0, 0)
 stats("softmax", REGISTERS, STACK, STORED)
 """
@@ -29,8 +29,8 @@ class Kernels(unittest.TestCase):
         self.page = Path(folder.name) / "kernels.md"
         self.inspect = Path(folder.name) / "inspect"
 
-    def kernels(self, *arguments, status=0, script=INSPECT, registers=40, stack=0, stored=0):
-        for name, value in (("REGISTERS", registers), ("STACK", stack), ("STORED", stored)):
+    def kernels(self, *arguments, status=0, script=INSPECT, registers=40, stack=0, stored=0, warned=""):
+        for name, value in (("REGISTERS", registers), ("STACK", stack), ("STORED", stored), ("WARNED", warned)):
             script = script.replace(name, str(value))
         self.inspect.write_text(script)
         self.inspect.chmod(0o755)
@@ -59,6 +59,11 @@ class Kernels(unittest.TestCase):
         self.assertIn("softmax for sm_90a has 8 bytes of stack", self.kernels("--check", stack=8, status=1))
         self.assertIn("spills of 4 bytes stored", self.kernels("--check", stored=4, status=1))
         self.assertFalse(self.page.exists())
+
+    def test_warning_fails(self):
+        said = self.kernels("--check", warned=", 1 warning", status=1)
+        self.assertIn("the compiler warns of softmax for sm_86", said)
+        self.assertNotIn("bytes of stack", said)
 
     def test_refused(self):
         self.assertIn("no NVRTC here", self.kernels("--check", status=1, script="#!/bin/sh\necho no NVRTC here >&2; exit 2"))

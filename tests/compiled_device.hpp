@@ -5,16 +5,21 @@
 #include <vector>
 
 #include "codegen/generate.hpp"
+#include "jit/compile/nvrtc.hpp"
 #include "jit/device.hpp"
 
-/// Every kernel is generated and compiled, for its class of launches, for each of test_archs() before it runs on the
-/// CPU; compile_check() says what must hold. What does not is a failed check of the test that runs. Throws
-/// tessera::Error where there is no NVRTC.
+/// Every kernel is generated and compiled, for its class of launches, before it runs on the CPU: for each of
+/// test_archs() that has a text of its own, and of those with the same text for the last. compile_check() says what
+/// must hold. What does not is a failed check of the test that runs. Throws tessera::Error where there is no NVRTC.
 tessera::Device compiled_device();
 
 /// What TESSERA_TEST_ARCHS says, "sm_80,sm_90a"; "all" is all_archs().
 std::vector<tessera::Arch> test_archs();
 const std::vector<tessera::Arch>& all_archs();
+
+/// What the compiler says of a kernel. Equal texts are compiled once: like programs and scripts/kernels, tests find
+/// them in the cache of compiled kernels (TESSERA_CACHE_DIR), by text, options and compiler. Throws tessera::Error.
+tessera::CompileReport compile_report(const tessera::KernelSource& source, tessera::Arch arch);
 
 /// Compiles a kernel. Empty, or what is wrong: it does not compile, warns, or, unless that is allowed, spills. Names
 /// the file that its text is kept in.

@@ -11,9 +11,9 @@
 #include "codegen/passes/passes.hpp"
 #include "codegen/plan/budget.hpp"
 #include "common/kernels.hpp"
+#include "compiled_device.hpp"
 #include "compiling.hpp"
 #include "jit/choose.hpp"
-#include "jit/compile/nvrtc.hpp"
 #include "model/kernels.hpp"
 #include "plan_kernels.hpp"
 #include "support.hpp"
@@ -183,7 +183,7 @@ Account account(const Case& one, Arch arch) {
     result.shared_bytes = plan.shared_bytes;
     result.most_shared_bytes = plan.target.shared_bytes;
     const KernelSource source = generate(one.graph, variant, arch);
-    result.report = Nvrtc::instance().compile({.source = source.text, .kernel = source.name, .arch = arch}).report;
+    result.report = compile_report(source, arch);
   } catch (const std::exception& error) {
     result.wrong = error.what();
   }
@@ -205,7 +205,8 @@ TEST_CASE("ptxas takes the registers that the budget says it may", "[generate][b
   for (int i = 0; i < 280; i++) x[i * 1024 + threadIdx.x] = a[i] * a[(i * 5 + 1) % 280];
 }})",
                                          threads, blocks);
-    return Nvrtc::instance().compile({.source = text, .kernel = "full", .arch = arch}).report.registers;
+    return compile_report({.author = "full", .name = "full", .text = text, .plan = "", .parameters = {}}, arch)
+        .registers;
   };
   struct Launch {
     int threads, blocks;
@@ -291,14 +292,11 @@ TEST_CASE("what multiplies takes what the budget counts", "[generate][budget]") 
     variant.sharing = job.clusters ? Sharing::cluster : Sharing::none;
     job.counted = codegen::role_pressure(codegen::make_plan(job.graph, variant, Arch::sm_90a, {}), false);
     const KernelSource source = generate(job.graph, variant, Arch::sm_90a);
+    KernelSource unset = source;
     const std::regex setting("(take|give)_registers<[0-9]+>\\(\\);"), bounds("__launch_bounds__\\([^)]*\\)");
-    const std::string text =
-        std::regex_replace(std::regex_replace(source.text, setting, ""), bounds, "__launch_bounds__(256, 1)");
-    const auto compiled = [&](const std::string& of) {
-      return Nvrtc::instance().compile({.source = of, .kernel = source.name, .arch = Arch::sm_90a}).report;
-    };
-    job.unset = compiled(text);
-    job.report = job.clusters ? compiled(source.text) : job.unset;
+    unset.text = std::regex_replace(std::regex_replace(source.text, setting, ""), bounds, "__launch_bounds__(256, 1)");
+    job.unset = compile_report(unset, Arch::sm_90a);
+    job.report = job.clusters ? compile_report(source, Arch::sm_90a) : job.unset;
   });
   for (const Job& job : jobs) {
     INFO(fmt::format("{}: values need {} of {} registers, ptxas took {}", job.name, job.counted.values,

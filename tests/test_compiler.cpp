@@ -230,7 +230,10 @@ TEST_CASE("What is looked at together is compiled once", "[jit]") {
   CHECK(has(cold[0], "ptxas info"));
   CHECK(cold[1] == scale().plan);
   CHECK(has(cold[2], "cache miss"));
-  CHECK(has(warm[2], "cache hit"));
+  CHECK(has(warm[2], "cache hit\n"));
+  KernelSource warned = scale();
+  warned.text.insert(warned.text.rfind('}'), "  int unused;\n");
+  CHECK(has(compiler.texts(warned, gpu, {"stats"})[0], ", 1 warning\n"));
 }
 
 TEST_CASE("A dump that cannot be written says where", "[jit]") {

@@ -64,8 +64,10 @@ std::string stats(const KernelSource& source, Arch gpu, const CompiledCode& code
     text += fmt::format("spills of {} bytes stored and {} loaded, ", report.spill_store_bytes, report.spill_load_bytes);
   }
   if (!code.is_ptx) text += fmt::format("{} bytes of instructions, ", instruction_bytes(code.image));
-  return text + fmt::format("{} bytes of {}, compiled in {:.1f} ms, cache {}", code.image.size(),
-                            code.is_ptx ? "PTX" : "cubin", report.compile_ms, cached ? "hit" : "miss");
+  text += fmt::format("{} bytes of {}, compiled in {:.1f} ms, cache {}", code.image.size(),
+                      code.is_ptx ? "PTX" : "cubin", report.compile_ms, cached ? "hit" : "miss");
+  const std::size_t warnings = report.warnings.size();
+  return warnings == 0 ? text : text + fmt::format(", {} warning{}", warnings, warnings == 1 ? "" : "s");
 }
 
 bool has_entry(const CompiledCode& code, std::string_view name) {
