@@ -10,10 +10,12 @@
 #include "codegen/lower/make_plan.hpp"
 #include "codegen/passes/passes.hpp"
 #include "cpu/program.hpp"
+#include "fuzz/memory.hpp"
 #include "fuzz/program.hpp"
 #include "fuzz/trial.hpp"
 #include "jit/options/shared_library.hpp"
 #include "plan_steps.hpp"
+#include "reference/reference.hpp"
 #include "support.hpp"
 
 using namespace tessera;
@@ -190,10 +192,17 @@ TEST_CASE("random programs hold all that the language has", "[fuzz]") {
       if (given.offset) here.insert("an offset");
       see_layout(parameter, given, here);
     }
-    const Trial trial(graph, program.given, program.seed);
-    if (trial.is_refused()) here.insert("a refused launch");
-    if (std::ranges::count(trial.grid(), 0)) here.insert("a grid of no blocks");
-    if (trial.grid().size() == 3) here.insert("a grid of three axes");
+    fuzz::Memory memory(graph.parameters, program.given, program.seed);
+    std::vector<std::int64_t> grid;
+    bool refused = memory.overlaps();
+    try {
+      if (!refused) grid = reference::grid(graph, memory.arguments());
+    } catch (const Error&) {  // what it requires does not hold
+      refused = true;
+    }
+    if (refused) here.insert("a refused launch");
+    if (std::ranges::count(grid, 0)) here.insert("a grid of no blocks");
+    if (grid.size() == 3) here.insert("a grid of three axes");
     if (depth_of(program.body, Statement::Kind::loop) > 1) here.insert("a loop in a loop");
     if (depth_of(program.body, Statement::Kind::branch) > 1) here.insert("an if in an if");
     if (reads_what_it_wrote(graph)) here.insert("an InOut read after it was written");
