@@ -194,6 +194,7 @@ TEST_CASE("the verifier names what is wrong with a stage that threads write", "[
   }
 }
 
+#ifdef TESSERA_HAS_EMULATOR
 TEST_CASE("faults in what the producer's threads copy are found without the verifier", "[emulator]") {
   const int m = 100, n = 72, k = 843;  // more rounds than stages
   const Graph graph = product<bf16>({64, 64, 64});
@@ -233,3 +234,4 @@ TEST_CASE("faults in what the producer's threads copy are found without the veri
   finds("threads arrive ahead of what they write", "with no", [](Plan& p) { place_of<Arrive>(p).move(-2); });
   finds("a stage is written before it is released", "once too often", [](Plan& p) { place_of<Acquire>(p).drop(); });
 }
+#endif
