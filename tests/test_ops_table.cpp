@@ -128,6 +128,7 @@ TEST_CASE("a structural op is a shape rule, a function and a case in each execut
        {"argmax", "argument", "block", "broadcast", "concat", "constant", "cumsum", "extent", "iota", "load", "loop",
         "mma", "store"}},
       {"src/codegen/lower/split_products.cpp", {"argument", "block", "constant", "load", "loop", "mma"}},
+      {"src/codegen/lower/wgmma_tiles.cpp", {"broadcast", "constant"}},
       {"src/codegen/passes/eliminate_dead.cpp", {"argument", "loop", "result"}},
       {"src/codegen/passes/fold.cpp", {"broadcast", "cast", "constant", "permute", "reshape", "select"}},
       {"src/codegen/passes/lift_reshapes.cpp", {"broadcast", "reshape"}},
