@@ -240,13 +240,25 @@ struct Branch {
   Body body;
 };
 
-using Action =
+using Kinds =
     std::variant<Compute, Load, Store, Reduce, Argmax, Replicas, Partials, PutPartials, TakePartials, Put, Scan, Get,
                  Stage, ReadStage, Clear, Fetch, Commit, Wait, Multiply, Barrier, Loop, Branch, Elected, OfTeam, OfPart,
                  EachPart, TileLoop, SetRegisters, PrefetchMap, InitRing, ClearRest, Acquire, Expect, TmaLoad, Arrive,
                  WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma,
                  ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin,
                  ShareRounds, PutPart, AddParts, ClusterBarrier, TellPart, AwaitPart, WarpBarrier>;
+
+/// What a step does. Its copies are made in one file: of so many kinds they are thousands of functions, and a third of
+/// what it took to compile a file that has steps.
+struct Action : Kinds {
+  using Kinds::Kinds;
+  using Kinds::operator=;
+  Action(const Action& other);
+  Action(Action&& other) noexcept;
+  Action& operator=(const Action& other);
+  Action& operator=(Action&& other) noexcept;
+  ~Action();
+};
 
 struct Step {
   Action action;

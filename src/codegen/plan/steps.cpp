@@ -1,0 +1,11 @@
+#include "codegen/plan/steps.hpp"
+
+namespace tessera::codegen {
+
+Action::Action(const Action& other) = default;
+Action::Action(Action&& other) noexcept = default;
+Action& Action::operator=(const Action& other) = default;
+Action& Action::operator=(Action&& other) noexcept = default;
+Action::~Action() = default;
+
+}  // namespace tessera::codegen
