@@ -80,6 +80,10 @@ void load_input(u32* words, const void* from, bool inside) {
   std::memset(words, 0, sizeof(u32) * ((Bytes + 3) / 4));
   if (inside) std::memcpy(words, from, Bytes);
 }
+template <int Bytes>
+void load_in_order(u32* words, const void* from, bool inside) {
+  load_input<Bytes>(words, from, inside);
+}
 bool less(float a, float b) { return a < b; }
 float exp2_approximate(float x) { return std::exp2(x); }
 float reciprocal_approximate(float x) { return 1 / x; }
@@ -540,6 +544,11 @@ constexpr Kernel kernels[] = {
   f[5] = read_input(h, i[7] > 0) + read_input(b, i[7] > 0, 2.0f);
   i[4] = read_input(u, i[7] > 0) + read_input(i, i[7] > 0, 3);
   l[4] = read_input(l, i[7] > 0);
+  read_in_order<4>(f + 8, f + 16, i[7] > 0);
+  read_in_order<2>(f + 4, b, i[7] > 0, 1.0f);
+  f[5] = read_in_order(h, i[7] > 0) + read_in_order(b, i[7] > 0, 2.0f);
+  i[4] = read_in_order(u, i[7] > 0) + read_in_order(i, i[7] > 0, 3);
+  l[4] = read_in_order(l, i[7] > 0);
 )"},
     {"copies", R"(  copy_async<4>(shared_memory(), f, i[0] > 0);
   copy_async<8>(shared_memory() + 8, f, i[0] > 0);

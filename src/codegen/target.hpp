@@ -29,6 +29,7 @@ struct Target {
   int registers_of_epilogue = 32;       ///< of several sums on their way to memory, beside what was read ahead
   int registers_of_parts = 58;          ///< of sums that come from other blocks of threads
   int registers_of_walk = 12;           ///< of a block on its way through its part of a grid's rounds
+  int registers_of_reads = 0;           ///< of reads in a row beyond which they stay in order; 0: ptxas knows when
   int unrolled_rounds = 2;              ///< of k of a product in fused multiply-adds that are written out
   std::int64_t shared_bytes_besides = 4096;  ///< of shared memory that staging leaves to exchanges between threads
 

@@ -336,13 +336,15 @@ std::string padding(const Writer& w, const TileAccess& access) {
   return number(type, decode(type, access.padding));
 }
 
+std::string_view reader(const TileAccess& access) { return access.in_order ? "read_in_order" : "read_input"; }
+
 std::string read_vector(const Writer& w, const TileAccess& access, const Spot& at, std::string_view to) {
-  return fmt::format("{}<{}>({}, {});", access.read_only ? "read_input" : "read_vector", access.vector, to,
+  return fmt::format("{}<{}>({}, {});", access.read_only ? reader(access) : "read_vector", access.vector, to,
                      source(w, access, at));
 }
 
 std::string read_element(const Writer& w, const TileAccess& access, const Spot& at) {
-  if (access.read_only) return fmt::format("read_input({})", source(w, access, at));
+  if (access.read_only) return fmt::format("{}({})", reader(access), source(w, access, at));
   return where(at.inside, fmt::format("from_memory({}_base[{}])", name_of(access.label), at.offset),
                padding(w, access));
 }

@@ -6,6 +6,7 @@
 
 #include "codegen/lower/memory.hpp"
 #include "codegen/lower/prune.hpp"
+#include "codegen/lower/reads_in_order.hpp"
 #include "codegen/lower/split_products.hpp"
 #include "codegen/lower/sync.hpp"
 #include "codegen/plan/budget.hpp"
@@ -120,7 +121,10 @@ bool fit_registers(Planning& planning) {
   const Pressure needed = pressure(plan);
   const Budget budget(plan.target, plan.threads(), planning.has_products);
   plan.blocks = budget.blocks(plan, needed.values);
-  if (needed.all <= budget.registers() || planning.attempt + 1 == planning.attempts.size()) return true;
+  if (needed.all <= budget.registers() || planning.attempt + 1 == planning.attempts.size()) {
+    keep_reads_in_order(plan);
+    return true;
+  }
   ++planning.attempt;
   planning.in_memory.values.clear();
   return false;

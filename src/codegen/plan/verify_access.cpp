@@ -116,6 +116,7 @@ class Accesses {
                       writes ? "written" : "read");
     findings_.require(access.read_only == (tensor.access == Access::in), "{} is taken to be {}", name,
                       access.read_only ? "read only" : "written");
+    findings_.require(!access.in_order || access.read_only, "{} is read in order, and written", name);
     unsigned axes = 0;
     for (const TileAccess::Axis& axis : access.axes) {
       findings_.require(!axis.positive || starts_inside(axis.index), "a tile is taken to start at 0 or above");
