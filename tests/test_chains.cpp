@@ -430,6 +430,23 @@ TEST_CASE("two warp groups multiply a round's sums with the next round's scores"
   is_named([](Plan& p) { the<codegen::WaitWgmma>(p, 2).pending = 1; }, "of an open product");
   is_named([](Plan& p) { the<codegen::Wgmma>(p, 2).b_cursor = the<codegen::Wgmma>(p, 1).b_cursor; },
            "products that read the stage are open");
+
+  // The groups start their products in turn, so that one multiplies while the other has its exponentials.
+  using codegen::Turn;
+  const std::vector<StepPlace> turns = places_of<Turn>(plan);
+  REQUIRE(turns.size() == 3);
+  CHECK(std::get<Turn>(turns[0].step().action).kind == Turn::Kind::begin);
+  CHECK((turns[1].body == products[1].body && turns[1].index < products[1].index));
+  CHECK((turns[2].body == products[1].body && turns[2].index > products[2].index));
+  is_named([](Plan& p) { place_of<Turn>(p, 0).drop(); }, "no turn has begun");
+  is_named([](Plan& p) { place_of<Turn>(p, 1).drop(); }, "it is not the group's turn");
+  is_named([](Plan& p) { place_of<Turn>(p, 2).drop(); }, "not given on before the round ends");
+  is_named([](Plan& p) { the<Turn>(p, 2).kind = Turn::Kind::wait; }, "already the group's turn");
+  is_named([](Plan& p) { the<Turn>(p, 1).kind = Turn::Kind::begin; }, "begin 2 times");
+  is_named([](Plan& p) { the<Turn>(p, 1).id = 15; }, "there is no barrier 16");
+  is_named([](Plan& p) {
+    for (int i = 0; i < 3; ++i) the<Turn>(p, i).id = 1;
+  }, "barrier 1 is not of turns alone");
 }
 
 TEST_CASE("what keeps a chain from roles is said", "[plan]") {

@@ -64,7 +64,7 @@ std::string ops_of(const Step& step) {
       [&]<OneOf<Elected, OfTeam, OfPart, EachPart, TileLoop, SetRegisters, PrefetchMap, InitRing, ClearRest, Acquire,
                Expect, TmaLoad, Arrive, WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma,
                CommitWgmma, WaitWgmma, ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier,
-               WaitForPrevious, LetNextBegin, ShareRounds, PutPart, AddParts, ClusterBarrier, TellPart, AwaitPart, WarpBarrier>
+               WaitForPrevious, LetNextBegin, ShareRounds, PutPart, AddParts, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>
              T>(const T&) { return std::string(); },
   };
   // clang-format on

@@ -118,6 +118,17 @@ void emit(Writer& w, const AwaitPart&) { w.line("await_flag(flags + others.block
 
 void emit(Writer& w, const WarpBarrier&) { w.line("warp_barrier();"); }
 
+void emit(Writer& w, const Turn& turn) {
+  w.uses.warp = true;
+  constexpr int threads = 2 * 128;  // one group waits, another comes
+  const int groups = w.role.warps / 4;
+  const IndexExpression group = IndexExpression::variable("warp", w.role.warps) / 4;
+  if (turn.kind == Turn::Kind::wait) return w.line("named_barrier({}, {});", group + turn.id, threads);
+  if (turn.kind == Turn::Kind::begin) w.open("if ({} == {}) {{", group, groups - 1);
+  w.line("named_barrier_arrive({}, {});", (group + 1) % groups + turn.id, threads);
+  if (turn.kind == Turn::Kind::begin) w.close();
+}
+
 void emit(Writer& w, const SetRegisters& set) {
   w.line("{}_registers<{}>();", set.more ? "take" : "give", set.registers);
 }
@@ -239,7 +250,9 @@ void emit(Writer& w, const Wgmma& s) {
   }
   w.line("const u64 right_matrix = matrix_descriptor<{}, {}>({});", right.leading, right.stride,
          stage_at(w, s.b, s.b_cursor));
-  const std::string adds = s.overwrites ? "k > 0" : s.fresh ? name_of(w.plan, s.fresh) + " > 0 || k > 0" : "true",
+  const std::string adds = s.overwrites ? "k > 0"
+                           : s.fresh    ? name_of(w.plan, s.fresh) + " > 0 || k > 0"
+                                        : "true",
                     to_right = step(b, s.b_k_major, right.k_step);
   w.unroll(true);
   w.open("for (int k = {}; k < {}; ++k) {{", first, end);

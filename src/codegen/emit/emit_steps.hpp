@@ -53,6 +53,7 @@ void emit(Writer& w, const ClusterBarrier& barrier);
 void emit(Writer& w, const TellPart& tell);
 void emit(Writer& w, const AwaitPart& await);
 void emit(Writer& w, const WarpBarrier& barrier);
+void emit(Writer& w, const Turn& turn);
 void emit(Writer& w, const SetRegisters& set);
 void emit(Writer& w, const PrefetchMap& prefetch);
 void emit(Writer& w, const ClearRest& clear);

@@ -5,10 +5,14 @@
 #include "codegen/lower/chains.hpp"
 #include "codegen/lower/masks.hpp"
 #include "codegen/lower/role_duty.hpp"
+#include "codegen/lower/wgmma_tiles.hpp"
 #include "codegen/plan/budget.hpp"
 
 namespace tessera::lowering {
 namespace {
+
+/// Named barriers of warp groups that take turns.
+constexpr int group_turn = team_threads + 1;
 
 /// Where a tile is on its way: a ring of its own, so that each is given back as soon as it is read.
 struct ChainRing {
@@ -120,6 +124,7 @@ class ChainConsumer final : public ChainDuty {
   bool does(Id id) const override { return !on_the_way_.contains(id); }
   void whole(Steps& steps, const LowerNodes& lower) override {
     set_registers(steps, registers_, true);
+    if (takes_turns()) push(steps, Turn{Turn::Kind::begin, group_turn});
     tiles(steps, 1, [&] { lower([](Id) { return true; }); });
   }
   void before_loop(Steps& steps) override {
@@ -181,8 +186,11 @@ class ChainConsumer final : public ChainDuty {
     } else if (&product == &chain_.products[0]) {
       wgmma.out = sums(steps, id);
       fence(steps, wgmma);
+      const bool in_turn = loop && takes_turns();
+      if (in_turn) push(steps, Turn{Turn::Kind::wait, group_turn});
       start(steps, product, wgmma);
       if (loop) start(steps, chain_.products[1], open_);
+      if (in_turn) push(steps, Turn{Turn::Kind::give, group_turn});
       finish(steps, product, wgmma, loop ? 1 : 0);
     } else {
       if (loop) finish(steps, product, open_, 0);
@@ -194,6 +202,8 @@ class ChainConsumer final : public ChainDuty {
   }
 
  private:
+  // One group multiplies while others have what came of their products.
+  bool takes_turns() const { return chain_.overlaps && chain_.groups > 1; }
   static std::size_t index(const ChainOperand& operand) { return static_cast<std::size_t>(operand.tile); }
   Wgmma wgmma_of(const ChainProduct& product) const {
     const Product& plan = products_.plans.at(product.id).product;

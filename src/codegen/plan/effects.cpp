@@ -105,7 +105,7 @@ class Collector {
   template <OneOf<Commit, Wait, Barrier, Loop, Branch, Elected, OfTeam, OfPart, EachPart, TileLoop, SetRegisters,
                   PrefetchMap, InitRing, Acquire, Expect, Arrive, WaitFull, Release, Advance, Reserve, RegisterFence,
                   WgmmaFence, CommitWgmma, WaitWgmma, ProxyFence, CommitStores, WaitStores, NamedBarrier,
-                  WaitForPrevious, LetNextBegin, ShareRounds, ClusterBarrier, TellPart, AwaitPart, WarpBarrier>
+                  WaitForPrevious, LetNextBegin, ShareRounds, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>
                 T>
   void operator()(const T&) {}
   std::vector<Effect> take() { return std::move(effects_); }
@@ -183,7 +183,7 @@ class OperandsOf {
   template <OneOf<Replicas, Partials, PutPartials, TakePartials, Scan, ReadStage, Clear, Commit, Wait, Barrier, Elected,
                   OfTeam, SetRegisters, PrefetchMap, InitRing, Acquire, Expect, Arrive, WaitFull, Release, Reserve,
                   WgmmaFence, CommitWgmma, WaitWgmma, ProxyFence, CommitStores, WaitStores, NamedBarrier,
-                  WaitForPrevious, LetNextBegin, ClusterBarrier, TellPart, AwaitPart, WarpBarrier>
+                  WaitForPrevious, LetNextBegin, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>
                 T>
   void operator()(const T&) {}
 
@@ -225,7 +225,7 @@ struct ResultsOf {
                   OfTeam, OfPart, EachPart, TileLoop, SetRegisters, PrefetchMap, InitRing, ClearRest, Acquire, Expect,
                   TmaLoad, Arrive, WaitFull, Release, Advance, RegisterFence, WgmmaFence, CommitWgmma, WaitWgmma,
                   ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, PutPart,
-                  ClusterBarrier, TellPart, AwaitPart, WarpBarrier>
+                  ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>
                 T>
   Ids operator()(const T&) const {
     return {};

@@ -40,6 +40,8 @@ void add_barriers(const Role& role, const Body& steps, std::set<int>& ids) {
   for (const Step& step : steps) {
     if (const NamedBarrier* barrier = std::get_if<NamedBarrier>(&step.action))
       for (int team = 0; team < role.teams; ++team) ids.insert(barrier->id + team);
+    if (const Turn* turn = std::get_if<Turn>(&step.action))
+      for (int group = 0; group < role.warps / 4; ++group) ids.insert(turn->id + group);
     each_body(step, [&](const Body& inner) { add_barriers(role, inner, ids); });
   }
 }
@@ -236,6 +238,11 @@ class StepText {
   std::string operator()(const TellPart&) const { return "say that the part is there"; }
   std::string operator()(const AwaitPart&) const { return "wait until that block's part is there"; }
   std::string operator()(const WarpBarrier&) const { return "barrier of each warp"; }
+  std::string operator()(const Turn& s) const {
+    return s.kind == Turn::Kind::begin  ? "the first warp group has the first turn"
+           : s.kind == Turn::Kind::wait ? "wait for the warp group's turn"
+                                        : "give the next warp group its turn";
+  }
   std::string operator()(const WaitForPrevious&) const { return "wait for the launch before"; }
   std::string operator()(const LetNextBegin&) const { return "the next launch may begin"; }
 

@@ -210,6 +210,18 @@ struct AwaitPart {};
 /// Of all threads of each warp.
 struct WarpBarrier {};
 
+/// A role's warp groups go one after another, in a circle: each waits for its turn, and gives it to the next. A barrier
+/// of the hardware for each group, from `id` on, to which it comes and the one before.
+struct Turn {
+  enum class Kind : std::uint8_t {
+    begin,  ///< the last group gives the first one the first turn
+    wait,
+    give,
+  };
+  Kind kind{};
+  int id = 1;
+};
+
 /// Until what the launches before this one have written is seen, and they read no more (PTX ISA, "griddepcontrol").
 struct WaitForPrevious {};
 

@@ -246,7 +246,7 @@ using Kinds =
                  EachPart, TileLoop, SetRegisters, PrefetchMap, InitRing, ClearRest, Acquire, Expect, TmaLoad, Arrive,
                  WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma,
                  ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin,
-                 ShareRounds, PutPart, AddParts, ClusterBarrier, TellPart, AwaitPart, WarpBarrier>;
+                 ShareRounds, PutPart, AddParts, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>;
 
 /// What a step does. Its copies are made in one file: of so many kinds they are thousands of functions, and a third of
 /// what it took to compile a file that has steps.
@@ -284,7 +284,7 @@ concept OfRoles =
     OneOf<std::remove_const_t<T>, SetRegisters, PrefetchMap, InitRing, ClearRest, Acquire, Expect, TmaLoad, Arrive,
           WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence,
           TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, ShareRounds, PutPart,
-          AddParts, ClusterBarrier, TellPart, AwaitPart, WarpBarrier>;
+          AddParts, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>;
 
 /// The product of a loop's body that has its fetch within; or null.
 inline const Multiply* fetching_product(const Loop& loop) {

@@ -40,13 +40,11 @@ void each_access(const Step& step, const Each& each) {
   const Sweep* const sweep = sweep_of(step);
   if (sweep)
     for (const TileAccess& read : sweep->reads) each(read, sweep);
-  std::visit(
-      [&]<class Kind>(const Kind& kind) {
+  std::visit([&]<class Kind>(const Kind& kind) {
     if constexpr (requires { kind.access; }) each(kind.access, sweep);
     if constexpr (requires { kind.tiles; })
       for (const auto& tile : kind.tiles) each(tile.access, nullptr);
-      },
-      step.action);
+  }, step.action);
 }
 
 /// Bits of the lanes or warps that a layout spreads an axis over.
@@ -76,6 +74,8 @@ void check_prologue(Findings& findings, const Phase& phase);
 /// verify_roles.cpp: stages of rings, groups of wgmma and of stores, proxies, and barriers of roles at work at the same
 /// time.
 void check_roles(Findings& findings);
+/// verify_turns.cpp: warp groups that take turns each wait for one and give it on.
+void check_turns(Findings& findings);
 /// verify_launch.cpp: roles, phases, and the kernel's parameters.
 void check_launch(Findings& findings);
 

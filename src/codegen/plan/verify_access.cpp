@@ -59,7 +59,7 @@ class Accesses {
                               ClearRest, Acquire, Expect, TmaLoad, Arrive, WaitFull, Release, Advance, Reserve,
                               RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence, TmaStore,
                               CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, ShareRounds,
-                              PutPart, AddParts, ClusterBarrier, TellPart, AwaitPart, WarpBarrier>
+                              PutPart, AddParts, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>
                             T>(const T&) {},
                      [&](const Fetch& s) { fetch(s); },
                      [&](const Multiply& s) { multiply(s); },

@@ -68,7 +68,7 @@ class Ids {
                      []<OneOf<Compute, Load, Store, Replicas, Partials, Commit, Wait, Barrier, Elected, OfTeam, OfPart,
                               SetRegisters, Reserve, RegisterFence, WgmmaFence, CommitWgmma, WaitWgmma, ProxyFence,
                               CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, ClusterBarrier,
-                              TellPart, AwaitPart, WarpBarrier>
+                              TellPart, AwaitPart, WarpBarrier, Turn>
                             T>(const T&) {},
                      [&](const InitRing& s) { ring(s.ring); },
                      [&](const ClearRest& s) {
@@ -101,7 +101,7 @@ class Ids {
         for (const CursorId at : {s.a_cursor, s.b_cursor})
           if (at.index != -1) cursor(at);
       },
-                      [&]<OneOf<Reduce, Argmax> T>(const T& s) {
+                     [&]<OneOf<Reduce, Argmax> T>(const T& s) {
         findings_.require(s.axis >= 0 && s.axis < s.sweep.shape.rank(), "there is no axis {}", s.axis);
       },
                      [&](const Branch& s) { single(s.condition); },

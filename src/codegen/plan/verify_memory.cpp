@@ -95,7 +95,7 @@ class Memory {
                      OfTeam, OfPart, EachPart, TileLoop, SetRegisters, PrefetchMap, InitRing, ClearRest, Acquire,
                      Expect, TmaLoad, Arrive, WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma,
                      CommitWgmma, WaitWgmma, ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier,
-                     WaitForPrevious, LetNextBegin, ShareRounds, ClusterBarrier, TellPart, AwaitPart, WarpBarrier>
+                     WaitForPrevious, LetNextBegin, ShareRounds, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>
                    T>(const T&) {},
             [&]<OneOf<PutPart, AddParts> T>(const T& s) {
       inside(s.scratch, std::int64_t{plan_.storage(s.sums).registers} * role.threads());

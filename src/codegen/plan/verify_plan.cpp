@@ -12,6 +12,7 @@ std::vector<std::string> violations(const Plan& plan) {
     check_values(findings);
     check_accesses(findings);
     check_roles(findings);
+    check_turns(findings);
     check_contents(findings);
     if (plan.progress >= Progress::placed) check_memory(findings);
     if (plan.progress >= Progress::synchronised) check_sync(findings);

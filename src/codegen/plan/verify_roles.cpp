@@ -168,7 +168,7 @@ class RoleCheck {
       },
                      [&](const Release& s) { release(s); },
                      [&](const Advance& s) { advance(s); },
-                     []<OneOf<Reserve, RegisterFence> T>(const T&) {},
+                     []<OneOf<Reserve, RegisterFence, Turn> T>(const T&) {},
                      [&](const WgmmaFence&) { products_.fence(); },
                      [&](const Wgmma& s) { product(s); },
                      [&](const CommitWgmma&) { products_.commit(); },

@@ -164,7 +164,7 @@ class Copies {
                               PrefetchMap, InitRing, ClearRest, Acquire, Expect, TmaLoad, Arrive, WaitFull, Release,
                               Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence,
                               TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin,
-                              ShareRounds, PutPart, AddParts, ClusterBarrier, TellPart, AwaitPart, WarpBarrier>
+                              ShareRounds, PutPart, AddParts, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>
                             T>(const T&) {},
                      [&]<OneOf<Stage, Clear> T>(const T& s) { ready(s.buffer); },
                      [&]<OneOf<Reduce, Argmax, Replicas> T>(const T& s) { body(s.across); },

@@ -193,7 +193,7 @@ class Values {
                             ClearRest, Acquire, Expect, TmaLoad, Arrive, WaitFull, Release, Advance, Reserve,
                             RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence, TmaStore,
                             CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, ShareRounds, PutPart,
-                            AddParts, ClusterBarrier, TellPart, AwaitPart, WarpBarrier>
+                            AddParts, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>
                           T>(const T&) {},
                    [&](const Put& s) { expression(s.sweep, plan_.scratch[s.scratch].type); },
                    [&](const Get& s) {
