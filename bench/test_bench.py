@@ -84,10 +84,11 @@ class Bench(unittest.TestCase):
         count = lambda start: sum(name.startswith(start) for name in names)
         self.assertEqual((count("sweep-gemm-bf16-"), count("smallm-gemm-bf16-"), count("chosen-gemm-bf16-")), (60, 12, 12))
         self.assertEqual((count("t1-gemm-bf16-"), count("gemm-f16-"), len(names)), (2, 2, len(set(names))))
+        self.assertEqual(sum(name.startswith("gemm-tf32-") and name.endswith("-nk") for name in names), 9)
         for name in ("smallm-gemm-bf16-16x2304x768", "smallm-gemm-bf16-64x6400x1600", "t1-gemm-bf16-8192x3072x768",
                      "gemm-f16-8192x8192x8192", "linear_gelu-bf16-8192x3072x768-eager", "linear_gelu-bf16-8192x3072x768-lt",
                      "linear_cast-f32-8192x3072x768", "linear_norm-f32-8192x3072x768",
-                     "gemm-bf16-8192x50304x768-nk"):
+                     "gemm-bf16-8192x50304x768-nk", "gemm-tf32-4096x4096x4096", "gemm-tf32-8192x50304x768-nk"):
             self.assertIn(name, names)
         for name in names:
             if name.startswith("sweep-"):
@@ -99,7 +100,7 @@ class Bench(unittest.TestCase):
         said = self.bench("--small", "*gemm*,smallm-*,sweep-*", "--seed", "7", "--peer", self.peer())
         figures = self.figures()
         groups = [row["name"].split("-")[0] for row in figures["rows"]]
-        self.assertEqual([groups.count(group) for group in ("gemm", "smallm", "sweep", "t1", "chosen")], [5, 3, 4, 0, 0])
+        self.assertEqual([groups.count(group) for group in ("gemm", "smallm", "sweep", "t1", "chosen")], [6, 3, 4, 0, 0])
         ratios = [row["ratio"] for row in figures["rows"] if row["name"].startswith("sweep-")]
         sweep = figures["groups"]["sweep"]
         self.assertEqual((sweep["rows"], sweep["ratios"], sweep["seed"]), (4, 4, 7))
@@ -188,7 +189,8 @@ class Bench(unittest.TestCase):
             self.assertEqual((row["peer"], row["peer_ms"], row["peer_launched_ms"]), ("by hand", 2.5, None))
             self.assertAlmostEqual(row["ratio"], 2.5 / row["ours_ms"])
         heard = self.heard()
-        self.assertEqual([line["do"] for line in heard], ["prepare", "turn", "turn", "turn", "launched"] * 2)
+        self.assertEqual([line["do"] for line in heard], ["prepare", "turn", "turn", "turn", "launched"] * 3)
+        self.assertEqual(heard[10]["op"], "gemm_nk")
         self.assertEqual(heard[5] | {"do": "prepare", "op": "gemm", "type": "tf32", "shape": [64, 48, 32]}, heard[5])
         self.assertEqual(heard[5]["calls"] % heard[5]["sets"], 0)
 

@@ -43,6 +43,13 @@ TEST_CASE("large products get the tiles that were the fastest when measured", "[
     }
   // GELU leaves no registers for 192 sums of a thread, and what the tile's two groups then do at once nothing hides.
   CHECK(chosen({8192, 3072, 768}, ProductFamily::activated) == "128x128x64");
+  // Of tf32 where w lies along k: as if k were twice as long.
+  const auto tf32_of = [](std::int64_t m, std::int64_t n, std::int64_t k) {
+    return chosen({m, n, k, true}, ProductFamily::plain, ElementType::tf32);
+  };
+  CHECK(tf32_of(4096, 4096, 4096) == "128x256x32");
+  CHECK(tf32_of(8192, 3072, 768) == "128x192x32");
+  CHECK(tf32_of(64, 2304, 768) == "64x64x32");
   CHECK(chosen({8192, 768, 768}, ProductFamily::activated) == "128x192x64");  // two waves, not three
 }
 
@@ -56,6 +63,8 @@ TEST_CASE("what wgmma cannot serve gets plain tiles", "[jit]") {
     CHECK(chosen({4096, 4096, 4096}, ProductFamily::plain, ElementType::f16, {Target::of(Arch::parse(arch)), 84}) ==
           "128x128x32");
   CHECK(chosen({4096, 4096, 4096}, ProductFamily::plain, ElementType::tf32) == "128x128x32");
+  CHECK(chosen({4096, 4096, 4098, true}, ProductFamily::plain, ElementType::tf32) == "128x128x32");
+  CHECK(chosen({4096, 4096, 4096, true}, ProductFamily::plain, ElementType::tf32, a100) == "128x128x32");
   CHECK(chosen({4096, 4096, 4096}, ProductFamily::plain, ElementType::f32) == "64x64x16");
   CHECK(chosen({4096, 4097, 4096}) == plain);  // rows of w that the copy engine cannot address
   CHECK(chosen({8192, 2303, 768, true}) == "128x192x64");
@@ -114,6 +123,10 @@ TEST_CASE("kernels of each tile that may be chosen share their work and fit", "[
     check(kernels::linear_gelu<bf16, bf16>(tiles));
     check(kernels::linear_residual<bf16, bf16>(tiles));
     check(kernels::lm_head<bf16, bf16>(tiles));
+  }
+  for (const ProductTiles& tiles : wgmma_tiles(ElementType::tf32)) {
+    INFO(tiles.m << "x" << tiles.n << "x" << tiles.k << " of tf32");
+    check(kernels::lm_head<tf32, f32>(tiles));
   }
 }
 

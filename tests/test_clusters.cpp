@@ -88,6 +88,11 @@ TEST_CASE("the rounds that blocks may share are those of the only product's loop
   }),
                64) == 0);
   CHECK(SharedRounds().of({}) == 0);
+  // A round of tf32 takes as long as one of 16 bits of twice the k.
+  const auto deep = [](const Graph& graph) { return SharedRounds(run_passes(graph)).extents().k; };
+  CHECK(deep(kernels::linear<bf16, bf16>({64, 64, 64}).executable().graph()) == 64);
+  CHECK(deep(kernels::lm_head<tf32, f32>({64, 64, 32}).executable().graph()) == 64);
+  CHECK(deep(kernels::linear<f32, f32>({64, 64, 32}).executable().graph()) == 0);
 }
 
 TEST_CASE("of a cluster each block runs its share of rounds, and the first adds up", "[plan]") {

@@ -639,6 +639,9 @@ TEST_CASE("a tensor map says where a tensor lies in memory", "[jit]") {
   check(Tensor<i64, 2>(device, {8, 32}), small, {32, 8}, {256}, 5);
   check(Tensor<f16, 2>(device, {8, 32}), small, {32, 8}, {64}, 6);
   check(Tensor<f32, 2>(device, {8, 32}), small, {32, 8}, {128}, 7);
+  BoxedTensor rounded = small;
+  rounded.rounds = true;
+  check(Tensor<f32, 2>(device, {8, 32}), rounded, {32, 8}, {128}, 11);  // to tf32
 }
 
 TEST_CASE("tensor maps lie among a kernel's parameters as it declares them", "[jit]") {

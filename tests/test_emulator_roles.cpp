@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <functional>
 #include <string>
@@ -12,6 +13,7 @@
 #include "catch.hpp"
 #include "codegen/source_of.hpp"
 #include "emulator/emulator.hpp"
+#include "emulator/operands.hpp"
 #include "graph/element.hpp"
 #include "hand_written.hpp"
 #include "plan_steps.hpp"
@@ -155,6 +157,46 @@ std::vector<T> rows_of_16(int rows, int step) {
   std::vector<T> values;
   for (int i = 0; i < rows * 16; ++i) values.push_back(T(static_cast<float>(i * step % 61 - 30) / 8));
   return values;
+}
+
+/// A product of tf32, [64,8] by [8,n]: what tf32 does not hold of a number is cut off (PTX ISA, "Register Fragments for
+/// wgmma.mma_async.m64nNk8").
+void check_tf32(int n, bool in_registers) {
+  const auto filled = [](const char* name, int other) {
+    return fmt::format(
+        "for (int e = thread; e < {0} * 8; e += 128)\n  *reinterpret_cast<float*>(at_{1} + panel_offset(e / 8, "
+        "e % 8 / 4) + e % 4 * 4) = {1}[e];\n",
+        other, name);
+  };
+  const HandWritten product{
+      .parameters = "const float* a, const float* b, float* c",
+      .body = "char *const at_a = panel_memory(), *const at_b = at_a + 8192;\nconst int thread = thread_index();\n" +
+              filled("a", 64) + filled("b", n) +
+              fmt::format("async_proxy_fence();\nbarrier();\nfloat sums[{0}], left[4];\n"
+                          "for (int i = 0; i < 4; ++i)\n  left[i] = a[(thread / 32 * 16 + thread % 32 / 4 + "
+                          "i % 2 * 8) * 8 + i / 2 * 4 + thread % 4];\nwgmma_fence();\n",
+                          n / 2) +
+              (in_registers ? fmt::format("wgmma_left_tf32_n{}<0>(sums, left, ", n)
+                            : fmt::format("wgmma_tf32_n{}<0, 0>(sums, matrix_descriptor<1, 64>(at_a), ", n)) +
+              "matrix_descriptor<1, 64>(at_b), false);\nwgmma_commit();\nwgmma_wait<0>();\n" +
+              fmt::format("for (int i = 0; i < {}; ++i)\n  c[(thread / 32 * 16 + thread % 32 / 4 + i / 2 % 2 * 8) * {} "
+                          "+ i / 4 * 8 + thread % 4 * 2 + i % 2] = sums[i];",
+                          n / 2, n),
+      .threads = 128,
+      .shared_bytes = 8192 + 256 * 128};
+  std::vector<float> a, b, c(static_cast<std::size_t>(64 * n));
+  for (int i = 0; i < 64 * 8; ++i) a.push_back(static_cast<float>(i * 7 % 61 - 30) + 0x1p-20f);
+  for (int i = 0; i < n * 8; ++i) b.push_back(static_cast<float>(i * 11 % 61 - 30) / 8);
+  CHECK(run(product, {in(a), in(b), out(c)}).text() == "");
+  int wrong = 0;
+  for (std::size_t i = 0; i < 64; ++i)
+    for (std::size_t j = 0; j < static_cast<std::size_t>(n); ++j) {
+      float sum = 0;
+      for (std::size_t k = 0; k < 8; ++k)
+        sum += emulator::tf32_operand(std::bit_cast<std::uint32_t>(a[i * 8 + k])) * b[j * 8 + k];
+      wrong += c[i * static_cast<std::size_t>(n) + j] != sum;
+    }
+  CHECK(wrong == 0);
 }
 
 template <class T>
@@ -322,6 +364,8 @@ TEST_CASE("wgmma multiplies what its descriptors say", "[emulator]") {
     for (const bool turned_b : {false, true}) check_wgmma<bf16>(96, turned_a, turned_b);
   check_wgmma<f16>(64, false, true);
   check_wgmma<f16>(256, false, false);
+  for (const bool in_registers : {false, true})
+    for (const int n : {64, 96, 256}) check_tf32(n, in_registers);
   for (const bool turned_b : {false, true}) {
     check_wgmma<bf16>(96, false, turned_b, true);
     check_wgmma<f16>(192, false, turned_b, true);

@@ -312,7 +312,8 @@ TEST_CASE("random products have roles, in each way that there is, or lack them f
     for (const StepPlace& place : places_of<codegen::Wgmma>(plan)) {
       const auto& product = std::get<codegen::Wgmma>(place.step().action);
       if (product.first_k > 0) continue;
-      ++seen[std::string(name(product.type))];
+      ++seen[fmt::format("{}{}", name(product.type),
+                         product.left && product.type == ElementType::tf32 ? " from registers" : "")];
       ++seen[product.left ? "left from registers" : product.a_k_major ? "left along k" : "left along m"];
       ++seen[product.b_k_major ? "right along k" : "right along n"];
       ++seen[product.fresh ? "from nothing" : "from a tile"];
@@ -331,6 +332,8 @@ TEST_CASE("random products have roles, in each way that there is, or lack them f
                            "more than two axes",
                            "f16",
                            "bf16",
+                           "tf32",
+                           "tf32 from registers",
                            "left along k",
                            "left along m",
                            "left from registers",

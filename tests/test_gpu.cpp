@@ -203,7 +203,8 @@ TEST_CASE("a GPU's driver makes maps of what the copy engine is said to address"
       graph.name = "boxes";
       graph.parameters = {{.access = Access::in, .type = type, .rank = c.rank}};
       CHECK(classify(graph.parameters[0], argument).boxable);
-      const BoxedTensor boxed{.axes = c.axes, .box = {16 / info(type).bytes, 8, 1, 1, 1}};
+      const BoxedTensor boxed{
+          .axes = c.axes, .box = {16 / info(type).bytes, 8, 1, 1, 1}, .rounds = type == ElementType::f32};
       TensorMaps maps(*backend, graph, {{boxed, 0}});
       alignas(64) std::array<std::byte, 128> block{};
       CHECK(error_of([&] { maps.write(std::span(&argument, 1), block.data()); }) == "(no error)");

@@ -118,7 +118,7 @@ TEST_CASE("a structural op is a shape rule, a function and a case in each execut
         "store"}},
       {"src/codegen/lower/lower_memory.cpp", {"constant", "gather", "scatter", "store"}},
       {"src/codegen/lower/lower_products.cpp", {"argument", "broadcast"}},
-      {"src/codegen/lower/lower_roles.cpp", {"broadcast"}},
+      {"src/codegen/lower/lower_roles.cpp", {"broadcast", "cast"}},
       {"src/codegen/lower/lower_steps.cpp", {"broadcast", "cast", "constant", "gather", "iota", "load"}},
       {"src/codegen/lower/lowering.hpp", {"argument"}},
       {"src/codegen/lower/masks.cpp", {"broadcast", "cast", "constant", "iota"}},

@@ -702,6 +702,11 @@ constexpr Kernel hopper_kernels[] = {
   wgmma_f16_n176<0, 0>(d, matrix, matrix, true);
   wgmma_f16_n192<0, 0>(d, matrix, matrix, true);
   wgmma_f16_n256<0, 1>(d, matrix, matrix, true);
+  wgmma_tf32_n64<0, 0>(d, matrix, matrix, true);
+  wgmma_tf32_n96<0, 0>(d, matrix, matrix, true);
+  wgmma_tf32_n128<0, 0>(d, matrix, matrix, true);
+  wgmma_tf32_n192<0, 0>(d, matrix, matrix, true);
+  wgmma_tf32_n256<0, 0>(d, matrix, matrix, true);
   wgmma_commit();
   register_fence(d);
   wgmma_wait<0>();
@@ -722,6 +727,13 @@ constexpr Kernel hopper_kernels[] = {
   wgmma_left_f16_n176<0>(d, a, matrix, true);
   wgmma_left_f16_n192<0>(d, a, matrix, true);
   wgmma_left_f16_n256<1>(d, a, matrix, true);
+  float e[4] = {1, 2, 3, 4};
+  register_fence(e);
+  wgmma_left_tf32_n64<0>(d, e, matrix, true);
+  wgmma_left_tf32_n96<0>(d, e, matrix, true);
+  wgmma_left_tf32_n128<0>(d, e, matrix, true);
+  wgmma_left_tf32_n192<0>(d, e, matrix, true);
+  wgmma_left_tf32_n256<0>(d, e, matrix, true);
   wgmma_commit();
   register_fence(d);
   wgmma_wait<0>();

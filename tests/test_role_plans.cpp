@@ -69,7 +69,7 @@ TEST_CASE("Accumulators and operands of wgmma are layouts", "[plan]") {
   const Layout blocks = wgmma_accumulator_layout({256, 64}, 2);
   CHECK(blocks.registers() == 64);
   CHECK(blocks.cover(0) == 256);
-  const Layout operand = wgmma_operand_layout({64, 32}, 1);
+  const Layout operand = wgmma_operand_layout({64, 32}, 1, ElementType::bf16);
   CHECK(operand.registers() == 16);
   CHECK(operand.cover(1) == 32);
 }

@@ -134,7 +134,7 @@ TEST_CASE("of a grid each block walks through its share of all rounds", "[plan]"
 
 TEST_CASE("kernels of a shared grid compile without a spill", "[generate]") {
   if (!nvrtc_here()) return;
-  const std::span<const ProductTiles> tiles = wgmma_tiles();
+  const std::vector<ProductTiles> tiles = wgmma_tiles();
   std::vector<std::string> wrong(tiles.size() * 3);
   in_parallel(wrong.size(), [&](std::size_t i) {
     const ProductTiles& tile = tiles[i / 3];  // f16 and bf16 in turn: one word of an instruction tells them apart

@@ -110,7 +110,7 @@ TEST_CASE("why a product has no roles: the product and its loop", "[plan]") {
                   store(y, {0, 0}, acc + one_round(load(x, {0, 0}, {64, 64}), load(w, {0, 0}, {64, 64})));
                 }).graph()) == "it has several products, which differ");
   CHECK(why_not(kernels::linear<f32, f32>({64, 64, 64}).graph()) ==
-        "wgmma takes its operands from memory as f16 or bf16, not f32");
+        "wgmma multiplies f16, bf16 or tf32, not f32");
   CHECK(why_not(kernel("once", [&](X x, X w, Y y) {
                   store(y, {0, 0}, one_round(load(x, {0, 0}, {64, 64}), load(w, {0, 0}, {64, 64})));
                 }).graph()) == "the product is in no loop");

@@ -12,13 +12,14 @@ SharedRounds::SharedRounds(const Graph& graph) {
     if (product != no_id) return;
     product = id;
   }
-  if (product == no_id || info(graph[graph[product].in[0]].type).bytes != 2) return;
+  if (product == no_id || graph[graph[product].in[0]].type == ElementType::f32) return;
+  const Node& left = graph[graph[product].in[0]];
   for (Id id = 0; id < graph.nodes.size(); ++id) {
     const Node& loop = graph[id];
     if (loop.op != Op::loop || loop.region != 0 || loop.body() != graph[product].region) continue;
     if (!graph[loop.in[0]].uniform) continue;
     count_ = UniformProgram(graph, std::span(&loop.in[0], 1));
-    extents_ = {graph[product].shape[0], graph[product].shape[1], graph[graph[product].in[0]].shape[1]};
+    extents_ = {graph[product].shape[0], graph[product].shape[1], left.shape[1] * info(left.type).bytes / 2};
   }
 }
 

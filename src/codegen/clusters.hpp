@@ -8,7 +8,8 @@
 
 namespace tessera {
 
-/// What a product adds up in a round: [m,k] times [k,n], of 16 bits.
+/// What a product adds up in a round: [m,k] times [k,n], of 16 bits. Of tf32, which has twice as many bytes and half of
+/// the rate, k counts as 2 k.
 struct RoundExtents {
   int m = 0, n = 0, k = 0;
 };

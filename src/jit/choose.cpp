@@ -21,6 +21,9 @@ int along_inner(std::int64_t width, int most, int step) {
 }
 
 bool is_half(ElementType type) { return type == ElementType::f16 || type == ElementType::bf16; }
+// wgmma multiplies half as much of k at a time of tf32, which has twice as many bytes: the model takes it for 16-bit
+// operands of twice the k, and a tile's k is half. What the model does not know: its results are f32, too.
+int halves_of(ElementType type) { return info(type).bytes / 2; }
 
 // ---- The model of sm_90a's time, in cycles of a multiprocessor: fitted to 710 measurements on an H200, of 94 shapes
 // with each candidate, alone and in clusters (a sixth off in the mean). What every tile costs alike is left out.
@@ -85,8 +88,14 @@ double cycles(const Candidate& candidate, ProductFamily family, const ProductSha
 /// Are there rows enough for wgmma, and can the copy engine address both operands, whose rows are then 16 bytes apart?
 /// (Of others threads bring what wgmma reads, if their tiles suit it: which do best has not been measured.)
 bool suits_wgmma(const ProductShape& shape, ElementType operands, const ProductTarget& target) {
-  return target.gpu && target.gpu->tier == Target::Tier::wgmma && is_half(operands) && shape.m > 1 &&
-         shape.k % 8 == 0 && (shape.nk || shape.n % 8 == 0);
+  if (!target.gpu || target.gpu->tier != Target::Tier::wgmma || shape.m == 1) return false;
+  if (operands == ElementType::tf32) return shape.nk && shape.k % 4 == 0;  // whose rows run along k
+  return is_half(operands) && shape.k % 8 == 0 && (shape.nk || shape.n % 8 == 0);
+}
+
+ProductTiles of_type(ProductTiles tiles, ElementType operands) {
+  tiles.k /= halves_of(operands);
+  return tiles;
 }
 
 }  // namespace
@@ -131,16 +140,15 @@ ProductTiles choose(ProductFamily family, const ProductShape& shape, ElementType
     if (gpu && is_half(operands) && tiles.k == 64 && stages_of_two(tiles.k) > target.gpu->shared_bytes) tiles.k = 32;
     return tiles;
   }
-  const auto time = [&](const Candidate& candidate) { return cycles(candidate, family, shape, target); };
-  return std::ranges::min_element(candidates, {}, time)->tiles;
+  ProductShape as_halves = shape;
+  as_halves.k *= halves_of(operands);
+  const auto time = [&](const Candidate& candidate) { return cycles(candidate, family, as_halves, target); };
+  return of_type(std::ranges::min_element(candidates, {}, time)->tiles, operands);
 }
 
-std::span<const ProductTiles> wgmma_tiles() {
-  static constexpr auto tiles = [] {
-    std::array<ProductTiles, std::size(candidates)> all{};
-    std::ranges::transform(candidates, all.begin(), &Candidate::tiles);
-    return all;
-  }();
+std::vector<ProductTiles> wgmma_tiles(ElementType operands) {
+  std::vector<ProductTiles> tiles;
+  for (const Candidate& candidate : candidates) tiles.push_back(of_type(candidate.tiles, operands));
   return tiles;
 }
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
-#include <span>
+#include <vector>
 
 #include "codegen/sharing.hpp"
 #include "codegen/target.hpp"
@@ -51,7 +51,7 @@ ProductTiles choose(ProductFamily family, const ProductShape& shape, const Devic
 int rule_rows(std::int64_t rows, ElementType operands, bool gpu);
 ProductTiles rule_tiles(int m, const ProductShape& shape, ElementType operands, bool gpu);
 
-/// All that choose() chooses from where it asks the model.
-std::span<const ProductTiles> wgmma_tiles();
+/// All that choose() chooses from where it asks the model: of products of f16, bf16 or tf32.
+std::vector<ProductTiles> wgmma_tiles(ElementType operands = ElementType::bf16);
 
 }  // namespace tessera

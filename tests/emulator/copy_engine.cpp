@@ -8,11 +8,22 @@
 #include "emulator/block.hpp"
 #include "emulator/checks.hpp"
 #include "emulator/swizzle.hpp"
+#include "graph/math.hpp"
 
 namespace tessera::emulator {
 namespace {
 
 constexpr int chunk = 16, box_alignment = 128;
+
+// As cvt.rn.tf32.f32 does (seen on an H200).
+void round_to_tf32(char* bytes, int count) {
+  for (int i = 0; i < count; i += 4) {
+    float x;
+    std::memcpy(&x, bytes + i, sizeof x);
+    x = math::round_to_tf32(x);
+    std::memcpy(bytes + i, &x, sizeof x);
+  }
+}
 
 // Stores go by chunks: of one that reaches over the end of a row all is written (seen on an H200).
 int whole_chunks(int bytes) { return (bytes + chunk - 1) / chunk * chunk; }
@@ -63,6 +74,7 @@ void CopyEngine::make(const Load& load) {
   load.map.each_row(load.at, [&](int offset, const char* row, int first, int end) {
     char bytes[box_alignment] = {};
     std::memcpy(bytes + first, row, static_cast<std::size_t>(end - first));
+    if (load.map.rounds) round_to_tf32(bytes, box_alignment);
     for (int i = 0; i < load.map.row_bytes(); i += chunk)
       std::memcpy(shared + swizzled(load.to + static_cast<std::uint32_t>(offset + i), 8), bytes + i, chunk);
   });

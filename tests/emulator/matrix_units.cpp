@@ -14,7 +14,7 @@
 namespace tessera::emulator {
 namespace {
 
-constexpr int rows = 64, depth = 16, core_row = 16;
+constexpr int rows = 64, most_deep = 16, core_row = 16;
 constexpr std::uint32_t address_mask = 0x3ffff;
 
 /// Row and column of register i of a thread (PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk16").
@@ -28,6 +28,19 @@ std::size_t bytes_of(int n) { return static_cast<std::size_t>(n / 2) * sizeof(fl
 
 bool overlap(const float* a, int n, const float* b, int m) { return a < b + m / 2 && b < a + n / 2; }
 
+int bytes_of(EmulatedOperand type) { return type == emulated_tf32 ? 4 : 2; }
+float operand(EmulatedOperand type, std::uint32_t bits) {
+  switch (type) {
+    case emulated_f16:
+      return f16_operand(bits);
+    case emulated_bf16:
+      return bf16_operand(bits & 0xffff);
+    case emulated_tf32:
+      return tf32_operand(bits);
+  }
+  return 0;
+}
+
 constexpr int pairs_of_left = 4;
 constexpr std::uint32_t poisoned = ~0u;
 
@@ -38,13 +51,14 @@ bool Wgmma::same(const Wgmma& other) const {
          (left == nullptr) == (other.left == nullptr) && a == other.a && b == other.b && adds == other.adds;
 }
 
-Matrix Matrix::decode(std::uint64_t descriptor, bool turned, int other) {
+Matrix Matrix::decode(std::uint64_t descriptor, EmulatedOperand type, bool turned, int other) {
   const auto field = [&](int bit, std::uint32_t mask) { return static_cast<std::uint32_t>(descriptor >> bit) & mask; };
   Matrix matrix{.start = field(0, 0x3fff) * 16,
                 .leading = field(16, 0x3fff) * 16,
                 .stride = field(32, 0x3fff) * 16,
                 .turned = turned,
-                .other = other};
+                .other = other,
+                .in_chunk = core_row / bytes_of(type)};
   constexpr std::uint32_t chunks_of_mode[] = {1, 8, 4, 2};  // bits 62 and 63: no swizzle, of 128 bytes, of 64, of 32
   const bool other_base = field(49, 7) != 0;                // rows that begin elsewhere: no kernel has any
   matrix.row_chunks = other_base ? 0 : chunks_of_mode[field(62, 3)];
@@ -59,7 +73,7 @@ std::uint32_t Matrix::address(int i) const {
   const std::uint32_t row = row_chunks * core_row;
   std::uint32_t offset;
   if (turned) {
-    const std::uint32_t k = u(i % depth), j = u(i / depth);
+    const std::uint32_t k = u(i % most_deep), j = u(i / most_deep);
     offset = k % 8 * row;
     offset += row_chunks == 1 ? j * stride + k / 8 * leading
                               : j % row_chunks * core_row + j / row_chunks * leading + k / 8 * stride;
@@ -87,10 +101,12 @@ void MatrixUnits::start(std::span<Thread> threads, std::span<const Wgmma> asked,
   for (std::size_t i = 1; i < group_size; ++i)
     if (!asked[i].same(first))
       block_.refuse(threads[i], code, fmt::format("asks for another product than thread {}", threads[0].index));
+  if (first.type == emulated_tf32 && (first.turned_a || first.turned_b))
+    block_.refuse(threads[0], code, "gives wgmma tf32 whose rows do not run along k");
   const Product product{.type = first.type,
                         .left = first.left ? &fragments(unit, threads, asked, code) : nullptr,
-                        .a = Matrix::decode(first.a, first.turned_a, rows),
-                        .b = Matrix::decode(first.b, first.turned_b, first.n),
+                        .a = Matrix::decode(first.a, first.type, first.turned_a, rows),
+                        .b = Matrix::decode(first.b, first.type, first.turned_b, first.n),
                         .adds = first.adds,
                         .group = static_cast<int>(unit.closed.size()),
                         .sums = &accumulators(unit, threads, asked, code)};
@@ -173,24 +189,26 @@ void MatrixUnits::check(const Matrix& matrix, std::span<Thread> threads, const U
 void MatrixUnits::make_first(Unit& unit) {
   const Product product = unit.products.front();
   unit.products.pop_front();
-  const int n = product.sums->n;
-  float a[rows][depth];
+  const int n = product.sums->n, bytes = bytes_of(product.type), depth = 2 * core_row / bytes;
+  float a[rows][most_deep];
   std::vector<float> b(static_cast<std::size_t>(depth * n));
   const auto read = [&](const Matrix& matrix, auto&& put) {
     for (int i = 0; i < matrix.chunks(); ++i) {
-      std::uint16_t bits[core_row / 2];
-      std::memcpy(bits, block_.shared_memory() + matrix.address(i), core_row);
-      for (int j = 0; j < core_row / 2; ++j)
-        put(matrix.k(i, j), matrix.along(i, j),
-            product.type == emulated_bf16 ? bf16_operand(bits[j]) : f16_operand(bits[j]));
+      for (int j = 0; j < matrix.in_chunk; ++j) {
+        std::uint32_t bits = 0;
+        std::memcpy(&bits, block_.shared_memory() + matrix.address(i) + j * bytes, static_cast<std::size_t>(bytes));
+        put(matrix.k(i, j), matrix.along(i, j), operand(product.type, bits));
+      }
     }
   };
   if (product.left) {
+    const int word = 4 / bytes;
     for (int t = 0; t < group_size; ++t)
-      for (int i = 0; i < 2 * pairs_of_left; ++i) {
-        const auto bits = static_cast<std::uint16_t>(
-            product.left->pairs[static_cast<std::size_t>(t)][static_cast<std::size_t>(i / 2)] >> i % 2 * 16);
-        a[row_of(t, i)][column_of(t, i)] = product.type == emulated_bf16 ? bf16_operand(bits) : f16_operand(bits);
+      for (int i = 0; i < word * pairs_of_left; ++i) {
+        const unsigned pair = product.left->pairs[static_cast<std::size_t>(t)][static_cast<std::size_t>(i / word)];
+        // Of tf32 a register is where a pair is, and k is half.
+        const int at = 2 / word * i;
+        a[row_of(t, at)][column_of(t, at) / (2 / word)] = operand(product.type, pair >> i % word * 16);
       }
   } else {
     read(product.a, [&](int k, int m, float x) { a[m][k] = x; });

@@ -18,31 +18,33 @@ class Block;
 
 inline constexpr int group_size = 128;
 
-/// A product as one thread of its warp group asks for it. d[64,n] = or += a[64,16] b[16,n].
+/// A product as one thread of its warp group asks for it. d[64,n] = or += a[64,16] b[16,n]; of tf32 8 of k.
 struct Wgmma {
   EmulatedOperand type{};
   int n = 0;
   bool turned_a = false, turned_b = false;  ///< rows of the matrix in memory run along k
   float* d = nullptr;
-  unsigned* left = nullptr;    ///< registers of a, two elements in each; null: it is in memory
+  unsigned* left = nullptr;    ///< registers of a, two elements in each or a tf32; null: it is in memory
   std::uint64_t a = 0, b = 0;  ///< descriptors
   bool adds = false;
   /// The same but for the registers, whose addresses are each thread's own.
   bool same(const Wgmma& other) const;
 };
 
-/// A matrix in shared memory, decoded from its descriptor (PTX ISA, "Matrix Descriptor Format"): 16 of k by `other`.
+/// A matrix in shared memory, decoded from its descriptor (PTX ISA, "Matrix Descriptor Format"): 32 bytes of k by
+/// `other`.
 struct Matrix {
   std::uint32_t start = 0, leading = 0, stride = 0;  ///< bytes
   std::uint32_t row_chunks = 0;                      ///< of a swizzled row; 0: no such mode
   bool turned = false;
   int other = 0;
+  int in_chunk = 8;  ///< elements
 
-  static Matrix decode(std::uint64_t descriptor, bool turned, int other);
+  static Matrix decode(std::uint64_t descriptor, EmulatedOperand type, bool turned, int other);
   int chunks() const { return 2 * other; }
   /// Where chunk `i` of 16 bytes lies; element j of it belongs to k and other(i, j).
   std::uint32_t address(int i) const;
-  int k(int i, int j) const { return turned ? i % 16 : i % 2 * 8 + j; }
+  int k(int i, int j) const { return turned ? i % 16 : i % 2 * in_chunk + j; }
   int along(int i, int j) const { return turned ? i / 16 * 8 + j : i / 2; }
 };
 

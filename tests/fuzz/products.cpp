@@ -52,9 +52,11 @@ void Generator::product(int rows) {
 void Generator::make_role_product() {
   constexpr int most = 3 << 20;  // numbers multiplied
   RoleProduct& p = roles_;
+  p.factors = one_of(std::array{ElementType::f16, ElementType::bf16, ElementType::tf32});
+  const ElementType stored = p.factors == ElementType::tf32 ? f32 : p.factors;
   p.m = one_of(std::array{64, 64, 64, 128, 128, 256});
   p.n = p.m == 256 ? 64 : one_of(std::array{64, 64, 96, 128, 192});
-  p.k = p.m * p.n > 128 * 128 ? 64 : one_of(std::array{64, 64, 64, 128});
+  p.k = (p.m * p.n > 128 * 128 ? 64 : one_of(std::array{64, 64, 64, 128})) * 2 / info(stored).bytes;
   if (chance(40)) {  // what is turned is as wide as it is high
     const bool first = chance(50), then = chance(50);
     p.turned = {first, then};
@@ -76,8 +78,7 @@ void Generator::make_role_product() {
     return chance(60) ? (ragged + 7) / 8 * 8 : ragged;
   };
   const int m = length(p.m, grid_[0]), n = length(p.n, grid_[1]), k = length(p.k, p.rounds);
-  p.factors = chance(50) ? ElementType::f16 : ElementType::bf16;
-  const auto type = [&](int percent) { return chance(percent) ? p.factors : stored_type(); };
+  const auto type = [&](int percent) { return chance(percent) ? stored : stored_type(); };
   p.left = make_operand(Access::in, type(p.turned ? 97 : 85), {m, k}, {0, 1});
   p.right = make_operand(Access::in, type(97), {k, n}, {0, 1});
   if (chance(6)) {  // the left operand turned
@@ -94,8 +95,8 @@ void Generator::make_role_product() {
   std::vector<Access> kinds(static_cast<std::size_t>(between(1, 2)), Access::out);
   if (chance(30)) kinds.back() = Access::in_out;
   for (const Access access : kinds) {
-    const ElementType stored = chance(95) ? one_of(std::array{p.factors, p.factors, f32}) : stored_type();
-    const Operand sums = make_operand(access, stored, {m, n}, {0, 1});
+    const ElementType of_sums = chance(95) ? one_of(std::array{stored, stored, f32}) : stored_type();
+    const Operand sums = make_operand(access, of_sums, {m, n}, {0, 1});
     const bool turned = sums.axes[0] == 1;
     owners_.push_back({sums.parameter, false, turned ? std::vector{1, 0} : std::vector{0, 1}, {p.m, p.n}});
   }

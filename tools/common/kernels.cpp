@@ -57,10 +57,13 @@ class Table {
 
   /// Products as sm_90a alone has them.
   void add_by_roles() {
-    const auto add_one = [&](std::string name, auto make, std::function<void(Variant&)> unlike_dense = {}) {
-      add(name + "-bf16", make);
+    const auto add_typed = [&](std::string name, auto make, std::function<void(Variant&)> unlike_dense) {
+      add(std::move(name), make);
       kernels.back().unlike_dense = std::move(unlike_dense);
       kernels.back().only = Arch::sm_90a;
+    };
+    const auto add_one = [&](const std::string& name, auto make, std::function<void(Variant&)> unlike_dense = {}) {
+      add_typed(name + "-bf16", make, std::move(unlike_dense));
     };
     const auto linear = [](ProductTiles tiles) { return [=] { return kernels::linear<bf16, bf16>(tiles); }; };
     for (const ProductTiles& tiles : wgmma_tiles()) {
@@ -71,9 +74,17 @@ class Table {
       add_one("linear_cast-" + of, [=] { return kernels::linear_cast(tiles); });
       add_one("linear_norm-" + of, [=] { return kernels::linear_norm(tiles); });
     }
+    const auto shared = [](Sharing sharing) { return [=](Variant& variant) { variant.sharing = sharing; }; };
+    for (const ProductTiles& tiles : wgmma_tiles(ElementType::tf32)) {
+      const std::string of = fmt::format("{}x{}x{}-tf32", tiles.m, tiles.n, tiles.k);
+      const auto nk = [=] { return kernels::lm_head<tf32, f32>(tiles); };
+      add_typed("gemm_nk-" + of, nk, {});
+      add_typed("gemm_nk-grid-" + of, nk, shared(Sharing::grid));
+      if (tiles.m * tiles.n <= 64 * 128) add_typed("gemm_nk-clusters-" + of, nk, shared(Sharing::cluster));
+    }
     for (const ProductTiles& tiles : {ProductTiles{64, 64, 64}, {64, 64, 128}, {128, 64, 64}, {128, 128, 64}}) {
       const std::string of = fmt::format("{}x{}x{}", tiles.m, tiles.n, tiles.k);
-      add_one("linear-clusters-" + of, linear(tiles), [](Variant& variant) { variant.sharing = Sharing::cluster; });
+      add_one("linear-clusters-" + of, linear(tiles), shared(Sharing::cluster));
       const auto copied = [](std::initializer_list<std::size_t> operands) {
         return [operands = std::vector(operands)](Variant& variant) {
           for (const std::size_t i : operands) {

@@ -87,12 +87,14 @@ struct Product {
   }
 
   std::string why_no_roles(ElementType type, std::int64_t steps) const {
-    if (type != ElementType::f16 && type != ElementType::bf16)
-      return fmt::format("wgmma takes its operands from memory as f16 or bf16, not {}", name(type));
+    if (type == ElementType::f32) return "wgmma multiplies f16, bf16 or tf32, not f32";
     if (steps == 1) return "the product is in no loop";
     constexpr int widths[] = {64, 96, 128, 192, 256};
-    if (tile.m % 64 == 0 && tile.k % 64 == 0 && std::ranges::count(widths, tile.n)) return {};
-    return fmt::format("wgmma multiplies no tiles of [{0},{2}] by [{2},{1}]", tile.m, tile.n, tile.k);
+    if (tile.m % 64 || tile.k * info(type).bytes % 128 || !std::ranges::count(widths, tile.n))
+      return fmt::format("wgmma multiplies no tiles of [{0},{2}] by [{2},{1}]", tile.m, tile.n, tile.k);
+    if (type == ElementType::tf32 && b != Layout::transposed)
+      return "the right operand does not lie along k, as wgmma reads tf32";
+    return {};
   }
 };
 
@@ -253,7 +255,8 @@ std::vector<Case> mma(ElementType type, Purpose purpose) {
                 {{64, 24, 16}, 50, 24, 40, Layout::dense, Layout::transposed},
                 {{1, 48, 32}, 3, 48, 32, Layout::strided, Layout::strided},
                 {{64, 64, 64}, 72, 136, 136},
-                {{64, 96, 64}, 72, 104, 72, Layout::dense, Layout::transposed}};
+                {{64, 96, 64}, 72, 104, 72, Layout::dense, Layout::transposed},
+                {{128, 64, 32}, 136, 72, 72, Layout::dense, Layout::transposed}};
   else
     products = {large_product(type, purpose)};
   std::vector<Case> cases;

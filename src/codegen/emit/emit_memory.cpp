@@ -287,7 +287,7 @@ void emit(Writer& w, const ReadStage& read) {
   w.line("const char* const panels = {};", stage_at(w, read.buffer, read.cursor));
   w.line("const int first = panels_offset<{}, {}>({}, {});", type, from.rows, coordinate(w, sweep.layout, rows, 0),
          coordinate(w, sweep.layout, columns, 0));
-  const int vector = read.turned ? 1 : 2;
+  const int vector = read.turned ? 1 : sweep.layout.run(columns);
   const auto further = [&](int axis) {
     std::vector<Digit> of_groups = sweep.layout.register_digits(axis);
     std::erase_if(of_groups, [&](const Digit& digit) { return digit.unit < vector; });

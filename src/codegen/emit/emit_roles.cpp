@@ -228,10 +228,10 @@ void emit(Writer& w, const Wgmma& s) {
   const MatrixDescriptor right = descriptor_of(b, s.b_k_major);
   const int rows = rows_of_group(w, s.m), blocks = rows / 64;
   const int groups = w.role.warps / 4;
-  const int first = s.first_k / 16, end = first + s.k / 16;
+  const int depth = wgmma_depth(s.type), first = s.first_k / depth, end = first + s.k / depth;
   // k's steps stay within a panel, whose rows of 128 bytes the swizzle permutes.
-  const auto step = [](const Buffer& buffer, bool k_major, int k_step) {
-    const int in_panel = k_major ? buffer.panel_columns() / 16 : 0;
+  const auto step = [&](const Buffer& buffer, bool k_major, int k_step) {
+    const int in_panel = k_major ? buffer.panel_columns() / depth : 0;
     if (!k_major || buffer.columns <= buffer.panel_columns()) return fmt::format("k * {}", k_step);
     return fmt::format("k / {0} * {1} + k % {0} * {2}", in_panel, buffer.panel_bytes() / 16, k_step);
   };

@@ -30,7 +30,8 @@ std::vector<int> tile_axes(const GraphAccess& access) {
 
 TensorMapId boxes_of(const Facts& facts, Plan& plan, Id id, int rows, const Buffer& buffer, BoxUse use) {
   const GraphAccess access = facts.access(id);
-  BoxedTensor tensor{.argument = access.parameter, .clipped = use == BoxUse::clipped};
+  BoxedTensor tensor{
+      .argument = access.parameter, .clipped = use == BoxUse::clipped, .rounds = buffer.type == ElementType::tf32};
   const std::vector<int> axes = tile_axes(access);
   for (std::size_t i = 0; i < axes.size(); ++i) {
     tensor.axes[i] = static_cast<std::int8_t>(access.axes[static_cast<std::size_t>(axes[i])].tensor_axis);

@@ -91,7 +91,7 @@ class Finder {
       const Node& at = node(product.id);
       const Node& left = node(at.in[0]);
       if (left.type != ElementType::f16 && left.type != ElementType::bf16)
-        return fmt::format("wgmma takes its operands from memory as f16 or bf16, not {}", name(left.type));
+        return fmt::format("a chain multiplies f16 or bf16, not {}", name(left.type));
       const int m = at.shape[0], n = at.shape[1], k = left.shape[1];
       if (m != first().shape[0]) return "its products have different rows";
       if (m % 64 || m > 192 || k % 16 || !std::ranges::count(widths, n))

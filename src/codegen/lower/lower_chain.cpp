@@ -288,8 +288,9 @@ class ChainConsumer final : public ChainDuty {
   // As pairs.
   ValueId add_left(Steps& steps, Id product) const {
     const Id operand = facts_[product].in[0];
-    const ValueId left = steps.values.add(steps.values.label(product, "left"), operand,
-                                          wgmma_operand_layout(facts_[operand].shape, chain_.groups));
+    const ValueId left =
+        steps.values.add(steps.values.label(product, "left"), operand,
+                         wgmma_operand_layout(facts_[operand].shape, chain_.groups, facts_[operand].type));
     steps.plan.storage(left).pairs = true;
     return left;
   }

@@ -2,15 +2,16 @@
 
 namespace tessera::lowering {
 
-// Of 64 rows 32 of k, of more rows less: 16 elements of a thread. A round has an even number of pieces, so they have
-// the two sets of registers in turn over rounds, too.
+// Of 64 rows 64 bytes of k, of more rows less: 8 registers of a thread. A round has an even number of pieces, so they
+// have the two sets of registers in turn over rounds, too.
 int Fragments::piece_of_k(const Steps& steps, Id operand) const {
-  return 32 * 64 * groups_ / steps.node(operand).shape[0];
+  const Node& node = steps.node(operand);
+  return 64 / info(node.type).bytes * 64 * groups_ / node.shape[0];
 }
 
 Sweep Fragments::piece(const Steps& steps, Id operand, int first) const {
   const Shape shape{steps.node(operand).shape[0], piece_of_k(steps, operand)};
-  Sweep sweep{.shape = shape, .layout = wgmma_operand_layout(shape, groups_)};
+  Sweep sweep{.shape = shape, .layout = wgmma_operand_layout(shape, groups_, steps.node(operand).type)};
   sweep.part = true;
   sweep.origin[1] = first;
   return sweep;
@@ -21,7 +22,8 @@ void Fragments::reserve(Steps& steps) {
     for (StorageId& storage : registers_[operand]) {
       const ValueId value = steps.values.add_part(operand, piece(steps, operand, 0));
       storage = steps.plan.values[value].storage;
-      steps.plan.storages[storage].changes = steps.plan.storages[storage].pairs = true;
+      steps.plan.storages[storage].changes = true;
+      steps.plan.storages[storage].pairs = info(steps.node(operand).type).bytes == 2;
       steps.push(operand, Reserve{value});
     }
 }
@@ -69,8 +71,8 @@ std::vector<ValueId> Fragments::read(Steps& steps, Id operand, int first, Cursor
 
 ValueId Fragments::compute(Steps& steps, Id operand, int first, const std::vector<ValueId>& tiles) const {
   const ComputedOperand& computed = operands_.at(operand);
-  const Shape& shape = steps.node(operand).shape;
-  SweepBuilder builder(steps, shape, wgmma_operand_layout(shape, groups_));
+  const Node& node = steps.node(operand);
+  SweepBuilder builder(steps, node.shape, wgmma_operand_layout(node.shape, groups_, node.type));
   const int extent = piece_of_k(steps, operand);
   builder.part(1, first, extent).inlining(computed.nodes);
   for (std::size_t i = 0; i < tiles.size(); ++i) builder.give(computed.tiles[i], tiles[i]);

@@ -29,13 +29,14 @@ class Shared {
     const int arrivals = how.groups * (how.computed.empty() ? 1 : 4);
     Ring ring{.label = {.stem = "ring"}, .buffers = {}, .stages = how.stages, .empty_arrivals = arrivals};
     for (const Id id : how.products) {
-      if (products.at(id).a.load != no_id) left[id] = operand(products.at(id).a, true);
-      right[id] = operand(products.at(id).b, false);
+      const ProductPlan& of = products.at(id);
+      if (of.a.load != no_id) left[id] = operand(of.a, true, of.product.type);
+      right[id] = operand(of.b, false, of.product.type);
     }
     for (const auto& [id, computed] : how.computed)
       for (const Id tile : computed.tiles) {
         const Source source = find_source(facts.graph, tile);
-        tiles[tile] = {.buffer = operands[operand(source, true)].buffer,
+        tiles[tile] = {.buffer = operands[operand(source, true, facts[source.load].type)].buffer,
                        .turned = !is_k_major(facts.access(source.load), source.axis[0])};
       }
     for (const Operand& one : operands) {
@@ -94,23 +95,26 @@ class Shared {
   Shared(const Facts& facts, const Specialisation& how, const Product& product, Plan& plan)
       : facts(facts), how(how), m(product.m), n(product.n), k(product.k), plan(plan) {}
 
-  // Products that have one in common, turned alike, read one buffer.
-  std::size_t operand(const Source& source, bool is_left) {
+  // Products that have one in common, turned alike and as the same type, read one buffer.
+  std::size_t operand(const Source& source, bool is_left, ElementType type) {
     const int k_axis = source.axis[is_left ? 1 : 0];
-    const auto of_load = [&](const Operand& one) { return one.load == source.load && one.left == is_left; };
+    const auto of_load = [&](const Operand& one) {
+      return one.load == source.load && one.left == is_left && plan.buffers[one.buffer].type == type;
+    };
     const auto found = std::ranges::find_if(
         operands, [&](const Operand& one) { return of_load(one) && (one.k_major ? one.columns : one.rows) == k_axis; });
     if (found != operands.end()) return static_cast<std::size_t>(found - operands.begin());
-    operands.push_back(new_operand(source, is_left, std::ranges::any_of(operands, of_load)));
+    operands.push_back(new_operand(source, is_left, std::ranges::any_of(operands, of_load), type));
     return operands.size() - 1;
   }
-  Operand new_operand(const Source& source, bool is_left, bool turned) {
+  Operand new_operand(const Source& source, bool is_left, bool turned, ElementType type) {
     const int k_axis = source.axis[is_left ? 1 : 0], other_axis = source.axis[is_left ? 0 : 1];
     const bool k_major = is_k_major(facts.access(source.load), other_axis);
     const int other = is_left ? m : n;
-    const std::string suffix = std::string(is_left ? "" : "_right") + (turned ? "_turned" : "");
+    const std::string suffix =
+        std::string(is_left ? "" : "_right") + (turned ? "_turned" : "") + (type == ElementType::tf32 ? "_tf32" : "");
     Buffer buffer{.label = {.stem = "tile", .number = facts.number[source.load], .suffix = suffix},
-                  .type = facts[source.load].type,
+                  .type = type,
                   .rows = k_major ? other : k,
                   .columns = k_major ? k : other,
                   .stages = how.stages,
@@ -238,7 +242,9 @@ class Producer final : public RingDuty {
     const int words = access.vector == 1 ? vector : vector * info(buffer.type).bytes / 4;
     sweep.at_once = std::min(sweep.layout.registers() / vector, shared_.of_copies_under_way() / words);
     tessera::codegen::Operand element{.kind = tessera::codegen::Operand::Kind::fetched};
-    sweep.expression.terms = {{Op::broadcast, buffer.type, buffer.type, {std::move(element)}}};
+    const ElementType type = steps.node(operand.load).type;
+    const Op op = type == buffer.type ? Op::broadcast : Op::cast;
+    sweep.expression.terms = {{op, buffer.type, type, {std::move(element)}}};
     sweep.reads = {std::move(access)};
     steps.push(operand.load, Stage{.buffer = operand.buffer, .cursor = cursor_, .sweep = std::move(sweep)});
   }

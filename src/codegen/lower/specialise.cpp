@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 #include "codegen/lower/wgmma_tiles.hpp"
 
@@ -70,6 +71,8 @@ class Classifier {
   }
   // Any of them, where all are alike.
   const Node& product() const { return node(how_.products[0]); }
+  // What is multiplied.
+  ElementType type() const { return node(product().in[0]).type; }
 
   std::string products() {
     for (const auto& region : facts_.order)
@@ -81,9 +84,7 @@ class Classifier {
              node(node(id).in[0]).type != node(product().in[0]).type;
     };
     if (std::ranges::any_of(how_.products, differs)) return "it has several products, which differ";
-    const ElementType type = node(product().in[0]).type;
-    if (type != ElementType::f16 && type != ElementType::bf16)
-      return fmt::format("wgmma takes its operands from memory as f16 or bf16, not {}", name(type));
+    if (type() == ElementType::f32) return "wgmma multiplies f16, bf16 or tf32, not f32";
     return {};
   }
 
@@ -120,7 +121,9 @@ class Classifier {
   std::string tile() {
     const int m = product().shape[0], n = product().shape[1], k = node(product().in[0]).shape[1];
     constexpr int widths[] = {64, 96, 128, 192, 256};
-    if (m % 64 || m > 256 || m == 192 || k % 64 || k > 256 || !std::ranges::count(widths, n))
+    const int bytes = k * info(type()).bytes;
+    if (m % 64 || m > 256 || m == 192 || bytes % panel_bytes || bytes > 4 * panel_bytes ||
+        !std::ranges::count(widths, n))
       return fmt::format("wgmma multiplies no tiles of [{},{}] by [{},{}]", m, k, k, n);
     if (sums_of(m % 128 ? 1 : 2) > most_accumulators) return fmt::format("[{},{}] sums fit no warp group", m, n);
     return {};
@@ -143,13 +146,21 @@ class Classifier {
   }
   std::string operand(Id operand, std::size_t side) {
     const Source source = find_source(facts_.graph, operand);
-    const ElementType type = node(operand).type;
-    const bool as_it_is = source.load != no_id && node(source.load).type == type &&
-                          std::ranges::all_of(source.casts, [&](ElementType to) { return to == type; });
-    if (as_it_is) return staged(source, side);
-    if (side == 0) return computed(operand);
-    return "the right operand " + (source.load == no_id ? why_no_source(facts_.graph, operand)
-                                                        : fmt::format("is {} in memory", name(node(source.load).type)));
+    const std::string why = why_not_as_it_is(source, operand, side);
+    if (why.empty()) return staged(source, side, type());
+    return side == 0 ? computed(operand) : "the right operand " + why;
+  }
+  // Do the stages of a ring hold it as wgmma reads it? f32 becomes tf32 on its way there, which is read along k alone.
+  std::string why_not_as_it_is(const Source& source, Id operand, std::size_t side) const {
+    if (source.load == no_id) return why_no_source(facts_.graph, operand);
+    const ElementType stored = node(source.load).type;
+    const bool rounds = type() == ElementType::tf32 && stored == ElementType::f32;
+    if ((stored != type() && !rounds) ||
+        std::ranges::any_of(source.casts, [&](ElementType to) { return to != type(); }))
+      return fmt::format("is {} in memory", name(stored));
+    if (rounds && !is_k_major(facts_.access(source.load), source.axis[side ? 1 : 0]))
+      return "does not lie along k, as wgmma reads tf32";
+    return {};
   }
   // wgmma takes it from registers; its tiles come as operands do.
   std::string computed(Id operand) {
@@ -161,14 +172,14 @@ class Classifier {
       const ElementType type = node(source.load).type;
       if (info(type).bytes != 2 && info(type).bytes != 4)
         return fmt::format("the left operand is computed of {}", name(type));
-      if (std::string why = staged(source, 0); !why.empty()) return why;
+      if (std::string why = staged(source, 0, type); !why.empty()) return why;
     }
     how_.computed.emplace(operand, std::move(computed));
     return {};
   }
-  // What a ring's stages hold.
-  std::string staged(const Source& source, std::size_t side) {
-    loads_[side].insert({source.load, source.axis[side ? 0 : 1]});
+  // What a ring's stages hold, as elements of this type.
+  std::string staged(const Source& source, std::size_t side, ElementType type) {
+    loads_[side].insert({source.load, source.axis[side ? 0 : 1], type});
     const GraphAccess access = facts_.access(source.load);
     const int k = source.axis[side ? 0 : 1], other = source.axis[side ? 1 : 0];
     const bool k_major = is_k_major(access, other);
@@ -247,14 +258,14 @@ class Classifier {
     if (how_.sharing == Sharing::cluster) stored += m * n * static_cast<int>(sizeof(float));
     int loaded = 0;
     for (const auto& loads : loads_)
-      for (const auto& [load, k] : loads)
-        loaded += static_cast<int>(node(load).shape.size()) * info(node(load).type).bytes;
+      for (const auto& [load, k, type] : loads) loaded += static_cast<int>(node(load).shape.size()) * info(type).bytes;
     return std::min((facts_.target.shared_bytes - barriers - stored) / loaded, most);
   }
 
   const Facts& facts_;
   Specialisation how_;
-  std::set<std::pair<Id, int>> loads_[2];  // of left and right operands, and which of their axes is k
+  // Of left and right operands, which of their axes is k, and what a stage holds of them.
+  std::set<std::tuple<Id, int, ElementType>> loads_[2];
 };
 
 }  // namespace

@@ -22,7 +22,7 @@ ProductPlan wgmma_plan(const Facts& facts, Id product, int groups, bool left_fro
   plan.product.n = node.shape[1];
   plan.product.k = left.shape[1];
   plan.layout = wgmma_accumulator_layout(node.shape, groups);
-  if (left_from_registers) plan.product.layout_a = wgmma_operand_layout(left.shape, groups);
+  if (left_from_registers) plan.product.layout_a = wgmma_operand_layout(left.shape, groups, left.type);
   return plan;
 }
 

@@ -311,18 +311,19 @@ Layout wgmma_accumulator_layout(const Shape& shape, int groups) {
   return layout;
 }
 
-Layout wgmma_operand_layout(const Shape& shape, int groups) {
-  const int blocks = ceil_div(shape[0], 64 * groups), rounds = ceil_div(shape[1], 16);
+Layout wgmma_operand_layout(const Shape& shape, int groups, ElementType type) {
+  const int word = 4 / info(type).bytes;  // elements of a register
+  const int blocks = ceil_div(shape[0], 64 * groups), rounds = ceil_div(shape[1], 8 * word);
   Layout layout(2);
   layout.add(0, {Place::warp, groups, 4});
-  layout.add(0, {Place::reg, blocks, rounds * 8});
+  layout.add(0, {Place::reg, blocks, rounds * 4 * word});
   layout.add(0, {Place::warp, 4, 1});
-  layout.add(0, {Place::reg, 2, 2});
+  layout.add(0, {Place::reg, 2, word});
   layout.add(0, {Place::lane, 8, 4});
-  layout.add(1, {Place::reg, rounds, 8});
-  layout.add(1, {Place::reg, 2, 4});
+  layout.add(1, {Place::reg, rounds, 4 * word});
+  layout.add(1, {Place::reg, 2, 2 * word});
   layout.add(1, {Place::lane, 4, 1});
-  layout.add(1, {Place::reg, 2, 1});
+  layout.add(1, {Place::reg, word, 1});
   return layout;
 }
 

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/element.hpp"
 #include "graph/shape.hpp"
 
 namespace tessera::codegen {
@@ -101,8 +102,8 @@ bool stores_by_quads(const Layout& layout, const Shape& shape, int warps);
 /// The accumulators of wgmma, m64 by n (PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk16"): rows of a tile of
 /// m by n over `groups` warp groups, each with blocks of 64 rows. Registers of one instruction are neighbours.
 Layout wgmma_accumulator_layout(const Shape& shape, int groups);
-/// The left operand of wgmma in registers, 16 bits an element: rows of m by k. Registers of one instruction, 16 of k,
-/// are neighbours, eight for each 64 rows.
-Layout wgmma_operand_layout(const Shape& shape, int groups);
+/// The left operand of wgmma in registers, of 16 bits or tf32: rows of m by k. Elements of one instruction, 32 bytes of
+/// k, are neighbours, eight of a thread or four for each 64 rows.
+Layout wgmma_operand_layout(const Shape& shape, int groups, ElementType type);
 
 }  // namespace tessera::codegen

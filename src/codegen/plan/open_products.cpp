@@ -21,7 +21,8 @@ void OpenProducts::start(const Wgmma& s, const Role& role) {
                     "{} lies as {}, the instruction's as {}", name_of(plan_, s.out), to_string(out.layout),
                     to_string(wgmma_accumulator_layout({s.m, s.n}, groups)));
   findings_.require(plan_.storage(s.out).home == Home::registers, "{} is not in registers", name_of(plan_, s.out));
-  findings_.require(s.n % 8 == 0 && s.n <= 256 && s.k % 16 == 0, "no instruction is [{},{}] by {}", 64, s.n, s.k);
+  findings_.require(s.n % 8 == 0 && s.n <= 256 && s.k % wgmma_depth(s.type) == 0, "no instruction is [{},{}] by {}", 64,
+                    s.n, s.k);
   if (s.left)
     left(s, groups);
   else
@@ -42,9 +43,12 @@ void OpenProducts::start(const Wgmma& s, const Role& role) {
 void OpenProducts::left(const Wgmma& s, int groups) const {
   const Value& value = plan_.values[s.left];
   const std::string name = name_of(plan_, s.left);
-  findings_.require(plan_.storage(s.left).pairs && plan_.storage(s.left).type == s.type, "{} is no pairs of {}", name,
-                    tessera::name(s.type));
-  findings_.require(value.shape == Shape{s.m, s.k} && value.layout == wgmma_operand_layout({s.m, s.k}, groups) &&
+  const bool pairs = info(s.type).bytes == 2;
+  findings_.require(plan_.storage(s.left).pairs == pairs && plan_.storage(s.left).type == s.type &&
+                        plan_.storage(s.left).home == Home::registers,
+                    "{} is no {} of {}", name, pairs ? "pairs" : "registers", tessera::name(s.type));
+  findings_.require(value.shape == Shape{s.m, s.k} &&
+                        value.layout == wgmma_operand_layout({s.m, s.k}, groups, s.type) &&
                         value.origin[1] == s.first_k,
                     "{} is {} {} from {}, and [{},{}] from {} is multiplied", name, to_string(value.shape),
                     to_string(value.layout), value.origin[1], s.m, s.k, s.first_k);
@@ -54,12 +58,14 @@ void OpenProducts::left(const Wgmma& s, int groups) const {
 void OpenProducts::operand(const Buffer& buffer, CursorId cursor, int other, bool k_major, const Wgmma& s) const {
   const std::string name = name_of(buffer.label);
   const int along_k = k_major ? buffer.columns : buffer.rows;
-  findings_.require(
-      (k_major ? buffer.rows : buffer.columns) == other && s.first_k % 16 == 0 && s.first_k + s.k <= along_k,
-      "{} is [{},{}], and the operand {} by k from {} to {}", name, buffer.rows, buffer.columns, other, s.first_k,
-      s.first_k + s.k);
+  findings_.require((k_major ? buffer.rows : buffer.columns) == other && s.first_k % wgmma_depth(s.type) == 0 &&
+                        s.first_k + s.k <= along_k,
+                    "{} is [{},{}], and the operand {} by k from {} to {}", name, buffer.rows, buffer.columns, other,
+                    s.first_k, s.first_k + s.k);
   findings_.require(buffer.form == SharedForm::panels && buffer.type == s.type && !buffer.in_workspace,
                     "{} does not lie as wgmma reads {}", name, tessera::name(s.type));
+  findings_.require(k_major || info(s.type).bytes == 2, "{}: wgmma reads {} along k alone", name,
+                    tessera::name(s.type));
   findings_.require(buffer.stages == 1 || cursor, "{} has {} stages", name, buffer.stages);
 }
 
@@ -106,7 +112,7 @@ void OpenProducts::use(ValueId value) const {
 
 void OpenProducts::make(ValueId value) {
   use(value);
-  if (plan_.storage(value).pairs) unfenced_.insert(storage(value));
+  unfenced_.insert(storage(value));
 }
 
 }  // namespace tessera::codegen

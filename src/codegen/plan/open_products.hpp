@@ -47,7 +47,7 @@ class OpenProducts {
   int open_ = 0;                        // that are not committed
   Group next_;                          // those
   std::deque<Group> groups_;            // that are
-  std::set<StorageId> unfenced_;        // pairs that wgmma may not see
+  std::set<StorageId> unfenced_;        // what wgmma may not see
   std::map<CursorId, int> stages_;      // that were full
   std::map<StorageId, Part> of_stage_;  // by sums
 };

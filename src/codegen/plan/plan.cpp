@@ -18,9 +18,10 @@ std::int64_t Buffer::offset_of(int row, int column) const {
 }
 
 MatrixDescriptor descriptor_of(const Buffer& buffer, bool k_major) {
-  // 16 of k are two chunks of a row, or 16 rows of a panel.
-  if (k_major) return {.leading = 1, .stride = 64, .k_step = 16 * info(buffer.type).bytes / 16};
-  return {.leading = static_cast<int>(buffer.panel_bytes() / 16), .stride = 64, .k_step = 16 * 128 / 16};
+  // Two chunks of a row; or, of 16 bits alone, 16 rows of a panel.
+  const int depth = wgmma_depth(buffer.type);
+  if (k_major) return {.leading = 1, .stride = 64, .k_step = depth * info(buffer.type).bytes / 16};
+  return {.leading = static_cast<int>(buffer.panel_bytes() / 16), .stride = 64, .k_step = depth * 128 / 16};
 }
 
 int Plan::threads() const {

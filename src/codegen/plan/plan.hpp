@@ -95,11 +95,14 @@ struct Buffer {
   std::int64_t offset_of(int row, int column) const;
 };
 
+/// What one wgmma multiplies of k: 32 bytes of each operand.
+constexpr int wgmma_depth(ElementType type) { return 32 / info(type).bytes; }
+
 /// A matrix in shared memory as wgmma is told of it (PTX ISA, "Matrix Descriptor Format"): in units of 16 bytes.
 struct MatrixDescriptor {
   int leading = 0;  ///< between panels of neighbours, where rows run along k
   int stride = 64;  ///< between groups of eight rows
-  int k_step = 0;   ///< to the next 16 of k
+  int k_step = 0;   ///< to what the next instruction multiplies of k
 };
 /// Of an operand whose rows run along m or n (k_major), or along k.
 MatrixDescriptor descriptor_of(const Buffer& buffer, bool k_major);

@@ -24,10 +24,11 @@ std::string class_text(const Parameter& parameter, const TensorClass& tensor) {
 std::string map_text(const Plan& plan, const TensorMap& map) {
   const BoxedTensor& tensor = map.tensor;
   const auto rank = std::ranges::find(tensor.axes, std::int8_t{-1}) - tensor.axes.begin();
-  return fmt::format("boxes of [{}] along axes {} of {}, {}",
+  return fmt::format("boxes of [{}] along axes {} of {}, {}{}",
                      fmt::join(tensor.box.begin(), tensor.box.begin() + rank, ","),
                      fmt::join(tensor.axes.begin(), tensor.axes.begin() + rank, ","),
-                     tensor_name(plan, tensor.argument), map.store ? "stored" : "loaded");
+                     tensor_name(plan, tensor.argument), map.store ? "stored" : "loaded",
+                     tensor.rounds ? " as tf32" : "");
 }
 
 std::string ring_text(const Ring& ring) {
@@ -60,8 +61,9 @@ std::string role_text(const Role& role) {
 std::string product_text(const Plan& plan, const Role& role, const Wgmma& s) {
   const auto matrix = [&](const Buffer& buffer, bool k_major) {
     const MatrixDescriptor at = descriptor_of(buffer, k_major);
-    return fmt::format("{} {} from 16 of k to the next, {} from eight rows{}", name_of(buffer.label), at.k_step,
-                       at.stride, at.leading > 1 ? fmt::format(", {} from panel", at.leading) : "");
+    return fmt::format("{} {} from {} of k to the next, {} from eight rows{}", name_of(buffer.label), at.k_step,
+                       wgmma_depth(buffer.type), at.stride,
+                       at.leading > 1 ? fmt::format(", {} from panel", at.leading) : "");
   };
   const int rows = s.m / std::max(role.warps / 4, 1);
   std::string text =

@@ -224,8 +224,11 @@ class Accesses {
     findings_.require(buffer.form == SharedForm::panels && (bytes == 2 || bytes == 4), "{} is no panels of {}",
                       name_of(plan_, s.buffer), name(buffer.type));
     if (s.sweep.shape.rank() != 2) return findings_.require(false, "a buffer has two axes");
-    findings_.require(s.sweep.layout == wgmma_operand_layout(s.sweep.shape, std::max(role_->warps / 4, 1)),
-                      "{} lies not as wgmma's left operand", to_string(s.sweep.layout));
+    const auto is_left = [&](ElementType type) {
+      return s.sweep.layout == wgmma_operand_layout(s.sweep.shape, std::max(role_->warps / 4, 1), type);
+    };
+    findings_.require(is_left(ElementType::f16) || is_left(ElementType::tf32), "{} lies not as wgmma's left operand",
+                      to_string(s.sweep.layout));
     for (int axis = 0; axis < 2; ++axis) {
       const int end = s.sweep.origin[static_cast<std::size_t>(axis)] + s.sweep.shape[axis];
       const int extent = (axis == 0) != s.turned ? buffer.rows : buffer.columns;

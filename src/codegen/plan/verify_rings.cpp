@@ -49,6 +49,8 @@ void check_rings(Findings& findings) {
                      "{} has more axes than its tensor", name);
     findings.require(!map.store || tensor.access != Access::in, "{} is written",
                      tensor_name(plan, map.tensor.argument));
+    findings.require(!map.tensor.rounds || (tensor.type == ElementType::f32 && !map.store),
+                     "{} rounds {}, and f32 that is loaded becomes tf32", name, tessera::name(tensor.type));
     for (int extent : map.tensor.box)
       findings.require(extent >= 1 && extent <= 256, "a box of {} elements in {}", extent, name);
     findings.require(map.tensor.box[0] * info(tensor.type).bytes <= 128,

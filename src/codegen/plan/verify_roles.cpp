@@ -227,8 +227,9 @@ class RoleCheck {
     findings_.require(use.expected > use.advanced, "nobody expects its bytes");
     findings_.require(std::find(ring.buffers.begin(), ring.buffers.end(), s.buffer) != ring.buffers.end(),
                       "{} is no buffer of the ring", name_of(plan_, s.buffer));
-    findings_.require(tensor.type == buffer.type, "{} holds {}, and the tensor {}", name_of(plan_, s.buffer),
-                      name(buffer.type), name(tensor.type));
+    const ElementType brought = map.tensor.type(tensor.type);
+    findings_.require(brought == buffer.type, "{} holds {}, and {} brings {}", name_of(plan_, s.buffer),
+                      name(buffer.type), name_of(plan_, s.map), name(brought));
     findings_.require(static_cast<int>(s.at.size()) == tensor.rank, "{} coordinates in {} axes", s.at.size(),
                       tensor.rank);
     findings_.require(!map.store, "{} is a map to store by", name_of(plan_, s.map));

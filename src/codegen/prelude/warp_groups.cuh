@@ -74,5 +74,6 @@ template <class T, int rows>
 __device__ inline const T* panels_element(const char* panels, int first, int row, int column) {
   constexpr int size = sizeof(T), per_panel = 128 / size, per_chunk = 16 / size;
   const int chunk = (column % per_panel / per_chunk) ^ (row % 8);
-  return reinterpret_cast<const T*>(panels + (first ^ chunk * 16) + column / per_panel * rows * 128 + row * 128);
+  return reinterpret_cast<const T*>(panels + (first ^ chunk * 16) + column / per_panel * rows * 128 + row * 128 +
+                                    column % per_chunk * size);
 }

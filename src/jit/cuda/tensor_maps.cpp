@@ -29,7 +29,8 @@ int type_of(ElementType type) {
       return CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
     case ElementType::bf16:
       return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
-    case ElementType::tf32:
+    case ElementType::tf32:  // to which the copy engine rounds f32
+      return CU_TENSOR_MAP_DATA_TYPE_TFLOAT32;
     case ElementType::pred:
       break;  // of tiles alone
   }
@@ -96,7 +97,7 @@ CUtensorMap TensorMaps::encode(const Key& key, const Argument& argument) const {
   CUtensorMap map{};
   // Promoted to 256 bytes, boxes that reach over an edge took up to 1.5 times as long on an H200, and no others less.
   const CUresult result = driver.cuTensorMapEncodeTiled(
-      &map, type_of(parameter.type), rank_of(tensor), const_cast<void*>(key.data), key.extents.data(),
+      &map, type_of(tensor.type(parameter.type)), rank_of(tensor), const_cast<void*>(key.data), key.extents.data(),
       key.strides.data(), box.data(), steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
       CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS) {
