@@ -281,7 +281,7 @@ std::set<std::pair<bool, bool>> turned_operands(const Graph& graph) {
 }
 
 TEST_CASE("random products have roles, in each way that there is, or lack them for many reasons", "[fuzz]") {
-  constexpr std::uint64_t programs = 2000;
+  constexpr std::uint64_t programs = 3000;
   std::uint64_t with_roles = 0;
   std::map<std::string, int> seen;
   for (std::uint64_t seed = 1; seed <= programs; ++seed) {

@@ -127,7 +127,8 @@ class Generator {
   // Products (products.cpp).
   void product(int rows);
   void make_role_product();
-  Operand make_operand(Access access, ElementType type, const Extents& extents, std::vector<int> axes);
+  Operand make_operand(Access access, ElementType type, const Extents& extents, std::vector<int> axes,
+                       int along_last = 50);
   void make_boxable(Given& given, std::size_t inner);
   void product_by_roles();
   void add_product(Name var, Name a, Name b);

@@ -80,7 +80,8 @@ void Generator::make_role_product() {
   const int m = length(p.m, grid_[0]), n = length(p.n, grid_[1]), k = length(p.k, p.rounds);
   const auto type = [&](int percent) { return chance(percent) ? stored : stored_type(); };
   p.left = make_operand(Access::in, type(p.turned ? 97 : 85), {m, k}, {0, 1});
-  p.right = make_operand(Access::in, type(97), {k, n}, {0, 1});
+  // Of tf32 along k, mostly, as wgmma reads it.
+  p.right = make_operand(Access::in, type(93), {k, n}, {0, 1}, p.factors == ElementType::tf32 ? 10 : 50);
   if (chance(6)) {  // the left operand turned
     p.right = p.left;
     for (int& axis : p.right.axes) axis = axis < 0 ? axis : 1 - axis;
@@ -103,9 +104,9 @@ void Generator::make_role_product() {
 }
 
 /// A tensor of the size of an operand that has these axes; in any order, and of an In with more of one element, at
-/// times.
+/// times. `along_last`: how often the neighbours of an In are along the last of them.
 Generator::Operand Generator::make_operand(Access access, ElementType type, const Extents& extents,
-                                           std::vector<int> axes) {
+                                           std::vector<int> axes, int along_last) {
   const bool in = access == Access::in;
   if (axes.size() == 2 && axes[1] >= 0 && chance(in ? 40 : 8)) std::swap(axes[0], axes[1]);
   for (int more = in && axes.size() == 2 && axes[1] >= 0 && chance(20) ? between(1, 3) : 0; more > 0; --more)
@@ -116,7 +117,7 @@ Generator::Operand Generator::make_operand(Access access, ElementType type, cons
   given.fill = fill();
   if (chance(80)) {
     std::size_t inner = axes.size();
-    const int fast = chance(in ? 50 : 92) ? 1 : 0;
+    const int fast = chance(in ? along_last : 92) ? 1 : 0;
     while (inner-- > 1 && axes[inner] != fast) continue;
     make_boxable(given, inner);
   } else {
