@@ -562,6 +562,8 @@ TEST_CASE("products of tf32 by roles compile without a spill", "[generate]") {
     add(plain<bf16>(tiles).graph(), [](Variant& v) { v.sharing = Sharing::grid; });
     if (tiles.m * tiles.n <= 128 * 128) add(plain<f32>(tiles).graph(), copied(tiles.m == 128 ? 1 : 0));
     add(computed<f32>(tiles, combined).graph());
+    add(computed<f32>(tiles, rectified).graph());
+    add(computed<f32>(tiles, rectified).graph(), along(0, 0));
     add(plain<f32>(tiles).graph(), along(0, 0));
   }
   add(plain<f32>({64, 96, 32}).graph());

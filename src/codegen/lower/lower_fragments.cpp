@@ -32,11 +32,15 @@ void Fragments::multiply(Steps& steps, Id id, const std::vector<RoundProduct>& p
   const Wgmma& any = products.front().wgmma;
   const int piece = piece_of_k(steps, operands_.begin()->first);
   const auto push = [&](auto step) { steps.push(id, std::move(step)); };
+  // ptxas has what is read and only rounded to tf32 in one register, of the operand: that must be free ahead of the
+  // read, or it has each product wait for the one before (C7513).
+  const bool in_place = any.type == ElementType::tf32;
   for (int first = 0; first < any.k; first += piece) {
+    // But for the piece before all are multiplied: the registers of the one before that are free.
+    if (in_place) push(WaitWgmma{1});
     std::map<Id, std::vector<ValueId>> tiles;
     for (const auto& [operand, computed] : operands_) tiles[operand] = read(steps, operand, first, any.b_cursor);
-    // But for the piece before all are multiplied: the registers of the one before that are free.
-    push(WaitWgmma{1});
+    if (!in_place) push(WaitWgmma{1});
     std::map<Id, ValueId> made;
     for (const auto& [operand, computed] : operands_)
       push(RegisterFence{made[operand] = compute(steps, operand, first, tiles[operand])});

@@ -9,12 +9,13 @@ namespace tessera::codegen {
 namespace {
 
 // Of elements that are moved one by one, indices; but not where each access stands behind a condition, as those of
-// scatters and atomics do.
+// scatters and atomics do. Of panels, addresses: the swizzle has the eight chunks of a row apart by no constant.
 int indices(const Plan& plan, const Step& step) {
   const auto of = [&](const Sweep& sweep, const TileAccess& access) {
     return sweep.unrolled && access.vector == 1 ? sweep.layout.registers() * (plan.variant.wide ? 2 : 1) : 0;
   };
   if (const Load* load = std::get_if<Load>(&step.action)) return of(load->sweep, load->access);
+  if (std::holds_alternative<ReadStage>(step.action)) return 8;
   const Store* const store = std::get_if<Store>(&step.action);
   return store && store->kind == Store::Kind::store ? of(store->sweep, store->access) : 0;
 }
