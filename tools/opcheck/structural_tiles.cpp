@@ -255,8 +255,7 @@ std::vector<Case> mma(ElementType type, Purpose purpose) {
                 {{64, 24, 16}, 50, 24, 40, Layout::dense, Layout::transposed},
                 {{1, 48, 32}, 3, 48, 32, Layout::strided, Layout::strided},
                 {{64, 64, 64}, 72, 136, 136},
-                {{64, 96, 64}, 72, 104, 72, Layout::dense, Layout::transposed},
-                {{128, 64, 32}, 136, 72, 72, Layout::dense, Layout::transposed}};
+                {{64, 96, 64}, 72, 104, 72, Layout::dense, Layout::transposed}};
   else
     products = {large_product(type, purpose)};
   std::vector<Case> cases;
