@@ -35,28 +35,33 @@ std::vector<T> some(std::int64_t count, unsigned seed) {
   return values;
 }
 
+/// What memory holds of operands that are multiplied as T.
+template <class T>
+using Held = kernels::Activation<T>;
+
 template <class T>
 auto biased(ProductTiles tiles) {
-  return kernel("biased", [=](In<T, 2> x, In<T, 2> w, In<f32, 1> bias, InOut<f32, 2> z, Out<T, 2> y) {
+  return kernel("biased", [=](In<Held<T>, 2> x, In<Held<T>, 2> w, In<f32, 1> bias, InOut<f32, 2> z, Out<Held<T>, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
     Tile sums = kernels::product<T>(x, w, m, n, tiles) + load(bias, {n}, {tiles.n});
     Tile before = load(z, {m, n}, {tiles.m, tiles.n});
     store(z, {m, n}, before + sums);
-    store(y, {m, n}, cast<T>(sums * 0.5f));
+    store(y, {m, n}, cast<Held<T>>(sums * 0.5f));
   });
 }
 
 /// Of sums that start from something else.
 template <class T>
 auto started(ProductTiles tiles) {
-  return kernel("started", [=](In<T, 2> x, In<T, 2> w, In<f32, 1> bias, InOut<f32, 2> z, Out<T, 2> y) {
+  using H = Held<T>;
+  return kernel("started", [=](In<H, 2> x, In<H, 2> w, In<f32, 1> bias, InOut<f32, 2> z, Out<H, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
     Tile before = load(z, {m, n}, {tiles.m, tiles.n});
     Var sums = before + load(bias, {n}, {tiles.n});
     for (Index i : range(cdiv(x.extent(1), tiles.k)))
-      sums = mma(load(x, {m, i}, {tiles.m, tiles.k}), load(w, {i, n}, {tiles.k, tiles.n}), sums);
+      sums = mma(cast<T>(load(x, {m, i}, {tiles.m, tiles.k})), cast<T>(load(w, {i, n}, {tiles.k, tiles.n})), sums);
     store(z, {m, n}, sums);
-    store(y, {m, n}, cast<T>(sums * 0.5f));
+    store(y, {m, n}, cast<H>(sums * 0.5f));
   });
 }
 
@@ -71,13 +76,16 @@ void check_product(ProductTiles tiles, std::int64_t m, std::int64_t n, std::int6
       t.copy_from(values);
       return t;
     };
-    const auto x = make.template operator()<T, 2>({m, k}, some<T>(m * k, 1));
-    const auto w = make.template operator()<T, 2>({k, n}, some<T>(k * n, 2));
+    using H = Held<T>;
+    const auto x = make.template operator()<H, 2>({m, k}, some<H>(m * k, 1));
+    const auto w_memory = make.template operator()<H, 1>({k * n}, some<H>(k * n, 2));
+    const bool along_k = std::same_as<T, tf32>;  // as wgmma reads it
+    const Tensor<H, 2> w(device, w_memory.data(), {k, n}, {along_k ? 1 : n, along_k ? k : 1});
     const auto bias = make.template operator()<f32, 1>({n}, some<f32>(n, 3));
     const auto z = make.template operator()<f32, 2>({m, n}, some<f32>(m * n, 4));
-    const Tensor<T, 2> y(device, {m, n});
+    const Tensor<H, 2> y(device, {m, n});
     launch(device.stream(), product, x, w, bias, z, y);
-    for (const T element : y.to_vector()) y_of[i].push_back(static_cast<float>(element));
+    for (const H element : y.to_vector()) y_of[i].push_back(static_cast<float>(element));
     z_of[i] = z.to_vector();
   }
   CHECK(z_of[0] == z_of[1]);
@@ -107,6 +115,9 @@ TEST_CASE("products that the grid shares are those of the CPU", "[emulator]") {
   check_product<bf16>({64, 64, 64}, 300, 120, 64 * 3);  // no tile is cut
   check_product<bf16>({64, 128, 64}, 17, 127, 1021);    // threads copy
   check_product<bf16>({64, 64, 64}, 64, 300, 1096, true);
+  check_product<tf32>({64, 64, 32}, 64, 128, 548);
+  check_product<tf32>({128, 256, 32}, 100, 1000, 320);
+  check_product<tf32>({64, 128, 32}, 17, 127, 511);
 }
 
 TEST_CASE("products that clusters share are those of the CPU", "[emulator]") {
@@ -121,6 +132,8 @@ TEST_CASE("products that clusters share are those of the CPU", "[emulator]") {
     check_product<bf16>(nine, {64, 64, 64}, 72, 104, 512);
     check_product<bf16>(nine, {128, 64, 64}, 200, 64, 456);
     check_product<f16>(nine, {64, 128, 64}, 40, 136, 1024);
+    check_product<tf32>(nine, {64, 128, 32}, 40, 136, 512);
+    check_product<tf32>(nine, {128, 64, 32}, 200, 64, 231);
   }
   // Of operands that the copy engine cannot address.
   {
