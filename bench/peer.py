@@ -93,6 +93,47 @@ def layer_norm(shape, dtype, device, sets):
     yield "F.layer_norm, compiled", lambda i: fused(x[i])
 
 
+def ways(function, name, *operands):
+    """A function of a set's operands, as it is and compiled."""
+    fused = compiled(function)
+    of = lambda i: [one[i % len(one)] for one in operands]
+    yield name, lambda i: function(*of(i))
+    yield f"{name}, compiled", lambda i: fused(*of(i))
+
+
+def of_rows(name, function):
+    """A peer that computes `function` of a tensor, and of as many vectors as long as its rows as it takes besides."""
+    vectors = function.__code__.co_argcount - 1
+
+    def peer(shape, dtype, device, sets):
+        x = [normal(shape, dtype, device) for _ in range(sets)]
+        yield from ways(function, name, x, *([normal(shape[1:], dtype, device)] for _ in range(vectors)))
+
+    return peer
+
+
+def cross_entropy(shape, dtype, device, sets):
+    x = [normal(shape, dtype, device) for _ in range(sets)]
+    targets = [torch.randint(shape[1], shape[:1], device=device)]
+    loss = lambda t, at: F.cross_entropy(t, at, reduction="none")
+    yield from ways(loss, "F.cross_entropy", x, targets)
+    if dtype != torch.float32:
+        yield from ways(lambda t, at: loss(t.float(), at), "F.cross_entropy of f32", x, targets)
+
+
+def gemv(shape, dtype, device, sets, kn=False):
+    n, k = shape
+    w = [normal((k, n) if kn else (n, k), dtype, device) for _ in range(sets)]
+    x = normal((k,), dtype, device, 1 / math.sqrt(k))
+    yield from ways(lambda u: torch.mv(u.t() if kn else u, x), "torch.mv", w)
+    row = x.view(1, k)
+    yield from ways(lambda u: torch.matmul(row, u if kn else u.t()), "torch.matmul", w)
+
+
+def gemv_kn(*row):
+    yield from gemv(*row, kn=True)
+
+
 def factors(shape, dtype, device, sets):
     m, n, k = shape
     x = [normal((m, k), dtype, device) for _ in range(sets)]
@@ -271,8 +312,14 @@ class Decode:
 
 
 OPS = {
+    "rms_norm": of_rows("F.rms_norm", lambda t, weight: F.rms_norm(t, weight.shape, weight, 1e-5)),
+    "softmax": of_rows("torch.softmax", lambda t: torch.softmax(t, 1)),
+    "cumsum": of_rows("torch.cumsum", lambda t: torch.cumsum(t, 1)),
+    "transpose": of_rows("t, contiguous", lambda t: t.t().contiguous()),
+    "sum": of_rows("torch.sum", lambda t: torch.sum(t)),
+} | {
     f.__name__: f
-    for f in (copy, gelu, layer_norm)
+    for f in (copy, gelu, layer_norm, cross_entropy, gemv, gemv_kn)
     + (gemm, gemm_nk, linear_gelu, linear_gelu_eager, linear_gelu_lt, linear_cast, linear_norm)
     + (attention_causal, attention_full, attention_gqa, attention_window)
 }

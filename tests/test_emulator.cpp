@@ -213,13 +213,14 @@ TEST_CASE("matrix loads give each lane its elements", "[emulator]") {
   }
 }
 
-TEST_CASE("lines are scanned by warps", "[emulator]") {
-  std::vector<float> x = counting(3 * 40), expected = x;
+TEST_CASE("lines are scanned by lanes", "[emulator]") {
+  std::vector<float> x = counting(64), expected = x;
   for (std::size_t i = 0; i < x.size(); ++i) {
-    if (i % 40 != 0) expected[i] += expected[i - 1];
+    if (i % 32 >= 4) expected[i] += expected[i - 4];
   }
   const Report report =
-      run({.parameters = "float* x", .body = "scan_lines(x, 3, 40, 1, 64);", .threads = 64}, {in_out(x)});
+      run({.parameters = "float* x", .body = "x[thread_index()] = scan_lanes<8, 4>(x[thread_index()]);", .threads = 64},
+          {in_out(x)});
   CHECK(report.text() == "");
   CHECK(x == expected);
 }

@@ -740,9 +740,7 @@ const PlantedFault of_sync[] =
          "there is no barrier between it and writes of scratch"},
         {"no barrier before scratch memory is written again", "turned", [](Plan& p) { barrier_before<Put>(p).drop(); },
          "there is no barrier between it and uses of scratch"},
-        {"no barrier before a scan", "scanned", [](Plan& p) { barrier_before<Scan>(p).drop(); },
-         "there is no barrier between it and uses of scratch"},
-        {"no barrier behind a scan", "scanned", [](Plan& p) { barrier_before<Get>(p).drop(); },
+        {"no barrier before totals are added", "scanned", [](Plan& p) { barrier_before<AddTotals>(p).drop(); },
          "there is no barrier between it and writes of scratch"},
         {"no barrier before a product", "in_place", [](Plan& p) { barrier_before<Multiply>(p).drop(); },
          "seen by all threads: there is no barrier"},
@@ -930,9 +928,8 @@ const PlantedFault of_memory[] =
      "lie among others"},
     {"elements taken from each other's places", "turned", [](Plan& p) { the<Get>(p).strides[0] = 2; },
      "lie among others"},
-    {"a scan of more lines than there are", "scanned", [](Plan& p) { the<Scan>(p).lines += 1; }, "of scratch memory"},
-    {"a scan over elements that lie otherwise", "scanned", [](Plan& p) { the<Scan>(p).inner = 3; },
-     "between each other's elements"},
+    {"scratch memory too small for totals", "scanned", [](Plan& p) { p.scratch[the<PutTotals>(p).scratch].bytes -= 4; },
+     "of scratch memory"},
     };
 
 // Roles, phases and parameters.

@@ -76,9 +76,16 @@ T shuffle_up(T x, int delta) {
 }
 
 template <int Bytes>
+void load_input_over(u32* words, const void* from, bool inside) {
+  if (inside) std::memcpy(words, from, Bytes);
+}
+template <int Bytes>
 void load_input(u32* words, const void* from, bool inside) {
   std::memset(words, 0, sizeof(u32) * ((Bytes + 3) / 4));
-  if (inside) std::memcpy(words, from, Bytes);
+  load_input_over<Bytes>(words, from, inside);
+}
+inline void store_words(void* to, const u32* words, bool inside) {
+  if (inside) std::memcpy(to, words, 16);
 }
 template <int Bytes>
 void load_in_order(u32* words, const void* from, bool inside) {
@@ -167,11 +174,9 @@ void check_each(const char* what, Ours&& ours, Theirs&& theirs) {
 
 TEST_CASE("Prelude arithmetic gives the bits of the ops", "[prelude]") {
 #define SAME2(T, name, other) \
-  check_pairs<T>(             \
-      #name, [](T a, T b) { return host::name(a, b); }, [](auto a, auto b) { return math::other(a, b); })
+  check_pairs<T>(#name, [](T a, T b) { return host::name(a, b); }, [](auto a, auto b) { return math::other(a, b); })
 #define SAME1(T, name, other) \
-  check_each<T>(              \
-      #name, [](T a) { return host::name(a); }, [](auto a) { return math::other(a); })
+  check_each<T>(#name, [](T a) { return host::name(a); }, [](auto a) { return math::other(a); })
   SAME2(int, wrap_add, add);
   SAME2(int, wrap_sub, sub);
   SAME2(int, wrap_mul, mul);
@@ -232,8 +237,8 @@ TEST_CASE("Prelude casts give the bits of the ops", "[prelude]") {
   SAME1(float, cast_pred, to_pred);
   SAME1(float, cast_f16, cast_to<ElementType::f16>);
   SAME1(float, cast_bf16, cast_to<ElementType::bf16>);
-  check_each<float>(
-      "tf32_bits", [](float x) { return host::tf32_bits(x); }, [](float x) { return bits(math::round_to_tf32(x)); });
+  check_each<float>("tf32_bits", [](float x) { return host::tf32_bits(x); },
+                    [](float x) { return bits(math::round_to_tf32(x)); });
 #define FROM_INTEGER(T)                            \
   SAME1(T, cast_f32, to_f32);                      \
   SAME1(T, cast_i32, to_i32);                      \
@@ -365,37 +370,53 @@ TEST_CASE("Lanes share out the sums of their registers, and gather them", "[prel
   CHECK(kept[18] == expected[0][7]);
 }
 
-TEST_CASE("Scans of lines are inclusive sums", "[prelude]") {
-  const auto check = [](auto zero, int outer, int extent, int inner) {
+TEST_CASE("Scans over lanes are inclusive sums", "[prelude]") {
+  const auto check = [](auto zero, auto lanes, auto step) {
     using T = decltype(zero);
-    CAPTURE(outer, extent, inner);
-    std::vector<T> data(static_cast<std::size_t>(outer * extent * inner));
+    constexpr int count = decltype(lanes)::value, apart = decltype(step)::value;
+    CAPTURE(count, apart);
+    std::array<T, 32> given{}, through{}, below{}, highest{}, before{};
     std::mt19937_64 engine(4);
-    for (T& x : data) x = static_cast<T>(std::is_same_v<T, float> ? engine() % 100 : engine());
-    std::vector<T> expected = data;
-    const auto at = [&](int o, int e, int i) -> T& {
-      return expected[static_cast<std::size_t>((o * extent + e) * inner + i)];
-    };
-    for (int o = 0; o < outer; ++o) {
-      for (int e = 1; e < extent; ++e) {
-        for (int i = 0; i < inner; ++i) at(o, e, i) = math::add(at(o, e, i), at(o, e - 1, i));
-      }
-    }
+    for (T& x : given) x = static_cast<T>(std::is_same_v<T, float> ? engine() % 100 : engine());
     {
       std::vector<std::jthread> threads;
-      for (int t = 0; t < 64; ++t) {
+      for (int t = 0; t < 32; ++t) {
         threads.emplace_back([&, t] {
           host::thread = t;
-          host::scan_lines(data.data(), outer * inner, extent, inner, 64);
+          const auto i = static_cast<std::size_t>(t);
+          through[i] = host::scan_lanes<count, apart>(given[i]);
+          below[i] = host::lane_below<count, apart>(through[i]);
+          highest[i] = host::highest_lane<count, apart>(through[i]);
+          before[i] = host::sum_before(through[i], t);
         });
       }
     }
-    CHECK(data == expected);
+    for (int t = 0; t < 32; ++t) {
+      const auto i = static_cast<std::size_t>(t);
+      const int digit = t / apart % count;
+      T sum = 0, all = 0;
+      for (int other = 0; other < count; ++other) {
+        const T x = given[static_cast<std::size_t>(t + (other - digit) * apart)];
+        if (other < digit) sum = math::add(sum, x);
+        all = math::add(all, x);
+      }
+      CAPTURE(t);
+      CHECK(below[i] == sum);
+      CHECK(through[i] == math::add(sum, given[i]));
+      CHECK(highest[i] == all);
+      CHECK(before[i] == (t == 0 ? T(0) : through[i - 1]));
+    }
   };
-  check(0.0f, 1, 1, 1);
-  check(0.0f, 3, 33, 1);
-  check(0, 2, 64, 3);
-  check(host::i64(0), 1, 70, 2);
+  using std::integral_constant;
+  const auto of_type = [&](auto zero) {
+    check(zero, integral_constant<int, 32>(), integral_constant<int, 1>());
+    check(zero, integral_constant<int, 4>(), integral_constant<int, 8>());
+    check(zero, integral_constant<int, 8>(), integral_constant<int, 2>());
+    check(zero, integral_constant<int, 2>(), integral_constant<int, 1>());
+  };
+  of_type(0.0f);
+  of_type(0);
+  of_type(host::i64(0));
 }
 
 namespace {
@@ -462,10 +483,10 @@ TEST_CASE("Every prelude item is one named declaration in the folder where it be
     for (const PreludeItem& other : prelude_items()) {
       if (other.name == item.name || !words.contains(other.name)) continue;
       CHECK(std::find_if(prelude_items().begin(), prelude_items().end(), [&](const PreludeItem& i) {
-              return i.text.data() == other.text.data();
-            }) < std::find_if(prelude_items().begin(), prelude_items().end(), [&](const PreludeItem& i) {
-              return i.text.data() == item.text.data();
-            }));
+        return i.text.data() == other.text.data();
+      }) < std::find_if(prelude_items().begin(), prelude_items().end(), [&](const PreludeItem& i) {
+        return i.text.data() == item.text.data();
+      }));
     }
     seen.insert(item.name);
   }
@@ -542,6 +563,9 @@ constexpr Kernel kernels[] = {
   read_input<2>(f + 4, b, i[7] > 0);
   read_input<4>(f + 8, f + 16, i[7] > 0, 1.0f);
   f[5] = read_input(h, i[7] > 0) + read_input(b, i[7] > 0, 2.0f);
+  store_whole<8>(b, f, i[7] > 0);
+  store_whole<8>(h, f, i[7] > 0);
+  store_whole<4>(f + 8, f, i[7] > 0);
   i[4] = read_input(u, i[7] > 0) + read_input(i, i[7] > 0, 3);
   l[4] = read_input(l, i[7] > 0);
   read_in_order<4>(f + 8, f + 16, i[7] > 0);
@@ -614,10 +638,9 @@ constexpr Kernel kernels[] = {
   scatter_element(i, 1);
   atomic_add(l, static_cast<i64>(-1));
 )"},
-    {"scans", R"(  f[0] = warp_scan(f[0]);
-  scan_lines(reinterpret_cast<float*>(shared_memory()), i[0], i[1], i[2], 64);
-  scan_lines(reinterpret_cast<int*>(shared_memory()), i[0], i[1], i[2], 64);
-  scan_lines(reinterpret_cast<i64*>(shared_memory()), i[0], i[1], i[2], 64);
+    {"scans", R"(  f[0] = sum_before(lane_below<32, 1>(scan_lanes<32, 1>(f[0])), i[0]) + highest_lane<4, 8>(f[1]);
+  i[0] = sum_before(lane_below<8, 4>(scan_lanes<8, 4>(i[0])), i[1]) + highest_lane<2, 1>(i[2]);
+  l[0] = sum_before(lane_below<4, 1>(scan_lanes<4, 1>(l[0])), i[2]) + highest_lane<32, 1>(l[1]);
 )"},
 };
 

@@ -120,12 +120,8 @@ ProductTiles rule_tiles(int m, const ProductShape& shape, ElementType operands, 
   const int n = m == 128 ? 128 : 64;
   if (!gpu) return {m, n, along_inner(shape.k, 256, 1)};
   const bool narrow = is_half(operands), tensor_cores = operands != ElementType::f32;
-  if (m == 1) {
-    // Rows of w along the inner axis: a few of them are long accesses.
-    if (shape.nk) return {1, 32, along_inner(shape.k, 256, 1)};
-    // One row reads all weights once: many narrow blocks, each with as much on its way as its registers hold.
-    return {1, 16, along_inner(shape.k, narrow ? 768 : 512, 1)};
-  }
+  // One row reads all weights once: many narrow blocks, each with as much on its way as its registers hold.
+  if (m == 1) return {1, 16, along_inner(shape.k, narrow ? 768 : 512, 1)};
   // A few steps of both operands are in shared memory, for two blocks or more.
   return {m, n, along_inner(shape.k, narrow ? 64 : tensor_cores || m == 16 ? 32 : 16, 16)};
 }

@@ -291,15 +291,28 @@ inline auto sample(int vocab) {
   });
 }
 
-/// log_probability [rows] = log softmax(logits [rows,V]) at targets [rows].
-inline auto log_probability(int vocab) {
-  return kernel("log_probability", [=](In<f32, 2> logits, In<i32, 1> targets, Out<f32, 1> result) {
+/// log_probability [rows] = log softmax(logits [rows,V]) at targets [rows]. A row is read once, however long: each
+/// column of a tile has a largest and a sum of its own, online, which come together at the end.
+template <Element L = f32>
+auto log_probability(int vocab) {
+  constexpr int columns = 512, tiles = 8;  // of a round
+  return kernel("log_probability", [=](In<L, 2> logits, In<i32, 1> targets, Out<f32, 1> result) {
     Index row = blocks(logits.extent(0));
-    Tile x = load(logits, {row, 0}, {1, vocab});
-    Tile hi = max(x, 1);
-    Tile total = log(sum(exp(x - hi), 1));
-    Tile at = sum(where(iota({1, vocab}, 1) == load(targets, {row}, {1}), x - hi, 0.0f), 1);
-    store(result, {row}, reshape(at - total, {1}));
+    Var top = full<f32>({1, columns}, -1e30), norm = zeros<f32>({1, columns});
+    for (Index i : range(cdiv(vocab, tiles * columns))) {
+      std::vector<Tile<f32, 2>> xs;
+      for (int j = 0; j < tiles; ++j) xs.push_back(cast<f32>(load(logits, {row, i * tiles + j}, {1, columns}, -inf)));
+      Var hi = top;
+      for (const auto& x : xs) hi = maximum(hi, x);
+      norm = norm * exp2((top - hi) * log2e);
+      for (const auto& x : xs) norm = norm + exp2((x - hi) * log2e);
+      top = hi;
+    }
+    Tile hi = max(top, 1);
+    Tile total = log(sum(norm * exp2((top - hi) * log2e), 1));
+    Tile target = item(load(targets, {row}, {1}));
+    Tile at = cast<f32>(load(logits.slice(1, target, 1), {row, 0}, {1, 1}));
+    store(result, {row}, reshape(at - hi - total, {1}));
   });
 }
 

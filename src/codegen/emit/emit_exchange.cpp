@@ -285,11 +285,4 @@ void emit(Writer& w, const Get& get) {
   w.close();
 }
 
-void emit(Writer& w, const Scan& scan) {
-  const ElementType type = w.plan.scratch[scan.scratch].type;
-  w.uses.shared = true;
-  w.line("scan_lines({}, {}, {}, {}, {});", w.scratch(scan.scratch, type), scan.lines, scan.length, scan.inner,
-         threads_from_first(w));
-}
-
 }  // namespace tessera::codegen

@@ -80,7 +80,10 @@ void store_vectors(Writer& w, const Store& store, const IndexExpression& mine) {
   }
   const auto end = [&](const IndexExpression& index) {
     const Spot at = spot(w, store.sweep, access, index);
-    w.line("{}store_vector<{}>({}, out);", guard(both(mine, at.inside)), access.vector, address(access, at));
+    if (store.whole)
+      w.line("store_whole<{}>({}, out, {});", access.vector, address(access, at), both(mine, at.inside));
+    else
+      w.line("{}store_vector<{}>({}, out);", guard(both(mine, at.inside)), access.vector, address(access, at));
   };
   sweep(w, store.sweep, {}, each, begin, end);
 }

@@ -26,8 +26,12 @@ void emit(Writer& w, const Partials& partials);
 void emit(Writer& w, const PutPartials& put);
 void emit(Writer& w, const TakePartials& take);
 void emit(Writer& w, const Put& put);
-void emit(Writer& w, const Scan& scan);
 void emit(Writer& w, const Get& get);
+
+// emit_scan.cpp: sums along an axis
+void emit(Writer& w, const Scan& scan);
+void emit(Writer& w, const PutTotals& put);
+void emit(Writer& w, const AddTotals& add);
 
 // emit_products.cpp
 void emit(Writer& w, const Multiply& multiply);

@@ -1,6 +1,7 @@
 // layouts: which thread holds what. Products are strict about their operands and results; what is computed from them,
 // or they are computed from, follows; the rest is laid out for its largest access to memory.
 #include <algorithm>
+#include <bit>
 #include <deque>
 
 #include "codegen/lower/lowering.hpp"
@@ -53,6 +54,8 @@ class Chooser {
 
   void set(Id id, const Layout& layout) {
     if (!has_value(id) || known_[id]) return;
+    const Node& node = facts_[id];
+    if (node.op == Op::cumsum && !line_of(layout, node.axis())) return;  // it has another, and what it adds up moves
     known_[id] = true;
     layouts_.of[id] = layout;
     work_.push_back(id);
@@ -108,7 +111,9 @@ class Chooser {
       const GraphAccess access = facts_.access(anchor.access);
       const Shape& shape = facts_[anchor.value].shape;
       const int fast = access.fast >= 0 ? access.fast : shape.rank() - 1;
-      set(anchor.value, blocked_layout(shape, fast, access.vector, layouts_.warps));
+      const Run across = access.vector > 1 ? turned_access(facts_, anchor.value, fast) : Run{};
+      layouts_.turned |= across.axis >= 0;
+      set(anchor.value, blocked_layout(shape, fast, access.vector, layouts_.warps, across));
       settle();
     }
   }
@@ -204,9 +209,26 @@ Layouts choose_layouts(const Facts& facts, const std::map<Id, ProductPlan>& prod
   return Chooser(facts, products, warps).run();
 }
 
+namespace {
+
+// Is a tile like the value's added up along its fast axis?
+bool is_reduced(const Facts& facts, const Shape& shape, int fast) {
+  bool reduced = false;
+  for (const auto& region : facts.order)
+    for (Id id : region) {
+      const Node& node = facts[id];
+      const bool along = is_reduction(node.op) || node.op == Op::argmax;
+      reduced |= along && node.axis() == fast && facts[node.in[0]].shape == shape;
+    }
+  return reduced;
+}
+
+}  // namespace
+
 int choose_warps(const Facts& facts) {
   std::int64_t largest = 1, most_bytes = 0;
   int vector = 1;
+  Id accessed = no_id;
   for (const auto& region : facts.order)
     for (Id id : region) {
       const Node& node = facts[id];
@@ -215,14 +237,37 @@ int choose_warps(const Facts& facts) {
       largest = std::max(largest, node.shape.size());
       if (!accesses) continue;
       const std::int64_t bytes = node.shape.size() * info(node.type).bytes;
-      if (bytes > most_bytes) vector = facts.access(id).vector;
+      if (bytes > most_bytes) accessed = id;
       most_bytes = std::max(most_bytes, bytes);
     }
-  // At least two accesses a thread, and not many threads idle in the last round.
+  constexpr int most_warps = 32;
+  int most = most_warps, of_many = 2;  // warps; accesses, at least, of one of many threads
+  if (accessed != no_id) {
+    const GraphAccess access = facts.access(accessed);
+    const Id value = is_read(facts[accessed].op) ? accessed : facts[accessed].in[0];
+    vector = access.vector;
+    const Shape& shape = facts[value].shape;
+    if (const int across = vector > 1 ? turned_access(facts, value, access.fast).length : 1; across > 1) {
+      const int elements = 32 * vector * across;  // of a warp, if each lane has one block of them
+      const auto warps = static_cast<std::uint64_t>((shape.size() + elements - 1) / elements);
+      return static_cast<int>(std::min<std::uint64_t>(std::bit_ceil(warps), most_warps));
+    }
+    if (access.fast >= 0 && is_reduced(facts, shape, access.fast)) {
+      // Rows are better a warp's each, which takes no barrier, while it has registers for one. Else a row takes the
+      // fewer registers besides its elements, the fewer threads have it.
+      constexpr int most_registers = 64;  // of elements
+      const std::int64_t rows = shape.size() / shape[access.fast];
+      if (rows > 1 && shape[access.fast] <= 32 * most_registers)
+        most = static_cast<int>(std::min<std::int64_t>(rows, most));
+      of_many = 4;
+    }
+  }
+  // Not many threads are to be idle in the last round.
   for (int warps = 32; warps > 1; warps /= 2) {
     const std::int64_t step = std::int64_t(32) * warps * vector;
     const std::int64_t rounds = (largest + step - 1) / step;
-    if (largest >= 2 * step && rounds * step * 20 <= largest * 23) return warps;
+    const int least = warps > 8 ? of_many : 2;
+    if (warps <= most && largest >= least * step && rounds * step * 20 <= largest * 23) return warps;
   }
   return 1;
 }

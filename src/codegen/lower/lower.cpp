@@ -65,8 +65,9 @@ class Lowering {
         if (absorbed) return;
         [[fallthrough]];
       case Op::concat:
-      case Op::cumsum:
         return through_scratch(steps_, id);
+      case Op::cumsum:
+        return scan(steps_, id);
       case Op::mma:
         if (!duty_.multiply(steps_, id, loop_)) multiply(steps_, fetches_, id);
         return;
@@ -85,8 +86,20 @@ class Lowering {
   // Rows are not: an expression would read the tile that it takes them from once more, as its own element.
   bool is_read_where_used(Id id) const {
     if (is_rows(id)) return false;
-    return node(id).ordered ? duty_.reads_where_used(id) && is_replaced(id)
-                            : steps_.values.is_large(steps_.layouts.of[id]) || duty_.reads_where_used(id);
+    return node(id).ordered
+               ? duty_.reads_where_used(id) && is_replaced(id)
+               : steps_.values.is_large(steps_.layouts.of[id]) || duty_.reads_where_used(id) || takes_registers(id);
+  }
+  // Of what rows are scaled and shifted by a thread may have as much as of the row: where a store alone uses it, it
+  // needs no registers until then, nor all at once.
+  bool takes_registers(Id id) const {
+    constexpr int many = 16;
+    if (!products_.empty() || node(id).op != Op::load || steps_.layouts.of[id].registers() < many) return false;
+    const Id store = stored_by(id);
+    if (store == no_id || node(store).op != Op::store || node(store).region != node(id).region) return false;
+    return std::ranges::any_of(steps_.facts.order[node(id).region], [&](Id other) {
+      return is_reduction(node(other).op) && steps_.facts.number[other] < steps_.facts.number[id];
+    });
   }
   // Is a load only part of what one store writes to the same place? Then it may be read there, unless something else is
   // written in between.

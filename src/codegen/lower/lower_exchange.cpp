@@ -96,6 +96,13 @@ ValueId moved(Steps& steps, ValueId from, Id id, const Layout& layout) {
   if (plan.values[from].layout == layout) return from;
   if (const ValueId found = steps.values.moved(from, layout)) return found;
   const Node& node = steps.node(id);
+  if (plan.values[from].layout.spreads_as(layout)) {  // other registers of the same threads
+    SweepBuilder sweep(steps, node.shape, layout);
+    sweep.add({Op::broadcast, node.type, node.type, {element_of(plan, from, layout)}});
+    const ValueId to = steps.values.add_moved(id, from, layout);
+    steps.push(id, Compute{.out = to, .sweep = sweep.take()});
+    return to;
+  }
   const Strides strides = row_major(node.shape);
   const ScratchId scratch = new_scratch(plan, node.shape.size(), node.type);
   put(steps, from, id, strides, 0, scratch);
@@ -148,6 +155,19 @@ void add_replicas(Steps& steps, Id id, ValueId out, const Product& product) {
           .out = out, .lanes = product.lanes_k, .warps = product.warps_k, .kept = kept, .across = std::move(across)});
 }
 
+void scan(Steps& steps, Id id) {
+  const Node& at = steps.node(id);
+  const Layout& layout = steps.layouts.of[id];
+  const int axis = at.axis();
+  Sweep sweep = SweepBuilder(steps, at.shape, layout, id).express(at.in[0]).take();
+  const ValueId out = steps.values.add(id);
+  steps.push(id, Scan{.axis = axis, .out = out, .sweep = std::move(sweep)});
+  if (line_of(layout, axis)->warps.size == 1) return;
+  const ScratchId scratch = new_scratch(steps.plan, totals_of(layout, axis, steps.threads), at.type);
+  steps.push(id, PutTotals{.scratch = scratch, .out = out, .axis = axis});
+  steps.push(id, AddTotals{.scratch = scratch, .out = out, .axis = axis});
+}
+
 void through_scratch(Steps& steps, Id id) {
   const Node& at = steps.node(id);
   if (is_renamed(steps, id)) {
@@ -166,13 +186,6 @@ void through_scratch(Steps& steps, Id id) {
   for (Id in : at.in) {
     put(steps, steps.value(in), in, to, base, scratch);
     if (parts) base += steps.node(in).shape[at.axis()] * to[static_cast<std::size_t>(at.axis())];
-  }
-  if (at.op == Op::cumsum) {
-    const int length = at.shape[at.axis()];
-    steps.push(id, Scan{.scratch = scratch,
-                        .lines = at.shape.size() / length,
-                        .length = length,
-                        .inner = static_cast<int>(to[static_cast<std::size_t>(at.axis())])});
   }
   get(steps, steps.values.add(id), id, from, scratch);
 }

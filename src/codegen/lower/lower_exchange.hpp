@@ -12,7 +12,9 @@ ValueId moved(Steps& steps, ValueId from, Id id, const Layout& layout);
 void reduce(Steps& steps, Id id);
 /// Sums of node `id` that lanes and warps have parts of are added up.
 void add_replicas(Steps& steps, Id id, ValueId out, const Product& product);
-/// reshape, permute, concat, cumsum
+/// cumsum
+void scan(Steps& steps, Id id);
+/// reshape, permute, concat
 void through_scratch(Steps& steps, Id id);
 
 }  // namespace tessera::lowering

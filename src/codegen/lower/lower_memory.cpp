@@ -50,11 +50,23 @@ void Steps::set_rows(TileAccess& access, Id rows, const Sweep& sweep) {
   access.rows_map = register_map(along, sweep.layout);
 }
 
+namespace {
+
+// Registers numbered so that what one access moves is in those that follow one another.
+Layout along_access(const Layout& layout, const TileAccess& access) {
+  return access.vector > 1 && layout.run(access.fast) == 1 ? layout.with_run(access.fast) : layout;
+}
+
+}  // namespace
+
 ValueId Steps::load(Id id) {
-  SweepBuilder sweep(*this, node(id).shape, layouts.of[id]);
   TileAccess access = access_of(id);
+  const Layout layout = along_access(layouts.of[id], access);
+  SweepBuilder sweep(*this, node(id).shape, layout);
   if (node(id).op == Op::gather) set_rows(access, node(id).in[1], sweep.sweep());
-  const ValueId out = values.add(id);
+  const ValueId out = layout == layouts.of[id]
+                          ? values.add(id)
+                          : values.set(id, values.add(values.label(id, name(node(id).op)), id, layout));
   push(id, Load{.out = out, .sweep = sweep.take(), .access = std::move(access)});
   return out;
 }
@@ -64,8 +76,10 @@ void Steps::store(Id id) {
   const Store::Kind kind = op == Op::store     ? Store::Kind::store
                            : op == Op::scatter ? Store::Kind::scatter
                                                : Store::Kind::atomic_add;
-  SweepBuilder builder(*this, sweep_of(facts, layouts, id), id);
   TileAccess access = access_of(id);
+  Sweep along = sweep_of(facts, layouts, id);
+  along.layout = along_access(along.layout, access);
+  SweepBuilder builder(*this, std::move(along), id);
   if (op == Op::scatter) set_rows(access, node(id).in[2], builder.sweep());
   Sweep sweep = builder.express(node(id).in[0]).take();
   leave_rounding_to_memory(sweep.expression);

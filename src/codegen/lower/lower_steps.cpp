@@ -95,6 +95,18 @@ void Steps::group(Stage& stage) const {
   stage.sweep.vector = as_matrices ? 8 : neighbours(stage.sweep.layout, 2).second;
 }
 
+void Steps::settle(Store& store) const {
+  const int bytes =
+      store.access.vector * info(plan.tensors[static_cast<std::size_t>(store.access.parameter)].type).bytes;
+  store.by_quads &= store.sweep.unrolled && store.access.vector == 2;
+  int runs = 0;  // axes along which a thread has neighbours
+  for (int axis = 0; axis < store.sweep.layout.rank(); ++axis) {
+    const std::vector<Factor>& factors = store.sweep.layout.axis(axis);
+    runs += !factors.empty() && factors.back().place == Place::reg;
+  }
+  store.whole = layouts.turned && runs > 1 && store.kind == Store::Kind::store && store.sweep.unrolled && bytes == 16;
+}
+
 void Steps::settle(Sweep& sweep, ValueId out, TileAccess* access) {
   choose_vector(sweep, access);
   if (out && plan.storage(out).pairs) sweep.vector = 2;
@@ -257,7 +269,9 @@ Operand SweepBuilder::leaf(Id id) {
     return indexed(Operand::Kind::coordinate, axis + sweep_.shape.rank() - at.shape.rank());
   }
   if ((at.op == Op::load || at.op == Op::gather) && !steps_.values.of(id)) return fetched(id);
-  const ValueId value = steps_.value_in(id, whole_layout_.of_operand(at.shape, whole_shape_));
+  const Layout wanted = whole_layout_.of_operand(at.shape, whole_shape_);
+  ValueId value = steps_.value(id);
+  if (!steps_.plan.values[value].layout.spreads_as(wanted)) value = moved(steps_, value, id, wanted);
   return element_of(steps_.plan, value, sweep_.layout, sweep_.origin);
 }
 

@@ -55,7 +55,7 @@ class Steps {
       if constexpr (requires { action.access; }) access = &action.access;
       settle(action.sweep, out, access);
       if constexpr (std::same_as<Kind, Stage>) group(action);
-      if constexpr (std::same_as<Kind, Store>) action.by_quads &= action.sweep.unrolled && action.access.vector == 2;
+      if constexpr (std::same_as<Kind, Store>) settle(action);
     }
     body_->push_back(step(id, std::move(action)));
   }
@@ -97,6 +97,7 @@ class Steps {
  private:
   void settle(Sweep& sweep, ValueId out, TileAccess* access);
   void group(Stage& stage) const;
+  void settle(Store& store) const;
 
   Body* body_;
 };

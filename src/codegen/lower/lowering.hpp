@@ -93,9 +93,13 @@ Products plan_products(const Facts& facts, int least_warps);
 struct Layouts {
   int warps = 0;
   std::vector<Layout> of;  ///< by node
+  bool turned = false;     ///< a tile is read along one axis and written along another
 };
 Layouts choose_layouts(const Facts& facts, const std::map<Id, ProductPlan>& products, int warps);
 /// Warps for a kernel without products.
 int choose_warps(const Facts& facts);
+/// turned.cpp: where a value, or what becomes of its elements one by one, is read or written along another axis than
+/// `fast`: that axis, and as many elements as an access moves there.
+Run turned_access(const Facts& facts, Id value, int fast);
 
 }  // namespace tessera::lowering

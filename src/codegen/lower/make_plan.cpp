@@ -63,7 +63,8 @@ bool share_work(Planning& planning) {
     const auto [groups, teams] = warp_groups(*way);
     roles.push_back({.name = "producer", .warps = 4, .body = {}});
     roles.push_back({.name = "consumer", .first_warp = 4, .warps = 4 * groups, .teams = teams});
-    plan.notes.push_back("roles share the work: " + std::visit([&](const auto& how) { return text_of(facts, how); }, *way));
+    plan.notes.push_back("roles share the work: " +
+                         std::visit([&](const auto& how) { return text_of(facts, how); }, *way));
     if (!planning.why_not.empty()) plan.notes.push_back("a way before it was left: " + planning.why_not);
   } else {
     roles.push_back({.name = "all", .warps = planning.attempts[planning.attempt].warps, .body = {}});
@@ -77,7 +78,7 @@ bool lower_graph(Planning& planning) {
   const Facts& facts = planning.facts;
   const Attempt& attempt = planning.attempts[planning.attempt];
   const Way* const way = way_of(planning);
-  const Products products = way                     ? std::visit([&](const auto& how) { return products_of(facts, how); }, *way)
+  const Products products = way ? std::visit([&](const auto& how) { return products_of(facts, how); }, *way)
                             : planning.has_products ? plan_products(facts, attempt.warps)
                                                     : Products{};
   const Layouts layouts = choose_layouts(facts, products.plans, planning.has_products ? products.warps : attempt.warps);
@@ -120,7 +121,8 @@ bool fit_registers(Planning& planning) {
   }
   const Pressure needed = pressure(plan);
   const Budget budget(plan.target, plan.threads(), planning.has_products);
-  plan.blocks = budget.blocks(plan, needed.values);
+  // Of rows ptxas would read ahead, with what they are multiplied by, until few fit a multiprocessor.
+  plan.blocks = budget.blocks(plan, pressure(plan, !planning.has_products).values);
   if (needed.all <= budget.registers() || planning.attempt + 1 == planning.attempts.size()) {
     keep_reads_in_order(plan);
     return true;

@@ -112,7 +112,8 @@ bool is_place(const Plan& plan, const Compute& compute) {
   });
 }
 
-// With `in_place`, what a step computes from values that are needed no more takes their registers.
+}  // namespace
+
 Pressure pressure(const Plan& plan, bool in_place) {
   struct Extra {
     int at, values, all;
@@ -168,10 +169,6 @@ Pressure pressure(const Plan& plan, bool in_place) {
   }
   return {values.most(), all.most()};
 }
-
-}  // namespace
-
-Pressure pressure(const Plan& plan) { return pressure(plan, false); }
 
 RolePressure role_pressure(const Plan& plan, bool reads_ahead) {
   const Target& target = plan.target;

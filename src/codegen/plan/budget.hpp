@@ -38,7 +38,8 @@ struct Pressure {
   int values = 0;  ///< and an index for each element that is moved alone: the others can wait
   int all = 0;     ///< and the addresses of what gathers and expressions read
 };
-Pressure pressure(const Plan& plan);
+/// With `in_place`, what a step computes from values that are needed no more takes their registers.
+Pressure pressure(const Plan& plan, bool in_place = false);
 
 /// Of a plan by roles: registers of a thread that multiplies, with what ptxas takes more; and what the role has.
 struct RolePressure {

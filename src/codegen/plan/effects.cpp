@@ -72,7 +72,9 @@ class Collector {
     reads(s.sweep);
     scratch(s.scratch, true);
   }
-  void operator()(const Scan& s) { scratch(s.scratch, true); }
+  void operator()(const Scan& s) { reads(s.sweep); }
+  void operator()(const PutTotals& s) { scratch(s.scratch, true); }
+  void operator()(const AddTotals& s) { scratch(s.scratch, false); }
   void operator()(const Get& s) { scratch(s.scratch, false); }
   void operator()(const Stage& s) {
     reads(s.sweep);
@@ -144,7 +146,7 @@ class OperandsOf {
     sweep(s.sweep);
     access(s.access);
   }
-  template <OneOf<Compute, Reduce, Argmax, Put, Get, Stage> T>
+  template <OneOf<Compute, Reduce, Argmax, Scan, Put, Get, Stage> T>
   void operator()(const T& s) {
     sweep(s.sweep);
   }
@@ -180,7 +182,11 @@ class OperandsOf {
   void operator()(const T& s) {
     ids.push_back(s.sums);
   }
-  template <OneOf<Replicas, Partials, PutPartials, TakePartials, Scan, ReadStage, Clear, Commit, Wait, Barrier, Elected,
+  template <OneOf<PutTotals, AddTotals> T>
+  void operator()(const T& s) {
+    ids.push_back(s.out);
+  }
+  template <OneOf<Replicas, Partials, PutPartials, TakePartials, ReadStage, Clear, Commit, Wait, Barrier, Elected,
                   OfTeam, SetRegisters, PrefetchMap, InitRing, Acquire, Expect, Arrive, WaitFull, Release, Reserve,
                   WgmmaFence, CommitWgmma, WaitWgmma, ProxyFence, CommitStores, WaitStores, NamedBarrier,
                   WaitForPrevious, LetNextBegin, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>
@@ -212,7 +218,7 @@ class OperandsOf {
 
 struct ResultsOf {
   using Ids = std::vector<ValueId>;
-  template <OneOf<Compute, Load, Reduce, Replicas, Partials, Get, ReadStage, Multiply, Wgmma> T>
+  template <OneOf<Compute, Load, Reduce, Replicas, Partials, Scan, AddTotals, Get, ReadStage, Multiply, Wgmma> T>
   Ids operator()(const T& s) const {
     return {s.out};
   }
@@ -221,7 +227,7 @@ struct ResultsOf {
   Ids operator()(const Reserve& s) const { return {s.value}; }
   Ids operator()(const ShareRounds& s) const { return {s.first, s.count}; }
   Ids operator()(const AddParts& s) const { return {s.sums}; }
-  template <OneOf<Store, PutPartials, Put, Scan, Stage, Clear, Fetch, Commit, Wait, Barrier, Loop, Branch, Elected,
+  template <OneOf<Store, PutPartials, PutTotals, Put, Stage, Clear, Fetch, Commit, Wait, Barrier, Loop, Branch, Elected,
                   OfTeam, OfPart, EachPart, TileLoop, SetRegisters, PrefetchMap, InitRing, ClearRest, Acquire, Expect,
                   TmaLoad, Arrive, WaitFull, Release, Advance, RegisterFence, WgmmaFence, CommitWgmma, WaitWgmma,
                   ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, PutPart,

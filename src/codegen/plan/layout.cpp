@@ -116,6 +116,27 @@ Layout Layout::with_unit_axes(const Shape& from, const Shape& to) const {
   return layout;
 }
 
+Layout Layout::with_run(int axis) const {
+  Layout result = *this;
+  auto& factors = result.axes_[static_cast<std::size_t>(axis)];
+  if (factors.empty() || factors.back().place != Place::reg) return result;
+  factors.back().unit = 0;
+  result.renumber();
+  return result;
+}
+
+bool Layout::spreads_as(const Layout& other) const {
+  const auto numbered = [](Layout layout) {
+    int unit = 1;
+    for (auto& factors : layout.axes_)
+      for (Factor& factor : factors)
+        if (factor.place == Place::reg) factor.unit = std::exchange(unit, unit * factor.size);
+    layout.renumber();
+    return layout;
+  };
+  return numbered(*this) == numbered(other);
+}
+
 std::vector<Digit> Layout::register_digits(int axis) const {
   std::vector<Digit> digits;
   int scale = cover(axis);
@@ -189,6 +210,25 @@ std::vector<Digit> register_map(const Layout& operand, const Layout& result) {
   return map;
 }
 
+std::optional<Line> line_of(const Layout& layout, int axis) {
+  const std::vector<Factor>& factors = layout.axis(axis);
+  Line line{{Place::reg}, {Place::warp}, {Place::lane}, {Place::reg}};
+  Factor* const places[] = {&line.rounds, &line.warps, &line.lanes, &line.run};
+  // From the innermost on: a factor is the next place's that is one of its kind.
+  auto place = std::rbegin(places);
+  for (auto factor = factors.rbegin(); factor != factors.rend(); ++factor, ++place) {
+    while (place != std::rend(places) && (*place)->place != factor->place) ++place;
+    if (place == std::rend(places)) return std::nullopt;
+    **place = *factor;
+  }
+  return line;
+}
+
+std::int64_t totals_of(const Layout& layout, int axis, int threads) {
+  const Line line = *line_of(layout, axis);
+  return std::int64_t{layout.registers()} / line.run.size * threads / line.lanes.size;
+}
+
 std::string to_string(const Layout& layout) {
   constexpr std::string_view place[] = {"reg", "lane", "warp"};
   std::string text;
@@ -204,27 +244,34 @@ std::string to_string(const Layout& layout) {
   return text;
 }
 
-Layout blocked_layout(const Shape& shape, int fast, int vector, int warps) {
+Layout blocked_layout(const Shape& shape, int fast, int vector, int warps, const Run& across) {
   Layout layout(shape.rank());
   std::array<int, max_rank> lanes{}, warp{}, need{};
   for (int i = 0; i < shape.rank(); ++i) {
     const auto axis = static_cast<std::size_t>(i);
     lanes[axis] = warp[axis] = 1;
-    need[axis] = i == fast ? ceil_div(shape[i], vector) : shape[i];
+    need[axis] = i == fast          ? ceil_div(shape[i], vector)
+                 : i == across.axis ? ceil_div(shape[i], across.length)
+                                    : shape[i];
   }
   // Lanes go along the fast axis first, warps along it last, so that what is added up along it stays in a warp.
   std::vector<int> order;
   for (int i = shape.rank(); i-- > 0;)
     if (i != fast) order.push_back(i);
   int left = 32;
-  const auto take_lanes = [&](int axis) {
+  const auto take_lanes = [&](int axis, int most) {
     const auto i = static_cast<std::size_t>(axis);
-    lanes[i] = std::min(left, power_at_least(need[i]));
-    need[i] = ceil_div(need[i], lanes[i]);
-    left /= lanes[i];
+    const int more = std::min({left, most, power_at_least(need[i])});
+    lanes[i] *= more;
+    need[i] = ceil_div(need[i], more);
+    left /= more;
   };
-  if (shape.rank() > 0) take_lanes(fast);
-  for (int axis : order) take_lanes(axis);
+  if (across.axis >= 0) {  // lines of 128 bytes one way, and halves of some the other
+    take_lanes(fast, 8);
+    take_lanes(across.axis, 32);
+  }
+  if (shape.rank() > 0) take_lanes(fast, 32);
+  for (int axis : order) take_lanes(axis, 32);
   left = warps;
   const auto take_warps = [&](int axis) {
     const auto i = static_cast<std::size_t>(axis);
@@ -238,7 +285,7 @@ Layout blocked_layout(const Shape& shape, int fast, int vector, int warps) {
   // Units: the fast axis has the lowest, then the others from the last to the first.
   if (shape.rank() > 0) order.insert(order.begin(), fast);
   std::array<int, max_rank> lane_unit{}, warp_unit{}, register_unit{};
-  int lane_next = 1, warp_next = 1, register_next = vector;
+  int lane_next = 1, warp_next = 1, register_next = vector * across.length;
   for (int axis : order) {
     const auto i = static_cast<std::size_t>(axis);
     lane_unit[i] = lane_next;
@@ -254,6 +301,7 @@ Layout blocked_layout(const Shape& shape, int fast, int vector, int warps) {
     layout.add(axis, {Place::warp, warp[i], warp_unit[i]});
     layout.add(axis, {Place::lane, lanes[i], lane_unit[i]});
     if (axis == fast) layout.add(axis, {Place::reg, vector, 1});
+    if (axis == across.axis) layout.add(axis, {Place::reg, across.length, vector});
   }
   return layout;
 }

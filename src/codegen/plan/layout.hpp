@@ -8,6 +8,7 @@
 // A layout may cover more than the tile; what lies beyond holds nothing. Lanes and warps in no factor hold copies.
 #pragma once
 #include <array>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -58,6 +59,12 @@ class Layout {
   /// Of a tile whose axes of extent 1 are others; all other axes and their order are the same.
   Layout with_unit_axes(const Shape& from, const Shape& to) const;
 
+  /// The same spread, the registers numbered so that those of neighbours along an axis follow one another, if a thread
+  /// has some.
+  Layout with_run(int axis) const;
+  /// Do the same threads hold the same elements, in registers of whatever numbers?
+  bool spreads_as(const Layout& other) const;
+
   /// The part of a coordinate that follows from the register, and from lane and warp.
   std::vector<Digit> register_digits(int axis) const;
   std::vector<std::pair<Factor, int>> thread_digits(int axis) const;  ///< with what the digit is multiplied by
@@ -81,12 +88,26 @@ class Layout {
 /// The register of `operand` that belongs to a register of `result`, when the operand is stretched to the result.
 std::vector<Digit> register_map(const Layout& operand, const Layout& result);
 
+/// An axis along which sums may run: rounds of warps, of lanes, of a thread's neighbours; any may be one.
+struct Line {
+  Factor rounds, warps, lanes, run;
+};
+std::optional<Line> line_of(const Layout& layout, int axis);
+/// The totals of all lines of a tile: one for each round and warp.
+std::int64_t totals_of(const Layout& layout, int axis, int threads);
+
 /// "reg 2, warp 4, lane 8/4 | lane 4, reg 2".
 std::string to_string(const Layout& layout);
 
+/// Neighbours of a thread along an axis.
+struct Run {
+  int axis = -1, length = 1;
+};
+
 /// Rows spread so that neighbours along axis `fast` are read together, `vector` elements by each lane: for tiles that
-/// nothing else places.
-Layout blocked_layout(const Shape& shape, int fast, int vector, int warps);
+/// nothing else places. Of a tile that is read one way and written another a thread has blocks, neighbours `across`,
+/// too, so that nothing is exchanged.
+Layout blocked_layout(const Shape& shape, int fast, int vector, int warps, const Run& across = {});
 
 /// What threads write to panels, `vector` elements at a time, a row of a panel in one warp. What tells a thread's rows
 /// apart are other bits of their numbers than tell threads apart, so that the swizzle is the thread's and that of each

@@ -108,7 +108,9 @@ class StepText {
   std::string operator()(const Store& s) const {
     constexpr std::string_view becomes[] = {"=", "=", "+="};
     return fmt::format("{} {} {}{}", access(s.access), becomes[static_cast<int>(s.kind)], expression(s.sweep),
-                       s.by_quads ? ", eight by quads" : "");
+                       s.by_quads ? ", eight by quads"
+                       : s.whole  ? ", whole"
+                                  : "");
   }
   std::string operator()(const Reduce& s) const {
     return fmt::format("{} = {} along {} of {}", of(s.out), name(s.op), s.axis, expression(s.sweep));
@@ -132,7 +134,13 @@ class StepText {
                        expression(s.sweep));
   }
   std::string operator()(const Scan& s) const {
-    return fmt::format("{}: sums along {} lines of {}, elements {} apart", of(s.scratch), s.lines, s.length, s.inner);
+    return fmt::format("{} = sums up to each along {} of {}", of(s.out), s.axis, expression(s.sweep));
+  }
+  std::string operator()(const PutTotals& s) const {
+    return fmt::format("{} = totals of {} along {}", of(s.scratch), of(s.out), s.axis);
+  }
+  std::string operator()(const AddTotals& s) const {
+    return fmt::format("{} += those before of {}, along {}", of(s.out), of(s.scratch), s.axis);
   }
   std::string operator()(const Get& s) const {
     return fmt::format("{} = {}[{}]", of(s.out), of(s.scratch), strides(s.strides, s.sweep.shape));

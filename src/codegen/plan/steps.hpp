@@ -81,6 +81,7 @@ struct Store {
   /// Of mma.sync's accumulators, 16 bits each: the four lanes that have a row's pairs exchange them, so that each
   /// stores eight neighbours.
   bool by_quads = false;
+  bool whole = false;  ///< accesses of 16 bytes that no compiler is to take apart
 };
 
 /// out = expression combined along an axis: by each thread, over lanes, and over warps by what stands in `across`.
@@ -131,19 +132,33 @@ struct TakePartials {
   int warps = 0;  ///< bits of warp indices
 };
 
+/// out = inclusive sums of expression along an axis, whose layout is a Line; over several warps each of its own.
+struct Scan {
+  int axis = 0;
+  ValueId out;
+  Sweep sweep;
+};
+
+/// Scratch memory = what each warp's part of a line comes to, in each round.
+struct PutTotals {
+  ScratchId scratch;
+  ValueId out;
+  int axis = 0;
+};
+
+/// out += what is before it of other rounds and warps, in their order.
+struct AddTotals {
+  ScratchId scratch;
+  ValueId out;
+  int axis = 0;
+};
+
 /// Scratch memory = expression.
 struct Put {
   ScratchId scratch;
   Strides strides{};
   std::int64_t base = 0;  ///< first element in scratch
   Sweep sweep;
-};
-
-/// Sums along an axis, in scratch memory.
-struct Scan {
-  ScratchId scratch;
-  std::int64_t lines = 0;
-  int length = 0, inner = 0;  ///< of a line, and between its elements
 };
 
 /// out = scratch memory.
@@ -241,12 +256,12 @@ struct Branch {
 };
 
 using Kinds =
-    std::variant<Compute, Load, Store, Reduce, Argmax, Replicas, Partials, PutPartials, TakePartials, Put, Scan, Get,
-                 Stage, ReadStage, Clear, Fetch, Commit, Wait, Multiply, Barrier, Loop, Branch, Elected, OfTeam, OfPart,
-                 EachPart, TileLoop, SetRegisters, PrefetchMap, InitRing, ClearRest, Acquire, Expect, TmaLoad, Arrive,
-                 WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma,
-                 ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin,
-                 ShareRounds, PutPart, AddParts, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>;
+    std::variant<Compute, Load, Store, Reduce, Argmax, Replicas, Partials, PutPartials, TakePartials, Scan, PutTotals,
+                 AddTotals, Put, Get, Stage, ReadStage, Clear, Fetch, Commit, Wait, Multiply, Barrier, Loop, Branch,
+                 Elected, OfTeam, OfPart, EachPart, TileLoop, SetRegisters, PrefetchMap, InitRing, ClearRest, Acquire,
+                 Expect, TmaLoad, Arrive, WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma,
+                 CommitWgmma, WaitWgmma, ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious,
+                 LetNextBegin, ShareRounds, PutPart, AddParts, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>;
 
 /// What a step does. Its copies are made in one file: of so many kinds they are thousands of functions, and a third of
 /// what it took to compile a file that has steps.
@@ -296,8 +311,9 @@ inline const Multiply* fetching_product(const Loop& loop) {
 
 /// The kinds that hold no steps.
 template <class T>
-concept Leaf = OfRoles<T> || OneOf<std::remove_const_t<T>, Compute, Load, Store, PutPartials, TakePartials, Put, Scan,
-                                   Get, Stage, ReadStage, Clear, Fetch, Commit, Wait, Multiply, Barrier>;
+concept Leaf =
+    OfRoles<T> || OneOf<std::remove_const_t<T>, Compute, Load, Store, PutPartials, TakePartials, Scan, PutTotals,
+                        AddTotals, Put, Get, Stage, ReadStage, Clear, Fetch, Commit, Wait, Multiply, Barrier>;
 
 /// The bodies in a step, in the order they run: calls each(body).
 template <class StepType, class Each>

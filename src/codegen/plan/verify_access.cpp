@@ -48,16 +48,16 @@ class Accesses {
         vectors(s.sweep, &s.access);
         if (s.by_quads) quads(s);
       },
-                     [&]<OneOf<Compute, Reduce, Argmax, Put, Get> T>(const T& s) { sweep(s.sweep); },
+                     [&]<OneOf<Compute, Reduce, Argmax, Scan, Put, Get> T>(const T& s) { sweep(s.sweep); },
                      [&](const Stage& s) {
         sweep(s.sweep);
         stage(s);
       },
                      [&](const ReadStage& s) { read_stage(s); },
-                     []<OneOf<Replicas, Partials, PutPartials, TakePartials, Scan, Clear, Commit, Wait, Barrier, Branch,
-                              Elected, OfTeam, OfPart, EachPart, TileLoop, SetRegisters, PrefetchMap, InitRing,
-                              ClearRest, Acquire, Expect, TmaLoad, Arrive, WaitFull, Release, Advance, Reserve,
-                              RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence, TmaStore,
+                     []<OneOf<Replicas, Partials, PutPartials, TakePartials, PutTotals, AddTotals, Clear, Commit, Wait,
+                              Barrier, Branch, Elected, OfTeam, OfPart, EachPart, TileLoop, SetRegisters, PrefetchMap,
+                              InitRing, ClearRest, Acquire, Expect, TmaLoad, Arrive, WaitFull, Release, Advance,
+                              Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence, TmaStore,
                               CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, ShareRounds,
                               PutPart, AddParts, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>
                             T>(const T&) {},

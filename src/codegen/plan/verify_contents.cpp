@@ -63,7 +63,8 @@ class Contents {
   }
   void memory(const Step& step) {
     if (const Put* put = std::get_if<Put>(&step.action)) fill(Filled::scratch, put->scratch);
-    if (const Scan* scan = std::get_if<Scan>(&step.action)) read(scan->scratch);
+    if (const PutTotals* put = std::get_if<PutTotals>(&step.action)) fill(Filled::scratch, put->scratch);
+    if (const AddTotals* add = std::get_if<AddTotals>(&step.action)) read(add->scratch);
     if (const Get* get = std::get_if<Get>(&step.action)) read(get->scratch);
     if (const Clear* clear = std::get_if<Clear>(&step.action)) fill(Filled::cleared, clear->buffer);
     if (const Stage* stage = std::get_if<Stage>(&step.action)) staged(*stage);
@@ -94,7 +95,10 @@ class Contents {
     if (const Compute* compute = std::get_if<Compute>(&step.action)) return this->compute(*compute);
     if (const Multiply* multiply = std::get_if<Multiply>(&step.action)) this->multiply(*multiply);
     if (const Replicas* replicas = std::get_if<Replicas>(&step.action)) this->replicas(*replicas);
+    if (std::holds_alternative<PutTotals>(step.action)) return;
+    if (const AddTotals* add = std::get_if<AddTotals>(&step.action)) return void(of(add->out) = {});
     for (ValueId id : operands(step)) whole(id);
+    if (const Scan* scan = std::get_if<Scan>(&step.action)) this->scan(*scan);
   }
   Sums& of(ValueId id) { return sums_[plan_.values[id].storage]; }
   void whole(ValueId id) {
@@ -140,6 +144,11 @@ class Contents {
     findings_.require((lanes & ~layout.lane_copies()) == 0 && (warps & ~layout.warp_copies(role_->warps)) == 0,
                       "lanes & {}, warps & {} hold other elements, not parts of the same", lanes, warps);
     out = {lanes, warps};
+  }
+  // Warps have sums of their own parts until those before are added.
+  void scan(const Scan& s) {
+    if (const std::optional<Line> line = line_of(s.sweep.layout, s.axis))
+      of(s.out) = {.warps = (line->warps.size - 1) * line->warps.unit};
   }
   void replicas(const Replicas& s) {
     Sums& out = of(s.out);

@@ -101,13 +101,12 @@ class Ids {
         for (const CursorId at : {s.a_cursor, s.b_cursor})
           if (at.index != -1) cursor(at);
       },
-                     [&]<OneOf<Reduce, Argmax> T>(const T& s) {
+                     [&]<OneOf<Reduce, Argmax, Scan> T>(const T& s) {
         findings_.require(s.axis >= 0 && s.axis < s.sweep.shape.rank(), "there is no axis {}", s.axis);
       },
                      [&](const Branch& s) { single(s.condition); },
-                     [&]<OneOf<PutPartials, TakePartials, Put, Scan, Get, PutPart, AddParts> T>(const T& s) {
-        scratch(s.scratch);
-      },
+                     [&]<OneOf<PutPartials, TakePartials, PutTotals, AddTotals, Put, Get, PutPart, AddParts> T>(
+                         const T& s) { scratch(s.scratch); },
                      [&](const Stage& s) {
         buffer(s.buffer);
         if (s.cursor.index != -1) cursor(s.cursor);

@@ -91,10 +91,10 @@ class Memory {
   void room(const Role& role, const Step& step) {
     std::visit(
         Overloaded{
-            []<OneOf<Compute, Load, Store, Stage, ReadStage, Clear, Fetch, Commit, Wait, Barrier, Loop, Branch, Elected,
-                     OfTeam, OfPart, EachPart, TileLoop, SetRegisters, PrefetchMap, InitRing, ClearRest, Acquire,
-                     Expect, TmaLoad, Arrive, WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma,
-                     CommitWgmma, WaitWgmma, ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier,
+            []<OneOf<Compute, Load, Store, Scan, Stage, ReadStage, Clear, Fetch, Commit, Wait, Barrier, Loop, Branch,
+                     Elected, OfTeam, OfPart, EachPart, TileLoop, SetRegisters, PrefetchMap, InitRing, ClearRest,
+                     Acquire, Expect, TmaLoad, Arrive, WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence,
+                     Wgmma, CommitWgmma, WaitWgmma, ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier,
                      WaitForPrevious, LetNextBegin, ShareRounds, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>
                    T>(const T&) {},
             [&]<OneOf<PutPart, AddParts> T>(const T& s) {
@@ -115,10 +115,9 @@ class Memory {
       findings_.require(s.base >= 0, "it begins at {}", s.base);
       apart(s.strides, s.sweep.shape);
     },
-            [&](const Scan& s) {
-      inside(s.scratch, s.lines * s.length);
-      findings_.require(s.inner >= 1 && s.lines % s.inner == 0, "{} lines, {} between each other's elements", s.lines,
-                        s.inner);
+            [&]<OneOf<PutTotals, AddTotals> T>(const T& s) {
+      const Layout& layout = plan_.values[s.out].layout;
+      if (line_of(layout, s.axis)) inside(s.scratch, totals_of(layout, s.axis, role.threads()));
     },
             [&](const Get& s) {
       inside(s.scratch, last(s.strides, s.sweep.shape));

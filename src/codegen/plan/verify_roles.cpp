@@ -119,8 +119,8 @@ class RoleCheck {
         findings_.require(alone_ || role_.barrier, "a barrier of all threads in one of several roles");
         if (role_.barrier) barrier({.id = role_.barrier, .threads = role_.threads()});
       },
-                     [&]<OneOf<Compute, Load, Store, PutPartials, TakePartials, Put, Scan, Get, Clear, Fetch, Commit,
-                               Wait, Multiply>
+                     [&]<OneOf<Compute, Load, Store, PutPartials, TakePartials, Scan, PutTotals, AddTotals, Put, Get,
+                               Clear, Fetch, Commit, Wait, Multiply>
                              T>(const T&) { values(step); },
                      [&](const ReadStage& s) {
         values(step);

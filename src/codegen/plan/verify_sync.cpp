@@ -159,17 +159,18 @@ class Copies {
   void body(const Body& steps) {
     for (const Step& step : steps) {
       findings_.about(&step);
-      std::visit(Overloaded{
-                     []<OneOf<Compute, Load, Store, PutPartials, TakePartials, Put, Scan, Get, ReadStage, SetRegisters,
-                              PrefetchMap, InitRing, ClearRest, Acquire, Expect, TmaLoad, Arrive, WaitFull, Release,
-                              Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence,
-                              TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin,
-                              ShareRounds, PutPart, AddParts, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>
-                            T>(const T&) {},
-                     [&]<OneOf<Stage, Clear> T>(const T& s) { ready(s.buffer); },
-                     [&]<OneOf<Reduce, Argmax, Replicas> T>(const T& s) { body(s.across); },
-                     [&](const Partials& s) { body(s.round); },
-                     [&](const Fetch& s) {
+      std::visit(
+          Overloaded{
+              []<OneOf<Compute, Load, Store, PutPartials, TakePartials, Scan, PutTotals, AddTotals, Put, Get, ReadStage,
+                       SetRegisters, PrefetchMap, InitRing, ClearRest, Acquire, Expect, TmaLoad, Arrive, WaitFull,
+                       Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence,
+                       TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, ShareRounds,
+                       PutPart, AddParts, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>
+                     T>(const T&) {},
+              [&]<OneOf<Stage, Clear> T>(const T& s) { ready(s.buffer); },
+              [&]<OneOf<Reduce, Argmax, Replicas> T>(const T& s) { body(s.across); },
+              [&](const Partials& s) { body(s.round); },
+              [&](const Fetch& s) {
         for (const Fetch::Tile& tile : s.tiles) {
           if (s.loop) {  // one that is ahead is seen with its loop, which says when it has arrived
             findings_.require(false, "it fetches for a loop, and is not ahead of it");
@@ -179,11 +180,11 @@ class Copies {
           state_[tile.buffer] = tile.copy == Fetch::Copy::async ? State::issued : State::arrived;
         }
       },
-                     [&](const Commit&) {
+              [&](const Commit&) {
         for (auto& [buffer, state] : state_)
           if (state == State::issued) state = State::grouped;
       },
-                     [&](const Wait& s) {
+              [&](const Wait& s) {
         if (s.pending > 0) return findings_.require(false, "a wait outside of a loop is for all copies");
         for (auto& [buffer, state] : state_)
           if (state == State::grouped) {
@@ -192,21 +193,21 @@ class Copies {
           }
         draining_ = false;
       },
-                     [&](const Multiply& s) {
+              [&](const Multiply& s) {
         for (const ProductOperand* o : {&s.product.a, &s.product.b})
           if (o->buffer) ready(o->buffer);
       },
-                     [&](const Barrier& s) {
+              [&](const Barrier& s) {
         if (!s.again) seen();
       },
-                     [&](const Loop& s) {
+              [&](const Loop& s) {
         if (s.stages > 1) pipelined(s);
         body(s.body);
         if (s.stages > 1) draining_ = true;
       },
-                     [&]<OneOf<Branch, Elected, OfTeam, OfPart, EachPart, TileLoop> T>(const T& s) { body(s.body); },
-                 },
-                 step.action);
+              [&]<OneOf<Branch, Elected, OfTeam, OfPart, EachPart, TileLoop> T>(const T& s) { body(s.body); },
+          },
+          step.action);
       findings_.about(&step);
       const bool is_drained = !draining_ || std::holds_alternative<Loop>(step.action);
       findings_.require(is_drained, "it begins while copies of the loop before may be under way");

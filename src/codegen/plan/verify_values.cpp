@@ -95,7 +95,7 @@ class Values {
       reserved(step);
       const bool adds = std::holds_alternative<Replicas>(step.action) ||
                         std::holds_alternative<Multiply>(step.action) || std::holds_alternative<Wgmma>(step.action) ||
-                        std::holds_alternative<AddParts>(step.action);
+                        std::holds_alternative<AddParts>(step.action) || std::holds_alternative<AddTotals>(step.action);
       for (ValueId id : results(step)) {
         if (adds) available(id, "added to");
         const StorageId storage = plan_.values[id].storage;
@@ -132,7 +132,8 @@ class Values {
     }
   }
   static bool is_partial(const Step& step) {
-    return std::holds_alternative<Partials>(step.action) || std::holds_alternative<TakePartials>(step.action);
+    return std::holds_alternative<Partials>(step.action) || std::holds_alternative<TakePartials>(step.action) ||
+           std::holds_alternative<AddTotals>(step.action);
   }
   void available(ValueId id, std::string_view how) {
     const Storage& storage = plan_.storage(id);
@@ -188,13 +189,22 @@ class Values {
       findings_.require(s.chunk >= 1 && s.chunk <= s.registers && s.registers <= plan_.storage(s.out).registers,
                         "{} registers, {} at a time, of {}", s.registers, s.chunk, plan_.storage(s.out).registers);
     },
-                   []<OneOf<PutPartials, TakePartials, Scan, Clear, Fetch, Commit, Wait, Multiply, Barrier, Loop,
-                            Branch, Elected, OfTeam, OfPart, EachPart, TileLoop, SetRegisters, PrefetchMap, InitRing,
-                            ClearRest, Acquire, Expect, TmaLoad, Arrive, WaitFull, Release, Advance, Reserve,
-                            RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence, TmaStore,
-                            CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, ShareRounds, PutPart,
-                            AddParts, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>
+                   []<OneOf<PutPartials, TakePartials, Clear, Fetch, Commit, Wait, Multiply, Barrier, Loop, Branch,
+                            Elected, OfTeam, OfPart, EachPart, TileLoop, SetRegisters, PrefetchMap, InitRing, ClearRest,
+                            Acquire, Expect, TmaLoad, Arrive, WaitFull, Release, Advance, Reserve, RegisterFence,
+                            WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence, TmaStore, CommitStores, WaitStores,
+                            NamedBarrier, WaitForPrevious, LetNextBegin, ShareRounds, PutPart, AddParts, ClusterBarrier,
+                            TellPart, AwaitPart, WarpBarrier, Turn>
                           T>(const T&) {},
+                   [&](const Scan& s) {
+      expression(s.sweep, plan_.storage(s.out).type);
+      same(s.sweep, s.out);
+      line(s.out, s.axis);
+    },
+                   [&]<OneOf<PutTotals, AddTotals> T>(const T& s) {
+      line(s.out, s.axis);
+      of_type(plan_.scratch[s.scratch].type, plan_.storage(s.out).type);
+    },
                    [&](const Put& s) { expression(s.sweep, plan_.scratch[s.scratch].type); },
                    [&](const Get& s) {
       shape_of(s.sweep);
@@ -211,6 +221,11 @@ class Values {
     },
                },
                step.action);
+  }
+  void line(ValueId out, int axis) {
+    const Value& value = plan_.values[out];
+    findings_.require(axis < value.shape.rank() && line_of(value.layout, axis),
+                      "sums run along axis {} of {}, which is {}", axis, name_of(plan_, out), to_string(value.layout));
   }
   void shape_of(const Sweep& sweep) {
     covers("the sweep", sweep.layout, sweep.shape, role_->warps);
@@ -350,7 +365,7 @@ class Values {
                         "{} is {}, and cannot be stretched to {}", name_of(plan_, operand.value),
                         to_string(value.shape), to_string(sweep.shape));
     }
-    findings_.require(value.layout == sweep.layout.of_operand(value.shape, sweep.shape),
+    findings_.require(value.layout.spreads_as(sweep.layout.of_operand(value.shape, sweep.shape)),
                       "{} lies as {}, and the sweep is {}", name_of(plan_, operand.value), to_string(value.layout),
                       to_string(sweep.layout));
     findings_.require(operand.map == register_map(value.layout, sweep.layout), "registers of {} are taken for others",

@@ -54,6 +54,17 @@ __device__ inline void load_vector(Value* out, const T* from) {
   }
 }
 
+// Element i of a tensor's words as it is computed with.
+template <class T>
+__device__ inline auto in_words(T, const u32* words, int i) {
+  return from_memory(reinterpret_cast<const T*>(words)[i]);
+}
+
+// A bf16 by one instruction, which takes two where it is cut out first.
+__device__ inline float in_words(bf16, const u32* words, int i) {
+  return float_of(i % 2 == 0 ? words[i / 2] << 16 : words[i / 2] & 0xffff0000u);
+}
+
 // N elements of a tensor that the kernel only reads, 16 bytes at most, as they are computed with; zeros where not
 // `inside`. `from` is a multiple of that.
 template <int N, class T, class Value>
@@ -61,14 +72,18 @@ __device__ inline void read_input(Value* out, const T* from, bool inside) {
   constexpr int bytes = N * sizeof(T);
   alignas(16) u32 words[(bytes + 3) / 4];
   load_input<bytes>(words, from, inside);
-  for (int i = 0; i < N; ++i) out[i] = from_memory(reinterpret_cast<const T*>(words)[i]);
+  for (int i = 0; i < N; ++i) out[i] = in_words(T(), words, i);
 }
 
-// The same with padding in place of zeros.
+// The same with padding in place of zeros. It is there before the load, and not chosen behind it: else the compiler
+// waits for each load by itself, where all elements depend on one condition.
 template <int N, class T, class Value>
 __device__ inline void read_input(Value* out, const T* from, bool inside, Value padding) {
-  read_input<N>(out, from, inside);
-  for (int i = 0; i < N; ++i) out[i] = inside ? out[i] : padding;
+  constexpr int bytes = N * sizeof(T);
+  alignas(16) u32 words[(bytes + 3) / 4] = {};
+  for (int i = 0; i < N; ++i) reinterpret_cast<T*>(words)[i] = to_memory<T>(padding);
+  load_input_over<bytes>(words, from, inside);
+  for (int i = 0; i < N; ++i) out[i] = in_words(T(), words, i);
 }
 
 // One element.
@@ -82,8 +97,23 @@ __device__ inline auto read_input(const T* from, bool inside) {
 // One element, or the padding.
 template <class T, class Value>
 __device__ inline Value read_input(const T* from, bool inside, Value padding) {
-  const Value x = read_input(from, inside);
-  return inside ? x : padding;
+  Value out[1];
+  read_input<1>(out, from, inside, padding);
+  return out[0];
+}
+
+// N values of 16 bytes into a tensor by one access, if `inside`, also where the compiler would store them one by one;
+// `to` is a multiple of that.
+template <int N, class T, class Value>
+__device__ inline void store_whole(T* to, const Value* in, bool inside) {
+  static_assert(N * sizeof(T) == 16);
+  alignas(16) u32 words[4];
+  if constexpr (sizeof(T) == 2) {
+    for (int i = 0; i < 4; ++i) words[i] = pair_to_memory(T(), in[2 * i], in[2 * i + 1]);
+  } else {
+    for (int i = 0; i < N; ++i) reinterpret_cast<T*>(words)[i] = to_memory<T>(in[i]);
+  }
+  store_words(to, words, inside);
 }
 
 // As read_input, in the order of the text.

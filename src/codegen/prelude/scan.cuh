@@ -1,25 +1,30 @@
-// The sum over this lane and those below it.
-template <class T>
-__device__ inline T warp_scan(T x) {
-  for (int delta = 1; delta < 32; delta *= 2) {
-    const T below = shuffle_up(x, delta);
-    if (lane_index() >= delta) x = wrap_add(below, x);
+// The sum over this lane and those below it, of `lanes` lanes that are `step` apart.
+template <int lanes, int step, class T>
+__device__ inline T scan_lanes(T x) {
+  const int position = lane_index() / step % lanes;
+  for (int delta = 1; delta < lanes; delta *= 2) {
+    const T below = shuffle_up(x, delta * step);
+    if (position >= delta) x = wrap_add(below, x);
   }
   return x;
 }
 
-// Inclusive sums in place along the middle axis of [lines / inner, extent, inner]: a line per warp, 32 elements at a
-// time. The caller puts a barrier before and after.
+// What the lane below has, of as many; nothing in the lowest.
+template <int lanes, int step, class T>
+__device__ inline T lane_below(T x) {
+  const T below = shuffle_up(x, step);
+  return lane_index() / step % lanes > 0 ? below : T(0);
+}
+
+// What the highest of such lanes has.
+template <int lanes, int step, class T>
+__device__ inline T highest_lane(T x) {
+  return shuffle(x, lane_index() | (lanes - 1) * step);
+}
+
+// The sum of all numbers before one of 32, of which each lane has that of all up to its own.
 template <class T>
-__device__ inline void scan_lines(T* data, int lines, int extent, int inner, int threads) {
-  for (int line = warp_index(); line < lines; line += threads / 32) {
-    T* const first = data + line / inner * extent * inner + line % inner;
-    T carry = 0;
-    for (int begin = 0; begin < extent; begin += 32) {
-      const int i = begin + lane_index();
-      const T sum = wrap_add(carry, warp_scan(i < extent ? first[i * inner] : T(0)));
-      if (i < extent) first[i * inner] = sum;
-      carry = shuffle(sum, 31);
-    }
-  }
+__device__ inline T sum_before(T through, int number) {
+  const T before = shuffle(through, (number + 31) % 32);
+  return number > 0 ? before : T(0);
 }

@@ -1,0 +1,142 @@
+// Kernels that are bound by memory, as their author would write them.
+#pragma once
+#include "model/kernels.hpp"
+
+namespace tessera::bench {
+
+/// Elements of a block of threads that goes through memory once.
+inline constexpr int elements_per_block = 4096;
+
+/// Rows of a block of threads: as long as a warp has registers for one, each warp has its own.
+inline int rows_per_block(int width) { return width <= 2048 ? 4 : 1; }
+
+template <Element T>
+auto copy_kernel() {
+  return kernel("copy", [](In<T, 1> x, Out<T, 1> y) {
+    Index block = blocks(cdiv(x.extent(0), elements_per_block));
+    store(y, {block}, load(x, {block}, {elements_per_block}));
+  });
+}
+
+template <Element T>
+auto gelu_kernel() {
+  return kernel("gelu", [](In<T, 1> x, Out<T, 1> y) {
+    Index block = blocks(cdiv(x.extent(0), elements_per_block));
+    store(y, {block}, cast<T>(kernels::gelu(cast<f32>(load(x, {block}, {elements_per_block})))));
+  });
+}
+
+template <Element T>
+auto layer_norm_kernel(int width) {
+  const int rows = rows_per_block(width);
+  return kernel("layer_norm", [=](In<T, 2> x, In<T, 1> weight, In<T, 1> bias, Out<T, 2> y, Scalar<f32> epsilon) {
+    Index row = blocks(cdiv(x.extent(0), rows));
+    Tile in = cast<f32>(load(x, {row, 0}, {rows, width}));
+    Tile centered = in - sum(in, 1) / width;
+    Tile rstd = rsqrt(sum(centered * centered, 1) / width + epsilon);
+    Tile scale = cast<f32>(load(weight, {0}, {width})), shift = cast<f32>(load(bias, {0}, {width}));
+    store(y, {row, 0}, cast<T>(centered * rstd * scale + shift));
+  });
+}
+
+/// Rows to a mean square of 1, then scaled (Zhang and Sennrich, 2019).
+template <Element T>
+auto rms_norm_kernel(int width) {
+  const int rows = rows_per_block(width);
+  return kernel("rms_norm", [=](In<T, 2> x, In<T, 1> weight, Out<T, 2> y, Scalar<f32> epsilon) {
+    Index row = blocks(cdiv(x.extent(0), rows));
+    Tile in = cast<f32>(load(x, {row, 0}, {rows, width}));
+    Tile factor = rsqrt(sum(in * in, 1) / width + epsilon);
+    store(y, {row, 0}, cast<T>(in * factor * cast<f32>(load(weight, {0}, {width}))));
+  });
+}
+
+template <Element T>
+auto softmax_kernel(int width) {
+  const int rows = rows_per_block(width);
+  return kernel("softmax", [=](In<T, 2> x, Out<T, 2> y) {
+    Index row = blocks(cdiv(x.extent(0), rows));
+    Tile in = cast<f32>(load(x, {row, 0}, {rows, width})) * log2e;
+    Tile e = exp2(in - max(in, 1));
+    store(y, {row, 0}, cast<T>(e * (1 / sum(e, 1))));
+  });
+}
+
+/// The loss of each row, -log softmax(logits [rows,V]) at targets [rows], of `vocab` logits one after another, which
+/// are given as [rows V / 16 bytes, 16 bytes]: wherever a row begins, accesses are whole. It is read once: each of
+/// `lines` has a largest and a sum of its own, online (Milakov and Gimelshein, 2018), which come together at the end.
+template <Element T>
+auto cross_entropy_kernel(int vocab) {
+  constexpr int width = 16 / sizeof(T), lines = 1024;
+  return kernel("cross_entropy", [=](In<T, 2> logits, In<i32, 1> targets, Out<f32, 1> loss) {
+    require(logits.extent(1) == width, "logits in pieces of 16 bytes");
+    require(logits.extent(0) * width == targets.extent(0) * vocab, "a target for each row");
+    Index row = blocks(targets.extent(0));
+    Tile begin = row * vocab, end = begin + vocab;
+    Tile first = cdiv(begin, width), last = end / width;  // of the pieces that are all of this row
+    const auto inner = logits.slice(0, first, last - first);
+    Var top = full<f32>({lines, 1}, -1e30), norm = zeros<f32>({lines, 1});
+    for (Index i : range(cdiv(last - first, lines))) {
+      Tile x = cast<f32>(load(inner, {i, 0}, {lines, width}, -inf)) * log2e;
+      Tile hi = maximum(top, max(x, 1));
+      norm = norm * exp2(top - hi) + sum(exp2(x - hi), 1);
+      top = hi;
+    }
+    // What the row has of the pieces before and behind those.
+    Tile at = iota({1, width}, 1);
+    Tile before = cast<f32>(load(logits, {first - 1, 0}, {1, width})) * log2e;
+    Tile behind = cast<f32>(load(logits, {last, 0}, {1, width})) * log2e;
+    Tile head = where((first - 1) * width + at >= begin, before, -inf);
+    Tile tail = where(last * width + at < end, behind, -inf);
+    Tile hi = maximum(max(top, Axis(0)), maximum(max(head, 1), max(tail, 1)));
+    Tile total = sum(norm * exp2(top - hi), 0) + sum(exp2(head - hi), 1) + sum(exp2(tail - hi), 1);
+    Tile target = begin + item(load(targets, {row}, {1}));
+    Tile wanted = cast<f32>(load(logits.slice(0, target / width, 1).slice(1, target % width, 1), {0, 0}, {1, 1}));
+    store(loss, {row}, reshape(hi * (1 / log2e) + log(total) - wanted, {1}));
+  });
+}
+
+/// y = x with its axes exchanged.
+template <Element T>
+auto transpose_kernel() {
+  const int tile = 64;
+  return kernel("transpose", [=](In<T, 2> x, Out<T, 2> y) {
+    auto [i, j] = blocks(cdiv(x.extent(0), tile), cdiv(x.extent(1), tile));
+    store(y, {j, i}, transpose(load(x, {i, j}, {tile, tile})));
+  });
+}
+
+/// y [parts] = sums of as many parts of x; y = the sum of x, if it has one.
+inline auto sum_kernel() {
+  return kernel("sum", [](In<f32, 1> x, Out<f32, 1> y) {
+    Index part = blocks(y.extent(0));
+    Tile count = cdiv(cdiv(x.extent(0), elements_per_block), y.extent(0));
+    Var acc = zeros<f32>({elements_per_block});
+    for (Index i : range(count)) acc = acc + load(x, {part * count + i}, {elements_per_block});
+    store(y, {part}, sum(acc, 0));
+  });
+}
+
+/// Inclusive sums along rows.
+inline auto cumsum_kernel(int width) {
+  return kernel("cumsum", [=](In<f32, 2> x, Out<f32, 2> y) {
+    Index row = blocks(x.extent(0));
+    store(y, {row, 0}, cumsum(load(x, {row, 0}, {1, width}), 1));
+  });
+}
+
+/// y [1,n] = x [1,k] times w, which is [n,k], or [k,n].
+template <Element T>
+auto gemv_kernel(ProductTiles tiles, bool nk) {
+  return kernel("gemv", [=](In<T, 2> x, In<T, 2> w, Out<T, 2> y) {
+    require(x.extent(1) == w.extent(nk ? 1 : 0), "inner extents agree");
+    Index n = blocks(cdiv(y.extent(1), tiles.n));
+    const auto right = nk ? w.permute({1, 0}) : w.permute({0, 1});
+    Var acc = zeros<f32>({1, tiles.n});
+    for (Index k : range(cdiv(x.extent(1), tiles.k)))
+      acc = mma(load(x, {0, k}, {1, tiles.k}), load(right, {k, n}, {tiles.k, tiles.n}), acc);
+    store(y, {0, n}, cast<T>(acc));
+  });
+}
+
+}  // namespace tessera::bench

@@ -1,0 +1,10 @@
+// Rows bound by memory: element by element, row by row, turned, added up, times a vector.
+#pragma once
+#include "common/row.hpp"
+
+namespace tessera::bench {
+
+/// Those of every run, and behind them the group "rows".
+std::vector<Row> memory_rows(bool small);
+
+}  // namespace tessera::bench

@@ -1,0 +1,90 @@
+// Plans of kernels that are bound by memory: what is read once, by how wide accesses, and exchanged by whom.
+#include "catch.hpp"
+#include "codegen/lower/make_plan.hpp"
+#include "codegen/passes/passes.hpp"
+#include "dsl/control.hpp"
+#include "plan_steps.hpp"
+
+using namespace tessera;
+using namespace tessera::codegen;
+
+namespace {
+
+template <class F>
+Plan plan_for(const F& function) {
+  const Graph graph = run_passes(trace_kernel("rows", function));
+  return make_plan(graph, dense_variant(graph), Arch::sm_90a, {.verify = true}, {});
+}
+
+template <Element From, Element To>
+Plan turned(int rows, int columns) {
+  return plan_for([=](In<From, 2> x, Out<To, 2> y) {
+    auto [i, j] = blocks(cdiv(x.extent(0), rows), cdiv(x.extent(1), columns));
+    Tile t = load(x, {i, j}, {rows, columns});
+    if constexpr (std::same_as<From, To>)
+      store(y, {j, i}, transpose(t));
+    else
+      store(y, {j, i}, cast<To>(transpose(t)));
+  });
+}
+
+}  // namespace
+
+TEST_CASE("a tile is turned in registers, by whole accesses both ways", "[plan]") {
+  const auto check = [](Plan plan, int read, int written) {
+    CHECK(plan.scratch.size() == 0);
+    CHECK(the<Load>(plan).access.vector == read);
+    CHECK(the<Store>(plan).access.vector == written);
+    CHECK(the<Store>(plan).whole);
+  };
+  check(turned<bf16, bf16>(64, 64), 8, 8);
+  check(turned<f32, f32>(64, 64), 4, 4);
+  check(turned<bf16, f32>(64, 64), 8, 4);
+  check(turned<f32, bf16>(64, 64), 4, 8);
+  check(turned<bf16, bf16>(32, 96), 8, 8);
+}
+
+TEST_CASE("what a permuted view reads is turned in registers, too", "[plan]") {
+  Plan plan = plan_for([](In<f32, 2> x, In<f32, 2> z, Out<f32, 2> y) {
+    auto [i, j] = blocks(cdiv(y.extent(0), 64), cdiv(y.extent(1), 64));
+    store(y, {i, j}, load(x.permute({1, 0}), {i, j}, {64, 64}) + load(z, {i, j}, {64, 64}));
+  });
+  CHECK(plan.scratch.size() == 0);
+  CHECK(the<Load>(plan, 0).access.vector == 4);
+  CHECK(the<Load>(plan, 1).access.vector == 4);
+  CHECK(the<Store>(plan).access.vector == 4);
+}
+
+TEST_CASE("rows that a warp has registers for are a warp's each", "[plan]") {
+  const auto softmax = [](int rows, int width) {
+    return plan_for([=](In<f32, 2> x, Out<f32, 2> y) {
+      Index i = blocks(cdiv(x.extent(0), rows));
+      Tile e = exp2(load(x, {i, 0}, {rows, width}));
+      store(y, {i, 0}, e / sum(e, 1));
+    });
+  };
+  const Plan of_warps = softmax(4, 768);
+  CHECK(of_warps.threads() == 128);
+  CHECK(of_warps.scratch.size() == 0);
+  CHECK(count<Barrier>(of_warps) == 0);
+  CHECK(softmax(4, 4096).threads() > 128);
+  CHECK(softmax(1, 768).threads() > 32);
+}
+
+TEST_CASE("sums along a row stay in registers, and warps exchange totals alone", "[plan]") {
+  const auto scan = [](int rows, int columns, int axis) {
+    return plan_for([=](In<f32, 2> x, Out<f32, 2> y) {
+      Index i = blocks(cdiv(x.extent(0), rows));
+      store(y, {i, 0}, cumsum(load(x, {i, 0}, {rows, columns}) * 2.0f, axis));
+    });
+  };
+  Plan row = scan(1, 4096, 1);
+  CHECK(count<Put>(row) + count<Get>(row) == 0);
+  CHECK(count<Barrier>(row) == 1);
+  CHECK(row.threads() == 512);
+  CHECK(row.scratch[the<PutTotals>(row).scratch].bytes == 4 * 32);
+  CHECK(the<Scan>(row).sweep.expression.terms.size() == 1);
+  CHECK(scan(32, 128, 1).scratch.size() == 0);
+  Plan columns = scan(256, 64, 0);
+  CHECK(count<Put>(columns) + count<Get>(columns) == 0);
+}
