@@ -111,6 +111,53 @@ TEST_CASE("computed operands of a product, of fewer elements than threads or bes
   }
 }
 
+TEST_CASE("sums along an axis, over rounds of warps of lanes of neighbours", "[cpu][emulated][planted]") {
+  const auto check = [](auto type, int rows, int columns, int axis) {
+    using T = decltype(type);
+    CAPTURE(rows, columns, axis);
+    const auto k = kernel(
+        "scan", [=](In<T, 2> x, Out<T, 2> y) { store(y, {0, 0}, cumsum(load(x, {0, 0}, {rows, columns}) * 2, axis)); });
+    check_same([&](const Device& device) {
+      const Tensor<T, 2> y(device, {rows, columns});
+      launch(device.stream(), k, small_numbers<T, 2>(device, {rows, columns}, 1), y);
+      return y.to_vector();
+    });
+  };
+  check(f32{}, 1, 4096, 1);  // warps whose lanes are all of one line, in rounds
+  check(i64{}, 1, 3000, 1);
+  check(f32{}, 2, 600, 1);   // warps of two lines
+  check(f32{}, 256, 16, 0);  // lanes of several lines, over warps
+  check(i32{}, 300, 40, 0);
+  check(i32{}, 3, 333, 1);  // one element an access
+  check(f32{}, 32, 96, 1);  // a warp's rounds
+  check(f32{}, 1, 9, 1);
+  check(f32{}, 1, 50257, 1);  // in memory
+}
+
+TEST_CASE("tiles that are turned, over the edges of their tensors", "[cpu][emulated][planted]") {
+  const auto check = [](auto from, auto to, std::int64_t rows, std::int64_t columns) {
+    using From = decltype(from);
+    using To = decltype(to);
+    CAPTURE(rows, columns);
+    const auto k = kernel("turn", [](In<From, 2> x, In<To, 2> z, Out<To, 2> y) {
+      auto [i, j] = blocks(cdiv(x.extent(0), 32), cdiv(x.extent(1), 64));
+      const Tile t = cast<f32>(transpose(load(x, {i, j}, {32, 64}))) + 1.0f;
+      store(y, {j, i}, cast<To>(t + cast<f32>(load(z, {j, i}, {64, 32}))));
+    });
+    check_same([&](const Device& device) {
+      const Tensor<To, 2> y(device, {columns, rows});
+      launch(device.stream(), k, small_numbers<From, 2>(device, {rows, columns}, 1),
+             small_numbers<To, 2>(device, {columns, rows}, 2), y);
+      const std::vector<To> values = y.to_vector();
+      return std::vector<float>(values.begin(), values.end());
+    });
+  };
+  check(bf16{}, bf16{}, 72, 136);
+  check(bf16{}, f32{}, 40, 72);
+  check(f32{}, bf16{}, 40, 72);
+  check(f32{}, f32{}, 33, 70);  // no whole vectors along some axis
+}
+
 TEST_CASE("large tiles of ragged tensors, with and without whole vectors", "[cpu][emulated][planted]") {
   const auto k = kernel("large", [](In<f32, 2> x, In<f32, 2> w, InOut<f32, 2> y) {
     const Tile old = load(y, {0, 0}, {4, 32768}, 7.0f);

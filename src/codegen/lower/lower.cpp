@@ -86,9 +86,9 @@ class Lowering {
   // Rows are not: an expression would read the tile that it takes them from once more, as its own element.
   bool is_read_where_used(Id id) const {
     if (is_rows(id)) return false;
-    return node(id).ordered
-               ? duty_.reads_where_used(id) && is_replaced(id)
-               : steps_.values.is_large(steps_.layouts.of[id]) || duty_.reads_where_used(id) || takes_registers(id);
+    const bool ordered = node(id).ordered;
+    if (ordered) return duty_.reads_where_used(id) && is_replaced(id);
+    return steps_.values.is_large(steps_.layouts.of[id]) || duty_.reads_where_used(id) || takes_registers(id);
   }
   // Of what rows are scaled and shifted by a thread may have as much as of the row: where a store alone uses it, it
   // needs no registers until then, nor all at once.
