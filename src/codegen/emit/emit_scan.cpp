@@ -61,9 +61,7 @@ class LineText {
   void add_totals(ScratchId scratch) {
     w_.open("{{");
     w_.line("const {}* const totals = {};", type_, w_.scratch(scratch, w_.plan.storage(out_).type));
-    // Where all lanes are of one line, each takes one of its totals, and they are scanned as elements are.
-    const bool by_lanes = line_.lanes.size == 32 && rounds() * line_.warps.size <= 32;
-    each_line([&](const IndexExpression& line) { by_lanes ? add_by_lanes(line) : add_in_order(line); });
+    each_line([&](const IndexExpression& line) { line_.lanes.size == 32 ? add_by_lanes(line) : add_in_order(line); });
     w_.close();
   }
 
@@ -109,15 +107,29 @@ class LineText {
     return (others ? w_.warp() & others : IndexExpression(0)) + number * line_.warps.unit;
   }
 
+  // Where all lanes are of one line, each takes one of its totals, of all rounds or of each in turn, and they are
+  // scanned as elements are.
   void add_by_lanes(const IndexExpression& line) {
-    const int warps = line_.warps.size, count = rounds() * warps;
-    const IndexExpression round = w_.lane() / warps, warp = w_.lane() % warps;
-    const std::string own = fmt::format("totals[{}]", slot(line, round, member(warp)));
-    w_.line("const {} through = scan_lanes<32, 1>({});", type_,
-            count == 32 ? own : fmt::format("lane < {} ? {} : 0", count, own));
+    const int warps = line_.warps.size;
+    const auto scan = [&](const IndexExpression& round, const IndexExpression& warp, int count) {
+      const std::string own = fmt::format("totals[{}]", slot(line, round, member(warp)));
+      w_.line("const {} through = scan_lanes<32, 1>({});", type_,
+              count == 32 ? own : fmt::format("lane < {} ? {} : 0", count, own));
+    };
+    const bool at_once = rounds() * warps <= 32;
+    if (at_once)
+      scan(w_.lane() / warps, w_.lane() % warps, rounds() * warps);
+    else
+      w_.line("{} carry = 0;", type_);
     over("k", 0, rounds(), [&](const IndexExpression& k) {
       w_.open("{{");
-      w_.line("const {} before = sum_before(through, {});", type_, k * warps + warp_digit());
+      if (at_once) {
+        w_.line("const {} before = sum_before(through, {});", type_, k * warps + warp_digit());
+      } else {
+        scan(k, w_.lane(), warps);
+        w_.line("const {} before = wrap_add(carry, sum_before(through, {}));", type_, warp_digit());
+        w_.line("carry = wrap_add(carry, shuffle(through, {}));", warps - 1);
+      }
       add_to_run(line, k);
       w_.close();
     });
@@ -127,10 +139,12 @@ class LineText {
     over("k", 0, rounds(), [&](const IndexExpression& k) {
       w_.open("{{");
       w_.line("{} before = 0;", type_);
-      over("other", 0, line_.warps.size, [&](const IndexExpression& other) {
-        w_.line("if ({}) before = sum;", equal(warp_digit(), other));
-        w_.line("sum = wrap_add(sum, totals[{}]);", slot(line, k, member(other)));
-      });
+      w_.unroll_by(1);  // or ptxas has all totals ahead
+      w_.open("for (int other = 0; other < {}; ++other) {{", line_.warps.size);
+      const IndexExpression other = IndexExpression::variable("other", line_.warps.size);
+      w_.line("if ({}) before = sum;", equal(warp_digit(), other));
+      w_.line("sum = wrap_add(sum, totals[{}]);", slot(line, k, member(other)));
+      w_.close();
       add_to_run(line, k);
       w_.close();
     });

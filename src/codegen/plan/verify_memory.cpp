@@ -117,7 +117,7 @@ class Memory {
     },
             [&]<OneOf<PutTotals, AddTotals> T>(const T& s) {
       const Layout& layout = plan_.values[s.out].layout;
-      if (line_of(layout, s.axis)) inside(s.scratch, totals_of(layout, s.axis, role.threads()));
+      if (s.axis < layout.rank() && line_of(layout, s.axis)) inside(s.scratch, totals_of(layout, s.axis, role.threads()));
     },
             [&](const Get& s) {
       inside(s.scratch, last(s.strides, s.sweep.shape));
