@@ -40,6 +40,18 @@ int fragments(const Step& step) {
   return product.kind == ProductKind::tensor ? m / 4 + n / 4 : m / 2 + n / 2;
 }
 
+// Of sums along an axis, what each run of neighbours begins with: ptxas has all at a time.
+int beginnings(const Plan& plan, const Step& step) {
+  const auto of = [&](ValueId out, int axis) {
+    const Layout& layout = plan.values[out].layout;
+    const std::optional<Line> line = line_of(layout, axis);
+    return line ? layout.registers() / line->run.size : 0;
+  };
+  if (const Scan* scan = std::get_if<Scan>(&step.action)) return of(scan->out, scan->axis);
+  const AddTotals* add = std::get_if<AddTotals>(&step.action);
+  return add ? of(add->out, add->axis) : 0;
+}
+
 // Registers that are in use from one position to another, at the fullest.
 class Usage {
  public:
@@ -137,7 +149,8 @@ Pressure pressure(const Plan& plan, bool in_place) {
       computed.push_back({at, out, operands(step)});
       if (is_place(plan, *compute)) anew.insert(out);
     }
-    const int index = indices(plan, step), address = std::max(index, addresses(step)), parts = fragments(step);
+    const int index = indices(plan, step), address = std::max(index, addresses(step));
+    const int parts = fragments(step) + beginnings(plan, step);
     if (address + parts > 0) extra.push_back({at, index + parts, address + parts});
   });
   Usage values(positions), all(positions);
