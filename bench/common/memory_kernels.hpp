@@ -99,7 +99,7 @@ auto cross_entropy_kernel(int vocab) {
 /// y = x with its axes exchanged.
 template <Element T>
 auto transpose_kernel() {
-  const int tile = 64;
+  const int tile = 256 / sizeof(T);  // two lines of the cache both ways
   return kernel("transpose", [=](In<T, 2> x, Out<T, 2> y) {
     auto [i, j] = blocks(cdiv(x.extent(0), tile), cdiv(x.extent(1), tile));
     store(y, {j, i}, transpose(load(x, {i, j}, {tile, tile})));
