@@ -71,6 +71,21 @@ TEST_CASE("rows that a warp has registers for are a warp's each", "[plan]") {
   CHECK(softmax(1, 768).threads() > 32);
 }
 
+TEST_CASE("weights of long rows are read where they are used", "[plan]") {
+  const auto norm = [](int width) {
+    return plan_for([=](In<f32, 2> x, In<f32, 1> weight, In<f32, 1> bias, Out<f32, 2> y) {
+      Index i = blocks(cdiv(x.extent(0), 4));
+      Tile row = load(x, {i, 0}, {4, width});
+      store(y, {i, 0}, (row - sum(row, 1)) * load(weight, {0}, {width}) + load(bias, {0}, {width}));
+    });
+  };
+  Plan of_many = norm(1600);
+  CHECK(count<Load>(of_many) == 1);
+  CHECK(the<Store>(of_many).sweep.reads.size() == 2);
+  CHECK(of_many.blocks == 4);
+  CHECK(count<Load>(norm(256)) == 3);
+}
+
 TEST_CASE("sums along a row stay in registers, and warps exchange totals alone", "[plan]") {
   const auto scan = [](int rows, int columns, int axis) {
     return plan_for([=](In<f32, 2> x, Out<f32, 2> y) {
