@@ -35,12 +35,13 @@ void Fragments::multiply(Steps& steps, Id id, const std::vector<RoundProduct>& p
   // ptxas has what is read and only rounded to tf32 in one register, of the operand: that must be free ahead of the
   // read, or it has each product wait for the one before (C7513).
   const bool in_place = any.type == ElementType::tf32;
+  // Until all but the piece before are multiplied: the registers of the one before that are free.
+  const auto wait = [&] { push(WaitWgmma{1}); };
   for (int first = 0; first < any.k; first += piece) {
-    // But for the piece before all are multiplied: the registers of the one before that are free.
-    if (in_place) push(WaitWgmma{1});
+    if (in_place) wait();
     std::map<Id, std::vector<ValueId>> tiles;
     for (const auto& [operand, computed] : operands_) tiles[operand] = read(steps, operand, first, any.b_cursor);
-    if (!in_place) push(WaitWgmma{1});
+    if (!in_place) wait();
     std::map<Id, ValueId> made;
     for (const auto& [operand, computed] : operands_)
       push(RegisterFence{made[operand] = compute(steps, operand, first, tiles[operand])});
