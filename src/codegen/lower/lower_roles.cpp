@@ -65,8 +65,13 @@ class Shared {
 
   /// May a tensor have fewer rows than a stage?
   bool is_clipped() const { return !plan.rings[ring].clipped.empty(); }
-  /// Registers of a thread of the producer that hold what it copies.
-  int of_copies_under_way() const { return copies_many() ? (plan.variant.wide ? 40 : 64) : 24; }
+  /// Registers of a thread of the producer that hold what it copies. Where offsets have 64 bits an address takes two
+  /// beside each element, and of 32 bits ptxas has those of two tiles at a time: with 16 words a tile 56 bytes spilled.
+  int of_copies_under_way(int element_bytes) const {
+    if (!copies_many()) return 24;
+    if (!plan.variant.wide) return 64;
+    return element_bytes == 4 ? 8 : 40;
+  }
   /// Those of a thread. None are set for one team of a warp group: each has all that there are for it.
   int producer_registers() const {
     if (how.groups * how.teams == 1) return 0;
@@ -240,7 +245,7 @@ class Producer final : public RingDuty {
     const int vector = std::max(access.vector, 2);
     sweep.layout = panels_layout(sweep.shape, buffer.panel_columns(), vector, steps.threads / 32);
     const int words = access.vector == 1 ? vector : vector * info(buffer.type).bytes / 4;
-    sweep.at_once = std::min(sweep.layout.registers() / vector, shared_.of_copies_under_way() / words);
+    sweep.at_once = std::min(sweep.layout.registers() / vector, shared_.of_copies_under_way(info(buffer.type).bytes) / words);
     tessera::codegen::Operand element{.kind = tessera::codegen::Operand::Kind::fetched};
     const ElementType type = steps.node(operand.load).type;
     const Op op = type == buffer.type ? Op::broadcast : Op::cast;
