@@ -54,7 +54,6 @@ inline float round_to_tf32(float x) { return math::round_to_tf32(x); }
 [[maybe_unused]] inline i64 cast_i64(float x) { return math::to_i64(x); }
 
 inline int lane_index() { return thread % 32; }
-inline int warp_index() { return thread / 32; }
 template <class T>
 T shuffle(T x, int lane) {
   Warp& warp = warps[static_cast<std::size_t>(thread / 32)];
@@ -84,7 +83,7 @@ void load_input(u32* words, const void* from, bool inside) {
   std::memset(words, 0, sizeof(u32) * ((Bytes + 3) / 4));
   load_input_over<Bytes>(words, from, inside);
 }
-inline void store_words(void* to, const u32* words, bool inside) {
+[[maybe_unused]] inline void store_words(void* to, const u32* words, bool inside) {
   if (inside) std::memcpy(to, words, 16);
 }
 template <int Bytes>
