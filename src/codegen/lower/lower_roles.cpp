@@ -245,7 +245,8 @@ class Producer final : public RingDuty {
     const int vector = std::max(access.vector, 2);
     sweep.layout = panels_layout(sweep.shape, buffer.panel_columns(), vector, steps.threads / 32);
     const int words = access.vector == 1 ? vector : vector * info(buffer.type).bytes / 4;
-    sweep.at_once = std::min(sweep.layout.registers() / vector, shared_.of_copies_under_way(info(buffer.type).bytes) / words);
+    const int under_way = shared_.of_copies_under_way(info(buffer.type).bytes);
+    sweep.at_once = std::min(sweep.layout.registers() / vector, under_way / words);
     tessera::codegen::Operand element{.kind = tessera::codegen::Operand::Kind::fetched};
     const ElementType type = steps.node(operand.load).type;
     const Op op = type == buffer.type ? Op::broadcast : Op::cast;

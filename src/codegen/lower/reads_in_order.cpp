@@ -20,13 +20,16 @@ void each_read(Step& step, const Each& each) {
   }, step.action);
 }
 
-void keep(Body& steps, const Target& target) {
+void keep(Body& steps, const Plan& plan) {
   int registers = 0;
   for (Step& step : steps) {
-    each_body(step, [&](Body& inner) { keep(inner, target); });
-    each_read(step, [&](const Sweep& sweep, const TileAccess&) { registers += sweep.layout.registers(); });
+    each_body(step, [&](Body& inner) { keep(inner, plan); });
+    each_read(step, [&](const Sweep& sweep, const TileAccess& read) {
+      const bool wide = plan.tensors[static_cast<std::size_t>(read.parameter)].type == ElementType::i64;
+      registers += sweep.layout.registers() * (wide ? 2 : 1);
+    });
   }
-  if (registers <= target.registers_of_reads) return;
+  if (registers <= plan.target.registers_of_reads) return;
   for (Step& step : steps) each_read(step, [](const Sweep&, TileAccess& read) { read.in_order = true; });
 }
 
@@ -35,7 +38,7 @@ void keep(Body& steps, const Target& target) {
 void keep_reads_in_order(Plan& plan) {
   if (plan.target.registers_of_reads == 0) return;
   for (Phase& phase : plan.phases)
-    for (Role& role : phase.roles) keep(role.body, plan.target);
+    for (Role& role : phase.roles) keep(role.body, plan);
 }
 
 }  // namespace tessera::codegen
