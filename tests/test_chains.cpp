@@ -11,6 +11,7 @@
 #include "codegen/lower/make_plan.hpp"
 #include "codegen/passes/passes.hpp"
 #include "codegen/plan/verify_plan.hpp"
+#include "codegen/sections.hpp"
 #include "codegen/source_of.hpp"
 #include "compiling.hpp"
 #include "devices.hpp"
@@ -220,6 +221,11 @@ const Planted faults[] = {
   codegen::Value& sums = p.values[the<codegen::Wgmma>(p, 1).out];
   sums.layout = codegen::wgmma_accumulator_layout(sums.shape, 1);
 }, "registers, its storage"},
+    {"sections said twice", [](Plan& p) { p.phases[0].schedule.section = 16; }, "whose sections a launch chooses"},
+    {"nobody says the sections",
+     [](Plan& p) {
+  std::erase_if(p.parameters, [](const KernelParameter& one) { return one.kind == KernelParameter::Kind::section; });
+}, "parameters, and needs"},
     {"keys for values", [](Plan& p) { the<codegen::Wgmma>(p, 1).b_cursor = the<codegen::Wgmma>(p, 0).b_cursor; },
      "not known to be full"},
 };
@@ -250,12 +256,29 @@ TEST_CASE("a chain holds queries, brings keys and values by rings of their own, 
   CHECK((the<codegen::Wgmma>(plan, 0).overwrites && !the<codegen::Wgmma>(plan, 0).left));
   CHECK((!the<codegen::Wgmma>(plan, 1).overwrites && the<codegen::Wgmma>(plan, 1).left));
   CHECK(count<codegen::Branch>(plan) == 1);
-  CHECK(plan.phases[0].schedule.to_and_fro);
+  CHECK((plan.phases[0].schedule.to_and_fro && plan.phases[0].sections_of_launch()));
+  CHECK(source_of(plan).text.find("const int block0 = grid0 - 1 - place.column;") != std::string::npos);
   const auto of = [](Mask mask) { return plan_of(attention<bf16>({192, 64, 64}, mask, 1, true).graph()); };
   CHECK(!of(Mask::full).phases[0].schedule.to_and_fro);
   CHECK((count<codegen::Branch>(of(Mask::window)) == 1 && count<codegen::Branch>(of(Mask::full)) == 1));
   // What a tensor says of each element is asked of each.
   CHECK((count<codegen::Branch>(of(Mask::documents)) == 0 && count<codegen::Branch>(of(Mask::prefix)) == 0));
+}
+
+TEST_CASE("sections of blocks that differ are few lines whose blocks fill rounds", "[plan]") {
+  const auto lines_of = [](std::vector<std::int64_t> grid, std::int64_t at_once) {
+    return section_of(grid, 0, at_once);
+  };
+  CHECK(lines_of({8, 16, 16}, 132) == 33);
+  CHECK(lines_of({16, 8, 16}, 132) == 33);
+  CHECK(lines_of({11, 8, 16}, 132) == 24);
+  CHECK(lines_of({24, 87, 1}, 132) == 22);
+  CHECK(lines_of({64, 32}, 132) == 32);   // no more than there are
+  CHECK(lines_of({43, 300}, 132) == 300);  // none fill rounds
+  CHECK(lines_of({8, 256}, 114) == 57);
+  CHECK((lines_of({5, 7}, 1) == 7 && lines_of({6, 7}, 2) == 1 && lines_of({1, 1}, 132) == 1));
+  CHECK(lines_of({7, std::int64_t{1} << 40}, 132) == std::numeric_limits<int>::max());
+  CHECK(section_of(std::array<std::int64_t, 3>{4, 8, 16}, 1, 132) == 33);
 }
 
 TEST_CASE("a mask that is too long for bounds is asked of each element", "[plan]") {

@@ -36,6 +36,7 @@ struct KernelParameter {
     first_block,  ///< of the launch, for others in a wide variant, whose grid may take several: long long
     workspace,    ///< address of the launch's workspace, 8 bytes
     flags,        ///< address of a u32 for each block of threads, all 0 before and after the launch, 8 bytes
+    section,      ///< blocks of all axes of the grid but `axis` that run together along it: int
     abreast,      ///< tiles that as many blocks of threads walk through together, where the grid shares rounds: int
     tensor_map,   ///< of boxed tensor `argument`: 128 bytes
   };

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "codegen/sections.hpp"
 #include "emulator/block.hpp"
 #include "emulator/checks.hpp"
 #include "emulator/cluster.hpp"
@@ -41,7 +42,7 @@ namespace {
 
 /// What a launch adds to arguments and grid.
 struct LaunchCells {
-  std::int64_t blocks, first_block;
+  std::int64_t blocks, first_block, at_once;
   void *workspace, *flags;
   int abreast;
 };
@@ -70,6 +71,8 @@ std::uint64_t cell(const KernelParameter& parameter, std::span<const Argument> a
       return reinterpret_cast<std::uintptr_t>(launch.workspace);
     case Kind::flags:
       return reinterpret_cast<std::uintptr_t>(launch.flags);
+    case Kind::section:
+      return static_cast<std::uint64_t>(section_of(grid, parameter.axis, launch.at_once));
     case Kind::abreast:
       return static_cast<std::uint64_t>(launch.abreast);
     case Kind::tensor_map:
@@ -167,9 +170,13 @@ Report Emulator::State::run(std::size_t index, const Graph& graph, std::span<con
         cells.insert(cells.end(), words.begin(), words.end());
         continue;
       }
-      cells.push_back(cell(
-          parameter, memory.arguments(), grid,
-          {.blocks = blocks, .first_block = first, .workspace = workspace, .flags = flags.data(), .abreast = abreast}));
+      cells.push_back(cell(parameter, memory.arguments(), grid,
+                           {.blocks = blocks,
+                            .first_block = first,
+                            .at_once = count,
+                            .workspace = workspace,
+                            .flags = flags.data(),
+                            .abreast = abreast}));
     }
     const Launch launch{.kernel = kernel.name,
                         .entry = library.entry(index),

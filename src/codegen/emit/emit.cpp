@@ -174,7 +174,11 @@ void block_indices(Writer& w, const Writer& body) {
   const auto index = [&](int axis, const IndexExpression& value) {
     if (wanted.contains(phase.first_axis + axis)) w.line("const int block{} = {};", phase.first_axis + axis, value);
   };
-  const int grouped = phase.schedule.group ? 2 : phase.schedule.section ? 1 : 0;
+  const auto turned = [&](const IndexExpression& first) {
+    return phase.schedule.to_and_fro ? grid(0) - 1 - first : first;
+  };
+  const bool sections = phase.schedule.section > 0 || phase.sections_of_launch();
+  const int grouped = phase.schedule.group ? 2 : sections ? 1 : 0;
   IndexExpression rest = IndexExpression::variable("block");
   if (phase.schedule.group) {
     const IndexExpression plane =
@@ -184,15 +188,18 @@ void block_indices(Writer& w, const Writer& body) {
     index(0, IndexExpression::variable("place.row"));
     index(1, IndexExpression::variable("place.column"));
     rest = rest / plane;
-  } else if (phase.schedule.section) {
+  } else if (sections) {
     IndexExpression others = grid(1);
     for (int axis = 2; axis < phase.axes; ++axis) others = others * grid(axis);
-    w.line("const GridPlace place = grouped({}, {}, {}, {});", rest, others, grid(0), phase.schedule.section);
-    index(0, IndexExpression::variable("place.column"));
+    w.line("const GridPlace place = grouped({}, {}, {}, {});", rest, others, grid(0),
+           phase.schedule.section > 0 ? std::to_string(phase.schedule.section) : "section");
+    index(0, turned(IndexExpression::variable("place.column")));
     rest = IndexExpression::variable("place.row");
   }
   for (int axis = phase.axes; axis-- > grouped;) {
-    index(axis, IndexExpression::call("static_cast<int>", {axis > grouped ? rest % grid(axis) : rest}));
+    const IndexExpression value =
+        IndexExpression::call("static_cast<int>", {axis > grouped ? rest % grid(axis) : rest});
+    index(axis, axis == 0 ? turned(value) : value);
     rest = rest / grid(axis);
   }
 }
@@ -203,7 +210,7 @@ void open_blocks(Writer& w, IndexExpression first, int step) {
   if (w.phase.schedule.to_and_fro) {
     w.open("for ({0} round = 0; round < {1}; round += grid_size()) {{", block_type(w.plan), blocks);
     w.line("if (to_and_fro(round) >= {}) break;", blocks);
-    w.line("const {} block = {} - 1 - to_and_fro(round);", block_type(w.plan), blocks);
+    w.line("const {} block = to_and_fro(round);", block_type(w.plan));
     return;
   }
   const bool clusters = w.phase.schedule.sharing == Sharing::cluster;
@@ -271,6 +278,8 @@ std::string parameter_text(const Plan& plan, const KernelParameter& p) {
       return "char* all_workspace";
     case Kind::flags:
       return "u32* flags";
+    case Kind::section:
+      return "int section";
     case Kind::abreast:
       return "int abreast";
     case Kind::tensor_map:

@@ -229,6 +229,8 @@ void set_parameters(Plan& plan) {
   for (std::size_t i = 0; i < plan.phases.size(); ++i)
     if (plan.phases[i].schedule.kind != Schedule::Kind::grid)
       plan.parameters.push_back({Kind::blocks, static_cast<int>(i), 0});
+  for (const Phase& phase : plan.phases)
+    if (phase.sections_of_launch()) plan.parameters.push_back({Kind::section, 0, phase.first_axis});
   if (!plan.persistent() && plan.variant.wide) plan.parameters.push_back({Kind::first_block, 0, 0});
   if (plan.workspace_bytes > 0) plan.parameters.push_back({Kind::workspace, 0, 0});
   if (plan.shared_by_grid())

@@ -157,7 +157,8 @@ struct Schedule {
   Kind kind = Kind::grid;
   /// tiles: cluster: those of the launch's size do; grid: all blocks of threads walk through a part of all rounds.
   Sharing sharing = Sharing::none;
-  bool to_and_fro = false;  ///< tiles: from the last block to the first, each second round the other way
+  /// tiles: from the last block of the first axis to its first, each second round of the blocks at work the other way.
+  bool to_and_fro = false;
   int section = 0;  ///< blocks of all axes but the first that run together along it, so that they meet in L2; 0: all
   int group = 0;    ///< blocks along the first axis that run together, so that they meet in L2; 0: in order
 };
@@ -181,6 +182,8 @@ struct Phase {
   std::vector<Role> roles;
   Schedule schedule;
   int first_axis = 0, axes = 0;  ///< of the grid, among those of all phases
+  /// Which blocks run together depends on how many there are, and how many run at the same time (codegen/sections.hpp).
+  bool sections_of_launch() const { return schedule.to_and_fro && axes > 1; }
 };
 
 /// How far a plan is: what a verifier may ask of it.

@@ -412,7 +412,9 @@ std::string to_string(const Plan& plan) {
       line("a cluster of blocks of threads shares the rounds of each block of the grid");
   if (by_grid) line("all blocks of threads share the rounds of all blocks of the grid");
   for (const Phase& phase : plan.phases)
-    if (phase.schedule.to_and_fro) line("the last blocks come first, in rounds to and fro");
+    if (phase.schedule.to_and_fro)
+      line("the last blocks along the first axis come first, in rounds to and fro{}",
+           phase.sections_of_launch() ? ", in sections along the other axes as the launch says" : "");
   for (const Phase& phase : plan.phases)
     if (phase.schedule.section)
       line("blocks run in sections of {} along all axes but the first", phase.schedule.section);

@@ -17,6 +17,9 @@ void check_phases(Findings& findings) {
     axes = phase.first_axis + phase.axes;
     findings.require(phase.schedule.group >= 0 && (phase.schedule.group == 0 || phase.axes >= 2),
                      "blocks run in groups of {} in a grid of {} axes", phase.schedule.group, phase.axes);
+    findings.require(phase.schedule.section == 0 || !phase.schedule.to_and_fro,
+                     "blocks run to and fro, whose sections a launch chooses, and in sections of {}",
+                     phase.schedule.section);
     findings.require(!phase.roles.empty(), "a phase has no role");
     int warp = 0;
     for (const Role& role : phase.roles) {
@@ -63,6 +66,8 @@ void check_parameters(Findings& findings) {
     for (int axis = 0; axis < phase.axes; ++axis) wanted.insert({Kind::grid, 0, phase.first_axis + axis});
   for (std::size_t i = 0; i < plan.phases.size(); ++i)
     if (plan.phases[i].schedule.kind != Schedule::Kind::grid) wanted.insert({Kind::blocks, static_cast<int>(i), 0});
+  for (const Phase& phase : plan.phases)
+    if (phase.sections_of_launch()) wanted.insert({Kind::section, 0, phase.first_axis});
   if (!plan.persistent() && plan.variant.wide) wanted.insert({Kind::first_block, 0, 0});
   if (plan.workspace_bytes > 0) wanted.insert({Kind::workspace, 0, 0});
   if (plan.shared_by_grid())

@@ -7,6 +7,7 @@
 #include <limits>
 #include <optional>
 
+#include "codegen/sections.hpp"
 #include "codegen/target.hpp"
 #include "graph/error.hpp"
 
@@ -27,6 +28,7 @@ std::size_t bytes_of(const KernelParameter& parameter, const Graph& graph, bool 
   switch (parameter.kind) {
     case Kind::extent:
     case Kind::grid:
+    case Kind::section:
     case Kind::abreast:
       return 4;
     case Kind::stride:
@@ -238,6 +240,9 @@ void CudaKernel::fill(const Code& code, std::span<const Argument> arguments, std
       case Kind::flags:
         value = static_cast<std::int64_t>(part.flags);
         break;
+      case Kind::section:
+        value = section_of(grid, parameter.axis, part.at_once);
+        break;
       case Kind::abreast:
         value = part.abreast;
         break;
@@ -292,8 +297,12 @@ void CudaKernel::launch(const Code& code, CudaStream& stream, std::span<const Ar
   if (code.maps) code.maps->write(arguments, block);
   for (std::int64_t first = 0; first < blocks.count; first += code.persistent ? blocks.count : at_once) {
     fill(code, arguments, grid,
-         {blocks.count, first, shared ? shared->parts() : workspace.address(), shared ? shared->flags() : 0,
-          blocks.abreast},
+         {.blocks = blocks.count,
+          .first_block = first,
+          .at_once = at_once,
+          .workspace = shared ? shared->parts() : workspace.address(),
+          .flags = shared ? shared->flags() : 0,
+          .abreast = blocks.abreast},
          block);
     const auto count =
         static_cast<unsigned>(blocks.sharing > 0 ? at_once : std::min(at_once, blocks.count - first) * blocks.cluster);

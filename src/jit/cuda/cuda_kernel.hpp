@@ -37,7 +37,7 @@ class CudaKernel final : public DeviceKernel {
   };
   /// What differs between the launches of one grid.
   struct Part {
-    std::int64_t blocks, first_block;
+    std::int64_t blocks, first_block, at_once;
     cuda::CUdeviceptr workspace, flags;
     int abreast;
   };
