@@ -50,6 +50,13 @@ inline std::uint64_t most_kernels() {
   return name == "cpu" ? ~std::uint64_t{0} : name == "compiled" ? 12 : name == "emulated" ? 8 : 150;
 }
 
+/// Whether sanitizers look on, which see in a few rounds of the same code what there is to see in many.
+#ifdef __SANITIZE_ADDRESS__
+inline constexpr bool sanitized = true;
+#else
+inline constexpr bool sanitized = false;
+#endif
+
 /// Chooses which of a test's cases to run: all where that is cheap, else some, the same ones each time, the first
 /// always among them.
 class Cases {

@@ -110,7 +110,7 @@ TEST_CASE("the same input gives the same bits, every time", "[model]") {
       return session.all_logits();
     };
     const std::vector<float> first = run();
-    for (int i = 1; i < (most_kernels() < 20 ? 2 : 20); ++i) {
+    for (int i = 1; i < (most_kernels() < 20 || sanitized ? 2 : 20); ++i) {
       const std::vector<float> again = run();
       CHECK(std::memcmp(again.data(), first.data(), first.size() * sizeof(float)) == 0);
     }
@@ -163,6 +163,7 @@ TEST_CASE("greedy text of the shipped model equals every golden case", "[model][
   const auto cases = nlohmann::json::parse(read_text(root / "tests/data/storyteller-golden.json")).at("cases");
   REQUIRE(cases.size() == 5);
   for (const auto& golden : cases) {
+    if (sanitized && &golden != &cases[0]) break;
     INFO(golden.at("prompt"));
     const auto prompt = golden.at("prompt_ids").get<Tokens>(), expected = golden.at("greedy_ids").get<Tokens>();
     CHECK(generate(model, prompt, expected.size()) == expected);
@@ -184,6 +185,7 @@ TEST_CASE("cached decode equals recomputation", "[model][long]") {
   Session cached(model, 1, static_cast<int>(tokens.size()));
   for (std::size_t t = 0; t < tokens.size(); ++t) {
     append_one(cached, tokens[t]);
+    if (sanitized && t % 8 != 0) continue;
     Session fresh(model, 1, static_cast<int>(t) + 1);
     fresh.append(std::vector<Tokens>{Tokens(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(t) + 1)});
     CHECK(largest_difference(cached.logits(), fresh.logits()) <= 1e-5);
@@ -257,8 +259,8 @@ TEST_CASE("log probabilities are those of a softmax", "[model]") {
 
 TEST_CASE("any head width from 8 to 256 and any length", "[model]") {
   const int head_width = GENERATE(8, 17, 80, 256), heads = GENERATE(1, 3);
-  if (test_device_name() == "emulated" && heads * head_width > 256) {
-    SUCCEED("too many weights to make in the emulator");
+  if ((test_device_name() == "emulated" || sanitized) && heads * head_width > 256) {
+    SUCCEED("too many weights to make in the emulator, or under sanitizers");
     return;
   }
   Gpt2Config config;
