@@ -172,7 +172,7 @@ TEST_CASE("chains by roles: attention of few or many positions, and of more keys
   for (const Mask mask : {Mask::causal, Mask::full})
     for (const int queries : {1, 64, 193, 400})
       for (const int more : {0, 100})
-        if (!cases.skip())
+        if (!(sanitized && queries > 200) && !cases.skip())  // three quarters of its time
           check<bf16>({192, 128, 64}, mask, {.heads = 3, .group = 1, .queries = queries, .keys = queries + more});
 }
 
