@@ -158,7 +158,8 @@ std::vector<Row> product_rows(const RowSettings& settings) {
   rows.push_back(gemm<f32, tf32>({small ? tiny : ProductShape{4096, 4096, 4096}, "", "", settings.tiles}));
   for (const ProductShape& shape : table)
     rows.push_back(gemm<f32, tf32>({{shape.m, shape.n, shape.k, true}, "", "", settings.tiles}));
-  rows.push_back(gemm<f32, f32>({small ? tiny : ProductShape{2048, 2048, 2048}, "", "", settings.tiles}));
+  for (const std::int64_t extent : small ? std::vector<std::int64_t>{32} : std::vector<std::int64_t>{2048, 4096})
+    rows.push_back(gemm<f32, f32>({{extent, extent, extent}, "", "", settings.tiles}));
   for (const char* peer : {"", "eager", "lt"})
     rows.push_back(linear_gelu({small ? tiny : ProductShape{8192, 3072, 768}, "", peer, settings.tiles}));
   for (const auto& make : {linear_cast, linear_norm})

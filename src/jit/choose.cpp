@@ -85,6 +85,23 @@ double cycles(const Candidate& candidate, ProductFamily family, const ProductSha
   return begin + waves * std::max(loop + cycles_of_turn, (loop + epilogue) / 2) + epilogue;
 }
 
+// ---- Products of f32, in fused multiply-adds.
+
+struct FmaCandidate {
+  ProductTiles tiles;
+  double rate;   // share of a multiprocessor's fused multiply-adds, of as many tiles at a time as it has room for
+  double alone;  // of one tile
+};
+constexpr FmaCandidate fma_candidates[] = {{{128, 128, 16}, 0.85, 0.6}, {{64, 64, 16}, 0.6, 0.2}};
+
+double cycles(const FmaCandidate& candidate, const ProductShape& shape, const ProductTarget& target) {
+  const ProductTiles& tiles = candidate.tiles;
+  const std::int64_t multiprocessors = std::max(target.multiprocessors, 1);
+  const std::int64_t count = ((shape.m + tiles.m - 1) / tiles.m) * ((shape.n + tiles.n - 1) / tiles.n);
+  const auto each = static_cast<double>((count + multiprocessors - 1) / multiprocessors);
+  return each * tiles.m * tiles.n / std::min(candidate.rate, each * candidate.alone);
+}
+
 /// Are there rows enough for wgmma, and can the copy engine address both operands, whose rows are then 16 bytes apart?
 /// (Of others threads bring what wgmma reads, if their tiles suit it: which do best has not been measured.)
 bool suits_wgmma(const ProductShape& shape, ElementType operands, const ProductTarget& target) {
@@ -129,6 +146,12 @@ ProductTiles rule_tiles(int m, const ProductShape& shape, ElementType operands, 
 ProductTiles choose(ProductFamily family, const ProductShape& shape, ElementType operands,
                     const ProductTarget& target) {
   const bool gpu = target.gpu.has_value();
+  if (gpu && operands == ElementType::f32 && shape.m > 16) {
+    const auto time = [&](const FmaCandidate& candidate) { return cycles(candidate, shape, target); };
+    ProductTiles tiles = std::ranges::min_element(fma_candidates, {}, time)->tiles;
+    tiles.k = along_inner(shape.k, tiles.k, 16);
+    return tiles;
+  }
   if (!suits_wgmma(shape, operands, target)) {
     ProductTiles tiles = rule_tiles(rule_rows(shape.m, operands, gpu), shape, operands, gpu);
     // Two blocks of a multiprocessor hide each other's barriers and stores: less of k at a time, if that makes room.

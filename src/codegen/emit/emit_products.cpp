@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <optional>
+
 #include "codegen/emit/emit_steps.hpp"
 #include "codegen/plan/names.hpp"
 #include "codegen/plan/spelling.hpp"
@@ -231,32 +234,58 @@ void four(Writer& w, const ProductOperand& operand, std::string_view tile, const
       w.line("read_tile<1, {}, {}>({} + {}, {}, k + {}, {});", type, from.chunks(), out, e, tile, e, other);
 }
 
-// What a thread needs of an operand for four steps of k: out[position][k].
-void fragment(Writer& w, const ProductOperand& operand, std::string_view tile, std::string_view out,
-              const Layout& layout, int axis) {
-  const Buffer& from = w.buffer(operand.buffer);
-  const int count = layout.registers();
-  const IndexExpression i = IndexExpression::variable("i", count);
-  if (!operand.k_major && layout.run(axis) % 4 == 0) {
-    w.unroll(true);
-    w.open("for (int i = 0; i < {}; i += 4) {{", count);
-    w.unroll(true);
-    w.open("for (int e = 0; e < 4; ++e) {{");
-    w.line("float x[4];");
-    w.line("read_tile<4, {}, {}>(x, {}, k + e, {});", memory_type(from.type), from.chunks(), tile,
-           coordinate(w, layout, axis, i));
-    w.unroll(true);
-    w.line("for (int j = 0; j < 4; ++j) {}[i + j][e] = {};", out, converted(operand, "x[j]"));
-    w.close();
-    w.close();
-    return;
+// What a thread reads of an operand, whose layout along its own axis is `layout`.
+struct Fragment {
+  const ProductOperand& operand;
+  std::string_view name, tile;
+  int axis;
+  Layout layout;
+
+  int count() const { return layout.registers(); }
+  // Neighbours that one access brings, of a row across k.
+  int run() const { return !operand.k_major && layout.run(axis) % 4 == 0 ? 4 : 1; }
+};
+
+// Bytes from a thread's first position to the others, where chunks are permuted alike at all of them.
+std::optional<std::vector<Digit>> bytes_apart(const Fragment& f, const Buffer& from) {
+  const int bytes = info(from.type).bytes, chunks = from.chunks(), period = std::min(chunks & -chunks, 8);
+  const int alike = f.operand.k_major ? 8 : period * 16 / bytes;
+  std::vector<Digit> apart;
+  for (const Digit& digit : f.layout.register_digits(f.axis)) {
+    if (digit.unit < f.run()) continue;
+    if (digit.scale % alike) return std::nullopt;
+    apart.push_back({digit.unit, digit.size, digit.scale * (f.operand.k_major ? chunks * 16 : bytes)});
   }
+  return apart;
+}
+
+// Of rows along k four steps, name[position][step]; of others step e of them, name[position].
+void read(Writer& w, const Fragment& f) {
+  const Buffer& from = w.buffer(f.operand.buffer);
+  const std::string_view type = memory_type(from.type);
+  const int vector = f.operand.k_major ? 4 : f.run();
+  const IndexExpression i = IndexExpression::variable("i", f.count());
+  const auto element = [&](const IndexExpression& position) {
+    return f.operand.k_major ? fmt::format("{}, k", position) : fmt::format("k + e, {}", position);
+  };
+  w.line("float {}[{}]{};", f.name, f.count(), f.operand.k_major ? "[4]" : "");
+  const auto apart = bytes_apart(f, from);
+  if (apart)
+    w.line("const char* const from_{} = {} + element_offset<{}, {}>({});", f.name, f.tile, type, from.chunks(),
+           element(coordinate(w, f.layout, f.axis, 0)));
   w.unroll(true);
-  w.open("for (int i = 0; i < {}; ++i) {{", count);
-  four(w, operand, tile, fmt::format("{}[i]", out), coordinate(w, layout, axis, i));
-  if (converted(operand, "x") != "x") {
-    w.unroll(true);
-    w.line("for (int e = 0; e < 4; ++e) {0}[i][e] = {1};", out, converted(operand, fmt::format("{}[i][e]", out)));
+  w.open("for (int i = 0; i < {}; i += {}) {{", f.count(), f.run());
+  const std::string to = f.operand.k_major ? fmt::format("{}[i]", f.name) : beyond(f.name, i);
+  if (apart)
+    w.line("load_vector<{}>({}, reinterpret_cast<const {}*>({}));", vector, to, type,
+           beyond(fmt::format("from_{}", f.name), digits(*apart, i)));
+  else
+    w.line("read_tile<{}, {}, {}>({}, {}, {});", vector, type, from.chunks(), to, f.tile,
+           element(coordinate(w, f.layout, f.axis, i)));
+  for (int j = 0; j < vector && converted(f.operand, "x") != "x"; ++j) {
+    const std::string x =
+        f.operand.k_major ? fmt::format("{}[i][{}]", f.name, j) : fmt::format("{}[i + {}]", f.name, j);
+    w.line("{} = {};", x, converted(f.operand, x));
   }
   w.close();
 }
@@ -264,7 +293,6 @@ void fragment(Writer& w, const ProductOperand& operand, std::string_view tile, s
 void block_product(Writer& w, const Multiply& multiply) {
   const Product& p = multiply.product;
   const Layout& layout = multiply.layout;
-  const Layout of_rows = layout.without(1), of_columns = layout.without(0);
   const int count = layout.registers();
   const IndexExpression r = IndexExpression::variable("r", count);
   w.open("{{");
@@ -274,14 +302,21 @@ void block_product(Writer& w, const Multiply& multiply) {
   w.open("for (int k = 0; k < {}; k += 4) {{", (p.k + 3) / 4 * 4);
   const std::string c = element(w, multiply.out, r);
   if (is_indexed_by_constants(w.plan.storage(multiply.out))) {
-    w.line("float a[{}][4], b[{}][4];", of_rows.registers(), of_columns.registers());
-    fragment(w, p.a, "left", "a", of_rows, 0);
-    fragment(w, p.b, "right", "b", of_columns, 1);
+    const Fragment fragments[] = {{p.a, "a", "left", 0, layout.without(1)}, {p.b, "b", "right", 1, layout.without(0)}};
+    const auto read_if = [&](bool k_major) {
+      for (const Fragment& fragment : fragments)
+        if (fragment.operand.k_major == k_major) read(w, fragment);
+    };
+    const auto factor = [&](const Fragment& f) {
+      return fmt::format("{}[{}]{}", f.name, digits(register_map(f.layout, layout), r), f.operand.k_major ? "[e]" : "");
+    };
+    read_if(true);
     w.unroll(true);
-    w.open("for (int r = 0; r < {}; ++r) {{", count);
+    w.open("for (int e = 0; e < 4; ++e) {{");
+    read_if(false);
     w.unroll(true);
-    w.line("for (int e = 0; e < 4; ++e) {0} = fmaf(a[{1}][e], b[{2}][e], {0});", c,
-           digits(register_map(of_rows, layout), r), digits(register_map(of_columns, layout), r));
+    w.line("for (int r = 0; r < {0}; ++r) {1} = fmaf({2}, {3}, {1});", count, c, factor(fragments[0]),
+           factor(fragments[1]));
     w.close();
   } else {
     w.open("for (int r = 0; r < {}; ++r) {{", count);

@@ -68,7 +68,7 @@ class Planner {
       switch (product.kind) {
         case ProductKind::tensor:
         case ProductKind::block:
-          want = std::clamp<std::int64_t>(std::int64_t(product.m) * product.n / sums_of_warp(product), 4, 8);
+          want = std::clamp<std::int64_t>(std::int64_t(product.m) * product.n / sums_of_warp(plan), 4, 8);
           break;
         case ProductKind::thin:
           // An axis that is spread over lanes is filled up to a power of two.
@@ -90,9 +90,13 @@ class Planner {
 
   // Of 64 x 64 sums a warp reads (64 + 64) x 32 bytes for 32 instructions on 16 bits: 32 cycles of shared memory, to
   // which four warps' instructions are 200 or more. Of 64 x 32 it would be 24 for half as many.
-  static int sums_of_warp(const Product& product) {
-    const bool sixteen_bits = product.kind == ProductKind::tensor && product.type != ElementType::tf32;
-    return sixteen_bits ? 64 * 64 : 32 * 32;
+  // Of 64 x 64 sums in fused multiply-adds a thread has 8 x 16: for 4 steps of k it makes 24 accesses of 16 bytes for
+  // 512 instructions. Where both operands' rows run along k that takes registers for four steps of both.
+  int sums_of_warp(const ProductPlan& plan) const {
+    const Product& product = plan.product;
+    const bool many = product.kind == ProductKind::block ? !runs_along_k(plan.a, 1) || !runs_along_k(plan.b, 0)
+                                                         : product.type != ElementType::tf32;
+    return many ? 64 * 64 : 32 * 32;
   }
 
   // Registers of a thread for the sums of all products in the same loop.
@@ -102,8 +106,8 @@ class Planner {
       if (facts_[id].region == loop) all += ceil_div(other.product.m * other.product.n, 32 * warps_);
     return all;
   }
-  // Those of operands on their way to shared memory that are converted: as they were read, as they were computed, and as
-  // they are stored, two in a register.
+  // Those of operands on their way to shared memory that are converted: as they were read, as they were computed, and
+  // as they are stored, two in a register.
   int converted(const ProductPlan& plan) const {
     const Product& product = plan.product;
     int elements = 0;
@@ -153,18 +157,24 @@ class Planner {
     product.reads_ahead = reads_ahead(id, plan);
   }
 
+  // Do an operand's rows run along k in shared memory? As they do in memory, or else row by row as it is written.
+  bool runs_along_k(const Source& source, int k_axis) const {
+    if (source.load != no_id) {
+      const GraphAccess access = facts_.access(source.load);
+      for (const int axis : {0, 1})
+        if (source.axis[axis] >= 0 && access.fast == source.axis[axis]) return axis == k_axis;
+    }
+    return k_axis == 1;
+  }
+
   // Casts that remain when a fragment is read, and which way the buffer runs. `k_axis` is k's among the operand's axes.
   void describe(Source& source, ProductOperand& operand, ElementType type, int k_axis, bool tensor) {
     const bool sixteen_bits = tensor && type != ElementType::tf32;
-    operand.k_major = k_axis == 1;
     operand.stored = type == ElementType::tf32 ? ElementType::f32 : type;
     // Matrices of 16 bits are read as they lie; others are converted on the way, as reals.
     if (sixteen_bits ? !stored_as(facts_, source, type) : !converts_as_real(source)) source.load = no_id;
-    if (source.load == no_id) return;
-    const GraphAccess access = facts_.access(source.load);
-    if (source.axis[k_axis] >= 0 && access.fast == source.axis[k_axis]) operand.k_major = true;
-    if (source.axis[1 - k_axis] >= 0 && access.fast == source.axis[1 - k_axis]) operand.k_major = false;
-    if (sixteen_bits) return;
+    operand.k_major = runs_along_k(source, k_axis);
+    if (source.load == no_id || sixteen_bits) return;
     operand.stored = facts_[source.load].type;
     operand.casts = source.casts;
   }
@@ -184,36 +194,27 @@ class Planner {
     product.unrolled = facts_.target.unrolled_rounds;
     describe(plan.a, product.a, product.type, 1, false);
     describe(plan.b, product.b, product.type, 0, false);
-    // Four neighbours a thread along an axis that the buffer's rows follow, so that one read brings them.
+    // Four neighbours a thread along an axis that the buffer's rows follow, so that one access brings them; of rows
+    // along k one brings four steps.
     const int run_m = product.a.k_major ? 1 : 4, run_n = product.b.k_major ? 1 : 4;
-    int best = -1, lanes_m = 1, lanes_n = 1;
+    int best = -1, lanes_m = 1;
     for (int warps_m = 1; warps_m <= warps_; warps_m *= 2) {
       for (int lanes = 4; lanes <= 8; lanes *= 2) {
         const int warps_n = warps_ / warps_m, other = 32 / lanes;
         if (chain_ && warps_n > 1) continue;
         const int rows = ceil_div(product.m, warps_m * lanes * run_m) * run_m;
         const int columns = ceil_div(product.n, warps_n * other * run_n) * run_n;
-        const int cost = rows + columns + (rows * columns * warps_ * 32 - product.m * product.n) / (32 * warps_);
+        // What a thread reads for each step of k, and what it computes for nothing; of equals the fewer registers.
+        const int read = rows + columns + (rows * columns * warps_ * 32 - product.m * product.n) / (32 * warps_);
+        const int cost = read * 512 + rows * (4 / run_m) + columns * (4 / run_n);
         if (best >= 0 && cost >= best) continue;
         best = cost;
         product.warps_m = warps_m;
         product.warps_n = warps_n;
         lanes_m = lanes;
-        lanes_n = other;
       }
     }
-    const int rows = ceil_div(product.m, product.warps_m * lanes_m * run_m);
-    const int columns = ceil_div(product.n, product.warps_n * lanes_n * run_n);
-    Layout layout(2);
-    layout.add(0, {Place::warp, product.warps_m, product.warps_n});
-    layout.add(0, {Place::reg, rows, columns * run_n * run_m});
-    layout.add(0, {Place::lane, lanes_m, lanes_n});
-    layout.add(0, {Place::reg, run_m, columns * run_n});
-    layout.add(1, {Place::warp, product.warps_n, 1});
-    layout.add(1, {Place::reg, columns, run_n});
-    layout.add(1, {Place::lane, lanes_n, 1});
-    layout.add(1, {Place::reg, run_n, 1});
-    plan.layout = layout;
+    plan.layout = fma_layout({product.m, product.n}, product.warps_m, product.warps_n, lanes_m, run_m, run_n);
   }
 
   void finish_thin(Id id, ProductPlan& plan) {

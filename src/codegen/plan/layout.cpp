@@ -345,6 +345,26 @@ bool stores_by_quads(const Layout& layout, const Shape& shape, int warps) {
   return false;
 }
 
+Layout fma_layout(const Shape& shape, int warps_m, int warps_n, int lanes_m, int run_m, int run_n) {
+  const int lanes_n = 32 / lanes_m;
+  const int rows = ceil_div(shape[0], warps_m * lanes_m * run_m),
+            columns = ceil_div(shape[1], warps_n * lanes_n * run_n);
+  Layout layout(2);
+  layout.add(0, {Place::reg, rows, run_m * run_n * columns});
+  layout.add(0, {Place::warp, warps_m, warps_n});
+  layout.add(1, {Place::reg, columns, run_n});
+  layout.add(1, {Place::warp, warps_n, 1});
+  // From the outermost lanes on; of both axes two bits are left at least.
+  for (int left_m = lanes_m, left_n = lanes_n; left_m * left_n > 1;) {
+    const bool m = left_m >= left_n;
+    (m ? left_m : left_n) /= 2;
+    layout.add(m ? 0 : 1, {Place::lane, 2, left_m * left_n});
+  }
+  layout.add(0, {Place::reg, run_m, columns * run_n});
+  layout.add(1, {Place::reg, run_n, 1});
+  return layout;
+}
+
 Layout wgmma_accumulator_layout(const Shape& shape, int groups) {
   const int blocks = ceil_div(shape[0], 64 * groups), columns = ceil_div(shape[1], 8);
   Layout layout(2);

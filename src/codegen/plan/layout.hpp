@@ -120,6 +120,12 @@ Layout accumulator_layout(const Shape& shape, int warps_m, int warps_n);
 /// Is it that of so many warps' accumulators, and do the four lanes of a row have eight neighbours each to store?
 bool stores_by_quads(const Layout& layout, const Shape& shape, int warps);
 
+/// Sums in fused multiply-adds: `warps_m` times `warps_n` warps of `lanes_m` times as many lanes as are left, which
+/// have `run_m` times `run_n` neighbours in each of their registers' rounds. Rounds are outermost, so that a thread's
+/// are as far apart as can be; and lanes go to both axes in turn, so that of two or four neighbouring lanes some read
+/// the same of either operand: only then shared memory serves half a warp at a time by accesses of 16 bytes.
+Layout fma_layout(const Shape& shape, int warps_m, int warps_n, int lanes_m, int run_m, int run_n);
+
 /// The accumulators of wgmma, m64 by n (PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk16"): rows of a tile of
 /// m by n over `groups` warp groups, each with blocks of 64 rows. Registers of one instruction are neighbours.
 Layout wgmma_accumulator_layout(const Shape& shape, int groups);

@@ -1,0 +1,140 @@
+// Products of f32 by fused multiply-adds: who holds which sums, and how operands are read.
+#include <fmt/format.h>
+
+#include <set>
+
+#include "api/tessera.hpp"
+#include "catch.hpp"
+#include "codegen/generate.hpp"
+#include "codegen/lower/make_plan.hpp"
+#include "codegen/passes/passes.hpp"
+#include "compiled_device.hpp"
+#include "compiling.hpp"
+#include "model/kernels.hpp"
+#include "plan_steps.hpp"
+#include "variants.hpp"
+
+using namespace tessera;
+using namespace tessera::codegen;
+
+namespace {
+
+/// y = x w, of f32; which of them lie the other way round.
+struct Orders {
+  bool km = false, nk = false;
+};
+constexpr Orders all_orders[] = {{false, false}, {false, true}, {true, false}, {true, true}};
+
+Graph product_graph(const ProductTiles& tiles, const Orders& orders = {}) {
+  const auto traced = kernel("product", [=](In<f32, 2> x, In<f32, 2> w, Out<f32, 2> y) {
+    auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
+    const auto left = orders.km ? x.permute({1, 0}) : x.permute({0, 1});
+    const auto right = orders.nk ? w.permute({1, 0}) : w.permute({0, 1});
+    store(y, {m, n}, kernels::product<f32>(left, right, m, n, tiles));
+  });
+  return run_passes(traced.graph());
+}
+
+Plan product_plan(const ProductTiles& tiles, const Orders& orders = {}) {
+  const Graph graph = product_graph(tiles, orders);
+  return make_plan(graph, dense_variant(graph), Arch::sm_90a, {.verify = true});
+}
+
+int coordinate(const Layout& layout, int axis, int index, Place place) {
+  int sum = 0;
+  for (const auto& [factor, scale] : layout.thread_digits(axis))
+    if (factor.place == place) sum += index / factor.unit % factor.size * scale;
+  return sum;
+}
+
+/// Where lanes read a row or column of an operand, in chunks of 16 bytes from the buffer's first: those of a warp's
+/// first position, in its first step of k.
+std::vector<int> chunks_of_lanes(const Plan& plan, const Multiply& multiply, int axis, int warp) {
+  const ProductOperand& operand = axis ? multiply.product.b : multiply.product.a;
+  const int chunks = plan.buffers[operand.buffer].chunks(), period = std::min(chunks & -chunks, 8);
+  std::vector<int> result;
+  for (int lane = 0; lane < 32; ++lane) {
+    const int at =
+        coordinate(multiply.layout, axis, warp, Place::warp) + coordinate(multiply.layout, axis, lane, Place::lane);
+    const int row = operand.k_major ? at : 0, chunk = operand.k_major ? 0 : at / 4;
+    result.push_back(row * chunks + (chunk ^ (row / (8 / period) % period)));
+  }
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("a thread has 8 x 16 sums of a large product in fused multiply-adds", "[plan]") {
+  Plan plan = product_plan({128, 128, 16});
+  CHECK(plan.threads() == 128);
+  CHECK(to_string(the<Multiply>(plan).layout) ==
+        "reg 8/16, warp 2/2, lane 4/8, lane 2/2 | reg 4/4, warp 2, lane 2/4, lane 2, reg 4");
+  Plan wide = product_plan({128, 256, 16}), turned = product_plan({128, 128, 16}, {.km = true, .nk = true});
+  CHECK(wide.threads() == 256);
+  CHECK(the<Multiply>(wide).layout.registers() == 128);
+  CHECK(turned.threads() == 128);  // four neighbours of each thread along m, four steps of k of w
+  CHECK(the<Multiply>(turned).layout.run(0) == 1);
+  CHECK(the<Multiply>(turned).layout.without(1).run(0) == 4);
+  // Where four steps of k of both operands are in registers, there are none for as many sums.
+  Plan along_k = product_plan({128, 128, 16}, {.nk = true});
+  CHECK(along_k.threads() == 256);
+}
+
+TEST_CASE("operands of fused multiply-adds are read without bank conflicts, half a warp at a time", "[plan]") {
+  for (const Orders& orders : all_orders)
+    for (const ProductTiles& tiles :
+         {ProductTiles{128, 128, 16}, {128, 256, 16}, {256, 128, 32}, {64, 64, 16}, {64, 128, 8}}) {
+      Plan plan = product_plan(tiles, orders);
+      const Multiply& multiply = the<Multiply>(plan);
+      for (int warp = 0; warp < plan.threads() / 32; ++warp)
+        for (const int axis : {0, 1}) {
+          INFO(fmt::format("{}x{}x{}, {}{}, axis {}, warp {}", tiles.m, tiles.n, tiles.k, orders.km ? "km" : "mk",
+                           orders.nk ? "nk" : "kn", axis, warp));
+          const std::vector<int> at = chunks_of_lanes(plan, multiply, axis, warp);
+          bool as_neighbours = true, as_next = true;
+          for (std::size_t lane = 0; lane < 32; ++lane) {
+            as_neighbours &= at[lane] == at[lane ^ 1];
+            as_next &= at[lane] == at[lane ^ 2];
+          }
+          CHECK((as_neighbours || as_next));
+          for (const std::size_t half : {0, 16}) {
+            const std::set<int> read(at.begin() + half, at.begin() + half + 16);
+            std::set<int> banks;
+            for (const int chunk : read) banks.insert(chunk % 8);
+            CHECK(banks.size() == read.size());
+          }
+        }
+    }
+}
+
+TEST_CASE("operands of fused multiply-adds are read by 16 bytes, constants apart", "[generate]") {
+  for (const Orders& orders : all_orders) {
+    const Graph graph = product_graph({128, 128, 16}, orders);
+    const KernelSource source = generate(graph, dense_variant(graph), Arch::sm_90a);
+    CHECK(source.text.find("load_vector<4>(a") != std::string::npos);
+    CHECK(source.text.find("load_vector<4>(b") != std::string::npos);
+    CHECK(source.text.find(" read_tile<") == std::string::npos);
+  }
+}
+
+TEST_CASE("products in fused multiply-adds spill nothing", "[generate]") {
+  if (!nvrtc_here()) return;
+  struct Case {
+    Graph graph;
+    Variant variant;
+    Arch arch{};
+  };
+  std::vector<Case> cases;
+  for (const char* arch : {"sm_80", "sm_90a", "sm_100", "sm_120"})
+    for (const Orders& orders : all_orders)
+      for (const auto& variant : {dense_variant, ragged_variant}) {
+        Graph graph = product_graph({128, 128, 16}, orders);
+        Variant of = variant(graph);
+        cases.push_back({std::move(graph), std::move(of), Arch::parse(arch)});
+      }
+  std::vector<std::string> wrong(cases.size());
+  in_parallel(cases.size(), [&](std::size_t i) {
+    wrong[i] = compile_check(generate(cases[i].graph, cases[i].variant, cases[i].arch), cases[i].arch, false);
+  });
+  for (const std::string& one : wrong) CHECK(one == "");
+}
