@@ -68,16 +68,29 @@ TEST_CASE("a thread has 8 x 16 sums of a large product in fused multiply-adds", 
   Plan plan = product_plan({128, 128, 16});
   CHECK(plan.threads() == 128);
   CHECK(to_string(the<Multiply>(plan).layout) ==
-        "reg 8/16, warp 2/2, lane 4/8, lane 2/2 | reg 4/4, warp 2, lane 2/4, lane 2, reg 4");
-  Plan wide = product_plan({128, 256, 16}), turned = product_plan({128, 128, 16}, {.km = true, .nk = true});
+        "reg 2/64, warp 2/2, lane 4/8, lane 2/2, reg 4/16 | reg 4/4, warp 2, lane 2/4, lane 2, reg 4");
+  Plan wide = product_plan({128, 256, 16});
   CHECK(wide.threads() == 256);
   CHECK(the<Multiply>(wide).layout.registers() == 128);
-  CHECK(turned.threads() == 128);  // four neighbours of each thread along m, four steps of k of w
-  CHECK(the<Multiply>(turned).layout.run(0) == 1);
-  CHECK(the<Multiply>(turned).layout.without(1).run(0) == 4);
-  // Where four steps of k of both operands are in registers, there are none for as many sums.
-  Plan along_k = product_plan({128, 128, 16}, {.nk = true});
-  CHECK(along_k.threads() == 256);
+}
+
+TEST_CASE("operands of many sums that lie along k are turned on their way to shared memory", "[plan]") {
+  for (const Orders& orders : all_orders) {
+    Plan many = product_plan({128, 128, 16}, orders), few = product_plan({64, 64, 16}, orders),
+         odd = product_plan({128, 128, 24}, orders);  // whose rows 128 threads do not share
+    const Product &turned = the<Multiply>(many).product, &as_it_lies = the<Multiply>(few).product,
+                  &uneven = the<Multiply>(odd).product;
+    CHECK((!turned.a.k_major && !turned.b.k_major));
+    CHECK((as_it_lies.a.k_major == !orders.km && as_it_lies.b.k_major == orders.nk));
+    CHECK((uneven.a.k_major == !orders.km && uneven.b.k_major == orders.nk));
+    for (const StepPlace& place : places_of<Fetch>(many))
+      for (const Fetch::Tile& tile : std::get<Fetch>(place.step().action).tiles) {
+        const bool lies_along_k = tile.buffer == turned.a.buffer ? !orders.km : orders.nk;
+        CHECK(tile.access.fast + (lies_along_k ? 2 : 1) == static_cast<int>(tile.access.axes.size()));
+        CHECK(tile.access.vector == (lies_along_k ? 1 : 4));
+        CHECK(tile.copy == Fetch::Copy::async);
+      }
+  }
 }
 
 TEST_CASE("operands of fused multiply-adds are read without bank conflicts, half a warp at a time", "[plan]") {

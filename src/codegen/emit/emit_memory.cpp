@@ -142,8 +142,26 @@ void emit(Writer& w, const Fetch& fetch) {
     };
     const std::string by = access.vector > 1 ? fmt::format(" * {}", access.vector) : "";
     std::string from, into = fmt::format("tile + element_offset<{}, {}>(row, column)", type, to.chunks());
+    // Elements that are neighbours in memory lie in a column: lanes follow it, and each thread keeps to a row.
+    const int last = static_cast<int>(access.axes.size()) - 1;
+    const bool in_rows = access.fast == last - 1 && tile.copy == Fetch::Copy::async && threads % to.rows == 0;
     // Where each thread keeps to a column, one address and a stride lead to all of its pieces.
-    const bool in_columns = tile.copy == Fetch::Copy::async && threads % per_row == 0;
+    const bool in_columns = !in_rows && tile.copy == Fetch::Copy::async && threads % per_row == 0;
+    if (in_rows) {
+      const int axis = access.axes.back().tensor_axis, step = threads / to.rows;
+      w.line("const int row = thread % {0}, first = thread / {0};", to.rows);
+      at[at.size() - 2] = IndexExpression::variable("row", to.rows);
+      at[at.size() - 1] = IndexExpression::variable("first", to.columns);
+      w.line("const {}* const from = {};", type, address(access, codegen::spot(w, access, at)));
+      from = beyond("from", i * cast_i64(axis < 0 ? 0 : w.stride(access.parameter, axis) * step));
+      // After so many of its pieces chunks are permuted alike.
+      const int chunks = to.chunks(), alike = std::min(chunks & -chunks, 8) * 16 / info(element).bytes;
+      if (alike % step == 0) {
+        const IndexExpression near = IndexExpression::variable("first") + i % (alike / step) * step;
+        into = beyond(fmt::format("tile + element_offset<{}, {}>(row, {})", type, chunks, near),
+                      i / (alike / step) * (alike * info(element).bytes));
+      }
+    }
     if (in_columns) {
       const int step = threads / per_row, row_axis = access.axes[access.axes.size() - 2].tensor_axis;
       w.line("const int first = thread / {0}, column = thread % {0}{1};", per_row, by);
@@ -162,7 +180,10 @@ void emit(Writer& w, const Fetch& fetch) {
     } else if (some) {
       w.open("if (thread < {}) {{", pieces);
     }
-    if (in_columns) {
+    if (in_rows) {
+      w.line("const int column = {};", IndexExpression::variable("first") + i * (threads / to.rows));
+      if (loop && some) w.line("if (column >= {}) break;", to.columns);
+    } else if (in_columns) {
       w.line("const int row = {};", IndexExpression::variable("first") + i * (threads / per_row));
       if (loop && some) w.line("if (row >= {}) break;", to.rows);
     } else {
@@ -174,7 +195,7 @@ void emit(Writer& w, const Fetch& fetch) {
     switch (tile.copy) {
       case Fetch::Copy::async:
         w.line("copy_async<{}>({}, {}, {});", access.vector * info(element).bytes, into,
-               in_columns ? from : address(access, spot), spot.inside);
+               in_rows || in_columns ? from : address(access, spot), spot.inside);
         break;
       case Fetch::Copy::element:
         w.line("*reinterpret_cast<{0}*>(tile + element_offset<{0}, {1}>(row, column)) = {2};", type, to.chunks(),

@@ -234,6 +234,16 @@ void four(Writer& w, const ProductOperand& operand, std::string_view tile, const
       w.line("read_tile<1, {}, {}>({} + {}, {}, k + {}, {});", type, from.chunks(), out, e, tile, e, other);
 }
 
+// Digits of a register of `from` along its axis that make a register of `to` along the axis that is the same.
+std::vector<Digit> matched(const Layout& from, int from_axis, const Layout& to, int to_axis) {
+  std::vector<Digit> map;
+  for (const Digit& f : from.register_digits(from_axis))
+    for (const Digit& t : to.register_digits(to_axis))
+      if (t.scale <= f.scale && f.scale < t.scale * t.size)
+        map.push_back({f.unit, f.size, t.unit * (f.scale / t.scale)});
+  return map;
+}
+
 // What a thread reads of an operand, whose layout along its own axis is `layout`.
 struct Fragment {
   const ProductOperand& operand;
@@ -290,36 +300,54 @@ void read(Writer& w, const Fragment& f) {
   w.close();
 }
 
+// One step of k. Of two FFMA in a row that have a factor in common the second does not read it anew; then the other
+// factor and the sum are read, at once if they are in registers of different banks. So sums go column by column, to and
+// fro. But step e of rows along k is in registers of one bank: there they go row by row.
+void multiply_add(Writer& w, const Multiply& multiply, const Fragment& a, const Fragment& b) {
+  const Layout& layout = multiply.layout;
+  const auto line = [&](const IndexExpression& r, const IndexExpression& i, const IndexExpression& j) {
+    w.line("{0} = fmaf(a[{1}]{2}, b[{3}]{4}, {0});", element(w, multiply.out, r), i, a.operand.k_major ? "[e]" : "", j,
+           b.operand.k_major ? "[e]" : "");
+  };
+  w.unroll(true);
+  if (a.operand.k_major) {
+    const IndexExpression r = IndexExpression::variable("r", layout.registers());
+    w.open("for (int r = 0; r < {}; ++r) {{", layout.registers());
+    line(r, digits(register_map(a.layout, layout), r), digits(register_map(b.layout, layout), r));
+    return w.close();
+  }
+  const IndexExpression i = IndexExpression::variable("i", a.count()), j = IndexExpression::variable("j", b.count());
+  w.open("for (int j = 0; j < {}; ++j) {{", b.count());
+  w.unroll(true);
+  w.open("for (int to = 0; to < {}; ++to) {{", a.count());
+  w.line("const int i = j % 2 ? {} - to : to;", a.count() - 1);
+  line(digits(matched(a.layout, 0, layout, 0), i) + digits(matched(b.layout, 1, layout, 1), j), i, j);
+  w.close();
+  w.close();
+}
+
 void block_product(Writer& w, const Multiply& multiply) {
   const Product& p = multiply.product;
   const Layout& layout = multiply.layout;
-  const int count = layout.registers();
-  const IndexExpression r = IndexExpression::variable("r", count);
   w.open("{{");
   w.line("const char* const left = {};", tile_of(w, p.a));
   w.line("const char* const right = {};", tile_of(w, p.b));
   w.unroll_by(p.unrolled);
   w.open("for (int k = 0; k < {}; k += 4) {{", (p.k + 3) / 4 * 4);
-  const std::string c = element(w, multiply.out, r);
   if (is_indexed_by_constants(w.plan.storage(multiply.out))) {
-    const Fragment fragments[] = {{p.a, "a", "left", 0, layout.without(1)}, {p.b, "b", "right", 1, layout.without(0)}};
-    const auto read_if = [&](bool k_major) {
-      for (const Fragment& fragment : fragments)
-        if (fragment.operand.k_major == k_major) read(w, fragment);
-    };
-    const auto factor = [&](const Fragment& f) {
-      return fmt::format("{}[{}]{}", f.name, digits(register_map(f.layout, layout), r), f.operand.k_major ? "[e]" : "");
-    };
-    read_if(true);
+    const Fragment a{p.a, "a", "left", 0, layout.without(1)}, b{p.b, "b", "right", 1, layout.without(0)};
+    for (const Fragment* fragment : {&a, &b})
+      if (fragment->operand.k_major) read(w, *fragment);
     w.unroll(true);
     w.open("for (int e = 0; e < 4; ++e) {{");
-    read_if(false);
-    w.unroll(true);
-    w.line("for (int r = 0; r < {0}; ++r) {1} = fmaf({2}, {3}, {1});", count, c, factor(fragments[0]),
-           factor(fragments[1]));
+    for (const Fragment* fragment : {&a, &b})
+      if (!fragment->operand.k_major) read(w, *fragment);
+    multiply_add(w, multiply, a, b);
     w.close();
   } else {
-    w.open("for (int r = 0; r < {}; ++r) {{", count);
+    const IndexExpression r = IndexExpression::variable("r", layout.registers());
+    const std::string c = element(w, multiply.out, r);
+    w.open("for (int r = 0; r < {}; ++r) {{", layout.registers());
     w.line("float a[4], b[4], c = {};", c);
     four(w, p.a, "left", "a", coordinate(w, layout, 0, r));
     four(w, p.b, "right", "b", coordinate(w, layout, 1, r));
@@ -333,16 +361,6 @@ void block_product(Writer& w, const Multiply& multiply) {
 }
 
 // --- registers times registers: what a thread holds of k adds up in it
-
-// Digits of a register of `from` along its axis that make a register of `to` along the axis that is the same.
-std::vector<Digit> matched(const Layout& from, int from_axis, const Layout& to, int to_axis) {
-  std::vector<Digit> map;
-  for (const Digit& f : from.register_digits(from_axis))
-    for (const Digit& t : to.register_digits(to_axis))
-      if (t.scale <= f.scale && f.scale < t.scale * t.size)
-        map.push_back({f.unit, f.size, t.unit * (f.scale / t.scale)});
-  return map;
-}
 
 int row_unit(const Layout& layout) {
   const auto rows = layout.register_digits(0);

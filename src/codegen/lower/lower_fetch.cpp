@@ -90,8 +90,9 @@ Fetch Fetches::fetch(const std::vector<Id>& loads, LoopId loop) {
         unit.index = literal(0);
         access.axes.push_back(axis >= 0 ? axes[static_cast<std::size_t>(axis)] : unit);
       }
-      access.fast = fast >= 0 && fast == tile.column_axis ? static_cast<int>(access.axes.size()) - 1 : -1;
-      if (access.fast < 0) access.vector = 1;
+      const int last = static_cast<int>(access.axes.size()) - 1;
+      access.fast = fast < 0 ? -1 : fast == tile.column_axis ? last : fast == tile.row_axis ? last - 1 : -1;
+      if (access.fast != last) access.vector = 1;
       access.vector = std::min(access.vector, 16 / info(steps_.node(load).type).bytes);
       fetch.tiles.push_back({.buffer = tile.buffer, .access = std::move(access)});
     }

@@ -102,7 +102,8 @@ void choose_copies(const Plan& plan, const Role& role, Body& steps) {
       const bool async = bytes >= 4 && !to.in_workspace;
       tile.copy = async ? Fetch::Copy::async : vector == 1 ? Fetch::Copy::element : Fetch::Copy::vector;
       // Copies that are not asynchronous hold registers until they arrive.
-      tile.unrolled = !async || vector == 1 ? 2 : rounds <= 16 ? 0 : 4;
+      const bool turned = tile.access.fast + 2 == static_cast<int>(tile.access.axes.size());
+      tile.unrolled = !async || (vector == 1 && !turned) ? 2 : rounds <= 16 ? 0 : 4;
     }
   }
 }

@@ -94,8 +94,9 @@ class Planner {
   // 512 instructions. Where both operands' rows run along k that takes registers for four steps of both.
   int sums_of_warp(const ProductPlan& plan) const {
     const Product& product = plan.product;
-    const bool many = product.kind == ProductKind::block ? !runs_along_k(plan.a, 1) || !runs_along_k(plan.b, 0)
-                                                         : product.type != ElementType::tf32;
+    const bool many = product.kind == ProductKind::block
+                          ? !runs_along_k(product, plan.a, 1) || !runs_along_k(product, plan.b, 0)
+                          : product.type != ElementType::tf32;
     return many ? 64 * 64 : 32 * 32;
   }
 
@@ -152,28 +153,36 @@ class Planner {
       product.warps_n = warps_n;
     }
     plan.layout = accumulator_layout({product.m, product.n}, product.warps_m, product.warps_n);
-    describe(plan.a, product.a, product.type, 1, true);
-    describe(plan.b, product.b, product.type, 0, true);
+    describe(plan.a, product, product.a, 1);
+    describe(plan.b, product, product.b, 0);
     product.reads_ahead = reads_ahead(id, plan);
   }
 
   // Do an operand's rows run along k in shared memory? As they do in memory, or else row by row as it is written.
-  bool runs_along_k(const Source& source, int k_axis) const {
+  bool runs_along_k(const Product& product, const Source& source, int k_axis) const {
     if (source.load != no_id) {
       const GraphAccess access = facts_.access(source.load);
       for (const int axis : {0, 1})
-        if (source.axis[axis] >= 0 && access.fast == source.axis[axis]) return axis == k_axis;
+        if (source.axis[axis] >= 0 && access.fast == source.axis[axis])
+          return axis == k_axis && !is_turned(product, facts_[source.load].type);
     }
     return k_axis == 1;
   }
+  // Is an operand that lies along k turned on its way to shared memory, element by element? Then neighbours across k
+  // are in registers of different banks, which is worth it for many sums, while all threads keep to a row of the tile.
+  static bool is_turned(const Product& product, ElementType stored) {
+    return product.kind == ProductKind::block && product.m * product.n >= 64 * 128 && 128 % product.k == 0 &&
+           info(stored).bytes == 4;
+  }
 
   // Casts that remain when a fragment is read, and which way the buffer runs. `k_axis` is k's among the operand's axes.
-  void describe(Source& source, ProductOperand& operand, ElementType type, int k_axis, bool tensor) {
-    const bool sixteen_bits = tensor && type != ElementType::tf32;
+  void describe(Source& source, const Product& product, ProductOperand& operand, int k_axis) {
+    const ElementType type = product.type;
+    const bool sixteen_bits = product.kind == ProductKind::tensor && type != ElementType::tf32;
     operand.stored = type == ElementType::tf32 ? ElementType::f32 : type;
     // Matrices of 16 bits are read as they lie; others are converted on the way, as reals.
     if (sixteen_bits ? !stored_as(facts_, source, type) : !converts_as_real(source)) source.load = no_id;
-    operand.k_major = runs_along_k(source, k_axis);
+    operand.k_major = runs_along_k(product, source, k_axis);
     if (source.load == no_id || sixteen_bits) return;
     operand.stored = facts_[source.load].type;
     operand.casts = source.casts;
@@ -192,8 +201,9 @@ class Planner {
     Product& product = plan.product;
     // From sm_100 on ptxas has the second round's reads take all registers there are, and more.
     product.unrolled = facts_.target.unrolled_rounds;
-    describe(plan.a, product.a, product.type, 1, false);
-    describe(plan.b, product.b, product.type, 0, false);
+    if (product.unrolled > 1 && product.k <= 16) product.unrolled = 0;
+    describe(plan.a, product, product.a, 1);
+    describe(plan.b, product, product.b, 0);
     // Four neighbours a thread along an axis that the buffer's rows follow, so that one access brings them; of rows
     // along k one brings four steps.
     const int run_m = product.a.k_major ? 1 : 4, run_n = product.b.k_major ? 1 : 4;
@@ -204,9 +214,10 @@ class Planner {
         if (chain_ && warps_n > 1) continue;
         const int rows = ceil_div(product.m, warps_m * lanes * run_m) * run_m;
         const int columns = ceil_div(product.n, warps_n * other * run_n) * run_n;
-        // What a thread reads for each step of k, and what it computes for nothing; of equals the fewer registers.
+        // What a thread reads for each step of k, and what it computes for nothing; of equals what takes fewer
+        // registers, then what has shorter columns of sums.
         const int read = rows + columns + (rows * columns * warps_ * 32 - product.m * product.n) / (32 * warps_);
-        const int cost = read * 512 + rows * (4 / run_m) + columns * (4 / run_n);
+        const int cost = read * 1024 + 2 * (rows * (4 / run_m) + columns * (4 / run_n)) + (rows > columns);
         if (best >= 0 && cost >= best) continue;
         best = cost;
         product.warps_m = warps_m;
