@@ -65,7 +65,6 @@ TEST_CASE("what wgmma cannot serve gets plain tiles", "[jit]") {
   CHECK(chosen({4096, 4096, 4096}, ProductFamily::plain, ElementType::tf32) == "128x128x32");
   CHECK(chosen({4096, 4096, 4098, true}, ProductFamily::plain, ElementType::tf32) == "128x128x32");
   CHECK(chosen({4096, 4096, 4096, true}, ProductFamily::plain, ElementType::tf32, a100) == "128x128x32");
-  CHECK(chosen({4096, 4096, 4096}, ProductFamily::plain, ElementType::f32) == "64x64x16");
   CHECK(chosen({4096, 4097, 4096}) == plain);  // rows of w that the copy engine cannot address
   CHECK(chosen({8192, 2303, 768, true}) == "128x192x64");
   CHECK(chosen({4096, 4096, 4097, true}) == "128x128x64");
@@ -73,6 +72,18 @@ TEST_CASE("what wgmma cannot serve gets plain tiles", "[jit]") {
   CHECK(chosen({1, 2304, 768}) == "1x16x768");
   CHECK(chosen({1, 50257, 768, true}) == "1x16x768");
   CHECK(choose<bf16>(ProductFamily::plain, {100, 100, 100}, Device::cpu()) == ProductTiles{128, 128, 100});
+}
+
+TEST_CASE("products of f32 get large tiles where all multiprocessors have some", "[jit]") {
+  const auto of = [](std::int64_t m, std::int64_t n, std::int64_t k, bool nk = false, const ProductTarget& on = h200) {
+    return chosen({m, n, k, nk}, ProductFamily::plain, ElementType::f32, on);
+  };
+  for (const ProductTarget& target : {h200, a100}) {
+    CHECK(of(4096, 4096, 4096, false, target) == "128x128x16");
+    CHECK(of(2048, 2048, 2048, false, target) == "128x128x16");
+    CHECK(of(512, 512, 4096, false, target) == "64x64x16");  // of larger ones there are 16
+    CHECK(of(16, 4096, 4096, false, target) == "16x64x16");
+  }
 }
 
 TEST_CASE("sums that leave registers to one block leave all shared memory to its stages", "[generate]") {

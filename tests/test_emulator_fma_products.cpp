@@ -91,6 +91,8 @@ TEST_CASE("products by fused multiply-adds add up along k, whichever way operand
     }
   check({128, 256, 8}, {128, 256, 40});
   check({256, 64, 16}, {256, 64, 20});
+  check({256, 32, 16}, {256, 32, 20});  // groups of a thread's columns, and rows, near each other
+  check({32, 256, 16}, {32, 256, 20, true});
   check({16, 64, 16}, {16, 72, 48});
   check({48, 80, 20}, {48, 80, 20});
 }

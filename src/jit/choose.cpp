@@ -56,13 +56,18 @@ bool is_cooperative(const Candidate& candidate, ProductFamily family) {
          (family == ProductFamily::activated && candidate.tiles.m * candidate.tiles.n > 128 * 128);
 }
 
+/// Tiles that the multiprocessor with most of them has.
+double waves_of(std::int64_t count, std::int64_t multiprocessors) {
+  return static_cast<double>((count + multiprocessors - 1) / multiprocessors);
+}
+
 double cycles(const Candidate& candidate, ProductFamily family, const ProductShape& shape,
               const ProductTarget& target) {
   const int multiprocessors = std::max(target.multiprocessors, 1);
   const ProductTiles& tiles = candidate.tiles;
   const std::int64_t grid[] = {(shape.m + tiles.m - 1) / tiles.m, (shape.n + tiles.n - 1) / tiles.n};
   const std::int64_t count = grid[0] * grid[1];
-  const auto waves = static_cast<double>((count + multiprocessors - 1) / multiprocessors);
+  const double waves = waves_of(count, multiprocessors);
   const double sums = static_cast<double>(tiles.m) * tiles.n;
   // Of the left operand rows that hang over are not loaded; columns are.
   const auto bytes_of_row = [&](std::int64_t columns) { return 2.0 * tiles.k * (columns % 16 ? across : 1); };
@@ -96,9 +101,8 @@ constexpr FmaCandidate fma_candidates[] = {{{128, 128, 16}, 0.85, 0.6}, {{64, 64
 
 double cycles(const FmaCandidate& candidate, const ProductShape& shape, const ProductTarget& target) {
   const ProductTiles& tiles = candidate.tiles;
-  const std::int64_t multiprocessors = std::max(target.multiprocessors, 1);
   const std::int64_t count = ((shape.m + tiles.m - 1) / tiles.m) * ((shape.n + tiles.n - 1) / tiles.n);
-  const auto each = static_cast<double>((count + multiprocessors - 1) / multiprocessors);
+  const double each = waves_of(count, std::max(target.multiprocessors, 1));
   return each * tiles.m * tiles.n / std::min(candidate.rate, each * candidate.alone);
 }
 

@@ -311,8 +311,9 @@ void multiply_add(Writer& w, const Multiply& multiply, const Fragment& a, const 
   };
   w.unroll(true);
   if (a.operand.k_major) {
-    const IndexExpression r = IndexExpression::variable("r", layout.registers());
-    w.open("for (int r = 0; r < {}; ++r) {{", layout.registers());
+    const int count = layout.registers();
+    const IndexExpression r = IndexExpression::variable("r", count);
+    w.open("for (int r = 0; r < {}; ++r) {{", count);
     line(r, digits(register_map(a.layout, layout), r), digits(register_map(b.layout, layout), r));
     return w.close();
   }
@@ -345,9 +346,10 @@ void block_product(Writer& w, const Multiply& multiply) {
     multiply_add(w, multiply, a, b);
     w.close();
   } else {
-    const IndexExpression r = IndexExpression::variable("r", layout.registers());
+    const int count = layout.registers();
+    const IndexExpression r = IndexExpression::variable("r", count);
     const std::string c = element(w, multiply.out, r);
-    w.open("for (int r = 0; r < {}; ++r) {{", layout.registers());
+    w.open("for (int r = 0; r < {}; ++r) {{", count);
     w.line("float a[4], b[4], c = {};", c);
     four(w, p.a, "left", "a", coordinate(w, layout, 0, r));
     four(w, p.b, "right", "b", coordinate(w, layout, 1, r));
