@@ -82,7 +82,7 @@ TEST_CASE("products of f32 get large tiles where all multiprocessors have some",
     CHECK(of(4096, 4096, 4096, false, target) == "128x128x16");
     CHECK(of(2048, 2048, 2048, false, target) == "128x128x16");
     CHECK(of(512, 512, 4096, false, target) == "64x64x16");  // of larger ones there are 16
-    CHECK(of(16, 4096, 4096, false, target) == "16x64x16");
+    CHECK(of(16, 4096, 4096, false, target) == "16x64x32");
   }
 }
 

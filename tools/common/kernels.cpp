@@ -55,13 +55,6 @@ class Table {
     add(named("decode_attention"), [=] { return kernels::decode_attention<P>(heads, head_width, decode_keys(gpu)); });
   }
 
-  /// Large products of f32, in fused multiply-adds.
-  void add_fmas() {
-    for (const ProductTiles& tiles : {ProductTiles{128, 128, 16}, {128, 256, 16}})
-      add(fmt::format("linear-{}x{}x{}-f32", tiles.m, tiles.n, tiles.k),
-          [=] { return kernels::linear<f32, f32>(tiles); });
-  }
-
   /// Products as sm_90a alone has them.
   void add_by_roles() {
     const auto add_typed = [&](std::string name, auto make, std::function<void(Variant&)> unlike_dense) {
@@ -144,7 +137,6 @@ std::vector<NamedKernel> make_table() {
   table.add("fill-f32", [] { return kernels::fill<f32>(4096); });
   table.add("fill-u8", [] { return kernels::fill<u8>(4096); });
   table.add_lessons();
-  table.add_fmas();
   table.add_by_roles();
   return std::move(table.kernels);
 }

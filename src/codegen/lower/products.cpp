@@ -94,8 +94,10 @@ class Planner {
   // 512 instructions. Where both operands' rows run along k that takes registers for four steps of both.
   int sums_of_warp(const ProductPlan& plan) const {
     const Product& product = plan.product;
+    // From sm_100 on ptxas has none for an epilogue beside 128 sums.
     const bool many = product.kind == ProductKind::block
-                          ? !runs_along_k(product, plan.a, 1) || !runs_along_k(product, plan.b, 0)
+                          ? facts_.target.registers_more_for_products == 0 &&
+                                (!runs_along_k(product, plan.a, 1) || !runs_along_k(product, plan.b, 0))
                           : product.type != ElementType::tf32;
     return many ? 64 * 64 : 32 * 32;
   }
@@ -201,9 +203,9 @@ class Planner {
     Product& product = plan.product;
     // From sm_100 on ptxas has the second round's reads take all registers there are, and more.
     product.unrolled = facts_.target.unrolled_rounds;
-    if (product.unrolled > 1 && product.k <= 16) product.unrolled = 0;
     describe(plan.a, product, product.a, 1);
     describe(plan.b, product, product.b, 0);
+    if (product.unrolled > 1 && product.k <= 16 && !product.a.k_major && !product.b.k_major) product.unrolled = 0;
     // Four neighbours a thread along an axis that the buffer's rows follow, so that one access brings them; of rows
     // along k one brings four steps.
     const int run_m = product.a.k_major ? 1 : 4, run_n = product.b.k_major ? 1 : 4;
