@@ -205,7 +205,6 @@ class Planner {
     product.unrolled = facts_.target.unrolled_rounds;
     describe(plan.a, product, product.a, 1);
     describe(plan.b, product, product.b, 0);
-    if (product.unrolled > 1 && product.k <= 16 && !product.a.k_major && !product.b.k_major) product.unrolled = 0;
     // Four neighbours a thread along an axis that the buffer's rows follow, so that one access brings them; of rows
     // along k one brings four steps.
     const int run_m = product.a.k_major ? 1 : 4, run_n = product.b.k_major ? 1 : 4;
