@@ -147,6 +147,7 @@ void emit(Writer& w, const Fetch& fetch) {
     const bool in_rows = access.fast == last - 1 && tile.copy == Fetch::Copy::async && threads % to.rows == 0;
     // Where each thread keeps to a column, one address and a stride lead to all of its pieces.
     const bool in_columns = !in_rows && tile.copy == Fetch::Copy::async && threads % per_row == 0;
+    int apart = 0;  // pieces of a thread that have one address
     if (in_rows) {
       const int axis = access.axes.back().tensor_axis, step = threads / to.rows;
       w.line("const int row = thread % {0}, first = thread / {0};", to.rows);
@@ -154,12 +155,14 @@ void emit(Writer& w, const Fetch& fetch) {
       at[at.size() - 1] = IndexExpression::variable("first", to.columns);
       w.line("const {}* const from = {};", type, address(access, codegen::spot(w, access, at)));
       from = beyond("from", i * cast_i64(axis < 0 ? 0 : w.stride(access.parameter, axis) * step));
-      // After so many of its pieces chunks are permuted alike.
+      // After so many of its pieces chunks are permuted alike: those have one address.
       const int chunks = to.chunks(), alike = std::min(chunks & -chunks, 8) * 16 / info(element).bytes;
-      if (alike % step == 0) {
-        const IndexExpression near = IndexExpression::variable("first") + i % (alike / step) * step;
-        into = beyond(fmt::format("tile + element_offset<{}, {}>(row, {})", type, chunks, near),
-                      i / (alike / step) * (alike * info(element).bytes));
+      if (rounds > 1 && alike % step == 0) {
+        apart = alike / step;
+        w.unroll(true);
+        w.open("for (int n = 0; n < {}; ++n) {{", apart);
+        w.line("char* const into = tile + element_offset<{}, {}>(row, first + n * {});", type, chunks, step);
+        into = beyond("into", i / apart * (alike * info(element).bytes));
       }
     }
     if (in_columns) {
@@ -176,7 +179,10 @@ void emit(Writer& w, const Fetch& fetch) {
     const bool loop = rounds > 1, some = pieces % threads != 0;
     if (loop) {
       w.unroll_by(tile.unrolled);
-      w.open("for (int i = 0; i < {}; ++i) {{", rounds);
+      if (apart)
+        w.open("for (int i = n; i < {}; i += {}) {{", rounds, apart);
+      else
+        w.open("for (int i = 0; i < {}; ++i) {{", rounds);
     } else if (some) {
       w.open("if (thread < {}) {{", pieces);
     }
@@ -209,6 +215,7 @@ void emit(Writer& w, const Fetch& fetch) {
         break;
     }
     if (loop || some) w.close();
+    if (apart) w.close();
     w.close();
   }
 }
