@@ -308,7 +308,7 @@ TEST_CASE("what multiplies takes what the budget counts", "[generate][budget]") 
 TEST_CASE("inputs are read in order where ptxas would bring too many forward", "[plan][budget]") {
   for (const Case& one : pressing()) {
     if (!one.name.starts_with("sum of")) continue;
-    for (const char* arch : {"sm_90a", "sm_120"}) {
+    for (const char* arch : {"sm_80", "sm_120"}) {
       CAPTURE(one.name, arch);
       const std::string text = generate(one.graph, dense_variant(one.graph), Arch::parse(arch)).text;
       const bool too_many = one.name == "sum of 80 loads" && std::string_view(arch) == "sm_120";

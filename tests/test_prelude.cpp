@@ -88,7 +88,7 @@ void load_input(u32* words, const void* from, bool inside) {
 }
 template <int Bytes>
 void load_in_order(u32* words, const void* from, bool inside) {
-  load_input<Bytes>(words, from, inside);
+  load_input_over<Bytes>(words, from, inside);
 }
 bool less(float a, float b) { return a < b; }
 float exp2_approximate(float x) { return std::exp2(x); }

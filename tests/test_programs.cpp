@@ -671,7 +671,7 @@ TEST_CASE("A plan can be seen after each of its passes", "[programs]") {
   CHECK(has(shown("softmax", "plan"), after.substr(after.find('\n'))));  // the last pass adds no step
   std::string all;
   const char* const passes[] = {"specialise",   "lower",  "prune",    "registers", "memory",
-                                "tensor_cores", "copies", "barriers", "parameters"};
+                                "tensor_cores", "copies", "early", "barriers", "parameters"};
   for (const char* pass : passes) all += std::string(all.empty() ? "" : ",") + "plan:" + pass;
   const std::string each = shown("softmax", all);
   for (const char* pass : passes)

@@ -7,8 +7,12 @@ namespace tessera::bench {
 /// Elements of a block of threads that goes through memory once.
 inline constexpr int elements_per_block = 4096;
 
-/// Rows of a block of threads: as long as a warp has registers for one, each warp has its own.
-inline int rows_per_block(int width) { return width <= 2048 ? 4 : 1; }
+/// Rows of a block of threads, as an H200 is fastest: a warp each of short ones, several warps one of longer ones.
+template <Element T>
+int rows_per_block(int width) {
+  if (width * sizeof(T) < 2048) return 4;
+  return width <= 2048 ? 1 : 2;
+}
 
 template <Element T>
 auto copy_kernel() {
@@ -28,7 +32,7 @@ auto gelu_kernel() {
 
 template <Element T>
 auto layer_norm_kernel(int width) {
-  const int rows = rows_per_block(width);
+  const int rows = rows_per_block<T>(width);
   return kernel("layer_norm", [=](In<T, 2> x, In<T, 1> weight, In<T, 1> bias, Out<T, 2> y, Scalar<f32> epsilon) {
     Index row = blocks(cdiv(x.extent(0), rows));
     Tile in = cast<f32>(load(x, {row, 0}, {rows, width}));
@@ -42,7 +46,7 @@ auto layer_norm_kernel(int width) {
 /// Rows to a mean square of 1, then scaled (Zhang and Sennrich, 2019).
 template <Element T>
 auto rms_norm_kernel(int width) {
-  const int rows = rows_per_block(width);
+  const int rows = rows_per_block<T>(width);
   return kernel("rms_norm", [=](In<T, 2> x, In<T, 1> weight, Out<T, 2> y, Scalar<f32> epsilon) {
     Index row = blocks(cdiv(x.extent(0), rows));
     Tile in = cast<f32>(load(x, {row, 0}, {rows, width}));
@@ -53,7 +57,7 @@ auto rms_norm_kernel(int width) {
 
 template <Element T>
 auto softmax_kernel(int width) {
-  const int rows = rows_per_block(width);
+  const int rows = rows_per_block<T>(width);
   return kernel("softmax", [=](In<T, 2> x, Out<T, 2> y) {
     Index row = blocks(cdiv(x.extent(0), rows));
     Tile in = cast<f32>(load(x, {row, 0}, {rows, width})) * log2e;

@@ -177,6 +177,8 @@ std::string source(const Writer& w, const TileAccess& access, const Spot& at) {
                      access.read_only && access.padding == 0 ? "" : ", " + padding(w, access));
 }
 
+std::string_view reader(const TileAccess& access) { return access.in_order ? "read_in_order" : "read_input"; }
+
 // Where the thread's first element is. What the others are further on is a multiple of a stride, the same for all
 // threads: an address then takes one instruction, and neighbours share it.
 std::string run_name(const TileAccess& read) { return name_of(read.label) + "_run"; }
@@ -198,7 +200,7 @@ void read_run(Writer& w, const Sweep& sweep, const TileAccess& read, const Index
   w.line("const auto* const {} = {};", run, beyond(run_name(read), offset));
   for (int i = 0; i < read.run; i += read.vector) {
     const IndexExpression inside = whole ? IndexExpression::always() : spot(w, sweep, read, group + i).inside;
-    w.line("read_input<{}>({}, {}, {});", read.vector, beyond(name, i), run + i, inside);
+    w.line("{}<{}>({}, {}, {});", reader(read), read.vector, beyond(name, i), run + i, inside);
   }
 }
 
@@ -335,8 +337,6 @@ std::string padding(const Writer& w, const TileAccess& access) {
   const ElementType type = w.tensor(access.parameter).type;
   return number(type, decode(type, access.padding));
 }
-
-std::string_view reader(const TileAccess& access) { return access.in_order ? "read_in_order" : "read_input"; }
 
 std::string read_vector(const Writer& w, const TileAccess& access, const Spot& at, std::string_view to) {
   return fmt::format("{}<{}>({}, {});", access.read_only ? reader(access) : "read_vector", access.vector, to,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "codegen/lower/begin_early.hpp"
 #include "codegen/lower/memory.hpp"
 #include "codegen/lower/prune.hpp"
 #include "codegen/lower/reads_in_order.hpp"
@@ -182,6 +183,11 @@ bool copies(Planning& planning) {
   return true;
 }
 
+bool early(Planning& planning) {
+  begin_early(planning.plan);
+  return true;
+}
+
 bool barriers(Planning& planning) {
   insert_barriers(planning.plan);
   planning.plan.progress = Progress::synchronised;
@@ -201,6 +207,7 @@ constexpr PlanPass passes[] = {
     {"memory", "offsets in shared memory; what does not fit goes to the workspace", memory},
     {"tensor_cores", "products with an operand in the workspace are made of other instructions", tensor_cores},
     {"copies", "how each tile of a fetch is copied", copies},
+    {"early", "the launch begins while the one before it ends, and waits for it ahead of its first access", early},
     {"barriers", "where threads wait for one another", barriers},
     {"parameters", "what a launch fills in", parameters},
 };

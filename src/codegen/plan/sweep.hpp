@@ -85,7 +85,7 @@ struct TileAccess {
   std::vector<Digit> rows_map;
   std::int64_t padding = 0;
   bool from_here = false;  ///< it is not read ahead of where it stands, which would take registers
-  bool in_order = false;   ///< nor ahead of reads before it, by more than registers hold
+  bool in_order = false;   ///< nor ahead of reads before it, nor of a wait for the launch before
   bool read_only = false;  ///< nobody writes the tensor during the launch: reads may go by the read-only cache
 };
 

@@ -116,6 +116,8 @@ class Accesses {
                       writes ? "written" : "read");
     findings_.require(access.read_only == (tensor.access == Access::in), "{} is taken to be {}", name,
                       access.read_only ? "read only" : "written");
+    findings_.require(access.in_order || !access.read_only || !plan_.waits_for_previous() || !sweep,
+                      "{} is read ahead of the end of the launch before, which may write it", name);
     findings_.require(!access.in_order || access.read_only, "{} is read in order, and written", name);
     unsigned axes = 0;
     for (const TileAccess::Axis& axis : access.axes) {

@@ -20,7 +20,6 @@ class RoleCheck {
         plan_(findings.plan),
         role_(role),
         alone_(phase.roles.size() == 1),
-        waits_(findings.plan.waits_for_previous()),
         elected_(role.threads()),
         products_(findings),
         shared(findings, phase.schedule.sharing, role) {}
@@ -58,10 +57,6 @@ class RoleCheck {
   void walk(const Body& steps) {
     for (const Step& step : steps) {
       findings_.about(&step);
-      for (const Effect& effect : effects(plan_, role_, step))
-        if (waits_ && effect.space == Effect::Space::tensor && !effect.write)
-          findings_.require(false, "threads read {} in a launch that begins before what writes it has ended",
-                            tensor_name(plan_, effect.index));
       std::visit(Overloaded{
                      [&](const Elected& s) {
         findings_.require(s.threads >= 32 && role_.threads() % s.threads == 0, "one of each {} threads of {}",
@@ -423,7 +418,7 @@ class RoleCheck {
   Findings& findings_;
   const Plan& plan_;
   const Role& role_;
-  const bool alone_, waits_;
+  const bool alone_;
   int elected_;    // threads that run the steps at hand
   int share_ = 1;  // roles that take blocks in turn
   std::map<CursorId, RingUse> uses_;

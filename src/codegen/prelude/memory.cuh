@@ -120,16 +120,19 @@ __device__ inline void store_whole(T* to, const Value* in, bool inside) {
 template <int N, class T, class Value>
 __device__ inline void read_in_order(Value* out, const T* from, bool inside) {
   constexpr int bytes = N * sizeof(T);
-  alignas(16) u32 words[(bytes + 3) / 4];
+  alignas(16) u32 words[(bytes + 3) / 4] = {};
   load_in_order<bytes>(words, from, inside);
-  for (int i = 0; i < N; ++i) out[i] = from_memory(reinterpret_cast<const T*>(words)[i]);
+  for (int i = 0; i < N; ++i) out[i] = in_words(T(), words, i);
 }
 
 // The same with padding in place of zeros.
 template <int N, class T, class Value>
 __device__ inline void read_in_order(Value* out, const T* from, bool inside, Value padding) {
-  read_in_order<N>(out, from, inside);
-  for (int i = 0; i < N; ++i) out[i] = inside ? out[i] : padding;
+  constexpr int bytes = N * sizeof(T);
+  alignas(16) u32 words[(bytes + 3) / 4] = {};
+  for (int i = 0; i < N; ++i) reinterpret_cast<T*>(words)[i] = to_memory<T>(padding);
+  load_in_order<bytes>(words, from, inside);
+  for (int i = 0; i < N; ++i) out[i] = in_words(T(), words, i);
 }
 
 // One element.
@@ -143,8 +146,9 @@ __device__ inline auto read_in_order(const T* from, bool inside) {
 // One element, or the padding.
 template <class T, class Value>
 __device__ inline Value read_in_order(const T* from, bool inside, Value padding) {
-  const Value x = read_in_order(from, inside);
-  return inside ? x : padding;
+  Value out[1];
+  read_in_order<1>(out, from, inside, padding);
+  return out[0];
 }
 
 // N values into a tensor, 16 bytes an access if there are as many; `to` is a multiple of that.

@@ -1,0 +1,12 @@
+// A launch may begin while the one before it ends (programmatic dependent launch).
+#pragma once
+#include "codegen/plan/plan.hpp"
+
+namespace tessera::codegen {
+
+/// All threads let the next launch begin, and wait for the launch before ahead of their first access. What they read
+/// stays behind that wait: not by the read-only cache, which takes for granted that nobody writes it during the launch. Kernels that
+/// copy operands element by element do not begin early.
+void begin_early(Plan& plan);
+
+}  // namespace tessera::codegen
