@@ -116,7 +116,7 @@ const Edit no_full_wait{"", "consumers do not wait for a stage's data", R"( +bar
         R"( +async_proxy_fence\(\);\n( +named_barrier\(\S+( \+ 1)?, (128|256)\);\n +if \(thread == 0\) \{\n +store_box))",
         "$1"},
     no_bound_of_reads{"memcheck", "threads copy what lies outside of the tensor",
-                      R"((read_in_order<1>\([^;]*), [^,;]* < [^;]*\);)", "$1, true);"};
+                      R"((read_input<1>\([^;]*), [^,;]* < [^;]*\);)", "$1, true);"};
 
 /// As many rounds that stages are used again, but where a GPU runs what has lost a wait: nobody may wait for ever
 /// there. With `many` tiles each of a GPU's multiprocessors has some for either team.

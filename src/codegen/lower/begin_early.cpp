@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <variant>
 
+#include "codegen/plan/effects.hpp"
+
 namespace tessera::codegen {
 namespace {
 
@@ -17,29 +19,38 @@ void read_behind_wait(Body& steps) {
   }
 }
 
-// Copied by plain loads, which the compiler may bring forward.
-bool copies_by_threads(const Body& steps) {
-  return std::ranges::any_of(steps, [](const Step& step) {
-    bool found = false;
+// Plain loads of copies the compiler may bring forward. Roles that share the work have no registers for loads that stay
+// where they are.
+bool may_wait(const Plan& plan) {
+  bool may = true;
+  Walk walk(plan);
+  walk.each([&](const Role& role, const Step& step, int, const std::vector<const Interval*>&) {
     if (const Fetch* const fetch = std::get_if<Fetch>(&step.action))
-      found = std::ranges::any_of(fetch->tiles, [](const auto& tile) { return tile.copy != Fetch::Copy::async; });
-    each_body(step, [&](const Body& inner) { found |= copies_by_threads(inner); });
-    return found;
+      may &= std::ranges::all_of(fetch->tiles, [](const auto& tile) { return tile.copy == Fetch::Copy::async; });
+    if (plan.phases.front().roles.size() > 1)
+      may &= std::ranges::none_of(effects(plan, role, step), [](const Effect& effect) {
+        return effect.space == Effect::Space::tensor && !effect.write;
+      });
   });
+  return may;
 }
 
 }  // namespace
 
 void begin_early(Plan& plan) {
   if (!plan.target.begins_early) return;
-  for (const Phase& phase : plan.phases)
-    for (const Role& role : phase.roles)
-      if (copies_by_threads(role.body)) return;
-  for (Phase& phase : plan.phases)
-    for (Role& role : phase.roles) read_behind_wait(role.body);
+  const bool waits = may_wait(plan), roles = plan.phases.front().roles.size() > 1;
+  if (!waits && !roles) return;
   // Behind it comes the barrier that ends a prologue.
   Body& prologue = plan.phases.front().prologue;
-  prologue.insert(prologue.empty() ? prologue.end() : prologue.end() - 1, {{LetNextBegin{}}, {WaitForPrevious{}}});
+  const auto at = prologue.empty() ? prologue.end() : prologue.end() - 1;
+  if (!waits) {
+    prologue.insert(at, {LetNextBegin{}});
+    return;
+  }
+  prologue.insert(at, {{LetNextBegin{}}, {WaitForPrevious{}}});
+  for (Phase& phase : plan.phases)
+    for (Role& role : phase.roles) read_behind_wait(role.body);
 }
 
 }  // namespace tessera::codegen

@@ -5,8 +5,8 @@
 namespace tessera::codegen {
 
 /// All threads let the next launch begin, and wait for the launch before ahead of their first access. What they read
-/// stays behind that wait: not by the read-only cache, which takes for granted that nobody writes it during the launch. Kernels that
-/// copy operands element by element do not begin early.
+/// stays behind that wait: not by the read-only cache, which takes for granted that nobody writes it during the launch.
+/// Kernels that copy operands by plain loads do not begin early, nor those of roles whose threads read.
 void begin_early(Plan& plan);
 
 }  // namespace tessera::codegen
