@@ -238,8 +238,9 @@ std::string staged_at(Writer& w, const Stage& stage, const IndexExpression& inde
 void declare_first(Writer& w, const Stage& stage) {
   const Buffer& to = w.buffer(stage.buffer);
   const int last = stage.sweep.shape.rank() - 1;
-  w.line("const int first = panels_offset<{}, {}>({}, {});", memory_type(to.type), to.rows,
-         coordinate(w, stage.sweep.layout, last - 1, 0), coordinate(w, stage.sweep.layout, last, 0));
+  const IndexExpression column = coordinate(w, stage.sweep.layout, last, 0),
+                        row = coordinate(w, stage.sweep.layout, last - 1, 0);
+  w.line("const int first = panels_offset<{}, {}>({}, {});", memory_type(to.type), to.rows, row, column);
 }
 std::string from_first(Writer& w, const Stage& stage, const IndexExpression& index) {
   const Buffer& to = w.buffer(stage.buffer);
@@ -316,8 +317,8 @@ void emit(Writer& w, const ReadStage& read) {
   declare(w, read.out, false);
   w.open("{{");
   w.line("const char* const panels = {};", stage_at(w, read.buffer, read.cursor));
-  w.line("const int first = panels_offset<{}, {}>({}, {});", type, from.rows, coordinate(w, sweep.layout, rows, 0),
-         coordinate(w, sweep.layout, columns, 0));
+  const IndexExpression column = coordinate(w, sweep.layout, columns, 0), row = coordinate(w, sweep.layout, rows, 0);
+  w.line("const int first = panels_offset<{}, {}>({}, {});", type, from.rows, row, column);
   const int vector = read.turned ? 1 : sweep.layout.run(columns);
   const auto further = [&](int axis) {
     std::vector<Digit> of_groups = sweep.layout.register_digits(axis);

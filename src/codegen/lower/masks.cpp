@@ -25,8 +25,11 @@ class Bounds {
     if (too_long()) return {};
     const Node& at = steps_.node(behind(id));
     switch (at.op) {
-      case Op::logical_and:
-        return both(condition(at.in[0]), condition(at.in[1]));
+      case Op::logical_and: {
+        // One after another: in which order arguments are made is the compiler's to say, and so would be that of terms.
+        const std::optional<Operand> second = condition(at.in[1]), first = condition(at.in[0]);
+        return both(first, second);
+      }
       case Op::less:
       case Op::less_equal:
         return ordered(at.op, at.in[0], at.in[1]);
@@ -64,7 +67,8 @@ class Bounds {
     using Limits = std::numeric_limits<std::int32_t>;
     const auto starts = compare(Op::less_equal, literal(Limits::min()), *least),
                ends = compare(Op::less_equal, *end, literal(Limits::max()));
-    return both(compare(op, *most, *above), both(starts, ends));
+    const auto inside = both(starts, ends);
+    return both(compare(op, *most, *above), inside);
   }
   // Of all elements of the tile, the largest or the smallest.
   std::optional<Operand> bound(Id id, bool largest) {
