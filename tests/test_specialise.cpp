@@ -4,6 +4,7 @@
 #include "catch.hpp"
 #include "codegen/generate.hpp"
 #include "codegen/lower/make_plan.hpp"
+#include "codegen/lower/reads_in_order.hpp"
 #include "codegen/passes/passes.hpp"
 #include "codegen/plan/verify_plan.hpp"
 #include "model/kernels.hpp"
@@ -16,14 +17,6 @@ using namespace tessera::codegen;
 namespace {
 
 using Changes = std::function<void(Variant&)>;
-
-void each_read(Step& step, const auto& each) {
-  std::visit([&]<class Kind>(Kind& kind) {
-    if constexpr (requires { kind.sweep.reads; })
-      for (TileAccess& read : kind.sweep.reads) each(read);
-    if constexpr (std::is_same_v<Kind, Load>) each(kind.access);
-  }, step.action);
-}
 
 Plan plan_of(const Graph& traced, const Changes& change = {}, Arch arch = Arch::sm_90a) {
   const Graph graph = run_passes(traced);
@@ -432,7 +425,7 @@ TEST_CASE("what threads read stays behind the wait for the launch before", "[pla
   bool all = true;
   int reads = 0;
   for (const StepPlace& place : steps_of(plan))
-    each_read(place.step(), [&](TileAccess& read) {
+    each_read(place.step(), [&](const Sweep&, TileAccess& read) {
       ++reads;
       all &= std::exchange(read.in_order, false);
     });
@@ -443,7 +436,11 @@ TEST_CASE("what threads read stays behind the wait for the launch before", "[pla
   // Of rows that begin anywhere copies are plain loads.
   const auto bytes = [](Variant& variant) { for (TensorClass& tensor : variant.tensors) tensor.alignment = 2; };
   CHECK_FALSE(plan_of(plain({32, 32, 32}), bytes).waits_for_previous());
-  CHECK(plan_of(plain({32, 32, 32})).waits_for_previous());
+  Plan copied = plan_of(plain({32, 32, 32}));
+  CHECK((copied.waits_for_previous() && violations(copied).empty()));
+  the<Fetch>(copied).tiles.front().copy = Fetch::Copy::vector;
+  REQUIRE(!violations(copied).empty());
+  CHECK(violations(copied)[0].find("by plain loads in a launch that begins before") != std::string::npos);
   CHECK_FALSE(plan_of(row.graph(), {}, Arch::sm_80).waits_for_previous());
   CHECK_FALSE(plan_of(row.graph(), {}, Arch::parse("sm_120")).waits_for_previous());
 }

@@ -92,6 +92,7 @@ double cycles(const Candidate& candidate, ProductFamily family, const ProductSha
 
 // ---- Products of f32, in fused multiply-adds.
 
+// The rates are estimates from a few shapes on an H200; they were not fitted.
 struct FmaCandidate {
   ProductTiles tiles;
   double rate;   // share of a multiprocessor's fused multiply-adds, of as many tiles at a time as it has room for

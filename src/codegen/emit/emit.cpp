@@ -174,7 +174,7 @@ void block_indices(Writer& w, const Writer& body) {
   const auto index = [&](int axis, const IndexExpression& value) {
     if (wanted.contains(phase.first_axis + axis)) w.line("const int block{} = {};", phase.first_axis + axis, value);
   };
-  const auto turned = [&](const IndexExpression& first) {
+  const auto in_time = [&](const IndexExpression& first) {
     return phase.schedule.to_and_fro ? grid(0) - 1 - first : first;
   };
   const bool sections = phase.schedule.section > 0 || phase.sections_of_launch();
@@ -193,13 +193,13 @@ void block_indices(Writer& w, const Writer& body) {
     for (int axis = 2; axis < phase.axes; ++axis) others = others * grid(axis);
     w.line("const GridPlace place = grouped({}, {}, {}, {});", rest, others, grid(0),
            phase.schedule.section > 0 ? std::to_string(phase.schedule.section) : "section");
-    index(0, turned(IndexExpression::variable("place.column")));
+    index(0, in_time(IndexExpression::variable("place.column")));
     rest = IndexExpression::variable("place.row");
   }
   for (int axis = phase.axes; axis-- > grouped;) {
     const IndexExpression value =
         IndexExpression::call("static_cast<int>", {axis > grouped ? rest % grid(axis) : rest});
-    index(axis, axis == 0 ? turned(value) : value);
+    index(axis, axis == 0 ? in_time(value) : value);
     rest = rest / grid(axis);
   }
 }

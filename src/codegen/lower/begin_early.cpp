@@ -1,8 +1,8 @@
 #include "codegen/lower/begin_early.hpp"
 
 #include <algorithm>
-#include <variant>
 
+#include "codegen/lower/reads_in_order.hpp"
 #include "codegen/plan/effects.hpp"
 
 namespace tessera::codegen {
@@ -11,11 +11,7 @@ namespace {
 void read_behind_wait(Body& steps) {
   for (Step& step : steps) {
     each_body(step, read_behind_wait);
-    std::visit([]<class Kind>(Kind& kind) {
-      if constexpr (requires { kind.sweep.reads; })
-        for (TileAccess& read : kind.sweep.reads) read.in_order = read.read_only;
-      if constexpr (requires { kind.access.read_only; }) kind.access.in_order = kind.access.read_only;
-    }, step.action);
+    each_read(step, [](const Sweep&, TileAccess& read) { read.in_order = true; });
   }
 }
 

@@ -339,7 +339,8 @@ class ChainConsumer final : public ChainDuty {
 // Blocks of all axes but the first read the same tiles along it, as queries do keys; so they follow one another, in
 // sections small enough for the L2 cache (full attention of 16 x 1024 x 16 x 128 takes an H200 0.308 ms in sections of
 // 16, and 0.346 in one). Where rounds differ along that axis, as a causal mask's do, the longest come first, in
-// sections of which all multiprocessors have alike (causal, 8 x 2048 x 16 x 128: 0.255 ms in sections of 33, 0.302 in one).
+// sections of which all multiprocessors have alike (causal, 8 x 2048 x 16 x 128: 0.255 ms in sections of 33, 0.302 in
+// one).
 void order_blocks(const Facts& facts, const Chain& chain, Phase& phase) {
   constexpr int of_cache = 16;
   const std::vector<char> launch = facts.known_from([](Id, RegionId) { return false; });

@@ -244,6 +244,9 @@ class Accesses {
       access(tile.access, nullptr, false);
       findings_.require(tile.access.read_only && !tile.access.rows && tile.access.padding == 0,
                         "copies are of an In, and 0 outside of it");
+      findings_.require(tile.copy == Fetch::Copy::async || !plan_.waits_for_previous(),
+                        "{} is filled by plain loads in a launch that begins before what writes its tensor has ended",
+                        name_of(plan_, tile.buffer));
       box(tile.access, buffer);
       const std::string name = name_of(plan_, tile.buffer);
       const Parameter& tensor = plan_.tensors[static_cast<std::size_t>(tile.access.parameter)];
