@@ -498,6 +498,17 @@ TEST_CASE("a difference is told by its place", "[reference]") {
   CHECK(reference::difference(k.graph(), arguments, expected) == "parameter 1 [1,2]: nan, expected 0.75");
 }
 
+TEST_CASE("the reference tells of each block", "[reference]") {
+  const auto k = kernel("told", [](tessera::Out<i32, 1> y) {
+    Index m = blocks(cdiv(y.extent(0), 2));
+    store(y, {m}, full<i32>({2}, 7));
+  });
+  const auto y = on_cpu<i32, 1>({10}, std::vector<i32>(10));
+  int blocks = 0;
+  reference::run(k.graph(), std::array{y.argument()}, std::vector<std::int64_t>{5}, [&] { ++blocks; });
+  CHECK(blocks == 5);
+}
+
 // The CPU executor
 // ------------------------------------------------------------------------------------------------------------------
 

@@ -51,7 +51,8 @@ Settings parse(CommandLine& line) {
   return settings;
 }
 
-/// In a process of its own: checks the programs, and says "start I", "ok I" or "bad I" with kind and text.
+/// In a process of its own: checks the programs, and says "start I", "ok I" or "bad I" with kind and text, and "alive"
+/// on the way.
 void check_all(const Settings& settings, std::span<const Program> programs,
                const std::function<void(std::string_view)>& say) {
   std::vector<std::unique_ptr<Trial>> trials(programs.size());
@@ -67,7 +68,8 @@ void check_all(const Settings& settings, std::span<const Program> programs,
   for (std::size_t i = 0; i < programs.size(); ++i) {
     say(fmt::format("start {}", i));
     try {
-      trials[i] = std::make_unique<Trial>(trace(programs[i]), programs[i].given, programs[i].seed);
+      trials[i] = std::make_unique<Trial>(trace(programs[i]), programs[i].given, programs[i].seed,
+                                         [&] { say("alive"); });
     } catch (const std::exception& error) {
       judge(i, Failure{"tracing or reference", error.what()});
       continue;

@@ -19,14 +19,14 @@ std::string kind_of(const std::string& text) {
 
 }  // namespace
 
-Trial::Trial(Graph graph, std::span<const Given> given, std::uint64_t seed)
+Trial::Trial(Graph graph, std::span<const Given> given, std::uint64_t seed, const std::function<void()>& after_block)
     : graph_(std::move(graph)), seed_(seed), memory_(graph_.parameters, given, seed) {
   const std::vector<Argument> arguments = memory_.arguments();
   refused_ = memory_.overlaps();
   if (refused_) return;
   try {
     grid_ = reference::grid(graph_, arguments);
-    expected_ = reference::run(graph_, arguments, grid_);
+    expected_ = reference::run(graph_, arguments, grid_, after_block);
   } catch (const Error&) {  // what it requires does not hold
     refused_ = true;
   }

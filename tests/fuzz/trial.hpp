@@ -20,8 +20,8 @@ struct Failure {
 
 class Trial {
  public:
-  /// A kernel as it was traced, and what it is launched with.
-  Trial(Graph graph, std::span<const Given> given, std::uint64_t seed);
+  /// A kernel as it was traced, and what it is launched with. The reference's run of it calls `after_block` as it goes.
+  Trial(Graph graph, std::span<const Given> given, std::uint64_t seed, const std::function<void()>& after_block = {});
 
   const Graph& graph() const { return graph_; }
   std::uint64_t seed() const { return seed_; }

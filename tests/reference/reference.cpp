@@ -40,7 +40,8 @@ std::vector<std::int64_t> grid(const Graph& graph, std::span<const Argument> arg
   return Interpreter(graph, arguments, memory).grid();
 }
 
-std::vector<Tensor> run(const Graph& graph, std::span<const Argument> arguments, std::span<const std::int64_t> grid) {
+std::vector<Tensor> run(const Graph& graph, std::span<const Argument> arguments, std::span<const std::int64_t> grid,
+                        const std::function<void()>& after_block) {
   std::vector<Memory> memory = memory_of(graph, arguments);
   const auto restart = [&] {
     bool again = false;
@@ -52,7 +53,10 @@ std::vector<Tensor> run(const Graph& graph, std::span<const Argument> arguments,
   Interpreter interpreter(graph, arguments, memory);
   std::vector<Tensor> results;
   while (restart()) {
-    for (std::int64_t block = 0; block < blocks; ++block) interpreter.run(block, coordinates(block, grid));
+    for (std::int64_t block = 0; block < blocks; ++block) {
+      interpreter.run(block, coordinates(block, grid));
+      if (after_block) after_block();
+    }
     results.clear();
     for (const Memory& m : memory) results.push_back({m.values()});
   }
