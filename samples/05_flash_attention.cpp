@@ -42,7 +42,7 @@ auto flash_attention(int bm, int bn, int d, bool causal) {
       acc = mma(cast<T>(p), vs, acc * shrink);
       top = hi;
     }
-    store(o, {head, m, 0}, reshape(cast<T>(acc / norm), {1, bm, d}));
+    store(o, {head, m, 0}, reshape(cast<T>(acc * (1 / norm)), {1, bm, d}));
   });
 }
 

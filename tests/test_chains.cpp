@@ -26,8 +26,8 @@ namespace {
 struct AttentionTiles {
   int m, n, d;
 };
-/// Which keys a query sees.
-enum class Mask { full, causal, window, prefix, documents };
+/// Which keys a query sees; `square`: as causal, of as many keys as queries.
+enum class Mask { full, causal, square, window, prefix, documents };
 constexpr int window_length = 70, prefix_length = 45;
 
 /// With `looks` the sums are used before they go on, and rounds cannot overlap.
@@ -39,16 +39,17 @@ auto attention(const AttentionTiles& of, Mask mask, int group, bool looks = fals
     const auto [bm, bn, d] = of;
     require((q.extent(2) == d) & (k.extent(2) == d), "heads as wide as the kernel was made for");
     auto [m, head] = blocks(cdiv(q.extent(1), bm), q.extent(0));
-    Tile from = head / group, ahead = k.extent(1) - q.extent(1);
+    Tile from = head / group, ahead = mask == Mask::square ? Tile(0 * m) : Tile(k.extent(1) - q.extent(1));
     Tile queries = reshape(load(q, {head, m, 0}, {1, bm, d}), {bm, d});
     Tile rows = ahead + m * bm + iota({bm, 1}, 0);
     Var top = full<f32>({bm, 1}, -1e30), norm = zeros<f32>({bm, 1}), acc = zeros<f32>({bm, d});
-    Tile length = mask == Mask::causal ? minimum(Tile(k.extent(1)), ahead + (m + 1) * bm) : Tile(k.extent(1));
+    const bool ends = mask == Mask::causal || mask == Mask::square;
+    Tile length = ends ? minimum(Tile(k.extent(1)), ahead + (m + 1) * bm) : Tile(k.extent(1));
     for (Index j : range(cdiv(length, bn))) {
       Tile columns = j * bn + iota({1, bn}, 1);
       Tile there = columns < k.extent(1);
       Tile own = reshape(gather(document, reshape(minimum(rows, k.extent(1) - 1), {bm})), {bm, 1});
-      Tile seen = mask == Mask::causal   ? Tile(columns <= rows)
+      Tile seen = ends                   ? Tile(columns <= rows)
                   : mask == Mask::window ? Tile(there & (columns <= rows) & (columns > rows - window_length))
                   : mask == Mask::prefix ? Tile(there & ((columns <= rows) | (columns < prefix_length)))
                   : mask == Mask::full   ? Tile(there)
@@ -81,6 +82,7 @@ bool sees(Mask mask, int row, int column, const std::vector<std::int32_t>& docum
     case Mask::full:
       return true;
     case Mask::causal:
+    case Mask::square:
       return column <= row;
     case Mask::window:
       return column <= row && column > row - window_length;
@@ -158,8 +160,8 @@ void check(const AttentionTiles& tiles, Mask mask, const Sizes& of, bool shared 
 }  // namespace
 
 TEST_CASE("chains by roles: attention of each tile and mask", "[cpu]") {
-  Cases cases(20);
-  for (const Mask mask : {Mask::causal, Mask::full, Mask::window, Mask::prefix, Mask::documents})
+  Cases cases(24);
+  for (const Mask mask : {Mask::causal, Mask::square, Mask::full, Mask::window, Mask::prefix, Mask::documents})
     for (const AttentionTiles& tiles : {AttentionTiles{192, 128, 64}, AttentionTiles{128, 128, 128},
                                         AttentionTiles{64, 64, 64}, AttentionTiles{128, 64, 64}})
       if (!cases.skip()) check<bf16>(tiles, mask, {.heads = 2, .group = 2, .queries = 200, .keys = 200});
@@ -251,7 +253,7 @@ TEST_CASE("a chain holds queries, brings keys and values by rings of their own, 
   CHECK(plan.phases[0].roles[1].warps == 12);
   REQUIRE(plan.rings.size() == 3);
   CHECK(plan.rings[codegen::RingId{0}].stages == 2);  // the next block's queries come meanwhile
-  CHECK(plan_of(attention<bf16>({128, 128, 128}, Mask::full, 1).graph()).rings[codegen::RingId{0}].stages == 1);
+  CHECK(plan_of(attention<bf16>({128, 128, 128}, Mask::causal, 1).graph()).rings[codegen::RingId{0}].stages == 1);
   CHECK((plan.rings[codegen::RingId{1}].stages == 4 && plan.rings[codegen::RingId{2}].stages == 4));
   CHECK((the<codegen::Wgmma>(plan, 0).overwrites && !the<codegen::Wgmma>(plan, 0).left));
   CHECK((!the<codegen::Wgmma>(plan, 1).overwrites && the<codegen::Wgmma>(plan, 1).left));
@@ -276,7 +278,7 @@ TEST_CASE("sections of blocks that differ are few lines whose blocks fill rounds
   CHECK(lines_of({16, 8, 16}, 132) == 33);
   CHECK(lines_of({11, 8, 16}, 132) == 24);
   CHECK(lines_of({24, 87, 1}, 132) == 22);
-  CHECK(lines_of({64, 32}, 132) == 32);   // no more than there are
+  CHECK(lines_of({64, 32}, 132) == 32);    // no more than there are
   CHECK(lines_of({43, 300}, 132) == 300);  // none fill rounds
   CHECK(lines_of({8, 256}, 114) == 57);
   CHECK((lines_of({5, 7}, 1) == 7 && lines_of({6, 7}, 2) == 1 && lines_of({1, 1}, 132) == 1));
@@ -441,8 +443,7 @@ TEST_CASE("two warp groups multiply a round's sums with the next round's scores"
     pending.push_back(std::get<codegen::WaitWgmma>(place.step().action).pending);
   CHECK(pending == std::vector<int>{0, 1, 0, 0});
   // Beside 128 columns of sums there is room, too: what the first round computes is not kept.
-  for (const Mask mask : {Mask::causal, Mask::full})
-    CHECK(count<codegen::Wgmma>(plan_of(attention<bf16>({128, 128, 128}, mask, 1).graph())) == 4);
+  CHECK(count<codegen::Wgmma>(plan_of(attention<bf16>({128, 128, 128}, Mask::causal, 1).graph())) == 4);
   const auto is_named = [&](const std::function<void(Plan&)>& plant, const char* words) {
     Plan wrong = causal_plan(true);
     plant(wrong);
@@ -475,6 +476,60 @@ TEST_CASE("two warp groups multiply a round's sums with the next round's scores"
   }, "barrier 1 is not of turns alone");
 }
 
+TEST_CASE("a block's last sums are multiplied with the next block's first scores", "[plan]") {
+  const auto full_plan = [] { return plan_of(attention<bf16>({128, 128, 128}, Mask::full, 1).graph()); };
+  Plan plan = full_plan();
+  REQUIRE(why_not(plan) != "");
+  const std::vector<StepPlace> products = places_of<codegen::Wgmma>(plan);
+  REQUIRE(products.size() == 5);  // scores of the first block; scores and sums; the last sums, and the next scores
+  CHECK(products[0].body == &plan.phases[0].roles[1].body);
+  CHECK((products[1].body == products[2].body && products[3].body == products[4].body));
+  CHECK((products[1].body != products[3].body && products[0].body != products[3].body));
+  CHECK(the<codegen::Wgmma>(plan, 0).out == the<codegen::Wgmma>(plan, 4).out);
+  std::vector<int> pending;
+  for (const StepPlace& place : places_of<codegen::WaitWgmma>(plan))
+    pending.push_back(std::get<codegen::WaitWgmma>(place.step().action).pending);
+  CHECK(pending == std::vector<int>{0, 1, 0, 1, 0});
+  CHECK(places_of<codegen::WaitWgmma>(plan)[4].index > places_of<codegen::Store>(plan)[0].index);
+  // The next block's queries come while the last round reads this block's, and all its memory is used.
+  const auto stages = [](const Plan& of) {
+    std::vector<int> stages;
+    for (int i = 0; i < of.rings.size(); ++i) stages.push_back(of.rings[codegen::RingId{i}].stages);
+    return stages;
+  };
+  CHECK(stages(plan) == std::vector<int>{2, 3, 2});
+  CHECK(stages(plan_of(attention<bf16>({192, 128, 64}, Mask::full, 1).graph())) == std::vector<int>{2, 4, 4});
+  // Where two blocks' queries leave too little room for keys, and where a block may have no round, none runs on.
+  const auto runs_on = [](const Plan& of) { return count<codegen::Wgmma>(of) == 5; };
+  CHECK(!runs_on(plan_of(attention<bf16>({128, 176, 128}, Mask::full, 1).graph())));
+  CHECK(!runs_on(plan_of(attention<bf16>({128, 128, 128}, Mask::causal, 1).graph())));
+  const Graph graph = run_passes(attention<bf16>({128, 128, 128}, Mask::full, 1).graph());
+  Variant empty = dense_variant(graph);
+  empty.tensors[1].has_elements = false;
+  CHECK(!runs_on(codegen::make_plan(graph, empty, Arch::sm_90a, {.verify = true})));
+
+  const auto is_named = [&](const std::function<void(Plan&)>& plant, const char* words) {
+    Plan wrong = full_plan();
+    plant(wrong);
+    std::string all;
+    for (const std::string& one : codegen::violations(wrong)) all += one + "\n";
+    INFO(all);
+    CHECK(all.find(words) != std::string::npos);
+  };
+  is_named([](Plan& p) { the<codegen::WaitWgmma>(p, 3).pending = 2; }, "of an open product");
+  is_named([](Plan& p) { place_of<codegen::WaitWgmma>(p, 4).drop(); }, "of an open product");
+  is_named([](Plan& p) { the<codegen::WaitWgmma>(p, 0).pending = 1; }, "of an open product");
+  const auto waits = places_of<codegen::WaitFull>(plan);
+  for (std::size_t i = 0; i < waits.size(); ++i)
+    is_named([&](Plan& p) { place_of<codegen::WaitFull>(p, static_cast<int>(i)).drop(); }, "not known to be full");
+  const auto releases = places_of<codegen::Release>(plan);
+  for (std::size_t i = 0; i < releases.size(); ++i)
+    is_named([&](Plan& p) { place_of<codegen::Release>(p, static_cast<int>(i)).drop(); }, "released");
+  const auto loads = places_of<codegen::TmaLoad>(plan);
+  for (std::size_t i = 0; i < loads.size(); ++i)
+    is_named([&](Plan& p) { place_of<codegen::TmaLoad>(p, static_cast<int>(i)).drop(); }, "bytes loaded");
+}
+
 TEST_CASE("what keeps a chain from roles is said", "[plan]") {
   const auto note = [](const AttentionTiles& tiles) {
     return why_not(plan_of(attention<bf16>(tiles, Mask::causal, 1).graph()));
@@ -496,8 +551,8 @@ TEST_CASE("attention of other tiles compiles without a spill", "[generate]") {
         AttentionTiles{64, 128, 64}, AttentionTiles{128, 192, 64}, AttentionTiles{128, 64, 256},
         AttentionTiles{128, 176, 128}, AttentionTiles{128, 160, 128}, AttentionTiles{192, 96, 64},
         AttentionTiles{128, 176, 64}, AttentionTiles{128, 160, 64}})
-    for (const Mask mask : {Mask::causal, Mask::documents})
-      if (mask == Mask::causal || tiles.n == 128 || tiles.n == 176)
+    for (const Mask mask : {Mask::causal, Mask::full, Mask::documents})
+      if (mask != Mask::documents || tiles.n == 128 || tiles.n == 176)
         add(plan_of(attention<bf16>(tiles, mask, 1).graph()));
   std::vector<std::string> wrong(sources.size());
   in_parallel(wrong.size(), [&](std::size_t i) { wrong[i] = compile_check(sources[i], Arch::sm_90a); });

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "codegen/lower/ranges.hpp"
 #include "codegen/lower/wgmma_tiles.hpp"
 
 namespace tessera::lowering {
@@ -22,7 +23,13 @@ class Finder {
     for (const auto& rule : {&Finder::loop, &Finder::shapes, &Finder::operands, &Finder::room})
       if (std::string why = (this->*rule)(); !why.empty()) return {{}, std::move(why)};
     Chains chains{{chain_}, {}};
-    if (may_overlap()) chains.ways.insert(chains.ways.begin(), chain_)->overlaps = true;
+    const auto better = [&](const Chain& chain) { chains.ways.insert(chains.ways.begin(), chain); };
+    if (!may_overlap()) return chains;
+    chain_.overlaps = true;
+    better(chain_);
+    if (!may_run_on()) return chains;
+    chain_.runs_on = true;
+    better(chain_);
     return chains;
   }
 
@@ -150,18 +157,37 @@ class Finder {
     return {};
   }
 
+  // The next block's held tiles are there when it begins, if that costs the others no stage.
   std::string room() {
-    constexpr int barriers = 128;  // of a ring
-    const int room = facts_.target.shared_bytes - barriers * static_cast<int>(chain_.tiles.size());
-    int held = 0, staged = 0;
+    if (std::ranges::all_of(chain_.tiles, &ChainTile::held)) return "its products read nothing anew in a round";
+    const int stages = stages_beside(1);
+    if (stages < 2) return "two stages do not fit into shared memory";
+    set_stages(stages_beside(2) == stages ? 2 : 1, stages);
+    return {};
+  }
+  int bytes(const ChainTile& tile) const {
+    return static_cast<int>(node(tile.load).shape.size()) * info(node(tile.load).type).bytes;
+  }
+  int bytes(bool held) const {
+    int all = 0;
     for (const ChainTile& tile : chain_.tiles)
-      (tile.held ? held : staged) += static_cast<int>(node(tile.load).shape.size()) * info(node(tile.load).type).bytes;
-    if (staged == 0) return "its products read nothing anew in a round";
-    const auto beside = [&](int times) { return std::min((room - times * held) / staged, most_stages); };
-    chain_.stages = beside(1);
-    // The next block's are there when it begins, if that costs no stage.
-    chain_.held_stages = beside(2) == beside(1) ? 2 : 1;
-    return chain_.stages < 2 ? "two stages do not fit into shared memory" : "";
+      if (tile.held == held) all += bytes(tile);
+    return all;
+  }
+  int room_beside(int held_stages) const {
+    constexpr int barriers = 128;  // of a ring
+    return facts_.target.shared_bytes - barriers * static_cast<int>(chain_.tiles.size()) - held_stages * bytes(true);
+  }
+  int stages_beside(int held_stages) const { return std::min(room_beside(held_stages) / bytes(false), most_stages); }
+  // What is left is the first ones', which are wanted first.
+  void set_stages(int held, int others) {
+    int left = room_beside(held) - others * bytes(false);
+    for (ChainTile& tile : chain_.tiles) {
+      tile.stages = tile.held ? held : others;
+      if (tile.held || others == most_stages || bytes(tile) > left) continue;
+      ++tile.stages;
+      left -= bytes(tile);
+    }
   }
 
   // Sums that the loop carries on, of what the first product became, and of nothing that has to do with these sums.
@@ -175,6 +201,16 @@ class Finder {
       return false;
     const auto position = static_cast<std::size_t>(std::ranges::find(yields, sums.id) - yields.begin());
     return ends_in(facts_.graph.regions[first().region].arguments[position + 1], sums.id);
+  }
+  // Products that start from nothing, of blocks each of which has a round, and whose held tiles are there while those
+  // of the block before are read.
+  bool may_run_on() {
+    const ChainProduct& scores = chain_.products[0];
+    if (!is_zeros(facts_, node(scores.id).in[2]) || range_of(facts_, node(chain_.loop).in[0]).least < 1) return false;
+    const int stages = stages_beside(2);
+    if (stages < 2) return false;
+    set_stages(2, stages);
+    return true;
   }
   // Is a value used for a product alone, by a few ops each of which is used for it alone?
   bool ends_in(Id id, Id product) const {
@@ -203,8 +239,9 @@ std::string text_of(const Facts& facts, const Chain& chain) {
     text += fmt::format("{}[{},{}] by {} of {}", text.empty() ? "" : ", then ", at.shape[0], at.shape[1], left.shape[1],
                         name(left.type));
   }
-  text += fmt::format(", {} warp group{}, {} stages", chain.groups, chain.groups == 1 ? "" : "s", chain.stages);
-  return chain.overlaps ? text + ", rounds overlap" : text;
+  const auto anew = std::ranges::find(chain.tiles, false, &ChainTile::held);
+  text += fmt::format(", {} warp group{}, {} stages", chain.groups, chain.groups == 1 ? "" : "s", anew->stages);
+  return text + (chain.runs_on ? ", rounds and blocks overlap" : chain.overlaps ? ", rounds overlap" : "");
 }
 
 Products products_of(const Facts& facts, const Chain& chain) {

@@ -15,6 +15,7 @@ struct ChainTile {
   Id load = no_id;
   int rows = 0, columns = 0;  ///< axes of the load, whatever a product takes them for
   bool held = false;          ///< read ahead of the loop, for all of its rounds; else anew in each
+  int stages = 1;             ///< of its ring
 };
 
 /// A tile as an operand.
@@ -31,14 +32,14 @@ struct ChainProduct {
 /// How the work is shared.
 struct Chain {
   Id loop = no_id;
-  int groups = 1;       ///< warp groups, which share the rows of all products
-  int stages = 2;       ///< of the rings of tiles that are read in each round
-  int held_stages = 1;  ///< of the others
+  int groups = 1;  ///< warp groups, which share the rows of all products
   std::vector<ChainTile> tiles;
   std::vector<ChainProduct> products;  ///< in order
   /// The second of two products is multiplied together with the first of the next round, and what becomes of that is
   /// computed meanwhile.
   bool overlaps = false;
+  /// With the last of these the first product of the next block is multiplied; each has a round.
+  bool runs_on = false;
   std::vector<char> ahead;  ///< by node: what the role that copies needs, to know which tiles, and computes itself
 };
 

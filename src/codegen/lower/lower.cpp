@@ -159,8 +159,8 @@ class Lowering {
     step.loop = steps_.plan.loops.add({steps_.values.label(body.arguments[0], "i")});
     steps_.values.add_known(body.arguments[0], Counter{step.loop});
     Duty::Rounds rounds = duty_.rounds(steps_, id);
-    if (const ValueId some = duty_.first_apart(steps_, rounds.count))
-      rounds = first_round(id, carried, some, rounds.count);
+    if (const std::optional<ValueId> some = duty_.first_apart(steps_, rounds.count))
+      rounds = first_round(id, carried, *some, rounds.count);
     step.count = rounds.count;
     fetches_.ahead(region, step);
     steps_.within(step.body, [&] {
@@ -195,15 +195,20 @@ class Lowering {
     const auto number = [&](std::string_view stem, Term term) {
       return steps_.number(argument, steps_.values.label(argument, stem), type, std::move(term));
     };
-    Branch first{.condition = element_of(steps_.plan, some, Layout(0)), .body = {}};
-    steps_.within(first.body, [&] {
+    const auto round = [&] {
       steps_.values.set(argument, number("first", {Op::broadcast, type, type, {literal(0)}}));
       steps_.values.call("_first");
       lower(node(id).body());
       move_on(id, carried);
       steps_.values.call("");
-    });
-    steps_.push(id, std::move(first));
+    };
+    if (some) {
+      Branch first{.condition = element_of(steps_.plan, some, Layout(0)), .body = {}};
+      steps_.within(first.body, round);
+      steps_.push(id, std::move(first));
+    } else {
+      steps_.apart(round);
+    }
     const ValueId left = number("rest", {Op::sub, type, type, {count, literal(1)}});
     return {element_of(steps_.plan, left, Layout(0)), number("second", {Op::broadcast, type, type, {literal(1)}})};
   }

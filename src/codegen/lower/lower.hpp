@@ -1,6 +1,7 @@
 // Steps for a graph whose layouts are chosen.
 #pragma once
 #include <functional>
+#include <optional>
 #include <set>
 #include <string_view>
 
@@ -46,14 +47,15 @@ class Duty {
   };
   /// Which rounds of a loop it runs.
   virtual Rounds rounds(Steps&, Id loop);
-  /// Does the first round stand by itself, ahead of the loop? If so, where this number is true; it has none else.
-  virtual ValueId first_apart(Steps&, const codegen::Operand&) { return {}; }
+  /// Does the first round stand by itself, ahead of the loop? If so, where this number is true; it has none else. No
+  /// number: there is one.
+  virtual std::optional<ValueId> first_apart(Steps&, const codegen::Operand&) { return {}; }
   /// What stands around a loop, behind the start of its carried values, and at the end of each round.
   virtual void before_loop(Steps&) {}
   virtual void end_round(Steps&, LoopId) {}
   virtual void after_loop(Steps&) {}
-  /// An elementwise op, a product or a store, if it is done in another way than usual. The loop is none in a first round
-  /// that stands by itself.
+  /// An elementwise op, a product or a store, if it is done in another way than usual. The loop is none in a first
+  /// round that stands by itself.
   virtual bool compute(Steps&, Id) { return false; }
   virtual bool multiply(Steps&, Id, LoopId) { return false; }
   virtual bool store(Steps&, Id) { return false; }

@@ -25,18 +25,18 @@ std::vector<ChainRing> make_rings(const Facts& facts, const Chain& chain, Plan& 
   std::vector<ChainRing> rings;
   for (const ChainTile& tile : chain.tiles) {
     const Shape& shape = facts[tile.load].shape;
-    const int number = facts.number[tile.load], stages = tile.held ? chain.held_stages : chain.stages;
+    const int number = facts.number[tile.load];
     Buffer buffer{.label = {.stem = "tile", .number = number},
                   .type = facts[tile.load].type,
                   .rows = shape[tile.rows],
                   .columns = shape[tile.columns],
-                  .stages = stages,
+                  .stages = tile.stages,
                   .form = SharedForm::panels};
     ChainRing made;
     made.map = boxes_of(facts, plan, tile.load, tile.rows, buffer, BoxUse::load);
     Ring ring{.label = {.stem = "ring", .number = number},
               .buffers = {},
-              .stages = stages,
+              .stages = tile.stages,
               .empty_arrivals = chain.groups,
               .bytes = buffer.stage_bytes()};
     made.buffer = plan.buffers.add(std::move(buffer));
@@ -66,6 +66,10 @@ class ChainDuty : public RoleDuty {
     for (std::size_t i = 0; i < chain_.tiles.size(); ++i)
       if (chain_.tiles[i].held == held) act(i);
   }
+  static std::size_t index(const ChainOperand& operand) { return static_cast<std::size_t>(operand.tile); }
+  static bool reads(const ChainProduct& product, std::size_t tile) {
+    return index(product.left) == tile || index(product.right) == tile;
+  }
 
   const Facts& facts_;
   const Chain& chain_;
@@ -81,7 +85,10 @@ class ChainProducer final : public ChainDuty {
   bool does(Id id) const override { return chain_.ahead[id] || id == chain_.loop; }
   void whole(Steps& steps, const LowerNodes& lower) override {
     set_registers(steps, chain_.groups > 1 ? of_producer : 0, false);
-    elected(steps, 128, [&] { tiles(steps, 1, [&] { lower([](Id) { return true; }); }); });
+    elected(steps, 128, [&] {
+      tiles(steps, 1, [&] { lower([](Id) { return true; }); });
+      if (chain_.runs_on) load_behind_the_last(steps);
+    });
   }
   void before_loop(Steps& steps) override {
     each_tile(true, [&](std::size_t tile) { load(steps, tile); });
@@ -92,15 +99,30 @@ class ChainProducer final : public ChainDuty {
 
  private:
   void load(Steps& steps, std::size_t tile) const {
+    load(steps, tile, [&](int panel, const Buffer& buffer) {
+      return place_of_panel(steps, chain_.loop, chain_.tiles[tile].load, panel, buffer);
+    });
+  }
+  template <class Place>
+  void load(Steps& steps, std::size_t tile, const Place& place) const {
     const auto& [buffer_id, map, ring] = rings_[tile];
     const Buffer& buffer = steps.plan.buffers[buffer_id];
     const CursorId at = cursors_[tile];
     push(steps, Acquire{at});
     push(steps, Expect{at});
     for (int panel = 0; panel < buffer.columns / buffer.panel_columns(); ++panel)
-      push(steps, TmaLoad{map, buffer_id, at, panel * buffer.panel_bytes(),
-                          place_of_panel(steps, chain_.loop, chain_.tiles[tile].load, panel, buffer)});
+      push(steps, TmaLoad{map, buffer_id, at, panel * buffer.panel_bytes(), place(panel, buffer)});
     push(steps, Advance{at, literal(1)});
+  }
+  // The last block's sums are multiplied together with scores, too, of whatever is there: a product behind a condition
+  // ptxas has no registers for.
+  void load_behind_the_last(Steps& steps) const {
+    for (const bool held : {true, false})
+      each_tile(held, [&](std::size_t tile) {
+        if (!reads(chain_.products[0], tile)) return;
+        const std::size_t axes = facts_.access(chain_.tiles[tile].load).axes.size();
+        load(steps, tile, [&](int, const Buffer&) { return std::vector<TileCoordinate>(axes, {literal(0)}); });
+      });
   }
 };
 
@@ -125,24 +147,32 @@ class ChainConsumer final : public ChainDuty {
   void whole(Steps& steps, const LowerNodes& lower) override {
     set_registers(steps, registers_, true);
     if (takes_turns()) push(steps, Turn{Turn::Kind::begin, group_turn});
-    tiles(steps, 1, [&] { lower([](Id) { return true; }); });
+    if (chain_.runs_on) begin(steps);
+    tiles(steps, 1, [&] {
+      lower([](Id) { return true; });
+      if (chain_.runs_on) finish(steps, chain_.products[0], next_, 0);
+    });
+    if (chain_.runs_on) each_held(true, [&](std::size_t tile) { give_back(steps, tile); });
   }
   void before_loop(Steps& steps) override {
-    each_tile(true, [&](std::size_t tile) { push(steps, WaitFull{cursors_[tile]}); });
+    if (!chain_.runs_on) wait_for_held(steps, true);
+    wait_for_held(steps, false);
     if (!chain_.overlaps) return;
     open_.left = add_left(steps, chain_.products[1].id);
     steps.plan.storage(open_.left).changes = true;
     push(steps, Reserve{open_.left});
   }
   void after_loop(Steps& steps) override {
-    const auto give_back_held = [&](bool scored) {
-      each_tile(true, [&](std::size_t tile) {
-        if (reads(chain_.products[0], tile) == scored) give_back(steps, tile);
-      });
-    };
     // Of the first product there is no more: the next block's may come.
-    give_back_held(true);
-    if (chain_.overlaps) {
+    each_held(true, [&](std::size_t tile) { give_back(steps, tile); });
+    if (chain_.runs_on) {
+      in_turn(steps, takes_turns(), [&] {
+        start(steps, chain_.products[1], open_);
+        wait_for_held(steps, true);
+        start(steps, chain_.products[0], next_);
+      });
+      finish(steps, chain_.products[1], open_, 1);
+    } else if (chain_.overlaps) {
       Branch last{.condition = element_of(steps.plan, some_, Layout(0)), .body = {}};
       steps.within(last.body, [&] {
         start(steps, chain_.products[1], open_);
@@ -150,7 +180,7 @@ class ChainConsumer final : public ChainDuty {
       });
       push(steps, std::move(last));
     }
-    give_back_held(false);
+    each_held(false, [&](std::size_t tile) { give_back(steps, tile); });
   }
 
   // What a mask leaves out is, but for a few tiles, nothing: only where some is, each element is asked.
@@ -169,8 +199,9 @@ class ChainConsumer final : public ChainDuty {
     push(steps, std::move(some));
     return true;
   }
-  ValueId first_apart(Steps& steps, const Operand& count) override {
+  std::optional<ValueId> first_apart(Steps& steps, const Operand& count) override {
     if (!chain_.overlaps) return {};
+    if (chain_.runs_on) return ValueId{};
     const Term some{Op::greater, ElementType::pred, ElementType::i32, {count, literal(0)}};
     return some_ = steps.number(chain_.loop, steps.values.label(chain_.loop, "some"), ElementType::pred, some);
   }
@@ -184,13 +215,13 @@ class ChainConsumer final : public ChainDuty {
       start(steps, product, wgmma);
       finish(steps, product, wgmma, 0);
     } else if (&product == &chain_.products[0]) {
+      if (!loop && chain_.runs_on) return steps.values.set(id, next_.out), true;
       wgmma.out = sums(steps, id);
       fence(steps, wgmma);
-      const bool in_turn = loop && takes_turns();
-      if (in_turn) push(steps, Turn{Turn::Kind::wait, group_turn});
-      start(steps, product, wgmma);
-      if (loop) start(steps, chain_.products[1], open_);
-      if (in_turn) push(steps, Turn{Turn::Kind::give, group_turn});
+      in_turn(steps, loop && takes_turns(), [&] {
+        start(steps, product, wgmma);
+        if (loop) start(steps, chain_.products[1], open_);
+      });
       finish(steps, product, wgmma, loop ? 1 : 0);
     } else {
       if (loop) finish(steps, product, open_, 0);
@@ -204,7 +235,33 @@ class ChainConsumer final : public ChainDuty {
  private:
   // One group multiplies while others have what came of their products.
   bool takes_turns() const { return chain_.overlaps && chain_.groups > 1; }
-  static std::size_t index(const ChainOperand& operand) { return static_cast<std::size_t>(operand.tile); }
+  template <class Inside>
+  void in_turn(Steps& steps, bool turns, const Inside& inside) const {
+    if (turns) push(steps, Turn{Turn::Kind::wait, group_turn});
+    inside();
+    if (turns) push(steps, Turn{Turn::Kind::give, group_turn});
+  }
+  // The first block's scores; those of the others come with the block before.
+  void begin(Steps& steps) {
+    const Id scores = chain_.products[0].id;
+    next_ = wgmma_of(chain_.products[0]);
+    next_.out = steps.values.add(steps.values.label(scores, "mma", "_first"), scores, steps.layouts.of[scores]);
+    steps.plan.storage(next_.out).changes = true;
+    push(steps, Reserve{next_.out});
+    wait_for_held(steps, true);
+    start(steps, chain_.products[0], next_);
+    finish(steps, chain_.products[0], next_, 0);
+  }
+  // Tiles that stay for all rounds, and that the first product reads, or does not.
+  template <class Do>
+  void each_held(bool scored, const Do& act) const {
+    each_tile(true, [&](std::size_t tile) {
+      if (reads(chain_.products[0], tile) == scored) act(tile);
+    });
+  }
+  void wait_for_held(Steps& steps, bool scored) const {
+    each_held(scored, [&](std::size_t tile) { push(steps, WaitFull{cursors_[tile]}); });
+  }
   Wgmma wgmma_of(const ChainProduct& product) const {
     const Product& plan = products_.plans.at(product.id).product;
     const std::size_t right = index(product.right);
@@ -257,9 +314,6 @@ class ChainConsumer final : public ChainDuty {
         if (reads(one, tile)) users.push_back(one.id);
       if (reads(product, tile)) act(tile, users);
     });
-  }
-  static bool reads(const ChainProduct& product, std::size_t tile) {
-    return index(product.left) == tile || index(product.right) == tile;
   }
   // What wgmma has read any thread of a warp group may release.
   void give_back(Steps& steps, std::size_t tile) const {
@@ -334,6 +388,7 @@ class ChainConsumer final : public ChainDuty {
   // Where rounds overlap: the second product of the round before, and whether there is a round.
   Wgmma open_;
   ValueId some_;
+  Wgmma next_;  // where blocks do: the first product of the next
 };
 
 // Blocks of all axes but the first read the same tiles along it, as queries do keys; so they follow one another, in

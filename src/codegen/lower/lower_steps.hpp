@@ -59,13 +59,18 @@ class Steps {
     }
     body_->push_back(step(id, std::move(action)));
   }
-  /// Runs `inside` with its steps going to `body`. What it makes is not visible outside.
+  /// Runs `inside`; of the values that it makes nobody behind knows.
   template <class Inside>
-  void within(Body& body, const Inside& inside) {
-    Body* const outer = std::exchange(body_, &body);
+  void apart(const Inside& inside) {
     const Values::Mark before = values.mark();
     inside();
     values.forget(before);
+  }
+  /// The same with its steps going to `body`.
+  template <class Inside>
+  void within(Body& body, const Inside& inside) {
+    Body* const outer = std::exchange(body_, &body);
+    apart(inside);
     body_ = outer;
   }
 

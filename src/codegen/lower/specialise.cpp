@@ -6,6 +6,7 @@
 #include <set>
 #include <tuple>
 
+#include "codegen/lower/ranges.hpp"
 #include "codegen/lower/wgmma_tiles.hpp"
 
 namespace tessera::lowering {
@@ -105,18 +106,7 @@ class Classifier {
     if (!how_.launch[loop.in[0]]) return "the loop's rounds are not the same for all blocks";
     return {};
   }
-  // At least one: a number, or cdiv of an extent of a tensor that has elements.
-  std::string rounds() {
-    const Node& count = node(node(how_.loop).in[0]);
-    const auto is_positive = [](const Node& at) { return at.op == Op::constant && at.number().i32 >= 1; };
-    if (is_positive(count)) return {};
-    if (count.op != Op::cdiv || node(count.in[0]).op != Op::extent || !is_positive(node(count.in[1])))
-      return "the loop may have no round";
-    const int parameter = view_parameter(facts_.graph, node(count.in[0]).in[0]);
-    if (!facts_.variant.tensors[static_cast<std::size_t>(parameter)].has_elements)
-      return fmt::format("tensor {}, whose extent counts the rounds, is empty", parameter);
-    return {};
-  }
+  std::string rounds() { return range_of(facts_, node(how_.loop).in[0]).least < 1 ? "the loop may have no round" : ""; }
 
   std::string tile() {
     const int m = product().shape[0], n = product().shape[1], k = node(product().in[0]).shape[1];

@@ -132,22 +132,33 @@ Pressure pressure(const Plan& plan, bool in_place) {
   };
   struct Computed {
     int at;
-    StorageId out;
-    std::vector<ValueId> from;
+    int out;
+    std::vector<int> from;
   };
   std::vector<Computed> computed;
   std::set<StorageId> anew;
+  // A storage begins another life where a product overwrites it; what it was before, nobody asks for.
+  std::vector<int> life;
+  std::vector<StorageId> lives;
+  for (int i = 0; i < plan.storages.size(); ++i) life.push_back(i), lives.push_back(StorageId{i});
   Intervals intervals(plan.storages.size());
+  const auto life_of = [&](ValueId id) { return life[static_cast<std::size_t>(plan.values[id].storage.index)]; };
   std::vector<Extra> extra;
   Walk walk(plan, true);
   const int positions =
       walk.each([&](const Role&, const Step& step, int at, const std::vector<const Interval*>& around) {
-    for (ValueId id : operands(step)) intervals.touch(plan.values[id].storage.index, at, around);
-    for (ValueId id : results(step)) intervals.touch(plan.values[id].storage.index, at, around);
+    if (const Wgmma* wgmma = std::get_if<Wgmma>(&step.action); wgmma && wgmma->overwrites && around.empty()) {
+      const StorageId out = plan.values[wgmma->out].storage;
+      life[static_cast<std::size_t>(out.index)] = intervals.add();
+      lives.push_back(out);
+    }
+    for (ValueId id : operands(step)) intervals.touch(life_of(id), at, around);
+    for (ValueId id : results(step)) intervals.touch(life_of(id), at, around);
     if (const Compute* compute = std::get_if<Compute>(&step.action); compute && in_place) {
-      const StorageId out = plan.values[compute->out].storage;
-      computed.push_back({at, out, operands(step)});
-      if (is_place(plan, *compute)) anew.insert(out);
+      std::vector<int> from;
+      for (const ValueId id : operands(step)) from.push_back(life_of(id));
+      computed.push_back({at, life_of(compute->out), std::move(from)});
+      if (is_place(plan, *compute)) anew.insert(plan.values[compute->out].storage);
     }
     const int index = indices(plan, step), address = std::max(index, addresses(step));
     const int parts = fragments(step) + beginnings(plan, step);
@@ -159,21 +170,21 @@ Pressure pressure(const Plan& plan, bool in_place) {
     if ((storage.home != Home::registers && storage.home != Home::variable) || anew.contains(id)) return 0;
     return storage.pairs ? storage.registers / 2 : storage.registers * (storage.type == ElementType::i64 ? 2 : 1);
   };
-  for (int i = 0; i < plan.storages.size(); ++i) {
-    const Interval in_use = intervals.of(i);
+  const auto words_of = [&](int one) { return words(lives[static_cast<std::size_t>(one)]); };
+  for (int one = 0; one < static_cast<int>(lives.size()); ++one) {
+    const Interval in_use = intervals.of(one);
     if (in_use.last < 0) continue;
-    values.add(in_use, words(StorageId{i}));
-    all.add(in_use, words(StorageId{i}));
+    values.add(in_use, words_of(one));
+    all.add(in_use, words_of(one));
   }
   for (const auto& [at, out, from] : computed) {
-    if (intervals.of(out.index).first != at) continue;
-    std::set<StorageId> ends;
-    for (const ValueId id : from)
-      if (const StorageId storage = plan.values[id].storage; intervals.of(storage.index).last == at)
-        ends.insert(storage);
+    if (intervals.of(out).first != at) continue;
+    std::set<int> ends;
+    for (const int one : from)
+      if (intervals.of(one).last == at) ends.insert(one);
     int given = 0;
-    for (const StorageId storage : ends) given += words(storage);
-    given = std::min(given, words(out));
+    for (const int one : ends) given += words_of(one);
+    given = std::min(given, words_of(out));
     extra.push_back({at, -given, -given});
   }
   for (const Extra& step : extra) {

@@ -46,6 +46,8 @@ struct Interval {
 class Intervals {
  public:
   explicit Intervals(int count) : touches_(static_cast<std::size_t>(count)) {}
+  /// One more; its number.
+  int add() { return touches_.emplace_back(), static_cast<int>(touches_.size()) - 1; }
   void touch(int what, int position, const std::vector<const Interval*>& loops);
   Interval of(int what) const;
 

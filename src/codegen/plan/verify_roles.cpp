@@ -43,12 +43,9 @@ class RoleCheck {
   // A body that may run any number of times: it leaves rings as it found them.
   void region(const Body& steps) {
     std::map<CursorId, RingUse> outer = std::exchange(uses_, {});
-    const std::set<CursorId> held = held_;
-    for (const auto& [cursor, use] : outer)
-      if (use.filled > use.advanced) held_.insert(cursor);
+    for (const auto& [cursor, use] : outer) uses_[cursor].held = use.is_full();
     walk(steps);
     std::swap(outer, uses_);
-    held_ = held;
     for (const auto& [cursor, use] : outer) {
       balanced(cursor, use);
       if (use.filled > 0) uses_[cursor].owed += use.owed;
@@ -119,7 +116,7 @@ class RoleCheck {
                              T>(const T&) { values(step); },
                      [&](const ReadStage& s) {
         values(step);
-        findings_.require(use(s.cursor).filled > use(s.cursor).advanced, "the stage is not known to be full");
+        findings_.require(use(s.cursor).is_full(), "the stage is not known to be full");
         read_by_threads_.insert(ring(s.cursor));
         unmet_.insert(ring(s.cursor));
       },
@@ -280,7 +277,7 @@ class RoleCheck {
   void release(const Release& s) {
     RingUse& use = this->use(s.cursor);
     // Behind the cursor's step on, the stage that was read last is one behind.
-    const int age = s.behind - (use.advanced == use.filled ? 1 : 0);
+    const int age = s.behind - (use.is_full() ? 0 : 1);
     findings_.require(!products_.read_until(s.cursor, age), "products that read the stage are open");
     const RingId ring = this->ring(s.cursor);
     findings_.require(!read_by_threads_.contains(ring) || elected_ * 32 >= role_.threads(),
@@ -332,9 +329,7 @@ class RoleCheck {
 
   void product(const Wgmma& s) {
     const auto is_full = [&](CursorId cursor) {
-      if (!cursor) return;
-      const RingUse& use = this->use(cursor);
-      findings_.require(use.filled > use.advanced || held_.contains(cursor), "the stage is not known to be full");
+      if (cursor) findings_.require(use(cursor).is_full(), "the stage is not known to be full");
     };
     is_full(s.a_cursor);
     is_full(s.b_cursor);
@@ -419,10 +414,9 @@ class RoleCheck {
   const Plan& plan_;
   const Role& role_;
   const bool alone_;
-  int elected_;    // threads that run the steps at hand
-  int share_ = 1;  // roles that take blocks in turn
-  std::map<CursorId, RingUse> uses_;
-  std::set<CursorId> held_;  // whose stage is full around the body at hand
+  int elected_;                       // threads that run the steps at hand
+  int share_ = 1;                     // roles that take blocks in turn
+  std::map<CursorId, RingUse> uses_;  // of the body at hand
   OpenProducts products_;
   std::set<RingId> read_by_threads_, unmet_;  // whose stages threads read; of those, not all of a warp may have done so
   std::map<BufferId, Written> written_;
