@@ -71,7 +71,7 @@ auto softmax_kernel(int width) {
 /// `lines` has a largest and a sum of its own, online (Milakov and Gimelshein, 2018), which come together at the end.
 template <Element T>
 auto cross_entropy_kernel(int vocab) {
-  constexpr int width = 16 / sizeof(T), lines = 1024;
+  constexpr int width = 16 / sizeof(T), lines = 640;
   return kernel("cross_entropy", [=](In<T, 2> logits, In<i32, 1> targets, Out<f32, 1> loss) {
     require(logits.extent(1) == width, "logits in pieces of 16 bytes");
     require(logits.extent(0) * width == targets.extent(0) * vocab, "a target for each row");
@@ -79,24 +79,27 @@ auto cross_entropy_kernel(int vocab) {
     Tile begin = row * vocab, end = begin + vocab;
     Tile first = cdiv(begin, width), last = end / width;  // of the pieces that are all of this row
     const auto inner = logits.slice(0, first, last - first);
-    Var top = full<f32>({lines, 1}, -1e30), norm = zeros<f32>({lines, 1});
-    for (Index i : range(cdiv(last - first, lines))) {
-      Tile x = cast<f32>(load(inner, {i, 0}, {lines, width}, -inf)) * log2e;
-      Tile hi = maximum(top, max(x, 1));
-      norm = norm * exp2(top - hi) + sum(exp2(x - hi), 1);
-      top = hi;
-    }
-    // What the row has of the pieces before and behind those.
+    // What the row has of the pieces before and behind those. Each line starts from it, and has a part of its sum.
     Tile at = iota({1, width}, 1);
     Tile before = cast<f32>(load(logits, {first - 1, 0}, {1, width})) * log2e;
     Tile behind = cast<f32>(load(logits, {last, 0}, {1, width})) * log2e;
     Tile head = where((first - 1) * width + at >= begin, before, -inf);
     Tile tail = where(last * width + at < end, behind, -inf);
-    Tile hi = maximum(max(top, Axis(0)), maximum(max(head, 1), max(tail, 1)));
-    Tile total = sum(norm * exp2(top - hi), 0) + sum(exp2(head - hi), 1) + sum(exp2(tail - hi), 1);
+    Tile edge = maximum(maximum(max(head, 1), max(tail, 1)), -1e30f);
+    Tile part = (sum(exp2(head - edge), 1) + sum(exp2(tail - edge), 1)) * (1.0f / static_cast<float>(lines));
+    Var top = full<f32>({lines, 1}, 0) + edge, norm = full<f32>({lines, 1}, 0) + part;
+    for (Index i : range(cdiv(last - first, lines))) {
+      Tile x = cast<f32>(load(inner, {i, 0}, {lines, width}, -inf));
+      Tile hi = maximum(top, max(x, 1) * log2e);
+      norm = norm * exp2(top - hi) + sum(exp2(x * log2e - hi), 1);
+      top = hi;
+    }
     Tile target = begin + item(load(targets, {row}, {1}));
     Tile wanted = cast<f32>(load(logits.slice(0, target / width, 1).slice(1, target % width, 1), {0, 0}, {1, 1}));
-    store(loss, {row}, reshape(hi * (1 / log2e) + log(total) - wanted, {1}));
+    Tile hi = max(top, Axis(0));
+    Tile total = sum(norm * exp2(top - hi), 0);
+    // The target's logit is named first, so it is read before lines come together.
+    store(loss, {row}, reshape(-(wanted - hi * (1 / log2e) - log(total)), {1}));
   });
 }
 
