@@ -5,12 +5,12 @@
 namespace tessera::codegen {
 namespace {
 
-struct Range {
+struct ByteRange {
   bool in_workspace;
   std::int64_t first, last;
 };
 
-Range range_of(const Plan& plan, Effect::Space space, int index) {
+ByteRange range_of(const Plan& plan, Effect::Space space, int index) {
   if (space == Effect::Space::scratch) {
     const Scratch& scratch = plan.scratch[ScratchId{index}];
     return {scratch.in_workspace, scratch.offset, scratch.offset + scratch.bytes};
@@ -34,10 +34,10 @@ void SharedState::add(const Effect& effect) {
 
 bool SharedState::conflicts(const Plan& plan, const Effect& effect) const {
   if (effect.space != Effect::Space::tensor) {
-    const Range x = range_of(plan, effect.space, effect.index);
+    const ByteRange x = range_of(plan, effect.space, effect.index);
     return std::any_of(memory_.begin(), memory_.end(), [&](const Memory& before) {
       if (!before.write && !effect.write) return false;
-      const Range y = range_of(plan, before.space, before.index);
+      const ByteRange y = range_of(plan, before.space, before.index);
       return x.in_workspace == y.in_workspace && x.first < y.last && y.first < x.last;
     });
   }

@@ -7,7 +7,7 @@
 namespace tessera::codegen {
 namespace {
 
-struct Piece {
+struct PlacedPiece {
   std::string name;
   bool in_workspace;
   std::int64_t first, last;
@@ -61,11 +61,11 @@ class Memory {
     }
     // In the order in which their uses begin, each against those that are still in use.
     std::stable_sort(pieces_.begin(), pieces_.end(),
-                     [](const Piece& a, const Piece& b) { return a.in_use.first < b.in_use.first; });
-    std::vector<const Piece*> in_use;
-    for (const Piece& a : pieces_) {
-      std::erase_if(in_use, [&](const Piece* b) { return b->in_use.last < a.in_use.first; });
-      for (const Piece* b : in_use)
+                     [](const PlacedPiece& a, const PlacedPiece& b) { return a.in_use.first < b.in_use.first; });
+    std::vector<const PlacedPiece*> in_use;
+    for (const PlacedPiece& a : pieces_) {
+      std::erase_if(in_use, [&](const PlacedPiece* b) { return b->in_use.last < a.in_use.first; });
+      for (const PlacedPiece* b : in_use)
         findings_.require(a.in_workspace != b->in_workspace || a.first >= b->last || b->first >= a.last,
                           "{} and {} are in use at the same time, at {} and {}", a.name, b->name, a.first, b->first);
       in_use.push_back(&a);
@@ -158,7 +158,7 @@ class Memory {
   Findings& findings_;
   const Plan& plan_;
   Intervals buffers_, scratch_, values_;
-  std::vector<Piece> pieces_;
+  std::vector<PlacedPiece> pieces_;
 };
 
 }  // namespace

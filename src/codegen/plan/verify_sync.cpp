@@ -8,9 +8,9 @@ namespace tessera::codegen {
 namespace {
 
 /// Steps are followed with what threads have done since the last barrier. Loops are followed twice.
-class Barriers {
+class BarrierRules {
  public:
-  explicit Barriers(Findings& findings) : findings_(findings), plan_(findings.plan) {}
+  explicit BarrierRules(Findings& findings) : findings_(findings), plan_(findings.plan) {}
 
   void run() {
     SharedState state;
@@ -266,7 +266,7 @@ class Copies {
 }  // namespace
 
 void check_sync(Findings& findings) {
-  Barriers(findings).run();
+  BarrierRules(findings).run();
   Copies(findings).run();
 }
 
