@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <fstream>
 #include <future>
 #include <mutex>
@@ -73,13 +74,18 @@ class CompilingKernel final : public DeviceKernel {
 
   void launch(StreamBackend&, std::span<const Argument> arguments, std::span<const std::int64_t> grid) override {
     static CompiledTexts texts;
-    texts.check(graph_, classify(graph_, arguments));
+    const Variant variant = classify(graph_, arguments);
+    if (std::ranges::find(checked_, variant) == checked_.end()) {
+      checked_.push_back(variant);
+      texts.check(graph_, variant);
+    }
     cpu_->launch(*cpu_backend()->stream(), arguments, grid);
   }
 
  private:
   const Graph& graph_;
   std::unique_ptr<DeviceKernel> cpu_;
+  std::vector<Variant> checked_;  // most launches are like one before them: no text is made for those
 };
 
 class CompilingStream final : public StreamBackend {
