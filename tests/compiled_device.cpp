@@ -76,8 +76,8 @@ class CompilingKernel final : public DeviceKernel {
     static CompiledTexts texts;
     const Variant variant = classify(graph_, arguments);
     if (std::ranges::find(checked_, variant) == checked_.end()) {
-      checked_.push_back(variant);
       texts.check(graph_, variant);
+      checked_.push_back(variant);
     }
     cpu_->launch(*cpu_backend()->stream(), arguments, grid);
   }

@@ -525,6 +525,24 @@ TEST_CASE("a block's last sums are multiplied with the next block's first scores
   const auto releases = places_of<codegen::Release>(plan);
   for (std::size_t i = 0; i < releases.size(); ++i)
     is_named([&](Plan& p) { place_of<codegen::Release>(p, static_cast<int>(i)).drop(); }, "released");
+  // Where queries are given back, behind the step that releases them.
+  const auto given_back = [](Plan& p) {
+    const codegen::CursorId queries = the<codegen::Wgmma>(p, 0).a_cursor;
+    for (const StepPlace& place : places_of<codegen::Advance>(p))
+      if (std::get<codegen::Advance>(place.step().action).cursor == queries) return place;
+    throw std::logic_error("queries are not given back");
+  };
+  is_named([&](Plan& p) {  // behind the wait for the next block's, which is none then
+    const StepPlace place = given_back(p);
+    const auto last = static_cast<std::ptrdiff_t>(place.body->size()) - 1;
+    for (int i = 0; i < 2; ++i)
+      StepPlace{place.body, place.index - 1}.move(last - static_cast<std::ptrdiff_t>(place.index) + 1);
+  }, "the stage is full already");
+  is_named([&](Plan& p) { given_back(p).move(-1); }, "and is released");
+  is_named([](Plan& p) {  // the producer loads nothing behind the last block
+    codegen::Body& body = *place_of<codegen::TileLoop>(p, 0).body;
+    body.erase(body.begin() + static_cast<std::ptrdiff_t>(place_of<codegen::TileLoop>(p, 0).index) + 1, body.end());
+  }, "filled than read");
   const auto loads = places_of<codegen::TmaLoad>(plan);
   for (std::size_t i = 0; i < loads.size(); ++i)
     is_named([&](Plan& p) { place_of<codegen::TmaLoad>(p, static_cast<int>(i)).drop(); }, "bytes loaded");

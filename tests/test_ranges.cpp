@@ -1,5 +1,7 @@
 // Between which bounds the numbers of a kernel lie, whatever it is launched with.
 #include <functional>
+#include <limits>
+#include <vector>
 
 #include "api/tessera.hpp"
 #include "catch.hpp"

@@ -202,8 +202,8 @@ class Finder {
     const auto position = static_cast<std::size_t>(std::ranges::find(yields, sums.id) - yields.begin());
     return ends_in(facts_.graph.regions[first().region].arguments[position + 1], sums.id);
   }
-  // Products that start from nothing, of blocks each of which has a round, and whose held tiles are there while those
-  // of the block before are read.
+  // Products that start from nothing, of blocks each of which has a round. All held tiles have two stages: the next
+  // block's come ahead of what its scores wait for, while those of the block before are still read.
   bool may_run_on() {
     const ChainProduct& scores = chain_.products[0];
     if (!is_zeros(facts_, node(scores.id).in[2]) || range_of(facts_, node(chain_.loop).in[0]).least < 1) return false;
@@ -239,8 +239,10 @@ std::string text_of(const Facts& facts, const Chain& chain) {
     text += fmt::format("{}[{},{}] by {} of {}", text.empty() ? "" : ", then ", at.shape[0], at.shape[1], left.shape[1],
                         name(left.type));
   }
-  const auto anew = std::ranges::find(chain.tiles, false, &ChainTile::held);
-  text += fmt::format(", {} warp group{}, {} stages", chain.groups, chain.groups == 1 ? "" : "s", anew->stages);
+  int stages = most_stages;
+  for (const ChainTile& tile : chain.tiles)
+    if (!tile.held) stages = std::min(stages, tile.stages);
+  text += fmt::format(", {} warp group{}, {} stages", chain.groups, chain.groups == 1 ? "" : "s", stages);
   return text + (chain.runs_on ? ", rounds and blocks overlap" : chain.overlaps ? ", rounds overlap" : "");
 }
 

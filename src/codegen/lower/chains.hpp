@@ -38,7 +38,7 @@ struct Chain {
   /// The second of two products is multiplied together with the first of the next round, and what becomes of that is
   /// computed meanwhile.
   bool overlaps = false;
-  /// With the last of these the first product of the next block is multiplied; each has a round.
+  /// And with those of the last round the first product of the next block is; each block has a round.
   bool runs_on = false;
   std::vector<char> ahead;  ///< by node: what the role that copies needs, to know which tiles, and computes itself
 };

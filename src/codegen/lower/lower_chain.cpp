@@ -152,11 +152,11 @@ class ChainConsumer final : public ChainDuty {
       lower([](Id) { return true; });
       if (chain_.runs_on) finish(steps, chain_.products[0], next_, 0);
     });
-    if (chain_.runs_on) each_held(true, [&](std::size_t tile) { give_back(steps, tile); });
+    if (chain_.runs_on) give_back(steps, Held::of_scores);
   }
   void before_loop(Steps& steps) override {
-    if (!chain_.runs_on) wait_for_held(steps, true);
-    wait_for_held(steps, false);
+    if (!chain_.runs_on) wait_for(steps, Held::of_scores);
+    wait_for(steps, Held::of_sums);
     if (!chain_.overlaps) return;
     open_.left = add_left(steps, chain_.products[1].id);
     steps.plan.storage(open_.left).changes = true;
@@ -164,11 +164,11 @@ class ChainConsumer final : public ChainDuty {
   }
   void after_loop(Steps& steps) override {
     // Of the first product there is no more: the next block's may come.
-    each_held(true, [&](std::size_t tile) { give_back(steps, tile); });
+    give_back(steps, Held::of_scores);
     if (chain_.runs_on) {
       in_turn(steps, takes_turns(), [&] {
         start(steps, chain_.products[1], open_);
-        wait_for_held(steps, true);
+        wait_for(steps, Held::of_scores);
         start(steps, chain_.products[0], next_);
       });
       finish(steps, chain_.products[1], open_, 1);
@@ -180,7 +180,7 @@ class ChainConsumer final : public ChainDuty {
       });
       push(steps, std::move(last));
     }
-    each_held(false, [&](std::size_t tile) { give_back(steps, tile); });
+    give_back(steps, Held::of_sums);
   }
 
   // What a mask leaves out is, but for a few tiles, nothing: only where some is, each element is asked.
@@ -248,19 +248,23 @@ class ChainConsumer final : public ChainDuty {
     next_.out = steps.values.add(steps.values.label(scores, "mma", "_first"), scores, steps.layouts.of[scores]);
     steps.plan.storage(next_.out).changes = true;
     push(steps, Reserve{next_.out});
-    wait_for_held(steps, true);
+    wait_for(steps, Held::of_scores);
     start(steps, chain_.products[0], next_);
     finish(steps, chain_.products[0], next_, 0);
   }
-  // Tiles that stay for all rounds, and that the first product reads, or does not.
+  // Tiles that stay for all rounds: of scores those that the first product reads, of sums the others.
+  enum class Held : std::uint8_t { of_scores, of_sums };
   template <class Do>
-  void each_held(bool scored, const Do& act) const {
+  void each_held(Held which, const Do& act) const {
     each_tile(true, [&](std::size_t tile) {
-      if (reads(chain_.products[0], tile) == scored) act(tile);
+      if (reads(chain_.products[0], tile) == (which == Held::of_scores)) act(tile);
     });
   }
-  void wait_for_held(Steps& steps, bool scored) const {
-    each_held(scored, [&](std::size_t tile) { push(steps, WaitFull{cursors_[tile]}); });
+  void wait_for(Steps& steps, Held which) const {
+    each_held(which, [&](std::size_t tile) { push(steps, WaitFull{cursors_[tile]}); });
+  }
+  void give_back(Steps& steps, Held which) const {
+    each_held(which, [&](std::size_t tile) { give_back(steps, tile); });
   }
   Wgmma wgmma_of(const ChainProduct& product) const {
     const Product& plan = products_.plans.at(product.id).product;

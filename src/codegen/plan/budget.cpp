@@ -137,7 +137,8 @@ Pressure pressure(const Plan& plan, bool in_place) {
   };
   std::vector<Computed> computed;
   std::set<StorageId> anew;
-  // A storage begins another life where a product overwrites it; what it was before, nobody asks for.
+  // A storage begins another life where a product overwrites it: for what it was before, nobody asks. What the product
+  // leaves to the next tile is counted to the end of this one, where steps name it, and from ahead of the first.
   std::vector<int> life;
   std::vector<StorageId> lives;
   for (int i = 0; i < plan.storages.size(); ++i) life.push_back(i), lives.push_back(StorageId{i});

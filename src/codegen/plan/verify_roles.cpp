@@ -25,7 +25,7 @@ class RoleCheck {
         shared(findings, phase.schedule.sharing, role) {}
 
   void run() {
-    region(role_.body);
+    region(role_.body, &once);
     findings_.about(nullptr);
     findings_.require(products_.none(), "products are open at the end of role {}", role_.name);
     shared.end();
@@ -38,14 +38,17 @@ class RoleCheck {
   std::map<int, std::set<int>> meets;      ///< by id: sizes of the barriers that the role comes to
   std::set<std::pair<int, int>> comes_to;  ///< a barrier's id and a team
   std::set<CursorId> cursors;
+  std::map<RingId, int> once;  ///< stages filled, less those read, outside of all loops and branches
 
  private:
   // A body that may run any number of times: it leaves rings as it found them.
-  void region(const Body& steps) {
+  void region(const Body& steps, std::map<RingId, int>* filled = nullptr) {
     std::map<CursorId, RingUse> outer = std::exchange(uses_, {});
     for (const auto& [cursor, use] : outer) uses_[cursor].held = use.is_full();
     walk(steps);
     std::swap(outer, uses_);
+    for (const auto& [cursor, use] : outer)
+      if (filled) (*filled)[ring(cursor)] += use.acquired - use.filled;
     for (const auto& [cursor, use] : outer) {
       balanced(cursor, use);
       if (use.filled > 0) uses_[cursor].owed += use.owed;
@@ -150,6 +153,7 @@ class RoleCheck {
                      [&](const TmaLoad& s) { load(s); },
                      [&](const Arrive& s) { arrive(s); },
                      [&](const WaitFull& s) {
+        findings_.require(!use(s.cursor).is_full(), "the stage is full already: it does not wait");
         ++use(s.cursor).filled;
         products_.begin_stage(s.cursor);
         const auto cleared = cleared_.find(ring(s.cursor));
@@ -278,6 +282,7 @@ class RoleCheck {
     RingUse& use = this->use(s.cursor);
     // Behind the cursor's step on, the stage that was read last is one behind.
     const int age = s.behind - (use.is_full() ? 0 : 1);
+    findings_.require(age >= 0, "the stage is not known to be full, and is released");
     findings_.require(!products_.read_until(s.cursor, age), "products that read the stage are open");
     const RingId ring = this->ring(s.cursor);
     findings_.require(!read_by_threads_.contains(ring) || elected_ * 32 >= role_.threads(),
@@ -439,7 +444,7 @@ void check_roles(Findings& findings) {
   for (const Phase& phase : plan.phases) {
     findings.about(nullptr);
     check_prologue(findings, phase);
-    std::map<RingId, int> filled;
+    std::map<RingId, int> filled, once;
     std::map<RingId, double> released;
     std::map<int, std::set<int>> sizes;
     std::map<int, int> threads;
@@ -455,6 +460,7 @@ void check_roles(Findings& findings) {
       RoleCheck check(findings, phase, role);
       check.run();
       for (RingId ring : check.fills) ++filled[ring];
+      for (const auto& [ring, stages] : check.once) once[ring] += stages;
       for (const auto& [ring, arrivals] : check.released) released[ring] += arrivals * role.teams;
       for (const auto& [id, of_role] : check.meets) sizes[id].insert(of_role.begin(), of_role.end());
       for (const auto& [id, team] : check.comes_to) threads[id] += role.threads();
@@ -466,6 +472,9 @@ void check_roles(Findings& findings) {
       if (rounds && rounds->kind == Operand::Kind::literal) tile_rounds.insert(rounds->literal);
       registers += role.registers * role.threads() * role.teams;
     }
+    for (const auto& [ring, stages] : once)
+      findings.require(stages == 0, "{}: outside of loops {} stages more are filled than read", name_of(plan, ring),
+                       stages);
     findings.require(cluster_barriers.size() == 1, "roles come to different numbers of the cluster's barriers");
     findings.require((phase.schedule.sharing == Sharing::cluster) == (*cluster_barriers.begin() > 0),
                      "no sums of a cluster's blocks are added");
