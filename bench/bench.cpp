@@ -63,7 +63,8 @@ Settings parse(CommandLine& line) {
   line.flag("--first-text", settings.first_text, "Only what the start of this very process costs, as JSON");
   line.footer(
       "Times are of the device, from a CUDA graph of 20 calls or more over buffers that together exceed the L2 cache;\n"
-      "those of decode are of the host. Medians; ratio: the peer's time by ours, above 1 ours is faster; error: the\n"
+      "those of decode and prefill are of the host. Medians; ratio: the peer's time by ours, above 1 ours is faster; "
+      "error: the\n"
       "largest of sampled elements against f64, over their root mean square. docs/performance.md says more.\n\n"
       "Groups of rows are measured only if a pattern begins with their name, as 'sweep-*': smallm-, products of few\n"
       "rows; sweep-, of random extents; rows-, what memory bounds, row by row or turned; t1-, without wgmma, as with\n"

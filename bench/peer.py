@@ -84,6 +84,26 @@ def gelu(shape, dtype, device, sets):
     yield "F.gelu, compiled", lambda i: fused(x[i])
 
 
+def gelu_cupy(shape, dtype, device, sets):
+    """CuPy's expression: a kernel for each of its ops. Its memory is PyTorch's, which a graph can record."""
+    import cupy
+
+    def allocate(size):
+        memory = torch.empty(max(size, 1), dtype=torch.uint8, device=device)
+        return cupy.cuda.MemoryPointer(cupy.cuda.UnownedMemory(memory.data_ptr(), size, memory), 0)
+
+    x = [normal(shape, dtype, device) for _ in range(sets)]
+    arrays = [cupy.asarray(t) for t in x]
+
+    def call(i):
+        t = arrays[i]
+        stream = cupy.cuda.ExternalStream(torch.cuda.current_stream().cuda_stream)
+        with stream, cupy.cuda.using_allocator(allocate):
+            return 0.5 * t * (1 + cupy.tanh(0.7978845608028654 * (t + 0.044715 * cupy.power(t, 3))))
+
+    yield f"CuPy {cupy.__version__}", call
+
+
 def layer_norm(shape, dtype, device, sets):
     x = [normal(shape, dtype, device) for _ in range(sets)]
     weight, bias = (normal(shape[1:], dtype, device) for _ in range(2))
@@ -239,17 +259,16 @@ def attention_window(shape, dtype, device, sets):
     yield from sdpa(shape, dtype, device, sets)
 
 
-class Decode:
-    """GPT-2 124M with random weights and a static cache, one CUDA graph a token, which the host reads each time."""
+class Gpt2:
+    """GPT-2 124M with random weights and a static cache of `capacity` positions."""
 
-    def __init__(self, shape, dtype, device, calls):
-        batch, cached = shape
-        width, layers, self.heads, vocab, positions = 768, 12, 12, 50257, 1024
-        self.calls, self.width, self.cached = calls, width, cached
+    def __init__(self, batch, capacity, dtype, device):
+        self.width, layers, self.heads, vocab, positions = 768, 12, 12, 50257, 1024
         matrix = lambda *extents: normal(extents, dtype, device, 0.02)
         zeros, ones = (lambda n, value=v: torch.full((n,), value, dtype=dtype, device=device) for v in (0.0, 1.0))
+        width = self.width
         self.wte, self.wpe = matrix(vocab, width), matrix(positions, width)
-        self.norm = (ones(width), zeros(width))
+        self.last_norm = (ones(width), zeros(width))
         self.blocks = [
             {
                 "norm_1": (ones(width), zeros(width)),
@@ -261,39 +280,65 @@ class Decode:
             }
             for _ in range(layers)
         ]
-        # Room for the positions that the turn adds; those behind the present one are masked.
-        room = (batch, self.heads, cached + calls, width // self.heads)
+        room = (batch, self.heads, capacity, width // self.heads)
         self.caches = [(normal(room, dtype, device), normal(room, dtype, device)) for _ in range(layers)]
-        self.token = torch.zeros((batch,), dtype=torch.long, device=device)
-        self.position = torch.zeros((1,), dtype=torch.long, device=device)
-        self.reach = torch.arange(room[2], device=device)
 
-        self.position.fill_(cached)
+    def norm(self, x, parameters):
+        return F.layer_norm(x, (self.width,), *parameters)
+
+    def blocks_of(self, x, attend):
+        """All blocks, of x [rows, width]; attend(block's number, q, k, v) is their attention, all [rows, width]."""
+        for number, block in enumerate(self.blocks):
+            q, k, v = torch.addmm(block["qkv"][0], self.norm(x, block["norm_1"]), block["qkv"][1]).chunk(3, dim=1)
+            x = x + torch.addmm(block["project"][0], attend(number, q, k, v), block["project"][1])
+            y = F.gelu(torch.addmm(block["up"][0], self.norm(x, block["norm_2"]), block["up"][1]), approximate="tanh")
+            x = x + torch.addmm(block["down"][0], y, block["down"][1])
+        return x
+
+    def record(self, step, ahead=lambda: None):
+        """One CUDA graph of `step`, ahead of each run of which `ahead` is called."""
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
             for _ in range(3):
-                self.step()
+                ahead()
+                step()
         torch.cuda.current_stream().wait_stream(stream)
-        self.position.fill_(cached)
-        self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph):
-            self.step()
+        ahead()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            step()
+        return graph
+
+
+class Decode(Gpt2):
+    """One CUDA graph a token, which the host reads each time."""
+
+    way = "CUDA graph of a token"
+
+    def __init__(self, shape, dtype, device, calls):
+        batch, self.cached = shape
+        # Room for the positions that the turn adds; those behind the present one are masked.
+        super().__init__(batch, self.cached + calls, dtype, device)
+        self.calls = calls
+        self.token = torch.zeros((batch,), dtype=torch.long, device=device)
+        self.position = torch.zeros((1,), dtype=torch.long, device=device)
+        self.reach = torch.arange(self.cached + calls, device=device)
+        self.graph = self.record(self.step, lambda: self.position.fill_(self.cached))
 
     def step(self):
-        norm = lambda x, parameters: F.layer_norm(x, (self.width,), *parameters)
         split = lambda x: x.view(x.shape[0], self.heads, 1, -1)
-        x = self.wte[self.token] + self.wpe[self.position]
         mask = (self.reach <= self.position).view(1, 1, 1, -1)
-        for block, (keys, values) in zip(self.blocks, self.caches):
-            q, k, v = torch.addmm(block["qkv"][0], norm(x, block["norm_1"]), block["qkv"][1]).chunk(3, dim=1)
+
+        def attend(number, q, k, v):
+            keys, values = self.caches[number]
             keys.index_copy_(2, self.position, split(k))
             values.index_copy_(2, self.position, split(v))
             y = F.scaled_dot_product_attention(split(q), keys, values, attn_mask=mask)
-            x = x + torch.addmm(block["project"][0], y.reshape(x.shape), block["project"][1])
-            y = F.gelu(torch.addmm(block["up"][0], norm(x, block["norm_2"]), block["up"][1]), approximate="tanh")
-            x = x + torch.addmm(block["down"][0], y, block["down"][1])
-        logits = norm(x, self.norm) @ self.wte.t()
+            return y.reshape(q.shape)
+
+        x = self.blocks_of(self.wte[self.token] + self.wpe[self.position], attend)
+        logits = self.norm(x, self.last_norm) @ self.wte.t()
         self.token.copy_(logits.argmax(dim=1))
         self.position.add_(1)
 
@@ -311,6 +356,50 @@ class Decode:
         return None
 
 
+class Prefill(Gpt2):
+    """Prompts of equal length at once, and the token behind each: one CUDA graph, whose tokens the host reads."""
+
+    way = "CUDA graph of the prompts"
+
+    def __init__(self, shape, dtype, device, calls):
+        batch, self.length = shape
+        super().__init__(batch, self.length, dtype, device)
+        self.calls = calls
+        self.prompt = [[i * 7919 % 50257 for i in range(self.length)]] * batch
+        self.tokens = torch.zeros((batch, self.length), dtype=torch.long, device=device)
+        self.next = torch.zeros((batch,), dtype=torch.long, device=device)
+        self.graph = self.record(self.step)
+
+    def step(self):
+        batch, length = self.tokens.shape
+        split = lambda x: x.view(batch, length, self.heads, -1).transpose(1, 2)
+
+        def attend(number, q, k, v):
+            keys, values = self.caches[number]
+            keys.copy_(split(k))
+            values.copy_(split(v))
+            y = F.scaled_dot_product_attention(split(q), split(k), split(v), is_causal=True)
+            return y.transpose(1, 2).reshape(q.shape)
+
+        x = self.blocks_of((self.wte[self.tokens] + self.wpe[:length]).view(batch * length, -1), attend)
+        last = x.view(batch, length, -1)[:, -1]
+        self.next.copy_((self.norm(last, self.last_norm) @ self.wte.t()).argmax(dim=1))
+
+    def turn(self):
+        total = 0
+        for i in range(self.calls + 1):
+            start = time.perf_counter()
+            self.tokens.copy_(torch.tensor(self.prompt))
+            self.graph.replay()
+            self.next.tolist()
+            total += (time.perf_counter() - start) * 1e3 if i > 0 else 0
+        return total / self.calls
+
+    def launched(self):
+        return None
+
+
+MODELS = {"decode": Decode, "prefill": Prefill}
 OPS = {
     "rms_norm": of_rows("F.rms_norm", lambda t, weight: F.rms_norm(t, weight.shape, weight, 1e-5)),
     "softmax": of_rows("torch.softmax", lambda t: torch.softmax(t, 1)),
@@ -319,7 +408,7 @@ OPS = {
     "sum": of_rows("torch.sum", lambda t: torch.sum(t)),
 } | {
     f.__name__: f
-    for f in (copy, gelu, layer_norm, cross_entropy, gemv, gemv_kn)
+    for f in (copy, gelu, gelu_cupy, layer_norm, cross_entropy, gemv, gemv_kn)
     + (gemm, gemm_nk, linear_gelu, linear_gelu_eager, linear_gelu_lt, linear_cast, linear_norm)
     + (attention_causal, attention_full, attention_gqa, attention_window)
 }
@@ -329,8 +418,8 @@ def prepare(request, device):
     """The row's workload and how it computes: the fastest of all ways that work here."""
     op, shape, dtype = request["op"], tuple(request["shape"]), TYPES[request["type"]]
     torch.set_float32_matmul_precision("high" if request["type"] == "tf32" else "highest")
-    if op == "decode":
-        return Decode(shape, dtype, device, request["calls"]), "CUDA graph of a token"
+    if op in MODELS:
+        return MODELS[op](shape, dtype, device, request["calls"]), MODELS[op].way
     if op not in OPS:
         raise ValueError(f"PyTorch's side has no '{op}'")
     best, reasons = None, []

@@ -54,7 +54,8 @@ class EmulatedKernel final : public DeviceKernel {
                                               : cluster > 1 ? 2
                                                             : 3,
                          .cluster = cluster,
-                         .abreast = by_grid ? 1 + static_cast<int>(launches_ % 2) : 1};
+                         .abreast = by_grid ? 1 + static_cast<int>(launches_ % 2) : 1,
+                         .ahead = launches_ % 4 < 2};
     const Report report = found->second.run(0, graph_, arguments, grid, run);
     if (report.clean()) return;
     throw Error(fmt::format("kernel '{}' in the emulator, in order {}: {}", graph_.name, run.seed, report.text()));

@@ -576,7 +576,11 @@ TEST_CASE("a kernel that waits for the launch before it begins while that ends",
     machine.overlap = overlap;
     const Device device = machine.open();
     const Tensor<f32, 1> x(device, {4});
-    launch(device.stream(), kernel("k", [](Out<f32, 1> y) { store(y, {0}, zeros<f32>({4})); }), x);
+    // What there was before the first is not known.
+    for (int i = 0; i < 2; ++i) {
+      launch(device.stream(), kernel("k", [](Out<f32, 1> y) { store(y, {0}, zeros<f32>({4})); }), x);
+      if (i == 0) CHECK_FALSE(machine.fake.launches.back().early);
+    }
     return machine.fake.launches.back().early;
   };
   CHECK(early(true, true));
@@ -585,6 +589,86 @@ TEST_CASE("a kernel that waits for the launch before it begins while that ends",
   machine.fake.version = 12020;  // it does not record such launches
   CHECK_FALSE(early(true, true));
   CHECK(machine.fake.count("cuLaunchKernelEx entry") == 1);
+}
+
+TEST_CASE("a launch brings ahead what no launch in flight writes", "[jit]") {
+  Machine machine;
+  machine.source.waits_for_previous = true;
+  machine.source.brought_ahead = {0};
+  machine.source.parameters = {{Kind::ahead}};
+  machine.fake.parameter_bytes["entry"] = {4};
+  const Device device = machine.open();
+  const Tensor<f32, 1> memory(device, {1000});
+  const auto part = [&](std::int64_t first, std::int64_t count) { return memory.slice(0, first, count); };
+  const Tensor<f32, 1> weights = part(0, 100), a = part(100, 100), b = part(200, 100);
+  const auto copy = copy_kernel();
+  struct How {
+    bool early, ahead;
+    bool operator==(const How&) const = default;
+  };
+  const auto how = [&](std::size_t before_last) {
+    const FakeCuda::Launch& launched = machine.fake.launches.at(machine.fake.launches.size() - 1 - before_last);
+    return How{launched.early, read<std::int32_t>(launched.parameters, 0) != 0};
+  };
+  const auto from = [&](const Stream& stream, const Tensor<f32, 1>& x, const Tensor<f32, 1>& y) {
+    launch(stream, copy, x, y);
+    return how(0);
+  };
+  const How first{false, true}, brings{true, true}, waits{true, false};
+  const Stream stream = device.new_stream();
+  CHECK(from(stream, weights, a) == first);
+  CHECK(from(stream, weights, b) == brings);
+  CHECK(from(stream, a, b) == waits);  // the first of all still runs, perhaps
+  CHECK(from(stream, part(99, 2), part(300, 100)) == waits);
+  CHECK(from(stream, part(50, 50), part(0, 50)) == brings);
+  CHECK(from(stream, weights, part(400, 100)) == waits);
+  CHECK(from(stream, part(50, 0), part(400, 100)) == brings);  // of no element
+  // Behind work of another kind, of which a launch waits for the end, all is done.
+  const auto behind = [&](auto work) {
+    launch(stream, copy, part(500, 10), weights);
+    CHECK(from(stream, weights, a) == waits);
+    work();
+    CHECK(from(stream, weights, a) == first);
+    CHECK(from(stream, weights, b) == brings);
+  };
+  std::vector<float> values(10);
+  const CapturedGraph graph = stream.capture([&] {
+    for (const Tensor<f32, 1>& y : {a, b}) launch(stream, copy, weights, y);
+    launch(stream, copy, a, b);
+  });
+  behind([&] { stream.copy(values.data(), a.data(), 40); });
+  behind([&] {
+    stream.launch(graph);
+    CHECK((how(2) == first && how(1) == brings && how(0) == waits));
+  });
+  behind([&] { stream.wait(device.stream().record()); });
+  behind([&] { const Tensor<f32, 1> more(device, {10}); });
+  // What another stream records does not run, on whichever stream it was.
+  behind([&] {
+    const Stream recording = device.new_stream();
+    recording.capture([&] { launch(recording, copy, weights, a); });
+  });
+  // A kernel that does not wait begins behind all others.
+  behind([&] {
+    machine.source.waits_for_previous = false;
+    const auto other = kernel("other", [](Out<f32, 1> y) { store(y, {0}, zeros<f32>({4})); });
+    launch(stream, other, part(600, 4));
+    machine.source.waits_for_previous = true;
+    CHECK_FALSE(machine.fake.launches.back().early);
+    CHECK(from(stream, weights, a) == brings);
+    stream.wait(device.stream().record());
+  });
+  // Too many tensors to keep in mind.
+  for (int i = 0; i < 70; ++i) from(stream, part(50, 50), part(800 + i, 1));
+  int anew = 0;
+  for (int i = 0; i < 70; ++i) anew += !from(stream, part(50, 50), part(800 + i, 1)).early;
+  CHECK((1 <= anew && anew <= 2));
+  // On a user's stream, or one that he has, he may launch what he likes.
+  const How shared{true, false};
+  const Stream users = device.stream_from(stream.native());
+  CHECK(from(users, weights, a) == shared);
+  CHECK(from(stream, weights, a) == shared);
+  CHECK(from(stream, weights, a) == shared);
 }
 
 TEST_CASE("a tensor map says where a tensor lies in memory", "[jit]") {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <numeric>
 #include <optional>
+#include <random>
 #include <thread>
 
 #include "api/tessera.hpp"
@@ -126,6 +127,58 @@ TEST_CASE("a GPU's recorded graph runs as often as it is launched", "[cuda]") {
     CHECK(says(error_of([&] { stream.capture([&] { stream.synchronize(); }); }), {"records"}));
     launch(stream, increment, x);
     CHECK(holds(x, 14));
+  }
+}
+
+TEST_CASE("a GPU's launches bring ahead nothing that those before them write", "[cuda]") {
+  const auto device = gpu();
+  if (!device) return;
+  constexpr std::int64_t rows = 64, columns = 2048, depth = 1024;
+  const auto set = kernel("set", [](Out<bf16, 2> w, Scalar<f32> value) {
+    auto [i, j] = blocks(cdiv(w.extent(0), 64), cdiv(w.extent(1), 64));
+    store(w, {i, j}, broadcast(cast<bf16>(value), {64, 64}));
+  });
+  const auto product = kernel("product", [](In<bf16, 2> x, In<bf16, 2> w, Out<f32, 2> y) {
+    auto [m, n] = blocks(cdiv(y.extent(0), 64), cdiv(y.extent(1), 64));
+    Var acc = zeros<f32>({64, 64});
+    for (Index k : range(cdiv(x.extent(1), 64))) acc = mma(load(x, {m, k}, {64, 64}), load(w, {k, n}, {64, 64}), acc);
+    store(y, {m, n}, acc);
+  });
+  const Tensor<bf16, 2> x(*device, {rows, depth});
+  std::vector<Tensor<bf16, 2>> weights;
+  for (int i = 0; i < 3; ++i) weights.emplace_back(*device, std::array{depth, columns});
+  constexpr std::size_t products = 100;
+  const Tensor<f32, 2> y(*device, {static_cast<std::int64_t>(products) * rows, columns});
+  std::mt19937 random(1);
+  for (const bool recorded : {false, true}) {
+    const Stream stream = device->new_stream();
+    std::array<float, 3> holds{};
+    std::vector<float> expected;
+    const auto run = [&] {
+      launch(stream, set, x, 1.0f);
+      for (std::size_t i = 0; i < 3; ++i) launch(stream, set, weights[i], holds[i] = static_cast<float>(i));
+      while (expected.size() < products) {
+        const std::size_t i = random() % 3;
+        if (random() % 3 == 0) {
+          launch(stream, set, weights[i], holds[i] = static_cast<float>(random() % 50));
+        } else {
+          launch(stream, product, x, weights[i], y.slice(0, static_cast<std::int64_t>(expected.size()) * rows, rows));
+          expected.push_back(holds[i] * depth);
+        }
+      }
+    };
+    if (recorded) {
+      const CapturedGraph graph = stream.capture(run);
+      for (int i = 0; i < 3; ++i) stream.launch(graph);
+    } else {
+      run();
+    }
+    stream.synchronize();
+    const std::vector<float> got = y.to_vector();
+    int wrong = 0;
+    for (std::size_t i = 0; i < got.size(); ++i) wrong += got[i] != expected[i / (rows * columns)];
+    INFO("recorded " << recorded);
+    CHECK(wrong == 0);
   }
 }
 

@@ -655,7 +655,8 @@ constexpr Kernel hopper_kernels[] = {
   barrier_expect(full + at.stage, 1024);
   barrier_arrive(full + stage_behind<4>(at, 1));
   barrier_wait(full + at.stage, at.phase);
-  advance<4>(at, 1);
+  int left = i[0];
+  if (!take_one(left)) advance<4>(at, 1);
   named_barrier_arrive(1, 64);
   named_barrier(2, 64);
   i[0] = at.stage + panel_offset(i[1], i[2]) + panels_offset<bf16, 64>(i[3], i[4]) + panels_offset<float, 64>(i[5], i[6]);

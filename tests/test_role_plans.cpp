@@ -121,7 +121,7 @@ TEST_CASE("The verifier names what is wrong between roles", "[plan]") {
               {"a barrier of all threads in a role", [](Plan& p) { p.phases[0].roles[1].body.push_back({Barrier{}}); },
                "all threads"},
               {"a role waits for the launch before",
-               [](Plan& p) { p.phases[0].roles[1].body.push_back({WaitForPrevious{}}); }, "launches wait"},
+               [](Plan& p) { p.phases[0].roles[1].body.push_back({WaitForPrevious{}}); }, "did something before"},
               {"two waits for the launch before",
                [](Plan& p) {
     for (int i = 0; i < 2; ++i) p.phases[0].prologue.push_back({WaitForPrevious{}});

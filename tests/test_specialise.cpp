@@ -347,7 +347,7 @@ TEST_CASE("teams, warp groups and stages follow from the tile", "[plan]") {
     REQUIRE(plan.rings.size() == 1);
     CHECK(plan.rings[RingId{0}].stages == share.stages);
     CHECK(plan.shared_bytes <= plan.target.shared_bytes);
-    CHECK(count<TmaLoad>(plan) == share.tiles.k / 64 + share.tiles.n / 64);
+    CHECK(count<TmaLoad>(plan) == share.tiles.k / 64 + 2 * (share.tiles.n / 64));  // the right ones ahead, too
     CHECK(count<TmaStore>(plan) == share.tiles.n / 32);
     CHECK(count<Store>(plan) == 0);
     CHECK(count<Reserve>(plan) == 1);
@@ -400,7 +400,16 @@ TEST_CASE("a kernel by roles waits for the launch before it ahead of its first a
     if (std::holds_alternative<WaitForPrevious>(step.action)) order += "wait ";
     if (std::holds_alternative<Barrier>(step.action)) order += "barrier ";
   }
-  CHECK(order == "let wait barrier ");
+  CHECK(order == "let barrier ");
+  for (const Role& role : plan.phases[0].roles) {
+    const auto wait = std::ranges::find_if(
+        role.body, [](const Step& step) { return std::holds_alternative<WaitForPrevious>(step.action); });
+    CHECK(std::all_of(role.body.begin(), wait, [](const Step& step) {
+      return std::holds_alternative<SetRegisters>(step.action) || std::holds_alternative<Compute>(step.action) ||
+             std::holds_alternative<BringAhead>(step.action);
+    }));
+    CHECK(wait < role.body.end() - 1);
+  }
   CHECK_FALSE(plan_of(plain({128, 128, 64}), {}, Arch::sm_80).waits_for_previous());
 }
 
@@ -498,12 +507,13 @@ TEST_CASE("places of tiles that 32 bits may not hold", "[plan]") {
     for (const StepPlace& place : places_of<TmaStore>(plan)) add(std::get<TmaStore>(place.step().action).at);
     return count;
   };
-  // A loop's counter stands in two places: along the rows of one operand and the columns of the other.
+  // A loop's counter stands in two places, along the rows of one operand and the columns of the other; and in that of
+  // the one that is brought ahead.
   const auto rounds = [&](const auto& count) { return far(with_rounds(count)); };
   CHECK(rounds([](const X& x, const I&, const Scalar<i32>&) { return cdiv(x.extent(1), 64); }) == 0);
-  CHECK(rounds([](const X& x, const I&, const Scalar<i32>&) { return cdiv(x.extent(1), 63); }) == 2);
+  CHECK(rounds([](const X& x, const I&, const Scalar<i32>&) { return cdiv(x.extent(1), 63); }) == 3);
   CHECK(rounds([](const X&, const I&, const Scalar<i32>&) { return 1 << 25; }) == 0);
-  CHECK(rounds([](const X&, const I&, const Scalar<i32>&) { return (1 << 25) + 1; }) == 2);
+  CHECK(rounds([](const X&, const I&, const Scalar<i32>&) { return (1 << 25) + 1; }) == 3);
   // Two products' tiles of a store, and one of an operand.
   const auto rows = [&](const auto& row) {
     return far(kernel("rows", [&](X x, X w, Y y, Scalar<i32> s) {

@@ -45,11 +45,13 @@ struct Row {
   std::string op, type;             ///< what is computed, and in which element type: what the peer is told
   std::string form = {};            ///< of the same op: "nk" of gemm, the right factor being [n,k], and "kn" of gemv,
                                     ///< the matrix being [k,n]; "eager" and "lt" of linear_gelu, against one way of
-                                    ///< the peer's; "causal", "full", "gqa" and "window" of attention
+                                    ///< the peer's, and "cupy" of gelu, against CuPy; "causal", "full", "gqa" and
+                                    ///< "window" of attention
   std::string group = {};           ///< "sweep": measured only when asked for by a pattern that begins so
   std::vector<std::int64_t> shape;  ///< copy, sum [n]; gelu [n] or any; layer_norm and others of rows [rows,width];
                                     ///< gemv [n,k]; gemm, linear_* [m,n,k]; attention [batch,positions,heads,head
-                                    ///< width], of gqa heads of keys and values behind; decode [batch,cached]
+                                    ///< width], of gqa heads of keys and values behind; decode [batch,cached]; prefill
+                                    ///< [batch,length]
   Resource resource = Resource::memory;
   double work = 0;     ///< of a call: bytes that must be moved, or floating-point operations
   double bytes = 0;    ///< of memory that a call uses

@@ -21,7 +21,9 @@ std::vector<Row> rows(const RowSettings& settings) {
   std::vector<Row> rows = memory_rows(small);
   std::ranges::move(product_rows(settings), std::back_inserter(rows));
   std::ranges::move(attention_rows(settings), std::back_inserter(rows));
-  rows.push_back(small ? decode(preset("nano"), Compute::bf16, 8) : decode(preset("gpt2"), Compute::bf16, 256));
+  const Gpt2Config config = preset(small ? "nano" : "gpt2");
+  rows.push_back(decode(config, Compute::bf16, small ? 8 : 256));
+  rows.push_back(small ? prefill(config, Compute::bf16, 2, 16) : prefill(config, Compute::bf16, 8, 1024));
   std::ranges::stable_partition(rows, [](const Row& row) { return row.group.empty(); });
   return rows;
 }

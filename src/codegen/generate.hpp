@@ -29,6 +29,8 @@ struct KernelSource {
   bool persistent = false;
   /// A launch may begin before the one before it has ended: the kernel waits for it by itself.
   bool waits_for_previous = false;
+  /// Tensors of which it brings some before that, where the launch says that no launch before writes them.
+  std::vector<int> brought_ahead = {};
   /// cluster: persistent blocks may be launched in clusters of up to 8, each of which takes one of the grid's blocks
   /// after another; at most as many blocks as the loop of its product has rounds. grid: in any number that `abreast`
   /// divides.

@@ -38,6 +38,7 @@ struct KernelParameter {
     flags,        ///< address of a u32 for each block of threads, all 0 before and after the launch, 8 bytes
     section,      ///< blocks of all axes of the grid but `axis` that run together along it: int
     abreast,      ///< tiles that as many blocks of threads walk through together, where the grid shares rounds: int
+    ahead,        ///< may what a kernel brings ahead be brought before launches before it have ended: int, 0 or 1
     tensor_map,   ///< of boxed tensor `argument`: 128 bytes
   };
   Kind kind{};

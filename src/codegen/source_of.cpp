@@ -28,6 +28,7 @@ KernelSource source_of(const codegen::Plan& plan) {
   source.workspace_bytes = plan.workspace_bytes;
   source.persistent = plan.persistent();
   source.waits_for_previous = plan.waits_for_previous();
+  source.brought_ahead = plan.brought_ahead();
   for (const codegen::Phase& phase : plan.phases) source.sharing = std::max(source.sharing, phase.schedule.sharing);
   return source;
 }

@@ -51,6 +51,12 @@ bool is_addressable(const Parameter& parameter, const Argument& argument) {
   return range.begin >= 0 && range.end <= Wide(1) << 64;
 }
 
+std::optional<AddressRange> addresses(const Parameter& parameter, const Argument& argument) {
+  const Range range = range_of(parameter, argument);
+  if (range.begin == range.end) return {};
+  return AddressRange{static_cast<std::uintptr_t>(range.begin), static_cast<std::uintptr_t>(range.end - 1)};
+}
+
 bool overlap(const Parameter& a_parameter, const Argument& a, const Parameter& b_parameter, const Argument& b) {
   const Range x = range_of(a_parameter, a), y = range_of(b_parameter, b);
   if (x.begin == x.end || y.begin == y.end || x.end <= y.begin || y.end <= x.begin) return false;

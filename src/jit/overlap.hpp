@@ -1,5 +1,8 @@
 // Do two tensors share memory?
 #pragma once
+#include <cstdint>
+#include <optional>
+
 #include "graph/argument.hpp"
 #include "graph/graph.hpp"
 
@@ -8,6 +11,14 @@ namespace tessera {
 /// Do the addresses of all elements exist? Not if strides lead below 0 or beyond 2^64, where addresses begin anew. What
 /// follows is for tensors of which they do.
 bool is_addressable(const Parameter& parameter, const Argument& argument);
+
+/// The first and the last byte of an addressable tensor, or none of one without elements. What lies between may be
+/// others'.
+struct AddressRange {
+  std::uintptr_t first, last;
+  bool operator==(const AddressRange&) const = default;
+};
+std::optional<AddressRange> addresses(const Parameter& parameter, const Argument& argument);
 
 /// Exact for tensors laid out alike, as parts of one larger tensor are; else two tensors overlap if the ranges of
 /// addresses from their first to their last byte do. A tensor without elements overlaps nothing.

@@ -79,7 +79,6 @@ void Checks::access(Thread& thread, const void* pointer, std::size_t bytes, std:
            subject(place(*shadow, address)) + fmt::format(", which is no multiple of {} bytes", alignment));
     thread.block.stop();
   }
-  if (!rank && !thread.outside) thread.outside = code;
   Now now = thread.block.now(thread, unit);
   now.launch = first_block_;
   now.event.code = lines_.offset(code);
@@ -88,6 +87,8 @@ void Checks::access(Thread& thread, const void* pointer, std::size_t bytes, std:
   now.event.write = use != Use::read;
   std::optional<Verdict> wrong;
   shadow->visit(address, bytes, [&](const Owner* owner, Cell& cell) {
+    const bool early = use == Use::read && owner && owner->early;
+    if (!rank && !early && !thread.outside) thread.outside = code;
     if (const std::optional<Verdict> verdict = judge(owner, cell, now, use); verdict && !wrong) wrong = verdict;
     (use == Use::read ? cell.reads : cell.writes).add(now);
   });

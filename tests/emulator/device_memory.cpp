@@ -110,7 +110,7 @@ char* DeviceMemory::new_workspace(std::size_t bytes) {
   return begin;
 }
 
-std::vector<Shadow> DeviceMemory::tensor_shadows() const {
+std::vector<Shadow> DeviceMemory::tensor_shadows(std::span<const int> early) const {
   std::vector<Shadow> shadows;
   for (const Buffer& buffer : buffers_) {
     std::vector<Owner> owners;
@@ -119,7 +119,8 @@ std::vector<Shadow> DeviceMemory::tensor_shadows() const {
       owners.push_back({.name = fmt::format("argument {} ({})", tensor, to_string(parameter)),
                         .base = static_cast<const char*>(arguments_[tensor].data),
                         .initialised = parameter.access != Access::out,
-                        .writable = parameter.access != Access::in});
+                        .writable = parameter.access != Access::in,
+                        .early = std::ranges::find(early, static_cast<int>(tensor)) != early.end()});
     }
     const std::size_t first_shadow = shadows.size();
     for (const auto& [first, end] : buffer.parts)

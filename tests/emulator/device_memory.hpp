@@ -29,7 +29,7 @@ class DeviceMemory {
   char* new_workspace(std::size_t bytes);
 
   /// Shadows of the tensors, one of each part of a buffer.
-  std::vector<Shadow> tensor_shadows() const;
+  std::vector<Shadow> tensor_shadows(std::span<const int> early) const;
   Shadow workspace_shadow() const;
 
  private:

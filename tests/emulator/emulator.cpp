@@ -45,6 +45,7 @@ struct LaunchCells {
   std::int64_t blocks, first_block, at_once;
   void *workspace, *flags;
   int abreast;
+  bool ahead;
 };
 
 std::uint64_t cell(const KernelParameter& parameter, std::span<const Argument> arguments,
@@ -75,6 +76,8 @@ std::uint64_t cell(const KernelParameter& parameter, std::span<const Argument> a
       return static_cast<std::uint64_t>(section_of(grid, parameter.axis, launch.at_once));
     case Kind::abreast:
       return static_cast<std::uint64_t>(launch.abreast);
+    case Kind::ahead:
+      return launch.ahead;
     case Kind::tensor_map:
       break;  // takes more than one
   }
@@ -154,7 +157,9 @@ Report Emulator::State::run(std::size_t index, const Graph& graph, std::span<con
   const Library& library = this->library(options.checks);
   const Stacks& stacks = this->stacks(in_flight * cluster * kernel.threads);
   DeviceMemory memory(graph, arguments);
-  Checks checks(stacks, library.lines(), options.checks ? memory.tensor_shadows() : std::vector<Shadow>());
+  const std::span<const int> early =
+      options.ahead ? std::span<const int>(kernel.brought_ahead) : std::span<const int>();
+  Checks checks(stacks, library.lines(), options.checks ? memory.tensor_shadows(early) : std::vector<Shadow>());
   Random random(options.seed);
   Report report;
   for (std::int64_t first = 0; first < blocks; first += most) {
@@ -176,7 +181,8 @@ Report Emulator::State::run(std::size_t index, const Graph& graph, std::span<con
                             .at_once = count,
                             .workspace = workspace,
                             .flags = flags.data(),
-                            .abreast = abreast}));
+                            .abreast = abreast,
+                            .ahead = options.ahead}));
     }
     const Launch launch{.kernel = kernel.name,
                         .entry = library.entry(index),

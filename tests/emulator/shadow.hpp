@@ -15,6 +15,7 @@ struct Owner {
   const char* base;          ///< where its offset 0 is
   bool initialised = false;  ///< before the launch
   bool writable = true;
+  bool early = false;  ///< no launch before writes it: it may be read before those have ended
 };
 
 /// The history of a place in memory.

@@ -63,7 +63,7 @@ std::string ops_of(const Step& step) {
       [&](const Barrier&) { return std::string(); },
       [&](const Loop&) { return ops({}, "range"); },
       [&](const Branch&) { return ops({}, "if_"); },
-      [&]<OneOf<Elected, OfTeam, OfPart, EachPart, TileLoop, SetRegisters, PrefetchMap, InitRing, ClearRest, Acquire,
+      [&]<OneOf<Elected, OfTeam, OfPart, EachPart, TileLoop, BringAhead, UnlessBrought, SetRegisters, PrefetchMap, InitRing, ClearRest, Acquire,
                Expect, TmaLoad, Arrive, WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma,
                CommitWgmma, WaitWgmma, ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier,
                WaitForPrevious, LetNextBegin, ShareRounds, PutPart, AddParts, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>
@@ -107,7 +107,8 @@ void emit_step(Writer& w, const Step& step) {
       [&](const Loop& s) { emit(w, s); },         [&](const Branch& s) { emit(w, s); },
       [&](const Elected& s) { emit(w, s); },      [&](const OfTeam& s) { emit(w, s); },
       [&](const OfPart& s) { emit(w, s); },       [&](const EachPart& s) { emit(w, s); },
-      [&](const TileLoop& s) { emit(w, s); },     [&]<OfRoles T>(const T& s) { emit(w, s); },
+      [&](const TileLoop& s) { emit(w, s); },     [&](const BringAhead& s) { emit(w, s); },
+      [&](const UnlessBrought& s) { emit(w, s); }, [&]<OfRoles T>(const T& s) { emit(w, s); },
   };
   std::visit(print, step.action);
 }
@@ -204,6 +205,13 @@ void block_indices(Writer& w, const Writer& body) {
   }
 }
 
+// The number of a block of threads, or of its cluster, and how many there are.
+std::pair<IndexExpression, IndexExpression> own_number(const Writer& w) {
+  const bool clusters = w.phase.schedule.sharing == Sharing::cluster;
+  return {IndexExpression::call(clusters ? "cluster_index" : "block_index", {}),
+          IndexExpression::call(clusters ? "clusters" : "grid_size", {})};
+}
+
 // The blocks of threads share out those of the grid, starting with their own number.
 void open_blocks(Writer& w, IndexExpression first, int step) {
   const std::string blocks = blocks_name(w.plan, static_cast<int>(&w.phase - w.plan.phases.data()));
@@ -213,9 +221,7 @@ void open_blocks(Writer& w, IndexExpression first, int step) {
     w.line("const {} block = to_and_fro(round);", block_type(w.plan));
     return;
   }
-  const bool clusters = w.phase.schedule.sharing == Sharing::cluster;
-  const IndexExpression size = IndexExpression::call(clusters ? "clusters" : "grid_size", {}),
-                        own = IndexExpression::call(clusters ? "cluster_index" : "block_index", {});
+  const auto [own, size] = own_number(w);
   w.open("for ({} block = {}; block < {}; block += {}) {{", block_type(w.plan), own + size * first, blocks,
          size * step);
 }
@@ -282,6 +288,8 @@ std::string parameter_text(const Plan& plan, const KernelParameter& p) {
       return "int section";
     case Kind::abreast:
       return "int abreast";
+    case Kind::ahead:
+      return "int ahead";
     case Kind::tensor_map:
       return "const __grid_constant__ TensorMap " + name_of(plan, TensorMapId{p.argument});
   }
@@ -292,6 +300,16 @@ std::string parameter_text(const Plan& plan, const KernelParameter& p) {
 
 void emit(Writer& w, const Body& body) {
   for (const Step& step : body) emit_step(w, step);
+}
+
+// What `inside` needs to know of its block of the grid stands ahead of it.
+template <class Inside>
+static void emit_of_block(Writer& w, const Inside& inside) {
+  std::string before = std::exchange(w.text, {});
+  inside();
+  std::string body = std::exchange(w.text, std::move(before));
+  block_indices(w, w);
+  w.text += body;
 }
 
 void emit(Writer& w, const TileLoop& loop) {
@@ -305,13 +323,29 @@ void emit(Writer& w, const TileLoop& loop) {
     if (w.role.teams > 1) first = first + IndexExpression::variable("team");
     open_blocks(w, first, loop.step);
   }
-  std::string before = std::move(w.text);
-  w.text.clear();
-  emit(w, loop.body);
-  std::string body = std::move(w.text);
-  w.text = std::move(before);
-  block_indices(w, w);
-  w.text += body;
+  emit_of_block(w, [&] { emit(w, loop.body); });
+  w.close();
+}
+
+// A launch has no more blocks of threads than the grid has blocks.
+void emit(Writer& w, const BringAhead& bring) {
+  w.uses.thread = true;
+  w.line("int brought = 0;");
+  w.open("if (ahead && thread == 0) {{");
+  w.line("const {} block = {};", block_type(w.plan), own_number(w).first);
+  emit_of_block(w, [&] {
+    for (const Step& step : bring.body) {
+      const Loop* const loop = std::get_if<Loop>(&step.action);
+      if (!loop) {
+        emit_step(w, step);
+        continue;
+      }
+      w.line("brought = {};", IndexExpression::call("minimum", {scalar(w, loop->count), bring.most}));
+      w.open("for (int {0} = 0; {0} < brought; ++{0}) {{", name_of(w.plan, loop->loop));
+      emit(w, loop->body);
+      w.close();
+    }
+  });
   w.close();
 }
 

@@ -57,8 +57,24 @@ IndexExpression team_barrier(Writer& w, int first, bool next) {
 void emit(Writer& w, const Elected& elected) {
   w.uses.thread = true;
   const bool all = elected.threads == w.role.threads();
-  w.open("if (thread{} == 0) {{", all ? "" : fmt::format(" % {}", elected.threads));
+  const std::string one = fmt::format("if (thread{} == 0)", all ? "" : fmt::format(" % {}", elected.threads));
+  const std::size_t before = w.text.size();
+  w.open("{} {{", one);
+  const std::size_t begin = w.text.size();
   emit(w, elected.body);
+  const std::string body = w.text.substr(begin);
+  w.close();
+  // A statement on a line by itself needs no braces.
+  const std::size_t text = body.find_first_not_of(' ');
+  const bool is_line = !body.empty() && body.find('\n') + 1 == body.size();
+  if (!is_line || body.find_first_of("#{}") != body.npos || body.compare(text, 2, "if") == 0) return;
+  w.text.resize(before);
+  w.line("{} {}", one, std::string_view(body).substr(text, body.size() - text - 1));
+}
+
+void emit(Writer& w, const UnlessBrought& unless) {
+  w.open("if (!take_one(brought)) {{");
+  emit(w, unless.body);
   w.close();
 }
 

@@ -47,7 +47,9 @@ void emit(Writer& w, const Elected& elected);
 void emit(Writer& w, const OfTeam& of_team);
 void emit(Writer& w, const OfPart& of_part);
 void emit(Writer& w, const EachPart& each);
-void emit(Writer& w, const TileLoop& loop);  // emit.cpp
+void emit(Writer& w, const TileLoop& loop);     // emit.cpp
+void emit(Writer& w, const BringAhead& bring);  // emit.cpp
+void emit(Writer& w, const UnlessBrought& unless);
 
 // emit_roles.cpp: rings, the copy engine, wgmma, and clusters
 void emit(Writer& w, const ShareRounds& share);

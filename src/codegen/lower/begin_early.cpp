@@ -31,6 +31,18 @@ bool may_wait(const Plan& plan) {
   return may;
 }
 
+// Behind what the role brings ahead; else behind the registers that it takes.
+void wait_in_role(Body& steps) {
+  const auto behind = [&]<class Kind>() {
+    const auto found =
+        std::ranges::find_if(steps, [](const Step& step) { return std::holds_alternative<Kind>(step.action); });
+    return found == steps.end() ? found : found + 1;
+  };
+  auto at = behind.operator()<BringAhead>();
+  if (at == steps.end()) at = behind.operator()<SetRegisters>();
+  steps.insert(at == steps.end() ? steps.begin() : at, {WaitForPrevious{}});
+}
+
 }  // namespace
 
 void begin_early(Plan& plan) {
@@ -42,6 +54,11 @@ void begin_early(Plan& plan) {
   const auto at = prologue.empty() ? prologue.end() : prologue.end() - 1;
   if (!waits) {
     prologue.insert(at, {LetNextBegin{}});
+    return;
+  }
+  if (!plan.brought_ahead().empty()) {
+    prologue.insert(at, {LetNextBegin{}});
+    for (Role& role : plan.phases.front().roles) wait_in_role(role.body);
     return;
   }
   prologue.insert(at, {{LetNextBegin{}}, {WaitForPrevious{}}});

@@ -39,6 +39,7 @@ class Shared {
         tiles[tile] = {.buffer = operands[operand(source, true, facts[source.load].type)].buffer,
                        .turned = !is_k_major(facts.access(source.load), source.axis[0])};
       }
+    brings_ahead = may_bring_ahead();
     for (const Operand& one : operands) {
       ring.buffers.push_back(one.buffer);
       if (one.by_threads) continue;
@@ -92,8 +93,19 @@ class Shared {
   std::map<Id, std::size_t> left, right;  ///< of products, among those
   std::map<Id, StagedTile> tiles;         ///< of left operands that are computed
   RingId ring;
+  bool brings_ahead = false;  ///< right operands, mostly weights, ahead of the wait for launches before
 
  private:
+  // What threads read stays behind that wait, for which they have no registers: such a launch begins behind the others.
+  bool may_bring_ahead() const {
+    if (!plan.target.begins_early || how.sharing == Sharing::grid || !how.by_threads.empty()) return false;
+    for (Id id = 0; id < static_cast<Id>(facts.graph.nodes.size()); ++id)
+      if (is_read(facts[id].op) && std::ranges::find(operands, id, &Operand::load) == operands.end()) return false;
+    return std::ranges::all_of(operands, [&](const Operand& one) {
+      const auto parameter = static_cast<std::size_t>(facts.access(one.load).parameter);
+      return one.left || facts.graph.parameters[parameter].access == Access::in;
+    });
+  }
   bool copies_many() const {
     return m * n / (128 * how.groups) * static_cast<int>(how.products.size()) <= most_sums_beside_copies;
   }
@@ -185,13 +197,16 @@ class RingDuty : public RoleDuty {
 
 class Producer final : public RingDuty {
  public:
-  explicit Producer(Shared& shared) : RingDuty(shared, "producer") {}
+  explicit Producer(Shared& shared) : RingDuty(shared, "producer") {
+    if (shared.brings_ahead) ahead_ = shared.plan.cursors.add({.label = {.stem = "at_ahead"}, .ring = shared.ring});
+  }
 
   bool does(Id id) const override { return shared_.how.ahead[id] || id == shared_.how.loop; }
   void whole(Steps& steps, const LowerNodes& lower) override {
     set_registers(steps, shared_.producer_registers(), false);
     launch_numbers(steps, lower);
     const auto tile = [&] { lower([&](Id id) { return in_tile(id); }); };
+    if (shared_.brings_ahead) bring_ahead(steps, tile);
     const bool by_threads = !shared_.how.by_threads.empty();
     const bool in_cluster = shared_.how.sharing == Sharing::cluster;
     if (!in_cluster && !by_threads) return elected(steps, 128, [&] { tiles(steps, 1, tile); });
@@ -201,6 +216,10 @@ class Producer final : public RingDuty {
     });
   }
   void end_round(Steps& steps, LoopId) override {
+    if (is_ahead_) {
+      load_right(steps, ahead_);
+      return push(steps, Advance{ahead_, literal(1)});
+    }
     push(steps, Acquire{cursor_});
     if (shared_.how.by_threads.empty()) {
       load_boxes(steps);
@@ -215,13 +234,39 @@ class Producer final : public RingDuty {
   }
 
  private:
+  // The ring has as many stages free for it.
+  template <class Tile>
+  void bring_ahead(Steps& steps, const Tile& tile) {
+    BringAhead bring{.most = shared_.how.stages, .body = {}};
+    is_ahead_ = true;
+    steps.values.call("_early");
+    steps.within(bring.body, tile);
+    steps.values.call("");
+    is_ahead_ = false;
+    push(steps, std::move(bring));
+  }
   void load_boxes(Steps& steps) {
-    push(steps, Expect{cursor_});
+    if (!shared_.brings_ahead) {
+      push(steps, Expect{cursor_});
+      return load(steps, cursor_, [](const Shared::Operand&) { return true; });
+    }
+    UnlessBrought unless;
+    steps.within(unless.body, [&] { load_right(steps, cursor_); });
+    push(steps, std::move(unless));
+    load(steps, cursor_, [](const Shared::Operand& operand) { return operand.left; });
+  }
+  void load_right(Steps& steps, CursorId at) {
+    push(steps, Expect{at});
+    load(steps, at, [](const Shared::Operand& operand) { return !operand.left; });
+  }
+  // Boxes of those operands for which `which` holds.
+  template <class Which>
+  void load(Steps& steps, CursorId at, const Which& which) {
     for (const Shared::Operand& operand : shared_.operands) {
-      if (operand.by_threads) continue;
+      if (operand.by_threads || !which(operand)) continue;
       const Buffer& buffer = shared_.plan.buffers[operand.buffer];
       for (int panel = 0; panel < buffer.columns / buffer.panel_columns(); ++panel)
-        push(steps, TmaLoad{operand.map, operand.buffer, cursor_, panel * buffer.panel_bytes(),
+        push(steps, TmaLoad{operand.map, operand.buffer, at, panel * buffer.panel_bytes(),
                             place_of_panel(steps, shared_.how.loop, operand.load, panel, buffer)});
     }
   }
@@ -254,6 +299,9 @@ class Producer final : public RingDuty {
     sweep.reads = {std::move(access)};
     steps.push(operand.load, Stage{.buffer = operand.buffer, .cursor = cursor_, .sweep = std::move(sweep)});
   }
+
+  CursorId ahead_;
+  bool is_ahead_ = false;  // what is lowered is brought ahead
 };
 
 class Consumer final : public RingDuty {

@@ -242,6 +242,7 @@ void set_parameters(Plan& plan) {
   if (plan.workspace_bytes > 0) plan.parameters.push_back({Kind::workspace, 0, 0});
   if (plan.shared_by_grid())
     for (const Kind kind : {Kind::flags, Kind::abreast}) plan.parameters.push_back({kind, 0, 0});
+  if (!plan.brought_ahead().empty()) plan.parameters.push_back({Kind::ahead, 0, 0});
   plan.progress = Progress::complete;
 }
 

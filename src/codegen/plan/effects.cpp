@@ -104,11 +104,12 @@ class Collector {
     if (!plan_.scratch[s.scratch].in_workspace) scratch(s.scratch, false);  // else another block's
   }
   // None of their own.
-  template <OneOf<Commit, Wait, Barrier, Loop, Branch, Elected, OfTeam, OfPart, EachPart, TileLoop, SetRegisters,
-                  PrefetchMap, InitRing, Acquire, Expect, Arrive, WaitFull, Release, Advance, Reserve, RegisterFence,
-                  WgmmaFence, CommitWgmma, WaitWgmma, ProxyFence, CommitStores, WaitStores, NamedBarrier,
-                  WaitForPrevious, LetNextBegin, ShareRounds, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>
-                T>
+  template <
+      OneOf<Commit, Wait, Barrier, Loop, Branch, Elected, OfTeam, OfPart, EachPart, TileLoop, BringAhead, UnlessBrought,
+            SetRegisters, PrefetchMap, InitRing, Acquire, Expect, Arrive, WaitFull, Release, Advance, Reserve,
+            RegisterFence, WgmmaFence, CommitWgmma, WaitWgmma, ProxyFence, CommitStores, WaitStores, NamedBarrier,
+            WaitForPrevious, LetNextBegin, ShareRounds, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>
+          T>
   void operator()(const T&) {}
   std::vector<Effect> take() { return std::move(effects_); }
 
@@ -187,9 +188,9 @@ class OperandsOf {
     ids.push_back(s.out);
   }
   template <OneOf<Replicas, Partials, PutPartials, TakePartials, ReadStage, Clear, Commit, Wait, Barrier, Elected,
-                  OfTeam, SetRegisters, PrefetchMap, InitRing, Acquire, Expect, Arrive, WaitFull, Release, Reserve,
-                  WgmmaFence, CommitWgmma, WaitWgmma, ProxyFence, CommitStores, WaitStores, NamedBarrier,
-                  WaitForPrevious, LetNextBegin, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>
+                  OfTeam, BringAhead, UnlessBrought, SetRegisters, PrefetchMap, InitRing, Acquire, Expect, Arrive,
+                  WaitFull, Release, Reserve, WgmmaFence, CommitWgmma, WaitWgmma, ProxyFence, CommitStores, WaitStores,
+                  NamedBarrier, WaitForPrevious, LetNextBegin, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>
                 T>
   void operator()(const T&) {}
 
@@ -228,10 +229,10 @@ struct ResultsOf {
   Ids operator()(const ShareRounds& s) const { return {s.first, s.count}; }
   Ids operator()(const AddParts& s) const { return {s.sums}; }
   template <OneOf<Store, PutPartials, PutTotals, Put, Stage, Clear, Fetch, Commit, Wait, Barrier, Loop, Branch, Elected,
-                  OfTeam, OfPart, EachPart, TileLoop, SetRegisters, PrefetchMap, InitRing, ClearRest, Acquire, Expect,
-                  TmaLoad, Arrive, WaitFull, Release, Advance, RegisterFence, WgmmaFence, CommitWgmma, WaitWgmma,
-                  ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, PutPart,
-                  ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>
+                  OfTeam, OfPart, EachPart, TileLoop, BringAhead, UnlessBrought, SetRegisters, PrefetchMap, InitRing,
+                  ClearRest, Acquire, Expect, TmaLoad, Arrive, WaitFull, Release, Advance, RegisterFence, WgmmaFence,
+                  CommitWgmma, WaitWgmma, ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious,
+                  LetNextBegin, PutPart, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>
                 T>
   Ids operator()(const T&) const {
     return {};

@@ -99,9 +99,8 @@ class Walk {
         loops_.pop_back();
       } else {
         std::visit(Overloaded{
-                       [&]<OneOf<Branch, Elected, OfTeam, OfPart, EachPart, TileLoop> T>(const T& s) {
-          body(role, s.body, visit);
-        },
+                       [&]<OneOf<Branch, Elected, OfTeam, OfPart, EachPart, TileLoop, BringAhead, UnlessBrought> T>(
+                           const T& s) { body(role, s.body, visit); },
                        []<OneOf<Loop, Reduce, Argmax, Replicas, Partials> T>(const T&) {},
                        []<Leaf T>(const T&) {},
                    },

@@ -1,6 +1,8 @@
 #include "codegen/plan/plan.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <set>
 
 namespace tessera::codegen {
 
@@ -47,8 +49,27 @@ bool Plan::shared_by_grid() const {
 }
 
 bool Plan::waits_for_previous() const {
-  return std::ranges::any_of(phases.front().prologue,
-                             [](const Step& step) { return std::holds_alternative<WaitForPrevious>(step.action); });
+  const auto waits = [](const Body& body) {
+    return std::ranges::any_of(body,
+                               [](const Step& step) { return std::holds_alternative<WaitForPrevious>(step.action); });
+  };
+  const Phase& first = phases.front();
+  return waits(first.prologue) || (!first.roles.empty() && waits(first.roles.front().body));
+}
+
+std::vector<int> Plan::brought_ahead() const {
+  std::set<int> tensors;
+  const std::function<void(const Body&, bool)> look = [&](const Body& body, bool ahead) {
+    for (const Step& step : body) {
+      const TmaLoad* const load = std::get_if<TmaLoad>(&step.action);
+      if (load && ahead) tensors.insert(tensor_maps[load->map].tensor.argument);
+      each_body(step,
+                [&](const Body& inner) { look(inner, ahead || std::holds_alternative<BringAhead>(step.action)); });
+    }
+  };
+  for (const Phase& phase : phases)
+    for (const Role& role : phase.roles) look(role.body, false);
+  return {tensors.begin(), tensors.end()};
 }
 
 }  // namespace tessera::codegen

@@ -24,11 +24,10 @@ std::string class_text(const Parameter& parameter, const TensorClass& tensor) {
 std::string map_text(const Plan& plan, const TensorMap& map) {
   const BoxedTensor& tensor = map.tensor;
   const auto rank = std::ranges::find(tensor.axes, std::int8_t{-1}) - tensor.axes.begin();
-  return fmt::format("boxes of [{}] along axes {} of {}, {}{}",
-                     fmt::join(tensor.box.begin(), tensor.box.begin() + rank, ","),
-                     fmt::join(tensor.axes.begin(), tensor.axes.begin() + rank, ","),
-                     tensor_name(plan, tensor.argument), map.store ? "stored" : "loaded",
-                     tensor.rounds ? " as tf32" : "");
+  return fmt::format(
+      "boxes of [{}] along axes {} of {}, {}{}", fmt::join(tensor.box.begin(), tensor.box.begin() + rank, ","),
+      fmt::join(tensor.axes.begin(), tensor.axes.begin() + rank, ","), tensor_name(plan, tensor.argument),
+      map.store ? "stored" : "loaded", tensor.rounds ? " as tf32" : "");
 }
 
 std::string ring_text(const Ring& ring) {
@@ -186,6 +185,11 @@ class StepText {
                          operand(*s.rounds, nullptr, {}));
     return fmt::format("for blocks {}, {} further on, ...", s.first, s.step);
   }
+  std::string operator()(const BringAhead& s) const {
+    return fmt::format("ahead of launches before, if none of them writes it: {} rounds at most of the first block",
+                       s.most);
+  }
+  std::string operator()(const UnlessBrought&) const { return "unless it was brought ahead"; }
   std::string operator()(const SetRegisters& s) const {
     return fmt::format("{} registers a thread, {}", s.registers, s.more ? "taken" : "the rest given up");
   }

@@ -46,6 +46,18 @@ struct TileLoop {
   std::optional<Operand> rounds = {};  ///< of a tile, where the grid shares them
 };
 
+/// Ahead of the wait for launches before, if the launch knows that none of those writes it: what the first `most`
+/// rounds of the body's loop read, in the role's first block of the grid. One thread of the role does it.
+struct BringAhead {
+  int most = 0;
+  Body body;
+};
+
+/// In each round but as many as a BringAhead has done it for, by that thread.
+struct UnlessBrought {
+  Body body;
+};
+
 /// Registers that a thread of the role may have from here on, of those that the block's threads have together.
 struct SetRegisters {
   int registers = 0;

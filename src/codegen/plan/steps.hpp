@@ -258,10 +258,11 @@ struct Branch {
 using Kinds =
     std::variant<Compute, Load, Store, Reduce, Argmax, Replicas, Partials, PutPartials, TakePartials, Scan, PutTotals,
                  AddTotals, Put, Get, Stage, ReadStage, Clear, Fetch, Commit, Wait, Multiply, Barrier, Loop, Branch,
-                 Elected, OfTeam, OfPart, EachPart, TileLoop, SetRegisters, PrefetchMap, InitRing, ClearRest, Acquire,
-                 Expect, TmaLoad, Arrive, WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma,
-                 CommitWgmma, WaitWgmma, ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious,
-                 LetNextBegin, ShareRounds, PutPart, AddParts, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>;
+                 Elected, OfTeam, OfPart, EachPart, TileLoop, BringAhead, UnlessBrought, SetRegisters, PrefetchMap,
+                 InitRing, ClearRest, Acquire, Expect, TmaLoad, Arrive, WaitFull, Release, Advance, Reserve,
+                 RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence, TmaStore, CommitStores,
+                 WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, ShareRounds, PutPart, AddParts,
+                 ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>;
 
 /// What a step does. Its copies are made in one file: of so many kinds they are thousands of functions, and a third of
 /// what it took to compile a file that has steps.
@@ -332,7 +333,8 @@ void each_body(StepType& step, const Each& each) {
     each(loop.body);
   },
                  [&]<OneOf<Branch, const Branch, Elected, const Elected, OfTeam, const OfTeam, OfPart, const OfPart,
-                           EachPart, const EachPart, TileLoop, const TileLoop>
+                           EachPart, const EachPart, TileLoop, const TileLoop, BringAhead, const BringAhead,
+                           UnlessBrought, const UnlessBrought>
                          T>(T& s) { each(s.body); },
              },
              step.action);

@@ -71,6 +71,8 @@ void check_sync(Findings& findings);
 /// verify_rings.cpp: rings, tensors that the copy engine is told of, and panels; and what stands ahead of roles.
 void check_rings(Findings& findings);
 void check_prologue(Findings& findings, const Phase& phase);
+/// verify_ahead.cpp: what a phase's roles do before launches before have ended.
+void check_ahead(Findings& findings, const Phase& phase);
 /// verify_roles.cpp: stages of rings, groups of wgmma and of stores, proxies, and barriers of roles at work at the same
 /// time.
 void check_roles(Findings& findings);

@@ -32,12 +32,13 @@ class Accesses {
     for (const Step& step : steps) {
       findings_.about(&step);
       labels(step);
-      std::visit(Overloaded{
-                     [&](const Load& s) {
+      std::visit(
+          Overloaded{
+              [&](const Load& s) {
         sweep(s.sweep);
         access(s.access, &s.sweep, false);
       },
-                     [&](const Store& s) {
+              [&](const Store& s) {
         sweep(s.sweep);
         access(s.access, &s.sweep, true);
         findings_.require(s.kind != Store::Kind::scatter || s.access.rows, "a scatter names no rows");
@@ -48,24 +49,24 @@ class Accesses {
         vectors(s.sweep, &s.access);
         if (s.by_quads) quads(s);
       },
-                     [&]<OneOf<Compute, Reduce, Argmax, Scan, Put, Get> T>(const T& s) { sweep(s.sweep); },
-                     [&](const Stage& s) {
+              [&]<OneOf<Compute, Reduce, Argmax, Scan, Put, Get> T>(const T& s) { sweep(s.sweep); },
+              [&](const Stage& s) {
         sweep(s.sweep);
         stage(s);
       },
-                     [&](const ReadStage& s) { read_stage(s); },
-                     []<OneOf<Replicas, Partials, PutPartials, TakePartials, PutTotals, AddTotals, Clear, Commit, Wait,
-                              Barrier, Branch, Elected, OfTeam, OfPart, EachPart, TileLoop, SetRegisters, PrefetchMap,
-                              InitRing, ClearRest, Acquire, Expect, TmaLoad, Arrive, WaitFull, Release, Advance,
-                              Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence, TmaStore,
-                              CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, ShareRounds,
-                              PutPart, AddParts, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>
-                            T>(const T&) {},
-                     [&](const Fetch& s) { fetch(s); },
-                     [&](const Multiply& s) { multiply(s); },
-                     [&](const Loop& s) { loop(s); },
-                 },
-                 step.action);
+              [&](const ReadStage& s) { read_stage(s); },
+              []<OneOf<Replicas, Partials, PutPartials, TakePartials, PutTotals, AddTotals, Clear, Commit, Wait,
+                       Barrier, Branch, Elected, OfTeam, OfPart, EachPart, TileLoop, BringAhead, UnlessBrought,
+                       SetRegisters, PrefetchMap, InitRing, ClearRest, Acquire, Expect, TmaLoad, Arrive, WaitFull,
+                       Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence,
+                       TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, ShareRounds,
+                       PutPart, AddParts, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>
+                     T>(const T&) {},
+              [&](const Fetch& s) { fetch(s); },
+              [&](const Multiply& s) { multiply(s); },
+              [&](const Loop& s) { loop(s); },
+          },
+          step.action);
       const Loop* const loop = std::get_if<Loop>(&step.action);
       if (loop) loops_.push_back(loop);
       each_body(step, [&](const Body& inner) { body(inner); });

@@ -66,9 +66,9 @@ class Ids {
       each_access(step, [&](const TileAccess& access, const Sweep* sweep) { this->access(access, sweep); });
       std::visit(Overloaded{
                      []<OneOf<Compute, Load, Store, Replicas, Partials, Commit, Wait, Barrier, Elected, OfTeam, OfPart,
-                              SetRegisters, Reserve, RegisterFence, WgmmaFence, CommitWgmma, WaitWgmma, ProxyFence,
-                              CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, ClusterBarrier,
-                              TellPart, AwaitPart, WarpBarrier, Turn>
+                              BringAhead, UnlessBrought, SetRegisters, Reserve, RegisterFence, WgmmaFence, CommitWgmma,
+                              WaitWgmma, ProxyFence, CommitStores, WaitStores, NamedBarrier, WaitForPrevious,
+                              LetNextBegin, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>
                             T>(const T&) {},
                      [&](const InitRing& s) { ring(s.ring); },
                      [&](const ClearRest& s) {

@@ -92,10 +92,11 @@ class Memory {
     std::visit(
         Overloaded{
             []<OneOf<Compute, Load, Store, Scan, Stage, ReadStage, Clear, Fetch, Commit, Wait, Barrier, Loop, Branch,
-                     Elected, OfTeam, OfPart, EachPart, TileLoop, SetRegisters, PrefetchMap, InitRing, ClearRest,
-                     Acquire, Expect, TmaLoad, Arrive, WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence,
-                     Wgmma, CommitWgmma, WaitWgmma, ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier,
-                     WaitForPrevious, LetNextBegin, ShareRounds, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>
+                     Elected, OfTeam, OfPart, EachPart, TileLoop, BringAhead, UnlessBrought, SetRegisters, PrefetchMap,
+                     InitRing, ClearRest, Acquire, Expect, TmaLoad, Arrive, WaitFull, Release, Advance, Reserve,
+                     RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence, TmaStore, CommitStores,
+                     WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, ShareRounds, ClusterBarrier, TellPart,
+                     AwaitPart, WarpBarrier, Turn>
                    T>(const T&) {},
             [&]<OneOf<PutPart, AddParts> T>(const T& s) {
       inside(s.scratch, std::int64_t{plan_.storage(s.sums).registers} * role.threads());
@@ -117,7 +118,8 @@ class Memory {
     },
             [&]<OneOf<PutTotals, AddTotals> T>(const T& s) {
       const Layout& layout = plan_.values[s.out].layout;
-      if (s.axis < layout.rank() && line_of(layout, s.axis)) inside(s.scratch, totals_of(layout, s.axis, role.threads()));
+      if (s.axis < layout.rank() && line_of(layout, s.axis))
+        inside(s.scratch, totals_of(layout, s.axis, role.threads()));
     },
             [&](const Get& s) {
       inside(s.scratch, last(s.strides, s.sweep.shape));

@@ -186,8 +186,14 @@ class RoleCheck {
       },
                      [&](const NamedBarrier& s) { barrier(s); },
                      [](const PrefetchMap&) {},
-                     [&]<OneOf<WaitForPrevious, LetNextBegin> T>(const T&) {
-        findings_.require(false, "launches wait for each other in a role, not before them");
+                     [](const WaitForPrevious&) {},  // check_ahead
+                     [&](const LetNextBegin&) {
+        findings_.require(false, "the next launch begins in a role, not before them");
+      },
+                     [&](const BringAhead& s) { note(s.body); },
+                     [&](const UnlessBrought& s) {
+        findings_.require(elected_ == 1, "{} threads count what was brought", elected_);
+        walk(s.body);
       },
                      [&](const ShareRounds& s) { shared.share(s); },
                      [&]<OneOf<PutPart, AddParts> T>(const T& s) {
@@ -204,6 +210,14 @@ class RoleCheck {
                      [&](const WarpBarrier&) { unmet_.clear(); },
                  },
                  step.action);
+    }
+  }
+
+  // Rounds that are loaded later, too, and counted there.
+  void note(const Body& body) {
+    for (const Step& step : body) {
+      if (const auto* const expect = std::get_if<Expect>(&step.action)) cursors.insert(expect->cursor);
+      each_body(step, [&](const Body& inner) { note(inner); });
     }
   }
 
@@ -444,6 +458,7 @@ void check_roles(Findings& findings) {
   for (const Phase& phase : plan.phases) {
     findings.about(nullptr);
     check_prologue(findings, phase);
+    check_ahead(findings, phase);
     std::map<RingId, int> filled, once;
     std::map<RingId, double> released;
     std::map<int, std::set<int>> sizes;

@@ -68,6 +68,7 @@ class BarrierRules {
     if (const TileLoop* tiles = std::get_if<TileLoop>(&step.action)) return blocks(tiles->body, state);
     if (const Branch* branch = std::get_if<Branch>(&step.action)) return maybe(branch->body, state);
     if (const OfTeam* one = std::get_if<OfTeam>(&step.action)) return maybe(one->body, state);
+    if (const BringAhead* some = std::get_if<BringAhead>(&step.action)) return maybe(some->body, state);
     if (const OfPart* one = std::get_if<OfPart>(&step.action)) return maybe(one->body, state);
     if (const EachPart* each = std::get_if<EachPart>(&step.action)) return maybe(each->body, state);
     if (const Partials* partials = std::get_if<Partials>(&step.action)) {
@@ -205,7 +206,9 @@ class Copies {
         body(s.body);
         if (s.stages > 1) draining_ = true;
       },
-              [&]<OneOf<Branch, Elected, OfTeam, OfPart, EachPart, TileLoop> T>(const T& s) { body(s.body); },
+              [&]<OneOf<Branch, Elected, OfTeam, OfPart, EachPart, TileLoop, BringAhead, UnlessBrought> T>(const T& s) {
+        body(s.body);
+      },
           },
           step.action);
       findings_.about(&step);

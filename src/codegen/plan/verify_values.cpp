@@ -190,11 +190,11 @@ class Values {
                         "{} registers, {} at a time, of {}", s.registers, s.chunk, plan_.storage(s.out).registers);
     },
                    []<OneOf<PutPartials, TakePartials, Clear, Fetch, Commit, Wait, Multiply, Barrier, Loop, Branch,
-                            Elected, OfTeam, OfPart, EachPart, TileLoop, SetRegisters, PrefetchMap, InitRing, ClearRest,
-                            Acquire, Expect, TmaLoad, Arrive, WaitFull, Release, Advance, Reserve, RegisterFence,
-                            WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence, TmaStore, CommitStores, WaitStores,
-                            NamedBarrier, WaitForPrevious, LetNextBegin, ShareRounds, PutPart, AddParts, ClusterBarrier,
-                            TellPart, AwaitPart, WarpBarrier, Turn>
+                            Elected, OfTeam, OfPart, EachPart, TileLoop, BringAhead, UnlessBrought, SetRegisters,
+                            PrefetchMap, InitRing, ClearRest, Acquire, Expect, TmaLoad, Arrive, WaitFull, Release,
+                            Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence,
+                            TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin,
+                            ShareRounds, PutPart, AddParts, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>
                           T>(const T&) {},
                    [&](const Scan& s) {
       expression(s.sweep, plan_.storage(s.out).type);

@@ -12,6 +12,13 @@ __device__ inline void advance(Cursor& at, int count) {
   at.stage = next % stages;
 }
 
+// Takes one of so many; false: there is none left.
+__device__ inline bool take_one(int& left) {
+  if (left == 0) return false;
+  --left;
+  return true;
+}
+
 // The stage `behind` the next one.
 template <int stages>
 __device__ inline int stage_behind(const Cursor& at, int behind) {

@@ -30,6 +30,7 @@ std::size_t bytes_of(const KernelParameter& parameter, const Graph& graph, bool 
     case Kind::grid:
     case Kind::section:
     case Kind::abreast:
+    case Kind::ahead:
       return 4;
     case Kind::stride:
     case Kind::blocks:
@@ -175,6 +176,7 @@ CudaKernel::Code CudaKernel::make(const Variant& variant) const {
   code.workspace_bytes = source.workspace_bytes;
   code.persistent = source.persistent;
   code.sharing = source.sharing;
+  code.brought_ahead = source.brought_ahead;
   constexpr int records_early = 12030;  // of CUDA: older drivers do not record such launches
   code.early = source.waits_for_previous && device_->settings().overlap && device_->driver().version() >= records_early;
   code.most_blocks = std::numeric_limits<std::int32_t>::max();
@@ -246,6 +248,9 @@ void CudaKernel::fill(const Code& code, std::span<const Argument> arguments, std
       case Kind::abreast:
         value = part.abreast;
         break;
+      case Kind::ahead:
+        value = part.ahead;
+        break;
       case Kind::tensor_map:
         continue;  // has no slot
     }
@@ -295,6 +300,12 @@ void CudaKernel::launch(const Code& code, CudaStream& stream, std::span<const Ar
   each.clear();
   for (const std::size_t offset : code.offsets) each.push_back(block + offset);
   if (code.maps) code.maps->write(arguments, block);
+  const CudaStream::Turn turn = stream.turn();
+  // Of others' work on the stream nothing is known: a launch may begin early, and does nothing before it has ended.
+  const bool early = code.early && (stream.is_shared() || turn.in_flight.is_known());
+  if (!early) turn.in_flight.begin();
+  const bool ahead = !stream.is_shared() && !turn.in_flight.write(graph_, arguments, code.brought_ahead);
+  turn.in_flight.add(graph_, arguments);
   for (std::int64_t first = 0; first < blocks.count; first += code.persistent ? blocks.count : at_once) {
     fill(code, arguments, grid,
          {.blocks = blocks.count,
@@ -302,14 +313,14 @@ void CudaKernel::launch(const Code& code, CudaStream& stream, std::span<const Ar
           .at_once = at_once,
           .workspace = shared ? shared->parts() : workspace.address(),
           .flags = shared ? shared->flags() : 0,
-          .abreast = blocks.abreast},
+          .abreast = blocks.abreast,
+          .ahead = ahead},
          block);
     const auto count =
         static_cast<unsigned>(blocks.sharing > 0 ? at_once : std::min(at_once, blocks.count - first) * blocks.cluster);
-    if (const CUresult result = start(code, stream, count, static_cast<unsigned>(blocks.cluster),
+    if (const CUresult result = start(code, stream, count, static_cast<unsigned>(blocks.cluster), early,
                                       code.maps ? each.data() : nullptr, code.maps ? nullptr : extra))
-      device_->check(result,
-                     blocks.cluster > 1 || code.early ? driver.cuLaunchKernelEx.name : driver.cuLaunchKernel.name,
+      device_->check(result, blocks.cluster > 1 || early ? driver.cuLaunchKernelEx.name : driver.cuLaunchKernel.name,
                      fmt::format("kernel '{}'", graph_.name), stream.last());
     stream.launched(code.loaded);
   }
@@ -331,13 +342,13 @@ int CudaKernel::blocks_at_once(const Code& code, std::int64_t blocks, int most) 
   return most;
 }
 
-CUresult CudaKernel::start(const Code& code, CudaStream& stream, unsigned blocks, unsigned cluster, void** each,
-                           void** extra) const {
+CUresult CudaKernel::start(const Code& code, CudaStream& stream, unsigned blocks, unsigned cluster, bool early,
+                           void** each, void** extra) const {
   const Driver& driver = device_->driver();
-  if (cluster == 1 && !code.early)
+  if (cluster == 1 && !early)
     return driver.cuLaunchKernel(code.loaded->function, blocks, 1, 1, code.threads, 1, 1, code.shared_bytes,
                                  stream.get(), each, extra);
-  const LaunchConfig config(code.threads, code.shared_bytes, blocks, cluster, code.early, stream.get());
+  const LaunchConfig config(code.threads, code.shared_bytes, blocks, cluster, early, stream.get());
   return driver.cuLaunchKernelEx(&config, code.loaded->function, each, extra);
 }
 

@@ -33,6 +33,7 @@ class CudaKernel final : public DeviceKernel {
     std::int64_t most_blocks;      // of one launch
     bool persistent, early;        // early: begins while the kernel before ends
     Sharing sharing;
+    std::vector<int> brought_ahead;                             // tensors
     std::array<int, most_blocks_of_cluster + 1> most_clusters;  // at a time, by how many blocks they have; 0: none
   };
   /// What differs between the launches of one grid.
@@ -40,6 +41,7 @@ class CudaKernel final : public DeviceKernel {
     std::int64_t blocks, first_block, at_once;
     cuda::CUdeviceptr workspace, flags;
     int abreast;
+    bool ahead;
   };
   /// What a launch is of: blocks of the grid, each of which so many blocks of threads share; or so many share all.
   struct Blocks {
@@ -57,7 +59,7 @@ class CudaKernel final : public DeviceKernel {
   static Blocks blocks_of(const Code& code, std::int64_t blocks, const SharedLaunch& shared);
   /// As many blocks a cluster as keep all clusters of a launch at work at the same time, at most `most`.
   static int blocks_at_once(const Code& code, std::int64_t blocks, int most);
-  cuda::CUresult start(const Code& code, CudaStream& stream, unsigned blocks, unsigned cluster, void** each,
+  cuda::CUresult start(const Code& code, CudaStream& stream, unsigned blocks, unsigned cluster, bool early, void** each,
                        void** extra) const;
 
   std::shared_ptr<CudaBackend> device_;

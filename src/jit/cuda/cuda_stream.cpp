@@ -39,13 +39,15 @@ CudaStream::CudaStream(CudaBackend& device, CUstream stream, std::shared_ptr<Cud
     : keep_(std::move(keep)),
       device_(device),
       stream_(stream),
-      joint_(device.make(device.driver().cuEventDestroy, device.driver().cuEventCreate, CU_EVENT_DISABLE_TIMING)) {
+      joint_(device.make(device.driver().cuEventDestroy, device.driver().cuEventCreate, CU_EVENT_DISABLE_TIMING)),
+      shared_(true) {
   device_.add(*this);
 }
 
 CudaStream::CudaStream(CudaBackend& device, Handle<CUstream> stream, std::shared_ptr<CudaBackend> keep)
     : CudaStream(device, stream.get(), std::move(keep)) {
   owned_ = std::move(stream);
+  shared_ = false;
 }
 
 CudaStream::~CudaStream() {
@@ -85,6 +87,16 @@ CUdeviceptr CudaStream::flags() {
   return flags_;
 }
 
+CudaStream::Turn CudaStream::turn() {
+  Turn turn{.lock = std::unique_lock(launching_), .in_flight = in_flight_};
+  // What was recorded meanwhile did not run.
+  if (const std::uint64_t recordings = device_.recordings(); recordings_ != recordings) {
+    recordings_ = recordings;
+    in_flight_.forget();
+  }
+  return turn;
+}
+
 bool CudaStream::is_recording() const {
   // Of the legacy default stream the driver does not say while another stream records; then nothing may be given to it.
   int status = 0;
@@ -93,6 +105,7 @@ bool CudaStream::is_recording() const {
 
 void CudaStream::wait_for_memory() {
   const std::uint64_t allocations = device_.allocations();
+  other_work();
   if (is_recording()) {  // what is recorded cannot wait for what is not: the host does
     const OutsideRecording outside(device_.driver());
     check(device_.driver().cuEventSynchronize(device_.allocated()), "cuEventSynchronize");
@@ -111,6 +124,7 @@ void CudaStream::copy(void* to, const void* from, std::size_t bytes) {
   if (bytes == 0) return;
   const ContextScope scope(device_.context());
   catch_up();
+  other_work();
   check(device_.driver().cuMemcpyAsync(reinterpret_cast<CUdeviceptr>(to), reinterpret_cast<CUdeviceptr>(from), bytes,
                                        stream_),
         "cuMemcpyAsync");
@@ -124,6 +138,7 @@ std::shared_ptr<EventBackend> CudaStream::record() {
 
 void CudaStream::wait(EventBackend& event) {
   const ContextScope scope(device_.context());
+  other_work();
   check(device_.driver().cuStreamWaitEvent(stream_, own<CudaEvent>(event).get(), 0), "cuStreamWaitEvent");
 }
 
@@ -137,11 +152,14 @@ std::shared_ptr<GraphBackend> CudaStream::capture(const std::function<void()>& f
   CUgraph recorded = nullptr;
   RecordedMemory memory;
   recording_ = &memory;
+  device_.recorded();
   try {
     function();
     recording_ = nullptr;
+    device_.recorded();
   } catch (...) {
     recording_ = nullptr;
+    device_.recorded();
     driver.cuStreamEndCapture(stream_, &recorded);
     if (recorded) driver.cuGraphDestroy(recorded);
     throw;
@@ -155,6 +173,7 @@ void CudaStream::launch(GraphBackend& graph) {
   const CudaGraph& recorded = own<CudaGraph>(graph);
   const ContextScope scope(device_.context());
   catch_up();
+  other_work();
   check(device_.driver().cuGraphLaunch(recorded.get(), stream_), "cuGraphLaunch");
   if (recorded.last()) launched(recorded.last());
 }
@@ -162,6 +181,7 @@ void CudaStream::launch(GraphBackend& graph) {
 void* CudaStream::native() {
   const ContextScope scope(device_.context());
   catch_up();
+  shared_ = true;
   return stream_;
 }
 

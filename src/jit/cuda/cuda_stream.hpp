@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "jit/cuda/cuda_backend.hpp"
+#include "jit/cuda/in_flight.hpp"
 
 namespace tessera {
 
@@ -74,6 +75,15 @@ class CudaStream final : public StreamBackend {
   cuda::CUdeviceptr recorded_parts(std::size_t bytes);
   bool captures() const { return recording_ != nullptr; }
 
+  /// What launches before one may still write, for as long as nobody else launches on the stream.
+  struct Turn {
+    std::unique_lock<std::mutex> lock;
+    InFlight& in_flight;
+  };
+  Turn turn();
+  /// May others have given it work, of which nothing is known?
+  bool is_shared() const { return shared_.load(std::memory_order_relaxed); }
+
   const LoadedCode* last() const { return last_.load(std::memory_order_relaxed); }
   void launched(const LoadedCode* code) {
     last_.store(code, std::memory_order_relaxed);
@@ -83,6 +93,11 @@ class CudaStream final : public StreamBackend {
 
  private:
   void wait_for_memory();
+  /// Work that is no launch: a launch behind it does not begin before it has ended.
+  void other_work() {
+    const std::lock_guard lock(launching_);
+    in_flight_.forget();
+  }
 
   std::shared_ptr<CudaBackend> keep_;
   CudaBackend& device_;
@@ -93,6 +108,10 @@ class CudaStream final : public StreamBackend {
   std::once_flag has_flags_;
   cuda::CUdeviceptr flags_ = 0;
   std::atomic<std::uint64_t> seen_ = 0;  // of the device's allocations
+  std::mutex launching_;
+  InFlight in_flight_;
+  std::uint64_t recordings_ = 0;  // of the device, when that was known
+  std::atomic<bool> shared_;
   std::atomic<const LoadedCode*> last_ = nullptr;
 };
 

@@ -1,0 +1,140 @@
+// What a launch does before those before it have ended: nothing that any of them may write, and the same as it would do
+// behind them.
+#include <algorithm>
+#include <functional>
+
+#include "codegen/plan/verify.hpp"
+
+namespace tessera::codegen {
+namespace {
+
+/// What a body does to a ring, in the order of its steps.
+struct Filling {
+  std::vector<const Expect*> expects;
+  std::vector<const TmaLoad*> loads;
+  std::vector<const Advance*> advances;
+  std::vector<const Loop*> loops;
+  std::vector<const Step*> others;  ///< but numbers
+
+  void look(const Body& body) {
+    for (const Step& step : body) {
+      if (const auto* const expect = std::get_if<Expect>(&step.action))
+        expects.push_back(expect);
+      else if (const auto* const load = std::get_if<TmaLoad>(&step.action))
+        loads.push_back(load);
+      else if (const auto* const advance = std::get_if<Advance>(&step.action))
+        advances.push_back(advance);
+      else if (const auto* const loop = std::get_if<Loop>(&step.action))
+        loops.push_back(loop);
+      else if (!std::holds_alternative<Compute>(step.action))
+        others.push_back(&step);
+      each_body(step, [&](const Body& inner) { look(inner); });
+    }
+  }
+};
+
+bool alike(const TmaLoad& a, const TmaLoad& b) {
+  return a.map == b.map && a.buffer == b.buffer && a.offset == b.offset &&
+         std::ranges::equal(a.at, b.at, [](const TileCoordinate& x, const TileCoordinate& y) {
+    return x.scale == y.scale && x.offset == y.offset && x.far == y.far && x.index.kind == y.index.kind;
+  });
+}
+
+class AheadCheck {
+ public:
+  AheadCheck(Findings& findings, const Role& role) : findings_(findings), plan_(findings.plan), role_(role) {}
+
+  void run() {
+    walk(role_.body, true);
+    findings_.about(nullptr);
+    findings_.require(brings_.size() <= 1, "role {} brings rounds ahead {} times", role_.name, brings_.size());
+    findings_.require(brings_.size() == unless_.size(), "role {} brings rounds ahead, and loads them {} times",
+                      role_.name, unless_.size());
+    if (brings_.size() == 1 && unless_.size() == 1) same(*brings_[0], *unless_[0]);
+  }
+  int waits = 0;
+  bool brings() const { return !brings_.empty(); }
+
+ private:
+  void walk(const Body& body, bool outermost) {
+    bool first = outermost;  // nothing but what may precede a wait so far
+    for (const Step& step : body) {
+      findings_.about(&step);
+      if (std::holds_alternative<WaitForPrevious>(step.action)) {
+        ++waits;
+        findings_.require(first, "the role did something before, or not all of it waits");
+      }
+      if (const auto* const bring = std::get_if<BringAhead>(&step.action)) {
+        brings_.push_back(bring);
+        findings_.require(first && waits == 0, "launches before are waited for already");
+        continue;
+      }
+      if (const auto* const unless = std::get_if<UnlessBrought>(&step.action)) unless_.push_back(unless);
+      first &= std::holds_alternative<SetRegisters>(step.action) || std::holds_alternative<Compute>(step.action) ||
+               std::holds_alternative<ShareRounds>(step.action);
+      each_body(step, [&](const Body& inner) { walk(inner, false); });
+    }
+  }
+
+  // Each round of one is a round of the other.
+  void same(const BringAhead& bring, const UnlessBrought& unless) {
+    Filling ahead, later;
+    ahead.look(bring.body);
+    later.look(unless.body);
+    for (const Filling* filling : {&ahead, &later})
+      for (const Step* step : filling->others) {
+        findings_.about(step);
+        findings_.require(false, "what is brought ahead is loads of a ring");
+      }
+    findings_.about(nullptr);
+    const bool one = ahead.expects.size() == 1 && later.expects.size() == 1 && ahead.loops.size() == 1 &&
+                     later.loops.empty() && ahead.advances.size() == 1 && later.advances.empty();
+    findings_.require(
+        one && std::ranges::equal(ahead.loads, later.loads, [](const auto* a, const auto* b) { return alike(*a, *b); }),
+        "role {} brings other boxes ahead than it leaves out", role_.name);
+    if (!one) return;
+    const CursorId cursor = ahead.expects[0]->cursor;
+    const RingId ring = plan_.cursors[cursor].ring;
+    findings_.require(ring == plan_.cursors[later.expects[0]->cursor].ring && ahead.advances[0]->cursor == cursor &&
+                          std::ranges::all_of(ahead.loads, [&](const auto* load) { return load->cursor == cursor; }),
+                      "role {} brings ahead into another ring", role_.name);
+    for (const TmaLoad* const load : ahead.loads) {
+      const int argument = plan_.tensor_maps[load->map].tensor.argument;
+      findings_.require(plan_.tensors.at(static_cast<std::size_t>(argument)).access == Access::in,
+                        "{} is brought ahead, and the launch writes it", tensor_name(plan_, argument));
+    }
+    findings_.require(bring.most >= 1 && bring.most <= plan_.rings[ring].stages,
+                      "{} rounds are brought ahead into {} stages", bring.most, plan_.rings[ring].stages);
+  }
+
+  Findings& findings_;
+  const Plan& plan_;
+  const Role& role_;
+  std::vector<const BringAhead*> brings_;
+  std::vector<const UnlessBrought*> unless_;
+};
+
+}  // namespace
+
+void check_ahead(Findings& findings, const Phase& phase) {
+  const bool in_prologue = std::ranges::any_of(
+      phase.prologue, [](const Step& step) { return std::holds_alternative<WaitForPrevious>(step.action); });
+  int waits = 0, brings = 0;
+  for (const Role& role : phase.roles) {
+    AheadCheck check(findings, role);
+    check.run();
+    findings.require(check.waits <= 1 && !(in_prologue && check.waits > 0), "role {} waits again for launches before",
+                     role.name);
+    waits += check.waits;
+    brings += check.brings();
+  }
+  findings.about(nullptr);
+  const bool all = waits == static_cast<int>(phase.roles.size());
+  findings.require(waits == 0 || (all && &phase == findings.plan.phases.data()), "not all wait for launches before");
+  findings.require(brings == 0 || (phase.schedule.sharing != Sharing::grid && !phase.schedule.to_and_fro),
+                   "rounds of other tiles are brought ahead");
+  findings.require(brings == 0 || all || findings.plan.progress < Progress::synchronised,
+                   "what is brought ahead of launches before is ahead of no wait");
+}
+
+}  // namespace tessera::codegen
