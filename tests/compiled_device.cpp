@@ -150,7 +150,7 @@ const std::vector<Arch>& all_archs() {
 
 std::vector<Arch> test_archs() {
   const char* text = std::getenv("TESSERA_TEST_ARCHS");
-  if (!text || !*text) text = "sm_80,sm_90a";
+  if (!text || !*text) text = "sm_90a";
   if (std::string_view(text) == "all") return all_archs();
   std::vector<Arch> archs;
   std::istringstream names(text);

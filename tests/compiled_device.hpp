@@ -13,7 +13,7 @@
 /// must hold. What does not is a failed check of the test that runs. Throws tessera::Error where there is no NVRTC.
 tessera::Device compiled_device();
 
-/// What TESSERA_TEST_ARCHS says, "sm_80,sm_90a"; "all" is all_archs().
+/// What TESSERA_TEST_ARCHS says, "sm_90a"; "all" is all_archs().
 std::vector<tessera::Arch> test_archs();
 const std::vector<tessera::Arch>& all_archs();
 
