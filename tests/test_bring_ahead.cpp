@@ -136,6 +136,21 @@ TEST_CASE("the verifier names what is wrong with what is brought ahead", "[plan]
     p.parameters.pop_back();
   }, "other boxes"},
       {"another place", [](Plan& p) { the<TmaLoad>(p).at[0].offset = 8; }, "other boxes"},
+      {"rows and columns exchanged",
+       [](Plan& p) {
+    auto& at = the<TmaLoad>(p).at;
+    std::swap(at[0].index, at[1].index);
+  }, "other boxes"},
+      {"the block's other number",
+       [](Plan& p) {
+    for (Value& value : p.values)
+      if (BlockIndex* const block = std::get_if<BlockIndex>(&p.storages[value.storage].known);
+          block && block->axis == 0)
+        the<TmaLoad>(p).at[0].index.value = ValueId{static_cast<int>(&value - &*p.values.begin())};
+  }, "other boxes"},
+      {"two stages at a time", [](Plan& p) { the<Advance>(p).by.literal = 2; }, "one stage is filled"},
+      {"as many rounds as stages",
+       [](Plan& p) { the<Loop>(p).count = {.kind = Operand::Kind::literal, .literal = 12}; }, "other rounds"},
       {"another part of the stage", [](Plan& p) { the<TmaLoad>(p, 1).offset += 1024; }, "other boxes"},
       {"nobody expects it", [](Plan& p) { place_of<Expect>(p).drop(); }, "other boxes"},
       {"more rounds than stages", [](Plan& p) { the<BringAhead>(p).most += 1; }, "rounds are brought ahead into"},

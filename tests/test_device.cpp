@@ -575,10 +575,11 @@ TEST_CASE("a kernel that waits for the launch before it begins while that ends",
     machine.source.waits_for_previous = waits;
     machine.overlap = overlap;
     const Device device = machine.open();
+    const Stream stream = device.new_stream();
     const Tensor<f32, 1> x(device, {4});
     // What there was before the first is not known.
     for (int i = 0; i < 2; ++i) {
-      launch(device.stream(), kernel("k", [](Out<f32, 1> y) { store(y, {0}, zeros<f32>({4})); }), x);
+      launch(stream, kernel("k", [](Out<f32, 1> y) { store(y, {0}, zeros<f32>({4})); }), x);
       if (i == 0) CHECK_FALSE(machine.fake.launches.back().early);
     }
     return machine.fake.launches.back().early;
@@ -643,11 +644,24 @@ TEST_CASE("a launch brings ahead what no launch in flight writes", "[jit]") {
   });
   behind([&] { stream.wait(device.stream().record()); });
   behind([&] { const Tensor<f32, 1> more(device, {10}); });
-  // What another stream records does not run, on whichever stream it was.
+  // What is recorded does not run, and what was launched before runs on.
+  behind([&] { stream.capture([&] { launch(stream, copy, weights, a); }); });
   behind([&] {
-    const Stream recording = device.new_stream();
-    recording.capture([&] { launch(recording, copy, weights, a); });
+    CHECK(error_of([&] { stream.capture([&] {
+            launch(stream, copy, weights, a);
+            throw Error("no more");
+          }); }) == "no more");
   });
+  // Nor what another stream records, which this one joins.
+  behind([&] {
+    const Stream begins = device.new_stream();
+    begins.capture([&] {
+      stream.wait(begins.record());
+      launch(stream, copy, weights, a);
+      begins.wait(stream.record());
+    });
+  });
+  behind([&] { stream.synchronize(); });
   // A kernel that does not wait begins behind all others.
   behind([&] {
     machine.source.waits_for_previous = false;
@@ -658,6 +672,13 @@ TEST_CASE("a launch brings ahead what no launch in flight writes", "[jit]") {
     CHECK(from(stream, weights, a) == brings);
     stream.wait(device.stream().record());
   });
+  // Nor does a launch that fails begin.
+  behind([&] {
+    stream.copy(values.data(), a.data(), 40);
+    machine.fake.fail = {{"cuLaunchKernel", 1}};
+    CHECK(error_of([&] { launch(stream, copy, weights, a); }) != "(no error)");
+    machine.fake.fail.clear();
+  });
   // Too many tensors to keep in mind.
   for (int i = 0; i < 70; ++i) from(stream, part(50, 50), part(800 + i, 1));
   int anew = 0;
@@ -666,9 +687,7 @@ TEST_CASE("a launch brings ahead what no launch in flight writes", "[jit]") {
   // On a user's stream, or one that he has, he may launch what he likes.
   const How shared{true, false};
   const Stream users = device.stream_from(stream.native());
-  CHECK(from(users, weights, a) == shared);
-  CHECK(from(stream, weights, a) == shared);
-  CHECK(from(stream, weights, a) == shared);
+  for (const Stream& one : {users, stream, stream, device.stream()}) CHECK(from(one, weights, a) == shared);
 }
 
 TEST_CASE("a tensor map says where a tensor lies in memory", "[jit]") {

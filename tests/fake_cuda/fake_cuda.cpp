@@ -6,6 +6,7 @@
 #include <mutex>
 #include <span>
 #include <thread>
+#include <utility>
 
 #include "jit/cuda/driver.hpp"
 
@@ -18,12 +19,14 @@ FakeCuda& fake() {
 
 struct Stream {
   int number = 0;
-  bool recording = false;
+  Stream* records = nullptr;  // whose recording its work goes to; its own, or that of one whose event it waited for
   std::vector<std::function<void()>> recorded = {};
+  std::vector<Stream*> joined = {};  // its recording
 };
 struct Event {
   double milliseconds = 0;
   bool recorded = false;
+  Stream* records = nullptr;
 };
 struct Graph {
   std::vector<std::function<void()>> work;
@@ -70,8 +73,8 @@ int done(const std::string& call) {
 
 /// Gives work to a stream.
 int work(void* stream, const std::string& call, std::function<void()> action) {
-  if (at(stream).recording) {
-    at(stream).recorded.push_back(std::move(action));
+  if (Stream* const records = at(stream).records) {
+    records->recorded.push_back(std::move(action));
     return done("record " + call);
   }
   clock_milliseconds += 1;
@@ -317,23 +320,28 @@ int cuStreamDestroy(void* stream) {
 }
 int cuStreamSynchronize(void* stream) {
   BEGIN("cuStreamSynchronize");
-  if (at(stream).recording || !may_wait()) return 900;
+  if (at(stream).records || !may_wait()) return 900;
   return done("cuStreamSynchronize " + text(stream));
 }
 int cuStreamWaitEvent(void* stream, void* event, unsigned) {
   BEGIN("cuStreamWaitEvent");
-  if (at(stream).recording) return 905;  // of an event of a stream that is not recorded
+  Stream* const records = static_cast<Event*>(event)->records;
+  if (at(stream).records && at(stream).records != records) return 905;  // of an event of a stream that is not recorded
+  if (records && !at(stream).records) {
+    at(stream).records = records;
+    records->joined.push_back(&at(stream));
+  }
   return done("cuStreamWaitEvent " + text(stream) + " " + text(static_cast<Event*>(event)));
 }
 int cuStreamIsCapturing(void* stream, int* status) {
   BEGIN("cuStreamIsCapturing");
-  *status = at(stream).recording;
+  *status = at(stream).records != nullptr;
   return 0;
 }
 int cuStreamBeginCapture(void* stream, int mode) {
   BEGIN("cuStreamBeginCapture");
   if (mode != 1 || !stream || recording) return 900;
-  at(stream).recording = true;
+  at(stream).records = &at(stream);
   at(stream).recorded.clear();
   recording = &at(stream);
   capture_mode = mode;
@@ -343,7 +351,8 @@ int cuStreamEndCapture(void* stream, void** graph) {
   BEGIN("cuStreamEndCapture");
   if (recording != &at(stream)) return 908;
   recording = nullptr;
-  at(stream).recording = false;
+  at(stream).records = nullptr;
+  for (Stream* const joined : std::exchange(at(stream).joined, {})) joined->records = nullptr;
   *graph = new Graph{at(stream).recorded};
   ++fake().graphs;
   return done("cuStreamEndCapture " + text(stream));
@@ -386,6 +395,7 @@ int cuEventCreate(void** event, unsigned) {
 int cuEventRecord(void* event, void* stream) {
   BEGIN("cuEventRecord");
   Event* to = static_cast<Event*>(event);
+  to->records = at(stream).records;
   return work(stream, "cuEventRecord " + text(to) + " " + text(stream),
               [to] { to->milliseconds = clock_milliseconds, to->recorded = true; });
 }
@@ -448,13 +458,13 @@ int cuMemFree(unsigned long long address) {
 int cuMemAllocAsync(unsigned long long* address, std::size_t bytes, void* stream) {
   BEGIN("cuMemAllocAsync");
   const std::string call = "cuMemAllocAsync " + std::to_string(bytes) + " " + text(stream);
-  if (at(stream).recording) return *address = 4096, done("record " + call);  // of the graph, not of the pool
+  if (at(stream).records) return *address = 4096, done("record " + call);  // of the graph, not of the pool
   if (const int error = allocate(address, bytes)) return error;
   return done(call);
 }
 int cuMemFreeAsync(unsigned long long address, void* stream) {
   BEGIN("cuMemFreeAsync");
-  if (at(stream).recording) return address == 4096 ? done("record cuMemFreeAsync " + text(stream)) : 1;
+  if (at(stream).records) return address == 4096 ? done("record cuMemFreeAsync " + text(stream)) : 1;
   return release(address) ? 1 : done("cuMemFreeAsync " + text(stream));
 }
 int cuDeviceGetDefaultMemPool(void** pool, int device) {

@@ -198,7 +198,7 @@ class RingDuty : public RoleDuty {
 class Producer final : public RingDuty {
  public:
   explicit Producer(Shared& shared) : RingDuty(shared, "producer") {
-    if (shared.brings_ahead) ahead_ = shared.plan.cursors.add({.label = {.stem = "at_ahead"}, .ring = shared.ring});
+    if (shared.brings_ahead) brought_ = shared.plan.cursors.add({.label = {.stem = "at_brought"}, .ring = shared.ring});
   }
 
   bool does(Id id) const override { return shared_.how.ahead[id] || id == shared_.how.loop; }
@@ -216,9 +216,9 @@ class Producer final : public RingDuty {
     });
   }
   void end_round(Steps& steps, LoopId) override {
-    if (is_ahead_) {
-      load_right(steps, ahead_);
-      return push(steps, Advance{ahead_, literal(1)});
+    if (is_bringing_) {
+      load_right(steps, brought_);
+      return push(steps, Advance{brought_, literal(1)});
     }
     push(steps, Acquire{cursor_});
     if (shared_.how.by_threads.empty()) {
@@ -238,11 +238,11 @@ class Producer final : public RingDuty {
   template <class Tile>
   void bring_ahead(Steps& steps, const Tile& tile) {
     BringAhead bring{.most = shared_.how.stages, .body = {}};
-    is_ahead_ = true;
-    steps.values.call("_early");
+    is_bringing_ = true;
+    steps.values.call("_brought");
     steps.within(bring.body, tile);
     steps.values.call("");
-    is_ahead_ = false;
+    is_bringing_ = false;
     push(steps, std::move(bring));
   }
   void load_boxes(Steps& steps) {
@@ -300,8 +300,8 @@ class Producer final : public RingDuty {
     steps.push(operand.load, Stage{.buffer = operand.buffer, .cursor = cursor_, .sweep = std::move(sweep)});
   }
 
-  CursorId ahead_;
-  bool is_ahead_ = false;  // what is lowered is brought ahead
+  CursorId brought_;
+  bool is_bringing_ = false;  // what is lowered is brought ahead
 };
 
 class Consumer final : public RingDuty {

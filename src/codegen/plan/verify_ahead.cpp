@@ -1,22 +1,22 @@
 // What a launch does before those before it have ended: nothing that any of them may write, and the same as it would do
 // behind them.
 #include <algorithm>
-#include <functional>
+#include <utility>
+#include <vector>
 
 #include "codegen/plan/verify.hpp"
 
 namespace tessera::codegen {
 namespace {
 
-/// What a body does to a ring, in the order of its steps.
+/// A round of a ring, in the order of its steps.
 struct Filling {
   std::vector<const Expect*> expects;
   std::vector<const TmaLoad*> loads;
   std::vector<const Advance*> advances;
-  std::vector<const Loop*> loops;
   std::vector<const Step*> others;  ///< but numbers
 
-  void look(const Body& body) {
+  explicit Filling(const Body& body) {
     for (const Step& step : body) {
       if (const auto* const expect = std::get_if<Expect>(&step.action))
         expects.push_back(expect);
@@ -24,21 +24,11 @@ struct Filling {
         loads.push_back(load);
       else if (const auto* const advance = std::get_if<Advance>(&step.action))
         advances.push_back(advance);
-      else if (const auto* const loop = std::get_if<Loop>(&step.action))
-        loops.push_back(loop);
       else if (!std::holds_alternative<Compute>(step.action))
         others.push_back(&step);
-      each_body(step, [&](const Body& inner) { look(inner); });
     }
   }
 };
-
-bool alike(const TmaLoad& a, const TmaLoad& b) {
-  return a.map == b.map && a.buffer == b.buffer && a.offset == b.offset &&
-         std::ranges::equal(a.at, b.at, [](const TileCoordinate& x, const TileCoordinate& y) {
-    return x.scale == y.scale && x.offset == y.offset && x.far == y.far && x.index.kind == y.index.kind;
-  });
-}
 
 class AheadCheck {
  public:
@@ -50,13 +40,13 @@ class AheadCheck {
     findings_.require(brings_.size() <= 1, "role {} brings rounds ahead {} times", role_.name, brings_.size());
     findings_.require(brings_.size() == unless_.size(), "role {} brings rounds ahead, and loads them {} times",
                       role_.name, unless_.size());
-    if (brings_.size() == 1 && unless_.size() == 1) same(*brings_[0], *unless_[0]);
+    if (brings_.size() == 1 && unless_.size() == 1) same(*brings_[0], *unless_[0].first, unless_[0].second);
   }
   int waits = 0;
   bool brings() const { return !brings_.empty(); }
 
  private:
-  void walk(const Body& body, bool outermost) {
+  void walk(const Body& body, bool outermost, const Loop* around = nullptr) {
     bool first = outermost;  // nothing but what may precede a wait so far
     for (const Step& step : body) {
       findings_.about(&step);
@@ -69,32 +59,51 @@ class AheadCheck {
         findings_.require(first && waits == 0, "launches before are waited for already");
         continue;
       }
-      if (const auto* const unless = std::get_if<UnlessBrought>(&step.action)) unless_.push_back(unless);
+      if (const auto* const unless = std::get_if<UnlessBrought>(&step.action)) unless_.push_back({unless, around});
       first &= std::holds_alternative<SetRegisters>(step.action) || std::holds_alternative<Compute>(step.action) ||
                std::holds_alternative<ShareRounds>(step.action);
-      each_body(step, [&](const Body& inner) { walk(inner, false); });
+      const Loop* const loop = std::get_if<Loop>(&step.action);
+      each_body(step, [&](const Body& inner) { walk(inner, false, loop ? loop : around); });
     }
   }
 
   // Each round of one is a round of the other.
-  void same(const BringAhead& bring, const UnlessBrought& unless) {
-    Filling ahead, later;
-    ahead.look(bring.body);
-    later.look(unless.body);
+  void same(const BringAhead& bring, const UnlessBrought& unless, const Loop* later_loop) {
+    const Loop* ahead_loop = nullptr;
+    for (const Step& step : bring.body) {
+      const Loop* const loop = std::get_if<Loop>(&step.action);
+      findings_.about(&step);
+      findings_.require(std::holds_alternative<Compute>(step.action) || (loop && !ahead_loop),
+                        "what is brought ahead is rounds of one loop");
+      if (loop) ahead_loop = loop;
+    }
+    findings_.about(nullptr);
+    findings_.require(ahead_loop && later_loop && ahead_loop->count == later_loop->count,
+                      "other rounds are brought ahead");
+    if (!ahead_loop || !later_loop) return;
+    const Filling ahead(ahead_loop->body), later(unless.body);
     for (const Filling* filling : {&ahead, &later})
       for (const Step* step : filling->others) {
         findings_.about(step);
         findings_.require(false, "what is brought ahead is loads of a ring");
       }
     findings_.about(nullptr);
-    const bool one = ahead.expects.size() == 1 && later.expects.size() == 1 && ahead.loops.size() == 1 &&
-                     later.loops.empty() && ahead.advances.size() == 1 && later.advances.empty();
-    findings_.require(
-        one && std::ranges::equal(ahead.loads, later.loads, [](const auto* a, const auto* b) { return alike(*a, *b); }),
-        "role {} brings other boxes ahead than it leaves out", role_.name);
+    const bool one =
+        ahead.expects.size() == 1 && later.expects.size() == 1 && ahead.advances.size() == 1 && later.advances.empty();
+    const auto alike = [&](const TmaLoad* a, const TmaLoad* b) {
+      return a->map == b->map && a->buffer == b->buffer && a->offset == b->offset &&
+             std::ranges::equal(a->at, b->at, [&](const TileCoordinate& x, const TileCoordinate& y) {
+        return x.scale == y.scale && x.offset == y.offset && x.far == y.far &&
+               same_number(x.index, *ahead_loop, y.index, *later_loop);
+      });
+    };
+    findings_.require(one && std::ranges::equal(ahead.loads, later.loads, alike),
+                      "role {} brings other boxes ahead than it leaves out", role_.name);
     if (!one) return;
     const CursorId cursor = ahead.expects[0]->cursor;
     const RingId ring = plan_.cursors[cursor].ring;
+    const Operand& by = ahead.advances[0]->by;
+    findings_.require(by.kind == Operand::Kind::literal && by.literal == 1, "one stage is filled at a time");
     findings_.require(ring == plan_.cursors[later.expects[0]->cursor].ring && ahead.advances[0]->cursor == cursor &&
                           std::ranges::all_of(ahead.loads, [&](const auto* load) { return load->cursor == cursor; }),
                       "role {} brings ahead into another ring", role_.name);
@@ -107,11 +116,23 @@ class AheadCheck {
                       "{} rounds are brought ahead into {} stages", bring.most, plan_.rings[ring].stages);
   }
 
+  // The same number in both, where each loop counts its own rounds, and each computes what it needs by itself.
+  bool same_number(const Operand& a, const Loop& of_a, const Operand& b, const Loop& of_b) const {
+    if (a.kind != Operand::Kind::value || b.kind != Operand::Kind::value) return a == b;
+    if (a.value == b.value) return true;
+    const Storage &x = plan_.storage(a.value), &y = plan_.storage(b.value);
+    const auto *i = std::get_if<Counter>(&x.known), *j = std::get_if<Counter>(&y.known);
+    if (i || j) return i && j && i->loop == of_a.loop && j->loop == of_b.loop;
+    const auto *p = std::get_if<BlockIndex>(&x.known), *q = std::get_if<BlockIndex>(&y.known);
+    if (p || q) return p && q && p->axis == q->axis;
+    return x.label.stem == y.label.stem && x.label.number == y.label.number;
+  }
+
   Findings& findings_;
   const Plan& plan_;
   const Role& role_;
   std::vector<const BringAhead*> brings_;
-  std::vector<const UnlessBrought*> unless_;
+  std::vector<std::pair<const UnlessBrought*, const Loop*>> unless_;  // with the loop around
 };
 
 }  // namespace

@@ -64,9 +64,6 @@ class CudaBackend final : public DeviceBackend, public std::enable_shared_from_t
   /// Memory that is freed from now on is so after the stream's work.
   void remove(CudaStream& stream);
   /// Changes with each allocation. A stream that has not seen the latest must wait for allocated() before it works.
-  /// How often a stream began or ended to record.
-  std::uint64_t recordings() const { return recordings_.load(std::memory_order_acquire); }
-  void recorded() { recordings_.fetch_add(1, std::memory_order_acq_rel); }
   std::uint64_t allocations() const { return allocations_.load(std::memory_order_acquire); }
   cuda::CUevent allocated() const { return allocated_.get(); }
 
@@ -108,7 +105,6 @@ class CudaBackend final : public DeviceBackend, public std::enable_shared_from_t
   cuda::Handle<cuda::CUstream> memory_stream_;
   cuda::Handle<cuda::CUevent> allocated_;
   std::atomic<std::uint64_t> allocations_ = 0;
-  std::atomic<std::uint64_t> recordings_ = 0;
   std::vector<CudaStream*> streams_;
 
   std::mutex code_mutex_;

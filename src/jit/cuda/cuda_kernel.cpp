@@ -300,12 +300,7 @@ void CudaKernel::launch(const Code& code, CudaStream& stream, std::span<const Ar
   each.clear();
   for (const std::size_t offset : code.offsets) each.push_back(block + offset);
   if (code.maps) code.maps->write(arguments, block);
-  const CudaStream::Turn turn = stream.turn();
-  // Of others' work on the stream nothing is known: a launch may begin early, and does nothing before it has ended.
-  const bool early = code.early && (stream.is_shared() || turn.in_flight.is_known());
-  if (!early) turn.in_flight.begin();
-  const bool ahead = !stream.is_shared() && !turn.in_flight.write(graph_, arguments, code.brought_ahead);
-  turn.in_flight.add(graph_, arguments);
+  CudaStream::Turn turn = stream.turn(graph_, arguments, code.early, code.brought_ahead);
   for (std::int64_t first = 0; first < blocks.count; first += code.persistent ? blocks.count : at_once) {
     fill(code, arguments, grid,
          {.blocks = blocks.count,
@@ -314,16 +309,20 @@ void CudaKernel::launch(const Code& code, CudaStream& stream, std::span<const Ar
           .workspace = shared ? shared->parts() : workspace.address(),
           .flags = shared ? shared->flags() : 0,
           .abreast = blocks.abreast,
-          .ahead = ahead},
+          .ahead = turn.ahead},
          block);
     const auto count =
         static_cast<unsigned>(blocks.sharing > 0 ? at_once : std::min(at_once, blocks.count - first) * blocks.cluster);
-    if (const CUresult result = start(code, stream, count, static_cast<unsigned>(blocks.cluster), early,
-                                      code.maps ? each.data() : nullptr, code.maps ? nullptr : extra))
-      device_->check(result, blocks.cluster > 1 || early ? driver.cuLaunchKernelEx.name : driver.cuLaunchKernel.name,
+    if (const CUresult result = start(code, stream, count, static_cast<unsigned>(blocks.cluster), turn.early,
+                                      code.maps ? each.data() : nullptr, code.maps ? nullptr : extra)) {
+      stream.failed(turn);
+      device_->check(result,
+                     blocks.cluster > 1 || turn.early ? driver.cuLaunchKernelEx.name : driver.cuLaunchKernel.name,
                      fmt::format("kernel '{}'", graph_.name), stream.last());
+    }
     stream.launched(code.loaded);
   }
+  turn.lock.unlock();
   if (device_->settings().synchronous && !stream.is_recording()) stream.synchronize();
 }
 

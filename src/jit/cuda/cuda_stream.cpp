@@ -47,7 +47,8 @@ CudaStream::CudaStream(CudaBackend& device, CUstream stream, std::shared_ptr<Cud
 CudaStream::CudaStream(CudaBackend& device, Handle<CUstream> stream, std::shared_ptr<CudaBackend> keep)
     : CudaStream(device, stream.get(), std::move(keep)) {
   owned_ = std::move(stream);
-  shared_ = false;
+  // The device's own waits for what is given to the legacy default stream, of which nothing is known, too.
+  shared_ = keep_ == nullptr;
 }
 
 CudaStream::~CudaStream() {
@@ -87,13 +88,18 @@ CUdeviceptr CudaStream::flags() {
   return flags_;
 }
 
-CudaStream::Turn CudaStream::turn() {
-  Turn turn{.lock = std::unique_lock(launching_), .in_flight = in_flight_};
-  // What was recorded meanwhile did not run.
-  if (const std::uint64_t recordings = device_.recordings(); recordings_ != recordings) {
-    recordings_ = recordings;
+CudaStream::Turn CudaStream::turn(const Graph& graph, std::span<const Argument> arguments, bool may_begin_early,
+                                  std::span<const int> brought_ahead) {
+  Turn turn{.lock = std::unique_lock(launching_), .early = may_begin_early, .ahead = false};
+  if (shared_.load(std::memory_order_relaxed)) return turn;
+  if (joined_ && !is_recording()) {  // what was recorded did not run
+    joined_ = false;
     in_flight_.forget();
   }
+  turn.early &= in_flight_.is_known();
+  if (!turn.early) in_flight_.begin();
+  turn.ahead = !in_flight_.write(graph, arguments, brought_ahead);
+  in_flight_.add(graph, arguments);
   return turn;
 }
 
@@ -105,29 +111,30 @@ bool CudaStream::is_recording() const {
 
 void CudaStream::wait_for_memory() {
   const std::uint64_t allocations = device_.allocations();
-  other_work();
   if (is_recording()) {  // what is recorded cannot wait for what is not: the host does
     const OutsideRecording outside(device_.driver());
     check(device_.driver().cuEventSynchronize(device_.allocated()), "cuEventSynchronize");
   } else {
     check(device_.driver().cuStreamWaitEvent(stream_, device_.allocated(), 0), "cuStreamWaitEvent");
   }
+  forget_launches();
   seen_.store(allocations, std::memory_order_relaxed);
 }
 
 void CudaStream::synchronize() {
   const ContextScope scope(device_.context());
   check(device_.driver().cuStreamSynchronize(stream_), "cuStreamSynchronize");
+  forget_launches();
 }
 
 void CudaStream::copy(void* to, const void* from, std::size_t bytes) {
   if (bytes == 0) return;
   const ContextScope scope(device_.context());
   catch_up();
-  other_work();
   check(device_.driver().cuMemcpyAsync(reinterpret_cast<CUdeviceptr>(to), reinterpret_cast<CUdeviceptr>(from), bytes,
                                        stream_),
         "cuMemcpyAsync");
+  forget_launches();
 }
 
 std::shared_ptr<EventBackend> CudaStream::record() {
@@ -138,8 +145,11 @@ std::shared_ptr<EventBackend> CudaStream::record() {
 
 void CudaStream::wait(EventBackend& event) {
   const ContextScope scope(device_.context());
-  other_work();
   check(device_.driver().cuStreamWaitEvent(stream_, own<CudaEvent>(event).get(), 0), "cuStreamWaitEvent");
+  const bool records = !recording_ && is_recording();  // that of the event's stream, from here on
+  const std::lock_guard lock(launching_);
+  joined_ = records;
+  in_flight_.forget();
 }
 
 std::shared_ptr<GraphBackend> CudaStream::capture(const std::function<void()>& function) {
@@ -152,19 +162,20 @@ std::shared_ptr<GraphBackend> CudaStream::capture(const std::function<void()>& f
   CUgraph recorded = nullptr;
   RecordedMemory memory;
   recording_ = &memory;
-  device_.recorded();
+  forget_launches();
   try {
     function();
     recording_ = nullptr;
-    device_.recorded();
   } catch (...) {
     recording_ = nullptr;
-    device_.recorded();
     driver.cuStreamEndCapture(stream_, &recorded);
+    forget_launches();
     if (recorded) driver.cuGraphDestroy(recorded);
     throw;
   }
-  check(driver.cuStreamEndCapture(stream_, &recorded), "cuStreamEndCapture");
+  const CUresult ended = driver.cuStreamEndCapture(stream_, &recorded);
+  forget_launches();  // what was recorded did not run
+  check(ended, "cuStreamEndCapture");
   const Handle<CUgraph> graph(device_.context(), driver.cuGraphDestroy, recorded);
   return std::make_shared<CudaGraph>(device_.shared_from_this(), graph.get(), last(), std::move(memory));
 }
@@ -173,8 +184,8 @@ void CudaStream::launch(GraphBackend& graph) {
   const CudaGraph& recorded = own<CudaGraph>(graph);
   const ContextScope scope(device_.context());
   catch_up();
-  other_work();
   check(device_.driver().cuGraphLaunch(recorded.get(), stream_), "cuGraphLaunch");
+  forget_launches();
   if (recorded.last()) launched(recorded.last());
 }
 

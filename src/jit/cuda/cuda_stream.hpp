@@ -75,14 +75,17 @@ class CudaStream final : public StreamBackend {
   cuda::CUdeviceptr recorded_parts(std::size_t bytes);
   bool captures() const { return recording_ != nullptr; }
 
-  /// What launches before one may still write, for as long as nobody else launches on the stream.
+  /// How a launch begins: while those before it end, and may it bring ahead what the kernel would? Nobody else launches
+  /// on the stream for as long as this lives.
   struct Turn {
     std::unique_lock<std::mutex> lock;
-    InFlight& in_flight;
+    bool early, ahead;
   };
-  Turn turn();
-  /// May others have given it work, of which nothing is known?
-  bool is_shared() const { return shared_.load(std::memory_order_relaxed); }
+  /// For a launch of a kernel that may begin early, and bring some of these tensors ahead.
+  Turn turn(const Graph& graph, std::span<const Argument> arguments, bool may_begin_early,
+            std::span<const int> brought_ahead);
+  /// A launch whose turn it is did not begin.
+  void failed(const Turn&) { in_flight_.forget(); }
 
   const LoadedCode* last() const { return last_.load(std::memory_order_relaxed); }
   void launched(const LoadedCode* code) {
@@ -93,8 +96,8 @@ class CudaStream final : public StreamBackend {
 
  private:
   void wait_for_memory();
-  /// Work that is no launch: a launch behind it does not begin before it has ended.
-  void other_work() {
+  /// What launches are in flight is not known behind work that is no launch; to be called when that is given.
+  void forget_launches() {
     const std::lock_guard lock(launching_);
     in_flight_.forget();
   }
@@ -110,8 +113,8 @@ class CudaStream final : public StreamBackend {
   std::atomic<std::uint64_t> seen_ = 0;  // of the device's allocations
   std::mutex launching_;
   InFlight in_flight_;
-  std::uint64_t recordings_ = 0;  // of the device, when that was known
-  std::atomic<bool> shared_;
+  bool joined_ = false;       // a recording that another stream began
+  std::atomic<bool> shared_;  // with work of others, of which nothing is known
   std::atomic<const LoadedCode*> last_ = nullptr;
 };
 
