@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Who may include whom. Usage: check_layers.sh ROOT
+# Who may include whom, and how long a file may be. Usage: check_layers.sh ROOT
 set -euo pipefail
 cd "$1"
 declare -A may=(
@@ -32,5 +32,15 @@ for room in "${!may_room[@]}"; do
     fi
   done < <(grep -rnE "#include \"$layer/[a-z]+/" "src/$room" --include='*.hpp' --include='*.cpp' --include='*.def' || true)
 done
+# A file has one idea.
+while IFS= read -r file; do
+  most=700
+  [[ $file == src/codegen/* ]] && most=500
+  lines=$(wc -l <"$file")
+  if ((lines > most)); then
+    echo "$file: $lines lines, more than $most: it has several ideas, each of which wants a file"
+    bad=1
+  fi
+done < <(find src -type f)
 [[ $bad == 0 ]] && echo "layers: ok"
 exit $bad

@@ -30,25 +30,33 @@ struct AttentionTiles {
 enum class Mask { full, causal, square, window, prefix, documents };
 constexpr int window_length = 70, prefix_length = 45;
 
-/// With `looks` the sums are used before they go on, and rounds cannot overlap.
+struct Kind {
+  bool looks = false;  ///< at sums before they go on: then rounds cannot overlap
+  /// Keys and values are the first of those in memory, as many as a tensor says; there may be none, or there is one.
+  enum { all, some, one } keys = all;
+};
 /// q [heads, queries, d], k and v [heads / group, keys, d]: query i stands at position keys - queries + i.
 template <class T>
-auto attention(const AttentionTiles& of, Mask mask, int group, bool looks = false) {
-  return kernel("attention",
-                [=](In<T, 3> q, In<T, 3> k, In<T, 3> v, In<i32, 1> document, tessera::Out<T, 3> o, Scalar<f32> scale) {
+auto attention(const AttentionTiles& of, Mask mask, int group, Kind kind = {}) {
+  return kernel("attention", [=](In<T, 3> q, In<T, 3> all_k, In<T, 3> all_v, In<i32, 1> filled, In<i32, 1> document,
+                                 tessera::Out<T, 3> o, Scalar<f32> scale) {
     const auto [bm, bn, d] = of;
+    const bool sliced = kind.keys != Kind::all;
+    const Tile count = sliced ? Tile(item(load(filled, {0}, {1}))) : Tile(all_k.extent(1));
+    using View = decltype(all_k.slice(1, 0, count));
+    const View k = sliced ? all_k.slice(1, 0, count) : View(all_k), v = sliced ? all_v.slice(1, 0, count) : View(all_v);
     require((q.extent(2) == d) & (k.extent(2) == d), "heads as wide as the kernel was made for");
     auto [m, head] = blocks(cdiv(q.extent(1), bm), q.extent(0));
-    Tile from = head / group, ahead = mask == Mask::square ? Tile(0 * m) : Tile(k.extent(1) - q.extent(1));
+    Tile from = head / group, ahead = mask == Mask::square ? Tile(0 * m) : Tile(count - q.extent(1));
     Tile queries = reshape(load(q, {head, m, 0}, {1, bm, d}), {bm, d});
     Tile rows = ahead + m * bm + iota({bm, 1}, 0);
     Var top = full<f32>({bm, 1}, -1e30), norm = zeros<f32>({bm, 1}), acc = zeros<f32>({bm, d});
     const bool ends = mask == Mask::causal || mask == Mask::square;
-    Tile length = ends ? minimum(Tile(k.extent(1)), ahead + (m + 1) * bm) : Tile(k.extent(1));
-    for (Index j : range(cdiv(length, bn))) {
+    Tile length = ends ? Tile(minimum(count, ahead + (m + 1) * bm)) : count;
+    for (Index j : range(cdiv(kind.keys == Kind::one ? Tile(maximum(length, 1)) : length, bn))) {
       Tile columns = j * bn + iota({1, bn}, 1);
-      Tile there = columns < k.extent(1);
-      Tile own = reshape(gather(document, reshape(minimum(rows, k.extent(1) - 1), {bm})), {bm, 1});
+      Tile there = columns < count;
+      Tile own = reshape(gather(document, reshape(minimum(rows, count - 1), {bm})), {bm, 1});
       Tile seen = ends                   ? Tile(columns <= rows)
                   : mask == Mask::window ? Tile(there & (columns <= rows) & (columns > rows - window_length))
                   : mask == Mask::prefix ? Tile(there & ((columns <= rows) | (columns < prefix_length)))
@@ -61,7 +69,7 @@ auto attention(const AttentionTiles& of, Mask mask, int group, bool looks = fals
       Tile p = exp2(s - hi), shrink = exp2(top - hi);
       norm = norm * shrink + sum(p, 1);
       acc = mma(cast<T>(p), values, acc * shrink);
-      top = looks ? Tile(minimum(hi, max(acc, 1) + 1e30f)) : Tile(hi);
+      top = kind.looks ? Tile(minimum(hi, max(acc, 1) + 1e30f)) : Tile(hi);
     }
     store(o, {head, m, 0}, reshape(cast<T>(acc / maximum(norm, 1e-30)), {1, bm, d}));
   });
@@ -75,6 +83,8 @@ std::string why_not(const Plan& plan) { return plan.notes.empty() ? "" : plan.no
 
 struct Sizes {
   int heads = 1, group = 1, queries = 0, keys = 0;
+  int room = 0;  ///< behind the keys, with NaN in it; then they are a slice
+  bool has_key = true;
 };
 
 bool sees(Mask mask, int row, int column, const std::vector<std::int32_t>& document) {
@@ -106,7 +116,8 @@ std::vector<T> random_values(int count, unsigned seed) {
 template <class T>
 void check(const AttentionTiles& tiles, Mask mask, const Sizes& of, bool shared = true) {
   CAPTURE(tiles.m, tiles.n, tiles.d, static_cast<int>(mask), of.heads, of.group, of.queries, of.keys);
-  const auto k = attention<T>(tiles, mask, of.group);
+  const Kind kind{.keys = of.room == 0 ? Kind::all : of.has_key ? Kind::one : Kind::some};
+  const auto k = attention<T>(tiles, mask, of.group, kind);
   const Plan plan = plan_of(k.graph());
   INFO(why_not(plan));
   CHECK((plan.phases[0].roles.size() > 1) == shared);
@@ -115,14 +126,21 @@ void check(const AttentionTiles& tiles, Mask mask, const Sizes& of, bool shared 
              values = random_values<T>(of_keys * of.keys * d, 3);
   std::vector<std::int32_t> document(static_cast<std::size_t>(of.keys));
   for (int i = 0; i < of.keys; ++i) document[static_cast<std::size_t>(i)] = i / 37;
-  const auto device_q = tensor<T, 3>({of.heads, of.queries, d}, q),
-             device_k = tensor<T, 3>({of_keys, of.keys, d}, keys),
-             device_v = tensor<T, 3>({of_keys, of.keys, d}, values);
+  const auto in_room = [&](const std::vector<T>& x) {
+    std::vector<T> more(static_cast<std::size_t>(of_keys * (of.keys + of.room) * d),
+                        T(std::numeric_limits<float>::quiet_NaN()));
+    for (int head = 0; head < of_keys; ++head)
+      std::copy_n(x.begin() + head * of.keys * d, of.keys * d, more.begin() + head * (of.keys + of.room) * d);
+    return tensor<T, 3>({of_keys, of.keys + of.room, d}, more);
+  };
+  const auto device_q = tensor<T, 3>({of.heads, of.queries, d}, q);
+  const auto device_k = in_room(keys), device_v = in_room(values);
+  const auto device_filled = tensor<i32, 1>({1}, std::vector<std::int32_t>{of.keys});
   const auto device_document = tensor<i32, 1>({of.keys}, document);
   auto o =
       tensor<T, 3>({of.heads, of.queries, d}, std::vector<T>(q.size(), T(std::numeric_limits<float>::quiet_NaN())));
   const double scale = 1 / std::sqrt(d);
-  launch(test_device().stream(), k, device_q, device_k, device_v, device_document, o, scale);
+  launch(test_device().stream(), k, device_q, device_k, device_v, device_filled, device_document, o, scale);
   const std::vector<T> got = o.to_vector();
 
   const auto at = [&](const std::vector<T>& x, int head, int extent, int position, int i) {
@@ -178,11 +196,28 @@ TEST_CASE("chains by roles: attention of few or many positions, and of more keys
           check<bf16>({192, 128, 64}, mask, {.heads = 3, .group = 1, .queries = queries, .keys = queries + more});
 }
 
+TEST_CASE("chains by roles: attention of the keys that a cache has so far", "[cpu]") {
+  Cases cases(20);
+  const int rooms[] = {1, 300};
+  for (const bool has_key : {true, false})
+    for (const int keys : {1, 63, 64, 127, 128, 129, 200, 256})
+      for (const int room : rooms) {
+        const int queries = std::min(keys, keys % 2 ? 70 : 1);
+        const Sizes sizes{.heads = 2, .group = 1, .queries = queries, .keys = keys, .room = room, .has_key = has_key};
+        for (const Mask mask : {Mask::causal, Mask::full})
+          if (!(sanitized && keys > 130) && !cases.skip()) check<bf16>({128, 128, 64}, mask, sizes);
+      }
+  const Sizes sizes{.heads = 2, .group = 2, .queries = 150, .keys = 150, .room = 42};
+  check<bf16>({128, 128, 128}, Mask::window, sizes);
+  check<bf16>({192, 128, 64}, Mask::causal, sizes);
+  check<f16>({64, 64, 64}, Mask::prefix, sizes);
+}
+
 namespace {
 
 /// Three warp groups, or two of which each overlaps rounds.
 Plan causal_plan(bool overlaps = false) {
-  return plan_of(attention<bf16>({overlaps ? 128 : 192, 64, 64}, Mask::causal, 1, !overlaps).graph());
+  return plan_of(attention<bf16>({overlaps ? 128 : 192, 64, 64}, Mask::causal, 1, {.looks = !overlaps}).graph());
 }
 
 struct Planted {
@@ -246,6 +281,88 @@ TEST_CASE("the verifier names what is wrong with products that feed one another"
   }
 }
 
+namespace {
+
+/// Of a cache's first keys, with rounds that overlap.
+Plan cached_plan() { return plan_of(attention<bf16>({128, 64, 64}, Mask::causal, 1, {.keys = Kind::one}).graph()); }
+StepPlace next_in(const StepPlace& place, std::ptrdiff_t by) {
+  return {place.body, static_cast<std::size_t>(static_cast<std::ptrdiff_t>(place.index) + by)};
+}
+
+const Planted of_caches[] = {
+    {"no fence behind the zeros", [](Plan& p) { next_in(place_of<codegen::ClearBeyond>(p, 0), 1).drop(); },
+     "a fence and then a barrier stand before"},
+    {"no barrier behind the zeros", [](Plan& p) { next_in(place_of<codegen::ClearBeyond>(p, 3), 2).drop(); },
+     "a fence and then a barrier stand before"},
+    {"the fence behind the barrier", [](Plan& p) { next_in(place_of<codegen::ClearBeyond>(p, 2), 1).move(1); },
+     "a fence and then a barrier stand before"},
+    {"zeros before the tile has come", [](Plan& p) { place_of<codegen::WaitFull>(p, 1).move(3); },
+     "not known to be full"},
+    {"zeros of one group",
+     [](Plan& p) {
+  const StepPlace clear = place_of<codegen::ClearBeyond>(p, 1);
+  codegen::Elected some{.threads = 128, .body = {}};
+  some.body.push_back(clear.step());
+  clear.step().action = std::move(some);
+}, "threads clear it"},
+    {"zeros in the other tile",
+     [](Plan& p) { the<codegen::ClearBeyond>(p, 0).buffer = the<codegen::ClearBeyond>(p, 1).buffer; },
+     "is no buffer of the ring"},
+    {"zeros while the tile is multiplied",
+     [](Plan& p) {
+  const StepPlace branch = place_of<codegen::Branch>(p, 0);
+  REQUIRE(count<codegen::ClearBeyond>(p) == 4);
+  // Behind the fence of wgmma, the product and its group.
+  branch.move(3);
+}, "products that read the stage are open"},
+    {"all groups meet within a turn", [](Plan& p) { place_of<codegen::Turn>(p, 1).move(-1); }, "wait for their turn"},
+};
+
+}  // namespace
+
+TEST_CASE("the verifier names what is wrong with tiles of a slice", "[plan]") {
+  CHECK(codegen::violations(cached_plan()).empty());
+  for (const Planted& fault : of_caches) {
+    Plan plan = cached_plan();
+    REQUIRE_NOTHROW(fault.plant(plan));
+    std::string all;
+    for (const std::string& one : codegen::violations(plan)) all += one + "\n";
+    INFO(fault.name << ": " << all);
+    CHECK(all.find(fault.verifier) != std::string::npos);
+  }
+}
+
+TEST_CASE("a chain's tiles may be of a slice from a constant on", "[plan]") {
+  const auto says = [](const Plan& plan, std::string_view words) {
+    return std::ranges::any_of(plan.notes, [&](const std::string& note) { return note.find(words) != note.npos; });
+  };
+  CHECK(says(cached_plan(), "rounds overlap"));
+  CHECK(!says(cached_plan(), "blocks overlap"));
+  // Of no keys there is no round, and warp groups come to barriers in none.
+  const Plan some = plan_of(attention<bf16>({128, 64, 64}, Mask::causal, 1, {.keys = Kind::some}).graph());
+  CHECK((some.phases[0].roles.size() == 2 && !says(some, "overlap")));
+  const auto sliced = [](const auto& start) {
+    return plan_of(trace_kernel("sliced", [=](In<bf16, 2> q, In<bf16, 2> k, In<i32, 1> at, tessera::Out<f32, 2> o) {
+      Index m = blocks(cdiv(q.extent(0), 64));
+      const auto [first, last] = start(at, m);
+      const auto keys = k.slice(0, first, last);
+      Tile queries = load(q, {m, 0}, {64, 64});
+      Var acc = zeros<f32>({64, 64});
+      for (Index j : range(cdiv(last, 64))) {
+        Tile tile = load(keys, {j, 0}, {64, 64});
+        acc = mma(cast<bf16>(mma(queries, transpose(tile), zeros<f32>({64, 64}))), tile, acc);
+      }
+      store(o, {m, 0}, acc);
+    }));
+  };
+  const auto number = [](In<i32, 1> at, const auto& i) { return Tile(item(load(at, {i}, {1}))); };
+  CHECK(sliced([&](In<i32, 1> at, Index m) { return std::pair(Tile(m * 0 + 5), number(at, m)); })
+            .phases[0]
+            .roles.size() == 2);
+  CHECK(says(sliced([&](In<i32, 1> at, Index m) { return std::pair(number(at, m), number(at, m)); }),
+             "the copy engine cannot address tensor 1"));
+}
+
 TEST_CASE("a chain holds queries, brings keys and values by rings of their own, and asks a mask where it cuts",
           "[plan]") {
   Plan plan = causal_plan();
@@ -263,7 +380,7 @@ TEST_CASE("a chain holds queries, brings keys and values by rings of their own, 
   CHECK(text.find("const int block0 = grid0 - 1 - place.column;") != std::string::npos);
   // Terms are in this order whatever compiler built Tessera.
   CHECK(text.find("const bool logical_and0 = ((-2147483648ll) <=") != std::string::npos);
-  const auto of = [](Mask mask) { return plan_of(attention<bf16>({192, 64, 64}, mask, 1, true).graph()); };
+  const auto of = [](Mask mask) { return plan_of(attention<bf16>({192, 64, 64}, mask, 1, {.looks = true}).graph()); };
   CHECK(!of(Mask::full).phases[0].schedule.to_and_fro);
   CHECK((count<codegen::Branch>(of(Mask::window)) == 1 && count<codegen::Branch>(of(Mask::full)) == 1));
   // What a tensor says of each element is asked of each.
@@ -354,6 +471,48 @@ TEST_CASE("chains by roles: other products of a loop", "[cpu]") {
       worst = std::max(worst, std::abs(got[static_cast<std::size_t>(i * n + j)] - sum));
     }
   CHECK(worst == 0);
+}
+
+TEST_CASE("chains by roles: a slice from a constant on", "[cpu]") {
+  // Of whole numbers sums are exact: o = q k^T k of rows [5, 5 + n) of k, what lies beyond is NaN.
+  const auto sliced = kernel("sliced", [](In<bf16, 2> q, In<bf16, 2> k, In<i32, 1> count, tessera::Out<f32, 2> o) {
+    Index m = blocks(cdiv(q.extent(0), 64));
+    Tile n = item(load(count, {0}, {1}));
+    const auto keys = k.slice(0, 5, n);
+    Tile queries = load(q, {m, 0}, {64, 64});
+    Var acc = zeros<f32>({64, 64});
+    for (Index j : range(cdiv(n, 64))) {
+      Tile tile = load(keys, {j, 0}, {64, 64});
+      acc = mma(cast<bf16>(mma(queries, transpose(tile), zeros<f32>({64, 64}))), tile, acc);
+    }
+    store(o, {m, 0}, acc);
+  });
+  CHECK(plan_of(sliced.graph()).phases[0].roles.size() == 2);
+  constexpr int m = 64, rows = 150;
+  for (const int n : {0, 1, 64, 100, 145, 200}) {
+    INFO(n);
+    const int end = std::min(5 + n, rows);
+    std::vector<bf16> q(m * 64, bf16(0.0f)), k(rows * 64, bf16(std::numeric_limits<float>::quiet_NaN()));
+    for (int i = 0; i < m; ++i) q[static_cast<std::size_t>(i * 64 + i)] = bf16(static_cast<float>(i % 3 + 1));
+    for (int row = 5; row < end; ++row)
+      for (int c = 0; c < 64; ++c)
+        k[static_cast<std::size_t>(row * 64 + c)] = bf16(static_cast<float>((row * 7 + c * 3) % 4 - 1));
+    const auto device_q = tensor<bf16, 2>({m, 64}, q), device_k = tensor<bf16, 2>({rows, 64}, k);
+    const auto o = tensor<f32, 2>({m, 64}, std::vector<f32>(m * 64, -1.0f));
+    launch(test_device().stream(), sliced, device_q, device_k, tensor<i32, 1>({1}, std::vector<std::int32_t>{n}), o);
+    const std::vector<f32> got = o.to_vector();
+    const auto at = [&](int row, int c) {
+      return static_cast<double>(static_cast<float>(k[static_cast<std::size_t>(row * 64 + c)]));
+    };
+    bool same = true;
+    for (int i = 0; i < m; ++i)
+      for (int c = 0; c < 64; ++c) {
+        double sum = 0;
+        for (int row = 5; row < end; ++row) sum += (i % 3 + 1) * at(row, i) * at(row, c);
+        same &= got[static_cast<std::size_t>(i * 64 + c)] == sum;
+      }
+    CHECK(same);
+  }
 }
 
 TEST_CASE("what a chain may be asked for", "[plan]") {

@@ -70,6 +70,10 @@ TEST_CASE("what wgmma cannot serve gets plain tiles", "[jit]") {
   CHECK(chosen({4096, 4096, 4097, true}) == "128x128x64");
   CHECK(chosen({2, 2304, 768}) == "64x64x128");
   CHECK(chosen({1, 2304, 768}) == "1x16x768");
+  // What comes from memory comes while another tile is multiplied.
+  CHECK(chosen({8192, 768, 768}) == "128x192x64");
+  CHECK(chosen({8192, 768, 768}, ProductFamily::residual) == "64x128x64");
+  CHECK(chosen({8192, 768, 3072}, ProductFamily::residual) == "128x128x64");
   CHECK(chosen({1, 50257, 768, true}) == "1x16x768");
   CHECK(choose<bf16>(ProductFamily::plain, {100, 100, 100}, Device::cpu()) == ProductTiles{128, 128, 100});
 }

@@ -37,12 +37,13 @@ bool has_roles(const Graph& traced, const std::vector<int>& unit_axes) {
   return plan.phases[0].roles.size() > 1;
 }
 
-/// Does a step load a tile of a tensor that is written?
+/// Does a step load a tile of a tensor that is written, and not just ahead of the store?
 bool loads(const Graph& traced, const std::vector<int>& unit_axes) {
   const codegen::Plan plan = plan_of(traced, unit_axes);
   return std::ranges::any_of(places_of<codegen::Load>(const_cast<codegen::Plan&>(plan)), [&](const StepPlace& place) {
     const codegen::Load& load = std::get<codegen::Load>(place.step().action);
-    return plan.tensors[static_cast<std::size_t>(load.access.parameter)].access == Access::in_out;
+    const auto parameter = static_cast<std::size_t>(load.access.parameter);
+    return !load.access.from_here && plan.tensors[parameter].access == Access::in_out;
   });
 }
 
@@ -271,6 +272,28 @@ TEST_CASE("products by roles: what a row, a column and each element add to the s
               z, [&](int i, int j, double sum) { return a[static_cast<std::size_t>(i) * of.n + j] - sum; }) == "");
     CHECK(problem.difference(u, [&](int i, int j, double sum) { return scaled(i, j, sum) * 0.5; }) == "");
   }
+}
+
+// No read of y moves ahead of a store to y: what a part of the tile reads comes first.
+TEST_CASE("a residual is read by parts that registers hold", "[plan]") {
+  const auto parts = [](const ProductTiles& tiles) {
+    const auto k = kernels::linear_residual<bf16, bf16>(tiles);
+    codegen::Plan plan = plan_of(k.graph(), {1, 1, 0, 1});
+    std::vector<int> columns;
+    bool reads = false;  // since the last store
+    for (const StepPlace& place : steps_of(plan)) {
+      if (const auto* const load = std::get_if<codegen::Load>(&place.step().action))
+        reads |= plan.tensors[static_cast<std::size_t>(load->access.parameter)].access == Access::in_out;
+      const auto* const store = std::get_if<codegen::Store>(&place.step().action);
+      if (!store) continue;
+      CHECK((std::exchange(reads, false) && store->sweep.reads.empty()));
+      columns.push_back(store->sweep.shape[1]);
+    }
+    return columns;
+  };
+  CHECK(parts({128, 192, 64}) == std::vector{64, 64, 64});
+  CHECK(parts({128, 256, 64}) == std::vector{64, 64, 64, 64});
+  CHECK(parts({64, 64, 64}) == std::vector{64});
 }
 
 // Where a tile that is stored was loaded, and what stands in between. Only one that is part of one store, to its own

@@ -148,14 +148,19 @@ TEST_CASE("same seed and position, same draw; another gives another", "[model]")
 
 TEST_CASE("greedy takes the lowest of the most probable, after the penalty", "[model]") {
   const Device& device = test_device();
-  const auto kernel = kernels::sample_greedy(5);
+  const int columns = GENERATE(2, 4, 8), parts = (5 + columns - 1) / columns;
+  const auto of_parts = kernels::greedy_parts(5, columns);
+  const auto of_all = kernels::greedy_token(parts);
   const auto choose = [&](std::vector<float> logits, std::vector<u8> seen, float penalty) {
     Tensor<f32, 2> x(device, {1, 5});
     Tensor<u8, 2> marks(device, {1, 5});
     Tensor<i32, 1> token(device, {1});
     x.copy_from(logits);
     marks.copy_from(seen);
-    launch(device.stream(), kernel, x, marks, token, penalty);
+    const Tensor<i32, 2> tokens(device, {1, parts});
+    const Tensor<f32, 2> scores(device, {1, parts});
+    launch(device.stream(), of_parts, x, marks, tokens, scores, penalty);
+    launch(device.stream(), of_all, tokens, scores, token);
     return token.to_vector()[0];
   };
   CHECK(choose({1, 3, 2, 3, 0}, {0, 0, 0, 0, 0}, 1) == 1);
@@ -163,6 +168,8 @@ TEST_CASE("greedy takes the lowest of the most probable, after the penalty", "[m
   CHECK(choose({-1, -3, -2, -3, -1}, {1, 0, 0, 0, 0}, 2) == 4);
   CHECK(choose({1, 3, NAN, 3, 0}, {0, 0, 0, 0, 0}, 1) == -1);
   CHECK(choose({1, 3, static_cast<float>(inf), 3, 0}, {0, 0, 0, 0, 0}, 1) == -1);
+  CHECK(choose({1, 3, 2, 3, -NAN}, {0, 0, 0, 0, 0}, 1) == -1);
+  CHECK(choose({-2, -3, -2, -3, -1}, {0, 0, 0, 0, 0}, 1) == 4);  // beside what lies beyond the last
 }
 
 TEST_CASE("extreme temperatures and penalties choose as their limits do", "[model]") {

@@ -43,11 +43,6 @@ auto attention_kernel(AttentionTiles tiles, int d, Seen kind, int group) {
   });
 }
 
-bool has_wgmma(const Device& device) {
-  const std::optional<Target> gpu = product_target(device).gpu;
-  return gpu && gpu->tier == Target::Tier::wgmma;
-}
-
 struct AttentionSetup {
   std::int64_t batch, positions;
   int heads, width;
@@ -79,7 +74,7 @@ Row attention(const AttentionSetup& of) {
   if (group > 1) row.shape.push_back(heads / group);
   row.make = [=](const Device& device, const Turns& turns) {
     AttentionTiles tiles = attention_tiles({.gpu = device.info().arch.has_value(),
-                                            .wgmma = has_wgmma(device),
+                                            .wgmma = product_target(device).has_wgmma(),
                                             .operands = ElementType::bf16,
                                             .width = heads * width,
                                             .head_width = width,

@@ -46,14 +46,15 @@ constexpr double bytes_a_cycle = 52;  // of operands, that a multiprocessor's co
 constexpr double across = 1.42;       // bytes of rows that begin within that cache's sectors count as so many
 constexpr double of_round = 25;       // barriers
 constexpr double first_round = 0.45;  // of a round more, until the first stage is full
-/// Of the epilogue, for each sum that a thread has.
-constexpr double epilogue_of_sum(ProductFamily family) {
-  return family == ProductFamily::plain ? cycles_of_sum : 2 * cycles_of_sum;
-}
-/// Beside 192 sums a thread has no registers for GELU: warp groups share such a tile.
+/// Beside 192 sums a thread has no registers for more than to store them: warp groups share such a tile.
 bool is_cooperative(const Candidate& candidate, ProductFamily family) {
-  return candidate.cooperative ||
-         (family == ProductFamily::activated && candidate.tiles.m * candidate.tiles.n > 128 * 128);
+  return candidate.cooperative || (family != ProductFamily::plain && candidate.tiles.m * candidate.tiles.n > 128 * 128);
+}
+/// Of the epilogue, for each sum that a thread has. What comes from memory one team waits for while another multiplies;
+/// where warp groups share a tile all wait at once (both as GPT-2's of 8192 rows took an H200).
+double epilogue_of_sum(ProductFamily family, bool cooperative) {
+  if (family == ProductFamily::residual) return cooperative ? 270 : 144;
+  return family == ProductFamily::plain ? cycles_of_sum : 2 * cycles_of_sum;
 }
 
 /// Tiles that the multiprocessor with most of them has.
@@ -80,11 +81,11 @@ double cycles(const Candidate& candidate, ProductFamily family, const ProductSha
   const int cluster = shared.sharing == Sharing::cluster ? shared.blocks : 1;
   const double loop = static_cast<double>((rounds + cluster - 1) / cluster) * round;
   const bool cooperative = is_cooperative(candidate, family);
-  const double epilogue = sums / (cooperative ? 256 : 128) * epilogue_of_sum(family);
+  const double of_sum = epilogue_of_sum(family, cooperative);
+  const double epilogue = sums / (cooperative ? 256 : 128) * of_sum;
   const double begin = first_round * round;
   if (shared.sharing == Sharing::grid)
-    return begin + cycles_by_grid(extents, shared, count, rounds, round,
-                                  sums / threads_of_team(extents) * epilogue_of_sum(family));
+    return begin + cycles_by_grid(extents, shared, count, rounds, round, sums / threads_of_team(extents) * of_sum);
   if (cluster > 1) return begin + loop + cycles_of_cluster(extents, cluster) + epilogue;
   if (cooperative) return begin + waves * (loop + epilogue);
   return begin + waves * std::max(loop + cycles_of_turn, (loop + epilogue) / 2) + epilogue;

@@ -25,8 +25,9 @@ struct ProductTiles {
 
 /// What a kernel does with the sums before it stores them.
 enum class ProductFamily : std::uint8_t {
-  plain,      ///< little: it casts them, adds a bias or what y was
+  plain,      ///< little: it casts them, or adds a bias
   activated,  ///< dozens of instructions for each: GELU
+  residual,   ///< it adds what y was, which comes from memory
 };
 
 /// What runs a product.
@@ -34,6 +35,9 @@ struct ProductTarget {
   std::optional<Target> gpu = {};  ///< none: a CPU
   int multiprocessors = 0;         ///< of the GPU
   SharingPolicy sharing = SharingPolicy::automatic;
+
+  /// Has it the matrix units of sm_90a, and are they used?
+  bool has_wgmma() const { return gpu && gpu->tier == Target::Tier::wgmma; }
 };
 /// A device, and what TESSERA_TIER and TESSERA_SHARING make of it.
 ProductTarget product_target(const Device& device);

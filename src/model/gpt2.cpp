@@ -102,6 +102,8 @@ struct Block {
 };
 
 constexpr int elements_per_block = 4096;  // of kernels that go through memory once
+constexpr int logits_per_part = 2048;     // of which a block of threads takes the largest
+int parts_of(int vocab) { return (vocab + logits_per_part - 1) / logits_per_part; }
 
 // Large pages: what is read into them arrives four times as fast, and fewer addresses are looked up afterwards. The
 // memory is fresh; that it is not whole pages at its ends, or that there are none to be had, does no harm.
@@ -254,7 +256,8 @@ class TypedNetwork final : public Gpt2::Network {
     };
     std::lock_guard lock(mutex_);
     return {linear_[tiles(3 * c, c)], linear_gelu_[tiles(inner, c, ProductFamily::activated)],
-            linear_residual_[tiles(c, c)], linear_residual_[tiles(c, inner)],
+            linear_residual_[tiles(c, c, ProductFamily::residual)],
+            linear_residual_[tiles(c, inner, ProductFamily::residual)],
             head_[choose<P>(ProductFamily::plain, {rows, this->config().vocab, c, true}, this->device())]};
   }
 
@@ -267,7 +270,8 @@ class TypedNetwork final : public Gpt2::Network {
           attention(kernels::attention<P>(config.heads, config.head_width(), attention_tiles(target).queries,
                                           attention_tiles(target).keys)),
           decode_attention(kernels::decode_attention<P>(config.heads, config.head_width(), decode_keys(target))),
-          sample_greedy(kernels::sample_greedy(config.vocab)),
+          greedy_parts(kernels::greedy_parts(config.vocab, logits_per_part)),
+          greedy_token(kernels::greedy_token(parts_of(config.vocab))),
           sample(kernels::sample(config.vocab)),
           advance(kernels::advance(64)),
           log_probability(kernels::log_probability(config.vocab)),
@@ -279,7 +283,8 @@ class TypedNetwork final : public Gpt2::Network {
     decltype(kernels::append_cache<A>(0, 0)) append_cache;
     decltype(kernels::attention<P>(0, 0, 0, 0)) attention;
     decltype(kernels::decode_attention<P>(0, 0, 0)) decode_attention;
-    decltype(kernels::sample_greedy(0)) sample_greedy;
+    decltype(kernels::greedy_parts(0, 0)) greedy_parts;
+    decltype(kernels::greedy_token(0)) greedy_token;
     decltype(kernels::sample(0)) sample;
     decltype(kernels::advance(0)) advance;
     decltype(kernels::log_probability(0)) log_probability;
@@ -296,9 +301,11 @@ class TypedNetwork final : public Gpt2::Network {
   TypedNetwork(const Device& device, const Gpt2Config& config)
       : Network(device, config),
         target_{.gpu = device.info().arch.has_value(),
+                .wgmma = product_target(device).has_wgmma(),
                 .operands = element_type<P>,
                 .width = config.width,
-                .head_width = config.head_width()},
+                .head_width = config.head_width(),
+                .seen = config.positions / 2},
         kernels_(config, target_) {}
 
   TileTarget target_;
@@ -324,6 +331,8 @@ class TypedState final : public Session::State {
         past_(device(), {batch}),
         count_(device(), {batch}),
         token_(device(), {batch}),
+        best_tokens_(device(), {batch, parts_of(config().vocab)}),
+        best_scores_(device(), {batch, parts_of(config().vocab)}),
         pinned_(device().pinned(static_cast<std::size_t>(batch) * sizeof(i32))),
         seen_(device(), {batch, config().vocab}),
         last_(device(), {batch, config().width}),
@@ -362,11 +371,13 @@ class TypedState final : public Session::State {
 
   std::vector<std::int32_t> sample(const Sampling& sampling) override {
     on_device_.token.clear();  // until it is known
-    if (sampling.temperature == 0)
-      launch(stream_, kernels_.sample_greedy, logits_, seen_, token_, sampling.repetition_penalty);
-    else
+    if (sampling.temperature == 0) {
+      launch(stream_, kernels_.greedy_parts, logits_, seen_, best_tokens_, best_scores_, sampling.repetition_penalty);
+      launch(stream_, kernels_.greedy_token, best_tokens_, best_scores_, token_);
+    } else {
       launch(stream_, kernels_.sample, logits_, seen_, past_, token_, sampling.repetition_penalty, sampling.temperature,
              sampling.top_k, sampling.top_p, static_cast<std::int64_t>(sampling.seed));
+    }
     std::vector<std::int32_t> sampled(static_cast<std::size_t>(token_.size()));
     const std::size_t bytes = sampled.size() * sizeof(i32);
     stream_.copy(pinned_.get(), token_.data(), bytes);
@@ -473,6 +484,8 @@ class TypedState final : public Session::State {
   const typename TypedNetwork<P, W>::Kernels& kernels_;
   Stream stream_;
   Tensor<i32, 1> past_, count_, token_;
+  Tensor<i32, 2> best_tokens_;  // of each part of the logits
+  Tensor<f32, 2> best_scores_;
   std::shared_ptr<void> pinned_;            // where token_ comes to the host
   std::vector<std::int32_t> ids_, counts_;  // of the step
   struct {

@@ -156,15 +156,17 @@ auto attention(int heads, int head_width, int bm, int bn) {
     const auto filled_values = values.slice(1, 0, length);
     Tile q = cast<P>(reshape(load(qkv, {b, m, h}, {1, bm, d}), {bm, d}));
     Tile rows = start + m * bm + iota({bm, 1}, 0);
-    Tile reach = minimum(length, start + (m + 1) * bm);
+    Tile reach = maximum(minimum(length, start + (m + 1) * bm), 1);
+    Tile factor = scale * log2e;
     Var top = full<f32>({bm, 1}, -1e30), norm = zeros<f32>({bm, 1}), acc = zeros<f32>({bm, d});
     for (Index j : range(cdiv(reach, bn))) {
       Tile cols = j * bn + iota({1, bn}, 1);
       Tile k = cast<P>(reshape(load(filled_keys, {b, j, h}, {1, bn, d}), {bn, d}));
       Tile v = cast<P>(reshape(load(filled_values, {b, j, h}, {1, bn, d}), {bn, d}));
-      Tile s =
-          where((cols <= rows) & (cols < length), mma(q, transpose(k), zeros<f32>({bm, bn})) * (scale * log2e), -inf);
-      Tile hi = maximum(top, max(s, 1)), p = exp2(s - hi), a = exp2(top - hi);
+      Tile s = where(cols <= rows, mma(q, transpose(k), zeros<f32>({bm, bn})), -inf);
+      Tile hi = maximum(top, max(s, 1));
+      // A factor above 0: the largest of products is the product of the largest.
+      Tile p = exp2(s * factor - hi * factor), a = exp2((top - hi) * factor);
       norm = norm * a + sum(p, 1);
       acc = mma(cast<P>(p), v, acc * a);
       top = hi;
@@ -233,13 +235,31 @@ inline auto checked(TileExpr auto const& token, TileExpr auto const& logits) {
   return where(reshape(finite, {1}), reshape(token, {1}), -1);
 }
 
-/// token [B] = the most probable token of logits [B,V], the lowest among equals. Tokens in seen [B,V] are penalized.
-inline auto sample_greedy(int vocab) {
-  return kernel("sample_greedy", [=](In<f32, 2> logits, In<u8, 2> seen, Out<i32, 1> token, Scalar<f32> penalty) {
-    Index b = blocks(logits.extent(0));
-    Tile marks = load(seen, {b, 0}, {1, vocab});
-    Tile x = load(logits, {b, 0}, {1, vocab});
-    store(token, {b}, checked(argmax(penalized(x, marks, penalty), 1), x));
+/// Of each part of logits [B,V], `columns` of a row, the most probable token and its score: tokens, scores [B,parts].
+/// The token is the lowest among equals, and -1 where a logit of the part is not finite. Tokens in seen [B,V] are
+/// penalized.
+inline auto greedy_parts(int vocab, int columns) {
+  return kernel("greedy_parts",
+                [=](In<f32, 2> logits, In<u8, 2> seen, Out<i32, 2> tokens, Out<f32, 2> scores, Scalar<f32> penalty) {
+    auto [part, b] = blocks(cdiv(vocab, columns), logits.extent(0));
+    Tile first = part * columns;
+    Tile there = first + iota({1, columns}, 1) < vocab;
+    Tile x = load(logits, {b, part}, {1, columns});
+    Tile score = where(there, penalized(x, load(seen, {b, part}, {1, columns}), penalty), -inf);
+    Tile token = checked(first + argmax(score, 1), x);
+    store(tokens, {b, part}, reshape(token, {1, 1}));
+    store(scores, {b, part}, max(score, 1));
+  });
+}
+
+/// token [B] = the best of the parts, -1 if one of them has that.
+inline auto greedy_token(int parts) {
+  return kernel("greedy_token", [=](In<i32, 2> tokens, In<f32, 2> scores, Out<i32, 1> token) {
+    Index b = blocks(tokens.extent(0));
+    Tile all = load(tokens, {b, 0}, {1, parts});
+    Tile best = argmax(load(scores, {b, 0}, {1, parts}), 1);
+    Tile chosen = sum(where(iota({1, parts}, 1) == best, all, 0), 1);
+    store(token, {b}, reshape(where(min(all, 1) < 0, -1, chosen), {1}));
   });
 }
 

@@ -82,6 +82,14 @@ class Table {
       add_typed("gemm_nk-grid-" + of, nk, shared(Sharing::grid));
       if (tiles.m * tiles.n <= 64 * 128) add_typed("gemm_nk-clusters-" + of, nk, shared(Sharing::cluster));
     }
+    for (const auto& [heads, width, seen] : {std::tuple{12, 64, 512}, {12, 64, 2048}, {8, 128, 512}, {8, 128, 4096}}) {
+      const auto [queries, keys] = attention_tiles(
+          {.gpu = true, .wgmma = true, .operands = ElementType::bf16, .head_width = width, .seen = seen});
+      add_one(fmt::format("attention-{}x{}x{}", queries, keys, width),
+              [=, heads = heads, width = width, queries = queries, keys = keys] {
+        return kernels::attention<bf16>(heads, width, queries, keys);
+      });
+    }
     for (const ProductTiles& tiles : {ProductTiles{64, 64, 64}, {64, 64, 128}, {128, 64, 64}, {128, 128, 64}}) {
       const std::string of = fmt::format("{}x{}x{}", tiles.m, tiles.n, tiles.k);
       add_one("linear-clusters-" + of, linear(tiles), shared(Sharing::cluster));
@@ -128,7 +136,8 @@ std::vector<NamedKernel> make_table() {
   table.add_products<f32>(config, "f32");
   table.add_products<tf32>(config, "tf32");
   table.add_products<bf16>(config, "bf16");
-  table.add("sample_greedy", [=] { return kernels::sample_greedy(vocab); });
+  table.add("greedy_parts", [=] { return kernels::greedy_parts(vocab, 2048); });
+  table.add("greedy_token", [] { return kernels::greedy_token(25); });
   table.add("sample", [=] { return kernels::sample(vocab); });
   table.add("advance", [] { return kernels::advance(64); });
   table.add("log_probability", [=] { return kernels::log_probability(vocab); });

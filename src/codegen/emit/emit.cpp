@@ -64,7 +64,7 @@ std::string ops_of(const Step& step) {
       [&](const Loop&) { return ops({}, "range"); },
       [&](const Branch&) { return ops({}, "if_"); },
       [&]<OneOf<Elected, OfTeam, OfPart, EachPart, TileLoop, BringAhead, UnlessBrought, SetRegisters, PrefetchMap,
-               InitRing, ClearRest, Acquire, Expect, TmaLoad, Arrive, WaitFull, Release, Advance, Reserve,
+               InitRing, ClearRest, ClearBeyond, Acquire, Expect, TmaLoad, Arrive, WaitFull, Release, Advance, Reserve,
                RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence, TmaStore, CommitStores, WaitStores,
                NamedBarrier, WaitForPrevious, LetNextBegin, ShareRounds, PutPart, AddParts, ClusterBarrier, TellPart,
                AwaitPart, WarpBarrier, Turn>

@@ -185,6 +185,13 @@ void emit(Writer& w, const ClearRest& clear) {
   }
 }
 
+void emit(Writer& w, const ClearBeyond& clear) {
+  const Buffer& buffer = w.buffer(clear.buffer);
+  w.uses.thread = true;
+  w.line("clear_rest<{}, {}>({}, {}, {}, thread);", buffer.rows, w.role.threads(),
+         stage_at(w, clear.buffer, clear.cursor), buffer.stage_bytes() / buffer.panel_bytes(), scalar(w, clear.filled));
+}
+
 // The first use of each stage waits for the phase before the first, which counts as over.
 void emit(Writer& w, const Acquire& acquire) {
   w.line("barrier_wait({}, {}.phase ^ 1);", barrier_at(w, acquire.cursor, "empty"), name_of(w.plan, acquire.cursor));

@@ -63,6 +63,7 @@ void emit(Writer& w, const Turn& turn);
 void emit(Writer& w, const SetRegisters& set);
 void emit(Writer& w, const PrefetchMap& prefetch);
 void emit(Writer& w, const ClearRest& clear);
+void emit(Writer& w, const ClearBeyond& clear);
 void emit(Writer& w, const InitRing& init);
 void emit(Writer& w, const Acquire& acquire);
 void emit(Writer& w, const Expect& expect);

@@ -3,9 +3,15 @@
 namespace tessera::lowering {
 namespace {
 
+// Where the slice begins that a box is of.
+int first_of(const Facts& facts, const GraphAccess::Axis& axis) {
+  return axis.slices.empty() ? 0 : facts[axis.slices[0].start].number().i32;
+}
+
 // Is it known that 32 bits hold where a tile starts? A block or a round is one of as many tiles as an extent has of
 // at least that length; that it may reach over the end wraps to before the tensor, which is outside, too.
 bool is_near(const Facts& facts, Id loop, const GraphAccess::Axis& axis) {
+  if (first_of(facts, axis) > 0) return false;
   const Node& index = facts[axis.index];
   const auto hold = [&](std::int64_t tiles) { return tiles * axis.extent <= std::int64_t{1} << 31; };
   if (axis.extent == 1) return true;
@@ -52,7 +58,7 @@ std::vector<TileCoordinate> place_of_panel(Steps& steps, Id loop, Id id, int pan
     const GraphAccess::Axis& axis = access.axes[static_cast<std::size_t>(i)];
     at.push_back({.index = steps.scalar(axis.index),
                   .scale = axis.extent,
-                  .offset = at.empty() ? panel * buffer.panel_columns() : 0,
+                  .offset = at.empty() ? panel * buffer.panel_columns() : first_of(steps.facts, axis),
                   .far = !is_near(steps.facts, loop, axis)});
   }
   return at;

@@ -1,4 +1,5 @@
-// Tiles as the copy engine moves them: boxes of a tensor, each a panel wide.
+// Tiles as the copy engine moves them: boxes of a tensor, each a panel wide. Of an axis but the fastest they may be of a
+// slice from a constant on.
 #pragma once
 #include "codegen/lower/lower_steps.hpp"
 

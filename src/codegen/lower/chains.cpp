@@ -89,6 +89,7 @@ class Finder {
         if (node(id).op == Op::branch) return "it has a branch";
       }
     if (!chain_.ahead[node(chain_.loop).in[0]]) return "the loop's rounds follow from what is computed";
+    chain_.has_round = range_of(facts_, node(chain_.loop).in[0]).least >= 1;
     return {};
   }
 
@@ -137,17 +138,16 @@ class Finder {
     operand.tile = static_cast<int>(found - chain_.tiles.begin());
     if (found == chain_.tiles.end()) {
       chain_.tiles.push_back(tile);
-      return boxes(access, tile);
+      return boxes(access, chain_.tiles.back());
     }
     return found->rows == tile.rows && found->columns == tile.columns ? "" : "a tile is read by other axes, too";
   }
   // May the copy engine bring it, from a place that is known ahead, as panels?
-  std::string boxes(const GraphAccess& access, const ChainTile& tile) const {
-    const auto is_whole = [](const GraphAccess::Axis& axis) { return axis.slices.empty(); };
+  std::string boxes(const GraphAccess& access, ChainTile& tile) const {
     const auto is_known = [&](const GraphAccess::Axis& axis) { return chain_.ahead[axis.index] != 0; };
     const ElementType type = facts_.graph.parameters[static_cast<std::size_t>(access.parameter)].type;
     if (!facts_.variant.tensors[static_cast<std::size_t>(access.parameter)].boxable || access.fast != tile.columns ||
-        !std::ranges::all_of(access.axes, is_whole))
+        !sliced(access, tile))
       return fmt::format("the copy engine cannot address tensor {}", access.parameter);
     if (!std::ranges::all_of(access.axes, is_known))
       return fmt::format("the tile of tensor {} follows from what is computed", access.parameter);
@@ -155,6 +155,21 @@ class Finder {
     if (std::string why = why_no_panels(shape[tile.rows], shape[tile.columns], type); !why.empty()) return why;
     if (shape[tile.rows] > 256) return fmt::format("{} rows are more than a box has", shape[tile.rows]);
     return {};
+  }
+
+  // Rows of a round's tile may be those of a slice from a constant on, which threads clear behind its end.
+  bool sliced(const GraphAccess& access, ChainTile& tile) const {
+    for (int i = 0; i < static_cast<int>(access.axes.size()); ++i) {
+      const GraphAccess::Axis& axis = access.axes[static_cast<std::size_t>(i)];
+      if (axis.slices.empty()) continue;
+      const GraphAccess::Slice& slice = axis.slices[0];
+      const bool starts = node(slice.start).op == Op::constant && node(slice.start).number().i32 >= 0;
+      if (axis.slices.size() > 1 || i != tile.rows || tile.held || !axis.positive || !starts ||
+          !chain_.ahead[slice.extent])
+        return false;
+      tile.filled = slice.extent;
+    }
+    return true;
   }
 
   // The next block's held tiles are there when it begins, if that costs the others no stage.
@@ -190,9 +205,13 @@ class Finder {
     }
   }
 
-  // Sums that the loop carries on, of what the first product became, and of nothing that has to do with these sums.
+  bool has_slices() const {
+    return std::ranges::any_of(chain_.tiles, [](const ChainTile& tile) { return tile.filled != no_id; });
+  }
+  // Sums that the loop carries on, of what the first product became, and of nothing that has to do with these sums. All
+  // warp groups come to a tile that they clear, in the round that it is of.
   bool may_overlap() const {
-    if (chain_.products.size() != 2) return false;
+    if (chain_.products.size() != 2 || (has_slices() && !chain_.has_round)) return false;
     const auto& [scores, sums] = std::tie(chain_.products[0], chain_.products[1]);
     const auto& yields = facts_.graph.regions[first().region].yields;
     const auto reads = [&](int tile) { return scores.left.tile == tile || scores.right.tile == tile; };
@@ -203,10 +222,11 @@ class Finder {
     return ends_in(facts_.graph.regions[first().region].arguments[position + 1], sums.id);
   }
   // Products that start from nothing, of blocks each of which has a round. All held tiles have two stages: the next
-  // block's come ahead of what its scores wait for, while those of the block before are still read.
+  // block's come ahead of what its scores wait for, while those of the block before are still read. Where the next
+  // block's slices end is not known by then.
   bool may_run_on() {
     const ChainProduct& scores = chain_.products[0];
-    if (!is_zeros(facts_, node(scores.id).in[2]) || range_of(facts_, node(chain_.loop).in[0]).least < 1) return false;
+    if (!is_zeros(facts_, node(scores.id).in[2]) || !chain_.has_round || has_slices()) return false;
     const int stages = stages_beside(2);
     if (stages < 2) return false;
     set_stages(2, stages);

@@ -16,6 +16,7 @@ struct ChainTile {
   int rows = 0, columns = 0;  ///< axes of the load, whatever a product takes them for
   bool held = false;          ///< read ahead of the loop, for all of its rounds; else anew in each
   int stages = 1;             ///< of its ring
+  Id filled = no_id;          ///< rows of the slice that it is of, if it is one: those beyond are zeros
 };
 
 /// A tile as an operand.
@@ -38,7 +39,8 @@ struct Chain {
   /// The second of two products is multiplied together with the first of the next round, and what becomes of that is
   /// computed meanwhile.
   bool overlaps = false;
-  /// And with those of the last round the first product of the next block is; each block has a round.
+  bool has_round = false;  ///< each block has at least one
+  /// And with those of the last round the first product of the next block is.
   bool runs_on = false;
   std::vector<char> ahead;  ///< by node: what the role that copies needs, to know which tiles, and computes itself
 };

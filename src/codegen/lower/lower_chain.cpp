@@ -173,12 +173,17 @@ class ChainConsumer final : public ChainDuty {
       });
       finish(steps, chain_.products[1], open_, 1);
     } else if (chain_.overlaps) {
-      Branch last{.condition = element_of(steps.plan, some_, Layout(0)), .body = {}};
-      steps.within(last.body, [&] {
+      const auto last = [&] {
         start(steps, chain_.products[1], open_);
         finish(steps, chain_.products[1], open_, 0);
-      });
-      push(steps, std::move(last));
+      };
+      if (!some_)
+        last();
+      else {
+        Branch some{.condition = element_of(steps.plan, some_, Layout(0)), .body = {}};
+        steps.within(some.body, last);
+        push(steps, std::move(some));
+      }
     }
     give_back(steps, Held::of_sums);
   }
@@ -201,7 +206,7 @@ class ChainConsumer final : public ChainDuty {
   }
   std::optional<ValueId> first_apart(Steps& steps, const Operand& count) override {
     if (!chain_.overlaps) return {};
-    if (chain_.runs_on) return ValueId{};
+    if (chain_.has_round) return ValueId{};
     const Term some{Op::greater, ElementType::pred, ElementType::i32, {count, literal(0)}};
     return some_ = steps.number(chain_.loop, steps.values.label(chain_.loop, "some"), ElementType::pred, some);
   }
@@ -212,12 +217,14 @@ class ChainConsumer final : public ChainDuty {
       if (product.left.tile < 0) wgmma.left = left_operand(steps, id, {});
       wgmma.out = sums(steps, id);
       fence(steps, wgmma);
+      clear_beyond(steps, product);
       start(steps, product, wgmma);
       finish(steps, product, wgmma, 0);
     } else if (&product == &chain_.products[0]) {
       if (!loop && chain_.runs_on) return steps.values.set(id, next_.out), true;
       wgmma.out = sums(steps, id);
       fence(steps, wgmma);
+      clear_beyond(steps, product);
       in_turn(steps, loop && takes_turns(), [&] {
         start(steps, product, wgmma);
         if (loop) start(steps, chain_.products[1], open_);
@@ -228,6 +235,7 @@ class ChainConsumer final : public ChainDuty {
       wgmma.out = sums(steps, id);
       wgmma.left = left_operand(steps, id, open_.left);
       fence(steps, open_ = wgmma);
+      clear_beyond(steps, product);
     }
     return true;
   }
@@ -294,11 +302,52 @@ class ChainConsumer final : public ChainDuty {
   }
   void start(Steps& steps, const ChainProduct& product, const Wgmma& wgmma) const {
     each_read(product, [&](std::size_t tile, std::span<const Id> users) {
-      if (users.front() == product.id) push(steps, WaitFull{cursors_[tile]});
+      if (users.front() == product.id && chain_.tiles[tile].filled == no_id) push(steps, WaitFull{cursors_[tile]});
     });
     push(steps, WgmmaFence{});
     push(steps, wgmma);
     push(steps, CommitWgmma{});
+  }
+  // Rows beyond a slice, in the few tiles that have some: outside of turns, since all groups come to the barrier.
+  void clear_beyond(Steps& steps, const ChainProduct& product) const {
+    each_read(product, [&](std::size_t tile, std::span<const Id> users) {
+      if (users.front() != product.id || chain_.tiles[tile].filled == no_id) return;
+      push(steps, WaitFull{cursors_[tile]});
+      const ValueId filled = filled_rows(steps, chain_.tiles[tile]);
+      const Operand rows = element_of(steps.plan, filled, Layout(0));
+      const Id load = chain_.tiles[tile].load;
+      const Term ends{Op::less, ElementType::pred, ElementType::i32, {rows, literal(rows_of(tile))}};
+      const ValueId some = steps.number(load, steps.values.label(load, "ends"), ElementType::pred, ends);
+      Branch branch{.condition = element_of(steps.plan, some, Layout(0)), .body = {}};
+      steps.within(branch.body, [&] {
+        push(steps, ClearBeyond{cursors_[tile], rings_[tile].buffer, rows});
+        push(steps, ProxyFence{});
+        push(steps, Barrier{});
+      });
+      push(steps, std::move(branch));
+    });
+  }
+  int rows_of(std::size_t tile) const {
+    const ChainTile& of = chain_.tiles[tile];
+    return facts_[of.load].shape[of.rows];
+  }
+  // Of a tile's rows those that its slice has; in 64 bits, since it may end anywhere.
+  ValueId filled_rows(Steps& steps, const ChainTile& tile) const {
+    const GraphAccess access = facts_.access(tile.load);
+    const GraphAccess::Axis& axis = access.axes[static_cast<std::size_t>(tile.rows)];
+    Expression expression;
+    const auto term = [&](Op op, ElementType type, ElementType of, std::vector<Operand> in) {
+      expression.terms.push_back({op, type, of, std::move(in)});
+      return Operand{.kind = Operand::Kind::term, .index = static_cast<int>(expression.terms.size()) - 1};
+    };
+    const auto wide = [&](Id id) { return term(Op::cast, ElementType::i64, ElementType::i32, {steps.scalar(id)}); };
+    const auto count = [&](Op op, const Operand& a, std::int64_t b) {
+      return term(op, ElementType::i64, ElementType::i64, {a, literal(b)});
+    };
+    const Operand end = wide(tile.filled), start = count(Op::mul, wide(axis.index), axis.extent);
+    const Operand left = term(Op::sub, ElementType::i64, ElementType::i64, {end, start});
+    term(Op::cast, ElementType::i32, ElementType::i64, {count(Op::minimum, count(Op::maximum, left, 0), axis.extent)});
+    return steps.number(tile.load, steps.values.label(tile.load, "filled"), ElementType::i32, std::move(expression));
   }
   // It is done, but for `pending` products that were started behind it.
   void finish(Steps& steps, const ChainProduct& product, const Wgmma& wgmma, int pending) const {

@@ -2,12 +2,10 @@
 #include <fmt/format.h>
 
 #include "codegen/lower/boxes.hpp"
-#include "codegen/lower/lower_fragments.hpp"
 #include "codegen/lower/lower_shared.hpp"
+#include "codegen/lower/product_ring.hpp"
 #include "codegen/lower/role_duty.hpp"
-#include "codegen/lower/specialise.hpp"
 #include "codegen/lower/wgmma_tiles.hpp"
-#include "codegen/plan/budget.hpp"
 
 namespace tessera::lowering {
 namespace {
@@ -15,145 +13,10 @@ namespace {
 // A named barrier for each team's turn at the tensor cores.
 constexpr int team_turn = 3;
 
-// Registers of a thread of the producer. All of them come to the barriers of a cluster, which takes some more; and what
-// they copy themselves is in registers on its way, as much as sums leave room for.
-constexpr int of_clusters = 40, of_copies = 104, of_few_copies = 56;
-constexpr int most_sums_beside_copies = 144;
-
-/// What the roles share.
-class Shared {
- public:
-  Shared(const Facts& facts, const Specialisation& how, const std::map<Id, ProductPlan>& products, Plan& plan)
-      : Shared(facts, how, products.at(how.products[0]).product, plan) {
-    // What threads read, one of each warp releases.
-    const int arrivals = how.groups * (how.computed.empty() ? 1 : 4);
-    Ring ring{.label = {.stem = "ring"}, .buffers = {}, .stages = how.stages, .empty_arrivals = arrivals};
-    for (const Id id : how.products) {
-      const ProductPlan& of = products.at(id);
-      if (of.a.load != no_id) left[id] = operand(of.a, true, of.product.type);
-      right[id] = operand(of.b, false, of.product.type);
-    }
-    for (const auto& [id, computed] : how.computed)
-      for (const Id tile : computed.tiles) {
-        const Source source = find_source(facts.graph, tile);
-        tiles[tile] = {.buffer = operands[operand(source, true, facts[source.load].type)].buffer,
-                       .turned = !is_k_major(facts.access(source.load), source.axis[0])};
-      }
-    brings_ahead = may_bring_ahead();
-    for (const Operand& one : operands) {
-      ring.buffers.push_back(one.buffer);
-      if (one.by_threads) continue;
-      ring.bytes += plan.buffers[one.buffer].stage_bytes();
-      const GraphAccess access = facts.access(one.load);
-      ring.clipped.push_back({.buffer = one.buffer,
-                              .argument = access.parameter,
-                              .axis = access.axes[static_cast<std::size_t>(one.rows)].tensor_axis});
-    }
-    ring.full_arrivals = (ring.bytes > 0 ? 1 : 0) + (how.by_threads.empty() ? 0 : 128);
-    this->ring = plan.rings.add(std::move(ring));
-  }
-
-  /// A tile that the producer copies, and products read; `left`: as their left operand.
-  struct Operand {
-    Id load;
-    bool left;
-    BufferId buffer;
-    bool k_major;
-    int rows, columns;  ///< axes of the load
-    bool by_threads;
-    TensorMapId map;  ///< else
-  };
-
-  /// May a tensor have fewer rows than a stage?
-  bool is_clipped() const { return !plan.rings[ring].clipped.empty(); }
-  /// Registers of a thread of the producer that hold what it copies. Where offsets have 64 bits an address takes two
-  /// beside each element, and of 32 bits ptxas has those of two tiles at a time: with 16 words a tile 56 bytes spilled.
-  int of_copies_under_way(int element_bytes) const {
-    if (!copies_many()) return 24;
-    if (!plan.variant.wide) return 64;
-    return element_bytes == 4 ? 8 : 40;
-  }
-  /// Those of a thread. None are set for one team of a warp group: each has all that there are for it.
-  int producer_registers() const {
-    if (how.groups * how.teams == 1) return 0;
-    if (how.by_threads.empty()) return how.sharing == Sharing::cluster ? of_clusters : of_producer;
-    return copies_many() ? of_copies : of_few_copies;
-  }
-  int consumer_registers() const {
-    const int consumers = how.groups * how.teams;
-    if (consumers == 1) return 0;
-    return Budget(plan.target, 128 * (consumers + 1), true).taken(consumers, producer_registers());
-  }
-
-  const Facts& facts;
-  const Specialisation& how;
-  const int m, n, k;
-  Plan& plan;
-  std::vector<Operand> operands;
-  std::map<Id, std::size_t> left, right;  ///< of products, among those
-  std::map<Id, StagedTile> tiles;         ///< of left operands that are computed
-  RingId ring;
-  bool brings_ahead = false;  ///< right operands, mostly weights, ahead of the wait for launches before
-
- private:
-  // What threads read stays behind that wait, for which they have no registers: such a launch begins behind the others.
-  bool may_bring_ahead() const {
-    if (!plan.target.begins_early || how.sharing == Sharing::grid || !how.by_threads.empty()) return false;
-    for (Id id = 0; id < static_cast<Id>(facts.graph.nodes.size()); ++id)
-      if (is_read(facts[id].op) && std::ranges::find(operands, id, &Operand::load) == operands.end()) return false;
-    return std::ranges::all_of(operands, [&](const Operand& one) {
-      const auto parameter = static_cast<std::size_t>(facts.access(one.load).parameter);
-      return one.left || facts.graph.parameters[parameter].access == Access::in;
-    });
-  }
-  bool copies_many() const {
-    return m * n / (128 * how.groups) * static_cast<int>(how.products.size()) <= most_sums_beside_copies;
-  }
-  Shared(const Facts& facts, const Specialisation& how, const Product& product, Plan& plan)
-      : facts(facts), how(how), m(product.m), n(product.n), k(product.k), plan(plan) {}
-
-  // Products that have one in common, turned alike and as the same type, read one buffer.
-  std::size_t operand(const Source& source, bool is_left, ElementType type) {
-    const int k_axis = source.axis[is_left ? 1 : 0];
-    const auto of_load = [&](const Operand& one) {
-      return one.load == source.load && one.left == is_left && plan.buffers[one.buffer].type == type;
-    };
-    const auto found = std::ranges::find_if(
-        operands, [&](const Operand& one) { return of_load(one) && (one.k_major ? one.columns : one.rows) == k_axis; });
-    if (found != operands.end()) return static_cast<std::size_t>(found - operands.begin());
-    operands.push_back(new_operand(source, is_left, std::ranges::any_of(operands, of_load), type));
-    return operands.size() - 1;
-  }
-  Operand new_operand(const Source& source, bool is_left, bool turned, ElementType type) {
-    const int k_axis = source.axis[is_left ? 1 : 0], other_axis = source.axis[is_left ? 0 : 1];
-    const bool k_major = is_k_major(facts.access(source.load), other_axis);
-    const int other = is_left ? m : n;
-    const std::string suffix =
-        std::string(is_left ? "" : "_right") + (turned ? "_turned" : "") + (type == ElementType::tf32 ? "_tf32" : "");
-    Buffer buffer{.label = {.stem = "tile", .number = facts.number[source.load], .suffix = suffix},
-                  .type = type,
-                  .rows = k_major ? other : k,
-                  .columns = k_major ? k : other,
-                  .stages = how.stages,
-                  .form = SharedForm::panels};
-    Operand operand{.load = source.load,
-                    .left = is_left,
-                    .buffer = {},
-                    .k_major = k_major,
-                    .rows = k_major ? other_axis : k_axis,
-                    .columns = k_major ? k_axis : other_axis,
-                    .by_threads = how.by_threads.contains(source.load),
-                    .map = {}};
-    if (!operand.by_threads) operand.map = boxes_of(facts, plan, source.load, operand.rows, buffer, BoxUse::clipped);
-    operand.buffer = plan.buffers.add(std::move(buffer));
-    return operand;
-  }
-};
-
 /// What both kinds of roles do: they go from tile to tile, with a cursor in the ring.
 class RingDuty : public RoleDuty {
  public:
-  RingDuty(Shared& shared, std::string_view name)
+  RingDuty(ProductRing& shared, std::string_view name)
       : RoleDuty(shared.how.products[0]),
         shared_(shared),
         cursor_(shared.plan.cursors.add({.label = {.stem = fmt::format("at_{}", name)}, .ring = shared.ring})) {}
@@ -190,14 +53,14 @@ class RingDuty : public RoleDuty {
   bool in_tile(Id id) const { return !shared_.how.launch[id]; }
   tessera::codegen::Operand all_rounds(Steps& steps) { return steps.scalar(steps.node(shared_.how.loop).in[0]); }
 
-  Shared& shared_;
+  ProductRing& shared_;
   const CursorId cursor_;
   ShareRounds share_;  // where rounds are shared
 };
 
 class Producer final : public RingDuty {
  public:
-  explicit Producer(Shared& shared) : RingDuty(shared, "producer") {
+  explicit Producer(ProductRing& shared) : RingDuty(shared, "producer") {
     if (shared.brings_ahead) brought_ = shared.plan.cursors.add({.label = {.stem = "at_brought"}, .ring = shared.ring});
   }
 
@@ -225,7 +88,7 @@ class Producer final : public RingDuty {
       load_boxes(steps);
     } else {
       if (shared_.plan.rings[shared_.ring].bytes > 0) elected(steps, 128, [&] { load_boxes(steps); });
-      for (const Shared::Operand& operand : shared_.operands)
+      for (const ProductRing::Operand& operand : shared_.operands)
         if (operand.by_threads) copy(steps, operand);
       push(steps, ProxyFence{});
       push(steps, Arrive{cursor_});
@@ -248,21 +111,21 @@ class Producer final : public RingDuty {
   void load_boxes(Steps& steps) {
     if (!shared_.brings_ahead) {
       push(steps, Expect{cursor_});
-      return load(steps, cursor_, [](const Shared::Operand&) { return true; });
+      return load(steps, cursor_, [](const ProductRing::Operand&) { return true; });
     }
     UnlessBrought unless;
     steps.within(unless.body, [&] { load_right(steps, cursor_); });
     push(steps, std::move(unless));
-    load(steps, cursor_, [](const Shared::Operand& operand) { return operand.left; });
+    load(steps, cursor_, [](const ProductRing::Operand& operand) { return operand.left; });
   }
   void load_right(Steps& steps, CursorId at) {
     push(steps, Expect{at});
-    load(steps, at, [](const Shared::Operand& operand) { return !operand.left; });
+    load(steps, at, [](const ProductRing::Operand& operand) { return !operand.left; });
   }
   // Boxes of those operands for which `which` holds.
   template <class Which>
   void load(Steps& steps, CursorId at, const Which& which) {
-    for (const Shared::Operand& operand : shared_.operands) {
+    for (const ProductRing::Operand& operand : shared_.operands) {
       if (operand.by_threads || !which(operand)) continue;
       const Buffer& buffer = shared_.plan.buffers[operand.buffer];
       for (int panel = 0; panel < buffer.columns / buffer.panel_columns(); ++panel)
@@ -272,7 +135,7 @@ class Producer final : public RingDuty {
   }
 
   // Rows and columns of the buffer become the last axes of the tile; all others have an extent of 1.
-  void copy(Steps& steps, const Shared::Operand& operand) {
+  void copy(Steps& steps, const ProductRing::Operand& operand) {
     const Buffer& buffer = shared_.plan.buffers[operand.buffer];
     TileAccess access = steps.access_of(operand.load);
     const int rank = static_cast<int>(access.axes.size());
@@ -306,7 +169,7 @@ class Producer final : public RingDuty {
 
 class Consumer final : public RingDuty {
  public:
-  explicit Consumer(Shared& shared)
+  explicit Consumer(ProductRing& shared)
       : RingDuty(shared, "consumer"), fragments_(shared.how.computed, shared.tiles, shared.how.groups) {
     if (shared.how.boxed.empty()) return;
     const Id store = shared.how.boxed[0];
@@ -368,7 +231,7 @@ class Consumer final : public RingDuty {
     const Id carried = steps.node(id).in[2];
     const bool fresh = starts_fresh(carried);
     sums_.push_back(steps.values.set(id, steps.values.of(carried)));
-    const Shared::Operand& right = shared_.operands[shared_.right.at(id)];
+    const ProductRing::Operand& right = shared_.operands[shared_.right.at(id)];
     RoundProduct product{.wgmma = {.out = sums_.back(),
                                    .a = {},
                                    .b = right.buffer,
@@ -417,7 +280,7 @@ class Consumer final : public RingDuty {
   bool store(Steps& steps, Id id) override {
     const auto& boxed = shared_.how.boxed;
     const auto found = std::ranges::find(boxed, id);
-    if (found == boxed.end()) return false;
+    if (found == boxed.end()) return store_by_parts(steps, id);
     const int columns = shared_.plan.buffers[out_[0]].columns;
     const TensorMapId map = boxes_of(shared_.facts, shared_.plan, id, 0, shared_.plan.buffers[out_[0]], BoxUse::store);
     const int before = static_cast<int>(found - boxed.begin()) * parts_, all = static_cast<int>(boxed.size()) * parts_;
@@ -444,6 +307,41 @@ class Consumer final : public RingDuty {
   }
 
  private:
+  // No read moves ahead of a store to where it may read, and one by one each waits for memory: those of a part, which
+  // registers hold, come first.
+  bool store_by_parts(Steps& steps, Id id) const {
+    if (steps.node(id).op != Op::store || !reads_where_stored(steps, id)) return false;
+    const Sweep whole = sweep_of(steps.facts, steps.layouts, id);
+    const int columns = columns_of_part(whole.layout.registers());
+    for (int part = 0; part < shared_.n / columns; ++part) {
+      SweepBuilder builder(steps, whole, id);
+      Sweep sweep = builder.part(1, part * columns, columns).reading_first().express(steps.node(id).in[0]).take();
+      leave_rounding_to_memory(sweep.expression);
+      steps.push(id, Store{.kind = Store::Kind::store, .sweep = std::move(sweep), .access = steps.access_of(id)});
+    }
+    return true;
+  }
+  int columns_of_part(int registers) const {
+    constexpr int most = 32, block = 16;  // of a warp's products
+    int columns = shared_.n;
+    for (int parts = 2; columns % block == 0 && registers * columns > most * shared_.n; ++parts)
+      if (shared_.n % (parts * block) == 0) columns = shared_.n / parts;
+    return columns;
+  }
+  // Does it store what is read on the way?
+  bool reads_where_stored(const Steps& steps, Id id) const {
+    std::vector<Id> open{steps.node(id).in[0]};
+    std::set<Id> seen;
+    while (!open.empty()) {
+      const Id at = open.back();
+      open.pop_back();
+      if (steps.values.of(at) || !seen.insert(at).second) continue;
+      const Node& node = steps.node(at);
+      if (node.op == Op::load && reads_where_used(at)) return true;
+      if (is_elementwise(node.op)) open.insert(open.end(), node.in.begin(), node.in.end());
+    }
+    return false;
+  }
   // What wgmma has read any thread of the group may release; what threads have, one of each warp behind its others.
   void release(Steps& steps, LoopId not_first) {
     const bool by_threads = !shared_.how.computed.empty();
@@ -486,7 +384,7 @@ void lower_roles(const Facts& facts, Specialisation how, const Products& product
   const Layout& sums = products.plans.at(how.products[0]).layout;
   std::erase_if(how.boxed, [&](Id store) { return layouts.of[facts[store].in[0]] != sums; });
   Phase& phase = plan.phases.back();
-  Shared shared(facts, how, products.plans, plan);
+  ProductRing shared(facts, how, products.plans, plan);
   phase.schedule.kind = Schedule::Kind::tiles;
   phase.schedule.sharing = how.sharing;
   Role producer{.name = "producer", .first_warp = 0, .warps = 4, .registers = shared.producer_registers()};

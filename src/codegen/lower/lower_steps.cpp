@@ -181,6 +181,11 @@ SweepBuilder& SweepBuilder::part(int axis, int start, int extent) {
   return *this;
 }
 
+SweepBuilder& SweepBuilder::reading_first() {
+  reads_first_ = true;
+  return *this;
+}
+
 SweepBuilder& SweepBuilder::inlining(const std::set<Id>& nodes) {
   inlined_ = &nodes;
   return *this;
@@ -275,7 +280,7 @@ Operand SweepBuilder::leaf(Id id) {
   return element_of(steps_.plan, value, sweep_.layout, sweep_.origin);
 }
 
-// A part of a load that the sweep's tile is stretched from: read once, for all that it is stretched to.
+// A part of a load; of one that the sweep's tile is stretched from it is read once, for all that it is stretched to.
 Operand SweepBuilder::loaded_part(Id id) {
   const Node& at = steps_.node(id);
   const int shift = whole_shape_.rank() - at.shape.rank();
@@ -293,7 +298,7 @@ Operand SweepBuilder::loaded_part(Id id) {
 }
 
 Operand SweepBuilder::fetched(Id id) {
-  if (sweep_.part && steps_.node(id).op == Op::load && steps_.node(id).shape != whole_shape_)
+  if (sweep_.part && steps_.node(id).op == Op::load && (reads_first_ || steps_.node(id).shape != whole_shape_))
     return parts_.emplace(id, loaded_part(id)).first->second;
   if (const auto found = reads_.find(id); found != reads_.end()) return indexed(Operand::Kind::fetched, found->second);
   TileAccess access = steps_.access_of(id);

@@ -117,6 +117,9 @@ class SweepBuilder {
   /// Over `extent` elements from `start` on along an axis of such a sweep.
   SweepBuilder& part(int axis, int start, int extent);
 
+  /// What a part reads is read by steps of its own, all of it before anything is done with it.
+  SweepBuilder& reading_first();
+
   /// These ops are computed here, whatever their root.
   SweepBuilder& inlining(const std::set<Id>& nodes);
   /// The element of a node is that of a value over this part of the tile, in the node's type once it is cast to it.
@@ -146,6 +149,7 @@ class SweepBuilder {
   std::unordered_map<Id, int> terms_, reads_;  // of nodes
   std::unordered_map<Id, Operand> parts_;
   const std::set<Id>* inlined_ = nullptr;
+  bool reads_first_ = false;
 };
 
 }  // namespace tessera::lowering

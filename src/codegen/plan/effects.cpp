@@ -93,7 +93,10 @@ class Collector {
   void operator()(const ClearRest& s) {
     for (const ClippedRows& rows : plan_.rings[s.ring].clipped) buffer(rows.buffer, true);
   }
-  void operator()(const TmaLoad& s) { buffer(s.buffer, true); }
+  template <OneOf<ClearBeyond, TmaLoad> T>
+  void operator()(const T& s) {
+    buffer(s.buffer, true);
+  }
   void operator()(const Wgmma& s) {
     if (!s.left) buffer(s.a, false);
     buffer(s.b, false);
@@ -168,6 +171,7 @@ class OperandsOf {
   void operator()(const T& s) {
     operand(s.rounds);
   }
+  void operator()(const ClearBeyond& s) { operand(s.filled); }
   void operator()(const TileLoop& s) {
     if (s.rounds) operand(*s.rounds);
   }
@@ -230,9 +234,9 @@ struct ResultsOf {
   Ids operator()(const AddParts& s) const { return {s.sums}; }
   template <OneOf<Store, PutPartials, PutTotals, Put, Stage, Clear, Fetch, Commit, Wait, Barrier, Loop, Branch, Elected,
                   OfTeam, OfPart, EachPart, TileLoop, BringAhead, UnlessBrought, SetRegisters, PrefetchMap, InitRing,
-                  ClearRest, Acquire, Expect, TmaLoad, Arrive, WaitFull, Release, Advance, RegisterFence, WgmmaFence,
-                  CommitWgmma, WaitWgmma, ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious,
-                  LetNextBegin, PutPart, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>
+                  ClearRest, ClearBeyond, Acquire, Expect, TmaLoad, Arrive, WaitFull, Release, Advance, RegisterFence,
+                  WgmmaFence, CommitWgmma, WaitWgmma, ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier,
+                  WaitForPrevious, LetNextBegin, PutPart, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>
                 T>
   Ids operator()(const T&) const {
     return {};

@@ -145,6 +145,13 @@ struct TensorMap {
   Label label;
   BoxedTensor tensor;
   bool store = false;
+
+  /// Of one box, of elements of the tensor's type.
+  std::int64_t box_bytes(ElementType type) const {
+    std::int64_t bytes = info(type).bytes;
+    for (int extent : tensor.box) bytes *= extent;
+    return bytes;
+  }
 };
 
 /// Which blocks of the grid a block of threads takes.

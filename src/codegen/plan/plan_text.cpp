@@ -197,6 +197,9 @@ class StepText {
   std::string operator()(const ClearRest& s) const {
     return fmt::format("rows of {} that no box fills = 0", name_of(plan_, s.ring));
   }
+  std::string operator()(const ClearBeyond& s) const {
+    return fmt::format("rows of {} at {} from {} on = 0", of(s.buffer), of(s.cursor), operand(s.filled, nullptr, {}));
+  }
   std::string operator()(const Acquire& s) const { return fmt::format("acquire {}", of(s.cursor)); }
   std::string operator()(const Expect& s) const {
     const Ring& ring = plan_.rings[plan_.cursors[s.cursor].ring];

@@ -76,6 +76,13 @@ struct ClearRest {
   Operand rounds;
 };
 
+/// Zeros in the rows of the stage at the cursor from `filled` on: the tile is of a view that ends there.
+struct ClearBeyond {
+  CursorId cursor;
+  BufferId buffer;
+  Operand filled;
+};
+
 /// A tensor's map is fetched ahead of its first use.
 struct PrefetchMap {
   TensorMapId map;

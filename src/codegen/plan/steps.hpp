@@ -259,8 +259,8 @@ using Kinds =
     std::variant<Compute, Load, Store, Reduce, Argmax, Replicas, Partials, PutPartials, TakePartials, Scan, PutTotals,
                  AddTotals, Put, Get, Stage, ReadStage, Clear, Fetch, Commit, Wait, Multiply, Barrier, Loop, Branch,
                  Elected, OfTeam, OfPart, EachPart, TileLoop, BringAhead, UnlessBrought, SetRegisters, PrefetchMap,
-                 InitRing, ClearRest, Acquire, Expect, TmaLoad, Arrive, WaitFull, Release, Advance, Reserve,
-                 RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence, TmaStore, CommitStores,
+                 InitRing, ClearRest, ClearBeyond, Acquire, Expect, TmaLoad, Arrive, WaitFull, Release, Advance,
+                 Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence, TmaStore, CommitStores,
                  WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, ShareRounds, PutPart, AddParts,
                  ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>;
 
@@ -297,10 +297,10 @@ Overloaded(Cases...) -> Overloaded<Cases...>;
 /// name each kind, also where there is nothing to do: a further kind does not compile before that is decided.
 template <class T>
 concept OfRoles =
-    OneOf<std::remove_const_t<T>, SetRegisters, PrefetchMap, InitRing, ClearRest, Acquire, Expect, TmaLoad, Arrive,
-          WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence,
-          TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, ShareRounds, PutPart,
-          AddParts, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>;
+    OneOf<std::remove_const_t<T>, SetRegisters, PrefetchMap, InitRing, ClearRest, ClearBeyond, Acquire, Expect, TmaLoad,
+          Arrive, WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma,
+          ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, ShareRounds,
+          PutPart, AddParts, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>;
 
 /// The product of a loop's body that has its fetch within; or null.
 inline const Multiply* fetching_product(const Loop& loop) {

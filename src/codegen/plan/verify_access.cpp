@@ -57,10 +57,10 @@ class Accesses {
               [&](const ReadStage& s) { read_stage(s); },
               []<OneOf<Replicas, Partials, PutPartials, TakePartials, PutTotals, AddTotals, Clear, Commit, Wait,
                        Barrier, Branch, Elected, OfTeam, OfPart, EachPart, TileLoop, BringAhead, UnlessBrought,
-                       SetRegisters, PrefetchMap, InitRing, ClearRest, Acquire, Expect, TmaLoad, Arrive, WaitFull,
-                       Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence,
-                       TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, ShareRounds,
-                       PutPart, AddParts, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>
+                       SetRegisters, PrefetchMap, InitRing, ClearRest, ClearBeyond, Acquire, Expect, TmaLoad, Arrive,
+                       WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma,
+                       ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin,
+                       ShareRounds, PutPart, AddParts, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>
                      T>(const T&) {},
               [&](const Fetch& s) { fetch(s); },
               [&](const Multiply& s) { multiply(s); },

@@ -75,6 +75,11 @@ class Ids {
         ring(s.ring);
         single(s.rounds);
       },
+                     [&](const ClearBeyond& s) {
+        cursor(s.cursor);
+        buffer(s.buffer);
+        single(s.filled);
+      },
                      [&]<OneOf<ShareRounds, EachPart> T>(const T& s) { single(s.rounds); },
                      [&](const TileLoop& s) {
         if (s.rounds) single(*s.rounds);

@@ -93,10 +93,10 @@ class Memory {
         Overloaded{
             []<OneOf<Compute, Load, Store, Scan, Stage, ReadStage, Clear, Fetch, Commit, Wait, Barrier, Loop, Branch,
                      Elected, OfTeam, OfPart, EachPart, TileLoop, BringAhead, UnlessBrought, SetRegisters, PrefetchMap,
-                     InitRing, ClearRest, Acquire, Expect, TmaLoad, Arrive, WaitFull, Release, Advance, Reserve,
-                     RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence, TmaStore, CommitStores,
-                     WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, ShareRounds, ClusterBarrier, TellPart,
-                     AwaitPart, WarpBarrier, Turn>
+                     InitRing, ClearRest, ClearBeyond, Acquire, Expect, TmaLoad, Arrive, WaitFull, Release, Advance,
+                     Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence, TmaStore,
+                     CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, ShareRounds, ClusterBarrier,
+                     TellPart, AwaitPart, WarpBarrier, Turn>
                    T>(const T&) {},
             [&]<OneOf<PutPart, AddParts> T>(const T& s) {
       inside(s.scratch, std::int64_t{plan_.storage(s.sums).registers} * role.threads());

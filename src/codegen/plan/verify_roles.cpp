@@ -7,6 +7,7 @@
 #include "codegen/plan/open_products.hpp"
 #include "codegen/plan/ring_use.hpp"
 #include "codegen/plan/shared_tiles.hpp"
+#include "codegen/plan/shared_writes.hpp"
 #include "codegen/plan/verify.hpp"
 
 namespace tessera::codegen {
@@ -22,6 +23,7 @@ class RoleCheck {
         alone_(phase.roles.size() == 1),
         elected_(role.threads()),
         products_(findings),
+        writes_(findings, role),
         shared(findings, phase.schedule.sharing, role) {}
 
   void run() {
@@ -29,8 +31,7 @@ class RoleCheck {
     findings_.about(nullptr);
     findings_.require(products_.none(), "products are open at the end of role {}", role_.name);
     shared.end();
-    findings_.require(read_ + 1 == static_cast<int>(copies_.size()) && copies_.back().empty(),
-                      "role {} ends while its stores may read shared memory", role_.name);
+    writes_.end();
   }
 
   std::set<RingId> fills;
@@ -128,7 +129,7 @@ class RoleCheck {
         if (s.cursor)
           fill(s);
         else if (plan_.buffers[s.buffer].form == SharedForm::panels)
-          write(s.buffer);
+          writes_.put(s.buffer);
       },
                      [&](const SetRegisters& s) {
         findings_.require(s.registers >= 24 && s.registers <= 240 && s.registers % 8 == 0,
@@ -138,9 +139,9 @@ class RoleCheck {
                      [&](const InitRing&) { findings_.require(false, "a ring is made in a role, not before them"); },
                      [&](const ClearRest& s) {
         findings_.require(elected_ == role_.threads(), "{} of {} threads clear it", elected_, role_.threads());
-        cleared_[s.ring] = Written::plain;
-        told_ = 0;
+        writes_.clear(s.ring);
       },
+                     [&](const ClearBeyond& s) { clear(s); },
                      [&](const Acquire& s) { ++use(s.cursor).acquired; },
                      [&](const Expect& s) {
         RingUse& use = this->use(s.cursor);
@@ -156,11 +157,7 @@ class RoleCheck {
         findings_.require(!use(s.cursor).is_full(), "the stage is full already: it does not wait");
         ++use(s.cursor).filled;
         products_.begin_stage(s.cursor);
-        const auto cleared = cleared_.find(ring(s.cursor));
-        findings_.require(plan_.rings[ring(s.cursor)].clipped.empty() ||
-                              (cleared != cleared_.end() && cleared->second == Written::seen),
-                          "rows of {} that no box fills are not cleared, or not seen to be",
-                          name_of(plan_, ring(s.cursor)));
+        writes_.read(ring(s.cursor));
       },
                      [&](const Release& s) { release(s); },
                      [&](const Advance& s) { advance(s); },
@@ -170,20 +167,18 @@ class RoleCheck {
                      [&](const CommitWgmma&) { products_.commit(); },
                      [&](const WaitWgmma& s) { products_.wait(s.pending); },
                      [&](const ProxyFence&) {
-        for (auto& [buffer, state] : written_) state = std::max(state, Written::fenced);
-        for (auto& [ring, state] : cleared_) state = std::max(state, Written::fenced);
+        writes_.fence();
         for (auto& [cursor, use] : uses_) use.unfenced.clear();
       },
-                     [&](const TmaStore& s) { copy(s); },
+                     [&](const TmaStore& s) {
+        findings_.require(elected_ == 1, "{} threads store", elected_);
+        writes_.copy(s);
+      },
                      [&](const CommitStores&) {
         findings_.require(elected_ == 1, "{} threads commit stores", elected_);
-        copies_.emplace_back();
+        writes_.commit();
       },
-                     [&](const WaitStores& s) {
-        // Groups that are closed, but for the last.
-        const int closed = static_cast<int>(copies_.size()) - 1;
-        read_ = std::max(read_, closed - s.pending);
-      },
+                     [&](const WaitStores& s) { writes_.wait(s.pending); },
                      [&](const NamedBarrier& s) { barrier(s); },
                      [](const PrefetchMap&) {},
                      [](const WaitForPrevious&) {},  // check_ahead
@@ -203,7 +198,7 @@ class RoleCheck {
                      [&](const ClusterBarrier&) {
         findings_.require(!in_loop_, "not all threads of the cluster come to it");
         shared.cluster_barrier(elected_);
-        all_see(true);
+        meet(true);
       },
                      [&](const TellPart&) { shared.tell(elected_); },
                      [&](const AwaitPart&) { shared.await(elected_); },
@@ -243,7 +238,7 @@ class RoleCheck {
     findings_.require(static_cast<int>(s.at.size()) == tensor.rank, "{} coordinates in {} axes", s.at.size(),
                       tensor.rank);
     findings_.require(!map.store, "{} is a map to store by", name_of(plan_, s.map));
-    const std::int64_t bytes = box_bytes(map, tensor);
+    const std::int64_t bytes = map.box_bytes(tensor.type);
     findings_.require(buffer.form == SharedForm::panels && map.tensor.box[0] == buffer.panel_columns(),
                       "rows of {} elements are no panel's", map.tensor.box[0]);
     findings_.require(s.offset % 1024 == 0 && s.offset >= 0 && s.offset + bytes <= buffer.stage_bytes(),
@@ -264,12 +259,6 @@ class RoleCheck {
                          map.tensor.box[static_cast<std::size_t>(axis)] == plan_.buffers[s.buffer].rows;
     findings_.require(is_rows, "rows of {} are not clipped as its boxes", name_of(plan_, s.buffer));
   }
-  std::int64_t box_bytes(const TensorMap& map, const Parameter& tensor) const {
-    std::int64_t bytes = info(tensor.type).bytes;
-    for (int extent : map.tensor.box) bytes *= extent;
-    return bytes;
-  }
-
   // All of the role's threads write a part of the stage each.
   void fill(const Stage& s) {
     RingUse& use = this->use(s.cursor);
@@ -282,6 +271,16 @@ class RoleCheck {
     use.unfenced.insert(s.buffer);
     use.stored += s.sweep.shape.size() * info(plan_.buffers[s.buffer].type).bytes;
     fills.insert(this->ring(s.cursor));
+  }
+  // Threads of all that read the stage, before any does.
+  void clear(const ClearBeyond& s) {
+    const Ring& ring = plan_.rings[this->ring(s.cursor)];
+    findings_.require(elected_ == role_.threads(), "{} of {} threads clear it", elected_, role_.threads());
+    findings_.require(use(s.cursor).is_full(), "the stage is not known to be full");
+    findings_.require(std::ranges::count(ring.buffers, s.buffer) == 1, "{} is no buffer of the ring",
+                      name_of(plan_, s.buffer));
+    findings_.require(!products_.read_until(s.cursor, 0), "products that read the stage are open");
+    writes_.clear(s.cursor);
   }
   void arrive(const Arrive& s) {
     RingUse& use = this->use(s.cursor);
@@ -298,6 +297,7 @@ class RoleCheck {
     const int age = s.behind - (use.is_full() ? 0 : 1);
     findings_.require(age >= 0, "the stage is not known to be full, and is released");
     findings_.require(!products_.read_until(s.cursor, age), "products that read the stage are open");
+    writes_.read(s.cursor);
     const RingId ring = this->ring(s.cursor);
     findings_.require(!read_by_threads_.contains(ring) || elected_ * 32 >= role_.threads(),
                       "{} of {} threads release what each has read", elected_, role_.threads());
@@ -348,37 +348,14 @@ class RoleCheck {
 
   void product(const Wgmma& s) {
     const auto is_full = [&](CursorId cursor) {
-      if (cursor) findings_.require(use(cursor).is_full(), "the stage is not known to be full");
+      if (!cursor) return;
+      findings_.require(use(cursor).is_full(), "the stage is not known to be full");
+      writes_.read(cursor);
     };
     is_full(s.a_cursor);
     is_full(s.b_cursor);
     products_.start(s, role_);
     shared.multiply(s.out);
-  }
-
-  enum class Written : std::uint8_t { plain, fenced, seen };
-  void write(BufferId buffer) {
-    for (int i = seen_read_; i < static_cast<int>(copies_.size()); ++i)
-      for (BufferId copied : copies_[static_cast<std::size_t>(i)])
-        findings_.require(copied != buffer, "a copy may still read {}: a wait and then a barrier stand before it",
-                          name_of(plan_, buffer));
-    findings_.require(plan_.buffers[buffer].teams == role_.teams, "{} is of {} teams, and {} has {}",
-                      name_of(plan_, buffer), plan_.buffers[buffer].teams, role_.name, role_.teams);
-    written_[buffer] = Written::plain;
-  }
-  void copy(const TmaStore& s) {
-    const auto found = written_.find(s.buffer);
-    findings_.require(found == written_.end() || found->second == Written::seen,
-                      "threads wrote {}: a fence and then a barrier stand before its copy", name_of(plan_, s.buffer));
-    findings_.require(elected_ == 1, "{} threads store", elected_);
-    const TensorMap& map = plan_.tensor_maps[s.map];
-    findings_.require(map.store, "{} is no map to store by", name_of(plan_, s.map));
-    const Parameter& tensor = plan_.tensors.at(static_cast<std::size_t>(map.tensor.argument));
-    findings_.require(static_cast<int>(s.at.size()) == tensor.rank, "{} coordinates in {} axes", s.at.size(),
-                      tensor.rank);
-    findings_.require(box_bytes(map, tensor) == plan_.buffers[s.buffer].stage_bytes(), "a box of {} bytes, {} in {}",
-                      box_bytes(map, tensor), plan_.buffers[s.buffer].stage_bytes(), name_of(plan_, s.buffer));
-    copies_.back().push_back(s.buffer);
   }
 
   void barrier(const NamedBarrier& s) {
@@ -391,19 +368,12 @@ class RoleCheck {
       meets[id].insert(s.threads);
       comes_to.emplace(id, team);
     }
-    const auto is_fenced = [](const auto& cleared) { return cleared.second != Written::plain; };
-    if (s.arrives && s.next_team) told_ = std::ranges::all_of(cleared_, is_fenced) ? s.id : 0;
-    if (s.arrives) return;
-    all_see(role_.teams == 1 || told_ == s.id);
+    if (s.arrives && s.next_team) writes_.tell(s.id);
+    if (!s.arrives) meet(role_.teams == 1 || writes_.told_by(s.id));
   }
-
-  // What was fenced before threads met: those of all teams, or of one, which wrote to buffers of its own.
-  void all_see(bool all_teams) {
-    for (auto& [buffer, state] : written_)
-      if (state == Written::fenced) state = Written::seen;
-    for (auto& [ring, state] : cleared_)
-      if (state == Written::fenced && all_teams) state = Written::seen;
-    seen_read_ = read_;
+  // Threads of all teams, or of one.
+  void meet(bool all_teams) {
+    writes_.meet(all_teams);
     unmet_.clear();
     shared.met();
   }
@@ -438,11 +408,7 @@ class RoleCheck {
   std::map<CursorId, RingUse> uses_;  // of the body at hand
   OpenProducts products_;
   std::set<RingId> read_by_threads_, unmet_;  // whose stages threads read; of those, not all of a warp may have done so
-  std::map<BufferId, Written> written_;
-  std::map<RingId, Written> cleared_;
-  int told_ = 0;                                  // the barrier by which the team said to the next that it came so far
-  std::vector<std::vector<BufferId>> copies_{1};  // groups of stores
-  int read_ = 0, seen_read_ = 0;                  // groups that have been read, and that all threads know of
+  SharedWrites writes_;
   bool in_loop_ = false;
 
  public:

@@ -163,10 +163,10 @@ class Copies {
       std::visit(
           Overloaded{
               []<OneOf<Compute, Load, Store, PutPartials, TakePartials, Scan, PutTotals, AddTotals, Put, Get, ReadStage,
-                       SetRegisters, PrefetchMap, InitRing, ClearRest, Acquire, Expect, TmaLoad, Arrive, WaitFull,
-                       Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence,
-                       TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, ShareRounds,
-                       PutPart, AddParts, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>
+                       SetRegisters, PrefetchMap, InitRing, ClearRest, ClearBeyond, Acquire, Expect, TmaLoad, Arrive,
+                       WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma,
+                       ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin,
+                       ShareRounds, PutPart, AddParts, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>
                      T>(const T&) {},
               [&]<OneOf<Stage, Clear> T>(const T& s) { ready(s.buffer); },
               [&]<OneOf<Reduce, Argmax, Replicas> T>(const T& s) { body(s.across); },

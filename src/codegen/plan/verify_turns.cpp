@@ -10,7 +10,7 @@ class TurnCheck {
   TurnCheck(Findings& findings, const Role& role) : findings_(findings), role_(role) {}
 
   void run() {
-    body(role_.body, true);
+    body(role_.body, true, false);
     findings_.about(nullptr);
     for (const auto& [id, begun] : begun_)
       findings_.require(begun == 1, "turns at barrier {} begin {} times in role {}", id, begun, role_.name);
@@ -19,16 +19,18 @@ class TurnCheck {
   std::set<int> turns, others;
 
  private:
-  // All groups run a body as often as each other, but for one that not all threads run.
-  void body(const Body& steps, bool all) {
+  // All groups run a body as often as each other, but for one that not all threads run; in a turn, or not.
+  void body(const Body& steps, bool all, bool in_turn) {
     bool has_turn = false;
     for (const Step& step : steps) {
       findings_.about(&step);
       if (const auto* const turn = std::get_if<Turn>(&step.action)) take(*turn, all, has_turn);
       if (const auto* const barrier = std::get_if<NamedBarrier>(&step.action))
         for (int team = 0; team < role_.teams; ++team) others.insert(barrier->id + team);
+      findings_.require(!(in_turn || has_turn) || !std::holds_alternative<Barrier>(step.action),
+                        "the groups that come to it wait for their turn");
       const bool some = std::holds_alternative<Elected>(step.action) || std::holds_alternative<OfTeam>(step.action);
-      each_body(step, [&](const Body& inner) { body(inner, all && !some); });
+      each_body(step, [&](const Body& inner) { body(inner, all && !some, in_turn || has_turn); });
     }
     findings_.require(!has_turn, "a turn is not given on before the round ends");
   }

@@ -191,9 +191,9 @@ class Values {
     },
                    []<OneOf<PutPartials, TakePartials, Clear, Fetch, Commit, Wait, Multiply, Barrier, Loop, Branch,
                             Elected, OfTeam, OfPart, EachPart, TileLoop, BringAhead, UnlessBrought, SetRegisters,
-                            PrefetchMap, InitRing, ClearRest, Acquire, Expect, TmaLoad, Arrive, WaitFull, Release,
-                            Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence,
-                            TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin,
+                            PrefetchMap, InitRing, ClearRest, ClearBeyond, Acquire, Expect, TmaLoad, Arrive, WaitFull,
+                            Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma,
+                            ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin,
                             ShareRounds, PutPart, AddParts, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>
                           T>(const T&) {},
                    [&](const Scan& s) {

@@ -1,0 +1,81 @@
+#include "codegen/plan/shared_writes.hpp"
+
+#include <algorithm>
+
+namespace tessera::codegen {
+
+void SharedWrites::put(BufferId buffer) {
+  for (int i = seen_read_; i < static_cast<int>(copies_.size()); ++i)
+    for (BufferId copied : copies_[static_cast<std::size_t>(i)])
+      findings_.require(copied != buffer, "a copy may still read {}: a wait and then a barrier stand before it",
+                        name_of(plan_, buffer));
+  findings_.require(plan_.buffers[buffer].teams == role_.teams, "{} is of {} teams, and {} has {}",
+                    name_of(plan_, buffer), plan_.buffers[buffer].teams, role_.name, role_.teams);
+  written_[buffer] = Written::plain;
+}
+
+void SharedWrites::clear(RingId ring) {
+  cleared_[ring] = Written::plain;
+  told_ = 0;
+}
+
+void SharedWrites::read(RingId ring) const {
+  const auto cleared = cleared_.find(ring);
+  findings_.require(
+      plan_.rings[ring].clipped.empty() || (cleared != cleared_.end() && cleared->second == Written::seen),
+      "rows of {} that no box fills are not cleared, or not seen to be", name_of(plan_, ring));
+}
+
+void SharedWrites::read(CursorId cursor) const {
+  const auto cleared = cleared_stages_.find(cursor);
+  findings_.require(cleared == cleared_stages_.end() || cleared->second == Written::seen,
+                    "threads cleared rows of it: a fence and then a barrier stand before");
+}
+
+void SharedWrites::fence() {
+  for (auto& [cursor, state] : cleared_stages_) state = std::max(state, Written::fenced);
+  for (auto& [buffer, state] : written_) state = std::max(state, Written::fenced);
+  for (auto& [ring, state] : cleared_) state = std::max(state, Written::fenced);
+}
+
+void SharedWrites::tell(int barrier) {
+  const auto is_fenced = [](const auto& cleared) { return cleared.second != Written::plain; };
+  told_ = std::ranges::all_of(cleared_, is_fenced) ? barrier : 0;
+}
+
+void SharedWrites::meet(bool all_teams) {
+  for (auto& [buffer, state] : written_)
+    if (state == Written::fenced) state = Written::seen;
+  for (auto& [cursor, state] : cleared_stages_)
+    if (state == Written::fenced) state = Written::seen;
+  for (auto& [ring, state] : cleared_)
+    if (state == Written::fenced && all_teams) state = Written::seen;
+  seen_read_ = read_;
+}
+
+void SharedWrites::copy(const TmaStore& s) {
+  const auto found = written_.find(s.buffer);
+  findings_.require(found == written_.end() || found->second == Written::seen,
+                    "threads wrote {}: a fence and then a barrier stand before its copy", name_of(plan_, s.buffer));
+  const TensorMap& map = plan_.tensor_maps[s.map];
+  findings_.require(map.store, "{} is no map to store by", name_of(plan_, s.map));
+  const Parameter& tensor = plan_.tensors.at(static_cast<std::size_t>(map.tensor.argument));
+  findings_.require(static_cast<int>(s.at.size()) == tensor.rank, "{} coordinates in {} axes", s.at.size(),
+                    tensor.rank);
+  findings_.require(map.box_bytes(tensor.type) == plan_.buffers[s.buffer].stage_bytes(), "a box of {} bytes, {} in {}",
+                    map.box_bytes(tensor.type), plan_.buffers[s.buffer].stage_bytes(), name_of(plan_, s.buffer));
+  copies_.back().push_back(s.buffer);
+}
+
+// Groups that are closed, but for the last, are read.
+void SharedWrites::wait(int pending) {
+  const int closed = static_cast<int>(copies_.size()) - 1;
+  read_ = std::max(read_, closed - pending);
+}
+
+void SharedWrites::end() const {
+  findings_.require(read_ + 1 == static_cast<int>(copies_.size()) && copies_.back().empty(),
+                    "role {} ends while its stores may read shared memory", role_.name);
+}
+
+}  // namespace tessera::codegen

@@ -1,0 +1,50 @@
+// What threads wrote to shared memory: the copy engine and the matrix units see it behind a fence and a barrier, and
+// threads write there anew when it has been read.
+#pragma once
+#include <map>
+#include <vector>
+
+#include "codegen/plan/verify.hpp"
+
+namespace tessera::codegen {
+
+/// As the steps of one role do so, in order.
+class SharedWrites {
+ public:
+  SharedWrites(Findings& findings, const Role& role) : findings_(findings), plan_(findings.plan), role_(role) {}
+
+  void put(BufferId buffer);
+  /// Rows of a ring's stages that no box fills.
+  void clear(RingId ring);
+  /// Rows of the stage at a cursor.
+  void clear(CursorId cursor) { cleared_stages_[cursor] = Written::plain; }
+  /// A stage of a ring has come, or the one at the cursor is read.
+  void read(RingId ring) const;
+  void read(CursorId cursor) const;
+  void fence();
+  /// The team says to the next, by a barrier, that it came so far; does the team at hand know it by that barrier?
+  void tell(int barrier);
+  bool told_by(int barrier) const { return told_ == barrier; }
+  /// Threads of all teams, or of one, which wrote to buffers of its own.
+  void meet(bool all_teams);
+
+  void copy(const TmaStore& store);
+  void commit() { copies_.emplace_back(); }
+  void wait(int pending);
+  void end() const;
+
+ private:
+  enum class Written : std::uint8_t { plain, fenced, seen };
+
+  Findings& findings_;
+  const Plan& plan_;
+  const Role& role_;
+  std::map<BufferId, Written> written_;
+  std::map<RingId, Written> cleared_;
+  std::map<CursorId, Written> cleared_stages_;
+  int told_ = 0;
+  std::vector<std::vector<BufferId>> copies_{1};  // groups of stores
+  int read_ = 0, seen_read_ = 0;                  // groups that have been read, and that all threads know of
+};
+
+}  // namespace tessera::codegen
