@@ -15,6 +15,7 @@
 #include "compiled_device.hpp"
 #include "graph/error.hpp"
 #include "jit/device.hpp"
+#include "support.hpp"
 #ifdef TESSERA_HAS_EMULATOR
 #include "emulated_device.hpp"
 #endif
@@ -47,7 +48,10 @@ inline std::uint64_t most_kernels() {
   const std::string name = test_device_name();
   const char* texts = std::getenv("TESSERA_TEST_TEXTS");  // nothing is compiled then
   if (texts && *texts) return 100;
-  return name == "cpu" ? ~std::uint64_t{0} : name == "compiled" ? 12 : name == "emulated" ? 8 : 150;
+  return name == "cpu"        ? ~std::uint64_t{0}
+         : name == "compiled" ? (test_all() ? 12 : 4)
+         : name == "emulated" ? (test_all() ? 8 : 5)
+                              : 150;
 }
 
 /// Whether sanitizers look on, which see in a few rounds of the same code what there is to see in many.

@@ -1,7 +1,8 @@
-// What several tests need: temporary folders, whole files, the text of an expected error.
+// What several tests need: temporary folders, whole files, the text of an expected error, how much there is time for.
 #pragma once
 #include <stdlib.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -64,3 +65,12 @@ inline bool says(std::string_view text, std::initializer_list<std::string_view> 
   }
   return text.find('\n') == text.npos;
 }
+
+/// Are tests to make all that they can, however long it takes (TESSERA_TEST_ALL, as CI has it)? Else what each costs a
+/// compilation they make a share of, the same one each time.
+inline bool test_all() {
+  const char* text = std::getenv("TESSERA_TEST_ALL");
+  return text && *text;
+}
+/// Is it of the share of compilations?
+inline bool in_share(std::size_t i) { return i % 3 == 0 || test_all(); }

@@ -126,11 +126,11 @@ TEST_CASE("tiles suit every extent and device", "[jit]") {
 }
 
 TEST_CASE("kernels of each tile that may be chosen share their work and fit", "[generate]") {
-  const auto check = [](const auto& kernel) {
+  auto check = [number = std::size_t{0}](const auto& kernel) mutable {
     const Graph& graph = kernel.executable().graph();
     const KernelSource source = generate(graph, dense_variant(graph), Arch::sm_90a);
     CHECK(source.plan.find("one role does all") == std::string::npos);
-    if (nvrtc_here()) CHECK(compile_check(source, Arch::sm_90a, false) == "");
+    if (in_share(number++) && nvrtc_here()) CHECK(compile_check(source, Arch::sm_90a, false) == "");
   };
   for (const ProductTiles& tiles : wgmma_tiles()) {
     INFO(tiles.m << "x" << tiles.n << "x" << tiles.k);

@@ -426,7 +426,9 @@ TEST_CASE("kernels that compute a left operand compile without a spill", "[gener
   sources.push_back(
       source_of(plan_of(product_of<f32, bf16>({64, 96, 64}, casted<bf16>).graph(), {1, 1, 1, 1, 0, 0, 0})));
   std::vector<std::string> wrong(sources.size());
-  in_parallel(wrong.size(), [&](std::size_t i) { wrong[i] = compile_check(sources[i], Arch::sm_90a); });
+  in_parallel(wrong.size(), [&](std::size_t i) {
+    if (in_share(i)) wrong[i] = compile_check(sources[i], Arch::sm_90a);
+  });
   for (const std::string& one : wrong) CHECK(one == "");
 }
 

@@ -568,7 +568,9 @@ TEST_CASE("products of tf32 by roles compile without a spill", "[generate]") {
   }
   add(plain<f32>({64, 96, 32}).graph());
   std::vector<std::string> wrong(sources.size());
-  in_parallel(wrong.size(), [&](std::size_t i) { wrong[i] = compile_check(sources[i], Arch::sm_90a); });
+  in_parallel(wrong.size(), [&](std::size_t i) {
+    if (in_share(i)) wrong[i] = compile_check(sources[i], Arch::sm_90a);
+  });
   for (const std::string& one : wrong) CHECK(one == "");
 }
 
