@@ -305,6 +305,23 @@ const Planted of_caches[] = {
   some.body.push_back(clear.step());
   clear.step().action = std::move(some);
 }, "threads clear it"},
+    {"no zeros", [](Plan& p) { next_in(place_of<codegen::WaitFull>(p, 1), 3).drop(); }, "are not cleared"},
+    {"the fence of one group",
+     [](Plan& p) {
+  const StepPlace fence = next_in(place_of<codegen::ClearBeyond>(p, 1), 1);
+  codegen::Elected some{.threads = 128, .body = {}};
+  some.body.push_back(fence.step());
+  fence.step().action = std::move(some);
+}, "threads fence what they wrote"},
+    {"a barrier of another branch",
+     [](Plan& p) {
+  const StepPlace branch = place_of<codegen::Branch>(p, 0);
+  codegen::Branch other = std::get<codegen::Branch>(branch.step().action);
+  other.body.erase(other.body.begin(), other.body.end() - 1);
+  std::get<codegen::Branch>(branch.step().action).body.pop_back();
+  branch.body->insert(branch.body->begin() + static_cast<std::ptrdiff_t>(branch.index) + 1,
+                      codegen::Step{codegen::Action(std::move(other))});
+}, "stand in the same branch"},
     {"zeros in the other tile",
      [](Plan& p) { the<codegen::ClearBeyond>(p, 0).buffer = the<codegen::ClearBeyond>(p, 1).buffer; },
      "is no buffer of the ring"},

@@ -726,6 +726,55 @@ TEST_CASE("products by roles: operands of four and five axes", "[cpu]") {
         REQUIRE(got[static_cast<std::size_t>(batch * of.m + i) * of.n + j] == problem.sum((i + batch) % of.m, j));
 }
 
+TEST_CASE("products by roles: what is read for stores of other tiles than the sums", "[cpu]") {
+  // A residual of three axes; a sum of rows, added to in place; and tiles that have nothing to do with the product.
+  const auto k = kernel("others", [](In<bf16, 2> x, In<bf16, 2> w, InOut<f32, 3> y, InOut<f32, 2> total,
+                                     InOut<f32, 2> state, In<f32, 2> other, Out<f32, 2> twice) {
+    auto [m, n] = blocks(cdiv(x.extent(0), 64), cdiv(w.extent(1), 64));
+    const Tile sums = kernels::product<bf16>(x, w, m, n, {64, 64, 64});
+    const Tile before = load(y, {0, m, n}, {1, 64, 64});
+    store(y, {0, m, n}, before + reshape(sums, {1, 64, 64}));
+    const Tile so_far = load(total, {m, n}, {64, 1});
+    store(total, {m, n}, so_far + sum(sums, 1));
+    store(twice, {m, n}, load(other, {m, n}, {64, 64}) * 2.0f);
+    const auto part = state.slice(1, 3, 256);
+    const Tile was = load(part, {m * 3 + n, 0}, {16, 256});
+    store(part, {m * 3 + n, 0}, was * 0.5f);
+  });
+  const Sizes of{72, 136, 72};  // 2 x 3 blocks
+  const Problem<bf16> problem(of);
+  CHECK(has_roles(k.graph(), {1, 1, 2, 1, 1, 1, 1}));
+  const std::vector<float> y = whole_numbers(of.m * of.n, 9), total = whole_numbers(of.m * 3, 5),
+                           state = whole_numbers(96 * 300, 11), other = whole_numbers(of.m * of.n, 7);
+  const auto device_y = tensor<f32, 3>({1, of.m, of.n}, y);
+  const auto device_total = tensor<f32, 2>({of.m, 3}, total), device_state = tensor<f32, 2>({96, 300}, state);
+  const auto twice = full_of<f32>(of.m, of.n, 99);
+  launch(test_device().stream(), k, problem.x, problem.w, device_y, device_total, device_state,
+         tensor<f32, 2>({of.m, of.n}, other), twice);
+  const std::vector<float> got_y = device_y.to_vector(), got_total = device_total.to_vector(),
+                           got_state = device_state.to_vector(), got_twice = twice.to_vector();
+  bool same = true;
+  for (int i = 0; i < of.m; ++i)
+    for (int j = 0; j < of.n; ++j) {
+      const auto at = static_cast<std::size_t>(i) * of.n + j;
+      same &= got_y[at] == y[at] + problem.sum(i, j) && got_twice[at] == 2 * other[at];
+    }
+  CHECK(same);
+  for (int i = 0; i < of.m; ++i)
+    for (int n = 0; n < 3; ++n) {
+      double sum = total[static_cast<std::size_t>(i) * 3 + n];
+      for (int j = 64 * n; j < std::min(64 * n + 64, of.n); ++j) sum += problem.sum(i, j);
+      same &= got_total[static_cast<std::size_t>(i) * 3 + n] == sum;
+    }
+  CHECK(same);
+  for (int i = 0; i < 96; ++i)
+    for (int j = 0; j < 300; ++j) {
+      const auto at = static_cast<std::size_t>(i) * 300 + j;
+      same &= got_state[at] == state[at] * (j >= 3 && j < 259 ? 0.5f : 1.0f);
+    }
+  CHECK(same);
+}
+
 TEST_CASE("products by roles: operands that no box holds", "[cpu]") {
   const auto reshaped = kernel("reshaped", [=](In<bf16, 3> x, In<bf16, 2> w, Out<f32, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), 128), cdiv(y.extent(1), 64));

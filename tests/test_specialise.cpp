@@ -320,23 +320,23 @@ TEST_CASE("why a product has no roles: what follows it", "[plan]") {
             .find(" registers for values, and a thread has 220") != std::string::npos);
 }
 
-TEST_CASE("teams, warp groups and stages follow from the tile", "[plan]") {
+TEST_CASE("teams, warp groups, stages and the order of blocks follow from the tile", "[plan]") {
   struct Share {
     ProductTiles tiles;
-    int groups, teams, stages;
+    int groups, teams, stages, together;
   };
-  for (const Share& share : {Share{{64, 64, 64}, 1, 2, 12},
-                             {{64, 128, 64}, 1, 2, 8},
-                             {{64, 256, 64}, 1, 2, 4},
-                             {{128, 64, 64}, 1, 2, 6},
-                             {{128, 128, 64}, 1, 2, 5},
-                             {{128, 192, 64}, 1, 2, 4},
-                             {{128, 256, 64}, 2, 1, 4},
-                             {{256, 64, 64}, 2, 1, 4},
-                             {{256, 128, 64}, 2, 1, 3},
-                             {{256, 192, 64}, 2, 1, 2},
-                             {{128, 128, 128}, 1, 2, 2},
-                             {{64, 64, 256}, 1, 2, 3}}) {
+  for (const Share& share : {Share{{64, 64, 64}, 1, 2, 12, 16},
+                             {{64, 128, 64}, 1, 2, 8, 16},
+                             {{64, 256, 64}, 1, 2, 4, 16},
+                             {{128, 64, 64}, 1, 2, 6, 8},
+                             {{128, 128, 64}, 1, 2, 5, 16},
+                             {{128, 192, 64}, 1, 2, 4, 16},
+                             {{128, 256, 64}, 2, 1, 4, 16},
+                             {{256, 64, 64}, 2, 1, 4, 8},
+                             {{256, 128, 64}, 2, 1, 3, 8},
+                             {{256, 192, 64}, 2, 1, 2, 8},
+                             {{128, 128, 128}, 1, 2, 2, 16},
+                             {{64, 64, 256}, 1, 2, 3, 16}}) {
     INFO(fmt::format("[{},{}] by {}", share.tiles.m, share.tiles.n, share.tiles.k));
     const Plan plan = plan_of(plain(share.tiles));
     REQUIRE(has_roles(plan));
@@ -346,6 +346,7 @@ TEST_CASE("teams, warp groups and stages follow from the tile", "[plan]") {
     CHECK(consumer.teams == share.teams);
     REQUIRE(plan.rings.size() == 1);
     CHECK(plan.rings[RingId{0}].stages == share.stages);
+    CHECK(plan.phases[0].schedule.group == share.together);
     CHECK(plan.shared_bytes <= plan.target.shared_bytes);
     CHECK(count<TmaLoad>(plan) == share.tiles.k / 64 + 2 * (share.tiles.n / 64));  // the right ones ahead, too
     CHECK(count<TmaStore>(plan) == share.tiles.n / 32);

@@ -167,7 +167,7 @@ class Finder {
       if (axis.slices.size() > 1 || i != tile.rows || tile.held || !axis.positive || !starts ||
           !chain_.ahead[slice.extent])
         return false;
-      tile.filled = slice.extent;
+      tile.slice_extent = slice.extent;
     }
     return true;
   }
@@ -206,7 +206,7 @@ class Finder {
   }
 
   bool has_slices() const {
-    return std::ranges::any_of(chain_.tiles, [](const ChainTile& tile) { return tile.filled != no_id; });
+    return std::ranges::any_of(chain_.tiles, [](const ChainTile& tile) { return tile.slice_extent != no_id; });
   }
   // Sums that the loop carries on, of what the first product became, and of nothing that has to do with these sums. All
   // warp groups come to a tile that they clear, in the round that it is of.

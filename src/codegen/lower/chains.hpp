@@ -16,7 +16,7 @@ struct ChainTile {
   int rows = 0, columns = 0;  ///< axes of the load, whatever a product takes them for
   bool held = false;          ///< read ahead of the loop, for all of its rounds; else anew in each
   int stages = 1;             ///< of its ring
-  Id filled = no_id;          ///< rows of the slice that it is of, if it is one: those beyond are zeros
+  Id slice_extent = no_id;    ///< of the slice that its rows are of, if they are; beyond are zeros
 };
 
 /// A tile as an operand.

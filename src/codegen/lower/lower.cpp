@@ -87,8 +87,12 @@ class Lowering {
   bool is_read_where_used(Id id) const {
     if (is_rows(id)) return false;
     const bool ordered = node(id).ordered;
-    if (ordered) return duty_.reads_where_used(id) && is_replaced(id);
+    if (ordered) return duty_.reads_where_used(id) && is_replaced(id) && !has_copies(steps_.layouts.of[id]);
     return steps_.values.is_large(steps_.layouts.of[id]) || duty_.reads_where_used(id) || takes_registers(id);
+  }
+  // Do several threads have an element? Where it is stored one of them writes it while others may still read.
+  bool has_copies(const Layout& layout) const {
+    return layout.lane_copies() != 0 || layout.warp_copies(steps_.threads / 32) != 0;
   }
   // Of what rows are scaled and shifted by a thread may have as much as of the row: where a store alone uses it, it
   // needs no registers until then, nor all at once.

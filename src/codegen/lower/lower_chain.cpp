@@ -38,7 +38,8 @@ std::vector<ChainRing> make_rings(const Facts& facts, const Chain& chain, Plan& 
               .buffers = {},
               .stages = tile.stages,
               .empty_arrivals = chain.groups,
-              .bytes = buffer.stage_bytes()};
+              .bytes = buffer.stage_bytes(),
+              .of_slice = tile.slice_extent != no_id};
     made.buffer = plan.buffers.add(std::move(buffer));
     ring.buffers = {made.buffer};
     made.ring = plan.rings.add(std::move(ring));
@@ -302,7 +303,8 @@ class ChainConsumer final : public ChainDuty {
   }
   void start(Steps& steps, const ChainProduct& product, const Wgmma& wgmma) const {
     each_read(product, [&](std::size_t tile, std::span<const Id> users) {
-      if (users.front() == product.id && chain_.tiles[tile].filled == no_id) push(steps, WaitFull{cursors_[tile]});
+      if (users.front() == product.id && chain_.tiles[tile].slice_extent == no_id)
+        push(steps, WaitFull{cursors_[tile]});
     });
     push(steps, WgmmaFence{});
     push(steps, wgmma);
@@ -311,7 +313,7 @@ class ChainConsumer final : public ChainDuty {
   // Rows beyond a slice, in the few tiles that have some: outside of turns, since all groups come to the barrier.
   void clear_beyond(Steps& steps, const ChainProduct& product) const {
     each_read(product, [&](std::size_t tile, std::span<const Id> users) {
-      if (users.front() != product.id || chain_.tiles[tile].filled == no_id) return;
+      if (users.front() != product.id || chain_.tiles[tile].slice_extent == no_id) return;
       push(steps, WaitFull{cursors_[tile]});
       const ValueId filled = filled_rows(steps, chain_.tiles[tile]);
       const Operand rows = element_of(steps.plan, filled, Layout(0));
@@ -344,7 +346,7 @@ class ChainConsumer final : public ChainDuty {
     const auto count = [&](Op op, const Operand& a, std::int64_t b) {
       return term(op, ElementType::i64, ElementType::i64, {a, literal(b)});
     };
-    const Operand end = wide(tile.filled), start = count(Op::mul, wide(axis.index), axis.extent);
+    const Operand end = wide(tile.slice_extent), start = count(Op::mul, wide(axis.index), axis.extent);
     const Operand left = term(Op::sub, ElementType::i64, ElementType::i64, {end, start});
     term(Op::cast, ElementType::i32, ElementType::i64, {count(Op::minimum, count(Op::maximum, left, 0), axis.extent)});
     return steps.number(tile.load, steps.values.label(tile.load, "filled"), ElementType::i32, std::move(expression));

@@ -280,7 +280,11 @@ class Consumer final : public RingDuty {
   bool store(Steps& steps, Id id) override {
     const auto& boxed = shared_.how.boxed;
     const auto found = std::ranges::find(boxed, id);
-    if (found == boxed.end()) return store_by_parts(steps, id);
+    if (found == boxed.end()) {
+      const int reads = reads_where_stored(steps, id);
+      if (reads > 0) store_by_parts(steps, id, reads);
+      return reads > 0;
+    }
     const int columns = shared_.plan.buffers[out_[0]].columns;
     const TensorMapId map = boxes_of(shared_.facts, shared_.plan, id, 0, shared_.plan.buffers[out_[0]], BoxUse::store);
     const int before = static_cast<int>(found - boxed.begin()) * parts_, all = static_cast<int>(boxed.size()) * parts_;
@@ -309,27 +313,31 @@ class Consumer final : public RingDuty {
  private:
   // No read moves ahead of a store to where it may read, and one by one each waits for memory: those of a part, which
   // registers hold, come first.
-  bool store_by_parts(Steps& steps, Id id) const {
-    if (steps.node(id).op != Op::store || !reads_where_stored(steps, id)) return false;
+  void store_by_parts(Steps& steps, Id id, int reads) const {
     const Sweep whole = sweep_of(steps.facts, steps.layouts, id);
-    const int columns = columns_of_part(whole.layout.registers());
-    for (int part = 0; part < shared_.n / columns; ++part) {
+    const int columns = columns_of_part(reads * whole.layout.registers());
+    for (int first = 0; first < shared_.n; first += columns) {
       SweepBuilder builder(steps, whole, id);
-      Sweep sweep = builder.part(1, part * columns, columns).reading_first().express(steps.node(id).in[0]).take();
+      Sweep sweep = builder.part(1, first, columns).reading_first().express(steps.node(id).in[0]).take();
       leave_rounding_to_memory(sweep.expression);
       steps.push(id, Store{.kind = Store::Kind::store, .sweep = std::move(sweep), .access = steps.access_of(id)});
     }
-    return true;
   }
   int columns_of_part(int registers) const {
     constexpr int most = 32, block = 16;  // of a warp's products
     int columns = shared_.n;
-    for (int parts = 2; columns % block == 0 && registers * columns > most * shared_.n; ++parts)
+    for (int parts = 2; parts * block <= shared_.n && registers * columns > most * shared_.n; ++parts)
       if (shared_.n % (parts * block) == 0) columns = shared_.n / parts;
     return columns;
   }
-  // Does it store what is read on the way?
-  bool reads_where_stored(const Steps& steps, Id id) const {
+  // Tiles as those of the sums that are read on the way to a store of such a one.
+  int reads_where_stored(const Steps& steps, Id id) const {
+    const Id product = shared_.how.products[0];
+    const auto like_sums = [&](Id tile) {
+      return steps.node(tile).shape == steps.node(product).shape && steps.layouts.of[tile] == steps.layouts.of[product];
+    };
+    if (steps.node(id).op != Op::store || !like_sums(steps.node(id).in[0])) return 0;
+    int reads = 0;
     std::vector<Id> open{steps.node(id).in[0]};
     std::set<Id> seen;
     while (!open.empty()) {
@@ -337,10 +345,10 @@ class Consumer final : public RingDuty {
       open.pop_back();
       if (steps.values.of(at) || !seen.insert(at).second) continue;
       const Node& node = steps.node(at);
-      if (node.op == Op::load && reads_where_used(at)) return true;
+      reads += node.op == Op::load && reads_where_used(at) && node.shape == steps.node(product).shape;
       if (is_elementwise(node.op)) open.insert(open.end(), node.in.begin(), node.in.end());
     }
-    return false;
+    return reads;
   }
   // What wgmma has read any thread of the group may release; what threads have, one of each warp behind its others.
   void release(Steps& steps, LoopId not_first) {
@@ -377,6 +385,15 @@ class Consumer final : public RingDuty {
   std::vector<RoundProduct> round_;  // of the loop, so far
 };
 
+// Blocks that run together along the first axis. Those at work, about `wave`, read `group` tiles of the left operand
+// and wave / group of the right: the fewest bytes where group^2 = wave n / m, of which this is the nearest power of 2.
+int blocks_of_group(int m, int n) {
+  constexpr int wave = 128, least = 4, most = 16;
+  int group = least;
+  while (group < most && 2 * group * group * m <= wave * n) group *= 2;
+  return group;
+}
+
 }  // namespace
 
 void lower_roles(const Facts& facts, Specialisation how, const Products& products, const Layouts& layouts, Plan& plan) {
@@ -387,6 +404,7 @@ void lower_roles(const Facts& facts, Specialisation how, const Products& product
   ProductRing shared(facts, how, products.plans, plan);
   phase.schedule.kind = Schedule::Kind::tiles;
   phase.schedule.sharing = how.sharing;
+  if (phase.schedule.group) phase.schedule.group = blocks_of_group(shared.m, shared.n);
   Role producer{.name = "producer", .first_warp = 0, .warps = 4, .registers = shared.producer_registers()};
   Role consumer{.name = "consumer",
                 .first_warp = 4,

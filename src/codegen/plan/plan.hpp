@@ -130,6 +130,7 @@ struct Ring {
   int full_arrivals = 1, empty_arrivals = 1;
   std::int64_t bytes = 0;  ///< of a stage, that the copy engine brings, if it brings all rows
   std::vector<ClippedRows> clipped = {};
+  bool of_slice = false;    ///< what a stage has may reach over the end of a view: then rows are cleared
   std::int64_t offset = 0;  ///< of the barriers: `stages` full ones, then the empty ones
   std::int64_t barrier_bytes() const { return 16 * std::int64_t{stages}; }
 };

@@ -27,29 +27,36 @@ void SharedWrites::read(RingId ring) const {
 }
 
 void SharedWrites::read(CursorId cursor) const {
-  const auto cleared = cleared_stages_.find(cursor);
-  findings_.require(cleared == cleared_stages_.end() || cleared->second == Written::seen,
+  const auto stage = stages_.find(cursor);
+  if (stage == stages_.end()) return;
+  findings_.require(stage->second != Written::no, "its rows beyond a slice are not cleared");
+  findings_.require(stage->second == Written::no || stage->second == Written::seen,
                     "threads cleared rows of it: a fence and then a barrier stand before");
 }
 
+void SharedWrites::end_branch() const {
+  for (const auto& [cursor, state] : stages_)
+    findings_.require(state == Written::no || state == Written::seen,
+                      "threads cleared rows at {}: a fence and then a barrier stand in the same branch",
+                      name_of(plan_, cursor));
+}
+
 void SharedWrites::fence() {
-  for (auto& [cursor, state] : cleared_stages_) state = std::max(state, Written::fenced);
-  for (auto& [buffer, state] : written_) state = std::max(state, Written::fenced);
-  for (auto& [ring, state] : cleared_) state = std::max(state, Written::fenced);
+  for (auto& [cursor, state] : stages_) fence(state);
+  for (auto& [buffer, state] : written_) fence(state);
+  for (auto& [ring, state] : cleared_) fence(state);
 }
 
 void SharedWrites::tell(int barrier) {
-  const auto is_fenced = [](const auto& cleared) { return cleared.second != Written::plain; };
+  const auto is_fenced = [](const auto& cleared) { return cleared.second >= Written::fenced; };
   told_ = std::ranges::all_of(cleared_, is_fenced) ? barrier : 0;
 }
 
 void SharedWrites::meet(bool all_teams) {
-  for (auto& [buffer, state] : written_)
-    if (state == Written::fenced) state = Written::seen;
-  for (auto& [cursor, state] : cleared_stages_)
-    if (state == Written::fenced) state = Written::seen;
+  for (auto& [cursor, state] : stages_) see(state);
+  for (auto& [buffer, state] : written_) see(state);
   for (auto& [ring, state] : cleared_)
-    if (state == Written::fenced && all_teams) state = Written::seen;
+    if (all_teams) see(state);
   seen_read_ = read_;
 }
 

@@ -16,11 +16,14 @@ class SharedWrites {
   void put(BufferId buffer);
   /// Rows of a ring's stages that no box fills.
   void clear(RingId ring);
-  /// Rows of the stage at a cursor.
-  void clear(CursorId cursor) { cleared_stages_[cursor] = Written::plain; }
-  /// A stage of a ring has come, or the one at the cursor is read.
+  /// A stage of a ring has come.
   void read(RingId ring) const;
+  /// The same of the one at the cursor, whose rows beyond a slice are cleared before it is read.
+  void come(CursorId cursor) { stages_[cursor] = Written::no; }
+  void clear_beyond(CursorId cursor) { stages_[cursor] = Written::plain; }
   void read(CursorId cursor) const;
+  /// A branch ends, whose steps other threads may not run: what they wrote in it is seen by then.
+  void end_branch() const;
   void fence();
   /// The team says to the next, by a barrier, that it came so far; does the team at hand know it by that barrier?
   void tell(int barrier);
@@ -34,14 +37,20 @@ class SharedWrites {
   void end() const;
 
  private:
-  enum class Written : std::uint8_t { plain, fenced, seen };
+  enum class Written : std::uint8_t { no, plain, fenced, seen };
+  static void fence(Written& state) {
+    if (state == Written::plain) state = Written::fenced;
+  }
+  static void see(Written& state) {
+    if (state == Written::fenced) state = Written::seen;
+  }
 
   Findings& findings_;
   const Plan& plan_;
   const Role& role_;
   std::map<BufferId, Written> written_;
   std::map<RingId, Written> cleared_;
-  std::map<CursorId, Written> cleared_stages_;
+  std::map<CursorId, Written> stages_;  // of slices
   int told_ = 0;
   std::vector<std::vector<BufferId>> copies_{1};  // groups of stores
   int read_ = 0, seen_read_ = 0;                  // groups that have been read, and that all threads know of

@@ -105,7 +105,11 @@ class RoleCheck {
         }
         in_loop_ = around;
       },
-                     [&](const Branch& s) { region(s.body); },
+                     [&](const Branch& s) {
+        region(s.body);
+        findings_.about(&step);
+        writes_.end_branch();
+      },
                      [&]<OneOf<Reduce, Argmax, Replicas> T>(const T& s) {
         values(step);
         walk(s.across);
@@ -158,6 +162,7 @@ class RoleCheck {
         ++use(s.cursor).filled;
         products_.begin_stage(s.cursor);
         writes_.read(ring(s.cursor));
+        if (plan_.rings[ring(s.cursor)].of_slice) writes_.come(s.cursor);
       },
                      [&](const Release& s) { release(s); },
                      [&](const Advance& s) { advance(s); },
@@ -167,6 +172,8 @@ class RoleCheck {
                      [&](const CommitWgmma&) { products_.commit(); },
                      [&](const WaitWgmma& s) { products_.wait(s.pending); },
                      [&](const ProxyFence&) {
+        findings_.require(elected_ == role_.threads(), "{} of {} threads fence what they wrote", elected_,
+                          role_.threads());
         writes_.fence();
         for (auto& [cursor, use] : uses_) use.unfenced.clear();
       },
@@ -280,7 +287,7 @@ class RoleCheck {
     findings_.require(std::ranges::count(ring.buffers, s.buffer) == 1, "{} is no buffer of the ring",
                       name_of(plan_, s.buffer));
     findings_.require(!products_.read_until(s.cursor, 0), "products that read the stage are open");
-    writes_.clear(s.cursor);
+    writes_.clear_beyond(s.cursor);
   }
   void arrive(const Arrive& s) {
     RingUse& use = this->use(s.cursor);
