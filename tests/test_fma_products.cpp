@@ -93,6 +93,21 @@ TEST_CASE("operands of many sums that lie along k are turned on their way to sha
   }
 }
 
+TEST_CASE("rows across k have an odd number of chunks, of which none is permuted", "[plan]") {
+  for (const Orders& orders : all_orders)
+    for (const ProductTiles& tiles : {ProductTiles{128, 128, 16}, {64, 64, 16}, {20, 72, 12}}) {
+      Plan plan = product_plan(tiles, orders);
+      const Product& product = the<Multiply>(plan).product;
+      for (const ProductOperand* operand : {&product.a, &product.b}) {
+        const Buffer& buffer = plan.buffers[operand->buffer];
+        CHECK((buffer.permuted() == 1 || operand->k_major));
+        CHECK(buffer.chunks() - buffer.columns / 4 <= 1);
+        if (buffer.permuted() == 1)
+          CHECK(buffer.offset_of(1, 4) - buffer.offset_of(0, 0) == (buffer.chunks() + 1) * 16);
+      }
+    }
+}
+
 TEST_CASE("operands of fused multiply-adds are read without bank conflicts, half a warp at a time", "[plan]") {
   for (const Orders& orders : all_orders)
     for (const ProductTiles& tiles :

@@ -139,7 +139,7 @@ TEST_CASE("lowering makes a step of each chain of ops", "[plan]") {
   const Plan plan = plan_after_pass("pointwise", "lower");
   CHECK(lines_of(plan) == Lines{"cdiv_3 = cdiv(out1_extent0, 1024)", "load_6 = in0[block0 * 1024] by 4",
                                 "out1[block0 * 1024] by 4 = add(exp(mul(load_6, scalar2)), load_6)"});
-  CHECK(plan.threads() == 128);
+  CHECK(plan.threads() == 256);
 }
 
 TEST_CASE("lowering gives a value to other threads through scratch memory", "[plan]") {

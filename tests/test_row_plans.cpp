@@ -71,6 +71,21 @@ TEST_CASE("rows that a warp has registers for are a warp's each", "[plan]") {
   CHECK(softmax(1, 768).threads() > 32);
 }
 
+TEST_CASE("what is pointwise goes through memory by an access a thread", "[plan]") {
+  const auto threads = []<Element T>(T, int elements, int rounds = 0) {
+    return plan_for([=](In<T, 1> x, Out<T, 1> y) {
+             Index i = blocks(cdiv(x.extent(0), elements));
+             if (rounds == 0) return store(y, {i}, load(x, {i}, {elements}));
+             for (Index k : range(rounds)) store(y, {i + k}, load(x, {i + k}, {elements}));
+           }).threads();
+  };
+  CHECK(threads(f32(), 1024) == 256);
+  CHECK(threads(bf16(), 2048) == 256);
+  CHECK(threads(f32(), 4096) == 512);  // of more threads a block keeps others waiting
+  CHECK(threads(f32(), 1024, 2) == 128);
+  CHECK(threads(u8(), 1024) == 64);
+}
+
 TEST_CASE("weights of long rows are read where they are used", "[plan]") {
   const auto norm = [](int width) {
     return plan_for([=](In<f32, 2> x, In<f32, 1> weight, In<f32, 1> bias, Out<f32, 2> y) {

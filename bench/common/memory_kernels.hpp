@@ -4,8 +4,12 @@
 
 namespace tessera::bench {
 
-/// Elements of a block of threads that goes through memory once.
-inline constexpr int elements_per_block = 4096;
+/// Elements of a block of threads that goes through memory once: 4 KB, an access of 16 bytes of each of 256 threads.
+template <Element T>
+inline constexpr int elements_per_block = 4096 / sizeof(T);
+
+/// Elements of each round of a block of threads that goes through memory in many.
+inline constexpr int elements_per_round = 4096;
 
 /// Rows of a block of threads, as an H200 is fastest: a warp each of short ones, several warps one of longer ones.
 template <Element T>
@@ -17,16 +21,16 @@ int rows_per_block(int width) {
 template <Element T>
 auto copy_kernel() {
   return kernel("copy", [](In<T, 1> x, Out<T, 1> y) {
-    Index block = blocks(cdiv(x.extent(0), elements_per_block));
-    store(y, {block}, load(x, {block}, {elements_per_block}));
+    Index block = blocks(cdiv(x.extent(0), elements_per_block<T>));
+    store(y, {block}, load(x, {block}, {elements_per_block<T>}));
   });
 }
 
 template <Element T>
 auto gelu_kernel() {
   return kernel("gelu", [](In<T, 1> x, Out<T, 1> y) {
-    Index block = blocks(cdiv(x.extent(0), elements_per_block));
-    store(y, {block}, cast<T>(kernels::gelu(cast<f32>(load(x, {block}, {elements_per_block})))));
+    Index block = blocks(cdiv(x.extent(0), elements_per_block<T>));
+    store(y, {block}, cast<T>(kernels::gelu(cast<f32>(load(x, {block}, {elements_per_block<T>})))));
   });
 }
 
@@ -117,9 +121,9 @@ auto transpose_kernel() {
 inline auto sum_kernel() {
   return kernel("sum", [](In<f32, 1> x, Out<f32, 1> y) {
     Index part = blocks(y.extent(0));
-    Tile count = cdiv(cdiv(x.extent(0), elements_per_block), y.extent(0));
-    Var acc = zeros<f32>({elements_per_block});
-    for (Index i : range(count)) acc = acc + load(x, {part * count + i}, {elements_per_block});
+    Tile count = cdiv(cdiv(x.extent(0), elements_per_round), y.extent(0));
+    Var acc = zeros<f32>({elements_per_round});
+    for (Index i : range(count)) acc = acc + load(x, {part * count + i}, {elements_per_round});
     store(y, {part}, sum(acc, 0));
   });
 }

@@ -169,7 +169,7 @@ Row turned(const MemorySetup& setup) {
 
 /// The sum of all elements: of parts, then of their sums.
 Row total(const MemorySetup& setup) {
-  const std::int64_t size = setup.shape[0], parts = std::clamp<std::int64_t>(size / (16 * elements_per_block), 1, 4096);
+  const std::int64_t size = setup.shape[0], parts = std::clamp<std::int64_t>(size / (16 * elements_per_round), 1, 4096);
   return of_memory<f32, f32>("sum", setup, std::array{size}, std::array{std::int64_t{1}}, [=](const Device& device) {
     return [=, sums = Tensor<f32, 1>(device, {parts}), kernel = sum_kernel()](const Stream& stream, const auto& x,
                                                                               const auto& y) {

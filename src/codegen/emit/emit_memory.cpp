@@ -144,10 +144,10 @@ void emit(Writer& w, const Fetch& fetch) {
     std::string from, into = fmt::format("tile + element_offset<{}, {}>(row, column)", type, to.chunks());
     // Elements that are neighbours in memory lie in a column: lanes follow it, and each thread keeps to a row.
     const int last = static_cast<int>(access.axes.size()) - 1;
-    const bool in_rows = access.fast == last - 1 && tile.copy == Fetch::Copy::async && threads % to.rows == 0;
+    const bool in_rows = access.fast == last - 1 && tile.copy == Fetch::Copy::async && threads % to.rows == 0 &&
+                         to.permuted() == 1;
     // Where each thread keeps to a column, one address and a stride lead to all of its pieces.
     const bool in_columns = !in_rows && tile.copy == Fetch::Copy::async && threads % per_row == 0;
-    int apart = 0;  // pieces of a thread that have one address
     if (in_rows) {
       const int axis = access.axes.back().tensor_axis, step = threads / to.rows;
       w.line("const int row = thread % {0}, first = thread / {0};", to.rows);
@@ -155,15 +155,8 @@ void emit(Writer& w, const Fetch& fetch) {
       at[at.size() - 1] = IndexExpression::variable("first", to.columns);
       w.line("const {}* const from = {};", type, address(access, codegen::spot(w, access, at)));
       from = beyond("from", i * cast_i64(axis < 0 ? 0 : w.stride(access.parameter, axis) * step));
-      // After so many of its pieces chunks are permuted alike: those have one address.
-      const int chunks = to.chunks(), alike = std::min(chunks & -chunks, 8) * 16 / info(element).bytes;
-      if (rounds > 1 && alike % step == 0) {
-        apart = alike / step;
-        w.unroll(true);
-        w.open("for (int n = 0; n < {}; ++n) {{", apart);
-        w.line("char* const into = tile + element_offset<{}, {}>(row, first + n * {});", type, chunks, step);
-        into = beyond("into", i / apart * (alike * info(element).bytes));
-      }
+      w.line("char* const into = tile + element_offset<{}, {}>(row, first);", type, to.chunks());
+      into = beyond("into", i * (step * info(element).bytes));
     }
     if (in_columns) {
       const int step = threads / per_row, row_axis = access.axes[access.axes.size() - 2].tensor_axis;
@@ -171,7 +164,7 @@ void emit(Writer& w, const Fetch& fetch) {
       w.line("const {}* const from = {};", type, address(access, spot_in("first")));
       const IndexExpression stride = row_axis < 0 ? 0 : w.stride(access.parameter, row_axis) * step;
       from = beyond("from", i * stride);
-      if (step % 8 == 0) {  // chunks are permuted alike
+      if (step % 8 == 0 || to.permuted() == 1) {  // chunks are permuted alike
         w.line("char* const into = tile + element_offset<{}, {}>(first, column);", type, to.chunks());
         into = beyond("into", i * (step * to.chunks() * 16));
       }
@@ -179,10 +172,7 @@ void emit(Writer& w, const Fetch& fetch) {
     const bool loop = rounds > 1, some = pieces % threads != 0;
     if (loop) {
       w.unroll_by(tile.unrolled);
-      if (apart)
-        w.open("for (int i = n; i < {}; i += {}) {{", rounds, apart);
-      else
-        w.open("for (int i = 0; i < {}; ++i) {{", rounds);
+      w.open("for (int i = 0; i < {}; ++i) {{", rounds);
     } else if (some) {
       w.open("if (thread < {}) {{", pieces);
     }
@@ -215,7 +205,6 @@ void emit(Writer& w, const Fetch& fetch) {
         break;
     }
     if (loop || some) w.close();
-    if (apart) w.close();
     w.close();
   }
 }

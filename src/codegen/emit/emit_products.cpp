@@ -258,8 +258,8 @@ struct Fragment {
 
 // Bytes from a thread's first position to the others, where chunks are permuted alike at all of them.
 std::optional<std::vector<Digit>> bytes_apart(const Fragment& f, const Buffer& from) {
-  const int bytes = info(from.type).bytes, chunks = from.chunks(), period = std::min(chunks & -chunks, 8);
-  const int alike = f.operand.k_major ? 8 : period * 16 / bytes;
+  const int bytes = info(from.type).bytes, chunks = from.chunks();
+  const int alike = from.permuted() == 1 ? 1 : f.operand.k_major ? 8 : from.permuted() * 16 / bytes;
   std::vector<Digit> apart;
   for (const Digit& digit : f.layout.register_digits(f.axis)) {
     if (digit.unit < f.run()) continue;

@@ -211,6 +211,15 @@ Layouts choose_layouts(const Facts& facts, const std::map<Id, ProductPlan>& prod
 
 namespace {
 
+// Does each element go its own way through memory, once?
+bool is_pointwise(const Facts& facts) {
+  if (facts.order.size() > 1) return false;
+  return std::ranges::none_of(facts.order.front(), [&](Id id) {
+    const Op op = facts[id].op;
+    return is_reduction(op) || op == Op::argmax || op == Op::cumsum;
+  });
+}
+
 // Is a tile like the value's added up along its fast axis?
 bool is_reduced(const Facts& facts, const Shape& shape, int fast) {
   bool reduced = false;
@@ -241,7 +250,7 @@ int choose_warps(const Facts& facts) {
       most_bytes = std::max(most_bytes, bytes);
     }
   constexpr int most_warps = 32;
-  int most = most_warps, of_many = 2;  // warps; accesses, at least, of one of many threads
+  int most = most_warps, of_few = 2, of_many = 2;  // warps; accesses, at least, of one of up to 256 threads, and of more
   if (accessed != no_id) {
     const GraphAccess access = facts.access(accessed);
     const Id value = is_read(facts[accessed].op) ? accessed : facts[accessed].in[0];
@@ -260,13 +269,16 @@ int choose_warps(const Facts& facts) {
       if (rows > 1 && shape[access.fast] <= 32 * most_registers)
         most = static_cast<int>(std::min<std::int64_t>(rows, most));
       of_many = 4;
+    } else if (vector * info(facts[value].type).bytes >= 16 && is_pointwise(facts)) {
+      // Many threads with one access each: memory has enough to do, and blocks that are done sooner.
+      of_few = 1;
     }
   }
   // Not many threads are to be idle in the last round.
   for (int warps = 32; warps > 1; warps /= 2) {
     const std::int64_t step = std::int64_t(32) * warps * vector;
     const std::int64_t rounds = (largest + step - 1) / step;
-    const int least = warps > 8 ? of_many : 2;
+    const int least = warps > 8 ? of_many : of_few;
     if (warps <= most && largest >= least * step && rounds * step * 20 <= largest * 23) return warps;
   }
   return 1;

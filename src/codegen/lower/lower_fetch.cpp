@@ -22,6 +22,8 @@ Fetches::Fetches(Steps& steps, const std::map<Id, ProductPlan>& products) : step
       const int k_axis = source.axis[side ? 0 : 1], other_axis = source.axis[side], other = plan.layout.cover(side);
       operand.buffer = operand.k_major ? buffer_for(source.load, other_axis, k_axis, operand.stored, other, k)
                                        : buffer_for(source.load, k_axis, other_axis, operand.stored, k, other);
+      // Threads read rows one after the other: where none is permuted, at one address and numbers behind it.
+      if (product.kind == ProductKind::block && !operand.k_major) steps.plan.buffers[operand.buffer].odd = true;
     }
   }
   for (const Buffer& buffer : steps.plan.buffers) bytes_ += buffer.bytes();

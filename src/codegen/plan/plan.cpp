@@ -13,10 +13,8 @@ std::int64_t Buffer::offset_of(int row, int column) const {
     return column / panel_columns() * panel_bytes() + std::int64_t{row} * 128 + (chunk ^ (row % 8)) * 16 + within;
   }
   // As element_offset() of the prelude has it.
-  const int chunk = column / per_chunk;
-  const int width = chunks();
-  const int permuted = width % 8 == 0 ? chunk ^ (row % 8) : chunk;
-  return (std::int64_t{row} * width + permuted) * 16 + within;
+  const int chunk = (column / per_chunk) ^ (row / (8 / permuted()) & (permuted() - 1));
+  return (std::int64_t{row} * chunks() + chunk) * 16 + within;
 }
 
 MatrixDescriptor descriptor_of(const Buffer& buffer, bool k_major) {

@@ -4,6 +4,7 @@
 // in tables: storage and values, loops, buffers, scratch memory, rings, tensor maps. Their ids are what they are; names
 // are made when a plan is printed (names.hpp).
 #pragma once
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <string>
@@ -83,8 +84,11 @@ struct Buffer {
   std::int64_t offset = 0;
   bool in_workspace = false;
   SharedForm form = SharedForm::chunks;
-  int teams = 1;  ///< each team of the role that uses it has its own
-  int chunks() const { return columns * info(type).bytes / 16; }
+  bool odd = false;  ///< rows of an odd number of chunks, of which none is permuted: one behind the columns if need be
+  int teams = 1;     ///< each team of the role that uses it has its own
+  int chunks() const { return columns * info(type).bytes / 16 | (odd ? 1 : 0); }
+  /// Chunks are permuted among so many, from row to row, as swizzled() of the prelude has it.
+  int permuted() const { return std::min(chunks() & -chunks(), 8); }
   std::int64_t stage_bytes() const { return std::int64_t(rows) * chunks() * 16; }
   std::int64_t team_bytes() const { return stage_bytes() * stages; }
   std::int64_t bytes() const { return team_bytes() * teams; }
