@@ -117,7 +117,7 @@ TEST_CASE("a plan is shown as any of the passes leaves it", "[plan]") {
   for (const auto& [pass, text] : last) CHECK(plan_after(graph, variant, Arch::sm_90a, pass) == text);
   CHECK(error_of([&] { plan_after(graph, variant, Arch::sm_90a, "nonsense"); }) ==
         "there is no pass 'nonsense' over plans; choose from specialise, lower, prune, registers, memory, tensor_cores, "
-        "copies, early, barriers, parameters");
+        "copies, early, kept, barriers, parameters");
 }
 
 TEST_CASE("the verifier's error names kernel, pass and step", "[plan]") {

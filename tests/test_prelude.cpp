@@ -90,6 +90,9 @@ template <int Bytes>
 void load_in_order(u32* words, const void* from, bool inside) {
   load_input_over<Bytes>(words, from, inside);
 }
+[[maybe_unused]] void load_kept(u32* words, const void* from, bool inside, u64) {
+  load_in_order<16>(words, from, inside);
+}
 bool less(float a, float b) { return a < b; }
 float exp2_approximate(float x) { return std::exp2(x); }
 float reciprocal_approximate(float x) { return 1 / x; }
@@ -572,6 +575,8 @@ constexpr Kernel kernels[] = {
   f[5] = read_in_order(h, i[7] > 0) + read_in_order(b, i[7] > 0, 2.0f);
   i[4] = read_in_order(u, i[7] > 0) + read_in_order(i, i[7] > 0, 3);
   l[4] = read_in_order(l, i[7] > 0);
+  read_kept<4>(f + 8, f + 16, i[7] > 0, priority_of_read(l[0]));
+  read_kept<8>(f + 8, b, i[7] > 0, priority_of_read(l[0]));
 )"},
     {"copies", R"(  copy_async<4>(shared_memory(), f, i[0] > 0);
   copy_async<8>(shared_memory() + 8, f, i[0] > 0);

@@ -1,7 +1,11 @@
 // Plans of kernels that are bound by memory: what is read once, by how wide accesses, and exchanged by whom.
+#include <fmt/format.h>
+
 #include "catch.hpp"
 #include "codegen/lower/make_plan.hpp"
+#include "codegen/lower/reads_in_order.hpp"
 #include "codegen/passes/passes.hpp"
+#include "codegen/plan/verify_plan.hpp"
 #include "dsl/control.hpp"
 #include "plan_steps.hpp"
 
@@ -84,6 +88,47 @@ TEST_CASE("what is pointwise goes through memory by an access a thread", "[plan]
   CHECK(threads(f32(), 4096) == 512);  // of more threads a block keeps others waiting
   CHECK(threads(f32(), 1024, 2) == 128);
   CHECK(threads(u8(), 1024) == 64);
+}
+
+TEST_CASE("what blocks read once stays in the L2 cache longer than what they write", "[plan]") {
+  const auto kept = [](Plan plan) {
+    std::string names;
+    for (const StepPlace& place : steps_of(plan))
+      each_read(place.step(), [&](const Sweep&, TileAccess& read) {
+        if (read.kept) names += fmt::format("in{} ", read.parameter);
+      });
+    CHECK(violations(plan).empty());
+    return names;
+  };
+  const auto norm = [](int rounds, int rows) {
+    return plan_for([=](In<f32, 2> x, In<f32, 1> weight, Out<f32, 2> y) {
+      Index i = blocks(cdiv(x.extent(0), rows));
+      const auto row = [&](const Index& at) {
+        Tile t = load(x, {at, 0}, {rows, 1024});
+        store(y, {at, 0}, t * rsqrt(sum(t * t, 1)) * load(weight, {0}, {1024}));
+      };
+      if (rounds == 0) return row(i);
+      for (Index k : range(rounds)) row(i + k);
+    });
+  };
+  CHECK(kept(norm(0, 1)) == "in0 ");
+  CHECK(kept(norm(2, 1)) == "");  // what else a block reads may be worth more
+  CHECK(kept(plan_for([](In<f32, 1> x, Out<f32, 1> y) {  // hardly anything is written
+          Index i = blocks(y.extent(0));
+          store(y, {i}, sum(load(x, {i}, {1024}), 0));
+        })) == "in0 ");
+  CHECK(kept(plan_for([](In<bf16, 1> x, Out<bf16, 1> y) {
+          Index i = blocks(cdiv(y.extent(0), 2048));
+          store(y, {i}, cast<bf16>(cast<f32>(load(x, {i}, {2048})) * 2));
+        })) == "in0 ");
+  CHECK(kept(plan_for([](In<u8, 1> x, Out<f32, 1> y) {  // much more is written
+          Index i = blocks(cdiv(y.extent(0), 1024));
+          store(y, {i}, cast<f32>(cast<i32>(load(x, {i}, {1024}))));
+        })) == "");
+  CHECK(kept(plan_for([](In<f32, 1> x, Out<f32, 1> y) {
+          Index i = blocks(cdiv(y.extent(0), 1024));
+          store(y, {i}, load(x, {i}, {1024}, 1.0f));
+        })) == "");
 }
 
 TEST_CASE("weights of long rows are read where they are used", "[plan]") {

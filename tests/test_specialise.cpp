@@ -443,6 +443,10 @@ TEST_CASE("what threads read stays behind the wait for the launch before", "[pla
   const std::vector<std::string> found = violations(plan);
   REQUIRE(!found.empty());
   CHECK(found[0].find("is read ahead of the end of the launch before") != std::string::npos);
+  Plan kept = plan_of(row.graph());
+  for (const StepPlace& place : steps_of(kept))
+    each_read(place.step(), [&](const Sweep&, TileAccess& read) { read.padding = read.kept; });
+  CHECK(violations(kept).front().find("is kept in the cache, but not read in order by whole") != std::string::npos);
   // Of rows that begin anywhere copies are plain loads.
   const auto bytes = [](Variant& variant) { for (TensorClass& tensor : variant.tensors) tensor.alignment = 2; };
   CHECK_FALSE(plan_of(plain({32, 32, 32}), bytes).waits_for_previous());

@@ -6,6 +6,7 @@ Target Target::of(Arch arch, bool specialise) {
   Target target;
   target.arch = arch;
   target.begins_early = arch.number() == 90;  // others have it, too, but nobody has measured it there
+  target.keeps_reads = arch.number() == 90;   // nor this
   if (specialise && arch == Arch::sm_90a) target.tier = Tier::wgmma;
   target.shared_bytes = arch.shared_bytes();
   if (arch.number() >= 100) {

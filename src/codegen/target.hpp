@@ -16,6 +16,7 @@ struct Target {
   Arch arch;
   Tier tier = Tier::mma_sync;
   bool begins_early = false;            ///< a launch may begin while the one before it ends
+  bool keeps_reads = false;             ///< the L2 cache writes in better order if it keeps what was read longer
   int shared_bytes = 0;                 ///< of shared memory that one block may have
   int registers = 65536;                ///< of a multiprocessor
   int parts = 4;                        ///< of a multiprocessor: each has its share of the registers, for its warps

@@ -138,6 +138,12 @@ void declarations(Writer& w, const Writer& body) {
     w.line("const int thread = {};", of_team("thread_index", w.role.first_warp * 32, w.role.threads()));
   if (body.uses.lane) w.line("const int lane = lane_index();");
   if (body.uses.warp) w.line("const int warp = {};", of_team("warp_index", w.role.first_warp, w.role.warps));
+  for (const int parameter : body.uses.kept) {
+    const Parameter& tensor = w.tensor(parameter);
+    IndexExpression bytes = info(tensor.type).bytes;
+    for (int axis = tensor.rank; axis-- > 0;) bytes = cast_i64(w.extent(parameter, axis)) * bytes;
+    w.line("const u64 {}_priority = priority_of_read({});", tensor_name(w.plan, parameter), bytes);
+  }
   for (const ThreadTerm& term : body.terms)
     w.line("const int {} = {};", term.name, digits(term.digits, w.lane(), w.warp()));
   std::set<std::string> known;  // of one name there may be several, in the same place

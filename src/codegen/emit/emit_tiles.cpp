@@ -171,13 +171,21 @@ Spot checked(Writer& w, const TileAccess& access, Spot spot) {
   return spot;
 }
 
-// Place and mask of a read, and what stands for the elements outside; of an input that is 0 if not said.
-std::string source(const Writer& w, const TileAccess& access, const Spot& at) {
-  return fmt::format("{}, {}{}", address(access, at), at.inside,
-                     access.read_only && access.padding == 0 ? "" : ", " + padding(w, access));
+std::string_view reader(const TileAccess& access) {
+  return access.kept ? "read_kept" : access.in_order ? "read_in_order" : "read_input";
+}
+// What the reader is given last.
+std::string priority(Writer& w, const TileAccess& access) {
+  if (!access.kept) return "";
+  w.uses.kept.insert(access.parameter);
+  return fmt::format(", {}_priority", tensor_name(w.plan, access.parameter));
 }
 
-std::string_view reader(const TileAccess& access) { return access.in_order ? "read_in_order" : "read_input"; }
+// Place and mask of a read, and what stands for the elements outside; of an input that is 0 if not said.
+std::string source(Writer& w, const TileAccess& access, const Spot& at) {
+  return fmt::format("{}, {}{}", address(access, at), at.inside,
+                     access.read_only && access.padding == 0 ? priority(w, access) : ", " + padding(w, access));
+}
 
 // Where the thread's first element is. What the others are further on is a multiple of a stride, the same for all
 // threads: an address then takes one instruction, and neighbours share it.
@@ -200,7 +208,7 @@ void read_run(Writer& w, const Sweep& sweep, const TileAccess& read, const Index
   w.line("const auto* const {} = {};", run, beyond(run_name(read), offset));
   for (int i = 0; i < read.run; i += read.vector) {
     const IndexExpression inside = whole ? IndexExpression::always() : spot(w, sweep, read, group + i).inside;
-    w.line("{}<{}>({}, {}, {});", reader(read), read.vector, beyond(name, i), run + i, inside);
+    w.line("{}<{}>({}, {}, {}{});", reader(read), read.vector, beyond(name, i), run + i, inside, priority(w, read));
   }
 }
 
@@ -338,12 +346,12 @@ std::string padding(const Writer& w, const TileAccess& access) {
   return number(type, decode(type, access.padding));
 }
 
-std::string read_vector(const Writer& w, const TileAccess& access, const Spot& at, std::string_view to) {
+std::string read_vector(Writer& w, const TileAccess& access, const Spot& at, std::string_view to) {
   return fmt::format("{}<{}>({}, {});", access.read_only ? reader(access) : "read_vector", access.vector, to,
                      source(w, access, at));
 }
 
-std::string read_element(const Writer& w, const TileAccess& access, const Spot& at) {
+std::string read_element(Writer& w, const TileAccess& access, const Spot& at) {
   if (access.read_only) return fmt::format("{}({})", reader(access), source(w, access, at));
   return where(at.inside, fmt::format("from_memory({}_base[{}])", name_of(access.label), at.offset),
                padding(w, access));

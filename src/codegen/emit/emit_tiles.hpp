@@ -21,8 +21,8 @@ Spot spot(Writer& w, const Sweep& sweep, const TileAccess& access, const IndexEx
 std::string address(const TileAccess& access, const Spot& at);
 /// What stands for the elements outside.
 std::string padding(const Writer& w, const TileAccess& access);
-std::string read_vector(const Writer& w, const TileAccess& access, const Spot& at, std::string_view to);
-std::string read_element(const Writer& w, const TileAccess& access, const Spot& at);
+std::string read_vector(Writer& w, const TileAccess& access, const Spot& at, std::string_view to);
+std::string read_element(Writer& w, const TileAccess& access, const Spot& at);
 
 /// Spells what happens to one element.
 using Each = std::function<void(const IndexExpression& index)>;

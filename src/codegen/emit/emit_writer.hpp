@@ -36,6 +36,7 @@ struct Writer {
   std::vector<ThreadTerm> terms;
   struct {
     bool shared = false, thread = false, lane = false, warp = false;
+    std::set<int> kept = {};  // tensors whose reads have a priority in the L2 cache
   } uses;                        ///< of the kernel's own variables
   std::set<StorageId> storages;  ///< that the text names
   std::set<BufferId> buffers;

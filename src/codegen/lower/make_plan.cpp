@@ -7,6 +7,7 @@
 #include "codegen/lower/begin_early.hpp"
 #include "codegen/lower/memory.hpp"
 #include "codegen/lower/prune.hpp"
+#include "codegen/lower/keep_reads.hpp"
 #include "codegen/lower/reads_in_order.hpp"
 #include "codegen/lower/split_products.hpp"
 #include "codegen/lower/sync.hpp"
@@ -188,6 +189,11 @@ bool early(Planning& planning) {
   return true;
 }
 
+bool kept(Planning& planning) {
+  keep_reads(planning.plan);
+  return true;
+}
+
 bool barriers(Planning& planning) {
   insert_barriers(planning.plan);
   planning.plan.progress = Progress::synchronised;
@@ -208,6 +214,7 @@ constexpr PlanPass passes[] = {
     {"tensor_cores", "products with an operand in the workspace are made of other instructions", tensor_cores},
     {"copies", "how each tile of a fetch is copied", copies},
     {"early", "the launch begins while the one before it ends, and waits for it ahead of its first access", early},
+    {"kept", "what is read once stays in the L2 cache longer than what is written", kept},
     {"barriers", "where threads wait for one another", barriers},
     {"parameters", "what a launch fills in", parameters},
 };

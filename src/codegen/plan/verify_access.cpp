@@ -120,6 +120,9 @@ class Accesses {
     findings_.require(access.in_order || !access.read_only || !plan_.waits_for_previous() || !sweep,
                       "{} is read ahead of the end of the launch before, which may write it", name);
     findings_.require(!access.in_order || access.read_only, "{} is read in order, and written", name);
+    findings_.require(!access.kept || (access.in_order && !access.rows && access.padding == 0 &&
+                                       access.vector * info(tensor.type).bytes == 16),
+                      "{} is kept in the cache, but not read in order by whole accesses with zeros for padding", name);
     unsigned axes = 0;
     for (const TileAccess::Axis& axis : access.axes) {
       findings_.require(!axis.positive || starts_inside(axis.index), "a tile is taken to start at 0 or above");

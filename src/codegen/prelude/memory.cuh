@@ -151,6 +151,15 @@ __device__ inline Value read_in_order(const T* from, bool inside, Value padding)
   return out[0];
 }
 
+// As read_in_order, 16 bytes, with a priority in the L2 cache.
+template <int N, class T, class Value>
+__device__ inline void read_kept(Value* out, const T* from, bool inside, u64 priority) {
+  static_assert(N * sizeof(T) == 16);
+  alignas(16) u32 words[4] = {};
+  load_kept(words, from, inside, priority);
+  for (int i = 0; i < N; ++i) out[i] = in_words(T(), words, i);
+}
+
 // N values into a tensor, 16 bytes an access if there are as many; `to` is a multiple of that.
 template <int N, class T, class Value>
 __device__ inline void store_vector(T* to, const Value* in) {
