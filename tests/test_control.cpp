@@ -145,6 +145,42 @@ TEST_CASE("loops of any count", "[cpu]") {
   CHECK(y.to_vector()[0] == 4010);
 }
 
+TEST_CASE("loops from one number to another, by steps", "[cpu]") {
+  const auto k = kernel("steps", [](Out<i32, 1> y, Scalar<i32> a, Scalar<i32> b, Scalar<i32> c) {
+    Var between = zeros<i32>({2});
+    Var apart = constant<i32>(0), product = constant<i32>(1), back = constant<i32>(0);
+    for (Index i : range(a, b)) between += i * iota({2}, 0) + 1;
+    for (Index i : range(a, b, c)) {
+      apart *= 10;
+      apart += i;
+    }
+    for (Index i : range(3, 0, -1)) product *= i, back = back * 10 + i;
+    product -= 1, product /= 2, product %= 2;
+    store(y, {0}, between);
+    store(y, {2}, reshape(apart, {1}));
+    store(y, {3}, reshape(product * 1000 + back, {1}));
+  });
+  for (const auto& [a, b, c] : {std::array{0, 5, 1},
+                                {2, 5, 2},
+                                {2, 6, 2},
+                                {5, 2, 1},
+                                {5, 2, -1},
+                                {7, 1, -4},
+                                {3, 9, 0},
+                                {-2, 3, 2},
+                                {INT_MAX - 2, INT_MAX, 1},
+                                {INT_MIN, INT_MIN + 2, 3}}) {
+    INFO("from " << a << " to " << b << " by " << c);
+    const auto y = tensor<i32, 1>({4}, std::vector<i32>(4, 77));
+    launch(test_device().stream(), k, y, a, b, c);
+    std::int64_t rounds = 0, sum = 0, apart = 0;
+    for (std::int64_t i = a; i < b; ++i) ++rounds, sum += i;
+    for (std::int64_t i = a; c > 0 ? i < b : c < 0 && i > b; i += c) apart = apart * 10 + i;
+    CHECK(y.to_vector() ==
+          std::vector<i32>{static_cast<i32>(rounds), static_cast<i32>(sum + rounds), static_cast<i32>(apart), 321});
+  }
+}
+
 TEST_CASE("Vars that change places", "[cpu]") {
   const auto k = kernel("rotate", [](In<i32, 2> x, Out<i32, 3> y, Scalar<i32> n) {
     Var a = load(x, {0, 0}, {1, 37}), b = load(x, {1, 0}, {1, 37});                                // swapped

@@ -40,6 +40,34 @@ TEST_CASE("what does not fit is an error when traced", "[language]") {
              }),
              {"reshape", "32 elements", "31"}));
   CHECK(says(traced([](In<f32, 2> x, Out<f32, 2> y) {
+               store(y, {0, 0}, reshape(load(x, {0, 0}, {4, 8}), {-1, 5}));
+             }),
+             {"reshape", "32 elements", "[-1,5]"}));
+  CHECK(says(traced([](In<f32, 2> x, Out<f32, 2> y) {
+               store(y, {0, 0}, slice(load(x, {0, 0}, {4, 8}), 1, 5, 4));
+             }),
+             {"slice: 4 elements from 5 on", "axis 1", "[4,8]", "extract reads 0"}));
+  CHECK(says(traced([](In<f32, 2> x, Out<f32, 2> y) {
+               store(y, {0, 0}, slice(load(x, {0, 0}, {4, 8}), 1, 2, 4, -1));
+             }),
+             {"slice: 4 elements from 2 on by steps of -1"}));
+  CHECK(says(traced([](In<f32, 2> x, Out<f32, 2> y) {
+               store(y, {0, 0}, split<3>(load(x, {0, 0}, {4, 8}), 1)[0]);
+             }),
+             {"split: axis 1 of [4,8]", "3 equal parts"}));
+  CHECK(says(traced([](In<f32, 2> x, Out<f32, 1> y) {
+               store(y, {0}, squeeze(load(x, {0, 0}, {4, 8}), 1));
+             }),
+             {"squeeze: axis 1 of [4,8]"}));
+  CHECK(says(traced([](In<f32, 2> x, Out<f32, 2> y) {
+               store(y, {0, 0}, extract(load(x, {0, 0}, {4, 8}), {0, 0}, {0, 8}));
+             }),
+             {"extract", "[0,8]", "at least 1"}));
+  CHECK(says(traced([](In<f32, 2> x, Out<f32, 2> y) {
+               y.tiles({4, 4}).store({0, 0}, load(x, {0, 0}, {4, 8}));
+             }),
+             {"store: a tile of [4,8] among tiles of [4,4]"}));
+  CHECK(says(traced([](In<f32, 2> x, Out<f32, 2> y) {
                store(y, {0, 0}, sum(load(x, {0, 0}, {4, 8}), 2));
              }),
              {"sum", "no axis 2", "-2 to 1"}));

@@ -375,16 +375,18 @@ TEST_CASE("padding is what the author asks for", "[cpu]") {
     store(y, {2, 0}, reshape(load(x, {0}, {4}, std::numeric_limits<double>::quiet_NaN()), {1, 4}));
     store(y, {3, 0}, reshape(load(x, {-1}, {4}, 2.5), {1, 4}));
     store(y, {4, 0}, reshape(load(x, {0}, {4}, 2.5), {1, 4}));  // the same load but for the padding
+    store(y, {5, 0}, reshape(1 / load(x, {0}, {4}, -0.0), {1, 4}));
     store(m, {0}, load(n, {0}, {4}, std::numeric_limits<i64>::min()));
   });
   const auto x = tensor<f32, 1>({2}, {1, 2});
   const auto n = tensor<i64, 1>({3}, {1, 2, 3});
-  const auto y = tensor<f32, 2>({5, 4}, std::vector<f32>(20, 77));
+  const auto y = tensor<f32, 2>({6, 4}, std::vector<f32>(24, 77));
   const auto m = tensor<i64, 1>({4}, std::vector<i64>(4, 77));
   launch(test_device().stream(), k, x, n, y, m);
   const std::vector<f32> got = y.to_vector();
   const float i = INFINITY;
-  const std::vector<f32> expected = {1, 2, 0, 0, 1, 2, -i, -i, 1, 2, NAN, NAN, 2.5, 2.5, 2.5, 2.5, 1, 2, 2.5, 2.5};
+  const std::vector<f32> expected = {1,   2,   0,   0,   1, 2, -i,  -i,  1, 2,   NAN, NAN,
+                                     2.5, 2.5, 2.5, 2.5, 1, 2, 2.5, 2.5, 1, 0.5, -i,  -i};
   for (std::size_t j = 0; j < expected.size(); ++j)
     CHECK((std::isnan(expected[j]) ? std::isnan(got[j]) : got[j] == expected[j]));
   CHECK(m.to_vector() == std::vector<i64>{1, 2, 3, std::numeric_limits<i64>::min()});

@@ -54,6 +54,7 @@ class Frame {
   void atomic_add(Id id);
   void reshape(Id id);
   void concat(Id id);
+  void extract(Id id);
   void mma(Id id);
 
   const Node& node(Id id) const { return tape_->graph[id]; }
@@ -543,6 +544,53 @@ void Frame::concat(Id id) {
   }
 }
 
+void Frame::extract(Id id) {
+  const Node& extract = node(id);
+  const Shape &from = node(extract.in[0]).shape, &shape = extract.shape;
+  const HostType type = host_type(extract.type);
+  const int bytes = host_bytes(type);
+  const Ref& tile = ref(extract.in[0]);
+  // Along an axis: the elements that there are, and where in the tile the first of them would be, were it there.
+  Ref part = tile;
+  Strides begin{}, end{};
+  bool whole = true;
+  for (int axis = 0; axis < from.rank(); ++axis) {
+    const std::int64_t first = index(extract.in[at(axis) + 1]), step = extract.steps()[at(axis)];
+    const auto is_there = [&](std::int64_t i) { return first + i * step >= 0 && first + i * step < from[axis]; };
+    std::int64_t i = 0;
+    while (i < shape[axis] && !is_there(i)) ++i;
+    begin[at(axis)] = i;
+    while (i < shape[axis] && is_there(i)) ++i;
+    end[at(axis)] = i;
+    whole = whole && end[at(axis)] - begin[at(axis)] == shape[axis];
+    const std::int64_t stride = from[axis] == 1 ? 0 : tile.stride[at(axis)];
+    if (end[at(axis)] > begin[at(axis)]) part.data += (first + begin[at(axis)] * step) * stride * bytes;
+    part.stride[at(axis)] = step * stride;
+  }
+  if (tape_->slot[id] < 0 || tape_->slot[id] == tape_->slot[value(extract.in[0])]) {
+    refs_[id] = part;  // as it lies
+    return;
+  }
+  refs_[id] = {slot(id), dense_strides(shape), ElementType::f32};
+  if (whole) return copy(slot(id), part, shape, type);
+  std::memset(slot(id), 0, static_cast<std::size_t>(shape.size() * bytes));
+  Strides position{};
+  for (std::int64_t e = 0; e < shape.size(); ++e) {
+    bool inside = true;
+    std::int64_t offset = 0;
+    for (int axis = 0; axis < shape.rank(); ++axis) {
+      const std::int64_t i = position[at(axis)];
+      inside = inside && i >= begin[at(axis)] && i < end[at(axis)];
+      offset += (i - begin[at(axis)]) * part.stride[at(axis)];
+    }
+    if (inside) std::memcpy(slot(id) + e * bytes, part.data + offset * bytes, static_cast<std::size_t>(bytes));
+    for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+      if (++position[at(axis)] < shape[axis]) break;
+      position[at(axis)] = 0;
+    }
+  }
+}
+
 void Frame::mma(Id id) {
   const Node& mma = node(id);
   const Ref &a = ref(mma.in[0]), &b = ref(mma.in[1]), &c = ref(mma.in[2]);
@@ -595,6 +643,8 @@ void Frame::run_node(Id id) {
       return;
     case Op::concat:
       return concat(id);
+    case Op::extract:
+      return extract(id);
     case Op::mma:
       return mma(id);
     default:

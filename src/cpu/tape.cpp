@@ -39,6 +39,19 @@ bool only_unit_axes(const Shape& from, const Shape& to) {
   return a == b;
 }
 
+// Does it take neighbours from a known place on, all of which are there? Then they are read where they lie.
+bool is_window(const Graph& graph, const Node& node) {
+  if (node.op != Op::extract) return false;
+  const Shape& from = graph[node.in[0]].shape;
+  for (int axis = 0; axis < from.rank(); ++axis) {
+    const auto at = static_cast<std::size_t>(axis);
+    const Node& first = graph[node.in[at + 1]];
+    if (node.steps()[at] != 1 || first.op != Op::constant) return false;
+    if (first.number().i32 < 0 || std::int64_t{first.number().i32} + node.shape[axis] > from[axis]) return false;
+  }
+  return true;
+}
+
 class TapeBuilder {
  public:
   explicit TapeBuilder(Tape& tape) : tape_(tape), graph_(tape.graph), order_(schedule(tape.graph)) {}
@@ -392,7 +405,7 @@ class TapeBuilder {
     for (Id id = 0; id < graph_.nodes.size(); ++id) {
       const Node& node = graph_[id];
       const auto below = [&] { return value(node.in[0]); };
-      alias_[id] = node.op == Op::permute || node.op == Op::broadcast ||
+      alias_[id] = node.op == Op::permute || node.op == Op::broadcast || is_window(graph_, node) ||
                    (node.op == Op::reshape && (only_unit_axes(graph_[node.in[0]].shape, node.shape) || dense[below()]));
       dense[id] = node.op == Op::reshape ? !alias_[id] || dense[below()]
                                          : !alias_[id] && node.op != Op::load &&

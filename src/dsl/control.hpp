@@ -60,13 +60,27 @@ void require(const E& condition, std::string text, Location location = Location:
   trace.require(condition.lower(trace, location), std::move(text), location);
 }
 
-/// for (Index i : range(n)) { ... }: a loop in the kernel, traced once. It carries the Vars that its body changes.
+/// for (Index i : range(n)) { ... }: a loop in the kernel, traced once, for i = 0 .. n-1. It carries the Vars that its
+/// body changes. range(begin, end) and range(begin, end, step) count as Python's do; a step of 0 makes no round. Each
+/// is a C++ integer or an Index, which may be computed from a tile.
 class range {
  public:
   template <class A>
   requires Operand<A>
   explicit range(const A& count, Location location = Location::current())
       : count_(detail::index_value(Trace::current(location), count, location)), location_(location) {}
+  template <class A, class B>
+  requires Operand<A> && Operand<B> range(const A& begin, const B& end, Location location = Location::current())
+      : range(begin, end, 1, location) {}
+  template <class A, class B, class C>
+  requires Operand<A> && Operand<B> && Operand<C> range(const A& begin, const B& end, const C& step,
+                                                        Location location = Location::current())
+      : location_(location) {
+    Trace& trace = Trace::current(location);
+    begin_ = detail::index_value(trace, begin, location), step_ = detail::index_value(trace, step, location);
+    const Index first(begin_), last(detail::index_value(trace, end, location)), by(step_);
+    count_ = cdiv(last - first, by).lower(trace, location);
+  }
   range(const range&) = delete;
   ~range() {
     if (open_) Trace::current(location_).abandon_loop(location_);
@@ -76,7 +90,11 @@ class range {
   class Iterator {
    public:
     explicit Iterator(range& owner) : owner_(owner) {}
-    Index operator*() const { return Index(owner_.counter_); }
+    Index operator*() const {
+      const Index round(owner_.counter_);
+      if (owner_.step_.id == no_id) return round;
+      return Index(Index(owner_.begin_) + round * Index(owner_.step_), owner_.location_);
+    }
     Iterator& operator++() {
       owner_.open_ = false;
       Trace::current(owner_.location_).end_loop();
@@ -98,6 +116,7 @@ class range {
 
  private:
   Handle count_, counter_;
+  Handle begin_, step_;  // none: the counter itself
   Location location_;
   bool open_ = false;
 };

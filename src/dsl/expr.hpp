@@ -16,8 +16,10 @@ struct ExprTag {
   template <class Bool>
   requires std::same_as<Bool, bool>
   explicit operator Bool() const {
-    static_assert(!std::same_as<Bool, bool>,
-                  "tessera: a tile has no truth value in C++; use where(condition, a, b) or if_(condition, ...)");
+    static_assert(
+        !std::same_as<Bool, bool>,
+        "tessera: a tile has no truth value in C++; use where(condition, a, b) or if_(condition, ...), and for "
+        "loops for (Index i : range(n))");
     return false;
   }
 };

@@ -36,7 +36,8 @@ class Tile : public ExprTag {
   Tile(const OrderedTile<T_, R_>& ordered) : value_(ordered.value) {}
   template <Literal N>
   Tile(N) {
-    static_assert(!std::is_same_v<N, N>, "tessera: a number alone has no element type; constant<f32>(x)");
+    static_assert(!std::is_same_v<N, N>,
+                  "tessera: a number alone has no element type; constant<f32>(x), or constant<i32>(n) for an Index");
   }
   explicit Tile(Handle value) : value_(value) {}
   Tile(const Tile&) = default;
@@ -47,7 +48,19 @@ class Tile : public ExprTag {
     return *this;
   }
 
-  Leaf<T_, R_> leaf() const { return Leaf<T_, R_>(value_); }
+#define ASSIGN(symbol)                                                                                 \
+  template <class A>                                                                                   \
+  Tile& operator symbol(const A&) {                                                                    \
+    static_assert(!std::is_same_v<A, A>, "tessera: a Tile never changes; declare what does as a Var"); \
+    return *this;                                                                                      \
+  }
+  ASSIGN(+=)
+  ASSIGN(-=) ASSIGN(*=) ASSIGN(/=) ASSIGN(%=) ASSIGN(&=) ASSIGN(|=)
+#undef ASSIGN
+
+      Leaf<T_, R_> leaf() const {
+    return Leaf<T_, R_>(value_);
+  }
   Handle lower(Trace&, Location) const { return value_; }
 
  private:
@@ -77,7 +90,8 @@ class Var : public ExprTag {
       : slot_(Trace::current(location).make_var(other.lower(Trace::current(location), location), location)) {}
   template <Literal N>
   Var(N) {
-    static_assert(!std::is_same_v<N, N>, "tessera: a number alone has no element type; constant<f32>(x)");
+    static_assert(!std::is_same_v<N, N>,
+                  "tessera: a number alone has no element type; constant<f32>(x), or constant<i32>(n) for an Index");
   }
   ~Var() {
     if (Trace* trace = Trace::current_or_null()) trace->drop_var(slot_);
@@ -102,8 +116,32 @@ class Var : public ExprTag {
   // Takes `const volatile`, which no temporary binds to, so that `var = expression` has one candidate, the one above.
   Var& operator=(const volatile Var& other) { return *this = Value(const_cast<const Var&>(other)); }
 
-  /// The value it has now; whether that may be used is checked where the expression is.
-  Leaf<T_, R_> leaf() const {
+  /// What stands beside it in `var += x`: of its element type, or a number that takes it, and stretched to its shape.
+  struct Term : ExprTag {
+    using type = T_;
+    static constexpr int rank = R_;
+    Handle value;
+    Location location;
+    template <TileExpr E>
+    Term(const E& expression, Location at = Location::current())
+        : value(expression.lower(Trace::current(at), at)), location(at) {
+      static_assert(std::same_as<typename E::type, T_>,
+                    "tessera: the Var has another element type; cast<T>(x) the value");
+      static_assert(E::rank <= R_, "tessera: the Var has another rank; reshape the value");
+    }
+    template <Literal N>
+    Term(N number, Location at = Location::current())
+        : value(detail::operand<T_>(number).lower(Trace::current(at), at)), location(at) {}
+    Handle lower(Trace&, Location) const { return value; }
+  };
+#define ASSIGN(symbol) \
+  Var& operator symbol##=(Term term) { return *this = Value(*this symbol term, term.location); }
+  ASSIGN(+)
+  ASSIGN(-) ASSIGN(*) ASSIGN(/) ASSIGN(%) ASSIGN(&) ASSIGN(|)
+#undef ASSIGN
+
+      /// The value it has now; whether that may be used is checked where the expression is.
+      Leaf<T_, R_> leaf() const {
     Trace* trace = Trace::current_or_null();
     return Leaf<T_, R_>(trace ? trace->snapshot(slot_) : Handle{});
   }
@@ -119,12 +157,51 @@ Var(N) -> Var<f32, 0>;
 template <Element T, int R>
 Var(const OrderedTile<T, R>&) -> Var<T, R>;
 
+/// How long a tile is along an axis: a C++ integer.
+class Extent {
+ public:
+  template <class N>
+  constexpr Extent(N extent) : extent_(known(extent)) {}
+  constexpr Extent() = default;
+  constexpr operator int() const { return extent_; }
+
+ private:
+  template <class N>
+  static constexpr int known(const N& extent) {
+    static_assert(!TileExpr<N>,
+                  "tessera: a tile's extents are C++ integers, known when the kernel is traced; what lies outside of a "
+                  "tensor reads as padding");
+    static_assert(TileExpr<N> || detail::is_integer<N>, "tessera: a tile's extents are C++ integers");
+    if constexpr (detail::is_integer<N>)
+      return std::in_range<int>(extent) ? static_cast<int>(extent) : -1;  // which no tile has
+    else
+      return 1;
+  }
+  int extent_ = 1;
+};
+
 namespace detail {
 
 template <int R>
-Shape shape_of(const int (&extents)[R]) {
+Shape shape_of(const Extent (&extents)[R]) {
   static_assert(R <= max_rank, "tessera: a tile has at most 6 axes");
-  return Shape(std::span<const int>(extents));
+  Shape shape = Shape::of_rank(R);
+  for (int i = 0; i < R; ++i) shape[i] = extents[i];
+  return shape;
+}
+
+// A shape of so many elements, if its only -1 can be replaced.
+inline Shape completed(Shape shape, const Shape& of) {
+  std::int64_t others = 1;
+  int* open = nullptr;
+  for (int i = 0; i < shape.rank(); ++i) {
+    if (shape[i] == -1 && !open)
+      open = &shape[i];
+    else
+      others *= shape[i];
+  }
+  if (open && others > 0 && of.size() % others == 0) *open = static_cast<int>(of.size() / others);
+  return shape;
 }
 
 template <Element Result, TileExpr A>
@@ -154,11 +231,11 @@ constexpr void check_literal_0() {
 
 /// A tile filled with a number.
 template <Element T, int R>
-Tile<T, R> full(const int (&shape)[R], Number value, Location location = Location::current()) {
+Tile<T, R> full(const Extent (&shape)[R], Number value, Location location = Location::current()) {
   return Tile<T, R>(Trace::current(location).literal(element_type<T>, value, location, detail::shape_of(shape)));
 }
 template <Element T, int R>
-Tile<T, R> zeros(const int (&shape)[R], Location location = Location::current()) {
+Tile<T, R> zeros(const Extent (&shape)[R], Location location = Location::current()) {
   return full<T>(shape, 0, location);
 }
 /// A number as a value of rank 0.
@@ -168,7 +245,7 @@ Tile<T, 0> constant(Number value, Location location = Location::current()) {
 }
 /// Each element's position along the axis.
 template <int R>
-Tile<i32, R> iota(const int (&shape)[R], Axis axis) {
+Tile<i32, R> iota(const Extent (&shape)[R], Axis axis) {
   Trace& trace = Trace::current(axis.location);
   return Tile<i32, R>(trace.apply(Op::iota, ElementType::i32, {}, {trace.axis(axis, R, "iota")}, axis.location,
                                   detail::shape_of(shape)));
@@ -215,12 +292,13 @@ Tile<typename A::type, A::rank> cumsum(const A& a, Axis axis) {
   return detail::along<typename A::type>(Op::cumsum, a, axis);
 }
 
-/// The same elements, row-major, in another shape.
+/// The same elements, row-major, in another shape, of which one extent may be -1: what the others leave.
 template <TileExpr A, int R>
-Tile<typename A::type, R> reshape(const A& a, const int (&shape)[R], Location location = Location::current()) {
+Tile<typename A::type, R> reshape(const A& a, const Extent (&shape)[R], Location location = Location::current()) {
   Trace& trace = Trace::current(location);
-  return Tile<typename A::type, R>(trace.apply(Op::reshape, element_type<typename A::type>, {a.lower(trace, location)},
-                                               {}, location, detail::shape_of(shape)));
+  const Handle tile = a.lower(trace, location);
+  return Tile<typename A::type, R>(trace.apply(Op::reshape, element_type<typename A::type>, {tile}, {}, location,
+                                               detail::completed(detail::shape_of(shape), trace.shape(tile))));
 }
 /// The only element of a tile, as a value of rank 0.
 template <TileExpr A>
@@ -231,7 +309,7 @@ Tile<typename A::type, 0> item(const A& a, Location location = Location::current
 }
 /// Stretched to the shape by NumPy's rule.
 template <TileExpr A, int R>
-Tile<typename A::type, R> broadcast(const A& a, const int (&shape)[R], Location location = Location::current()) {
+Tile<typename A::type, R> broadcast(const A& a, const Extent (&shape)[R], Location location = Location::current()) {
   Trace& trace = Trace::current(location);
   return Tile<typename A::type, R>(trace.apply(Op::broadcast, element_type<typename A::type>,
                                                {a.lower(trace, location)}, {}, location, detail::shape_of(shape)));

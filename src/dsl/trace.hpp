@@ -88,6 +88,8 @@ class Trace {
   std::int64_t literal_bits(ElementType type, Number value, Location location);
   /// An axis in [-rank, rank) as one in [0, rank). `hint` ends the error of another one.
   int axis(Axis axis, int rank, std::string_view what, std::string_view hint = "") const;
+  /// Error with the kernel and the place.
+  [[noreturn]] void fail(Location location, std::string_view text) const { builder_.fail(location, text); }
   const Shape& shape(Handle value) const { return builder_.graph()[value.id].shape; }
 
   // Vars: numbered slots that hold the value a Var has at this point of the trace.

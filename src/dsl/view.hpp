@@ -1,30 +1,25 @@
 // A kernel's parameters, and the ops that touch memory.
 #pragma once
-#include "dsl/tile.hpp"
+#include "dsl/parts.hpp"
 
 namespace tessera {
 
-/// A position along one axis, in tiles: a C++ integer or a value of the kernel.
-class Coord {
- public:
-  template <Literal N>
-  Coord(N position, Location location = Location::current())
-      : value_(Trace::current(location).literal(ElementType::i32, position, location)) {
-    static_assert(std::is_integral_v<N>, "tessera: an index is an integer or an Index");
-  }
-  template <TileExpr E>
-  Coord(const E& position, Location location = Location::current())
-      : value_(position.lower(Trace::current(location), location)) {
-    static_assert(std::is_same_v<typename E::type, i32> && E::rank == 0, "tessera: an index is an Index: i32, rank 0");
-  }
-  Handle value() const { return value_; }
+namespace detail {
+// Of what no tensor holds f32, so that of it one thing is said.
+template <class T>
+constexpr ElementType stored_type() {
+  if constexpr (Stored<T>)
+    return element_type<T>;
+  else
+    return ElementType::f32;
+}
+}  // namespace detail
 
- private:
-  Handle value_;
-};
+template <Access access_, class T, int R>
+class TiledView;
 
 /// A tensor parameter, or a view of one. In is read, Out is written, InOut both; loads of an In may move freely.
-template <Access access_, Element T, int R>
+template <Access access_, class T, int R>
 class TensorView {
   static_assert(Stored<T>, "tessera: tensors hold f32, f16, bf16, i32, i64 or u8");
   static_assert(R >= 1 && R <= max_rank, "tessera: a tensor has 1 to 6 axes");
@@ -33,7 +28,7 @@ class TensorView {
   using type = T;
   static constexpr int rank = R;
   static constexpr Access access = access_;
-  static constexpr Parameter parameter{access_, element_type<T>, R};
+  static constexpr Parameter parameter{access_, detail::stored_type<T>(), R};
 
   explicit TensorView(Handle value) : value_(value) {}
 
@@ -55,16 +50,19 @@ class TensorView {
     return TensorView(trace.apply(Op::permute_view, element_type<T>, std::vector<Handle>{value_}, normal, location));
   }
 
+  /// The view as tiles of one shape.
+  TiledView<access_, T, R> tiles(const Extent (&shape)[R], Location location = Location::current()) const;
+
   Handle value() const { return value_; }
 
  private:
   Handle value_;
 };
-template <Element T, int R>
+template <class T, int R>
 using In = TensorView<Access::in, T, R>;
-template <Element T, int R>
+template <class T, int R>
 using Out = TensorView<Access::out, T, R>;
-template <Element T, int R>
+template <class T, int R>
 using InOut = TensorView<Access::in_out, T, R>;
 
 /// A number given at launch.
@@ -116,7 +114,7 @@ inline std::vector<Handle> operands(std::initializer_list<Handle> first, std::sp
 
 /// The tile of the given shape at tile position `at`; what lies outside of the view reads as `padding`.
 template <Access access, Element T, int R>
-auto load(const TensorView<access, T, R>& view, const Coord (&at)[R], const int (&shape)[R], Number padding = 0,
+auto load(const TensorView<access, T, R>& view, const Coord (&at)[R], const Extent (&shape)[R], Number padding = 0,
           Location location = Location::current()) {
   detail::check_readable<access>();
   Trace& trace = Trace::current(location);
@@ -128,7 +126,7 @@ auto load(const TensorView<access, T, R>& view, const Coord (&at)[R], const int 
 /// Rows of a table: row i of the result is row rows[i] (an element index) of the view, of its other axes the tile of
 /// the given shape at `at`. Rows out of range read as `padding`.
 template <Access access, Element T, int R, TileExpr Rows, int S>
-auto gather(const TensorView<access, T, R>& view, const Rows& rows, const Coord (&at)[S], const int (&shape)[S],
+auto gather(const TensorView<access, T, R>& view, const Rows& rows, const Coord (&at)[S], const Extent (&shape)[S],
             Number padding = 0, Location location = Location::current()) {
   detail::check_readable<access>();
   static_assert(std::is_same_v<typename Rows::type, i32> && Rows::rank == 1,
@@ -204,9 +202,44 @@ void atomic_add(const TensorView<access, T, R>& view, const Coord (&at)[R], cons
               location);
 }
 
+/// A view as tiles of one shape: auto tiles = x.tiles({bm, bn}); tiles.load({i, j}).
+template <Access access_, class T, int R>
+class TiledView {
+ public:
+  TiledView(const TensorView<access_, T, R>& view, const Extent (&shape)[R]) : view_(view) {
+    std::copy(std::begin(shape), std::end(shape), std::begin(shape_));
+  }
+  /// How many tiles there are along an axis, those that reach over its end included.
+  Index count(Axis axis) const {
+    const int normal = Trace::current(axis.location).axis(axis, R, "count");
+    return Index(cdiv(view_.extent(Axis(normal, axis.location)), int{shape_[normal]}), axis.location);
+  }
+  auto load(const Coord (&at)[R], Number padding = 0, Location location = Location::current()) const {
+    return tessera::load(view_, at, shape_, padding, location);
+  }
+  template <TileExpr E>
+  void store(const Coord (&at)[R], const E& tile, Location location = Location::current()) const {
+    detail::check_writable<access_, T, R, E>();
+    Trace& trace = Trace::current(location);
+    const Shape &given = trace.shape(tile.lower(trace, location)), shape = detail::shape_of(shape_);
+    if (given != shape)
+      trace.fail(location, "store: a tile of " + to_string(given) + " among tiles of " + to_string(shape) +
+                               "; its place would be another");
+    tessera::store(view_, at, tile, location);
+  }
+
+ private:
+  TensorView<access_, T, R> view_;
+  Extent shape_[R];
+};
+template <Access access_, class T, int R>
+TiledView<access_, T, R> TensorView<access_, T, R>::tiles(const Extent (&shape)[R], Location) const {
+  return TiledView<access_, T, R>(*this, shape);
+}
+
 // The commonest slip gets a sentence: as many indices and extents as the tensor has axes.
 template <Access access, Element T, int R, int A, int S>
-Tile<T, R> load(const TensorView<access, T, R>&, const Coord (&)[A], const int (&)[S]) {
+Tile<T, R> load(const TensorView<access, T, R>&, const Coord (&)[A], const Extent (&)[S]) {
   static_assert(A == R, "tessera: load takes an index for each axis of the tensor");
   static_assert(S == R, "tessera: load takes an extent for each axis of the tensor");
   return Tile<T, R>(Handle());

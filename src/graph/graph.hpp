@@ -41,6 +41,11 @@ struct Node {
     check(Attribute::axes);
     return attr;
   }
+  /// Of a part of a tile: element i along an axis is element first + i * steps()[axis] of the tile.
+  std::span<const std::int64_t> steps() const {
+    check(Attribute::steps);
+    return attr;
+  }
   /// A constant's value, or the padding of a read, as encode() keeps it.
   std::int64_t bits() const { return attribute(Attribute::number); }
   Cell number() const;
@@ -56,7 +61,7 @@ struct Node {
     return attr[0];
   }
   void check(Attribute kind) const {
-    if (info(op).attribute != kind || (attr.empty() && kind != Attribute::axes)) lacks_attribute();
+    if (info(op).attribute != kind || (attr.empty() && kind != Attribute::axes && kind != Attribute::steps)) lacks_attribute();
   }
   [[noreturn]] void lacks_attribute() const;
 };

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <limits>
 
 namespace tessera {
@@ -153,6 +155,19 @@ Shape infer_shape(const Graph& graph, Op op, std::span<const Id> in, std::span<c
       return {};
     case Op::concat:
       return concat_shape(graph, in, axis());
+    case Op::extract:
+      if (requested.rank() != shape(0).rank() || in.size() != attr.size() + 1 ||
+          static_cast<int>(attr.size()) != requested.rank())
+        mismatch("extract: {} elements of {}; it takes an extent, a first element and a step for each axis",
+                 to_string(requested), to_string(shape(0)));
+      for (int axis = 0; axis < requested.rank(); ++axis) {
+        constexpr std::int64_t farthest = std::int64_t(1) << 29;
+        const std::int64_t step = attr[static_cast<std::size_t>(axis)];
+        if (step == 0 || std::abs(step) > farthest / std::max(1, requested[axis]))
+          mismatch("extract: {} elements by steps of {}; a step is not 0, and reaches 2^29 elements far at most",
+                   requested[axis], step);
+      }
+      return requested;
     case Op::cumsum:
       axis();
       return shape(0);
@@ -201,6 +216,7 @@ void check_types(const Graph& graph, Op op, ElementType type, std::span<const Id
     case Op::permute:
     case Op::reshape:
     case Op::broadcast:
+    case Op::extract:
     case Op::load:
     case Op::gather:
       return require(type == operand(0));

@@ -24,7 +24,7 @@ enum class Operands : std::uint8_t { number, real, integer, logical, index, any 
 /// What an operand is; the last three stand for any number of operands, of which each is a value or an index.
 enum class OperandKind : std::uint8_t { value, condition, index, rows, view, loop, values, indices, further_indices };
 /// What `Node::attr` holds.
-enum class Attribute : std::uint8_t { none, number, axis, grid_axis, axes, parameter, position, region, text };
+enum class Attribute : std::uint8_t { none, number, axis, grid_axis, axes, steps, parameter, position, region, text };
 /// What an op does. All from `write` on are effects, which have no value.
 enum class OpRole : std::uint8_t { elementwise, value, view, read, write, add, region, claim };
 

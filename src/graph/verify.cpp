@@ -94,9 +94,10 @@ class Verifier {
       }
     }
     const Attribute attribute = info(node.op).attribute;
-    const std::size_t attr = attribute == Attribute::none   ? 0
-                             : attribute == Attribute::axes ? static_cast<std::size_t>(node.shape.rank())
-                                                            : 1;
+    const bool of_each_axis = attribute == Attribute::axes || attribute == Attribute::steps;
+    const std::size_t attr = attribute == Attribute::none ? 0
+                             : of_each_axis               ? static_cast<std::size_t>(node.shape.rank())
+                                                          : 1;
     rule(node.in.size() == in && node.attr.size() == attr, "an op has the operands and attributes of ops.def");
   }
 

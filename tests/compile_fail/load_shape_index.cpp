@@ -1,4 +1,4 @@
-// expect: const int (&)[1]
+// expect: a tile's extents are C++ integers, known when the kernel is traced
 #include "api/tessera.hpp"
 
 using namespace tessera;

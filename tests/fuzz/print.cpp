@@ -259,6 +259,13 @@ class Printer {
         for (const Name part : s.from) text += ", " + value(part);
         return text + ")";
       }
+      case Op::extract: {
+        std::string text = in(0);
+        for (std::size_t axis = 0; axis < s.shape.size(); ++axis)
+          text = fmt::format("slice({}, {}, {}, {}, {})", text, axis, value(s.from[axis + 1]), s.shape[axis],
+                             s.attributes[axis]);
+        return text;
+      }
       case Op::mma:
         return fmt::format("mma({}, {}, {})", in(0), in(1), in(2));
       default:

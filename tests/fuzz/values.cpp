@@ -368,7 +368,7 @@ Name Generator::cast_from_any(ElementType type, const Extents& shape, int depth)
 
 Name Generator::make_structural(ElementType type, const Extents& shape, int depth) {
   const int rank = static_cast<int>(shape.size());
-  switch (between(0, 9)) {
+  switch (between(0, 10)) {
     case 0: {
       if (rank < 2) return nothing;
       const std::vector<int> axes = shuffled(rank);
@@ -428,6 +428,23 @@ Name Generator::make_structural(ElementType type, const Extents& shape, int dept
     case 6:
     case 7:
       return gather(type, shape);
+    case 8: {  // along one axis elements of a longer tile, or of a shorter one, from somewhere on
+      if (rank == 0) return nothing;
+      const auto axis = static_cast<std::size_t>(between(0, rank - 1));
+      const int step = one_of(std::array{1, 1, 1, 2, 3, -1, -2});
+      Extents operand = shape;
+      operand[axis] = chance(70) ? shape[axis] * std::abs(step) + between(0, 5) : extent();
+      if (size_of(operand) > 4096) return nothing;
+      const Name a = want(type, operand, depth), zero = literal(ElementType::i32, 0);
+      Statement s{.op = Op::extract, .type = type, .shape = shape, .from = {a}, .attributes = {}};
+      s.from.resize(shape.size() + 1, zero);
+      s.from[axis + 1] = chance(60)
+                             ? literal(ElementType::i32, step > 0 ? between(0, 2) : operand[axis] - between(1, 2))
+                             : coordinate(operand[axis]);
+      s.attributes.resize(shape.size(), 1);
+      s.attributes[axis] = step;
+      return emit(std::move(s), of(a).most);
+    }
     default:
       return info(type).stored ? load(type, shape) : nothing;
   }

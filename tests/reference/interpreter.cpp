@@ -160,6 +160,11 @@ Tile Interpreter::compute(const Node& node) const {
       for (Id id : node.in) parts.push_back(&values_[id]);
       return concat(parts, node.axis());
     }
+    case Op::extract: {
+      std::vector<Element> first;
+      for (std::size_t axis = 0; axis < node.steps().size(); ++axis) first.push_back(in(axis + 1).item());
+      return extract(in(0), first, node.steps(), node.shape);
+    }
     case Op::argmax:
       return argmax(in(0), node.axis());
     case Op::cumsum:

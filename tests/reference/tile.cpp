@@ -1,5 +1,7 @@
 #include "reference/tile.hpp"
 
+#include <algorithm>
+
 #include "graph/infer.hpp"
 
 namespace tessera::reference {
@@ -158,6 +160,26 @@ Tile concat(std::span<const Tile* const> parts, int axis) {
       for (std::size_t i = 0; i < extent; ++i, first += step) result.elements[first] = part->elements[from + i * step];
     }
   });
+  return result;
+}
+
+Tile extract(const Tile& a, std::span<const Element> first, std::span<const std::int64_t> steps, const Shape& shape) {
+  Tile result(a.type, shape);
+  if (!std::ranges::all_of(first, [](const Element& x) { return x.exact(); }))
+    return Tile(a.type, shape, Element::anything());
+  const std::vector<std::int64_t> extents(shape.begin(), shape.end()), of_tile(a.shape.begin(), a.shape.end());
+  const std::vector<std::int64_t> strides = row_major(of_tile);
+  for (std::size_t i = 0; i < result.elements.size(); ++i) {
+    const std::vector<std::int64_t> at = coordinates(static_cast<std::int64_t>(i), extents);
+    std::int64_t from = 0;
+    bool inside = true;
+    for (std::size_t axis = 0; axis < at.size(); ++axis) {
+      const std::int64_t place = static_cast<std::int64_t>(first[axis].low) + at[axis] * steps[axis];
+      inside = inside && place >= 0 && place < of_tile[axis];
+      from += place * strides[axis];
+    }
+    result.elements[i] = inside ? a.elements[static_cast<std::size_t>(from)] : Element::of(0);
+  }
   return result;
 }
 

@@ -35,6 +35,8 @@ Tile broadcast(const Tile& a, const Shape& shape);
 /// Axis i of the result is axis axes[i] of the tile.
 Tile permute(const Tile& a, std::span<const std::int64_t> axes);
 Tile concat(std::span<const Tile* const> parts, int axis);
+/// Elements first + i * step along each axis; 0 where the tile has none. A place that is not known may be any.
+Tile extract(const Tile& a, std::span<const Element> first, std::span<const std::int64_t> steps, const Shape& shape);
 Tile reduce(Op op, const Tile& a, int axis);
 Tile argmax(const Tile& a, int axis);
 Tile cumsum(const Tile& a, int axis);

@@ -233,6 +233,34 @@ std::vector<Case> concat(ElementType type, Purpose purpose) {
   return cases;
 }
 
+std::vector<Case> extract(ElementType type, Purpose purpose) {
+  std::vector<Case> cases;
+  if (purpose != Purpose::test) return cases;
+  const auto add = [&](const Shape& tile, const std::vector<std::int64_t>& first, std::vector<std::int64_t> steps,
+                       const Shape& part, bool read) {
+    const std::size_t rank = first.size();
+    std::vector<Field> fields = {input(type, extents_of(tile)), output(type, extents_of(part))};
+    for (const std::int64_t at : first)
+      if (read) fields.push_back(given(i32, static_cast<double>(at)));
+    Sketch sketch(fields);
+    std::vector<Id> in = {sketch.load(0, type, sketch.origin(tile.rank()), tile)};
+    for (std::size_t axis = 0; axis < rank; ++axis)
+      in.push_back(read ? sketch.scalar(static_cast<int>(axis) + 2) : sketch.index(first[axis]));
+    const std::string name = fmt::format("{} of {} from {} by {}{}", to_string(part), to_string(tile),
+                                         fmt::join(first, ","), fmt::join(steps, ","), read ? ", given" : "");
+    sketch.store(1, sketch.origin(tile.rank()), sketch.apply(Op::extract, in, std::move(steps), part));
+    cases.push_back(sketch.finish(Op::extract, type, name));
+  };
+  for (const bool read : {false, true}) {
+    add({8, 64}, {0, 32}, {1, 1}, {8, 32}, read);
+    add({8, 64}, {7, 1}, {-1, 2}, {8, 16}, read);
+    add({5, 33}, {3, -4}, {1, 1}, {4, 33}, read);  // over both ends
+    add({7}, {9}, {-3}, {6}, read);
+    add({3, 1, 2}, {-2147483647 - 1, 0, 2147483647}, {1, 1, -1}, {3, 1, 2}, read);  // nothing of it
+  }
+  return cases;
+}
+
 std::vector<Case> argmax(ElementType type, Purpose purpose) {
   if (!info(type).computes) return {};
   return along_axes(Op::argmax, type, ElementType::i32, Axis::one, purpose);

@@ -257,6 +257,32 @@ IndexExpression linear(Writer& w, const Sweep& sweep, const Strides& strides, st
 
 }  // namespace
 
+namespace {
+
+/// Where an element is in scratch memory, and whether it is there.
+struct InScratch {
+  IndexExpression at, inside;
+};
+InScratch picked(Writer& w, const Get& get, const IndexExpression& index) {
+  InScratch place{0, inside_tile(w, get.sweep, index)};
+  for (std::size_t axis = 0; axis < get.picked.size(); ++axis) {
+    const Picked& pick = get.picked[axis];
+    const int extent = get.sweep.shape[static_cast<int>(axis)];
+    const IndexExpression i =
+        extent == 1 ? IndexExpression(0) : coordinate(w, get.sweep.layout, static_cast<int>(axis), index);
+    const IndexExpression first = scalar(w, pick.first), at = first + i * pick.step;
+    if (pick.extent != 1) place.at = place.at + at * get.strides[axis];
+    // What numbers say needs no condition.
+    const std::int64_t reach = std::int64_t{extent - 1} * pick.step;
+    const auto is_there = [&](std::int64_t j) { return j >= 0 && j < pick.extent; };
+    if (first.is_constant() && is_there(first.value()) && is_there(first.value() + reach)) continue;
+    place.inside = both(place.inside, both(at >= 0, at < pick.extent));
+  }
+  return place;
+}
+
+}  // namespace
+
 void emit(Writer& w, const Put& put) {
   const ElementType type = put.sweep.expression.terms.back().type;
   w.open("{{");
@@ -276,8 +302,9 @@ void emit(Writer& w, const Get& get) {
   w.open("{{");
   w.line("const {}* const from = {};", scratch_type(type), w.scratch(get.scratch, type));
   sweep(w, get.sweep, get.out, [&](const IndexExpression& index) {
-    const IndexExpression inside = inside_tile(w, get.sweep, index);
-    const IndexExpression at = linear(w, get.sweep, get.strides, 0, index);
+    const auto [at, inside] =
+        get.picked.empty() ? InScratch{linear(w, get.sweep, get.strides, 0, index), inside_tile(w, get.sweep, index)}
+                           : picked(w, get, index);
     w.line("{} = {};", element(w, get.out, index),
            inside.is_always() ? fmt::format("from[{}]", at)
                               : fmt::format("{} ? from[{}] : {}", inside, at, number(type, Cell{})));

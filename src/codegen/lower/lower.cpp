@@ -66,6 +66,8 @@ class Lowering {
         [[fallthrough]];
       case Op::concat:
         return through_scratch(steps_, id);
+      case Op::extract:
+        return extract(steps_, id);
       case Op::cumsum:
         return scan(steps_, id);
       case Op::mma:

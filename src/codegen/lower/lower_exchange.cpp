@@ -1,6 +1,9 @@
 #include "codegen/lower/lower_exchange.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstdlib>
 
 namespace tessera::lowering {
 namespace {
@@ -188,6 +191,40 @@ void through_scratch(Steps& steps, Id id) {
     if (parts) base += steps.node(in).shape[at.axis()] * to[static_cast<std::size_t>(at.axis())];
   }
   get(steps, steps.values.add(id), id, from, scratch);
+}
+
+void extract(Steps& steps, Id id) {
+  const Node& at = steps.node(id);
+  const Shape& from = steps.node(at.in[0]).shape;
+  const ValueId tile = steps.value(at.in[0]);
+  const Strides strides = row_major(from);
+  ScratchId scratch = steps.values.in_scratch(tile);  // several parts are taken of one tile
+  if (!scratch) {
+    scratch = new_scratch(steps.plan, from.size(), at.type);
+    put(steps, tile, at.in[0], strides, 0, scratch);
+    steps.values.put_in_scratch(tile, scratch);
+  }
+  std::vector<Picked> picked;
+  for (int axis = 0; axis < from.rank(); ++axis) {
+    const auto i = static_cast<std::size_t>(axis);
+    Picked pick{steps.scalar(at.in[i + 1]), static_cast<int>(at.steps()[i]), from[axis]};
+    // What begins farther outside than it reaches has nothing of the tile.
+    const std::int64_t reach = at.shape[axis] * std::abs(at.steps()[i]);
+    if (pick.first.kind == Operand::Kind::literal) {
+      pick.first.literal = std::clamp<std::int64_t>(pick.first.literal, -reach, from[axis] + reach);
+    } else {
+      const ElementType type = ElementType::i32;
+      const Term held{Op::clamp, type, type, {pick.first, literal(-reach), literal(from[axis] + reach)}};
+      const ValueId first = steps.number(id, steps.values.label(id, fmt::format("first{}", axis)), type, held);
+      pick.first = element_of(steps.plan, first, Layout(0));
+    }
+    picked.push_back(std::move(pick));
+  }
+  const ValueId out = steps.values.add(id);
+  const Value value = steps.plan.values[out];
+  SweepBuilder sweep(steps, value.shape, value.layout);
+  steps.push(
+      id, Get{.scratch = scratch, .strides = strides, .picked = std::move(picked), .out = out, .sweep = sweep.take()});
 }
 
 }  // namespace tessera::lowering

@@ -16,5 +16,7 @@ void add_replicas(Steps& steps, Id id, ValueId out, const Product& product);
 void scan(Steps& steps, Id id);
 /// reshape, permute, concat
 void through_scratch(Steps& steps, Id id);
+/// extract
+void extract(Steps& steps, Id id);
 
 }  // namespace tessera::lowering

@@ -39,7 +39,14 @@ ValueId Values::moved(ValueId from, const Layout& layout) const {
   return {};
 }
 
+ScratchId Values::in_scratch(ValueId value) const {
+  for (const auto& [of, scratch] : in_scratch_)
+    if (of == value) return scratch;
+  return {};
+}
+
 void Values::forget(Mark mark) {
+  in_scratch_.resize(mark.put);
   for (; set_.size() > mark.set; set_.pop_back()) of_[set_.back().first] = set_.back().second;
   for (; moved_from_.size() > mark.moved; moved_from_.pop_back()) moved_.at(moved_from_.back()).pop_back();
 }

@@ -23,9 +23,9 @@ class Values {
 
   /// What is set after a mark is forgotten with it.
   struct Mark {
-    std::size_t set, moved;
+    std::size_t set, moved, put;
   };
-  Mark mark() const { return {set_.size(), moved_from_.size()}; }
+  Mark mark() const { return {set_.size(), moved_from_.size(), in_scratch_.size()}; }
   void forget(Mark mark);
 
   // --- new ones
@@ -48,6 +48,10 @@ class Values {
   ValueId add_view(Id node, ValueId of);
   /// The node's elements, which `from` has, in another layout: to be found by moved().
   ValueId add_moved(Id node, ValueId from, const Layout& layout);
+
+  /// Scratch memory that has all elements of a value, row by row; or none.
+  ScratchId in_scratch(ValueId value) const;
+  void put_in_scratch(ValueId value, ScratchId scratch) { in_scratch_.emplace_back(value, scratch); }
 
   bool is_large(const Layout& layout) const { return layout.registers() > most_registers_; }
   bool is_in_memory(Id node) const { return in_memory_.values.contains(node); }
@@ -76,6 +80,7 @@ class Values {
   // To be undone: nodes with what they had before, and values that moved.
   std::vector<std::pair<Id, ValueId>> set_;
   std::vector<ValueId> moved_from_;
+  std::vector<std::pair<ValueId, ScratchId>> in_scratch_;
   int moves_ = 0, parts_ = 0;  // for labels
   std::string suffix_;
   std::set<Id> must_be_in_memory_;

@@ -102,6 +102,9 @@ class Folder final : public Rewriter {
         for (std::int64_t i = 0; const std::int64_t axis : node.permutation())
           if (axis != i++) return no_id;
         return in[0];
+      case Op::extract:
+        if (!same(in[0]) || std::ranges::count(node.steps(), 1) != std::ssize(node.steps())) return no_id;
+        return std::ranges::all_of(in.subspan(1), [&](Id first) { return is(first, 0); }) ? in[0] : no_id;
       default:
         return no_id;
     }

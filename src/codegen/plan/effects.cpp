@@ -150,9 +150,13 @@ class OperandsOf {
     sweep(s.sweep);
     access(s.access);
   }
-  template <OneOf<Compute, Reduce, Argmax, Scan, Put, Get, Stage> T>
+  template <OneOf<Compute, Reduce, Argmax, Scan, Put, Stage> T>
   void operator()(const T& s) {
     sweep(s.sweep);
+  }
+  void operator()(const Get& s) {
+    sweep(s.sweep);
+    for (const Picked& axis : s.picked) operand(axis.first);
   }
   void operator()(const Fetch& s) {
     for (const Fetch::Tile& tile : s.tiles) access(tile.access);

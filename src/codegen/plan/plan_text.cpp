@@ -142,7 +142,11 @@ class StepText {
     return fmt::format("{} += those before of {}, along {}", of(s.out), of(s.scratch), s.axis);
   }
   std::string operator()(const Get& s) const {
-    return fmt::format("{} = {}[{}]", of(s.out), of(s.scratch), strides(s.strides, s.sweep.shape));
+    std::string picked;
+    for (const Picked& axis : s.picked)
+      picked += fmt::format("{}{} + {} of {}", picked.empty() ? ", " : "; ", operand(axis.first, nullptr, {}),
+                            axis.step, axis.extent);
+    return fmt::format("{} = {}[{}{}]", of(s.out), of(s.scratch), strides(s.strides, s.sweep.shape), picked);
   }
   std::string operator()(const Stage& s) const {
     return fmt::format("{}{} = {}", of(s.buffer), s.cursor ? fmt::format(" at {}", of(s.cursor)) : "",

@@ -161,10 +161,18 @@ struct Put {
   Sweep sweep;
 };
 
+/// Elements of an axis of a tile in scratch memory: first, first + step, ... Those that it lacks are 0.
+struct Picked {
+  Operand first;  ///< a value of one element or a literal; never so far outside that its sums do not fit an int
+  int step = 1;
+  int extent = 1;  ///< of the tile
+};
+
 /// out = scratch memory.
 struct Get {
   ScratchId scratch;
   Strides strides{};
+  std::vector<Picked> picked = {};  ///< by axis; none: all elements
   ValueId out;
   Sweep sweep;
 };

@@ -110,8 +110,12 @@ class Ids {
         findings_.require(s.axis >= 0 && s.axis < s.sweep.shape.rank(), "there is no axis {}", s.axis);
       },
                      [&](const Branch& s) { single(s.condition); },
-                     [&]<OneOf<PutPartials, TakePartials, PutTotals, AddTotals, Put, Get, PutPart, AddParts> T>(
+                     [&]<OneOf<PutPartials, TakePartials, PutTotals, AddTotals, Put, PutPart, AddParts> T>(
                          const T& s) { scratch(s.scratch); },
+                     [&](const Get& s) {
+        scratch(s.scratch);
+        for (const Picked& axis : s.picked) single(axis.first);
+      },
                      [&](const Stage& s) {
         buffer(s.buffer);
         if (s.cursor.index != -1) cursor(s.cursor);

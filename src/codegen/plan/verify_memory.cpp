@@ -122,8 +122,13 @@ class Memory {
         inside(s.scratch, totals_of(layout, s.axis, role.threads()));
     },
             [&](const Get& s) {
-      inside(s.scratch, last(s.strides, s.sweep.shape));
-      apart(s.strides, s.sweep.shape);
+      Shape all = s.sweep.shape;
+      findings_.require(s.picked.empty() || static_cast<int>(s.picked.size()) == all.rank(),
+                        "it picks along {} of {} axes", s.picked.size(), all.rank());
+      for (std::size_t axis = 0; axis < std::min<std::size_t>(s.picked.size(), max_rank); ++axis)
+        all[static_cast<int>(axis)] = s.picked[axis].extent;
+      inside(s.scratch, last(s.strides, all));
+      apart(s.strides, all);
     },
             [&](const Multiply& s) {
       for (const ProductOperand* o : {&s.product.a, &s.product.b})

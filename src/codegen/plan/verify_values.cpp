@@ -208,6 +208,7 @@ class Values {
                    [&](const Put& s) { expression(s.sweep, plan_.scratch[s.scratch].type); },
                    [&](const Get& s) {
       shape_of(s.sweep);
+      for (const Picked& axis : s.picked) single(axis.first, ElementType::i32);
       same(s.sweep, s.out);
       of_type(plan_.scratch[s.scratch].type, plan_.storage(s.out).type);
     },
