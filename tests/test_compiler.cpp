@@ -422,6 +422,34 @@ TEST_CASE("A long compilation is spoken of", "[jit]") {
   CHECK(spoken(std::chrono::minutes(1)).empty());
 }
 
+TEST_CASE("Tiles that registers cannot hold are spoken of, once a kernel", "[jit]") {
+  const auto graph_of = [](int columns) {
+    return kernel(
+               "row",
+               [=](In<f32, 2> x, Out<f32, 2> y) {
+      Index row = blocks(x.extent(0));
+      Tile xs = load(x, {row, 0}, {1, columns});
+      store(y, {row, 0}, xs - sum(xs, 1) + cumsum(xs, 1));
+               })
+        .executable()
+        .graph();
+  };
+  const unsigned line = __LINE__ - 3;
+  const Graph large = graph_of(200000), small = graph_of(2000);
+  Compiler compiler(with({}), std::chrono::minutes(1), no_nvrtc);
+  const auto spoken = [&](const Graph& graph) {
+    return stderr_of([&] { error_of([&] { compiler.compile(generate(graph, dense_variant(graph), gpu), gpu); }); });
+  };
+  const std::string text = spoken(large);
+  INFO(text);
+  CHECK(says(text.substr(0, text.size() - 1),
+             {"warning", "kernel 'row', ", "test_compiler.cpp:", "too large for registers", "bytes of workspace",
+              "smaller tiles are faster"}));
+  CHECK(has(text, "test_compiler.cpp:" + std::to_string(line)));
+  CHECK(spoken(large).empty());
+  CHECK(spoken(small).empty());
+}
+
 TEST_CASE("For a GPU newer than NVRTC there is PTX to look at", "[jit]") {
   if (!nvrtc_here()) return;
   const Arch newer{99, 0, 0};

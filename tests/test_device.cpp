@@ -1034,6 +1034,33 @@ TEST_CASE("a kernel's failure names it wherever it comes to light", "[jit]") {
   }
 }
 
+TEST_CASE("what kernels tell comes to light when work is waited for, and the GPU goes on", "[jit]") {
+  Machine machine;
+  machine.source.parameters = {{Kind::reports}};
+  {
+    const Device device = machine.open();
+    const auto checks = kernel("checks", [](In<i32, 1> x) { check(load(x, {0}, {1}) == 0, "a zero"); });
+    const Tensor<i32, 1> x(device, {1});
+    const Stream stream = device.new_stream();
+    launch(stream, checks, x);
+    const auto board = read<std::uint64_t>(machine.fake.launches.back().parameters, 0);
+    auto* const words = reinterpret_cast<std::uint32_t*>(board);
+    CHECK(machine.fake.pinned == 1);
+    const Event event = stream.record();
+    const std::function<void()> waits[] = {[&] { stream.synchronize(); }, [&] { event.synchronize(); },
+                                           [&] { device.stream().synchronize(); }, [&] { x.to_vector(); }};
+    for (const auto& wait : waits) {
+      CHECK(error_of(wait) == "(no error)");
+      words[board::failed] = 1, words[board::block] = 6;
+      CHECK(says(error_of(wait), {"kernel 'checks', ", "test_device.cpp:", "check failed: a zero (block 6)"}));
+      CHECK(error_of(wait) == "(no error)");
+    }
+    launch(stream, checks, x);
+    CHECK(read<std::uint64_t>(machine.fake.launches.back().parameters, 0) == board);
+  }
+  CHECK(machine.fake.pinned == 0);
+}
+
 TEST_CASE("TESSERA_DEBUG waits for each launch", "[jit]") {
   Machine machine;
   machine.synchronous = true;

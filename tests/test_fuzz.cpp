@@ -135,7 +135,7 @@ void see_layout(const Parameter& parameter, const fuzz::Given& given, Seen& seen
 void see_effects(const Body& body, int loops, Seen& seen) {
   std::map<fuzz::Name, int> rounds;  // of each view: twice those of a load and a store, and one more behind a load
   for (const Statement& s : body) {
-    if (s.kind == Statement::Kind::apply && is_effect(s.op) && s.op != Op::require && loops > 0)
+    if (s.kind == Statement::Kind::apply && is_effect(s.op) && info(s.op).role < OpRole::claim && loops > 0)
       seen.insert(loops == 1 ? "an effect in a loop" : "an effect in a loop in a loop");
     if (s.kind == Statement::Kind::apply && s.op == Op::load) rounds[s.from[0]] |= 1;
     if (s.kind == Statement::Kind::apply && s.op == Op::store && (rounds[s.from[1]] & 1) && ++rounds[s.from[1]] >= 6)

@@ -4,8 +4,8 @@
 #include <optional>
 #include <thread>
 
+#include "api/tessera.hpp"
 #include "catch.hpp"
-#include "dsl/control.hpp"
 #include "model/kernels.hpp"
 #include "support.hpp"
 
@@ -194,6 +194,31 @@ TEST_CASE("blocks and require take what the host knows", "[language]") {
                for ([[maybe_unused]] Index i : range(3)) require(x.extent(0) == 3, "three");
              }),
              {"require", "outside of loops"}));
+}
+
+TEST_CASE("an Out that nothing is stored to is an error", "[language]") {
+  CHECK(says(
+      traced([](In<f32, 1> x, Out<f32, 1> y, Out<i32, 2>) { store(y, {0}, load(x, {0}, {4})); }),
+      {"kernel 'bad', ", "test_language.cpp:", "nothing is stored to parameter 3, an Out<i32, 2>", "store to it"}));
+  // Some blocks may, and any op that writes.
+  CHECK(traced([](In<f32, 1> x, Out<f32, 1> y, Out<f32, 1> z, InOut<f32, 1>) {
+          if_(x.extent(0) > 3, [&] { store(y.slice(0, 1, 2), {0}, load(x, {0}, {4})); });
+          scatter(z, iota({4}, 0), load(x, {0}, {4}));
+        }) == "(no error)");
+}
+
+TEST_CASE("a launch in a kernel's function is refused", "[language]") {
+  const auto inner = kernel("inner", [](Out<f32, 1> y) { store(y, {0}, zeros<f32>({4})); });
+  const Device cpu = Device::cpu();
+  const Tensor<f32, 1> y = cpu.tensor<f32>({4});
+  Sequence sequence(cpu);
+  CHECK(says(traced([&](Out<f32, 1> z) {
+               launch(cpu.stream(), inner, y);
+               store(z, {0}, zeros<f32>({4}));
+             }),
+             {"launch of kernel 'inner' refused", "kernel 'bad' is being traced"}));
+  CHECK(says(traced([&](Out<f32, 1>) { sequence.add(inner, y); }), {"'inner' refused", "'bad' is being traced"}));
+  CHECK_NOTHROW(launch(cpu.stream(), inner, y));
 }
 
 TEST_CASE("a tile belongs to the kernel that made it", "[language]") {

@@ -4,6 +4,7 @@
 
 #include "api/tessera.hpp"
 #include "catch.hpp"
+#include "cpu/program.hpp"
 #include "support.hpp"
 
 using namespace tessera;
@@ -111,6 +112,46 @@ TEST_CASE("overlap in one memory is found exactly", "[jit]") {
           wrong += (error_of([&] { launch(stream, one, a, y); }) != "(no error)") != meet;
         }
   CHECK(wrong == 0);
+}
+
+TEST_CASE("tensors of the same extents are asked for in one statement", "[api]") {
+  const auto copy = kernel("copy", [](In<f32, 2> a, In<i32, 2> b, Out<f32, 2> y) {
+    same_extents(a, b.permute({1, 0}), y);
+    store(y, {0, 0}, load(a, {0, 0}, {4, 8}) + cast<f32>(load(b, {0, 0}, {4, 8})));
+  });
+  const Device cpu = Device::cpu();
+  const auto run = [&](int a0, int a1, int b0, int b1, int y0, int y1) {
+    return error_of([&] {
+      launch(stream, copy, cpu.tensor<f32>({a0, a1}), cpu.tensor<i32>({b0, b1}), cpu.tensor<f32>({y0, y1}));
+    });
+  };
+  CHECK(run(3, 5, 5, 3, 3, 5) == "(no error)");
+  CHECK(says(run(3, 5, 5, 4, 3, 5),
+             {"test_launch.cpp:", "it requires", "arguments 1 and 2 have the same extent along axis 0"}));
+  CHECK(says(run(3, 5, 4, 3, 3, 5), {"arguments 1 and 2 have the same extent along axis 1"}));
+  CHECK(says(run(3, 5, 5, 3, 3, 4), {"arguments 1 and 3 have the same extent along axis 1"}));
+}
+
+TEST_CASE("in debug the CPU looks for NaN in what is stored", "[cpu]") {
+  const auto divide = trace_kernel("divide", [](In<f32, 1> x, InOut<f32, 1> y) {
+    Index i = blocks(cdiv(x.extent(0), 2));
+    Tile xs = load(x, {i}, {2});
+    store(y, {i}, xs / xs);
+  });
+  std::vector<float> x{1, 2, 3, 4, 5, 0, 7}, y(7, -1);
+  const auto argument = [](std::vector<float>& values) {
+    Argument argument;
+    argument.data = values.data();
+    argument.extent[0] = static_cast<std::int64_t>(values.size()), argument.stride[0] = 1;
+    return argument;
+  };
+  const Argument arguments[] = {argument(x), argument(y)};
+  const std::int64_t grid[] = {4};
+  const auto run = [&](bool debug) { return error_of([&] { cpu::Program(divide, debug).run(arguments, grid); }); };
+  CHECK(run(false) == "(no error)");
+  CHECK(says(run(true), {"kernel 'divide', ", "test_launch.cpp:", "NaN is stored (block 2)"}));
+  x[5] = 1;  // what lies behind the tensor, 0 / 0 as well, is not stored
+  CHECK(run(true) == "(no error)");
 }
 
 TEST_CASE("grids with a zero do nothing, negative ones are refused", "[api]") {

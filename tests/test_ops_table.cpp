@@ -112,7 +112,7 @@ TEST_CASE("a structural op is a shape rule, a function and a case in each execut
       {"src/codegen/lower/layouts.cpp",
        {"argmax", "argument", "broadcast", "cumsum", "gather", "loop", "permute", "reshape", "result", "scatter"}},
       {"src/codegen/lower/lower_chain.cpp", {"broadcast", "cast", "constant", "mma", "select"}},
-      {"src/codegen/lower/lower_exchange.cpp", {"argmax", "broadcast", "concat", "permute", "reshape"}},
+      {"src/codegen/lower/lower_exchange.cpp", {"argmax", "broadcast", "check", "concat", "permute", "reshape"}},
       {"src/codegen/lower/lower_fetch.cpp", {"load"}},
       {"src/codegen/lower/lower_fuse.cpp",
        {"argmax", "atomic_add", "broadcast", "cast", "constant", "cumsum", "iota", "load", "mma", "permute", "reshape",
@@ -147,8 +147,9 @@ TEST_CASE("a structural op is a shape rule, a function and a case in each execut
        {"argument", "branch", "constant", "extent", "loop", "permute_view", "result", "slice", "tensor"}},
       {"src/graph/evaluate.cpp", {"cast", "constant", "extent", "scalar", "select"}},
       {"src/graph/graph.cpp", {"constant", "extent", "permute_view", "scalar", "slice", "tensor"}},
+      {"src/graph/reports.cpp", {"print"}},
       {"src/graph/rewrite.cpp", {"argument", "branch", "loop", "result"}},
-      {"src/graph/verify.cpp", {"argument", "branch", "extent", "loop", "result", "scalar", "tensor"}},
+      {"src/graph/verify.cpp", {"argument", "branch", "extent", "loop", "print", "result", "scalar", "tensor"}},
       {"src/jit/executable.cpp", {"require"}},
   };
   const std::string page = read_text(root / "README.md");

@@ -53,7 +53,7 @@ TEST_CASE("fold computes constants", "[passes]") {
 TEST_CASE("fold drops what changes nothing, and nothing more", "[passes]") {
   const auto ops_of = [](auto expression) {
     return live_ops(
-        eliminate_dead(fold(trace_kernel("identity", [=](In<i32, 1> x, In<f32, 1> f, Out<i32, 1> y, Out<f32, 1> g) {
+        eliminate_dead(fold(trace_kernel("identity", [=](In<i32, 1> x, In<f32, 1> f, InOut<i32, 1> y, InOut<f32, 1> g) {
           Tile i = load(x, {0}, {4});
           Tile r = load(f, {0}, {4});
           expression(i, r, y, g);

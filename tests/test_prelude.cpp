@@ -477,7 +477,8 @@ TEST_CASE("Every prelude item is one named declaration in the folder where it be
     CHECK(words.contains(item.name));
     const bool needs_device = std::any_of(words.begin(), words.end(), [](std::string_view word) {
       return (word.starts_with("__") && word != "__device__") || word == "asm" || word == "atomicAdd" ||
-             word == "threadIdx" || word == "blockIdx" || word == "gridDim" || word == "blockDim";
+             word == "atomicCAS" || word == "threadIdx" || word == "blockIdx" || word == "gridDim" ||
+             word == "blockDim";
     });
     CHECK(needs_device == item.device);
 
@@ -641,6 +642,12 @@ constexpr Kernel kernels[] = {
   atomic_add(i, 1);
   scatter_element(i, 1);
   atomic_add(l, static_cast<i64>(-1));
+)"},
+    {"reports", R"(  u32* const board = reinterpret_cast<u32*>(i);
+  if (f[0] < 0) fail_check(board, 3, l[0]);
+  u32* const record = new_record(board, 4, l[1], 3);
+  if (record) record_elements(record, f, 1);
+  if (record) record_elements(record + 1, l, 1);
 )"},
     {"scans", R"(  f[0] = sum_before(lane_below<32, 1>(scan_lanes<32, 1>(f[0])), i[0]) + highest_lane<4, 8>(f[1]);
   i[0] = sum_before(lane_below<8, 4>(scan_lanes<8, 4>(i[0])), i[1]) + highest_lane<2, 1>(i[2]);

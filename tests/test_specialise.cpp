@@ -587,7 +587,10 @@ TEST_CASE("the copy engine stores whole tiles of sums, of one type, where nothin
           store(y, {m, n}, s);
           store(y, {m + 100, n}, -s);
         }) == Stores{0, 2});
-  CHECK(of([](const S& s, const Z& z, const Y&, const I& m, const I& n) { store(z, {m, n}, s); }) == Stores{0, 1});
+  CHECK(of([](const S& s, const Z& z, const Y& y, const I& m, const I& n) {
+          store(z, {m, n}, s);
+          store(y, {m, n}, zeros<f32>({1, 1}));
+        }) == Stores{0, 2});
   CHECK(of([](const S& s, const Z&, const Y& y, const I& m, const I& n) {
           if_(m > 0, [&] { store(y, {m, n}, s); });
         }) == Stores{0, 1});
@@ -614,13 +617,16 @@ TEST_CASE("the copy engine stores whole tiles of sums, of one type, where nothin
   };
   using H = Out<bf16, 2>;
   // Of an odd number of parts the first of a tile goes to the buffer of the last of the tile before.
-  CHECK(typed([](const S& s, const H& y, const H&, const Y&, const I& m, const I& n) {
+  CHECK(typed([](const S& s, const H& y, const H& z, const Y& u, const I& m, const I& n) {
           store(y, {m, n}, cast<bf16>(s));
-        }) == Stores{3, 0});
-  CHECK(typed([](const S& s, const H& y, const H& z, const Y&, const I& m, const I& n) {
+          store(z, {m, n}, zeros<bf16>({1, 1}));
+          store(u, {m, n}, zeros<f32>({1, 1}));
+        }) == Stores{3, 2});
+  CHECK(typed([](const S& s, const H& y, const H& z, const Y& u, const I& m, const I& n) {
           store(y, {m, n}, cast<bf16>(s));
           store(z, {m, n}, cast<bf16>(-s));
-        }) == Stores{6, 0});
+          store(u, {m, n}, zeros<f32>({1, 1}));
+        }) == Stores{6, 1});
   CHECK(typed([](const S& s, const H& y, const H& z, const Y& u, const I& m, const I& n) {
           store(u, {m, n}, s);
           store(y, {m, n}, cast<bf16>(s));

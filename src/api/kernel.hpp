@@ -95,6 +95,7 @@ std::array<Argument, sizeof...(A)> arguments_for(const Stream& stream, const Ker
   static_assert(sizeof...(P) == sizeof...(A),
                 "tessera: the launch has another number of arguments than the kernel has parameters");
   if constexpr (sizeof...(P) == sizeof...(A)) {
+    Trace::refuse_launch(kernel.name());
     const std::array<Argument, sizeof...(A)> arguments{argument_for<P>(values)...};
     std::size_t position = 0;
     (check_device(kernel.name(), position++, values, stream), ...);

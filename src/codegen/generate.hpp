@@ -15,10 +15,11 @@ namespace tessera {
 
 /// A kernel as CUDA C++.
 struct KernelSource {
-  std::string author;  ///< the kernel's name as the author gave it
-  std::string name;    ///< of its extern "C" entry point; made of the author's
-  std::string text;    ///< all that NVRTC is given; the plan's decisions are the comment on top
-  std::string plan;    ///< decisions and all steps, as text
+  std::string author;     ///< the kernel's name as the author gave it
+  std::string name;       ///< of its extern "C" entry point; made of the author's
+  std::string text;       ///< all that NVRTC is given; the plan's decisions are the comment on top
+  std::string plan;       ///< decisions and all steps, as text
+  std::string slow = {};  ///< what its author should know of tiles that registers cannot hold; empty: nothing
   std::vector<KernelParameter> parameters = {};
   std::vector<BoxedTensor> boxed = {};  ///< tensors of parameters that are tensor maps
   int threads = 0;                      ///< of a block

@@ -39,6 +39,7 @@ struct KernelParameter {
     section,      ///< blocks of all axes of the grid but `axis` that run together along it: int
     abreast,      ///< tiles that as many blocks of threads walk through together, where the grid shares rounds: int
     ahead,        ///< may what a kernel brings ahead be brought before launches before it have ended: int, 0 or 1
+    reports,      ///< address of the board on which the kernel tells the host (graph/reports.hpp), 8 bytes
     tensor_map,   ///< of boxed tensor `argument`: 128 bytes
   };
   Kind kind{};

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "codegen/emit/emit.hpp"
+#include "codegen/plan/tiles_in_memory.hpp"
 #include "codegen/prelude/prelude.hpp"
 
 namespace tessera {
@@ -21,6 +22,7 @@ KernelSource source_of(const codegen::Plan& plan) {
   for (std::string line; std::getline(lines, line);) fmt::format_to(std::back_inserter(source.text), "// {}\n", line);
   const std::string kernel = emit(plan);
   fmt::format_to(std::back_inserter(source.text), "\n{}\n// ---- kernel ----\n{}", prelude_for(kernel), kernel);
+  source.slow = tiles_in_memory(plan);
   source.parameters = plan.parameters;
   for (const codegen::TensorMap& map : plan.tensor_maps) source.boxed.push_back(map.tensor);
   source.threads = plan.threads();

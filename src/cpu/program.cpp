@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -32,6 +33,7 @@ struct Launch {
   std::span<const std::int64_t> grid;
   std::span<const Cell> uniforms;
   std::uint64_t serial;
+  bool debug;
 };
 
 // A thread's state while it runs blocks: where each value is, and the memory behind it.
@@ -52,6 +54,10 @@ class Frame {
   void store(Id id);
   void scatter(Id id);
   void atomic_add(Id id);
+  void look_for_nan(const Node& node, const Ref& tile, std::int64_t offset, std::int64_t step,
+                    std::int64_t count) const;
+  [[noreturn]] void fail(const Node& node, std::string_view what) const;
+  void print(const Node& node) const;
   void reshape(Id id);
   void concat(Id id);
   void extract(Id id);
@@ -69,6 +75,7 @@ class Frame {
   const Tape* tape_ = nullptr;
   const Launch* launch_ = nullptr;
   std::uint64_t serial_ = 0;
+  std::int64_t block_ = 0;
   std::vector<Ref> refs_;
   std::vector<ViewRef> views_;
   std::vector<Cell> blocks_;
@@ -129,6 +136,7 @@ void Frame::bind(const Launch& launch) {
 }
 
 void Frame::run_block(std::int64_t block) {
+  block_ = block;
   for (std::size_t axis = launch_->grid.size(); axis-- > 0;) {
     blocks_[axis].i32 = static_cast<std::int32_t>(block % launch_->grid[axis]);
     block /= launch_->grid[axis];
@@ -427,6 +435,36 @@ void each_written_row(const ViewRef& view, const Shape& shape, const Strides& st
                      offset + i * step, write);
 }
 
+void Frame::fail(const Node& node, std::string_view what) const {
+  throw Error("kernel '" + tape_->graph.name + "', " + node.location.file + ':' + std::to_string(node.location.line) +
+              ": " + std::string(what) + " (block " + std::to_string(block_) + ')');
+}
+
+void Frame::print(const Node& node) const {
+  std::vector<PrintedTile> values;
+  for (Id in : node.in) {
+    const Node& of = this->node(in);
+    PrintedTile& tile =
+        values.emplace_back(of.type, of.shape, std::vector<Cell>(static_cast<std::size_t>(of.shape.size())));
+    const HostType type = host_type(of.type);
+    std::vector<char> dense(tile.elements.size() * at(host_bytes(type)));
+    copy(dense.data(), ref(in), of.shape, type);
+    for (std::size_t i = 0; i < tile.elements.size(); ++i)
+      std::memcpy(static_cast<void*>(&tile.elements[i]), &dense[i * at(host_bytes(type))], at(host_bytes(type)));
+  }
+  const std::string line = tape_->reports.printed(node.text(), values);
+  std::fwrite(line.data(), 1, line.size(), stdout);
+}
+
+// Of what is stored, in a debug build of a kernel.
+void Frame::look_for_nan(const Node& node, const Ref& tile, std::int64_t offset, std::int64_t step,
+                         std::int64_t count) const {
+  if (!launch_->debug || host_type(node.type) != HostType::f32) return;
+  const float* const elements = reinterpret_cast<const float*>(tile.data);
+  for (std::int64_t i = 0; i < count; ++i)
+    if (const float x = elements[offset + i * step]; x != x) fail(node, "NaN is stored");
+}
+
 void Frame::store(Id id) {
   const Node& store = node(id);
   const ViewRef& view = views_[store.in[1]];
@@ -436,6 +474,7 @@ void Frame::store(Id id) {
   tile_start(std::span(store.in).subspan(2), store.shape, 0, start);
   each_written_row(view, store.shape, start, info(store.type).bytes, 0, view.data, tile, 0,
                    [&](char* memory, std::int64_t stride, std::int64_t offset, std::int64_t step, std::int64_t count) {
+    look_for_nan(store, tile, offset, step, count);
     to_memory(store.type, memory, stride, tile.data + offset * bytes, step, count);
   });
 }
@@ -449,6 +488,7 @@ void Frame::scatter(Id id) {
   tile_start(std::span(scatter.in).subspan(3), scatter.shape, 1, start);
   const auto write =
       [&](char* memory, std::int64_t stride, std::int64_t offset, std::int64_t step, std::int64_t count) {
+    look_for_nan(scatter, tile, offset, step, count);
     to_memory(scatter.type, memory, stride, tile.data + offset * bytes, step, count);
   };
   for (int i = 0; i < scatter.shape[0]; ++i) {
@@ -482,6 +522,7 @@ void Frame::atomic_add(Id id) {
   tile_start(std::span(add.in).subspan(2), add.shape, 0, start);
   each_written_row(view, add.shape, start, info(add.type).bytes, 0, view.data, tile, 0,
                    [&](char* memory, std::int64_t stride, std::int64_t offset, std::int64_t step, std::int64_t count) {
+    look_for_nan(add, tile, offset, step, count);
     const char* in = tile.data + offset * host_bytes(type);
     switch (type) {
       case HostType::f32:
@@ -626,6 +667,11 @@ void Frame::run_node(Id id) {
       return scatter(id);
     case Op::atomic_add:
       return atomic_add(id);
+    case Op::check:
+      if (index(node.in[0]) == 0) throw Error(tape_->reports.failed(node.text(), block_));
+      return;
+    case Op::print:
+      return print(node);
     case Op::reshape:
       return reshape(id);
     case Op::permute: {
@@ -667,7 +713,7 @@ constexpr double worth_sharing = 20000;
 
 }  // namespace
 
-Program::Program(Graph graph) : tape_(std::make_unique<const Tape>(std::move(graph))) {}
+Program::Program(Graph graph, bool debug) : tape_(std::make_unique<const Tape>(std::move(graph))), debug_(debug) {}
 Program::~Program() = default;
 Program::Program(Program&&) noexcept = default;
 
@@ -684,12 +730,13 @@ void Program::run(std::span<const Argument> arguments, std::span<const std::int6
     uniforms = many;
   }
   tape_->uniform_program.run(arguments, uniforms);
-  Launch launch{*tape_, arguments, grid, uniforms, next_serial++};
+  Launch launch{*tape_, arguments, grid, uniforms, next_serial++, debug_};
   const auto body = [](void* context, std::int64_t begin, std::int64_t end) {
     frame.bind(*static_cast<const Launch*>(context));
     for (std::int64_t block = begin; block < end; ++block) frame.run_block(block);
   };
-  if (blocks == 1 || static_cast<double>(blocks) * tape_->work_per_block < worth_sharing)
+  // Blocks that print do so one after the other.
+  if (blocks == 1 || tape_->reports.prints() || static_cast<double>(blocks) * tape_->work_per_block < worth_sharing)
     return body(&launch, 0, blocks);
   parallel_for(blocks, body, &launch);
 }

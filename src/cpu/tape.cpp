@@ -621,6 +621,6 @@ class TapeBuilder {
 
 }  // namespace
 
-Tape::Tape(Graph source) : graph(std::move(source)) { TapeBuilder(*this).run(); }
+Tape::Tape(Graph source) : graph(std::move(source)), reports(graph) { TapeBuilder(*this).run(); }
 
 }  // namespace tessera::cpu

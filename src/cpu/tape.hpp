@@ -7,6 +7,7 @@
 #include "cpu/strip.hpp"
 #include "graph/evaluate.hpp"
 #include "graph/graph.hpp"
+#include "graph/reports.hpp"
 
 namespace tessera::cpu {
 
@@ -87,6 +88,7 @@ struct Tape {
   std::vector<Id> blocks;  // block nodes
   std::vector<std::pair<Id, int>> uniforms;  // values computed once per launch, and where
   UniformProgram uniform_program;
+  Reports reports;
   std::vector<Cell> constants;
   std::vector<std::unique_ptr<std::int32_t[]>> iotas;
   int registers = 0;          // most registers of any chain

@@ -60,6 +60,69 @@ void require(const E& condition, std::string text, Location location = Location:
   trace.require(condition.lower(trace, location), std::move(text), location);
 }
 
+namespace detail {
+template <class V>
+inline constexpr bool is_view = false;
+template <Access access, Element T, int R>
+inline constexpr bool is_view<TensorView<access, T, R>> = true;
+}  // namespace detail
+
+/// same_extents(a, b, ...): requires of tensors, or of views of them, that they have the same extent along each axis.
+/// A class, as a function could not have the author's place behind any number of arguments.
+template <class First, class... More>
+struct same_extents {
+  same_extents(const First& first, const More&... more, Location location = Location::current()) {
+    constexpr bool views = detail::is_view<First> && (detail::is_view<More> && ...);
+    static_assert(views && sizeof...(More) > 0, "tessera: same_extents takes two or more tensors");
+    if constexpr (views) {
+      static_assert(((First::rank == More::rank) && ...), "tessera: same_extents takes tensors of one rank");
+      if constexpr (((First::rank == More::rank) && ...)) (agree(first, more, location), ...);
+    }
+  }
+
+ private:
+  template <class Other>
+  static void agree(const First& first, const Other& other, Location location) {
+    Trace& trace = Trace::current(location);
+    for (int axis = 0; axis < First::rank; ++axis)
+      require(first.extent({axis, location}) == other.extent({axis, location}),
+              "arguments " + std::to_string(trace.argument_of(first.value())) + " and " +
+                  std::to_string(trace.argument_of(other.value())) + " have the same extent along axis " +
+                  std::to_string(axis),
+              location);
+  }
+};
+template <class First, class... More>
+same_extents(const First&, const More&...) -> same_extents<First, More...>;
+
+/// What must hold while the kernel runs: a pred of any shape, all of whose elements are to hold. Else the launch fails
+/// with kernel, place, text and block: on the CPU it throws Error, on a GPU the next synchronisation does.
+template <TileExpr E>
+void check(const E& condition, std::string text, Location location = Location::current()) {
+  static_assert(std::is_same_v<typename E::type, pred>, "tessera: check takes a comparison, of any shape");
+  Trace& trace = Trace::current(location);
+  if constexpr (std::is_same_v<typename E::type, pred>)
+    trace.check(condition.lower(trace, location), std::move(text), location);
+}
+
+/// The text of a print, and the place where it stands.
+struct PrintText {
+  std::string text;
+  Location location;
+  PrintText(const char* text, Location at = Location::current()) : text(text), location(at) {}
+  PrintText(std::string text, Location at = Location::current()) : text(std::move(text)), location(at) {}
+};
+/// Prints a line on stdout: the text, with a value in the place of each {}. Braces that are meant stand twice.
+template <class... Values>
+void print(PrintText text, const Values&... values) {
+  static_assert((TileExpr<Values> && ...),
+                "tessera: print takes tiles and scalars of the kernel; what C++ knows is text");
+  if constexpr ((TileExpr<Values> && ...)) {
+    Trace& trace = Trace::current(text.location);
+    trace.print(std::move(text.text), {values.lower(trace, text.location)...}, text.location);
+  }
+}
+
 /// for (Index i : range(n)) { ... }: a loop in the kernel, traced once, for i = 0 .. n-1. It carries the Vars that its
 /// body changes. range(begin, end) and range(begin, end, step) count as Python's do; a step of 0 makes no round. Each
 /// is a C++ integer or an Index, which may be computed from a tile.
@@ -175,7 +238,9 @@ Graph trace_function(std::string name, const F& function, Parameters<P...>, Loca
     function(make_parameter<P>(trace, static_cast<std::int64_t>(I), location)...);
   }
   (std::index_sequence_for<P...>{});
-  return trace.finish();
+  Graph graph = trace.finish();
+  check_outs(graph);
+  return graph;
 }
 template <class F>
 Graph trace_function(std::string, const F&, Parameters<void>, Location) {

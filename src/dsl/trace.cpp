@@ -8,6 +8,8 @@
 #include <limits>
 
 #include "graph/evaluate.hpp"
+#include "graph/infer.hpp"
+#include "graph/reports.hpp"
 #include "graph/rewrite.hpp"
 
 namespace tessera {
@@ -47,6 +49,14 @@ Trace& Trace::current(Location location) {
         fmt::format("{}:{}: a tile is used outside of a kernel; tiles exist only while kernel(...) runs its function",
                     location.file, location.line));
   return *current_trace;
+}
+
+void Trace::refuse_launch(const std::string& kernel) {
+  if (current_trace)
+    throw Error(
+        fmt::format("launch of kernel '{}' refused: kernel '{}' is being traced, and launches of the function given to "
+                    "kernel(...) would not be part of it; launch one kernel after the other",
+                    kernel, current_trace->builder_.graph().name));
 }
 
 Graph Trace::finish() {
@@ -254,6 +264,53 @@ void Trace::require(Handle condition, std::string text, Location location) {
   if (builder_.depth() > 1)
     builder_.fail(location, "require belongs to the whole launch; state it outside of loops and if_");
   apply(Op::require, ElementType::pred, {condition}, {builder_.add_text(std::move(text))}, location);
+}
+
+void Trace::check(Handle condition, std::string text, Location location) {
+  const Shape whole = shape({use(condition, location), serial_});
+  if (whole.size() > 1) {
+    Handle least = apply(Op::cast, ElementType::i32, {condition}, {}, location);
+    for (int axis = 0; axis < whole.rank(); ++axis)
+      if (whole[axis] > 1) least = apply(Op::min, ElementType::i32, {least}, {axis}, location);
+    const Handle number = apply(Op::reshape, ElementType::i32, {least}, {}, location, Shape());
+    condition = apply(Op::not_equal, ElementType::pred, {number, literal(ElementType::i32, 0, location)}, {}, location);
+  } else if (whole.rank() > 0) {
+    condition = apply(Op::reshape, ElementType::pred, {condition}, {}, location, Shape());
+  }
+  apply(Op::check, ElementType::pred, {condition}, {builder_.add_text(std::move(text))}, location);
+}
+
+void Trace::print(std::string text, std::vector<Handle> values, Location location) {
+  std::size_t places = 0;
+  try {
+    places = print_pieces(text).size() - 1;
+  } catch (const Mismatch& mismatch) {
+    builder_.fail(location, mismatch.what());
+  }
+  if (places != values.size())
+    builder_.fail(location, fmt::format("print: the text has {} {{}}, and {} values are given; one for each", places,
+                                        values.size()));
+  for (Handle& value : values) {  // those that are for storage as what computes
+    const ElementType type = builder_.graph()[use(value, location)].type;
+    if (info(type).computes) continue;
+    const ElementType as = info(type).kind == ElementKind::real ? ElementType::f32 : ElementType::i32;
+    value = apply(Op::cast, as, {value}, {}, location);
+  }
+  apply(Op::print, ElementType::i32, values, {builder_.add_text(std::move(text))}, location);
+}
+
+void check_outs(const Graph& graph) {
+  std::vector<bool> stored(graph.parameters.size());
+  for (const Node& node : graph.nodes)
+    if (is_write(node.op))
+      stored[static_cast<std::size_t>(
+          view_parameter(graph, node.in[static_cast<std::size_t>(view_operand(node.op))]))] = true;
+  for (std::size_t i = 0; i < stored.size(); ++i)
+    if (graph.parameters[i].access == Access::out && !stored[i])
+      throw Error(fmt::format(
+          "kernel '{}', {}:{}: nothing is stored to parameter {}, an {}, which would keep what it held before; store "
+          "to it, or leave it out",
+          graph.name, graph.location.file, graph.location.line, i + 1, to_string(graph.parameters[i])));
 }
 
 }  // namespace tessera

@@ -73,6 +73,8 @@ class Trace {
   /// The trace of this thread; Error outside of a kernel.
   static Trace& current(Location location);
   static Trace* current_or_null();
+  /// Error if this thread traces a kernel: launches are for the host, and what is traced runs later.
+  static void refuse_launch(const std::string& kernel);
 
   /// Ends the trace: checks that every loop was closed, and hands over the verified graph.
   Graph finish();
@@ -91,6 +93,8 @@ class Trace {
   /// Error with the kernel and the place.
   [[noreturn]] void fail(Location location, std::string_view text) const { builder_.fail(location, text); }
   const Shape& shape(Handle value) const { return builder_.graph()[value.id].shape; }
+  /// Which argument of a launch a tensor or a view is of, from 1.
+  int argument_of(Handle view) const { return view_parameter(builder_.graph(), view.id) + 1; }
 
   // Vars: numbered slots that hold the value a Var has at this point of the trace.
   struct VarSlot {
@@ -116,6 +120,9 @@ class Trace {
 
   std::vector<Handle> blocks(const std::vector<Handle>& extents, Location location);
   void require(Handle condition, std::string text, Location location);
+  /// Of a pred of any shape.
+  void check(Handle condition, std::string text, Location location);
+  void print(std::string text, std::vector<Handle> values, Location location);
 
  private:
   struct Slot {
@@ -146,5 +153,8 @@ class Trace {
   std::string broken_;
   int uncaught_;
 };
+
+/// Error if the kernel stores nothing to one of its Outs, which would keep what it held before.
+void check_outs(const Graph& graph);
 
 }  // namespace tessera

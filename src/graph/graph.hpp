@@ -92,7 +92,7 @@ struct Graph {
   std::vector<Node> nodes;
   std::vector<Region> regions;  ///< region 0 is the kernel's body
   std::vector<Id> grid;         ///< extents of the grid: i32, computed from extents and scalars alone; empty: one block
-  std::vector<std::string> texts;  ///< of the require nodes
+  std::vector<std::string> texts;  ///< of nodes that have one
 
   const Node& operator[](Id id) const { return nodes[id]; }
   /// Of a loop or a branch.

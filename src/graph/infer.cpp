@@ -228,6 +228,9 @@ void check_types(const Graph& graph, Op op, ElementType type, std::span<const Id
       return require(operand(0) == operand(1));
     case Op::atomic_add:
       return require(operand(0) == operand(1) && info(operand(0)).computes);
+    case Op::print:
+      for (std::size_t i = 0; i < in.size(); ++i) require(info(operand(i)).computes);
+      return;
     case Op::mma:
       return require(info(operand(0)).multiplies && operand(1) == operand(0) && operand(2) == ElementType::f32 &&
                      type == ElementType::f32);

@@ -26,7 +26,7 @@ enum class OperandKind : std::uint8_t { value, condition, index, rows, view, loo
 /// What `Node::attr` holds.
 enum class Attribute : std::uint8_t { none, number, axis, grid_axis, axes, steps, parameter, position, region, text };
 /// What an op does. All from `write` on are effects, which have no value.
-enum class OpRole : std::uint8_t { elementwise, value, view, read, write, add, region, claim };
+enum class OpRole : std::uint8_t { elementwise, value, view, read, write, add, region, claim, report };
 
 /// The operands of an op, in order.
 struct OperandKinds {

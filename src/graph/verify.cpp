@@ -3,6 +3,7 @@
 #include "graph/error.hpp"
 #include "graph/graph.hpp"
 #include "graph/infer.hpp"
+#include "graph/reports.hpp"
 
 namespace tessera {
 namespace {
@@ -143,6 +144,11 @@ class Verifier {
         return rule(access() != Access::in, "an In is not written");
       case OpRole::add:
         return rule(access() == Access::in_out, "atomics work on an InOut");
+      case OpRole::report:
+        if (node.op == Op::print)
+          rule(print_pieces(graph_.texts[node.text()]).size() == node.in.size() + 1,
+               "a print has a value for each {} of its text");
+        break;
       case OpRole::claim:
         return rule(graph_[node.in[0]].uniform && node.region == 0,
                     "require states what holds of extents and scalars, for the whole launch");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -14,6 +15,7 @@
 #include "emulator/library.hpp"
 #include "emulator/tensor_map.hpp"
 #include "graph/error.hpp"
+#include "graph/reports.hpp"
 
 namespace tessera {
 
@@ -43,7 +45,7 @@ namespace {
 /// What a launch adds to arguments and grid.
 struct LaunchCells {
   std::int64_t blocks, first_block, at_once;
-  void *workspace, *flags;
+  void *workspace, *flags, *reports;
   int abreast;
   bool ahead;
 };
@@ -72,6 +74,8 @@ std::uint64_t cell(const KernelParameter& parameter, std::span<const Argument> a
       return reinterpret_cast<std::uintptr_t>(launch.workspace);
     case Kind::flags:
       return reinterpret_cast<std::uintptr_t>(launch.flags);
+    case Kind::reports:
+      return reinterpret_cast<std::uintptr_t>(launch.reports);
     case Kind::section:
       return static_cast<std::uint64_t>(section_of(grid, parameter.axis, launch.at_once));
     case Kind::abreast:
@@ -162,6 +166,8 @@ Report Emulator::State::run(std::size_t index, const Graph& graph, std::span<con
   Checks checks(stacks, library.lines(), options.checks ? memory.tensor_shadows(early) : std::vector<Shadow>());
   Random random(options.seed);
   Report report;
+  const Reports reports(graph);
+  std::vector<std::uint32_t> board(reports.empty() ? 0 : reports.words());
   for (std::int64_t first = 0; first < blocks; first += most) {
     const std::int64_t count = by_grid ? most / abreast * abreast : std::min(most, blocks - first);
     Flags flags(count * cluster);
@@ -181,6 +187,7 @@ Report Emulator::State::run(std::size_t index, const Graph& graph, std::span<con
                             .at_once = count,
                             .workspace = workspace,
                             .flags = flags.data(),
+                            .reports = board.data(),
                             .abreast = abreast,
                             .ahead = options.ahead}));
     }
@@ -207,6 +214,13 @@ Report Emulator::State::run(std::size_t index, const Graph& graph, std::span<con
     if (kernel.persistent) break;  // persistent blocks take the whole grid
   }
   memory.copy_back();
+  if (!reports.empty()) {
+    const Reports::Told told = reports.take(board);
+    std::fwrite(told.printed.data(), 1, told.printed.size(), stdout);
+    if (!told.failed.empty())
+      report.faults.push_back(
+          {.kind = Fault::Kind::failed_check, .kernel = kernel.name, .line = {}, .text = told.failed});
+  }
   return report;
 }
 

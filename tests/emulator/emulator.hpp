@@ -18,7 +18,7 @@ struct Fault {
   enum class Kind : std::uint8_t {
     missing_lane,       ///< lanes of a warp wait in an op that others never come to
     divergent_barrier,  ///< threads of a block wait in a barrier that others never come to
-    failed_check,       ///< the kernel called debug_fail
+    failed_check,       ///< the kernel called debug_fail, or a check of the author's failed
     deadlock,           ///< threads wait for what nobody is left to do
     misuse,             ///< an instruction that is given what it does not take
     out_of_bounds,      ///< memory that is no tensor's element, the block's shared memory or the workspace

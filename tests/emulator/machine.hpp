@@ -67,6 +67,11 @@ void emulated_atomic_add_f32(float* to, float value);
 void emulated_atomic_add_i32(int* to, int value);
 void emulated_atomic_add_i64(long long* to, long long value);
 
+// Of a kernel that tells the host: its board, of which only these know.
+void emulated_fail_check(unsigned* board, int text, long long block);
+unsigned* emulated_new_record(unsigned* board, int text, long long block, unsigned words);
+void emulated_record(unsigned* to, const void* from, unsigned long bytes);
+
 void emulated_fail(const char* what, int line);
 
 /// Text compiled with checks calls this before each access to memory. `from` is the access's address in the code.

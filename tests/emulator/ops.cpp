@@ -6,6 +6,7 @@
 #include "emulator/cluster.hpp"
 #include "emulator/machine.hpp"
 #include "emulator/operands.hpp"
+#include "graph/reports.hpp"
 
 using namespace tessera;
 using namespace tessera::emulator;
@@ -210,6 +211,30 @@ void emulated_atomic_add_i64(long long* to, long long value) {
   check(current_thread(), to, sizeof value, Use::atomic, CALLER);
   __builtin_add_overflow(*to, value, to);
 }
+
+void emulated_fail_check(unsigned* board, int text, long long block) {
+  if (board[board::failed]) return;
+  board[board::failed] = 1;
+  board[board::text] = static_cast<unsigned>(text);
+  std::memcpy(board + board::block, &block, sizeof block);
+}
+
+unsigned* emulated_new_record(unsigned* board, int text, long long block, unsigned words) {
+  const unsigned length = words + board::record_header;
+  const unsigned at = board[board::used];
+  if (at + length > board::room) {
+    board[board::lost] = 1;
+    return nullptr;
+  }
+  board[board::used] += length;
+  unsigned* const record = board + board::header + at;
+  record[0] = length;
+  record[1] = static_cast<unsigned>(text);
+  std::memcpy(record + 2, &block, sizeof block);
+  return record + board::record_header;
+}
+
+void emulated_record(unsigned* to, const void* from, unsigned long bytes) { std::memcpy(to, from, bytes); }
 
 void emulated_fail(const char* what, int line) {
   Thread& self = current_thread();

@@ -88,6 +88,8 @@ Program Generator::run() {
   body_ = &program_.body;
   make_grid();
   if (chance(12)) require();
+  if (chance(8)) check();
+  if (chance(8)) print();
   fuel_ = between(10, 90);
   if (by_roles_) {
     product_by_roles();
@@ -460,6 +462,24 @@ void Generator::require() {
   const Name other = literal(i32, static_cast<double>(length) + (chance(15) ? 1 : 0));
   const Name condition = binary(one_of(std::array{Op::equal, Op::less_equal}), other, all, 1);
   body_->push_back({.op = Op::require, .type = ElementType::pred, .from = {condition}, .attributes = {0}});
+}
+
+/// Of something that holds, whatever is computed.
+void Generator::check() {
+  const Name x = want(chance(50) ? i32 : f32, {}, 2);
+  const Name condition = binary(Op::logical_or, binary(Op::equal, x, x, 1), binary(Op::not_equal, x, x, 1), 1);
+  body_->push_back({.op = Op::check, .type = ElementType::pred, .from = {condition}, .attributes = {0}});
+}
+
+/// Where no program comes to: its lines would be read by nobody.
+void Generator::print() {
+  const Place& place = one_of(places_);
+  const Name all = emit({.op = Op::extent, .type = i32, .from = {place.parameter}, .attributes = {0}}, 200);
+  const Name condition = binary(Op::less, all, literal(i32, 0), 1);
+  const Name tile = want(type(), shape(0, 3), 2);
+  within({.kind = Statement::Kind::branch, .type = ElementType::pred, .from = {condition}}, [&] {
+    body_->push_back({.op = Op::print, .type = i32, .from = {all, tile}, .attributes = {0}});
+  });
 }
 
 }  // namespace tessera::fuzz

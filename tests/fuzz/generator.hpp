@@ -115,6 +115,8 @@ class Generator {
   void loop(int depth);
   void branch(int depth);
   void require();
+  void check();
+  void print();
   void use_leftovers(std::size_t first_value);
   Name loop_count();
   Statement loop_of(Name count);

@@ -146,6 +146,13 @@ class Printer {
     switch (s.op) {
       case Op::require:
         return fmt::format("require({}, \"what the program says\");", value(s.from[0]));
+      case Op::check:
+        return fmt::format("check({}, \"what the program says\");", value(s.from[0]));
+      case Op::print: {
+        std::string text = fmt::format("print(\"{}\"", print_text(s));
+        for (const Name name : s.from) text += ", " + value(name);
+        return text + ");";
+      }
       case Op::scatter:
         return fmt::format("scatter({}, {}, {}{});", value(s.from[1]), value(s.from[2]),
                            s.shape.size() > 1 ? at(3) + ", " : "", value(s.from[0]));

@@ -56,6 +56,9 @@ Program generate(std::uint64_t seed);
 /// Its graph, through the untyped calls that the language's templates make. Throws Error if it is not well typed.
 Graph trace(const Program& program);
 
+/// The text that a print of it prints.
+std::string print_text(const Statement& print);
+
 /// Its kernel in the language, as an author would write it: a lambda.
 std::string print_kernel(const Program& program);
 /// A whole test of it: a file of the corpus. `finding` becomes its first line.

@@ -84,6 +84,8 @@ class Tracer {
     std::vector<Handle> operands;
     for (const Name name : s.from) operands.push_back(value(name));
     if (s.op == Op::require) return trace_.require(operands[0], "what the program says", here_);
+    if (s.op == Op::check) return trace_.check(operands[0], "what the program says", here_);
+    if (s.op == Op::print) return trace_.print(print_text(s), operands, here_);
     const Handle result =
         trace_.apply(s.op, s.type, operands, s.attributes, here_, Shape(std::span<const int>(s.shape)));
     if (s.to != nothing) values_[s.to] = result;
@@ -97,6 +99,12 @@ class Tracer {
 };
 
 }  // namespace
+
+std::string print_text(const Statement& print) {
+  std::string text = "values:";
+  for (std::size_t i = 0; i < print.from.size(); ++i) text += " {}";
+  return text;
+}
 
 Graph trace(const Program& program) { return Tracer(program).run(); }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "graph/error.hpp"
+#include "graph/reports.hpp"
 
 namespace tessera::reference {
 namespace {
@@ -49,6 +50,12 @@ void Interpreter::require(const Node& node) const {
     throw Error(fmt::format("launch of kernel '{}' refused: it requires: {}", graph_.name, graph_.texts[node.text()]));
 }
 
+// Of what is printed nothing stays.
+void Interpreter::report(const Node& node) const {
+  if (node.op == Op::check && operand(node, 0).item().high == 0)
+    throw Error(Reports(graph_).failed(node.text(), block_));
+}
+
 std::vector<std::int64_t> Interpreter::grid() const {
   std::vector<std::int64_t> extents;
   for (const Id id : graph_.grid) extents.push_back(static_cast<std::int64_t>(values_[id].elements[0].low));
@@ -77,6 +84,9 @@ void Interpreter::run_node(Id id) {
     case OpRole::write:
     case OpRole::add:
       write(node);
+      break;
+    case OpRole::report:
+      report(node);
       break;
     case OpRole::region:
       node.op == Op::loop ? loop(id) : branch(node);

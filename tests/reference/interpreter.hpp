@@ -26,6 +26,7 @@ class Interpreter {
   void run_region(RegionId region);
   void run_node(Id id);
   void require(const Node& node) const;
+  void report(const Node& node) const;
   void loop(Id id);
   void branch(const Node& node);
   /// The effects of a region happened perhaps, and to who knows what.

@@ -63,6 +63,14 @@ class Sketch {
 
   /// Refuses the launch where the condition does not hold.
   void require(Id condition) { apply(Op::require, ElementType::pred, {condition}, {builder_.add_text("it holds")}); }
+  /// Fails the launch where it does not hold when the kernel runs.
+  void check(Id condition) { apply(Op::check, ElementType::pred, {condition}, {builder_.add_text("it holds")}); }
+  /// Of any number of values.
+  void print(const std::vector<Id>& values) {
+    std::string text = "values:";
+    for (std::size_t i = 0; i < values.size(); ++i) text += " {}";
+    apply(Op::print, ElementType::i32, values, {builder_.add_text(std::move(text))});
+  }
 
   Case finish(Op op, ElementType type, std::string name);
 

@@ -123,4 +123,27 @@ std::vector<Case> require(ElementType type, Purpose purpose) {
   return cases;
 }
 
+std::vector<Case> check(ElementType type, Purpose purpose) {
+  if (type != pred || purpose != Purpose::test) return {};
+  Sketch sketch({input(i32, {40}), output(i32, {40})});
+  const Id block = sketch.grid({5})[0], x = sketch.load(0, i32, {block}, {8});
+  const Id least = sketch.apply(Op::min, {x}, {0}), most = sketch.apply(Op::max, {x}, {0});
+  sketch.check(sketch.apply(Op::reshape, {sketch.apply(Op::less_equal, pred, {least, most})}));
+  sketch.store(1, {block}, x);
+  std::vector<Case> cases;
+  cases.push_back(sketch.finish(Op::check, type, "of what is read, and it holds"));
+  return cases;
+}
+
+std::vector<Case> print(ElementType type, Purpose purpose) {
+  if (!info(type).computes || purpose != Purpose::test) return {};
+  Sketch sketch({given(i32, 3), input(type, {6, 33}), output(type, {6, 33})});
+  const Id x = sketch.load(1, type, sketch.origin(2), {6, 33}), scalar = sketch.scalar(0);
+  sketch.branch(sketch.apply(Op::less, pred, {scalar, sketch.index(0)}), [&] { sketch.print({scalar, x}); });
+  sketch.store(2, sketch.origin(2), x);
+  std::vector<Case> cases;
+  cases.push_back(sketch.finish(Op::print, type, "in a branch that is not taken"));
+  return cases;
+}
+
 }  // namespace tessera::opcheck::structural

@@ -63,6 +63,7 @@ std::string ops_of(const Step& step) {
       [&](const Barrier&) { return std::string(); },
       [&](const Loop&) { return ops({}, "range"); },
       [&](const Branch&) { return ops({}, "if_"); },
+      [&](const Tell& s) { return ops({}, s.unless ? "check" : "print"); },
       [&]<OneOf<Elected, OfTeam, OfPart, EachPart, TileLoop, BringAhead, UnlessBrought, SetRegisters, PrefetchMap,
                InitRing, ClearRest, ClearBeyond, Acquire, Expect, TmaLoad, Arrive, WaitFull, Release, Advance, Reserve,
                RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence, TmaStore, CommitStores, WaitStores,
@@ -109,7 +110,8 @@ void emit_step(Writer& w, const Step& step) {
       [&](const Elected& s) { emit(w, s); },      [&](const OfTeam& s) { emit(w, s); },
       [&](const OfPart& s) { emit(w, s); },       [&](const EachPart& s) { emit(w, s); },
       [&](const TileLoop& s) { emit(w, s); },     [&](const BringAhead& s) { emit(w, s); },
-      [&](const UnlessBrought& s) { emit(w, s); }, [&]<OfRoles T>(const T& s) { emit(w, s); },
+      [&](const UnlessBrought& s) { emit(w, s); }, [&](const Tell& s) { emit(w, s); },
+      [&]<OfRoles T>(const T& s) { emit(w, s); },
   };
   std::visit(print, step.action);
 }
@@ -291,6 +293,8 @@ std::string parameter_text(const Plan& plan, const KernelParameter& p) {
       return "char* all_workspace";
     case Kind::flags:
       return "u32* flags";
+    case Kind::reports:
+      return "u32* reports";
     case Kind::section:
       return "int section";
     case Kind::abreast:

@@ -39,6 +39,7 @@ void emit(Writer& w, const Multiply& multiply);
 // emit_control.cpp: loops and branches, and what orders steps
 void emit(Writer& w, const Loop& loop);
 void emit(Writer& w, const Branch& branch);
+void emit(Writer& w, const Tell& tell);
 void emit(Writer& w, const Barrier& barrier);
 void emit(Writer& w, const Commit& commit);
 void emit(Writer& w, const Wait& wait);

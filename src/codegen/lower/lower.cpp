@@ -80,6 +80,9 @@ class Lowering {
         return;
       case Op::branch:
         return branch(id);
+      case Op::check:
+      case Op::print:
+        return tell(steps_, id);
       default:
         return;  // constants, iotas and broadcasts are part of expressions, views of accesses; the host checked require
     }

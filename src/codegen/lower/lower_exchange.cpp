@@ -227,4 +227,23 @@ void extract(Steps& steps, Id id) {
       id, Get{.scratch = scratch, .strides = strides, .picked = std::move(picked), .out = out, .sweep = sweep.take()});
 }
 
+void tell(Steps& steps, Id id) {
+  const Node& at = steps.node(id);
+  Tell step{.text = static_cast<int>(at.text())};
+  for (int axis = 0; axis < static_cast<int>(steps.facts.graph.grid.size()); ++axis)
+    step.block.push_back(element_of(steps.plan, steps.values.add_block(id, steps.place.first_axis + axis), Layout(0)));
+  if (at.op == Op::check) {
+    step.unless = steps.scalar(at.in[0]);
+    return steps.push(id, std::move(step));
+  }
+  for (Id in : at.in) {
+    const Node& value = steps.node(in);
+    const ScratchId scratch = new_scratch(steps.plan, value.shape.size(), value.type);
+    Sweep sweep = SweepBuilder(steps, value.shape, steps.layouts.of[in]).express(in).take();
+    steps.push(id, Put{.scratch = scratch, .strides = row_major(value.shape), .sweep = std::move(sweep)});
+    step.values.push_back({scratch, value.shape.size()});
+  }
+  steps.push(id, std::move(step));
+}
+
 }  // namespace tessera::lowering

@@ -19,4 +19,7 @@ void through_scratch(Steps& steps, Id id);
 /// extract
 void extract(Steps& steps, Id id);
 
+/// A check, or a print, whose values go through scratch memory.
+void tell(Steps& steps, Id id);
+
 }  // namespace tessera::lowering

@@ -107,6 +107,13 @@ ValueId Values::add_known(Id node, Known known) {
   return set(node, value);
 }
 
+ValueId Values::add_block(Id node, int axis) {
+  node_of_.push_back(node);
+  const StorageId storage =
+      plan_.storages.add({.label = {}, .type = ElementType::i32, .home = Home::variable, .known = BlockIndex{axis}});
+  return plan_.values.add({storage, Shape(std::span<const int>()), Layout(0)});
+}
+
 ValueId Values::add_view(Id node, ValueId of) {
   return set(node, plan_.values.add({plan_.values[of].storage, facts_[node].shape, layouts_.of[node]}));
 }

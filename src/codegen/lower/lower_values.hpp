@@ -44,6 +44,8 @@ class Values {
   ValueId add_number(Label label, Id node, ElementType type);
   /// What threads know of themselves: the node's value.
   ValueId add_known(Id node, Known known);
+  /// The block's index along an axis of the grid, for a step of the author's node.
+  ValueId add_block(Id node, int axis);
   /// The elements of another value, as the node's value.
   ValueId add_view(Id node, ValueId of);
   /// The node's elements, which `from` has, in another layout: to be found by moved().

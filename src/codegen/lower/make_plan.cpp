@@ -249,6 +249,7 @@ void set_parameters(Plan& plan) {
   if (plan.workspace_bytes > 0) plan.parameters.push_back({Kind::workspace, 0, 0});
   if (plan.shared_by_grid())
     for (const Kind kind : {Kind::flags, Kind::abreast}) plan.parameters.push_back({kind, 0, 0});
+  if (plan.tells_host()) plan.parameters.push_back({Kind::reports, 0, 0});
   if (!plan.brought_ahead().empty()) plan.parameters.push_back({Kind::ahead, 0, 0});
   plan.progress = Progress::complete;
 }
@@ -256,9 +257,12 @@ void set_parameters(Plan& plan) {
 Planning::Planning(const Facts& facts) : facts(facts) {
   const Products products = plan_products(facts, 1);
   has_products = !products.plans.empty();
+  const bool tells =
+      std::ranges::any_of(facts.graph.nodes, [&](const Node& node) { return info(node.op).role == OpRole::report; });
   if (has_products) {
-    Specialised specialised = specialise(facts);
-    Chains chains = find_chains(facts);
+    // What is told is known to all threads.
+    Specialised specialised = tells ? Specialised{{}, "it checks or prints"} : specialise(facts);
+    Chains chains = tells ? Chains{} : find_chains(facts);
     why_not = chains.why_not.empty() ? specialised.why_not : chains.why_not;
     std::ranges::move(specialised.ways, std::back_inserter(ways));
     std::ranges::move(chains.ways, std::back_inserter(ways));

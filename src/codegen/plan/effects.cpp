@@ -102,6 +102,9 @@ class Collector {
     buffer(s.b, false);
   }
   void operator()(const TmaStore& s) { buffer(s.buffer, false); }
+  void operator()(const Tell& s) {
+    for (const Tell::Tile& tile : s.values) scratch(tile.scratch, false);
+  }
   void operator()(const PutPart& s) { scratch(s.scratch, true); }
   void operator()(const AddParts& s) {
     if (!plan_.scratch[s.scratch].in_workspace) scratch(s.scratch, false);  // else another block's
@@ -167,6 +170,10 @@ class OperandsOf {
   }
   void operator()(const Loop& s) { operand(s.count); }
   void operator()(const Branch& s) { operand(s.condition); }
+  void operator()(const Tell& s) {
+    if (s.unless) operand(*s.unless);
+    for (const Operand& index : s.block) operand(index);
+  }
   template <OneOf<TmaLoad, TmaStore> T>
   void operator()(const T& s) {
     for (const TileCoordinate& at : s.at) operand(at.index);
@@ -236,12 +243,13 @@ struct ResultsOf {
   Ids operator()(const Reserve& s) const { return {s.value}; }
   Ids operator()(const ShareRounds& s) const { return {s.first, s.count}; }
   Ids operator()(const AddParts& s) const { return {s.sums}; }
-  template <OneOf<Store, PutPartials, PutTotals, Put, Stage, Clear, Fetch, Commit, Wait, Barrier, Loop, Branch, Elected,
-                  OfTeam, OfPart, EachPart, TileLoop, BringAhead, UnlessBrought, SetRegisters, PrefetchMap, InitRing,
-                  ClearRest, ClearBeyond, Acquire, Expect, TmaLoad, Arrive, WaitFull, Release, Advance, RegisterFence,
-                  WgmmaFence, CommitWgmma, WaitWgmma, ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier,
-                  WaitForPrevious, LetNextBegin, PutPart, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>
-                T>
+  template <
+      OneOf<Store, PutPartials, PutTotals, Put, Stage, Clear, Fetch, Commit, Wait, Barrier, Loop, Branch, Tell, Elected,
+            OfTeam, OfPart, EachPart, TileLoop, BringAhead, UnlessBrought, SetRegisters, PrefetchMap, InitRing,
+            ClearRest, ClearBeyond, Acquire, Expect, TmaLoad, Arrive, WaitFull, Release, Advance, RegisterFence,
+            WgmmaFence, CommitWgmma, WaitWgmma, ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier,
+            WaitForPrevious, LetNextBegin, PutPart, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>
+          T>
   Ids operator()(const T&) const {
     return {};
   }

@@ -46,6 +46,19 @@ bool Plan::shared_by_grid() const {
   return std::ranges::any_of(phases, [](const Phase& phase) { return phase.schedule.sharing == Sharing::grid; });
 }
 
+bool Plan::tells_host() const {
+  const std::function<bool(const Body&)> tells = [&](const Body& body) {
+    return std::ranges::any_of(body, [&](const Step& step) {
+      bool any = std::holds_alternative<Tell>(step.action);
+      each_body(step, [&](const Body& inner) { any |= tells(inner); });
+      return any;
+    });
+  };
+  return std::ranges::any_of(phases, [&](const Phase& phase) {
+    return std::ranges::any_of(phase.roles, [&](const Role& role) { return tells(role.body); });
+  });
+}
+
 bool Plan::waits_for_previous() const {
   const auto waits = [](const Body& body) {
     return std::ranges::any_of(body,

@@ -233,6 +233,7 @@ struct Plan {
   bool persistent() const;
   bool in_ring(BufferId id) const;
   bool shared_by_grid() const;      ///< rounds, by all blocks of threads of a phase
+  bool tells_host() const;          ///< some step does
   bool waits_for_previous() const;  ///< a launch may begin before the one before it has ended
   /// Tensors of which a launch may bring some before those before it have ended, if none of them writes it. Ascending.
   std::vector<int> brought_ahead() const;

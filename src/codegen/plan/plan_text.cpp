@@ -173,6 +173,11 @@ class StepText {
     return fmt::format("for {} below {}{}", name_of(plan_, s.loop), operand(s.count, nullptr, {}),
                        s.stages > 1 ? fmt::format(", {} rounds under way", s.stages) : "");
   }
+  std::string operator()(const Tell& s) const {
+    std::string text = fmt::format("tell text {}", s.text);
+    for (const Tell::Tile& tile : s.values) text += fmt::format(", {} of {}", tile.elements, of(tile.scratch));
+    return text + (s.unless ? fmt::format(", unless {}", operand(*s.unless, nullptr, {})) : "");
+  }
   std::string operator()(const Branch& s) const { return fmt::format("if {}", operand(s.condition, nullptr, {})); }
   std::string operator()(const Elected& s) const { return fmt::format("one thread of each {}", s.threads); }
   std::string operator()(const OfTeam& s) const { return fmt::format("team {}", s.team); }

@@ -7,6 +7,7 @@
 #include <array>
 #include <concepts>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -263,11 +264,23 @@ struct Branch {
   Body body;
 };
 
+/// The host is told a text of the graph, with what scratch memory has; or only `unless` a condition holds.
+struct Tell {
+  struct Tile {
+    ScratchId scratch;
+    std::int64_t elements = 0;
+  };
+  int text = 0;
+  std::optional<Operand> unless = {};
+  std::vector<Tile> values = {};
+  std::vector<Operand> block = {};  ///< the block's index along each axis of its grid
+};
+
 using Kinds =
     std::variant<Compute, Load, Store, Reduce, Argmax, Replicas, Partials, PutPartials, TakePartials, Scan, PutTotals,
                  AddTotals, Put, Get, Stage, ReadStage, Clear, Fetch, Commit, Wait, Multiply, Barrier, Loop, Branch,
-                 Elected, OfTeam, OfPart, EachPart, TileLoop, BringAhead, UnlessBrought, SetRegisters, PrefetchMap,
-                 InitRing, ClearRest, ClearBeyond, Acquire, Expect, TmaLoad, Arrive, WaitFull, Release, Advance,
+                 Tell, Elected, OfTeam, OfPart, EachPart, TileLoop, BringAhead, UnlessBrought, SetRegisters,
+                 PrefetchMap, InitRing, ClearRest, ClearBeyond, Acquire, Expect, TmaLoad, Arrive, WaitFull, Release, Advance,
                  Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence, TmaStore, CommitStores,
                  WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, ShareRounds, PutPart, AddParts,
                  ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>;
@@ -321,8 +334,9 @@ inline const Multiply* fetching_product(const Loop& loop) {
 /// The kinds that hold no steps.
 template <class T>
 concept Leaf =
-    OfRoles<T> || OneOf<std::remove_const_t<T>, Compute, Load, Store, PutPartials, TakePartials, Scan, PutTotals,
-                        AddTotals, Put, Get, Stage, ReadStage, Clear, Fetch, Commit, Wait, Multiply, Barrier>;
+    OfRoles<T> ||
+    OneOf<std::remove_const_t<T>, Compute, Load, Store, PutPartials, TakePartials, Scan, PutTotals, AddTotals, Put, Get,
+          Stage, ReadStage, Clear, Fetch, Commit, Wait, Multiply, Barrier, Tell>;
 
 /// The bodies in a step, in the order they run: calls each(body).
 template <class StepType, class Each>

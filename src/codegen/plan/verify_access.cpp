@@ -56,7 +56,7 @@ class Accesses {
       },
               [&](const ReadStage& s) { read_stage(s); },
               []<OneOf<Replicas, Partials, PutPartials, TakePartials, PutTotals, AddTotals, Clear, Commit, Wait,
-                       Barrier, Branch, Elected, OfTeam, OfPart, EachPart, TileLoop, BringAhead, UnlessBrought,
+                       Barrier, Branch, Tell, Elected, OfTeam, OfPart, EachPart, TileLoop, BringAhead, UnlessBrought,
                        SetRegisters, PrefetchMap, InitRing, ClearRest, ClearBeyond, Acquire, Expect, TmaLoad, Arrive,
                        WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma,
                        ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin,

@@ -66,6 +66,8 @@ class Contents {
     if (const PutTotals* put = std::get_if<PutTotals>(&step.action)) fill(Filled::scratch, put->scratch);
     if (const AddTotals* add = std::get_if<AddTotals>(&step.action)) read(add->scratch);
     if (const Get* get = std::get_if<Get>(&step.action)) read(get->scratch);
+    if (const Tell* tell = std::get_if<Tell>(&step.action))
+      for (const Tell::Tile& tile : tell->values) read(tile.scratch);
     if (const Clear* clear = std::get_if<Clear>(&step.action)) fill(Filled::cleared, clear->buffer);
     if (const Stage* stage = std::get_if<Stage>(&step.action)) staged(*stage);
     if (const Fetch* fetch = std::get_if<Fetch>(&step.action))

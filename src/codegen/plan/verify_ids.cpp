@@ -110,6 +110,11 @@ class Ids {
         findings_.require(s.axis >= 0 && s.axis < s.sweep.shape.rank(), "there is no axis {}", s.axis);
       },
                      [&](const Branch& s) { single(s.condition); },
+                     [&](const Tell& s) {
+        if (s.unless) single(*s.unless);
+        for (const Operand& index : s.block) single(index);
+        for (const Tell::Tile& tile : s.values) scratch(tile.scratch);
+      },
                      [&]<OneOf<PutPartials, TakePartials, PutTotals, AddTotals, Put, PutPart, AddParts> T>(
                          const T& s) { scratch(s.scratch); },
                      [&](const Get& s) {

@@ -72,6 +72,7 @@ void check_parameters(Findings& findings) {
   if (plan.workspace_bytes > 0) wanted.insert({Kind::workspace, 0, 0});
   if (plan.shared_by_grid())
     for (const Kind kind : {Kind::flags, Kind::abreast}) wanted.insert({kind, 0, 0});
+  if (plan.tells_host()) wanted.insert({Kind::reports, 0, 0});
   if (!plan.brought_ahead().empty()) wanted.insert({Kind::ahead, 0, 0});
   findings.require(given == wanted, "the kernel has {} parameters, and needs {} or others", given.size(),
                    wanted.size());

@@ -121,6 +121,9 @@ class Memory {
       if (s.axis < layout.rank() && line_of(layout, s.axis))
         inside(s.scratch, totals_of(layout, s.axis, role.threads()));
     },
+            [&](const Tell& s) {
+      for (const Tell::Tile& tile : s.values) inside(tile.scratch, tile.elements);
+    },
             [&](const Get& s) {
       Shape all = s.sweep.shape;
       findings_.require(s.picked.empty() || static_cast<int>(s.picked.size()) == all.rank(),

@@ -120,7 +120,7 @@ class RoleCheck {
         if (role_.barrier) barrier({.id = role_.barrier, .threads = role_.threads()});
       },
                      [&]<OneOf<Compute, Load, Store, PutPartials, TakePartials, Scan, PutTotals, AddTotals, Put, Get,
-                               Clear, Fetch, Commit, Wait, Multiply>
+                               Clear, Fetch, Commit, Wait, Multiply, Tell>
                              T>(const T&) { values(step); },
                      [&](const ReadStage& s) {
         values(step);

@@ -110,6 +110,10 @@ class Values {
       sweeps(step);
       each_access(step, [&](const TileAccess& access, const Sweep* sweep) { this->access(access, sweep); });
       if (const Branch* branch = std::get_if<Branch>(&step.action)) single(branch->condition, ElementType::pred);
+      if (const Tell* tell = std::get_if<Tell>(&step.action)) {
+        if (tell->unless) single(*tell->unless, ElementType::pred);
+        for (const Operand& index : tell->block) single(index, ElementType::i32);
+      }
       if (const Loop* loop = std::get_if<Loop>(&step.action)) {
         single(loop->count, ElementType::i32);
         counters_.insert(loop->loop);
@@ -190,7 +194,7 @@ class Values {
                         "{} registers, {} at a time, of {}", s.registers, s.chunk, plan_.storage(s.out).registers);
     },
                    []<OneOf<PutPartials, TakePartials, Clear, Fetch, Commit, Wait, Multiply, Barrier, Loop, Branch,
-                            Elected, OfTeam, OfPart, EachPart, TileLoop, BringAhead, UnlessBrought, SetRegisters,
+                            Tell, Elected, OfTeam, OfPart, EachPart, TileLoop, BringAhead, UnlessBrought, SetRegisters,
                             PrefetchMap, InitRing, ClearRest, ClearBeyond, Acquire, Expect, TmaLoad, Arrive, WaitFull,
                             Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma,
                             ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin,

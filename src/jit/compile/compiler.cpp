@@ -255,7 +255,15 @@ CompiledKernel Compiler::finish(const Job& job, bool anew) {
   return {job.source, code.entry};
 }
 
+// Of several texts of a kernel the first says it.
+void Compiler::warn_of_tiles(const KernelSource& source) {
+  if (source.slow.empty()) return;
+  if (const std::lock_guard lock(mutex_); !slow_.insert(source.slow).second) return;
+  log_warn(source.slow);
+}
+
 CompiledKernel Compiler::compile(KernelSource source, Arch gpu, std::function<void()> check) {
+  warn_of_tiles(source);
   const Job job = start(std::move(source), gpu, std::move(check));
   dump_source(job);
   return finish(job, options_.always_compile);

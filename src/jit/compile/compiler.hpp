@@ -74,6 +74,7 @@ class Compiler {
 
   Job start(KernelSource source, Arch gpu, std::function<void()> check = {});
   void warn_of_others(const std::string& kernel, const std::filesystem::path& file);
+  void warn_of_tiles(const KernelSource& source);
   void dump_source(const Job& job) const;
   CompileRequest request(const Job& job) const;
   Code code(const Job& job, bool anew);
@@ -84,8 +85,9 @@ class Compiler {
   std::chrono::milliseconds patience_;
   const Nvrtc& (*nvrtc_)();
   CompileCache cache_;
-  std::mutex mutex_;              // of the next
+  std::mutex mutex_;              // of the next two
   std::set<std::string> warned_;  // kernels for which TESSERA_OVERRIDE_DIR has other code
+  std::set<std::string> slow_;    // what was said of kernels
 };
 
 }  // namespace tessera

@@ -72,7 +72,7 @@ class CpuStream final : public StreamBackend {
 
 class CpuKernel final : public DeviceKernel {
  public:
-  explicit CpuKernel(const Graph& graph) : program_(std::make_shared<cpu::Program>(graph)) {}
+  explicit CpuKernel(const Graph& graph) : program_(std::make_shared<cpu::Program>(graph, options().debug)) {}
 
   void launch(StreamBackend& stream, std::span<const Argument> arguments, std::span<const std::int64_t> grid) override {
     CpuGraph* recording = static_cast<CpuStream&>(stream).recording();

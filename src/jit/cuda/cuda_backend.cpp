@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
+#include <cstring>
 #include <limits>
 
 #include "graph/error.hpp"
@@ -58,6 +60,7 @@ CudaBackend::~CudaBackend() {
     const ContextScope scope(context_);
     for (CudaStream* stream : streams_) driver().cuStreamSynchronize(stream->get());
     driver().cuStreamSynchronize(memory_stream_.get());
+    for (const Board& board : boards_) driver().cuMemFreeHost(board.words.data());
   } catch (const Error&) {  // the GPU is lost
   }
 }
@@ -152,6 +155,45 @@ void CudaBackend::copy(void* to, const void* from, std::size_t bytes) {
           "cuMemcpyAsync");
   }
   check(driver().cuStreamSynchronize(memory_stream_.get()), "cuStreamSynchronize");
+  take_reports();
+}
+
+CUdeviceptr CudaBackend::board(const Graph& graph) {
+  Board board{.reports = Reports(graph), .words = {}};
+  if (board.reports.empty()) return 0;
+  const ContextScope scope(context_);
+  const OutsideRecording outside(driver());
+  const std::size_t words = board.reports.words();
+  void* memory = nullptr;
+  check(driver().cuMemHostAlloc(&memory, words * sizeof(std::uint32_t), CU_MEMHOSTALLOC_PORTABLE),
+        driver().cuMemHostAlloc.name, fmt::format("kernel '{}', which checks or prints", graph.name));
+  std::memset(memory, 0, words * sizeof(std::uint32_t));
+  board.words = {static_cast<std::uint32_t*>(memory), words};
+  const std::lock_guard lock(board_mutex_);
+  boards_.push_back(std::move(board));
+  return reinterpret_cast<CUdeviceptr>(memory);
+}
+
+void CudaBackend::take_reports() {
+  const std::lock_guard lock(board_mutex_);
+  const auto is_new = [](const Board& board) {
+    const volatile std::uint32_t* const words = board.words.data();
+    return !words[board::failed] && !words[board::used];
+  };
+  if (std::ranges::all_of(boards_, is_new)) return;
+  {  // kernels on other streams may still write
+    const ContextScope scope(context_);
+    const std::lock_guard streams(memory_mutex_);
+    for (CudaStream* stream : streams_)
+      if (!stream->is_recording()) check(driver().cuStreamSynchronize(stream->get()), "cuStreamSynchronize");
+  }
+  std::string failed;
+  for (const Board& board : boards_) {
+    const Reports::Told told = board.reports.take(board.words);
+    std::fwrite(told.printed.data(), 1, told.printed.size(), stdout);
+    if (failed.empty()) failed = told.failed;
+  }
+  if (!failed.empty()) throw Error(failed);
 }
 
 Handle<CUstream> CudaBackend::make_stream(unsigned flags) {

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <vector>
 
+#include "graph/reports.hpp"
 #include "jit/backend.hpp"
 #include "jit/compile/compiler.hpp"
 #include "jit/cuda/cuda_context.hpp"
@@ -67,6 +68,13 @@ class CudaBackend final : public DeviceBackend, public std::enable_shared_from_t
   std::uint64_t allocations() const { return allocations_.load(std::memory_order_acquire); }
   cuda::CUevent allocated() const { return allocated_.get(); }
 
+  /// The board on which kernels of the graph tell the host (graph/reports.hpp): memory of the host's, which lives as
+  /// long as the device. 0: they tell nothing.
+  cuda::CUdeviceptr board(const Graph& graph);
+  /// To be called when work has been waited for: prints what kernels told, and throws Error for a check that failed.
+  /// The GPU goes on as it was.
+  void take_reports();
+
   /// Does nothing after success. Else throws Error: the driver's, for `subject`; or, if a kernel has lost the GPU, one
   /// that blames `last`, the kernel launched last of those that may have (of all, if null). From then on it is always
   /// that one.
@@ -109,6 +117,13 @@ class CudaBackend final : public DeviceBackend, public std::enable_shared_from_t
 
   std::mutex code_mutex_;
   std::map<const CacheEntry*, LoadedCode> code_;
+
+  struct Board {
+    Reports reports;
+    std::span<std::uint32_t> words;
+  };
+  std::mutex board_mutex_;
+  std::vector<Board> boards_;
 
   std::atomic<const LoadedCode*> last_ = nullptr;  // launched on any stream
   std::mutex fault_mutex_;

@@ -41,6 +41,7 @@ std::size_t bytes_of(const KernelParameter& parameter, const Graph& graph, bool 
     case Kind::first_block:
     case Kind::workspace:
     case Kind::flags:
+    case Kind::reports:
       return 8;
     case Kind::tensor_map:
       return sizeof(CUtensorMap);
@@ -145,7 +146,8 @@ CudaKernel::CudaKernel(std::shared_ptr<CudaBackend> device, const Graph& graph)
       graph_(graph),
       rounds_(Target::of(*device_->info().arch, generate_options().specialise).tier == Target::Tier::wgmma
                   ? SharedRounds(graph)
-                  : SharedRounds()) {}
+                  : SharedRounds()),
+      board_(device_->board(graph)) {}
 
 CudaKernel::Code CudaKernel::make(const Variant& variant) const {
   auto [loaded, source] = device_->load(graph_, variant);
@@ -242,6 +244,9 @@ void CudaKernel::fill(const Code& code, std::span<const Argument> arguments, std
       case Kind::flags:
         value = static_cast<std::int64_t>(part.flags);
         break;
+      case Kind::reports:
+        value = static_cast<std::int64_t>(part.reports);
+        break;
       case Kind::section:
         value = section_of(grid, parameter.axis, part.at_once);
         break;
@@ -308,6 +313,7 @@ void CudaKernel::launch(const Code& code, CudaStream& stream, std::span<const Ar
           .at_once = at_once,
           .workspace = shared ? shared->parts() : workspace.address(),
           .flags = shared ? shared->flags() : 0,
+          .reports = board_,
           .abreast = blocks.abreast,
           .ahead = turn.ahead},
          block);

@@ -39,7 +39,7 @@ class CudaKernel final : public DeviceKernel {
   /// What differs between the launches of one grid.
   struct Part {
     std::int64_t blocks, first_block, at_once;
-    cuda::CUdeviceptr workspace, flags;
+    cuda::CUdeviceptr workspace, flags, reports;
     int abreast;
     bool ahead;
   };
@@ -65,6 +65,7 @@ class CudaKernel final : public DeviceKernel {
   std::shared_ptr<CudaBackend> device_;
   const Graph& graph_;
   const SharedRounds rounds_;
+  const cuda::CUdeviceptr board_;  // on which it tells the host; 0: it tells nothing
   GrowingList<Variant, Code> codes_;
 };
 

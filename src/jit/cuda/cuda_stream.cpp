@@ -16,6 +16,7 @@ CudaEvent::CudaEvent(std::shared_ptr<CudaBackend> device, CUstream stream, const
 void CudaEvent::synchronize() {
   const ContextScope scope(device_->context());
   device_->check(device_->driver().cuEventSynchronize(event_.get()), "cuEventSynchronize", {}, last_);
+  device_->take_reports();
 }
 
 double CudaEvent::milliseconds_since(EventBackend& earlier) {
@@ -125,6 +126,7 @@ void CudaStream::synchronize() {
   const ContextScope scope(device_.context());
   check(device_.driver().cuStreamSynchronize(stream_), "cuStreamSynchronize");
   forget_launches();
+  device_.take_reports();
 }
 
 void CudaStream::copy(void* to, const void* from, std::size_t bytes) {
