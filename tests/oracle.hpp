@@ -202,7 +202,7 @@ inline Real binary(Op op, Real x, Real y) {
     case Op::maximum_nan:
       return none ? real_nan : std::max(x, y);
     default:
-      throw std::logic_error("the oracle lacks real " + std::string(name(op)));
+      return numbers::real_function(op, x, y);
   }
 }
 template <class N>
@@ -226,12 +226,14 @@ bool compare(Op op, N x, N y) {
 }
 /// Real results are exact, not rounded to f32.
 inline Array unary(Op op, const Array& a) {
-  Array result(a.type, a.shape);
+  Array result(result_type(op, a.type), a.shape);
   for (std::size_t i = 0; i < a.size(); ++i) {
-    if (is_real(a.type))
+    if (is_real(result.type))
       result.real[i] = unary(op, a.real[i]);
+    else if (is_real(a.type))
+      result.whole[i] = numbers::holds(op, a.real[i]);
     else
-      result.whole[i] = wrapped(unary(op, a.whole[i]), a.type);
+      result.whole[i] = wrapped(unary(op, a.type, a.whole[i]), a.type);
   }
   return result;
 }
@@ -249,7 +251,7 @@ inline Array binary(Op op, const Array& a, const Array& b) {
     else if (is_real(a.type))
       result.real[i] = binary(op, a.real[l], b.real[r]);
     else
-      result.whole[i] = wrapped(binary(op, a.whole[l], b.whole[r]), result.type);
+      result.whole[i] = wrapped(binary(op, a.type, a.whole[l], b.whole[r]), result.type);
   }
   return result;
 }

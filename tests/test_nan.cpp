@@ -131,6 +131,11 @@ TEST_CASE("NaN of an op whose numbers have bounds is compared as NaN", "[cpu][na
   check("tanh", [](const auto& x) { return tanh(x); });
   check("sigmoid", [](const auto& x) { return sigmoid(x); });
   check("a minimum", [](const auto& x) { return minimum_nan(abs(x), 1.0f); });
+  check("sine", [](const auto& x) { return sin(x); });
+  check("error function", [](const auto& x) { return erf(x); });
+  check("a power", [](const auto& x) { return pow(abs(x), 0.5f); });
+  check("a sign", [](const auto& x) { return sign(x); });
+  check("is it a number?", [](const auto& x) { return where(isnan(abs(x)) | !isfinite(-abs(x)), x, 0.5f); });
   check("a tile clamped", [](const auto& x) { return clamp(x, 0.0f, 1.0f); });
 }
 
@@ -162,6 +167,9 @@ TEST_CASE("no comparison of reals that is false of NaN reaches ptxas, nor a mini
   CHECK(clean([](const auto& a, const auto& b) { return where(!(a < b), cast<f32>(a >= b), -a); }));
   CHECK(clean([](const auto& a, const auto&) { return maximum(minimum(a, 1.0f), 0.0f); }));
   CHECK(clean([](const auto& a, const auto&) { return maximum(clamp(a, a, 1.0f), 0.0f); }));
+  CHECK(clean([](const auto& a, const auto&) { return cast<f32>(isfinite(abs(a))); }));
+  CHECK(clean([](const auto& a, const auto&) { return cast<f32>(isinf(abs(a)) | isnan(abs(a))); }));
+  CHECK(clean([](const auto& a, const auto&) { return sign(abs(a)); }));
   CHECK(clean([](const auto& a, const auto& b) { return minimum_nan(maximum_nan(abs(a), 0.0f), b); }));
   CHECK(clean([](const auto& a, const auto&) { return min(a, 1); }));
   CHECK(clean([](const auto& a, const auto&) { return min_nan(abs(a), 1) + max_nan(-abs(a), 1); }));

@@ -64,7 +64,7 @@ double tolerance_of(Op op) {
 }
 
 Array on_device(Op op, const Array& a) {
-  Array like = a;
+  const Array like(result_type(op, a.type), a.shape);
   return oracle::evaluate({a}, like, [&](const Values& x) { return oracle::apply_unary(op, x[0]); });
 }
 Array on_device(Op op, const Array& a, const Array& b) {
@@ -266,8 +266,7 @@ TEST_CASE("operands are broadcast by NumPy's rule", "[cpu]") {
   };
   for (const auto& [left, right] : pairs) {
     for (const TableOp& t : binary_ops) {
-      const ElementType type =
-          t.op == Op::floor_div || t.op == Op::modulo || t.op == Op::cdiv ? ElementType::i32 : ElementType::f32;
+      const ElementType type = accepts(t.op, ElementType::f32) ? ElementType::f32 : ElementType::i32;
       if (!accepts(t.op, type) || cases.skip()) continue;
       INFO(name(t.op) << " of " << oracle::text_of(left) << " and " << oracle::text_of(right));
       const Array a = oracle::random_array(rng, type, left, t.low, t.high);
@@ -313,10 +312,20 @@ TEST_CASE("a function of the language makes the op of its name", "[cpu]") {
       if constexpr (std::integral<T>) {
         CHECK(id(x / y) == made(Op::floor_div, {a, b}));
         CHECK(id(x % y) == made(Op::modulo, {a, b}));
+        CHECK(id(x & y) == made(Op::bitwise_and, {a, b}));
+        CHECK(id(x | y) == made(Op::bitwise_or, {a, b}));
+        CHECK(id(x ^ y) == made(Op::bitwise_xor, {a, b}));
+        CHECK(id(x << y) == made(Op::shift_left, {a, b}));
+        CHECK(id(x >> y) == made(Op::shift_right, {a, b}));
+        CHECK(id(~x) == made(Op::bitwise_not, {a}));
       } else {
         CHECK(id(x / y) == made(Op::div, {a, b}));
+        CHECK(id(minimum(x, y, Nan::propagate)) == made(Op::minimum_nan, {a, b}));
+        CHECK(id(maximum(x, y, Nan::propagate)) == made(Op::maximum_nan, {a, b}));
       }
       CHECK(id(-x) == made(Op::neg, {a}));
+      CHECK(id(minimum(x, y, Nan::ignore)) == made(Op::minimum, {a, b}));
+      CHECK(id(maximum(x, 1, Nan::ignore)) == id(maximum(x, 1)));
       CHECK(id(x < y) == made(Op::less, {a, b}));
       CHECK(id(x <= y) == made(Op::less_equal, {a, b}));
       CHECK(id(x > y) == made(Op::greater, {a, b}));
@@ -336,6 +345,7 @@ TEST_CASE("a function of the language makes the op of its name", "[cpu]") {
     const auto id = [&](const auto& e) { return e.lower(trace, oracle::here()).id; };
     CHECK(id(p & q) == id(logical_and(p, q)));
     CHECK(id(p | q) == id(logical_or(p, q)));
+    CHECK(id(p ^ q) == id(logical_xor(p, q)));
     CHECK(id(!p) == id(logical_not(p)));
     store(out, {0}, x);
   });
@@ -410,14 +420,14 @@ TEST_CASE("ops whose operands and results are constants", "[cpu]") {
       if (!accepts(t.op, type) || t.op == Op::rsqrt) continue;
       INFO(name(t.op) << " of " << name(type));
       const std::vector<Array> results =
-          oracle::evaluate({}, std::vector<Array>(a.size(), Array(type, {})), [&](const Values&) {
+          oracle::evaluate({}, std::vector<Array>(a.size(), Array(result_type(t.op, type), {})), [&](const Values&) {
             Values out;
             for (std::size_t i = 0; i < a.size(); ++i) out.push_back(oracle::apply_unary(t.op, constant(i)));
             return out;
           });
       const Array expected = oracle::unary(t.op, a);
       for (std::size_t i = 0; i < a.size(); ++i) {
-        Array one(type, {});
+        Array one(expected.type, {});
         one.take(0, expected, i);
         CHECK(oracle::difference(results[i], one, t.tolerance) == "");
       }
@@ -457,7 +467,8 @@ TEST_CASE("integers wrap", "[cpu]") {
       const Array a = oracle::random_bits_array(rng, type, {3001}), b = oracle::random_bits_array(rng, type, {3001});
       CHECK(difference(t.op, a, b) == "");
     }
-    for (Op op : {Op::neg, Op::abs}) CHECK(difference(op, oracle::random_bits_array(rng, type, {1001})) == "");
+    for (Op op : {Op::neg, Op::abs, Op::sign, Op::bitwise_not, Op::popcount, Op::clz})
+      CHECK(difference(op, oracle::random_bits_array(rng, type, {1001})) == "");
   }
 }
 
@@ -473,12 +484,51 @@ TEST_CASE("accuracy over the whole domain and at its edges", "[cpu]") {
     values.push_back(std::nextafter(x, 1e38f));
     values.push_back(std::nextafter(x, -1e38f));
   };
-  for (const Sweep& s : {Sweep{Op::exp, -104.5, 89}, Sweep{Op::exp, -1, 1}, Sweep{Op::exp2, -151, 128.5},
-                         Sweep{Op::exp2, -1, 1}, Sweep{Op::log, 1e-45, 3.4e38}, Sweep{Op::log, 0.5, 2},
-                         Sweep{Op::log, 0.999, 1.001}, Sweep{Op::tanh, -10, 10}, Sweep{Op::tanh, -0.7, 0.7},
-                         Sweep{Op::tanh, 1e-40, 1}, Sweep{Op::sigmoid2, -151, 128.5}, Sweep{Op::sigmoid2, -1, 1},
-                         Sweep{Op::sqrt, 0, 1e6}, Sweep{Op::sqrt, 1e-45, 3.4e38}, Sweep{Op::rsqrt, 1e-6, 1e6},
-                         Sweep{Op::rsqrt, 1e-45, 3.4e38}, Sweep{Op::exp, 1e-44, 1}, Sweep{Op::exp2, 1e-44, 1}}) {
+  for (const Sweep& s : {Sweep{Op::exp, -104.5, 89},
+                         Sweep{Op::exp, -1, 1},
+                         Sweep{Op::exp2, -151, 128.5},
+                         Sweep{Op::exp2, -1, 1},
+                         Sweep{Op::log, 1e-45, 3.4e38},
+                         Sweep{Op::log, 0.5, 2},
+                         Sweep{Op::log, 0.999, 1.001},
+                         Sweep{Op::tanh, -10, 10},
+                         Sweep{Op::tanh, -0.7, 0.7},
+                         Sweep{Op::tanh, 1e-40, 1},
+                         Sweep{Op::sigmoid2, -151, 128.5},
+                         Sweep{Op::sigmoid2, -1, 1},
+                         Sweep{Op::sqrt, 0, 1e6},
+                         Sweep{Op::sqrt, 1e-45, 3.4e38},
+                         Sweep{Op::rsqrt, 1e-6, 1e6},
+                         Sweep{Op::rsqrt, 1e-45, 3.4e38},
+                         Sweep{Op::exp, 1e-44, 1},
+                         Sweep{Op::exp2, 1e-44, 1},
+                         Sweep{Op::expm1, -20, 89},
+                         Sweep{Op::expm1, 1e-44, 1},
+                         Sweep{Op::log2, 1e-45, 3.4e38},
+                         Sweep{Op::log2, 0.5, 2},
+                         Sweep{Op::log10, 1e-45, 3.4e38},
+                         Sweep{Op::log10, 0.5, 2},
+                         Sweep{Op::log1p, -1, 1},
+                         Sweep{Op::log1p, 1e-45, 3.4e38},
+                         Sweep{Op::sin, -100, 100},
+                         Sweep{Op::sin, 1e-45, 3.4e38},
+                         Sweep{Op::cos, -100, 100},
+                         Sweep{Op::cos, 1e-45, 3.4e38},
+                         Sweep{Op::tan, -100, 100},
+                         Sweep{Op::tan, 1e-45, 3.4e38},
+                         Sweep{Op::asin, -1, 1},
+                         Sweep{Op::asin, 1e-45, 1},
+                         Sweep{Op::acos, -1, 1},
+                         Sweep{Op::atan, -10, 10},
+                         Sweep{Op::atan, 1e-45, 3.4e38},
+                         Sweep{Op::sinh, -90, 90},
+                         Sweep{Op::sinh, 1e-45, 1},
+                         Sweep{Op::cosh, -90, 90},
+                         Sweep{Op::erf, -4, 4},
+                         Sweep{Op::erf, 1e-45, 1},
+                         Sweep{Op::erfc, -4, 10.1},
+                         Sweep{Op::cbrt, -9, 9},
+                         Sweep{Op::cbrt, 1e-45, 3.4e38}}) {
     if (cases.skip()) continue;
     INFO(name(s.op) << " in [" << s.low << ", " << s.high << "]");
     CHECK(difference(s.op, oracle::random_array(rng, ElementType::f32, {60001}, s.low, s.high)) == "");
@@ -499,8 +549,16 @@ TEST_CASE("accuracy over the whole domain and at its edges", "[cpu]") {
     next(edges, x);
   for (int i = -160; i <= 140; ++i) next(edges, static_cast<float>(i));
   for (int i = -149; i <= 127; ++i) next(edges, std::ldexp(1.0f, i));
+  for (float x : {0.75f, 0.8f, 2.4142137f, 0.41421357f, 1.5707964f, 3.1415927f, 4.712389f, 89.415985f, 10.0546f, 2.5f,
+                  8388608.0f})
+    next(edges, x), next(edges, -x);
+  // Near to multiples of pi / 2, by all bits of 2 / pi that there are.
+  for (float x : {0x1.f9cbe2p+7f, 0x1.47d0fep+34f, 0x1.0f79ap+57f, 0x1.f37c8ap+95f, 0x1.f37c8ap+96f, 0x1.7b9b4p+126f})
+    next(edges, x), next(edges, -x);
   const Array a = oracle::reals({static_cast<int>(edges.size())}, edges);
-  for (Op op : {Op::exp, Op::exp2, Op::log, Op::tanh, Op::sigmoid2, Op::sqrt, Op::rsqrt}) {
+  for (const TableOp& t : unary_ops) {
+    const Op op = t.op;
+    if (!accepts(op, ElementType::f32)) continue;
     if (cases.skip()) continue;
     INFO(name(op) << " at edges");
     Array b = a;
@@ -515,6 +573,19 @@ TEST_CASE("accuracy over the whole domain and at its edges", "[cpu]") {
                        oracle::random_array(rng, ElementType::f32, {20001}, 1e-45, 3.4e38)) == "");
       CHECK(difference(op, oracle::random_array(rng, ElementType::f32, {20001}, -1e-37, 1e-37),
                        oracle::random_array(rng, ElementType::f32, {20001}, -2, 2)) == "");
+    }
+  }
+  SECTION("powers and angles") {
+    for (const auto& [low, high] : {std::pair{0.5, 2.0}, {1e-45, 3.4e38}}) {
+      INFO("of [" << low << ", " << high << "]");
+      const auto random = [&](double l, double h) {
+        return oracle::random_array(rng, ElementType::f32, {20001}, l, h);
+      };
+      const Array x = random(low, high);
+      CHECK(difference(Op::pow, x, random(-130, 130)) == "");
+      CHECK(difference(Op::pow, x, random(-1, 1)) == "");
+      CHECK(difference(Op::atan2, x, random(-high, high)) == "");
+      CHECK(difference(Op::atan2, random(-high, high), x) == "");
     }
   }
 }
@@ -619,6 +690,76 @@ TEST_CASE("chains of ops mean what their ops mean", "[cpu]") {
                  z = std::log(1 + std::exp2(v)) / std::sqrt(2 + std::abs(v));
     return (v > 0 && y > 1.5) || !(z <= 1) ? y / z : std::max(y, z) - std::min(-y, -z);
   });
+}
+
+TEST_CASE("activations", "[cpu]") {
+  oracle::Rng rng(8);
+  std::vector<float> x(1537);
+  for (float& v : x) v = oracle::between(rng, -9.0f, 9.0f);
+  x[0] = INFINITY, x[1] = 0, x[2] = 1e-30f, x[3] = -1e-30f;
+  const auto check = [&](const auto& activation, const auto& exact) {
+    const std::vector<float> y =
+        launch_on(kernel("activation",
+                         [&](In<f32, 1> in, Out<f32, 1> out) { store(out, {0}, activation(load(in, {0}, {1537}))); }),
+                  x);
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const double v = static_cast<double>(x[i]), wanted = std::isinf(v) ? v : exact(v);
+      wrong += !(y[i] == wanted || std::abs(y[i] - wanted) <= 1e-6 * std::abs(v));
+    }
+    CHECK(wrong == 0);
+  };
+  check([](const auto& v) { return silu(v); }, [](double v) { return v / (1 + std::exp(-v)); });
+  check([](const auto& v) { return gelu(v); }, [](double v) { return v / 2 * (1 + std::erf(v * std::sqrt(0.5))); });
+  check([](const auto& v) { return gelu_tanh(v); },
+        [](double v) { return v / 2 * (1 + std::tanh(0.7978845608028654 * (v + 0.044715 * v * v * v))); });
+}
+
+TEST_CASE("a bitcast keeps the bits, in memory and of constants", "[cpu]") {
+  const Device& device = test_device();
+  const std::vector<float> x = {0, -0.0f, 1, -1.5f, FLT_MAX, FLT_MIN, 1e-45f, INFINITY, -INFINITY};
+  constexpr int n = 9;
+  Tensor<f32, 1> in(device, {n}), back(device, {n});
+  Tensor<i32, 1> bits(device, {n}), folded(device, {2});
+  Tensor<f16, 1> half(device, {n});
+  Tensor<bf16, 1> other(device, {n});
+  Tensor<f16, 1> same(device, {n});
+  in.copy_from(x);
+  std::vector<f16> halves;
+  for (const int i : {0x0000, 0x8000, 0x3c00, 0x7bff, 0x0001, 0x03ff, 0xfc00, 0x7c00, 0xc001}) {
+    halves.emplace_back();
+    halves.back().bits = static_cast<std::uint16_t>(i);
+  }
+  half.copy_from(halves);
+  const auto k = kernel("bits", [](In<f32, 1> v, In<f16, 1> h, Out<i32, 1> b, Out<f32, 1> r, Out<bf16, 1> o,
+                                   Out<f16, 1> s, Out<i32, 1> f) {
+    const Tile number = bitcast<i32>(load(v, {0}, {n}));
+    store(b, {0}, number);
+    store(r, {0}, bitcast<f32>(number ^ (-2147483647 - 1)));  // the sign turned
+    const Tile rest = load(h, {0}, {n});
+    store(o, {0}, bitcast<bf16>(rest));
+    store(s, {0}, bitcast<f16>(bitcast<bf16>(rest)));
+    store(f, {0}, concat(0, bitcast<i32>(full<f32>({1}, -2)), cast<i32>(bitcast<f32>(full<i32>({1}, 0x41100000)))));
+  });
+  launch(device.stream(), k, in, half, bits, back, other, same, folded);
+  for (std::size_t i = 0; i < n; ++i) {
+    CHECK(bits.to_vector()[i] == std::bit_cast<i32>(x[i]));
+    CHECK(std::bit_cast<i32>(back.to_vector()[i]) == std::bit_cast<i32>(-x[i]));
+    CHECK(other.to_vector()[i].bits == halves[i].bits);
+    CHECK(same.to_vector()[i].bits == halves[i].bits);
+  }
+  CHECK(folded.to_vector() == std::vector<i32>{-0x40000000, 9});
+}
+
+TEST_CASE("zeros keep their sign where the function is odd", "[cpu]") {
+  const Array zeros = oracle::reals({2}, {0.0L, -0.0L});
+  for (Op op : {Op::expm1, Op::log1p, Op::sin, Op::tan, Op::asin, Op::atan, Op::sinh, Op::erf, Op::cbrt, Op::floor,
+                Op::ceil, Op::trunc, Op::round, Op::sign}) {
+    INFO(name(op));
+    const Array result = on_device(op, zeros);
+    CHECK((result.real[0] == 0 && !std::signbit(result.real[0])));
+    CHECK((result.real[1] == 0 && std::signbit(result.real[1])));
+  }
 }
 
 TEST_CASE("a long chain of integer ops, with values used again late", "[cpu]") {

@@ -67,6 +67,12 @@ TEST_CASE("fold drops what changes nothing, and nothing more", "[passes]") {
   CHECK_FALSE(has_op(ops_of([](Integers i, Reals, auto y, auto) { store(y, {0}, i + 0); }), Op::add));
   CHECK_FALSE(has_op(ops_of([](Integers i, Reals, auto y, auto) { store(y, {0}, 0 + i); }), Op::add));
   CHECK_FALSE(has_op(ops_of([](Integers i, Reals, auto y, auto) { store(y, {0}, i - 0); }), Op::sub));
+  CHECK_FALSE(has_op(ops_of([](Integers i, Reals, auto y, auto) { store(y, {0}, i << 0); }), Op::shift_left));
+  CHECK(has_op(ops_of([](Integers i, Reals, auto y, auto) { store(y, {0}, i << 1); }), Op::shift_left));
+  CHECK_FALSE(has_op(ops_of([](Integers i, Reals, auto y, auto) { store(y, {0}, i & i); }), Op::bitwise_and));
+  CHECK(has_op(ops_of([](Integers i, Reals, auto y, auto) { store(y, {0}, i ^ i); }), Op::bitwise_xor));
+  CHECK_FALSE(has_op(ops_of([](Integers i, Reals, auto y, auto) { store(y, {0}, bitcast<i32>(i)); }), Op::bitcast));
+  CHECK(has_op(ops_of([](Integers i, Reals, auto, auto g) { store(g, {0}, bitcast<f32>(i)); }), Op::bitcast));
   CHECK_FALSE(has_op(ops_of([](Integers i, Reals, auto y, auto) { store(y, {0}, 1 * i); }), Op::mul));
   CHECK_FALSE(has_op(ops_of([](Integers i, Reals, auto y, auto) { store(y, {0}, i / 1); }), Op::floor_div));
   CHECK_FALSE(has_op(ops_of([](Integers i, Reals, auto y, auto) { store(y, {0}, cdiv(i, 1)); }), Op::cdiv));

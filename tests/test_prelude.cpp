@@ -102,6 +102,7 @@ float reciprocal_approximate(float x) { return 1 / x; }
 #include "codegen/prelude/memory.cuh"
 #include "codegen/prelude/random.cuh"
 #include "codegen/prelude/scan.cuh"
+#include "codegen/prelude/waves.cuh"
 #undef __device__
 
 }  // namespace host
@@ -189,6 +190,9 @@ TEST_CASE("Prelude arithmetic gives the bits of the ops", "[prelude]") {
   SAME2(int, maximum, maximum);
   SAME1(int, wrap_neg, neg);
   SAME1(int, wrap_abs, abs);
+  SAME1(int, sign_of, sign);
+  SAME2(int, shift_left, shift_left);
+  SAME2(int, shift_right, shift_right);
   SAME2(host::i64, wrap_add, add);
   SAME2(host::i64, wrap_sub, sub);
   SAME2(host::i64, wrap_mul, mul);
@@ -199,6 +203,13 @@ TEST_CASE("Prelude arithmetic gives the bits of the ops", "[prelude]") {
   SAME2(host::i64, maximum, maximum);
   SAME1(host::i64, wrap_neg, neg);
   SAME1(host::i64, wrap_abs, abs);
+  SAME1(host::i64, sign_of, sign);
+  SAME2(host::i64, shift_left, shift_left);
+  SAME2(host::i64, shift_right, shift_right);
+  SAME1(float, sign_of, sign);
+  SAME1(float, is_nan, isnan);
+  SAME1(float, is_infinite, isinf);
+  SAME1(float, is_finite, isfinite);
   SAME2(host::i64, random_bits, random_bits);
   SAME2(host::i64, random_uniform, random_uniform);
   CHECK(host::infinity() == std::numeric_limits<float>::infinity());
@@ -215,6 +226,18 @@ TEST_CASE("tanh_of is tanh, to 3e-7 of itself", "[prelude]") {
   CHECK((host::tanh_of(0.0f) == 0 && !std::signbit(host::tanh_of(0.0f)) && std::signbit(host::tanh_of(-0.0f))));
   CHECK((host::tanh_of(host::infinity()) == 1 && host::tanh_of(-host::infinity()) == -1));
   CHECK(std::isnan(host::tanh_of(host::nan_value())));
+}
+
+TEST_CASE("Prelude trigonometry gives the bits of the ops, of large numbers, too", "[prelude]") {
+  SAME1(float, sin_of, sin);
+  SAME1(float, cos_of, cos);
+  SAME1(float, tan_of, tan);
+  // Near to multiples of pi / 2: what is left of them are the last bits that there are.
+  for (const float x : {0x1.f9cbe2p+7f, 0x1.47d0fep+34f, 0x1.0f79ap+57f, 0x1.f37c8ap+95f, 0x1.7b9b4p+126f}) {
+    INFO(x);
+    const auto exact = std::cos(static_cast<long double>(x));
+    CHECK(std::abs(host::cos_of(x) - exact) <= 3e-7L * std::abs(exact));
+  }
 }
 
 TEST_CASE("sigmoid2_of is 1 / (1 + 2^-x), to 5e-7 of itself", "[prelude]") {
@@ -613,6 +636,9 @@ constexpr Kernel kernels[] = {
   l[2] = minimum(maximum(l[0], l[1]), l[2]);
   i[3] = random_bits(l[0], l[1]);
   f[1] = random_uniform(l[0], l[1]);
+  i[7] = shift_left(i[0], count_ones(i[1])) + shift_right(i[2], leading_zeros(i[3])) + sign_of(i[8]);
+  l[3] = shift_left(l[0], count_ones(l[1])) + shift_right(l[2], leading_zeros(l[3])) + sign_of(l[4]);
+  f[8] = is_nan(f[9]) || is_infinite(f[10]) || is_finite(f[11]) ? sin_of(f[8]) + cos_of(f[9]) : sign_of(tan_of(f[10]));
   keep_best(f[0], 1, f[1], i[4]);
   keep_best(i[0], 1, i[1], i[5]);
   keep_best(l[0], 1, l[1], i[6]);

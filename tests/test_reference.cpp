@@ -173,6 +173,53 @@ TEST_CASE("integers wrap, and divide as Python's do", "[reference]") {
   CHECK(is_anything(reference::binary(Op::add, ElementType::i32, Interval{1, 2}, Interval::of(1))));
 }
 
+TEST_CASE("functions that rise, fall and turn", "[reference]") {
+  const auto near = [](const Interval& a, Real low, Real high) {
+    return std::abs(a.low - low) < 1e-5L && std::abs(a.high - high) < 1e-5L;
+  };
+  CHECK(near(real(Op::acos, Interval{-1, 1}), 0, std::acos(-1.0L)));
+  CHECK(is(real(Op::asin, 1.5L), real_nan));
+  CHECK((real(Op::asin, Interval{0.5L, 1.5L}).nan && real(Op::asin, Interval{0.5L, 1.5L}).low > 0.5L));
+  CHECK(near(real(Op::erfc, Interval{0, 1}), std::erfc(1.0L), 1));
+  CHECK(near(real(Op::cosh, Interval{-2, 1}), 1, std::cosh(2.0L)));
+  CHECK((real(Op::log1p, -2).empty() && is(real(Op::log1p, -1), -real_inf)));
+  const Interval top = real(Op::sin, Interval{1.5L, 1.6L});
+  CHECK((top.may_be(1) && top.low > 0.94L));
+  CHECK(is(real(Op::cos, Interval{0, 3}), -1, 1));
+  CHECK((real(Op::sin, real_inf).empty() && real(Op::sin, Interval{0, real_inf}).nan));
+  CHECK(near(real(Op::tan, Interval{-1, 1}), std::tan(-1.0L), std::tan(1.0L)));
+  CHECK(is(real(Op::tan, Interval{1, 2}), -real_inf, real_inf));
+  CHECK((is(real(Op::round, 2.5L), 2) && is(real(Op::round, -3.5L), -4) && is(real(Op::round, real_inf), real_inf)));
+  CHECK(is(real(Op::floor, Interval{-0.5L, 1.5L}), -1, 1));
+  CHECK((is(real(Op::isnan, Interval{1, 2, true}), 0, 1) && is(real(Op::isnan, real_nan), 1)));
+  CHECK((is(real(Op::isinf, Interval{1, real_inf}), 0, 1) && is(real(Op::isfinite, Interval{1, 2}), 1)));
+
+  CHECK((is(real(Op::pow, real_nan, 0), 1) && is(real(Op::pow, 1, real_nan), 1)));
+  CHECK((real(Op::pow, -8, 0.5L).empty() && is(real(Op::pow, 0, -1), -real_inf, real_inf)));
+  CHECK(near(real(Op::pow, Interval{2, 3}, Interval{-1, 2}), 1 / 3.0L, 9));
+  CHECK(near(real(Op::atan2, Interval::of(0), Interval{-1, 1}), -std::acos(-1.0L), std::acos(-1.0L)));
+  CHECK(near(real(Op::atan2, 1, 1), std::atan(1.0L), std::atan(1.0L)));
+  CHECK((is(real(Op::copysign, 3, -2), -3) && is(real(Op::copysign, Interval::of(3), Interval{-1, 1}), -3, 3)));
+}
+
+TEST_CASE("bits", "[reference]") {
+  const auto i32_of = [](Op op, Real a, Real b) {
+    return reference::binary(op, ElementType::i32, Interval::of(a), Interval::of(b));
+  };
+  CHECK((is(i32_of(Op::shift_left, 3, 30), -0x40000000L) && is(i32_of(Op::shift_left, 1, 32), 0)));
+  CHECK((is(i32_of(Op::shift_left, 1, -1), 0) && is(i32_of(Op::shift_right, -9, 2), -3)));
+  CHECK((is(i32_of(Op::shift_right, -9, 99), -1) && is(i32_of(Op::shift_right, 9, -1), 0)));
+  CHECK((is(i32_of(Op::bitwise_xor, -1, 5), -6) && is(i32_of(Op::bitwise_and, -4, 7), 4)));
+  const auto of = [](Op op, ElementType type, Real a) { return reference::unary(op, type, Interval::of(a)); };
+  CHECK((is(of(Op::popcount, ElementType::i32, -1), 32) && is(of(Op::popcount, ElementType::i64, -2), 63)));
+  CHECK((is(of(Op::clz, ElementType::i32, 0), 32) && is(of(Op::clz, ElementType::i64, 1), 63)));
+  const auto cast = [](ElementType from, ElementType to, Interval a) { return reference::bitcast(from, to, a); };
+  CHECK(is(cast(ElementType::f32, ElementType::i32, Interval::of(-2)), -0x40000000L));
+  CHECK(is(cast(ElementType::i32, ElementType::f32, Interval::of(0x7fc00000)), real_nan));
+  CHECK(is(cast(ElementType::f16, ElementType::bf16, Interval::of(1)), 0x1p-7L));  // 0x3c00
+  CHECK(is_anything(cast(ElementType::f32, ElementType::i32, Interval::of(0))));   // of either sign
+}
+
 TEST_CASE("sums in any order", "[reference]") {
   CHECK(is(sum_of({1.0L, 2.0L, -4.0L, 0.5L}), -0.5L));
   CHECK(is(sum_of({0x1p24L - 1, 1.0L}), 0x1p24L));

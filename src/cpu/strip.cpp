@@ -85,6 +85,26 @@ StripFunction cast_from(ElementType to) {
   return nullptr;
 }
 
+template <ElementType from, ElementType to>
+void run_bitcast(void* out, const void* a, const void*, const void*, int n) {
+  auto* result = static_cast<math::host_form<to>*>(out);
+  const auto* x = static_cast<const math::host_form<from>*>(a);
+  TESSERA_INDEPENDENT
+  for (int i = 0; i < n; ++i) result[i] = math::bitcast_to<from, to>(x[i]);
+}
+
+template <ElementType from>
+StripFunction bitcast_from(ElementType to) {
+  switch (to) {
+#define TYPE(name, ...)                                                                           \
+  case ElementType::name:                                                                         \
+    if constexpr (bitcasts(from, ElementType::name)) return run_bitcast<from, ElementType::name>; \
+    break;
+#include "graph/types.def"
+  }
+  throw InternalError("a bitcast between types of different sizes");
+}
+
 }  // namespace
 
 StripFunction strip_function(Op op, ElementType operand) {
@@ -123,6 +143,18 @@ StripFunction strip_cast(ElementType from, ElementType to) {
       return cast_from<std::int32_t>(to);
     case HostType::i64:
       return cast_from<std::int64_t>(to);
+  }
+  return nullptr;
+}
+
+StripFunction strip_bitcast(ElementType from, ElementType to) {
+  const auto as_stored = [](ElementType type) { return host_bytes(host_type(type)) == info(type).bytes; };
+  if (from == to || (as_stored(from) && as_stored(to))) return nullptr;
+  switch (from) {
+#define TYPE(name, ...)   \
+  case ElementType::name: \
+    return bitcast_from<ElementType::name>(to);
+#include "graph/types.def"
   }
   return nullptr;
 }

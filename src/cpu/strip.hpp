@@ -15,6 +15,8 @@ using StripFunction = void (*)(void* out, const void* a, const void* b, const vo
 StripFunction strip_function(Op op, ElementType operand);
 /// A cast that changes the host form or rounds; nullptr if it changes nothing.
 StripFunction strip_cast(ElementType from, ElementType to);
+/// A bitcast; nullptr if the host forms have the same bits.
+StripFunction strip_bitcast(ElementType from, ElementType to);
 
 /// out[i] = *value.
 void splat(void* out, const void* value, HostType type, int n);

@@ -67,8 +67,7 @@ class TapeBuilder {
     for (Id id = 0; id < count; ++id) {
       tape_.stands_for[id] = id;
       const Node& node = graph_[id];
-      if (node.op == Op::cast && !strip_cast(graph_[node.in[0]].type, node.type))
-        tape_.stands_for[id] = value(node.in[0]);
+      if (is_conversion(node) && !conversion(node)) tape_.stands_for[id] = value(node.in[0]);
     }
     find_users();
     find_raw_loads();
@@ -82,6 +81,13 @@ class TapeBuilder {
 
  private:
   Id value(Id id) const { return tape_.stands_for[id]; }
+
+  static bool is_conversion(const Node& node) { return node.op == Op::cast || node.op == Op::bitcast; }
+  /// nullptr if the value stands for the one it is made of.
+  StripFunction conversion(const Node& node) const {
+    const ElementType from = graph_[node.in[0]].type;
+    return node.op == Op::cast ? strip_cast(from, node.type) : strip_bitcast(from, node.type);
+  }
 
   bool is_uniform(Id id) const {
     const Node& node = graph_[id];
@@ -253,7 +259,7 @@ class TapeBuilder {
       const auto operand = [&](std::size_t k) { return k < node.in.size() ? reg[value(node.in[k])] : -1; };
       Chain::Step step{};
       step.a = operand(0), step.b = operand(1), step.c = operand(2);
-      step.function = node.op == Op::cast     ? strip_cast(graph_[node.in[0]].type, node.type)
+      step.function = is_conversion(node)     ? conversion(node)
                       : node.op == Op::select ? strip_function(Op::select, node.type)
                                               : strip_function(node.op, graph_[node.in[0]].type);
       const bool internal = std::all_of(users_[id].begin(), users_[id].end(),

@@ -110,7 +110,8 @@ auto operand(const A& a) {
 template <Op op, Element T>
 constexpr bool check_op() {
   if constexpr (info(op).operands == Operands::logical)
-    static_assert(accepts(op, element_type<T>), "tessera: logic takes pred tiles, the results of comparisons");
+    static_assert(accepts(op, element_type<T>),
+                  "tessera: logic takes pred tiles, the results of comparisons; bits are those of integers");
   else if constexpr (!info(element_type<T>).computes)
     static_assert(accepts(op, element_type<T>),
                   "tessera: f16, bf16, tf32, u8 and pred are not for arithmetic; cast<f32>(x) first");
@@ -119,7 +120,8 @@ constexpr bool check_op() {
   else if constexpr (info(op).operands == Operands::index)
     static_assert(accepts(op, element_type<T>), "tessera: this op takes i64; cast<i64>(x) first");
   else
-    static_assert(accepts(op, element_type<T>), "tessera: this op takes integers; f32 is divided by /");
+    static_assert(accepts(op, element_type<T>),
+                  "tessera: this op takes integers; f32 is divided by /, and bitcast<i32>(x) is its bits");
   return accepts(op, element_type<T>);
 }
 
@@ -137,7 +139,8 @@ auto unary(const A& a) {
   using T = typename A::type;
   auto x = operand<T>(a);
   check_op<op, T>();
-  return Apply<op, T, A::rank, decltype(x)>(x);
+  using R = typename TypeOf<result_type(op, element_type<T>)>::type;
+  return Apply<op, R, A::rank, decltype(x)>(x);
 }
 
 template <Op op, Operand A, Operand B>
@@ -200,8 +203,23 @@ OPERATOR(>, greater)
 OPERATOR(>=, greater_equal)
 OPERATOR(==, equal)
 OPERATOR(!=, not_equal)
-OPERATOR(&, logical_and)
-OPERATOR(|, logical_or)
+OPERATOR(<<, shift_left)
+OPERATOR(>>, shift_right)
+#undef OPERATOR
+
+// Of integers each bit, of preds the only one.
+#define OPERATOR(symbol, of_integers, of_preds)                                  \
+  template <class A, class B>                                                    \
+  requires Operands2<A, B>                                                       \
+  auto operator symbol(const A& a, const B& b) {                                 \
+    using T = detail::common_element<A, B>;                                      \
+    constexpr bool integer = info(element_type<T>).kind == ElementKind::integer; \
+    constexpr Op op = integer ? Op::of_integers : Op::of_preds;                  \
+    return detail::binary<op>(a, b);                                             \
+  }
+OPERATOR(&, bitwise_and, logical_and)
+OPERATOR(|, bitwise_or, logical_or)
+OPERATOR(^, bitwise_xor, logical_xor)
 #undef OPERATOR
 
 /// Quotient of f32; of integers rounded down, as in Python's //.
@@ -221,6 +239,14 @@ auto operator-(const A& a) {
 template <TileExpr A>
 auto operator!(const A& a) {
   return detail::unary<Op::logical_not>(a);
+}
+
+template <TileExpr A>
+auto operator~(const A& a) {
+  constexpr bool logical = std::same_as<typename A::type, pred>;
+  static_assert(!logical, "tessera: ~ has the bits of integers; of a pred it is !p");
+  constexpr Op op = logical ? Op::logical_not : Op::bitwise_not;
+  return detail::unary<op>(a);
 }
 
 template <class A, class B>
@@ -251,5 +277,34 @@ auto cast(const A& a) {
   auto x = detail::operand<typename A::type>(a);
   return Apply<Op::cast, T, A::rank, decltype(x)>(x);
 }
+/// The value whose bits in memory are those of x: of a type of tensors that has as many.
+template <Element T, TileExpr A>
+auto bitcast(const A& a) {
+  using From = typename A::type;
+  static_assert(bitcasts(element_type<From>, element_type<T>),
+                "tessera: bitcast is between element types of tensors that have as many bits; cast<T>(x) converts");
+  auto x = detail::operand<From>(a);
+  return Apply<Op::bitcast, T, A::rank, decltype(x)>(x);
+}
+
+/// What minimum and maximum do with a NaN: it loses, as without a word of it, or wins.
+struct NanIgnored {};
+struct NanPropagated {};
+struct Nan {
+  static constexpr NanIgnored ignore{};
+  static constexpr NanPropagated propagate{};
+};
+template <class A, class B>
+requires Operands2<A, B>
+auto minimum(const A& a, const B& b, NanIgnored) { return minimum(a, b); }
+template <class A, class B>
+requires Operands2<A, B>
+auto minimum(const A& a, const B& b, NanPropagated) { return minimum_nan(a, b); }
+template <class A, class B>
+requires Operands2<A, B>
+auto maximum(const A& a, const B& b, NanIgnored) { return maximum(a, b); }
+template <class A, class B>
+requires Operands2<A, B>
+auto maximum(const A& a, const B& b, NanPropagated) { return maximum_nan(a, b); }
 
 }  // namespace tessera

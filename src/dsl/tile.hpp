@@ -257,6 +257,52 @@ auto sigmoid(const A& x) {
   return sigmoid2(x * log2e);
 }
 
+namespace detail {
+/// A function of a tile that names it more than once: it is lowered once, at the author's place.
+template <TileExpr A, class Body>
+struct Named : ExprTag {
+  using type = typename A::type;
+  static constexpr int rank = A::rank;
+  A operand;
+  explicit Named(A a) : operand(a) {}
+  Handle lower(Trace& trace, Location location) const {
+    return Body()(Leaf<type, rank>(operand.lower(trace, location))).lower(trace, location);
+  }
+};
+template <class A, class Body>
+auto named(const A& a, Body) {
+  constexpr bool tile = TileExpr<A>;
+  static_assert(tile, "tessera: an activation takes a tile");
+  if constexpr (tile)
+    return Named<decltype(operand<typename A::type>(a)), Body>(operand<typename A::type>(a));
+  else
+    return LiteralExpr<f32>(0);
+}
+}  // namespace detail
+
+// Activations of machine learning. They take anything, so that a function of the same name that takes tiles alone, such
+// as kernels have of their own, is preferred to them.
+
+/// x / (1 + e^-x) (Elfwing et al., 2017), also called swish.
+template <class A>
+auto silu(const A& a) {
+  return detail::named(a, [](const auto& x) { return x * sigmoid(x); });
+}
+/// x times the probability that a normal variable is below x (Hendrycks and Gimpel, 2016): x / 2 (1 + erf(x / sqrt 2)).
+template <class A>
+auto gelu(const A& a) {
+  return detail::named(a, [](const auto& x) { return x * (0.5 + 0.5 * erf(x * 0.70710678118654752440)); });
+}
+/// Its approximation x / 2 (1 + tanh u), u = 0.79.. (x + 0.044715 x^3), to 5e-4. It is x / (1 + e^-2u), which costs
+/// less and loses nothing where tanh is near to -1.
+template <class A>
+auto gelu_tanh(const A& a) {
+  return detail::named(a, [](const auto& x) {
+    constexpr double slope = 2 * log2e * 0.7978845608028654;
+    return x * sigmoid2(x * (slope + 0.044715 * slope * x * x));
+  });
+}
+
 // Reductions keep the axis, with extent 1. Axes are in [-rank, rank).
 #define UNARY(...)
 #define BINARY(...)

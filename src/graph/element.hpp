@@ -30,6 +30,10 @@ inline constexpr ElementInfo element_table[] = {
 
 constexpr const ElementInfo& info(ElementType type) { return detail::element_table[static_cast<int>(type)]; }
 constexpr std::string_view name(ElementType type) { return info(type).name; }
+/// May the bits of one, as a tensor holds them, be taken for the other?
+constexpr bool bitcasts(ElementType from, ElementType to) {
+  return info(from).stored && info(to).stored && info(from).bytes == info(to).bytes;
+}
 
 using f32 = float;
 using i32 = std::int32_t;

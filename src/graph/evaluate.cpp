@@ -65,6 +65,19 @@ Cell cast_from(ElementType to, T value) {
   return {};
 }
 
+template <ElementType from>
+Cell bitcast_from(ElementType to, Cell value) {
+  switch (to) {
+#define TYPE(name, ...)                                                                         \
+  case ElementType::name:                                                                       \
+    if constexpr (bitcasts(from, ElementType::name))                                            \
+      return cell(math::bitcast_to<from, ElementType::name>(of<math::host_form<from>>(value))); \
+    break;
+#include "graph/types.def"
+  }
+  throw InternalError("a bitcast between types of different sizes");
+}
+
 }  // namespace
 
 Cell evaluate(Op op, ElementType operand, Cell a, Cell b, Cell c) {
@@ -91,6 +104,16 @@ Cell evaluate_cast(ElementType from, ElementType to, Cell value) {
       return cast_from(to, value.i32);
     case HostType::i64:
       return cast_from(to, value.i64);
+  }
+  return {};
+}
+
+Cell evaluate_bitcast(ElementType from, ElementType to, Cell value) {
+  switch (from) {
+#define TYPE(name, ...)   \
+  case ElementType::name: \
+    return bitcast_from<ElementType::name>(to, value);
+#include "graph/types.def"
   }
   return {};
 }
@@ -146,6 +169,9 @@ void UniformProgram::run(std::span<const Argument> arguments, std::span<Cell> va
         break;
       case Op::cast:
         values[i] = evaluate_cast(step.operand, step.type, value(step.in[0]));
+        break;
+      case Op::bitcast:
+        values[i] = evaluate_bitcast(step.operand, step.type, value(step.in[0]));
         break;
       case Op::select:
         values[i] = value(step.in[0]).i32 ? value(step.in[1]) : value(step.in[2]);

@@ -12,6 +12,8 @@ namespace tessera {
 Cell evaluate(Op op, ElementType operand, Cell a, Cell b = {}, Cell c = {});
 /// A cast, with the rounding and saturation of ops.def.
 Cell evaluate_cast(ElementType from, ElementType to, Cell value);
+/// The value that has the same bits; both types are ones that `bitcasts` allows.
+Cell evaluate_bitcast(ElementType from, ElementType to, Cell value);
 
 /// Launch-uniform values of a graph, prepared once: run() computes them all without allocating.
 class UniformProgram {

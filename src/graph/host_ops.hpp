@@ -4,6 +4,9 @@
 #include <limits>
 
 #include "graph/math.hpp"
+#include "graph/math_bits.hpp"
+#include "graph/math_exp.hpp"
+#include "graph/math_trig.hpp"
 #include "graph/op.hpp"
 
 namespace tessera::math {
@@ -75,6 +78,36 @@ auto cast_to(T x) {
     static_assert(to == ElementType::pred, "a new element type says here how a value is cast to it");
     return to_pred(x);
   }
+}
+
+/// How a value of an element type is held on the host.
+template <ElementType type>
+using host_form = decltype(cast_to<type>(0));
+
+/// A value in host form whose bits, as a tensor would hold them, are those of x, in host form as well.
+template <ElementType from, ElementType to>
+host_form<to> bitcast_to(host_form<from> x) {
+  static_assert(bitcasts(from, to));
+  const auto bits = [&] {
+    if constexpr (from == ElementType::f16)
+      return tessera::f16(x).bits;
+    else if constexpr (from == ElementType::bf16)
+      return bf16_bits(x);
+    else if constexpr (info(from).bytes == 8)
+      return std::bit_cast<std::uint64_t>(x);
+    else if constexpr (info(from).bytes == 4)
+      return std::bit_cast<std::uint32_t>(x);
+    else
+      return static_cast<std::uint16_t>(x);  // of a byte the upper half is cut off again
+  }();
+  if constexpr (to == ElementType::f16)
+    return static_cast<float>(std::bit_cast<tessera::f16>(bits));
+  else if constexpr (to == ElementType::bf16)
+    return bf16_value(bits);
+  else if constexpr (sizeof(host_form<to>) == sizeof bits)
+    return std::bit_cast<host_form<to>>(bits);
+  else
+    return cast_to<to>(static_cast<host_form<to>>(bits));
 }
 
 }  // namespace tessera::math

@@ -101,7 +101,7 @@ Shape infer_shape(const Graph& graph, Op op, std::span<const Id> in, std::span<c
                   const Shape& requested) {
   const auto shape = [&](std::size_t i) -> const Shape& { return graph[in[i]].shape; };
   const auto axis = [&] { return checked_axis(op, attr[0], shape(0).rank()); };
-  if (is_unary(op) || op == Op::cast) return shape(0);
+  if (is_unary(op) || op == Op::cast || op == Op::bitcast) return shape(0);
   if (is_binary(op)) return broadcast_shapes(shape(0), shape(1), name(op));
   if (is_ternary(op)) return broadcast_shapes(broadcast_shapes(shape(0), shape(1), name(op)), shape(2), name(op));
   if (is_reduction(op) || op == Op::argmax) {
@@ -203,6 +203,8 @@ void check_types(const Graph& graph, Op op, ElementType type, std::span<const Id
   switch (op) {
     case Op::select:
       return require(operand(0) == ElementType::pred && operand(1) == type && operand(2) == type);
+    case Op::bitcast:
+      return require(bitcasts(operand(0), type));
     case Op::iota:
     case Op::block:
     case Op::extent:

@@ -15,13 +15,8 @@ namespace tessera::kernels {
 template <Element P>
 using Activation = std::conditional_t<std::same_as<P, tf32>, f32, P>;
 
-/// GELU by tanh (Hendrycks and Gimpel, 2016), as GPT-2 has it. x / 2 (1 + tanh u) is x / (1 + e^-2u), which costs less
-/// and loses nothing where tanh is near to -1; u = 0.79.. (x + 0.044715 x^3).
-auto gelu(TileExpr auto const& e) {
-  constexpr double slope = 2 * log2e * 0.7978845608028654;
-  Tile x = e;
-  return x * sigmoid2(x * (slope + 0.044715 * slope * x * x));
-}
+/// As GPT-2 has it.
+auto gelu(TileExpr auto const& e) { return gelu_tanh(e); }
 
 /// Rows to mean 0 and variance 1, then scaled and shifted (Ba et al., 2016).
 auto normalize(TileExpr auto const& e, int width, const auto& weight, const auto& bias, const Scalar<f32>& epsilon) {

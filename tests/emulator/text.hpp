@@ -22,6 +22,29 @@ float fminf(float, float);
 float fmaxf(float, float);
 float fmaf(float, float, float);
 }
+// By overloads, as of CUDA's functions there is one for each real type.
+#define REAL_FUNCTION(name) \
+  __device__ inline float name(float x) { return __builtin_##name##f(x); }
+REAL_FUNCTION(expm1)
+REAL_FUNCTION(log2)
+REAL_FUNCTION(log10)
+REAL_FUNCTION(log1p)
+REAL_FUNCTION(asin)
+REAL_FUNCTION(acos)
+REAL_FUNCTION(atan)
+REAL_FUNCTION(sinh)
+REAL_FUNCTION(cosh)
+REAL_FUNCTION(erf)
+REAL_FUNCTION(erfc)
+REAL_FUNCTION(cbrt)
+REAL_FUNCTION(floor)
+REAL_FUNCTION(ceil)
+REAL_FUNCTION(trunc)
+REAL_FUNCTION(rint)
+#undef REAL_FUNCTION
+__device__ inline float pow(float x, float y) { return __builtin_powf(x, y); }
+__device__ inline float atan2(float x, float y) { return __builtin_atan2f(x, y); }
+__device__ inline float copysign(float x, float y) { return __builtin_copysignf(x, y); }
 __device__ inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
 
 // What the bodies in prelude/ are made of.

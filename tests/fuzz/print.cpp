@@ -54,9 +54,18 @@ std::string_view symbol(Op op) {
     case Op::not_equal:
       return "!=";
     case Op::logical_and:
+    case Op::bitwise_and:
       return "&";
     case Op::logical_or:
+    case Op::bitwise_or:
       return "|";
+    case Op::logical_xor:
+    case Op::bitwise_xor:
+      return "^";
+    case Op::shift_left:
+      return "<<";
+    case Op::shift_right:
+      return ">>";
     default:
       return "";
   }
@@ -188,8 +197,9 @@ class Printer {
     if (constant(name)) return may_be_literal ? literal_or_value(name) : value(name);
     const std::string text = value(name);
     const auto found = made_by_.find(name);
-    const bool simple = found == made_by_.end() || !is_inlined(*found->second) ||
-                        (symbol(found->second->op).empty() && text[0] != '-' && text[0] != '!');
+    const bool simple =
+        found == made_by_.end() || !is_inlined(*found->second) ||
+        (symbol(found->second->op).empty() && std::string_view("-!~").find(text[0]) == std::string_view::npos);
     return simple ? text : "(" + text + ")";
   }
   bool both_constant(Name a, Name b) const { return constant(a) && constant(b); }
@@ -224,6 +234,8 @@ class Printer {
         return "-" + operand(s.from[0], false);
       case Op::logical_not:
         return "!" + operand(s.from[0], false);
+      case Op::bitwise_not:
+        return "~" + operand(s.from[0], false);
       case Op::argmax:
       case Op::cumsum:
         return fmt::format("{}({}, {})", name(s.op), in(0), s.attributes[0]);
@@ -233,7 +245,8 @@ class Printer {
                            literal_or_value(s.from[2]));
       }
       case Op::cast:
-        return fmt::format("cast<{}>({})", name(s.type), in(0));
+      case Op::bitcast:
+        return fmt::format("{}<{}>({})", name(s.op), name(s.type), in(0));
       case Op::constant: {
         const std::string text = number(s.type, s.attributes[0]);
         return s.shape.empty() ? fmt::format("constant<{}>({})", name(s.type), text)

@@ -356,6 +356,11 @@ Name Generator::make(ElementType type, const Extents& shape, int depth) {
   if (type == ElementType::pred) return make_logical(shape, depth);
   if (type == ElementType::f32 && chance(50)) return make_real(shape, depth);
   if (type == ElementType::i32 && chance(35)) return make_integer(type, shape, depth);
+  if (computes(type) && !is_real(type) && chance(15)) return make_bits(type, shape, depth);
+  if (special_ && (type == ElementType::f16 || type == ElementType::bf16) && chance(20)) {
+    const Name other = want(type == ElementType::f16 ? ElementType::bf16 : ElementType::f16, shape, depth);
+    return emit({.op = Op::bitcast, .type = type, .shape = shape, .from = {other}}, largest_of(type));
+  }
   if (computes(type)) return make_number(type, shape, depth);
   if (chance(40)) return load(type, shape);
   return cast_from_any(type, shape, depth);
@@ -456,7 +461,7 @@ Name Generator::make_number(ElementType type, const Extents& shape, int depth) {
   switch (between(0, 10)) {
     case 0: {
       const Name a = want(type, shape, depth);
-      return unary(chance(50) ? Op::neg : Op::abs, a, of(a).most);
+      return chance(20) ? unary(Op::sign, a, 1) : unary(chance(50) ? Op::neg : Op::abs, a, of(a).most);
     }
     case 1:
     case 2: {
@@ -522,7 +527,7 @@ Name Generator::make_number(ElementType type, const Extents& shape, int depth) {
 
 Name Generator::make_real(const Extents& shape, int depth) {
   constexpr ElementType f32 = ElementType::f32;
-  const int kind = between(0, 12);
+  const int kind = between(0, 21);
   const auto above_zero = [&](Name a) {  // where the op is smooth
     if (special_) return a;
     const Name half = literal(f32, 0.5);
@@ -563,9 +568,78 @@ Name Generator::make_real(const Extents& shape, int depth) {
       return unary(Op::sqrt, special_ ? a : unary(Op::abs, a, most), std::sqrt(most));
     case 10:
       return unary(Op::rsqrt, above_zero(a), 1.5);
+    case 11: {
+      constexpr std::array ops = {Op::log2, Op::log10, Op::log1p};
+      return unary(one_of(ops), above_zero(a), std::max(1.0, std::log2(most + 2)));
+    }
+    case 12:
+      return unary(Op::expm1, limit(a, 5), 150);
+    case 13: {
+      constexpr std::array ops = {Op::sin, Op::cos, Op::tan};
+      const Op op = one_of(ops);
+      return op == Op::tan ? unary(op, limit(a, 1), 1.6) : unary(op, limit(a, 50), 1);
+    }
+    case 14:
+      return unary(chance(50) ? Op::asin : Op::acos, limit(a, 0.9), 3.2);
+    case 15:
+      return chance(50) ? unary(Op::atan, a, 1.6) : unary(chance(50) ? Op::sinh : Op::cosh, limit(a, 5), 75);
+    case 16: {
+      constexpr std::array ops = {Op::erf, Op::erfc, Op::cbrt};
+      const Op op = one_of(ops);
+      return unary(op, a, op == Op::cbrt ? std::cbrt(most) : 2);
+    }
+    case 17: {
+      constexpr std::array ops = {Op::floor, Op::ceil, Op::trunc, Op::round};
+      return unary(one_of(ops), a, most + 1);
+    }
+    case 18: {
+      const Name by = want(f32, chance(50) ? shape : narrower(shape), depth);
+      if (chance(30)) return binary(Op::copysign, a, by, most);
+      if (chance(40)) return binary(Op::atan2, a, by, 3.2);
+      return limit(binary(Op::pow, above_zero(limit(a, 4)), limit(by, 3), 100), comfortable);
+    }
+    case 19: {
+      const Name bits = want(ElementType::i32, shape, depth);
+      if (special_ && chance(50))
+        return emit({.op = Op::bitcast, .type = f32, .shape = shape, .from = {bits}}, 0x1p127);
+      const Name fraction = binary(Op::bitwise_and, bits, literal(ElementType::i32, 0x7fffff), 0x1p23);
+      const Name number = binary(Op::bitwise_or, fraction, literal(ElementType::i32, 0x3f800000), 0x1p30);
+      return emit({.op = Op::bitcast, .type = f32, .shape = shape, .from = {number}}, 2);
+    }
     default: {
       const Name by = want(f32, chance(50) ? shape : narrower(shape), depth);
       return limit(binary(Op::div, a, above_zero(by), 2 * most), comfortable);
+    }
+  }
+}
+
+Name Generator::make_bits(ElementType type, const Extents& shape, int depth) {
+  const Name a = want(type, shape, depth);
+  const double most = std::min(2 * of(a).most + 2, largest_of(type));  // a power of two is not below
+  const auto other = [&] {
+    return chance(30) ? literal(type, between(-9, 99)) : want(type, chance(50) ? shape : narrower(shape), depth);
+  };
+  switch (between(0, 5)) {
+    case 0: {
+      constexpr std::array ops = {Op::bitwise_and, Op::bitwise_or, Op::bitwise_xor};
+      const Name b = other();
+      return binary(one_of(ops), a, b, std::min(std::max(most, 2 * of(b).most + 2), largest_of(type)));
+    }
+    case 1: {
+      const int count = between(-1, 8);
+      return binary(Op::shift_left, a, literal(type, count), std::min(most * std::exp2(count), largest_of(type)));
+    }
+    case 2:
+      return chance(50) ? binary(Op::shift_right, a, other(), most)
+                        : binary(Op::shift_left, a, other(), largest_of(type));
+    case 3:
+      return unary(Op::bitwise_not, a, most);
+    case 4:
+      return unary(chance(50) ? Op::popcount : Op::clz, a, 64);
+    default: {
+      if (type != ElementType::i32) return nothing;
+      const Name number = want(ElementType::f32, shape, depth);
+      return emit({.op = Op::bitcast, .type = type, .shape = shape, .from = {number}}, largest_of(type));
     }
   }
 }
@@ -606,12 +680,17 @@ Name Generator::make_integer(ElementType type, const Extents& shape, int depth) 
 
 Name Generator::make_logical(const Extents& shape, int depth) {
   constexpr ElementType pred = ElementType::pred;
-  switch (between(0, 5)) {
+  switch (between(0, 6)) {
+    case 6: {
+      constexpr std::array ops = {Op::isnan, Op::isinf, Op::isfinite};
+      return unary(one_of(ops), want(ElementType::f32, shape, depth), 1);
+    }
     case 0:
       return unary(Op::logical_not, want(pred, shape, depth), 1);
     case 1: {
       const Name a = want(pred, shape, depth), b = want(pred, chance(50) ? shape : narrower(shape), depth);
-      return binary(chance(50) ? Op::logical_and : Op::logical_or, a, b, 1);
+      constexpr std::array ops = {Op::logical_and, Op::logical_or, Op::logical_xor};
+      return binary(one_of(ops), a, b, 1);
     }
     case 2:
       return cast_from_any(pred, shape, depth);

@@ -72,23 +72,103 @@ Element increasing(Op op, const Element& a, bool nan) {
 
 Element mirrored(const Element& a) { return {-a.high, -a.low, a.nan}; }
 
+Element decreasing(Op op, const Element& a, bool nan) {
+  return widened(op, {numbers::unary(op, a.high)}, {numbers::unary(op, a.low)}, nan);
+}
+
+/// Of an op that is defined between two numbers, or from one on.
+Element within(const Element& a, Real low, Real high) {
+  if (a.high < low || a.low > high) return Element::no_number();
+  return {std::max(a.low, low), std::min(a.high, high), a.nan || a.low < low || a.high > high};
+}
+
+/// Nowhere steeper than 1.
+Element wave(Op op, const Element& a) {
+  const bool endless = std::isinf(a.low) || std::isinf(a.high);
+  if (endless && a.low == a.high) return Element::no_number();
+  if (endless || a.high - a.low > 2) return {-1, 1, a.nan || endless};
+  const Real half = (a.high - a.low) / 2, middle = numbers::unary(op, a.low + half);
+  return widened(op, {std::max<Real>(middle - half, -1)}, {std::min<Real>(middle + half, 1)}, a.nan);
+}
+
+/// Increases between two poles.
+Element tangent(const Element& a) {
+  const auto branch = [](Real x) { return std::floor(x / std::acos(Real(-1)) + 0.5L); };
+  if (std::isinf(a.low) && a.low == a.high) return Element::no_number();
+  const bool between = a.low == a.high || (std::max(-a.low, a.high) < 1e6L && branch(a.low) == branch(a.high));
+  if (!between) return {-real_inf, real_inf, a.nan || std::isinf(a.low) || std::isinf(a.high)};
+  return increasing(Op::tan, a, a.nan);
+}
+
+Element outcome(bool may_hold, bool may_fail) { return {may_fail ? Real(0) : 1, may_hold ? Real(1) : 0}; }
+
+Element classified(Op op, const Element& a) {
+  const bool infinite = !a.empty() && (a.low == -real_inf || a.high == real_inf);
+  const bool finite = !a.empty() && !(infinite && a.low == a.high);
+  switch (op) {
+    case Op::isnan:
+      return outcome(a.nan, !a.empty());
+    case Op::isinf:
+      return outcome(infinite, a.nan || finite);
+    default:
+      return outcome(finite, a.nan || infinite);
+  }
+}
+
+Element magnitude(const Element& a) {
+  return {a.low > 0 ? a.low : a.high < 0 ? -a.high : 0, std::max(-a.low, a.high), a.nan};
+}
+
 Element real_unary(Op op, const Element& a) {
+  if (result_type(op, ElementType::f32) == ElementType::pred) return classified(op, a);
   if (a.empty()) return a;
   switch (op) {
     case Op::log:
+    case Op::log2:
+    case Op::log10:
+    case Op::log1p: {
+      const Element inside = within(a, op == Op::log1p ? -1 : 0, real_inf);
+      return inside.empty() ? inside : increasing(op, inside, inside.nan);
+    }
     case Op::sqrt: {
       if (a.high < 0) return Element::no_number();
       const Element e = increasing(op, {std::max<Real>(a.low, 0), a.high}, a.nan || a.low < 0);
-      return {op == Op::sqrt ? std::max<Real>(e.low, 0) : e.low, e.high, e.nan};
+      return {std::max<Real>(e.low, 0), e.high, e.nan};
     }
+    case Op::asin:
+    case Op::acos: {
+      const Element inside = within(a, -1, 1);
+      if (inside.empty()) return inside;
+      return op == Op::asin ? increasing(op, inside, inside.nan) : decreasing(op, inside, inside.nan);
+    }
+    case Op::sin:
+    case Op::cos:
+      return wave(op, a);
+    case Op::tan:
+      return tangent(a);
+    case Op::cosh:
+      return increasing(op, magnitude(a), a.nan);
+    case Op::erfc:
+      return decreasing(op, a, a.nan);
+    case Op::expm1:
+    case Op::atan:
+    case Op::sinh:
+    case Op::erf:
+    case Op::cbrt:
+    case Op::floor:
+    case Op::ceil:
+    case Op::trunc:
+    case Op::round:
+    case Op::sign:
+      return increasing(op, a, a.nan);
     case Op::rsqrt:
       if (a.high < 0) return Element::no_number();
       if (a.low <= 0) return {-real_inf, real_inf, a.nan || a.low < 0};  // of zeros: an infinity of either sign
-      return widened(op, {numbers::unary(op, a.high)}, {numbers::unary(op, a.low)}, a.nan);
+      return decreasing(op, a, a.nan);
     case Op::neg:
       return mirrored(a);
     case Op::abs:
-      return {a.low > 0 ? a.low : a.high < 0 ? -a.high : 0, std::max(-a.low, a.high), a.nan};
+      return magnitude(a);
     case Op::exp: {
       const Element e = increasing(op, a, a.nan);
       return {std::max<Real>(e.low, 0), e.high, e.nan};
@@ -156,7 +236,43 @@ Element div(const Element& a, const Element& b) {
   return corners(Op::div, a, b, a.nan || b.nan, [](Real x, Real y) { return End{x / y}; });
 }
 
+Element function(Op op, const Element& a, const Element& b) {
+  return corners(op, a, b, a.nan || b.nan, [&](Real x, Real y) { return End{numbers::real_function(op, x, y)}; });
+}
+
+Element pow(const Element& a, const Element& b) {
+  // pow(NaN, 0) and pow(1, NaN) are 1.
+  if (a.empty() || b.empty()) {
+    const Element& number = a.empty() ? b : a;
+    if (number.empty() || !number.may_be(a.empty() ? 0 : 1)) return Element::no_number();
+    return {1, 1, !number.exact()};
+  }
+  const Element any{-real_inf, real_inf, true};
+  if (a.low > 0) return function(Op::pow, a, b);
+  if (!a.exact() || !b.exact()) return any;
+  const Real result = numbers::real_function(Op::pow, a.low, b.low);
+  if (std::isnan(result)) return Element::no_number();
+  if (a.low == 0 && std::isinf(result)) return {-real_inf, real_inf, false};  // zeros have either sign
+  return widened(Op::pow, {result}, {result}, false);
+}
+
+/// Monotonic but for the negative half of the other axis, where zeros have either sign.
+Element atan2(const Element& a, const Element& b) {
+  if (b.low > 0 || a.low > 0 || a.high < 0) return function(Op::atan2, a, b);
+  const Real pi = std::acos(Real(-1));
+  return widened(Op::atan2, {-pi}, {pi}, a.nan || b.nan);
+}
+
+Element copysign(const Element& a, const Element& b) {
+  if (a.empty()) return a;
+  const Element positive = magnitude(a);
+  if (!b.nan && b.low > 0) return positive;
+  return !b.nan && b.high < 0 ? mirrored(positive) : hull(positive, mirrored(positive));
+}
+
 Element real_binary(Op op, const Element& a, const Element& b) {
+  if (op == Op::pow) return pow(a, b);
+  if (op == Op::copysign) return copysign(a, b);
   if (a.empty() || b.empty()) return Element::no_number();
   switch (op) {
     case Op::add:
@@ -167,6 +283,8 @@ Element real_binary(Op op, const Element& a, const Element& b) {
       return mul(a, b);
     case Op::div:
       return div(a, b);
+    case Op::atan2:
+      return atan2(a, b);
     default:
       throw std::logic_error("element.cpp lacks real " + std::string(name(op)));
   }
@@ -185,7 +303,6 @@ Element greater(const Element& a, const Element& b, bool ignore_nan) {
   return mirrored(lesser(mirrored(a), mirrored(b), ignore_nan));
 }
 
-Element outcome(bool may_hold, bool may_fail) { return {may_fail ? Real(0) : 1, may_hold ? Real(1) : 0}; }
 Element negated(const Element& a) { return {1 - a.high, 1 - a.low}; }
 
 Element less(const Element& a, const Element& b, bool or_equal) {
@@ -227,7 +344,7 @@ Element unary(Op op, ElementType type, const Element& a) {
   if (numbers::is_real(type)) return real_unary(op, a);
   if (op == Op::logical_not) return negated(a);
   if (!a.exact()) return Element::anything();
-  return Element::of(static_cast<Real>(numbers::wrapped(numbers::unary(op, static_cast<i64>(a.low)), type)));
+  return Element::of(static_cast<Real>(numbers::wrapped(numbers::unary(op, type, static_cast<i64>(a.low)), type)));
 }
 
 Element binary(Op op, ElementType type, const Element& a, const Element& b) {
@@ -249,6 +366,7 @@ Element binary(Op op, ElementType type, const Element& a, const Element& b) {
     case Op::equal:
       return equal(a, b);
     case Op::not_equal:
+    case Op::logical_xor:
       return negated(equal(a, b));
     case Op::random_uniform:
       return random_uniform(a, b);
@@ -257,7 +375,7 @@ Element binary(Op op, ElementType type, const Element& a, const Element& b) {
     default:
       if (numbers::is_real(type)) return real_binary(op, a, b);
       if (!a.exact() || !b.exact()) return Element::anything();
-      const Wide result = numbers::binary(op, static_cast<i64>(a.low), static_cast<i64>(b.low));
+      const Wide result = numbers::binary(op, type, static_cast<i64>(a.low), static_cast<i64>(b.low));
       return Element::of(static_cast<Real>(numbers::wrapped(result, result_type(op, type))));
   }
 }
@@ -299,6 +417,16 @@ Element cast(ElementType from, ElementType to, const Element& a) {
   if (a.low >= Real(numbers::lowest_of(to)) && a.high <= Real(numbers::highest_of(to))) return a;
   if (!a.exact()) return Element::anything();
   return Element::of(static_cast<Real>(numbers::wrapped(static_cast<i64>(a.low), to)));
+}
+
+Element bitcast(ElementType from, ElementType to, const Element& a) {
+  if (from == to) return a;
+  // Of a zero the sign is not known, of a NaN no bit.
+  if (!a.exact() || (numbers::is_real(from) && a.low == 0)) return Element::anything();
+  const std::uint32_t bits =
+      numbers::is_real(from) ? numbers::bits_of(a.low, from) : static_cast<std::uint32_t>(static_cast<i64>(a.low));
+  if (numbers::is_real(to)) return Element::of(numbers::number_of(bits, to));
+  return Element::of(static_cast<Real>(numbers::wrapped(bits, to)));
 }
 
 void Sum::add(const Element& term) {

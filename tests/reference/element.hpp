@@ -35,6 +35,8 @@ Element binary(Op op, ElementType type, const Element& a, const Element& b);
 Element ternary(Op op, ElementType type, const Element& a, const Element& b, const Element& c);
 Element select(const Element& condition, const Element& a, const Element& b);
 Element cast(ElementType from, ElementType to, const Element& a);
+/// Between types of at most 32 bits.
+Element bitcast(ElementType from, ElementType to, const Element& a);
 
 /// A sum of reals in f32, in any order.
 class Sum {

@@ -145,6 +145,8 @@ Tile Interpreter::compute(const Node& node) const {
       return select(in(0), in(1), in(2));
     case Op::cast:
       return cast(in(0), node.type);
+    case Op::bitcast:
+      return bitcast(in(0), node.type);
     case Op::constant:
       return {node.type, node.shape, element_of(node.type, node.number())};
     case Op::iota:

@@ -146,8 +146,48 @@ inline Real unary(Op op, Real x) {
       return std::exp(x);
     case Op::exp2:
       return std::exp2(x);
+    case Op::expm1:
+      return std::expm1(x);
     case Op::log:
       return std::log(x);
+    case Op::log2:
+      return std::log2(x);
+    case Op::log10:
+      return std::log10(x);
+    case Op::log1p:
+      return std::log1p(x);
+    case Op::sin:
+      return std::sin(x);
+    case Op::cos:
+      return std::cos(x);
+    case Op::tan:
+      return std::tan(x);
+    case Op::asin:
+      return std::asin(x);
+    case Op::acos:
+      return std::acos(x);
+    case Op::atan:
+      return std::atan(x);
+    case Op::sinh:
+      return std::sinh(x);
+    case Op::cosh:
+      return std::cosh(x);
+    case Op::erf:
+      return std::erf(x);
+    case Op::erfc:
+      return std::erfc(x);
+    case Op::cbrt:
+      return std::cbrt(x);
+    case Op::floor:
+      return std::floor(x);
+    case Op::ceil:
+      return std::ceil(x);
+    case Op::trunc:
+      return std::trunc(x);
+    case Op::round:
+      return std::nearbyint(x);
+    case Op::sign:
+      return x > 0 ? 1 : x < 0 ? -1 : x;
     case Op::tanh:
       return std::tanh(x);
     case Op::sigmoid2:
@@ -160,8 +200,38 @@ inline Real unary(Op op, Real x) {
       throw std::logic_error("numbers.hpp lacks real " + std::string(name(op)));
   }
 }
+/// Of reals, a pred.
+inline bool holds(Op op, Real x) {
+  switch (op) {
+    case Op::isnan:
+      return std::isnan(x);
+    case Op::isinf:
+      return std::isinf(x);
+    case Op::isfinite:
+      return std::isfinite(x);
+    default:
+      throw std::logic_error("numbers.hpp lacks " + std::string(name(op)));
+  }
+}
+inline Real real_function(Op op, Real x, Real y) {
+  switch (op) {
+    case Op::pow:
+      return std::pow(x, y);
+    case Op::atan2:
+      return std::atan2(x, y);
+    case Op::copysign:
+      return std::copysign(x, y);
+    default:
+      throw std::logic_error("numbers.hpp lacks real " + std::string(name(op)));
+  }
+}
+
 inline Wide unary(Op op, i64 x) {
   switch (op) {
+    case Op::bitwise_not:
+      return -static_cast<Wide>(x) - 1;
+    case Op::sign:
+      return x > 0 ? 1 : x < 0 ? -1 : 0;
     case Op::neg:
       return -static_cast<Wide>(x);
     case Op::abs:
@@ -213,10 +283,44 @@ inline Wide binary(Op op, i64 a, i64 b) {
       return x & y;
     case Op::logical_or:
       return x | y;
+    case Op::logical_xor:
+      return x != y;
+    case Op::bitwise_and:
+      return a & b;
+    case Op::bitwise_or:
+      return a | b;
+    case Op::bitwise_xor:
+      return a ^ b;
     case Op::random_bits:
       return static_cast<std::int32_t>(random_word(a, b));
     default:
       throw std::logic_error("numbers.hpp lacks integer " + std::string(name(op)));
+  }
+}
+
+/// Of ops to which it matters how many bits the type has, and all others.
+inline Wide unary(Op op, ElementType type, i64 x) {
+  std::string digits;
+  for (int bit = 8 * info(type).bytes; bit-- > 0;) digits += x >> bit & 1 ? '1' : '0';
+  switch (op) {
+    case Op::popcount:
+      return std::count(digits.begin(), digits.end(), '1');
+    case Op::clz:
+      return static_cast<i64>(std::min(digits.find('1'), digits.size()));
+    default:
+      return unary(op, x);
+  }
+}
+inline Wide binary(Op op, ElementType type, i64 a, i64 b) {
+  const int width = 8 * info(type).bytes, count = b < 0 || b >= width ? width : static_cast<int>(b);
+  const Wide factor = Wide{1} << count;
+  switch (op) {
+    case Op::shift_left:
+      return a * factor;
+    case Op::shift_right:
+      return a / factor - (a % factor < 0);  // rounded down
+    default:
+      return binary(op, a, b);
   }
 }
 inline Wide ternary(Op op, i64 a, i64 b, i64 c) {

@@ -141,6 +141,13 @@ Tile cast(const Tile& a, ElementType to) {
   return result;
 }
 
+Tile bitcast(const Tile& a, ElementType to) {
+  Tile result = a;
+  result.type = to;
+  for (Element& x : result.elements) x = bitcast(a.type, to, x);
+  return result;
+}
+
 Tile iota(const Shape& shape, int axis) {
   Tile result(ElementType::i32, shape);
   each_line(shape, axis, [&](std::size_t first, std::size_t step, std::size_t) {

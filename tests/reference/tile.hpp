@@ -30,6 +30,7 @@ Tile binary(Op op, const Tile& a, const Tile& b);
 Tile ternary(Op op, const Tile& a, const Tile& b, const Tile& c);
 Tile select(const Tile& condition, const Tile& a, const Tile& b);
 Tile cast(const Tile& a, ElementType to);
+Tile bitcast(const Tile& a, ElementType to);
 Tile iota(const Shape& shape, int axis);
 Tile broadcast(const Tile& a, const Shape& shape);
 /// Axis i of the result is axis axes[i] of the tile.

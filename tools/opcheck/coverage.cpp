@@ -27,9 +27,9 @@ emulator (`opcheck test --device emulated`). On a GPU they are run by hand, and 
 
     scripts/run opcheck test --device cuda --format json > bench/results/opcheck/h200.json
 
-The element type is that of the operands: of `cast` what is cast, of `mma` the factors, of `gather`, `extent` and the
-like the tensor's elements, of `loop` its count, of `argument` and `result` what a loop carries, of `branch`,
-`require` and `check` the condition, of `print` the values.
+The element type is that of the operands: of `cast` and `bitcast` what is cast, of `mma` the factors, of `gather`,
+`extent` and the like the tensor's elements, of `loop` its count, of `argument` and `result` what a loop carries, of
+`branch`, `require` and `check` the condition, of `print` the values.
 )";
 
 /// What the cases of an op and a type came to on a GPU.

@@ -52,11 +52,12 @@ Case selection_by_row(ElementType type) {
   return sketch.finish(Op::select, type, "[4,1] of [3,1,9] and a number");
 }
 
-Case conversion(ElementType from, ElementType to, const Setting& setting, Values values, std::string name) {
+/// A cast or a bitcast.
+Case conversion(Op op, ElementType from, ElementType to, const Setting& setting, Values values, std::string name) {
   Sketch sketch({input(from, setting.extents, setting.layout, values), output(to, setting.extents, setting.layout)});
   const std::vector<Id> at = sketch.tiles(0, setting.tile);
-  sketch.store(1, at, sketch.apply(Op::cast, to, {sketch.load(0, from, at, setting.tile)}));
-  return sketch.finish(Op::cast, from, fmt::format("to {}, {}", tessera::name(to), name));
+  sketch.store(1, at, sketch.apply(op, to, {sketch.load(0, from, at, setting.tile)}));
+  return sketch.finish(op, from, fmt::format("to {}, {}", tessera::name(to), name));
 }
 
 /// a [m,k] times b [k,n] plus c [m,n] in tiles.
@@ -120,12 +121,30 @@ std::vector<Case> cast(ElementType type, Purpose purpose) {
   for (const ElementType to : all_types()) {
     if (purpose != Purpose::test) {
       for (const Setting& setting : settings(purpose))
-        cases.push_back(conversion(type, to, setting, {}, setting.name()));
+        cases.push_back(conversion(Op::cast, type, to, setting, {}, setting.name()));
       continue;
     }
     const Setting odd{{5, 33}, {13, 40}, Layout::padded}, even{{8, 64}, {8, 64}};
-    cases.push_back(conversion(type, to, odd, {.low = -400, .high = 400}, odd.name()));
-    cases.push_back(conversion(type, to, even, {.low = -1e5, .high = 1e5, .edges = true}, "extreme numbers"));
+    cases.push_back(conversion(Op::cast, type, to, odd, {.low = -400, .high = 400}, odd.name()));
+    cases.push_back(conversion(Op::cast, type, to, even, {.low = -1e5, .high = 1e5, .edges = true}, "extreme numbers"));
+  }
+  return cases;
+}
+
+std::vector<Case> bitcast(ElementType type, Purpose purpose) {
+  std::vector<Case> cases;
+  for (const ElementType to : all_types()) {
+    if (!bitcasts(type, to)) continue;
+    const auto add = [&](const Setting& setting, Values values, std::string name) {
+      cases.push_back(conversion(Op::bitcast, type, to, setting, values, std::move(name)));
+    };
+    if (purpose != Purpose::test) {
+      for (const Setting& setting : settings(purpose)) add(setting, {}, setting.name());
+      continue;
+    }
+    const Setting odd{{5, 33}, {13, 40}, Layout::padded};
+    add(odd, {.low = -400, .high = 400}, odd.name());
+    add({{8, 64}, {8, 64}}, {.low = -1e5, .high = 1e5, .edges = true}, "extreme numbers");
   }
   return cases;
 }

@@ -18,6 +18,18 @@ bool is_kept(const Term& term) {
          (term.op == Op::cast && term.type == ElementType::f32 && info(term.operand).kind == ElementKind::real);
 }
 
+// The bits of a value as a tensor holds them, and a value of such bits: of integers themselves, or what is left of
+// them.
+std::string bitcast(ElementType from, ElementType to, const std::string& value) {
+  const auto narrow = [](ElementType type) { return info(type).bytes < 4; };
+  const auto real = [](ElementType type) { return info(type).kind == ElementKind::real; };
+  std::string bits = value;
+  if (real(from))
+    bits = narrow(from) ? fmt::format("{}_bits({})", name(from), value) : fmt::format("bits_of({})", value);
+  if (!real(to)) return fmt::format("cast_{}({})", name(to), bits);
+  return narrow(to) ? fmt::format("{}_value({})", name(to), bits) : fmt::format("float_of({})", bits);
+}
+
 Spelled spell(const Term& term, const std::vector<Spelled>& in) {
   if (is_kept(term)) return in[0];
   switch (term.op) {
@@ -27,6 +39,8 @@ Spelled spell(const Term& term, const std::vector<Spelled>& in) {
       return {fmt::format("{} ? {} : {}", in[0].operand(), in[1].operand(), in[2].operand()), Spelled::Binds::other};
     case Op::cast:
       return {fmt::format("cast_{}({})", name(term.type), in[0].text)};
+    case Op::bitcast:
+      return {bitcast(term.operand, term.type, in[0].text)};
     default: {
       const OpInfo& op = info(term.op);
       const bool real = info(term.operand).kind == ElementKind::real;

@@ -1,6 +1,6 @@
-// fold: %2 = add %0 %1 of constants 3 and 4 becomes a constant 7; x * 1, x - 0, x + 0 (integers), -(-x), a minimum,
-// maximum, and, or, of x and x, a reshape to the same shape, and a select by a constant or of x and x become what they
-// stand for; x * 0 and x modulo 1 of integers are 0.
+// fold: %2 = add %0 %1 of constants 3 and 4 becomes a constant 7; x * 1, x - 0, x << 0, x + 0 (integers), -(-x), a
+// minimum, maximum, and, or, of x and x, a reshape to the same shape, and a select by a constant or of x and x become
+// what they stand for; x * 0 and x modulo 1 of integers are 0.
 #include <cmath>
 
 #include "codegen/passes/passes.hpp"
@@ -45,6 +45,8 @@ class Folder final : public Rewriter {
     Cell cell = value(in[0]);
     if (node.op == Op::cast)
       cell = evaluate_cast(made(in[0]).type, node.type, cell);
+    else if (node.op == Op::bitcast)
+      cell = evaluate_bitcast(made(in[0]).type, node.type, cell);
     else if (node.op == Op::select)
       cell = value(in[cell.i32 ? 1 : 2]);
     else if (is_elementwise(node.op))
@@ -70,6 +72,8 @@ class Folder final : public Rewriter {
         if (integer && is(in[0], 0) && same(in[1])) return in[1];
         return no_id;
       case Op::sub:
+      case Op::shift_left:
+      case Op::shift_right:
         return is_zero(in[1]) && same(in[0]) ? in[0] : no_id;
       case Op::neg:
         return made(in[0]).op == Op::neg ? made(in[0]).in[0] : no_id;
@@ -89,12 +93,15 @@ class Folder final : public Rewriter {
       case Op::maximum_nan:
       case Op::logical_and:
       case Op::logical_or:
+      case Op::bitwise_and:
+      case Op::bitwise_or:
         return in[0] == in[1] ? in[0] : no_id;
       case Op::select:
         if (in[1] == in[2] && same(in[1])) return in[1];
         if (!constant(in[0])) return no_id;
         return same(in[value(in[0]).i32 ? 1 : 2]) ? in[value(in[0]).i32 ? 1 : 2] : no_id;
       case Op::cast:
+      case Op::bitcast:
       case Op::reshape:
       case Op::broadcast:
         return same(in[0]) ? in[0] : no_id;

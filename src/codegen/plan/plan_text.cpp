@@ -345,7 +345,9 @@ class StepText {
         text = in(0);
       } else {
         for (std::size_t i = 0; i < term.in.size(); ++i) text += (i ? ", " : "") + in(i);
-        text = fmt::format("{}({})", term.op == Op::cast ? name(term.type) : name(term.op), text);
+        const std::string_view what = term.op == Op::cast ? name(term.type) : name(term.op);
+        text = term.op == Op::bitcast ? fmt::format("bitcast<{}>({})", name(term.type), text)
+                                      : fmt::format("{}({})", what, text);
       }
       if (text.size() > most) text = fmt::format("{}(...)", name(term.op));
       made.push_back(std::move(text));

@@ -328,8 +328,10 @@ class Values {
     const std::size_t operands = copies ? 1 : info(term.op).in.count;
     findings_.require(term.in.size() == operands, "'{}' has {} operands", name(term.op), term.in.size());
     findings_.require(accepts(term.op, term.operand), "'{}' takes no {}", name(term.op), name(term.operand));
-    findings_.require(term.op == Op::cast || term.type == result_type(term.op, term.operand), "'{}' of {} gives no {}",
-                      name(term.op), name(term.operand), name(term.type));
+    const bool gives =
+        term.op == Op::cast ||
+        (term.op == Op::bitcast ? bitcasts(term.operand, term.type) : term.type == result_type(term.op, term.operand));
+    findings_.require(gives, "'{}' of {} gives no {}", name(term.op), name(term.operand), name(term.type));
     for (std::size_t i = 0; i < term.in.size(); ++i) {
       const ElementType wanted = term.op == Op::select && i == 0 ? ElementType::pred : term.operand;
       const std::optional<ElementType> given = type_of(sweep, term.in[i]);

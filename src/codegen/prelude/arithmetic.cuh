@@ -72,6 +72,41 @@ __device__ inline T maximum(T a, T b) {
   return select(a > b, a, b);
 }
 
+// a moved to the left by b bits; 0 unless b is in [0, bits of a).
+template <class T>
+__device__ inline T shift_left(T a, T b) {
+  constexpr T bits = 8 * sizeof(T);
+  return select(b >= 0 && b < bits, a << (b & (bits - 1)), T(0));
+}
+
+// a moved to the right by b bits, its sign from the left; nothing but the sign unless b is in [0, bits of a).
+template <class T>
+__device__ inline T shift_right(T a, T b) {
+  constexpr T bits = 8 * sizeof(T);
+  return select(b >= 0 && b < bits, a >> (b & (bits - 1)), a < 0 ? static_cast<T>(-1) : T(0));
+}
+
+// -1, 0 or 1.
+template <class T>
+__device__ inline T sign_of(T a) {
+  return select(a > 0, T(1), select(a < 0, static_cast<T>(-1), T(0)));
+}
+
+// -1, 0 or 1 of a real; NaN of NaN.
+__device__ inline float sign_of(float a) { return a == 0.0f || a != a ? a : copysignf(1.0f, a); }
+
+// Is it NaN?
+template <class T>
+__device__ inline bool is_nan(T a) {
+  return a != a;
+}
+
+// Is it an infinity, of either sign?
+__device__ inline bool is_infinite(float a) { return fabsf(a) == infinity(); }
+
+// Is it neither NaN nor an infinity?
+__device__ inline bool is_finite(float a) { return less(fabsf(a), infinity()); }
+
 // Does an element go before the best so far in argmax? The larger does, among equals the one of lower index. The search
 // starts from (the lowest, 0).
 template <class T>

@@ -28,3 +28,14 @@ __device__ inline i64 cast_i64(float x) {
   constexpr i64 highest = 0x7fffffffffffffff;
   return x >= 0x1p63f ? highest : x < -0x1p63f ? -highest - 1 : static_cast<i64>(x);
 }
+
+template <class T>
+__device__ inline T count_ones(T x) {
+  return __builtin_popcountll(sizeof(T) == 8 ? static_cast<u64>(x) : static_cast<u32>(x));
+}
+
+template <class T>
+__device__ inline T leading_zeros(T x) {
+  if (x == 0) return 8 * sizeof(T);
+  return __builtin_clzll(sizeof(T) == 8 ? static_cast<u64>(x) : static_cast<u32>(x)) - (64 - 8 * sizeof(T));
+}

@@ -55,3 +55,21 @@ __device__ inline int cast_i32(float x) { return __float2int_rz(x); }
 
 // Reals to i64: truncated, saturated, 0 of NaN, which the instruction makes the lowest integer.
 __device__ inline i64 cast_i64(float x) { return x == x ? __float2ll_rz(x) : 0; }
+
+// How many bits are 1.
+template <class T>
+__device__ inline T count_ones(T x) {
+  if constexpr (sizeof(T) == 8)
+    return __popcll(static_cast<u64>(x));
+  else
+    return __popc(static_cast<u32>(x));
+}
+
+// How many zeros lead the highest bit that is 1; of 0 all.
+template <class T>
+__device__ inline T leading_zeros(T x) {
+  if constexpr (sizeof(T) == 8)
+    return __clzll(static_cast<i64>(x));
+  else
+    return __clz(static_cast<int>(x));
+}

@@ -1,0 +1,13 @@
+// expect: tessera: bitcast is between element types of tensors that have as many bits
+#include "api/tessera.hpp"
+
+using namespace tessera;
+
+auto subject = kernel("bitcast_size", [](In<f32, 1> x, Out<i64, 1> y) {
+  Tile f = load(x, {0}, {8});
+#ifndef GOOD
+  store(y, {0}, bitcast<i64>(f));
+#else
+  store(y, {0}, cast<i64>(bitcast<i32>(f)));
+#endif
+});

@@ -1,0 +1,13 @@
+// expect: tessera: this op takes f32; cast<f32>(x) first
+#include "api/tessera.hpp"
+
+using namespace tessera;
+
+auto subject = kernel("isnan_i32", [](In<i32, 1> n, Out<f32, 1> y) {
+  Tile i = load(n, {0}, {8});
+#ifndef GOOD
+  Tile none = isnan(i);
+#else
+  Tile none = isnan(cast<f32>(i));
+#endif
+});
