@@ -351,11 +351,12 @@ inline Array reduce(Op op, const Array& a, int axis, std::vector<Real>* bound = 
   each_line(a.shape, axis, [&](std::size_t first, std::size_t step, std::size_t out) {
     if (is_real(a.type)) {
       const bool least = op == Op::min || op == Op::min_nan;
-      Real total = op == Op::sum ? 0 : least ? real_inf : -real_inf, size = 0;
+      Real total = op == Op::sum ? 0 : op == Op::prod ? 1 : least ? real_inf : -real_inf, size = 0;
       for (int i = 0; i < n; ++i) {
         const Real x = a.real[first + i * step];
         size += std::abs(x);
         const Op combine = op == Op::sum       ? Op::add
+                           : op == Op::prod    ? Op::mul
                            : op == Op::max     ? Op::maximum
                            : op == Op::min     ? Op::minimum
                            : op == Op::max_nan ? Op::maximum_nan
@@ -364,8 +365,14 @@ inline Array reduce(Op op, const Array& a, int axis, std::vector<Real>* bound = 
       }
       result.real[out] = total;
       if (bound && op == Op::sum) (*bound)[out] = (n + 1) * size * 0x1p-24L;
+      if (bound && op == Op::prod) (*bound)[out] = (n + 1) * std::abs(total) * 0x1p-24L;
     } else {
-      const Op combine = op == Op::sum ? Op::add : op == Op::max ? Op::maximum : Op::minimum;
+      const Op combine = op == Op::sum    ? Op::add
+                         : op == Op::prod ? Op::mul
+                         : op == Op::any  ? Op::logical_or
+                         : op == Op::all  ? Op::logical_and
+                         : op == Op::max  ? Op::maximum
+                                          : Op::minimum;
       i64 total = a.whole[first];
       for (int i = 1; i < n; ++i) total = wrapped(binary(combine, total, a.whole[first + i * step]), a.type);
       result.whole[out] = total;

@@ -57,7 +57,15 @@ Array expected_along(Op op, const Array& a, int axis, std::vector<Real>* bound) 
   if (op == Op::cumsum) return oracle::cumsum(a, axis, bound);
   return oracle::reduce(op, a, axis, bound);
 }
-constexpr Op all_along[] = {Op::sum, Op::max, Op::min, Op::max_nan, Op::min_nan, Op::argmax, Op::cumsum};
+constexpr Op all_along[] = {Op::sum,     Op::prod, Op::max, Op::min,    Op::max_nan,
+                            Op::min_nan, Op::any,  Op::all, Op::argmax, Op::cumsum};
+bool takes(Op op, ElementType type) { return is_reduction(op) ? accepts(op, type) : info(type).computes; }
+/// Numbers whose product neither overflows nor underflows, in any order.
+Array near_one(oracle::Rng& rng, const Extents& shape) {
+  Array a(ElementType::f32, shape);
+  for (Real& x : a.real) x = std::array<float, 4>{-1, 1, 1.25f, 0.8f}[oracle::between<std::size_t>(rng, 0, 3)];
+  return a;
+}
 
 std::vector<int> random_axes(oracle::Rng& rng, std::size_t rank) {
   std::vector<int> axes(rank);
@@ -75,16 +83,19 @@ TEST_CASE("every reduction of the table is tested here", "[cpu]") {
 TEST_CASE("reductions, argmax and cumsum along every axis", "[cpu]") {
   Cases cases(1500);
   oracle::Rng rng(21);
-  for (ElementType type : {ElementType::f32, ElementType::i32, ElementType::i64}) {
+  for (ElementType type : {ElementType::f32, ElementType::i32, ElementType::i64, ElementType::pred}) {
     for (Op op : all_along) {
-      if (is_reduction(op) && !accepts(op, type)) continue;
+      if (!takes(op, type)) continue;
       for (const Extents& shape : shapes) {
         for (int axis = 0; axis < static_cast<int>(shape.size()); ++axis) {
           if (cases.skip()) continue;
           INFO(name(op) << " of " << name(type) << oracle::text_of(shape) << " along " << axis);
-          const bool sums = op == Op::sum || op == Op::cumsum;
-          for (const Array& a :
-               {ordinary(rng, type, shape), sums ? ordinary(rng, type, shape) : with_ties(rng, type, shape)}) {
+          const bool computes = op == Op::sum || op == Op::cumsum || type == ElementType::pred;
+          const bool product = op == Op::prod && type == ElementType::f32;
+          for (const Array& a : {product ? near_one(rng, shape) : ordinary(rng, type, shape),
+                                 product    ? near_one(rng, shape)
+                                 : computes ? ordinary(rng, type, shape)
+                                            : with_ties(rng, type, shape)}) {
             std::vector<Real> bound;
             const Array expected = expected_along(op, a, axis, &bound);
             const Array actual =
@@ -193,7 +204,7 @@ TEST_CASE("reductions of tiles that are turned, stretched, joined or computed", 
   oracle::Rng rng(23);
   for (ElementType type : {ElementType::f32, ElementType::i32, ElementType::i64}) {
     for (Op op : all_along) {
-      if (is_reduction(op) && !accepts(op, type)) continue;
+      if (!takes(op, type)) continue;
       for (const Extents& shape : {Extents{3, 5}, {16, 33}, {2, 17, 3}, {2, 3, 4, 5}, {40, 2}}) {
         const int rank = static_cast<int>(shape.size());
         const std::vector<int> axes = random_axes(rng, shape.size());
@@ -225,6 +236,96 @@ TEST_CASE("reductions of tiles that are turned, stretched, joined or computed", 
       }
     }
   }
+}
+
+TEST_CASE("reductions of the language: along one axis, several or all", "[cpu]") {
+  const auto k = kernel("several",
+                        [](In<f32, 3> x, Out<f32, 3> a, Out<f32, 3> b, Out<f32, 3> c, Out<f32, 3> d, Out<i32, 3> e) {
+    const Tile t = load(x, {0, 0, 0}, {5, 3, 7});
+    store(a, {0, 0, 0}, sum(t, {2, 0}) + max(t, {0, -1}) - min(t, {0}));
+    store(b, {0, 0, 0}, concat(2, sum(t), max(t), mean(t), prod(sum(t * 0.0f + 1) / 105)));
+    store(c, {0, 0, 0}, mean(t, axis(0)) + max(t, axis(0)) + sum(t, 0));
+    store(d, {0, 0, 0}, mean(t, {0, 2}));
+    store(e, {0, 0, 0}, cast<i32>(any(t > 48, {0, 2})) + 2 * cast<i32>(all(t > -51)) + 4 * cast<i32>(any(t < -51, -1)));
+  });
+  oracle::Rng rng(25);
+  const Array t = oracle::cast(oracle::random_array(rng, ElementType::i32, {5, 3, 7}, -50, 50), ElementType::f32);
+  const Device& device = test_device();
+  Tensor<f32, 3> x(device, {5, 3, 7}), a(device, {1, 3, 7}), b(device, {1, 1, 4}), c(device, {1, 3, 7}),
+      d(device, {1, 3, 1});
+  Tensor<i32, 3> e(device, {5, 3, 1});
+  x.copy_from(std::vector<float>(t.real.begin(), t.real.end()));
+  launch(device.stream(), k, x, a, b, c, d, e);
+  const auto along = [&](Op op, std::vector<int> axes) {
+    Array result = t;
+    for (const int axis : axes) result = oracle::reduce(op, result, axis);
+    return result;
+  };
+  const auto near = [](float actual, Real expected) { return std::abs(actual - expected) <= 1e-4L; };
+  const Array sums = along(Op::sum, {0, 2}), most = along(Op::max, {0, 2}), least = along(Op::min, {0}),
+              down = along(Op::sum, {0}), largest = along(Op::max, {0});
+  const auto of_a = a.to_vector(), of_b = b.to_vector(), of_c = c.to_vector(), of_d = d.to_vector();
+  for (std::size_t i = 0; i < 21; ++i) CHECK(near(of_a[i], sums.real[i / 7] + most.real[i / 7] - least.real[i]));
+  const Array whole = along(Op::sum, {0, 1, 2});
+  CHECK(near(of_b[0], whole.real[0]));
+  CHECK(near(of_b[1], along(Op::max, {0, 1, 2}).real[0]));
+  CHECK(near(of_b[2], whole.real[0] / 105));
+  CHECK(near(of_b[3], 1));
+  for (std::size_t i = 0; i < 21; ++i) CHECK(near(of_c[i], down.real[i] / 5 + largest.real[i] + down.real[i]));
+  for (std::size_t i = 0; i < 3; ++i) CHECK(near(of_d[i], sums.real[i] / 35));
+  const auto of_e = e.to_vector();
+  for (std::size_t i = 0; i < 15; ++i) CHECK(of_e[i] == (most.real[i % 3] > 48 ? 1 : 0) + 2);
+  const auto twice = [](In<f32, 2> in, Out<f32, 2> out) { store(out, {0, 0}, sum(load(in, {0, 0}, {4, 4}), {1, -1})); };
+  CHECK(error_of([&] { (void)kernel("twice", twice); }).find("sum: axis 1 is named twice; name each axis once") !=
+        std::string::npos);
+}
+
+TEST_CASE("reductions of the language: the largest or smallest with its index", "[cpu]") {
+  const auto check = []<class T>(T, const Array& a, int axis) {
+    const auto k = kernel("indexed", [=](In<T, 2> x, Out<T, 2> value, Out<i32, 2> index) {
+      const Tile t = load(x, {0, 0}, {a.shape[0], a.shape[1]});
+      auto [largest, where_largest] = max_with_index(t, axis);
+      auto [smallest, where_smallest] = min_with_index(t, axis);
+      store(value, {0, 0}, concat(1 - axis, largest, smallest));
+      store(index, {0, 0}, concat(1 - axis, where_largest, where_smallest, argmin(t, axis)));
+    });
+    const int n = a.shape[1 - axis];
+    const auto shape = [&](int times) {
+      return axis == 1 ? std::array<std::int64_t, 2>{n * times, 1} : std::array<std::int64_t, 2>{1, n * times};
+    };
+    const Device& device = test_device();
+    Tensor<T, 2> x(device, {a.shape[0], a.shape[1]}), value(device, shape(2));
+    Tensor<i32, 2> index(device, shape(3));
+    std::vector<T> values(a.size());
+    for (std::size_t i = 0; i < a.size(); ++i) values[i] = oracle::is_real(a.type) ? T(a.real[i]) : T(a.whole[i]);
+    x.copy_from(values);
+    launch(device.stream(), k, x, value, index);
+    Array turned = a;  // whose largest are the smallest of a
+    for (Real& r : turned.real) r = -r;
+    for (i64& w : turned.whole) w = -w - 1;
+    const Array high = oracle::reduce(Op::max, a, axis), low = oracle::reduce(Op::min, a, axis);
+    const Array at_high = oracle::argmax(a, axis), at_low = oracle::argmax(turned, axis);
+    const auto got = value.to_vector();
+    const auto at = index.to_vector();
+    for (int i = 0; i < n; ++i) {
+      CHECK(Real(got[i]) == high.as_real(i));
+      CHECK(Real(got[n + i]) == low.as_real(i));
+      CHECK(at[i] == at_high.whole[i]);
+      CHECK(at[n + i] == at_low.whole[i]);
+      CHECK(at[2 * n + i] == at_low.whole[i]);
+    }
+  };
+  oracle::Rng rng(26);
+  const Extents shape{6, 70};
+  for (const int axis : {0, 1}) {
+    check(f32{}, with_ties(rng, ElementType::f32, shape), axis);
+    check(f32{}, ordinary(rng, ElementType::f32, shape), axis);
+    check(i32{}, with_ties(rng, ElementType::i32, shape), axis);
+    check(i64{}, ordinary(rng, ElementType::i64, shape), axis);
+  }
+  Array none(ElementType::f32, shape);
+  for (Real& x : none.real) x = oracle::real_nan;
+  check(f32{}, none, 1);
 }
 
 TEST_CASE("the language's reductions take negative axes and views that are strided", "[cpu]") {
@@ -692,7 +793,7 @@ class RandomGraph {
       case 13: {
         if (!computes || a.shape.empty()) return false;
         const Op op = oracle::one_of(rng_, std::vector<Op>(std::begin(all_along), std::end(all_along)));
-        if (is_reduction(op) && !accepts(op, a.type)) return false;
+        if (!takes(op, a.type) || (op == Op::prod && oracle::is_real(a.type))) return false;
         const int axis = oracle::between(rng_, 0, a.rank() - 1);
         if (oracle::is_real(a.type) && largest(a) * a.shape[axis] > 0x1p24L) return false;
         return add(expected_along(op, a, axis, nullptr), [=](const Values& v) { return along(op, v[i], axis); });

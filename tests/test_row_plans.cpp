@@ -146,6 +146,17 @@ TEST_CASE("weights of long rows are read where they are used", "[plan]") {
   CHECK(count<Load>(norm(256)) == 3);
 }
 
+TEST_CASE("the largest is taken from where its index is looked for", "[plan]") {
+  Plan both = plan_for([](In<f32, 2> x, Out<f32, 2> y, Out<i32, 2> at) {
+    Tile t = load(x, {0, 0}, {4, 512});
+    auto [largest, index] = max_with_index(t, 1);
+    store(y, {0, 0}, largest + max(t, axis(0)));
+    store(at, {0, 0}, index);
+  });
+  CHECK(count<Argmax>(both) == 1);
+  CHECK(count<Reduce>(both) == 1);  // along the other axis
+}
+
 TEST_CASE("sums along a row stay in registers, and warps exchange totals alone", "[plan]") {
   const auto scan = [](int rows, int columns, int axis) {
     return plan_for([=](In<f32, 2> x, Out<f32, 2> y) {

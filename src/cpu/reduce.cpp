@@ -72,12 +72,13 @@ void reduce_as(const Lines& lines, char* out) {
 
 template <Op op>
 void reduce_typed(ElementType type, const Lines& lines, char* out) {
+  const HostType host = host_type(type);
   if constexpr (accepts(op, ElementType::f32))
-    if (type == ElementType::f32) return reduce_as<op, float>(lines, out);
-  if constexpr (accepts(op, ElementType::i32))
-    if (type == ElementType::i32) return reduce_as<op, std::int32_t>(lines, out);
+    if (host == HostType::f32) return reduce_as<op, float>(lines, out);
+  if constexpr (accepts(op, ElementType::i32) || accepts(op, ElementType::pred))
+    if (host == HostType::i32) return reduce_as<op, std::int32_t>(lines, out);
   if constexpr (accepts(op, ElementType::i64))
-    if (type == ElementType::i64) return reduce_as<op, std::int64_t>(lines, out);
+    if (host == HostType::i64) return reduce_as<op, std::int64_t>(lines, out);
 }
 
 template <class T>

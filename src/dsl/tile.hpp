@@ -204,29 +204,6 @@ inline Shape completed(Shape shape, const Shape& of) {
   return shape;
 }
 
-template <Element Result, TileExpr A>
-Tile<Result, A::rank> along(Op op, const A& a, Axis axis, std::string_view hint = "") {
-  Trace& trace = Trace::current(axis.location);
-  const std::int64_t normal = trace.axis(axis, A::rank, name(op), hint);
-  return Tile<Result, A::rank>(
-      trace.apply(op, element_type<Result>, {a.lower(trace, axis.location)}, {normal}, axis.location));
-}
-
-template <Op op, TileExpr A>
-Tile<typename A::type, A::rank> reduction(const A& a, Axis axis) {
-  check_op<op, typename A::type>();
-  return along<typename A::type>(
-      op, a, axis, op == Op::sum ? "" : "; of two values, maximum(a, b) is the larger and minimum(a, b) the smaller");
-}
-// `max(x, 0)` may be meant as the larger of each element and 0; max(x, 1) of a tile is the usual way to name an axis.
-// Only a literal 0 is a null pointer, too, which an overload prefers to an Axis.
-template <Op op, class A>  // of the call's, since clang looks at what depends on no parameter
-constexpr void check_literal_0() {
-  static_assert(op == Op::sum || !std::is_same_v<A, A>,
-                "tessera: max(x, 0) has two readings; write maximum(x, 0) for the larger of each element and 0, or "
-                "max(x, Axis(0)) for the largest along axis 0 (of min, max_nan and min_nan likewise)");
-}
-
 }  // namespace detail
 
 /// A tile filled with a number.
@@ -301,41 +278,6 @@ auto gelu_tanh(const A& a) {
     constexpr double slope = 2 * log2e * 0.7978845608028654;
     return x * sigmoid2(x * (slope + 0.044715 * slope * x * x));
   });
-}
-
-// Reductions keep the axis, with extent 1. Axes are in [-rank, rank).
-#define UNARY(...)
-#define BINARY(...)
-#define TERNARY(...)
-#define STRUCTURAL(...)
-#define REDUCTION(name, ...)                                                                      \
-  template <TileExpr A>                                                                           \
-  auto name(const A& a, Axis axis) {                                                              \
-    return detail::reduction<Op::name>(a, axis);                                                  \
-  }                                                                                               \
-  template <TileExpr A>                                                                           \
-  auto name(const A& a, std::nullptr_t, Location location = Location::current()) {                \
-    detail::check_literal_0<Op::name, A>();                                                       \
-    return detail::reduction<Op::name>(a, Axis(0, location));                                     \
-  }                                                                                               \
-  template <TileExpr A>                                                                           \
-  auto name(const A& a) {                                                                         \
-    static_assert(!std::is_same_v<A, A>, "tessera: a reduction names its axis, as in sum(x, 1)"); \
-    return a;                                                                                     \
-  }
-#include "graph/ops.def"
-
-/// Index of the largest element along the axis, the lowest among equals.
-template <TileExpr A>
-Tile<i32, A::rank> argmax(const A& a, Axis axis) {
-  static_assert(Computing<typename A::type>, "tessera: argmax takes f32, i32 or i64; cast<f32>(x) first");
-  return detail::along<i32>(Op::argmax, a, axis);
-}
-/// Inclusive sums along the axis.
-template <TileExpr A>
-Tile<typename A::type, A::rank> cumsum(const A& a, Axis axis) {
-  static_assert(Computing<typename A::type>, "tessera: cumsum takes f32, i32 or i64; cast<f32>(x) first");
-  return detail::along<typename A::type>(Op::cumsum, a, axis);
 }
 
 /// The same elements, row-major, in another shape, of which one extent may be -1: what the others leave.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <exception>
@@ -136,6 +137,18 @@ int Trace::axis(Axis axis, int rank, std::string_view what, std::string_view hin
                                      : fmt::format("{}: there is no axis {} in rank {}; axes are {} to {}{}", what,
                                                    number, rank, -rank, rank - 1, hint));
   return number < 0 ? number + rank : number;
+}
+
+std::vector<Axis> Trace::axes(std::span<const int> named, int rank, std::string_view what, Location location) const {
+  std::vector<Axis> axes;
+  for (const int number : named) {
+    const int normal = axis({number, location}, rank, what);
+    if (std::ranges::any_of(axes, [&](Axis other) { return other.number == normal; }))
+      builder_.fail(location, fmt::format("{}: axis {} is named twice; name each axis once", what, normal));
+    axes.emplace_back(normal, location);
+  }
+  std::ranges::sort(axes, {}, &Axis::number);
+  return axes;
 }
 
 Trace::VarSlot Trace::make_var(Handle value, Location location) {

@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -90,6 +91,9 @@ class Trace {
   std::int64_t literal_bits(ElementType type, Number value, Location location);
   /// An axis in [-rank, rank) as one in [0, rank). `hint` ends the error of another one.
   int axis(Axis axis, int rank, std::string_view what, std::string_view hint = "") const;
+  /// Several, each named once, as axes in [0, rank) in rising order: an outer axis is combined by each thread, and
+  /// along rows, before lanes combine an inner one.
+  std::vector<Axis> axes(std::span<const int> named, int rank, std::string_view what, Location location) const;
   /// Error with the kernel and the place.
   [[noreturn]] void fail(Location location, std::string_view text) const { builder_.fail(location, text); }
   const Shape& shape(Handle value) const { return builder_.graph()[value.id].shape; }

@@ -1,6 +1,7 @@
 // A kernel's parameters, and the ops that touch memory.
 #pragma once
 #include "dsl/parts.hpp"
+#include "dsl/reductions.hpp"
 
 namespace tessera {
 

@@ -118,6 +118,32 @@ Cell evaluate_bitcast(ElementType from, ElementType to, Cell value) {
   return {};
 }
 
+Cell identity(Op reduction, ElementType type) {
+  const auto of = [&]<class T>(T) -> T {
+    switch (reduction) {
+#define UNARY(...)
+#define BINARY(...)
+#define TERNARY(...)
+#define STRUCTURAL(...)
+#define REDUCTION(name, ...) \
+  case Op::name:             \
+    return math::Host<Op::name>::identity<T>();
+#include "graph/ops.def"
+      default:
+        throw InternalError("not a reduction");
+    }
+  };
+  switch (host_type(type)) {
+    case HostType::f32:
+      return cell(of(0.0f));
+    case HostType::i32:
+      return cell(of(std::int32_t(0)));
+    case HostType::i64:
+      return cell(of(std::int64_t(0)));
+  }
+  return {};
+}
+
 UniformProgram::UniformProgram(const Graph& graph, std::span<const Id> roots) {
   std::vector<int> position(graph.nodes.size(), -1);
   const auto add = [&](Id id) {

@@ -15,6 +15,9 @@ Cell evaluate_cast(ElementType from, ElementType to, Cell value);
 /// The value that has the same bits; both types are ones that `bitcasts` allows.
 Cell evaluate_bitcast(ElementType from, ElementType to, Cell value);
 
+/// What a reduction starts from: combined with any number it gives that number.
+Cell identity(Op reduction, ElementType type);
+
 /// Launch-uniform values of a graph, prepared once: run() computes them all without allocating.
 class UniformProgram {
  public:

@@ -49,6 +49,7 @@ struct Host;
     static constexpr T identity() {                                                                        \
       using limits = std::numeric_limits<T>;                                                               \
       [[maybe_unused]] constexpr T zero = 0;                                                               \
+      [[maybe_unused]] constexpr T one = 1;                                                                \
       [[maybe_unused]] constexpr T highest = limits::has_infinity ? limits::infinity() : limits::max();    \
       [[maybe_unused]] constexpr T lowest = limits::has_infinity ? -limits::infinity() : limits::lowest(); \
       return identity_;                                                                                    \

@@ -228,7 +228,7 @@ class Printer {
     }
     if (is_reduction(s.op))  // max(x, 0) does not compile: it might be maximum(x, 0)
       return fmt::format("{}({}, {})", name(s.op), in(0),
-                         s.attributes[0] == 0 && s.op != Op::sum ? "Axis(0)" : fmt::format("{}", s.attributes[0]));
+                         s.attributes[0] == 0 && s.op != Op::sum ? "axis(0)" : fmt::format("{}", s.attributes[0]));
     switch (s.op) {
       case Op::neg:
         return "-" + operand(s.from[0], false);

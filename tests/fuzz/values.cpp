@@ -97,7 +97,9 @@ Name Generator::reduction(Op op, Name a, int axis) {
   if (op == Op::argmax)
     return emit({.op = op, .type = ElementType::i32, .shape = result.shape, .from = {a}, .attributes = {axis}}, count);
   const Name name = emit({.op = op, .type = result.type, .shape = result.shape, .from = {a}, .attributes = {axis}},
-                         op == Op::sum ? result.most * count : result.most);
+                         op == Op::sum    ? result.most * count
+                         : op == Op::prod ? std::pow(std::max(result.most, 1.0), count)
+                                          : result.most);
   return limit(name, comfortable);
 }
 
@@ -477,9 +479,14 @@ Name Generator::make_number(ElementType type, const Extents& shape, int depth) {
         operand[static_cast<std::size_t>(axis)] = extent();
       }
       if (size_of(operand) > 4096) return nothing;
-      constexpr std::array ops = {Op::sum, Op::sum, Op::max, Op::min, Op::max_nan, Op::min_nan};
-      const Op op = ops[static_cast<std::size_t>(between(0, real ? 5 : 3))];
-      return reshape(reduction(op, want(type, operand, depth), axis), shape);
+      constexpr std::array ops = {Op::sum, Op::sum, Op::prod, Op::max, Op::min, Op::max_nan, Op::min_nan};
+      const Op op = ops[static_cast<std::size_t>(between(0, real ? 6 : 4))];
+      Name a = want(type, operand, depth);
+      if (op == Op::prod && real && !special_) {
+        if (exact_ || operand[static_cast<std::size_t>(axis)] > 24) return nothing;
+        a = limit(a, 16);
+      }
+      return reshape(reduction(op, a, axis), shape);
     }
     case 3: {
       if (rank == 0) return nothing;
@@ -680,13 +687,22 @@ Name Generator::make_integer(ElementType type, const Extents& shape, int depth) 
 
 Name Generator::make_logical(const Extents& shape, int depth) {
   constexpr ElementType pred = ElementType::pred;
-  switch (between(0, 6)) {
+  const int rank = static_cast<int>(shape.size());
+  switch (between(0, 7)) {
     case 6: {
       constexpr std::array ops = {Op::isnan, Op::isinf, Op::isfinite};
       return unary(one_of(ops), want(ElementType::f32, shape, depth), 1);
     }
     case 0:
       return unary(Op::logical_not, want(pred, shape, depth), 1);
+    case 7:
+      for (int axis = 0; axis < rank; ++axis) {
+        if (shape[static_cast<std::size_t>(axis)] != 1) continue;
+        Extents operand = shape;
+        operand[static_cast<std::size_t>(axis)] = extent();
+        return reduction(chance(50) ? Op::any : Op::all, want(pred, operand, depth), axis);
+      }
+      return nothing;
     case 1: {
       const Name a = want(pred, shape, depth), b = want(pred, chance(50) ? shape : narrower(shape), depth);
       constexpr std::array ops = {Op::logical_and, Op::logical_or, Op::logical_xor};

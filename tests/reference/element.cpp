@@ -458,4 +458,25 @@ Element Sum::value(int more_roundings, bool flushed) const {
   return in_f32({low, high, nan_ || (up && down)});
 }
 
+void Product::multiply(const Element& factor) {
+  ++factors_;
+  known_ &= !factor.nan && !std::isinf(factor.low) && !std::isinf(factor.high);
+  if (!known_) return;
+  const Real ends[] = {low_ * factor.low, low_ * factor.high, high_ * factor.low, high_ * factor.high};
+  low_ = *std::min_element(std::begin(ends), std::end(ends));
+  high_ = *std::max_element(std::begin(ends), std::end(ends));
+  const Real a = std::abs(factor.low), b = std::abs(factor.high);
+  largest_ *= std::max<Real>(1, std::max(a, b));
+  if (factor.low != 0 || factor.high != 0)
+    least_ *= std::min<Real>(1, factor.low <= 0 && factor.high >= 0 ? 0 : std::min(a, b));
+}
+
+Element Product::value() const {
+  const Real roundings = Real(factors_) * 0x1p-24L, error = roundings / (1 - roundings);
+  // Where partial products overflow, or lose digits below the smallest normal, the order decides.
+  if (!known_ || largest_ * (1 + error) > largest || least_ < 0x1p-126L) return Element::anything();
+  const Real size = std::max(std::abs(low_), std::abs(high_));
+  return in_f32({low_ - error * size, high_ + error * size, false});
+}
+
 }  // namespace tessera::reference

@@ -56,4 +56,17 @@ class Sum {
   bool always_positive_ = false, always_negative_ = false;  // some term is surely +inf, -inf
 };
 
+/// A product of reals in f32, in any order.
+class Product {
+ public:
+  void multiply(const Element& factor);
+  Element value() const;
+
+ private:
+  std::int64_t factors_ = 0;
+  Real low_ = 1, high_ = 1;       // of the products of their ends
+  Real largest_ = 1, least_ = 1;  // absolute values that partial products may reach
+  bool known_ = true;             // all factors are finite numbers, for sure
+};
+
 }  // namespace tessera::reference

@@ -47,6 +47,12 @@ Op combination(Op reduction) {
   switch (reduction) {
     case Op::sum:
       return Op::add;
+    case Op::prod:
+      return Op::mul;
+    case Op::any:
+      return Op::logical_or;
+    case Op::all:
+      return Op::logical_and;
     case Op::max:
       return Op::maximum;
     case Op::min:
@@ -58,7 +64,7 @@ Op combination(Op reduction) {
   }
 }
 
-/// What a reduction of reals other than a sum starts from, so that of NaN alone it is left.
+/// What a largest or smallest of reals starts from, so that of NaN alone it is left.
 Element identity(Op reduction) {
   return Element::of(reduction == Op::min || reduction == Op::min_nan ? real_inf : -real_inf);
 }
@@ -199,6 +205,12 @@ Tile reduce(Op op, const Tile& a, int axis) {
       Sum sum;
       for (std::size_t i = 0; i < extent; ++i) sum.add(a.elements[first + i * step]);
       result.elements[out] = sum.value();
+      return;
+    }
+    if (real && op == Op::prod) {
+      Product product;
+      for (std::size_t i = 0; i < extent; ++i) product.multiply(a.elements[first + i * step]);
+      result.elements[out] = product.value();
       return;
     }
     Element total = real ? identity(op) : a.elements[first];

@@ -186,7 +186,7 @@ Graph of(int size) {
   return trace_kernel("growing", [&](Reals x, Results y) { make(size, x, y); });
 }
 
-const Growing all[] = {
+const Growing all_growing[] = {
     {"a chain of ops with numbers", 20000, of<chain_with_numbers>},
     {"a value added to itself, again and again", 20000, of<added_to_itself>},
     {"an index computed in a loop", 20000, of<index_in_loop>},
@@ -212,6 +212,6 @@ const Growing all[] = {
 
 }  // namespace
 
-std::span<const Growing> growing_kernels() { return all; }
+std::span<const Growing> growing_kernels() { return all_growing; }
 
 }  // namespace tessera

@@ -1,46 +1,16 @@
 #include <algorithm>
-#include <limits>
 #include <span>
 
 #include "codegen/emit/emit_steps.hpp"
 #include "codegen/plan/spelling.hpp"
 #include "graph/error.hpp"
+#include "graph/evaluate.hpp"
 
 namespace tessera::codegen {
 namespace {
 
 Spelled combine(Op op, ElementType type, const Spelled& a, const Spelled& b) {
   return substitute(info(type).kind == ElementKind::real ? info(op).cuda_real : info(op).cuda_integer, a, b);
-}
-
-std::string identity(Op op, ElementType type) {
-  Cell cell;
-  const auto of = [&]<class T>(T) {
-    switch (op) {
-#define UNARY(...)
-#define BINARY(...)
-#define TERNARY(...)
-#define STRUCTURAL(...)
-#define REDUCTION(name, ...) \
-  case Op::name:             \
-    return math::Host<Op::name>::identity<T>();
-#include "graph/ops.def"
-      default:
-        return std::numeric_limits<T>::lowest();
-    }
-  };
-  switch (host_type(type)) {
-    case HostType::f32:
-      cell.f32 = of(0.0f);
-      break;
-    case HostType::i32:
-      cell.i32 = of(std::int32_t(0));
-      break;
-    case HostType::i64:
-      cell.i64 = of(std::int64_t(0));
-      break;
-  }
-  return number(type, cell);
 }
 
 std::vector<int> lane_masks(const std::vector<std::pair<Factor, int>>& of_thread) {
@@ -138,7 +108,7 @@ void emit(Writer& w, const Reduce& reduce) {
   const int count = of_result.registers();
   declare(w, reduce.out, false);
   over_results(w, reduce.out, count, [&](const IndexExpression& index) {
-    w.line("{} = {};", element(w, reduce.out, index), identity(reduce.op, type));
+    w.line("{} = {};", element(w, reduce.out, index), number(type, identity(reduce.op, type)));
   });
   const std::vector<Digit> map = register_map(of_result, of_sweep);
   const bool padded = of_sweep.covers_more(reduce.axis, reduce.sweep.shape);
@@ -175,7 +145,7 @@ void emit(Writer& w, const Argmax& argmax) {
   declare(w, best, false);
   over_results(w, out, count, [&](const IndexExpression& index) {
     w.line("{} = {};", element(w, best, index),
-           info(type).kind == ElementKind::real ? "nan_value()" : identity(Op::argmax, type));
+           info(type).kind == ElementKind::real ? "nan_value()" : number(type, identity(Op::max, type)));
     w.line("{} = 0;", element(w, out, index));
   });
   const std::vector<Digit> map = register_map(of_result, of_sweep);

@@ -36,7 +36,7 @@ class Lowering {
       if (steps_.fusion.root[id] == id && !absorbed && !duty_.compute(steps_, id)) steps_.compute(id);
       return;
     }
-    if (is_reduction(at.op) || at.op == Op::argmax) return reduce(steps_, id);
+    if (is_reduction(at.op) || at.op == Op::argmax) return reduction(id);
     switch (at.op) {
       case Op::scalar:
         steps_.values.add_known(id, ScalarParameter{steps_.place.first_parameter + static_cast<int>(at.parameter())});
@@ -86,6 +86,23 @@ class Lowering {
       default:
         return;  // constants, iotas and broadcasts are part of expressions, views of accesses; the host checked require
     }
+  }
+
+  void reduction(Id id) {
+    const Id other = beside(id);
+    if (other != no_id && steps_.values.of(id)) return;  // made with the other
+    const Id index = node(id).op == Op::argmax ? id : other;
+    if (index == no_id) return reduce(steps_, id);
+    argmax(steps_, index, index == id ? other : id);
+  }
+  // Of max and argmax of the same elements, the other one.
+  Id beside(Id id) const {
+    const Node& at = node(id);
+    if (at.op != Op::max && at.op != Op::argmax) return no_id;
+    const Op wanted = at.op == Op::max ? Op::argmax : Op::max;
+    for (Id other : steps_.facts.users[at.in[0]])
+      if (node(other).op == wanted && node(other).axis() == at.axis() && duty_.does(other)) return other;
+    return no_id;
   }
 
   // Rows are not: an expression would read the tile that it takes them from once more, as its own element.

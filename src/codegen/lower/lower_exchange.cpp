@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "graph/evaluate.hpp"
+
 namespace tessera::lowering {
 namespace {
 
@@ -114,33 +116,61 @@ ValueId moved(Steps& steps, ValueId from, Id id, const Layout& layout) {
   return to;
 }
 
-void reduce(Steps& steps, Id id) {
+namespace {
+
+// What a reduction is of, and what threads are to have of its result, called by a name.
+std::pair<Sweep, Parts> reduction(Steps& steps, Id id) {
   const Node& at = steps.node(id);
-  const Id from = at.in[0];
-  const int axis = at.axis();
-  Sweep sweep = SweepBuilder(steps, sweep_of(steps.facts, steps.layouts, id), id).express(from).take();
-  const Layout layout = sweep.layout.without(axis);
+  Sweep sweep = SweepBuilder(steps, sweep_of(steps.facts, steps.layouts, id), id).express(at.in[0]).take();
+  const Layout layout = sweep.layout.without(at.axis());
   Parts parts{.op = at.op,
-              .type = steps.node(from).type,
+              .type = steps.node(at.in[0]).type,
               .out = steps.values.set(id, steps.values.add(steps.values.label(id, name(at.op)), id, layout)),
               .best = {},
               .registers = layout.registers(),
-              .warps = warps_along(sweep.layout, axis)};
-  if (at.op != Op::argmax) {
-    Body across = across_warps(steps, id, parts);
-    steps.push(
-        id,
-        Reduce{.op = at.op, .axis = axis, .out = parts.out, .sweep = std::move(sweep), .across = std::move(across)});
-    return;
-  }
-  parts.best = steps.values.add(steps.values.label(id, "best"), from, layout);
+              .warps = warps_along(sweep.layout, at.axis())};
+  return {std::move(sweep), parts};
+}
+
+// What argmax has found of the largest: NaN where there is nothing else.
+void largest(Steps& steps, Id id, ValueId best) {
+  const Node& at = steps.node(id);
+  const Value found = steps.plan.values[best];
+  SweepBuilder sweep(steps, found.shape, found.layout);
+  sweep.add({Op::maximum,
+             at.type,
+             at.type,
+             {element_of(steps.plan, best, found.layout), literal(encode(at.type, identity(Op::max, at.type)))}});
+  const ValueId out = steps.values.set(id, steps.values.add(steps.values.label(id, name(at.op)), id, found.layout));
+  steps.plan.storage(out).home = steps.plan.storage(best).home;
+  steps.push(id, Compute{.out = out, .sweep = sweep.take()});
+}
+
+}  // namespace
+
+void reduce(Steps& steps, Id id) {
+  auto [sweep, parts] = reduction(steps, id);
+  Body across = across_warps(steps, id, parts);
+  steps.push(id, Reduce{.op = parts.op,
+                        .axis = steps.node(id).axis(),
+                        .out = parts.out,
+                        .sweep = std::move(sweep),
+                        .across = std::move(across)});
+}
+
+void argmax(Steps& steps, Id id, Id max) {
+  auto [sweep, parts] = reduction(steps, id);
+  parts.best = steps.values.add(steps.values.label(id, "best"), steps.node(id).in[0],
+                                sweep.layout.without(steps.node(id).axis()));
   steps.plan.storage(parts.best).home = steps.plan.storage(parts.out).home;
   steps.plan.values[parts.best].shape = steps.plan.values[parts.out].shape;
   Body across = across_warps(steps, id, parts);
-  steps.push(
-      id,
-      Argmax{
-          .axis = axis, .out = parts.out, .best = parts.best, .sweep = std::move(sweep), .across = std::move(across)});
+  steps.push(id, Argmax{.axis = steps.node(id).axis(),
+                        .out = parts.out,
+                        .best = parts.best,
+                        .sweep = std::move(sweep),
+                        .across = std::move(across)});
+  if (max != no_id) largest(steps, max, parts.best);
 }
 
 void add_replicas(Steps& steps, Id id, ValueId out, const Product& product) {

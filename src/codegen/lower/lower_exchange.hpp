@@ -8,8 +8,10 @@ namespace tessera::lowering {
 /// those who need it.
 ValueId moved(Steps& steps, ValueId from, Id id, const Layout& layout);
 
-/// A reduction, or argmax.
+/// A reduction.
 void reduce(Steps& steps, Id id);
+/// argmax, and beside it, unless there is none, the max of the same elements: they are looked at once.
+void argmax(Steps& steps, Id id, Id max);
 /// Sums of node `id` that lanes and warps have parts of are added up.
 void add_replicas(Steps& steps, Id id, ValueId out, const Product& product);
 /// cumsum

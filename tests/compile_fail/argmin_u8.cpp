@@ -1,0 +1,12 @@
+// expect: argmin takes f32, i32 or i64
+#include "api/tessera.hpp"
+
+using namespace tessera;
+
+auto subject = kernel("argmin_u8", [](In<u8, 1> x) {
+#ifndef GOOD
+  Tile at = argmin(load(x, {0}, {8}), 0);
+#else
+  Tile at = argmin(cast<i32>(load(x, {0}, {8})), 0);
+#endif
+});
