@@ -14,6 +14,7 @@
 
 #include "api/tessera.hpp"
 #include "devices.hpp"
+#include "graph/evaluate.hpp"
 #include "graph/op.hpp"
 #include "reference/numbers.hpp"
 
@@ -394,24 +395,39 @@ inline Array argmax(const Array& a, int axis) {
   });
   return result;
 }
-inline Array cumsum(const Array& a, int axis, std::vector<Real>* bound = nullptr) {
+/// A scan; `bound` as of a reduction.
+inline Array scan(Op op, const Array& a, int axis, ScanOptions options = {}, std::vector<Real>* bound = nullptr) {
   Array result(a.type, a.shape);
   if (bound) bound->assign(a.size(), 0);
+  const Op combine = op == Op::cumsum    ? Op::add
+                     : op == Op::cumprod ? Op::mul
+                     : op == Op::cummax  ? Op::maximum
+                                         : Op::minimum;
+  const Cell none = identity(reduction_of(op), a.type);
   each_line(a.shape, axis, [&](std::size_t first, std::size_t step, std::size_t) {
-    Real total = 0, size = 0;
-    i64 count = 0;
-    for (int i = 0; i < a.shape[axis]; ++i) {
-      const std::size_t at = first + i * step;
+    const int n = a.shape[axis];
+    Real total = none.f32, size = 0;
+    i64 count = host_type(a.type) == HostType::i64 ? none.i64 : none.i32;
+    for (int i = 0; i < n; ++i) {
+      const std::size_t at = first + (options.reverse ? n - 1 - i : i) * step;
       if (is_real(a.type)) {
-        result.real[at] = total += a.real[at];
+        const Real before = total;
+        total = binary(combine, total, a.real[at]);
         size += std::abs(a.real[at]);
-        if (bound) (*bound)[at] = (i + 1) * size * 0x1p-24L;
+        result.real[at] = options.exclusive ? before : total;
+        if (bound && op == Op::cumsum) (*bound)[at] = (i + 1) * size * 0x1p-24L;
+        if (bound && op == Op::cumprod) (*bound)[at] = (i + 1) * std::abs(result.real[at]) * 0x1p-24L;
       } else {
-        result.whole[at] = count = wrapped(binary(Op::add, count, a.whole[at]), a.type);
+        const i64 before = count;
+        count = wrapped(binary(combine, count, a.whole[at]), a.type);
+        result.whole[at] = options.exclusive ? before : count;
       }
     }
   });
   return result;
+}
+inline Array cumsum(const Array& a, int axis, std::vector<Real>* bound = nullptr) {
+  return scan(Op::cumsum, a, axis, {}, bound);
 }
 /// a b + c, and what a result of f32 products and sums in any order may differ by.
 inline Array mma(const Array& a, const Array& b, const Array& c, std::vector<Real>& bound) {

@@ -535,7 +535,9 @@ class RandomProgram {
       const int axis = oracle::between(rng_, 0, static_cast<int>(a.shape.size()) - 1);
       constexpr std::array ops = {Op::sum, Op::max, Op::min, Op::argmax, Op::cumsum};
       const Op op = oracle::one_of(rng_, ops);
-      let(body, op, {a.id}, {axis}, op == Op::cumsum ? a.shape : oracle::without(a.shape, axis));
+      const std::vector<std::int64_t> attributes =
+          op == Op::cumsum ? std::vector<std::int64_t>{axis, 0} : std::vector<std::int64_t>{axis};
+      let(body, op, {a.id}, attributes, op == Op::cumsum ? a.shape : oracle::without(a.shape, axis));
     } else if (kind == 7) {
       const Named a = any();
       if (a.shape.size() == 2)

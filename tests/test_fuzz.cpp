@@ -247,6 +247,7 @@ TEST_CASE("random programs hold all that the language has", "[fuzz]") {
 #define BINARY(name, ...) wanted.push_back("op " #name);
 #define TERNARY(name, ...) wanted.push_back("op " #name);
 #define REDUCTION(name, ...) wanted.push_back("op " #name);
+#define SCAN(name, ...) wanted.push_back("op " #name);
 #define STRUCTURAL(name, ...) wanted.push_back("op " #name);
 #include "graph/ops.def"
   std::vector<ElementType> types;

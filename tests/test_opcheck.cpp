@@ -58,6 +58,7 @@ constexpr Op ops[] = {
 #define BINARY(name, ...) Op::name,
 #define TERNARY(name, ...) Op::name,
 #define REDUCTION(name, ...) Op::name,
+#define SCAN(name, ...) Op::name,
 #define STRUCTURAL(name, ...) Op::name,
 #include "graph/ops.def"
 };

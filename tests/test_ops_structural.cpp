@@ -45,7 +45,9 @@ Array with_ties(oracle::Rng& rng, ElementType type, const Extents& shape) {
 }
 
 Value along(Op op, const Value& a, int axis) {
-  return oracle::apply(op, op == Op::argmax ? ElementType::i32 : a.type, {a}, {axis});
+  const std::vector<std::int64_t> attributes =
+      is_scan(op) ? std::vector<std::int64_t>{axis, 0} : std::vector<std::int64_t>{axis};
+  return oracle::apply(op, op == Op::argmax ? ElementType::i32 : a.type, {a}, attributes);
 }
 Value permuted(const Value& a, const std::vector<int>& axes) {
   return oracle::apply(Op::permute, a.type, {a}, {axes.begin(), axes.end()});
@@ -54,11 +56,11 @@ Value stretched(const Value& a, const Extents& shape) { return oracle::apply(Op:
 
 Array expected_along(Op op, const Array& a, int axis, std::vector<Real>* bound) {
   if (op == Op::argmax) return oracle::argmax(a, axis);
-  if (op == Op::cumsum) return oracle::cumsum(a, axis, bound);
+  if (is_scan(op)) return oracle::scan(op, a, axis, {}, bound);
   return oracle::reduce(op, a, axis, bound);
 }
-constexpr Op all_along[] = {Op::sum,     Op::prod, Op::max, Op::min,    Op::max_nan,
-                            Op::min_nan, Op::any,  Op::all, Op::argmax, Op::cumsum};
+constexpr Op all_along[] = {Op::sum, Op::prod,   Op::max,    Op::min,     Op::max_nan, Op::min_nan, Op::any,
+                            Op::all, Op::argmax, Op::cumsum, Op::cumprod, Op::cummax,  Op::cummin};
 bool takes(Op op, ElementType type) { return is_reduction(op) ? accepts(op, type) : info(type).computes; }
 /// Numbers whose product neither overflows nor underflows, in any order.
 Array near_one(oracle::Rng& rng, const Extents& shape) {
@@ -91,7 +93,7 @@ TEST_CASE("reductions, argmax and cumsum along every axis", "[cpu]") {
           if (cases.skip()) continue;
           INFO(name(op) << " of " << name(type) << oracle::text_of(shape) << " along " << axis);
           const bool computes = op == Op::sum || op == Op::cumsum || type == ElementType::pred;
-          const bool product = op == Op::prod && type == ElementType::f32;
+          const bool product = (op == Op::prod || op == Op::cumprod) && type == ElementType::f32;
           for (const Array& a : {product ? near_one(rng, shape) : ordinary(rng, type, shape),
                                  product    ? near_one(rng, shape)
                                  : computes ? ordinary(rng, type, shape)
@@ -106,6 +108,31 @@ TEST_CASE("reductions, argmax and cumsum along every axis", "[cpu]") {
       }
     }
   }
+}
+
+TEST_CASE("scans from either end, with each element or without", "[cpu]") {
+  Cases cases(160);
+  oracle::Rng rng(27);
+  for (ElementType type : {ElementType::f32, ElementType::i32, ElementType::i64})
+    for (Op op : {Op::cumsum, Op::cumprod, Op::cummax, Op::cummin})
+      for (const Extents& shape :
+           {Extents{1}, {33}, {1537}, {3, 5}, {16, 33}, {64, 1}, {130, 77}, {2, 17, 3}, {4, 1100}})
+        for (int axis = 0; axis < static_cast<int>(shape.size()); ++axis)
+          for (const ScanOptions options : {ScanOptions{.reverse = true}, {.exclusive = true}, {true, true}}) {
+            if (cases.skip()) continue;
+            INFO(name(op) << " of " << name(type) << oracle::text_of(shape) << " along " << axis
+                          << (options.reverse ? ", reverse" : "") << (options.exclusive ? ", exclusive" : ""));
+            const bool product = op == Op::cumprod && type == ElementType::f32;
+            const Array a = product            ? near_one(rng, shape)
+                            : op == Op::cumsum ? ordinary(rng, type, shape)
+                                               : with_ties(rng, type, shape);
+            std::vector<Real> bound;
+            const Array expected = oracle::scan(op, a, axis, options, &bound);
+            const Array actual = oracle::evaluate({a}, expected, [&](const Values& x) {
+              return oracle::apply(op, type, {x[0]}, {axis, options.reverse + 2 * options.exclusive});
+            });
+            CHECK(oracle::difference(actual, expected, 0, bound) == "");
+          }
 }
 
 TEST_CASE("reductions of NaN, infinities and nothing else", "[cpu]") {
@@ -333,7 +360,7 @@ TEST_CASE("the language's reductions take negative axes and views that are strid
     const Tile t = load(x.permute({2, 0, 1}), {0, 0, 0}, {5, 3, 7});
     store(a, {0, 0, 0}, sum(t, -1));
     store(b, {0, 0, 0}, argmax(t, -3));
-    store(c, {0, 0, 0}, cumsum(t, -2));
+    store(c, {0, 0, 0}, cumsum(t, -2, {.reverse = true}) + 0 * cummax(t, 0, {.exclusive = true}));
     store(d, {0, 0, 0}, max(t, 1) - min(t, -2) + max_nan(t, -2) - min_nan(t, 1));
   });
   oracle::Rng rng(24);
@@ -347,12 +374,15 @@ TEST_CASE("the language's reductions take negative axes and views that are strid
   const auto same = [](const auto& tensor, const Array& expected) {
     const auto values = tensor.to_vector();
     std::size_t wrong = 0;
-    for (std::size_t i = 0; i < values.size(); ++i) wrong += Real(values[i]) != expected.as_real(i);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      wrong += Real(values[i]) != expected.as_real(i) && !std::isnan(expected.as_real(i));
     return wrong == 0;
   };
   CHECK(same(a, oracle::reduce(Op::sum, t, 2)));
   CHECK(same(b, oracle::argmax(t, 0)));
-  CHECK(same(c, oracle::cumsum(t, 1)));
+  Array of_c = oracle::scan(Op::cumsum, t, 1, {.reverse = true});
+  for (std::size_t i = 0; i < 21; ++i) of_c.real[i] = oracle::real_nan;  // 0 times the largest of nothing
+  CHECK(same(c, of_c));
   const Array span = oracle::binary(Op::sub, oracle::reduce(Op::max, t, 1), oracle::reduce(Op::min, t, 1));
   CHECK(same(d, oracle::binary(Op::add, span, span)));
   CHECK(error_of([&] {
@@ -793,7 +823,7 @@ class RandomGraph {
       case 13: {
         if (!computes || a.shape.empty()) return false;
         const Op op = oracle::one_of(rng_, std::vector<Op>(std::begin(all_along), std::end(all_along)));
-        if (!takes(op, a.type) || (op == Op::prod && oracle::is_real(a.type))) return false;
+        if (!takes(op, a.type) || ((op == Op::prod || op == Op::cumprod) && oracle::is_real(a.type))) return false;
         const int axis = oracle::between(rng_, 0, a.rank() - 1);
         if (oracle::is_real(a.type) && largest(a) * a.shape[axis] > 0x1p24L) return false;
         return add(expected_along(op, a, axis, nullptr), [=](const Values& v) { return along(op, v[i], axis); });

@@ -395,11 +395,13 @@ TEST_CASE("Lanes share out the sums of their registers, and gather them", "[prel
   CHECK(kept[18] == expected[0][7]);
 }
 
-TEST_CASE("Scans over lanes are inclusive sums", "[prelude]") {
-  const auto check = [](auto zero, auto lanes, auto step) {
+TEST_CASE("Scans over lanes are inclusive, from either end", "[prelude]") {
+  const auto check = [](auto zero, auto lanes, auto step, auto from_behind) {
     using T = decltype(zero);
     constexpr int count = decltype(lanes)::value, apart = decltype(step)::value;
-    CAPTURE(count, apart);
+    constexpr bool reverse = decltype(from_behind)::value;
+    CAPTURE(count, apart, reverse);
+    const auto sum_of = [](T a, T b) { return math::add(a, b); };
     std::array<T, 32> given{}, through{}, below{}, highest{}, before{};
     std::mt19937_64 engine(4);
     for (T& x : given) x = static_cast<T>(std::is_same_v<T, float> ? engine() % 100 : engine());
@@ -409,10 +411,10 @@ TEST_CASE("Scans over lanes are inclusive sums", "[prelude]") {
         threads.emplace_back([&, t] {
           host::thread = t;
           const auto i = static_cast<std::size_t>(t);
-          through[i] = host::scan_lanes<count, apart>(given[i]);
-          below[i] = host::lane_below<count, apart>(through[i]);
-          highest[i] = host::highest_lane<count, apart>(through[i]);
-          before[i] = host::sum_before(through[i], t);
+          through[i] = host::scan_lanes<count, apart, reverse>(given[i], sum_of);
+          below[i] = host::lane_before<count, apart, reverse>(through[i], T(-7));
+          highest[i] = host::last_lane<count, apart, reverse>(through[i]);
+          before[i] = host::scanned_before(through[i], t, T(-7));
         });
       }
     }
@@ -422,22 +424,22 @@ TEST_CASE("Scans over lanes are inclusive sums", "[prelude]") {
       T sum = 0, all = 0;
       for (int other = 0; other < count; ++other) {
         const T x = given[static_cast<std::size_t>(t + (other - digit) * apart)];
-        if (other < digit) sum = math::add(sum, x);
+        if (reverse ? other > digit : other < digit) sum = math::add(sum, x);
         all = math::add(all, x);
       }
       CAPTURE(t);
-      CHECK(below[i] == sum);
+      CHECK(below[i] == (digit == (reverse ? count - 1 : 0) ? T(-7) : sum));
       CHECK(through[i] == math::add(sum, given[i]));
       CHECK(highest[i] == all);
-      CHECK(before[i] == (t == 0 ? T(0) : through[i - 1]));
+      CHECK(before[i] == (t == 0 ? T(-7) : through[i - 1]));
     }
   };
   using std::integral_constant;
   const auto of_type = [&](auto zero) {
-    check(zero, integral_constant<int, 32>(), integral_constant<int, 1>());
-    check(zero, integral_constant<int, 4>(), integral_constant<int, 8>());
-    check(zero, integral_constant<int, 8>(), integral_constant<int, 2>());
-    check(zero, integral_constant<int, 2>(), integral_constant<int, 1>());
+    check(zero, integral_constant<int, 32>(), integral_constant<int, 1>(), std::false_type());
+    check(zero, integral_constant<int, 4>(), integral_constant<int, 8>(), std::false_type());
+    check(zero, integral_constant<int, 8>(), integral_constant<int, 2>(), std::true_type());
+    check(zero, integral_constant<int, 2>(), integral_constant<int, 1>(), std::true_type());
   };
   of_type(0.0f);
   of_type(0);
@@ -675,9 +677,11 @@ constexpr Kernel kernels[] = {
   if (record) record_elements(record, f, 1);
   if (record) record_elements(record + 1, l, 1);
 )"},
-    {"scans", R"(  f[0] = sum_before(lane_below<32, 1>(scan_lanes<32, 1>(f[0])), i[0]) + highest_lane<4, 8>(f[1]);
-  i[0] = sum_before(lane_below<8, 4>(scan_lanes<8, 4>(i[0])), i[1]) + highest_lane<2, 1>(i[2]);
-  l[0] = sum_before(lane_below<4, 1>(scan_lanes<4, 1>(l[0])), i[2]) + highest_lane<32, 1>(l[1]);
+    {"scans", R"(  const auto largest = [](float a, float b) { return fmaxf(a, b); };
+  const auto sum = [](auto a, auto b) { return wrap_add(a, b); };
+  f[0] = scanned_before(lane_before<32, 1>(scan_lanes<32, 1>(f[0], largest), 0.0f), i[0], 1.0f) + last_lane<4, 8>(f[1]);
+  i[0] = scanned_before(lane_before<8, 4, true>(scan_lanes<8, 4, true>(i[0], sum), 0), i[1], 1) + last_lane<2, 1>(i[2]);
+  l[0] = lane_before<4, 1>(scan_lanes<4, 1>(l[0], sum), i64(0)) + last_lane<32, 1, true>(l[1]);
 )"},
 };
 

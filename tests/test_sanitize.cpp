@@ -147,9 +147,16 @@ TEST_CASE("reductions and scans of each type", "[cpu][sanitize][emulated]") {
         results.add(
             expected, [=](const Values& x) { return oracle::apply(op, type, {x[0]}, {axis}); }, 0, bound);
       }
-      const Array sums = oracle::cumsum(a, axis, &bound);
-      results.add(
-          sums, [=](const Values& x) { return oracle::apply(Op::cumsum, type, {x[0]}, {axis}); }, 0, bound);
+      for (const Op op : {Op::cumsum, Op::cummax, Op::cummin})
+        for (const int options : {0, 3}) {
+          const Array scanned = oracle::scan(op, a, axis, {options != 0, options != 0}, &bound);
+          results.add(
+              scanned,
+              [=](const Values& x) {
+            return oracle::apply(op, type, {x[0]}, {axis, options});
+              },
+              0, bound);
+        }
       results.add(oracle::argmax(a, axis),
                   [=](const Values& x) { return oracle::apply(Op::argmax, ElementType::i32, {x[0]}, {axis}); });
     }

@@ -701,7 +701,7 @@ void Frame::run_node(Id id) {
   const Lines lines{in.data, in.stride, operand.shape, node.axis()};
   if (is_reduction(node.op)) return reduce(node.op, operand.type, lines, slot(id));
   if (node.op == Op::argmax) return argmax(operand.type, lines, reinterpret_cast<std::int32_t*>(slot(id)));
-  if (node.op == Op::cumsum) return cumsum(operand.type, lines, slot(id));
+  if (is_scan(node.op)) return scan(node.op, operand.type, lines, node.scan_options(), slot(id));
   throw InternalError("the CPU executor does not know " + std::string(name(node.op)));
 }
 

@@ -93,17 +93,35 @@ void argmax_as(const Lines& lines, std::int32_t* out) {
   });
 }
 
-template <class T>
-void cumsum_as(const Lines& lines, char* out) {
+template <Op op, class T>
+void scan_as(const Lines& lines, ScanOptions options, char* out) {
+  using Host = math::Host<op>;
   std::int64_t inner = 1;
   for (int axis = lines.axis + 1; axis < lines.shape.rank(); ++axis) inner *= lines.shape[axis];
   const std::int64_t count = lines.shape[lines.axis], stride = lines.stride[at(lines.axis)];
+  const std::int64_t first = options.reverse ? count - 1 : 0, step = options.reverse ? -1 : 1;
   each_line(lines, [&](std::int64_t offset, std::int64_t line) {
     const T* in = reinterpret_cast<const T*>(lines.data) + offset;
     T* result = reinterpret_cast<T*>(out) + line / inner * inner * count + line % inner;
-    T sum = 0;
-    for (std::int64_t i = 0; i < count; ++i) result[i * inner] = sum = math::add(sum, in[i * stride]);
+    T total = Host::template identity<T>();
+    for (std::int64_t k = 0, i = first; k < count; ++k, i += step) {
+      const T before = total;
+      total = Host::apply(total, in[i * stride]);
+      result[i * inner] = options.exclusive ? before : total;
+    }
   });
+}
+
+template <Op op>
+void scan_typed(ElementType type, const Lines& lines, ScanOptions options, char* out) {
+  switch (host_type(type)) {
+    case HostType::f32:
+      return scan_as<op, float>(lines, options, out);
+    case HostType::i32:
+      return scan_as<op, std::int32_t>(lines, options, out);
+    case HostType::i64:
+      return scan_as<op, std::int64_t>(lines, options, out);
+  }
 }
 
 }  // namespace
@@ -134,14 +152,19 @@ void argmax(ElementType type, const Lines& lines, std::int32_t* out) {
   }
 }
 
-void cumsum(ElementType type, const Lines& lines, char* out) {
-  switch (host_type(type)) {
-    case HostType::f32:
-      return cumsum_as<float>(lines, out);
-    case HostType::i32:
-      return cumsum_as<std::int32_t>(lines, out);
-    case HostType::i64:
-      return cumsum_as<std::int64_t>(lines, out);
+void scan(Op op, ElementType type, const Lines& lines, ScanOptions options, char* out) {
+  switch (op) {
+#define UNARY(...)
+#define BINARY(...)
+#define TERNARY(...)
+#define REDUCTION(...)
+#define STRUCTURAL(...)
+#define SCAN(name, reduction, ...) \
+  case Op::name:                   \
+    return scan_typed<Op::reduction>(type, lines, options, out);
+#include "graph/ops.def"
+    default:
+      throw InternalError("not a scan");
   }
 }
 

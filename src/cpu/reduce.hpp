@@ -3,8 +3,7 @@
 #include <array>
 #include <cstdint>
 
-#include "graph/op.hpp"
-#include "graph/shape.hpp"
+#include "graph/graph.hpp"
 
 namespace tessera::cpu {
 
@@ -19,9 +18,9 @@ struct Lines {
 /// An axis as the index of an array.
 inline std::size_t at(int axis) { return static_cast<std::size_t>(axis); }
 
-/// Results are dense, the axis kept with extent 1 (cumsum: as it is).
+/// Results are dense, the axis kept with extent 1 (of scans: as it is).
 void reduce(Op op, ElementType type, const Lines& lines, char* out);
 void argmax(ElementType type, const Lines& lines, std::int32_t* out);
-void cumsum(ElementType type, const Lines& lines, char* out);
+void scan(Op op, ElementType type, const Lines& lines, ScanOptions options, char* out);
 
 }  // namespace tessera::cpu

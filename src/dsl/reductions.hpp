@@ -127,11 +127,11 @@ Tile<i32, A::rank> argmax(const A& a, Axis axis) {
 }
 
 namespace detail {
-/// What has the opposite order: -x of reals, -x - 1 of integers, which wraps for none.
+/// What has the opposite order, of integers, too, of which the lowest has no negative.
 template <TileExpr A>
 auto turned_over(const A& a) {
   if constexpr (info(element_type<typename A::type>).kind == ElementKind::integer)
-    return -a - 1;
+    return ~a;
   else
     return -a;
 }
@@ -165,11 +165,29 @@ Indexed<typename A::type, A::rank> min_with_index(const A& a, Axis axis) {
   return {Tile<typename A::type, A::rank>(detail::turned_over(max(x, axis)), axis.location), argmax(x, axis)};
 }
 
-/// Inclusive sums along the axis.
-template <TileExpr A>
-Tile<typename A::type, A::rank> cumsum(const A& a, Axis axis) {
-  static_assert(Computing<typename A::type>, "tessera: cumsum takes f32, i32 or i64; cast<f32>(x) first");
-  return detail::along<typename A::type>(Op::cumsum, a, axis);
+namespace detail {
+template <Op op, TileExpr A>
+Tile<typename A::type, A::rank> scan(const A& a, Axis axis, ScanOptions options) {
+  check_op<op, typename A::type>();
+  Trace& trace = Trace::current(axis.location);
+  const std::int64_t normal = trace.axis(axis, A::rank, name(op)), which = options.reverse + 2 * options.exclusive;
+  return Tile<typename A::type, A::rank>(
+      trace.apply(op, element_type<typename A::type>, {a.lower(trace, axis.location)}, {normal, which}, axis.location));
 }
+}  // namespace detail
+
+// Scans give for each element what it and those before it along the axis come to: cumsum(x, 1). With {.reverse = true}
+// it and those behind it, with {.exclusive = true} without the element itself, or both.
+#define UNARY(...)
+#define BINARY(...)
+#define TERNARY(...)
+#define REDUCTION(...)
+#define STRUCTURAL(...)
+#define SCAN(name, ...)                                        \
+  template <TileExpr A>                                        \
+  auto name(const A& a, Axis axis, ScanOptions options = {}) { \
+    return detail::scan<Op::name>(a, axis, options);           \
+  }
+#include "graph/ops.def"
 
 }  // namespace tessera

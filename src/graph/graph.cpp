@@ -25,6 +25,11 @@ std::string type_text(const Node& node) {
 
 Cell Node::number() const { return decode(type, bits()); }
 
+ScanOptions Node::scan_options() const {
+  check(Attribute::scan);
+  return {(attr.at(1) & 1) != 0, (attr.at(1) & 2) != 0};
+}
+
 void Node::lacks_attribute() const {
   throw InternalError(fmt::format("a node's attribute is asked for that {} has not", name(op)));
 }

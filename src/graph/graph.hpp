@@ -22,6 +22,13 @@ using Id = std::uint32_t;
 using RegionId = std::uint32_t;
 inline constexpr Id no_id = ~Id(0);
 
+/// What a scan combines for an element along its axis.
+struct ScanOptions {
+  bool reverse = false;    ///< it and those behind it, instead of those before
+  bool exclusive = false;  ///< without the element itself
+  bool operator==(const ScanOptions&) const = default;
+};
+
 struct Node {
   Op op{};
   ElementType type{};    ///< of the result; of a view: of the tensor's elements
@@ -34,7 +41,8 @@ struct Node {
   Location location;
 
   // What attr holds; each for the ops of which ops.def says so.
-  int axis() const { return static_cast<int>(attribute(Attribute::axis)); }
+  int axis() const { return static_cast<int>(attribute(is_scan(op) ? Attribute::scan : Attribute::axis)); }
+  ScanOptions scan_options() const;
   std::size_t grid_axis() const { return static_cast<std::size_t>(attribute(Attribute::grid_axis)); }
   /// Axis i of the result is axis permutation()[i] of the operand.
   std::span<const std::int64_t> permutation() const {

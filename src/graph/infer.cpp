@@ -109,6 +109,10 @@ Shape infer_shape(const Graph& graph, Op op, std::span<const Id> in, std::span<c
     result[axis()] = 1;
     return result;
   }
+  if (is_scan(op)) {
+    axis();
+    return shape(0);
+  }
   switch (op) {
     case Op::select:
       return broadcast_shapes(shape(0), broadcast_shapes(shape(1), shape(2), "where"), "where");
@@ -168,9 +172,6 @@ Shape infer_shape(const Graph& graph, Op op, std::span<const Id> in, std::span<c
                    requested[axis], step);
       }
       return requested;
-    case Op::cumsum:
-      axis();
-      return shape(0);
     case Op::mma: {
       const Shape &a = shape(0), &b = shape(1), &c = shape(2);
       if (a.rank() != 2 || b.rank() != 2 || a[1] != b[0] || c != Shape{a[0], b[1]})
@@ -200,6 +201,7 @@ void check_types(const Graph& graph, Op op, ElementType type, std::span<const Id
     for (std::size_t i = 0; i < in.size(); ++i) require(accepts(op, operand(i)) && operand(i) == operand(0));
     return require(type == (is_reduction(op) ? operand(0) : result_type(op, operand(0))));
   }
+  if (is_scan(op)) return require(type == operand(0) && accepts(op, type));
   switch (op) {
     case Op::select:
       return require(operand(0) == ElementType::pred && operand(1) == type && operand(2) == type);
@@ -211,8 +213,6 @@ void check_types(const Graph& graph, Op op, ElementType type, std::span<const Id
       return require(type == ElementType::i32);
     case Op::argmax:
       return require(type == ElementType::i32 && info(operand(0)).computes);
-    case Op::cumsum:
-      return require(type == operand(0) && info(type).computes);
     case Op::slice:
     case Op::permute_view:
     case Op::permute:

@@ -14,17 +14,20 @@ enum class Op : std::uint8_t {
 #define BINARY(name, ...) name,
 #define TERNARY(name, ...) name,
 #define REDUCTION(name, ...) name,
+#define SCAN(name, ...) name,
 #define STRUCTURAL(name, ...) name,
 #include "graph/ops.def"
 };
 
-enum class OpGroup : std::uint8_t { unary, binary, ternary, reduction, structural };
+enum class OpGroup : std::uint8_t { unary, binary, ternary, reduction, scan, structural };
 enum class Operands : std::uint8_t { number, real, integer, logical, index, any };
 
 /// What an operand is; the last three stand for any number of operands, of which each is a value or an index.
 enum class OperandKind : std::uint8_t { value, condition, index, rows, view, loop, values, indices, further_indices };
 /// What `Node::attr` holds.
-enum class Attribute : std::uint8_t { none, number, axis, grid_axis, axes, steps, parameter, position, region, text };
+enum class Attribute : std::uint8_t {
+  none, number, axis, scan, grid_axis, axes, steps, parameter, position, region, text
+};
 /// What an op does. All from `write` on are effects, which have no value.
 enum class OpRole : std::uint8_t { elementwise, value, view, read, write, add, region, claim, report };
 
@@ -63,6 +66,8 @@ inline constexpr OpInfo ops[] = {
 #define REDUCTION(name, operands, combine, real, integer, identity, meaning)                                         \
   {#name,  OpGroup::reduction, Operands::operands, OperandKinds(value), Attribute::axis, OpRole::value, meaning, real, \
    integer},
+#define SCAN(name, reduction, meaning) \
+  {#name, OpGroup::scan, Operands::number, OperandKinds(value), Attribute::scan, OpRole::value, meaning},
 #define STRUCTURAL(name, operands, attribute, role, meaning) \
   {#name, OpGroup::structural, Operands::any, OperandKinds operands, Attribute::attribute, OpRole::role, meaning},
 #include "graph/ops.def"
@@ -77,6 +82,7 @@ constexpr bool is_unary(Op op) { return info(op).group == OpGroup::unary; }
 constexpr bool is_binary(Op op) { return info(op).group == OpGroup::binary; }
 constexpr bool is_ternary(Op op) { return info(op).group == OpGroup::ternary; }
 constexpr bool is_reduction(Op op) { return info(op).group == OpGroup::reduction; }
+constexpr bool is_scan(Op op) { return info(op).group == OpGroup::scan; }
 constexpr bool is_elementwise(Op op) { return info(op).role == OpRole::elementwise; }
 /// Is it elementwise, by the host's and CUDA's expression of the table?
 constexpr bool is_arithmetic(Op op) { return is_unary(op) || is_binary(op) || is_ternary(op); }
@@ -87,6 +93,23 @@ constexpr bool is_read(Op op) { return info(op).role == OpRole::read; }
 constexpr bool is_write(Op op) { return info(op).role == OpRole::write || info(op).role == OpRole::add; }
 /// Does it own a region, which it runs?
 constexpr bool has_region(Op op) { return info(op).attribute == Attribute::region; }
+
+/// By which reduction a scan combines.
+constexpr Op reduction_of(Op scan) {
+  switch (scan) {
+#define UNARY(...)
+#define BINARY(...)
+#define TERNARY(...)
+#define REDUCTION(...)
+#define STRUCTURAL(...)
+#define SCAN(name, reduction, ...) \
+  case Op::name:                   \
+    return Op::reduction;
+#include "graph/ops.def"
+    default:
+      return scan;
+  }
+}
 
 /// The place of the first operand of a kind, or -1.
 constexpr int operand_of(Op op, OperandKind kind) {

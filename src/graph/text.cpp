@@ -69,6 +69,9 @@ class Printer {
         return;
       case Attribute::number:
         return out(" {{{}}}", number_text(node.type, node.bits()));
+      case Attribute::scan:
+        return out(" {{{}{}{}}}", node.axis(), node.scan_options().reverse ? ",reverse" : "",
+                   node.scan_options().exclusive ? ",exclusive" : "");
       case Attribute::text:
         return out(" \"{}\"", escaped(graph_.texts[node.text()]));
       default:

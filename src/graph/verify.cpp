@@ -98,6 +98,7 @@ class Verifier {
     const bool of_each_axis = attribute == Attribute::axes || attribute == Attribute::steps;
     const std::size_t attr = attribute == Attribute::none ? 0
                              : of_each_axis               ? static_cast<std::size_t>(node.shape.rank())
+                             : attribute == Attribute::scan ? 2
                                                           : 1;
     rule(node.in.size() == in && node.attr.size() == attr, "an op has the operands and attributes of ops.def");
   }
@@ -117,6 +118,8 @@ class Verifier {
       }
       case Attribute::grid_axis:
         return rule(names_one_of(graph_.grid), "a block index names an axis of the grid");
+      case Attribute::scan:
+        return rule(node.attr[1] >= 0 && node.attr[1] < 4, "a scan is reversed, exclusive, both or neither");
       case Attribute::text:
         return rule(names_one_of(graph_.texts), "require names a text");
       case Attribute::region:

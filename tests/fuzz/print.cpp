@@ -229,6 +229,11 @@ class Printer {
     if (is_reduction(s.op))  // max(x, 0) does not compile: it might be maximum(x, 0)
       return fmt::format("{}({}, {})", name(s.op), in(0),
                          s.attributes[0] == 0 && s.op != Op::sum ? "axis(0)" : fmt::format("{}", s.attributes[0]));
+    if (is_scan(s.op)) {
+      const char* const options[] = {"", ", {.reverse = true}", ", {.exclusive = true}",
+                                     ", {.reverse = true, .exclusive = true}"};
+      return fmt::format("{}({}, {}{})", name(s.op), in(0), s.attributes[0], options[s.attributes[1]]);
+    }
     switch (s.op) {
       case Op::neg:
         return "-" + operand(s.from[0], false);
@@ -237,7 +242,6 @@ class Printer {
       case Op::bitwise_not:
         return "~" + operand(s.from[0], false);
       case Op::argmax:
-      case Op::cumsum:
         return fmt::format("{}({}, {})", name(s.op), in(0), s.attributes[0]);
       case Op::select: {
         const bool literals = !both_constant(s.from[1], s.from[2]);

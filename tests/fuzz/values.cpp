@@ -491,9 +491,20 @@ Name Generator::make_number(ElementType type, const Extents& shape, int depth) {
     case 3: {
       if (rank == 0) return nothing;
       const int axis = between(0, rank - 1);
-      const Name a = want(type, shape, depth);
-      return limit(emit({.op = Op::cumsum, .type = type, .shape = shape, .from = {a}, .attributes = {axis}},
-                        of(a).most * shape[static_cast<std::size_t>(axis)]),
+      Name a = want(type, shape, depth);
+      const int count = shape[static_cast<std::size_t>(axis)];
+      Op op = one_of(std::array{Op::cumsum, Op::cumsum, Op::cumprod, Op::cummax, Op::cummin});
+      if (real && !special_ && op == Op::cumprod && (exact_ || count > 24)) op = Op::cumsum;
+      std::int64_t options = chance(40) ? between(1, 3) : 0;
+      // The largest of nothing is -inf, which other ops may not expect.
+      if (real && !special_ && op != Op::cumsum && op != Op::cumprod) options &= 1;
+      if (real && !special_ && op == Op::cumprod) a = limit(a, 16);
+      const double most = of(a).most;
+      return limit(emit({.op = op, .type = type, .shape = shape, .from = {a}, .attributes = {axis, options}},
+                        op == Op::cumsum    ? most * count
+                        : op == Op::cumprod ? std::pow(std::max(most, 1.0), count)
+                        : real              ? most
+                                            : std::max(most, largest_of(type))),
                    comfortable);
     }
     case 4: {

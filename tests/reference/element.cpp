@@ -336,6 +336,17 @@ int last_digit(Real x) {
 
 }  // namespace
 
+Element element_of(ElementType type, Cell cell) {
+  switch (host_type(type)) {
+    case HostType::f32:
+      return Element::of(cell.f32);
+    case HostType::i32:
+      return Element::of(cell.i32);
+    default:
+      return Element::of(static_cast<Real>(cell.i64));
+  }
+}
+
 Element hull(const Element& a, const Element& b) {
   return {std::min(a.low, b.low), std::max(a.high, b.high), a.nan || b.nan};
 }

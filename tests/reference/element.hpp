@@ -26,6 +26,9 @@ struct Element {
   bool may_be(Real x) const { return x != x ? nan : low <= x && x <= high; }
 };
 
+/// A value in host form.
+Element element_of(ElementType type, Cell cell);
+
 /// What is one or the other.
 Element hull(const Element& a, const Element& b);
 

@@ -10,17 +10,6 @@ namespace {
 
 constexpr std::int64_t outside = -1, unknown = -2;
 
-Element element_of(ElementType type, Cell cell) {
-  switch (host_type(type)) {
-    case HostType::f32:
-      return Element::of(cell.f32);
-    case HostType::i32:
-      return Element::of(cell.i32);
-    default:
-      return Element::of(static_cast<Real>(cell.i64));
-  }
-}
-
 std::int64_t whole(const Tile& tile) { return static_cast<std::int64_t>(tile.item().low); }
 
 }  // namespace
@@ -140,6 +129,7 @@ Tile Interpreter::compute(const Node& node) const {
   if (is_binary(node.op)) return binary(node.op, in(0), in(1));
   if (is_ternary(node.op)) return ternary(node.op, in(0), in(1), in(2));
   if (is_reduction(node.op)) return reduce(node.op, in(0), node.axis());
+  if (is_scan(node.op)) return scan(node.op, in(0), node.axis(), node.scan_options());
   switch (node.op) {
     case Op::select:
       return select(in(0), in(1), in(2));
@@ -179,8 +169,6 @@ Tile Interpreter::compute(const Node& node) const {
     }
     case Op::argmax:
       return argmax(in(0), node.axis());
-    case Op::cumsum:
-      return cumsum(in(0), node.axis());
     case Op::mma:
       return mma(in(0), in(1), in(2));
     case Op::result:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/evaluate.hpp"
 #include "graph/infer.hpp"
 
 namespace tessera::reference {
@@ -241,18 +242,25 @@ Tile argmax(const Tile& a, int axis) {
   return result;
 }
 
-Tile cumsum(const Tile& a, int axis) {
+Tile scan(Op op, const Tile& a, int axis, ScanOptions options) {
   Tile result = a;
+  const Op reduction = reduction_of(op);
   const auto extent = static_cast<std::size_t>(a.shape[axis]);
+  const bool real = numbers::is_real(a.type);
   each_line(a.shape, axis, [&](std::size_t first, std::size_t step, std::size_t) {
     Sum sum;
-    for (std::size_t i = 0, at = first; i < extent; ++i, at += step) {
-      if (numbers::is_real(a.type)) {
-        sum.add(a.elements[at]);
-        result.elements[at] = sum.value();
-      } else if (i > 0) {
-        result.elements[at] = binary(Op::add, a.type, result.elements[at - step], a.elements[at]);
-      }
+    Product product;
+    Element total = element_of(a.type, tessera::identity(reduction, a.type));
+    const auto now = [&] {
+      return real && op == Op::cumsum ? sum.value() : real && op == Op::cumprod ? product.value() : total;
+    };
+    for (std::size_t i = 0; i < extent; ++i) {
+      const std::size_t at = first + (options.reverse ? extent - 1 - i : i) * step;
+      const Element before = now();
+      sum.add(a.elements[at]);
+      product.multiply(a.elements[at]);
+      total = binary(combination(reduction), a.type, total, a.elements[at]);
+      result.elements[at] = options.exclusive ? before : now();
     }
   });
   return result;

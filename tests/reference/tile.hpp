@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-#include "graph/shape.hpp"
+#include "graph/graph.hpp"
 #include "reference/element.hpp"
 
 namespace tessera::reference {
@@ -40,7 +40,7 @@ Tile concat(std::span<const Tile* const> parts, int axis);
 Tile extract(const Tile& a, std::span<const Element> first, std::span<const std::int64_t> steps, const Shape& shape);
 Tile reduce(Op op, const Tile& a, int axis);
 Tile argmax(const Tile& a, int axis);
-Tile cumsum(const Tile& a, int axis);
+Tile scan(Op op, const Tile& a, int axis, ScanOptions options);
 Tile mma(const Tile& a, const Tile& b, const Tile& c);
 
 }  // namespace tessera::reference

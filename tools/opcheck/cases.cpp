@@ -91,6 +91,9 @@ std::vector<Case> cases_of(Op op, ElementType type, Purpose purpose) {
 #define REDUCTION(name, ...) \
   case Op::name:             \
     return accepts(op, type) ? along_axes(op, type, type, Axis::one, purpose) : std::vector<Case>();
+#define SCAN(name, ...) \
+  case Op::name:        \
+    return accepts(op, type) ? along_axes(op, type, type, Axis::kept, purpose) : std::vector<Case>();
 #define STRUCTURAL(name, ...) \
   case Op::name:              \
     return structural::name(type, purpose);
@@ -105,6 +108,7 @@ std::span<const Op> all_ops() {
 #define BINARY(name, ...) Op::name,
 #define TERNARY(name, ...) Op::name,
 #define REDUCTION(name, ...) Op::name,
+#define SCAN(name, ...) Op::name,
 #define STRUCTURAL(name, ...) Op::name,
 #include "graph/ops.def"
   };

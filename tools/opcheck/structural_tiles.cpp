@@ -285,11 +285,6 @@ std::vector<Case> argmax(ElementType type, Purpose purpose) {
   return along_axes(Op::argmax, type, ElementType::i32, Axis::one, purpose);
 }
 
-std::vector<Case> cumsum(ElementType type, Purpose purpose) {
-  if (!info(type).computes) return {};
-  return along_axes(Op::cumsum, type, type, Axis::kept, purpose);
-}
-
 std::vector<Case> mma(ElementType type, Purpose purpose) {
   if (!info(type).multiplies) return {};
   std::vector<Product> products;

@@ -27,6 +27,22 @@ std::string_view name_of(Store::Kind kind) {
   return "";
 }
 
+std::string_view scan_name(Op reduction) {
+  switch (reduction) {
+#define UNARY(...)
+#define BINARY(...)
+#define TERNARY(...)
+#define REDUCTION(...)
+#define STRUCTURAL(...)
+#define SCAN(name, reduction, ...) \
+  case Op::reduction:              \
+    return #name;
+#include "graph/ops.def"
+    default:
+      return name(reduction);
+  }
+}
+
 // What the author wrote: the ops of an expression, then the step's own. Nothing of steps that follow from others.
 std::string ops_of(const Step& step) {
   const auto ops = [](const Expression& expression, std::string_view own) {
@@ -49,9 +65,9 @@ std::string ops_of(const Step& step) {
       [&](const PutPartials&) { return std::string(); },
       [&](const TakePartials&) { return std::string(); },
       [&](const Put& s) { return ops(s.sweep.expression, "move"); },
-      [&](const Scan& s) { return ops(s.sweep.expression, "cumsum"); },
+      [&](const Scan& s) { return ops(s.sweep.expression, scan_name(s.by.op)); },
       [&](const PutTotals&) { return std::string(); },
-      [&](const AddTotals&) { return ops({}, "cumsum"); },
+      [&](const AddTotals& s) { return ops({}, scan_name(s.by.op)); },
       [&](const Get& s) { return ops(s.sweep.expression, "move"); },
       [&](const Stage& s) { return ops(s.sweep.expression, "stage"); },
       [&](const ReadStage&) { return ops({}, "load"); },

@@ -1,48 +1,62 @@
-// Inclusive sums along an axis: of a thread's neighbours, over lanes, over rounds, and last over warps, always in
+// Scans along an axis: of a thread's neighbours, over lanes, over rounds, and last over warps, always in
 // order.
 #include "codegen/emit/emit_steps.hpp"
 #include "codegen/plan/spelling.hpp"
+#include "graph/evaluate.hpp"
 
 namespace tessera::codegen {
 namespace {
 
 class LineText {
  public:
-  LineText(Writer& w, ValueId out, int axis)
+  LineText(Writer& w, const ScanBy& by, ValueId out, int axis)
       : w_(w),
+        by_(by),
         out_(out),
         layout_(w.plan.values[out].layout),
         line_(*line_of(layout_, axis)),
         of_lines_(layout_.without(axis)),
         first_(register_map(layout_, of_lines_)),
-        type_(register_type(w.plan.storage(out).type)) {}
+        type_(register_type(w.plan.storage(out).type)),
+        none_(number(w.plan.storage(out).type, identity(by.op, w.plan.storage(out).type))) {}
 
-  /// Sums within a warp, over rounds too if there is no other.
+  /// Scans within a warp, over rounds too if there is no other.
   void within_warps() {
-    const bool carries = rounds() > 1 && line_.warps.size == 1;
+    const bool alone = line_.warps.size == 1, carries = rounds() > 1 && alone;
+    const bool exclusive = by_.options.exclusive && alone, only_runs = line_.lanes.size == 1 && !carries;
+    if (line_.run.size == 1 && only_runs && !exclusive) return;
+    w_.open("{{");
+    if (line_.run.size > 1 || !only_runs) combination();
     each_line([&](const IndexExpression& line) {
       if (line_.run.size > 1)
         over("k", 0, rounds(), [&](const IndexExpression& k) {
-          over("v", 1, line_.run.size, [&](const IndexExpression& v) { add(at(line, k, v - 1), at(line, k, v)); });
+          over("v", 1, line_.run.size, [&](const IndexExpression& v) { combine(at(line, k, v - 1), at(line, k, v)); });
         });
-      if (line_.lanes.size == 1 && !carries) return;
-      if (carries) w_.line("{} carry = 0;", type_);
+      if (only_runs) {
+        if (exclusive) shift(line, 0, none_, none_);
+        return;
+      }
+      if (carries) w_.line("{} carry = {};", type_, none_);
       over("k", 0, rounds(), [&](const IndexExpression& k) {
         w_.open("{{");
         const std::string through = at(line, k, line_.run.size - 1);
         if (line_.lanes.size == 1) {
           w_.line("const {} before = carry;", type_);
-          w_.line("carry = wrap_add(carry, {});", through);
+          w_.line("carry = combine(carry, {});", through);
         } else {
-          w_.line("const {} through = scan_lanes<{}>({});", type_, lanes(), through);
-          const std::string before = fmt::format("lane_below<{}>(through)", lanes());
-          w_.line("const {} before = {};", type_, carries ? fmt::format("wrap_add(carry, {})", before) : before);
-          if (carries) w_.line("carry = wrap_add(carry, highest_lane<{}>(through));", lanes());
+          w_.line("const {} through = scan_lanes<{}>({}, combine);", type_, lanes(), through);
+          const std::string before = fmt::format("lane_before<{}>(through, {})", lanes(), typed_none());
+          w_.line("const {} before = {};", type_, carries ? fmt::format("combine(carry, {})", before) : before);
+          if (carries) w_.line("carry = combine(carry, last_lane<{}>(through));", lanes());
         }
-        add_to_run(line, k);
+        if (exclusive)
+          shift(line, k, "before", "before");
+        else
+          combine_run(line, k);
         w_.close();
       });
     });
+    w_.close();
   }
 
   void put_totals(ScratchId scratch) {
@@ -61,15 +75,23 @@ class LineText {
   void add_totals(ScratchId scratch) {
     w_.open("{{");
     w_.line("const {}* const totals = {};", type_, w_.scratch(scratch, w_.plan.storage(out_).type));
+    combination();
     each_line([&](const IndexExpression& line) { line_.lanes.size == 32 ? add_by_lanes(line) : add_in_order(line); });
     w_.close();
   }
 
  private:
   int rounds() const { return line_.rounds.size; }
-  std::string lanes() const { return fmt::format("{}, {}", line_.lanes.size, line_.lanes.unit); }
-  IndexExpression lane_digit() { return w_.lane() / line_.lanes.unit % line_.lanes.size; }
-  IndexExpression warp_digit() { return w_.warp() / line_.warps.unit % line_.warps.size; }
+  std::string lanes() const {
+    return fmt::format("{}, {}{}", line_.lanes.size, line_.lanes.unit, by_.options.reverse ? ", true" : "");
+  }
+  /// A number of `count` in the order of the scan, from one in the order of elements, and back.
+  IndexExpression ordered(const IndexExpression& number, int count) const {
+    return by_.options.reverse ? IndexExpression(count - 1) - number : number;
+  }
+  IndexExpression lane_digit() { return ordered(w_.lane() / line_.lanes.unit % line_.lanes.size, line_.lanes.size); }
+  IndexExpression warp_digit() { return ordered(w_.warp() / line_.warps.unit % line_.warps.size, line_.warps.size); }
+  std::string typed_none() const { return fmt::format("{}({})", type_, none_); }
 
   void over(const char* name, int from, int to, const Each& each) {
     if (to - from == 1) return each(from);
@@ -87,11 +109,38 @@ class LineText {
     });
   }
   std::string at(const IndexExpression& line, const IndexExpression& round, const IndexExpression& place) {
-    return element(w_, out_, digits(first_, line) + round * line_.rounds.unit + place * line_.run.unit);
+    return element(w_, out_,
+                   digits(first_, line) + ordered(round, line_.rounds.size) * line_.rounds.unit +
+                       ordered(place, line_.run.size) * line_.run.unit);
   }
-  void add(const std::string& before, const std::string& to) { w_.line("{1} = wrap_add({0}, {1});", before, to); }
-  void add_to_run(const IndexExpression& line, const IndexExpression& round) {
-    over("v", 0, line_.run.size, [&](const IndexExpression& v) { add("before", at(line, round, v)); });
+  void combination() {
+    const ElementType type = w_.plan.storage(out_).type;
+    const bool real = info(type).kind == ElementKind::real;
+    w_.line("const auto combine = []({0} a, {0} b) {{ return {1}; }};", type_,
+            substitute(real ? info(by_.op).cuda_real : info(by_.op).cuda_integer, {"a"}, {"b"}).text);
+  }
+  void combine(const std::string& before, const std::string& to) { w_.line("{1} = combine({0}, {1});", before, to); }
+  void combine_run(const IndexExpression& line, const IndexExpression& round) {
+    over("v", 0, line_.run.size, [&](const IndexExpression& v) { combine("before", at(line, round, v)); });
+  }
+  // Each has what comes before the run and its neighbour; the first has what comes before it.
+  void shift(const IndexExpression& line, const IndexExpression& round, const std::string& before,
+             const std::string& first) {
+    const int run = line_.run.size;
+    if (run > 1)
+      over("v", 1, run, [&](const IndexExpression& v) {
+        w_.line("{} = combine({}, {});", at(line, round, IndexExpression(run) - v), before,
+                at(line, round, IndexExpression(run - 1) - v));
+      });
+    w_.line("{} = {};", at(line, round, 0), first);
+  }
+  // What warps have scanned of a round, behind what comes before it.
+  void finish(const IndexExpression& line, const IndexExpression& round) {
+    if (!by_.options.exclusive) return combine_run(line, round);
+    if (line_.lanes.size == 1) return shift(line, round, "before", "before");
+    w_.line("const {} first = combine(before, lane_before<{}>({}, {}));", type_, lanes(),
+            at(line, round, line_.run.size - 1), typed_none());
+    shift(line, round, "before", "first");
   }
 
   // Of a warp's total, among those of lanes that are of other lines.
@@ -104,7 +153,7 @@ class LineText {
   // The warp that has a number along the line, and is otherwise as this one.
   IndexExpression member(const IndexExpression& number) {
     const int bits = (line_.warps.size - 1) * line_.warps.unit, others = ~bits & (w_.role.warps - 1);
-    return (others ? w_.warp() & others : IndexExpression(0)) + number * line_.warps.unit;
+    return (others ? w_.warp() & others : IndexExpression(0)) + ordered(number, line_.warps.size) * line_.warps.unit;
   }
 
   // Where all lanes are of one line, each takes one of its totals, of all rounds or of each in turn, and they are
@@ -113,64 +162,74 @@ class LineText {
     const int warps = line_.warps.size;
     const auto scan = [&](const IndexExpression& round, const IndexExpression& warp, int count) {
       const std::string own = fmt::format("totals[{}]", slot(line, round, member(warp)));
-      w_.line("const {} through = scan_lanes<32, 1>({});", type_,
-              count == 32 ? own : fmt::format("lane < {} ? {} : 0", count, own));
+      w_.line("const {} through = scan_lanes<32, 1>({}, combine);", type_,
+              count == 32 ? own : fmt::format("lane < {} ? {} : {}", count, own, typed_none()));
     };
     const bool at_once = rounds() * warps <= 32;
     if (at_once)
       scan(w_.lane() / warps, w_.lane() % warps, rounds() * warps);
     else
-      w_.line("{} carry = 0;", type_);
+      w_.line("{} carry = {};", type_, none_);
     over("k", 0, rounds(), [&](const IndexExpression& k) {
       w_.open("{{");
       if (at_once) {
-        w_.line("const {} before = sum_before(through, {});", type_, k * warps + warp_digit());
+        w_.line("const {} before = scanned_before(through, {}, {});", type_, k * warps + warp_digit(), typed_none());
       } else {
         scan(k, w_.lane(), warps);
-        w_.line("const {} before = wrap_add(carry, sum_before(through, {}));", type_, warp_digit());
-        w_.line("carry = wrap_add(carry, shuffle(through, {}));", warps - 1);
+        w_.line("const {} before = combine(carry, scanned_before(through, {}, {}));", type_, warp_digit(),
+                typed_none());
+        w_.line("carry = combine(carry, shuffle(through, {}));", warps - 1);
       }
-      add_to_run(line, k);
+      finish(line, k);
       w_.close();
     });
   }
   void add_in_order(const IndexExpression& line) {
-    w_.line("{} sum = 0;", type_);
+    w_.line("{} sum = {};", type_, none_);
     over("k", 0, rounds(), [&](const IndexExpression& k) {
       w_.open("{{");
-      w_.line("{} before = 0;", type_);
+      w_.line("{} before = {};", type_, none_);
       w_.unroll_by(1);  // or ptxas has all totals ahead
       w_.open("for (int other = 0; other < {}; ++other) {{", line_.warps.size);
       const IndexExpression other = IndexExpression::variable("other", line_.warps.size);
       w_.line("if ({}) before = sum;", equal(warp_digit(), other));
-      w_.line("sum = wrap_add(sum, totals[{}]);", slot(line, k, member(other)));
+      w_.line("sum = combine(sum, totals[{}]);", slot(line, k, member(other)));
       w_.close();
-      add_to_run(line, k);
+      finish(line, k);
       w_.close();
     });
   }
 
   Writer& w_;
+  const ScanBy by_;
   const ValueId out_;
   const Layout& layout_;
   const Line line_;
   const Layout of_lines_;
   const std::vector<Digit> first_;  // a line's first register
   const std::string_view type_;
+  const std::string none_;  // what a scan starts from
 };
 
 }  // namespace
 
 void emit(Writer& w, const Scan& scan) {
   declare(w, scan.out, false);
+  const ElementType type = w.plan.storage(scan.out).type;
+  // What the layout covers beyond the tile comes first in reverse.
+  const bool padded = scan.by.options.reverse && scan.sweep.layout.covers_more(scan.axis, scan.sweep.shape);
   sweep(w, scan.sweep, scan.out, [&](const IndexExpression& index) {
-    w.line("{} = {};", element(w, scan.out, index), expression(w, scan.sweep, index).text);
+    const Spelled value = expression(w, scan.sweep, index);
+    if (!padded) return w.line("{} = {};", element(w, scan.out, index), value.text);
+    w.line("{} = {} ? {} : {};", element(w, scan.out, index),
+           coordinate(w, scan.sweep.layout, scan.axis, index) < scan.sweep.shape[scan.axis], value.operand(),
+           number(type, identity(scan.by.op, type)));
   });
-  LineText(w, scan.out, scan.axis).within_warps();
+  LineText(w, scan.by, scan.out, scan.axis).within_warps();
 }
 
-void emit(Writer& w, const PutTotals& put) { LineText(w, put.out, put.axis).put_totals(put.scratch); }
+void emit(Writer& w, const PutTotals& put) { LineText(w, put.by, put.out, put.axis).put_totals(put.scratch); }
 
-void emit(Writer& w, const AddTotals& add) { LineText(w, add.out, add.axis).add_totals(add.scratch); }
+void emit(Writer& w, const AddTotals& add) { LineText(w, add.by, add.out, add.axis).add_totals(add.scratch); }
 
 }  // namespace tessera::codegen

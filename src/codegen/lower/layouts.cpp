@@ -55,7 +55,7 @@ class Chooser {
   void set(Id id, const Layout& layout) {
     if (!has_value(id) || known_[id]) return;
     const Node& node = facts_[id];
-    if (node.op == Op::cumsum && !line_of(layout, node.axis())) return;  // it has another, and what it adds up moves
+    if (is_scan(node.op) && !line_of(layout, node.axis())) return;  // it has another, and what it adds up moves
     known_[id] = true;
     layouts_.of[id] = layout;
     work_.push_back(id);
@@ -152,7 +152,7 @@ class Chooser {
       set(node.in[0], layout.permuted(inverse(node.permutation())));
     } else if (node.op == Op::gather) {
       set(node.in[1], rows_of(layout));
-    } else if (node.op == Op::cumsum) {
+    } else if (is_scan(node.op)) {
       set(node.in[0], layout);
     }
   }
@@ -164,7 +164,7 @@ class Chooser {
       if (facts_[id].shape == node.shape) set(user, layout);
     } else if (is_reduction(node.op) || node.op == Op::argmax) {
       set(user, layout.without(node.axis()));
-    } else if (node.op == Op::cumsum) {
+    } else if (is_scan(node.op)) {
       set(user, layout);
     } else if (node.op == Op::reshape) {
       if (only_unit_axes(facts_[id].shape, node.shape)) set(user, layout.with_unit_axes(facts_[id].shape, node.shape));

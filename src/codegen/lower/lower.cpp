@@ -37,6 +37,7 @@ class Lowering {
       return;
     }
     if (is_reduction(at.op) || at.op == Op::argmax) return reduction(id);
+    if (is_scan(at.op)) return scan(steps_, id);
     switch (at.op) {
       case Op::scalar:
         steps_.values.add_known(id, ScalarParameter{steps_.place.first_parameter + static_cast<int>(at.parameter())});
@@ -68,8 +69,6 @@ class Lowering {
         return through_scratch(steps_, id);
       case Op::extract:
         return extract(steps_, id);
-      case Op::cumsum:
-        return scan(steps_, id);
       case Op::mma:
         if (!duty_.multiply(steps_, id, loop_)) multiply(steps_, fetches_, id);
         return;

@@ -192,13 +192,14 @@ void scan(Steps& steps, Id id) {
   const Node& at = steps.node(id);
   const Layout& layout = steps.layouts.of[id];
   const int axis = at.axis();
+  const ScanBy by{reduction_of(at.op), at.scan_options()};
   Sweep sweep = SweepBuilder(steps, at.shape, layout, id).express(at.in[0]).take();
   const ValueId out = steps.values.add(id);
-  steps.push(id, Scan{.axis = axis, .out = out, .sweep = std::move(sweep)});
+  steps.push(id, Scan{.by = by, .axis = axis, .out = out, .sweep = std::move(sweep)});
   if (line_of(layout, axis)->warps.size == 1) return;
   const ScratchId scratch = new_scratch(steps.plan, totals_of(layout, axis, steps.threads), at.type);
-  steps.push(id, PutTotals{.scratch = scratch, .out = out, .axis = axis});
-  steps.push(id, AddTotals{.scratch = scratch, .out = out, .axis = axis});
+  steps.push(id, PutTotals{.by = by, .scratch = scratch, .out = out, .axis = axis});
+  steps.push(id, AddTotals{.by = by, .scratch = scratch, .out = out, .axis = axis});
 }
 
 void through_scratch(Steps& steps, Id id) {

@@ -14,7 +14,7 @@ void reduce(Steps& steps, Id id);
 void argmax(Steps& steps, Id id, Id max);
 /// Sums of node `id` that lanes and warps have parts of are added up.
 void add_replicas(Steps& steps, Id id, ValueId out, const Product& product);
-/// cumsum
+/// cumsum and its like
 void scan(Steps& steps, Id id);
 /// reshape, permute, concat
 void through_scratch(Steps& steps, Id id);

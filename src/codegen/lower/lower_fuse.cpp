@@ -84,7 +84,7 @@ class Fuser {
         if ((at.in[i] == operand) != (i == slot)) return false;
       return true;
     };
-    if (is_reduction(at.op) || at.op == Op::argmax || at.op == Op::cumsum) return true;
+    if (is_reduction(at.op) || at.op == Op::argmax || is_scan(at.op)) return true;
     if (at.op == Op::store || at.op == Op::scatter || at.op == Op::atomic_add) return only_in(0);
     return at.op == Op::mma && only_in(2);
   }

@@ -132,14 +132,18 @@ class StepText {
     return fmt::format("{}[{} + {}] = {}", of(s.scratch), s.base, strides(s.strides, s.sweep.shape),
                        expression(s.sweep));
   }
+  static std::string scanned(const ScanBy& by) {
+    return fmt::format("{}{}{} up to each", by.options.reverse ? "reverse " : "",
+                       by.options.exclusive ? "exclusive " : "", name(by.op));
+  }
   std::string operator()(const Scan& s) const {
-    return fmt::format("{} = sums up to each along {} of {}", of(s.out), s.axis, expression(s.sweep));
+    return fmt::format("{} = {} along {} of {}", of(s.out), scanned(s.by), s.axis, expression(s.sweep));
   }
   std::string operator()(const PutTotals& s) const {
     return fmt::format("{} = totals of {} along {}", of(s.scratch), of(s.out), s.axis);
   }
   std::string operator()(const AddTotals& s) const {
-    return fmt::format("{} += those before of {}, along {}", of(s.out), of(s.scratch), s.axis);
+    return fmt::format("{} = {} with those before of {}, along {}", of(s.out), scanned(s.by), of(s.scratch), s.axis);
   }
   std::string operator()(const Get& s) const {
     std::string picked;

@@ -133,8 +133,16 @@ struct TakePartials {
   int warps = 0;  ///< bits of warp indices
 };
 
-/// out = inclusive sums of expression along an axis, whose layout is a Line; over several warps each of its own.
+/// How a scan combines: by a reduction, in which order, with or without the element itself.
+struct ScanBy {
+  Op op = Op::sum;
+  ScanOptions options;
+};
+
+/// out = expression scanned along an axis, whose layout is a Line. Over several warps each scans its own, and not
+/// exclusively: PutTotals and AddTotals follow.
 struct Scan {
+  ScanBy by;
   int axis = 0;
   ValueId out;
   Sweep sweep;
@@ -142,13 +150,15 @@ struct Scan {
 
 /// Scratch memory = what each warp's part of a line comes to, in each round.
 struct PutTotals {
+  ScanBy by;
   ScratchId scratch;
   ValueId out;
   int axis = 0;
 };
 
-/// out += what is before it of other rounds and warps, in their order.
+/// out = it, combined with what is before it of other rounds and warps, in their order.
 struct AddTotals {
+  ScanBy by;
   ScratchId scratch;
   ValueId out;
   int axis = 0;

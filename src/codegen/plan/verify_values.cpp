@@ -204,6 +204,7 @@ class Values {
       expression(s.sweep, plan_.storage(s.out).type);
       same(s.sweep, s.out);
       line(s.out, s.axis);
+      findings_.require(is_reduction(s.by.op), "'{}' is no reduction", name(s.by.op));
     },
                    [&]<OneOf<PutTotals, AddTotals> T>(const T& s) {
       line(s.out, s.axis);

@@ -1,30 +1,43 @@
-// The sum over this lane and those below it, of `lanes` lanes that are `step` apart.
-template <int lanes, int step, class T>
-__device__ inline T scan_lanes(T x) {
+// Where this lane stands among `lanes` that are `step` apart, in the order of a scan.
+template <int lanes, int step, bool reverse>
+__device__ inline int scan_position() {
   const int position = lane_index() / step % lanes;
+  return reverse ? lanes - 1 - position : position;
+}
+
+// The value of x in the lane `delta` lanes before this one, where there is one; else any.
+template <int step, bool reverse, class T>
+__device__ inline T lanes_before(T x, int delta) {
+  return reverse ? shuffle(x, (lane_index() + delta * step) & 31) : shuffle_up(x, delta * step);
+}
+
+// x of this lane and those before it, of `lanes` lanes that are `step` apart, combined.
+template <int lanes, int step, bool reverse = false, class T, class Combine>
+__device__ inline T scan_lanes(T x, Combine combine) {
+  const int position = scan_position<lanes, step, reverse>();
   for (int delta = 1; delta < lanes; delta *= 2) {
-    const T below = shuffle_up(x, delta * step);
-    if (position >= delta) x = wrap_add(below, x);
+    const T before = lanes_before<step, reverse>(x, delta);
+    if (position >= delta) x = combine(before, x);
   }
   return x;
 }
 
-// What the lane below has, of as many; nothing in the lowest.
-template <int lanes, int step, class T>
-__device__ inline T lane_below(T x) {
-  const T below = shuffle_up(x, step);
-  return lane_index() / step % lanes > 0 ? below : T(0);
+// What the lane before has, of as many; `none` in the first.
+template <int lanes, int step, bool reverse = false, class T>
+__device__ inline T lane_before(T x, T none) {
+  const T before = lanes_before<step, reverse>(x, 1);
+  return scan_position<lanes, step, reverse>() > 0 ? before : none;
 }
 
-// What the highest of such lanes has.
-template <int lanes, int step, class T>
-__device__ inline T highest_lane(T x) {
-  return shuffle(x, lane_index() | (lanes - 1) * step);
+// What the last of such lanes has.
+template <int lanes, int step, bool reverse = false, class T>
+__device__ inline T last_lane(T x) {
+  return shuffle(x, reverse ? lane_index() & ~((lanes - 1) * step) : lane_index() | (lanes - 1) * step);
 }
 
-// The sum of all numbers before one of 32, of which each lane has that of all up to its own.
+// What comes before one number of 32, of which each lane has what comes up to its own; `none` before the first.
 template <class T>
-__device__ inline T sum_before(T through, int number) {
+__device__ inline T scanned_before(T through, int number, T none) {
   const T before = shuffle(through, (number + 31) % 32);
-  return number > 0 ? before : T(0);
+  return number > 0 ? before : none;
 }
