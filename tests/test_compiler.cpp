@@ -434,7 +434,7 @@ TEST_CASE("Tiles that registers cannot hold are spoken of, once a kernel", "[jit
         .executable()
         .graph();
   };
-  const unsigned line = __LINE__ - 3;
+  const unsigned line = __LINE__ - 5;
   const Graph large = graph_of(200000), small = graph_of(2000);
   Compiler compiler(with({}), std::chrono::minutes(1), no_nvrtc);
   const auto spoken = [&](const Graph& graph) {
