@@ -161,7 +161,7 @@ TEST_CASE("an exception from a kernel's function passes through, and tracing goe
   CHECK_NOTHROW(trace_kernel("after", [](In<f32, 1> x, Out<f32, 1> y) { store(y, {0}, load(x, {0}, {4})); }));
 }
 
-TEST_CASE("a Var keeps its shape, and a branch yields no values", "[language]") {
+TEST_CASE("a Var keeps its shape, in branches too", "[language]") {
   CHECK(says(traced([](In<f32, 1> x, Out<f32, 1> y) {
                Var v = load(x, {0}, {4});
                v = load(x, {0}, {8});
@@ -170,17 +170,30 @@ TEST_CASE("a Var keeps its shape, and a branch yields no values", "[language]") 
              {"a Var of f32[4] cannot take f32[8]"}));
   CHECK(says(traced([](In<f32, 1> x, Out<f32, 1> y) {
                Var v = load(x, {0}, {4});
-               if_(x.extent(0) > 3, [&] { v = v + 1; });
+               if_(x.extent(0) > 3, [&] { v = load(x, {0}, {5}); });
                store(y, {0}, v);
              }),
-             {"inside if_", "where"}));
-  // Its own Vars a branch may change.
+             {"a Var of f32[4] cannot take f32[5]"}));
+  CHECK(says(traced([](In<f32, 1> x, Out<f32, 1> y) {
+               std::optional<Tile<f32, 1>> inside;
+               if_(x.extent(0) > 3, [&] {
+                 Var v = load(x, {0}, {4});
+                 for ([[maybe_unused]] Index i : range(x.extent(0))) v += 1;
+                 store(y, {1}, v);
+                 for (Index i : range(2)) inside.emplace(full<f32>({4}, 1) * cast<f32>(i));
+               });
+               store(y, {0}, *inside);
+             }),
+             {"inside a loop is used outside of it; carry it out in a Var"}));
+  // Vars of its own and from outside a branch may change.
   CHECK(traced([](In<f32, 1> x, Out<f32, 1> y) {
+          Var outside = constant<f32>(1);
           if_(x.extent(0) > 3, [&] {
             Var v = load(x, {0}, {4});
-            for ([[maybe_unused]] Index i : range(3)) v = v + 1;
+            for ([[maybe_unused]] Index i : range(3)) v = v + 1, outside += 1;
             store(y, {0}, v);
-          });
+          }).else_([&] { outside = constant<f32>(0.5f); });
+          store(y, {1}, outside + zeros<f32>({4}));
         }) == "(no error)");
 }
 

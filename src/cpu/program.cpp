@@ -47,7 +47,7 @@ class Frame {
   void run(const Body& body);
   void run_node(Id id);
   void run_chain(const Chain& chain);
-  void run_loop(const Loop& loop, Id count);
+  void run_loop(const Loop& loop, Id first);
   void slice(Id id);
   void load(Id id);
   void gather(Id id);
@@ -156,23 +156,22 @@ void Frame::run(const Body& body) {
       case StepKind::loop:
         run_loop(tape_->loops[at(step.index)], node(step.id).in[0]);
         break;
-      case StepKind::branch:
-        if (index(node(step.id).in[0]) != 0) run(tape_->branches[at(step.index)]);
-        break;
     }
   }
 }
 
-void Frame::run_loop(const Loop& loop, Id count) {
+// `first` is the count, or the condition, which is 0 or 1.
+void Frame::run_loop(const Loop& loop, Id first) {
   for (const Carried& carried : loop.carried) {
     const Node& argument = node(carried.argument);
     copy(slot(carried.argument), refs_[carried.initial], argument.shape, host_type(argument.type));
   }
   auto& counter = *reinterpret_cast<std::int32_t*>(refs_[loop.counter].data);
-  const std::int32_t end = index(count);
-  for (std::int32_t i = 0; i < end; ++i) {
-    counter = i;
+  std::int64_t end = index(first);
+  for (std::int64_t i = 0; i < end; ++i) {
+    counter = static_cast<std::int32_t>(i);
     run(loop.body);
+    if (loop.again != no_id && index(loop.again) != 0) ++end;
     for (const Carried& carried : loop.carried)
       if (carried.through_temporary) {
         const Node& argument = node(carried.argument);

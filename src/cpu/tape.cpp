@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <set>
 #include <unordered_map>
@@ -203,7 +204,7 @@ class TapeBuilder {
       }
       if (has_region(node.op)) {
         while (!open.empty()) emit(open.begin());
-        body.push_back(node.op == Op::loop ? loop_step(id) : branch_step(id));
+        body.push_back(loop_step(id));
         continue;
       }
       if (info(node.op).role == OpRole::claim) continue;  // the launch has checked it
@@ -221,20 +222,13 @@ class TapeBuilder {
     const Region& region = graph_.body(id);
     Loop loop;
     loop.counter = region.arguments[0];
-    for (std::size_t k = 0; k < region.yields.size(); ++k)
+    for (std::size_t k = 0; k < graph_.carried(id); ++k)
       loop.carried.push_back({value(node.in[k + 1]), region.arguments[k + 1], value(region.yields[k])});
+    if (node.op == Op::repeat) loop.again = value(region.yields.back());
     loop.body = steps_of(node.body());
     tape_.loops.push_back(std::move(loop));
     Step step;
     step.kind = StepKind::loop, step.id = id, step.index = static_cast<int>(tape_.loops.size()) - 1;
-    return step;
-  }
-
-  Step branch_step(Id id) {
-    Body body = steps_of(graph_[id].body());
-    tape_.branches.push_back(std::move(body));
-    Step step;
-    step.kind = StepKind::branch, step.id = id, step.index = static_cast<int>(tape_.branches.size()) - 1;
     return step;
   }
 
@@ -302,7 +296,6 @@ class TapeBuilder {
     for (Step& step : body) {
       step.position = next_position_++;
       if (step.kind == StepKind::loop) number(tape_.loops[static_cast<std::size_t>(step.index)].body);
-      if (step.kind == StepKind::branch) number(tape_.branches[static_cast<std::size_t>(step.index)]);
       step.end = next_position_;
     }
   }
@@ -396,9 +389,6 @@ class TapeBuilder {
         case StepKind::loop:
           own_loop(step);
           break;
-        case StepKind::branch:
-          own(tape_.branches[static_cast<std::size_t>(step.index)]);
-          break;
       }
     }
   }
@@ -471,6 +461,8 @@ class TapeBuilder {
       });
     }
     for (const Carried& carried : loop.carried) ++uses.yields[owner(carried.yield)];
+    if (loop.again != no_id && is_carried(loop, owner(loop.again)))  // it is asked when the round is done
+      uses.last_read[owner(loop.again)] = std::numeric_limits<int>::max();
     return uses;
   }
 
@@ -503,12 +495,10 @@ class TapeBuilder {
       case StepKind::loop: {
         const Loop& loop = tape_.loops[static_cast<std::size_t>(step.index)];
         for (const Carried& carried : loop.carried) visit(carried.initial), visit(carried.yield);
+        if (loop.again != no_id) visit(loop.again);
         visit(value(graph_[step.id].in[0]));
         return each_in(loop.body);
       }
-      case StepKind::branch:
-        visit(value(graph_[step.id].in[0]));
-        return each_in(tape_.branches[static_cast<std::size_t>(step.index)]);
     }
   }
 
@@ -562,13 +552,10 @@ class TapeBuilder {
             touch(owner(carried.argument), step.end);
             touch(owner(carried.yield), step.end);
           }
+          if (loop.again != no_id) touch(owner(loop.again), step.end);
           spans_.pop_back();
           break;
         }
-        case StepKind::branch:
-          use(value(graph_[step.id].in[0]));
-          measure(tape_.branches[static_cast<std::size_t>(step.index)]);
-          break;
       }
     }
   }
@@ -598,10 +585,8 @@ class TapeBuilder {
           break;
         }
         case StepKind::loop:
-          total += 4 * work(tape_.loops[static_cast<std::size_t>(step.index)].body);
-          break;
-        case StepKind::branch:
-          total += work(tape_.branches[static_cast<std::size_t>(step.index)]);
+          total +=
+              (graph_[step.id].op == Op::branch ? 1 : 4) * work(tape_.loops[static_cast<std::size_t>(step.index)].body);
           break;
       }
       total += 10;

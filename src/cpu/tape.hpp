@@ -55,20 +55,22 @@ struct Carried {
   std::size_t temporary = 0;
 };
 
+/// A loop; a branch, which is one of at most one round; or a repeat, which has rounds as long as `again` holds.
 struct Loop {
   Id counter;
+  Id again = no_id;
   std::vector<Carried> carried;
   Body body;
 };
 
-enum class StepKind : std::uint8_t { chain, node, loop, branch };
+enum class StepKind : std::uint8_t { chain, node, loop };
 
 struct Step {
   StepKind kind = StepKind::node;
   Id id = no_id;     // of the node; of a chain: none
-  int index = -1;    // into chains or loops; of a branch: into branches
+  int index = -1;    // into chains or loops
   int position = 0;  // in the order of all steps
-  int end = 0;       // loop, branch: position after the last step of the body
+  int end = 0;       // loop: position after the last step of the body
 };
 
 /// Everything about a kernel that does not depend on a launch.
@@ -80,7 +82,6 @@ struct Tape {
   Body body;
   std::vector<Chain> chains;
   std::vector<Loop> loops;
-  std::vector<Body> branches;
   std::vector<char> raw;           // loads that only products read: f16 and bf16 stay as the tensor holds them
   std::vector<std::int64_t> slot;  // of a value: offset in the arena, or -1
   std::size_t arena_bytes = 0;

@@ -160,7 +160,7 @@ class range {
     }
     Iterator& operator++() {
       owner_.open_ = false;
-      Trace::current(owner_.location_).end_loop();
+      Trace::current(owner_.location_).end_region();
       done_ = true;
       return *this;
     }
@@ -184,16 +184,57 @@ class range {
   bool open_ = false;
 };
 
-/// Effects that happen only where the condition holds.
-template <TileExpr C, class Body>
-void if_(const C& condition, const Body& body, Location location = Location::current()) {
+namespace detail {
+template <TileExpr C>
+Handle condition_value(Trace& trace, const C& condition, Location location) {
   static_assert(std::same_as<typename C::type, pred> && C::rank == 0,
                 "tessera: if_ takes a condition of rank 0; for tiles use where(condition, a, b)");
+  return condition.lower(trace, location);
+}
+}  // namespace detail
+
+/// What follows an if_: nothing, or its other way.
+class Otherwise {
+ public:
+  Otherwise(Handle condition, Location location) : condition_(condition), location_(location) {}
+  template <class Body>
+  void else_(const Body& body) const {
+    Trace& trace = Trace::current(location_);
+    trace.begin_branch((!Tile<pred, 0>(condition_)).lower(trace, location_), location_);
+    body();
+    trace.end_region();
+  }
+
+ private:
+  Handle condition_;
+  Location location_;
+};
+
+/// if_(condition, [&] { ... }).else_([&] { ... }): effects that happen, and Vars that change, only where the condition
+/// holds, or only where it does not. Vars keep what the way that was taken left in them.
+template <TileExpr C, class Body>
+Otherwise if_(const C& condition, const Body& body, Location location = Location::current()) {
   Trace& trace = Trace::current(location);
-  const Handle value = condition.lower(trace, location);
-  trace.begin_branch(location);
+  const Handle value = detail::condition_value(trace, condition, location);
+  trace.begin_branch(value, location);
   body();
-  trace.end_branch(value, location);
+  trace.end_region();
+  return {value, location};
+}
+
+/// while_([&] { return condition; }, [&] { ... }): rounds as long as the condition holds, which is computed ahead of
+/// each from the Vars as they are then. That it ends is for the author to see to.
+template <class Condition, class Body>
+void while_(const Condition& condition, const Body& body, Location location = Location::current()) {
+  static_assert(std::is_invocable_v<Condition>,
+                "tessera: the condition of while_ is a lambda, as in while_([&] { return i < n; }, ...)");
+  if constexpr (std::is_invocable_v<Condition>) {
+    Trace& trace = Trace::current(location);
+    const auto holds = [&] { return detail::condition_value(trace, condition(), location); };
+    trace.begin_repeat(holds(), location);
+    body();
+    trace.end_region(holds());
+  }
 }
 
 namespace detail {

@@ -152,7 +152,7 @@ std::vector<Axis> Trace::axes(std::span<const int> named, int rank, std::string_
 }
 
 Trace::VarSlot Trace::make_var(Handle value, Location location) {
-  const Slot slot{use(value, location), builder_.open_region(), loops_.size()};
+  const Slot slot{use(value, location), builder_.open_region(), open_.size()};
   if (free_slots_.empty()) {
     slots_.push_back(slot);
     return {slots_.size() - 1, serial_};
@@ -186,19 +186,15 @@ void Trace::assign_var(VarSlot slot, Handle value, Location location) {
     builder_.fail(location,
                   fmt::format("a Var of {} cannot take {}; a Var keeps its shape: broadcast or reshape the value",
                               type_text(graph[target.value]), type_text(graph[id])));
-  for (RegionId region = builder_.open_region(); region > target.region; region = graph.regions[region].parent)
-    if (graph.regions[region].kind == RegionKind::branch)
-      builder_.fail(location,
-                    "a Var from outside is assigned inside if_; an if_ yields no values, use where(condition, a, b)");
   target.value = id;
 }
 
 Id Trace::current_value(Slot& slot) {
-  for (; slot.loops < loops_.size(); ++slot.loops) {
-    OpenLoop& loop = loops_[slot.loops];
+  for (; slot.carriers < open_.size(); ++slot.carriers) {
+    Open& open = open_[slot.carriers];
     const Node& initial = builder_.graph()[slot.value];
-    const Id argument = builder_.argument(loop.region, initial.type, Shape(initial.shape), loop.location);
-    loop.carried.push_back({static_cast<std::size_t>(&slot - slots_.data()), argument, slot.value});
+    const Id argument = builder_.argument(open.region, initial.type, Shape(initial.shape), open.location);
+    open.carried.push_back({static_cast<std::size_t>(&slot - slots_.data()), argument, slot.value});
     slot.value = argument;
   }
   return slot.value;
@@ -218,31 +214,39 @@ Handle Trace::snapshot(VarSlot slot) {
   return handle(visible ? current_value(live) : live.value);
 }
 
-Handle Trace::begin_loop(Handle count, Location location) {
-  const Id id = use(count, location);
-  const RegionId region = builder_.begin_loop(location);
-  loops_.push_back({id, location, region, {}});
-  return handle(builder_.graph().regions[region].arguments[0]);
+RegionId Trace::begin_region(Op owner, Handle first, Location location) {
+  const Id id = use(first, location);
+  const RegionId region = builder_.begin_region(owner, location);
+  open_.push_back({id, location, region, {}});
+  return region;
 }
 
-void Trace::end_loop() {
-  OpenLoop loop = std::move(loops_.back());
-  loops_.pop_back();
+Handle Trace::begin_loop(Handle count, Location location) {
+  return handle(builder_.graph().regions[begin_region(Op::loop, count, location)].arguments[0]);
+}
+
+void Trace::begin_branch(Handle condition, Location location) { begin_region(Op::branch, condition, location); }
+void Trace::begin_repeat(Handle condition, Location location) { begin_region(Op::repeat, condition, location); }
+
+void Trace::end_region(Handle again) {
+  Open open = std::move(open_.back());
+  open_.pop_back();
   // In the order of the Vars, whichever was named first.
-  std::sort(loop.carried.begin(), loop.carried.end(),
+  std::sort(open.carried.begin(), open.carried.end(),
             [](const Carried& a, const Carried& b) { return a.slot < b.slot; });
   std::vector<Id> arguments, initial, yields;
-  for (const Carried& carried : loop.carried) {
+  for (const Carried& carried : open.carried) {
     arguments.push_back(carried.argument);
     initial.push_back(carried.initial);
     yields.push_back(slots_[carried.slot].value);
   }
   builder_.order_carried(arguments);
-  const Id id = builder_.end_loop(loop.count, initial, yields, loop.location);
-  for (std::size_t k = 0; k < loop.carried.size(); ++k) {
-    Slot& slot = slots_[loop.carried[k].slot];
-    slot.value = yields[k] != arguments[k] ? builder_.result(id, static_cast<int>(k), loop.location) : initial[k];
-    slot.loops = loops_.size();
+  if (again.id != no_id) yields.push_back(use(again, open.location));
+  const Id id = builder_.end_region(open.first, initial, yields, open.location);
+  for (std::size_t k = 0; k < open.carried.size(); ++k) {
+    Slot& slot = slots_[open.carried[k].slot];
+    slot.value = yields[k] != arguments[k] ? builder_.result(id, static_cast<int>(k), open.location) : initial[k];
+    slot.carriers = open_.size();
   }
 }
 
@@ -254,12 +258,8 @@ void Trace::abandon_loop(Location location) {
         "kernel '{}', {}:{}: break or return leaves a traced loop, whose body is recorded once for all "
         "iterations; bound the loop by its range, or guard effects with if_",
         builder_.graph().name, location.file, location.line);
-  end_loop();
+  end_region();
 }
-
-void Trace::begin_branch(Location location) { builder_.begin_branch(location); }
-
-void Trace::end_branch(Handle condition, Location location) { builder_.end_branch(use(condition, location), location); }
 
 std::vector<Handle> Trace::blocks(const std::vector<Handle>& extents, Location location) {
   std::vector<Id> ids;

@@ -115,12 +115,13 @@ class Trace {
   /// A loop: returns its counter. Every Var that is named inside becomes a carried value; those the body does not
   /// change are dropped later.
   Handle begin_loop(Handle count, Location location);
-  void end_loop();
+  /// A branch, and a repeat: the same without a counter.
+  void begin_branch(Handle condition, Location location);
+  void begin_repeat(Handle condition, Location location);
+  /// Ends the innermost of them; a repeat goes on where `again` holds.
+  void end_region(Handle again = {});
   /// The loop was left by break or return; its statements cannot be traced.
   void abandon_loop(Location location);
-
-  void begin_branch(Location location);
-  void end_branch(Handle condition, Location location);
 
   std::vector<Handle> blocks(const std::vector<Handle>& extents, Location location);
   void require(Handle condition, std::string text, Location location);
@@ -132,28 +133,29 @@ class Trace {
   struct Slot {
     Id value = no_id;  // no_id: free
     RegionId region = 0;
-    std::size_t loops = 0;  // how many of the open loops carry it, or were open when it was made
+    std::size_t carriers = 0;  // how many of the open loops and branches carry it, or were open when it was made
   };
   struct Carried {
     std::size_t slot;
     Id argument, initial;
   };
-  struct OpenLoop {
-    Id count;
+  struct Open {  // loop, branch or repeat
+    Id first;    // its count, or its condition
     Location location;
     RegionId region;
     std::vector<Carried> carried;
   };
 
   Handle handle(Id id) const { return {id, serial_}; }
-  /// A Var's value as the innermost loop sees it.
+  RegionId begin_region(Op owner, Handle first, Location location);
+  /// A Var's value as the innermost region sees it.
   Id current_value(Slot& slot);
 
   GraphBuilder builder_;
   std::uint32_t serial_;
   std::vector<Slot> slots_;
   std::set<std::size_t> free_slots_;
-  std::vector<OpenLoop> loops_;
+  std::vector<Open> open_;
   std::string broken_;
   int uncaught_;
 };

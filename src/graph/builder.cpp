@@ -39,10 +39,9 @@ void GraphBuilder::fail(Location location, std::string_view text) const {
 void GraphBuilder::check_visible(Id id, Location location) const {
   const Node& node = graph_[id];
   if (is_open(node.region)) return;
-  const bool loop = graph_.regions[node.region].kind == RegionKind::loop;
-  fail(location, fmt::format("the value made at {}:{} inside {} is used outside of it; {}", node.location.file,
-                             node.location.line, loop ? "a loop" : "an if_",
-                             loop ? "carry it out in a Var" : "make it before the if_"));
+  const bool branch = graph_.regions[node.region].kind == RegionKind::branch;
+  fail(location, fmt::format("the value made at {}:{} inside {} is used outside of it; carry it out in a Var",
+                             node.location.file, node.location.line, branch ? "an if_" : "a loop"));
 }
 
 Id GraphBuilder::apply(Op op, ElementType type, std::span<const Id> in, std::span<const std::int64_t> attr,
@@ -133,8 +132,11 @@ RegionId GraphBuilder::end() {
   return region;
 }
 
-RegionId GraphBuilder::begin_loop(Location location) {
-  const RegionId region = begin(RegionKind::loop, location);
+RegionId GraphBuilder::begin_region(Op owner, Location location) {
+  const RegionId region = begin(owner == Op::loop     ? RegionKind::loop
+                                : owner == Op::branch ? RegionKind::branch
+                                                      : RegionKind::repeat,
+                                location);
   argument(ElementType::i32, {}, location);
   return region;
 }
@@ -153,26 +155,21 @@ void GraphBuilder::order_carried(std::span<const Id> arguments) {
     graph_.nodes[arguments[k]].attr[0] = static_cast<std::int64_t>(k) + 1;
 }
 
-Id GraphBuilder::end_loop(Id count, std::span<const Id> initial, std::span<const Id> yields, Location location) {
+Id GraphBuilder::end_region(Id first, std::span<const Id> initial, std::span<const Id> yields, Location location) {
   const RegionId region = end();
+  const RegionKind kind = graph_.regions[region].kind;
   graph_.regions[region].yields.assign(yields.begin(), yields.end());
-  std::vector<Id> in{count};
+  std::vector<Id> in{first};
   in.insert(in.end(), initial.begin(), initial.end());
   const std::int64_t attr[] = {region};
-  return apply(Op::loop, ElementType::i32, in, attr, location);
+  const Op owner = kind == RegionKind::loop ? Op::loop : kind == RegionKind::branch ? Op::branch : Op::repeat;
+  return apply(owner, owner == Op::loop ? ElementType::i32 : ElementType::pred, in, attr, location);
 }
 
 Id GraphBuilder::result(Id loop, int position, Location location) {
   const Node& initial = graph_[graph_[loop].in[static_cast<std::size_t>(position) + 1]];
   const std::int64_t attr[] = {position};
   return apply(Op::result, initial.type, {&loop, 1}, attr, location, Shape(initial.shape));
-}
-
-RegionId GraphBuilder::begin_branch(Location location) { return begin(RegionKind::branch, location); }
-
-Id GraphBuilder::end_branch(Id condition, Location location) {
-  const std::int64_t attr[] = {end()};
-  return apply(Op::branch, ElementType::pred, {&condition, 1}, attr, location);
 }
 
 void GraphBuilder::set_grid(std::span<const Id> extents, Location location) {

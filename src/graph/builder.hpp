@@ -26,8 +26,8 @@ class GraphBuilder {
            const Shape& shape = {});
   Id constant(ElementType type, Cell value, const Shape& shape, Location location);
 
-  /// Open a loop's region. Its counter and its carried values follow from `argument`.
-  RegionId begin_loop(Location location);
+  /// Open the region of a loop, a branch or a repeat. Its counter is there, its carried values follow from `argument`.
+  RegionId begin_region(Op owner, Location location);
   /// Value `position` as an iteration of the innermost region, or of an open one, sees it: 0 the counter, 1 .. the
   /// carried values, made in that order.
   Id argument(ElementType type, const Shape& shape, Location location) {
@@ -36,13 +36,11 @@ class GraphBuilder {
   Id argument(RegionId region, ElementType type, const Shape& shape, Location location);
   /// The carried values of the innermost region in another order.
   void order_carried(std::span<const Id> arguments);
-  /// Close the innermost region, a loop of `count` iterations, with one initial value and one yield per carried value.
-  Id end_loop(Id count, std::span<const Id> initial, std::span<const Id> yields, Location location);
-  /// Carried value `position` (from 0) after the loop.
+  /// Close the innermost region, with one initial value and one yield per carried value. `first` is a loop's count, or
+  /// the condition; a repeat yields behind its values whether it goes on.
+  Id end_region(Id first, std::span<const Id> initial, std::span<const Id> yields, Location location);
+  /// Carried value `position` (from 0) behind a loop, a branch or a repeat.
   Id result(Id loop, int position, Location location);
-
-  RegionId begin_branch(Location location);
-  Id end_branch(Id condition, Location location);
 
   void set_grid(std::span<const Id> extents, Location location);
   std::int64_t add_text(std::string text);

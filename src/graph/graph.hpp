@@ -69,19 +69,20 @@ struct Node {
     return attr[0];
   }
   void check(Attribute kind) const {
-    if (info(op).attribute != kind || (attr.empty() && kind != Attribute::axes && kind != Attribute::steps)) lacks_attribute();
+    if (info(op).attribute != kind || (attr.empty() && kind != Attribute::axes && kind != Attribute::steps))
+      lacks_attribute();
   }
   [[noreturn]] void lacks_attribute() const;
 };
 
-enum class RegionKind : std::uint8_t { kernel, loop, branch };
+enum class RegionKind : std::uint8_t { kernel, loop, branch, repeat };
 
 struct Region {
   RegionKind kind{};
   RegionId parent = 0;
-  std::vector<Id> arguments;  ///< loop: its counter, then the carried values as an iteration sees them
+  std::vector<Id> arguments;  ///< a counter, which only loops use, then the carried values as an iteration sees them
   std::vector<Id> effects;    ///< in program order
-  std::vector<Id> yields;     ///< loop: the carried values for the next iteration
+  std::vector<Id> yields;     ///< the carried values for the next iteration; repeat: behind them whether there is one
 };
 
 enum class Access : std::uint8_t { in, out, in_out, scalar };
@@ -103,8 +104,10 @@ struct Graph {
   std::vector<std::string> texts;  ///< of nodes that have one
 
   const Node& operator[](Id id) const { return nodes[id]; }
-  /// Of a loop or a branch.
+  /// Of a loop, a branch or a repeat.
   const Region& body(Id id) const { return regions[nodes[id].body()]; }
+  /// How many values it carries.
+  std::size_t carried(Id id) const { return nodes[id].in.size() - 1; }
 };
 
 /// The parameter a view looks at.
@@ -119,8 +122,8 @@ std::string type_text(const Node& node);
 std::string number_text(ElementType type, std::int64_t attribute);
 
 /// The live nodes of every region in canonical order: operands first, depth first from the effects and yields in
-/// program order. It depends on what the kernel means only, not on the order in which a compiler evaluated the C++
-/// expressions.
+/// program order. What only a branch needs stands in the branch's region. It depends on what the kernel means only, not
+/// on the order in which a compiler evaluated the C++ expressions.
 std::vector<std::vector<Id>> schedule(const Graph& graph);
 
 /// The graph as text, nodes numbered in canonical order. With locations, each line ends in the author's file:line.

@@ -43,7 +43,7 @@ void check_access(const Graph& graph, Op op, const Shape& tile, Id view, std::si
 
 bool is_of_kind(const Node& node, OperandKind kind) {
   if (kind == OperandKind::view) return is_view(node.op);
-  if (kind == OperandKind::loop) return node.op == Op::loop;
+  if (kind == OperandKind::loop) return has_region(node.op);
   if (is_view(node.op) || is_effect(node.op)) return false;
   switch (kind) {
     case OperandKind::condition:

@@ -44,28 +44,25 @@ void Rewriter::copy_node(Id id) {
     case Op::argument:
       break;  // made with its loop
     case Op::loop:
-      copy_loop(id);
+    case Op::branch:
+    case Op::repeat:
+      copy_owner(id);
       break;
     case Op::result:
       map_[id] = results_[node.in[0]][node.position()];
-      break;
-    case Op::branch:
-      builder_.begin_branch(node.location);
-      copy_region(node.body());
-      map_[id] = builder_.end_branch(map_[node.in[0]], node.location);
       break;
     default:
       map_[id] = rewrite(node, mapped(node.in));
   }
 }
 
-void Rewriter::copy_loop(Id id) {
+void Rewriter::copy_owner(Id id) {
   const Node& node = source_[id];
   const Region& body = source_.body(id);
-  const RegionId region = builder_.begin_loop(node.location);
+  const RegionId region = builder_.begin_region(node.op, node.location);
   map_[body.arguments[0]] = builder_.graph().regions[region].arguments[0];
   std::vector<std::size_t> kept;
-  for (std::size_t k = 0; k < body.yields.size(); ++k) {
+  for (std::size_t k = 0; k < source_.carried(id); ++k) {
     const Id argument = body.arguments[k + 1], initial = map_[node.in[k + 1]];
     if (body.yields[k] == argument || initial == no_id || !keep(argument)) {
       map_[argument] = initial;
@@ -80,7 +77,8 @@ void Rewriter::copy_loop(Id id) {
     initial.push_back(map_[node.in[k + 1]]);
     yields.push_back(map_[body.yields[k]]);
   }
-  const Id loop = builder_.end_loop(map_[node.in[0]], initial, yields, node.location);
+  if (node.op == Op::repeat) yields.push_back(map_[body.yields.back()]);
+  const Id loop = builder_.end_region(map_[node.in[0]], initial, yields, node.location);
   map_[id] = loop;
   results_[id] = mapped(std::span(node.in).subspan(1));
   for (std::size_t i = 0; i < kept.size(); ++i)

@@ -28,14 +28,14 @@ class Rewriter {
  private:
   void copy_region(RegionId region);
   void copy_node(Id id);
-  void copy_loop(Id id);
+  void copy_owner(Id id);
   std::vector<Id> mapped(std::span<const Id> ids) const;
 
   const Graph& source_;
   GraphBuilder builder_;
   std::vector<std::vector<Id>> order_;
   std::vector<Id> map_;                   // old node -> new node
-  std::vector<std::vector<Id>> results_;  // old loop -> new node of each carried value
+  std::vector<std::vector<Id>> results_;  // old loop, branch or repeat -> new node of each carried value
 };
 
 /// The graph as the language leaves it: without carried values that do not change.

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "graph/graph.hpp"
 
 namespace tessera {
@@ -5,24 +7,34 @@ namespace {
 
 class Scheduler {
  public:
-  explicit Scheduler(const Graph& graph) : graph_(graph), seen_(graph.nodes.size()), order_(graph.regions.size()) {}
+  explicit Scheduler(const Graph& graph) : graph_(graph), order_(graph.regions.size()) {}
 
   std::vector<std::vector<Id>> run() {
-    for (Id id : graph_.grid) visit(id);
-    visit_region(0);
+    visit_all([](Id) {});
+    find_homes();
+    visit_all([&](Id id) { order_[home_[id]].push_back(id); });
     return std::move(order_);
   }
 
  private:
-  void visit_region(RegionId region) {
-    const Region& body = graph_.regions[region];
-    for (Id id : body.arguments) visit(id);
-    for (Id id : body.effects) visit(id);
-    for (Id id : body.yields) visit(id);
+  // Calls each(id) for every live node, operands first.
+  template <class Each>
+  void visit_all(const Each& each) {
+    seen_.assign(graph_.nodes.size(), false);
+    for (Id id : graph_.grid) visit(id, each);
+    visit_region(0, each);
   }
-
-  // Operands first. The stack is our own: a kernel unrolled by C++ may be a hundred thousand ops deep.
-  void visit(Id root) {
+  template <class Each>
+  void visit_region(RegionId region, const Each& each) {
+    const Region& body = graph_.regions[region];
+    const bool counts = body.kind == RegionKind::loop;
+    for (std::size_t k = counts ? 0 : 1; k < body.arguments.size(); ++k) visit(body.arguments[k], each);
+    for (Id id : body.effects) visit(id, each);
+    for (Id id : body.yields) visit(id, each);
+  }
+  // The stack is our own: a kernel unrolled by C++ may be a hundred thousand ops deep.
+  template <class Each>
+  void visit(Id root, const Each& each) {
     std::vector<std::pair<Id, std::size_t>> stack;
     const auto enter = [&](Id id) {
       if (!seen_[id]) stack.emplace_back(id, 0);
@@ -39,13 +51,45 @@ class Scheduler {
       const Id done = id;
       stack.pop_back();
       // What the body needs from outside is listed in the outer region, ahead of the loop itself.
-      if (has_region(node.op)) visit_region(node.body());
-      order_[node.region].push_back(done);
+      if (has_region(node.op)) visit_region(node.body(), each);
+      each(done);
     }
+  }
+
+  // The region that a node is computed in: its own, or within that the innermost branch around all who use it. Users
+  // come behind what they use.
+  void find_homes() {
+    constexpr RegionId nobody = ~RegionId(0);
+    home_.assign(graph_.nodes.size(), nobody);
+    const auto use = [&](Id id, RegionId region) {
+      home_[id] = home_[id] == nobody ? region : around(home_[id], region);
+    };
+    for (Id id : graph_.grid) use(id, 0);
+    for (RegionId region = 0; region < graph_.regions.size(); ++region)
+      for (Id id : graph_.regions[region].yields) use(id, region);
+    for (Id id = static_cast<Id>(graph_.nodes.size()); id-- > 0;) {
+      if (!seen_[id]) continue;
+      const Node& node = graph_[id];
+      const bool stays = node.ordered || node.uniform || node.op == Op::argument || node.op == Op::result;
+      home_[id] = stays || home_[id] == nobody ? node.region : into_branches(node.region, home_[id]);
+      for (Id in : node.in) use(in, home_[id]);
+    }
+  }
+  RegionId around(RegionId a, RegionId b) const {
+    while (a != b) (a > b ? a : b) = graph_.regions[std::max(a, b)].parent;
+    return a;
+  }
+  // From a region towards one inside of it, as far as only branches are entered: a loop would compute it in each round.
+  RegionId into_branches(RegionId region, RegionId inner) const {
+    RegionId deepest = inner;
+    for (; inner != region; inner = graph_.regions[inner].parent)
+      if (graph_.regions[inner].kind != RegionKind::branch) deepest = graph_.regions[inner].parent;
+    return deepest;
   }
 
   const Graph& graph_;
   std::vector<char> seen_;
+  std::vector<RegionId> home_;
   std::vector<std::vector<Id>> order_;
 };
 

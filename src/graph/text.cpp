@@ -82,7 +82,7 @@ class Printer {
   void region(RegionId id, int depth) {
     for (Id node : order_[id]) line(node, depth);
     const Region& body = graph_.regions[id];
-    if (body.kind != RegionKind::loop || body.yields.empty()) return;
+    if (body.yields.empty()) return;
     out("{:{}}yield", "", depth * 2);
     operands(body.yields);
     out("\n");

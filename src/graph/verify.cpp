@@ -162,7 +162,7 @@ class Verifier {
       rule(graph_[node.in[0]].op == Op::tensor, "extents are asked of tensors, not of views of them");
     if (node.op == Op::result) {
       const Node& loop = graph_[node.in[0]];
-      rule(loop.op == Op::loop && node.attr[0] >= 0 && node.attr[0] + 1 < static_cast<std::int64_t>(loop.in.size()),
+      rule(has_region(loop.op) && node.attr[0] >= 0 && node.attr[0] + 1 < static_cast<std::int64_t>(loop.in.size()),
            "a result is one of a loop's carried values");
       rule(agree(node, graph_[loop.in[node.position() + 1]]), "a result has the type of the carried value");
     }
@@ -176,10 +176,17 @@ class Verifier {
     owner_[region] = id_;
     const Region& body = graph_.regions[region];
     rule(body.parent == node.region, "a region stands in the region of its owner");
-    rule((body.kind == RegionKind::loop) == (node.op == Op::loop), "loops own loops, branches own branches");
-    if (node.op == Op::branch) return rule(body.arguments.empty() && body.yields.empty(), "a branch carries nothing");
-    rule(body.arguments.size() == node.in.size() && body.yields.size() + 1 == node.in.size(),
+    rule((body.kind == RegionKind::loop) == (node.op == Op::loop) &&
+             (body.kind == RegionKind::branch) == (node.op == Op::branch),
+         "loops own loops, branches own branches");
+    const std::size_t further = node.op == Op::repeat ? 1 : 0;
+    rule(body.arguments.size() == node.in.size() && body.yields.size() + 1 == node.in.size() + further,
          "a loop has an initial value, an argument and a yield for each carried value");
+    if (further) {
+      const Node& again = graph_[body.yields.back()];
+      rule(agree(again, graph_[node.in[0]]), "a repeat yields whether it goes on");
+      rule(encloses(again.region, region), "a yield is visible at the end of its loop");
+    }
     for (std::size_t k = 1; k < node.in.size(); ++k) {
       const Node &initial = graph_[node.in[k]], &argument = graph_[body.arguments[k]],
                  &yield = graph_[body.yields[k - 1]];

@@ -436,7 +436,9 @@ void Generator::loop(int depth) {
   if (chance(40)) declare_var();
   const std::vector<Name> outer = assignable_;
   const std::size_t first = visible_.size();
-  within(loop_of(loop_count()), [&] {
+  Statement s = loop_of(loop_count());
+  if (chance(20)) s.attributes = {1};
+  within(std::move(s), [&] {
     statements(depth, between(0, 3));
     for (int i = between(1, 2); i > 0; --i) assign_some_var(outer);
     statements(depth, between(0, 1));
@@ -446,12 +448,11 @@ void Generator::loop(int depth) {
 
 void Generator::branch(int depth) {
   const Name condition = want(ElementType::pred, {}, 2);
-  const std::vector<Name> assignable = assignable_;
+  const std::vector<Name> outer = assignable_;
   within({.kind = Statement::Kind::branch, .type = ElementType::pred, .from = {condition}}, [&] {
-    assignable_.clear();  // an if yields no values
     statements(depth, between(0, 3));
-    some_effect();
-    assignable_ = assignable;
+    if (!outer.empty() && chance(60)) assign_some_var(outer);
+    if (outer.empty() || chance(60)) some_effect();
   });
 }
 

@@ -139,6 +139,15 @@ class Printer {
         return line(depth, fmt::format("{}const Tile {} = {};", unused(s.to), call(s.to, 't'), names_.at(s.from[0])));
       case Kind::loop: {
         const std::string count = literal_or_value(s.from[0]);
+        if (!s.attributes.empty()) {  // by a while_
+          const std::string now = call(s.to, 'i');
+          line(depth, fmt::format("Var next_{} = constant<i32>(0);", now));
+          line(depth, fmt::format("while_([&] {{ return next_{} < {}; }}, [&] {{", now, count));
+          line(depth + 1, fmt::format("const Tile {0} = next_{0};", now));
+          body(s.body, depth + 1);
+          line(depth + 1, fmt::format("next_{0} = {0} + 1;", now));
+          return line(depth, "});");
+        }
         line(depth, fmt::format("for ({}Index {} : range({})) {{", unused(s.to), call(s.to, 'i'), count));
         body(s.body, depth + 1);
         return line(depth, "}");

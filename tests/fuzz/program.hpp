@@ -26,7 +26,7 @@ struct Statement {
     declare,  ///< Var to = from
     assign,   ///< to, a Var, = from
     read,     ///< to = from, a Var
-    loop,     ///< for (to : range(from)) body
+    loop,     ///< for (to : range(from)) body; with attribute 1 the same by a while_ and a Var of its own
     branch,   ///< if_(from) body
   };
   Kind kind = Kind::apply;

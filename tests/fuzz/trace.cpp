@@ -68,16 +68,31 @@ class Tracer {
         values_[s.to] = trace_.var(var(s.from[0]), here_);
         return;
       case Statement::Kind::loop:
+        if (!s.attributes.empty()) return counted(s);
         values_[s.to] = trace_.begin_loop(value(s.from[0]), here_);
         body(s.body);
-        return trace_.end_loop();
+        return trace_.end_region();
       case Statement::Kind::branch: {
-        const Handle condition = value(s.from[0]);
-        trace_.begin_branch(here_);
+        trace_.begin_branch(value(s.from[0]), here_);
         body(s.body);
-        return trace_.end_branch(condition, here_);
+        return trace_.end_region();
       }
     }
+  }
+
+  /// A loop by a while_.
+  void counted(const Statement& s) {
+    const ElementType i32 = ElementType::i32;
+    const Trace::VarSlot counter = trace_.make_var(trace_.literal(i32, 0, here_), here_);
+    const auto goes_on = [&] {
+      return trace_.apply(Op::less, ElementType::pred, {trace_.var(counter, here_), value(s.from[0])}, {}, here_);
+    };
+    trace_.begin_repeat(goes_on(), here_);
+    const Handle now = values_[s.to] = trace_.var(counter, here_);
+    body(s.body);
+    trace_.assign_var(counter, trace_.apply(Op::add, i32, {now, trace_.literal(i32, 1, here_)}, {}, here_), here_);
+    trace_.end_region(goes_on());
+    trace_.drop_var(counter);
   }
 
   void apply(const Statement& s) {

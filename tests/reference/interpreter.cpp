@@ -78,7 +78,7 @@ void Interpreter::run_node(Id id) {
       report(node);
       break;
     case OpRole::region:
-      node.op == Op::loop ? loop(id) : branch(node);
+      loop(id);
       break;
     default:
       values_[id] = compute(node);
@@ -91,25 +91,22 @@ void Interpreter::loop(Id id) {
   std::vector<Tile>& carried = carried_[id];
   carried.clear();
   for (std::size_t k = 1; k < node.in.size(); ++k) carried.push_back(operand(node, k));
-  if (!operand(node, 0).item().exact()) {
+  const auto spoiled = [&] {
     for (Tile& tile : carried) tile = Tile(tile.type, tile.shape, Element::anything());
-    return spoil(node.body());
-  }
-  for (std::int64_t i = 0, count = whole(operand(node, 0)); i < count; ++i) {
+    spoil(node.body());
+  };
+  if (!operand(node, 0).item().exact()) return spoiled();
+  std::int64_t count = whole(operand(node, 0));  // a condition is 0 or 1
+  for (std::int64_t i = 0; i < count; ++i) {
     values_[body.arguments[0]] = Tile(ElementType::i32, {}, Element::of(static_cast<Real>(i)));
     for (std::size_t k = 0; k < carried.size(); ++k) values_[body.arguments[k + 1]] = std::move(carried[k]);
     run_region(node.body());
     for (std::size_t k = 0; k < carried.size(); ++k) carried[k] = values_[body.yields[k]];
+    if (node.op != Op::repeat) continue;
+    const Tile& again = values_[body.yields.back()];
+    if (!again.item().exact()) return spoiled();
+    count += whole(again);
   }
-}
-
-void Interpreter::branch(const Node& node) {
-  const Element& condition = operand(node, 0).item();
-  const RegionId body = node.body();
-  if (!condition.exact())
-    spoil(body);
-  else if (condition.low == 1)
-    run_region(body);
 }
 
 void Interpreter::spoil(RegionId region) {

@@ -28,7 +28,6 @@ class Interpreter {
   void require(const Node& node) const;
   void report(const Node& node) const;
   void loop(Id id);
-  void branch(const Node& node);
   /// The effects of a region happened perhaps, and to who knows what.
   void spoil(RegionId region);
 

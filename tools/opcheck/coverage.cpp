@@ -29,7 +29,7 @@ emulator (`opcheck test --device emulated`). On a GPU they are run by hand, and 
 
 The element type is that of the operands: of `cast` and `bitcast` what is cast, of `mma` the factors, of `gather`,
 `extent` and the like the tensor's elements, of `loop` its count, of `argument` and `result` what a loop carries, of
-`branch`, `require` and `check` the condition, of `print` the values.
+`branch`, `repeat`, `require` and `check` the condition, of `print` the values.
 )";
 
 /// What the cases of an op and a type came to on a GPU.

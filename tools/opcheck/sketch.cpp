@@ -127,8 +127,8 @@ void Sketch::store(int parameter, const std::vector<Id>& at, Id tile) {
   store(tensor(parameter), at, cast(tile, fields_[static_cast<std::size_t>(parameter)].type));
 }
 
-std::vector<Id> Sketch::loop(Id count, const std::vector<Id>& initial, const Step& step) {
-  builder_.begin_loop(location_);
+std::vector<Id> Sketch::region(Op owner, Id first, const std::vector<Id>& initial, const Step& step) {
+  builder_.begin_region(owner, location_);
   const Id counter = builder_.graph().regions[builder_.open_region()].arguments[0];
   std::vector<Id> carried, results;
   for (const Id value : initial) {
@@ -136,10 +136,20 @@ std::vector<Id> Sketch::loop(Id count, const std::vector<Id>& initial, const Ste
     carried.push_back(builder_.argument(node.type, Shape(node.shape), location_));
   }
   const std::vector<Id> yields = step(counter, carried);
-  const Id loop = builder_.end_loop(count, initial, yields, location_);
+  const Id made = builder_.end_region(first, initial, yields, location_);
   for (std::size_t i = 0; i < initial.size(); ++i)
-    results.push_back(builder_.result(loop, static_cast<int>(i), location_));
+    results.push_back(builder_.result(made, static_cast<int>(i), location_));
   return results;
+}
+
+std::vector<Id> Sketch::loop(Id count, const std::vector<Id>& initial, const Step& step) {
+  return region(Op::loop, count, initial, step);
+}
+std::vector<Id> Sketch::branch(Id condition, const std::vector<Id>& initial, const Round& step) {
+  return region(Op::branch, condition, initial, [&](Id, const std::vector<Id>& carried) { return step(carried); });
+}
+std::vector<Id> Sketch::repeat(Id condition, const std::vector<Id>& initial, const Round& step) {
+  return region(Op::repeat, condition, initial, [&](Id, const std::vector<Id>& carried) { return step(carried); });
 }
 
 Id Sketch::loop(Id count, Id initial, const std::function<Id(Id counter, Id carried)>& step) {
@@ -148,9 +158,10 @@ Id Sketch::loop(Id count, Id initial, const std::function<Id(Id counter, Id carr
 }
 
 void Sketch::branch(Id condition, const std::function<void()>& body) {
-  builder_.begin_branch(location_);
-  body();
-  builder_.end_branch(condition, location_);
+  branch(condition, {}, [&](const std::vector<Id>&) {
+    body();
+    return std::vector<Id>();
+  });
 }
 
 Case Sketch::finish(Op op, ElementType type, std::string name) {

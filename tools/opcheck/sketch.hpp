@@ -58,6 +58,11 @@ class Sketch {
   using Step = std::function<std::vector<Id>(Id counter, const std::vector<Id>& carried)>;
   std::vector<Id> loop(Id count, const std::vector<Id>& initial, const Step& step);
   Id loop(Id count, Id initial, const std::function<Id(Id counter, Id carried)>& step);
+  /// What the values are behind a branch, where the condition holds, or a repeat, whose `step` says behind its values
+  /// whether it goes on.
+  using Round = std::function<std::vector<Id>(const std::vector<Id>& carried)>;
+  std::vector<Id> branch(Id condition, const std::vector<Id>& initial, const Round& step);
+  std::vector<Id> repeat(Id condition, const std::vector<Id>& initial, const Round& step);
   /// What `body` stores, where the condition holds.
   void branch(Id condition, const std::function<void()>& body);
 
@@ -75,6 +80,8 @@ class Sketch {
   Case finish(Op op, ElementType type, std::string name);
 
  private:
+  std::vector<Id> region(Op owner, Id first, const std::vector<Id>& initial, const Step& step);
+
   std::vector<Field> fields_;
   Location location_;
   GraphBuilder builder_;

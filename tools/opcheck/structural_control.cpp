@@ -109,6 +109,46 @@ std::vector<Case> branch(ElementType type, Purpose purpose) {
     });
     cases.push_back(sketch.finish(Op::branch, type, "in a loop over an InOut"));
   }
+  for (const int given_number : {1, 5}) {  // what is only read in a branch, and values of both ways
+    const Shape tile{5, 33};
+    Sketch sketch({given(i32, given_number), input(ElementType::f32, {5, 33}), input(ElementType::f32, {5, 33}),
+                   output(ElementType::f32, {5, 33}), output(ElementType::f32, {5, 33})});
+    const std::vector<Id> at = sketch.origin(2);
+    const Id small = sketch.apply(Op::less, pred, {sketch.scalar(0), sketch.index(3)});
+    const Id x = sketch.load(1, ElementType::f32, at, tile), y = sketch.load(2, ElementType::f32, at, tile);
+    const std::vector<Id> then = sketch.branch(small, {x, y}, [&](const std::vector<Id>& carried) {
+      return std::vector{carried[1], sketch.apply(Op::abs, {carried[0]})};
+    });
+    const std::vector<Id> both =
+        sketch.branch(sketch.apply(Op::logical_not, {small}), then, [&](const std::vector<Id>& carried) {
+          return std::vector{sketch.apply(Op::neg, {sketch.apply(Op::abs, {y})}), carried[0]};
+        });
+    sketch.store(3, at, both[0]);
+    sketch.store(4, at, both[1]);
+    cases.push_back(sketch.finish(Op::branch, type, fmt::format("values of both ways, {}", given_number)));
+  }
+  return cases;
+}
+
+std::vector<Case> repeat(ElementType type, Purpose purpose) {
+  std::vector<Case> cases;
+  if (type != pred || purpose != Purpose::test) return cases;
+  for (const int given_steps : {0, 1, 7}) {  // two tiles change places, and a number is halved, until it is 0
+    const Shape tile{5, 33};
+    Sketch sketch({given(i32, given_steps), input(i32, {5, 33}), output(i32, {5, 33}), output(i32, {1})});
+    const std::vector<Id> at = sketch.origin(2);
+    const auto is_left = [&](Id n) { return sketch.apply(Op::greater, pred, {n, sketch.index(0)}); };
+    const Id x = sketch.load(1, i32, at, tile), n = sketch.scalar(0);
+    const std::vector<Id> results =
+        sketch.repeat(is_left(n), {x, sketch.apply(Op::neg, {x}), n}, [&](const std::vector<Id>& carried) {
+          const Id half = sketch.apply(Op::floor_div, {carried[2], sketch.index(2)});
+          const Id sum = sketch.apply(Op::add, {carried[1], carried[2]});
+          return std::vector{sum, carried[0], half, is_left(half)};
+        });
+    sketch.store(2, at, results[0]);
+    sketch.store(3, sketch.origin(1), sketch.apply(Op::broadcast, {results[2]}, {}, Shape{1}));
+    cases.push_back(sketch.finish(Op::repeat, type, fmt::format("{} halved", given_steps)));
+  }
   return cases;
 }
 

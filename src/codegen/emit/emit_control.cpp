@@ -46,6 +46,12 @@ void emit_fetch_ahead(Writer& w, const Loop& loop) {
 void emit(Writer& w, const Loop& loop) {
   const IndexExpression count = scalar(w, loop.count);
   const std::string counter = name_of(w.plan, loop.loop);
+  if (loop.repeats) {
+    w.open("for (u32 {0} = 0; goes_on({1}, {0}); ++{0}) {{", counter, count);
+    emit(w, loop.body);
+    w.close();
+    return;
+  }
   if (loop.stages == 1) {
     w.open("for (int {0} = 0; {0} < {1}; ++{0}) {{", counter, count);
     emit(w, loop.body);

@@ -85,8 +85,8 @@ class Finder {
       if (node(product.id).region != first().region) return "its products are not all in one loop";
     for (const auto& region : facts_.order)
       for (const Id id : region) {
-        if (node(id).op == Op::loop && id != chain_.loop) return "it has another loop";
         if (node(id).op == Op::branch) return "it has a branch";
+        if (has_region(node(id).op) && id != chain_.loop) return "it has another loop";
       }
     if (!chain_.ahead[node(chain_.loop).in[0]]) return "the loop's rounds follow from what is computed";
     chain_.has_round = range_of(facts_, node(chain_.loop).in[0]).least >= 1;

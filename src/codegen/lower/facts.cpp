@@ -11,12 +11,14 @@ Facts::Facts(const Graph& graph, const Variant& variant, const Target& target)
       order(schedule(graph)),
       number(graph.nodes.size(), -1),
       users(graph.nodes.size()),
-      owner(graph.regions.size(), no_id) {
+      owner(graph.regions.size(), no_id),
+      home(graph.nodes.size()) {
   int next = 0;
   // Nodes are numbered as they are printed: a region right behind its owner.
   const auto walk = [&](const auto& self, RegionId region) -> void {
     for (Id id : order[region]) {
       number[id] = next++;
+      home[id] = region;
       for (Id in : graph[id].in) users[in].push_back(id);
       if (!has_region(graph[id].op)) continue;
       const RegionId inner = graph[id].body();

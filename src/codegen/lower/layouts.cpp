@@ -19,10 +19,10 @@ class Chooser {
       for (Id id : region) {
         const Node& node = facts[id];
         if (node.op == Op::result) results_[{node.in[0], node.position()}] = id;
-        if (node.op != Op::loop) continue;
+        if (!has_region(node.op)) continue;
         for (std::size_t k = 1; k < node.in.size(); ++k) carried_[{id, node.in[k]}].push_back(k - 1);
         const Region& body = facts.graph.body(id);
-        for (std::size_t k = 0; k < body.yields.size(); ++k) carried_[{id, body.yields[k]}].push_back(k);
+        for (std::size_t k = 0; k < facts.graph.carried(id); ++k) carried_[{id, body.yields[k]}].push_back(k);
       }
   }
 
@@ -172,7 +172,7 @@ class Chooser {
       set(user, layout.permuted(node.permutation()));
     } else if (node.op == Op::scatter && node.in[0] == id) {
       set(node.in[2], rows_of(layout));
-    } else if (node.op == Op::loop) {
+    } else if (has_region(node.op)) {
       // Once, however often the loop names it.
       if (const auto carried = carried_.extract({user, id}))
         for (std::size_t k : carried.mapped()) to_carried(user, k, id);

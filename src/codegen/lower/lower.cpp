@@ -79,6 +79,8 @@ class Lowering {
         return;
       case Op::branch:
         return branch(id);
+      case Op::repeat:
+        return repeat(id);
       case Op::check:
       case Op::print:
         return tell(steps_, id);
@@ -121,8 +123,9 @@ class Lowering {
     constexpr int many = 16;
     if (!products_.empty() || node(id).op != Op::load || steps_.layouts.of[id].registers() < many) return false;
     const Id store = stored_by(id);
-    if (store == no_id || node(store).op != Op::store || node(store).region != node(id).region) return false;
-    return std::ranges::any_of(steps_.facts.order[node(id).region], [&](Id other) {
+    const std::vector<RegionId>& home = steps_.facts.home;
+    if (store == no_id || node(store).op != Op::store || home[store] != home[id]) return false;
+    return std::ranges::any_of(steps_.facts.order[home[id]], [&](Id other) {
       return is_reduction(node(other).op) && steps_.facts.number[other] < steps_.facts.number[id];
     });
   }
@@ -165,9 +168,37 @@ class Lowering {
   }
 
   void branch(Id id) {
+    std::vector<ValueId> carried = carry(id);
     Branch step{.condition = steps_.scalar(node(id).in[0]), .body = {}};
-    steps_.within(step.body, [&] { lower(node(id).body()); });
+    steps_.within(step.body, [&] {
+      lower(node(id).body());
+      move_on(id, carried);
+    });
     steps_.push(id, std::move(step));
+    carried_[id] = std::move(carried);
+  }
+
+  // A loop whose condition each round computes for the next.
+  void repeat(Id id) {
+    const Id condition = node(id).in[0];
+    std::vector<ValueId> carried = carry(id);
+    const auto holds = [&](Id from) {
+      return SweepBuilder(steps_, node(condition).shape, Layout(0)).express(from).take();
+    };
+    const ValueId again = steps_.values.add(steps_.values.label(id, "again"), condition, Layout(0));
+    steps_.plan.storage(again).changes = true;
+    steps_.push(id, Compute{.out = again, .sweep = holds(condition)});
+    Loop step;
+    step.loop = steps_.plan.loops.add({steps_.values.label(id, "round")});
+    step.count = element_of(steps_.plan, again, Layout(0));
+    step.repeats = true;
+    steps_.within(step.body, [&] {
+      lower(node(id).body());
+      steps_.push(id, Compute{.out = again, .sweep = holds(body_of(id).yields.back())});
+      move_on(id, carried);
+    });
+    steps_.push(id, std::move(step));
+    carried_[id] = std::move(carried);
   }
 
   // --- loops
@@ -176,9 +207,7 @@ class Lowering {
     const Node& at = node(id);
     const RegionId region = at.body();
     const Region& body = body_of(id);
-    std::vector<ValueId> carried;
-    for (std::size_t k = 1; k < at.in.size(); ++k)
-      carried.push_back(duty_.does(body.arguments[k]) ? carry(id, k - 1) : ValueId{});
+    std::vector<ValueId> carried = carry(id);
     duty_.before_loop(steps_);
     Loop step;
     step.loop = steps_.plan.loops.add({steps_.values.label(body.arguments[0], "i")});
@@ -266,7 +295,13 @@ class Lowering {
     return found != products_.end() && found->second.product.partial ? &found->second.product : nullptr;
   }
 
-  // A carried value starts.
+  // Carried values start.
+  std::vector<ValueId> carry(Id loop) {
+    std::vector<ValueId> carried;
+    for (std::size_t k = 0; k < steps_.facts.graph.carried(loop); ++k)
+      carried.push_back(duty_.does(body_of(loop).arguments[k + 1]) ? carry(loop, k) : ValueId{});
+    return carried;
+  }
   ValueId carry(Id loop, std::size_t k) {
     const Id argument = body_of(loop).arguments[k + 1];
     const Layout& layout = steps_.layouts.of[argument];

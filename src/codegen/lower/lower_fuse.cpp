@@ -54,7 +54,7 @@ class Fuser {
       if (next == no_id || (root != no_id && root != next)) return id;
       root = next;
     }
-    if (root == no_id || node(root).region != node(id).region) return id;
+    if (root == no_id || facts_.home[root] != facts_.home[id]) return id;
     const Sweep sweep = sweep_of(facts_, layouts_, root);
     const Layout& layout = layouts_.of[id];
     const bool same = layout == sweep.layout.of_operand(node(id).shape, sweep.shape) &&

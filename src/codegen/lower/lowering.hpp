@@ -52,12 +52,14 @@ class Facts {
   std::vector<std::vector<Id>> order;  ///< live nodes by region
   std::vector<int> number;             ///< as the graph's text counts them
   std::vector<std::vector<Id>> users;  ///< nodes that name it; a loop names initial values and yields
-  std::vector<Id> owner;               ///< region -> its loop or branch
+  std::vector<Id> owner;               ///< region -> its loop, branch or repeat
+  std::vector<RegionId> home;          ///< node -> the region it is computed in
 
   const Node& operator[](Id id) const { return graph[id]; }
   bool live(Id id) const { return number[id] >= 0; }
   bool in_region(Id id, RegionId region) const;  ///< in it or in one inside it
   bool is_counter(Id id) const { return graph[id].op == Op::argument && graph[id].position() == 0; }
+  bool in_loop(Id id) const { return graph.regions[graph[id].region].kind == RegionKind::loop; }
   /// By node: a number that follows from the launch, and from what is `given` to nodes of a region.
   std::vector<char> known_from(const std::function<bool(Id, RegionId)>& given) const;
   GraphAccess access(Id id) const;

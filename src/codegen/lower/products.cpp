@@ -282,6 +282,7 @@ class Planner {
       c = facts_[c].in[0];
     const Node& argument = facts_[c];
     if (argument.op != Op::argument || argument.position() == 0 || argument.region != node.region) return false;
+    if (!facts_.in_loop(id)) return false;
     if (facts_.users[c].size() != 1 || facts_.users[id].size() != 1) return false;
     const Region& body = facts_.graph.regions[node.region];
     return body.yields[argument.position() - 1] == id;

@@ -202,6 +202,8 @@ class Classifier {
       for (const Id id : region) {
         const Node& at = node(id);
         if (at.op == Op::loop && id != how_.loop) return "it has another loop";
+        const bool carries = has_region(at.op) && facts_.graph.carried(id) > 0;
+        if (at.op == Op::repeat || (carries && at.op != Op::loop)) return "it has a branch or a while_ with values";
         const bool along_rows =
             (is_reduction(at.op) || at.op == Op::argmax) && at.axis() == 1 && node(at.in[0]).shape == product().shape;
         if (along_rows) continue;

@@ -189,13 +189,13 @@ class Splitter final : public Rewriter {
     const auto found = counts_.find(static_cast<Id>(&node - source().nodes.data()));
     if (found == counts_.end()) return Rewriter::rewrite(node, in);
     const int count = found->second;
-    const RegionId region = builder().begin_loop(node.location);
+    const RegionId region = builder().begin_region(Op::loop, node.location);
     const Id round = builder().graph().regions[region].arguments[0];
     const Id sum = builder().argument(node.type, node.shape, node.location);
     const Id operands[] = {strip(in[0], 1, count, round), strip(in[1], 0, count, round), sum};
     const Id next = builder().apply(node.op, node.type, operands, node.attr, node.location);
     const Id rounds = builder().constant(ElementType::i32, number(count), {}, node.location);
-    const Id loop = builder().end_loop(rounds, in.subspan(2, 1), {&next, 1}, node.location);
+    const Id loop = builder().end_region(rounds, in.subspan(2, 1), {&next, 1}, node.location);
     return builder().result(loop, 0, node.location);
   }
 

@@ -35,7 +35,11 @@ class DeadCode final : public Rewriter {
       const Node& node = source()[id];
       if (node.region != 0) reach(owner_[node.region]);
       switch (node.op) {
+        case Op::repeat:
+          reach(source().body(id).yields.back());
+          [[fallthrough]];
         case Op::loop:
+        case Op::branch:
           reach(node.in[0]);
           break;  // its initial values only if what they start is live
         case Op::result:

@@ -174,6 +174,7 @@ class StepText {
   std::string operator()(const Multiply& s) const { return product_text(plan_, s); }
   std::string operator()(const Barrier& s) const { return s.again ? "barrier, not in the first round" : "barrier"; }
   std::string operator()(const Loop& s) const {
+    if (s.repeats) return fmt::format("while {}", operand(s.count, nullptr, {}));
     return fmt::format("for {} below {}{}", name_of(plan_, s.loop), operand(s.count, nullptr, {}),
                        s.stages > 1 ? fmt::format(", {} rounds under way", s.stages) : "");
   }

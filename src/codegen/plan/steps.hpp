@@ -264,6 +264,7 @@ struct Barrier {
 struct Loop {
   LoopId loop;
   Operand count;
+  bool repeats = false;  ///< `count` is a condition, which the body computes anew: it has rounds as long as that holds
   int stages = 1;
   Body arrive, ahead, issued, body;
 };

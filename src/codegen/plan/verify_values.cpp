@@ -115,7 +115,7 @@ class Values {
         for (const Operand& index : tell->block) single(index, ElementType::i32);
       }
       if (const Loop* loop = std::get_if<Loop>(&step.action)) {
-        single(loop->count, ElementType::i32);
+        single(loop->count, loop->repeats ? ElementType::pred : ElementType::i32);
         counters_.insert(loop->loop);
       }
       each_body(step, [&](const Body& inner) { body(inner); });
