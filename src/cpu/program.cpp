@@ -11,14 +11,13 @@
 #include "cpu/matmul.hpp"
 #include "cpu/parallel.hpp"
 #include "cpu/reduce.hpp"
+#include "cpu/strides.hpp"
 #include "cpu/tape.hpp"
 #include "graph/error.hpp"
 #include "graph/math.hpp"
 
 namespace tessera::cpu {
 namespace {
-
-using Strides = std::array<std::int64_t, max_rank>;
 
 // A view of a tensor: element i of an axis exists where lo <= i < hi.
 struct ViewRef {
@@ -69,7 +68,6 @@ class Frame {
   std::int32_t index(Id id) const { return *reinterpret_cast<const std::int32_t*>(ref(id).data); }
   char* slot(Id id) { return arena_ + tape_->slot[id]; }
 
-  void copy(char* out, const Ref& from, const Shape& shape, HostType type) const;
   void tile_start(std::span<const Id> indices, const Shape& shape, int first_axis, Strides& start) const;
 
   const Tape* tape_ = nullptr;
@@ -190,40 +188,6 @@ void Frame::run_loop(const Loop& loop, Id first) {
 
 // --- elementwise chains
 
-// Folds axes into one where every operand allows it; returns the rank that remains. Extents and strides are rewritten.
-int collapse(Strides& extent, int rank, std::span<Strides> operands) {
-  int kept = 0;
-  for (int axis = 0; axis < rank; ++axis) {
-    if (extent[at(axis)] == 1) continue;
-    const bool joins = kept > 0 && std::all_of(operands.begin(), operands.end(), [&](const Strides& stride) {
-                         return stride[at(kept - 1)] == stride[at(axis)] * extent[at(axis)];
-                       });
-    if (joins) {
-      extent[at(kept - 1)] *= extent[at(axis)];
-      for (Strides& stride : operands) stride[at(kept - 1)] = stride[at(axis)];
-    } else {
-      extent[at(kept)] = extent[at(axis)];
-      for (Strides& stride : operands) stride[at(kept)] = stride[at(axis)];
-      ++kept;
-    }
-  }
-  return kept;
-}
-
-// Strides of an operand of shape `from` as one of shape `to`, aligned at the right.
-Strides stretched(const Strides& stride, const Shape& from, const Shape& to) {
-  Strides result{};
-  for (int axis = 1; axis <= from.rank(); ++axis)
-    result[at(to.rank() - axis)] = from[from.rank() - axis] == 1 ? 0 : stride[at(from.rank() - axis)];
-  return result;
-}
-
-Strides extents_of(const Shape& shape) {
-  Strides extent{};
-  std::copy(shape.begin(), shape.end(), extent.begin());
-  return extent;
-}
-
 void Frame::run_chain(const Chain& chain) {
   const std::size_t inputs = chain.inputs.size();
   for (std::size_t r = inputs; r < at(chain.registers); ++r) registers_[r] = strips_ + r * strip_bytes;
@@ -270,31 +234,6 @@ void Frame::run_chain(const Chain& chain) {
         step.function(registers_[at(step.out)], operand(step.a), operand(step.b), operand(step.c), n);
       }
     }
-    for (int axis = rank - 2; axis >= 0; --axis) {
-      if (++position[at(axis)] < extent[at(axis)]) break;
-      position[at(axis)] = 0;
-    }
-  }
-}
-
-void Frame::copy(char* out, const Ref& from, const Shape& shape, HostType type) const {
-  const int bytes = host_bytes(type);
-  Strides stride = from.stride, extent = extents_of(shape);
-  const int rank = collapse(extent, shape.rank(), {&stride, 1});
-  if (rank == 0) return static_cast<void>(std::memcpy(out, from.data, static_cast<std::size_t>(bytes)));
-  const std::int64_t row = extent[at(rank - 1)], step = stride[at(rank - 1)];
-  Strides position{};
-  for (std::int64_t r = 0, rows = shape.size() / row; r < rows; ++r) {
-    std::int64_t offset = 0;
-    for (int axis = 0; axis < rank - 1; ++axis) offset += position[at(axis)] * stride[at(axis)];
-    const char* in = from.data + offset * bytes;
-    if (step == 1)
-      std::memmove(out, in, static_cast<std::size_t>(row * bytes));
-    else if (step == 0)
-      splat(out, in, type, static_cast<int>(row));
-    else
-      collect(out, in, step, type, static_cast<int>(row));
-    out += row * bytes;
     for (int axis = rank - 2; axis >= 0; --axis) {
       if (++position[at(axis)] < extent[at(axis)]) break;
       position[at(axis)] = 0;

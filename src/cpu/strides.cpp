@@ -1,0 +1,68 @@
+#include "cpu/strides.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "cpu/reduce.hpp"
+#include "cpu/strip.hpp"
+
+namespace tessera::cpu {
+
+int collapse(Strides& extent, int rank, std::span<Strides> operands) {
+  int kept = 0;
+  for (int axis = 0; axis < rank; ++axis) {
+    if (extent[at(axis)] == 1) continue;
+    const bool joins = kept > 0 && std::all_of(operands.begin(), operands.end(), [&](const Strides& stride) {
+                         return stride[at(kept - 1)] == stride[at(axis)] * extent[at(axis)];
+                       });
+    if (joins) {
+      extent[at(kept - 1)] *= extent[at(axis)];
+      for (Strides& stride : operands) stride[at(kept - 1)] = stride[at(axis)];
+    } else {
+      extent[at(kept)] = extent[at(axis)];
+      for (Strides& stride : operands) stride[at(kept)] = stride[at(axis)];
+      ++kept;
+    }
+  }
+  return kept;
+}
+
+Strides stretched(const Strides& stride, const Shape& from, const Shape& to) {
+  Strides result{};
+  for (int axis = 1; axis <= from.rank(); ++axis)
+    result[at(to.rank() - axis)] = from[from.rank() - axis] == 1 ? 0 : stride[at(from.rank() - axis)];
+  return result;
+}
+
+Strides extents_of(const Shape& shape) {
+  Strides extent{};
+  std::copy(shape.begin(), shape.end(), extent.begin());
+  return extent;
+}
+
+void copy(char* out, const Ref& from, const Shape& shape, HostType type) {
+  const int bytes = host_bytes(type);
+  Strides stride = from.stride, extent = extents_of(shape);
+  const int rank = collapse(extent, shape.rank(), {&stride, 1});
+  if (rank == 0) return static_cast<void>(std::memcpy(out, from.data, static_cast<std::size_t>(bytes)));
+  const std::int64_t row = extent[at(rank - 1)], step = stride[at(rank - 1)];
+  Strides position{};
+  for (std::int64_t r = 0, rows = shape.size() / row; r < rows; ++r) {
+    std::int64_t offset = 0;
+    for (int axis = 0; axis < rank - 1; ++axis) offset += position[at(axis)] * stride[at(axis)];
+    const char* in = from.data + offset * bytes;
+    if (step == 1)
+      std::memmove(out, in, static_cast<std::size_t>(row * bytes));
+    else if (step == 0)
+      splat(out, in, type, static_cast<int>(row));
+    else
+      collect(out, in, step, type, static_cast<int>(row));
+    out += row * bytes;
+    for (int axis = rank - 2; axis >= 0; --axis) {
+      if (++position[at(axis)] < extent[at(axis)]) break;
+      position[at(axis)] = 0;
+    }
+  }
+}
+
+}  // namespace tessera::cpu

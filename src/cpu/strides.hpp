@@ -1,0 +1,21 @@
+// Walking through values that lie in memory by strides.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "cpu/tape.hpp"
+
+namespace tessera::cpu {
+
+using Strides = std::array<std::int64_t, max_rank>;
+
+/// Folds axes into one where every operand allows it; returns the rank that remains. Extents and strides are rewritten.
+int collapse(Strides& extent, int rank, std::span<Strides> operands);
+/// Strides of an operand of shape `from` as one of shape `to`, aligned at the right.
+Strides stretched(const Strides& stride, const Shape& from, const Shape& to);
+Strides extents_of(const Shape& shape);
+/// The elements, row-major.
+void copy(char* out, const Ref& from, const Shape& shape, HostType type);
+
+}  // namespace tessera::cpu
