@@ -2,7 +2,7 @@
 #include "fuzz/corpus.hpp"
 
 TEST_CASE("fuzz 510913", "[fuzz][corpus]") {
-  const auto k = kernel("fuzz_510913", [](In<f32, 1>, In<i32, 2> x1, InOut<i64, 1>, InOut<f16, 1> z1, Out<f32, 2> y0) {
+  const auto k = kernel("fuzz_510913", [](In<f32, 1>, In<i32, 2> x1, InOut<i64, 1>, InOut<f16, 1> z1, InOut<f32, 2> y0) {
     const Tile t0 = cast<bf16>(reshape(load(x1, {0, -1}, {2, 1}, 194), {2}));
     const Tile t1 = cast<bf16>(reshape(load(x1, {0, 0}, {3, 1}), {3}));
     Var v0 = concat(0, t0, t1, t1);
