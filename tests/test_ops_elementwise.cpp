@@ -318,6 +318,15 @@ TEST_CASE("a function of the language makes the op of its name", "[cpu]") {
         CHECK(id(x << y) == made(Op::shift_left, {a, b}));
         CHECK(id(x >> y) == made(Op::shift_right, {a, b}));
         CHECK(id(~x) == made(Op::bitwise_not, {a}));
+        Var v = x;
+        v ^= y;
+        CHECK(id(v) == made(Op::bitwise_xor, {a, b}));
+        v = x;
+        v <<= y;
+        CHECK(id(v) == made(Op::shift_left, {a, b}));
+        v = x;
+        v >>= y;
+        CHECK(id(v) == made(Op::shift_right, {a, b}));
       } else {
         CHECK(id(x / y) == made(Op::div, {a, b}));
         CHECK(id(minimum(x, y, Nan::propagate)) == made(Op::minimum_nan, {a, b}));

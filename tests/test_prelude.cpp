@@ -237,7 +237,10 @@ TEST_CASE("tanh_of is tanh, to 3e-7 of itself", "[prelude]") {
 TEST_CASE("Prelude trigonometry gives the bits of the ops, of large numbers, too", "[prelude]") {
   SAME1(float, sin_of, sin);
   SAME1(float, cos_of, cos);
-  SAME1(float, tan_of, tan);
+  const auto or_0 = [](float number) { return std::isnan(number) ? 0.0f : number; };  // a NaN has either sign
+  check_each<float>(
+      "tan_of", [&](float a) { return or_0(host::tan_of(a)); }, [&](float a) { return or_0(math::tan(a)); });
+  CHECK(std::isnan(host::tan_of(host::infinity())));
   // Near to multiples of pi / 2: what is left of them are the last bits that there are.
   for (const float x : {0x1.f9cbe2p+7f, 0x1.47d0fep+34f, 0x1.0f79ap+57f, 0x1.f37c8ap+95f, 0x1.7b9b4p+126f}) {
     INFO(x);

@@ -55,7 +55,8 @@ class Tile : public ExprTag {
     return *this;                                                                                      \
   }
   ASSIGN(+=)
-  ASSIGN(-=) ASSIGN(*=) ASSIGN(/=) ASSIGN(%=) ASSIGN(&=) ASSIGN(|=)
+  ASSIGN(-=)
+  ASSIGN(*=) ASSIGN(/=) ASSIGN(%=) ASSIGN(&=) ASSIGN(|=) ASSIGN(^=) ASSIGN(<<=) ASSIGN(>>=)
 #undef ASSIGN
 
       Leaf<T_, R_> leaf() const {
@@ -137,7 +138,8 @@ class Var : public ExprTag {
 #define ASSIGN(symbol) \
   Var& operator symbol##=(Term term) { return *this = Value(*this symbol term, term.location); }
   ASSIGN(+)
-  ASSIGN(-) ASSIGN(*) ASSIGN(/) ASSIGN(%) ASSIGN(&) ASSIGN(|)
+  ASSIGN(-)
+  ASSIGN(*) ASSIGN(/) ASSIGN(%) ASSIGN(&) ASSIGN(|) ASSIGN(^) ASSIGN(<<) ASSIGN(>>)
 #undef ASSIGN
 
       /// The value it has now; whether that may be used is checked where the expression is.
