@@ -307,6 +307,107 @@ TEST_CASE("reductions of the language: along one axis, several or all", "[cpu]")
         std::string::npos);
 }
 
+TEST_CASE("reductions by an author's function: means and variances at once", "[cpu]") {
+  for (const std::array<int, 3> is : {std::array{4, 70, 1}, {33, 5, 0}, {1, 1, 1}, {2, 64, 1}}) {
+    const int rows = is[0], columns = is[1], axis = is[2], lines = is[1 - axis], count = is[axis];
+    CAPTURE(rows, columns, axis);
+    const auto k = kernel("welford", [=](In<f32, 2> x, Out<f32, 2> y) {
+      const Tile t = load(x, {0, 0}, {rows, columns});
+      const auto together = [](const auto& a, const auto& b) {  // Chan, Golub and LeVeque, 1979
+        const auto& [mean_a, squares_a, count_a] = a;
+        const auto& [mean_b, squares_b, count_b] = b;
+        const Tile whole = count_a + count_b, delta = mean_b - mean_a, share = count_b / maximum(whole, 1);
+        return std::tuple(mean_a + delta * share, squares_a + squares_b + delta * delta * count_a * share, whole);
+      };
+      auto [middle, squares, counted] = reduce(std::tuple(t, t * 0, t * 0 + 1), axis, together, {0, 0, 0});
+      store(y, {0, 0}, concat(1 - axis, middle, squares / counted, counted));
+    });
+    oracle::Rng rng(28);
+    const Array a = oracle::random_array(rng, ElementType::f32, {rows, columns}, 90, 110);
+    const Device& device = test_device();
+    Tensor<f32, 2> x(device, {rows, columns});
+    Tensor<f32, 2> y(device, {axis ? lines * 3 : 1, axis ? 1 : lines * 3});
+    x.copy_from(std::vector<float>(a.real.begin(), a.real.end()));
+    launch(device.stream(), k, x, y);
+    const auto got = y.to_vector();
+    for (int line = 0; line < lines; ++line) {
+      const auto at = [&](int i) { return a.real[axis ? line * columns + i : i * columns + line]; };
+      Real mean = 0, squares = 0;
+      for (int i = 0; i < count; ++i) mean += at(i) / count;
+      for (int i = 0; i < count; ++i) squares += (at(i) - mean) * (at(i) - mean) / count;
+      CHECK(std::abs(got[line] - mean) <= 1e-4L);
+      CHECK(std::abs(got[lines + line] - squares) <= 1e-3L);
+      CHECK(got[2 * lines + line] == static_cast<float>(count));
+    }
+  }
+}
+
+TEST_CASE("scans and reductions by a function that is not commutative", "[cpu]") {
+  // x -> m x + b, one after the other.
+  const auto k = kernel("recurrence", [](In<i32, 2> m, In<i32, 2> b, Out<i32, 2> y, Out<i32, 2> z) {
+    const Tile ms = load(m, {0, 0}, {3, 37}), bs = load(b, {0, 0}, {3, 37});
+    const auto then = [](const auto& first, const auto& second) {
+      const auto& [m1, b1] = first;
+      const auto& [m2, b2] = second;
+      return std::tuple(m1 * m2, b1 * m2 + b2);
+    };
+    const auto all = [&](int axis, ScanOptions options) {
+      auto [product, sum] = scan(std::tuple(ms, bs), axis, then, {1, 0}, options);
+      return sum + product;  // of 1
+    };
+    store(y, {0, 0}, concat(0, all(1, {}), all(1, {.exclusive = true}), all(1, {true, false}), all(0, {true, true})));
+    auto [product, sum] = reduce(std::tuple(ms, bs), 1, then, {1, 0});
+    const Tile digits = scan(
+        bs, -1, [](const auto& x, const auto& y) { return maximum(x, y); }, -100);
+    store(z, {0, 0},
+          concat(1, sum + product,
+                 reduce(
+                     digits, 1, [](auto x, auto y) { return minimum(x, y); }, 100)));
+  });
+  oracle::Rng rng(29);
+  const Array ms = oracle::random_array(rng, ElementType::i32, {3, 37}, -3, 3),
+              bs = oracle::random_array(rng, ElementType::i32, {3, 37}, -50, 50);
+  const Device& device = test_device();
+  Tensor<i32, 2> m(device, {3, 37}), b(device, {3, 37}), y(device, {12, 37}), z(device, {3, 2});
+  m.copy_from(std::vector<i32>(ms.whole.begin(), ms.whole.end()));
+  b.copy_from(std::vector<i32>(bs.whole.begin(), bs.whole.end()));
+  launch(device.stream(), k, m, b, y, z);
+  const auto got = y.to_vector(), whole = z.to_vector();
+  const auto step = [&](i64 x, int row, int column) {
+    return oracle::wrapped(x * ms.whole[row * 37 + column] + bs.whole[row * 37 + column], ElementType::i32);
+  };
+  for (int row = 0; row < 3; ++row) {
+    i64 up = 1, down = 1;
+    for (int i = 0; i < 37; ++i) {
+      CHECK(got[(3 + row) * 37 + i] == up);
+      CHECK(got[row * 37 + i] == (up = step(up, row, i)));
+      CHECK(got[(6 + row) * 37 + 36 - i] == (down = step(down, row, 36 - i)));
+      i64 behind = 1;
+      for (int other = 2; other > row; --other) behind = step(behind, other, i);
+      CHECK(got[(9 + row) * 37 + i] == behind);
+    }
+    CHECK(whole[row * 2] == up);
+    CHECK(whole[row * 2 + 1] == bs.whole[row * 37]);
+  }
+  const auto shrinks = [](In<f32, 2> in, Out<f32, 2> out) {
+    const Tile t = load(in, {0, 0}, {4, 4});
+    store(out, {0, 0},
+          reduce(
+              t, 1, [](const auto& x, const auto& y) { return sum(x + y, 1); }, 0));
+  };
+  CHECK(error_of([&] { (void)kernel("shrinks", shrinks); })
+            .find("reduce: the function makes [4,1] of [4,2]; it combines "
+                  "element by element") != std::string::npos);
+  const auto apart = [](In<f32, 2> in, Out<f32, 2> out) {
+    const Tile t = load(in, {0, 0}, {4, 4}), u = load(in, {0, 0}, {4, 1});
+    auto [p, q] = scan(std::tuple(t, u), 1, [](const auto& x, const auto&) { return x; }, {0, 0});
+    store(out, {0, 0}, p + q);
+  };
+  CHECK(error_of([&] {
+          (void)kernel("apart", apart);
+        }).find("scan: tiles [4,4] and [4,1]; broadcast them to one shape") != std::string::npos);
+}
+
 TEST_CASE("reductions of the language: the largest or smallest with its index", "[cpu]") {
   const auto check = []<class T>(T, const Array& a, int axis) {
     const auto k = kernel("indexed", [=](In<T, 2> x, Out<T, 2> value, Out<i32, 2> index) {

@@ -96,6 +96,7 @@ TEST_CASE("a structural op is a shape rule, a function and a case in each execut
       {"src/dsl/tile.hpp", "src/dsl"},
       {"src/dsl/parts.hpp", "src/dsl"},
       {"src/dsl/reductions.hpp", "src/dsl"},
+      {"src/dsl/combine.cpp", "src/dsl"},
       {"src/dsl/view.hpp", "src/dsl"},
       {"src/dsl/control.hpp", "src/dsl"},
       {"src/dsl/trace.cpp", "src/dsl"},

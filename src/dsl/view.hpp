@@ -1,7 +1,6 @@
 // A kernel's parameters, and the ops that touch memory.
 #pragma once
-#include "dsl/parts.hpp"
-#include "dsl/reductions.hpp"
+#include "dsl/combine.hpp"
 
 namespace tessera {
 

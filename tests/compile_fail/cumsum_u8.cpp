@@ -1,4 +1,4 @@
-// expect: cumsum takes f32, i32 or i64; cast<f32>(x) first
+// expect: are not for arithmetic; cast<f32>(x) first
 #include "api/tessera.hpp"
 
 using namespace tessera;
