@@ -291,9 +291,9 @@ using Kinds =
     std::variant<Compute, Load, Store, Reduce, Argmax, Replicas, Partials, PutPartials, TakePartials, Scan, PutTotals,
                  AddTotals, Put, Get, Stage, ReadStage, Clear, Fetch, Commit, Wait, Multiply, Barrier, Loop, Branch,
                  Tell, Elected, OfTeam, OfPart, EachPart, TileLoop, BringAhead, UnlessBrought, SetRegisters,
-                 PrefetchMap, InitRing, ClearRest, ClearBeyond, Acquire, Expect, TmaLoad, Arrive, WaitFull, Release, Advance,
-                 Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence, TmaStore, CommitStores,
-                 WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, ShareRounds, PutPart, AddParts,
+                 PrefetchMap, InitRing, ClearRest, ClearBeyond, Acquire, Expect, TmaLoad, Arrive, WaitFull, Release,
+                 Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence, TmaStore,
+                 CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, ShareRounds, PutPart, AddParts,
                  ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>;
 
 /// What a step does. Its copies are made in one file: of so many kinds they are thousands of functions, and a third of
