@@ -68,7 +68,7 @@ ElementType Generator::stored_type() {
 Program Generator::run() {
   special_ = chance(12);
   exact_ = !special_ && chance(25);
-  oversized_ = chance(5);
+  oversized_ = chance(7);
   large_ = !oversized_ && chance(18);
   const int kind = between(0, 99);
   far_ = kind < 5;
