@@ -193,9 +193,17 @@ void scan(Steps& steps, Id id) {
   const Layout& layout = steps.layouts.of[id];
   const int axis = at.axis();
   const ScanBy by{reduction_of(at.op), at.scan_options()};
-  Sweep sweep = SweepBuilder(steps, at.shape, layout, id).express(at.in[0]).take();
+  SweepBuilder sweep(steps, at.shape, layout, id);
+  const bool largest = by.op == Op::max;
+  if (info(at.type).kind == ElementKind::real && (largest || by.op == Op::min)) {
+    // Where there is nothing but NaN yet, the result is what a reduction starts from.
+    const std::int64_t none = encode(at.type, identity(by.op, at.type));
+    sweep.add({largest ? Op::maximum : Op::minimum, at.type, at.type, {sweep.operand(at.in[0]), literal(none)}});
+  } else {
+    sweep.express(at.in[0]);
+  }
   const ValueId out = steps.values.add(id);
-  steps.push(id, Scan{.by = by, .axis = axis, .out = out, .sweep = std::move(sweep)});
+  steps.push(id, Scan{.by = by, .axis = axis, .out = out, .sweep = sweep.take()});
   if (line_of(layout, axis)->warps.size == 1) return;
   const ScratchId scratch = new_scratch(steps.plan, totals_of(layout, axis, steps.threads), at.type);
   steps.push(id, PutTotals{.by = by, .scratch = scratch, .out = out, .axis = axis});
