@@ -407,7 +407,7 @@ TEST_CASE("a program that fails is made small", "[fuzz]") {
     return found;
   };
   int shrunk = 0;
-  for (std::uint64_t seed = 1; seed < 3000 && shrunk < 3; ++seed) {
+  for (std::uint64_t seed = 1; seed < 9000 && shrunk < 3; ++seed) {
     const Program program = fuzz::generate(seed);
     if (!fails(program)) continue;
     ++shrunk;

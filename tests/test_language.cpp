@@ -43,6 +43,10 @@ TEST_CASE("what does not fit is an error when traced", "[language]") {
                store(y, {0, 0}, reshape(load(x, {0, 0}, {4, 8}), {-1, 5}));
              }),
              {"reshape", "32 elements", "[-1,5]"}));
+  CHECK(says(traced([](In<f32, 2> x, Out<f32, 1> y) {
+               store(y, {0}, reshape(load(x, {0, 0}, {4, 8}), {std::int64_t{5000000000}}));
+             }),
+             {"reshape"}));
   CHECK(says(traced([](In<f32, 2> x, Out<f32, 2> y) {
                store(y, {0, 0}, slice(load(x, {0, 0}, {4, 8}), 1, 5, 4));
              }),

@@ -88,6 +88,19 @@ TEST_CASE("checks stand anywhere, of scalars too", "[cpu][reports]") {
   CHECK(has_all(run(3), {"'walk'", "no positive number so far behind", "(block 0)"}));
 }
 
+TEST_CASE("a print may be text alone", "[cpu][reports]") {
+  const auto show = kernel("show", [](Out<f32, 1> y) {
+    store(y, {blocks(3)}, full<f32>({1}, 1));
+    print("no value");
+  });
+  const Stream stream = test_device().stream();
+  const Tensor<f32, 1> y(test_device(), {3});
+  CHECK(stdout_of([&] {
+          launch(stream, show, y);
+          stream.synchronize();
+        }) == "no value\nno value\nno value\n");
+}
+
 TEST_CASE("a kernel prints lines, block by block", "[cpu][reports]") {
   const auto show = kernel("show", [](In<f32, 2> x, In<bf16, 1> h, Out<f32, 2> y, Scalar<i64> key) {
     Index row = blocks(x.extent(0));

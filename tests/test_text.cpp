@@ -41,7 +41,7 @@ TEST_CASE("what is known of a tile's place is not asked", "[generate]") {
   });
   CHECK_FALSE(has(rows, "Window"));
   CHECK(has(rows, "_in0 = block0 < in0_extent0;"));
-  CHECK(has(rows, " < in0_extent1)"));
+  CHECK(has(rows, " < in0_extent1, in0_priority)"));
   CHECK(has(rows, "_in0 = block0 < out1_extent0;"));
   // Positions that a layout has beyond the tile are none of it.
   const std::string odd = body_of([](In<f32, 1> x, Out<f32, 1> y) { store(y, {0}, exp(load(x, {0}, {1000}))); });

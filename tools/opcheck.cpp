@@ -175,7 +175,7 @@ bool perf(const Settings& settings) {
 }
 
 std::string_view text(OpGroup group) {
-  constexpr std::string_view names[] = {"unary", "binary", "ternary", "reduction", "structural"};
+  constexpr std::string_view names[] = {"unary", "binary", "ternary", "reduction", "scan", "structural"};
   return names[static_cast<std::size_t>(group)];
 }
 

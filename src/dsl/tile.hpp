@@ -54,14 +54,12 @@ class Tile : public ExprTag {
     static_assert(!std::is_same_v<A, A>, "tessera: a Tile never changes; declare what does as a Var"); \
     return *this;                                                                                      \
   }
-  ASSIGN(+=)
-  ASSIGN(-=)
-  ASSIGN(*=) ASSIGN(/=) ASSIGN(%=) ASSIGN(&=) ASSIGN(|=) ASSIGN(^=) ASSIGN(<<=) ASSIGN(>>=)
+  // clang-format off
+  ASSIGN(+=) ASSIGN(-=) ASSIGN(*=) ASSIGN(/=) ASSIGN(%=) ASSIGN(&=) ASSIGN(|=) ASSIGN(^=) ASSIGN(<<=) ASSIGN(>>=)
+  // clang-format on
 #undef ASSIGN
 
-      Leaf<T_, R_> leaf() const {
-    return Leaf<T_, R_>(value_);
-  }
+  Leaf<T_, R_> leaf() const { return Leaf<T_, R_>(value_); }
   Handle lower(Trace&, Location) const { return value_; }
 
  private:
@@ -137,13 +135,13 @@ class Var : public ExprTag {
   };
 #define ASSIGN(symbol) \
   Var& operator symbol##=(Term term) { return *this = Value(*this symbol term, term.location); }
-  ASSIGN(+)
-  ASSIGN(-)
-  ASSIGN(*) ASSIGN(/) ASSIGN(%) ASSIGN(&) ASSIGN(|) ASSIGN(^) ASSIGN(<<) ASSIGN(>>)
+  // clang-format off
+  ASSIGN(+) ASSIGN(-) ASSIGN(*) ASSIGN(/) ASSIGN(%) ASSIGN(&) ASSIGN(|) ASSIGN(^) ASSIGN(<<) ASSIGN(>>)
+  // clang-format on
 #undef ASSIGN
 
-      /// The value it has now; whether that may be used is checked where the expression is.
-      Leaf<T_, R_> leaf() const {
+  /// The value it has now; whether that may be used is checked where the expression is.
+  Leaf<T_, R_> leaf() const {
     Trace* trace = Trace::current_or_null();
     return Leaf<T_, R_>(trace ? trace->snapshot(slot_) : Handle{});
   }
@@ -175,7 +173,7 @@ class Extent {
                   "tensor reads as padding");
     static_assert(TileExpr<N> || detail::is_integer<N>, "tessera: a tile's extents are C++ integers");
     if constexpr (detail::is_integer<N>)
-      return std::in_range<int>(extent) ? static_cast<int>(extent) : -1;  // which no tile has
+      return std::in_range<int>(extent) ? static_cast<int>(extent) : std::numeric_limits<int>::min();  // of no tile
     else
       return 1;
   }
@@ -199,8 +197,8 @@ inline Shape completed(Shape shape, const Shape& of) {
   for (int i = 0; i < shape.rank(); ++i) {
     if (shape[i] == -1 && !open)
       open = &shape[i];
-    else
-      others *= shape[i];
+    else if (__builtin_mul_overflow(others, shape[i], &others))
+      return shape;
   }
   if (open && others > 0 && of.size() % others == 0) *open = static_cast<int>(of.size() / others);
   return shape;

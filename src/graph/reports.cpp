@@ -101,7 +101,7 @@ Reports::Told Reports::take(std::span<std::uint32_t> board) const {
   const std::size_t used =
       std::min(static_cast<std::size_t>(number_at(board, board::used)), board.size() - board::header);
   std::span<std::uint32_t> records = board.subspan(board::header, used);
-  while (records.size() > board::record_header && records[0] > 0 && records[0] <= records.size()) {
+  while (records.size() >= board::record_header && records[0] > 0 && records[0] <= records.size()) {
     const std::size_t text = records[1];
     std::vector<PrintedTile> values = source(text).values;
     std::size_t at = board::record_header;
@@ -120,8 +120,12 @@ Reports::Told Reports::take(std::span<std::uint32_t> board) const {
   if (board[board::lost])
     told.printed += fmt::format("kernel '{}' printed more than {} kB between two synchronisations; the rest is lost\n",
                                 kernel_, board::room * 4 / 1000);
-  if (board[board::failed]) told.failed = failed(board[board::text], number_at(board, board::block));
-  std::ranges::fill(board.first(board::header + used), 0);
+  // Only what was seen goes: kernels that another thread launches meanwhile may tell more.
+  if (board[board::failed]) {
+    told.failed = failed(board[board::text], number_at(board, board::block));
+    std::ranges::fill(board.first(board::used), 0);
+  }
+  if (used > 0) std::ranges::fill(board.subspan(board::used, board::header - board::used + used), 0);
   return told;
 }
 

@@ -221,12 +221,14 @@ void emulated_fail_check(unsigned* board, int text, long long block) {
 
 unsigned* emulated_new_record(unsigned* board, int text, long long block, unsigned words) {
   const unsigned length = words + board::record_header;
-  const unsigned at = board[board::used];
-  if (at + length > board::room) {
+  std::uint64_t at = 0;
+  std::memcpy(&at, board + board::used, sizeof at);
+  const std::uint64_t end = at + length;
+  std::memcpy(board + board::used, &end, sizeof end);  // also where there is no room: what comes behind is lost as well
+  if (end > board::room) {
     board[board::lost] = 1;
     return nullptr;
   }
-  board[board::used] += length;
   unsigned* const record = board + board::header + at;
   record[0] = length;
   record[1] = static_cast<unsigned>(text);

@@ -216,7 +216,7 @@ bool is_pointwise(const Facts& facts) {
   if (facts.order.size() > 1) return false;
   return std::ranges::none_of(facts.order.front(), [&](Id id) {
     const Op op = facts[id].op;
-    return is_reduction(op) || op == Op::argmax || op == Op::cumsum;
+    return is_reduction(op) || is_scan(op) || op == Op::argmax || op == Op::extract;
   });
 }
 
@@ -250,7 +250,7 @@ int choose_warps(const Facts& facts) {
       most_bytes = std::max(most_bytes, bytes);
     }
   constexpr int most_warps = 32;
-  int most = most_warps, of_few = 2, of_many = 2;  // warps; accesses, at least, of one of up to 256 threads, and of more
+  int most = most_warps, of_few = 2, of_many = 2;  // warps; accesses, at least, of each of up to 256 threads, of more
   if (accessed != no_id) {
     const GraphAccess access = facts.access(accessed);
     const Id value = is_read(facts[accessed].op) ? accessed : facts[accessed].in[0];

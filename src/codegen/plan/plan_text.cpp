@@ -333,7 +333,8 @@ class StepText {
         text += fmt::format(" from {} of {}", operand(slice.start, nullptr, {}), operand(slice.extent, nullptr, {}));
     }
     return text + (a.vector > 1 ? fmt::format("] by {}", a.vector) : "]") +
-           (a.run > 1 ? fmt::format(", in runs of {}", a.run) : "") + (a.in_order ? ", in order" : "") + (a.kept ? ", kept" : "");
+           (a.run > 1 ? fmt::format(", in runs of {}", a.run) : "") + (a.in_order ? ", in order" : "") +
+           (a.kept ? ", kept" : "");
   }
   // A long expression is cut: its terms are in the kernel's text.
   std::string expression(const Sweep& sweep) const {

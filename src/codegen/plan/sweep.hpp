@@ -86,7 +86,7 @@ struct TileAccess {
   std::int64_t padding = 0;
   bool from_here = false;  ///< it is not read ahead of where it stands, which would take registers
   bool in_order = false;   ///< nor ahead of reads before it, nor of a wait for the launch before
-  bool kept = false;       ///< the L2 cache keeps it longer than what is written, where it cannot hold all of the tensor
+  bool kept = false;       ///< the L2 cache keeps it longer than what is written, if it cannot hold the tensor
   bool read_only = false;  ///< nobody writes the tensor during the launch: reads may go by the read-only cache
 };
 
