@@ -116,7 +116,7 @@ TEST_CASE("a structural op is a shape rule, a function and a case in each execut
       {"src/codegen/lower/facts.cpp",
        {"atomic_add", "block", "constant", "extent", "permute_view", "scalar", "scatter", "tensor"}},
       {"src/codegen/lower/layouts.cpp",
-       {"argmax", "argument", "broadcast", "gather", "permute", "reshape", "result", "scatter"}},
+       {"argmax", "argument", "broadcast", "extract", "gather", "permute", "reshape", "result", "scatter"}},
       {"src/codegen/lower/lower_chain.cpp", {"broadcast", "cast", "constant", "mma", "select"}},
       {"src/codegen/lower/lower_exchange.cpp", {"broadcast", "check", "concat", "permute", "reshape"}},
       {"src/codegen/lower/lower_fetch.cpp", {"load"}},
