@@ -219,7 +219,7 @@ TEST_CASE("lines are scanned by lanes", "[emulator]") {
     if (i % 32 >= 4) expected[i] += expected[i - 4];
   }
   const Report report =
-      run({.parameters = "float* x", .body = "x[thread_index()] = scan_lanes<8, 4>(x[thread_index()]);", .threads = 64},
+      run({.parameters = "float* x", .body = "x[thread_index()] = scan_lanes<8, 4, false>(x[thread_index()], [](float a, float b) { return a + b; });", .threads = 64},
           {in_out(x)});
   CHECK(report.text() == "");
   CHECK(x == expected);
