@@ -188,7 +188,7 @@ namespace detail {
 template <TileExpr C>
 Handle condition_value(Trace& trace, const C& condition, Location location) {
   static_assert(std::same_as<typename C::type, pred> && C::rank == 0,
-                "tessera: if_ takes a condition of rank 0; for tiles use where(condition, a, b)");
+                "tessera: if_ and while_ take a condition of rank 0, as item(any(x)) is; for tiles use where(condition, a, b)");
   return condition.lower(trace, location);
 }
 }  // namespace detail

@@ -1,4 +1,4 @@
-// expect: if_ takes a condition of rank 0; for tiles use where(condition, a, b)
+// expect: if_ and while_ take a condition of rank 0, as item(any(x)) is; for tiles use where(condition, a, b)
 #include "api/tessera.hpp"
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: takes a condition of rank 0
+// expect: if_ and while_ take a condition of rank 0, as item(any(x)) is
 #include "api/tessera.hpp"
 
 using namespace tessera;

@@ -27,20 +27,12 @@ std::string_view name_of(Store::Kind kind) {
   return "";
 }
 
+// What the author called it.
 std::string_view scan_name(Op reduction) {
-  switch (reduction) {
-#define UNARY(...)
-#define BINARY(...)
-#define TERNARY(...)
-#define REDUCTION(...)
-#define STRUCTURAL(...)
-#define SCAN(name, reduction, ...) \
-  case Op::reduction:              \
-    return #name;
-#include "graph/ops.def"
-    default:
-      return name(reduction);
-  }
+  for (const OpInfo& op : detail::table::ops)
+    if (op.group == OpGroup::scan && reduction_of(static_cast<Op>(&op - detail::table::ops)) == reduction)
+      return op.name;
+  return name(reduction);
 }
 
 // What the author wrote: the ops of an expression, then the step's own. Nothing of steps that follow from others.

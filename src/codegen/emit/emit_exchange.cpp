@@ -225,10 +225,6 @@ IndexExpression linear(Writer& w, const Sweep& sweep, const Strides& strides, st
   return sum;
 }
 
-}  // namespace
-
-namespace {
-
 /// Where an element is in scratch memory, and whether it is there.
 struct InScratch {
   IndexExpression at, inside;
