@@ -5,7 +5,7 @@
 set -euo pipefail
 how=$1 source=$2 compiler=$3
 if [[ $how == subdirectory && -z ${TESSERA_TEST_ALL:-} ]]; then
-  echo "skipped: it builds all of Tessera once more; TESSERA_TEST_ALL=1 does"
+  echo "skipped: it builds all of Tessera once more; scripts/test --all does"
   exit
 fi
 work=$(mktemp -d)

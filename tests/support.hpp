@@ -66,7 +66,7 @@ inline bool says(std::string_view text, std::initializer_list<std::string_view> 
   return text.find('\n') == text.npos;
 }
 
-/// Are tests to make all that they can, however long it takes (TESSERA_TEST_ALL, as CI has it)? Else what each costs a
+/// Are tests to make all that they can, however long it takes (TESSERA_TEST_ALL, or scripts/test --all)? Else what each costs a
 /// compilation they make a share of, the same one each time.
 inline bool test_all() {
   const char* text = std::getenv("TESSERA_TEST_ALL");
