@@ -11,6 +11,7 @@
 #include "jit/options/options.hpp"
 #include "opcheck/check.hpp"
 #include "opcheck/coverage.hpp"
+#include "opcheck/page.hpp"
 #include "opcheck/perf.hpp"
 #include "opcheck/roles.hpp"
 
@@ -206,8 +207,8 @@ void list(const Settings& settings) {
 bool answer(CommandLine& line) {
   Settings settings;
   line.option("mode", settings.mode, "MODE",
-              "test: every case against the op's meaning; perf: times; list: what there\nis; coverage: the page "
-              "docs/op-coverage.md");
+              "test: every case against the op's meaning; perf: times; list: what there\nis; coverage, page: the pages "
+              "docs/op-coverage.md and docs/ops.md");
   line.option("--op", settings.op, "OP", "Only this op [every one]");
   line.option("--type", settings.type, "TYPE", "Only this element type of its operands [every one]");
   line.option("--device", settings.device, "DEVICE",
@@ -221,14 +222,17 @@ bool answer(CommandLine& line) {
   if (settings.mode == "perf") return perf(settings);
   if (settings.mode == "list")
     list(settings);
-  else if (settings.mode == "coverage" && (settings.op || settings.type || settings.json() || settings.device != "cpu"))
-    throw Error("coverage: the page is of every op, type and device; it takes no options");
+  else if ((settings.mode == "coverage" || settings.mode == "page") &&
+           (settings.op || settings.type || settings.json() || settings.device != "cpu"))
+    throw Error(settings.mode + ": the page is of every op, type and device; it takes no options");
   else if (settings.mode == "coverage")
     print(coverage(TESSERA_SOURCE_DIR "/bench/results/opcheck"));
+  else if (settings.mode == "page")
+    print(page());
   else
     throw Error(settings.mode.empty()
-                    ? "say what to do: test, perf, list or coverage"
-                    : fmt::format("there is no mode '{}'; there are test, perf, list, coverage", settings.mode));
+                    ? "say what to do: test, perf, list, coverage or page"
+                    : fmt::format("there is no mode '{}'; there are test, perf, list, coverage, page", settings.mode));
   return true;
 }
 
