@@ -167,7 +167,8 @@ Tile<typename A::type, A::rank + 1> expand_dims(const A& a, Axis axis) {
   const int normal = trace.axis(axis, A::rank + 1, "expand_dims");
   const Handle tile = a.lower(trace, axis.location);
   Shape shape = Shape::of_rank(A::rank + 1);
-  for (int i = 0; i <= A::rank; ++i) shape[i] = i == normal ? 1 : trace.shape(tile)[i < normal ? i : i - 1];
+  for (int i = 0; i < A::rank; ++i) shape[i < normal ? i : i + 1] = trace.shape(tile)[i];
+  shape[normal] = 1;
   return Tile<typename A::type, A::rank + 1>(
       trace.apply(Op::reshape, element_type<typename A::type>, {tile}, {}, axis.location, shape));
 }
