@@ -102,6 +102,57 @@ TEST_CASE("what does not fit is an error when traced", "[language]") {
   CHECK(says(traced([](In<f32, 2> x, Out<f32, 2>) { x.extent(2); }), {"extent", "no axis 2"}));
 }
 
+TEST_CASE("what takes a tile of one shape or element says so itself", "[language]") {
+  CHECK(says(traced([](In<f32, 2> x, Out<f32, 1> y) {
+               store(y, {0}, full<f32>({1}, 1) * item(load(x, {0, 0}, {4, 8})));
+             }),
+             {"item: a tile of [4,8] has more than one element", "sum(x)"}));
+  CHECK(says(traced([](In<f32, 2> x, Out<f32, 2> y) {
+               store(y, {0, 0}, interleave(load(x, {0, 0}, {4, 8}), load(x, {0, 0}, {4, 4}), 1));
+             }),
+             {"interleave: tiles [4,8] and [4,4]", "broadcast"}));
+}
+
+TEST_CASE("an if_ has one else_, and a round of a while_ may end it", "[language]") {
+  CHECK(says(traced([](In<i32, 1> x) {
+               auto branch = if_(x.extent(0) > 3, [&] { print("more"); });
+               branch.else_([&] { print("less"); });
+               branch.else_([&] { print("less"); });
+             }),
+             {"else_: this if_ has one already"}));
+  const std::initializer_list<std::string_view> endless{"while_: no round changes the condition"};
+  CHECK(says(traced([](In<i32, 1> x) {  // computed ahead of the loop
+               Var i = constant<i32>(0);
+               Tile below = i < x.extent(0);
+               while_([&] { return below; }, [&] { i += 1; });
+             }),
+             endless));
+  CHECK(says(traced([](In<i32, 1> x) {  // of a Var that no round assigns
+               Var i = constant<i32>(0), j = constant<i32>(0);
+               while_([&] { return item(load(x, {i}, {1})) > 0; }, [&] { j += 1; });
+             }),
+             endless));
+  CHECK(traced([](In<i32, 1> x) {
+          Var i = constant<i32>(0);
+          while_([&] { return item(load(x, {i}, {1})) > 0; }, [&] { i += 1; });
+        }) == "(no error)");
+  CHECK(traced([](InOut<i32, 1> x) {  // the condition reads what the body writes
+          const auto first = [&] {
+            Tile value = load(x, {0}, {1});
+            return item(value);
+          };
+          while_([&] { return first() > 0; }, [&] { store(x, {0}, full<i32>({1}, 0)); });
+        }) == "(no error)");
+  CHECK(traced([](In<i32, 1> x) {  // by a Var that changes in one of the ways of an if_
+          Var i = constant<i32>(0), ended = constant<i32>(0);
+          while_([&] { return ended == 0; },
+                 [&] {
+      i += 1;
+      if_(i >= x.extent(0), [&] { ended = constant<i32>(1); });
+          });
+        }) == "(no error)");
+}
+
 TEST_CASE("literals that do not fit are refused, those that do are exact", "[language]") {
   const auto with = [](auto literal) {
     return traced([=](In<i32, 1> x, Out<i32, 1> y) { store(y, {0}, load(x, {0}, {4}) + literal); });

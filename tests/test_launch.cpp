@@ -217,7 +217,10 @@ TEST_CASE("a tensor that was given no memory is of no device", "[api]") {
   CHECK(none.slice(0, 0, 0).size() == 0);
   CHECK(none.reshaped(std::array<std::int64_t, 3>{0, 4, 5}).extent(2) == 5);
   CHECK(says(error_of([&] { none.device(); }), {"no memory", "no device"}));
-  CHECK(error_of([&] { launch(stream, add_kernel(), none, none, none); }) == "(no error)");
+  CHECK(says(error_of([&] { launch(stream, add_kernel(), none, none, none); }),
+             {"'add' refused", "argument 1 is a tensor that was given no memory", "Device::tensor"}));
+  const Tensor<f32, 2> some(Device::cpu(), {2, 2});
+  CHECK(says(error_of([&] { launch(stream, add_kernel(), some, none, some); }), {"argument 2 is a tensor that"}));
   CHECK(says(error_of([&] { none.copy_from(std::vector<float>(1)); }), {"0 elements", "1 values"}));
   CHECK(says(error_of([&] { none.reshaped(std::array<std::int64_t, 1>{-1}); }), {"negative"}));
 }

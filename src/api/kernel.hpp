@@ -34,43 +34,54 @@ struct IsTensor : std::false_type {};
 template <class T, int R>
 struct IsTensor<Tensor<T, R>> : std::true_type {};
 
-// Says what is wrong with an argument, at most one thing.
-template <class P, class A>
+// Says what is wrong with an argument, at most one thing; the compiler says beside it which, counted from 1.
+template <std::size_t argument, class P, class A>
 constexpr bool check_argument() {
   if constexpr (P::parameter.access == Access::scalar) {
     constexpr bool number = is_integer<A> || std::is_floating_point_v<A>;
-    static_assert(number, "tessera: a Scalar parameter takes a number");
+    static_assert(number,
+                  "tessera: a Scalar parameter takes a number; which argument: see `argument = N` "
+                  "above");
     static_assert(!number || std::is_same_v<typename P::type, f32> || std::is_integral_v<A>,
-                  "tessera: an integer Scalar takes an integer; convert the number first");
+                  "tessera: an integer Scalar takes an integer; convert the number first; which argument: see "
+                  "`argument = N` above");
     return number;
   } else {
-    static_assert(IsTensor<A>::value, "tessera: an In, Out or InOut parameter takes a Tensor");
+    static_assert(IsTensor<A>::value,
+                  "tessera: an In, Out or InOut parameter takes a Tensor; which argument: see `argument = N` "
+                  "above");
     if constexpr (IsTensor<A>::value) {
       static_assert(std::is_same_v<typename A::type, typename P::type>,
-                    "tessera: the tensor's element type is not the parameter's");
-      static_assert(A::rank == P::rank, "tessera: the tensor's rank is not the parameter's");
+                    "tessera: the tensor's element type is not the parameter's; which argument: see `argument = N` "
+                    "above");
+      static_assert(A::rank == P::rank,
+                    "tessera: the tensor's rank is not the parameter's; which argument: see `argument = N` "
+                    "above");
     }
     return IsTensor<A>::value;
   }
 }
 
-template <class P, class A>
+template <std::size_t number, class P, class A>
 Argument argument_for(const A& value) {
   Argument argument;
-  if constexpr (!check_argument<P, A>()) {
+  if constexpr (!check_argument<number, P, A>()) {
   } else if constexpr (P::parameter.access != Access::scalar) {
     argument = value.argument();
   } else if constexpr (std::is_same_v<typename P::type, f32>) {
     argument.scalar.f32 = static_cast<f32>(value);
     if (std::isinf(argument.scalar.f32) && !std::isinf(static_cast<double>(value)))
-      throw Error("a Scalar<f32> is given " + std::to_string(value) + ", which is out of its range");
+      throw Error("argument " + std::to_string(number) + ": a Scalar<f32> is given " + std::to_string(value) +
+                  ", which is out of its range");
   } else if constexpr (std::is_same_v<typename P::type, i32>) {
     if (!std::in_range<i32>(value))
-      throw Error("a Scalar<i32> is given " + std::to_string(value) + ", which is out of its range");
+      throw Error("argument " + std::to_string(number) + ": a Scalar<i32> is given " + std::to_string(value) +
+                  ", which is out of its range");
     argument.scalar.i32 = static_cast<i32>(value);
   } else {
     if (!std::in_range<i64>(value))
-      throw Error("a Scalar<i64> is given " + std::to_string(value) + ", which is out of its range");
+      throw Error("argument " + std::to_string(number) + ": a Scalar<i64> is given " + std::to_string(value) +
+                  ", which is out of its range");
     argument.scalar.i64 = static_cast<i64>(value);
   }
   return argument;
@@ -82,11 +93,15 @@ Argument argument_for(const A& value) {
               " is a tensor of " + device.name() + ", and the stream is of " + stream.device_name());
 }
 
-// Kernels reach the memory of the stream's device only. A tensor without memory is of no device.
+// Kernels reach the memory of the stream's device only. A tensor that was given none is of no device.
 template <class A>
 void check_device(const std::string& kernel, std::size_t position, const A& value, const Stream& stream) {
-  if constexpr (IsTensor<A>::value)
+  if constexpr (IsTensor<A>::value) {
+    if (!value.has_device())
+      throw Error("launch of kernel '" + kernel + "' refused: argument " + std::to_string(position + 1) +
+                  " is a tensor that was given no memory; make one with Device::tensor");
     if (value.data() && !value.device().has(stream)) refuse_device(kernel, position, value.device(), stream);
+  }
 }
 
 /// The arguments of a launch of the kernel with these values on the stream.
@@ -96,7 +111,10 @@ std::array<Argument, sizeof...(A)> arguments_for(const Stream& stream, const Ker
                 "tessera: the launch has another number of arguments than the kernel has parameters");
   if constexpr (sizeof...(P) == sizeof...(A)) {
     Trace::refuse_launch(kernel.name());
-    const std::array<Argument, sizeof...(A)> arguments{argument_for<P>(values)...};
+    const auto arguments = [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return std::array<Argument, sizeof...(A)>{argument_for<I + 1, P>(values)...};
+    }
+    (std::index_sequence_for<A...>());
     std::size_t position = 0;
     (check_device(kernel.name(), position++, values, stream), ...);
     return arguments;

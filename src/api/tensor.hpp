@@ -111,6 +111,8 @@ class Tensor {
       argument.extent[axis] = extents_[axis], argument.stride[axis] = strides_[axis];
     return argument;
   }
+  /// Not of a tensor that was given no memory.
+  bool has_device() const { return device_.has_value(); }
   /// Error if it has none.
   const Device& device() const {
     if (!device_) throw Error("a tensor that was given no memory is of no device; make one with Device::tensor");

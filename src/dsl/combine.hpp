@@ -79,6 +79,11 @@ auto reduce(const std::tuple<A...>& tiles, Axis axis, const F& function, const N
   return detail::combine(tiles, axis, function, {identities, identities + N}, "reduce",
                          [](const detail::Combination& c) { return c.reduce(); });
 }
+template <TileExpr... A, class F, Literal N, class... Options>
+auto reduce(const std::tuple<A...>& tiles, Axis, const F&, const N&, const Options&...) {
+  static_assert(!std::same_as<N, N>, "tessera: of several tiles the identities stand in braces, one for each: {0, 0}");
+  return tiles;
+}
 /// Of one tile: function(a, b) takes two tiles and gives an expression.
 template <TileExpr A, class F>
 auto reduce(const A& tile, Axis axis, const F& function, Number identity) {
@@ -93,6 +98,11 @@ auto scan(const std::tuple<A...>& tiles, Axis axis, const F& function, const Num
   static_assert(N == sizeof...(A), "tessera: scan takes an identity for each tile");
   return detail::combine(tiles, axis, function, {identities, identities + N}, "scan",
                          [&](const detail::Combination& c) { return c.scan(options); });
+}
+template <TileExpr... A, class F, Literal N, class... Options>
+auto scan(const std::tuple<A...>& tiles, Axis, const F&, const N&, const Options&...) {
+  static_assert(!std::same_as<N, N>, "tessera: of several tiles the identities stand in braces, one for each: {0, 0}");
+  return tiles;
 }
 template <TileExpr A, class F>
 auto scan(const A& tile, Axis axis, const F& function, Number identity, ScanOptions options = {}) {

@@ -51,13 +51,26 @@ auto blocks(GridExtent first, GridExtent second, const More&... more) {
   (std::make_index_sequence<2 + sizeof...(More)>());
 }
 
+namespace detail {
+// What a bool has to say where a condition of the kernel is meant.
+template <class C>
+constexpr bool check_condition() {
+  static_assert(TileExpr<C>,
+                "tessera: a condition is computed in the kernel, of extents, scalars or tiles; what C++ knows when the "
+                "kernel is traced is asked by a plain if");
+  return TileExpr<C>;
+}
+}  // namespace detail
+
 /// What must hold of extents and scalars; checked on the host at launch, which is refused with the text.
-template <TileExpr E>
-void require(const E& condition, std::string text, Location location = Location::current()) {
-  static_assert(std::is_same_v<typename E::type, pred> && E::rank == 0,
-                "tessera: require takes a comparison of rank 0");
-  Trace& trace = Trace::current(location);
-  trace.require(condition.lower(trace, location), std::move(text), location);
+template <class C>
+void require(const C& condition, std::string text, Location location = Location::current()) {
+  if constexpr (detail::check_condition<C>()) {
+    static_assert(std::is_same_v<typename C::type, pred> && C::rank == 0,
+                  "tessera: require takes a comparison of rank 0");
+    Trace& trace = Trace::current(location);
+    trace.require(condition.lower(trace, location), std::move(text), location);
+  }
 }
 
 namespace detail {
@@ -97,12 +110,14 @@ same_extents(const First&, const More&...) -> same_extents<First, More...>;
 
 /// What must hold while the kernel runs: a pred of any shape, all of whose elements are to hold. Else the launch fails
 /// with kernel, place, text and block: on the CPU it throws Error, on a GPU the next synchronisation does.
-template <TileExpr E>
-void check(const E& condition, std::string text, Location location = Location::current()) {
-  static_assert(std::is_same_v<typename E::type, pred>, "tessera: check takes a comparison, of any shape");
-  Trace& trace = Trace::current(location);
-  if constexpr (std::is_same_v<typename E::type, pred>)
-    trace.check(condition.lower(trace, location), std::move(text), location);
+template <class C>
+void check(const C& condition, std::string text, Location location = Location::current()) {
+  if constexpr (detail::check_condition<C>()) {
+    static_assert(std::is_same_v<typename C::type, pred>, "tessera: check takes a comparison, of any shape");
+    Trace& trace = Trace::current(location);
+    if constexpr (std::is_same_v<typename C::type, pred>)
+      trace.check(condition.lower(trace, location), std::move(text), location);
+  }
 }
 
 /// The text of a print, and the place where it stands.
@@ -121,6 +136,11 @@ void print(PrintText text, const Values&... values) {
     Trace& trace = Trace::current(text.location);
     trace.print(std::move(text.text), {values.lower(trace, text.location)...}, text.location);
   }
+}
+
+template <TileExpr A, class... Values>
+void print(const A&, const Values&...) {
+  static_assert(!std::same_as<A, A>, "tessera: print begins with its text, as in print(\"x is {}\", x)");
 }
 
 /// for (Index i : range(n)) { ... }: a loop in the kernel, traced once, for i = 0 .. n-1. It carries the Vars that its
@@ -150,13 +170,24 @@ class range {
   }
 
   struct End {};
+  /// The Index of a round, which says so to `for (int i : range(n))`.
+  class Counter : public Index {
+   public:
+    explicit Counter(const Index& index) : Index(index) {}
+    template <std::integral N>
+    requires(!std::same_as<N, bool>) operator N() const {
+      static_assert(!std::same_as<N, N>,
+                    "tessera: a loop in the kernel counts by a value of the kernel: for (Index i : range(n))");
+      return 0;
+    }
+  };
   class Iterator {
    public:
     explicit Iterator(range& owner) : owner_(owner) {}
-    Index operator*() const {
+    Counter operator*() const {
       const Index round(owner_.counter_);
-      if (owner_.step_.id == no_id) return round;
-      return Index(Index(owner_.begin_) + round * Index(owner_.step_), owner_.location_);
+      if (owner_.step_.id == no_id) return Counter(round);
+      return Counter(Index(Index(owner_.begin_) + round * Index(owner_.step_), owner_.location_));
     }
     Iterator& operator++() {
       owner_.open_ = false;
@@ -185,35 +216,71 @@ class range {
 };
 
 namespace detail {
-template <TileExpr C>
+template <class C>
 Handle condition_value(Trace& trace, const C& condition, Location location) {
-  static_assert(std::same_as<typename C::type, pred> && C::rank == 0,
-                "tessera: if_ and while_ take a condition of rank 0, as item(any(x)) is; for tiles use where(condition, a, b)");
-  return condition.lower(trace, location);
+  if constexpr (check_condition<C>()) {
+    static_assert(std::same_as<typename C::type, pred> && C::rank == 0,
+                  "tessera: if_ and while_ take a condition of rank 0, as item(any(x)) is; for tiles use "
+                  "where(condition, a, b)");
+    return condition.lower(trace, location);
+  } else {
+    return {};
+  }
+}
+template <class Body>
+constexpr void check_body() {
+  constexpr bool body = std::is_invocable_v<Body>;
+  static_assert(body, "tessera: if_, else_ and while_ take what they guard as a lambda: [&] { ... }");
+  if constexpr (body)
+    static_assert(std::is_void_v<std::invoke_result_t<Body>>,
+                  "tessera: if_, else_ and while_ give no value: let the lambda assign to a Var, or choose by "
+                  "where(condition, a, b)");
 }
 }  // namespace detail
 
-/// What follows an if_: nothing, or its other way.
-class Otherwise {
+/// An if_ with its ways: nothing can follow but, where there is none yet, the other way.
+template <bool complete>
+class Branch {
  public:
-  Otherwise(Handle condition, Location location) : condition_(condition), location_(location) {}
+  Branch(Handle condition, Location location) : condition_(condition), location_(location) {}
   template <class Body>
-  void else_(const Body& body) const {
+  Branch<true> else_(const Body& body) {
+    static_assert(!complete, "tessera: an if_ has one else_");
+    detail::check_body<Body>();
     Trace& trace = Trace::current(location_);
+    if (std::exchange(has_else_, true)) trace.fail(location_, "else_: this if_ has one already");
     trace.begin_branch((!Tile<pred, 0>(condition_)).lower(trace, location_), location_);
     body();
     trace.end_region();
+    return {condition_, location_};
+  }
+  template <class Condition, class Body>
+  Branch<true> else_if(const Condition&, const Body&) {
+    static_assert(!std::same_as<Body, Body>,
+                  "tessera: there is no else_if: write .else_([&] { if_(condition, ...); })");
+    return {condition_, location_};
+  }
+  template <class T>
+  requires std::same_as<T, Tile<pred, 0>>
+  operator T() const {
+    static_assert(!std::same_as<T, T>,
+                  "tessera: if_ gives no value: let it assign to a Var, or choose by where(condition, a, b)");
+    return T(condition_);
   }
 
  private:
   Handle condition_;
   Location location_;
+  bool has_else_ = complete;
 };
+template <bool complete>
+Tile(const Branch<complete>&) -> Tile<pred, 0>;
 
 /// if_(condition, [&] { ... }).else_([&] { ... }): effects that happen, and Vars that change, only where the condition
 /// holds, or only where it does not. Vars keep what the way that was taken left in them.
-template <TileExpr C, class Body>
-Otherwise if_(const C& condition, const Body& body, Location location = Location::current()) {
+template <class C, class Body>
+Branch<false> if_(const C& condition, const Body& body, Location location = Location::current()) {
+  detail::check_body<Body>();
   Trace& trace = Trace::current(location);
   const Handle value = detail::condition_value(trace, condition, location);
   trace.begin_branch(value, location);
@@ -223,7 +290,8 @@ Otherwise if_(const C& condition, const Body& body, Location location = Location
 }
 
 /// while_([&] { return condition; }, [&] { ... }): rounds as long as the condition holds, which is computed ahead of
-/// each from the Vars as they are then. That it ends is for the author to see to.
+/// each from the Vars as they are then. That it ends is for the author to see to; that a round may change it is
+/// checked.
 template <class Condition, class Body>
 void while_(const Condition& condition, const Body& body, Location location = Location::current()) {
   static_assert(std::is_invocable_v<Condition>,

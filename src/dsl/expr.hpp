@@ -94,7 +94,7 @@ constexpr int rank_of() {
 template <Element T, Operand A>
 auto operand(const A& a) {
   if constexpr (TileExpr<A>) {
-    static_assert(std::same_as<typename A::type, T>,
+    static_assert(std::is_same_v<typename A::type, T>,
                   "tessera: the operands have different element types; cast<T>(x) one of them");
     if constexpr (requires { a.leaf(); })
       return a.leaf();
@@ -112,6 +112,9 @@ constexpr bool check_op() {
   if constexpr (info(op).operands == Operands::logical)
     static_assert(accepts(op, element_type<T>),
                   "tessera: logic takes pred tiles, the results of comparisons; bits are those of integers");
+  else if constexpr (std::is_same_v<T, pred>)
+    static_assert(accepts(op, element_type<T>),
+                  "tessera: a pred is no number: cast<i32>(p) is 0 or 1, and & | ^ ! are its logic");
   else if constexpr (!info(element_type<T>).computes)
     static_assert(accepts(op, element_type<T>),
                   "tessera: f16, bf16, tf32, u8 and pred are not for arithmetic; cast<f32>(x) first");
@@ -264,7 +267,14 @@ requires(TileExpr<A> || TileExpr<B>) auto operator||(const A& a, const B&) {
 template <TileExpr C, Operand A, Operand B>
 auto where(const C& condition, const A& a, const B& b) {
   using T = detail::common_element<A, B>;
-  auto c = detail::operand<pred>(condition);
+  constexpr bool logical = std::is_same_v<typename C::type, pred>;
+  static_assert(logical, "tessera: where takes a pred as its condition, as comparisons give; of a number it is x != 0");
+  auto c = [&] {
+    if constexpr (logical)
+      return detail::operand<pred>(condition);
+    else
+      return LiteralExpr<pred>(0);
+  }();
   auto x = detail::operand<T>(a);
   auto y = detail::operand<T>(b);
   return Apply<Op::select, T, std::max({C::rank, detail::rank_of<A>(), detail::rank_of<B>()}), decltype(c), decltype(x),

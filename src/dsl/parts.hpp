@@ -190,14 +190,25 @@ Tile<typename A::type, A::rank - 1> squeeze(const A& a, Axis axis) {
 /// Elements of two tiles of one shape in turn along an axis: a[0], b[0], a[1], b[1], ...
 template <TileExpr A, TileExpr B>
 Tile<typename A::type, A::rank> interleave(const A& a, const B& b, Axis axis) {
+  static_assert(std::same_as<typename A::type, typename B::type>,
+                "tessera: interleave takes tiles of one element type; cast<T>(x) one of them");
+  static_assert(A::rank == B::rank, "tessera: interleave takes tiles of one rank and shape");
   Trace& trace = Trace::current(axis.location);
-  const int normal = trace.axis(axis, A::rank, "interleave");
-  const Axis behind(normal + 1, axis.location);
-  const auto pairs = concat(behind, expand_dims(a, behind), expand_dims(b, behind));
-  Shape shape = trace.shape(a.lower(trace, axis.location));
-  shape[normal] *= 2;
-  return Tile<typename A::type, A::rank>(trace.apply(Op::reshape, element_type<typename A::type>,
-                                                     {pairs.lower(trace, axis.location)}, {}, axis.location, shape));
+  if constexpr (std::same_as<typename A::type, typename B::type> && A::rank == B::rank) {
+    const Handle first = a.lower(trace, axis.location), second = b.lower(trace, axis.location);
+    if (trace.shape(first) != trace.shape(second))
+      trace.fail(axis.location, "interleave: tiles " + to_string(trace.shape(first)) + " and " +
+                                    to_string(trace.shape(second)) + "; broadcast them to one shape");
+    const int normal = trace.axis(axis, A::rank, "interleave");
+    const Axis behind(normal + 1, axis.location);
+    const auto pairs = concat(behind, expand_dims(a, behind), expand_dims(b, behind));
+    Shape shape = trace.shape(first);
+    shape[normal] *= 2;
+    return Tile<typename A::type, A::rank>(trace.apply(Op::reshape, element_type<typename A::type>,
+                                                       {pairs.lower(trace, axis.location)}, {}, axis.location, shape));
+  } else {
+    return Tile<typename A::type, A::rank>(Handle());
+  }
 }
 
 }  // namespace tessera

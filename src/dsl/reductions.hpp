@@ -43,6 +43,13 @@ constexpr void check_literal_0() {
                 "max(x, axis(0)) for the largest along axis 0 (of min, max_nan and min_nan likewise)");
 }
 
+// sum(x, 0, 1), as some languages have it.
+template <TileExpr A>
+A check_braces(const A& a) {
+  static_assert(!std::same_as<A, A>, "tessera: several axes stand in braces, as in sum(x, {0, 1})");
+  return a;
+}
+
 template <Op op, TileExpr A>
 Tile<typename A::type, A::rank> reduction(const A& a, const std::vector<Axis>& axes, Location location) {
   using Result = Tile<typename A::type, A::rank>;
@@ -66,7 +73,9 @@ std::vector<Axis> axes_of(const A&, std::string_view what, Location location) {
 template <TileExpr A>
 Tile<typename A::type, A::rank> mean(const A& a, const std::vector<Axis>& axes, Location location) {
   const Tile<typename A::type, A::rank> x(a, location);
-  if constexpr (check_op<Op::div, typename A::type>()) {
+  constexpr bool real = accepts(Op::div, element_type<typename A::type>);
+  static_assert(real, "tessera: mean is of real numbers; cast<f32>(x) first");
+  if constexpr (real) {
     Trace& trace = Trace::current(location);
     double count = 1;
     for (Axis axis : axes) count *= trace.shape(x.lower(trace, location))[axis.number];
@@ -101,6 +110,10 @@ Tile<typename A::type, A::rank> mean(const A& a, const std::vector<Axis>& axes, 
   template <TileExpr A>                                                                         \
   auto name(const A& a, Location location = Location::current()) {                              \
     return detail::reduction<Op::name>(a, detail::axes_of(a, #name, location), location);       \
+  }                                                                                             \
+  template <TileExpr A, Literal First, Literal... More>                                         \
+  auto name(const A& a, First, More...) requires(sizeof...(More) > 0) {                         \
+    return detail::check_braces(a);                                                             \
   }
 #include "graph/ops.def"
 
@@ -117,6 +130,11 @@ auto mean(const A& a, const int (&axes)[N], Location location = Location::curren
 template <TileExpr A>
 auto mean(const A& a, Location location = Location::current()) {
   return detail::mean(a, detail::axes_of(a, "mean", location), location);
+}
+
+template <TileExpr A, Literal First, Literal... More>
+auto mean(const A& a, First, More...) requires(sizeof...(More) > 0) {
+  return detail::check_braces(a);
 }
 
 /// Index of the largest element along the axis, the lowest among equals.
@@ -149,7 +167,15 @@ template <Element T, int R>
 struct Indexed {
   Tile<T, R> value;
   Tile<i32, R> index;
+  template <class One>
+  requires std::same_as<One, Tile<T, R>>
+  operator One() const {
+    static_assert(!std::same_as<One, One>, "tessera: these are two tiles: auto [value, index] = max_with_index(x, 1)");
+    return value;
+  }
 };
+template <Element T, int R>
+Tile(const Indexed<T, R>&) -> Tile<T, R>;
 /// max(x, axis) and argmax(x, axis), for which a kernel looks at the elements once.
 template <TileExpr A>
 Indexed<typename A::type, A::rank> max_with_index(const A& a, Axis axis) {
@@ -174,6 +200,12 @@ Tile<typename A::type, A::rank> scan(const A& a, Axis axis, ScanOptions options)
   return Tile<typename A::type, A::rank>(
       trace.apply(op, element_type<typename A::type>, {a.lower(trace, axis.location)}, {normal, which}, axis.location));
 }
+template <TileExpr A>
+A check_options(const A& a) {
+  static_assert(!std::same_as<A, A>,
+                "tessera: a scan is told by name how it goes: cumsum(x, 1, {.reverse = true, .exclusive = true})");
+  return a;
+}
 }  // namespace detail
 
 // Scans give for each element what it and those before it along the axis come to: cumsum(x, 1). With {.reverse = true}
@@ -187,6 +219,10 @@ Tile<typename A::type, A::rank> scan(const A& a, Axis axis, ScanOptions options)
   template <TileExpr A>                                        \
   auto name(const A& a, Axis axis, ScanOptions options = {}) { \
     return detail::scan<Op::name>(a, axis, options);           \
+  }                                                            \
+  template <TileExpr A, Literal First, Literal... More>        \
+  auto name(const A& a, Axis, First, More...) {                \
+    return detail::check_options(a);                           \
   }
 #include "graph/ops.def"
 

@@ -59,7 +59,9 @@ class Tile : public ExprTag {
   // clang-format on
 #undef ASSIGN
 
-  Leaf<T_, R_> leaf() const { return Leaf<T_, R_>(value_); }
+      Leaf<T_, R_> leaf() const {
+    return Leaf<T_, R_>(value_);
+  }
   Handle lower(Trace&, Location) const { return value_; }
 
  private:
@@ -140,8 +142,8 @@ class Var : public ExprTag {
   // clang-format on
 #undef ASSIGN
 
-  /// The value it has now; whether that may be used is checked where the expression is.
-  Leaf<T_, R_> leaf() const {
+      /// The value it has now; whether that may be used is checked where the expression is.
+      Leaf<T_, R_> leaf() const {
     Trace* trace = Trace::current_or_null();
     return Leaf<T_, R_>(trace ? trace->snapshot(slot_) : Handle{});
   }
@@ -214,6 +216,16 @@ Tile<T, R> full(const Extent (&shape)[R], Number value, Location location = Loca
 template <Element T, int R>
 Tile<T, R> zeros(const Extent (&shape)[R], Location location = Location::current()) {
   return full<T>(shape, 0, location);
+}
+template <int R>
+Tile<f32, R> full(const Extent (&shape)[R], Number) {
+  static_assert(R < 0, "tessera: what is made from nothing is told its element type: full<f32>({..}, x)");
+  return full<f32>(shape, 0);
+}
+template <int R>
+Tile<f32, R> zeros(const Extent (&shape)[R]) {
+  static_assert(R < 0, "tessera: what is made from nothing is told its element type: zeros<f32>({..})");
+  return full<f32>(shape, 0);
 }
 /// A number as a value of rank 0.
 template <Element T>
@@ -292,8 +304,11 @@ Tile<typename A::type, R> reshape(const A& a, const Extent (&shape)[R], Location
 template <TileExpr A>
 Tile<typename A::type, 0> item(const A& a, Location location = Location::current()) {
   Trace& trace = Trace::current(location);
-  return Tile<typename A::type, 0>(
-      trace.apply(Op::reshape, element_type<typename A::type>, {a.lower(trace, location)}, {}, location));
+  const Handle tile = a.lower(trace, location);
+  if (trace.shape(tile).size() != 1)
+    trace.fail(location, "item: a tile of " + to_string(trace.shape(tile)) +
+                             " has more than one element; sum(x), max(x) and the like leave one");
+  return Tile<typename A::type, 0>(trace.apply(Op::reshape, element_type<typename A::type>, {tile}, {}, location));
 }
 /// Stretched to the shape by NumPy's rule.
 template <TileExpr A, int R>
@@ -333,6 +348,11 @@ Tile<typename A::type, A::rank> concat(Axis axis, const A& a, const B&... rest) 
       trace.apply(Op::concat, element_type<typename A::type>,
                   std::vector<Handle>{a.lower(trace, axis.location), rest.lower(trace, axis.location)...}, {normal},
                   axis.location));
+}
+template <TileExpr A, class... More>
+A concat(const A& a, const More&...) {
+  static_assert(!std::same_as<A, A>, "tessera: concat names its axis first, then the tiles: concat(axis, a, b, ...)");
+  return a;
 }
 /// a [m,k] times b [k,n] plus c [m,n]: operands of one type among f32 (true f32), tf32, f16, bf16; sums in f32.
 template <TileExpr A, TileExpr B, TileExpr C>

@@ -228,6 +228,27 @@ Handle Trace::begin_loop(Handle count, Location location) {
 void Trace::begin_branch(Handle condition, Location location) { begin_region(Op::branch, condition, location); }
 void Trace::begin_repeat(Handle condition, Location location) { begin_region(Op::repeat, condition, location); }
 
+// A value differs between rounds where it follows from a carried one that the body changes, or from an effect in it.
+bool Trace::may_change(Id value, const Open& open, const std::vector<Id>& yields) const {
+  const Graph& graph = builder_.graph();
+  std::set<Id> seen;
+  std::vector<Id> ahead{value};
+  while (!ahead.empty()) {
+    const Id id = ahead.back();
+    ahead.pop_back();
+    const Node& node = graph[id];
+    if (!seen.insert(id).second || (node.region != open.region && builder_.is_open(node.region))) continue;
+    const auto carried = std::ranges::find(open.carried, id, &Carried::argument);
+    if (carried != open.carried.end()) {
+      if (yields[static_cast<std::size_t>(carried - open.carried.begin())] != id) return true;
+    } else if (node.region != open.region || node.ordered || node.op == Op::result) {
+      return true;
+    }
+    ahead.insert(ahead.end(), node.in.begin(), node.in.end());
+  }
+  return false;
+}
+
 void Trace::end_region(Handle again) {
   Open open = std::move(open_.back());
   open_.pop_back();
@@ -241,7 +262,14 @@ void Trace::end_region(Handle again) {
     yields.push_back(slots_[carried.slot].value);
   }
   builder_.order_carried(arguments);
-  if (again.id != no_id) yields.push_back(use(again, open.location));
+  if (again.id != no_id) {
+    yields.push_back(use(again, open.location));
+    if (!may_change(yields.back(), open, yields))
+      builder_.fail(
+          open.location,
+          "while_: no round changes the condition, for it follows from no Var that the body assigns and from no "
+          "InOut; assign to one, or use if_");
+  }
   const Id id = builder_.end_region(open.first, initial, yields, open.location);
   for (std::size_t k = 0; k < open.carried.size(); ++k) {
     Slot& slot = slots_[open.carried[k].slot];

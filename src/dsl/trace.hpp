@@ -146,6 +146,7 @@ class Trace {
     std::vector<Carried> carried;
   };
 
+  bool may_change(Id value, const Open& open, const std::vector<Id>& yields) const;
   Handle handle(Id id) const { return {id, serial_}; }
   RegionId begin_region(Op owner, Handle first, Location location);
   /// A Var's value as the innermost region sees it.

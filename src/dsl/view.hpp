@@ -166,6 +166,12 @@ void store(const TensorView<access, T, R>& view, const Coord (&at)[R], const E& 
               location);
 }
 
+template <Access access, Element T, int R, Literal N>
+void store(const TensorView<access, T, R>&, const Coord (&)[R], const N&) {
+  static_assert(!std::same_as<N, N>,
+                "tessera: store takes a tile, which says how much is written: full<f32>({..}, x), or zeros<f32>({..})");
+}
+
 /// Write row i of the tile to row rows[i] of the view. Rows out of range are dropped; of equal rows one wins.
 template <Access access, Element T, int R, TileExpr Rows, int S, TileExpr E>
 void scatter(const TensorView<access, T, R>& view, const Rows& rows, const Coord (&at)[S], const E& tile,

@@ -1,4 +1,4 @@
-// expect: f16, bf16, tf32, u8 and pred are not for arithmetic; cast<f32>(x) first
+// expect: tessera: a pred is no number: cast<i32>(p) is 0 or 1, and & | ^ ! are its logic
 #include "api/tessera.hpp"
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: no matching function
+// expect: tessera: concat names its axis first, then the tiles: concat(axis, a, b, ...)
 #include "api/tessera.hpp"
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: the tensor's element type is not the parameter's
+// expect: the tensor's element type is not the parameter's; which argument: see `argument = N` above
 #include "api/tessera.hpp"
 
 using namespace tessera;

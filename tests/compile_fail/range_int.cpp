@@ -1,4 +1,4 @@
-// expect: cannot convert
+// expect: tessera: a loop in the kernel counts by a value of the kernel: for (Index i : range(n))
 #include "api/tessera.hpp"
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: no matching function
+// expect: tessera: a condition is computed in the kernel, of extents, scalars or tiles; what C++ knows
 #include "api/tessera.hpp"
 
 using namespace tessera;

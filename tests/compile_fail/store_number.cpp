@@ -1,4 +1,4 @@
-// expect: no matching function
+// expect: tessera: store takes a tile, which says how much is written: full<f32>({..}, x), or zeros<f32>({..})
 #include "api/tessera.hpp"
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: the operands have different element types; cast<T>(x) one of them
+// expect: tessera: where takes a pred as its condition, as comparisons give; of a number it is x != 0
 #include "api/tessera.hpp"
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: no matching function
+// expect: tessera: what is made from nothing is told its element type: zeros<f32>({..})
 #include "api/tessera.hpp"
 
 using namespace tessera;

@@ -1,0 +1,13 @@
+// expect: tessera: a scan is told by name how it goes: cumsum(x, 1, {.reverse = true, .exclusive = true})
+#include "api/tessera.hpp"
+
+using namespace tessera;
+
+auto subject = kernel("cumsum_bool", [](In<f32, 2> x, Out<f32, 2> y) {
+  Tile t = load(x, {0, 0}, {4, 4});
+#ifndef GOOD
+  Tile m = cumsum(t, 1, true);
+#else
+  Tile m = cumsum(t, 1, {.reverse = true});
+#endif
+});

@@ -1,0 +1,13 @@
+// expect: tessera: if_ gives no value: let it assign to a Var, or choose by where(condition, a, b)
+#include "api/tessera.hpp"
+
+using namespace tessera;
+
+auto subject = kernel("if_tile_of", [](In<f32, 2> x, Out<f32, 2> y) {
+  Tile t = load(x, {0, 0}, {4, 4});
+#ifndef GOOD
+  Tile m = if_(item(any(t > 0)), [&] { store(y, {0, 0}, t); });
+#else
+  Tile m = where(any(t > 0), t, 0);
+#endif
+});
