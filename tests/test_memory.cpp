@@ -496,6 +496,69 @@ TEST_CASE("gather and scatter in the language", "[cpu]") {
   CHECK(line_back.to_vector() == std::vector<i64>{20, 77, 24, 26});
 }
 
+TEST_CASE("elements by tiles of their indices", "[cpu]") {
+  const auto k = kernel("elements", [](In<f32, 2> table, In<i32, 1> rows, Out<f32, 2> y, InOut<f32, 2> z,
+                                       InOut<i32, 1> bins, Out<f32, 1> one) {
+    Tile i = reshape(load(rows, {0}, {6}), {6, 1}), j = 3 - iota({1, 5}, 1);
+    Tile x = gather(table, {i, j}, 7);
+    store(y, {0, 0}, x);
+    scatter(z, {j, i}, x + 1);
+    Tile bin = load(rows, {0}, {6});
+    atomic_add(bins, {bin}, full<i32>({1}, 10));
+    atomic_add(bins, {bin}, iota({6}, 0));
+    Tile a = constant<i32>(1), b = constant<i32>(2);
+    store(one, {0}, reshape(gather(table, {a, b}), {1}));
+  });
+  const auto table = tensor<f32, 2>({4, 3}, numbered<f32>(12));
+  const auto rows = tensor<i32, 1>({6}, {3, -1, 0, 0, 2, INT_MIN});
+  const auto y = tensor<f32, 2>({6, 5}, std::vector<f32>(30, 77)), z = tensor<f32, 2>({3, 4}, std::vector<f32>(12, 77));
+  const auto bins = tensor<i32, 1>({4}, {1, 2, 3, 4});
+  const auto one = tensor<f32, 1>({1}, {77});
+  launch(test_device().stream(), k, table, rows, y, z, bins, one);
+  const auto row = [](float r) { return std::vector<f32>{7, r + 2, r + 1, r, 7}; };
+  std::vector<f32> y_expected;
+  for (const float r : {9.0f, -1.0f, 0.0f, 0.0f, 6.0f, -1.0f})
+    for (const float x : r < 0 ? std::vector<f32>(5, 7) : row(r)) y_expected.push_back(x);
+  CHECK(y.to_vector() == y_expected);
+  CHECK(z.to_vector() == std::vector<f32>{1, 77, 7, 10, 2, 77, 8, 11, 3, 77, 9, 12});
+  CHECK(bins.to_vector() == std::vector<i32>{26, 2, 17, 14});
+  CHECK(one.to_vector() == std::vector<f32>{5});
+}
+
+TEST_CASE("elements of a view that is turned and sliced, among those in memory", "[cpu]") {
+  const auto k = kernel("views", [](In<f16, 2> x, In<i32, 2> at, InOut<f16, 2> y, Out<f16, 2> z) {
+    Index b = blocks(3);
+    auto part = x.permute({1, 0}).slice(0, b, 4);
+    Tile i = load(at, {b, 0}, {5, 32}), j = where(i % 3 == 0, -1, i / 2);
+    Tile found = gather(part, {i, j}, -0.5f);
+    store(y, {b, 0}, found);
+    Tile again = gather(y.slice(0, b * 5, 5), {j, i}, 3);
+    store(z, {b, 0}, again);
+  });
+  const auto x = tensor<f16, 2>({9, 7}, numbered<f16>(63));
+  std::vector<i32> places(15 * 32);
+  for (std::size_t i = 0; i < places.size(); ++i) places[i] = static_cast<i32>(i * 7 % 11) - 2;
+  const auto at = tensor<i32, 2>({15, 32}, places);
+  const auto y = tensor<f16, 2>({15, 32}, std::vector<f16>(480, f16(77))),
+             z = tensor<f16, 2>({15, 32}, std::vector<f16>(480, f16(77)));
+  launch(test_device().stream(), k, x, at, y, z);
+  const auto found = y.to_vector(), again = z.to_vector();
+  std::vector<f32> y_is, z_is, y_wanted, z_wanted;
+  for (int b = 0; b < 3; ++b)
+    for (int e = 0; e < 160; ++e) {
+      const int n = b * 160 + e, i = places[static_cast<std::size_t>(n)], half = i >= 0 ? i / 2 : (i - 1) / 2,
+                j = i % 3 == 0 ? -1 : half;
+      const bool inside = i >= 0 && i < 4 && i + b < 7 && j >= 0 && j < 9;
+      y_is.push_back(static_cast<float>(found[static_cast<std::size_t>(n)]));
+      y_wanted.push_back(inside ? static_cast<float>(j * 7 + i + b) : -0.5f);
+      const bool there = j >= 0 && j < 5 && i >= 0 && i < 32;
+      z_is.push_back(static_cast<float>(again[static_cast<std::size_t>(n)]));
+      z_wanted.push_back(there ? static_cast<float>(found[static_cast<std::size_t>((b * 5 + j) * 32 + i)]) : 3.0f);
+    }
+  CHECK(y_is == y_wanted);
+  CHECK(z_is == z_wanted);
+}
+
 // Nothing in the text of such a kernel needs the name of the type, so no overload may count on it.
 TEST_CASE("gathers and scatters beside integers of 64 bits that are no tensor's", "[cpu]") {
   const auto k = kernel("between", [](In<i32, 1> x, Out<f32, 1> y, Out<i32, 1> z) {

@@ -50,9 +50,14 @@ class Frame {
   void slice(Id id);
   void load(Id id);
   void gather(Id id);
+  void gather_elements(Id id);
   void store(Id id);
   void scatter(Id id);
+  void scatter_elements(Id id);
   void atomic_add(Id id);
+  void atomic_add_elements(Id id);
+  template <class Each>
+  void each_element(const Node& node, const Each& each) const;
   void look_for_nan(const Node& node, const Ref& tile, std::int64_t offset, std::int64_t step,
                     std::int64_t count) const;
   [[noreturn]] void fail(const Node& node, std::string_view what) const;
@@ -355,6 +360,49 @@ void Frame::gather(Id id) {
   }
 }
 
+// Of an access by tiles of element indices: hands each element's number, the part of its tile and where it lies in
+// memory over, nullptr if it does not exist. Operand 0 is the tile where something is written.
+template <class Each>
+void Frame::each_element(const Node& node, const Each& each) const {
+  const auto view_at = at(view_operand(node.op));
+  const ViewRef& view = views_[node.in[view_at]];
+  const Shape& shape = node.shape;
+  const int stored = info(node.type).bytes;
+  const auto offset_in = [&](const Ref& tile, const Strides& position) {
+    std::int64_t offset = 0;
+    for (int axis = 0; axis < shape.rank(); ++axis) offset += position[at(axis)] * tile.stride[at(axis)];
+    return offset;
+  };
+  Strides position{};
+  for (std::int64_t e = 0; e < shape.size(); ++e) {
+    char* memory = view.data;
+    for (std::size_t i = 0; i + view_at + 1 < node.in.size() && memory; ++i) {
+      const Ref& indices = ref(node.in[view_at + 1 + i]);
+      const std::int64_t index = reinterpret_cast<const std::int32_t*>(indices.data)[offset_in(indices, position)];
+      const bool exists = index >= view.lo[i] && index < view.hi[i];
+      memory = exists ? memory + index * view.stride[i] * stored : nullptr;
+    }
+    each(e, view_at > 0 ? offset_in(ref(node.in[0]), position) : e, memory);
+    for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+      if (++position[at(axis)] < shape[axis]) break;
+      position[at(axis)] = 0;
+    }
+  }
+}
+
+void Frame::gather_elements(Id id) {
+  const Node& gather = node(id);
+  const Cell padding = gather.number();
+  const HostType type = host_type(gather.type);
+  char* const out = slot(id);
+  each_element(gather, [&](std::int64_t e, std::int64_t, const char* memory) {
+    if (memory)
+      from_memory(gather.type, out + e * host_bytes(type), memory, 1, 1);
+    else
+      splat(out + e * host_bytes(type), &padding, type, 1);
+  });
+}
+
 // Hands each row of a tile that exists in memory to `write(memory, first element in the tile, stride in the tile,
 // count)`.
 template <class Write>
@@ -441,6 +489,17 @@ void Frame::scatter(Id id) {
   }
 }
 
+void Frame::scatter_elements(Id id) {
+  const Node& scatter = node(id);
+  const Ref& tile = ref(scatter.in[0]);
+  const int bytes = host_bytes(host_type(scatter.type));
+  each_element(scatter, [&](std::int64_t, std::int64_t offset, char* memory) {
+    if (!memory) return;
+    look_for_nan(scatter, tile, offset, 0, 1);
+    to_memory(scatter.type, memory, 1, tile.data + offset * bytes, 1, 1);
+  });
+}
+
 template <class T>
 void add_atomically(char* memory, std::int64_t stride, const char* in, std::int64_t step, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
@@ -448,6 +507,18 @@ void add_atomically(char* memory, std::int64_t stride, const char* in, std::int6
     const T value = reinterpret_cast<const T*>(in)[i * step];
     T old = target.load(std::memory_order_relaxed);
     while (!target.compare_exchange_weak(old, math::add(old, value), std::memory_order_relaxed)) {}
+  }
+}
+
+void add_atomically(HostType type, char* memory, std::int64_t stride, const char* in, std::int64_t step,
+                    std::int64_t count) {
+  switch (type) {
+    case HostType::f32:
+      return add_atomically<float>(memory, stride, in, step, count);
+    case HostType::i32:
+      return add_atomically<std::int32_t>(memory, stride, in, step, count);
+    case HostType::i64:
+      return add_atomically<std::int64_t>(memory, stride, in, step, count);
   }
 }
 
@@ -461,15 +532,18 @@ void Frame::atomic_add(Id id) {
   each_written_row(view, add.shape, start, info(add.type).bytes, 0, view.data, tile, 0,
                    [&](char* memory, std::int64_t stride, std::int64_t offset, std::int64_t step, std::int64_t count) {
     look_for_nan(add, tile, offset, step, count);
-    const char* in = tile.data + offset * host_bytes(type);
-    switch (type) {
-      case HostType::f32:
-        return add_atomically<float>(memory, stride, in, step, count);
-      case HostType::i32:
-        return add_atomically<std::int32_t>(memory, stride, in, step, count);
-      case HostType::i64:
-        return add_atomically<std::int64_t>(memory, stride, in, step, count);
-    }
+    add_atomically(type, memory, stride, tile.data + offset * host_bytes(type), step, count);
+  });
+}
+
+void Frame::atomic_add_elements(Id id) {
+  const Node& add = node(id);
+  const Ref& tile = ref(add.in[0]);
+  const HostType type = host_type(add.type);
+  each_element(add, [&](std::int64_t, std::int64_t offset, char* memory) {
+    if (!memory) return;
+    look_for_nan(add, tile, offset, 0, 1);
+    add_atomically(type, memory, 1, tile.data + offset * host_bytes(type), 1, 1);
   });
 }
 
@@ -599,12 +673,18 @@ void Frame::run_node(Id id) {
       return load(id);
     case Op::gather:
       return gather(id);
+    case Op::gather_elements:
+      return gather_elements(id);
     case Op::store:
       return store(id);
     case Op::scatter:
       return scatter(id);
+    case Op::scatter_elements:
+      return scatter_elements(id);
     case Op::atomic_add:
       return atomic_add(id);
+    case Op::atomic_add_elements:
+      return atomic_add_elements(id);
     case Op::check:
       if (index(node.in[0]) == 0) throw Error(tape_->reports.failed(node.text(), block_));
       return;

@@ -340,6 +340,19 @@ void Trace::print(std::string text, std::vector<Handle> values, Location locatio
   apply(Op::print, ElementType::i32, values, {builder_.add_text(std::move(text))}, location);
 }
 
+std::vector<Handle> Trace::stretched(Op op, std::vector<Handle> tiles, Location location) {
+  Shape common{};
+  try {
+    for (Handle tile : tiles) common = broadcast_shapes(common, builder_.graph()[use(tile, location)].shape, name(op));
+  } catch (const Mismatch& mismatch) {
+    fail(location, mismatch.what());
+  }
+  for (Handle& tile : tiles)
+    if (shape(tile) != common)
+      tile = apply(Op::broadcast, builder_.graph()[tile.id].type, {tile}, {}, location, common);
+  return tiles;
+}
+
 void check_outs(const Graph& graph) {
   std::vector<bool> stored(graph.parameters.size());
   for (const Node& node : graph.nodes)

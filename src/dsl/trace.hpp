@@ -89,6 +89,8 @@ class Trace {
   /// A number as a value of a type; Error if it does not fit.
   Handle literal(ElementType type, Number value, Location location, const Shape& shape = {});
   std::int64_t literal_bits(ElementType type, Number value, Location location);
+  /// Tiles, broadcast to one shape.
+  std::vector<Handle> stretched(Op op, std::vector<Handle> tiles, Location location);
   /// An axis in [-rank, rank) as one in [0, rank). `hint` ends the error of another one.
   int axis(Axis axis, int rank, std::string_view what, std::string_view hint = "") const;
   /// Several, each named once, as axes in [0, rank) in rising order: an outer axis is combined by each thread, and

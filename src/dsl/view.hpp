@@ -109,6 +109,24 @@ inline std::vector<Handle> operands(std::initializer_list<Handle> first, std::sp
   for (const Coord& coord : at) in.push_back(coord.value());
   return in;
 }
+// The same with tiles of indices, and the tile among the first, stretched to one shape.
+template <int N>
+std::vector<Handle> element_operands(Trace& trace, Op op, std::vector<Handle> first, std::span<const Tile<i32, N>> at,
+                                     Location location) {
+  std::vector<Handle> tiles;
+  for (const Tile<i32, N>& index : at) tiles.push_back(index.lower(trace, location));
+  const bool writes = first.size() > 1;
+  if (writes) tiles.push_back(first[0]);
+  tiles = trace.stretched(op, std::move(tiles), location);
+  if (writes) first[0] = tiles.back(), tiles.pop_back();
+  first.insert(first.end(), tiles.begin(), tiles.end());
+  return first;
+}
+// Any index at all, for what is said of those that do not fit.
+struct AnyIndex {
+  template <class E>
+  AnyIndex(const E&) {}
+};
 
 }  // namespace detail
 
@@ -156,6 +174,26 @@ auto gather(const TensorView<access, T, 1>& view, const Rows& rows, Number paddi
                                                 trace.shape(index)));
 }
 
+/// Elements: that of the result at p is x[i[p], j[p], ...], by an i32 tile of element indices for each axis of the view,
+/// named Tiles of one rank, which are stretched to one shape. Of an element out of range the result is `padding`.
+template <Access access, Element T, int R, int N>
+auto gather(const TensorView<access, T, R>& view, const Tile<i32, N> (&at)[R], Number padding = 0,
+            Location location = Location::current()) {
+  detail::check_readable<access>();
+  Trace& trace = Trace::current(location);
+  return detail::read<access, T, N>(
+      trace.apply(Op::gather_elements, element_type<T>,
+                  detail::element_operands<N>(trace, Op::gather_elements, {view.value()}, at, location),
+                  {trace.literal_bits(element_type<T>, padding, location)}, location));
+}
+template <Access access, Element T, int R, int A>
+Tile<T, R> gather(const TensorView<access, T, R>&, const detail::AnyIndex (&)[A], Number = 0,
+                  Location = Location::current()) {
+  static_assert(A == R, "tessera: gather takes a tile of indices for each axis of the tensor");
+  static_assert(A != R, "tessera: gather takes named i32 Tiles of one rank as indices: Tile i = ...; gather(x, {i, j})");
+  return Tile<T, R>(Handle());
+}
+
 /// Write a tile at tile position `at`; what lies outside of the view is dropped.
 template <Access access, Element T, int R, TileExpr E>
 void store(const TensorView<access, T, R>& view, const Coord (&at)[R], const E& tile,
@@ -196,6 +234,26 @@ void scatter(const TensorView<access, T, 1>& view, const Rows& rows, const E& ti
               {}, location);
 }
 
+/// Write each element p of the tile to y[i[p], j[p], ...], by element indices as gather reads them. Those out of range
+/// are dropped; of several for one place one stays.
+template <Access access, Element T, int R, int N, TileExpr E>
+void scatter(const TensorView<access, T, R>& view, const Tile<i32, N> (&at)[R], const E& tile,
+             Location location = Location::current()) {
+  detail::check_writable<access, T, N, E>();
+  Trace& trace = Trace::current(location);
+  trace.apply(Op::scatter_elements, element_type<T>,
+              detail::element_operands<N>(trace, Op::scatter_elements,
+                                          {tile.lower(trace, location), view.value()}, at, location),
+              {}, location);
+}
+template <Access access, Element T, int R, int A, TileExpr E>
+void scatter(const TensorView<access, T, R>&, const detail::AnyIndex (&)[A], const E&,
+             Location = Location::current()) {
+  static_assert(A == R, "tessera: scatter takes a tile of indices for each axis of the tensor");
+  static_assert(A != R,
+                "tessera: scatter takes named i32 Tiles of one rank as indices: Tile i = ...; scatter(y, {i, j}, x)");
+}
+
 /// Add a tile to the tensor, each element atomically: blocks may meet in one place.
 template <Access access, Element T, int R, TileExpr E>
 void atomic_add(const TensorView<access, T, R>& view, const Coord (&at)[R], const E& tile,
@@ -206,6 +264,29 @@ void atomic_add(const TensorView<access, T, R>& view, const Coord (&at)[R], cons
   Trace& trace = Trace::current(location);
   trace.apply(Op::atomic_add, element_type<T>, detail::operands({tile.lower(trace, location), view.value()}, at), {},
               location);
+}
+
+/// Add each element p of the tile to y[i[p], j[p], ...], by element indices as scatter takes them; elements that meet in
+/// one place are all added.
+template <Access access, Element T, int R, int N, TileExpr E>
+  requires(N > 0)
+void atomic_add(const TensorView<access, T, R>& view, const Tile<i32, N> (&at)[R], const E& tile,
+                Location location = Location::current()) {
+  static_assert(access == Access::in_out, "tessera: atomics work on an InOut");
+  static_assert(Computing<T>, "tessera: atomic_add takes tensors of f32, i32 or i64");
+  detail::check_writable<access, T, N, E>();
+  Trace& trace = Trace::current(location);
+  trace.apply(Op::atomic_add_elements, element_type<T>,
+              detail::element_operands<N>(trace, Op::atomic_add_elements,
+                                          {tile.lower(trace, location), view.value()}, at, location),
+              {}, location);
+}
+// Places stand in braces, of whichever kind they are.
+template <Access access, Element T, int R, TileExpr At, class E>
+void atomic_add(const TensorView<access, T, R>&, const At&, const E&, Location = Location::current()) {
+  static_assert(R == 0,
+                "tessera: atomic_add takes its place in braces, one index or one tile of indices for each axis: "
+                "atomic_add(bins, {i}, x)");
 }
 
 /// A view as tiles of one shape: auto tiles = x.tiles({bm, bn}); tiles.load({i, j}).

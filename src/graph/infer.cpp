@@ -41,6 +41,19 @@ void check_access(const Graph& graph, Op op, const Shape& tile, Id view, std::si
              rank);
 }
 
+// Of an access to elements: a tile of indices for each axis of the view, all of one shape.
+const Shape& check_elements(const Graph& graph, Op op, std::span<const Id> tiles, Id view) {
+  if (static_cast<int>(tiles.size()) != graph[view].shape.rank())
+    mismatch("{}: {} tiles of indices for a tensor of rank {}; it takes one for each axis", name(op), tiles.size(),
+             graph[view].shape.rank());
+  const Shape& shape = graph[tiles[0]].shape;
+  for (Id id : tiles)
+    if (graph[id].shape != shape)
+      mismatch("{}: tiles of indices {} and {}; they have one shape", name(op), to_string(shape),
+               to_string(graph[id].shape));
+  return shape;
+}
+
 bool is_of_kind(const Node& node, OperandKind kind) {
   if (kind == OperandKind::view) return is_view(node.op);
   if (kind == OperandKind::loop) return has_region(node.op);
@@ -129,6 +142,14 @@ Shape infer_shape(const Graph& graph, Op op, std::span<const Id> in, std::span<c
         mismatch("gather: rows {} for a tile {}", to_string(shape(1)), to_string(requested));
       check_access(graph, op, requested, in[0], in.size() - 2, 1);
       return requested;
+    case Op::gather_elements:
+      return check_elements(graph, op, in.subspan(1), in[0]);
+    case Op::scatter_elements:
+    case Op::atomic_add_elements:
+      if (shape(0) != check_elements(graph, op, in.subspan(2), in[1]))
+        mismatch("{}: indices {} for a tile {}; an index for each element", name(op), to_string(shape(2)),
+                 to_string(shape(0)));
+      return shape(0);
     case Op::store:
     case Op::atomic_add:
       check_access(graph, op, shape(0), in[1], in.size() - 2, 0);
@@ -202,6 +223,9 @@ void check_types(const Graph& graph, Op op, ElementType type, std::span<const Id
     return require(type == (is_reduction(op) ? operand(0) : result_type(op, operand(0))));
   }
   if (is_scan(op)) return require(type == operand(0) && accepts(op, type));
+  if (by_elements(op))
+    for (std::size_t i = static_cast<std::size_t>(view_operand(op)) + 1; i < in.size(); ++i)
+      require(operand(i) == ElementType::i32);
   switch (op) {
     case Op::select:
       return require(operand(0) == ElementType::pred && operand(1) == type && operand(2) == type);
@@ -221,14 +245,17 @@ void check_types(const Graph& graph, Op op, ElementType type, std::span<const Id
     case Op::extract:
     case Op::load:
     case Op::gather:
+    case Op::gather_elements:
       return require(type == operand(0));
     case Op::concat:
       for (std::size_t i = 0; i < in.size(); ++i) require(operand(i) == type);
       return;
     case Op::store:
     case Op::scatter:
+    case Op::scatter_elements:
       return require(operand(0) == operand(1));
     case Op::atomic_add:
+    case Op::atomic_add_elements:
       return require(operand(0) == operand(1) && info(operand(0)).computes);
     case Op::print:
       for (std::size_t i = 0; i < in.size(); ++i) require(info(operand(i)).computes);

@@ -22,8 +22,10 @@ enum class Op : std::uint8_t {
 enum class OpGroup : std::uint8_t { unary, binary, ternary, reduction, scan, structural };
 enum class Operands : std::uint8_t { number, real, integer, logical, index, any };
 
-/// What an operand is; the last three stand for any number of operands, of which each is a value or an index.
-enum class OperandKind : std::uint8_t { value, condition, index, rows, view, loop, values, indices, further_indices };
+/// What an operand is; the last four stand for any number of operands, of which each is a value or an index.
+enum class OperandKind : std::uint8_t {
+  value, condition, index, rows, view, loop, values, indices, further_indices, tiles
+};
 /// What `Node::attr` holds.
 enum class Attribute : std::uint8_t {
   none, number, axis, scan, grid_axis, axes, steps, parameter, position, region, text
@@ -124,6 +126,8 @@ constexpr int repeated_operand(Op op) {
   const bool repeated = in.count > 0 && in.kind[in.count - 1] >= OperandKind::values;
   return repeated ? static_cast<int>(in.count) - 1 : -1;
 }
+/// Does it touch elements one by one, by tiles of their indices?
+constexpr bool by_elements(Op op) { return operand_of(op, OperandKind::tiles) >= 0; }
 /// Of an op that touches memory, or looks at a view.
 constexpr int view_operand(Op op) { return operand_of(op, OperandKind::view); }
 /// What operand `i` is, of a node that has so many: never one of the kinds that stand for several.
@@ -132,6 +136,7 @@ constexpr OperandKind operand_kind(Op op, std::size_t i) {
   const OperandKind kind = in.kind[i < in.count || in.count == 0 ? i : in.count - 1];
   switch (kind) {
     case OperandKind::values:
+    case OperandKind::tiles:
       return OperandKind::value;
     case OperandKind::indices:
     case OperandKind::further_indices:

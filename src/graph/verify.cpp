@@ -85,6 +85,7 @@ class Verifier {
       const auto rank = node.in.size() > view ? static_cast<std::size_t>(graph_[node.in[view]].shape.rank()) : 0;
       switch (kinds.kind[last]) {
         case OperandKind::indices:
+        case OperandKind::tiles:
           in += rank - 1;
           break;
         case OperandKind::further_indices:

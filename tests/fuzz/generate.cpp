@@ -219,6 +219,17 @@ void Generator::scatter_to(const Place& place) {
 void Generator::add_to(const Place& place) {
   const Extents tile = tile_for(place, chance(25) ? 1500 : 400);
   const int depth = between(1, 3);
+  const bool free = std::ranges::all_of(place.at, [](Name at) { return at == nothing; });
+  if (free && chance(40)) {  // element by element
+    Statement s{.op = Op::atomic_add_elements, .type = place.type, .shape = tile};
+    s.from = {limit(want(place.type, tile, depth), 16), place.view};
+    name_elements(s, place, 1);
+    for (const Name name : s.from) of(name).used = true;
+    written_.insert(place.parameter);
+    body_->push_back(std::move(s));
+    --fuel_;
+    return;
+  }
   write(Op::atomic_add, place, tile, {limit(want(place.type, tile, depth), 16), place.view});
 }
 

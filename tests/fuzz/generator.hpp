@@ -154,6 +154,9 @@ class Generator {
   Name load(ElementType type, const Extents& shape);
   Name load_from(const Place& place, const Extents& shape, Name rows);
   Name gather(ElementType type, const Extents& shape);
+  Name elements(ElementType type, const Extents& shape, int depth);
+  void name_elements(Statement& s, const Place& place, int depth);
+  std::int64_t padding_of(ElementType type);
   Name rows_for(int count, int rows);
   Name oversized_operand(ElementType type, const Extents& shape, bool is_whole);
   Name coordinate(int tiles);

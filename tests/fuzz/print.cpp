@@ -171,6 +171,10 @@ class Printer {
         for (const Name name : s.from) text += ", " + value(name);
         return text + ");";
       }
+      case Op::scatter_elements:
+      case Op::atomic_add_elements:
+        return fmt::format("{}({}, {{{}}}, {});", s.op == Op::scatter_elements ? "scatter" : "atomic_add",
+                           value(s.from[1]), named(s, 2), value(s.from[0]));
       case Op::scatter:
         return fmt::format("scatter({}, {}, {}{});", value(s.from[1]), value(s.from[2]),
                            s.shape.size() > 1 ? at(3) + ", " : "", value(s.from[0]));
@@ -182,9 +186,16 @@ class Printer {
   /// Is the value written where it is used? Constants are; so is what has one use and reads nothing that may change.
   bool is_inlined(const Statement& s) {
     if (s.op == Op::constant) return true;
-    const bool reads = s.op == Op::load || s.op == Op::gather;
+    const bool reads = is_read(s.op);
     if (reads && program_.parameters[parameter_of_.at(s.from[0])].access == Access::in_out) return false;
     return uses_[s.to] == 1 && expression(s).size() <= 48;
+  }
+  /// Tiles of indices, of the type that the language takes.
+  std::string named(const Statement& s, std::size_t first) {
+    std::string text;
+    for (std::size_t i = first; i < s.from.size(); ++i)
+      text += fmt::format("{}Tile({})", i > first ? ", " : "", value(s.from[i]));
+    return text;
   }
   const Statement* constant(Name name) const {
     const auto found = made_by_.find(name);
@@ -276,6 +287,8 @@ class Printer {
         return fmt::format("{}.extent({})", in(0), s.attributes[0]);
       case Op::load:
         return fmt::format("load({}, {}, {}{})", in(0), braced(coordinates(s, 1)), shape, padding());
+      case Op::gather_elements:
+        return fmt::format("gather({}, {{{}}}{})", in(0), named(s, 1), padding());
       case Op::gather: {
         const std::vector<int> rest(s.shape.begin() + 1, s.shape.end());
         const std::string place = rest.empty() ? "" : fmt::format(", {}, {}", braced(coordinates(s, 2)), braced(rest));

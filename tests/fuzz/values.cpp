@@ -197,6 +197,20 @@ Name Generator::coordinate(int tiles) {
   return chance(80) ? within : binary(Op::sub, within, literal(ElementType::i32, 1), tiles + 1);
 }
 
+std::int64_t Generator::padding_of(ElementType type) {
+  Cell padding;
+  const bool padded = chance(25);
+  if (is_real(type)) {
+    padding.f32 = padded ? static_cast<float>(between(-3, 3)) : 0.0f;
+    if (special_ && chance(30)) padding.f32 = -std::numeric_limits<float>::infinity();
+  } else if (type == ElementType::i64) {
+    padding.i64 = padded ? between(-3, 300) : 0;
+  } else {
+    padding.i32 = padded ? between(type == ElementType::u8 ? 0 : -3, 255) : 0;
+  }
+  return encode(type, padding);
+}
+
 Name Generator::load_from(const Place& place, const Extents& shape, Name rows) {
   Statement s{.op = rows == nothing ? Op::load : Op::gather, .type = place.type, .shape = shape, .from = {place.view}};
   s.fixed = 1;
@@ -206,17 +220,7 @@ Name Generator::load_from(const Place& place, const Extents& shape, Name rows) {
     s.from.push_back(place.at[axis] != nothing ? place.at[axis]
                                                : coordinate((place.extents[axis] + shape[axis] - 1) / shape[axis]));
   }
-  Cell padding;
-  const bool padded = chance(25);
-  if (is_real(place.type)) {
-    padding.f32 = padded ? static_cast<float>(between(-3, 3)) : 0.0f;
-    if (special_ && chance(30)) padding.f32 = -std::numeric_limits<float>::infinity();
-  } else if (place.type == ElementType::i64) {
-    padding.i64 = padded ? between(-3, 300) : 0;
-  } else {
-    padding.i32 = padded ? between(place.type == ElementType::u8 ? 0 : -3, 255) : 0;
-  }
-  s.attributes = {encode(place.type, padding)};
+  s.attributes = {padding_of(place.type)};
   return emit(std::move(s),
               std::max(memory_most_[static_cast<std::size_t>(place.parameter)], is_real(place.type) ? 3.0 : 300.0));
 }
@@ -272,6 +276,29 @@ Name Generator::gather(ElementType type, const Extents& shape) {
   const Place place = one_of(sources);
   const Name rows = rows_for(shape[0], place.extents[0]);
   return convert(load_from(place, shape, rows), type);
+}
+
+/// Elements of an In one by one.
+Name Generator::elements(ElementType type, const Extents& shape, int depth) {
+  const auto sources = places_where([](const Place& place) { return place.access == Access::in; });
+  if (sources.empty()) return nothing;
+  const Place place = one_of(sources);
+  Statement s{.op = Op::gather_elements, .type = place.type, .shape = shape, .from = {place.view}};
+  name_elements(s, place, depth);
+  s.attributes = {padding_of(place.type)};
+  return convert(emit(std::move(s), std::max(memory_most_[static_cast<std::size_t>(place.parameter)],
+                                             is_real(place.type) ? 3.0 : 300.0)),
+                 type);
+}
+
+/// A tile of indices for each axis of a place, most of them within; the operands so far stay as they are.
+void Generator::name_elements(Statement& s, const Place& place, int depth) {
+  for (const int extent : place.extents) {
+    const Name any = want(ElementType::i32, s.shape, depth);
+    const int most = std::max(1, extent) + between(0, 1);
+    s.from.push_back(binary(Op::modulo, any, literal(ElementType::i32, most), most));
+  }
+  s.fixed = (1u << s.from.size()) - 1;
 }
 
 /// Numbers of rows, most of them there are, in any of the ways that they come about.
@@ -434,7 +461,7 @@ Name Generator::make_structural(ElementType type, const Extents& shape, int dept
     }
     case 6:
     case 7:
-      return gather(type, shape);
+      return size_of(shape) <= 4096 && chance(30) ? elements(type, shape, std::min(depth, 2)) : gather(type, shape);
     case 8: {  // along one axis elements of a longer tile, or of a shorter one, from somewhere on
       if (rank == 0) return nothing;
       const auto axis = static_cast<std::size_t>(between(0, rank - 1));

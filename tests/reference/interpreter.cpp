@@ -201,6 +201,7 @@ View Interpreter::view(const Node& node) const {
 
 std::vector<std::int64_t> Interpreter::places(const Node& node, const Shape& tile) const {
   using Numbers = std::vector<std::int64_t>;
+  const bool by_element = by_elements(node.op);
   const std::size_t rows = operand_of(node.op, OperandKind::rows) >= 0 ? 1 : 0;  // axes whose positions are listed
   const auto view_at = static_cast<std::size_t>(view_operand(node.op));
   const View& view = views_[node.in[view_at]];
@@ -211,10 +212,11 @@ std::vector<std::int64_t> Interpreter::places(const Node& node, const Shape& til
     return index.item().exact() ? Element::of(static_cast<Real>(whole(index) * extents[axis] + inside[axis]))
                                 : Element::anything();
   };
-  const auto place = [&](const Numbers& inside) {
+  const auto place = [&](std::size_t number) {
+    const Numbers inside = coordinates(static_cast<std::int64_t>(number), extents);
     std::int64_t sum = 0;
-    for (std::size_t axis = 0; axis < inside.size(); ++axis) {
-      const Element at = position(axis, inside);
+    for (std::size_t axis = 0; axis < view.axes.size(); ++axis) {
+      const Element at = by_element ? operand(node, view_at + 1 + axis).elements[number] : position(axis, inside);
       if (!at.exact()) return unknown;
       const std::int64_t in_tensor = view.axes[axis].start + static_cast<std::int64_t>(at.low);
       if (in_tensor < view.axes[axis].low || in_tensor >= view.axes[axis].high) return outside;
@@ -224,7 +226,7 @@ std::vector<std::int64_t> Interpreter::places(const Node& node, const Shape& til
   };
   Numbers places(static_cast<std::size_t>(tile.size()), unknown);
   if (!view.known) return places;
-  for (std::size_t i = 0; i < places.size(); ++i) places[i] = place(coordinates(static_cast<std::int64_t>(i), extents));
+  for (std::size_t i = 0; i < places.size(); ++i) places[i] = place(i);
   return places;
 }
 

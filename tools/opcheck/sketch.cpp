@@ -112,6 +112,11 @@ Id Sketch::load(Id view, const std::vector<Id>& at, const Shape& tile, double pa
   return apply(Op::load, access({view}, at), {encode(type, cell(type, padding))}, tile);
 }
 
+Id Sketch::gather_elements(std::vector<Id> in, double padding) {
+  const ElementType type = builder_.graph()[in[0]].type;
+  return apply(Op::gather_elements, type, std::move(in), {encode(type, cell(type, padding))});
+}
+
 Id Sketch::gather(Id view, Id rows, std::span<const Id> at, const Shape& tile, double padding) {
   const ElementType type = builder_.graph()[view].type;
   return apply(Op::gather, access({view, rows}, at), {encode(type, cell(type, padding))}, tile);

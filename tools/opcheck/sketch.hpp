@@ -47,6 +47,8 @@ class Sketch {
 
   /// Of a view, as it is in memory.
   Id load(Id view, const std::vector<Id>& at, const Shape& tile, double padding = 0);
+  /// Of a view and a tile of indices for each of its axes.
+  Id gather_elements(std::vector<Id> in, double padding = 0);
   /// `at` has an index for every axis but the first, along which `rows` says what is read.
   Id gather(Id view, Id rows, std::span<const Id> at, const Shape& tile, double padding = 0);
   void store(Id view, const std::vector<Id>& at, Id tile);

@@ -108,6 +108,37 @@ Rows large_rows(Purpose purpose) {
   return {{16, 256}, setting.extents, count, {.low = 0, .high = static_cast<double>(count - 1), .distinct = true}};
 }
 
+/// Elements of a table by tiles of their indices.
+struct Elements {
+  Shape tile;
+  std::vector<std::int64_t> moved;  ///< extents of what moves
+  std::vector<std::int64_t> table;  ///< extents
+  std::vector<Values> indices;      ///< along each of its axes
+  Layout layout = Layout::dense;    ///< of the table
+  double padding = 0;
+
+  Case of(Op op, ElementType type) const {
+    const bool reads = op == Op::gather_elements;
+    std::vector<Field> fields;
+    for (const Values& values : indices) fields.push_back(input(i32, moved, Layout::dense, values));
+    fields.push_back(reads ? input(type, table, layout) : input(type, moved));
+    fields.push_back(reads ? output(type, moved) : update(type, table, layout));
+    Sketch sketch(std::move(fields));
+    const int axes = static_cast<int>(indices.size());
+    const std::vector<Id> at = sketch.tiles(0, tile);
+    std::vector<Id> in;
+    if (!reads) in.push_back(sketch.load(axes, type, at, tile));
+    in.push_back(sketch.tensor(reads ? axes : axes + 1));
+    for (int axis = 0; axis < axes; ++axis) in.push_back(sketch.load(axis, i32, at, tile));
+    if (reads)
+      sketch.store(axes + 1, at, sketch.gather_elements(std::move(in), padding));
+    else
+      sketch.apply(op, type, in);
+    return sketch.finish(op, type,
+                         fmt::format("{} by {} of {}, {}", text(moved), to_string(tile), text(table), text(layout)));
+  }
+};
+
 /// Part of an axis, by numbers that are given at launch.
 struct Part {
   double start, extent;
@@ -263,6 +294,43 @@ std::vector<Case> scatter(ElementType type, Purpose purpose) {
           Rows{{7}, {14}, 7, distinct}.scattered(type),
           Rows{{4, 2, 5}, {14, 3, 11}, 6, distinct, Layout::transposed}.scattered(type),
           Rows{{8, 6}, {9, 6}, 8, {.low = 2, .high = 4}}.scattered(type)};
+}
+
+std::vector<Case> gather_elements(ElementType type, Purpose purpose) {
+  if (!stored(type)) return {};
+  constexpr Op op = Op::gather_elements;
+  const Values any{.low = -3, .high = 12};
+  if (purpose != Purpose::test)
+    return {Elements{{1024}, {1 << 20}, {1 << 20}, {{.low = 0, .high = (1 << 20) - 1}}}.of(op, type)};
+  return {Elements{{32}, {77}, {9}, {any}}.of(op, type), Elements{{8, 16}, {8, 16}, {9, 11}, {any, any}}.of(op, type),
+          Elements{{5, 7}, {13, 20}, {9, 11}, {any, any}, Layout::padded, 3}.of(op, type),
+          Elements{{4, 4, 4}, {6, 4, 5}, {9}, {any}, Layout::strided}.of(op, type),
+          Elements{{33}, {33}, {9, 3, 11}, {any, {.low = -1, .high = 3}, any}, Layout::transposed, 5}.of(op, type)};
+}
+
+std::vector<Case> scatter_elements(ElementType type, Purpose purpose) {
+  if (!stored(type)) return {};
+  constexpr Op op = Op::scatter_elements;
+  const Values any{.low = -3, .high = 12};
+  const auto distinct = [](double low, double high) { return Values{.low = low, .high = high, .distinct = true}; };
+  if (purpose != Purpose::test)
+    return {Elements{{1024}, {1 << 20}, {1 << 20}, {distinct(0, (1 << 20) - 1)}}.of(op, type)};
+  return {Elements{{32}, {77}, {90}, {distinct(-3, 95)}}.of(op, type),
+          Elements{{8, 16}, {8, 16}, {160, 11}, {distinct(-9, 170), any}}.of(op, type),
+          Elements{{5, 7}, {13, 20}, {11, 300}, {any, distinct(-9, 310)}, Layout::padded}.of(op, type),
+          Elements{{4, 4, 4}, {6, 4, 5}, {140}, {distinct(-9, 150)}, Layout::strided}.of(op, type),
+          Elements{{33}, {33}, {9, 3, 60}, {any, {.low = -1, .high = 3}, distinct(-5, 64)}, Layout::transposed}.of(op, type)};
+}
+
+std::vector<Case> atomic_add_elements(ElementType type, Purpose purpose) {
+  if (!computes(type)) return {};
+  constexpr Op op = Op::atomic_add_elements;
+  const Values any{.low = -3, .high = 12};
+  if (purpose != Purpose::test)
+    return {Elements{{1024}, {1 << 20}, {256}, {{.low = 0, .high = 255}}}.of(op, type)};
+  return {Elements{{32}, {77}, {9}, {any}}.of(op, type), Elements{{8, 16}, {8, 16}, {9, 11}, {any, any}}.of(op, type),
+          Elements{{5, 7}, {13, 20}, {9, 11}, {any, any}, Layout::padded}.of(op, type),
+          Elements{{4, 4, 4}, {6, 4, 5}, {9}, {any}, Layout::strided}.of(op, type)};
 }
 
 std::vector<Case> atomic_add(ElementType type, Purpose purpose) {

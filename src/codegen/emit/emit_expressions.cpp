@@ -101,6 +101,10 @@ Spelled substitute(std::string_view pattern, const Spelled& a, const Spelled& b,
   return result;
 }
 
+Spelled spelled(Writer& w, const Sweep& sweep, const Operand& of, ElementType type, const IndexExpression& index) {
+  return operand(w, sweep, {}, of, type, index);
+}
+
 Spelled literal(ElementType type, Cell cell) {
   std::string text = number(type, cell);
   const Spelled::Binds binds = text[0] != '-' ? Spelled::Binds::primary : Spelled::Binds::other;

@@ -11,7 +11,9 @@
 namespace tessera::codegen {
 namespace {
 
-bool is_gathered(const TileAccess& access, std::size_t axis) { return access.rows && axis == 0; }
+bool is_gathered(const TileAccess& access, std::size_t axis) {
+  return (access.rows && axis == 0) || access.axes[axis].element;
+}
 
 IndexExpression window_name(const TileAccess& access, std::size_t axis) {
   return IndexExpression::variable(fmt::format("{}_in{}", name_of(access.label), axis));
@@ -134,7 +136,9 @@ IndexExpression row_inside(Writer& w, const TileAccess& access, const TileAccess
   return both(inside, both(position >= 0, position < w.extent(access.parameter, axis.tensor_axis)));
 }
 
-std::string row_name(const TileAccess& access) { return name_of(access.label) + "_row"; }
+std::string row_name(const TileAccess& access, std::size_t axis) {
+  return name_of(access.label) + (access.rows ? "_row" : fmt::format("_element{}", axis));
+}
 
 Spot spot_of(Writer& w, const TileAccess& access, const std::vector<IndexExpression>& at) {
   IndexExpression inside = IndexExpression::always(), offset = 0;
@@ -146,7 +150,7 @@ Spot spot_of(Writer& w, const TileAccess& access, const std::vector<IndexExpress
     }
     const IndexExpression by = w.stride(access.parameter, axis.tensor_axis);
     if (is_gathered(access, i)) {
-      const IndexExpression row = IndexExpression::variable(row_name(access));
+      const IndexExpression row = IndexExpression::variable(row_name(access, i));
       inside = both(inside, row_inside(w, access, axis, row));
       offset = offset + (by.is(1) ? row : cast_i64(row) * by);
       continue;
@@ -155,6 +159,20 @@ Spot spot_of(Writer& w, const TileAccess& access, const std::vector<IndexExpress
     offset = offset + at[i] * by;
   }
   return {inside, offset};
+}
+
+Spot checked(Writer& w, const TileAccess& access, Spot spot);
+
+// Elements that the layout has beyond the tile's are none.
+Spot spot_of_element(Writer& w, const Sweep& sweep, const TileAccess& access, const IndexExpression& index) {
+  for (std::size_t i = 0; i < access.axes.size(); ++i)
+    w.line("const int {} = {};", row_name(access, i),
+           spelled(w, sweep, *access.axes[i].element, ElementType::i32, index).text);
+  Spot result = spot_of(w, access, std::vector<IndexExpression>(access.axes.size(), 0));
+  for (int axis = 0; axis < sweep.shape.rank(); ++axis)
+    if (sweep.layout.covers_more(axis, sweep.shape))
+      result.inside = both(coordinate(w, sweep, axis, index) < sweep.shape[axis], result.inside);
+  return checked(w, access, std::move(result));
 }
 
 Spot checked(Writer& w, const TileAccess& access, Spot spot) {
@@ -323,13 +341,14 @@ Spot spot(Writer& w, const TileAccess& access, const std::vector<IndexExpression
 
 Spot spot(Writer& w, const Sweep& sweep, const TileAccess& access, const IndexExpression& index) {
   std::vector<IndexExpression> at;
+  if (access.by_elements()) return spot_of_element(w, sweep, access, index);
   const int shift = sweep.shape.rank() - static_cast<int>(access.axes.size());
   for (int i = 0; i < static_cast<int>(access.axes.size()); ++i) {
     const bool stretched = access.axes[static_cast<std::size_t>(i)].extent == 1 && sweep.shape[i + shift] != 1;
     at.push_back(stretched ? IndexExpression(0) : coordinate(w, sweep, i + shift, index));
   }
   if (!access.rows) return spot(w, access, at);
-  w.line("const int {} = {};", row_name(access), element(w, access.rows, digits(access.rows_map, index)));
+  w.line("const int {} = {};", row_name(access, 0), element(w, access.rows, digits(access.rows_map, index)));
   Spot result = spot_of(w, access, at);
   // Rows that the layout has beyond the tile's are none.
   if (!at[0].is(0) && sweep.layout.covers_more(shift, sweep.shape))

@@ -43,6 +43,8 @@ struct Spelled {
 
 /// "a + b" of ops.def with a, b and c replaced.
 Spelled substitute(std::string_view pattern, const Spelled& a, const Spelled& b, const Spelled& c = {});
+/// An operand of a sweep that is none of its terms.
+Spelled spelled(Writer& w, const Sweep& sweep, const Operand& of, ElementType type, const IndexExpression& index);
 /// A constant.
 Spelled literal(ElementType type, Cell cell);
 /// The sweep's expression for one element. Terms that are used twice, or are long, get a name.

@@ -39,6 +39,7 @@ bool Facts::in_region(Id id, RegionId region) const {
 Id Facts::index_of(Id id, int axis) const {
   const Node& node = graph[id];
   const int first = repeated_operand(node.op);
+  if (by_elements(node.op)) return no_id;
   if (info(node.op).in.kind[first] == OperandKind::further_indices) --axis;  // axis 0 has the rows
   return axis < 0 ? no_id : node.in[static_cast<std::size_t>(first + axis)];
 }
@@ -62,11 +63,12 @@ GraphAccess Facts::access(Id id) const {
   GraphAccess access;
   Id view = node.in[static_cast<std::size_t>(view_operand(node.op))];
   access.parameter = view_parameter(graph, view);
-  access.axes.resize(static_cast<std::size_t>(node.shape.rank()));
-  for (int i = 0; i < node.shape.rank(); ++i) {
+  const int rank = graph[view].shape.rank();
+  access.axes.resize(static_cast<std::size_t>(rank));
+  for (int i = 0; i < rank; ++i) {
     GraphAccess::Axis& axis = access.axes[static_cast<std::size_t>(i)];
     axis.tensor_axis = i;
-    axis.extent = node.shape[i];
+    axis.extent = by_elements(node.op) ? 1 : node.shape[i];
     axis.index = index_of(id, i);
     if (axis.index != no_id) {
       const Node& at = graph[axis.index];
@@ -83,7 +85,7 @@ GraphAccess Facts::access(Id id) const {
     }
   }
   const int unit_axis = variant.tensors[static_cast<std::size_t>(access.parameter)].unit_axis;
-  for (int i = 0; i < node.shape.rank(); ++i) {
+  for (int i = 0; i < rank; ++i) {
     const GraphAccess::Axis& axis = access.axes[static_cast<std::size_t>(i)];
     if (axis.tensor_axis == unit_axis && axis.index != no_id) access.fast = i;
   }

@@ -152,6 +152,8 @@ class Chooser {
       set(node.in[0], layout.permuted(inverse(node.permutation())));
     } else if (node.op == Op::gather) {
       set(node.in[1], rows_of(layout));
+    } else if (node.op == Op::gather_elements) {
+      for (Id in : std::span(node.in).subspan(1)) set(in, layout);
     } else if (is_scan(node.op)) {
       set(node.in[0], layout);
     }
@@ -172,6 +174,11 @@ class Chooser {
       set(user, layout.permuted(node.permutation()));
     } else if (node.op == Op::scatter && node.in[0] == id) {
       set(node.in[2], rows_of(layout));
+    } else if (node.op == Op::gather_elements) {
+      set(user, layout);
+    } else if (by_elements(node.op)) {  // and writes
+      for (Id in : node.in)
+        if (in != node.in[1]) set(in, layout);
     } else if (has_region(node.op)) {
       // Once, however often the loop names it.
       if (const auto carried = carried_.extract({user, id}))

@@ -54,11 +54,14 @@ class Lowering {
         fetches_.in_place(id);
         [[fallthrough]];
       case Op::gather:
+      case Op::gather_elements:
         if (!absorbed && !is_read_where_used(id)) steps_.load(id);
         return;
       case Op::store:
       case Op::scatter:
+      case Op::scatter_elements:
       case Op::atomic_add:
+      case Op::atomic_add_elements:
         if (!duty_.store(steps_, id)) steps_.store(id);
         return;
       case Op::reshape:
@@ -106,9 +109,10 @@ class Lowering {
     return no_id;
   }
 
-  // Rows are not: an expression would read the tile that it takes them from once more, as its own element.
+  // Rows are not: an expression would read the tile that it takes them from once more, as its own element. Nor are
+  // elements, whose places an expression has in registers.
   bool is_read_where_used(Id id) const {
-    if (is_rows(id)) return false;
+    if (names_places(id) || node(id).op == Op::gather_elements) return false;
     const bool ordered = node(id).ordered;
     if (ordered) return duty_.reads_where_used(id) && is_replaced(id) && !has_copies(steps_.layouts.of[id]);
     return steps_.values.is_large(steps_.layouts.of[id]) || duty_.reads_where_used(id) || takes_registers(id);
@@ -159,9 +163,10 @@ class Lowering {
     }
     return root;
   }
-  bool is_rows(Id id) const {
+  bool names_places(Id id) const {
     const std::vector<Id>& users = steps_.facts.users[id];
     return std::any_of(users.begin(), users.end(), [&](Id user) {
+      if (by_elements(node(user).op)) return true;
       const int rows = operand_of(node(user).op, OperandKind::rows);
       return rows >= 0 && node(user).in[static_cast<std::size_t>(rows)] == id;
     });

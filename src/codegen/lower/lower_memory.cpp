@@ -50,6 +50,12 @@ void Steps::set_rows(TileAccess& access, Id rows, const Sweep& sweep) {
   access.rows_map = register_map(along, sweep.layout);
 }
 
+void Steps::set_elements(TileAccess& access, Id id, SweepBuilder& sweep) {
+  const auto first = static_cast<std::size_t>(operand_of(node(id).op, OperandKind::tiles));
+  for (std::size_t axis = 0; axis < access.axes.size(); ++axis)
+    access.axes[axis].element = sweep.operand(node(id).in[first + axis]);
+}
+
 namespace {
 
 // Registers numbered so that what one access moves is in those that follow one another.
@@ -64,6 +70,7 @@ ValueId Steps::load(Id id) {
   const Layout layout = along_access(layouts.of[id], access);
   SweepBuilder sweep(*this, node(id).shape, layout);
   if (node(id).op == Op::gather) set_rows(access, node(id).in[1], sweep.sweep());
+  if (by_elements(node(id).op)) set_elements(access, id, sweep);
   const ValueId out = layout == layouts.of[id]
                           ? values.add(id)
                           : values.set(id, values.add(values.label(id, name(node(id).op)), id, layout));
@@ -73,14 +80,15 @@ ValueId Steps::load(Id id) {
 
 void Steps::store(Id id) {
   const Op op = node(id).op;
-  const Store::Kind kind = op == Op::store     ? Store::Kind::store
-                           : op == Op::scatter ? Store::Kind::scatter
-                                               : Store::Kind::atomic_add;
+  const Store::Kind kind = op == Op::store                       ? Store::Kind::store
+                           : info(op).role == OpRole::add ? Store::Kind::atomic_add
+                                                          : Store::Kind::scatter;
   TileAccess access = access_of(id);
   Sweep along = sweep_of(facts, layouts, id);
   along.layout = along_access(along.layout, access);
   SweepBuilder builder(*this, std::move(along), id);
   if (op == Op::scatter) set_rows(access, node(id).in[2], builder.sweep());
+  if (by_elements(op)) set_elements(access, id, builder);
   Sweep sweep = builder.express(node(id).in[0]).take();
   leave_rounding_to_memory(sweep.expression);
   const Parameter& tensor = plan.tensors[static_cast<std::size_t>(access.parameter)];

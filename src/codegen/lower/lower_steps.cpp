@@ -122,7 +122,11 @@ void Steps::settle(Sweep& sweep, ValueId out, TileAccess* access) {
     for (const Operand& operand : term.in)
       if (operand.kind == Operand::Kind::value) check(operand.value);
   for (const TileAccess& read : sweep.reads) check(read.rows);
-  if (access) check(access->rows);
+  if (access) {
+    check(access->rows);
+    for (const TileAccess::Axis& axis : access->axes)
+      if (axis.element && axis.element->kind == Operand::Kind::value) check(axis.element->value);
+  }
   sweep.unrolled &= indexes;
   if (sweep.at_once == 0) sweep.at_once = rounds_at_once(sweep, out ? access : nullptr);
 }
@@ -130,7 +134,7 @@ void Steps::settle(Sweep& sweep, ValueId out, TileAccess* access) {
 ValueId Steps::value(Id id) {
   if (const ValueId made = values.of(id)) return made;
   const Node& at = node(id);
-  if (at.op == Op::load || at.op == Op::gather) return load(id);
+  if (is_read(at.op)) return load(id);
   if (at.op != Op::constant && at.op != Op::iota && at.op != Op::broadcast)
     throw InternalError(fmt::format("a value of '{}' is needed before its step", name(at.op)));
   compute(id);

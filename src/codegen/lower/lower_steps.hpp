@@ -17,6 +17,8 @@ Operand element_of(const Plan& plan, ValueId value, const Layout& layout, const 
 /// Memory rounds as a cast to its type does, which goes.
 void leave_rounding_to_memory(Expression& expression);
 
+class SweepBuilder;
+
 /// The body that grows, and what is asked of it: nothing here is of a step that is still under construction.
 class Steps {
  public:
@@ -96,6 +98,8 @@ class Steps {
   TileAccess access_of(Id id);
   /// Of a gather or a scatter in a sweep: the rows. They lie along the tile's first axis.
   void set_rows(TileAccess& access, Id rows, const Sweep& sweep);
+  /// Of an access by elements: their indices along each axis.
+  void set_elements(TileAccess& access, Id id, SweepBuilder& sweep);
   ValueId load(Id id);
   void store(Id id);
 

@@ -29,7 +29,7 @@ struct GraphAccess {
   };
   struct Axis {
     int tensor_axis = 0;
-    Id index = no_id;  ///< in tiles; no_id: the gathered axis
+    Id index = no_id;  ///< in tiles; no_id: the gathered axis, or by elements
     int extent = 1;
     std::vector<Slice> slices;  ///< innermost first
     bool positive = false;      ///< the tile cannot start below 0
@@ -63,7 +63,7 @@ class Facts {
   /// By node: a number that follows from the launch, and from what is `given` to nodes of a region.
   std::vector<char> known_from(const std::function<bool(Id, RegionId)>& given) const;
   GraphAccess access(Id id) const;
-  /// The index of axis `axis` of an access; no_id for the gathered axis.
+  /// The index of axis `axis` of an access; no_id for the gathered axis, and by elements.
   Id index_of(Id id, int axis) const;
   /// Elements that one access may move along the tile's axis, 1 if they are not neighbours.
   int vector_of(Id id, const GraphAccess& access) const;

@@ -20,14 +20,14 @@ int indices(const Plan& plan, const Step& step) {
   return store && store->kind == Store::Kind::store ? of(store->sweep, store->access) : 0;
 }
 
-// Addresses of 64 bits that are there ahead of the reads: of the rows of a gather; of the tiles that an expression
+// Addresses of 64 bits that are there ahead of the reads: of the rows or elements of a gather; of the tiles that an expression
 // reads, with what of them is inside of the tensor.
 int addresses(const Step& step) {
   constexpr int of_row = 2, of_tile = 4;
   const Sweep* const sweep = sweep_of(step);
   const int tiles = sweep ? of_tile * static_cast<int>(sweep->reads.size()) : 0;
   const Load* const load = std::get_if<Load>(&step.action);
-  if (!load || !load->sweep.unrolled || !load->access.rows) return tiles;
+  if (!load || !load->sweep.unrolled || !(load->access.rows || load->access.by_elements())) return tiles;
   return of_row * load->sweep.layout.registers() / load->access.vector;
 }
 

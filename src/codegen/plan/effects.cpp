@@ -131,7 +131,7 @@ class Collector {
   void tensor(const Sweep& sweep, const TileAccess& access, bool write, bool atomic = false) {
     Effect effect{Space::tensor, access.parameter, write, atomic};
     // Of threads that hold copies all read, and one writes.
-    if (!access.rows && !sweep.layout.lane_copies() && !sweep.layout.warp_copies(role_.warps)) {
+    if (!access.rows && !access.by_elements() && !sweep.layout.lane_copies() && !sweep.layout.warp_copies(role_.warps)) {
       effect.place = Places(plan_).of(sweep.layout, access);
       for (const TileAccess::Axis& axis : access.axes) effect.shifted |= !axis.slices.empty();
     }
@@ -219,6 +219,7 @@ class OperandsOf {
     if (access.rows) ids.push_back(access.rows);
     for (const TileAccess::Axis& axis : access.axes) {
       operand(axis.index);
+      if (axis.element) operand(*axis.element);
       for (const TileAccess::Slice& slice : axis.slices) {
         operand(slice.start);
         operand(slice.extent);

@@ -325,6 +325,9 @@ class StepText {
       if (i) text += ", ";
       if (a.rows && i == 0)
         text += of(a.rows);
+      else if (axis.element)
+        text += axis.element->kind == Operand::Kind::value ? of(axis.element->value)
+                                                           : operand(*axis.element, nullptr, {});
       else if (axis.tensor_axis < 0)
         text += "1";
       else

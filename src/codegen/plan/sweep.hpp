@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "codegen/plan/ids.hpp"
@@ -73,6 +74,7 @@ struct TileAccess {
     int extent = 1;             ///< of the tile
     std::vector<Slice> slices;  ///< of the views on the way, innermost first
     bool positive = false;      ///< the tile cannot start below 0
+    std::optional<Operand> element = {};  ///< where each element of the sweep lies, by itself; no tile then
     bool operator==(const Axis&) const = default;
   };
   Label label;
@@ -88,6 +90,8 @@ struct TileAccess {
   bool in_order = false;   ///< nor ahead of reads before it, nor of a wait for the launch before
   bool kept = false;       ///< the L2 cache keeps it longer than what is written, if it cannot hold the tensor
   bool read_only = false;  ///< nobody writes the tensor during the launch: reads may go by the read-only cache
+
+  bool by_elements() const { return !axes.empty() && axes[0].element; }
 };
 
 /// Where a part of a tile begins in it.

@@ -41,7 +41,8 @@ class Accesses {
               [&](const Store& s) {
         sweep(s.sweep);
         access(s.access, &s.sweep, true);
-        findings_.require(s.kind != Store::Kind::scatter || s.access.rows, "a scatter names no rows");
+        findings_.require(s.kind != Store::Kind::scatter || s.access.rows || s.access.by_elements(),
+                          "a scatter names no rows");
         findings_.require(s.kind == Store::Kind::store || s.access.vector == 1, "it moves {} elements at a time",
                           s.access.vector);
         findings_.require(s.kind != Store::Kind::atomic_add || is(s.access.parameter, Access::in_out),
@@ -125,6 +126,8 @@ class Accesses {
                       "{} is kept in the cache, but not read in order by whole accesses with zeros for padding", name);
     unsigned axes = 0;
     for (const TileAccess::Axis& axis : access.axes) {
+      findings_.require(axis.element.has_value() == access.by_elements() && !(axis.element && access.rows),
+                        "some axes of {} are reached by elements", name);
       findings_.require(!axis.positive || starts_inside(axis.index), "a tile is taken to start at 0 or above");
       if (axis.tensor_axis < 0) {
         findings_.require(axis.extent == 1, "a tile of {} elements along no axis", axis.extent);
@@ -147,6 +150,7 @@ class Accesses {
   }
   // A read may be stretched along its first axes.
   void extents(const TileAccess& access, const Sweep& sweep, bool writes) {
+    if (access.by_elements()) return;
     const int first = sweep.shape.rank() - static_cast<int>(access.axes.size());
     for (std::size_t i = 0; i < access.axes.size(); ++i) {
       const int axis = first + static_cast<int>(i), extent = access.axes[i].extent, wanted = sweep.shape[axis];

@@ -176,7 +176,7 @@ class Ids {
                       access.parameter);
     findings_.require(!access.rows || !access.axes.empty(), "rows of a tensor without axes");
     findings_.require(access.fast >= -1 && access.fast < std::ssize(access.axes), "there is no axis {}", access.fast);
-    if (sweep)
+    if (sweep && !access.by_elements())
       findings_.require(std::ssize(access.axes) <= sweep->shape.rank(), "a place of {} axes in a sweep over {}",
                         access.axes.size(), sweep->shape.rank());
     for (const TileAccess::Axis& axis : access.axes) {

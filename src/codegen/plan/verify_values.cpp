@@ -406,12 +406,21 @@ class Values {
   void access(const TileAccess& access, const Sweep* sweep) {
     for (const TileAccess::Axis& axis : access.axes) {
       single(axis.index, ElementType::i32);
+      if (axis.element && sweep) element(*axis.element, *sweep);
       for (const TileAccess::Slice& slice : axis.slices) {
         single(slice.start, ElementType::i32);
         single(slice.extent, ElementType::i32);
       }
     }
     if (access.rows && sweep) rows(access, *sweep);
+  }
+  void element(const Operand& of, const Sweep& sweep) {
+    findings_.require(of.kind != Operand::Kind::term && of.kind != Operand::Kind::fetched,
+                      "a place that the step itself computes or reads");
+    if (of.kind == Operand::Kind::value)
+      findings_.require(plan_.storage(of.value).type == ElementType::i32, "{} is {}, and places are i32",
+                        name_of(plan_, of.value), name(plan_.storage(of.value).type));
+    operand(sweep, of);
   }
   void single(const Operand& operand, ElementType type) {
     if (operand.kind != Operand::Kind::value) return;
