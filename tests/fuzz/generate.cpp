@@ -191,6 +191,20 @@ void Generator::write(Op op, const Place& place, const Extents& tile, std::vecto
   --fuel_;
 }
 
+/// The same, element by element.
+void Generator::write_elements(Op op, const Place& place, const Extents& tile, Name value) {
+  Statement s{.op = op, .type = place.type, .shape = tile, .from = {value, place.view}};
+  name_elements(s, place, 1);
+  for (const Name name : s.from) of(name).used = true;
+  written_.insert(place.parameter);
+  body_->push_back(std::move(s));
+  --fuel_;
+}
+/// May a block write to any element?
+bool Generator::is_free(const Place& place) {
+  return std::ranges::all_of(place.at, [](Name at) { return at == nothing; });
+}
+
 void Generator::store_to(const Place& place) {
   const Extents tile = tile_for(place, chance(25) ? 4096 : 700);
   const int depth = between(2, 5);
@@ -200,6 +214,8 @@ void Generator::store_to(const Place& place) {
 /// Rows of their own: c, c + step, ...; or any.
 void Generator::scatter_to(const Place& place) {
   const Extents tile = tile_for(place, chance(25) ? 1500 : 400);
+  if (is_free(place) && chance(25))
+    return write_elements(Op::scatter_elements, place, tile, limit(want(place.type, tile, between(1, 3)), 64));
   if (chance(50)) {
     const Name rows = rows_for(tile[0], place.extents[0]);
     const int depth = between(1, 3);
@@ -219,17 +235,8 @@ void Generator::scatter_to(const Place& place) {
 void Generator::add_to(const Place& place) {
   const Extents tile = tile_for(place, chance(25) ? 1500 : 400);
   const int depth = between(1, 3);
-  const bool free = std::ranges::all_of(place.at, [](Name at) { return at == nothing; });
-  if (free && chance(40)) {  // element by element
-    Statement s{.op = Op::atomic_add_elements, .type = place.type, .shape = tile};
-    s.from = {limit(want(place.type, tile, depth), 16), place.view};
-    name_elements(s, place, 1);
-    for (const Name name : s.from) of(name).used = true;
-    written_.insert(place.parameter);
-    body_->push_back(std::move(s));
-    --fuel_;
-    return;
-  }
+  const bool free = is_free(place);
+  if (free && chance(40)) return write_elements(Op::atomic_add_elements, place, tile, limit(want(place.type, tile, depth), 16));
   write(Op::atomic_add, place, tile, {limit(want(place.type, tile, depth), 16), place.view});
 }
 

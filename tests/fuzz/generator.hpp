@@ -103,6 +103,8 @@ class Generator {
   void statement(int depth);
   void write(Op op, const Place& place, const Extents& tile, std::vector<Name> from);
   void store_to(const Place& place);
+  void write_elements(Op op, const Place& place, const Extents& tile, Name value);
+  static bool is_free(const Place& place);
   void scatter_to(const Place& place);
   void add_to(const Place& place);
   void some_effect();

@@ -99,13 +99,15 @@ class Lowering {
     if (index == no_id) return reduce(steps_, id);
     argmax(steps_, index, index == id ? other : id);
   }
-  // Of max and argmax of the same elements, the other one.
+  // Of max and argmax of the same elements, the other one, if it is computed in the same region.
   Id beside(Id id) const {
     const Node& at = node(id);
     if (at.op != Op::max && at.op != Op::argmax) return no_id;
     const Op wanted = at.op == Op::max ? Op::argmax : Op::max;
     for (Id other : steps_.facts.users[at.in[0]])
-      if (node(other).op == wanted && node(other).axis() == at.axis() && duty_.does(other)) return other;
+      if (node(other).op == wanted && node(other).axis() == at.axis() && duty_.does(other) &&
+          steps_.facts.home[other] == steps_.facts.home[id])
+        return other;
     return no_id;
   }
 
