@@ -27,4 +27,6 @@ else
 fi
 quietly cmake --build "$work/build"
 "$work/build/vector_add"
+emulator=$(find "$work" -name libtessera_emulator.so -path '*/prefix/*')
+if [[ -n $emulator ]]; then TESSERA_DEVICE=emulated TESSERA_EMULATOR=$emulator "$work/build/vector_add"; fi
 if [[ $how == installed ]]; then "$work/build/model" "$source/samples/models/storyteller-6m"; fi

@@ -3,8 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
-#include <cstring>
-#include <map>
+#include <memory>
 #include <mutex>
 #include <string_view>
 
@@ -12,23 +11,20 @@
 #include "codegen/generate.hpp"
 #include "emulator/emulator.hpp"
 #include "graph/error.hpp"
-#include "jit/backend.hpp"
 #include "jit/compile/compiler.hpp"
+#include "jit/cpu/host_backend.hpp"
+#include "jit/emulated.hpp"
 #include "jit/options/options.hpp"
 
 namespace tessera {
 namespace {
 
-struct Event final : EventBackend {
-  void synchronize() override {}
-  double milliseconds_since(EventBackend&) override { return 0; }
-};
-
-class EmulatedKernel final : public DeviceKernel {
+/// What has been made of a kernel; recorded launches share it.
+class EmulatedCode {
  public:
-  explicit EmulatedKernel(const Graph& graph) : graph_(graph) {}
+  explicit EmulatedCode(const Graph& graph) : graph_(graph), rounds_(graph_) {}
 
-  void launch(StreamBackend&, std::span<const Argument> arguments, std::span<const std::int64_t> grid) override {
+  void run(std::span<const Argument> arguments, std::span<const std::int64_t> grid) {
     const std::lock_guard lock(mutex());
     Variant variant = classify(graph_, arguments);
     std::int64_t blocks = 1;
@@ -42,7 +38,8 @@ class EmulatedKernel final : public DeviceKernel {
     auto found = variants_.begin();
     while (found != variants_.end() && !(found->first == variant)) ++found;
     if (found == variants_.end()) {
-      const KernelSource source = generate(graph_, variant, options().dump_arch, generate_options());
+      const KernelSource source = Compiler::instance().dump(
+          generate(graph_, variant, options().dump_arch, generate_options()), options().dump_arch);
       variants_.emplace_back(variant, Emulator::compile(std::span(&source, 1)));
       found = std::prev(variants_.end());
     }
@@ -75,59 +72,45 @@ class EmulatedKernel final : public DeviceKernel {
     const char* const count = std::getenv("TESSERA_EMULATOR_MULTIPROCESSORS");
     return count ? std::atoi(count) : 1;
   }
-  const Graph& graph_;
-  const SharedRounds rounds_{graph_};
+  const Graph graph_;
+  const SharedRounds rounds_;
   std::vector<std::pair<Variant, Emulator>> variants_;
   std::uint64_t launches_ = 0;  ///< each in an order of its own
 };
 
-class EmulatedBackend;
-
-class EmulatedStream final : public StreamBackend {
+class EmulatedKernel final : public DeviceKernel {
  public:
-  explicit EmulatedStream(DeviceBackend& device) : device_(device) {}
-  DeviceBackend& device() override { return device_; }
-  void synchronize() override {}
-  void copy(void* to, const void* from, std::size_t bytes) override { std::memmove(to, from, bytes); }
-  std::shared_ptr<EventBackend> record() override { return std::make_shared<Event>(); }
-  void wait(EventBackend&) override {}
-  std::shared_ptr<GraphBackend> capture(const std::function<void()>&) override {
-    throw Error("the emulated device records nothing");
+  explicit EmulatedKernel(const Graph& graph) : code_(std::make_shared<EmulatedCode>(graph)) {}
+
+  void launch(StreamBackend& stream, std::span<const Argument> arguments, std::span<const std::int64_t> grid) override {
+    HostGraph* const recording = static_cast<HostStream&>(stream).recording();
+    if (!recording) return code_->run(arguments, grid);
+    recording->calls.emplace_back([code = code_, arguments = std::vector(arguments.begin(), arguments.end()),
+                                   grid = std::vector(grid.begin(), grid.end())] { code->run(arguments, grid); });
   }
-  void launch(GraphBackend&) override {}
-  void* native() override { return nullptr; }
 
  private:
-  DeviceBackend& device_;
+  std::shared_ptr<EmulatedCode> code_;
 };
 
-class EmulatedBackend final : public DeviceBackend, public std::enable_shared_from_this<EmulatedBackend> {
+class EmulatedBackend final : public HostBackend {
  public:
   EmulatedBackend() {
     info_.name = "emulated " + options().dump_arch.name();
     info_.arch = options().dump_arch;
     info_.multiprocessors = 1;
   }
-  const DeviceInfo& info() const override { return info_; }
-  bool shares_host_memory() const override { return true; }
-  std::shared_ptr<void> allocate(std::size_t bytes) override { return cpu_.allocate(bytes); }
-  std::shared_ptr<void> pinned(std::size_t bytes) override { return cpu_.allocate(bytes); }
-  void copy(void* to, const void* from, std::size_t bytes) override { std::memmove(to, from, bytes); }
-  std::shared_ptr<StreamBackend> stream() override { return {shared_from_this(), &stream_}; }
-  std::shared_ptr<StreamBackend> new_stream() override { return std::make_shared<EmulatedStream>(*this); }
-  std::shared_ptr<StreamBackend> stream_from(void*) override { throw Error("the emulated device has no CUstream"); }
-  std::unique_ptr<DeviceKernel> kernel(const Graph& graph) override { return std::make_unique<EmulatedKernel>(graph); }
-
- private:
-  DeviceInfo info_;
-  Device cpu_ = Device::cpu();
-  EmulatedStream stream_{*this};
+  std::unique_ptr<DeviceKernel> kernel(const Graph& graph) override {
+    return std::make_unique<EmulatedKernel>(graph);
+  }
 };
 
 }  // namespace
 }  // namespace tessera
 
-tessera::Device emulated_device() {
-  static const tessera::Device device{std::make_shared<tessera::EmulatedBackend>()};
-  return device;
+void tessera_emulated_backend(std::shared_ptr<tessera::DeviceBackend>& backend) {
+  static const auto one = std::make_shared<tessera::EmulatedBackend>();
+  backend = one;
 }
+
+tessera::Device emulated_device() { return tessera::Device::parse("emulated"); }

@@ -9,6 +9,7 @@
 #include "jit/compile/nvrtc.hpp"
 #include "jit/cpu/cpu_backend.hpp"
 #include "jit/cuda/cuda_devices.hpp"
+#include "jit/emulated.hpp"
 #include "jit/options/options.hpp"
 
 namespace tessera {
@@ -58,6 +59,13 @@ Device Device::best() { return parse("auto"); }
 
 Device Device::parse(std::string_view text) {
   if (text == "cpu") return cpu();
+  if (text == "emulated") {
+    try {
+      return Device(emulated_backend());
+    } catch (const Error& failure) {
+      throw Error(fmt::format("device emulated: {}", failure.what()));
+    }
+  }
   if (text == "auto" && options().device != "auto") {
     const std::string reason = fmt::format("TESSERA_DEVICE={}", options().device);
     try {
@@ -80,7 +88,7 @@ Device Device::parse(std::string_view text) {
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), ordinal);
   const bool numbered = !digits.empty() && error == std::errc() && end == digits.data() + digits.size() && ordinal >= 0;
   if (text != "cuda" && !numbered)
-    throw Error(fmt::format("there is no device '{}'; ask for auto, cpu, cuda or cuda:N", text));
+    throw Error(fmt::format("there is no device '{}'; ask for auto, cpu, cuda, cuda:N or emulated", text));
   try {
     return Device(numbered ? CudaDevices::instance().open(ordinal) : CudaDevices::instance().first());
   } catch (const Error& failure) {

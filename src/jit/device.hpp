@@ -83,7 +83,8 @@ class Device {
   /// A CUDA device if there is one, else the CPU; TESSERA_DEVICE overrides.
   static Device best();
   static Device cpu();
-  /// "auto", "cpu", "cuda" or "cuda:1". Throws Error if it is not here, with the reason.
+  /// "auto", "cpu", "cuda" or "cuda:1"; "emulated": generated kernels are executed on the CPU, and checked for races,
+  /// bounds and reads of what nobody wrote, where libtessera_emulator.so is there. Throws Error if it is not here, with the reason.
   static Device parse(std::string_view text);
 
   explicit Device(std::shared_ptr<DeviceBackend> backend, std::string reason = "")

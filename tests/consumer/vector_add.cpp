@@ -1,4 +1,4 @@
-// A program of a project that uses Tessera: it runs a kernel on the CPU.
+// A program of a project that uses Tessera: it runs a kernel, on the CPU or in the emulator.
 #include <cstdio>
 #include <vector>
 
@@ -11,13 +11,13 @@ int main() {
     Index i = blocks(cdiv(c.extent(0), 64));
     store(c, {i}, load(a, {i}, {64}) + load(b, {i}, {64}));
   });
-  const Device device = Device::cpu();
+  const Device device = Device::best();
   const std::vector<f32> ones(1000, 1.0f), twos(1000, 2.0f);
   Tensor<f32, 1> a(device, {1000}), b(device, {1000}), c(device, {1000});
   a.copy_from(ones);
   b.copy_from(twos);
   launch(device.stream(), add, a, b, c);
   const bool right = c.to_vector() == std::vector<f32>(1000, 3.0f);
-  std::printf("%s\n", right ? "1 + 2 = 3" : "wrong");
+  std::printf("%s: %s\n", device.name().c_str(), right ? "1 + 2 = 3" : "wrong");
   return right ? 0 : 1;
 }

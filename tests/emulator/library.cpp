@@ -1,5 +1,6 @@
 #include "emulator/library.hpp"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,7 +10,9 @@
 #include <mutex>
 #include <string_view>
 
+#include "emulator/machine.hpp"
 #include "emulator/prelude.hpp"
+#include "emulator/texts.hpp"
 #include "graph/error.hpp"
 
 namespace tessera::emulator {
@@ -39,6 +42,15 @@ std::string translation_unit(std::span<const KernelSource> kernels, bool checks)
   return text;
 }
 
+/// Where the emulator's functions are that kernels call: a library to link them with, or nothing, where it is part of
+/// the program, which exports them.
+std::string emulator_library() {
+  Dl_info here{};
+  const bool library = ::dladdr(reinterpret_cast<void*>(&emulated_barrier), &here) != 0 && here.dli_fname &&
+                       std::string_view(here.dli_fname).ends_with(".so");
+  return library ? fs::canonical(here.dli_fname).string() : "";
+}
+
 /// Writes, compiles and links the text; the file that came of it.
 fs::path build(const fs::path& folder, const std::string& text, bool checks, bool contract) {
   write_text(folder / "kernels.cpp", text);
@@ -47,11 +59,12 @@ fs::path build(const fs::path& folder, const std::string& text, bool checks, boo
   // GCC contracts only where it optimises.
   const std::string how = fmt::format("{} -ffp-contract={} {}", checks && !contract ? "-O0" : "-O1",
                                       contract ? "fast" : "off", checks ? "-fsanitize=thread" : "");
+  static const std::string library = emulator_library();
   const std::string command = fmt::format(
       "cd '{}' && g++ -std=c++20 {} -g1 -w -march=native -fno-strict-aliasing "
-      "-fno-exceptions -fPIC -fvisibility=hidden -I '{}' -shared -nostdlib kernels.cpp -lgcc -o kernels.so >log "
+      "-fno-exceptions -fPIC -fvisibility=hidden -I '{}' -shared -nostdlib kernels.cpp {} -lgcc -o kernels.so >log "
       "2>&1",
-      folder.string(), how, TESSERA_EMULATOR_DIR);
+      folder.string(), how, texts_folder().string(), library.empty() ? "" : fmt::format("'{}'", library));
   if (std::system(command.c_str()) != 0) {
     const fs::path kept = fs::temp_directory_path() / "tessera-emulator-refused.cpp";
     fs::copy_file(folder / "kernels.cpp", kept, fs::copy_options::overwrite_existing);

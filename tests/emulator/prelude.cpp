@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "codegen/prelude/prelude.hpp"
+#include "emulator/texts.hpp"
 #include "support.hpp"
 
 namespace tessera::emulator {
@@ -23,7 +24,7 @@ std::string name_of(const std::string& item) {
 
 std::vector<EmulatedItem> emulated_items() {
   std::set<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(TESSERA_EMULATOR_DIR "/prelude")) {
+  for (const auto& entry : std::filesystem::directory_iterator(texts_folder() / "prelude")) {
     files.insert(entry.path());
   }
   std::vector<EmulatedItem> items;

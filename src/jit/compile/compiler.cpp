@@ -273,17 +273,18 @@ CompiledKernel Compiler::recompile(KernelSource source, Arch gpu, std::function<
   return finish(start(std::move(source), gpu, std::move(check)), true);
 }
 
-void Compiler::dump(KernelSource source, Arch gpu) {
+KernelSource Compiler::dump(KernelSource source, Arch gpu) {
   const Job job = start(std::move(source), gpu);
   dump_source(job);
   const auto wanted = [&](std::string_view stage) { return wants_dump(options_, job.source.author, stage); };
-  if (std::none_of(code_stages.begin(), code_stages.end(), wanted)) return;
+  if (std::none_of(code_stages.begin(), code_stages.end(), wanted)) return job.source;
   try {
     finish(job, options_.always_compile);
   } catch (const Error& e) {
     for (const std::string_view stage : code_stages)
       if (wanted(stage)) write_dump(options_, job.stem, stage, fmt::format("no {}: {}", stage, e.what()));
   }
+  return job.source;
 }
 
 std::vector<std::string> Compiler::texts(KernelSource source, Arch gpu, const std::vector<std::string>& stages) {

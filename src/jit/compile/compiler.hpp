@@ -62,7 +62,8 @@ class Compiler {
   /// `check`, which may throw, runs before a text is compiled that the cache does not have.
   CompiledKernel compile(KernelSource source, Arch gpu, std::function<void()> check = {});
   CompiledKernel recompile(KernelSource source, Arch gpu, std::function<void()> check = {});
-  void dump(KernelSource source, Arch gpu);
+  /// Dumps what TESSERA_DUMP asks for beyond the graph, of a kernel that no GPU runs: the text that one would be given.
+  KernelSource dump(KernelSource source, Arch gpu);
   /// Stages beyond the graph, as kernel_texts() has them.
   std::vector<std::string> texts(KernelSource source, Arch gpu, const std::vector<std::string>& stages);
 

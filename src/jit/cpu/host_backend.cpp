@@ -1,0 +1,69 @@
+#include "jit/cpu/host_backend.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+
+#include "graph/error.hpp"
+
+namespace tessera {
+namespace {
+
+struct HostEvent final : EventBackend {
+  std::chrono::steady_clock::time_point time = std::chrono::steady_clock::now();
+  void synchronize() override {}
+  double milliseconds_since(EventBackend& earlier) override {
+    return std::chrono::duration<double, std::milli>(time - own<HostEvent>(earlier).time).count();
+  }
+};
+
+}  // namespace
+
+thread_local const HostStream* HostStream::recorded_by = nullptr;
+thread_local HostGraph* HostStream::recorded = nullptr;
+
+void HostStream::copy(void* to, const void* from, std::size_t bytes) {
+  const auto call = [=] {
+    if (bytes) std::memmove(to, from, bytes);
+  };
+  recording() ? recording()->calls.emplace_back(call), void() : call();
+}
+
+std::shared_ptr<EventBackend> HostStream::record() { return std::make_shared<HostEvent>(); }
+void HostStream::wait(EventBackend& event) { own<HostEvent>(event); }
+
+std::shared_ptr<GraphBackend> HostStream::capture(const std::function<void()>& function) {
+  struct End {  // also if `function` throws
+    ~End() { recorded_by = nullptr, recorded = nullptr; }
+  } const end;
+  auto graph = std::make_shared<HostGraph>();
+  recorded_by = this, recorded = graph.get();
+  function();
+  return graph;
+}
+
+void HostStream::launch(GraphBackend& graph) {
+  const auto& calls = own<HostGraph>(graph).calls;
+  if (HostGraph* outer = recording()) return void(outer->calls.insert(outer->calls.end(), calls.begin(), calls.end()));
+  for (const auto& call : calls) call();
+}
+
+std::shared_ptr<void> HostBackend::allocate(std::size_t bytes) {
+  constexpr std::size_t alignment = 64;
+  const std::size_t rounded = (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
+  if (void* memory = rounded >= bytes ? std::aligned_alloc(alignment, rounded) : nullptr) return {memory, std::free};
+  throw Error(fmt::format("there is no memory left for {:.1f} MB", static_cast<double>(bytes) * 1e-6));
+}
+
+void HostBackend::copy(void* to, const void* from, std::size_t bytes) {
+  if (bytes) std::memmove(to, from, bytes);
+}
+
+std::shared_ptr<StreamBackend> HostBackend::stream_from(void*) {
+  throw Error("the CPU has no CUstream to be given; use Device::stream or Device::new_stream");
+}
+
+}  // namespace tessera

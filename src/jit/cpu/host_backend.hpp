@@ -1,0 +1,58 @@
+// What devices that compute on the host have in common: memory is the host's, and work is done at once, in the thread
+// that gives it.
+#pragma once
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "jit/backend.hpp"
+
+namespace tessera {
+
+/// Calls to be made again, in order.
+struct HostGraph final : GraphBackend {
+  std::vector<std::function<void()>> calls;
+};
+
+class HostStream final : public StreamBackend {
+ public:
+  explicit HostStream(DeviceBackend& device) : device_(device) {}
+
+  /// The calls that this thread records instead of making them, or null. Other threads may use the stream meanwhile.
+  HostGraph* recording() const { return recorded_by == this ? recorded : nullptr; }
+
+  DeviceBackend& device() override { return device_; }
+  void synchronize() override {}
+  void copy(void* to, const void* from, std::size_t bytes) override;
+  std::shared_ptr<EventBackend> record() override;
+  void wait(EventBackend& event) override;
+  std::shared_ptr<GraphBackend> capture(const std::function<void()>& function) override;
+  void launch(GraphBackend& graph) override;
+  void* native() override { return nullptr; }
+
+ private:
+  static thread_local const HostStream* recorded_by;
+  static thread_local HostGraph* recorded;
+
+  DeviceBackend& device_;
+};
+
+class HostBackend : public DeviceBackend, public std::enable_shared_from_this<HostBackend> {
+ public:
+  const DeviceInfo& info() const override { return info_; }
+  bool shares_host_memory() const override { return true; }
+  std::shared_ptr<void> allocate(std::size_t bytes) override;
+  std::shared_ptr<void> pinned(std::size_t bytes) override { return allocate(bytes); }
+  void copy(void* to, const void* from, std::size_t bytes) override;
+  std::shared_ptr<StreamBackend> stream() override { return {shared_from_this(), &stream_}; }
+  std::shared_ptr<StreamBackend> new_stream() override { return std::make_shared<HostStream>(*this); }
+  std::shared_ptr<StreamBackend> stream_from(void*) override;
+
+ protected:
+  DeviceInfo info_;
+
+ private:
+  HostStream stream_{*this};
+};
+
+}  // namespace tessera

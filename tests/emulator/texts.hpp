@@ -1,0 +1,10 @@
+// The files that emulated texts include.
+#pragma once
+#include <filesystem>
+
+namespace tessera::emulator {
+
+/// Their folder: that of the sources, or, where the emulator was installed, the one beside it.
+std::filesystem::path texts_folder();
+
+}  // namespace tessera::emulator
