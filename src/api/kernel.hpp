@@ -5,6 +5,7 @@
 
 #include "api/tensor.hpp"
 #include "dsl/control.hpp"
+#include "dsl/custom.hpp"
 #include "jit/compile/compiler.hpp"
 #include "jit/executable.hpp"
 

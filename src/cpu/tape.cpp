@@ -254,6 +254,7 @@ class TapeBuilder {
       Chain::Step step{};
       step.a = operand(0), step.b = operand(1), step.c = operand(2);
       step.function = is_conversion(node)     ? conversion(node)
+                      : node.op == Op::custom ? graph_.functions[node.function()].run
                       : node.op == Op::select ? strip_function(Op::select, node.type)
                                               : strip_function(node.op, graph_[node.in[0]].type);
       const bool internal = std::all_of(users_[id].begin(), users_[id].end(),

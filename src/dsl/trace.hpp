@@ -129,6 +129,10 @@ class Trace {
   void require(Handle condition, std::string text, Location location);
   /// Of a pred of any shape.
   void check(Handle condition, std::string text, Location location);
+  /// An author's function, elementwise.
+  Handle custom(const CustomFunction& function, const std::vector<Handle>& in, Location location) {
+    return apply(Op::custom, function.type, in, {builder_.add_function(function, location)}, location);
+  }
   void print(std::string text, std::vector<Handle> values, Location location);
 
  private:

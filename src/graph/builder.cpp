@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "graph/infer.hpp"
 
 namespace tessera {
@@ -179,6 +181,30 @@ void GraphBuilder::set_grid(std::span<const Id> extents, Location location) {
       fail(location,
            "blocks(...) must be given extents, scalars and what is computed from them; this depends on a tile");
   graph_.grid.assign(extents.begin(), extents.end());
+}
+
+std::int64_t GraphBuilder::add_function(const CustomFunction& function, Location location) {
+  const std::string& name = function.name;
+  const bool is_identifier = !name.empty() && std::ranges::all_of(name, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  });
+  if (!is_identifier) fail(location, fmt::format("cuda_op: '{}' is no name; take letters, digits and _", name));
+  if (function.expression.empty()) fail(location, fmt::format("cuda_op '{}': it has no expression of a, b and c", name));
+  std::vector<CustomFunction>& functions = graph_.functions;
+  for (const CustomFunction& other : functions) {
+    // The same lambda in a template is a function of its own in each of its instances.
+    const bool same = other.expression == function.expression && other.type == function.type &&
+                      other.operands == function.operands;
+    if (other.name == name && !same)
+      fail(location, fmt::format("cuda_op '{}': the kernel has another of this name, '{}'; give one another name", name,
+                                 other.expression));
+  }
+  const auto known = std::ranges::find(functions, function);
+  if (known == functions.end()) {
+    functions.push_back(function);
+    return static_cast<std::int64_t>(functions.size() - 1);
+  }
+  return known - functions.begin();
 }
 
 std::int64_t GraphBuilder::add_text(std::string text) {

@@ -44,6 +44,9 @@ class GraphBuilder {
 
   void set_grid(std::span<const Id> extents, Location location);
   std::int64_t add_text(std::string text);
+  /// Its number, by which nodes name it: that of an equal one, where it is there. Error if its name is no identifier, or
+  /// another function of the kernel has it.
+  std::int64_t add_function(const CustomFunction& function, Location location);
 
   /// Throws unless the node's region is still open.
   void check_visible(Id id, Location location) const;

@@ -51,7 +51,7 @@ bool is_uniform(const Graph& graph, const Node& node) {
     case Op::extent:
       break;
     default:
-      if (!is_elementwise(node.op) || node.shape.rank() != 0) return false;
+      if (!is_elementwise(node.op) || node.op == Op::custom || node.shape.rank() != 0) return false;
   }
   return std::all_of(node.in.begin(), node.in.end(), [&](Id in) { return graph[in].uniform; });
 }

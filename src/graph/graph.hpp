@@ -61,6 +61,7 @@ struct Node {
   /// Of an argument: 0 the loop's counter, then its carried values. Of a result: 0 the first carried value.
   std::size_t position() const { return static_cast<std::size_t>(attribute(Attribute::position)); }
   RegionId body() const { return static_cast<RegionId>(attribute(Attribute::region)); }
+  std::size_t function() const { return static_cast<std::size_t>(attribute(Attribute::function)); }
   std::size_t text() const { return static_cast<std::size_t>(attribute(Attribute::text)); }
 
  private:
@@ -94,6 +95,16 @@ struct Parameter {
   bool operator==(const Parameter&) const = default;
 };
 
+/// An author's elementwise function, for the host and as CUDA C++.
+struct CustomFunction {
+  std::string name, expression;  ///< of a, b and c
+  ElementType type{};            ///< of operands and result: f32 or i32
+  int operands = 1;
+  /// out[i] = f(a[i], b[i], c[i]) for i < n; `out` may be one of the operands.
+  void (*run)(void* out, const void* a, const void* b, const void* c, int n) = nullptr;
+  bool operator==(const CustomFunction&) const = default;
+};
+
 struct Graph {
   std::string name;
   Location location;
@@ -102,6 +113,7 @@ struct Graph {
   std::vector<Region> regions;  ///< region 0 is the kernel's body
   std::vector<Id> grid;         ///< extents of the grid: i32, computed from extents and scalars alone; empty: one block
   std::vector<std::string> texts;  ///< of nodes that have one
+  std::vector<CustomFunction> functions;
 
   const Node& operator[](Id id) const { return nodes[id]; }
   /// Of a loop, a branch or a repeat.

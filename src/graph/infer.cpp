@@ -129,6 +129,11 @@ Shape infer_shape(const Graph& graph, Op op, std::span<const Id> in, std::span<c
   switch (op) {
     case Op::select:
       return broadcast_shapes(shape(0), broadcast_shapes(shape(1), shape(2), "where"), "where");
+    case Op::custom: {
+      Shape result = shape(0);
+      for (std::size_t i = 1; i < in.size(); ++i) result = broadcast_shapes(result, shape(i), "cuda_op");
+      return result;
+    }
     case Op::iota:
       checked_axis(op, attr[0], requested.rank());
       [[fallthrough]];
@@ -231,6 +236,9 @@ void check_types(const Graph& graph, Op op, ElementType type, std::span<const Id
       return require(operand(0) == ElementType::pred && operand(1) == type && operand(2) == type);
     case Op::bitcast:
       return require(bitcasts(operand(0), type));
+    case Op::custom:
+      for (std::size_t i = 0; i < in.size(); ++i) require(operand(i) == type);
+      return require(type == ElementType::f32 || type == ElementType::i32);
     case Op::iota:
     case Op::block:
     case Op::extent:

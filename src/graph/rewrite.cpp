@@ -9,6 +9,7 @@ Rewriter::Rewriter(const Graph& source)
       map_(source.nodes.size(), no_id),
       results_(source.nodes.size()) {
   for (const std::string& text : source.texts) builder_.add_text(text);
+  for (const CustomFunction& function : source.functions) builder_.add_function(function, source.location);
 }
 
 Graph Rewriter::run() {

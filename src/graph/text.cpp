@@ -72,6 +72,10 @@ class Printer {
       case Attribute::scan:
         return out(" {{{}{}{}}}", node.axis(), node.scan_options().reverse ? ",reverse" : "",
                    node.scan_options().exclusive ? ",exclusive" : "");
+      case Attribute::function: {
+        const CustomFunction& function = graph_.functions[node.function()];
+        return out(" {} \"{}\"", function.name, escaped(function.expression));
+      }
       case Attribute::text:
         return out(" \"{}\"", escaped(graph_.texts[node.text()]));
       default:

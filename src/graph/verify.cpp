@@ -123,6 +123,12 @@ class Verifier {
         return rule(node.attr[1] >= 0 && node.attr[1] < 4, "a scan is reversed, exclusive, both or neither");
       case Attribute::text:
         return rule(names_one_of(graph_.texts), "require names a text");
+      case Attribute::function: {
+        rule(names_one_of(graph_.functions), "a custom op names a function");
+        const CustomFunction& function = graph_.functions[node.function()];
+        return rule(node.type == function.type && std::ssize(node.in) == function.operands,
+                    "a custom op has the type and the operands of its function");
+      }
       case Attribute::region:
         return owned(node);
       default:

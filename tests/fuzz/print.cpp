@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "fuzz/custom.hpp"
 #include "fuzz/program.hpp"
 
 namespace tessera::fuzz {
@@ -275,6 +276,13 @@ class Printer {
         const std::string text = number(s.type, s.attributes[0]);
         return s.shape.empty() ? fmt::format("constant<{}>({})", name(s.type), text)
                                : fmt::format("full<{}>({}, {})", name(s.type), shape, text);
+      }
+      case Op::custom: {
+        const Custom& custom = customs()[static_cast<std::size_t>(s.attributes[0])];
+        std::string text;
+        for (const Name operand : s.from) text += (text.empty() ? "" : ", ") + value(operand);
+        return fmt::format("cuda_op(\"{}\", \"{}\", {})({})", custom.function.name, custom.function.expression,
+                           custom.lambda, text);
       }
       case Op::iota:
         return fmt::format("iota({}, {})", shape, s.attributes[0]);

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "dsl/trace.hpp"
+#include "fuzz/custom.hpp"
 #include "fuzz/program.hpp"
 
 namespace tessera::fuzz {
@@ -101,6 +102,10 @@ class Tracer {
     if (s.op == Op::require) return trace_.require(operands[0], "what the program says", here_);
     if (s.op == Op::check) return trace_.check(operands[0], "what the program says", here_);
     if (s.op == Op::print) return trace_.print(print_text(s), operands, here_);
+    if (s.op == Op::custom) {
+      values_[s.to] = trace_.custom(customs()[static_cast<std::size_t>(s.attributes[0])].function, operands, here_);
+      return;
+    }
     const Handle result =
         trace_.apply(s.op, s.type, operands, s.attributes, here_, Shape(std::span<const int>(s.shape)));
     if (s.to != nothing) values_[s.to] = result;

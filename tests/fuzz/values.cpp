@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "fuzz/custom.hpp"
 #include "fuzz/generator.hpp"
 
 namespace tessera::fuzz {
@@ -382,6 +383,7 @@ Name Generator::reuse(ElementType type, const Extents& shape) {
 
 Name Generator::make(ElementType type, const Extents& shape, int depth) {
   if (chance(35)) return make_structural(type, shape, depth);
+  if ((type == ElementType::f32 || type == ElementType::i32) && chance(5)) return make_custom(type, shape, depth);
   if (type == ElementType::pred) return make_logical(shape, depth);
   if (type == ElementType::f32 && chance(50)) return make_real(shape, depth);
   if (type == ElementType::i32 && chance(35)) return make_integer(type, shape, depth);
@@ -656,6 +658,18 @@ Name Generator::make_real(const Extents& shape, int depth) {
       return limit(binary(Op::div, a, above_zero(by), 2 * most), comfortable);
     }
   }
+}
+
+Name Generator::make_custom(ElementType type, const Extents& shape, int depth) {
+  const int kind = between(0, 2) + (type == ElementType::i32 ? 3 : 0);
+  const CustomFunction& function = customs()[static_cast<std::size_t>(kind)].function;
+  Statement s{.op = Op::custom, .type = type, .shape = shape, .attributes = {kind}};
+  double most = 1;
+  for (int i = 0; i < function.operands; ++i) {
+    s.from.push_back(want(type, i == 0 || chance(60) ? shape : narrower(shape), depth));
+    most = std::max(most, of(s.from.back()).most);
+  }
+  return emit(std::move(s), type == ElementType::i32 ? std::min(4 * most + 2, largest_of(type)) : most);
 }
 
 Name Generator::make_bits(ElementType type, const Extents& shape, int depth) {

@@ -134,6 +134,11 @@ Tile Interpreter::compute(const Node& node) const {
       return cast(in(0), node.type);
     case Op::bitcast:
       return bitcast(in(0), node.type);
+    case Op::custom: {
+      std::vector<const Tile*> tiles;
+      for (std::size_t i = 0; i < node.in.size(); ++i) tiles.push_back(&in(i));
+      return custom(graph_.functions[node.function()], tiles);
+    }
     case Op::constant:
       return {node.type, node.shape, element_of(node.type, node.number())};
     case Op::iota:

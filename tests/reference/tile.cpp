@@ -141,6 +141,37 @@ Tile select(const Tile& condition, const Tile& a, const Tile& b) {
   return result;
 }
 
+Tile custom(const CustomFunction& function, std::span<const Tile* const> in) {
+  Shape shape = in[0]->shape;
+  for (const Tile* tile : in) shape = broadcast_shapes(shape, tile->shape, "custom");
+  std::vector<Tile> all;
+  for (const Tile* tile : in) all.push_back(broadcast(*tile, shape));
+  Tile result = all[0];
+  const bool real = function.type == ElementType::f32;
+  for (std::size_t i = 0; i < result.elements.size(); ++i) {
+    float reals[4] = {};
+    std::int32_t wholes[4] = {};
+    bool known = true;
+    for (std::size_t k = 0; k < all.size(); ++k) {
+      const Element& x = all[k].elements[i];
+      known = known && (x.exact() || (x.empty() && real));
+      if (!known) break;
+      if (real)
+        reals[k] = x.empty() ? std::numeric_limits<float>::quiet_NaN() : static_cast<float>(x.low);
+      else
+        wholes[k] = static_cast<std::int32_t>(x.low);
+    }
+    Element& to = result.elements[i];
+    if (!known)
+      to = real ? Element::anything() : Element{-0x1p31L, 0x1p31L - 1};
+    else if (real)
+      function.run(&reals[3], &reals[0], &reals[1], &reals[2], 1), to = Element::of(static_cast<Real>(reals[3]));
+    else
+      function.run(&wholes[3], &wholes[0], &wholes[1], &wholes[2], 1), to = Element::of(static_cast<Real>(wholes[3]));
+  }
+  return result;
+}
+
 Tile cast(const Tile& a, ElementType to) {
   Tile result = a;
   result.type = to;

@@ -29,6 +29,8 @@ Tile unary(Op op, const Tile& a);
 Tile binary(Op op, const Tile& a, const Tile& b);
 Tile ternary(Op op, const Tile& a, const Tile& b, const Tile& c);
 Tile select(const Tile& condition, const Tile& a, const Tile& b);
+/// An author's function: by its own C++, of elements that are known for sure.
+Tile custom(const CustomFunction& function, std::span<const Tile* const> in);
 Tile cast(const Tile& a, ElementType to);
 Tile bitcast(const Tile& a, ElementType to);
 Tile iota(const Shape& shape, int axis);

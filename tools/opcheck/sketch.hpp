@@ -69,6 +69,7 @@ class Sketch {
   void branch(Id condition, const std::function<void()>& body);
 
   /// Refuses the launch where the condition does not hold.
+  std::int64_t function(const CustomFunction& function) { return builder_.add_function(function, location_); }
   void require(Id condition) { apply(Op::require, ElementType::pred, {condition}, {builder_.add_text("it holds")}); }
   /// Fails the launch where it does not hold when the kernel runs.
   void check(Id condition) { apply(Op::check, ElementType::pred, {condition}, {builder_.add_text("it holds")}); }

@@ -52,6 +52,21 @@ Case selection_by_row(ElementType type) {
   return sketch.finish(Op::select, type, "[4,1] of [3,1,9] and a number");
 }
 
+template <class T, int operands, class F>
+Case custom_of(const Setting& setting, const char* expression, F) {
+  const ElementType type = element_type<T>;
+  std::vector<Field> fields(operands, input(type, setting.extents, setting.layout));
+  fields.push_back(output(type, setting.extents, setting.layout));
+  Sketch sketch(fields);
+  const std::vector<Id> at = sketch.tiles(0, setting.tile);
+  std::vector<Id> in;
+  for (int i = 0; i < operands; ++i) in.push_back(sketch.load(i, type, at, setting.tile));
+  const std::int64_t function =
+      sketch.function({"f", expression, type, operands, &detail::run_custom<F, T, operands>});
+  sketch.store(operands, at, sketch.apply(Op::custom, in, {function}));
+  return sketch.finish(Op::custom, type, fmt::format("{}, {}", expression, setting.name()));
+}
+
 /// A cast or a bitcast.
 Case conversion(Op op, ElementType from, ElementType to, const Setting& setting, Values values, std::string name) {
   Sketch sketch({input(from, setting.extents, setting.layout, values), output(to, setting.extents, setting.layout)});
@@ -113,6 +128,19 @@ std::vector<Case> select(ElementType type, Purpose purpose) {
   std::vector<Case> cases;
   for (const Setting& setting : settings(purpose)) cases.push_back(selection(type, setting));
   if (purpose == Purpose::test) cases.push_back(selection_by_row(type));
+  return cases;
+}
+
+std::vector<Case> custom(ElementType type, Purpose purpose) {
+  std::vector<Case> cases;
+  for (const Setting& setting : settings(purpose)) {
+    if (type == ElementType::f32) {
+      cases.push_back(custom_of<f32, 1>(setting, "a > 0.5f ? 0.5f : a", [](float a) { return a > 0.5f ? 0.5f : a; }));
+      cases.push_back(custom_of<f32, 3>(setting, "a < b ? c : a", [](float a, float b, float c) { return a < b ? c : a; }));
+    } else if (type == ElementType::i32) {
+      cases.push_back(custom_of<tessera::i32, 2>(setting, "a ^ b", [](int a, int b) { return a ^ b; }));
+    }
+  }
   return cases;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "codegen/emit/emit.hpp"
@@ -315,6 +316,16 @@ std::string parameter_text(const Plan& plan, const KernelParameter& p) {
   return "";
 }
 
+// One of the author's, on a line of its own, where the compiler names what is wrong with it.
+std::string function_text(const CustomFunction& function) {
+  const std::string_view type = register_type(function.type);
+  std::string parameters;
+  for (int i = 0; i < function.operands; ++i)
+    parameters += fmt::format("{}{} {}", i ? ", " : "", type, static_cast<char>('a' + i));
+  return fmt::format("__device__ inline {} user_{}({}) {{ return {}; }}", type, function.name, parameters,
+                     function.expression);
+}
+
 }  // namespace
 
 void emit(Writer& w, const Body& body) {
@@ -411,6 +422,11 @@ std::string emit(const Plan& plan) {
     if (phases) line(1, "}");
   }
   const std::string body = std::exchange(text, {});
+  for (std::size_t i = 0; i < plan.functions.size(); ++i) {
+    const auto before = std::span(plan.functions).first(i);
+    if (std::ranges::count(before, plan.functions[i].name, &CustomFunction::name) == 0)
+      line(0, function_text(plan.functions[i]));
+  }
   line(0, fmt::format("extern \"C\" __global__ void __launch_bounds__({}, {}) {}(", plan.threads(), plan.blocks,
                       plan.kernel));
   std::vector<std::string> parameters;

@@ -30,7 +30,7 @@ std::string bitcast(ElementType from, ElementType to, const std::string& value) 
   return narrow(to) ? fmt::format("{}_value({})", name(to), bits) : fmt::format("float_of({})", bits);
 }
 
-Spelled spell(const Term& term, const std::vector<Spelled>& in) {
+Spelled spell(const Plan& plan, const Term& term, const std::vector<Spelled>& in) {
   if (is_kept(term)) return in[0];
   switch (term.op) {
     case Op::select:
@@ -39,6 +39,11 @@ Spelled spell(const Term& term, const std::vector<Spelled>& in) {
       return {fmt::format("{} ? {} : {}", in[0].operand(), in[1].operand(), in[2].operand()), Spelled::Binds::other};
     case Op::cast:
       return {fmt::format("cast_{}({})", name(term.type), in[0].text)};
+    case Op::custom: {
+      std::string text;
+      for (const Spelled& one : in) text += (text.empty() ? "" : ", ") + one.text;
+      return {fmt::format("user_{}({})", plan.functions[static_cast<std::size_t>(term.function)].name, text)};
+    }
     case Op::bitcast:
       return {bitcast(term.operand, term.type, in[0].text)};
     default: {
@@ -123,7 +128,7 @@ Spelled expression(Writer& w, const Sweep& sweep, const IndexExpression& index) 
     std::vector<Spelled> in;
     for (std::size_t k = 0; k < term.in.size(); ++k)
       in.push_back(operand(w, sweep, made, term.in[k], type_of_operand(term, k), index));
-    Spelled spelled = spell(term, in);
+    Spelled spelled = spell(w.plan, term, in);
     const bool last = i + 1 == terms.size();
     if (!last && (uses[i] > 1 || spelled.text.size() > longest)) {
       Spelled named{fmt::format("{}{}", term.op == Op::select ? "where" : name(term.op), w.temporaries++)};

@@ -245,6 +245,7 @@ Operand SweepBuilder::term(Id id) {
   const auto enter = [&](Id op) {
     const Node& at = steps_.node(op);
     stack.push_back({op, {at.op, at.type, steps_.node(at.in.back()).type, {}}});
+    if (at.op == Op::custom) stack.back().term.function = static_cast<int>(at.function());
   };
   if (!terms_.contains(id)) enter(id);
   while (!stack.empty()) {

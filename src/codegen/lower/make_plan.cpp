@@ -60,6 +60,7 @@ bool share_work(Planning& planning) {
   plan.target = facts.target;
   plan.variant = facts.variant;
   plan.tensors = facts.graph.parameters;
+  plan.functions = facts.graph.functions;
   std::vector<Role>& roles = plan.phases.emplace_back().roles;
   if (const Way* const way = way_of(planning)) {
     const auto [groups, teams] = warp_groups(*way);

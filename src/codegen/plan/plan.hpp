@@ -216,6 +216,7 @@ struct Plan {
   bool debug = false;
   std::vector<Parameter> tensors;
   std::vector<KernelParameter> parameters;
+  std::vector<CustomFunction> functions;
   int blocks = 1;  ///< at least so many on a multiprocessor at a time: bounds the registers of a thread
   std::int64_t shared_bytes = 0, workspace_bytes = 0;
   Table<Storage> storages;

@@ -354,7 +354,9 @@ class StepText {
         text = in(0);
       } else {
         for (std::size_t i = 0; i < term.in.size(); ++i) text += (i ? ", " : "") + in(i);
-        const std::string_view what = term.op == Op::cast ? name(term.type) : name(term.op);
+        const std::string_view what = term.op == Op::cast     ? name(term.type)
+                                      : term.op == Op::custom ? plan_.functions[static_cast<std::size_t>(term.function)].name
+                                                              : name(term.op);
         text = term.op == Op::bitcast ? fmt::format("bitcast<{}>({})", name(term.type), text)
                                       : fmt::format("{}({})", what, text);
       }

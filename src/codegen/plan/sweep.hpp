@@ -53,6 +53,7 @@ struct Term {
   Op op{};
   ElementType type{}, operand{};  ///< of the result, and of the operands
   std::vector<Operand> in;
+  int function = -1;  ///< of the plan's, of a custom op
 };
 
 /// Terms in order; the last is the result.

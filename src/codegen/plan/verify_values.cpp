@@ -326,7 +326,13 @@ class Values {
   void term(const Sweep& sweep, const Term& term) {
     const bool copies = term.op == Op::broadcast;
     if (!copies && !is_elementwise(term.op)) return findings_.require(false, "'{}' is no term", name(term.op));
-    const std::size_t operands = copies ? 1 : info(term.op).in.count;
+    const bool custom = term.op == Op::custom;
+    if (custom && (term.function < 0 || term.function >= std::ssize(plan_.functions)))
+      return findings_.require(false, "a custom op is of function {}, which is none", term.function);
+    const std::size_t operands =
+        copies   ? 1
+        : custom ? static_cast<std::size_t>(plan_.functions[static_cast<std::size_t>(term.function)].operands)
+                 : info(term.op).in.count;
     findings_.require(term.in.size() == operands, "'{}' has {} operands", name(term.op), term.in.size());
     findings_.require(accepts(term.op, term.operand), "'{}' takes no {}", name(term.op), name(term.operand));
     const bool gives =
