@@ -648,6 +648,7 @@ constexpr Kernel kernels[] = {
   keep_best(f[0], 1, f[1], i[4]);
   keep_best(i[0], 1, i[1], i[5]);
   keep_best(l[0], 1, l[1], i[6]);
+  f[7] += sin_approximate(f[0]) + cos_approximate(f[1]) + tanh_approximate(f[2]) + log2_approximate(sqrt_approximate(f[3]));
   f[2] = tanh_of(f[3]) + sigmoid2_of(f[6]) + exp2_approximate(f[4]) * reciprocal_approximate(f[5]);
 )"},
     {"tiles", R"(  char* const tile = shared_memory();

@@ -88,6 +88,10 @@ constexpr bool is_scan(Op op) { return info(op).group == OpGroup::scan; }
 constexpr bool is_elementwise(Op op) { return info(op).role == OpRole::elementwise; }
 /// Is it elementwise, by the host's and CUDA's expression of the table?
 constexpr bool is_arithmetic(Op op) { return is_unary(op) || is_binary(op) || is_ternary(op); }
+/// Is the op's tolerance relative to max(|exact|, 1), rather than to max(|exact|, smallest normal)?
+constexpr bool has_absolute_tolerance(Op op) {
+  return op == Op::sin_approx || op == Op::cos_approx || op == Op::log2_approx;
+}
 constexpr bool is_view(Op op) { return info(op).role == OpRole::view; }
 constexpr bool is_effect(Op op) { return info(op).role >= OpRole::write; }
 /// Does it read memory, or write to it (or add to what it holds)?

@@ -608,21 +608,21 @@ Name Generator::make_real(const Extents& shape, int depth) {
     case 6:
       return unary(Op::log, above_zero(a), std::max(0.7, std::log(most + 1)));
     case 7:
-      return unary(Op::tanh, a, 1);
+      return unary(chance(70) ? Op::tanh : Op::tanh_approx, a, 1);
     case 8:
       return unary(Op::sigmoid2, a, 1);
     case 9:
-      return unary(Op::sqrt, special_ ? a : unary(Op::abs, a, most), std::sqrt(most));
+      return unary(chance(70) ? Op::sqrt : Op::sqrt_approx, special_ ? a : unary(Op::abs, a, most), std::sqrt(most));
     case 10:
       return unary(Op::rsqrt, above_zero(a), 1.5);
     case 11: {
-      constexpr std::array ops = {Op::log2, Op::log10, Op::log1p};
+      constexpr std::array ops = {Op::log2, Op::log2_approx, Op::log10, Op::log1p};
       return unary(one_of(ops), above_zero(a), std::max(1.0, std::log2(most + 2)));
     }
     case 12:
       return unary(Op::expm1, limit(a, 5), 150);
     case 13: {
-      constexpr std::array ops = {Op::sin, Op::cos, Op::tan};
+      constexpr std::array ops = {Op::sin, Op::cos, Op::tan, Op::sin_approx, Op::cos_approx};
       const Op op = one_of(ops);
       return op == Op::tan ? unary(op, limit(a, 1), 1.6) : unary(op, limit(a, 50), 1);
     }

@@ -41,9 +41,10 @@ struct End {
 };
 
 /// The least that a result may be whose exact value is at least the end.
-Real below(End end, Real tolerance) {
+Real below(End end, Op op) {
   if (end.exact || std::isinf(end.value)) return end.value;
-  return end.value - tolerance * std::max(std::abs(end.value), smallest_normal);
+  const Real least = has_absolute_tolerance(op) ? 1 : smallest_normal;
+  return end.value - tolerance(op) * std::max(std::abs(end.value), least);
 }
 
 /// The infinite ends of what may overflow.
@@ -61,7 +62,7 @@ Element in_f32(Element e) {
 }
 
 Element widened(Op op, End low, End high, bool nan) {
-  const Element e{below(low, tolerance(op)), -below({-high.value, high.exact}, tolerance(op)), nan};
+  const Element e{below(low, op), -below({-high.value, high.exact}, op), nan};
   // A product that is added to something may never be rounded to f32.
   return op == Op::mul ? overflowing(e) : in_f32(e);
 }
@@ -89,6 +90,15 @@ Element wave(Op op, const Element& a) {
   if (endless || a.high - a.low > 2) return {-1, 1, a.nan || endless};
   const Real half = (a.high - a.low) / 2, middle = numbers::unary(op, a.low + half);
   return widened(op, {std::max<Real>(middle - half, -1)}, {std::min<Real>(middle + half, 1)}, a.nan);
+}
+
+/// Its error grows with what it is of.
+Element wave_approximation(Op op, const Element& a) {
+  const Real size = std::max(-a.low, a.high);
+  Element e = wave(op, a);
+  const Real more = size <= 6.28L ? 0 : size <= 314 ? 4e-5L : 2;
+  if (!e.empty()) e.low -= more, e.high += more;
+  return e;
 }
 
 /// Increases between two poles.
@@ -125,12 +135,14 @@ Element real_unary(Op op, const Element& a) {
   switch (op) {
     case Op::log:
     case Op::log2:
+    case Op::log2_approx:
     case Op::log10:
     case Op::log1p: {
       const Element inside = within(a, op == Op::log1p ? -1 : 0, real_inf);
       return inside.empty() ? inside : increasing(op, inside, inside.nan);
     }
-    case Op::sqrt: {
+    case Op::sqrt:
+    case Op::sqrt_approx: {
       if (a.high < 0) return Element::no_number();
       const Element e = increasing(op, {std::max<Real>(a.low, 0), a.high}, a.nan || a.low < 0);
       return {std::max<Real>(e.low, 0), e.high, e.nan};
@@ -144,6 +156,9 @@ Element real_unary(Op op, const Element& a) {
     case Op::sin:
     case Op::cos:
       return wave(op, a);
+    case Op::sin_approx:
+    case Op::cos_approx:
+      return wave_approximation(op, a);
     case Op::tan:
       return tangent(a);
     case Op::cosh:
@@ -177,7 +192,8 @@ Element real_unary(Op op, const Element& a) {
       const Element e = increasing(op, a, a.nan);
       return {e.low < smallest_normal ? 0 : e.low, e.high, e.nan};
     }
-    case Op::tanh: {
+    case Op::tanh:
+    case Op::tanh_approx: {
       const Element e = increasing(op, a, a.nan);
       return {std::max<Real>(e.low, -1), std::min<Real>(e.high, 1), e.nan};
     }

@@ -151,14 +151,17 @@ inline Real unary(Op op, Real x) {
     case Op::log:
       return std::log(x);
     case Op::log2:
+    case Op::log2_approx:
       return std::log2(x);
     case Op::log10:
       return std::log10(x);
     case Op::log1p:
       return std::log1p(x);
     case Op::sin:
+    case Op::sin_approx:
       return std::sin(x);
     case Op::cos:
+    case Op::cos_approx:
       return std::cos(x);
     case Op::tan:
       return std::tan(x);
@@ -189,10 +192,12 @@ inline Real unary(Op op, Real x) {
     case Op::sign:
       return x > 0 ? 1 : x < 0 ? -1 : x;
     case Op::tanh:
+    case Op::tanh_approx:
       return std::tanh(x);
     case Op::sigmoid2:
       return 1 / (1 + std::exp2(-x));
     case Op::sqrt:
+    case Op::sqrt_approx:
       return std::sqrt(x);
     case Op::rsqrt:
       return 1 / std::sqrt(x);

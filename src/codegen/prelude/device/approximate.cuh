@@ -11,3 +11,38 @@ __device__ inline float reciprocal_approximate(float x) {
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
+
+// sin x, to 2^-20.5 up to 2 pi and 2^-14.7 up to 100 pi.
+__device__ inline float sin_approximate(float x) {
+  float y;
+  asm("sin.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+// cos x, as exactly as sin x.
+__device__ inline float cos_approximate(float x) {
+  float y;
+  asm("cos.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+// tanh x, to 2^-11 of itself.
+__device__ inline float tanh_approximate(float x) {
+  float y;
+  asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+// The binary logarithm, to 2^-22, of itself outside of (0.5, 2).
+__device__ inline float log2_approximate(float x) {
+  float y;
+  asm("lg2.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+// The square root, to 2^-23 of itself.
+__device__ inline float sqrt_approximate(float x) {
+  float y;
+  asm("sqrt.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
