@@ -9,7 +9,8 @@ TEST_CASE("the examples of the page of ops can be traced", "[language]") {
                                               InOut<f32, 2> total) {
     Index i = blocks(4);
     Tile a = load(x, {i, 0}, {8, 16}), b = load(table, {i, 0}, {8, 16}), c = transpose(b);
-    Tile n = cast<i32>(a), rows = load(list, {i}, {8});
+    Tile n = cast<i32>(a);
+    Tile rows = load(list, {i}, {8});
     Tile p = a < b;
     Var acc = zeros<f32>({8, 8});
 #define HEADING(...)
