@@ -87,10 +87,13 @@ TEST_CASE("elementwise ops of each type", "[cpu][sanitize][emulated]") {
     for (const TableOp& t : ops) {
       if (!accepts(t.op, type)) continue;
       const Array &a = inputs[at], &b = inputs[at + 1];
-      const std::vector<Real> bound(t.op == Op::random_uniform ? a.size() : 0, 0x1p-23L);
+      const bool absolute = has_absolute_tolerance(t.op);
+      const std::vector<Real> bound(absolute || t.op == Op::random_uniform ? a.size() : 0,
+                                    absolute ? Real{t.tolerance} : 0x1p-23L);
       if (t.operands == 1)
         results.add(
-            oracle::unary(t.op, a), [=](const Values& x) { return oracle::apply_unary(t.op, x[at]); }, t.tolerance);
+            oracle::unary(t.op, a), [=](const Values& x) { return oracle::apply_unary(t.op, x[at]); }, t.tolerance,
+            bound);
       else if (t.operands == 3)
         results.add(
             oracle::ternary(t.op, a, b, a),

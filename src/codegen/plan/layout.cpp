@@ -190,12 +190,15 @@ int Layout::warps() const {
 std::vector<Digit> register_map(const Layout& operand, const Layout& result) {
   std::vector<Digit> map;
   for (int i = 1; i <= operand.rank(); ++i) {
-    // The operand's digits are those of the result or, with fewer axes between them, several of those in one.
+    // Digits of either may be several of the other in one: with fewer axes between them, they are neighbours.
     const auto from = operand.register_digits(operand.rank() - i);
     for (const Digit& to : result.register_digits(result.rank() - i))
-      for (const Digit& digit : from)
-        if (digit.scale <= to.scale && to.scale < digit.scale * digit.size)
-          map.push_back({to.unit, to.size, digit.unit * (to.scale / digit.scale)});
+      for (const Digit& digit : from) {
+        const auto low = std::max(digit.scale, to.scale),
+                   high = std::min(digit.scale * digit.size, to.scale * to.size);
+        if (low < high)
+          map.push_back({to.unit * (low / to.scale), high / low, digit.unit * (low / digit.scale)});
+      }
   }
   std::sort(map.begin(), map.end(), [](const Digit& a, const Digit& b) { return a.unit > b.unit; });
   // Neighbouring digits that keep their order are one.
