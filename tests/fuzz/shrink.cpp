@@ -53,6 +53,15 @@ class Shrinker {
     }
     return take(candidate);
   }
+  /// Only if it is smaller without what it uses no more: two values would be replaced by each other for ever.
+  bool accept_smaller(const Program& candidate) {
+    for (const bool vars : {true, false}) {
+      Program lean = candidate;
+      remove_unused(lean, vars);
+      if (size(lean) < size(best_) && take(lean)) return true;
+    }
+    return false;
+  }
   bool take(const Program& candidate) {
     if (!time_left_()) return false;
     try {
@@ -164,10 +173,7 @@ class Shrinker {
         for (const Name name : simpler) {
           Program candidate = best_;
           statement(candidate, at).from[operand] = name;
-          Program lean = candidate;
-          remove_unused(lean, true);
-          if (size(lean) >= size(best_)) continue;
-          if (accept(candidate)) {
+          if (accept_smaller(candidate)) {
             smaller = true;
             break;
           }
