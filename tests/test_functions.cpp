@@ -2,6 +2,10 @@
 #include "api/tessera.hpp"
 #include "catch.hpp"
 
+// Examples name what nothing uses.
+#pragma GCC diagnostic ignored "-Wunused-variable"
+#pragma GCC diagnostic ignored "-Wunused-but-set-variable"
+
 using namespace tessera;
 
 TEST_CASE("the examples of the page of ops can be traced", "[language]") {
