@@ -41,16 +41,14 @@ constexpr bool check_argument() {
   if constexpr (P::parameter.access == Access::scalar) {
     constexpr bool number = is_integer<A> || std::is_floating_point_v<A>;
     static_assert(number,
-                  "tessera: a Scalar parameter takes a number; which argument: see `argument = N` "
-                  "above");
+                  "tessera: a Scalar parameter takes a number; which argument: see `argument = N` above");
     static_assert(!number || std::is_same_v<typename P::type, f32> || std::is_integral_v<A>,
                   "tessera: an integer Scalar takes an integer; convert the number first; which argument: see "
                   "`argument = N` above");
     return number;
   } else {
     static_assert(IsTensor<A>::value,
-                  "tessera: an In, Out or InOut parameter takes a Tensor; which argument: see `argument = N` "
-                  "above");
+                  "tessera: an In, Out or InOut parameter takes a Tensor; which argument: see `argument = N` above");
     if constexpr (IsTensor<A>::value) {
       static_assert(std::is_same_v<typename A::type, typename P::type>,
                     "tessera: the tensor's element type is not the parameter's; which argument: see `argument = N` "
@@ -63,6 +61,11 @@ constexpr bool check_argument() {
   }
 }
 
+[[noreturn]] inline void refuse_number(std::size_t number, ElementType type, const std::string& value) {
+  throw Error("argument " + std::to_string(number) + ": a Scalar<" + std::string(name(type)) + "> is given " + value +
+              ", which is out of its range");
+}
+
 template <std::size_t number, class P, class A>
 Argument argument_for(const A& value) {
   Argument argument;
@@ -72,18 +75,14 @@ Argument argument_for(const A& value) {
   } else if constexpr (std::is_same_v<typename P::type, f32>) {
     argument.scalar.f32 = static_cast<f32>(value);
     if (std::isinf(argument.scalar.f32) && !std::isinf(static_cast<double>(value)))
-      throw Error("argument " + std::to_string(number) + ": a Scalar<f32> is given " + std::to_string(value) +
-                  ", which is out of its range");
-  } else if constexpr (std::is_same_v<typename P::type, i32>) {
-    if (!std::in_range<i32>(value))
-      throw Error("argument " + std::to_string(number) + ": a Scalar<i32> is given " + std::to_string(value) +
-                  ", which is out of its range");
-    argument.scalar.i32 = static_cast<i32>(value);
+      refuse_number(number, ElementType::f32, std::to_string(value));
   } else {
-    if (!std::in_range<i64>(value))
-      throw Error("argument " + std::to_string(number) + ": a Scalar<i64> is given " + std::to_string(value) +
-                  ", which is out of its range");
-    argument.scalar.i64 = static_cast<i64>(value);
+    using T = typename P::type;
+    if (!std::in_range<T>(value)) refuse_number(number, element_type<T>, std::to_string(value));
+    if constexpr (std::is_same_v<T, i32>)
+      argument.scalar.i32 = static_cast<i32>(value);
+    else
+      argument.scalar.i64 = static_cast<i64>(value);
   }
   return argument;
 }

@@ -59,9 +59,7 @@ class Tile : public ExprTag {
   // clang-format on
 #undef ASSIGN
 
-      Leaf<T_, R_> leaf() const {
-    return Leaf<T_, R_>(value_);
-  }
+  Leaf<T_, R_> leaf() const { return Leaf<T_, R_>(value_); }
   Handle lower(Trace&, Location) const { return value_; }
 
  private:
@@ -142,8 +140,8 @@ class Var : public ExprTag {
   // clang-format on
 #undef ASSIGN
 
-      /// The value it has now; whether that may be used is checked where the expression is.
-      Leaf<T_, R_> leaf() const {
+  /// The value it has now; whether that may be used is checked where the expression is.
+  Leaf<T_, R_> leaf() const {
     Trace* trace = Trace::current_or_null();
     return Leaf<T_, R_>(trace ? trace->snapshot(slot_) : Handle{});
   }

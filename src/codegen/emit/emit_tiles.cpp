@@ -161,20 +161,6 @@ Spot spot_of(Writer& w, const TileAccess& access, const std::vector<IndexExpress
   return {inside, offset};
 }
 
-Spot checked(Writer& w, const TileAccess& access, Spot spot);
-
-// Elements that the layout has beyond the tile's are none.
-Spot spot_of_element(Writer& w, const Sweep& sweep, const TileAccess& access, const IndexExpression& index) {
-  for (std::size_t i = 0; i < access.axes.size(); ++i)
-    w.line("const int {} = {};", row_name(access, i),
-           spelled(w, sweep, *access.axes[i].element, ElementType::i32, index).text);
-  Spot result = spot_of(w, access, std::vector<IndexExpression>(access.axes.size(), 0));
-  for (int axis = 0; axis < sweep.shape.rank(); ++axis)
-    if (sweep.layout.covers_more(axis, sweep.shape))
-      result.inside = both(coordinate(w, sweep, axis, index) < sweep.shape[axis], result.inside);
-  return checked(w, access, std::move(result));
-}
-
 Spot checked(Writer& w, const TileAccess& access, Spot spot) {
   if (!w.plan.debug) return spot;
   std::vector<std::string> low{"0"}, high{"0"};
@@ -187,6 +173,18 @@ Spot checked(Writer& w, const TileAccess& access, Spot spot) {
          tensor_name(w.plan, access.parameter), spot.offset, access.vector, fmt::join(low, " + "),
          fmt::join(high, " + "), w.author_line);
   return spot;
+}
+
+// Elements that the layout has beyond the tile's are none.
+Spot spot_of_element(Writer& w, const Sweep& sweep, const TileAccess& access, const IndexExpression& index) {
+  for (std::size_t i = 0; i < access.axes.size(); ++i)
+    w.line("const int {} = {};", row_name(access, i),
+           spelled(w, sweep, *access.axes[i].element, ElementType::i32, index).text);
+  Spot result = spot_of(w, access, std::vector<IndexExpression>(access.axes.size(), 0));
+  for (int axis = 0; axis < sweep.shape.rank(); ++axis)
+    if (sweep.layout.covers_more(axis, sweep.shape))
+      result.inside = both(coordinate(w, sweep, axis, index) < sweep.shape[axis], result.inside);
+  return checked(w, access, std::move(result));
 }
 
 std::string_view reader(const TileAccess& access) {
@@ -340,8 +338,8 @@ Spot spot(Writer& w, const TileAccess& access, const std::vector<IndexExpression
 }
 
 Spot spot(Writer& w, const Sweep& sweep, const TileAccess& access, const IndexExpression& index) {
-  std::vector<IndexExpression> at;
   if (access.by_elements()) return spot_of_element(w, sweep, access, index);
+  std::vector<IndexExpression> at;
   const int shift = sweep.shape.rank() - static_cast<int>(access.axes.size());
   for (int i = 0; i < static_cast<int>(access.axes.size()); ++i) {
     const bool stretched = access.axes[static_cast<std::size_t>(i)].extent == 1 && sweep.shape[i + shift] != 1;
