@@ -75,7 +75,7 @@ struct Array {
     else
       whole[i] = other.whole[j];
   }
-  Real as_real(std::size_t i) const { return is_real(type) ? real[i] : Real(whole[i]); }
+  Real as_real(std::size_t i) const { return is_real(type) ? real[i] : Real(number_in(type, whole[i])); }
 };
 
 inline Array reals(Extents shape, std::vector<Real> values) {
@@ -95,7 +95,7 @@ inline Array filled(ElementType type, Extents shape, const std::function<double(
     if (is_real(type))
       a.real[i] = rounded(value(i), type);
     else
-      a.whole[i] = static_cast<i64>(value(i));
+      a.whole[i] = wrapped(static_cast<i64>(value(i)), a.type);
   }
   return a;
 }
@@ -103,7 +103,9 @@ inline Array filled(ElementType type, Extents shape, const std::function<double(
 /// Values in [low, high] that the type holds; positive ranges of many decades are filled decade by decade.
 inline Array random_array(Rng& rng, ElementType type, Extents shape, double low, double high) {
   return filled(type, std::move(shape), [&](std::size_t) {
-    if (!is_real(type)) return static_cast<double>(between(rng, static_cast<i64>(low), static_cast<i64>(high)));
+    if (!is_real(type))
+      return static_cast<double>(
+          between(rng, std::max(static_cast<i64>(low), lowest_of(type)), static_cast<i64>(high)));
     if (low > 0 && high / low > 1e3)
       return std::clamp(std::exp(between(rng, std::log(low), std::log(high))), low, high);
     return between(rng, low, high);
@@ -166,18 +168,17 @@ inline Array cast(const Array& a, ElementType to) {
   Array result(to, a.shape);
   for (std::size_t i = 0; i < a.size(); ++i) {
     if (is_real(to)) {
-      result.real[i] =
-          is_real(a.type) ? rounded(a.real[i], to) : rounded(rounded(Real(a.whole[i]), ElementType::f32), to);
+      result.real[i] = is_real(a.type) ? rounded(a.real[i], to) : rounded(rounded(a.as_real(i), ElementType::f32), to);
     } else if (!is_real(a.type)) {
       result.whole[i] = wrapped(a.whole[i], to);
     } else if (const Real x = a.real[i]; to == ElementType::pred) {
       result.whole[i] = x != 0;
     } else if (std::isnan(x)) {
       result.whole[i] = 0;
-    } else if (x >= Real(highest_of(to))) {
+    } else if (x >= Real(highest_number(to))) {
       result.whole[i] = highest_of(to);
     } else {
-      result.whole[i] = x <= Real(lowest_of(to)) ? lowest_of(to) : static_cast<i64>(x);
+      result.whole[i] = x <= Real(lowest_number(to)) ? lowest_of(to) : held(x);
     }
   }
   return result;
@@ -239,6 +240,9 @@ inline Array unary(Op op, const Array& a) {
   return result;
 }
 inline Array binary(Op op, const Array& a, const Array& b) {
+  if (op == Op::cdiv && lowest_number(a.type) == 0)
+    return binary(Op::add, binary(Op::floor_div, a, b),
+                  cast(cast(binary(Op::modulo, a, b), ElementType::pred), a.type));
   if (op == Op::cdiv) return unary(Op::neg, binary(Op::floor_div, unary(Op::neg, a), b));
   const Extents shape = common_shape(a.shape, b.shape).value();
   Array result(result_type(op, a.type), shape);
@@ -248,7 +252,8 @@ inline Array binary(Op op, const Array& a, const Array& b) {
     if (op == Op::random_uniform)
       result.real[i] = (Real(random_word(a.whole[l], b.whole[r])) + 0.5L) / 0x1p32L;
     else if (result.type == ElementType::pred && a.type != ElementType::pred)
-      result.whole[i] = is_real(a.type) ? compare(op, a.real[l], b.real[r]) : compare(op, a.whole[l], b.whole[r]);
+      result.whole[i] = is_real(a.type) ? compare(op, a.real[l], b.real[r])
+                                        : compare(op, number_in(a.type, a.whole[l]), number_in(a.type, b.whole[r]));
     else if (is_real(a.type))
       result.real[i] = binary(op, a.real[l], b.real[r]);
     else
@@ -274,7 +279,9 @@ inline Array ternary(Op op, const Array& a, const Array& b, const Array& c) {
     if (is_real(a.type))
       result.real[i] = ternary(op, a.real[x[i]], b.real[y[i]], c.real[z[i]]);
     else
-      result.whole[i] = wrapped(ternary(op, a.whole[x[i]], b.whole[y[i]], c.whole[z[i]]), result.type);
+      result.whole[i] = wrapped(ternary(op, number_in(a.type, a.whole[x[i]]), number_in(a.type, b.whole[y[i]]),
+                                        number_in(a.type, c.whole[z[i]])),
+                                result.type);
   }
   return result;
 }
@@ -375,7 +382,7 @@ inline Array reduce(Op op, const Array& a, int axis, std::vector<Real>* bound = 
                          : op == Op::max  ? Op::maximum
                                           : Op::minimum;
       i64 total = a.whole[first];
-      for (int i = 1; i < n; ++i) total = wrapped(binary(combine, total, a.whole[first + i * step]), a.type);
+      for (int i = 1; i < n; ++i) total = wrapped(binary(combine, a.type, total, a.whole[first + i * step]), a.type);
       result.whole[out] = total;
     }
   });
@@ -388,7 +395,7 @@ inline Array argmax(const Array& a, int axis) {
     for (int i = 0; i < a.shape[axis]; ++i) {
       const std::size_t x = first + i * step, y = first + std::max(best, 0) * step;
       if (is_real(a.type) ? !std::isnan(a.real[x]) && (best < 0 || a.real[x] > a.real[y])
-                          : best < 0 || a.whole[x] > a.whole[y])
+                          : best < 0 || number_in(a.type, a.whole[x]) > number_in(a.type, a.whole[y]))
         best = i;
     }
     result.whole[out] = std::max(best, 0);
@@ -407,7 +414,7 @@ inline Array scan(Op op, const Array& a, int axis, ScanOptions options = {}, std
   each_line(a.shape, axis, [&](std::size_t first, std::size_t step, std::size_t) {
     const int n = a.shape[axis];
     Real total = none.f32, size = 0;
-    i64 count = host_type(a.type) == HostType::i64 ? none.i64 : none.i32;
+    i64 count = is_real(a.type) ? 0 : encode(a.type, none);
     for (int i = 0; i < n; ++i) {
       const std::size_t at = first + (options.reverse ? n - 1 - i : i) * step;
       if (is_real(a.type)) {
@@ -419,7 +426,7 @@ inline Array scan(Op op, const Array& a, int axis, ScanOptions options = {}, std
         if (bound && op == Op::cumprod) (*bound)[at] = (i + 1) * std::abs(result.real[at]) * 0x1p-24L;
       } else {
         const i64 before = count;
-        count = wrapped(binary(combine, count, a.whole[at]), a.type);
+        count = wrapped(binary(combine, a.type, count, a.whole[at]), a.type);
         result.whole[at] = options.exclusive ? before : count;
       }
     }
@@ -500,7 +507,7 @@ inline void read_element(Array& to, std::size_t i, const void* from, ElementType
   if (is_real(type))
     to.real[i] = x;
   else
-    to.whole[i] = static_cast<i64>(x);
+    to.whole[i] = held(x);
 }
 inline void write_element(void* to, const Array& from, std::size_t i) {
   if (is_real(from.type)) {

@@ -649,7 +649,8 @@ class RandomProgram {
             i64& to = here.memory[s.to].whole[place];
             to = s.kind == Kind::store
                      ? value(0).whole[i]
-                     : oracle::wrapped(oracle::binary(Op::add, to, value(0).whole[i]), ElementType::i32);
+                     : oracle::wrapped(oracle::binary(Op::add, ElementType::i32, to, value(0).whole[i]),
+                                       ElementType::i32);
           });
           break;
         case Kind::loop: {

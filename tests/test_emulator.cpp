@@ -18,7 +18,7 @@
 #include "graph/argument.hpp"
 #include "graph/element.hpp"
 #include "graph/graph.hpp"
-#include "graph/math.hpp"
+#include "graph/host_ops.hpp"
 #include "hand_written.hpp"
 #include "support.hpp"
 
@@ -132,8 +132,8 @@ TEST_CASE("emulated conversions are those of the language", "[emulator]") {
     CHECK(halves[i] == round_to_f16(x[i]));
     CHECK(brains[i] == math::round_to_bf16(x[i]));
     CHECK(tensors[i] == math::round_to_tf32(x[i]));
-    CHECK(ints[i] == math::to_i32(x[i]));
-    CHECK(longs[i] == math::to_i64(x[i]));
+    CHECK(ints[i] == math::cast_to<ElementType::i32>(x[i]));
+    CHECK(longs[i] == math::cast_to<ElementType::i64>(x[i]));
   }
 }
 

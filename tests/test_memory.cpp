@@ -19,8 +19,9 @@ using oracle::Values;
 
 namespace {
 
-const std::vector<ElementType> stored_types = {ElementType::f32, ElementType::f16, ElementType::bf16,
-                                               ElementType::i32, ElementType::i64, ElementType::u8};
+const std::vector<ElementType> stored_types = {ElementType::f32, ElementType::f16, ElementType::bf16, ElementType::i8,
+                                               ElementType::i16, ElementType::i32, ElementType::i64,  ElementType::u8,
+                                               ElementType::u16, ElementType::u32, ElementType::u64};
 
 // Memory and views, modelled
 // ---------------------------------------------------------------------------------------------
@@ -204,7 +205,7 @@ Padding random_padding(Rng& rng, ElementType type) {
   const Real reals[] = {0, 0, -oracle::real_inf, oracle::real_inf, oracle::real_nan, 1.5L, -2};
   const i64 wholes[] = {0, 0, -1, 7, oracle::highest_of(type), oracle::lowest_of(type), 1};
   const int choice = oracle::between(rng, 0, 6);
-  return {type, reals[choice], type == ElementType::u8 && wholes[choice] < 0 ? 0 : wholes[choice]};
+  return {type, reals[choice], lowest(type) == 0 && wholes[choice] < 0 ? 0 : wholes[choice]};
 }
 
 std::string bytes_difference(const Memory& actual, const Memory& expected) {
@@ -366,6 +367,11 @@ TEST_CASE("ragged tensors of every stored type, padded", "[cpu]") {
   check_ragged_copy<i32>();
   check_ragged_copy<i64>();
   check_ragged_copy<u8>();
+  check_ragged_copy<i8>();
+  check_ragged_copy<i16>();
+  check_ragged_copy<u16>();
+  check_ragged_copy<u32>();
+  check_ragged_copy<u64>();
 }
 
 TEST_CASE("padding is what the author asks for", "[cpu]") {

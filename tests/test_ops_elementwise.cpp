@@ -47,8 +47,10 @@ constexpr TableOp ternary_ops[] = {
 #include "graph/ops.def"
 };
 
-constexpr ElementType all_types[] = {ElementType::f32, ElementType::f16, ElementType::bf16, ElementType::tf32,
-                                     ElementType::i32, ElementType::i64, ElementType::u8,   ElementType::pred};
+constexpr ElementType all_types[] = {
+#define TYPE(name, ...) ElementType::name,
+#include "graph/types.def"
+};
 
 const Extents shapes[] = {{},        {1},          {7},    {3, 5},   {16, 33}, {5, 1, 7}, {2, 3, 4, 5},
                           {1, 1, 1}, {1, 1, 1, 9}, {1537}, {29, 53}, {31, 1},  {1, 64}};
@@ -132,6 +134,7 @@ Array special_array(ElementType type) {
     values.push_back(oracle::highest_of(type) - x);
     values.push_back(oracle::highest_of(type) / 2 + x);
   }
+  for (i64& x : values) x = oracle::wrapped(x, type);
   const int size = static_cast<int>(values.size());
   return oracle::wholes(type, {size}, values);
 }
@@ -805,12 +808,8 @@ TEST_CASE("a long chain of integer ops, with values used again late", "[cpu]") {
   middle.copy_from(std::vector<i32>(x.size(), -77));
   launch(device.stream(), k, in, salt, out, middle);
   const auto i32_of = [](oracle::Wide v) { return oracle::wrapped(v, ElementType::i32); };
-  const auto div = [](oracle::Wide v, oracle::Wide w) {
-    return oracle::binary(Op::floor_div, static_cast<i64>(v), static_cast<i64>(w));
-  };
-  const auto mod = [](oracle::Wide v, oracle::Wide w) {
-    return oracle::binary(Op::modulo, static_cast<i64>(v), static_cast<i64>(w));
-  };
+  const auto div = [](oracle::Wide v, oracle::Wide w) { return oracle::binary(Op::floor_div, v, w); };
+  const auto mod = [](oracle::Wide v, oracle::Wide w) { return oracle::binary(Op::modulo, v, w); };
   std::size_t wrong = 0;
   const std::vector<i32> got = out.to_vector(), got_middle = middle.to_vector();
   for (std::size_t i = 0; i < x.size(); ++i) {
@@ -871,7 +870,7 @@ namespace {
 Array awkward(oracle::Rng& rng, ElementType type) {
   if (!oracle::is_real(type)) {
     Array a = oracle::random_bits_array(rng, type, {1537});
-    if (type == ElementType::i64 || type == ElementType::i32) {
+    if (info(type).computes) {
       // Around what floats hold exactly, around ties of f32, f16 and bf16, and around the ranges of narrower integers.
       std::size_t at = 0;
       for (int bit : {7, 8, 9, 11, 12, 15, 16, 24, 25, 26, 30, 31, 32, 33, 40, 53, 54, 62})
@@ -950,7 +949,7 @@ TEST_CASE("cast between all pairs of element types", "[cpu]") {
 TEST_CASE("cast of constants between all pairs of element types", "[cpu]") {
   Cases cases(24);
   oracle::Rng rng(10);
-  for (ElementType from : {ElementType::f32, ElementType::i32, ElementType::i64}) {
+  for (ElementType from : {ElementType::f32, ElementType::i32, ElementType::i64, ElementType::u32}) {
     const Array all = awkward(rng, from);
     for (ElementType to : all_types) {
       if (cases.skip()) continue;
@@ -1013,6 +1012,30 @@ void check_patterns() {
 
 }  // namespace
 
+TEST_CASE("every number of 8 and 16 bits becomes one of every other type, by its value and by its bits", "[cpu]") {
+  Cases cases(12);
+  for (ElementType from : all_types) {
+    if (!info(from).stored || info(from).bytes > 2) continue;
+    const int bits = 8 * info(from).bytes;
+    Array a(from, {1 << bits});
+    for (int i = 0; i < 1 << bits; ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      if (oracle::is_real(from))
+        a.real[at] = oracle::number_of(static_cast<std::uint32_t>(i), from);
+      else
+        a.whole[at] = oracle::wrapped(i, from);
+    }
+    for (ElementType to : all_types) {
+      if (cases.skip()) continue;
+      INFO(name(from) << " to " << name(to));
+      const Array expected = oracle::cast(a, to);
+      CHECK(oracle::difference(
+                oracle::evaluate({a}, expected, [&](const Values& x) { return oracle::apply_cast(x[0], to); }),
+                expected) == "");
+    }
+  }
+}
+
 TEST_CASE("all patterns of f16 and bf16 go to f32 and back", "[cpu]") {
   check_patterns<f16>();
   check_patterns<bf16>();
@@ -1072,7 +1095,8 @@ TEST_CASE("a cast to a narrow type and back rounds within a chain", "[cpu]") {
   oracle::Rng rng(12);
   const Array a = oracle::random_array(rng, ElementType::f32, {1537}, -300, 300);
   for (ElementType through :
-       {ElementType::f16, ElementType::bf16, ElementType::tf32, ElementType::u8, ElementType::i32, ElementType::pred}) {
+       {ElementType::f16, ElementType::bf16, ElementType::tf32, ElementType::i8, ElementType::u8, ElementType::i16,
+        ElementType::u16, ElementType::i32, ElementType::u32, ElementType::u64, ElementType::pred}) {
     INFO("through " << name(through));
     const Array expected = oracle::cast(oracle::cast(oracle::unary(Op::neg, a), through), ElementType::f32);
     CHECK(oracle::difference(oracle::evaluate(
@@ -1085,7 +1109,8 @@ TEST_CASE("a cast to a narrow type and back rounds within a chain", "[cpu]") {
   SECTION("integers through narrower ones") {
     const Array b = oracle::random_bits_array(rng, ElementType::i64, {1537});
     for (ElementType through :
-         {ElementType::i32, ElementType::u8, ElementType::pred, ElementType::f32, ElementType::f16}) {
+         {ElementType::i32, ElementType::i8, ElementType::i16, ElementType::u8, ElementType::u16, ElementType::u32,
+          ElementType::u64, ElementType::pred, ElementType::f32, ElementType::f16}) {
       INFO("through " << name(through));
       const Array expected = oracle::cast(oracle::cast(b, through), ElementType::i64);
       CHECK(oracle::difference(oracle::evaluate(

@@ -21,8 +21,10 @@ constexpr Op reductions[] = {
 #define STRUCTURAL(...)
 #include "graph/ops.def"
 };
-constexpr ElementType all_types[] = {ElementType::f32, ElementType::f16, ElementType::bf16, ElementType::tf32,
-                                     ElementType::i32, ElementType::i64, ElementType::u8,   ElementType::pred};
+constexpr ElementType all_types[] = {
+#define TYPE(name, ...) ElementType::name,
+#include "graph/types.def"
+};
 
 const Extents shapes[] = {{1},          {7},          {1537},     {3, 5},     {16, 33},
                           {1, 64},      {64, 1},      {77, 130},  {5, 1, 7},  {2, 17, 3},
@@ -40,7 +42,7 @@ Array with_ties(oracle::Rng& rng, ElementType type, const Extents& shape) {
   const int kind = oracle::between(rng, 0, 2);
   for (Real& x : a.real)
     x = kind == 2 ? choices[5 + oracle::between(rng, 0, 2) % 3] : choices[oracle::between(rng, 0, 5 + 2 * kind)];
-  for (i64& x : a.whole) x = oracle::between<i64>(rng, -1, 1);
+  for (i64& x : a.whole) x = oracle::wrapped(oracle::between<i64>(rng, -1, 1), type);
   return a;
 }
 
@@ -85,7 +87,8 @@ TEST_CASE("every reduction of the table is tested here", "[cpu]") {
 TEST_CASE("reductions, argmax and cumsum along every axis", "[cpu]") {
   Cases cases(1500);
   oracle::Rng rng(21);
-  for (ElementType type : {ElementType::f32, ElementType::i32, ElementType::i64, ElementType::pred}) {
+  for (ElementType type :
+       {ElementType::f32, ElementType::i32, ElementType::i64, ElementType::u32, ElementType::u64, ElementType::pred}) {
     for (Op op : all_along) {
       if (!takes(op, type)) continue;
       for (const Extents& shape : shapes) {
@@ -113,7 +116,7 @@ TEST_CASE("reductions, argmax and cumsum along every axis", "[cpu]") {
 TEST_CASE("scans from either end, with each element or without", "[cpu]") {
   Cases cases(160);
   oracle::Rng rng(27);
-  for (ElementType type : {ElementType::f32, ElementType::i32, ElementType::i64})
+  for (ElementType type : {ElementType::f32, ElementType::i32, ElementType::i64, ElementType::u32, ElementType::u64})
     for (Op op : {Op::cumsum, Op::cumprod, Op::cummax, Op::cummin})
       for (const Extents& shape :
            {Extents{1}, {33}, {1537}, {3, 5}, {16, 33}, {64, 1}, {130, 77}, {2, 17, 3}, {4, 1100}})
@@ -229,7 +232,7 @@ TEST_CASE("sums of long rows lose no more than f32 sums may", "[cpu]") {
 TEST_CASE("reductions of tiles that are turned, stretched, joined or computed", "[cpu]") {
   Cases cases(1500);
   oracle::Rng rng(23);
-  for (ElementType type : {ElementType::f32, ElementType::i32, ElementType::i64}) {
+  for (ElementType type : {ElementType::f32, ElementType::i32, ElementType::i64, ElementType::u32, ElementType::u64}) {
     for (Op op : all_along) {
       if (!takes(op, type)) continue;
       for (const Extents& shape : {Extents{3, 5}, {16, 33}, {2, 17, 3}, {2, 3, 4, 5}, {40, 2}}) {

@@ -50,8 +50,10 @@ inline u16 bf16_bits(float x) { return math::bf16_bits(x); }
 inline u32 pack_f16(float low, float high) { return f16_bits(low) | static_cast<u32>(f16_bits(high)) << 16; }
 inline u32 pack_bf16(float low, float high) { return bf16_bits(low) | static_cast<u32>(bf16_bits(high)) << 16; }
 inline float round_to_tf32(float x) { return math::round_to_tf32(x); }
-[[maybe_unused]] inline int cast_i32(float x) { return math::to_i32(x); }
-[[maybe_unused]] inline i64 cast_i64(float x) { return math::to_i64(x); }
+[[maybe_unused]] inline int cast_i32(float x) { return math::cast_to<ElementType::i32>(x); }
+[[maybe_unused]] inline i64 cast_i64(float x) { return math::cast_to<ElementType::i64>(x); }
+[[maybe_unused]] inline u32 cast_u32(float x) { return math::cast_to<ElementType::u32>(x); }
+[[maybe_unused]] inline u64 cast_u64(float x) { return math::cast_to<ElementType::u64>(x); }
 
 inline int lane_index() { return thread % 32; }
 template <class T>
@@ -120,6 +122,8 @@ template <class T>
 auto in_ops(T x) {
   if constexpr (std::is_same_v<T, host::i64>)
     return std::int64_t(x);
+  else if constexpr (std::is_same_v<T, host::u64>)
+    return std::uint64_t(x);
   else
     return x;
 }
@@ -140,7 +144,7 @@ std::vector<T> samples(int random) {
     for (std::size_t i = 0, end = values.size(); i < end; ++i) values.push_back(-values[i]);
   } else {
     for (const T x : {limits::max() - 1, limits::lowest() + 1}) values.push_back(x);
-    for (const T x : {1, 2, 3, 7, 128, 255, 256}) values.push_back(-x);
+    for (const int x : {1, 2, 3, 7, 128, 255, 256}) values.push_back(static_cast<T>(-x));
     for (int i = 0; i < random; ++i) values.push_back(static_cast<T>(engine() >> engine() % 64));
   }
   return values;
@@ -206,6 +210,22 @@ TEST_CASE("Prelude arithmetic gives the bits of the ops", "[prelude]") {
   SAME1(host::i64, sign_of, sign);
   SAME2(host::i64, shift_left, shift_left);
   SAME2(host::i64, shift_right, shift_right);
+#define UNSIGNED(T)                 \
+  SAME2(T, wrap_add, add);          \
+  SAME2(T, wrap_sub, sub);          \
+  SAME2(T, wrap_mul, mul);          \
+  SAME2(T, floor_div, floor_div);   \
+  SAME2(T, modulo, modulo);         \
+  SAME2(T, cdiv, cdiv);             \
+  SAME2(T, minimum, minimum);       \
+  SAME2(T, maximum, maximum);       \
+  SAME1(T, wrap_neg, neg);          \
+  SAME1(T, wrap_abs, abs);          \
+  SAME1(T, sign_of, sign);          \
+  SAME2(T, shift_left, shift_left); \
+  SAME2(T, shift_right, shift_right)
+  UNSIGNED(host::u32);
+  UNSIGNED(host::u64);
   SAME1(float, sign_of, sign);
   SAME1(float, is_nan, isnan);
   SAME1(float, is_infinite, isinf);
@@ -261,7 +281,12 @@ TEST_CASE("sigmoid2_of is 1 / (1 + 2^-x), to 5e-7 of itself", "[prelude]") {
 
 TEST_CASE("Prelude casts give the bits of the ops", "[prelude]") {
   SAME1(float, cast_f32, to_f32);
-  SAME1(float, cast_u8, to_u8);
+#define TO_NARROW(T)                             \
+  SAME1(T, cast_i8, cast_to<ElementType::i8>);   \
+  SAME1(T, cast_i16, cast_to<ElementType::i16>); \
+  SAME1(T, cast_u8, cast_to<ElementType::u8>);   \
+  SAME1(T, cast_u16, cast_to<ElementType::u16>)
+  TO_NARROW(float);
   SAME1(float, cast_pred, to_pred);
   SAME1(float, cast_f16, cast_to<ElementType::f16>);
   SAME1(float, cast_bf16, cast_to<ElementType::bf16>);
@@ -269,15 +294,19 @@ TEST_CASE("Prelude casts give the bits of the ops", "[prelude]") {
                     [](float x) { return bits(math::round_to_tf32(x)); });
 #define FROM_INTEGER(T)                            \
   SAME1(T, cast_f32, to_f32);                      \
-  SAME1(T, cast_i32, to_i32);                      \
-  SAME1(T, cast_i64, to_i64);                      \
-  SAME1(T, cast_u8, to_u8);                        \
+  SAME1(T, cast_i32, cast_to<ElementType::i32>);   \
+  SAME1(T, cast_i64, cast_to<ElementType::i64>);   \
+  SAME1(T, cast_u32, cast_to<ElementType::u32>);   \
+  SAME1(T, cast_u64, cast_to<ElementType::u64>);   \
+  TO_NARROW(T);                                    \
   SAME1(T, cast_pred, to_pred);                    \
   SAME1(T, cast_f16, cast_to<ElementType::f16>);   \
   SAME1(T, cast_bf16, cast_to<ElementType::bf16>); \
   SAME1(T, cast_tf32, cast_to<ElementType::tf32>)
   FROM_INTEGER(int);
   FROM_INTEGER(host::i64);
+  FROM_INTEGER(host::u32);
+  FROM_INTEGER(host::u64);
   CHECK(host::cast_f32(true) == 1.0f);
   CHECK(host::cast_f16(true) == 1.0f);
   CHECK((host::cast_i32(true) == 1 && host::cast_i64(true) == 1 && host::cast_u8(true) == 1));
@@ -530,7 +559,7 @@ TEST_CASE("A kernel gets the prelude that it uses", "[prelude]") {
   CHECK(names_in(prelude_for("y = modulo(a, b);")) == "modulo ");
   CHECK(prelude_for("y = modulo(a, b);").starts_with("// What floor_div leaves"));
   // With what an item uses, overloads included, in the order of the prelude whatever that of the text.
-  CHECK(names_in(prelude_for("floor_div")) == "u32 i64 u64 wrap_sub wrap_sub wrap_neg floor_div ");
+  CHECK(names_in(prelude_for("floor_div")) == "u32 i64 u64 wrap_sub wrap_sub wrap_sub wrap_neg floor_div ");
   CHECK(prelude_for("floor_div modulo") == prelude_for("modulo floor_div floor_div"));
   CHECK(prelude_for("cast_i32").find("__float2int_rz") != std::string::npos);
   // Words in comments and strings, and parts of words, use nothing.
@@ -581,6 +610,10 @@ constexpr Kernel kernels[] = {
   i[1] = cast_u8(f[0]) + cast_u8(i[0]) + cast_u8(l[0]) + cast_u8(p);
   i[2] = cast_pred(f[0]) + cast_pred(i[0]) + cast_pred(l[0]) + cast_pred(p);
   l[0] = cast_i64(f[0]) + cast_i64(i[0]) + cast_i64(l[0]) + cast_i64(p);
+  w[0] = cast_u32(f[0]) + cast_u32(i[0]) + cast_u32(l[0]) + cast_u32(p) + cast_u32(m[1]);
+  m[0] = cast_u64(f[0]) + cast_u64(i[0]) + cast_u64(l[0]) + cast_u64(p) + cast_u64(w[1]);
+  i[3] = cast_i8(f[0]) + cast_i8(m[1]) + cast_i16(f[0]) + cast_i16(l[0]) + cast_u16(f[1]) + cast_u16(w[1]);
+  f[4] = cast_f32(w[2]) + cast_f32(m[2]) + cast_bf16(m[3]);
 )"},
     {"elements", R"(  f[0] = from_memory(f[0]) + from_memory(h[0]) + from_memory(b[0]);
   i[0] = from_memory(i[0]) + from_memory(u[0]);
@@ -590,6 +623,13 @@ constexpr Kernel kernels[] = {
   b[1] = to_memory<bf16>(f[2]);
   i[1] = to_memory<int>(i[2]);
   u[1] = to_memory<u8>(i[2]);
+  i[9] = from_memory(s[0]) + from_memory(t[0]) + from_memory(v[0]);
+  s[1] = to_memory<i8>(i[2]);
+  t[1] = to_memory<i16>(i[2]);
+  v[1] = to_memory<u16>(i[2]);
+  store_vector<8>(t + 8, i);
+  store_vector<8>(v + 8, i);
+  store_vector<4>(w + 4, w);
   l[1] = to_memory<i64>(l[2]);
   read_input<2>(f + 4, b, i[7] > 0);
   read_input<4>(f + 8, f + 16, i[7] > 0, 1.0f);
@@ -640,6 +680,10 @@ constexpr Kernel kernels[] = {
   l[0] = wrap_add(l[0], wrap_sub(l[1], wrap_mul(l[2], wrap_neg(wrap_abs(l[3])))));
   l[1] = wrap_add(floor_div(l[0], l[1]), modulo(l[0], cdiv(l[1], l[0])));
   l[2] = minimum(maximum(l[0], l[1]), l[2]);
+  w[1] = wrap_add(floor_div(w[0], w[1]), modulo(w[0], wrap_mul(cdiv(w[1], w[0]), wrap_abs(w[2])))) + sign_of(w[3]);
+  m[1] = wrap_add(floor_div(m[0], m[1]), modulo(m[0], wrap_mul(cdiv(m[1], m[0]), wrap_abs(m[2])))) + sign_of(m[3]);
+  w[4] = minimum(maximum(w[0], w[1]), shift_left(w[5], shift_right(w[6], w[7]))) + count_ones(w[8]) + leading_zeros(w[9]);
+  m[4] = minimum(maximum(m[0], m[1]), shift_left(m[5], shift_right(m[6], m[7]))) + count_ones(m[8]) + leading_zeros(m[9]);
   i[3] = random_bits(l[0], l[1]);
   f[1] = random_uniform(l[0], l[1]);
   i[7] = shift_left(i[0], count_ones(i[1])) + shift_right(i[2], leading_zeros(i[3])) + sign_of(i[8]);
@@ -653,8 +697,8 @@ constexpr Kernel kernels[] = {
 )"},
     {"tiles", R"(  char* const tile = shared_memory();
   clear_tile<64>(tile, 64);
-  const Window w = both(window(l[0], 16, l[1]), window(l[2], 16, l[3]));
-  read_vector<4>(f, f + 64, within(w, i[0]), 0.0f);
+  const Window inside = both(window(l[0], 16, l[1]), window(l[2], 16, l[3]));
+  read_vector<4>(f, f + 64, within(inside, i[0]), 0.0f);
   read_tile<8, bf16, 8>(f + 4, tile, i[0], 8);
   const GridPlace place = grouped(to_and_fro(l[4]), i[1], i[2], 4);
   u32 x[12], y[8];
@@ -665,7 +709,7 @@ constexpr Kernel kernels[] = {
   load_matrix_x2(y + 4, right_row<2>(tile, 0, 0));
   load_matrix_x2_transposed(y + 6, right_row_turned<2>(tile, 0));
   exchange_quads(x);
-  store_words(f, x, w.low < 8);
+  store_words(f, x, inside.low < 8);
   mma_bf16(f, x, y);
   mma_bf16(f, x + 4, y + 2);
   mma_bf16(f, x + 8, y + 4);
@@ -675,6 +719,8 @@ constexpr Kernel kernels[] = {
   atomic_add(i, 1);
   scatter_element(i, 1);
   atomic_add(l, static_cast<i64>(-1));
+  atomic_add(w, 1u);
+  atomic_add(m, 1ull);
 )"},
     {"reports", R"(  u32* const board = reinterpret_cast<u32*>(i);
   if (f[0] < 0) fail_check(board, 3, l[0]);
@@ -818,8 +864,9 @@ constexpr Kernel hopper_kernels[] = {
 constexpr const char* archs[] = {"sm_80", "sm_86", "sm_89", "sm_90a", "sm_100", "sm_120"};
 
 CompileRequest request(const std::string& name, const std::string& body, Arch arch) {
-  const std::string kernel = "extern \"C\" __global__ void __launch_bounds__(64) " + name +
-                             "(float* f, int* i, i64* l, f16* h, bf16* b, u8* u) {\n" + body + "}\n";
+  const std::string kernel =
+      "extern \"C\" __global__ void __launch_bounds__(64) " + name +
+      "(float* f, int* i, i64* l, f16* h, bf16* b, u8* u, u32* w, u64* m, i8* s, i16* t, u16* v) {\n" + body + "}\n";
   return {.source = prelude_for(kernel) + "\n" + kernel, .kernel = name, .arch = arch};
 }
 
@@ -932,6 +979,8 @@ TEST_CASE("The ops' expressions compile, and are there for just the operands tha
     use(op, ElementType::f32, "f");
     use(op, ElementType::i32, "i");
     use(op, ElementType::i64, "l");
+    use(op, ElementType::u32, "w");
+    use(op, ElementType::u64, "m");
     use(op, ElementType::pred, "i");
     const Operands operands = info(op).operands;
     CHECK(info(op).cuda_real.empty() != (operands == Operands::number || operands == Operands::real));

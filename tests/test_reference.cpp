@@ -317,7 +317,7 @@ bool found(const Graph& graph, std::span<const Argument> arguments, const std::v
   if (oracle::is_real(type))
     value.real[0] = x;
   else
-    value.whole[0] = static_cast<i64>(x);
+    value.whole[0] = oracle::held(x);
   std::byte* at = static_cast<std::byte*>(arguments[parameter].data) + element * info(type).bytes;
   std::array<std::byte, 8> before{};
   std::memcpy(before.data(), at, info(type).bytes);
@@ -337,7 +337,7 @@ std::string unguarded(const Graph& graph, std::span<const Argument> arguments,
       if (element.empty() || std::isinf(element.high)) continue;
       Real last = oracle::is_real(type) ? oracle::rounded(element.high, type) : element.high;
       if (last > element.high) last = -above(-last, type);
-      const bool next = oracle::is_real(type) || last < Real(oracle::highest_of(type));
+      const bool next = oracle::is_real(type) || last < Real(oracle::highest_number(type));
       if (found(graph, arguments, expected, p, i, last) ||
           (next && !found(graph, arguments, expected, p, i, above(last, type))))
         return "parameter " + std::to_string(p) + ", element " + std::to_string(i);
@@ -564,7 +564,8 @@ TEST_CASE("the CPU keeps to the reference: every elementwise op and reduction", 
   const Extents shape{3, 5}, row{5};
   for (int index = 0; index <= static_cast<int>(Op::all); ++index) {
     const Op op = static_cast<Op>(index);
-    for (ElementType type : {ElementType::f32, ElementType::i32, ElementType::i64}) {
+    for (ElementType type :
+         {ElementType::f32, ElementType::i32, ElementType::i64, ElementType::u32, ElementType::u64}) {
       if (!accepts(op, type)) continue;
       INFO(name(op) << " of " << name(type));
       const auto random = [&](const Extents& extents) {
@@ -588,8 +589,9 @@ TEST_CASE("the CPU keeps to the reference: every elementwise op and reduction", 
 
 TEST_CASE("the CPU keeps to the reference: casts, products and what moves elements", "[reference]") {
   Rng rng(2);
-  const ElementType stored[] = {ElementType::f32, ElementType::f16, ElementType::bf16,
-                                ElementType::i32, ElementType::i64, ElementType::u8};
+  const ElementType stored[] = {ElementType::f32, ElementType::f16, ElementType::bf16, ElementType::i8,
+                                ElementType::i16, ElementType::i32, ElementType::i64,  ElementType::u8,
+                                ElementType::u16, ElementType::u32, ElementType::u64};
   for (ElementType from : stored)
     for (ElementType to : stored) {
       INFO(name(from) << " to " << name(to));

@@ -14,9 +14,12 @@ using oracle::Values;
 
 namespace {
 
-constexpr ElementType all_types[] = {ElementType::f32, ElementType::f16, ElementType::bf16, ElementType::tf32,
-                                     ElementType::i32, ElementType::i64, ElementType::u8,   ElementType::pred};
-constexpr ElementType computing[] = {ElementType::f32, ElementType::i32, ElementType::i64};
+constexpr ElementType all_types[] = {
+#define TYPE(name, ...) ElementType::name,
+#include "graph/types.def"
+};
+constexpr ElementType computing[] = {ElementType::f32, ElementType::i32, ElementType::i64, ElementType::u32,
+                                     ElementType::u64};
 
 /// A kernel of several results from the same inputs, and what each is to be.
 class Results {
@@ -49,8 +52,8 @@ class Results {
 };
 
 Array small_values(oracle::Rng& rng, ElementType type, const Extents& shape) {
-  const bool narrow = type == ElementType::pred || type == ElementType::u8;
-  return oracle::random_array(rng, type, shape, narrow ? 0 : -9, type == ElementType::pred ? 1 : 9);
+  const bool positive = !oracle::is_real(type) && lowest(type) == 0;
+  return oracle::random_array(rng, type, shape, positive ? 0 : -9, type == ElementType::pred ? 1 : 9);
 }
 
 }  // namespace
@@ -247,6 +250,11 @@ TEST_CASE("loads, stores, gathers and scatters of each type", "[cpu][sanitize]")
   check(i32{});
   check(i64{});
   check(u8{});
+  check(i8{});
+  check(i16{});
+  check(u16{});
+  check(u32{});
+  check(u64{});
 }
 
 TEST_CASE("atomics of each type from many blocks", "[cpu][sanitize]") {
@@ -262,6 +270,8 @@ TEST_CASE("atomics of each type from many blocks", "[cpu][sanitize]") {
   check(f32{});
   check(i32{});
   check(i64{});
+  check(u32{});
+  check(u64{});
 }
 
 TEST_CASE("loops, branches and effects in order", "[cpu][sanitize][emulated]") {

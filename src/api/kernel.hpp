@@ -79,10 +79,7 @@ Argument argument_for(const A& value) {
   } else {
     using T = typename P::type;
     if (!std::in_range<T>(value)) refuse_number(number, element_type<T>, std::to_string(value));
-    if constexpr (std::is_same_v<T, i32>)
-      argument.scalar.i32 = static_cast<i32>(value);
-    else
-      argument.scalar.i64 = static_cast<i64>(value);
+    argument.scalar = cell_of(static_cast<T>(value));
   }
   return argument;
 }

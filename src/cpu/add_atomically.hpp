@@ -17,16 +17,4 @@ void add_atomically(char* memory, std::int64_t stride, const char* in, std::int6
   }
 }
 
-inline void add_atomically(HostType type, char* memory, std::int64_t stride, const char* in, std::int64_t step,
-                    std::int64_t count) {
-  switch (type) {
-    case HostType::f32:
-      return add_atomically<float>(memory, stride, in, step, count);
-    case HostType::i32:
-      return add_atomically<std::int32_t>(memory, stride, in, step, count);
-    case HostType::i64:
-      return add_atomically<std::int64_t>(memory, stride, in, step, count);
-  }
-}
-
 }  // namespace tessera::cpu

@@ -5,7 +5,7 @@
 #endif
 
 #include "graph/error.hpp"
-#include "graph/math.hpp"
+#include "graph/host_ops.hpp"
 
 namespace tessera::cpu {
 namespace {
@@ -57,53 +57,50 @@ void narrow_f16(std::uint16_t* out, std::int64_t stride, const float* in, std::i
   for (; i < count; ++i) out[i * stride] = f16_bits(in[i * in_stride]);
 }
 
-constexpr auto same = [](auto x) { return x; };
+template <ElementType type, class Body>
+void with_type(const Body& body) {
+  using T = typename tessera::detail::TypeOf<type>::type;
+  if constexpr (info(type).stored && std::is_arithmetic_v<T>)
+    body(T{}, math::host_form<type>{});
+  else
+    throw InternalError("an element type that tensors do not hold, or that C++ does not convert");
+}
+
+/// body(T{}, Held{}), which stand for an element in memory and in host form, of types that C++ converts between.
+template <class Body>
+void with_stored(ElementType type, const Body& body) {
+  switch (type) {
+#define TYPE(name, ...)   \
+  case ElementType::name: \
+    return with_type<ElementType::name>(body);
+#include "graph/types.def"
+  }
+}
 
 }  // namespace
 
 void from_memory(ElementType type, void* out, const void* memory, std::int64_t stride, std::int64_t count) {
-  switch (type) {
-    case ElementType::f16:
-      return widen_f16(static_cast<float*>(out), static_cast<const std::uint16_t*>(memory), stride, count);
-    case ElementType::bf16:
-      return run(static_cast<float*>(out), 1, static_cast<const std::uint16_t*>(memory), stride, count,
-                 math::bf16_value);
-    case ElementType::u8:
-      return run(static_cast<std::int32_t*>(out), 1, static_cast<const std::uint8_t*>(memory), stride, count,
-                 [](std::uint8_t x) { return static_cast<std::int32_t>(x); });
-    case ElementType::i64:
-      return run(static_cast<std::int64_t*>(out), 1, static_cast<const std::int64_t*>(memory), stride, count, same);
-    case ElementType::f32:
-    case ElementType::i32:
-      return run(static_cast<std::int32_t*>(out), 1, static_cast<const std::int32_t*>(memory), stride, count, same);
-    case ElementType::tf32:
-    case ElementType::pred:
-      throw InternalError("an element type that tensors do not hold");
-  }
+  if (type == ElementType::f16)
+    return widen_f16(static_cast<float*>(out), static_cast<const std::uint16_t*>(memory), stride, count);
+  if (type == ElementType::bf16)
+    return run(static_cast<float*>(out), 1, static_cast<const std::uint16_t*>(memory), stride, count, math::bf16_value);
+  with_stored(type, [&]<class T, class Held>(T, Held) {
+    run(static_cast<Held*>(out), 1, static_cast<const T*>(memory), stride, count,
+        [](T x) { return static_cast<Held>(x); });
+  });
 }
 
 void to_memory(ElementType type, void* memory, std::int64_t stride, const void* in, std::int64_t in_stride,
                std::int64_t count) {
-  switch (type) {
-    case ElementType::f16:
-      return narrow_f16(static_cast<std::uint16_t*>(memory), stride, static_cast<const float*>(in), in_stride, count);
-    case ElementType::bf16:
-      return run(static_cast<std::uint16_t*>(memory), stride, static_cast<const float*>(in), in_stride, count,
-                 math::bf16_bits);
-    case ElementType::u8:
-      return run(static_cast<std::uint8_t*>(memory), stride, static_cast<const std::int32_t*>(in), in_stride, count,
-                 [](std::int32_t x) { return static_cast<std::uint8_t>(x); });
-    case ElementType::i64:
-      return run(static_cast<std::int64_t*>(memory), stride, static_cast<const std::int64_t*>(in), in_stride, count,
-                 same);
-    case ElementType::f32:
-    case ElementType::i32:
-      return run(static_cast<std::int32_t*>(memory), stride, static_cast<const std::int32_t*>(in), in_stride, count,
-                 same);
-    case ElementType::tf32:
-    case ElementType::pred:
-      throw InternalError("an element type that tensors do not hold");
-  }
+  if (type == ElementType::f16)
+    return narrow_f16(static_cast<std::uint16_t*>(memory), stride, static_cast<const float*>(in), in_stride, count);
+  if (type == ElementType::bf16)
+    return run(static_cast<std::uint16_t*>(memory), stride, static_cast<const float*>(in), in_stride, count,
+               math::bf16_bits);
+  with_stored(type, [&]<class T, class Held>(T, Held) {
+    run(static_cast<T*>(memory), stride, static_cast<const Held*>(in), in_stride, count,
+        [](Held x) { return static_cast<T>(x); });
+  });
 }
 
 void round_to_f16(float* out, const float* in, std::int64_t count) {

@@ -460,7 +460,8 @@ void Frame::atomic_add(Id id) {
   each_written_row(view, add.shape, start, info(add.type).bytes, 0, view.data, tile, 0,
                    [&](char* memory, std::int64_t stride, std::int64_t offset, std::int64_t step, std::int64_t count) {
     look_for_nan(add, tile, offset, step, count);
-    add_atomically(type, memory, stride, tile.data + offset * host_bytes(type), step, count);
+    const char* in = tile.data + offset * host_bytes(type);
+    with_host(type, [&]<class T>(T) { add_atomically<T>(memory, stride, in, step, count); });
   });
 }
 
@@ -471,7 +472,8 @@ void Frame::atomic_add_elements(Id id) {
   each_element(add, [&](std::int64_t, std::int64_t offset, char* memory) {
     if (!memory) return;
     look_for_nan(add, tile, offset, 0, 1);
-    add_atomically(type, memory, 1, tile.data + offset * host_bytes(type), 1, 1);
+    const char* in = tile.data + offset * host_bytes(type);
+    with_host(type, [&]<class T>(T) { add_atomically<T>(memory, 1, in, 1, 1); });
   });
 }
 

@@ -72,13 +72,9 @@ void reduce_as(const Lines& lines, char* out) {
 
 template <Op op>
 void reduce_typed(ElementType type, const Lines& lines, char* out) {
-  const HostType host = host_type(type);
-  if constexpr (accepts(op, ElementType::f32))
-    if (host == HostType::f32) return reduce_as<op, float>(lines, out);
-  if constexpr (accepts(op, ElementType::i32) || accepts(op, ElementType::pred))
-    if (host == HostType::i32) return reduce_as<op, std::int32_t>(lines, out);
-  if constexpr (accepts(op, ElementType::i64))
-    if (host == HostType::i64) return reduce_as<op, std::int64_t>(lines, out);
+  with_host(host_type(type), [&]<class T>(T) {
+    if constexpr (math::takes<op, T>) reduce_as<op, T>(lines, out);
+  });
 }
 
 template <class T>
@@ -114,14 +110,7 @@ void scan_as(const Lines& lines, ScanOptions options, char* out) {
 
 template <Op op>
 void scan_typed(ElementType type, const Lines& lines, ScanOptions options, char* out) {
-  switch (host_type(type)) {
-    case HostType::f32:
-      return scan_as<op, float>(lines, options, out);
-    case HostType::i32:
-      return scan_as<op, std::int32_t>(lines, options, out);
-    case HostType::i64:
-      return scan_as<op, std::int64_t>(lines, options, out);
-  }
+  with_host(host_type(type), [&]<class T>(T) { scan_as<op, T>(lines, options, out); });
 }
 
 }  // namespace
@@ -142,14 +131,7 @@ void reduce(Op op, ElementType type, const Lines& lines, char* out) {
 }
 
 void argmax(ElementType type, const Lines& lines, std::int32_t* out) {
-  switch (host_type(type)) {
-    case HostType::f32:
-      return argmax_as<float>(lines, out);
-    case HostType::i32:
-      return argmax_as<std::int32_t>(lines, out);
-    case HostType::i64:
-      return argmax_as<std::int64_t>(lines, out);
-  }
+  with_host(host_type(type), [&]<class T>(T) { argmax_as<T>(lines, out); });
 }
 
 void scan(Op op, ElementType type, const Lines& lines, ScanOptions options, char* out) {

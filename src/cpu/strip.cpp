@@ -63,13 +63,13 @@ void run_round_f16(void* out, const void* a, const void*, const void*, int n) {
 
 template <Op op>
 StripFunction function_of(ElementType operand) {
-  const HostType host = host_type(operand);
-  if constexpr (accepts(op, ElementType::f32))
-    if (host == HostType::f32) return run<op, float>;
-  if constexpr (accepts(op, ElementType::i32) || accepts(op, ElementType::pred))
-    if (host == HostType::i32) return run<op, std::int32_t>;
-  if constexpr (accepts(op, ElementType::i64))
-    if (host == HostType::i64) return run<op, std::int64_t>;
+  if (accepts(op, operand))
+    return with_host(host_type(operand), []<class T>(T) -> StripFunction {
+      if constexpr (math::takes<op, T>)
+        return run<op, T>;
+      else
+        return nullptr;
+    });
   throw InternalError("an op has no strip function for its operands");
 }
 
@@ -108,16 +108,7 @@ StripFunction bitcast_from(ElementType to) {
 }  // namespace
 
 StripFunction strip_function(Op op, ElementType operand) {
-  if (op == Op::select) {
-    switch (host_type(operand)) {
-      case HostType::f32:
-        return run_select<float>;
-      case HostType::i32:
-        return run_select<std::int32_t>;
-      case HostType::i64:
-        return run_select<std::int64_t>;
-    }
-  }
+  if (op == Op::select) return with_host(host_type(operand), []<class T>(T) -> StripFunction { return run_select<T>; });
   switch (op) {
 #define UNARY(name, ...) \
   case Op::name:         \
@@ -133,18 +124,10 @@ StripFunction strip_function(Op op, ElementType operand) {
 }
 
 StripFunction strip_cast(ElementType from, ElementType to) {
-  const bool widens = from == to || (to == ElementType::f32 && host_type(from) == HostType::f32) ||
-                      (to == ElementType::i32 && host_type(from) == HostType::i32);
+  const bool widens =
+      from == to || ((to == ElementType::f32 || to == ElementType::i32) && host_type(from) == host_type(to));
   if (widens) return nullptr;
-  switch (host_type(from)) {
-    case HostType::f32:
-      return cast_from<float>(to);
-    case HostType::i32:
-      return cast_from<std::int32_t>(to);
-    case HostType::i64:
-      return cast_from<std::int64_t>(to);
-  }
-  return nullptr;
+  return with_host(host_type(from), [&]<class T>(T) -> StripFunction { return cast_from<T>(to); });
 }
 
 StripFunction strip_bitcast(ElementType from, ElementType to) {

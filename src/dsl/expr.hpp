@@ -117,7 +117,7 @@ constexpr bool check_op() {
                   "tessera: a pred is no number: cast<i32>(p) is 0 or 1, and & | ^ ! are its logic");
   else if constexpr (!info(element_type<T>).computes)
     static_assert(accepts(op, element_type<T>),
-                  "tessera: f16, bf16, tf32, u8 and pred are not for arithmetic; cast<f32>(x) first");
+                  "tessera: storage types and pred are not for arithmetic; cast<f32>(x) or cast<i32>(x) first");
   else if constexpr (info(op).operands == Operands::real)
     static_assert(accepts(op, element_type<T>), "tessera: this op takes f32; cast<f32>(x) first");
   else if constexpr (info(op).operands == Operands::index)
@@ -127,15 +127,6 @@ constexpr bool check_op() {
                   "tessera: this op takes integers; f32 is divided by /, and bitcast<i32>(x) is its bits");
   return accepts(op, element_type<T>);
 }
-
-template <ElementType type>
-struct TypeOf;
-#define TYPE(name, ...)              \
-  template <>                        \
-  struct TypeOf<ElementType::name> { \
-    using type = name;               \
-  };
-#include "graph/types.def"
 
 template <Op op, TileExpr A>
 auto unary(const A& a) {

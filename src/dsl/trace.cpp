@@ -6,7 +6,7 @@
 #include <atomic>
 #include <cmath>
 #include <exception>
-#include <limits>
+#include <utility>
 
 #include "graph/evaluate.hpp"
 #include "graph/infer.hpp"
@@ -99,7 +99,8 @@ std::int64_t Trace::literal_bits(ElementType type, Number value, Location locati
                                                                        : fmt::format("{}", value.real());
     builder_.fail(location, fmt::format("the literal {} does not fit {}: {}", text, name(type), why));
   };
-  if (!value.representable()) misfit("it is out of range");
+  const bool large = !value.representable();  // more than an i64 holds
+  if (large && type != ElementType::u64) misfit("it is out of range");
   const ElementInfo target = info(type);
   Cell cell;
   if (target.kind == ElementKind::real) {
@@ -111,15 +112,10 @@ std::int64_t Trace::literal_bits(ElementType type, Number value, Location locati
       misfit("it would be rounded; write it as a floating literal if that is meant");
   } else {
     if (!value.integral()) misfit("it is not an integer literal");
-    std::int64_t low = std::numeric_limits<std::int32_t>::min(), high = std::numeric_limits<std::int32_t>::max();
-    if (type == ElementType::u8) low = 0, high = 255;
-    if (type == ElementType::pred) low = 0, high = 1;
-    if (type == ElementType::i64)
-      cell.i64 = value.integer();
-    else if (value.integer() < low || value.integer() > high)
-      misfit(fmt::format("it is not in [{}, {}]", low, high));
-    else
-      cell.i32 = static_cast<std::int32_t>(value.integer());
+    const std::int64_t given = value.integer();
+    if (!large && (given < lowest(type) || std::cmp_greater(given, highest(type))))
+      misfit(fmt::format("it is not in [{}, {}]", lowest(type), highest(type)));
+    cell = decode(type, given);
   }
   return encode(type, cell);
 }

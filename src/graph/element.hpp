@@ -1,6 +1,8 @@
 // Element types: their C++ names, what they can do, and how one number of each is held on the host.
 #pragma once
 #include <cstdint>
+#include <cstring>
+#include <limits>
 #include <string_view>
 #include <type_traits>
 
@@ -13,17 +15,22 @@ enum class ElementType : std::uint8_t {
 
 enum class ElementKind : std::uint8_t { real, integer, logical };
 
+/// How a value of an element type is held outside of tensors: every narrow real as the float it stands for, a narrow
+/// integer and pred (0 or 1) as an i32.
+enum class HostType : std::uint8_t { f32, i32, i64, u32, u64 };
+
 struct ElementInfo {
   std::string_view name;
   int bytes;
   ElementKind kind;
+  HostType held;
   bool computes, stored, multiplies;
 };
 
 namespace detail {
 inline constexpr ElementInfo element_table[] = {
-#define TYPE(name, bytes, kind, computes, stored, multiplies) \
-  {#name, bytes, ElementKind::kind, computes, stored, multiplies},
+#define TYPE(name, bytes, kind, held, computes, stored, multiplies) \
+  {#name, bytes, ElementKind::kind, HostType::held, computes, stored, multiplies},
 #include "graph/types.def"
 };
 }  // namespace detail
@@ -36,9 +43,14 @@ constexpr bool bitcasts(ElementType from, ElementType to) {
 }
 
 using f32 = float;
+using i8 = std::int8_t;
+using i16 = std::int16_t;
 using i32 = std::int32_t;
 using i64 = std::int64_t;
 using u8 = std::uint8_t;
+using u16 = std::uint16_t;
+using u32 = std::uint32_t;
+using u64 = std::uint64_t;
 
 /// IEEE 754 binary16. Conversion from float rounds to nearest even.
 struct f16 {
@@ -70,6 +82,14 @@ struct ElementOf {};
     static constexpr ElementType value = ElementType::name; \
   };
 #include "graph/types.def"
+template <ElementType type>
+struct TypeOf;
+#define TYPE(name, ...)              \
+  template <>                        \
+  struct TypeOf<ElementType::name> { \
+    using type = name;               \
+  };
+#include "graph/types.def"
 template <class T>
 inline constexpr bool is_element = requires {
   ElementOf<T>::value;
@@ -86,21 +106,60 @@ template <class T>
 concept Stored = Element<T> && info(element_type<T>)
 .stored;
 
-/// How a value of an element type is held outside of tensors: every narrow real as the float it stands for, u8 and
-/// pred (0 or 1) as an int.
-enum class HostType : std::uint8_t { f32, i32, i64 };
-constexpr HostType host_type(ElementType type) {
-  if (info(type).kind == ElementKind::real) return HostType::f32;
-  return type == ElementType::i64 ? HostType::i64 : HostType::i32;
+constexpr HostType host_type(ElementType type) { return info(type).held; }
+
+/// body(T{}), T being the type of C++ that holds such values.
+template <class Body>
+constexpr decltype(auto) with_host(HostType type, Body&& body) {
+  switch (type) {
+    case HostType::f32:
+      return body(float{});
+    case HostType::i64:
+      return body(std::int64_t{});
+    case HostType::u32:
+      return body(std::uint32_t{});
+    case HostType::u64:
+      return body(std::uint64_t{});
+    case HostType::i32:
+      break;
+  }
+  return body(std::int32_t{});
 }
-constexpr int host_bytes(HostType type) { return type == HostType::i64 ? 8 : 4; }
+constexpr int host_bytes(HostType type) {
+  return with_host(type, [](auto held) { return static_cast<int>(sizeof held); });
+}
+
+/// The least and the greatest number of an integer type, and of pred; the latter as it is held in 64 bits.
+constexpr std::int64_t lowest(ElementType type) {
+  const bool is_signed = name(type).front() == 'i';
+  return is_signed ? std::numeric_limits<std::int64_t>::min() >> (64 - 8 * info(type).bytes) : 0;
+}
+constexpr std::uint64_t highest(ElementType type) {
+  if (type == ElementType::pred) return 1;
+  return ~std::uint64_t{0} >> (64 - 8 * info(type).bytes + (lowest(type) < 0 ? 1 : 0));
+}
 
 /// One number in host form; which member is alive follows from the element type beside it.
 union Cell {
   std::int64_t i64 = 0;
   std::int32_t i32;
+  std::uint32_t u32;
+  std::uint64_t u64;
   float f32;
 };
+/// The number in a cell that holds a T, and a cell that holds a number.
+template <class T>
+T value_in(const Cell& cell) {
+  T value;
+  std::memcpy(&value, &cell, sizeof value);
+  return value;
+}
+template <class T>
+Cell cell_of(T value) {
+  Cell cell;
+  std::memcpy(static_cast<void*>(&cell), &value, sizeof value);
+  return cell;
+}
 
 /// A float rounded to what f16 can hold, as a float. (Its siblings for bf16 and tf32 are inline, in math.hpp.)
 float round_to_f16(float value);

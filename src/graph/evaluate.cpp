@@ -6,31 +6,15 @@
 namespace tessera {
 namespace {
 
-Cell cell(float value) {
-  Cell c;
-  c.f32 = value;
-  return c;
-}
-Cell cell(std::int32_t value) {
-  Cell c;
-  c.i32 = value;
-  return c;
-}
-Cell cell(bool value) { return cell(static_cast<std::int32_t>(value)); }
-Cell cell(std::int64_t value) {
-  Cell c;
-  c.i64 = value;
-  return c;
+Cell cell(bool value) { return cell_of(static_cast<std::int32_t>(value)); }
+template <class T>
+Cell cell(T value) {
+  return cell_of(value);
 }
 
 template <class T>
 T of(Cell c) {
-  if constexpr (std::is_same_v<T, float>)
-    return c.f32;
-  else if constexpr (std::is_same_v<T, std::int32_t>)
-    return c.i32;
-  else
-    return c.i64;
+  return value_in<T>(c);
 }
 
 template <Op op, class T>
@@ -45,12 +29,13 @@ Cell apply(std::span<const Cell, 3> in) {
 
 template <Op op>
 Cell dispatch(ElementType operand, std::span<const Cell, 3> in) {
-  if constexpr (accepts(op, ElementType::f32))
-    if (host_type(operand) == HostType::f32) return apply<op, float>(in);
-  if constexpr (accepts(op, ElementType::i32) || accepts(op, ElementType::pred))
-    if (host_type(operand) == HostType::i32) return apply<op, std::int32_t>(in);
-  if constexpr (accepts(op, ElementType::i64))
-    if (host_type(operand) == HostType::i64) return apply<op, std::int64_t>(in);
+  if (accepts(op, operand))
+    return with_host(host_type(operand), [&]<class T>(T) {
+      if constexpr (math::takes<op, T>)
+        return apply<op, T>(in);
+      else
+        return Cell{};
+    });
   throw InternalError("an op evaluated on a type it does not accept");
 }
 
@@ -97,15 +82,7 @@ Cell evaluate(Op op, ElementType operand, Cell a, Cell b, Cell c) {
 }
 
 Cell evaluate_cast(ElementType from, ElementType to, Cell value) {
-  switch (host_type(from)) {
-    case HostType::f32:
-      return cast_from(to, value.f32);
-    case HostType::i32:
-      return cast_from(to, value.i32);
-    case HostType::i64:
-      return cast_from(to, value.i64);
-  }
-  return {};
+  return with_host(host_type(from), [&]<class T>(T) { return cast_from(to, value_in<T>(value)); });
 }
 
 Cell evaluate_bitcast(ElementType from, ElementType to, Cell value) {
@@ -133,15 +110,7 @@ Cell identity(Op reduction, ElementType type) {
         throw InternalError("not a reduction");
     }
   };
-  switch (host_type(type)) {
-    case HostType::f32:
-      return cell(of(0.0f));
-    case HostType::i32:
-      return cell(of(std::int32_t(0)));
-    case HostType::i64:
-      return cell(of(std::int64_t(0)));
-  }
-  return {};
+  return with_host(host_type(type), [&](auto zero) { return cell_of(of(zero)); });
 }
 
 UniformProgram::UniformProgram(const Graph& graph, std::span<const Id> roots) {

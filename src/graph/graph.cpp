@@ -57,31 +57,21 @@ bool is_uniform(const Graph& graph, const Node& node) {
 }
 
 std::int64_t encode(ElementType type, Cell cell) {
-  switch (host_type(type)) {
-    case HostType::f32:
+  return with_host(host_type(type), [&]<class T>(T) -> std::int64_t {
+    if constexpr (std::is_same_v<T, float>)
       return std::bit_cast<std::int32_t>(cell.f32);
-    case HostType::i32:
-      return cell.i32;
-    case HostType::i64:
-      return cell.i64;
-  }
-  return 0;
+    else
+      return static_cast<std::int64_t>(value_in<T>(cell));
+  });
 }
 
 Cell decode(ElementType type, std::int64_t attribute) {
-  Cell cell;
-  switch (host_type(type)) {
-    case HostType::f32:
-      cell.f32 = std::bit_cast<float>(static_cast<std::int32_t>(attribute));
-      break;
-    case HostType::i32:
-      cell.i32 = static_cast<std::int32_t>(attribute);
-      break;
-    case HostType::i64:
-      cell.i64 = attribute;
-      break;
-  }
-  return cell;
+  return with_host(host_type(type), [&]<class T>(T) {
+    if constexpr (std::is_same_v<T, float>)
+      return cell_of(std::bit_cast<float>(static_cast<std::int32_t>(attribute)));
+    else
+      return cell_of(static_cast<T>(attribute));
+  });
 }
 
 }  // namespace tessera

@@ -58,10 +58,38 @@ struct Host;
 #define STRUCTURAL(...)
 #include "graph/ops.def"
 
+/// The type of C++ that holds values of an element type.
+template <HostType type>
+struct Held;
+template <>
+struct Held<HostType::f32> : std::type_identity<float> {};
+template <>
+struct Held<HostType::i32> : std::type_identity<std::int32_t> {};
+template <>
+struct Held<HostType::i64> : std::type_identity<std::int64_t> {};
+template <>
+struct Held<HostType::u32> : std::type_identity<std::uint32_t> {};
+template <>
+struct Held<HostType::u64> : std::type_identity<std::uint64_t> {};
+template <ElementType type>
+using host_form = typename Held<host_type(type)>::type;
+
+/// Does the op take operands of a type that is held as a T?
+template <Op op, class T>
+inline constexpr bool takes = [] {
+  bool some = false;
+#define TYPE(name, ...) \
+  some = some || (accepts(op, ElementType::name) && std::is_same_v<host_form<ElementType::name>, T>);
+#include "graph/types.def"
+  return some;
+}();
+
 /// A value in host form cast to an element type, in host form.
 template <ElementType to, class T>
-auto cast_to(T x) {
-  if constexpr (to == ElementType::f32)
+host_form<to> cast_to(T x) {
+  if constexpr (info(to).kind == ElementKind::integer)
+    return to_integer<typename tessera::detail::TypeOf<to>::type, host_form<to>>(x);
+  else if constexpr (to == ElementType::f32)
     return to_f32(x);
   else if constexpr (to == ElementType::f16)
     return tessera::round_to_f16(to_f32(x));
@@ -69,46 +97,29 @@ auto cast_to(T x) {
     return round_to_bf16(to_f32(x));
   else if constexpr (to == ElementType::tf32)
     return round_to_tf32(to_f32(x));
-  else if constexpr (to == ElementType::i32)
-    return to_i32(x);
-  else if constexpr (to == ElementType::i64)
-    return to_i64(x);
-  else if constexpr (to == ElementType::u8)
-    return to_u8(x);
   else {
     static_assert(to == ElementType::pred, "a new element type says here how a value is cast to it");
     return to_pred(x);
   }
 }
 
-/// How a value of an element type is held on the host.
-template <ElementType type>
-using host_form = decltype(cast_to<type>(0));
-
 /// A value in host form whose bits, as a tensor would hold them, are those of x, in host form as well.
 template <ElementType from, ElementType to>
 host_form<to> bitcast_to(host_form<from> x) {
   static_assert(bitcasts(from, to));
-  const auto bits = [&] {
-    if constexpr (from == ElementType::f16)
-      return tessera::f16(x).bits;
-    else if constexpr (from == ElementType::bf16)
-      return bf16_bits(x);
-    else if constexpr (info(from).bytes == 8)
-      return std::bit_cast<std::uint64_t>(x);
-    else if constexpr (info(from).bytes == 4)
-      return std::bit_cast<std::uint32_t>(x);
+  using From = typename tessera::detail::TypeOf<from>::type;
+  using To = typename tessera::detail::TypeOf<to>::type;
+  const From stored = [&] {
+    if constexpr (from == ElementType::bf16)
+      return std::bit_cast<tessera::bf16>(bf16_bits(x));
     else
-      return static_cast<std::uint16_t>(x);  // of a byte the upper half is cut off again
+      return static_cast<From>(x);
   }();
-  if constexpr (to == ElementType::f16)
-    return static_cast<float>(std::bit_cast<tessera::f16>(bits));
-  else if constexpr (to == ElementType::bf16)
-    return bf16_value(bits);
-  else if constexpr (sizeof(host_form<to>) == sizeof bits)
-    return std::bit_cast<host_form<to>>(bits);
+  const To other = std::bit_cast<To>(stored);
+  if constexpr (to == ElementType::bf16)
+    return bf16_value(other.bits);
   else
-    return cast_to<to>(static_cast<host_form<to>>(bits));
+    return static_cast<host_form<to>>(other);
 }
 
 }  // namespace tessera::math

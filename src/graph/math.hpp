@@ -141,9 +141,13 @@ template <class T>
 T neg(T a) {
   return static_cast<T>(-static_cast<unsigned_t<T>>(a));
 }
-template <class T>
+template <std::signed_integral T>
 T abs(T a) {
   return a < T(0) ? neg(a) : a;
+}
+template <std::unsigned_integral T>
+T abs(T a) {
+  return a;
 }
 inline float abs(float a) { return std::fabs(a); }
 
@@ -160,7 +164,19 @@ template <class T>
 T modulo(T a, T b) {
   return b == T(0) ? T(0) : sub(a, mul(floor_div(a, b), b));
 }
+template <std::unsigned_integral T>
+T floor_div(T a, T b) {
+  return b == T(0) ? T(0) : a / (b == T(0) ? T(1) : b);
+}
+template <std::unsigned_integral T>
+T modulo(T a, T b) {
+  return b == T(0) ? T(0) : a % (b == T(0) ? T(1) : b);
+}
 // Rounds up: exact up to the largest a, where a + (b - 1) would wrap.
+template <std::unsigned_integral T>
+T cdiv(T a, T b) {
+  return floor_div(a, b) + (modulo(a, b) != T(0) ? T(1) : T(0));
+}
 template <class T>
 T cdiv(T a, T b) {
   return neg(floor_div(neg(a), b));
@@ -227,34 +243,23 @@ inline float round_to_tf32(float x) {
 }
 
 // Casts. Real to integer truncates and saturates, NaN gives 0; integer to a narrower integer wraps.
-inline float to_f32(float x) { return x; }
-inline float to_f32(std::int32_t x) { return static_cast<float>(x); }
-inline float to_f32(std::int64_t x) { return static_cast<float>(x); }
-inline std::int32_t to_i32(float x) {
-  const float inside = x >= -2147483648.0f && x < 2147483648.0f ? x : 0.0f;
-  const std::int32_t limit = x >= 2147483648.0f   ? std::numeric_limits<std::int32_t>::max()
-                             : x < -2147483648.0f ? std::numeric_limits<std::int32_t>::min()
-                                                  : 0;
-  return static_cast<std::int32_t>(inside) + limit;
-}
-inline std::int32_t to_i32(std::int32_t x) { return x; }
-inline std::int32_t to_i32(std::int64_t x) { return static_cast<std::int32_t>(x); }
-inline std::int64_t to_i64(float x) {
-  const float inside = x >= -9223372036854775808.0f && x < 9223372036854775808.0f ? x : 0.0f;
-  const std::int64_t limit = x >= 9223372036854775808.0f   ? std::numeric_limits<std::int64_t>::max()
-                             : x < -9223372036854775808.0f ? std::numeric_limits<std::int64_t>::min()
-                                                           : 0;
-  return static_cast<std::int64_t>(inside) + limit;
-}
-inline std::int64_t to_i64(std::int32_t x) { return x; }
-inline std::int64_t to_i64(std::int64_t x) { return x; }
-inline std::int32_t to_u8(float x) {
-  const float inside = x != x ? 0.0f : detail::clamp(x, 0.0f, 255.0f);
-  return static_cast<std::int32_t>(inside);
-}
 template <class T>
-std::int32_t to_u8(T x) {
-  return static_cast<std::int32_t>(x & T(255));
+float to_f32(T x) {
+  return static_cast<float>(x);
+}
+/// To the element type T, as the type that holds it.
+template <std::integral T, std::integral Held>
+Held to_integer(float x) {
+  using limits = std::numeric_limits<T>;
+  constexpr float low = static_cast<float>(limits::min());
+  constexpr float beyond = 2.0f * static_cast<float>(T(1) << (limits::digits - 1));
+  const float inside = x >= low && x < beyond ? x : 0.0f;
+  const Held limit = x >= beyond ? limits::max() : x < low ? limits::min() : T(0);
+  return static_cast<Held>(inside) + limit;
+}
+template <std::integral T, std::integral Held, std::integral From>
+Held to_integer(From x) {
+  return static_cast<Held>(static_cast<T>(x));
 }
 template <class T>
 std::int32_t to_pred(T x) {

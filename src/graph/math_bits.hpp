@@ -30,6 +30,10 @@ template <class T>
 T sign(T x) {
   return x > T(0) ? T(1) : x < T(0) ? T(-1) : x;
 }
+template <std::unsigned_integral T>
+T sign(T x) {
+  return x > T(0) ? T(1) : T(0);
+}
 template <std::floating_point T>
 T copysign(T x, T y) {
   return std::copysign(x, y);
@@ -76,6 +80,10 @@ T shift_left(T a, T b) {
 template <std::integral T>
 T shift_right(T a, T b) {
   return is_shift(b) ? static_cast<T>(a >> (b & T(8 * sizeof(T) - 1))) : a < T(0) ? static_cast<T>(-1) : T(0);
+}
+template <std::unsigned_integral T>
+T shift_right(T a, T b) {
+  return is_shift(b) ? static_cast<T>(a >> (b & T(8 * sizeof(T) - 1))) : T(0);
 }
 template <std::integral T>
 T popcount(T a) {

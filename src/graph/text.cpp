@@ -8,15 +8,7 @@ namespace tessera {
 
 std::string number_text(ElementType type, std::int64_t attribute) {
   const Cell cell = decode(type, attribute);
-  switch (host_type(type)) {
-    case HostType::f32:
-      return fmt::format("{}", cell.f32);
-    case HostType::i32:
-      return fmt::format("{}", cell.i32);
-    case HostType::i64:
-      return fmt::format("{}", cell.i64);
-  }
-  return {};
+  return with_host(host_type(type), [&]<class T>(T) { return fmt::format("{}", value_in<T>(cell)); });
 }
 
 namespace {

@@ -1,4 +1,4 @@
-// expect: tensors hold f32, f16, bf16, i32, i64 or u8
+// expect: tensors hold f32, f16, bf16 and integers, i8 to i64 and u8 to u64
 #include "api/tessera.hpp"
 
 using namespace tessera;

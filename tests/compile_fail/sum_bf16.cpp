@@ -1,4 +1,4 @@
-// expect: f16, bf16, tf32, u8 and pred are not for arithmetic; cast<f32>(x) first
+// expect: storage types and pred are not for arithmetic; cast<f32>(x) or cast<i32>(x) first
 #include "api/tessera.hpp"
 
 using namespace tessera;

@@ -71,6 +71,13 @@ __device__ inline unsigned short bf16_bits(float x) {
 __device__ inline void atomic_add(float* to, float x) { emulated_atomic_add_f32(to, x); }
 __device__ inline void atomic_add(int* to, int x) { emulated_atomic_add_i32(to, x); }
 __device__ inline void atomic_add(long long* to, long long x) { emulated_atomic_add_i64(to, x); }
+// Sums that wrap are the same without a sign.
+__device__ inline void atomic_add(unsigned* to, unsigned x) {
+  emulated_atomic_add_i32(reinterpret_cast<int*>(to), static_cast<int>(x));
+}
+__device__ inline void atomic_add(unsigned long long* to, unsigned long long x) {
+  emulated_atomic_add_i64(reinterpret_cast<long long*>(to), static_cast<long long>(x));
+}
 
 #define UNCHECKED __attribute__((no_sanitize("thread")))
 

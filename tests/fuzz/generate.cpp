@@ -54,14 +54,35 @@ ElementType Generator::type() {
                                 i32,
                                 i32,
                                 ElementType::i64,
+                                ElementType::i8,
+                                ElementType::i16,
                                 ElementType::u8,
+                                ElementType::u16,
+                                ElementType::u32,
+                                ElementType::u64,
                                 ElementType::pred};
   return one_of(types);
 }
 
 ElementType Generator::stored_type() {
-  constexpr std::array types = {
-      f32, f32, f32, f32, ElementType::f16, ElementType::bf16, i32, i32, ElementType::i64, ElementType::u8};
+  constexpr std::array types = {f32,
+                                f32,
+                                f32,
+                                f32,
+                                f32,
+                                f32,
+                                ElementType::f16,
+                                ElementType::bf16,
+                                i32,
+                                i32,
+                                i32,
+                                ElementType::i64,
+                                ElementType::i8,
+                                ElementType::i16,
+                                ElementType::u8,
+                                ElementType::u16,
+                                ElementType::u32,
+                                ElementType::u64};
   return one_of(types);
 }
 

@@ -42,18 +42,15 @@ float real(Rng& rng, Fill fill) {
 }
 
 std::int64_t integer(Rng& rng, Fill fill, ElementType type) {
-  if (fill == Fill::whole) return between(rng, type == ElementType::u8 ? 0 : -9, 9);
-  if (fill == Fill::real) return between(rng, type == ElementType::u8 ? 0 : -100, 100);
-  const bool is_long = type == ElementType::i64;
+  if (fill == Fill::whole) return between(rng, lowest(type) == 0 ? 0 : -9, 9);
+  if (fill == Fill::real) return between(rng, lowest(type) == 0 ? 0 : -100, 100);
   switch (rng() % 4) {
     case 0:
       return between(rng, -3, 3);
     case 1:
-      return (is_long ? std::numeric_limits<std::int64_t>::min() : std::numeric_limits<std::int32_t>::min()) +
-             between(rng, 0, 1);
+      return lowest(type) + between(rng, 0, 1);
     case 2:
-      return (is_long ? std::numeric_limits<std::int64_t>::max() : std::numeric_limits<std::int32_t>::max()) -
-             between(rng, 0, 1);
+      return static_cast<std::int64_t>(highest(type)) - between(rng, 0, 1);
     default:
       return static_cast<std::int64_t>(rng());
   }
@@ -77,15 +74,7 @@ void write_element(std::byte* to, ElementType type, Rng& rng, Fill fill) {
 }
 
 Cell scalar_of(ElementType type, double value) {
-  Cell cell;
-  if (type == ElementType::f32) {
-    cell.f32 = static_cast<float>(value);
-  } else if (type == ElementType::i32) {
-    cell.i32 = static_cast<std::int32_t>(value);
-  } else {
-    cell.i64 = static_cast<std::int64_t>(value);
-  }
-  return cell;
+  return with_host(host_type(type), [&]<class T>(T) { return cell_of(static_cast<T>(value)); });
 }
 
 }  // namespace
@@ -101,8 +90,7 @@ std::vector<std::int64_t> dense_strides(std::span<const std::int64_t> extents) {
 
 double largest(Fill fill, ElementType type) {
   if (info(type).kind == ElementKind::real) return fill == Fill::whole ? 4 : fill == Fill::real ? 2 : 64;
-  if (type == ElementType::u8) return 255;
-  return fill == Fill::whole ? 9 : fill == Fill::real ? 100 : type == ElementType::i64 ? 0x1p63 : 0x1p31;
+  return fill == Fill::whole ? 9 : fill == Fill::real ? 100 : static_cast<double>(highest(type)) + 1;
 }
 
 Buffer::Buffer(const Buffer& other) : Buffer(other.parts_) {

@@ -21,7 +21,7 @@ std::string braced(const std::vector<N>& numbers) {
 std::string number(ElementType type, std::int64_t bits) {
   const Cell cell = decode(type, bits);
   if (info(type).kind != ElementKind::real) {
-    return type == ElementType::i64 ? fmt::format("{}", cell.i64) : fmt::format("{}", cell.i32);
+    return number_text(type, bits) + (type == ElementType::u64 ? "u" : "");
   }
   if (std::isinf(cell.f32)) return cell.f32 < 0 ? "-inf" : "inf";
   const std::string text = fmt::format("{}", cell.f32);
@@ -316,8 +316,9 @@ class Printer {
       case Op::extract: {
         std::string text = in(0);
         for (std::size_t axis = 0; axis < s.shape.size(); ++axis)
-          text = fmt::format("slice({}, {}, {}, {}, {})", text, axis, value(s.from[axis + 1]), s.shape[axis],
-                             s.attributes[axis]);
+          if (!takes_all(s, axis))
+            text = fmt::format("slice({}, {}, {}, {}, {})", text, axis, value(s.from[axis + 1]), s.shape[axis],
+                               s.attributes[axis]);
         return text;
       }
       case Op::mma:
@@ -325,6 +326,13 @@ class Printer {
       default:
         return fmt::format("{}({})", name(s.op), in(0));
     }
+  }
+
+  /// Does a part of a tile take the tile's axis as it is?
+  bool takes_all(const Statement& part, std::size_t axis) const {
+    const auto tile = made_by_.find(part.from[0]), start = made_by_.find(part.from[axis + 1]);
+    return tile != made_by_.end() && tile->second->shape[axis] == part.shape[axis] && part.attributes[axis] == 1 &&
+           start != made_by_.end() && start->second->op == Op::constant && start->second->attributes[0] == 0;
   }
 
   const Program& program_;

@@ -191,13 +191,7 @@ class Shrinker {
       const bool value =
           (s.kind == Kind::apply && s.to != nothing && !is_view(s.op) && s.op != Op::constant) || s.kind == Kind::read;
       if (!value || is_fixed(candidate, s.to)) return false;
-      Cell one;
-      if (info(s.type).kind == ElementKind::real)
-        one.f32 = 1;
-      else if (s.type == ElementType::i64)
-        one.i64 = 1;
-      else
-        one.i32 = 1;
+      const Cell one = with_host(host_type(s.type), []<class T>(T) { return cell_of(T(1)); });
       s = {.op = Op::constant, .type = s.type, .shape = s.shape, .to = s.to, .attributes = {encode(s.type, one)}};
       return true;
     });

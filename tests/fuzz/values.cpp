@@ -21,15 +21,8 @@ bool stretches(const Extents& from, const Extents& to) {
 }  // namespace
 
 double Generator::largest_of(ElementType type) {
+  if (!is_real(type)) return static_cast<double>(highest(type)) + 1;
   switch (type) {
-    case ElementType::i32:
-      return 0x1p31;
-    case ElementType::i64:
-      return 0x1p63;
-    case ElementType::u8:
-      return 255;
-    case ElementType::pred:
-      return 1;
     case ElementType::f16:
       return 1.1e3;
     default:
@@ -54,14 +47,7 @@ Name Generator::emit(Statement statement, double most) {
 }
 
 Name Generator::literal(ElementType type, double value, const Extents& shape) {
-  Cell cell;
-  if (is_real(type)) {
-    cell.f32 = static_cast<float>(value);
-  } else if (type == ElementType::i64) {
-    cell.i64 = static_cast<std::int64_t>(value);
-  } else {
-    cell.i32 = static_cast<std::int32_t>(value);
-  }
+  const Cell cell = with_host(host_type(type), [&]<class T>(T) { return cell_of(static_cast<T>(value)); });
   return emit({.op = Op::constant, .type = type, .shape = shape, .attributes = {encode(type, cell)}}, std::abs(value));
 }
 
@@ -126,7 +112,8 @@ Name Generator::read(Name var) {
 Name Generator::convert(Name value, ElementType type) {
   if (of(value).type == type) return value;
   const ElementType from = of(value).type;
-  if (is_real(type) && (from == ElementType::i32 || from == ElementType::i64) && of(value).most > 1000 && chance(70))
+  const bool is_unsigned = !is_real(from) && lowest(from) == 0;  // what would be below 0 is large
+  if (is_real(type) && !is_real(from) && computes(from) && (is_unsigned || (of(value).most > 1000 && chance(70))))
     value = binary(Op::modulo, value, literal(from, one_of(std::array{7, 16, 100})), 100);
   double most = of(value).most;
   const bool narrow = type == ElementType::f16;
@@ -138,7 +125,7 @@ Name Generator::convert(Name value, ElementType type) {
     value = limit(value, 1000);
     most = of(value).most;
   }
-  if (!is_real(type)) most = std::min(most, largest_of(type));
+  if (!is_real(type)) most = lowest(type) == 0 ? largest_of(type) : std::min(most, largest_of(type));
   if (type == ElementType::pred) most = 1;
   const Name result = emit({.op = Op::cast, .type = type, .shape = of(value).shape, .from = {value}}, most * 1.01);
   return type == ElementType::f32 ? limit(result, comfortable) : result;
@@ -204,10 +191,8 @@ std::int64_t Generator::padding_of(ElementType type) {
   if (is_real(type)) {
     padding.f32 = padded ? static_cast<float>(between(-3, 3)) : 0.0f;
     if (special_ && chance(30)) padding.f32 = -std::numeric_limits<float>::infinity();
-  } else if (type == ElementType::i64) {
-    padding.i64 = padded ? between(-3, 300) : 0;
-  } else {
-    padding.i32 = padded ? between(type == ElementType::u8 ? 0 : -3, 255) : 0;
+  } else if (padded) {
+    padding = decode(type, between(lowest(type) == 0 ? 0 : -3, 127));
   }
   return encode(type, padding);
 }
@@ -398,7 +383,11 @@ Name Generator::make(ElementType type, const Extents& shape, int depth) {
 }
 
 Name Generator::cast_from_any(ElementType type, const Extents& shape, int depth) {
-  const ElementType from = this->type();
+  constexpr std::array all = {
+#define TYPE(name, ...) ElementType::name,
+#include "graph/types.def"
+  };
+  const ElementType from = chance(25) ? one_of(all) : this->type();
   return from == type ? nothing : convert(want(from, shape, depth), type);
 }
 
@@ -803,7 +792,7 @@ Name Generator::leaf(ElementType type, const Extents& shape) {
     }
     return convert(number, type);
   }
-  const bool positive = type == ElementType::u8 || type == ElementType::pred;
+  const bool positive = !is_real(type) && lowest(type) == 0;
   return literal(type,
                  type == ElementType::pred  ? between(0, 1)
                  : positive                 ? between(0, 9)

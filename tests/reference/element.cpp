@@ -2,6 +2,8 @@
 
 #include <bit>
 
+#include "graph/graph.hpp"
+
 namespace tessera::reference {
 namespace {
 
@@ -333,13 +335,14 @@ Element equal(const Element& a, const Element& b) {
 
 Element random_uniform(const Element& key, const Element& index) {
   if (!key.exact() || !index.exact()) return {0, 1};
-  const auto word = numbers::random_word(static_cast<i64>(key.low), static_cast<i64>(index.low));
+  const auto word = numbers::random_word(numbers::held(key.low), numbers::held(index.low));
   return Element::of((Real(word >> 9) + 0.5L) * 0x1p-23L);
 }
 
 Real truncated(Real x, ElementType to) {
-  if (x >= Real(numbers::highest_of(to))) return Real(numbers::highest_of(to));
-  return x <= Real(numbers::lowest_of(to)) ? Real(numbers::lowest_of(to)) : std::trunc(x);
+  const Real highest = static_cast<Real>(numbers::highest_number(to)),
+             lowest = static_cast<Real>(numbers::lowest_number(to));
+  return x >= highest ? highest : x <= lowest ? lowest : std::trunc(x);
 }
 
 /// The exponent of the largest power of two that x, an f32 but not 0, is a multiple of.
@@ -350,17 +353,13 @@ int last_digit(Real x) {
   return std::max(exponent, 1) - 150 + std::countr_zero(digits);
 }
 
+Element of_integer(ElementType type, i64 x) { return Element::of(static_cast<Real>(numbers::number_in(type, x))); }
+Element of_wrapped(ElementType type, Wide x) { return of_integer(type, numbers::wrapped(x, type)); }
+
 }  // namespace
 
 Element element_of(ElementType type, Cell cell) {
-  switch (host_type(type)) {
-    case HostType::f32:
-      return Element::of(cell.f32);
-    case HostType::i32:
-      return Element::of(cell.i32);
-    default:
-      return Element::of(static_cast<Real>(cell.i64));
-  }
+  return numbers::is_real(type) ? Element::of(cell.f32) : of_integer(type, encode(type, cell));
 }
 
 Element hull(const Element& a, const Element& b) {
@@ -371,7 +370,7 @@ Element unary(Op op, ElementType type, const Element& a) {
   if (numbers::is_real(type)) return real_unary(op, a);
   if (op == Op::logical_not) return negated(a);
   if (!a.exact()) return Element::anything();
-  return Element::of(static_cast<Real>(numbers::wrapped(numbers::unary(op, type, static_cast<i64>(a.low)), type)));
+  return of_wrapped(type, numbers::unary(op, type, numbers::held(a.low)));
 }
 
 Element binary(Op op, ElementType type, const Element& a, const Element& b) {
@@ -398,12 +397,15 @@ Element binary(Op op, ElementType type, const Element& a, const Element& b) {
     case Op::random_uniform:
       return random_uniform(a, b);
     case Op::cdiv:
+      if (numbers::lowest_number(type) == 0)  // the quotient, and 1 where something is left
+        return binary(
+            Op::add, type, binary(Op::floor_div, type, a, b),
+            cast(ElementType::pred, type, binary(Op::not_equal, type, binary(Op::modulo, type, a, b), Element::of(0))));
       return unary(Op::neg, type, binary(Op::floor_div, type, unary(Op::neg, type, a), b));
     default:
       if (numbers::is_real(type)) return real_binary(op, a, b);
       if (!a.exact() || !b.exact()) return Element::anything();
-      const Wide result = numbers::binary(op, type, static_cast<i64>(a.low), static_cast<i64>(b.low));
-      return Element::of(static_cast<Real>(numbers::wrapped(result, result_type(op, type))));
+      return of_wrapped(result_type(op, type), numbers::binary(op, type, numbers::held(a.low), numbers::held(b.low)));
   }
 }
 
@@ -416,9 +418,8 @@ Element ternary(Op op, ElementType type, const Element& a, const Element& b, con
     default:
       if (numbers::is_real(type)) throw std::logic_error("element.cpp lacks real " + std::string(name(op)));
       if (!a.exact() || !b.exact() || !c.exact()) return Element::anything();
-      return Element::of(static_cast<Real>(numbers::wrapped(
-          numbers::ternary(op, static_cast<i64>(a.low), static_cast<i64>(b.low), static_cast<i64>(c.low)),
-          result_type(op, type))));
+      return of_wrapped(result_type(op, type), numbers::ternary(op, static_cast<Wide>(a.low), static_cast<Wide>(b.low),
+                                                                static_cast<Wide>(c.low)));
   }
 }
 
@@ -441,9 +442,11 @@ Element cast(ElementType from, ElementType to, const Element& a) {
     const auto real = [&](Real x) { return numbers::rounded(numbers::rounded(x, ElementType::f32), to); };
     return {real(a.low), real(a.high)};
   }
-  if (a.low >= Real(numbers::lowest_of(to)) && a.high <= Real(numbers::highest_of(to))) return a;
+  if (a.low >= static_cast<Real>(numbers::lowest_number(to)) &&
+      a.high <= static_cast<Real>(numbers::highest_number(to)))
+    return a;
   if (!a.exact()) return Element::anything();
-  return Element::of(static_cast<Real>(numbers::wrapped(static_cast<i64>(a.low), to)));
+  return of_wrapped(to, static_cast<Wide>(a.low));
 }
 
 Element bitcast(ElementType from, ElementType to, const Element& a) {
@@ -451,7 +454,8 @@ Element bitcast(ElementType from, ElementType to, const Element& a) {
   // Of a zero the sign is not known, of a NaN no bit.
   if (!a.exact() || (numbers::is_real(from) && a.low == 0)) return Element::anything();
   const std::uint32_t bits =
-      numbers::is_real(from) ? numbers::bits_of(a.low, from) : static_cast<std::uint32_t>(static_cast<i64>(a.low));
+      numbers::is_real(from) ? numbers::bits_of(a.low, from) : static_cast<std::uint32_t>(numbers::held(a.low));
+  if (info(to).bytes == 8) return of_wrapped(to, static_cast<Wide>(a.low));
   if (numbers::is_real(to)) return Element::of(numbers::number_of(bits, to));
   return Element::of(static_cast<Real>(numbers::wrapped(bits, to)));
 }

@@ -64,6 +64,7 @@ inline std::uint32_t bits_of(Real x, ElementType type) {
 inline Real number_of(std::uint32_t bits, ElementType type) {
   const Format format = format_of(type);
   const int width = type == ElementType::f16 || type == ElementType::bf16 ? 16 : 32;
+  if (width == 16) bits &= 0xffffu;  // of a negative integer more are set
   const bool negative = (bits >> (width - 1)) & 1;
   const auto steps = bits & ((1u << format.fraction) - 1);
   const int exponent = static_cast<int>((bits & ~(1u << (width - 1))) >> format.fraction);
@@ -77,63 +78,44 @@ inline Real number_of(std::uint32_t bits, ElementType type) {
   return negative ? -x : x;
 }
 
-/// The element of a stored type that lies there.
-inline Real read_number(const void* from, ElementType type) {
-  switch (type) {
-    case ElementType::f32: {
-      float x;
-      std::memcpy(&x, from, 4);
-      return x;
-    }
-    case ElementType::f16:
-    case ElementType::bf16: {
-      std::uint16_t x;
-      std::memcpy(&x, from, 2);
-      return number_of(x, type);
-    }
-    case ElementType::i32: {
-      i32 x;
-      std::memcpy(&x, from, 4);
-      return x;
-    }
-    case ElementType::i64: {
-      i64 x;
-      std::memcpy(&x, from, 8);
-      return static_cast<Real>(x);
-    }
-    default: {
-      u8 x;
-      std::memcpy(&x, from, 1);
-      return x;
-    }
-  }
+/// An integer that the type holds: of u64 an i64 stands for the number of the same bits.
+inline Wide number_in(ElementType type, i64 x) {
+  return type == ElementType::u64 ? Wide(static_cast<std::uint64_t>(x)) : Wide(x);
 }
+inline i64 held(Real x) { return x < 0 ? static_cast<i64>(x) : static_cast<i64>(static_cast<std::uint64_t>(x)); }
 
 inline bool is_real(ElementType type) { return info(type).kind == ElementKind::real; }
 
 /// An integer as the type holds it: wrapped.
 inline i64 wrapped(Wide x, ElementType type) {
-  switch (type) {
-    case ElementType::i32:
-      return static_cast<std::int32_t>(static_cast<std::uint32_t>(x));
-    case ElementType::u8:
-      return static_cast<std::uint8_t>(x);
-    case ElementType::pred:
-      return x != 0;
-    default:
-      return static_cast<i64>(static_cast<std::uint64_t>(x));
+  if (type == ElementType::pred) return x != 0;
+  const int width = 8 * info(type).bytes;
+  const bool is_signed = name(type)[0] == 'i';
+  Wide y = x & ((Wide{1} << width) - 1);
+  if (is_signed && (y >> (width - 1) & 1)) y -= Wide{1} << width;
+  return static_cast<i64>(static_cast<std::uint64_t>(y));
+}
+inline Wide lowest_number(ElementType type) {
+  return name(type)[0] == 'i' ? -(Wide{1} << (8 * info(type).bytes - 1)) : 0;
+}
+inline Wide highest_number(ElementType type) {
+  if (type == ElementType::pred) return 1;
+  return (Wide{1} << (8 * info(type).bytes - (name(type)[0] == 'i' ? 1 : 0))) - 1;
+}
+inline i64 lowest_of(ElementType type) { return wrapped(lowest_number(type), type); }
+inline i64 highest_of(ElementType type) { return wrapped(highest_number(type), type); }
+
+/// The element of a stored type that lies there.
+inline Real read_number(const void* from, ElementType type) {
+  if (type == ElementType::f32) {
+    float x;
+    std::memcpy(&x, from, 4);
+    return x;
   }
-}
-inline i64 lowest_of(ElementType type) {
-  return type == ElementType::i64   ? std::numeric_limits<i64>::min()
-         : type == ElementType::i32 ? std::numeric_limits<i32>::min()
-                                    : 0;
-}
-inline i64 highest_of(ElementType type) {
-  return type == ElementType::i64   ? std::numeric_limits<i64>::max()
-         : type == ElementType::i32 ? std::numeric_limits<i32>::max()
-         : type == ElementType::u8  ? 255
-                                    : 1;
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, from, static_cast<std::size_t>(info(type).bytes));  // little endian
+  if (is_real(type)) return number_of(static_cast<std::uint32_t>(bits), type);
+  return static_cast<Real>(number_in(type, wrapped(bits, type)));
 }
 
 inline Real unary(Op op, Real x) {
@@ -231,16 +213,16 @@ inline Real real_function(Op op, Real x, Real y) {
   }
 }
 
-inline Wide unary(Op op, i64 x) {
+inline Wide unary(Op op, Wide x) {
   switch (op) {
     case Op::bitwise_not:
-      return -static_cast<Wide>(x) - 1;
+      return -x - 1;
     case Op::sign:
       return x > 0 ? 1 : x < 0 ? -1 : 0;
     case Op::neg:
-      return -static_cast<Wide>(x);
+      return -x;
     case Op::abs:
-      return x < 0 ? -static_cast<Wide>(x) : x;
+      return x < 0 ? -x : x;
     case Op::logical_not:
       return x == 0;
     default:
@@ -266,8 +248,7 @@ inline std::uint32_t random_word(i64 key, i64 index) {
                 {static_cast<std::uint32_t>(k), static_cast<std::uint32_t>(k >> 32)})[index & 3];
 }
 
-inline Wide binary(Op op, i64 a, i64 b) {
-  const Wide x = a, y = b;
+inline Wide binary(Op op, Wide x, Wide y) {
   const auto quotient = [&]() -> Wide { return y == 0 ? 0 : x / y - (x % y != 0 && (x < 0) != (y < 0)); };
   switch (op) {
     case Op::add:
@@ -291,13 +272,13 @@ inline Wide binary(Op op, i64 a, i64 b) {
     case Op::logical_xor:
       return x != y;
     case Op::bitwise_and:
-      return a & b;
+      return x & y;
     case Op::bitwise_or:
-      return a | b;
+      return x | y;
     case Op::bitwise_xor:
-      return a ^ b;
+      return x ^ y;
     case Op::random_bits:
-      return static_cast<std::int32_t>(random_word(a, b));
+      return static_cast<std::int32_t>(random_word(static_cast<i64>(x), static_cast<i64>(y)));
     default:
       throw std::logic_error("numbers.hpp lacks integer " + std::string(name(op)));
   }
@@ -313,22 +294,23 @@ inline Wide unary(Op op, ElementType type, i64 x) {
     case Op::clz:
       return static_cast<i64>(std::min(digits.find('1'), digits.size()));
     default:
-      return unary(op, x);
+      return unary(op, number_in(type, x));
   }
 }
 inline Wide binary(Op op, ElementType type, i64 a, i64 b) {
-  const int width = 8 * info(type).bytes, count = b < 0 || b >= width ? width : static_cast<int>(b);
+  const Wide left = number_in(type, a), right = number_in(type, b);
+  const int width = 8 * info(type).bytes, count = right < 0 || right >= width ? width : static_cast<int>(right);
   const Wide factor = Wide{1} << count;
   switch (op) {
     case Op::shift_left:
-      return a * factor;
+      return left * factor;
     case Op::shift_right:
-      return a / factor - (a % factor < 0);  // rounded down
+      return left / factor - (left % factor < 0);  // rounded down
     default:
-      return binary(op, a, b);
+      return binary(op, left, right);
   }
 }
-inline Wide ternary(Op op, i64 a, i64 b, i64 c) {
+inline Wide ternary(Op op, Wide a, Wide b, Wide c) {
   switch (op) {
     case Op::clamp:
       return std::min(std::max(a, b), c);

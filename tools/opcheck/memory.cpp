@@ -57,39 +57,26 @@ void fill(const Field& field, const Argument& argument, Random& random) {
   });
 }
 
+template <ElementType type>
+void fill_with(const Field& field, const Argument& argument, Random& random) {
+  using T = typename detail::TypeOf<type>::type;
+  if constexpr (info(type).stored)
+    fill<T, std::conditional_t<std::is_integral_v<T>, T, f32>>(field, argument, random);
+  else
+    throw InternalError(fmt::format("there are no tensors of {}", name(type)));
+}
+
 void fill(const Field& field, const Argument& argument, Random& random) {
   switch (field.type) {
-    case ElementType::f32:
-      return fill<f32, f32>(field, argument, random);
-    case ElementType::f16:
-      return fill<f16, f32>(field, argument, random);
-    case ElementType::bf16:
-      return fill<bf16, f32>(field, argument, random);
-    case ElementType::i32:
-      return fill<i32, i32>(field, argument, random);
-    case ElementType::i64:
-      return fill<i64, i64>(field, argument, random);
-    case ElementType::u8:
-      return fill<u8, u8>(field, argument, random);
-    default:
-      throw InternalError(fmt::format("there are no tensors of {}", name(field.type)));
+#define TYPE(name, ...)   \
+  case ElementType::name: \
+    return fill_with<ElementType::name>(field, argument, random);
+#include "graph/types.def"
   }
 }
 
 Cell scalar(const Field& field, Random& random) {
-  Cell cell;
-  switch (host_type(field.type)) {
-    case HostType::f32:
-      cell.f32 = number<f32>(field.values, random);
-      break;
-    case HostType::i32:
-      cell.i32 = number<i32>(field.values, random);
-      break;
-    case HostType::i64:
-      cell.i64 = number<i64>(field.values, random);
-      break;
-  }
-  return cell;
+  return with_host(host_type(field.type), [&]<class T>(T) { return cell_of(number<T>(field.values, random)); });
 }
 
 }  // namespace

@@ -36,6 +36,7 @@ constexpr auto edges() {
 template <class T>
 T number(const Values& values, Random& random) {
   if constexpr (std::is_integral_v<T>) {
+    // What a narrow type does not hold wraps.
     const auto low = static_cast<std::int64_t>(values.low), high = static_cast<std::int64_t>(values.high);
     return static_cast<T>(std::uniform_int_distribution(low, high)(random));
   } else {

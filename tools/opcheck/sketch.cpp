@@ -15,19 +15,7 @@ std::vector<Parameter> parameters(const std::vector<Field>& fields) {
 }
 
 Cell cell(ElementType type, double value) {
-  Cell cell;
-  switch (host_type(type)) {
-    case HostType::f32:
-      cell.f32 = static_cast<float>(value);
-      break;
-    case HostType::i32:
-      cell.i32 = static_cast<std::int32_t>(value);
-      break;
-    case HostType::i64:
-      cell.i64 = static_cast<std::int64_t>(value);
-      break;
-  }
-  return cell;
+  return with_host(host_type(type), [&]<class T>(T) { return cell_of(static_cast<T>(value)); });
 }
 
 }  // namespace
@@ -39,7 +27,8 @@ ElementType stored_as(ElementType type) {
 
 Field input(ElementType type, std::vector<std::int64_t> extents, Layout layout, Values values) {
   if (type == ElementType::pred) values = {.low = 0, .high = 1};
-  if (type == ElementType::u8) values.low = std::max(values.low, 0.0), values.high = std::max(values.high, 1.0);
+  if (info(type).kind == ElementKind::integer && lowest(type) == 0)
+    values.low = std::max(values.low, 0.0), values.high = std::max(values.high, 1.0);
   return {Access::in, stored_as(type), std::move(extents), layout, values};
 }
 

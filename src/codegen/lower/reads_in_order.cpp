@@ -9,7 +9,7 @@ void keep(Body& steps, const Plan& plan) {
     each_body(step, [&](Body& inner) { keep(inner, plan); });
     each_read(step, [&](const Sweep& sweep, const TileAccess& read) {
       if (!sweep.unrolled) return;
-      const bool wide = plan.tensors[static_cast<std::size_t>(read.parameter)].type == ElementType::i64;
+      const bool wide = info(plan.tensors[static_cast<std::size_t>(read.parameter)].type).bytes == 8;
       registers += sweep.layout.registers() * (wide ? 2 : 1);
     });
   }

@@ -25,15 +25,10 @@ class Folder final : public Rewriter {
   Cell value(Id id) const { return made(id).number(); }
   bool is(Id id, std::int64_t number) const {
     if (!constant(id)) return false;
-    switch (host_type(made(id).type)) {
-      case HostType::f32:
-        return value(id).f32 == static_cast<float>(number) && (number != 0);
-      case HostType::i32:
-        return value(id).i32 == number;
-      case HostType::i64:
-        return value(id).i64 == number;
-    }
-    return false;
+    return with_host(host_type(made(id).type), [&]<class T>(T) {
+      if (std::is_same_v<T, float> && number == 0) return false;
+      return value_in<T>(value(id)) == static_cast<T>(number);
+    });
   }
 
   Id fold_constants(const Node& node, std::span<const Id> in) {

@@ -169,7 +169,7 @@ Pressure pressure(const Plan& plan, bool in_place) {
   const auto words = [&](StorageId id) {
     const Storage& storage = plan.storages[id];
     if ((storage.home != Home::registers && storage.home != Home::variable) || anew.contains(id)) return 0;
-    return storage.pairs ? storage.registers / 2 : storage.registers * (storage.type == ElementType::i64 ? 2 : 1);
+    return storage.pairs ? storage.registers / 2 : storage.registers * (host_bytes(host_type(storage.type)) / 4);
   };
   const auto words_of = [&](int one) { return words(lives[static_cast<std::size_t>(one)]); };
   for (int one = 0; one < static_cast<int>(lives.size()); ++one) {

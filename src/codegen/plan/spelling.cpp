@@ -9,7 +9,7 @@ namespace tessera::codegen {
 
 std::string_view register_type(ElementType type) {
   if (type == ElementType::pred) return "bool";
-  constexpr std::string_view names[] = {"float", "int", "i64"};
+  constexpr std::string_view names[] = {"float", "int", "i64", "u32", "u64"};
   return names[static_cast<int>(host_type(type))];
 }
 
@@ -43,6 +43,10 @@ std::string number(ElementType type, Cell cell) {
     case HostType::i64:
       if (cell.i64 == std::numeric_limits<std::int64_t>::min()) return "(-9223372036854775807ll - 1)";
       return fmt::format("{}ll", cell.i64);
+    case HostType::u32:
+      return fmt::format("{}u", cell.u32);
+    case HostType::u64:
+      return fmt::format("{}ull", cell.u64);
   }
   return "";
 }

@@ -4,8 +4,11 @@ __device__ inline int wrap_add(int a, int b) { return static_cast<int>(static_ca
 // Sums of 64-bit integers wrap.
 __device__ inline i64 wrap_add(i64 a, i64 b) { return static_cast<i64>(static_cast<u64>(a) + static_cast<u64>(b)); }
 
-// Sums of reals, for templates over all number types.
-__device__ inline float wrap_add(float a, float b) { return a + b; }
+// Sums of reals and of unsigned integers, for templates over all number types.
+template <class T>
+__device__ inline T wrap_add(T a, T b) {
+  return a + b;
+}
 
 // Differences of integers wrap.
 __device__ inline int wrap_sub(int a, int b) { return static_cast<int>(static_cast<u32>(a) - static_cast<u32>(b)); }
@@ -13,11 +16,23 @@ __device__ inline int wrap_sub(int a, int b) { return static_cast<int>(static_ca
 // Differences of 64-bit integers wrap.
 __device__ inline i64 wrap_sub(i64 a, i64 b) { return static_cast<i64>(static_cast<u64>(a) - static_cast<u64>(b)); }
 
+// Those of unsigned integers do.
+template <class T>
+__device__ inline T wrap_sub(T a, T b) {
+  return a - b;
+}
+
 // Products of integers wrap.
 __device__ inline int wrap_mul(int a, int b) { return static_cast<int>(static_cast<u32>(a) * static_cast<u32>(b)); }
 
 // Products of 64-bit integers wrap.
 __device__ inline i64 wrap_mul(i64 a, i64 b) { return static_cast<i64>(static_cast<u64>(a) * static_cast<u64>(b)); }
+
+// Those of unsigned integers do.
+template <class T>
+__device__ inline T wrap_mul(T a, T b) {
+  return a * b;
+}
 
 // The lowest integer is its own negative.
 template <class T>
@@ -34,30 +49,45 @@ __device__ inline T select(bool first, T a, T b) {
 // The lowest integer is its own absolute value.
 template <class T>
 __device__ inline T wrap_abs(T a) {
-  return select(a < 0, wrap_neg(a), a);
+  if constexpr (T(-1) < T(1))
+    return select(a < 0, wrap_neg(a), a);
+  else
+    return a;
 }
 
-// a / b rounded down; 0 where b is 0, and the lowest integer divided by -1 wraps.
+// a / b rounded down; 0 where b is 0, and the lowest integer divided by -1 wraps. (T(-1) < T(1) where T has a sign.)
 template <class T>
 __device__ inline T floor_div(T a, T b) {
   if (b == 0) return 0;
-  if (b == -1) return wrap_neg(a);
-  const T quotient = a / b, remainder = a % b;
-  return remainder != 0 && (remainder < 0) != (b < 0) ? quotient - 1 : quotient;
+  if constexpr (T(-1) < T(1)) {
+    if (b == -1) return wrap_neg(a);
+    const T quotient = a / b, remainder = a % b;
+    return remainder != 0 && (remainder < 0) != (b < 0) ? quotient - 1 : quotient;
+  } else {
+    return a / b;
+  }
 }
 
 // a / b rounded up, exact up to the largest a; 0 where b is 0. Negation wraps.
 template <class T>
 __device__ inline T cdiv(T a, T b) {
-  return wrap_neg(floor_div(wrap_neg(a), b));
+  if constexpr (T(-1) < T(1))
+    return wrap_neg(floor_div(wrap_neg(a), b));
+  else
+    return b == 0 ? 0 : a / b + (a % b != 0 ? 1 : 0);
 }
 
 // What floor_div leaves, of the sign of b; 0 where b is 0.
 template <class T>
 __device__ inline T modulo(T a, T b) {
-  if (b == 0 || b == -1) return 0;
-  const T remainder = a % b;
-  return remainder != 0 && (remainder < 0) != (b < 0) ? remainder + b : remainder;
+  if (b == 0) return 0;
+  if constexpr (T(-1) < T(1)) {
+    if (b == -1) return 0;
+    const T remainder = a % b;
+    return remainder != 0 && (remainder < 0) != (b < 0) ? remainder + b : remainder;
+  } else {
+    return a % b;
+  }
 }
 
 // The smaller of two integers.
@@ -76,20 +106,25 @@ __device__ inline T maximum(T a, T b) {
 template <class T>
 __device__ inline T shift_left(T a, T b) {
   constexpr T bits = 8 * sizeof(T);
-  return select(b >= 0 && b < bits, a << (b & (bits - 1)), T(0));
+  return select((b & (bits - 1)) == b, a << (b & (bits - 1)), T(0));
 }
 
 // a moved to the right by b bits, its sign from the left; nothing but the sign unless b is in [0, bits of a).
 template <class T>
 __device__ inline T shift_right(T a, T b) {
   constexpr T bits = 8 * sizeof(T);
-  return select(b >= 0 && b < bits, a >> (b & (bits - 1)), a < 0 ? static_cast<T>(-1) : T(0));
+  T sign = 0;
+  if constexpr (T(-1) < T(1)) sign = a < 0 ? -1 : 0;
+  return select((b & (bits - 1)) == b, a >> (b & (bits - 1)), sign);
 }
 
 // -1, 0 or 1.
 template <class T>
 __device__ inline T sign_of(T a) {
-  return select(a > 0, T(1), select(a < 0, static_cast<T>(-1), T(0)));
+  if constexpr (T(-1) < T(1))
+    return select(a > 0, T(1), select(a < 0, static_cast<T>(-1), T(0)));
+  else
+    return select(a > 0, T(1), T(0));
 }
 
 // -1, 0 or 1 of a real; NaN of NaN.
@@ -141,4 +176,14 @@ __device__ inline float tanh_of(float x) {
                                     x);
   const float high = fmaf(-2.0f, reciprocal_approximate(exp2_approximate(fabsf(x) * 2.885390082f) + 1.0f), 1.0f);
   return copysignf(fabsf(x) < 0.8f ? low : high, x);
+}
+
+// One of two unsigned integers.
+__device__ inline u32 select(bool first, u32 a, u32 b) {
+  return static_cast<u32>(select(first, static_cast<int>(a), static_cast<int>(b)));
+}
+
+// One of two unsigned 64-bit integers.
+__device__ inline u64 select(bool first, u64 a, u64 b) {
+  return static_cast<u64>(select(first, static_cast<i64>(a), static_cast<i64>(b)));
 }

@@ -34,14 +34,53 @@ __device__ inline i64 cast_i64(T x) {
   return static_cast<i64>(x);
 }
 
-// Integers to u8: their low byte.
+// Integers to i8: they wrap.
+template <class T>
+__device__ inline int cast_i8(T x) {
+  return static_cast<i8>(x);
+}
+
+// Reals to i8: truncated, saturated, 0 of NaN.
+__device__ inline int cast_i8(float x) { return minimum(maximum(cast_i32(x), -128), 127); }
+
+// Integers to i16: they wrap.
+template <class T>
+__device__ inline int cast_i16(T x) {
+  return static_cast<i16>(x);
+}
+
+// Reals to i16: truncated, saturated, 0 of NaN.
+__device__ inline int cast_i16(float x) { return minimum(maximum(cast_i32(x), -32768), 32767); }
+
+// Integers to u8: they wrap.
 template <class T>
 __device__ inline int cast_u8(T x) {
-  return static_cast<int>(x & 255);
+  return static_cast<u8>(x);
 }
 
 // Reals to u8: truncated, saturated, 0 of NaN.
 __device__ inline int cast_u8(float x) { return minimum(maximum(cast_i32(x), 0), 255); }
+
+// Integers to u16: they wrap.
+template <class T>
+__device__ inline int cast_u16(T x) {
+  return static_cast<u16>(x);
+}
+
+// Reals to u16: truncated, saturated, 0 of NaN.
+__device__ inline int cast_u16(float x) { return minimum(maximum(cast_i32(x), 0), 65535); }
+
+// Integers to u32: they wrap.
+template <class T>
+__device__ inline u32 cast_u32(T x) {
+  return static_cast<u32>(x);
+}
+
+// Integers to u64: they wrap.
+template <class T>
+__device__ inline u64 cast_u64(T x) {
+  return static_cast<u64>(x);
+}
 
 // To a truth value: anything but zero is true.
 template <class T>

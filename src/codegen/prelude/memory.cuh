@@ -10,10 +10,19 @@ __device__ inline float from_memory(f16 x) { return f16_value(x.bits); }
 // A bf16 is computed with as a float.
 __device__ inline float from_memory(bf16 x) { return bf16_value(x.bits); }
 
+// An i8 is computed with as an int.
+__device__ inline int from_memory(i8 x) { return x; }
+
+// An i16 is computed with as an int.
+__device__ inline int from_memory(i16 x) { return x; }
+
 // A u8 is computed with as an int.
 __device__ inline int from_memory(u8 x) { return x; }
 
-// A value as an element of a tensor; of u8 the low byte.
+// A u16 is computed with as an int.
+__device__ inline int from_memory(u16 x) { return x; }
+
+// A value as an element of a tensor; of narrow integers the low bits.
 template <class T, class Value>
 __device__ inline T to_memory(Value x) {
   return static_cast<T>(x);
@@ -36,6 +45,16 @@ __device__ inline u32 pair_to_memory(f16, float low, float high) { return pack_f
 
 // Two floats as neighbours in a tensor of bf16.
 __device__ inline u32 pair_to_memory(bf16, float low, float high) { return pack_bf16(low, high); }
+
+// Two integers as neighbours in a tensor of i16.
+__device__ inline u32 pair_to_memory(i16, int low, int high) {
+  return (static_cast<u32>(low) & 0xffffu) | static_cast<u32>(high) << 16;
+}
+
+// Two integers as neighbours in a tensor of u16.
+__device__ inline u32 pair_to_memory(u16, int low, int high) {
+  return (static_cast<u32>(low) & 0xffffu) | static_cast<u32>(high) << 16;
+}
 
 // N elements that one access moves: 1, 2, 4, 8 or 16 bytes.
 template <class T, int N>

@@ -134,7 +134,7 @@ class Order {
 };
 
 /// Elements as memory has them. No op computes with one, so a kernel that has any names the type.
-constexpr std::string_view stored_types[] = {"f16", "bf16", "u8"};
+constexpr std::string_view stored_types[] = {"f16", "bf16", "i8", "i16", "u8", "u16"};
 
 /// Is it an overload for a stored type that is none of `names`? Then nobody calls it.
 bool is_for_others(const PreludeItem& item, const Names& names) {

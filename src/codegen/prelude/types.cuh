@@ -1,16 +1,22 @@
 // An unsigned byte, and the element type u8.
 using u8 = unsigned char;
 
-// 16 bits.
+// The element type i8.
+using i8 = signed char;
+
+// The element type i16.
+using i16 = short;
+
+// 16 bits, and the element type u16.
 using u16 = unsigned short;
 
-// 32 bits.
+// 32 bits, and the element type u32.
 using u32 = unsigned;
 
 // 64 bits, signed: offsets, and the element type i64.
 using i64 = long long;
 
-// 64 bits.
+// 64 bits, and the element type u64.
 using u64 = unsigned long long;
 
 // An IEEE binary16 as it lies in memory; computed with as a float.

@@ -17,8 +17,16 @@ namespace {
 
 int type_of(ElementType type) {
   switch (type) {
+    case ElementType::i8:
     case ElementType::u8:
       return CU_TENSOR_MAP_DATA_TYPE_UINT8;
+    case ElementType::i16:
+    case ElementType::u16:
+      return CU_TENSOR_MAP_DATA_TYPE_UINT16;
+    case ElementType::u32:
+      return CU_TENSOR_MAP_DATA_TYPE_UINT32;
+    case ElementType::u64:
+      return CU_TENSOR_MAP_DATA_TYPE_UINT64;
     case ElementType::i32:
       return CU_TENSOR_MAP_DATA_TYPE_INT32;
     case ElementType::i64:

@@ -29,6 +29,12 @@ __device__ inline i64 cast_i64(float x) {
   return x >= 0x1p63f ? highest : x < -0x1p63f ? -highest - 1 : static_cast<i64>(x);
 }
 
+__device__ inline u32 cast_u32(float x) { return !(x > 0) ? 0 : x >= 0x1p32f ? 0xffffffffu : static_cast<u32>(x); }
+
+__device__ inline u64 cast_u64(float x) {
+  return !(x > 0) ? 0 : x >= 0x1p64f ? ~static_cast<u64>(0) : static_cast<u64>(x);
+}
+
 template <class T>
 __device__ inline T count_ones(T x) {
   return __builtin_popcountll(sizeof(T) == 8 ? static_cast<u64>(x) : static_cast<u32>(x));

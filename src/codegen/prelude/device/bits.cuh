@@ -56,6 +56,12 @@ __device__ inline int cast_i32(float x) { return __float2int_rz(x); }
 // Reals to i64: truncated, saturated, 0 of NaN, which the instruction makes the lowest integer.
 __device__ inline i64 cast_i64(float x) { return x == x ? __float2ll_rz(x) : 0; }
 
+// Reals to u32: truncated, saturated, 0 of NaN.
+__device__ inline u32 cast_u32(float x) { return __float2uint_rz(x); }
+
+// Reals to u64: truncated, saturated, 0 of NaN.
+__device__ inline u64 cast_u64(float x) { return x > 0.0f ? __float2ull_rz(x) : 0; }
+
 // How many bits are 1.
 template <class T>
 __device__ inline T count_ones(T x) {
