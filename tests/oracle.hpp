@@ -168,7 +168,8 @@ inline Array cast(const Array& a, ElementType to) {
   Array result(to, a.shape);
   for (std::size_t i = 0; i < a.size(); ++i) {
     if (is_real(to)) {
-      result.real[i] = is_real(a.type) ? rounded(a.real[i], to) : rounded(rounded(a.as_real(i), ElementType::f32), to);
+      const ElementType by = to == ElementType::f64 ? to : ElementType::f32;
+      result.real[i] = is_real(a.type) ? rounded(a.real[i], to) : rounded(rounded(a.as_real(i), by), to);
     } else if (!is_real(a.type)) {
       result.whole[i] = wrapped(a.whole[i], to);
     } else if (const Real x = a.real[i]; to == ElementType::pred) {
@@ -351,8 +352,12 @@ inline Extents without(Extents shape, int axis) {
   return shape;
 }
 
+/// Half of what the last digit of 1 is worth in arithmetic of a type.
+inline Real unit_of(ElementType type) { return type == ElementType::f64 ? 0x1p-53L : 0x1p-24L; }
+
 /// A reduction; sums of reals are exact enough, and `bound` if given gets what a f32 sum in any order may differ by.
 inline Array reduce(Op op, const Array& a, int axis, std::vector<Real>* bound = nullptr) {
+  const Real unit = unit_of(a.type);
   Array result(a.type, without(a.shape, axis));
   if (bound) bound->assign(result.size(), 0);
   const int n = a.shape[axis];
@@ -372,8 +377,8 @@ inline Array reduce(Op op, const Array& a, int axis, std::vector<Real>* bound = 
         total = binary(combine, total, x);
       }
       result.real[out] = total;
-      if (bound && op == Op::sum) (*bound)[out] = (n + 1) * size * 0x1p-24L;
-      if (bound && op == Op::prod) (*bound)[out] = (n + 1) * std::abs(total) * 0x1p-24L;
+      if (bound && op == Op::sum) (*bound)[out] = (n + 1) * size * unit;
+      if (bound && op == Op::prod) (*bound)[out] = (n + 1) * std::abs(total) * unit;
     } else {
       const Op combine = op == Op::sum    ? Op::add
                          : op == Op::prod ? Op::mul
@@ -411,9 +416,10 @@ inline Array scan(Op op, const Array& a, int axis, ScanOptions options = {}, std
                      : op == Op::cummax  ? Op::maximum
                                          : Op::minimum;
   const Cell none = identity(reduction_of(op), a.type);
+  const Real unit = unit_of(a.type);
   each_line(a.shape, axis, [&](std::size_t first, std::size_t step, std::size_t) {
     const int n = a.shape[axis];
-    Real total = none.f32, size = 0;
+    Real total = a.type == ElementType::f64 ? Real(none.f64) : Real(none.f32), size = 0;
     i64 count = is_real(a.type) ? 0 : encode(a.type, none);
     for (int i = 0; i < n; ++i) {
       const std::size_t at = first + (options.reverse ? n - 1 - i : i) * step;
@@ -422,8 +428,8 @@ inline Array scan(Op op, const Array& a, int axis, ScanOptions options = {}, std
         total = binary(combine, total, a.real[at]);
         size += std::abs(a.real[at]);
         result.real[at] = options.exclusive ? before : total;
-        if (bound && op == Op::cumsum) (*bound)[at] = (i + 1) * size * 0x1p-24L;
-        if (bound && op == Op::cumprod) (*bound)[at] = (i + 1) * std::abs(result.real[at]) * 0x1p-24L;
+        if (bound && op == Op::cumsum) (*bound)[at] = (i + 1) * size * unit;
+        if (bound && op == Op::cumprod) (*bound)[at] = (i + 1) * std::abs(result.real[at]) * unit;
       } else {
         const i64 before = count;
         count = wrapped(binary(combine, a.type, count, a.whole[at]), a.type);
@@ -444,15 +450,21 @@ inline Array mma(const Array& a, const Array& b, const Array& c, std::vector<Rea
   for (int i = 0; i < m; ++i) {
     for (int j = 0; j < n; ++j) {
       const std::size_t at = static_cast<std::size_t>(i) * n + j;
-      double total = 0, size = std::abs(static_cast<double>(c.real[at]));
+      if (!is_real(c.type)) {
+        Wide total = c.whole[at];
+        for (int l = 0; l < k; ++l)
+          total += Wide(a.whole[static_cast<std::size_t>(i) * k + l]) * b.whole[static_cast<std::size_t>(l) * n + j];
+        result.whole[at] = wrapped(total, c.type);
+        continue;
+      }
+      Real total = 0, size = std::abs(c.real[at]);
       for (int l = 0; l < k; ++l) {
-        const double product = static_cast<double>(a.real[static_cast<std::size_t>(i) * k + l]) *
-                               static_cast<double>(b.real[static_cast<std::size_t>(l) * n + j]);
+        const Real product = a.real[static_cast<std::size_t>(i) * k + l] * b.real[static_cast<std::size_t>(l) * n + j];
         total += product;
         size += std::abs(product);
       }
       result.real[at] += total;
-      bound[at] = (k + 2) * size * 0x1p-24L;
+      bound[at] = (k + 2) * size * unit_of(c.type);
     }
   }
   return result;
@@ -481,7 +493,10 @@ inline std::string difference(const Array& actual, const Array& expected, double
     } else {
       const Real x = actual.real[i], y = expected.real[i], near = rounded(y, expected.type);
       Real allowed = 0;
-      if (tolerance > 0) allowed = std::max<Real>(0x1p-149L, tolerance * std::max<Real>(std::abs(y), 0x1p-126L));
+      const bool wide = expected.type == ElementType::f64;
+      const Real least = wide ? 0x1p-1074L : 0x1p-149L, normal = wide ? 0x1p-1022L : 0x1p-126L;
+      const Real scale = wide ? 0x1p-29L : 1;  // the tolerances are those of f32
+      if (tolerance > 0) allowed = std::max<Real>(least, scale * tolerance * std::max<Real>(std::abs(y), normal));
       if (!bound.empty()) allowed = std::max(allowed, bound[i]);
       same = std::isnan(y) ? std::isnan(x) : x == near || std::abs(x - y) <= allowed;
     }
@@ -511,7 +526,7 @@ inline void read_element(Array& to, std::size_t i, const void* from, ElementType
 }
 inline void write_element(void* to, const Array& from, std::size_t i) {
   if (is_real(from.type)) {
-    const std::uint32_t bits = bits_of(rounded(from.real[i], from.type), from.type);
+    const std::uint64_t bits = bits_of(rounded(from.real[i], from.type), from.type);
     std::memcpy(to, &bits, info(from.type).bytes);
   } else {
     std::memcpy(to, &from.whole[i], info(from.type).bytes);  // little endian

@@ -164,7 +164,7 @@ TEST_CASE("a seed gives the same program again", "[fuzz]") {
 }
 
 TEST_CASE("random programs hold all that the language has", "[fuzz]") {
-  constexpr std::uint64_t programs = sanitized ? 80 : 800;
+  constexpr std::uint64_t programs = sanitized ? 80 : 1100;
   std::map<std::string, int> seen;
   for (std::uint64_t seed = 1; seed <= programs; ++seed) {
     const Program program = fuzz::generate(seed);

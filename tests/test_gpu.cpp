@@ -249,7 +249,9 @@ TEST_CASE("a GPU's driver makes maps of what the copy engine is said to address"
       {5, {2, 3, 4, 5, 16}, {960, 320, 80, 16, 1}, {4, 3, 2, 1, 0}},
   };
   for (const ElementType type :
-       {ElementType::u8, ElementType::i32, ElementType::i64, ElementType::f16, ElementType::f32, ElementType::bf16})
+       {ElementType::u8, ElementType::i8, ElementType::f8e4m3, ElementType::f8e5m2, ElementType::i16, ElementType::u16,
+        ElementType::i32, ElementType::u32, ElementType::i64, ElementType::u64, ElementType::f64, ElementType::f16,
+        ElementType::f32, ElementType::bf16})
     for (const Case& c : cases) {
       Argument argument{.data = memory.get(), .extent = c.extents, .stride = c.strides};
       Graph graph;

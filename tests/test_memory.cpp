@@ -19,9 +19,10 @@ using oracle::Values;
 
 namespace {
 
-const std::vector<ElementType> stored_types = {ElementType::f32, ElementType::f16, ElementType::bf16, ElementType::i8,
-                                               ElementType::i16, ElementType::i32, ElementType::i64,  ElementType::u8,
-                                               ElementType::u16, ElementType::u32, ElementType::u64};
+const std::vector<ElementType> stored_types = {
+    ElementType::f32, ElementType::f64, ElementType::f16, ElementType::bf16, ElementType::f8e4m3,
+    ElementType::f8e5m2, ElementType::i8, ElementType::i16, ElementType::i32, ElementType::i64,
+    ElementType::u8, ElementType::u16, ElementType::u32, ElementType::u64};
 
 // Memory and views, modelled
 // ---------------------------------------------------------------------------------------------

@@ -126,7 +126,8 @@ const std::vector<Real> special_reals = {0.0L,
                                          oracle::real_nan};
 
 Array special_array(ElementType type) {
-  if (oracle::is_real(type)) return oracle::reals({static_cast<int>(special_reals.size())}, special_reals);
+  if (oracle::is_real(type))
+    return oracle::cast(oracle::reals({static_cast<int>(special_reals.size())}, special_reals), type);
   std::vector<i64> values;
   for (i64 x = -7; x <= 7; ++x) values.push_back(x);
   for (i64 x = 0; x < 3; ++x) {
@@ -352,6 +353,7 @@ TEST_CASE("a function of the language makes the op of its name", "[cpu]") {
     });
   };
   check(f32{});
+  check(f64{});
   check(i32{});
   check(i64{});
   (void)kernel("logic", [](In<f32, 1> in, Out<f32, 1> out) {
@@ -369,7 +371,7 @@ TEST_CASE("a function of the language makes the op of its name", "[cpu]") {
 
 TEST_CASE("special values", "[cpu]") {
   Cases cases(3000);
-  for (ElementType type : {ElementType::f32, ElementType::i32, ElementType::i64}) {
+  for (ElementType type : {ElementType::f32, ElementType::f64, ElementType::i32, ElementType::i64}) {
     const Array a = special_array(type);
     const Array column = oracle::reshape(a, {static_cast<int>(a.size()), 1});
     for (const TableOp& t : unary_ops) {
@@ -426,7 +428,7 @@ TEST_CASE("special values", "[cpu]") {
 
 TEST_CASE("ops whose operands and results are constants", "[cpu]") {
   Cases cases(1300);
-  for (ElementType type : {ElementType::f32, ElementType::i32, ElementType::i64}) {
+  for (ElementType type : {ElementType::f32, ElementType::f64, ElementType::i32, ElementType::i64}) {
     const Array a = special_array(type);
     const auto constant = [&](std::size_t i) {
       return oracle::is_real(type) ? oracle::literal(type, static_cast<double>(a.real[i]))
@@ -882,7 +884,8 @@ Array awkward(oracle::Rng& rng, ElementType type) {
     return a;
   }
   std::vector<Real> values = special_reals;
-  for (ElementType other : {ElementType::f16, ElementType::bf16, ElementType::tf32}) {
+  for (ElementType other : {ElementType::f16, ElementType::bf16, ElementType::tf32, ElementType::f8e4m3,
+                            ElementType::f8e5m2, ElementType::f32}) {
     const oracle::Format format = oracle::format_of(other);
     for (int exponent :
          {format.lowest - format.fraction - 2, format.lowest - format.fraction - 1, format.lowest - format.fraction,
@@ -891,7 +894,9 @@ Array awkward(oracle::Rng& rng, ElementType type) {
         // A number of the format, the tie behind it, and the f32 beside the tie.
         const Real scale = std::ldexp(Real(1), std::max(exponent, format.lowest) - format.fraction);
         const Real number = std::ldexp(Real(1), exponent) + scale * step, tie = number + scale / 2;
-        for (Real x : {number, tie, tie - scale / 64, tie + scale / 64, -tie, -number}) values.push_back(x);
+        for (Real x : {number, tie, tie - scale / 64, tie + scale / 64, tie - std::ldexp(scale, -28), tie + std::ldexp(scale, -28),
+                       -tie, -number})
+          values.push_back(x);
       }
     }
   }
@@ -922,7 +927,8 @@ Array awkward(oracle::Rng& rng, ElementType type) {
                  -1.5L,
                  1e-8L})
     values.push_back(x);
-  while (values.size() < 4000) values.push_back(oracle::number_of(static_cast<std::uint32_t>(rng()), ElementType::f32));
+  while (values.size() < 5000)
+    values.push_back(oracle::number_of(rng(), oracle::chance(rng, 50) ? ElementType::f32 : ElementType::f64));
   Array a(type, {static_cast<int>(values.size())});
   for (std::size_t i = 0; i < values.size(); ++i) a.real[i] = oracle::rounded(values[i], type);
   return a;
@@ -949,7 +955,7 @@ TEST_CASE("cast between all pairs of element types", "[cpu]") {
 TEST_CASE("cast of constants between all pairs of element types", "[cpu]") {
   Cases cases(24);
   oracle::Rng rng(10);
-  for (ElementType from : {ElementType::f32, ElementType::i32, ElementType::i64, ElementType::u32}) {
+  for (ElementType from : {ElementType::f32, ElementType::f64, ElementType::i32, ElementType::i64, ElementType::u32}) {
     const Array all = awkward(rng, from);
     for (ElementType to : all_types) {
       if (cases.skip()) continue;
@@ -981,24 +987,25 @@ namespace {
 
 template <class T>
 void check_patterns() {
+  constexpr int count = 1 << (8 * sizeof(T));
   const auto k = kernel("patterns", [](In<T, 1> in, Out<f32, 1> wide, Out<T, 1> back) {
-    const Tile x = cast<f32>(load(in, {0}, {65536}));
+    const Tile x = cast<f32>(load(in, {0}, {1 << (8 * sizeof(T))}));
     store(wide, {0}, x);
     store(back, {0}, cast<T>(x));
   });
   const Device& device = test_device();
-  Tensor<T, 1> in(device, {65536}), back(device, {65536});
-  Tensor<f32, 1> wide(device, {65536});
-  std::vector<T> patterns(65536);
-  for (std::size_t i = 0; i < patterns.size(); ++i) patterns[i].bits = static_cast<std::uint16_t>(i);
+  Tensor<T, 1> in(device, {count}), back(device, {count});
+  Tensor<f32, 1> wide(device, {count});
+  std::vector<T> patterns(count);
+  for (std::size_t i = 0; i < patterns.size(); ++i) patterns[i].bits = static_cast<decltype(T::bits)>(i);
   in.copy_from(patterns);
-  back.copy_from(std::vector<T>(65536));
-  wide.copy_from(std::vector<f32>(65536, 12345.0f));
+  back.copy_from(std::vector<T>(count));
+  wide.copy_from(std::vector<f32>(count, 12345.0f));
   launch(device.stream(), k, in, wide, back);
   const std::vector<f32> w = wide.to_vector();
   const std::vector<T> b = back.to_vector();
   std::size_t wrong = 0;
-  for (std::uint32_t i = 0; i < 65536; ++i) {
+  for (std::uint32_t i = 0; i < count; ++i) {
     const Real exact = oracle::number_of(i, element_type<T>);
     if (std::isnan(exact))
       wrong += !std::isnan(w[i]) || !std::isnan(oracle::number_of(b[i].bits, element_type<T>));
@@ -1036,7 +1043,9 @@ TEST_CASE("every number of 8 and 16 bits becomes one of every other type, by its
   }
 }
 
-TEST_CASE("all patterns of f16 and bf16 go to f32 and back", "[cpu]") {
+TEST_CASE("all patterns of f16, bf16, f8e4m3 and f8e5m2 go to f32 and back", "[cpu]") {
+  check_patterns<f8e4m3>();
+  check_patterns<f8e5m2>();
   check_patterns<f16>();
   check_patterns<bf16>();
 }
@@ -1051,14 +1060,15 @@ TEST_CASE("f32 is narrowed to the nearest, ties to even", "[cpu]") {
       const Real tie = (oracle::number_of(i, ElementType::f16) +
                         (i == 0x7bff ? 65536 : oracle::number_of(i + 1, ElementType::f16))) /
                        2;
-      const std::uint32_t bits = oracle::bits_of(tie, ElementType::f32) + static_cast<std::uint32_t>(delta);
+      const std::uint64_t bits = oracle::bits_of(tie, ElementType::f32) + static_cast<std::uint64_t>(delta);
       values.push_back(oracle::number_of(bits, ElementType::f32));
     }
   for (std::uint32_t i = 0; i < 0x10000; i += 5)
     for (std::uint32_t low : {0x7fffu, 0x8000u, 0x8001u})
       values.push_back(oracle::number_of(i << 16 | low, ElementType::f32));
   const Array a = oracle::reals({static_cast<int>(values.size())}, values);
-  for (ElementType to : {ElementType::f16, ElementType::bf16, ElementType::tf32}) {
+  for (ElementType to :
+       {ElementType::f16, ElementType::bf16, ElementType::tf32, ElementType::f8e4m3, ElementType::f8e5m2}) {
     INFO(name(to));
     const Array expected = oracle::cast(a, to);
     CHECK(oracle::difference(
@@ -1069,8 +1079,11 @@ TEST_CASE("f32 is narrowed to the nearest, ties to even", "[cpu]") {
     for (std::size_t i = 0; i < values.size(); ++i) {
       const float x = static_cast<float>(values[i]);
       if (std::isnan(x) || to == ElementType::tf32) continue;
-      const auto bits = to == ElementType::f16 ? f16(x).bits : bf16(x).bits;
-      wrong += bits != oracle::bits_of(oracle::rounded(x, to), to);
+      const int bits = to == ElementType::f16      ? f16(x).bits
+                       : to == ElementType::bf16   ? bf16(x).bits
+                       : to == ElementType::f8e4m3 ? f8e4m3(x).bits
+                                                   : f8e5m2(x).bits;
+      wrong += static_cast<std::uint64_t>(bits) != oracle::bits_of(oracle::rounded(x, to), to);
     }
     CHECK(wrong == 0);
   }
@@ -1095,8 +1108,8 @@ TEST_CASE("a cast to a narrow type and back rounds within a chain", "[cpu]") {
   oracle::Rng rng(12);
   const Array a = oracle::random_array(rng, ElementType::f32, {1537}, -300, 300);
   for (ElementType through :
-       {ElementType::f16, ElementType::bf16, ElementType::tf32, ElementType::i8, ElementType::u8, ElementType::i16,
-        ElementType::u16, ElementType::i32, ElementType::u32, ElementType::u64, ElementType::pred}) {
+       {ElementType::f16, ElementType::bf16, ElementType::tf32, ElementType::f8e4m3, ElementType::f8e5m2,
+        ElementType::f64, ElementType::i8, ElementType::u8, ElementType::i16, ElementType::u16, ElementType::i32, ElementType::u32, ElementType::u64, ElementType::pred}) {
     INFO("through " << name(through));
     const Array expected = oracle::cast(oracle::cast(oracle::unary(Op::neg, a), through), ElementType::f32);
     CHECK(oracle::difference(oracle::evaluate(

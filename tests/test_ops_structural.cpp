@@ -65,9 +65,9 @@ constexpr Op all_along[] = {Op::sum, Op::prod,   Op::max,    Op::min,     Op::ma
                             Op::all, Op::argmax, Op::cumsum, Op::cumprod, Op::cummax,  Op::cummin};
 bool takes(Op op, ElementType type) { return is_reduction(op) ? accepts(op, type) : info(type).computes; }
 /// Numbers whose product neither overflows nor underflows, in any order.
-Array near_one(oracle::Rng& rng, const Extents& shape) {
-  Array a(ElementType::f32, shape);
-  for (Real& x : a.real) x = std::array<float, 4>{-1, 1, 1.25f, 0.8f}[oracle::between<std::size_t>(rng, 0, 3)];
+Array near_one(oracle::Rng& rng, ElementType type, const Extents& shape) {
+  Array a(type, shape);
+  for (Real& x : a.real) x = std::array<float, 4>{-1, 1, 1.25f, 0.8125f}[oracle::between<std::size_t>(rng, 0, 3)];
   return a;
 }
 
@@ -88,7 +88,8 @@ TEST_CASE("reductions, argmax and cumsum along every axis", "[cpu]") {
   Cases cases(1500);
   oracle::Rng rng(21);
   for (ElementType type :
-       {ElementType::f32, ElementType::i32, ElementType::i64, ElementType::u32, ElementType::u64, ElementType::pred}) {
+       {ElementType::f32, ElementType::f64, ElementType::i32, ElementType::i64, ElementType::u32, ElementType::u64,
+        ElementType::pred}) {
     for (Op op : all_along) {
       if (!takes(op, type)) continue;
       for (const Extents& shape : shapes) {
@@ -96,9 +97,9 @@ TEST_CASE("reductions, argmax and cumsum along every axis", "[cpu]") {
           if (cases.skip()) continue;
           INFO(name(op) << " of " << name(type) << oracle::text_of(shape) << " along " << axis);
           const bool computes = op == Op::sum || op == Op::cumsum || type == ElementType::pred;
-          const bool product = (op == Op::prod || op == Op::cumprod) && type == ElementType::f32;
-          for (const Array& a : {product ? near_one(rng, shape) : ordinary(rng, type, shape),
-                                 product    ? near_one(rng, shape)
+          const bool product = (op == Op::prod || op == Op::cumprod) && oracle::is_real(type);
+          for (const Array& a : {product ? near_one(rng, type, shape) : ordinary(rng, type, shape),
+                                 product    ? near_one(rng, type, shape)
                                  : computes ? ordinary(rng, type, shape)
                                             : with_ties(rng, type, shape)}) {
             std::vector<Real> bound;
@@ -116,7 +117,8 @@ TEST_CASE("reductions, argmax and cumsum along every axis", "[cpu]") {
 TEST_CASE("scans from either end, with each element or without", "[cpu]") {
   Cases cases(160);
   oracle::Rng rng(27);
-  for (ElementType type : {ElementType::f32, ElementType::i32, ElementType::i64, ElementType::u32, ElementType::u64})
+  for (ElementType type : {ElementType::f32, ElementType::f64, ElementType::i32, ElementType::i64, ElementType::u32,
+                           ElementType::u64})
     for (Op op : {Op::cumsum, Op::cumprod, Op::cummax, Op::cummin})
       for (const Extents& shape :
            {Extents{1}, {33}, {1537}, {3, 5}, {16, 33}, {64, 1}, {130, 77}, {2, 17, 3}, {4, 1100}})
@@ -125,8 +127,8 @@ TEST_CASE("scans from either end, with each element or without", "[cpu]") {
             if (cases.skip()) continue;
             INFO(name(op) << " of " << name(type) << oracle::text_of(shape) << " along " << axis
                           << (options.reverse ? ", reverse" : "") << (options.exclusive ? ", exclusive" : ""));
-            const bool product = op == Op::cumprod && type == ElementType::f32;
-            const Array a = product            ? near_one(rng, shape)
+            const bool product = op == Op::cumprod && oracle::is_real(type);
+            const Array a = product            ? near_one(rng, type, shape)
                             : op == Op::cumsum ? ordinary(rng, type, shape)
                                                : with_ties(rng, type, shape);
             std::vector<Real> bound;
@@ -232,7 +234,8 @@ TEST_CASE("sums of long rows lose no more than f32 sums may", "[cpu]") {
 TEST_CASE("reductions of tiles that are turned, stretched, joined or computed", "[cpu]") {
   Cases cases(1500);
   oracle::Rng rng(23);
-  for (ElementType type : {ElementType::f32, ElementType::i32, ElementType::i64, ElementType::u32, ElementType::u64}) {
+  for (ElementType type : {ElementType::f32, ElementType::f64, ElementType::i32, ElementType::i64, ElementType::u32,
+                           ElementType::u64}) {
     for (Op op : all_along) {
       if (!takes(op, type)) continue;
       for (const Extents& shape : {Extents{3, 5}, {16, 33}, {2, 17, 3}, {2, 3, 4, 5}, {40, 2}}) {
@@ -451,6 +454,7 @@ TEST_CASE("reductions of the language: the largest or smallest with its index", 
   for (const int axis : {0, 1}) {
     check(f32{}, with_ties(rng, ElementType::f32, shape), axis);
     check(f32{}, ordinary(rng, ElementType::f32, shape), axis);
+    check(f64{}, with_ties(rng, ElementType::f64, shape), axis);
     check(i32{}, with_ties(rng, ElementType::i32, shape), axis);
     check(i64{}, ordinary(rng, ElementType::i64, shape), axis);
   }
@@ -630,27 +634,33 @@ TEST_CASE("the language's ops that move elements", "[cpu]") {
 // --------------------------------------------------------------------------------------------------------------------
 
 TEST_CASE("mma of every type of factor", "[cpu]") {
-  Cases cases(320);
+  Cases cases(720);
   oracle::Rng rng(27);
   struct Sizes {
     int m, k, n;
   };
-  for (ElementType type : {ElementType::f32, ElementType::tf32, ElementType::f16, ElementType::bf16}) {
+  for (ElementType type : all_types) {
+    if (!info(type).multiplies) continue;
+    const ElementType sums = sum_type(type);
     for (const Sizes& s : {Sizes{1, 1, 1}, Sizes{1, 64, 33}, Sizes{77, 53, 130}, Sizes{16, 16, 16}, Sizes{33, 64, 1},
                            Sizes{64, 1, 64}, Sizes{128, 64, 96}, Sizes{2, 700, 3}, Sizes{5, 7, 9}, Sizes{8, 300, 17}}) {
       for (int turn = 0; turn < 8; ++turn) {  // bit 0: a, 1: b, 2: c come transposed
         if (cases.skip()) continue;
         INFO(name(type) << " " << s.m << "x" << s.k << "x" << s.n << " turned " << turn);
-        const Array a = oracle::random_array(rng, type, {s.m, s.k}, -2, 2),
-                    b = oracle::random_array(rng, type, {s.k, s.n}, -2, 2);
-        const Array c = oracle::random_array(rng, ElementType::f32, {s.m, s.n}, -2, 2);
+        const auto numbers = [&](ElementType of, const Extents& shape) {
+          return oracle::is_real(of) ? oracle::random_array(rng, of, shape, -2, 2)
+                                     : oracle::random_bits_array(rng, of, shape);
+        };
+        const Array a = numbers(type, {s.m, s.k}),
+                    b = numbers(type, {s.k, s.n});
+        const Array c = numbers(sums, {s.m, s.n});
         const auto flip = [](const Array& x, bool yes) { return yes ? oracle::permute(x, {1, 0}) : x; };
         const auto flipped = [](const Value& x, bool yes) { return yes ? permuted(x, {1, 0}) : x; };
         std::vector<Real> bound;
         const Array expected = oracle::mma(a, b, c, bound);
         const Array actual =
             oracle::evaluate({flip(a, turn & 1), flip(b, turn & 2), flip(c, turn & 4)}, expected, [&](const Values& x) {
-              return oracle::apply(Op::mma, ElementType::f32,
+              return oracle::apply(Op::mma, sums,
                                    {flipped(x[0], turn & 1), flipped(x[1], turn & 2), flipped(x[2], turn & 4)});
             });
         CHECK(oracle::difference(actual, expected, 0, bound) == "");
@@ -889,8 +899,10 @@ class RandomGraph {
       }
       case 7: {
         const ElementType to = one_of({ElementType::f32, ElementType::i32, ElementType::i64, ElementType::pred,
-                                       ElementType::f16, ElementType::bf16, ElementType::u8, ElementType::tf32});
-        if (oracle::is_real(to) && largest(a) > (to == ElementType::f32 ? 0x1p24L : 60000)) return false;
+                                       ElementType::f16, ElementType::bf16, ElementType::u8, ElementType::tf32,
+                                       ElementType::f64, ElementType::i8});
+        const bool wide = to == ElementType::f32 || to == ElementType::f64;
+        if (oracle::is_real(to) && largest(a) > (wide ? 0x1p24L : 60000)) return false;
         return add(oracle::cast(a, to), [=](const Values& v) { return oracle::apply_cast(v[i], to); });
       }
       case 8: {
@@ -947,10 +959,10 @@ class RandomGraph {
         const Array right = turn ? oracle::permute(b, {1, 0}) : b;
         const int m = a.shape[0], n = right.shape[1];
         std::vector<Real> bound;
-        return add(oracle::mma(a, right, Array(ElementType::f32, {m, n}), bound), [=](const Values& v) {
-          return oracle::apply(
-              Op::mma, ElementType::f32,
-              {v[i], turn ? permuted(v[j], {1, 0}) : v[j], oracle::literal(ElementType::f32, 0, {m, n})});
+        const ElementType sums = sum_type(a.type);
+        return add(oracle::mma(a, right, Array(sums, {m, n}), bound), [=](const Values& v) {
+          return oracle::apply(Op::mma, sums,
+                               {v[i], turn ? permuted(v[j], {1, 0}) : v[j], oracle::literal(sums, 0, {m, n})});
         });
       }
     }

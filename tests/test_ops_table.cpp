@@ -142,6 +142,7 @@ TEST_CASE("a structural op is a shape rule, a function and a case in each execut
       {"src/codegen/passes/fold.cpp",
        {"bitcast", "broadcast", "cast", "constant", "custom", "extract", "permute", "reshape", "select"}},
       {"src/codegen/passes/lift_reshapes.cpp", {"broadcast", "reshape"}},
+      {"src/codegen/passes/widen_factors.cpp", {"cast", "mma"}},
       {"src/codegen/plan/plan_text.cpp", {"bitcast", "broadcast", "cast", "custom"}},
       {"src/codegen/plan/sweep.hpp", {"broadcast"}},
       {"src/codegen/plan/verify_contents.cpp", {"broadcast"}},

@@ -32,7 +32,7 @@ TEST_CASE("the pass table is in order and documented", "[passes]") {
     names.push_back(pass.name);
     CHECK(!pass.what.empty());
   }
-  CHECK(names == std::vector<std::string_view>{"reshape", "fold", "common", "dead"});
+  CHECK(names == std::vector<std::string_view>{"reshape", "widen", "fold", "common", "dead"});
 }
 
 TEST_CASE("fold computes constants", "[passes]") {

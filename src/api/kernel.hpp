@@ -42,7 +42,7 @@ constexpr bool check_argument() {
     constexpr bool number = is_integer<A> || std::is_floating_point_v<A>;
     static_assert(number,
                   "tessera: a Scalar parameter takes a number; which argument: see `argument = N` above");
-    static_assert(!number || std::is_same_v<typename P::type, f32> || std::is_integral_v<A>,
+    static_assert(!number || std::is_floating_point_v<typename P::type> || std::is_integral_v<A>,
                   "tessera: an integer Scalar takes an integer; convert the number first; which argument: see "
                   "`argument = N` above");
     return number;
@@ -72,10 +72,11 @@ Argument argument_for(const A& value) {
   if constexpr (!check_argument<number, P, A>()) {
   } else if constexpr (P::parameter.access != Access::scalar) {
     argument = value.argument();
-  } else if constexpr (std::is_same_v<typename P::type, f32>) {
-    argument.scalar.f32 = static_cast<f32>(value);
-    if (std::isinf(argument.scalar.f32) && !std::isinf(static_cast<double>(value)))
-      refuse_number(number, ElementType::f32, std::to_string(value));
+  } else if constexpr (std::is_floating_point_v<typename P::type>) {
+    using T = typename P::type;
+    argument.scalar = cell_of(static_cast<T>(value));
+    if (std::isinf(static_cast<T>(value)) && !std::isinf(static_cast<long double>(value)))
+      refuse_number(number, element_type<T>, std::to_string(value));
   } else {
     using T = typename P::type;
     if (!std::in_range<T>(value)) refuse_number(number, element_type<T>, std::to_string(value));

@@ -60,13 +60,13 @@ void narrow_f16(std::uint16_t* out, std::int64_t stride, const float* in, std::i
 template <ElementType type, class Body>
 void with_type(const Body& body) {
   using T = typename tessera::detail::TypeOf<type>::type;
-  if constexpr (info(type).stored && std::is_arithmetic_v<T>)
+  if constexpr (info(type).stored)
     body(T{}, math::host_form<type>{});
   else
-    throw InternalError("an element type that tensors do not hold, or that C++ does not convert");
+    throw InternalError("an element type that tensors do not hold");
 }
 
-/// body(T{}, Held{}), which stand for an element in memory and in host form, of types that C++ converts between.
+/// body(T{}, Held{}), which stand for an element in memory and in host form.
 template <class Body>
 void with_stored(ElementType type, const Body& body) {
   switch (type) {

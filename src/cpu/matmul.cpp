@@ -174,13 +174,31 @@ void with_view(const Matrix& matrix, int rows, int columns, std::vector<float>& 
 
 thread_local std::vector<float> scratch_a, scratch_b;
 
-}  // namespace
-
 void multiply_add(Matrix a, Matrix b, float* c, int m, int n, int k) {
   if (m == 1 && row_times(a, b, c, n, k)) return;
   Eigen::Map<RowMajor> result(c, m, n);
   with_view(a, m, k, scratch_a,
             [&](const auto& x) { with_view(b, k, n, scratch_b, [&](const auto& y) { result.noalias() += x * y; }); });
+}
+
+// Of other types than f32, whatever the strides are.
+template <class T>
+void multiply_add_as(const Matrix& a, const Matrix& b, void* c, int m, int n, int k) {
+  using Elements = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  using Strides = Eigen::Stride<Eigen::Dynamic, Eigen::Dynamic>;
+  const auto view = [](const Matrix& matrix, int rows, int columns) {
+    return Eigen::Map<const Elements, Eigen::Unaligned, Strides>(static_cast<const T*>(matrix.data), rows, columns,
+                                                                 Strides(matrix.row_stride, matrix.column_stride));
+  };
+  Eigen::Map<Elements>(static_cast<T*>(c), m, n).noalias() += view(a, m, k) * view(b, k, n);
+}
+
+}  // namespace
+
+void multiply_add(ElementType type, Matrix a, Matrix b, void* c, int m, int n, int k) {
+  if (type == ElementType::f32) return multiply_add(a, b, static_cast<float*>(c), m, n, k);
+  if (type == ElementType::f64) return multiply_add_as<double>(a, b, c, m, n, k);
+  multiply_add_as<std::uint32_t>(a, b, c, m, n, k);  // which wraps
 }
 
 }  // namespace tessera::cpu

@@ -6,14 +6,14 @@
 
 namespace tessera::cpu {
 
-/// A matrix of f32, or of f16 or bf16 as a tensor holds them; strides in elements.
+/// A matrix in host form, or of f16 or bf16 as a tensor holds them; strides in elements.
 struct Matrix {
   const void* data;
-  ElementType type;
+  ElementType type;  ///< f16 or bf16; f32: in host form, of whatever type
   std::int64_t row_stride, column_stride;
 };
 
-/// c [m,n], f32 and dense, += a [m,k] times b [k,n].
-void multiply_add(Matrix a, Matrix b, float* c, int m, int n, int k);
+/// c [m,n], dense and of type f32, f64 or i32, += a [m,k] times b [k,n], which are held as c is. Integers wrap.
+void multiply_add(ElementType type, Matrix a, Matrix b, void* c, int m, int n, int k);
 
 }  // namespace tessera::cpu

@@ -395,10 +395,12 @@ void Frame::print(const Node& node) const {
 // Of what is stored, in a debug build of a kernel.
 void Frame::look_for_nan(const Node& node, const Ref& tile, std::int64_t offset, std::int64_t step,
                          std::int64_t count) const {
-  if (!launch_->debug || host_type(node.type) != HostType::f32) return;
-  const float* const elements = reinterpret_cast<const float*>(tile.data);
-  for (std::int64_t i = 0; i < count; ++i)
-    if (const float x = elements[offset + i * step]; x != x) fail(node, "NaN is stored");
+  if (!launch_->debug) return;
+  with_host(host_type(node.type), [&]<class T>(T) {
+    const T* const elements = reinterpret_cast<const T*>(tile.data);
+    for (std::int64_t i = 0; i < count; ++i)
+      if (const T x = elements[offset + i * step]; x != x) fail(node, "NaN is stored");
+  });
 }
 
 void Frame::store(Id id) {
@@ -578,10 +580,9 @@ void Frame::mma(Id id) {
   const Node& mma = node(id);
   const Ref &a = ref(mma.in[0]), &b = ref(mma.in[1]), &c = ref(mma.in[2]);
   char* out = slot(id);
-  if (c.data != out) copy(out, c, mma.shape, HostType::f32);
+  if (c.data != out) copy(out, c, mma.shape, host_type(mma.type));
   const auto matrix = [](const Ref& r) { return Matrix{r.data, r.narrow, r.stride[0], r.stride[1]}; };
-  multiply_add(matrix(a), matrix(b), reinterpret_cast<float*>(out), mma.shape[0], mma.shape[1],
-               node(mma.in[0]).shape[1]);
+  multiply_add(mma.type, matrix(a), matrix(b), out, mma.shape[0], mma.shape[1], node(mma.in[0]).shape[1]);
 }
 
 void Frame::run_node(Id id) {

@@ -119,6 +119,8 @@ constexpr bool check_op() {
     static_assert(accepts(op, element_type<T>),
                   "tessera: storage types and pred are not for arithmetic; cast<f32>(x) or cast<i32>(x) first");
   else if constexpr (info(op).operands == Operands::real)
+    static_assert(accepts(op, element_type<T>), "tessera: this op takes f32 or f64; cast<f32>(x) first");
+  else if constexpr (info(op).operands == Operands::single)
     static_assert(accepts(op, element_type<T>), "tessera: this op takes f32; cast<f32>(x) first");
   else if constexpr (info(op).operands == Operands::index)
     static_assert(accepts(op, element_type<T>), "tessera: this op takes i64; cast<i64>(x) first");
@@ -216,7 +218,7 @@ OPERATOR(|, bitwise_or, logical_or)
 OPERATOR(^, bitwise_xor, logical_xor)
 #undef OPERATOR
 
-/// Quotient of f32; of integers rounded down, as in Python's //.
+/// Quotient of reals; of integers rounded down, as in Python's //.
 template <class A, class B>
 requires Operands2<A, B>
 auto operator/(const A& a, const B& b) {

@@ -117,7 +117,7 @@ Tile<typename A::type, A::rank> mean(const A& a, const std::vector<Axis>& axes, 
   }
 #include "graph/ops.def"
 
-/// The sum along an axis, several or all, divided by how many elements it is of; of f32.
+/// The sum along an axis, several or all, divided by how many elements it is of; of f32 or f64.
 template <TileExpr A>
 auto mean(const A& a, Axis axis) {
   const int named[] = {axis.number};
@@ -140,7 +140,7 @@ auto mean(const A& a, First, More...) requires(sizeof...(More) > 0) {
 /// Index of the largest element along the axis, the lowest among equals.
 template <TileExpr A>
 Tile<i32, A::rank> argmax(const A& a, Axis axis) {
-  static_assert(Computing<typename A::type>, "tessera: argmax takes f32, i32, i64, u32 or u64; cast<f32>(x) first");
+  static_assert(Computing<typename A::type>, "tessera: argmax takes f32, f64, i32, i64, u32 or u64; cast<f32>(x) first");
   return detail::along<i32>(Op::argmax, a, axis);
 }
 
@@ -158,7 +158,7 @@ auto turned_over(const A& a) {
 /// Index of the smallest element along the axis, the lowest among equals.
 template <TileExpr A>
 Tile<i32, A::rank> argmin(const A& a, Axis axis) {
-  static_assert(Computing<typename A::type>, "tessera: argmin takes f32, i32, i64, u32 or u64; cast<f32>(x) first");
+  static_assert(Computing<typename A::type>, "tessera: argmin takes f32, f64, i32, i64, u32 or u64; cast<f32>(x) first");
   return argmax(detail::turned_over(a), axis);
 }
 
@@ -180,7 +180,7 @@ Tile(const Indexed<T, R>&) -> Tile<T, R>;
 template <TileExpr A>
 Indexed<typename A::type, A::rank> max_with_index(const A& a, Axis axis) {
   static_assert(Computing<typename A::type>,
-                "tessera: max_with_index takes f32, i32, i64, u32 or u64; cast<f32>(x) first");
+                "tessera: max_with_index takes f32, f64, i32, i64, u32 or u64; cast<f32>(x) first");
   const Tile<typename A::type, A::rank> x(a, axis.location);
   return {max(x, axis), argmax(x, axis)};
 }
@@ -188,7 +188,7 @@ Indexed<typename A::type, A::rank> max_with_index(const A& a, Axis axis) {
 template <TileExpr A>
 Indexed<typename A::type, A::rank> min_with_index(const A& a, Axis axis) {
   static_assert(Computing<typename A::type>,
-                "tessera: min_with_index takes f32, i32, i64, u32 or u64; cast<f32>(x) first");
+                "tessera: min_with_index takes f32, f64, i32, i64, u32 or u64; cast<f32>(x) first");
   const Tile<typename A::type, A::rank> x(detail::turned_over(a), axis.location);
   return {Tile<typename A::type, A::rank>(detail::turned_over(max(x, axis)), axis.location), argmax(x, axis)};
 }

@@ -352,18 +352,34 @@ A concat(const A& a, const More&...) {
   static_assert(!std::same_as<A, A>, "tessera: concat names its axis first, then the tiles: concat(axis, a, b, ...)");
   return a;
 }
-/// a [m,k] times b [k,n] plus c [m,n]: operands of one type among f32 (true f32), tf32, f16, bf16; sums in f32.
+/// a [m,k] times b [k,n] plus c [m,n]: factors of one type among f32 (true f32), tf32, f16, bf16, f8e4m3 and f8e5m2, sums in
+/// f32; f64, sums in f64; i8 or u8, sums in i32, which wrap. Of rank 3 likewise for each element of the first axis.
 template <TileExpr A, TileExpr B, TileExpr C>
-Tile<f32, 2> mma(const A& a, const B& b, const C& c, Location location = Location::current()) {
-  static_assert(A::rank == 2 && B::rank == 2 && C::rank == 2, "tessera: mma takes tiles of rank 2; reshape them");
+auto mma(const A& a, const B& b, const C& c, Location location = Location::current()) {
+  using Sum = typename detail::TypeOf<sum_type(element_type<typename A::type>)>::type;
+  static_assert((A::rank == 2 || A::rank == 3) && B::rank == A::rank && C::rank == A::rank,
+                "tessera: mma takes three tiles of rank 2, or of rank 3 for a batch; reshape them");
   static_assert(std::same_as<typename A::type, typename B::type>,
                 "tessera: both factors of mma have one element type; cast one");
-  static_assert(info(element_type<typename A::type>).multiplies, "tessera: mma takes f32, tf32, f16 or bf16 factors");
-  static_assert(std::is_same_v<typename C::type, f32>, "tessera: mma adds to f32 tiles");
+  static_assert(info(element_type<typename A::type>).multiplies,
+                "tessera: mma takes f32, tf32, f16, bf16, f8e4m3, f8e5m2, f64, i8 or u8 factors");
+  static_assert(std::is_same_v<typename C::type, Sum>,
+                "tessera: mma adds to f32 tiles, products of f64 to f64, and of i8 and u8 to i32");
   Trace& trace = Trace::current(location);
-  return Tile<f32, 2>(trace.apply(Op::mma, ElementType::f32,
-                                  {a.lower(trace, location), b.lower(trace, location), c.lower(trace, location)}, {},
-                                  location));
+  return Tile<Sum, A::rank>(
+      trace.multiply(element_type<Sum>, a.lower(trace, location), b.lower(trace, location), c.lower(trace, location),
+                     location));
+}
+/// The same without an addend.
+template <TileExpr A, TileExpr B>
+auto mma(const A& a, const B& b, Location location = Location::current()) {
+  using Sum = typename detail::TypeOf<sum_type(element_type<typename A::type>)>::type;
+  static_assert(A::rank == B::rank, "tessera: both factors of mma have one rank, 2, or 3 for a batch; reshape one");
+  Trace& trace = Trace::current(location);
+  Shape shape = trace.shape(a.lower(trace, location));
+  const Shape right = trace.shape(b.lower(trace, location));
+  shape[A::rank - 1] = right[B::rank - 1];
+  return mma(a, b, Tile<Sum, A::rank>(trace.literal(element_type<Sum>, 0, location, shape)), location);
 }
 
 /// a / b rounded up, of ints at once; of values in the kernel it is an op.

@@ -104,11 +104,12 @@ std::int64_t Trace::literal_bits(ElementType type, Number value, Location locati
   const ElementInfo target = info(type);
   Cell cell;
   if (target.kind == ElementKind::real) {
-    Cell given;
-    given.f32 = static_cast<float>(value.real());
-    cell = evaluate_cast(ElementType::f32, type, given);
-    if (std::isinf(cell.f32) && !std::isinf(value.real())) misfit("it is out of range");
-    if (value.integral() && evaluate_cast(ElementType::f32, ElementType::i64, cell).i64 != value.integer())
+    cell = evaluate_cast(ElementType::f64, type, cell_of(value.real()));
+    const ElementType held = type == ElementType::f64 ? type : ElementType::f32;
+    const double kept = evaluate_cast(held, ElementType::f64, cell).f64;
+    const bool saturated = info(type).bytes == 1 && std::abs(kept) < std::abs(value.real());
+    if ((std::isinf(kept) || saturated) && !std::isinf(value.real())) misfit("it is out of range");
+    if (value.integral() && evaluate_cast(held, ElementType::i64, cell).i64 != value.integer())
       misfit("it would be rounded; write it as a floating literal if that is meant");
   } else {
     if (!value.integral()) misfit("it is not an integer literal");
@@ -118,6 +119,28 @@ std::int64_t Trace::literal_bits(ElementType type, Number value, Location locati
     cell = decode(type, given);
   }
   return encode(type, cell);
+}
+
+Handle Trace::multiply(ElementType sums, Handle a, Handle b, Handle c, Location location) {
+  if (shape(c).rank() == 2) return apply(Op::mma, sums, {a, b, c}, {}, location);
+  const Shape of_a = shape(a), of_b = shape(b), of_c = shape(c);
+  const int batch = of_c[0];
+  if (of_a[0] != batch || of_b[0] != batch || of_a[2] != of_b[1] || of_a[1] != of_c[1] || of_b[2] != of_c[2])
+    fail(location, fmt::format("mma: {} x {} + {}; of a batch it takes [b,m,k] x [b,k,n] + [b,m,n]", to_string(of_a),
+                               to_string(of_b), to_string(of_c)));
+  std::vector<Handle> products;
+  for (int i = 0; i < batch; ++i) {
+    const auto element = [&](Handle of) {
+      const Shape all = shape(of), one{1, all[1], all[2]}, matrix{all[1], all[2]};
+      const ElementType type = builder_.graph()[of.id].type;
+      const auto at = [&](int start) { return literal(ElementType::i32, start, location); };
+      const Handle part = batch == 1 ? of : apply(Op::extract, type, {of, at(i), at(0), at(0)}, {1, 1, 1}, location, one);
+      return apply(Op::reshape, type, {part}, {}, location, matrix);
+    };
+    const Handle product = apply(Op::mma, sums, {element(a), element(b), element(c)}, {}, location);
+    products.push_back(apply(Op::reshape, sums, {product}, {}, location, Shape{1, of_c[1], of_c[2]}));
+  }
+  return batch == 1 ? products[0] : apply(Op::concat, sums, products, {0}, location);
 }
 
 Handle Trace::literal(ElementType type, Number value, Location location, const Shape& shape) {

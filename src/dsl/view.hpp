@@ -21,7 +21,7 @@ class TiledView;
 /// A tensor parameter, or a view of one. In is read, Out is written, InOut both; loads of an In may move freely.
 template <Access access_, class T, int R>
 class TensorView {
-  static_assert(Stored<T>, "tessera: tensors hold f32, f16, bf16 and integers, i8 to i64 and u8 to u64");
+  static_assert(Stored<T>, "tessera: tensors hold f32, f64, f16, bf16, f8e4m3, f8e5m2 and integers, i8 to i64 and u8 to u64");
   static_assert(R >= 1 && R <= max_rank, "tessera: a tensor has 1 to 6 axes");
 
  public:
@@ -68,7 +68,7 @@ using InOut = TensorView<Access::in_out, T, R>;
 /// A number given at launch.
 template <Element T>
 class Scalar : public ExprTag {
-  static_assert(Computing<T>, "tessera: a scalar parameter is f32, i32, i64, u32 or u64");
+  static_assert(Computing<T>, "tessera: a scalar parameter is f32, f64, i32, i64, u32 or u64");
 
  public:
   using type = T;
@@ -259,7 +259,7 @@ template <Access access, Element T, int R, TileExpr E>
 void atomic_add(const TensorView<access, T, R>& view, const Coord (&at)[R], const E& tile,
                 Location location = Location::current()) {
   static_assert(access == Access::in_out, "tessera: atomics work on an InOut");
-  static_assert(Computing<T>, "tessera: atomic_add takes tensors of f32, i32, i64, u32 or u64");
+  static_assert(Computing<T>, "tessera: atomic_add takes tensors of f32, f64, i32, i64, u32 or u64");
   detail::check_writable<access, T, R, E>();
   Trace& trace = Trace::current(location);
   trace.apply(Op::atomic_add, element_type<T>, detail::operands({tile.lower(trace, location), view.value()}, at), {},
@@ -273,7 +273,7 @@ template <Access access, Element T, int R, int N, TileExpr E>
 void atomic_add(const TensorView<access, T, R>& view, const Tile<i32, N> (&at)[R], const E& tile,
                 Location location = Location::current()) {
   static_assert(access == Access::in_out, "tessera: atomics work on an InOut");
-  static_assert(Computing<T>, "tessera: atomic_add takes tensors of f32, i32, i64, u32 or u64");
+  static_assert(Computing<T>, "tessera: atomic_add takes tensors of f32, f64, i32, i64, u32 or u64");
   detail::check_writable<access, T, N, E>();
   Trace& trace = Trace::current(location);
   trace.apply(Op::atomic_add_elements, element_type<T>,

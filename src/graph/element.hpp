@@ -17,7 +17,7 @@ enum class ElementKind : std::uint8_t { real, integer, logical };
 
 /// How a value of an element type is held outside of tensors: every narrow real as the float it stands for, a narrow
 /// integer and pred (0 or 1) as an i32.
-enum class HostType : std::uint8_t { f32, i32, i64, u32, u64 };
+enum class HostType : std::uint8_t { f32, f64, i32, i64, u32, u64 };
 
 struct ElementInfo {
   std::string_view name;
@@ -43,6 +43,7 @@ constexpr bool bitcasts(ElementType from, ElementType to) {
 }
 
 using f32 = float;
+using f64 = double;
 using i8 = std::int8_t;
 using i16 = std::int16_t;
 using i32 = std::int32_t;
@@ -65,6 +66,24 @@ struct bf16 {
   std::uint16_t bits = 0;
   bf16() = default;
   explicit bf16(float value);
+  explicit operator float() const;
+};
+
+/// 8 bits, 4 of exponent and 3 of fraction (OCP 8-bit floating point, 2023): no infinity, 448 is the largest. Conversion from
+/// float rounds to nearest even; what is larger, an infinity too, becomes 448.
+struct f8e4m3 {
+  std::uint8_t bits = 0;
+  f8e4m3() = default;
+  explicit f8e4m3(float value);
+  explicit operator float() const;
+};
+
+/// 8 bits, 5 of exponent and 2 of fraction: the upper half of a binary16, 57344 is the largest. Conversion from float rounds
+/// to nearest even; a larger number becomes 57344, an infinity stays one.
+struct f8e5m2 {
+  std::uint8_t bits = 0;
+  f8e5m2() = default;
+  explicit f8e5m2(float value);
   explicit operator float() const;
 };
 
@@ -108,12 +127,24 @@ concept Stored = Element<T> && info(element_type<T>)
 
 constexpr HostType host_type(ElementType type) { return info(type).held; }
 
+/// Do GPUs have instructions of matrix units for factors of the type that Tessera makes use of?
+constexpr bool has_matrix_units(ElementType factor) {
+  return factor == ElementType::f16 || factor == ElementType::bf16 || factor == ElementType::tf32;
+}
+/// The type in which mma adds up products of factors of a type: f32 of reals of 32 bits or fewer, f64 of f64, i32 of i8 and u8.
+constexpr ElementType sum_type(ElementType factor) {
+  if (info(factor).kind != ElementKind::real) return ElementType::i32;
+  return factor == ElementType::f64 ? ElementType::f64 : ElementType::f32;
+}
+
 /// body(T{}), T being the type of C++ that holds such values.
 template <class Body>
 constexpr decltype(auto) with_host(HostType type, Body&& body) {
   switch (type) {
     case HostType::f32:
       return body(float{});
+    case HostType::f64:
+      return body(double{});
     case HostType::i64:
       return body(std::int64_t{});
     case HostType::u32:
@@ -146,6 +177,7 @@ union Cell {
   std::uint32_t u32;
   std::uint64_t u64;
   float f32;
+  double f64;
 };
 /// The number in a cell that holds a T, and a cell that holds a number.
 template <class T>

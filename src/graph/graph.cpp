@@ -60,6 +60,8 @@ std::int64_t encode(ElementType type, Cell cell) {
   return with_host(host_type(type), [&]<class T>(T) -> std::int64_t {
     if constexpr (std::is_same_v<T, float>)
       return std::bit_cast<std::int32_t>(cell.f32);
+    else if constexpr (std::is_same_v<T, double>)
+      return std::bit_cast<std::int64_t>(cell.f64);
     else
       return static_cast<std::int64_t>(value_in<T>(cell));
   });
@@ -69,6 +71,8 @@ Cell decode(ElementType type, std::int64_t attribute) {
   return with_host(host_type(type), [&]<class T>(T) {
     if constexpr (std::is_same_v<T, float>)
       return cell_of(std::bit_cast<float>(static_cast<std::int32_t>(attribute)));
+    else if constexpr (std::is_same_v<T, double>)
+      return cell_of(std::bit_cast<double>(attribute));
     else
       return cell_of(static_cast<T>(attribute));
   });

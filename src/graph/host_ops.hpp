@@ -5,6 +5,7 @@
 
 #include "graph/math.hpp"
 #include "graph/math_bits.hpp"
+#include "graph/math_double.hpp"
 #include "graph/math_exp.hpp"
 #include "graph/math_trig.hpp"
 #include "graph/op.hpp"
@@ -64,6 +65,8 @@ struct Held;
 template <>
 struct Held<HostType::f32> : std::type_identity<float> {};
 template <>
+struct Held<HostType::f64> : std::type_identity<double> {};
+template <>
 struct Held<HostType::i32> : std::type_identity<std::int32_t> {};
 template <>
 struct Held<HostType::i64> : std::type_identity<std::int64_t> {};
@@ -89,14 +92,18 @@ template <ElementType to, class T>
 host_form<to> cast_to(T x) {
   if constexpr (info(to).kind == ElementKind::integer)
     return to_integer<typename tessera::detail::TypeOf<to>::type, host_form<to>>(x);
-  else if constexpr (to == ElementType::f32)
-    return to_f32(x);
+  else if constexpr (to == ElementType::f32 || to == ElementType::f64)
+    return static_cast<host_form<to>>(x);
   else if constexpr (to == ElementType::f16)
-    return tessera::round_to_f16(to_f32(x));
+    return tessera::round_to_f16(to_be_narrowed(x));
   else if constexpr (to == ElementType::bf16)
-    return round_to_bf16(to_f32(x));
+    return round_to_bf16(to_be_narrowed(x));
   else if constexpr (to == ElementType::tf32)
-    return round_to_tf32(to_f32(x));
+    return round_to_tf32(to_be_narrowed(x));
+  else if constexpr (to == ElementType::f8e4m3)
+    return f8e4m3_value(f8e4m3_bits(to_be_narrowed(x)));
+  else if constexpr (to == ElementType::f8e5m2)
+    return f8e5m2_value(f8e5m2_bits(to_be_narrowed(x)));
   else {
     static_assert(to == ElementType::pred, "a new element type says here how a value is cast to it");
     return to_pred(x);

@@ -269,8 +269,8 @@ void check_types(const Graph& graph, Op op, ElementType type, std::span<const Id
       for (std::size_t i = 0; i < in.size(); ++i) require(info(operand(i)).computes);
       return;
     case Op::mma:
-      return require(info(operand(0)).multiplies && operand(1) == operand(0) && operand(2) == ElementType::f32 &&
-                     type == ElementType::f32);
+      return require(info(operand(0)).multiplies && operand(1) == operand(0) && operand(2) == type &&
+                     type == sum_type(operand(0)));
     default:
       return;
   }

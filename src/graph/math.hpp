@@ -149,7 +149,10 @@ template <std::unsigned_integral T>
 T abs(T a) {
   return a;
 }
-inline float abs(float a) { return std::fabs(a); }
+template <std::floating_point T>
+T abs(T a) {
+  return std::fabs(a);
+}
 
 // As in Python: rounds down, the remainder has the divisor's sign. x // 0 and x % 0 are 0; min // -1 wraps to min.
 template <class T>
@@ -242,18 +245,71 @@ inline float round_to_tf32(float x) {
   return std::bit_cast<float>(x != x ? 0x7fffe000u : rounded);
 }
 
-// Casts. Real to integer truncates and saturates, NaN gives 0; integer to a narrower integer wraps.
+
+namespace detail {
+/// An absolute value rounded to `fraction` bits where the exponent is `lowest` or more, to multiples of its last digit
+/// below that: the bits above those cut off, biased as a float is.
+template <int fraction, int lowest>
+std::uint32_t rounded_magnitude(float size) {
+  constexpr int cut = 23 - fraction;
+  const auto bits = std::bit_cast<std::uint32_t>(size);
+  const std::uint32_t normal = (bits + ((1u << (cut - 1)) - 1) + ((bits >> cut) & 1u)) >> cut;
+  const float step = power_of_two(lowest + cut);  // adding it leaves the digits of a subnormal as its last
+  const std::uint32_t subnormal = std::bit_cast<std::uint32_t>(size + step) - std::bit_cast<std::uint32_t>(step);
+  return size < power_of_two(lowest) ? subnormal : normal - (static_cast<std::uint32_t>(126 + lowest) << fraction);
+}
+}  // namespace detail
+
+// Eight bits; every NaN is 0x7f.
+inline std::uint8_t f8e4m3_bits(float x) {
+  const float size = detail::clamp(std::fabs(x), 0.0f, 448.0f);
+  const std::uint32_t sign = std::bit_cast<std::uint32_t>(x) >> 24 & 0x80u;
+  return static_cast<std::uint8_t>(x != x ? 0x7fu : sign | detail::rounded_magnitude<3, -6>(size));
+}
+inline float f8e4m3_value(std::uint8_t bits) {
+  const float size = std::bit_cast<float>((bits & 0x7fu) << 20) * 0x1p120f;
+  const float number = (bits & 0x7fu) == 0x7fu ? std::numeric_limits<float>::quiet_NaN() : size;
+  return bits & 0x80u ? -number : number;
+}
+inline std::uint8_t f8e5m2_bits(float x) {
+  const float size = detail::clamp(std::fabs(x), 0.0f, 57344.0f);
+  const std::uint32_t sign = std::bit_cast<std::uint32_t>(x) >> 24 & 0x80u;
+  const bool infinite = std::fabs(x) == std::numeric_limits<float>::infinity();
+  const std::uint32_t number = infinite ? 0x7cu : detail::rounded_magnitude<2, -14>(size);
+  return static_cast<std::uint8_t>(x != x ? 0x7fu : sign | number);
+}
+inline float f8e5m2_value(std::uint8_t bits) {
+  const std::uint32_t magnitude = bits & 0x7fu;
+  const float size = std::bit_cast<float>(magnitude << 21) * 0x1p112f;
+  const float number = magnitude > 0x7cu    ? std::numeric_limits<float>::quiet_NaN()
+                       : magnitude == 0x7cu ? std::numeric_limits<float>::infinity()
+                                            : size;
+  return bits & 0x80u ? -number : number;
+}
+
+/// A number on its way to a type narrower than f32: of a double the nearest float of an odd last digit, unless a float holds
+/// it, so that it is not rounded twice (Boldo and Melquiond, 2008).
 template <class T>
-float to_f32(T x) {
+float to_be_narrowed(T x) {
   return static_cast<float>(x);
 }
+inline float to_be_narrowed(double x) {
+  const float nearest = static_cast<float>(x);
+  const double back = static_cast<double>(nearest);
+  const auto bits = std::bit_cast<std::uint32_t>(nearest);
+  // Cut off, then made odd. An infinity that was none before is one above the largest number, which is odd.
+  const std::uint32_t cut = std::fabs(back) > std::fabs(x) ? bits - 1 : bits;
+  return back == x || x != x ? nearest : std::bit_cast<float>(cut | 1u);
+}
+
+// Casts. Real to integer truncates and saturates, NaN gives 0; integer to a narrower integer wraps.
 /// To the element type T, as the type that holds it.
-template <std::integral T, std::integral Held>
-Held to_integer(float x) {
+template <std::integral T, std::integral Held, std::floating_point From>
+Held to_integer(From x) {
   using limits = std::numeric_limits<T>;
-  constexpr float low = static_cast<float>(limits::min());
-  constexpr float beyond = 2.0f * static_cast<float>(T(1) << (limits::digits - 1));
-  const float inside = x >= low && x < beyond ? x : 0.0f;
+  constexpr From low = static_cast<From>(limits::min());
+  constexpr From beyond = From(2) * static_cast<From>(T(1) << (limits::digits - 1));
+  const From inside = x >= low && x < beyond ? x : From(0);
   const Held limit = x >= beyond ? limits::max() : x < low ? limits::min() : T(0);
   return static_cast<Held>(inside) + limit;
 }

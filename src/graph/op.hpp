@@ -20,7 +20,7 @@ enum class Op : std::uint8_t {
 };
 
 enum class OpGroup : std::uint8_t { unary, binary, ternary, reduction, scan, structural };
-enum class Operands : std::uint8_t { number, real, integer, logical, index, any };
+enum class Operands : std::uint8_t { number, real, single, integer, logical, index, any };
 
 /// What an operand is; the last four stand for any number of operands, of which each is a value or an index.
 enum class OperandKind : std::uint8_t {
@@ -48,7 +48,7 @@ struct OpInfo {
   Attribute attribute;
   OpRole role;
   std::string_view meaning;
-  /// The op, or a reduction's combination of two, as an expression of `a`, `b` and `c` in a generated kernel: of f32,
+  /// The op, or a reduction's combination of two, as an expression of `a`, `b` and `c` in a generated kernel: of reals,
   /// and of integers and preds. Empty where there is none.
   std::string_view cuda_real = {}, cuda_integer = {};
 };
@@ -157,6 +157,8 @@ constexpr bool accepts(Op op, ElementType type) {
       return info(type).computes;
     case Operands::real:
       return info(type).computes && info(type).kind == ElementKind::real;
+    case Operands::single:
+      return type == ElementType::f32;
     case Operands::integer:
       return info(type).computes && info(type).kind == ElementKind::integer;
     case Operands::logical:

@@ -1,4 +1,4 @@
-// expect: this op takes f32; cast<f32>(x) first
+// expect: this op takes f32 or f64; cast<f32>(x) first
 #include "api/tessera.hpp"
 
 using namespace tessera;

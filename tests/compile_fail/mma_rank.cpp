@@ -1,4 +1,4 @@
-// expect: mma takes tiles of rank 2; reshape them
+// expect: mma takes three tiles of rank 2, or of rank 3 for a batch; reshape them
 #include "api/tessera.hpp"
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: a scalar parameter is f32, i32, i64, u32 or u64
+// expect: a scalar parameter is f32, f64, i32, i64, u32 or u64
 #include "api/tessera.hpp"
 
 using namespace tessera;

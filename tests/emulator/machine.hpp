@@ -64,6 +64,7 @@ void emulated_store_matrix(void* row, const unsigned* registers);
 
 void emulated_contended_write(void* to, const void* from, unsigned long bytes);
 void emulated_atomic_add_f32(float* to, float value);
+void emulated_atomic_add_f64(double* to, double value);
 void emulated_atomic_add_i32(int* to, int value);
 void emulated_atomic_add_i64(long long* to, long long value);
 

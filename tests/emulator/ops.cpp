@@ -202,6 +202,11 @@ void emulated_atomic_add_f32(float* to, float value) {
   *to += value;
 }
 
+void emulated_atomic_add_f64(double* to, double value) {
+  check(current_thread(), to, sizeof value, Use::atomic, CALLER);
+  *to += value;
+}
+
 void emulated_atomic_add_i32(int* to, int value) {
   check(current_thread(), to, sizeof value, Use::atomic, CALLER);
   __builtin_add_overflow(*to, value, to);  // wraps

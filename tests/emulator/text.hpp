@@ -23,8 +23,13 @@ float fmaxf(float, float);
 float fmaf(float, float, float);
 }
 // By overloads, as of CUDA's functions there is one for each real type.
-#define REAL_FUNCTION(name) \
-  __device__ inline float name(float x) { return __builtin_##name##f(x); }
+#define REAL_FUNCTION(name)                                              \
+  __device__ inline float name(float x) { return __builtin_##name##f(x); } \
+  __device__ inline double name(double x) { return __builtin_##name(x); }
+REAL_FUNCTION(exp)
+REAL_FUNCTION(log)
+REAL_FUNCTION(sqrt)
+REAL_FUNCTION(fabs)
 REAL_FUNCTION(expm1)
 REAL_FUNCTION(log2)
 REAL_FUNCTION(log10)
@@ -42,9 +47,25 @@ REAL_FUNCTION(ceil)
 REAL_FUNCTION(trunc)
 REAL_FUNCTION(rint)
 #undef REAL_FUNCTION
-__device__ inline float pow(float x, float y) { return __builtin_powf(x, y); }
-__device__ inline float atan2(float x, float y) { return __builtin_atan2f(x, y); }
-__device__ inline float copysign(float x, float y) { return __builtin_copysignf(x, y); }
+#define REAL_FUNCTION(name)                                                                \
+  __device__ inline float name(float x, float y) { return __builtin_##name##f(x, y); } \
+  __device__ inline double name(double x, double y) { return __builtin_##name(x, y); }
+REAL_FUNCTION(pow)
+REAL_FUNCTION(atan2)
+REAL_FUNCTION(copysign)
+REAL_FUNCTION(fmax)
+#undef REAL_FUNCTION
+__device__ inline float fma(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
+__device__ inline double fma(double x, double y, double z) { return __builtin_fma(x, y, z); }
+__device__ inline float rsqrt(float x) { return 1.0f / __builtin_sqrtf(x); }
+__device__ inline double rsqrt(double x) { return 1.0 / __builtin_sqrt(x); }
+// Of f32 the prelude has its own.
+__device__ inline double fmin(double x, double y) { return __builtin_fmin(x, y); }
+__device__ inline double exp2(double x) { return __builtin_exp2(x); }
+__device__ inline double sin(double x) { return __builtin_sin(x); }
+__device__ inline double cos(double x) { return __builtin_cos(x); }
+__device__ inline double tan(double x) { return __builtin_tan(x); }
+__device__ inline double tanh(double x) { return __builtin_tanh(x); }
 __device__ inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
 
 // What the bodies in prelude/ are made of.
@@ -69,6 +90,7 @@ __device__ inline unsigned short bf16_bits(float x) {
 }
 
 __device__ inline void atomic_add(float* to, float x) { emulated_atomic_add_f32(to, x); }
+__device__ inline void atomic_add(double* to, double x) { emulated_atomic_add_f64(to, x); }
 __device__ inline void atomic_add(int* to, int x) { emulated_atomic_add_i32(to, x); }
 __device__ inline void atomic_add(long long* to, long long x) { emulated_atomic_add_i64(to, x); }
 // Sums that wrap are the same without a sign.

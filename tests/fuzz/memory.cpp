@@ -64,6 +64,12 @@ void write_element(std::byte* to, ElementType type, Rng& rng, Fill fill) {
       bits = f16(value).bits;
     } else if (type == ElementType::bf16) {
       bits = bf16(value).bits;
+    } else if (type == ElementType::f8e4m3) {
+      bits = f8e4m3(value).bits;
+    } else if (type == ElementType::f8e5m2) {
+      bits = f8e5m2(value).bits;
+    } else if (type == ElementType::f64) {
+      bits = std::bit_cast<std::uint64_t>(static_cast<double>(value));
     } else {
       std::memcpy(&bits, &value, sizeof value);
     }

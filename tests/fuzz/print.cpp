@@ -23,9 +23,10 @@ std::string number(ElementType type, std::int64_t bits) {
   if (info(type).kind != ElementKind::real) {
     return number_text(type, bits) + (type == ElementType::u64 ? "u" : "");
   }
-  if (std::isinf(cell.f32)) return cell.f32 < 0 ? "-inf" : "inf";
-  const std::string text = fmt::format("{}", cell.f32);
-  return text + (text.find_first_of(".e") == text.npos ? ".0f" : "f");
+  const bool wide = type == ElementType::f64;
+  if (wide ? std::isinf(cell.f64) : std::isinf(cell.f32)) return bits < 0 ? "-inf" : "inf";
+  const std::string text = wide ? fmt::format("{}", cell.f64) : fmt::format("{}", cell.f32);
+  return text + (text.find_first_of(".e") == text.npos ? ".0" : "") + (wide ? "" : "f");
 }
 
 /// The C++ operator of an op; empty if it has none.

@@ -13,14 +13,22 @@ void Generator::product(int rows) {
   });
   if (sources.empty()) return;
   const Place left = one_of(sources), right = one_of(sources);
-  constexpr std::array types = {f32, ElementType::tf32, ElementType::f16, ElementType::bf16};
+  constexpr std::array types = {f32,
+                                ElementType::tf32,
+                                ElementType::f16,
+                                ElementType::bf16,
+                                ElementType::f8e4m3,
+                                ElementType::f64,
+                                ElementType::i8};
   const ElementType factors = left.type == right.type && chance(60) ? left.type : one_of(types);
+  const ElementType sums = sum_type(factors);
+  const bool whole = sums == i32;
   const int columns = one_of(palette_);
   int k = 16 * between(1, 4);
   if (const int bytes = (rows + columns) * info(factors).bytes; large_ && chance(30))
     k = std::min(1024, between(70'000, 150'000) / bytes / 16 * 16);
   const Extents tile = {rows, columns};
-  const Name var = new_var(literal(f32, 0, tile), 0), others = chance(45) ? new_var(literal(f32, 0, tile), 0) : nothing;
+  const Name var = new_var(literal(sums, 0, tile), 0), others = chance(45) ? new_var(literal(sums, 0, tile), 0) : nothing;
   const Name count = k > 64 ? literal(i32, between(1, 2)) : loop_count();
   within(loop_of(count), [&] {
     const bool turned = chance(25);
@@ -29,15 +37,16 @@ void Generator::product(int rows) {
     if (turned)
       b = emit({.op = Op::permute, .type = factors, .shape = {k, columns}, .from = {b}, .attributes = {1, 0}},
                of(b).most);
-    const double most = of(var).most = of(a).most * of(b).most * k * 8;  // after as many rounds as there may be
+    const double all = of(a).most * of(b).most * k * 8;  // after as many rounds as there may be
+    const double most = of(var).most = whole ? largest_of(sums) : all;
     const Name old = read(var);
-    const Name c = chance(20) ? binary(Op::mul, old, literal(f32, 0.5), most) : old;
-    const Name sum = emit({.op = Op::mma, .type = f32, .shape = tile, .from = {a, b, c}}, most);
+    const Name c = chance(20) ? binary(Op::mul, old, literal(sums, whole ? 3 : 0.5), most) : old;
+    const Name sum = emit({.op = Op::mma, .type = sums, .shape = tile, .from = {a, b, c}}, most);
     assign(var, sum);
     if (others != nothing) {
-      of(others).most = most * 8;
+      of(others).most = whole ? most : most * 8;
       const Name read_now = chance(50) ? old : sum;
-      assign(others, binary(Op::add, read(others), read_now, most * 8));
+      assign(others, binary(Op::add, read(others), read_now, of(others).most));
     }
     if (chance(25)) some_effect();
   });

@@ -96,10 +96,10 @@ Name Generator::reshape(Name a, const Extents& shape) {
 }
 
 Name Generator::limit(Name value, double most) {
-  if (special_ || of(value).type != ElementType::f32 || of(value).most <= most) return value;
+  if (special_ || !computes(of(value).type) || !is_real(of(value).type) || of(value).most <= most) return value;
   const double scale = std::exp2(-std::ceil(std::log2(of(value).most / (exact_ ? most : most / 16))));
   const double result = of(value).most * scale;
-  return binary(Op::mul, value, literal(ElementType::f32, scale), result);
+  return binary(Op::mul, value, literal(of(value).type, scale), result);
 }
 
 Name Generator::read(Name var) {
@@ -121,14 +121,14 @@ Name Generator::convert(Name value, ElementType type) {
     value = convert(value, ElementType::f32);
     most = of(value).most;
   }
-  if (narrow && of(value).type == ElementType::f32) {
+  if (narrow && computes(of(value).type)) {
     value = limit(value, 1000);
     most = of(value).most;
   }
   if (!is_real(type)) most = lowest(type) == 0 ? largest_of(type) : std::min(most, largest_of(type));
   if (type == ElementType::pred) most = 1;
   const Name result = emit({.op = Op::cast, .type = type, .shape = of(value).shape, .from = {value}}, most * 1.01);
-  return type == ElementType::f32 ? limit(result, comfortable) : result;
+  return computes(type) && is_real(type) ? limit(result, comfortable) : result;
 }
 
 /// Any value as one of a type and shape, by all means.
@@ -189,8 +189,9 @@ std::int64_t Generator::padding_of(ElementType type) {
   Cell padding;
   const bool padded = chance(25);
   if (is_real(type)) {
-    padding.f32 = padded ? static_cast<float>(between(-3, 3)) : 0.0f;
-    if (special_ && chance(30)) padding.f32 = -std::numeric_limits<float>::infinity();
+    double value = padded ? between(-3, 3) : 0.0;
+    if (special_ && chance(30) && type != ElementType::f8e4m3) value = -std::numeric_limits<double>::infinity();
+    padding = type == ElementType::f64 ? cell_of(value) : cell_of(static_cast<float>(value));
   } else if (padded) {
     padding = decode(type, between(lowest(type) == 0 ? 0 : -3, 127));
   }
@@ -370,7 +371,7 @@ Name Generator::make(ElementType type, const Extents& shape, int depth) {
   if (chance(35)) return make_structural(type, shape, depth);
   if ((type == ElementType::f32 || type == ElementType::i32) && chance(5)) return make_custom(type, shape, depth);
   if (type == ElementType::pred) return make_logical(shape, depth);
-  if (type == ElementType::f32 && chance(50)) return make_real(shape, depth);
+  if (computes(type) && is_real(type) && chance(50)) return make_real(type, shape, depth);
   if (type == ElementType::i32 && chance(35)) return make_integer(type, shape, depth);
   if (computes(type) && !is_real(type) && chance(15)) return make_bits(type, shape, depth);
   if (special_ && (type == ElementType::f16 || type == ElementType::bf16) && chance(20)) {
@@ -477,7 +478,7 @@ Name Generator::make_structural(ElementType type, const Extents& shape, int dept
 
 Name Generator::make_number(ElementType type, const Extents& shape, int depth) {
   const int rank = static_cast<int>(shape.size());
-  const bool real = type == ElementType::f32;
+  const bool real = is_real(type);
   switch (between(0, 10)) {
     case 0: {
       const Name a = want(type, shape, depth);
@@ -561,25 +562,27 @@ Name Generator::make_number(ElementType type, const Extents& shape, int depth) {
   }
 }
 
-Name Generator::make_real(const Extents& shape, int depth) {
-  constexpr ElementType f32 = ElementType::f32;
+Name Generator::make_real(ElementType type, const Extents& shape, int depth) {
+  const bool single = type == ElementType::f32;
   const int kind = between(0, 21);
   const auto above_zero = [&](Name a) {  // where the op is smooth
     if (special_) return a;
-    const Name half = literal(f32, 0.5);
+    const Name half = literal(type, 0.5);
     return binary(Op::add, unary(Op::abs, a, of(a).most), half, of(a).most + 0.5);
   };
   if (kind <= 2 && shape.size() == 2) {
-    constexpr std::array types = {f32, ElementType::tf32, ElementType::f16, ElementType::bf16};
-    const ElementType type = one_of(types);
+    constexpr std::array types = {f32,         ElementType::tf32,   ElementType::f16,
+                                  ElementType::bf16, ElementType::f8e4m3, ElementType::f8e5m2};
+    const ElementType factors = single ? one_of(types) : type;
     const int k = large_ ? 16 * (chance(10) ? 8 : between(1, 4)) : chance(20) ? 16 * between(1, 2) : extent();
-    const Name a = want(type, {shape[0], k}, depth), b = want(type, {k, shape[1]}, depth);
-    const Name c = chance(40) ? literal(f32, 0, shape) : want(f32, shape, depth);
+    const Name a = want(factors, {shape[0], k}, depth), b = want(factors, {k, shape[1]}, depth);
+    const Name c = chance(40) ? literal(type, 0, shape) : want(type, shape, depth);
     return limit(
-        emit({.op = Op::mma, .type = f32, .shape = shape, .from = {a, b, c}}, of(a).most * of(b).most * k + of(c).most),
+        emit({.op = Op::mma, .type = type, .shape = shape, .from = {a, b, c}}, of(a).most * of(b).most * k + of(c).most),
         comfortable);
   }
   if (kind <= 3) {
+    if (!single) return nothing;
     const Extents keys = chance(70) ? Extents() : narrower(shape);
     const Name key = chance(50) ? literal(ElementType::i64, between(0, 1000)) : want(ElementType::i64, keys, depth);
     return emit(
@@ -587,7 +590,7 @@ Name Generator::make_real(const Extents& shape, int depth) {
         1);
   }
   if (exact_) return nothing;
-  const Name a = want(f32, shape, depth);
+  const Name a = want(type, shape, depth);
   const double most = of(a).most;
   switch (kind) {
     case 4:
@@ -597,22 +600,22 @@ Name Generator::make_real(const Extents& shape, int depth) {
     case 6:
       return unary(Op::log, above_zero(a), std::max(0.7, std::log(most + 1)));
     case 7:
-      return unary(chance(70) ? Op::tanh : Op::tanh_approx, a, 1);
+      return unary(!single || chance(70) ? Op::tanh : Op::tanh_approx, a, 1);
     case 8:
       return unary(Op::sigmoid2, a, 1);
     case 9:
-      return unary(chance(70) ? Op::sqrt : Op::sqrt_approx, special_ ? a : unary(Op::abs, a, most), std::sqrt(most));
+      return unary(!single || chance(70) ? Op::sqrt : Op::sqrt_approx, special_ ? a : unary(Op::abs, a, most), std::sqrt(most));
     case 10:
       return unary(Op::rsqrt, above_zero(a), 1.5);
     case 11: {
-      constexpr std::array ops = {Op::log2, Op::log2_approx, Op::log10, Op::log1p};
-      return unary(one_of(ops), above_zero(a), std::max(1.0, std::log2(most + 2)));
+      constexpr std::array ops = {Op::log2, Op::log10, Op::log1p, Op::log2_approx};
+      return unary(ops[static_cast<std::size_t>(between(0, single ? 3 : 2))], above_zero(a), std::max(1.0, std::log2(most + 2)));
     }
     case 12:
       return unary(Op::expm1, limit(a, 5), 150);
     case 13: {
       constexpr std::array ops = {Op::sin, Op::cos, Op::tan, Op::sin_approx, Op::cos_approx};
-      const Op op = one_of(ops);
+      const Op op = ops[static_cast<std::size_t>(between(0, single ? 4 : 2))];
       return op == Op::tan ? unary(op, limit(a, 1), 1.6) : unary(op, limit(a, 50), 1);
     }
     case 14:
@@ -629,12 +632,13 @@ Name Generator::make_real(const Extents& shape, int depth) {
       return unary(one_of(ops), a, most + 1);
     }
     case 18: {
-      const Name by = want(f32, chance(50) ? shape : narrower(shape), depth);
+      const Name by = want(type, chance(50) ? shape : narrower(shape), depth);
       if (chance(30)) return binary(Op::copysign, a, by, most);
       if (chance(40)) return binary(Op::atan2, a, by, 3.2);
       return limit(binary(Op::pow, above_zero(limit(a, 4)), limit(by, 3), 100), comfortable);
     }
     case 19: {
+      if (!single) return nothing;
       const Name bits = want(ElementType::i32, shape, depth);
       if (special_ && chance(50))
         return emit({.op = Op::bitcast, .type = f32, .shape = shape, .from = {bits}}, 0x1p127);
@@ -643,7 +647,7 @@ Name Generator::make_real(const Extents& shape, int depth) {
       return emit({.op = Op::bitcast, .type = f32, .shape = shape, .from = {number}}, 2);
     }
     default: {
-      const Name by = want(f32, chance(50) ? shape : narrower(shape), depth);
+      const Name by = want(type, chance(50) ? shape : narrower(shape), depth);
       return limit(binary(Op::div, a, above_zero(by), 2 * most), comfortable);
     }
   }
@@ -694,7 +698,7 @@ Name Generator::make_bits(ElementType type, const Extents& shape, int depth) {
 
 Name Generator::make_integer(ElementType type, const Extents& shape, int depth) {
   const int rank = static_cast<int>(shape.size());
-  switch (between(0, 3)) {
+  switch (between(0, 4)) {
     case 0: {
       if (rank == 0) return nothing;
       const int axis = between(0, rank - 1);
@@ -706,10 +710,20 @@ Name Generator::make_integer(ElementType type, const Extents& shape, int depth) 
         if (shape[static_cast<std::size_t>(axis)] != 1) continue;
         Extents operand = shape;
         operand[static_cast<std::size_t>(axis)] = extent();
-        constexpr std::array types = {ElementType::f32, ElementType::f32, ElementType::i32, ElementType::i64};
+        constexpr std::array types = {ElementType::f32, ElementType::f32, ElementType::f64, ElementType::i32,
+                                      ElementType::i64, ElementType::u32, ElementType::u64};
         return reduction(Op::argmax, want(one_of(types), operand, depth), axis);
       }
       return nothing;
+    }
+    case 3: {
+      if (rank != 2) return nothing;
+      const ElementType factors = chance(60) ? ElementType::i8 : ElementType::u8;
+      const int k = extent();
+      const Name a = want(factors, {shape[0], k}, depth), b = want(factors, {k, shape[1]}, depth);
+      const Name c = chance(40) ? literal(type, 0, shape) : want(type, shape, depth);
+      return emit({.op = Op::mma, .type = type, .shape = shape, .from = {a, b, c}},
+                  std::min(of(a).most * of(b).most * k + of(c).most, largest_of(type)));
     }
     case 2:
       return emit({.op = Op::random_bits,
@@ -732,7 +746,7 @@ Name Generator::make_logical(const Extents& shape, int depth) {
   switch (between(0, 7)) {
     case 6: {
       constexpr std::array ops = {Op::isnan, Op::isinf, Op::isfinite};
-      return unary(one_of(ops), want(ElementType::f32, shape, depth), 1);
+      return unary(one_of(ops), want(chance(70) ? ElementType::f32 : ElementType::f64, shape, depth), 1);
     }
     case 0:
       return unary(Op::logical_not, want(pred, shape, depth), 1);
@@ -752,12 +766,13 @@ Name Generator::make_logical(const Extents& shape, int depth) {
     case 2:
       return cast_from_any(pred, shape, depth);
     default: {
-      constexpr std::array types = {ElementType::f32, ElementType::i32, ElementType::i32, ElementType::i64};
+      constexpr std::array types = {ElementType::f32, ElementType::i32, ElementType::i32, ElementType::i64,
+                                    ElementType::f64, ElementType::u32, ElementType::u64};
       const ElementType type = one_of(types);
       constexpr std::array ops = {Op::less, Op::less_equal, Op::greater, Op::greater_equal, Op::equal, Op::not_equal};
       const Name a = want(type, shape, depth);
       const Name b =
-          chance(40) ? literal(type, between(-2, 3)) : want(type, chance(50) ? shape : narrower(shape), depth);
+          chance(40) ? literal(type, between(!is_real(type) && lowest(type) == 0 ? 0 : -2, 3)) : want(type, chance(50) ? shape : narrower(shape), depth);
       return binary(one_of(ops), a, b, 1);
     }
   }

@@ -10,7 +10,17 @@ namespace {
 using numbers::real_inf;
 using numbers::Wide;
 
-constexpr Real largest = 0x1.fffffep127L, smallest_normal = 0x1p-126L;  // of f32
+/// What arithmetic of a real type, held in registers as f32 or f64, has to do with.
+struct Format {
+  Real largest, smallest_normal, smallest;
+  int digits;
+  Real scale;  ///< of the tolerances of ops.def, which are of f32
+
+  Real unit() const { return std::ldexp(Real(1), -digits); }
+};
+constexpr Format binary32{0x1.fffffep127L, 0x1p-126L, 0x1p-149L, 24, 1};
+constexpr Format binary64{0x1.fffffffffffffp1023L, 0x1p-1022L, 0x1p-1074L, 53, 0x1p-29L};
+const Format& format_of(ElementType type) { return type == ElementType::f64 ? binary64 : binary32; }
 
 constexpr Real tolerance(Op op) {
   switch (op) {
@@ -27,56 +37,57 @@ constexpr Real tolerance(Op op) {
   }
 }
 
-/// The least f32 that is not less.
-Real f32_above(Real x) {
-  if (x > largest) return real_inf;
-  if (x < -largest) return std::isinf(x) ? x : -largest;
-  const auto nearest = static_cast<float>(x);
-  return nearest < x ? std::nextafter(nearest, std::numeric_limits<float>::infinity()) : nearest;
+/// The least number of the format that is not less.
+Real above(const Format& f, Real x) {
+  if (x > f.largest) return real_inf;
+  if (x < -f.largest) return std::isinf(x) ? x : -f.largest;
+  if (x == 0) return x;
+  const Real step = std::max(f.smallest, std::ldexp(Real(1), std::ilogb(x) + 1 - f.digits));
+  return std::ceil(x / step) * step;
 }
-bool is_f32(Real x) { return f32_above(x) == x; }
+bool is_held(const Format& f, Real x) { return above(f, x) == x; }
 
-/// The end of an interval, and whether f32 arithmetic gives it exactly.
+/// The end of an interval, and whether arithmetic gives it exactly.
 struct End {
   Real value;
   bool exact = false;
 };
 
 /// The least that a result may be whose exact value is at least the end.
-Real below(End end, Op op) {
+Real below(const Format& f, End end, Op op) {
   if (end.exact || std::isinf(end.value)) return end.value;
-  const Real least = has_absolute_tolerance(op) ? 1 : smallest_normal;
-  return end.value - tolerance(op) * std::max(std::abs(end.value), least);
+  const Real least = has_absolute_tolerance(op) ? 1 : f.smallest_normal;
+  return end.value - tolerance(op) * f.scale * std::max(std::abs(end.value), least);
 }
 
 /// The infinite ends of what may overflow.
-Element overflowing(Element e) {
-  if (e.high > largest) e.high = real_inf;
-  if (e.low < -largest) e.low = -real_inf;
+Element overflowing(const Format& f, Element e) {
+  if (e.high > f.largest) e.high = real_inf;
+  if (e.low < -f.largest) e.low = -real_inf;
   return e;
 }
 
-/// Of an interval, what f32 holds.
-Element in_f32(Element e) {
-  e = overflowing(e);
+/// Of an interval, what the format holds.
+Element held(const Format& f, Element e) {
+  e = overflowing(f, e);
   if (e.empty()) return e;
-  return {f32_above(e.low), -f32_above(-e.high), e.nan};
+  return {above(f, e.low), -above(f, -e.high), e.nan};
 }
 
-Element widened(Op op, End low, End high, bool nan) {
-  const Element e{below(low, op), -below({-high.value, high.exact}, op), nan};
-  // A product that is added to something may never be rounded to f32.
-  return op == Op::mul ? overflowing(e) : in_f32(e);
+Element widened(const Format& f, Op op, End low, End high, bool nan) {
+  const Element e{below(f, low, op), -below(f, {-high.value, high.exact}, op), nan};
+  // A product that is added to something may never be rounded.
+  return op == Op::mul ? overflowing(f, e) : held(f, e);
 }
 
-Element increasing(Op op, const Element& a, bool nan) {
-  return widened(op, {numbers::unary(op, a.low)}, {numbers::unary(op, a.high)}, nan);
+Element increasing(const Format& f, Op op, const Element& a, bool nan) {
+  return widened(f, op, {numbers::unary(op, a.low)}, {numbers::unary(op, a.high)}, nan);
 }
 
 Element mirrored(const Element& a) { return {-a.high, -a.low, a.nan}; }
 
-Element decreasing(Op op, const Element& a, bool nan) {
-  return widened(op, {numbers::unary(op, a.high)}, {numbers::unary(op, a.low)}, nan);
+Element decreasing(const Format& f, Op op, const Element& a, bool nan) {
+  return widened(f, op, {numbers::unary(op, a.high)}, {numbers::unary(op, a.low)}, nan);
 }
 
 /// Of an op that is defined between two numbers, or from one on.
@@ -86,30 +97,30 @@ Element within(const Element& a, Real low, Real high) {
 }
 
 /// Nowhere steeper than 1.
-Element wave(Op op, const Element& a) {
+Element wave(const Format& f, Op op, const Element& a) {
   const bool endless = std::isinf(a.low) || std::isinf(a.high);
   if (endless && a.low == a.high) return Element::no_number();
   if (endless || a.high - a.low > 2) return {-1, 1, a.nan || endless};
   const Real half = (a.high - a.low) / 2, middle = numbers::unary(op, a.low + half);
-  return widened(op, {std::max<Real>(middle - half, -1)}, {std::min<Real>(middle + half, 1)}, a.nan);
+  return widened(f, op, {std::max<Real>(middle - half, -1)}, {std::min<Real>(middle + half, 1)}, a.nan);
 }
 
 /// Its error grows with what it is of.
-Element wave_approximation(Op op, const Element& a) {
+Element wave_approximation(const Format& f, Op op, const Element& a) {
   const Real size = std::max(-a.low, a.high);
-  Element e = wave(op, a);
+  Element e = wave(f, op, a);
   const Real more = size <= 6.28L ? 0 : size <= 314 ? 4e-5L : 2;
   if (!e.empty()) e.low -= more, e.high += more;
   return e;
 }
 
 /// Increases between two poles.
-Element tangent(const Element& a) {
+Element tangent(const Format& f, const Element& a) {
   const auto branch = [](Real x) { return std::floor(x / std::acos(Real(-1)) + 0.5L); };
   if (std::isinf(a.low) && a.low == a.high) return Element::no_number();
   const bool between = a.low == a.high || (std::max(-a.low, a.high) < 1e6L && branch(a.low) == branch(a.high));
   if (!between) return {-real_inf, real_inf, a.nan || std::isinf(a.low) || std::isinf(a.high)};
-  return increasing(Op::tan, a, a.nan);
+  return increasing(f, Op::tan, a, a.nan);
 }
 
 Element outcome(bool may_hold, bool may_fail) { return {may_fail ? Real(0) : 1, may_hold ? Real(1) : 0}; }
@@ -131,7 +142,7 @@ Element magnitude(const Element& a) {
   return {a.low > 0 ? a.low : a.high < 0 ? -a.high : 0, std::max(-a.low, a.high), a.nan};
 }
 
-Element real_unary(Op op, const Element& a) {
+Element real_unary(const Format& f, Op op, const Element& a) {
   if (result_type(op, ElementType::f32) == ElementType::pred) return classified(op, a);
   if (a.empty()) return a;
   switch (op) {
@@ -141,32 +152,32 @@ Element real_unary(Op op, const Element& a) {
     case Op::log10:
     case Op::log1p: {
       const Element inside = within(a, op == Op::log1p ? -1 : 0, real_inf);
-      return inside.empty() ? inside : increasing(op, inside, inside.nan);
+      return inside.empty() ? inside : increasing(f, op, inside, inside.nan);
     }
     case Op::sqrt:
     case Op::sqrt_approx: {
       if (a.high < 0) return Element::no_number();
-      const Element e = increasing(op, {std::max<Real>(a.low, 0), a.high}, a.nan || a.low < 0);
+      const Element e = increasing(f, op, {std::max<Real>(a.low, 0), a.high}, a.nan || a.low < 0);
       return {std::max<Real>(e.low, 0), e.high, e.nan};
     }
     case Op::asin:
     case Op::acos: {
       const Element inside = within(a, -1, 1);
       if (inside.empty()) return inside;
-      return op == Op::asin ? increasing(op, inside, inside.nan) : decreasing(op, inside, inside.nan);
+      return op == Op::asin ? increasing(f, op, inside, inside.nan) : decreasing(f, op, inside, inside.nan);
     }
     case Op::sin:
     case Op::cos:
-      return wave(op, a);
+      return wave(f, op, a);
     case Op::sin_approx:
     case Op::cos_approx:
-      return wave_approximation(op, a);
+      return wave_approximation(f, op, a);
     case Op::tan:
-      return tangent(a);
+      return tangent(f, a);
     case Op::cosh:
-      return increasing(op, magnitude(a), a.nan);
+      return increasing(f, op, magnitude(a), a.nan);
     case Op::erfc:
-      return decreasing(op, a, a.nan);
+      return decreasing(f, op, a, a.nan);
     case Op::expm1:
     case Op::atan:
     case Op::sinh:
@@ -177,31 +188,31 @@ Element real_unary(Op op, const Element& a) {
     case Op::trunc:
     case Op::round:
     case Op::sign:
-      return increasing(op, a, a.nan);
+      return increasing(f, op, a, a.nan);
     case Op::rsqrt:
       if (a.high < 0) return Element::no_number();
       if (a.low <= 0) return {-real_inf, real_inf, a.nan || a.low < 0};  // of zeros: an infinity of either sign
-      return decreasing(op, a, a.nan);
+      return decreasing(f, op, a, a.nan);
     case Op::neg:
       return mirrored(a);
     case Op::abs:
       return magnitude(a);
     case Op::exp: {
-      const Element e = increasing(op, a, a.nan);
+      const Element e = increasing(f, op, a, a.nan);
       return {std::max<Real>(e.low, 0), e.high, e.nan};
     }
     case Op::exp2: {
-      const Element e = increasing(op, a, a.nan);
-      return {e.low < smallest_normal ? 0 : e.low, e.high, e.nan};
+      const Element e = increasing(f, op, a, a.nan);
+      return {e.low < f.smallest_normal ? 0 : e.low, e.high, e.nan};
     }
     case Op::tanh:
     case Op::tanh_approx: {
-      const Element e = increasing(op, a, a.nan);
+      const Element e = increasing(f, op, a, a.nan);
       return {std::max<Real>(e.low, -1), std::min<Real>(e.high, 1), e.nan};
     }
     case Op::sigmoid2: {
-      const Element e = increasing(op, a, a.nan);
-      return {e.low < smallest_normal ? 0 : e.low, std::min<Real>(e.high, 1), e.nan};
+      const Element e = increasing(f, op, a, a.nan);
+      return {e.low < f.smallest_normal ? 0 : e.low, std::min<Real>(e.high, 1), e.nan};
     }
     default:
       throw std::logic_error("element.cpp lacks real " + std::string(name(op)));
@@ -210,7 +221,7 @@ Element real_unary(Op op, const Element& a) {
 
 /// An op's results lie between those of the ends of its operands.
 template <class F>
-Element corners(Op op, const Element& a, const Element& b, bool nan, const F& result) {
+Element corners(const Format& f, Op op, const Element& a, const Element& b, bool nan, const F& result) {
   End low{real_inf}, high{-real_inf};
   for (Real x : {a.low, a.high}) {
     for (Real y : {b.low, b.high}) {
@@ -226,39 +237,39 @@ Element corners(Op op, const Element& a, const Element& b, bool nan, const F& re
     }
     if (a.low == a.high) break;
   }
-  return widened(op, low, high, nan);
+  return widened(f, op, low, high, nan);
 }
 
-Element add(Op op, const Element& a, const Element& b) {
-  return corners(op, a, b, a.nan || b.nan, [](Real x, Real y) {
+Element add(const Format& f, Op op, const Element& a, const Element& b) {
+  return corners(f, op, a, b, a.nan || b.nan, [&](Real x, Real y) {
     const Real sum = x + y, part = sum - x;
     const bool exact = (x - (sum - part)) + (y - part) == 0;  // Knuth's two-sum
-    return End{sum, exact && is_f32(sum)};
+    return End{sum, exact && is_held(f, sum)};
   });
 }
 
 bool may_be_infinite(const Element& a) { return std::isinf(a.low) || std::isinf(a.high); }
 
-Element mul(const Element& a, const Element& b) {
+Element mul(const Format& f, const Element& a, const Element& b) {
   const bool undefined = (a.may_be(0) && may_be_infinite(b)) || (b.may_be(0) && may_be_infinite(a));
-  return corners(Op::mul, a, b, a.nan || b.nan || undefined, [](Real x, Real y) {
-    return End{x * y, is_f32(x) && is_f32(y) && is_f32(x * y)};
+  return corners(f, Op::mul, a, b, a.nan || b.nan || undefined, [&](Real x, Real y) {
+    return End{x * y, is_held(f, x) && is_held(f, y) && is_held(f, x * y)};
   });
 }
 
-Element div(const Element& a, const Element& b) {
+Element div(const Format& f, const Element& a, const Element& b) {
   if (b.may_be(0)) {
     if (a.low == 0 && a.high == 0 && b.low == 0 && b.high == 0) return Element::no_number();
     return {-real_inf, real_inf, a.nan || b.nan || a.may_be(0) || (may_be_infinite(a) && may_be_infinite(b))};
   }
-  return corners(Op::div, a, b, a.nan || b.nan, [](Real x, Real y) { return End{x / y}; });
+  return corners(f, Op::div, a, b, a.nan || b.nan, [](Real x, Real y) { return End{x / y}; });
 }
 
-Element function(Op op, const Element& a, const Element& b) {
-  return corners(op, a, b, a.nan || b.nan, [&](Real x, Real y) { return End{numbers::real_function(op, x, y)}; });
+Element function(const Format& f, Op op, const Element& a, const Element& b) {
+  return corners(f, op, a, b, a.nan || b.nan, [&](Real x, Real y) { return End{numbers::real_function(op, x, y)}; });
 }
 
-Element pow(const Element& a, const Element& b) {
+Element pow(const Format& f, const Element& a, const Element& b) {
   // pow(NaN, 0) and pow(1, NaN) are 1.
   if (a.empty() || b.empty()) {
     const Element& number = a.empty() ? b : a;
@@ -266,19 +277,19 @@ Element pow(const Element& a, const Element& b) {
     return {1, 1, !number.exact()};
   }
   const Element any{-real_inf, real_inf, true};
-  if (a.low > 0) return function(Op::pow, a, b);
+  if (a.low > 0) return function(f, Op::pow, a, b);
   if (!a.exact() || !b.exact()) return any;
   const Real result = numbers::real_function(Op::pow, a.low, b.low);
   if (std::isnan(result)) return Element::no_number();
   if (a.low == 0 && std::isinf(result)) return {-real_inf, real_inf, false};  // zeros have either sign
-  return widened(Op::pow, {result}, {result}, false);
+  return widened(f, Op::pow, {result}, {result}, false);
 }
 
 /// Monotonic but for the negative half of the other axis, where zeros have either sign.
-Element atan2(const Element& a, const Element& b) {
-  if (b.low > 0 || a.low > 0 || a.high < 0) return function(Op::atan2, a, b);
+Element atan2(const Format& f, const Element& a, const Element& b) {
+  if (b.low > 0 || a.low > 0 || a.high < 0) return function(f, Op::atan2, a, b);
   const Real pi = std::acos(Real(-1));
-  return widened(Op::atan2, {-pi}, {pi}, a.nan || b.nan);
+  return widened(f, Op::atan2, {-pi}, {pi}, a.nan || b.nan);
 }
 
 Element copysign(const Element& a, const Element& b) {
@@ -288,21 +299,21 @@ Element copysign(const Element& a, const Element& b) {
   return !b.nan && b.high < 0 ? mirrored(positive) : hull(positive, mirrored(positive));
 }
 
-Element real_binary(Op op, const Element& a, const Element& b) {
-  if (op == Op::pow) return pow(a, b);
+Element real_binary(const Format& f, Op op, const Element& a, const Element& b) {
+  if (op == Op::pow) return pow(f, a, b);
   if (op == Op::copysign) return copysign(a, b);
   if (a.empty() || b.empty()) return Element::no_number();
   switch (op) {
     case Op::add:
-      return add(op, a, b);
+      return add(f, op, a, b);
     case Op::sub:
-      return add(op, a, mirrored(b));
+      return add(f, op, a, mirrored(b));
     case Op::mul:
-      return mul(a, b);
+      return mul(f, a, b);
     case Op::div:
-      return div(a, b);
+      return div(f, a, b);
     case Op::atan2:
-      return atan2(a, b);
+      return atan2(f, a, b);
     default:
       throw std::logic_error("element.cpp lacks real " + std::string(name(op)));
   }
@@ -345,12 +356,11 @@ Real truncated(Real x, ElementType to) {
   return x >= highest ? highest : x <= lowest ? lowest : std::trunc(x);
 }
 
-/// The exponent of the largest power of two that x, an f32 but not 0, is a multiple of.
+/// The exponent of the largest power of two that x, which is not 0, is a multiple of.
 int last_digit(Real x) {
-  const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(x));
-  const auto exponent = static_cast<int>(bits >> 23 & 0xff);
-  const std::uint32_t digits = (bits & 0x7fffff) | (exponent > 0 ? 0x800000 : 0);
-  return std::max(exponent, 1) - 150 + std::countr_zero(digits);
+  int exponent = 0;
+  const Real fraction = std::frexp(std::abs(x), &exponent);
+  return exponent - 64 + std::countr_zero(static_cast<std::uint64_t>(std::ldexp(fraction, 64)));
 }
 
 Element of_integer(ElementType type, i64 x) { return Element::of(static_cast<Real>(numbers::number_in(type, x))); }
@@ -359,6 +369,7 @@ Element of_wrapped(ElementType type, Wide x) { return of_integer(type, numbers::
 }  // namespace
 
 Element element_of(ElementType type, Cell cell) {
+  if (type == ElementType::f64) return Element::of(cell.f64);
   return numbers::is_real(type) ? Element::of(cell.f32) : of_integer(type, encode(type, cell));
 }
 
@@ -367,7 +378,7 @@ Element hull(const Element& a, const Element& b) {
 }
 
 Element unary(Op op, ElementType type, const Element& a) {
-  if (numbers::is_real(type)) return real_unary(op, a);
+  if (numbers::is_real(type)) return real_unary(format_of(type), op, a);
   if (op == Op::logical_not) return negated(a);
   if (!a.exact()) return Element::anything();
   return of_wrapped(type, numbers::unary(op, type, numbers::held(a.low)));
@@ -403,7 +414,7 @@ Element binary(Op op, ElementType type, const Element& a, const Element& b) {
             cast(ElementType::pred, type, binary(Op::not_equal, type, binary(Op::modulo, type, a, b), Element::of(0))));
       return unary(Op::neg, type, binary(Op::floor_div, type, unary(Op::neg, type, a), b));
     default:
-      if (numbers::is_real(type)) return real_binary(op, a, b);
+      if (numbers::is_real(type)) return real_binary(format_of(type), op, a, b);
       if (!a.exact() || !b.exact()) return Element::anything();
       return of_wrapped(result_type(op, type), numbers::binary(op, type, numbers::held(a.low), numbers::held(b.low)));
   }
@@ -431,7 +442,7 @@ Element cast(ElementType from, ElementType to, const Element& a) {
   if (to == ElementType::pred) return negated(equal(a, Element::of(0)));
   if (numbers::is_real(from)) {
     if (numbers::is_real(to)) {
-      if (to == ElementType::f32 || a.empty()) return a;
+      if (host_type(to) == HostType::f64 || (from != ElementType::f64 && to == ElementType::f32) || a.empty()) return a;
       return {numbers::rounded(a.low, to), numbers::rounded(a.high, to), a.nan};
     }
     const Element number{truncated(a.low, to), truncated(a.high, to)};
@@ -439,7 +450,8 @@ Element cast(ElementType from, ElementType to, const Element& a) {
   }
   if (std::isinf(a.low)) return a;
   if (numbers::is_real(to)) {
-    const auto real = [&](Real x) { return numbers::rounded(numbers::rounded(x, ElementType::f32), to); };
+    const ElementType by = to == ElementType::f64 ? to : ElementType::f32;
+    const auto real = [&](Real x) { return numbers::rounded(numbers::rounded(x, by), to); };
     return {real(a.low), real(a.high)};
   }
   if (a.low >= static_cast<Real>(numbers::lowest_number(to)) &&
@@ -453,11 +465,10 @@ Element bitcast(ElementType from, ElementType to, const Element& a) {
   if (from == to) return a;
   // Of a zero the sign is not known, of a NaN no bit.
   if (!a.exact() || (numbers::is_real(from) && a.low == 0)) return Element::anything();
-  const std::uint32_t bits =
-      numbers::is_real(from) ? numbers::bits_of(a.low, from) : static_cast<std::uint32_t>(numbers::held(a.low));
-  if (info(to).bytes == 8) return of_wrapped(to, static_cast<Wide>(a.low));
+  const std::uint64_t bits =
+      numbers::is_real(from) ? numbers::bits_of(a.low, from) : static_cast<std::uint64_t>(numbers::held(a.low));
   if (numbers::is_real(to)) return Element::of(numbers::number_of(bits, to));
-  return Element::of(static_cast<Real>(numbers::wrapped(bits, to)));
+  return of_wrapped(to, bits);
 }
 
 void Sum::add(const Element& term) {
@@ -475,18 +486,19 @@ void Sum::add(const Element& term) {
 
 Element Sum::value(int more_roundings, bool flushed) const {
   if (always_positive_ && always_negative_) return Element::no_number();
-  const Real lost = flushed ? Real(2 * terms_) * 0x1p-126L : 0;
-  // No partial sum needs more digits than f32 has.
-  if (exact_ && low_size_ <= largest && low_size_ <= std::ldexp(Real(1), last_digit_ + 24))
-    return in_f32({low_ - lost, low_ + lost, false});
+  const Format& f = format_of(type_);
+  const Real lost = flushed ? Real(2 * terms_) * f.smallest_normal : 0;
+  // No partial sum needs more digits than there are.
+  if (exact_ && low_size_ <= f.largest && low_size_ <= std::ldexp(Real(1), last_digit_ + f.digits))
+    return held(f, {low_ - lost, low_ + lost, false});
   // Whatever the order, a term is in at most terms - 1 of the sums: Higham, Accuracy and Stability of Numerical
   // Algorithms, 4.2.
-  const Real roundings = Real(std::max<i64>(terms_ - 1, 0) + more_roundings) * 0x1p-24L;
+  const Real roundings = Real(std::max<i64>(terms_ - 1, 0) + more_roundings) * f.unit();
   const Real error = roundings / (1 - roundings);
-  const bool up = up_ * (1 + error) > largest, down = down_ * (1 + error) > largest;  // partial sums may overflow
+  const bool up = up_ * (1 + error) > f.largest, down = down_ * (1 + error) > f.largest;  // partial sums may overflow
   const Real low = down ? -real_inf : always_positive_ ? real_inf : low_ - error * low_size_ - lost;
   const Real high = up ? real_inf : always_negative_ ? -real_inf : high_ + error * high_size_ + lost;
-  return in_f32({low, high, nan_ || (up && down)});
+  return held(f, {low, high, nan_ || (up && down)});
 }
 
 void Product::multiply(const Element& factor) {
@@ -503,11 +515,12 @@ void Product::multiply(const Element& factor) {
 }
 
 Element Product::value() const {
-  const Real roundings = Real(factors_) * 0x1p-24L, error = roundings / (1 - roundings);
+  const Format& f = format_of(type_);
+  const Real roundings = Real(factors_) * f.unit(), error = roundings / (1 - roundings);
   // Where partial products overflow, or lose digits below the smallest normal, the order decides.
-  if (!known_ || largest_ * (1 + error) > largest || least_ < 0x1p-126L) return Element::anything();
+  if (!known_ || largest_ * (1 + error) > f.largest || least_ < f.smallest_normal) return Element::anything();
   const Real size = std::max(std::abs(low_), std::abs(high_));
-  return in_f32({low_ - error * size, high_ + error * size, false});
+  return held(f, {low_ - error * size, high_ + error * size, false});
 }
 
 }  // namespace tessera::reference

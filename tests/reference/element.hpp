@@ -32,40 +32,44 @@ Element element_of(ElementType type, Cell cell);
 /// What is one or the other.
 Element hull(const Element& a, const Element& b);
 
-/// Unary, binary and ternary ops on operands of an element type, real results as f32.
+/// Unary, binary and ternary ops on operands of an element type, real results as f64 or else as f32.
 Element unary(Op op, ElementType type, const Element& a);
 Element binary(Op op, ElementType type, const Element& a, const Element& b);
 Element ternary(Op op, ElementType type, const Element& a, const Element& b, const Element& c);
 Element select(const Element& condition, const Element& a, const Element& b);
 Element cast(ElementType from, ElementType to, const Element& a);
-/// Between types of at most 32 bits.
+/// Between types of as many bits.
 Element bitcast(ElementType from, ElementType to, const Element& a);
 
-/// A sum of reals in f32, in any order.
+/// A sum of reals in f64, or else in f32, in any order.
 class Sum {
  public:
+  explicit Sum(ElementType type) : type_(type) {}
   void add(const Element& term);
   /// With so many roundings more on a term's way than there are sums. With `flushed`, subnormal terms and sums may have
   /// been taken for 0.
   Element value(int more_roundings = 0, bool flushed = false) const;
 
  private:
+  ElementType type_;
   std::int64_t terms_ = 0;
   Real low_ = 0, high_ = 0;            // sums of the finite ends
   Real low_size_ = 0, high_size_ = 0;  // of their absolute values
   Real up_ = 0, down_ = 0;             // how far partial sums may reach
-  int last_digit_ = 128;               // every term is a multiple of 2 to this power, if all are exact
+  int last_digit_ = 1024;              // every term is a multiple of 2 to this power, if all are exact
   bool exact_ = true, nan_ = false;
   bool always_positive_ = false, always_negative_ = false;  // some term is surely +inf, -inf
 };
 
-/// A product of reals in f32, in any order.
+/// A product of reals in f64, or else in f32, in any order.
 class Product {
  public:
+  explicit Product(ElementType type) : type_(type) {}
   void multiply(const Element& factor);
   Element value() const;
 
  private:
+  ElementType type_;
   std::int64_t factors_ = 0;
   Real low_ = 1, high_ = 1;       // of the products of their ends
   Real largest_ = 1, least_ = 1;  // absolute values that partial products may reach

@@ -74,10 +74,10 @@ void Memory::add(std::int64_t element, const Element& value, std::int64_t block)
     cell.value = binary(Op::add, type_, cell.value, value);
     return;
   }
-  const auto [sum, fresh] = sums_.try_emplace(element);
+  const auto [sum, fresh] = sums_.try_emplace(element, type_);
   if (fresh) sum->second.add(cell.value);
   sum->second.add(value);
-  cell.value = sum->second.value(0, true);  // PTX ISA, atom.add.f32: global memory has no subnormals then
+  cell.value = sum->second.value(0, type_ == ElementType::f32);  // PTX ISA, atom.add: of f32 global memory has no subnormals then
 }
 
 void Memory::spoil() {

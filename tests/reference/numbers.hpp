@@ -33,14 +33,26 @@ inline Format format_of(ElementType type) {
       return {7, -126, 127};
     case ElementType::tf32:
       return {10, -126, 127};
+    case ElementType::f64:
+      return {52, -1022, 1023};
+    case ElementType::f8e4m3:
+      return {3, -6, 8};
+    case ElementType::f8e5m2:
+      return {2, -14, 15};
     default:
       return {23, -126, 127};
   }
 }
 
-/// To the nearest number of the type, ties to even; beyond the largest by half a step: infinity.
+/// Of a type of 8 bits, which has what is larger become this; f8e4m3 has no infinity either.
+inline Real saturation_of(ElementType type) { return type == ElementType::f8e4m3 ? 448 : 57344; }
+inline bool has_8_bits(ElementType type) { return type == ElementType::f8e4m3 || type == ElementType::f8e5m2; }
+
+/// To the nearest number of the type, ties to even; beyond the largest by half a step: infinity, of 8 bits the largest.
 inline Real rounded(Real x, ElementType type) {
+  if (type == ElementType::f8e4m3 && std::isinf(x)) return std::copysign(saturation_of(type), x);
   if (x == 0 || !std::isfinite(x)) return x;
+  if (has_8_bits(type) && std::abs(x) > saturation_of(type)) return std::copysign(saturation_of(type), x);
   const Format format = format_of(type);
   const Real step = std::ldexp(Real(1), std::max(std::ilogb(x), format.lowest) - format.fraction);
   const Real y = std::nearbyint(x / step) * step;
@@ -48,33 +60,36 @@ inline Real rounded(Real x, ElementType type) {
 }
 
 /// The bits of a number that the type holds.
-inline std::uint32_t bits_of(Real x, ElementType type) {
+inline std::uint64_t bits_of(Real x, ElementType type) {
   const Format format = format_of(type);
-  const int width = type == ElementType::f16 || type == ElementType::bf16 ? 16 : 32;
-  const std::uint32_t sign = std::signbit(x) ? 1u << (width - 1) : 0;
-  const auto top = static_cast<std::uint32_t>(format.highest * 2 + 1) << format.fraction;  // infinity
-  if (std::isnan(x)) return top | 1u << (format.fraction - 1);
+  const int width = 8 * info(type).bytes;
+  const std::uint64_t sign = std::signbit(x) ? std::uint64_t{1} << (width - 1) : 0;
+  const auto top = static_cast<std::uint64_t>(format.highest * 2 + 1) << format.fraction;  // infinity
+  if (std::isnan(x)) return has_8_bits(type) ? 0x7f : top | std::uint64_t{1} << (format.fraction - 1);
   if (std::isinf(x)) return sign | top;
   if (x == 0) return sign;
   const int exponent = std::max(std::ilogb(x), format.lowest);
-  const auto steps = static_cast<std::uint32_t>(std::ldexp(std::abs(x), format.fraction - exponent));
-  return sign | ((static_cast<std::uint32_t>(exponent - format.lowest) << format.fraction) + steps);
+  const auto steps = static_cast<std::uint64_t>(std::ldexp(std::abs(x), format.fraction - exponent));
+  return sign | ((static_cast<std::uint64_t>(exponent - format.lowest) << format.fraction) + steps);
 }
 
-inline Real number_of(std::uint32_t bits, ElementType type) {
+inline Real number_of(std::uint64_t bits, ElementType type) {
   const Format format = format_of(type);
-  const int width = type == ElementType::f16 || type == ElementType::bf16 ? 16 : 32;
-  if (width == 16) bits &= 0xffffu;  // of a negative integer more are set
+  const int width = 8 * info(type).bytes;
+  if (width < 64) bits &= (std::uint64_t{1} << width) - 1;  // of a negative integer more are set
+  const std::uint64_t one = 1;
   const bool negative = (bits >> (width - 1)) & 1;
-  const auto steps = bits & ((1u << format.fraction) - 1);
-  const int exponent = static_cast<int>((bits & ~(1u << (width - 1))) >> format.fraction);
+  const auto steps = bits & ((one << format.fraction) - 1);
+  const int exponent = static_cast<int>((bits & ~(one << (width - 1))) >> format.fraction);
   Real x;
-  if (exponent == format.highest * 2 + 1)
+  if (type == ElementType::f8e4m3 && (bits & 0x7f) == 0x7f)
+    x = real_nan;
+  else if (exponent == format.highest * 2 + 1 && type != ElementType::f8e4m3)
     x = steps ? real_nan : real_inf;
   else if (exponent == 0)
     x = std::ldexp(Real(steps), format.lowest - format.fraction);
   else
-    x = std::ldexp(Real(steps | 1u << format.fraction), exponent - 1 + format.lowest - format.fraction);
+    x = std::ldexp(Real(steps | one << format.fraction), exponent - 1 + format.lowest - format.fraction);
   return negative ? -x : x;
 }
 
@@ -107,14 +122,9 @@ inline i64 highest_of(ElementType type) { return wrapped(highest_number(type), t
 
 /// The element of a stored type that lies there.
 inline Real read_number(const void* from, ElementType type) {
-  if (type == ElementType::f32) {
-    float x;
-    std::memcpy(&x, from, 4);
-    return x;
-  }
   std::uint64_t bits = 0;
   std::memcpy(&bits, from, static_cast<std::size_t>(info(type).bytes));  // little endian
-  if (is_real(type)) return number_of(static_cast<std::uint32_t>(bits), type);
+  if (is_real(type)) return number_of(bits, type);
   return static_cast<Real>(number_in(type, wrapped(bits, type)));
 }
 

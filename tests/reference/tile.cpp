@@ -234,13 +234,13 @@ Tile reduce(Op op, const Tile& a, int axis) {
   const bool real = numbers::is_real(a.type);
   each_line(a.shape, axis, [&](std::size_t first, std::size_t step, std::size_t out) {
     if (real && op == Op::sum) {
-      Sum sum;
+      Sum sum(a.type);
       for (std::size_t i = 0; i < extent; ++i) sum.add(a.elements[first + i * step]);
       result.elements[out] = sum.value();
       return;
     }
     if (real && op == Op::prod) {
-      Product product;
+      Product product(a.type);
       for (std::size_t i = 0; i < extent; ++i) product.multiply(a.elements[first + i * step]);
       result.elements[out] = product.value();
       return;
@@ -279,8 +279,8 @@ Tile scan(Op op, const Tile& a, int axis, ScanOptions options) {
   const auto extent = static_cast<std::size_t>(a.shape[axis]);
   const bool real = numbers::is_real(a.type);
   each_line(a.shape, axis, [&](std::size_t first, std::size_t step, std::size_t) {
-    Sum sum;
-    Product product;
+    Sum sum(a.type);
+    Product product(a.type);
     Element total = element_of(a.type, tessera::identity(reduction, a.type));
     const auto now = [&] {
       return real && op == Op::cumsum ? sum.value() : real && op == Op::cumprod ? product.value() : total;
@@ -301,11 +301,17 @@ Tile mma(const Tile& a, const Tile& b, const Tile& c) {
   Tile result = c;
   const auto depth = static_cast<std::size_t>(a.shape[1]), columns = static_cast<std::size_t>(b.shape[1]);
   for (std::size_t at = 0; at < result.elements.size(); ++at) {
-    Sum sum;
+    const auto product = [&](std::size_t l) {
+      return binary(Op::mul, c.type, a.elements[at / columns * depth + l], b.elements[l * columns + at % columns]);
+    };
+    if (!numbers::is_real(c.type)) {
+      for (std::size_t l = 0; l < depth; ++l)
+        result.elements[at] = binary(Op::add, c.type, result.elements[at], product(l));
+      continue;
+    }
+    Sum sum(c.type);
     sum.add(c.elements[at]);
-    for (std::size_t l = 0; l < depth; ++l)
-      sum.add(binary(Op::mul, ElementType::f32, a.elements[at / columns * depth + l],
-                     b.elements[l * columns + at % columns]));
+    for (std::size_t l = 0; l < depth; ++l) sum.add(product(l));
     // Tensor cores cut off what does not fit where they align the terms.
     result.elements[at] = sum.value(2);
   }

@@ -32,7 +32,7 @@ constexpr auto edges() {
                             limits::denorm_min()};
 }
 
-/// T: f32, or an integer.
+/// T: f32, f64, or an integer.
 template <class T>
 T number(const Values& values, Random& random) {
   if constexpr (std::is_integral_v<T>) {

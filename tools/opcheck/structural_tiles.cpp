@@ -82,13 +82,15 @@ struct Product {
   Layout a = Layout::dense, b = Layout::dense;
 
   Case of(ElementType type) const {
-    const Values small{.low = -2, .high = 2};
+    const bool whole = info(type).kind == ElementKind::integer;
+    const Values small{.low = whole ? -128.0 : -2, .high = whole ? 127.0 : 2};
+    const ElementType sums = sum_type(type);
     Sketch sketch({input(type, {m, k}, a, small), input(type, {k, n}, b, small),
-                   input(ElementType::f32, {m, n}, Layout::dense, small), output(ElementType::f32, {m, n})});
+                   input(sums, {m, n}, Layout::dense, small), output(sums, {m, n})});
     const std::vector<Id> at = sketch.tiles(3, {tile.m, tile.n});
-    const Id c = sketch.load(2, ElementType::f32, at, {tile.m, tile.n});
+    const Id c = sketch.load(2, sums, at, {tile.m, tile.n});
     const auto step = [&](Id i, Id sum) {
-      return sketch.apply(Op::mma, ElementType::f32,
+      return sketch.apply(Op::mma, sums,
                           {sketch.load(0, type, {at[0], i}, {tile.m, tile.k}),
                            sketch.load(1, type, {i, at[1]}, {tile.k, tile.n}), sum});
     };
@@ -103,13 +105,15 @@ struct Product {
   }
 
   std::string why_no_roles(ElementType type, std::int64_t steps) const {
-    if (type == ElementType::f32) return "wgmma multiplies f16, bf16 or tf32, not f32";
+    const bool becomes_f16 = info(type).kind == ElementKind::real && info(type).bytes == 1;
+    if (!becomes_f16 && !has_matrix_units(type)) return fmt::format("wgmma multiplies f16, bf16 or tf32, not {}", name(type));
     if (steps == 1) return "the product is in no loop";
     constexpr int widths[] = {64, 96, 128, 192, 256};
-    if (tile.m % 64 || tile.k * info(type).bytes % 128 || !std::ranges::count(widths, tile.n))
+    if (tile.m % 64 || tile.k * (becomes_f16 ? 2 : info(type).bytes) % 128 || !std::ranges::count(widths, tile.n))
       return fmt::format("wgmma multiplies no tiles of [{0},{2}] by [{2},{1}]", tile.m, tile.n, tile.k);
     if (type == ElementType::tf32 && b != Layout::transposed)
       return "the right operand does not lie along k, as wgmma reads tf32";
+    if (becomes_f16) return fmt::format("the left operand is computed of {}", name(type));
     return {};
   }
 };

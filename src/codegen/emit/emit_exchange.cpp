@@ -145,7 +145,7 @@ void emit(Writer& w, const Argmax& argmax) {
   declare(w, best, false);
   over_results(w, out, count, [&](const IndexExpression& index) {
     w.line("{} = {};", element(w, best, index),
-           info(type).kind == ElementKind::real ? "nan_value()" : number(type, identity(Op::max, type)));
+           info(type).kind == ElementKind::real ? not_a_number(type) : number(type, identity(Op::max, type)));
     w.line("{} = 0;", element(w, out, index));
   });
   const std::vector<Digit> map = register_map(of_result, of_sweep);

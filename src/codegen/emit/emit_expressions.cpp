@@ -12,10 +12,10 @@ namespace {
 // Longer ones get a name.
 constexpr std::size_t longest = 60;
 
-// Reals are computed with as f32.
+// Narrow reals are computed with as f32.
 bool is_kept(const Term& term) {
   return term.op == Op::broadcast ||
-         (term.op == Op::cast && term.type == ElementType::f32 && info(term.operand).kind == ElementKind::real);
+         (term.op == Op::cast && term.type == ElementType::f32 && host_type(term.operand) == HostType::f32);
 }
 
 // The bits of a value as a tensor holds them, and a value of such bits: of integers themselves, or what is left of
@@ -27,6 +27,7 @@ std::string bitcast(ElementType from, ElementType to, const std::string& value) 
   if (real(from))
     bits = narrow(from) ? fmt::format("{}_bits({})", name(from), value) : fmt::format("bits_of({})", value);
   if (!real(to)) return fmt::format("cast_{}({})", name(to), bits);
+  if (to == ElementType::f64) return fmt::format("double_of({})", bits);
   return narrow(to) ? fmt::format("{}_value({})", name(to), bits) : fmt::format("float_of({})", bits);
 }
 
@@ -150,8 +151,7 @@ bool is_zero(const Expression& expression) {
       continue;
     }
     if (in.kind != Operand::Kind::literal || info(term.operand).kind != ElementKind::real) return false;
-    const float value = decode(term.operand, in.literal).f32;
-    return value == 0 && !std::signbit(value);
+    return in.literal == 0;  // of -0 the sign is not
   }
 }
 

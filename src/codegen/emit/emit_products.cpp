@@ -9,10 +9,31 @@ namespace tessera::codegen {
 namespace {
 
 std::string converted(const ProductOperand& operand, std::string text) {
-  for (ElementType type : operand.casts)
-    if (type != ElementType::f32 && type != operand.stored) text = fmt::format("cast_{}({})", name(type), text);
+  bool as_stored = true;
+  for (ElementType type : operand.casts) {
+    if (type == ElementType::f32 || type == ElementType::f64 || (as_stored && type == operand.stored)) continue;
+    text = fmt::format("cast_{}({})", name(type), text);
+    as_stored = false;
+  }
   return text;
 }
+
+// What factors and sums of a product without matrix units are held as, and a step of it.
+std::string_view held(const Product& product) { return register_type(sum_type(product.type)); }
+
+std::string multiply_add(const Product& product, const std::string& a, const std::string& b, const std::string& c) {
+  switch (sum_type(product.type)) {
+    case ElementType::f64:
+      return fmt::format("fma({}, {}, {})", a, b, c);
+    case ElementType::i32:
+      return fmt::format("wrap_add(wrap_mul({}, {}), {})", a, b, c);
+    default:
+      return fmt::format("fmaf({}, {}, {})", a, b, c);
+  }
+}
+
+// Neighbours of a tile in memory that one access brings, of four: they lie in one chunk.
+int at_once(const Buffer& from) { return std::min(4, 16 / info(from.type).bytes); }
 
 std::string tile_of(Writer& w, const ProductOperand& operand) { return stage_of(w, operand.buffer, operand.stage); }
 
@@ -227,8 +248,11 @@ void four(Writer& w, const ProductOperand& operand, std::string_view tile, const
           const IndexExpression& other) {
   const Buffer& from = w.buffer(operand.buffer);
   const std::string_view type = memory_type(from.type);
+  const int run = at_once(from);
   if (operand.k_major)
-    w.line("read_tile<4, {}, {}>({}, {}, {}, k);", type, from.chunks(), out, tile, other);
+    for (int e = 0; e < 4; e += run)
+      w.line("read_tile<{}, {}, {}>({}, {}, {}, k{});", run, type, from.chunks(), beyond(out, e), tile, other,
+             e ? fmt::format(" + {}", e) : "");
   else
     for (int e = 0; e < 4; ++e)
       w.line("read_tile<1, {}, {}>({} + {}, {}, k + {}, {});", type, from.chunks(), out, e, tile, e, other);
@@ -253,16 +277,17 @@ struct Fragment {
 
   int count() const { return layout.registers(); }
   // Neighbours that one access brings, of a row across k.
-  int run() const { return !operand.k_major && layout.run(axis) % 4 == 0 ? 4 : 1; }
+  int run(const Buffer& from) const { return !operand.k_major && layout.run(axis) % 4 == 0 ? at_once(from) : 1; }
 };
 
 // Bytes from a thread's first position to the others, where chunks are permuted alike at all of them.
 std::optional<std::vector<Digit>> bytes_apart(const Fragment& f, const Buffer& from) {
   const int bytes = info(from.type).bytes, chunks = from.chunks();
+  if (at_once(from) < 4) return std::nullopt;
   const int alike = from.permuted() == 1 ? 1 : f.operand.k_major ? 8 : from.permuted() * 16 / bytes;
   std::vector<Digit> apart;
   for (const Digit& digit : f.layout.register_digits(f.axis)) {
-    if (digit.unit < f.run()) continue;
+    if (digit.unit < f.run(from)) continue;
     if (digit.scale % alike) return std::nullopt;
     apart.push_back({digit.unit, digit.size, digit.scale * (f.operand.k_major ? chunks * 16 : bytes)});
   }
@@ -270,29 +295,30 @@ std::optional<std::vector<Digit>> bytes_apart(const Fragment& f, const Buffer& f
 }
 
 // Of rows along k four steps, name[position][step]; of others step e of them, name[position].
-void read(Writer& w, const Fragment& f) {
+void read(Writer& w, const Product& p, const Fragment& f) {
   const Buffer& from = w.buffer(f.operand.buffer);
   const std::string_view type = memory_type(from.type);
-  const int vector = f.operand.k_major ? 4 : f.run();
+  const int run = f.run(from), vector = f.operand.k_major ? at_once(from) : run;
   const IndexExpression i = IndexExpression::variable("i", f.count());
   const auto element = [&](const IndexExpression& position) {
     return f.operand.k_major ? fmt::format("{}, k", position) : fmt::format("k + e, {}", position);
   };
-  w.line("float {}[{}]{};", f.name, f.count(), f.operand.k_major ? "[4]" : "");
+  w.line("{} {}[{}]{};", held(p), f.name, f.count(), f.operand.k_major ? "[4]" : "");
   const auto apart = bytes_apart(f, from);
   if (apart)
     w.line("const char* const from_{} = {} + element_offset<{}, {}>({});", f.name, f.tile, type, from.chunks(),
            element(coordinate(w, f.layout, f.axis, 0)));
   w.unroll(true);
-  w.open("for (int i = 0; i < {}; i += {}) {{", f.count(), f.run());
+  w.open("for (int i = 0; i < {}; i += {}) {{", f.count(), run);
   const std::string to = f.operand.k_major ? fmt::format("{}[i]", f.name) : beyond(f.name, i);
   if (apart)
     w.line("load_vector<{}>({}, reinterpret_cast<const {}*>({}));", vector, to, type,
            beyond(fmt::format("from_{}", f.name), digits(*apart, i)));
   else
-    w.line("read_tile<{}, {}, {}>({}, {}, {});", vector, type, from.chunks(), to, f.tile,
-           element(coordinate(w, f.layout, f.axis, i)));
-  for (int j = 0; j < vector && converted(f.operand, "x") != "x"; ++j) {
+    for (int e = 0; e < (f.operand.k_major ? 4 : run); e += vector)
+      w.line("read_tile<{}, {}, {}>({}, {}, {}{});", vector, type, from.chunks(), beyond(to, e), f.tile,
+             element(coordinate(w, f.layout, f.axis, i)), e ? fmt::format(" + {}", e) : "");
+  for (int j = 0; j < (f.operand.k_major ? 4 : run) && converted(f.operand, "x") != "x"; ++j) {
     const std::string x =
         f.operand.k_major ? fmt::format("{}[i][{}]", f.name, j) : fmt::format("{}[i + {}]", f.name, j);
     w.line("{} = {};", x, converted(f.operand, x));
@@ -306,8 +332,10 @@ void read(Writer& w, const Fragment& f) {
 void multiply_add(Writer& w, const Multiply& multiply, const Fragment& a, const Fragment& b) {
   const Layout& layout = multiply.layout;
   const auto line = [&](const IndexExpression& r, const IndexExpression& i, const IndexExpression& j) {
-    w.line("{0} = fmaf(a[{1}]{2}, b[{3}]{4}, {0});", element(w, multiply.out, r), i, a.operand.k_major ? "[e]" : "", j,
-           b.operand.k_major ? "[e]" : "");
+    const std::string sum = element(w, multiply.out, r);
+    w.line("{} = {};", sum,
+           multiply_add(multiply.product, fmt::format("a[{}]{}", i, a.operand.k_major ? "[e]" : ""),
+                        fmt::format("b[{}]{}", j, b.operand.k_major ? "[e]" : ""), sum));
   };
   w.unroll(true);
   if (a.operand.k_major) {
@@ -338,11 +366,11 @@ void block_product(Writer& w, const Multiply& multiply) {
   if (is_indexed_by_constants(w.plan.storage(multiply.out))) {
     const Fragment a{p.a, "a", "left", 0, layout.without(1)}, b{p.b, "b", "right", 1, layout.without(0)};
     for (const Fragment* fragment : {&a, &b})
-      if (fragment->operand.k_major) read(w, *fragment);
+      if (fragment->operand.k_major) read(w, p, *fragment);
     w.unroll(true);
     w.open("for (int e = 0; e < 4; ++e) {{");
     for (const Fragment* fragment : {&a, &b})
-      if (!fragment->operand.k_major) read(w, *fragment);
+      if (!fragment->operand.k_major) read(w, p, *fragment);
     multiply_add(w, multiply, a, b);
     w.close();
   } else {
@@ -350,11 +378,12 @@ void block_product(Writer& w, const Multiply& multiply) {
     const IndexExpression r = IndexExpression::variable("r", count);
     const std::string c = element(w, multiply.out, r);
     w.open("for (int r = 0; r < {}; ++r) {{", count);
-    w.line("float a[4], b[4], c = {};", c);
+    w.line("{} a[4], b[4], c = {};", held(p), c);
     four(w, p.a, "left", "a", coordinate(w, layout, 0, r));
     four(w, p.b, "right", "b", coordinate(w, layout, 1, r));
     w.unroll(true);
-    w.line("for (int e = 0; e < 4; ++e) c = fmaf({}, {}, c);", converted(p.a, "a[e]"), converted(p.b, "b[e]"));
+    w.line("for (int e = 0; e < 4; ++e) c = {};",
+           multiply_add(p, converted(p.a, "a[e]"), converted(p.b, "b[e]"), "c"));
     w.line("{} = c;", c);
     w.close();
   }
@@ -383,7 +412,7 @@ void thin_product(Writer& w, const Multiply& multiply) {
                         in_out = digits(matched(p.layout_b, 1, of_out, 1), r);
   for (int row = 0; row < p.m; ++row) {
     const std::string to = element(w, out, in_out + row * row_unit(of_out));
-    w.line("{0} = fmaf({1}, {2}, {0});", to, element(w, a, in_a + row * row_unit(of_a)), element(w, b, r));
+    w.line("{} = {};", to, multiply_add(p, element(w, a, in_a + row * row_unit(of_a)), element(w, b, r), to));
   }
   if (padded) w.close();
   w.close();

@@ -181,7 +181,7 @@ void add_replicas(Steps& steps, Id id, ValueId out, const Product& product) {
     for (int lanes = product.lanes_k; lanes != 0 && kept % 2 == 0; lanes &= lanes - 1) kept /= 2;
   Body across = across_warps(
       steps, id,
-      {.op = Op::sum, .type = ElementType::f32, .out = out, .best = {}, .registers = kept, .warps = product.warps_k});
+      {.op = Op::sum, .type = sum_type(product.type), .out = out, .best = {}, .registers = kept, .warps = product.warps_k});
   steps.push(
       id,
       Replicas{

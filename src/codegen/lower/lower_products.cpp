@@ -117,17 +117,17 @@ class Multiplication {
     const bool spread = product_.lanes_k || product_.warps_k;
     if (!spread || product_.partial) return push(start());
     // Sums of parts start at 0, and what they are added to comes last.
-    constexpr ElementType f32 = ElementType::f32;
+    const ElementType type = sum_type(product_.type);
     const ValueId sums = add("sums");
     steps_.plan.storage(sums).changes = true;
     SweepBuilder zero(steps_, at_.shape, layout_);
-    zero.add({Op::broadcast, f32, f32, {literal(0)}});
+    zero.add({Op::broadcast, type, type, {literal(0)}});
     steps_.push(id_, Compute{.out = sums, .sweep = zero.take()});
     push(sums);
     add_replicas(steps_, id_, sums, product_);
     SweepBuilder total(steps_, at_.shape, layout_, id_);
     Operand addend = total.operand(at_.in[2]);
-    total.add({Op::add, f32, f32, {element_of(steps_.plan, sums, layout_), std::move(addend)}});
+    total.add({Op::add, type, type, {element_of(steps_.plan, sums, layout_), std::move(addend)}});
     const ValueId out = steps_.values.set(id_, add("mma"));
     steps_.push(id_, Compute{.out = out, .sweep = total.take()});
   }

@@ -31,8 +31,8 @@ Operand element_of(const Plan& plan, ValueId value, const Layout& layout, const 
 
 void leave_rounding_to_memory(Expression& expression) {
   Term& last = expression.terms.back();
-  if (last.op == Op::cast && (last.type == ElementType::f16 || last.type == ElementType::bf16) &&
-      info(last.operand).kind == ElementKind::real)
+  if (last.op == Op::cast && info(last.type).kind == ElementKind::real && info(last.type).bytes < 4 &&
+      host_type(last.operand) == HostType::f32)
     last = {Op::broadcast, last.operand, last.operand, std::move(last.in)};
 }
 

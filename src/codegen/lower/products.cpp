@@ -48,10 +48,12 @@ class Planner {
     product.m = node.shape[0];
     product.n = node.shape[1];
     product.k = facts_[node.in[0]].shape[1];
-    product.kind = product.m <= 8                     ? ProductKind::thin
-                   : product.type == ElementType::f32 ? ProductKind::block
-                                                      : ProductKind::tensor;
+    product.kind = product.m <= 8 ? ProductKind::thin : of_many_rows(product.type);
     plans_.emplace(id, std::move(plan));
+  }
+
+  static ProductKind of_many_rows(ElementType type) {
+    return has_matrix_units(type) ? ProductKind::tensor : ProductKind::block;
   }
 
   // One product's scores that feed another: rows stay with their warp, so that no value leaves its registers.
@@ -84,7 +86,7 @@ class Planner {
       Product& product = plan.product;
       if (product.kind != ProductKind::thin) continue;
       if (std::int64_t(product.k) * product.n > std::int64_t(most_thin_registers) * 32 * warps_)
-        product.kind = product.type == ElementType::f32 ? ProductKind::block : ProductKind::tensor;
+        product.kind = of_many_rows(product.type);
     }
   }
 
@@ -183,20 +185,24 @@ class Planner {
     const bool sixteen_bits = product.kind == ProductKind::tensor && type != ElementType::tf32;
     operand.stored = type == ElementType::tf32 ? ElementType::f32 : type;
     // Matrices of 16 bits are read as they lie; others are converted on the way, as reals.
-    if (sixteen_bits ? !stored_as(facts_, source, type) : !converts_as_real(source)) source.load = no_id;
+    if (sixteen_bits ? !stored_as(facts_, source, type) : !converts(source, type)) source.load = no_id;
     operand.k_major = runs_along_k(product, source, k_axis);
     if (source.load == no_id || sixteen_bits) return;
     operand.stored = facts_[source.load].type;
     operand.casts = source.casts;
   }
 
-  // May an element become a float first, and be cast then? Not if that would round or saturate where the casts do not.
-  bool converts_as_real(const Source& source) const {
+  // May an element become what the product multiplies first, and be cast then? Not if that would round or saturate where
+  // the casts do not.
+  bool converts(const Source& source, ElementType type) const {
     if (source.load == no_id) return false;
     const ElementType from = facts_[source.load].type;
-    const auto is_real = [](ElementType to) { return info(to).kind == ElementKind::real; };
-    if (!std::all_of(source.casts.begin(), source.casts.end(), is_real)) return false;
-    return is_real(from) || (info(from).bytes <= 4 && !source.casts.empty() && source.casts[0] == ElementType::f32);
+    const auto held_alike = [&](ElementType to) { return host_type(to) == host_type(type); };
+    if (!std::all_of(source.casts.begin(), source.casts.end(), held_alike)) return false;
+    if (type == ElementType::f64) return info(from).kind == ElementKind::real;
+    if (info(type).kind != ElementKind::real) return from == type && source.casts.empty();
+    return held_alike(from) || (info(from).kind == ElementKind::integer && info(from).bytes <= 4 &&
+                                !source.casts.empty() && source.casts[0] == ElementType::f32);
   }
 
   void finish_block(ProductPlan& plan) {

@@ -73,12 +73,12 @@ class StripPlanner {
   std::int64_t bytes(Id id, int k) const {
     const Operands operands(graph_, id);
     const ElementType type = graph_[operands.in[0]].type;
-    const int step = type == ElementType::f32 ? 4 : 16;
+    const int step = has_matrix_units(type) ? 16 : 4;
     std::int64_t total = 0;
     for (int side : {0, 1}) {
       const Id load = operands.source[side].load;
       // Operands of 16 bits are converted on the way to shared memory, others behind it.
-      const bool as_loaded = load != no_id && info(type).bytes == 4;
+      const bool as_loaded = load != no_id && info(type).bytes >= 4;
       const int element = info(as_loaded ? graph_[load].type : type).bytes;
       total += std::int64_t(graph_[id].shape[side]) * ((k + step - 1) / step * step) * element;
     }

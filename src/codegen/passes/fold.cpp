@@ -26,7 +26,7 @@ class Folder final : public Rewriter {
   bool is(Id id, std::int64_t number) const {
     if (!constant(id)) return false;
     return with_host(host_type(made(id).type), [&]<class T>(T) {
-      if (std::is_same_v<T, float> && number == 0) return false;
+      if (std::is_floating_point_v<T> && number == 0) return false;
       return value_in<T>(value(id)) == static_cast<T>(number);
     });
   }
@@ -52,8 +52,7 @@ class Folder final : public Rewriter {
   }
 
   bool is_zero(Id id) const {
-    if (!constant(id) || host_type(made(id).type) != HostType::f32) return is(id, 0);
-    return value(id).f32 == 0 && !std::signbit(value(id).f32);
+    return constant(id) && made(id).bits() == 0;  // of -0 the sign is not
   }
 
   // An operand, if the op leaves it as it is; or 0. (Adding a real zero is no such case: -0 + 0 is 0, as is -0 - -0.

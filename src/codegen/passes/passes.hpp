@@ -21,6 +21,7 @@ Graph run_passes(Graph graph);
 
 /// One pass each, in a file of its own name.
 Graph lift_reshapes(const Graph& graph);
+Graph widen_factors(const Graph& graph);
 Graph fold(const Graph& graph);
 Graph eliminate_common(const Graph& graph);
 Graph eliminate_dead(const Graph& graph);

@@ -15,5 +15,7 @@ std::string_view memory_type(ElementType type);
 
 /// A constant.
 std::string number(ElementType type, Cell cell);
+/// The NaN of a real type, as a register holds it.
+std::string not_a_number(ElementType type);
 
 }  // namespace tessera::codegen

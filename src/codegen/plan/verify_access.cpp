@@ -301,9 +301,9 @@ class Accesses {
     const Product& p = s.product;
     findings_.require(s.shape == Shape{p.m, p.n} && plan_.values[s.out].shape == s.shape && p.k >= 1,
                       "a product of [{},{}] in a tile of {}", p.m, p.n, to_string(s.shape));
-    findings_.require(plan_.storage(s.out).type == ElementType::f32, "sums in {}",
-                      tessera::name(plan_.storage(s.out).type));
     findings_.require(info(p.type).multiplies, "products of {}", tessera::name(p.type));
+    findings_.require(plan_.storage(s.out).type == sum_type(p.type), "sums in {}",
+                      tessera::name(plan_.storage(s.out).type));
     findings_.require(plan_.values[s.out].layout == s.layout, "the product is {}, and {} {}", to_string(s.layout),
                       name_of(plan_, s.out), to_string(plan_.values[s.out].layout));
     findings_.require(s.layout.cover(0) >= p.m && s.layout.cover(1) >= p.n, "accumulators reach [{},{}] of [{},{}]",

@@ -102,6 +102,15 @@ __device__ inline T maximum(T a, T b) {
   return select(a > b, a, b);
 }
 
+// The smaller, of f64, ignoring NaN.
+__device__ inline double minimum(double a, double b) { return fmin(a, b); }
+
+// The smaller, of f64, NaN if either is.
+__device__ inline double minimum_nan(double a, double b) { return a < b || a != a ? a : b; }
+
+// The larger, of f64, NaN if either is.
+__device__ inline double maximum_nan(double a, double b) { return a > b || a != a ? a : b; }
+
 // a moved to the left by b bits; 0 unless b is in [0, bits of a).
 template <class T>
 __device__ inline T shift_left(T a, T b) {
@@ -130,6 +139,9 @@ __device__ inline T sign_of(T a) {
 // -1, 0 or 1 of a real; NaN of NaN.
 __device__ inline float sign_of(float a) { return a == 0.0f || a != a ? a : copysignf(1.0f, a); }
 
+// Of f64.
+__device__ inline double sign_of(double a) { return a == 0.0 || a != a ? a : copysign(1.0, a); }
+
 // Is it NaN?
 template <class T>
 __device__ inline bool is_nan(T a) {
@@ -141,6 +153,12 @@ __device__ inline bool is_infinite(float a) { return fabsf(a) == infinity(); }
 
 // Is it neither NaN nor an infinity?
 __device__ inline bool is_finite(float a) { return less(fabsf(a), infinity()); }
+
+// Is it an infinity, of f64?
+__device__ inline bool is_infinite(double a) { return fabs(a) == double_infinity(); }
+
+// Is it neither NaN nor an infinity, of f64?
+__device__ inline bool is_finite(double a) { return less(fabs(a), double_infinity()); }
 
 // Does an element go before the best so far in argmax? The larger does, among equals the one of lower index. The search
 // starts from (the lowest, 0).
@@ -154,6 +172,11 @@ __device__ inline bool beats(float value, int index, float best, int best_index)
   return less(best, value) || (value == best && index < best_index) || (value == value && best != best);
 }
 
+// Of f64.
+__device__ inline bool beats(double value, int index, double best, int best_index) {
+  return less(best, value) || (value == best && index < best_index) || (value == value && best != best);
+}
+
 // A step of argmax: keeps the better of an element and the best so far.
 template <class T>
 __device__ inline void keep_best(T value, int index, T& best, int& best_index) {
@@ -164,6 +187,18 @@ __device__ inline void keep_best(T value, int index, T& best, int& best_index) {
 
 // 1 / (1 + 2^-x), to 5e-7 of itself; 0 where that is subnormal.
 __device__ inline float sigmoid2_of(float x) { return reciprocal_approximate(1.0f + exp2_approximate(-x)); }
+
+// The same of f64, exactly.
+__device__ inline double sigmoid2_of(double x) { return 1.0 / (1.0 + exp2(-x)); }
+
+// 2^x; 0 where that is subnormal.
+__device__ inline float exp2_of(float x) { return exp2_approximate(x); }
+
+// The same of f64, exactly.
+__device__ inline double exp2_of(double x) { return exp2(x); }
+
+// tanh x of f64.
+__device__ inline double tanh_of(double x) { return tanh(x); }
 
 // tanh x, to 3e-7 of itself: by a polynomial below 0.8, else 1 - 2 / (e^2x + 1). Both are computed, for a branch costs
 // more, as does what CUDA's own tanhf needs of registers.

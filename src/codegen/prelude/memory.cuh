@@ -10,6 +10,12 @@ __device__ inline float from_memory(f16 x) { return f16_value(x.bits); }
 // A bf16 is computed with as a float.
 __device__ inline float from_memory(bf16 x) { return bf16_value(x.bits); }
 
+// An f8e4m3 is computed with as a float.
+__device__ inline float from_memory(f8e4m3 x) { return f8e4m3_value(x.bits); }
+
+// An f8e5m2 is computed with as a float.
+__device__ inline float from_memory(f8e5m2 x) { return f8e5m2_value(x.bits); }
+
 // An i8 is computed with as an int.
 __device__ inline int from_memory(i8 x) { return x; }
 
@@ -38,6 +44,18 @@ __device__ inline f16 to_memory<f16>(float x) {
 template <>
 __device__ inline bf16 to_memory<bf16>(float x) {
   return {bf16_bits(x)};
+}
+
+// To f8e4m3, rounded to nearest even and saturated.
+template <>
+__device__ inline f8e4m3 to_memory<f8e4m3>(float x) {
+  return {static_cast<u8>(f8e4m3_bits(x))};
+}
+
+// To f8e5m2, rounded to nearest even and saturated.
+template <>
+__device__ inline f8e5m2 to_memory<f8e5m2>(float x) {
+  return {static_cast<u8>(f8e5m2_bits(x))};
 }
 
 // Two floats as neighbours in a tensor of f16.

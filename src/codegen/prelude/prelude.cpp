@@ -133,17 +133,17 @@ class Order {
   std::vector<State> state_;
 };
 
-/// Elements as memory has them. No op computes with one, so a kernel that has any names the type.
-constexpr std::string_view stored_types[] = {"f16", "bf16", "i8", "i16", "u8", "u16"};
+/// Elements as memory has them, with which no op computes, and double: a kernel that has any names the type.
+constexpr std::string_view named_types[] = {"f16", "bf16", "f8e4m3", "f8e5m2", "i8", "i16", "u8", "u16", "double"};
 
-/// Is it an overload for a stored type that is none of `names`? Then nobody calls it.
+/// Is it an overload for such a type that is none of `names`? Then nobody calls it.
 bool is_for_others(const PreludeItem& item, const Names& names) {
   const auto same_name = [&](const PreludeItem& other) { return other.name == item.name; };
   if (std::ranges::count_if(prelude_items(), same_name) == 1) return false;
   const std::string_view text = declaration(item.text);
   Names head;
   add_identifiers(text.substr(0, text.find('{')), head);
-  return std::ranges::any_of(stored_types,
+  return std::ranges::any_of(named_types,
                              [&](std::string_view type) { return head.contains(type) && !names.contains(type); });
 }
 

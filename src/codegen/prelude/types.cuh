@@ -19,6 +19,16 @@ using i64 = long long;
 // 64 bits, and the element type u64.
 using u64 = unsigned long long;
 
+// An f8e4m3 as it lies in memory; computed with as a float.
+struct f8e4m3 {
+  u8 bits;
+};
+
+// An f8e5m2 as it lies in memory; computed with as a float.
+struct f8e5m2 {
+  u8 bits;
+};
+
 // An IEEE binary16 as it lies in memory; computed with as a float.
 struct f16 {
   u16 bits;

@@ -86,3 +86,12 @@ __device__ inline float tan_of(float x) {
   const float t = tan_in_turn(turn.angle);
   return with_sign((turn.quarters & 1) != 0 ? reciprocal_approximate(-t) : t, bits_of(x));
 }
+
+// sin x of f64.
+__device__ inline double sin_of(double x) { return sin(x); }
+
+// cos x of f64.
+__device__ inline double cos_of(double x) { return cos(x); }
+
+// tan x of f64.
+__device__ inline double tan_of(double x) { return tan(x); }

@@ -17,6 +17,10 @@ namespace {
 
 int type_of(ElementType type) {
   switch (type) {
+    case ElementType::f64:
+      return CU_TENSOR_MAP_DATA_TYPE_FLOAT64;
+    case ElementType::f8e4m3:
+    case ElementType::f8e5m2:
     case ElementType::i8:
     case ElementType::u8:
       return CU_TENSOR_MAP_DATA_TYPE_UINT8;

@@ -4,6 +4,12 @@ __device__ inline u32 bits_of(float x) { return __float_as_uint(x); }
 // The float of these bits.
 __device__ inline float float_of(u32 bits) { return __uint_as_float(bits); }
 
+// The bits of a double.
+__device__ inline u64 bits_of(double x) { return static_cast<u64>(__double_as_longlong(x)); }
+
+// The double of these bits.
+__device__ inline double double_of(i64 bits) { return __longlong_as_double(bits); }
+
 // A float rounded to the nearest f16, ties to even.
 __device__ inline u16 f16_bits(float x) {
   u16 bits;
@@ -61,6 +67,18 @@ __device__ inline u32 cast_u32(float x) { return __float2uint_rz(x); }
 
 // Reals to u64: truncated, saturated, 0 of NaN.
 __device__ inline u64 cast_u64(float x) { return x > 0.0f ? __float2ull_rz(x) : 0; }
+
+// f64 to i32: truncated, saturated, 0 of NaN.
+__device__ inline int cast_i32(double x) { return x == x ? __double2int_rz(x) : 0; }
+
+// f64 to i64: truncated, saturated, 0 of NaN.
+__device__ inline i64 cast_i64(double x) { return x == x ? __double2ll_rz(x) : 0; }
+
+// f64 to u32: truncated, saturated, 0 of NaN.
+__device__ inline u32 cast_u32(double x) { return x > 0.0 ? __double2uint_rz(x) : 0; }
+
+// f64 to u64: truncated, saturated, 0 of NaN.
+__device__ inline u64 cast_u64(double x) { return x > 0.0 ? __double2ull_rz(x) : 0; }
 
 // How many bits are 1.
 template <class T>

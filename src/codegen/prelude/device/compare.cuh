@@ -37,3 +37,17 @@ __device__ inline float maximum_nan(float a, float b) {
   asm("max.NaN.f32 %0, %1, %2;" : "=f"(larger) : "f"(a), "f"(b));
   return larger;
 }
+
+// Is a < b, of f64? Not of NaN.
+__device__ inline bool less(double a, double b) {
+  u32 holds;
+  asm("{ .reg .pred p; setp.geu.f64 p, %1, %2; selp.u32 %0, 0, 1, p; }" : "=r"(holds) : "d"(a), "d"(b));
+  return holds != 0;
+}
+
+// Is a <= b, of f64? Not of NaN.
+__device__ inline bool less_equal(double a, double b) {
+  u32 holds;
+  asm("{ .reg .pred p; setp.gtu.f64 p, %1, %2; selp.u32 %0, 0, 1, p; }" : "=r"(holds) : "d"(a), "d"(b));
+  return holds != 0;
+}
