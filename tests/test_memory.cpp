@@ -30,8 +30,8 @@ const std::vector<ElementType> stored_types = {
 /// A view: where its axes lie in a tensor. What is outside of any view on the way is outside.
 struct Axis {
   int of;                      // the tensor's axis
-  std::int64_t start, extent;  // in the tensor's coordinates
-  std::int64_t low, high;      // what of it exists
+  std::int64_t start, step;  // element i is the tensor's start + i * step
+  std::int64_t low, high;    // i that exist
 };
 struct View {
   const Memory* memory;
@@ -39,12 +39,18 @@ struct View {
 
   explicit View(const Memory& m) : memory(&m) {
     for (std::size_t i = 0; i < m.extents.size(); ++i)
-      axes.push_back({static_cast<int>(i), 0, m.extents[i], 0, m.extents[i]});
+      axes.push_back({static_cast<int>(i), 0, 1, 0, m.extents[i]});
   }
-  void slice(int axis, std::int64_t start, std::int64_t extent) {
+  void slice(int axis, std::int64_t start, std::int64_t extent, int step) {
     Axis& a = axes[axis];
-    a.start += start, a.extent = extent;
-    a.low = std::max(a.low, a.start), a.high = std::min(a.high, a.start + extent);
+    a.start += start * a.step, a.step *= step;
+    // Extents are small: of the elements that there were, each is looked for.
+    std::int64_t low = extent, high = 0;
+    for (std::int64_t at = a.low; at < a.high; ++at) {
+      if ((at - start) % step != 0 || (at - start) / step < 0 || (at - start) / step >= extent) continue;
+      low = std::min(low, (at - start) / step), high = std::max(high, (at - start) / step + 1);
+    }
+    a.low = low, a.high = high;
   }
   void permute(const std::vector<int>& order) {
     std::vector<Axis> turned;
@@ -55,9 +61,8 @@ struct View {
   std::int64_t place(const std::vector<std::int64_t>& at) const {
     std::int64_t element = memory->origin;
     for (std::size_t i = 0; i < axes.size(); ++i) {
-      const std::int64_t position = axes[i].start + at[i];
-      if (position < axes[i].low || position >= axes[i].high) return -1;
-      element += position * memory->strides[axes[i].of];
+      if (at[i] < axes[i].low || at[i] >= axes[i].high) return -1;
+      element += (axes[i].start + at[i] * axes[i].step) * memory->strides[axes[i].of];
     }
     return element;
   }
@@ -145,7 +150,7 @@ struct ViewChain {
   struct Step {
     bool turn;
     std::vector<int> axes;
-    int axis;
+    int axis, by;
     Numbers::Number start, extent;
   };
   std::vector<Step> steps;
@@ -168,7 +173,8 @@ struct ViewChain {
         const i32 extent = oracle::chance(rng, 97) ? oracle::between(rng, 0, 8)
                                                    : std::array{1 << 30, INT_MAX}[oracle::between(rng, 0, 1)];
         step.start = numbers.number(rng, start), step.extent = numbers.number(rng, extent);
-        view.slice(step.axis, start, extent);
+        step.by = oracle::chance(rng, 60) ? 1 : std::array{2, 3, -1, -2}[oracle::between(rng, 0, 3)];
+        view.slice(step.axis, start, extent, step.by);
       }
       steps.push_back(step);
     }
@@ -180,7 +186,7 @@ struct ViewChain {
       else
         view = oracle::apply(Op::slice, view.type,
                              {view, Numbers::use(step.start, parameters), Numbers::use(step.extent, parameters)},
-                             {step.axis});
+                             {step.axis, step.by});
     }
     return view;
   }

@@ -43,7 +43,6 @@ class Frame {
   void run_node(Id id);
   void run_chain(const Chain& chain);
   void run_loop(const Loop& loop, Id first);
-  void slice(Id id);
   void load(Id id);
   void gather(Id id);
   void gather_elements(Id id);
@@ -249,17 +248,6 @@ void Frame::tile_start(std::span<const Id> indices, const Shape& shape, int firs
     const int axis = static_cast<int>(i) + first_axis;
     start[at(axis)] = static_cast<std::int64_t>(index(indices[i])) * shape[axis];
   }
-}
-
-void Frame::slice(Id id) {
-  const Node& slice = node(id);
-  const auto axis = static_cast<std::size_t>(slice.axis());
-  ViewRef view = views_[slice.in[0]];
-  const std::int64_t start = index(slice.in[1]), extent = index(slice.in[2]);
-  view.data += start * view.stride[axis] * info(slice.type).bytes;
-  view.lo[axis] = std::max<std::int64_t>(0, view.lo[axis] - start);
-  view.hi[axis] = std::min(extent, view.hi[axis] - start);
-  views_[id] = view;
 }
 
 void read_row(const Node& node, const ViewRef& view, char* out, char* memory, Part part, std::int64_t extent,
@@ -589,17 +577,18 @@ void Frame::run_node(Id id) {
   const Node& node = this->node(id);
   switch (node.op) {
     case Op::slice:
-      return slice(id);
-    case Op::permute_view: {
-      const ViewRef view = views_[node.in[0]];
-      const auto axes = node.permutation();
-      views_[id].data = view.data;
-      for (std::size_t i = 0; i < axes.size(); ++i) {
-        const auto axis = static_cast<std::size_t>(axes[i]);
-        views_[id].lo[i] = view.lo[axis], views_[id].hi[i] = view.hi[axis], views_[id].stride[i] = view.stride[axis];
-      }
+      views_[id] = sliced(views_[node.in[0]], at(node.axis()), index(node.in[1]), index(node.in[2]), node.step(),
+                          info(node.type).bytes);
       return;
-    }
+    case Op::permute_view:
+      views_[id] = permuted(views_[node.in[0]], node.permutation());
+      return;
+    case Op::unfold_view:
+      views_[id] = unfolded(views_[node.in[0]], at(node.axis()), node.windows());
+      return;
+    case Op::flatten_view:
+      views_[id] = flattened(views_[node.in[0]], at(node.axis()));
+      return;
     case Op::load:
       return load(id);
     case Op::gather:

@@ -13,6 +13,52 @@ struct ViewRef {
   Strides lo{}, hi{}, stride{};
 };
 
+inline std::int64_t floor_of(std::int64_t a, std::int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
+
+// Element i < extent of the axis is what was element start + i * step.
+inline ViewRef sliced(ViewRef view, std::size_t axis, std::int64_t start, std::int64_t extent, std::int64_t step,
+                      int bytes) {
+  view.data += start * view.stride[axis] * bytes;
+  // The first i at which it has come to `bound`, from below or from above.
+  const auto first_beyond = [&](std::int64_t bound) {
+    return step > 0 ? -floor_of(start - bound, step) : floor_of(start - bound, -step) + 1;
+  };
+  const std::int64_t low = first_beyond(step > 0 ? view.lo[axis] : view.hi[axis]),
+                     high = first_beyond(step > 0 ? view.hi[axis] : view.lo[axis]);
+  view.lo[axis] = std::max<std::int64_t>(0, low);
+  view.hi[axis] = std::min(extent, high);
+  view.stride[axis] *= step;
+  return view;
+}
+
+// Of the axis, which no slice moved, windows and what is in one.
+inline ViewRef unfolded(ViewRef view, std::size_t axis, Windows windows) {
+  for (Strides* of : {&view.lo, &view.hi, &view.stride})
+    std::copy_backward(of->begin() + static_cast<std::ptrdiff_t>(axis), of->end() - 1, of->end());
+  const std::int64_t left = view.hi[axis] - windows.size;
+  view.hi[axis] = left < 0 ? 0 : left / windows.step + 1;
+  view.stride[axis] *= windows.step;
+  view.lo[axis + 1] = 0, view.hi[axis + 1] = windows.size;
+  return view;
+}
+
+// Of the axis and the next, whose elements follow one another, one.
+inline ViewRef flattened(ViewRef view, std::size_t axis) {
+  view.hi[axis + 1] *= view.hi[axis];
+  for (Strides* of : {&view.lo, &view.hi, &view.stride})
+    std::copy(of->begin() + static_cast<std::ptrdiff_t>(axis) + 1, of->end(), of->begin() + static_cast<std::ptrdiff_t>(axis));
+  return view;
+}
+
+inline ViewRef permuted(const ViewRef& view, std::span<const std::int64_t> axes) {
+  ViewRef result{.data = view.data};
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const auto axis = static_cast<std::size_t>(axes[i]);
+    result.lo[i] = view.lo[axis], result.hi[i] = view.hi[axis], result.stride[i] = view.stride[axis];
+  }
+  return result;
+}
+
 // The part of a tile along one axis that exists in the view: [begin, end) in elements of the tile.
 struct Part {
   std::int64_t begin, end;

@@ -36,11 +36,41 @@ class TensorView {
     Trace& trace = Trace::current(axis.location);
     return Index(trace.apply(Op::extent, ElementType::i32, {value_}, {trace.axis(axis, R, "extent")}, axis.location));
   }
-  /// The part [start, start + extent) along the axis. What of it lies outside of this view reads as padding.
-  TensorView slice(Axis axis, Coord start, Coord extent) const {
+  /// The elements start, start + step, ... along the axis, `extent` of them; a step below 0 goes backwards. What of
+  /// them lies outside of this view reads as padding. Error when traced if the step is 0.
+  TensorView slice(Axis axis, Coord start, Coord extent, int step = 1) const {
     Trace& trace = Trace::current(axis.location);
     return TensorView(trace.apply(Op::slice, element_type<T>, {value_, start.value(), extent.value()},
-                                  {trace.axis(axis, R, "slice")}, axis.location));
+                                  {trace.axis(axis, R, "slice"), step}, axis.location));
+  }
+  /// Of the axis two: windows of `size` elements, of which each begins `step` behind the one before, and behind that the
+  /// elements of one: [.., n, ..] becomes [.., (n - size) / step + 1, size, ..], (w, i) being element w * step + i. The
+  /// windows that are not whole are left out. Error when traced if the axis is a slice, or if windows of an Out or an
+  /// InOut share elements.
+  auto unfold(Axis axis, int size, int step) const {
+    static_assert(R < max_rank, "tessera: a view has at most 6 axes, and unfold makes one more");
+    Trace& trace = Trace::current(axis.location);
+    return TensorView<access_, T, R + 1>(trace.apply(Op::unfold_view, element_type<T>, {value_},
+                                                     {trace.axis(axis, R, "unfold"), size, step}, axis.location));
+  }
+  /// The axis as rows of `size` elements: [.., n, ..] becomes [.., n / size, size, ..]. A launch for which `size` does
+  /// not divide n is refused. Errors when traced are those of unfold; it stands outside of loops and if_.
+  auto unflatten(Axis axis, int size) const {
+    Trace& trace = Trace::current(axis.location);
+    const auto rows = unfold(axis, size, size);
+    trace.require((extent(axis) % size == 0).lower(trace, axis.location),
+                  "axis " + std::to_string(trace.axis(axis, R, "unflatten")) + " of the view is made of rows of " +
+                      std::to_string(size) + " elements, as unflatten wants",
+                  axis.location);
+    return rows;
+  }
+  /// Of the axis and the one behind it one, row by row: [.., m, n, ..] becomes [.., m n, ..]. A launch with a tensor
+  /// whose rows do not follow one another in memory is refused. Error when traced if one of them is a slice, or windows.
+  auto flatten(Axis axis) const {
+    static_assert(R > 1, "tessera: flatten makes one axis of two, and a view of rank 1 has one");
+    Trace& trace = Trace::current(axis.location);
+    return TensorView<access_, T, R == 1 ? 1 : R - 1>(trace.apply(
+        Op::flatten_view, element_type<T>, {value_}, {trace.axis(axis, R, "flatten")}, axis.location));
   }
   /// Axis i of the result is axis axes[i] of this view.
   TensorView permute(const int (&axes)[R], Location location = Location::current()) const {

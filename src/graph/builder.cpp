@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "graph/infer.hpp"
+#include "graph/views.hpp"
 
 namespace tessera {
 namespace {
@@ -80,14 +81,29 @@ Id GraphBuilder::apply(Op op, ElementType type, std::span<const Id> in, std::spa
   return id;
 }
 
-// The extent of a view is one that is already known: of the slice as the author gave it, else of the tensor below.
+// The extent of a view follows from what is known: a slice's as the author gave it, else from those of the tensor below.
 Id GraphBuilder::extent(Id view, std::int64_t axis, Location location) {
-  for (; graph_[view].op != Op::tensor; view = graph_[view].in[0]) {
-    const Node& node = graph_[view];
-    if (node.op == Op::slice && node.axis() == axis) return node.in[2];
-    if (node.op == Op::permute_view) axis = node.permutation()[static_cast<std::size_t>(axis)];
+  if (axis < 0 || axis >= graph_[view].shape.rank()) fail(location, fmt::format("extent: there is no axis {}", axis));
+  const ViewAxis at = view_axes(graph_, view)[static_cast<std::size_t>(axis)];
+  if (!at.slices.empty()) return at.slices.back().extent;
+  const auto number = [&](int value) { return constant(ElementType::i32, cell_of(value), {}, location); };
+  const auto computed = [&](Op op, Id a, Id b) {
+    const Id in[] = {a, b};
+    return apply(op, ElementType::i32, in, {}, location);
+  };
+  if (at.within > 0) return number(at.within);
+  while (graph_[view].op != Op::tensor) view = graph_[view].in[0];
+  Id result = no_id;
+  for (const std::int64_t one : at.axes) {
+    const Id extent = apply(Op::extent, ElementType::i32, {&view, 1}, {&one, 1}, location);
+    result = result == no_id ? extent : computed(Op::mul, result, extent);
   }
-  return apply(Op::extent, ElementType::i32, {&view, 1}, {&axis, 1}, location);
+  for (const auto& [size, step] : at.windows) {
+    if (size != step) result = computed(Op::add, result, number(step - size));
+    result = computed(Op::floor_div, result, number(step));
+    if (size > step) result = computed(Op::maximum, result, number(0));
+  }
+  return result;
 }
 
 void GraphBuilder::check_views(Id view, Location location) const {

@@ -48,6 +48,8 @@ bool is_uniform(const Graph& graph, const Node& node) {
       return true;
     case Op::slice:
     case Op::permute_view:
+    case Op::unfold_view:
+    case Op::flatten_view:
     case Op::extent:
       break;
     default:

@@ -29,6 +29,12 @@ struct ScanOptions {
   bool operator==(const ScanOptions&) const = default;
 };
 
+/// Of an axis that is cut into windows: window w begins at element w * step, and has `size` elements.
+struct Windows {
+  int size, step;
+  bool operator==(const Windows&) const = default;
+};
+
 struct Node {
   Op op{};
   ElementType type{};    ///< of the result; of a view: of the tensor's elements
@@ -41,7 +47,20 @@ struct Node {
   Location location;
 
   // What attr holds; each for the ops of which ops.def says so.
-  int axis() const { return static_cast<int>(attribute(is_scan(op) ? Attribute::scan : Attribute::axis)); }
+  int axis() const {
+    const Attribute kind = info(op).attribute;
+    const bool leads = kind == Attribute::scan || kind == Attribute::stepped || kind == Attribute::windows;
+    return static_cast<int>(attribute(leads ? kind : Attribute::axis));
+  }
+  /// Of a slice: between elements that follow one another.
+  int step() const {
+    check(Attribute::stepped);
+    return static_cast<int>(attr.at(1));
+  }
+  Windows windows() const {
+    check(Attribute::windows);
+    return {static_cast<int>(attr.at(1)), static_cast<int>(attr.at(2))};
+  }
   ScanOptions scan_options() const;
   std::size_t grid_axis() const { return static_cast<std::size_t>(attribute(Attribute::grid_axis)); }
   /// Axis i of the result is axis permutation()[i] of the operand.

@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <limits>
 
+#include "graph/views.hpp"
+
 namespace tessera {
 namespace {
 
@@ -13,6 +15,8 @@ template <class... Args>
 [[noreturn]] void mismatch(fmt::format_string<Args...> format, Args&&... args) {
   throw Mismatch(fmt::format(format, std::forward<Args>(args)...));
 }
+
+constexpr std::int64_t farthest_step = std::int64_t(1) << 29;
 
 int checked_axis(Op op, std::int64_t axis, int rank) {
   if (axis < 0 || axis >= rank) mismatch("{}: no axis {} in rank {}", name(op), axis, rank);
@@ -68,6 +72,40 @@ bool is_of_kind(const Node& node, OperandKind kind) {
     default:
       return true;
   }
+}
+
+// Only what no slice moves is cut into windows or flattened: then an element's place along one axis says whether it
+// exists, whatever it is along the other.
+ViewAxis unsliced(const Graph& graph, Op op, Id view, int axis) {
+  ViewAxis at = view_axes(graph, view)[static_cast<std::size_t>(axis)];
+  if (!at.slices.empty())
+    mismatch("{}: axis {} is a slice; take the slice behind it, of the axes that it makes", name(op), axis);
+  return at;
+}
+
+Shape unfolded(const Graph& graph, Id view, int axis, std::span<const std::int64_t> attr) {
+  const Op op = Op::unfold_view;
+  const int rank = graph[view].shape.rank();
+  const std::int64_t size = attr[1], step = attr[2];
+  if (rank == max_rank) mismatch("{}: a view of {} axes has no room for one more", name(op), rank);
+  const ViewAxis at = unsliced(graph, op, view, axis);
+  if (size < 1 || step < 1 || size > farthest_step || at.factor * step > farthest_step)
+    mismatch("{}: windows of {} elements, {} apart; both are 1 at least, and 2^29 at most", name(op), size, step);
+  if (at.within > 0 && at.within < size)
+    mismatch("{}: windows of {} elements in an axis of {}", name(op), size, at.within);
+  if (step < size && graph.parameters[static_cast<std::size_t>(view_parameter(graph, view))].access != Access::in)
+    mismatch("{}: windows of {} elements, {} apart, share elements; only an In is read by such", name(op), size, step);
+  return Shape::of_rank(rank + 1);
+}
+
+Shape flattened(const Graph& graph, Id view, int axis) {
+  const Op op = Op::flatten_view;
+  const int rank = graph[view].shape.rank();
+  if (axis + 1 >= rank) mismatch("{}: there is no axis behind axis {} in rank {}", name(op), axis, rank);
+  for (const int one : {axis, axis + 1})
+    if (const ViewAxis at = unsliced(graph, op, view, one); !at.windows.empty() || at.within > 0)
+      mismatch("{}: axis {} is of windows; flatten the tensor's axes, and cut them into windows then", name(op), one);
+  return Shape::of_rank(rank - 1);
 }
 
 Shape concat_shape(const Graph& graph, std::span<const Id> in, int axis) {
@@ -179,7 +217,13 @@ Shape infer_shape(const Graph& graph, Op op, std::span<const Id> in, std::span<c
       return permuted(op, shape(0), attr);
     case Op::slice:
       axis();
+      if (attr[1] == 0 || std::abs(attr[1]) > farthest_step)
+        mismatch("slice: a step of {}; a step is not 0, and 2^29 at most", attr[1]);
       return shape(0);
+    case Op::unfold_view:
+      return unfolded(graph, in[0], axis(), attr);
+    case Op::flatten_view:
+      return flattened(graph, in[0], axis());
     case Op::extent:
       axis();
       return {};
@@ -191,9 +235,8 @@ Shape infer_shape(const Graph& graph, Op op, std::span<const Id> in, std::span<c
         mismatch("extract: {} elements of {}; it takes an extent, a first element and a step for each axis",
                  to_string(requested), to_string(shape(0)));
       for (int axis = 0; axis < requested.rank(); ++axis) {
-        constexpr std::int64_t farthest = std::int64_t(1) << 29;
         const std::int64_t step = attr[static_cast<std::size_t>(axis)];
-        if (step == 0 || std::abs(step) > farthest / std::max(1, requested[axis]))
+        if (step == 0 || std::abs(step) > farthest_step / std::max(1, requested[axis]))
           mismatch("extract: {} elements by steps of {}; a step is not 0, and reaches 2^29 elements far at most",
                    requested[axis], step);
       }
@@ -247,6 +290,8 @@ void check_types(const Graph& graph, Op op, ElementType type, std::span<const Id
       return require(type == ElementType::i32 && info(operand(0)).computes);
     case Op::slice:
     case Op::permute_view:
+    case Op::unfold_view:
+    case Op::flatten_view:
     case Op::permute:
     case Op::reshape:
     case Op::broadcast:

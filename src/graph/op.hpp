@@ -28,7 +28,7 @@ enum class OperandKind : std::uint8_t {
 };
 /// What `Node::attr` holds.
 enum class Attribute : std::uint8_t {
-  none, number, axis, scan, grid_axis, axes, steps, parameter, position, region, text, function
+  none, number, axis, stepped, windows, scan, grid_axis, axes, steps, parameter, position, region, text, function
 };
 /// What an op does. All from `write` on are effects, which have no value.
 enum class OpRole : std::uint8_t { elementwise, value, view, read, write, add, region, claim, report };

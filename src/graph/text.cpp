@@ -61,6 +61,9 @@ class Printer {
         return;
       case Attribute::number:
         return out(" {{{}}}", number_text(node.type, node.bits()));
+      case Attribute::stepped:
+        if (node.step() == 1) return out(" {{{}}}", node.axis());
+        return out(" {{{},by {}}}", node.axis(), node.step());
       case Attribute::scan:
         return out(" {{{}{}{}}}", node.axis(), node.scan_options().reverse ? ",reverse" : "",
                    node.scan_options().exclusive ? ",exclusive" : "");

@@ -99,7 +99,8 @@ class Verifier {
     const bool of_each_axis = attribute == Attribute::axes || attribute == Attribute::steps;
     const std::size_t attr = attribute == Attribute::none ? 0
                              : of_each_axis               ? static_cast<std::size_t>(node.shape.rank())
-                             : attribute == Attribute::scan ? 2
+                             : attribute == Attribute::windows ? 3
+                             : attribute == Attribute::scan || attribute == Attribute::stepped ? 2
                                                           : 1;
     rule(node.in.size() == in && node.attr.size() == attr, "an op has the operands and attributes of ops.def");
   }

@@ -28,6 +28,7 @@ Executable::Executable(Graph graph) : traced_(std::move(graph)), graph_(run_pass
       requirements_.push_back(fmt::format("{}:{}: {}", graph_[id].location.file, graph_[id].location.line,
                                           graph_.texts[graph_[id].text()]));
     }
+  flattened_ = flattened_axes(graph_);
   roots.insert(roots.end(), graph_.grid.begin(), graph_.grid.end());
   uniform_ = UniformProgram(graph_, roots);
   dump_graph(graph_);
@@ -62,6 +63,33 @@ void Executable::check_overlap(std::span<const Argument> arguments, std::size_t 
   }
 }
 
+// Rows that follow one another are one row, and as long as an extent may be. Where there is one row, or none, strides
+// do not matter.
+void Executable::check_flattened(std::span<const Argument> arguments, const Flattened& flattened) const {
+  const Argument& argument = arguments[static_cast<std::size_t>(flattened.parameter)];
+  const Location location = graph_[flattened.view].location;
+  std::int64_t elements = 1;
+  for (std::size_t i = flattened.axes.size(); i-- > 0;) {
+    const auto axis = static_cast<std::size_t>(flattened.axes[i]);
+    const std::int64_t extent = argument.extent[axis], inner = argument.stride[static_cast<std::size_t>(flattened.axes.back())];
+    std::int64_t apart = 0;
+    if (extent > 1 && elements > 0 && i + 1 < flattened.axes.size() &&
+        (__builtin_mul_overflow(elements, inner, &apart) || apart != argument.stride[axis]))
+      refuse(arguments,
+             fmt::format("{}:{}: axes {} of argument {} are flattened, but with strides [{}] a row does not "
+                         "begin where the one before it ends; give a dense tensor, or address the axes one by one",
+                         location.file, location.line, fmt::join(flattened.axes, ", "), flattened.parameter + 1,
+                         fmt::join(argument.stride.begin(),
+                                   argument.stride.begin() +
+                                       graph_.parameters[static_cast<std::size_t>(flattened.parameter)].rank,
+                                   ",")));
+    if (__builtin_mul_overflow(elements, extent, &elements) || elements > std::numeric_limits<std::int32_t>::max())
+      refuse(arguments, fmt::format("{}:{}: axes {} of argument {} are flattened to more than 2^31 - 1 elements",
+                                    location.file, location.line, fmt::join(flattened.axes, ", "),
+                                    flattened.parameter + 1));
+  }
+}
+
 void Executable::check(std::span<const Argument> arguments) const {
   if (arguments.size() != graph_.parameters.size())
     throw Error(fmt::format("launch of kernel '{}' refused: {} arguments for {} parameters", graph_.name,
@@ -75,6 +103,7 @@ void Executable::check(std::span<const Argument> arguments) const {
     if (!is_addressable(parameter, arguments[i]))
       refuse(arguments, fmt::format("the strides of argument {} lead beyond all memory", i + 1));
   }
+  for (const Flattened& flattened : flattened_) check_flattened(arguments, flattened);
   for (std::size_t i = 0; i < arguments.size(); ++i)
     if (is_written(graph_.parameters[i])) check_overlap(arguments, i);
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "graph/evaluate.hpp"
+#include "graph/views.hpp"
 #include "jit/backend.hpp"
 #include "jit/growing_list.hpp"
 
@@ -47,11 +48,13 @@ class Executable {
 
  private:
   void check(std::span<const Argument> arguments) const;
+  void check_flattened(std::span<const Argument> arguments, const Flattened& flattened) const;
   void check_overlap(std::span<const Argument> arguments, std::size_t written) const;
   [[noreturn]] void refuse(std::span<const Argument> arguments, std::string_view why) const;
 
   Graph traced_, graph_;
   std::vector<std::string> requirements_;
+  std::vector<Flattened> flattened_;
   UniformProgram uniform_;                                                            // the requirements, then the grid
   mutable GrowingList<const DeviceBackend*, std::unique_ptr<DeviceKernel>> kernels_;  // of devices launched on
 };

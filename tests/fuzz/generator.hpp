@@ -37,6 +37,9 @@ class Generator {
     std::vector<Name> at = {};      ///< the tile position along a bound axis; `nothing` along a free one
     Extents tile = {};              ///< the tile's extent along a bound axis; 0 along a free one
     std::vector<int> extents = {};  ///< about those of the view
+    /// What its axes are: unfold takes none that is sliced, flatten the tensor's.
+    enum class Cut : std::uint8_t { none, sliced, windows, window };
+    std::vector<Cut> cut = {};
     bool readable() const { return !shared && access != Access::out; }
     bool writable() const { return !shared && access != Access::in; }
   };
@@ -96,6 +99,9 @@ class Generator {
   void make_grid();
   void make_places();
   void view_of(Place place);  // one more, made of a place
+  bool unfold(Place& place);  // an axis, if it can be
+  bool flatten(Place& place);
+  Name view(Op op, const Place& place, std::size_t rank, std::vector<std::int64_t> attributes);
   Name grid_extent(std::size_t axis);
 
   // Statements (generate.cpp).

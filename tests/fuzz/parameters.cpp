@@ -209,6 +209,7 @@ void Generator::make_places() {
                 Extents(rank, 0),
                 {}};
     place.extents.assign(program_.given[i].extents.begin(), program_.given[i].extents.end());
+    place.cut.assign(rank, Place::Cut::none);
     const auto owner = std::find_if(owners_.begin(), owners_.end(),
                                     [&](const Owner& o) { return o.parameter == static_cast<int>(i); });
     if (owner != owners_.end() && first_block != nothing) {
@@ -234,9 +235,10 @@ void Generator::make_places() {
                              .type = place.type,
                              .shape = Extents(rank, 0),
                              .from = {place.view, start, tile},
-                             .attributes = {owner->axes[k]},
+                             .attributes = {owner->axes[k], 1},
                              .fixed = 7},
                             0);
+          place.cut[axis] = Place::Cut::sliced;
           place.extents[axis] = owner->tile[k];
         } else {
           place.at[axis] = block;
@@ -249,9 +251,58 @@ void Generator::make_places() {
   for (int i = between(0, 2); i > 0; --i) view_of(one_of(places_));
 }
 
+Name Generator::view(Op op, const Place& place, std::size_t rank, std::vector<std::int64_t> attributes) {
+  return emit({.op = op,
+               .type = place.type,
+               .shape = Extents(rank, 0),
+               .from = {place.view},
+               .attributes = std::move(attributes),
+               .fixed = 1},
+              0);
+}
+
+bool Generator::unfold(Place& place) {
+  const std::size_t rank = place.at.size();
+  const int axis = between(0, static_cast<int>(rank) - 1);
+  const auto a = static_cast<std::size_t>(axis);
+  const auto behind = axis + 1;
+  if (rank > 3 || place.at[a] != nothing || place.cut[a] == Place::Cut::sliced) return false;
+  const int length = std::max(1, place.extents[a]);
+  const int size = between(1, std::min(length, chance(50) ? 8 : 32));
+  int step = size;
+  if (chance(50)) step = place.access == Access::in ? between(1, size + 2) : size + between(0, 2);
+  place.view = view(Op::unfold_view, place, rank + 1, {axis, size, step});
+  place.at.insert(place.at.begin() + behind, nothing);
+  place.tile.insert(place.tile.begin() + behind, 0);
+  place.extents[a] = std::max(1, (length - size) / step + 1);
+  place.extents.insert(place.extents.begin() + behind, size);
+  if (place.cut[a] == Place::Cut::none) place.cut[a] = Place::Cut::windows;
+  place.cut.insert(place.cut.begin() + behind, Place::Cut::window);
+  return true;
+}
+
+// Of tensors whose rows follow one another.
+bool Generator::flatten(Place& place) {
+  const std::size_t rank = place.at.size();
+  if (rank < 2 || !program_.given[static_cast<std::size_t>(place.parameter)].strides.empty()) return false;
+  const int axis = between(0, static_cast<int>(rank) - 2);
+  const auto a = static_cast<std::size_t>(axis);
+  const auto behind = axis + 1;
+  for (const std::size_t one : {a, a + 1})
+    if (place.at[one] != nothing || place.cut[one] != Place::Cut::none) return false;
+  place.view = view(Op::flatten_view, place, rank - 1, {axis});
+  place.extents[a] *= place.extents[a + 1];
+  place.at.erase(place.at.begin() + behind);
+  place.tile.erase(place.tile.begin() + behind);
+  place.extents.erase(place.extents.begin() + behind);
+  place.cut.erase(place.cut.begin() + behind);
+  return true;
+}
+
 void Generator::view_of(Place place) {
   const int rank = static_cast<int>(place.at.size());
-  if (rank > 1 && chance(50)) {
+  if (chance(25) && (chance(35) ? flatten(place) : unfold(place))) {
+  } else if (rank > 1 && chance(50)) {
     const std::vector<int> axes = shuffled(rank);
     place.view = emit({.op = Op::permute_view,
                        .type = place.type,
@@ -264,6 +315,7 @@ void Generator::view_of(Place place) {
     for (std::size_t i = 0; i < axes.size(); ++i) {
       const auto from = static_cast<std::size_t>(axes[i]);
       place.at[i] = before.at[from], place.tile[i] = before.tile[from], place.extents[i] = before.extents[from];
+      place.cut[i] = before.cut[from];
     }
   } else {
     const int axis = between(0, rank - 1);
@@ -277,10 +329,11 @@ void Generator::view_of(Place place) {
                        .type = place.type,
                        .shape = Extents(place.at.size(), 0),
                        .from = {place.view, start, extent},
-                       .attributes = {axis},
+                       .attributes = {axis, chance(70) ? 1 : one_of(std::array{2, 3, -1, -2})},
                        .fixed = 1},
                       0);
     place.extents[a] = std::max(1, length / 2);
+    place.cut[a] = Place::Cut::sliced;
   }
   places_.push_back(place);
 }

@@ -288,8 +288,13 @@ class Printer {
       case Op::iota:
         return fmt::format("iota({}, {})", shape, s.attributes[0]);
       case Op::slice:
-        return fmt::format("{}.slice({}, {}, {})", in(0), s.attributes[0], literal_or_value(s.from[1]),
-                           literal_or_value(s.from[2]));
+        return fmt::format("{}.slice({}, {}, {}{})", in(0), s.attributes[0], literal_or_value(s.from[1]),
+                           literal_or_value(s.from[2]),
+                           s.attributes[1] == 1 ? "" : fmt::format(", {}", s.attributes[1]));
+      case Op::unfold_view:
+        return fmt::format("{}.unfold({})", in(0), fmt::join(s.attributes, ", "));
+      case Op::flatten_view:
+        return fmt::format("{}.flatten({})", in(0), s.attributes[0]);
       case Op::permute_view:
         return fmt::format("{}.permute({})", in(0), axes);
       case Op::extent:

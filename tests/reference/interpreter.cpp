@@ -182,25 +182,58 @@ Tile Interpreter::compute(const Node& node) const {
 
 View Interpreter::view(const Node& node) const {
   if (node.op == Op::tensor) {
-    View whole{node.parameter(), {}};
-    const std::vector<std::int64_t>& extents = memory_[whole.parameter].extents();
-    for (std::size_t axis = 0; axis < extents.size(); ++axis) whole.axes.push_back({axis, 0, 0, extents[axis]});
-    return whole;
+    return {node.parameter(), {}, memory_[node.parameter()].extents()};
   }
+  using Coordinates = View::Coordinates;
   View result = views_[node.in[0]];
   if (node.op == Op::permute_view) {
-    const auto axes = node.permutation();
-    for (std::size_t i = 0; i < axes.size(); ++i)
-      result.axes[i] = views_[node.in[0]].axes[static_cast<std::size_t>(axes[i])];
+    const std::vector<std::int64_t> axes(node.permutation().begin(), node.permutation().end()), from = result.extents;
+    for (std::size_t i = 0; i < axes.size(); ++i) result.extents[i] = from[static_cast<std::size_t>(axes[i])];
+    result.steps.push_back([axes](Coordinates& at) {
+      const Coordinates turned = at;
+      for (std::size_t i = 0; i < axes.size(); ++i) at[static_cast<std::size_t>(axes[i])] = turned[i];
+      return true;
+    });
     return result;
   }
-  const Tile &start = operand(node, 1), &extent = operand(node, 2);
-  result.known &= start.item().exact() && extent.item().exact();
+  const auto axis = static_cast<std::size_t>(node.axis());
+  const auto place = static_cast<std::ptrdiff_t>(axis);
+  if (node.op == Op::unfold_view) {
+    const auto [size, step] = node.windows();
+    std::int64_t count = 0;
+    while (count * step + size <= result.extents[axis]) ++count;
+    result.extents[axis] = count;
+    result.extents.insert(result.extents.begin() + place + 1, size);
+    result.steps.push_back([=, size = size, step = step](Coordinates& at) {
+      const std::int64_t window = at[axis], element = at[axis + 1];
+      at.erase(at.begin() + place + 1);
+      at[axis] = window * step + element;
+      return window >= 0 && window < count && element >= 0 && element < size;
+    });
+    return result;
+  }
+  if (node.op == Op::flatten_view) {
+    const std::int64_t rows = result.extents[axis], row = result.extents[axis + 1];
+    result.extents[axis] = rows * row;
+    result.extents.erase(result.extents.begin() + place + 1);
+    result.steps.push_back([=](Coordinates& at) {
+      const std::int64_t element = at[axis];
+      if (element < 0 || element >= rows * row) return false;
+      at[axis] = element / row;
+      at.insert(at.begin() + place + 1, element % row);
+      return true;
+    });
+    return result;
+  }
+  result.known &= operand(node, 1).item().exact() && operand(node, 2).item().exact();
   if (!result.known) return result;
-  View::Axis& axis = result.axes[static_cast<std::size_t>(node.axis())];
-  axis.start += whole(start);
-  axis.low = std::max(axis.low, axis.start);
-  axis.high = std::min(axis.high, axis.start + whole(extent));
+  const std::int64_t start = whole(operand(node, 1)), extent = whole(operand(node, 2)), step = node.step();
+  result.extents[axis] = extent;
+  result.steps.push_back([=](Coordinates& at) {
+    const bool is_there = at[axis] >= 0 && at[axis] < extent;
+    at[axis] = start + at[axis] * step;
+    return is_there;
+  });
   return result;
 }
 
@@ -210,7 +243,9 @@ std::vector<std::int64_t> Interpreter::places(const Node& node, const Shape& til
   const std::size_t rows = operand_of(node.op, OperandKind::rows) >= 0 ? 1 : 0;  // axes whose positions are listed
   const auto view_at = static_cast<std::size_t>(view_operand(node.op));
   const View& view = views_[node.in[view_at]];
-  const Numbers extents(tile.begin(), tile.end()), steps = row_major(memory_[view.parameter].extents());
+  const Numbers extents(tile.begin(), tile.end()), &of_tensor = memory_[view.parameter].extents();
+  const Numbers steps = row_major(of_tensor);
+  const std::size_t axes = static_cast<std::size_t>(graph_[node.in[view_at]].shape.rank());
   const auto position = [&](std::size_t axis, const Numbers& inside) {
     const Tile& index = operand(node, view_at + 1 + axis);
     if (axis < rows) return index.elements[static_cast<std::size_t>(inside[axis])];
@@ -219,13 +254,18 @@ std::vector<std::int64_t> Interpreter::places(const Node& node, const Shape& til
   };
   const auto place = [&](std::size_t number) {
     const Numbers inside = coordinates(static_cast<std::int64_t>(number), extents);
-    std::int64_t sum = 0;
-    for (std::size_t axis = 0; axis < view.axes.size(); ++axis) {
+    Numbers element;
+    for (std::size_t axis = 0; axis < axes; ++axis) {
       const Element at = by_element ? operand(node, view_at + 1 + axis).elements[number] : position(axis, inside);
       if (!at.exact()) return unknown;
-      const std::int64_t in_tensor = view.axes[axis].start + static_cast<std::int64_t>(at.low);
-      if (in_tensor < view.axes[axis].low || in_tensor >= view.axes[axis].high) return outside;
-      sum += in_tensor * steps[view.axes[axis].of];
+      element.push_back(static_cast<std::int64_t>(at.low));
+    }
+    for (std::size_t i = view.steps.size(); i-- > 0;)
+      if (!view.steps[i](element)) return outside;
+    std::int64_t sum = 0;
+    for (std::size_t axis = 0; axis < element.size(); ++axis) {
+      if (element[axis] < 0 || element[axis] >= of_tensor[axis]) return outside;
+      sum += element[axis] * steps[axis];
     }
     return sum;
   };

@@ -1,5 +1,6 @@
 // The memory of one parameter as a launch leaves it, with what blocks do to it that no order is defined for.
 #pragma once
+#include <functional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -15,15 +16,15 @@ std::vector<std::int64_t> extents_of(const Parameter& parameter, const Argument&
 /// The elements of a tensor argument, row-major.
 std::vector<Real> read(const Parameter& parameter, const Argument& argument);
 
-/// A view of a tensor: where its axes lie, and what of them is in range, in the tensor's coordinates.
+/// A view of a tensor: what is done to an element's coordinates on its way there. Each step takes those of a view to those
+/// of what it is a view of, or says that there is no such element.
 struct View {
-  struct Axis {
-    std::size_t of;
-    std::int64_t start, low, high;
-  };
+  using Coordinates = std::vector<std::int64_t>;
+  using Step = std::function<bool(Coordinates&)>;
   std::size_t parameter = 0;
-  std::vector<Axis> axes;
-  bool known = true;  ///< else it may look at any part
+  std::vector<Step> steps;            ///< from the tensor's upwards
+  std::vector<std::int64_t> extents;  ///< of its own axes
+  bool known = true;                  ///< else it may look at any part
 };
 
 /// Elements are numbered row-major. Blocks run one after another, though they have no order: what one writes or adds to

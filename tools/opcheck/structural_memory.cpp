@@ -142,6 +142,7 @@ struct Elements {
 /// Part of an axis, by numbers that are given at launch.
 struct Part {
   double start, extent;
+  int step = 1;
 };
 
 /// Reads, or else writes, a part of a tensor of [13,40].
@@ -150,24 +151,24 @@ Case sliced(ElementType type, int axis, Part part, Layout layout, bool reads) {
   Sketch sketch({reads ? input(type, whole, layout) : update(type, whole, layout), given(i32, part.start),
                  given(i32, part.extent), reads ? output(type, copied) : input(type, copied)});
   const std::vector<Id> at = sketch.grid({2, 3});
-  const Id view = sketch.apply(Op::slice, {sketch.tensor(0), sketch.scalar(1), sketch.scalar(2)}, {axis});
+  const Id view = sketch.apply(Op::slice, {sketch.tensor(0), sketch.scalar(1), sketch.scalar(2)}, {axis, part.step});
   if (reads)
     sketch.store(3, at, sketch.load(view, at, {8, 16}));
   else
     sketch.store(view, at, sketch.load(3, type, at, {8, 16}));
   return sketch.finish(Op::slice, type,
-                       fmt::format("axis {} of [13,40] {}, {} from {}, {}", axis, text(layout), part.extent, part.start,
-                                   reads ? "read" : "written"));
+                       fmt::format("axis {} of [13,40] {}, {} from {} by {}, {}", axis, text(layout), part.extent,
+                                   part.start, part.step, reads ? "read" : "written"));
 }
 
-Case sliced_twice(ElementType type) {
+Case sliced_twice(ElementType type, int step) {
   Sketch sketch({input(type, {20, 9}), output(type, {8, 9})});
   const auto slice = [&](Id view, int axis, int start, int extent) {
-    return sketch.apply(Op::slice, {view, sketch.index(start), sketch.index(extent)}, {axis});
+    return sketch.apply(Op::slice, {view, sketch.index(start), sketch.index(extent)}, {axis, step});
   };
-  const Id view = slice(slice(slice(sketch.tensor(0), 0, 3, 12), 1, 2, 5), 0, 7, 9);
+  const Id view = slice(slice(slice(sketch.tensor(0), 0, 3 * step, 12), 1, 2, 5), 0, 7, 9);
   sketch.store(1, sketch.origin(2), sketch.load(view, sketch.origin(2), {8, 9}));
-  return sketch.finish(Op::slice, type, "a slice of a slice, over the edge of both");
+  return sketch.finish(Op::slice, type, fmt::format("a slice of a slice by {}, over the edge of both", step));
 }
 
 Case permuted(ElementType type, const Setting& setting, const std::vector<std::int64_t>& axes, bool reads) {
@@ -187,6 +188,50 @@ Case permuted(ElementType type, const Setting& setting, const std::vector<std::i
     sketch.store(view, at, sketch.load(0, type, at, tile));
   return sketch.finish(Op::permute_view, type,
                        fmt::format("axes {} of {}, {}", text(axes), setting.name(), reads ? "read" : "written"));
+}
+
+/// Axis, size and step of windows.
+struct Cut {
+  std::int64_t axis, size, step;
+};
+
+/// Reads windows of a tensor, or else writes them.
+Case unfolded(ElementType type, const std::vector<std::int64_t>& whole, Cut cut, const Shape& tile, Layout layout,
+              bool reads) {
+  std::vector<std::int64_t> windows = whole;
+  std::int64_t& along = windows[static_cast<std::size_t>(cut.axis)];
+  along = along < cut.size ? 0 : (along - cut.size) / cut.step + 1;
+  windows.insert(windows.begin() + cut.axis + 1, cut.size);
+  for (std::int64_t& extent : windows) ++extent;  // what lies behind the last is read as padding, and dropped
+  Sketch sketch({reads ? input(type, whole, layout) : update(type, whole, layout),
+                 reads ? output(type, windows) : input(type, windows)});
+  const std::vector<Id> at = sketch.tiles(1, tile);
+  const Id view = sketch.apply(Op::unfold_view, {sketch.tensor(0)}, {cut.axis, cut.size, cut.step});
+  if (reads)
+    sketch.store(1, at, sketch.load(view, at, tile));
+  else
+    sketch.store(view, at, sketch.load(1, type, at, tile));
+  return sketch.finish(Op::unfold_view, type,
+                       fmt::format("axis {} of {} {} by {}, {} apart, {}", cut.axis, text(whole), text(layout), cut.size,
+                                   cut.step, reads ? "read" : "written"));
+}
+
+/// Two axes as one.
+Case flattened(ElementType type, const std::vector<std::int64_t>& whole, std::int64_t axis, const Shape& tile,
+               bool reads) {
+  std::vector<std::int64_t> flat = whole;
+  flat[static_cast<std::size_t>(axis)] *= flat[static_cast<std::size_t>(axis) + 1];
+  flat.erase(flat.begin() + axis + 1);
+  ++flat[0];
+  Sketch sketch({reads ? input(type, whole) : update(type, whole), reads ? output(type, flat) : input(type, flat)});
+  const std::vector<Id> at = sketch.tiles(1, tile);
+  const Id view = sketch.apply(Op::flatten_view, {sketch.tensor(0)}, {axis});
+  if (reads)
+    sketch.store(1, at, sketch.load(view, at, tile));
+  else
+    sketch.store(view, at, sketch.load(1, type, at, tile));
+  return sketch.finish(Op::flatten_view, type,
+                       fmt::format("axes {} and {} of {}, {}", axis, axis + 1, text(whole), reads ? "read" : "written"));
 }
 
 /// Tiles added to the first ones of a tensor, by many blocks at once.
@@ -230,8 +275,11 @@ std::vector<Case> slice(ElementType type, Purpose purpose) {
     cases.push_back(sliced(type, 1, {5, 50}, Layout::padded, reads));
     cases.push_back(sliced(type, 1, {-3, 20}, Layout::strided, reads));
     cases.push_back(sliced(type, 0, {4, 0}, Layout::dense, reads));
+    cases.push_back(sliced(type, 0, {-2, 9, 2}, Layout::dense, reads));
+    cases.push_back(sliced(type, 1, {41, 44, -1}, Layout::padded, reads));
+    cases.push_back(sliced(type, 1, {1, 12, 3}, Layout::strided, reads));
   }
-  cases.push_back(sliced_twice(type));
+  for (const int step : {1, 2, -1}) cases.push_back(sliced_twice(type, step));
   return cases;
 }
 
@@ -243,6 +291,31 @@ std::vector<Case> permute_view(ElementType type, Purpose purpose) {
     cases.push_back(permuted(type, {{5, 7}, {11, 13}, Layout::padded}, {1, 0}, reads));
     cases.push_back(permuted(type, {{2, 1, 8}, {3, 2, 11}, Layout::transposed}, {2, 0, 1}, reads));
     cases.push_back(permuted(type, {{4, 8}, {7, 8}, Layout::strided}, {0, 1}, reads));
+  }
+  return cases;
+}
+
+std::vector<Case> unfold_view(ElementType type, Purpose purpose) {
+  std::vector<Case> cases;
+  if (!stored(type) || purpose != Purpose::test) return cases;
+  for (const bool reads : {true, false}) {
+    cases.push_back(unfolded(type, {13, 48}, {1, 16, 16}, {4, 2, 16}, Layout::dense, reads));
+    cases.push_back(unfolded(type, {13, 48}, {1, 6, 6}, {8, 4, 8}, Layout::padded, reads));
+    cases.push_back(unfolded(type, {40, 7}, {0, 8, 11}, {2, 4, 8}, Layout::strided, reads));
+    cases.push_back(unfolded(type, {5, 3}, {1, 4, 4}, {2, 2, 4}, Layout::dense, reads));
+  }
+  cases.push_back(unfolded(type, {3, 40}, {1, 8, 3}, {1, 4, 8}, Layout::dense, true));
+  cases.push_back(unfolded(type, {3, 40}, {1, 5, 1}, {2, 16, 8}, Layout::transposed, true));
+  return cases;
+}
+
+std::vector<Case> flatten_view(ElementType type, Purpose purpose) {
+  std::vector<Case> cases;
+  if (!stored(type) || purpose != Purpose::test) return cases;
+  for (const bool reads : {true, false}) {
+    cases.push_back(flattened(type, {3, 5, 16}, 0, {8, 8}, reads));
+    cases.push_back(flattened(type, {3, 5, 16}, 1, {2, 32}, reads));
+    cases.push_back(flattened(type, {7, 9}, 0, {16}, reads));
   }
   return cases;
 }

@@ -149,20 +149,22 @@ void emit(Writer& w, const Fetch& fetch) {
     // Where each thread keeps to a column, one address and a stride lead to all of its pieces.
     const bool in_columns = !in_rows && tile.copy == Fetch::Copy::async && threads % per_row == 0;
     if (in_rows) {
-      const int axis = access.axes.back().tensor_axis, step = threads / to.rows;
+      const int step = threads / to.rows;
+      const bool none = access.axes.back().tensor_axis < 0;
       w.line("const int row = thread % {0}, first = thread / {0};", to.rows);
       at[at.size() - 2] = IndexExpression::variable("row", to.rows);
       at[at.size() - 1] = IndexExpression::variable("first", to.columns);
       w.line("const {}* const from = {};", type, address(access, codegen::spot(w, access, at)));
-      from = beyond("from", i * cast_i64(axis < 0 ? 0 : w.stride(access.parameter, axis) * step));
+      from = beyond("from", i * cast_i64(none ? 0 : stride_of(w, access, access.axes.size() - 1) * step));
       w.line("char* const into = tile + element_offset<{}, {}>(row, first);", type, to.chunks());
       into = beyond("into", i * (step * info(element).bytes));
     }
     if (in_columns) {
-      const int step = threads / per_row, row_axis = access.axes[access.axes.size() - 2].tensor_axis;
+      const int step = threads / per_row;
+      const std::size_t rows = access.axes.size() - 2;
       w.line("const int first = thread / {0}, column = thread % {0}{1};", per_row, by);
       w.line("const {}* const from = {};", type, address(access, spot_in("first")));
-      const IndexExpression stride = row_axis < 0 ? 0 : w.stride(access.parameter, row_axis) * step;
+      const IndexExpression stride = access.axes[rows].tensor_axis < 0 ? 0 : stride_of(w, access, rows) * step;
       from = beyond("from", i * stride);
       if (step % 8 == 0 || to.permuted() == 1) {  // chunks are permuted alike
         w.line("char* const into = tile + element_offset<{}, {}>(first, column);", type, to.chunks());

@@ -33,24 +33,35 @@ IndexExpression start_in_view(Writer& w, const TileAccess::Axis& axis) {
 IndexExpression start_of(Writer& w, const TileAccess& access, std::size_t i) {
   const TileAccess::Axis& axis = access.axes[i];
   IndexExpression start = is_gathered(access, i) ? cast_i64(0) : start_in_view(w, axis);
-  for (const TileAccess::Slice& slice : axis.slices) start = start + scalar(w, slice.start);
+  for (const TileAccess::Slice& slice : axis.slices) start = start * slice.step + scalar(w, slice.start);
   return start;
 }
 
-// To be asked of a position p of a tile's axis: 0 <= start + p < extent, of a view on the way, or of the tensor.
+// How many positions there are along an axis of a view that no slice moves: below 1 where no window is whole.
+IndexExpression extent_of(Writer& w, const TileAccess& access, const TileAccess::Axis& axis) {
+  if (axis.viewed.within > 0) return axis.viewed.within;
+  IndexExpression extent = w.extent(access.parameter, axis.tensor_axis);
+  for (std::size_t i = axis.viewed.outer.size(); i-- > 0;)
+    extent = w.extent(access.parameter, axis.viewed.outer[i]) * extent;
+  for (const auto& [size, step] : axis.viewed.windows) extent = (extent + (step - size)) / step;
+  return extent;
+}
+
+// To be asked of a position p of a tile's axis: 0 <= start + p * step < extent, of a view on the way, or of the tensor.
 struct Range {
   IndexExpression start, extent;
+  std::int64_t step;
   bool positive;  // it is known that start >= 0
 };
 
 // Which positions of a tile's axis are inside: none but [low, high), as numbers say; of those what all ranges hold.
 struct Inside {
   std::int64_t low, high;
-  std::vector<Range> ranges;  // the tensor's is the last: its extent is never known
+  std::vector<Range> ranges;  // the tensor's is the last, unless all is known of it
 
   bool is_none() const { return low >= high; }
   // Is the end of the tensor all that there is to say of positions from the first on?
-  bool is_from_first() const { return low == 0 && ranges.size() == 1 && ranges[0].start.is(0); }
+  bool is_from_first() const { return low == 0 && ranges.size() == 1 && ranges[0].start.is(0) && ranges[0].step == 1; }
   // Of a tile of one position: is it within the tensor?
   bool is_one(const TileAccess::Axis& axis) const { return axis.extent == 1 && ranges.size() == 1; }
 };
@@ -59,8 +70,9 @@ Inside inside_of(Writer& w, const TileAccess& access, std::size_t i) {
   const TileAccess::Axis& axis = access.axes[i];
   const std::int64_t tile = axis.extent;
   Inside inside{0, tile, {}};
+  std::int64_t step = 1;
   const auto add = [&](const IndexExpression& start, const IndexExpression& extent, bool positive) {
-    if (start.is_constant()) {
+    if (start.is_constant() && step == 1) {
       const std::int64_t first = std::max(start.value(), -tile);
       inside.low = std::max(inside.low, -first);
       if (extent.is_constant()) {
@@ -68,17 +80,18 @@ Inside inside_of(Writer& w, const TileAccess& access, std::size_t i) {
         return;
       }
     }
-    inside.ranges.push_back({start, extent, positive || (start.is_constant() && start.value() >= 0)});
+    inside.ranges.push_back({start, extent, step, positive || (start.is_constant() && start.value() >= 0)});
   };
   IndexExpression start = start_in_view(w, axis);
   bool positive = axis.positive;
   for (const TileAccess::Slice& slice : axis.slices) {
     add(start, scalar(w, slice.extent), positive);
     const IndexExpression by = scalar(w, slice.start);
-    positive &= by.is_constant() && by.value() >= 0;
-    start = start + by;
+    positive &= by.is_constant() && by.value() >= 0 && slice.step > 0;
+    start = start * slice.step + by;
+    step *= slice.step;
   }
-  add(start, w.extent(access.parameter, axis.tensor_axis), positive);
+  add(start, extent_of(w, access, axis), positive);
   return inside;
 }
 
@@ -88,6 +101,7 @@ IndexExpression inside_axis(Writer& w, const TileAccess& access, std::size_t i, 
   const Inside inside = inside_of(w, access, i);
   const IndexExpression declared = window_name(access, i), in_tile = at < inside.high;
   if (inside.is_none() || in_tile.is_never()) return IndexExpression::never();
+  if (inside.ranges.empty()) return both(at >= inside.low, in_tile);
   if (inside.is_one(axis)) return both(in_tile, declared);
   if (inside.is_from_first()) {
     const IndexExpression& extent = inside.ranges[0].extent;
@@ -101,7 +115,7 @@ IndexExpression inside_axis(Writer& w, const TileAccess& access, std::size_t i, 
 void declare_window(Writer& w, const TileAccess& access, std::size_t i, const IndexExpression& of_tensor,
                     const IndexExpression& at) {
   const Inside inside = inside_of(w, access, i);
-  if (inside.is_none()) return;
+  if (inside.is_none() || inside.ranges.empty()) return;
   const auto named = [&](const IndexExpression& start) {
     return !start.is_constant() && !start.is_primary() && start.text() == of_tensor.text() ? at : start;
   };
@@ -118,8 +132,10 @@ void declare_window(Writer& w, const TileAccess& access, std::size_t i, const In
     all = std::exchange(first, false) ? window : IndexExpression::call("both", {all, window});
   };
   for (const Range& range : inside.ranges) {
-    add(IndexExpression::call("window", {named(range.start), inside.high, range.extent}));
-    low |= range.start.is(-inside.low);
+    const IndexExpression start = named(range.start);
+    add(range.step == 1 ? IndexExpression::call("window", {start, inside.high, range.extent})
+                        : IndexExpression::call("stepped_window", {start, range.step, inside.high, range.extent}));
+    low |= range.step == 1 && range.start.is(-inside.low);
   }
   if (!low) add(IndexExpression::raw(fmt::format("Window{{{}, {}}}", inside.low, inside.high)));
   w.line("const Window {} = {};", window_name(access, i), all);
@@ -131,9 +147,10 @@ IndexExpression row_inside(Writer& w, const TileAccess& access, const TileAccess
   IndexExpression inside = IndexExpression::always(), position = row;
   for (const TileAccess::Slice& slice : axis.slices) {
     inside = both(inside, both(position >= 0, position < scalar(w, slice.extent)));
+    if (slice.step != 1) position = cast_i64(position) * slice.step;
     if (!scalar(w, slice.start).is(0)) position = cast_i64(position) + scalar(w, slice.start);
   }
-  return both(inside, both(position >= 0, position < w.extent(access.parameter, axis.tensor_axis)));
+  return both(inside, both(position >= 0, position < extent_of(w, access, axis)));
 }
 
 std::string row_name(const TileAccess& access, std::size_t axis) {
@@ -148,7 +165,7 @@ Spot spot_of(Writer& w, const TileAccess& access, const std::vector<IndexExpress
       if (!at[i].is(0)) inside = both(inside, at[i] < 1);
       continue;
     }
-    const IndexExpression by = w.stride(access.parameter, axis.tensor_axis);
+    const IndexExpression by = stride_of(w, access, i);
     if (is_gathered(access, i)) {
       const IndexExpression row = IndexExpression::variable(row_name(access, i));
       inside = both(inside, row_inside(w, access, axis, row));
@@ -216,7 +233,7 @@ void read_run(Writer& w, const Sweep& sweep, const TileAccess& read, const Index
     const TileAccess::Axis& axis = read.axes[static_cast<std::size_t>(i)];
     if (axis.tensor_axis < 0) continue;
     const IndexExpression further = digits(sweep.layout.register_digits(i + shift), group);
-    offset = offset + cast_i64(further) * w.stride(read.parameter, axis.tensor_axis);
+    offset = offset + cast_i64(further) * stride_of(w, read, static_cast<std::size_t>(i));
   }
   const std::string name = name_of(read.label);
   w.line("{} {}[{}];", register_type(w.tensor(read.parameter).type), name, read.run);
@@ -311,6 +328,11 @@ void elements(Writer& w, const Sweep& sweep, const Each& each, const Each& begin
 
 }  // namespace
 
+IndexExpression stride_of(const Writer& w, const TileAccess& access, std::size_t i) {
+  const TileAccess::Axis& axis = access.axes[i];
+  return w.stride(access.parameter, axis.tensor_axis) * axis.step();
+}
+
 void place(Writer& w, const TileAccess& access, bool writes) {
   const std::string name = name_of(access.label);
   IndexExpression offset = 0;
@@ -324,7 +346,7 @@ void place(Writer& w, const TileAccess& access, bool writes) {
     const IndexExpression start = start_of(w, access, i), at = start_name(access, i);
     if (!start.is(0)) {
       w.line("const i64 {} = {};", at, start);
-      offset = offset + at * w.stride(access.parameter, axis);
+      offset = offset + at * (w.stride(access.parameter, axis) * access.axes[i].viewed.factor);
     }
     if (!none && !is_gathered(access, i)) declare_window(w, access, i, start, at);
   }

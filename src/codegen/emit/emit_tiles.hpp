@@ -6,6 +6,9 @@
 
 namespace tessera::codegen {
 
+/// Between elements of a tensor that follow one another along an axis of the tile.
+IndexExpression stride_of(const Writer& w, const TileAccess& access, std::size_t axis);
+
 /// Declares start, window and pointer of a tile.
 void place(Writer& w, const TileAccess& access, bool writes);
 

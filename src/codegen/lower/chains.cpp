@@ -161,6 +161,7 @@ class Finder {
   bool sliced(const GraphAccess& access, ChainTile& tile) const {
     for (int i = 0; i < static_cast<int>(access.axes.size()); ++i) {
       const GraphAccess::Axis& axis = access.axes[static_cast<std::size_t>(i)];
+      if (!axis.is_tensors()) return false;
       if (axis.slices.empty()) continue;
       const GraphAccess::Slice& slice = axis.slices[0];
       const bool starts = node(slice.start).op == Op::constant && node(slice.start).number().i32 >= 0;

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "codegen/lower/lowering.hpp"
+#include "graph/views.hpp"
 
 namespace tessera::lowering {
 
@@ -61,13 +62,12 @@ std::vector<char> Facts::known_from(const std::function<bool(Id, RegionId)>& giv
 GraphAccess Facts::access(Id id) const {
   const Node& node = graph[id];
   GraphAccess access;
-  Id view = node.in[static_cast<std::size_t>(view_operand(node.op))];
+  const Id view = node.in[static_cast<std::size_t>(view_operand(node.op))];
   access.parameter = view_parameter(graph, view);
   const int rank = graph[view].shape.rank();
   access.axes.resize(static_cast<std::size_t>(rank));
   for (int i = 0; i < rank; ++i) {
     GraphAccess::Axis& axis = access.axes[static_cast<std::size_t>(i)];
-    axis.tensor_axis = i;
     axis.extent = by_elements(node.op) ? 1 : node.shape[i];
     axis.index = index_of(id, i);
     if (axis.index != no_id) {
@@ -75,19 +75,21 @@ GraphAccess Facts::access(Id id) const {
       axis.positive = at.op == Op::block || is_counter(axis.index) || (at.op == Op::constant && at.number().i32 >= 0);
     }
   }
-  for (; graph[view].op != Op::tensor; view = graph[view].in[0]) {
-    const Node& at = graph[view];
-    for (GraphAccess::Axis& axis : access.axes) {
-      if (at.op == Op::permute_view)
-        axis.tensor_axis = static_cast<int>(at.permutation()[static_cast<std::size_t>(axis.tensor_axis)]);
-      else if (axis.tensor_axis == at.axis())
-        axis.slices.push_back({at.in[1], at.in[2]});
-    }
+  const std::vector<ViewAxis> of_view = view_axes(graph, view);
+  for (std::size_t i = 0; i < access.axes.size(); ++i) {
+    GraphAccess::Axis& axis = access.axes[i];
+    const ViewAxis& from = of_view[i];
+    axis.tensor_axis = from.axes.back();
+    axis.viewed = {{from.axes.begin(), from.axes.end() - 1}, from.factor, from.windows, from.within};
+    for (std::size_t k = from.slices.size(); k-- > 0;)
+      axis.slices.push_back({from.slices[k].start, from.slices[k].extent, from.slices[k].step});
   }
   const int unit_axis = variant.tensors[static_cast<std::size_t>(access.parameter)].unit_axis;
   for (int i = 0; i < rank; ++i) {
     const GraphAccess::Axis& axis = access.axes[static_cast<std::size_t>(i)];
-    if (axis.tensor_axis == unit_axis && axis.index != no_id) access.fast = i;
+    std::int64_t step = axis.viewed.factor;
+    for (const GraphAccess::Slice& slice : axis.slices) step *= slice.step;
+    if (axis.tensor_axis == unit_axis && step == 1 && axis.index != no_id) access.fast = i;
   }
   if (is_read(node.op)) access.padding = node.bits();
   access.vector = vector_of(id, access);
@@ -98,9 +100,13 @@ int Facts::vector_of(Id id, const GraphAccess& access) const {
   if (access.fast < 0 || graph[id].op == Op::atomic_add || graph[id].op == Op::scatter) return 1;
   const TensorClass& tensor = variant.tensors[static_cast<std::size_t>(access.parameter)];
   const GraphAccess::Axis& axis = access.axes[static_cast<std::size_t>(access.fast)];
-  if (!axis.slices.empty()) return 1;
+  if (!axis.slices.empty() || !axis.viewed.windows.empty()) return 1;
   int vector = std::min(tensor.alignment, tensor.granule) / info(graph[id].type).bytes;
-  while (vector > 1 && axis.extent % vector != 0) vector /= 2;
+  while (vector > 1 && (axis.extent % vector != 0 || axis.viewed.within % vector != 0)) vector /= 2;
+  // Windows of the same axis begin where whole vectors do.
+  for (const GraphAccess::Axis& other : access.axes)
+    while (&other != &axis && other.tensor_axis == axis.tensor_axis && vector > 1 && other.viewed.factor % vector != 0)
+      vector /= 2;
   return std::max(vector, 1);
 }
 

@@ -25,13 +25,14 @@ TileAccess Steps::access_of(Id id) {
     to.tensor_axis = axis.tensor_axis;
     to.index = axis.index == no_id ? literal(0) : scalar(axis.index);
     to.extent = axis.extent;
+    to.viewed = axis.viewed;
     // A round of a cluster's block is a sum, of which no more is known.
     const bool is_known = to.index.kind != Operand::Kind::value ||
                           !std::holds_alternative<std::monostate>(plan.storage(to.index.value).known);
     to.positive = axis.positive && is_known;
     for (const GraphAccess::Slice& slice : axis.slices) {
       Operand start = scalar(slice.start);
-      to.slices.push_back({std::move(start), scalar(slice.extent)});
+      to.slices.push_back({std::move(start), scalar(slice.extent), slice.step});
     }
     access.axes.push_back(std::move(to));
   }

@@ -1,5 +1,6 @@
 // What the passes that fill a plan know of a graph and share. Only files of this folder include this one.
 #pragma once
+#include <algorithm>
 #include <functional>
 #include <map>
 
@@ -26,6 +27,7 @@ struct ProductPlan {
 struct GraphAccess {
   struct Slice {
     Id start, extent;
+    int step = 1;
   };
   struct Axis {
     int tensor_axis = 0;
@@ -33,6 +35,11 @@ struct GraphAccess {
     int extent = 1;
     std::vector<Slice> slices;  ///< innermost first
     bool positive = false;      ///< the tile cannot start below 0
+    Viewed viewed = {};
+    /// Is it an axis of the tensor, or a part of one whose elements follow one another?
+    bool is_tensors() const {
+      return viewed.is_tensors() && std::ranges::all_of(slices, [](const Slice& slice) { return slice.step == 1; });
+    }
   };
   int parameter = 0;
   std::vector<Axis> axes;

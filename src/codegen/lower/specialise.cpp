@@ -178,7 +178,7 @@ class Classifier {
   }
   // May the copy engine move the tile of a load or a store, of which an axis is a matrix' columns?
   bool is_addressed(const GraphAccess& access, int columns) const {
-    const auto whole = [](const GraphAccess::Axis& axis) { return axis.slices.empty(); };
+    const auto whole = [](const GraphAccess::Axis& axis) { return axis.slices.empty() && axis.is_tensors(); };
     return facts_.variant.tensors[static_cast<std::size_t>(access.parameter)].boxable && access.fast == columns &&
            std::ranges::all_of(access.axes, whole);
   }

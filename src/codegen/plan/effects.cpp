@@ -21,7 +21,12 @@ class Places {
       for (const TileAccess::Slice& slice : axis.slices) {
         operand(slice.start);
         operand(slice.extent);
+        add(slice.step);
       }
+      const Viewed& viewed = axis.viewed;
+      add(viewed.factor, viewed.within, std::ssize(viewed.outer), std::ssize(viewed.windows));
+      for (const int outer : viewed.outer) add(outer);
+      for (const auto& [size, step] : viewed.windows) add(size, step);
     }
     return std::move(numbers_);
   }

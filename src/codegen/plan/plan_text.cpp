@@ -333,11 +333,22 @@ class StepText {
       else
         text += fmt::format("{} * {}", operand(axis.index, nullptr, {}), axis.extent);
       for (const TileAccess::Slice& slice : axis.slices)
-        text += fmt::format(" from {} of {}", operand(slice.start, nullptr, {}), operand(slice.extent, nullptr, {}));
+        text += fmt::format(" from {}{} of {}", operand(slice.start, nullptr, {}),
+                            slice.step == 1 ? "" : fmt::format(" by {}", slice.step),
+                            operand(slice.extent, nullptr, {}));
+      if (!axis.viewed.is_tensors()) text += viewed(axis);
     }
     return text + (a.vector > 1 ? fmt::format("] by {}", a.vector) : "]") +
            (a.run > 1 ? fmt::format(", in runs of {}", a.run) : "") + (a.in_order ? ", in order" : "") +
            (a.kept ? ", kept" : "");
+  }
+  static std::string viewed(const TileAccess::Axis& axis) {
+    const Viewed& viewed = axis.viewed;
+    std::string text = viewed.within > 0 ? fmt::format(" in windows of {}", viewed.within) : "";
+    if (viewed.factor != 1) text += fmt::format(", {} apart", viewed.factor);
+    text += fmt::format(" along axis {}", fmt::join(viewed.outer, " and "));
+    if (viewed.outer.empty()) return text + fmt::format("{}", axis.tensor_axis);
+    return text + fmt::format(" and {}", axis.tensor_axis);
   }
   // A long expression is cut: its terms are in the kernel's text.
   std::string expression(const Sweep& sweep) const {

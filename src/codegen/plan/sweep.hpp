@@ -63,10 +63,21 @@ struct Expression {
 
 // --- places in tensors
 
+/// How an axis of a view is made of the tensor's, where it is not one of them.
+struct Viewed {
+  std::vector<int> outer = {};        ///< axes of the tensor that are flattened with it, the outer one first
+  std::int64_t factor = 1;            ///< elements of the tensor's axis from one position to the next
+  std::vector<Windows> windows = {};  ///< that it numbers: cut out of the elements, then out of those windows, ...
+  int within = 0;                     ///< above 0: it has the positions of one window, which are so many
+  bool is_tensors() const { return outer.empty() && factor == 1 && windows.empty() && within == 0; }
+  bool operator==(const Viewed&) const = default;
+};
+
 /// A tile's place in a tensor: what a load or a store goes through.
 struct TileAccess {
   struct Slice {
     Operand start, extent;
+    int step = 1;  ///< its elements are start, start + step, ... of what it is a slice of
     bool operator==(const Slice&) const = default;
   };
   struct Axis {
@@ -76,6 +87,13 @@ struct TileAccess {
     std::vector<Slice> slices;  ///< of the views on the way, innermost first
     bool positive = false;      ///< the tile cannot start below 0
     std::optional<Operand> element = {};  ///< where each element of the sweep lies, by itself; no tile then
+    Viewed viewed = {};
+    /// Of the tensor's axis, between elements that follow one another.
+    std::int64_t step() const {
+      std::int64_t step = viewed.factor;
+      for (const Slice& slice : slices) step *= slice.step;
+      return step;
+    }
     bool operator==(const Axis&) const = default;
   };
   Label label;

@@ -133,15 +133,28 @@ class Accesses {
         findings_.require(axis.extent == 1, "a tile of {} elements along no axis", axis.extent);
         continue;
       }
-      const bool is_one = axis.tensor_axis < tensor.rank;
-      findings_.require(is_one && !(axes >> axis.tensor_axis & 1), "axis {} of {} stands twice or is none",
-                        axis.tensor_axis, name);
-      axes |= is_one ? 1u << axis.tensor_axis : 0;
+      viewed(axis);
+      std::vector<int> of_tensor = axis.viewed.outer;
+      of_tensor.push_back(axis.tensor_axis);
+      for (const int one : of_tensor) {
+        const bool is_one = one >= 0 && one < tensor.rank;
+        const bool is_window = !axis.viewed.windows.empty() || axis.viewed.within > 0;
+        findings_.require(is_one && (is_window || !(axes >> one & 1)), "axis {} of {} stands twice or is none", one,
+                          name);
+        axes |= is_one ? 1u << one : 0;
+      }
       findings_.require(axis.extent >= 1, "a tile of {} elements", axis.extent);
     }
     findings_.require(axes + 1 == 1u << tensor.rank, "not every axis of {} has its place", name);
     if (sweep) extents(access, *sweep, writes);
     vector(access, sweep, tensor, known, name);
+  }
+  void viewed(const TileAccess::Axis& axis) {
+    findings_.require(axis.viewed.factor >= 1 && axis.viewed.within >= 0, "an axis of windows, {} apart, of {}",
+                      axis.viewed.factor, axis.viewed.within);
+    for (const auto& [size, step] : axis.viewed.windows)
+      findings_.require(size >= 1 && step >= 1, "windows of {}, {} apart", size, step);
+    for (const TileAccess::Slice& slice : axis.slices) findings_.require(slice.step != 0, "a slice by steps of 0");
   }
   bool starts_inside(const Operand& index) const {
     if (index.kind == Operand::Kind::literal) return decode(ElementType::i32, index.literal).i32 >= 0;
@@ -175,6 +188,12 @@ class Accesses {
                       int{known.alignment});
     findings_.require(bytes <= known.granule, "vectors along axis {} of {} may reach over its end", axis.tensor_axis,
                       name);
+    findings_.require(axis.viewed.factor == 1 && axis.viewed.windows.empty() && axis.viewed.within % access.vector == 0,
+                      "vectors of {} along axis {} of {}, which is of windows", access.vector, axis.tensor_axis, name);
+    for (const TileAccess::Axis& other : access.axes)
+      findings_.require(&other == &axis || other.tensor_axis != axis.tensor_axis ||
+                            other.viewed.factor % access.vector == 0,
+                        "vectors of {} in windows that are {} apart", access.vector, other.viewed.factor);
     findings_.require(axis.slices.empty() && axis.extent % access.vector == 0, "vectors of {} in a tile of {}{}",
                       access.vector, axis.extent, axis.slices.empty() ? "" : ", which a slice moves");
     if (!sweep) return;

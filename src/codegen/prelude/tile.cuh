@@ -9,6 +9,19 @@ __device__ inline Window window(i64 start, int tile, i64 extent) {
   return {low < tile ? static_cast<int>(low) : tile, high < tile ? (high > 0 ? static_cast<int>(high) : 0) : tile};
 }
 
+// The same of positions that are `step` apart, in rising order or in falling.
+__device__ inline Window stepped_window(i64 start, i64 step, int tile, i64 extent) {
+  i64 low = 0, high = 0;
+  if (step > 0) {
+    if (start < 0) low = (step - 1 - start) / step;
+    if (start < extent) high = (extent - start + step - 1) / step;
+  } else {
+    if (start >= extent) low = (start - extent) / -step + 1;
+    if (start >= 0) high = start / -step + 1;
+  }
+  return {low < tile ? static_cast<int>(low) : tile, high < tile ? static_cast<int>(high) : tile};
+}
+
 // What lies in both.
 __device__ inline Window both(Window a, Window b) {
   return {maximum(a.low, b.low), minimum(a.high, b.high)};

@@ -1,0 +1,12 @@
+// expect: flatten makes one axis of two, and a view of rank 1 has one
+#include "api/tessera.hpp"
+
+using namespace tessera;
+
+auto subject = kernel("flatten_rank", [](In<f32, 1> x) {
+#ifndef GOOD
+  auto flat = x.flatten(0);
+#else
+  auto flat = x.unflatten(0, 4).slice(0, 1, 2);
+#endif
+});

@@ -1,0 +1,236 @@
+// Views in kernels: slices by steps, windows, and axes cut in two or made one.
+#include <functional>
+#include <numeric>
+#include <vector>
+
+#include "api/tessera.hpp"
+#include "catch.hpp"
+#include "support.hpp"
+#include "tensors.hpp"
+
+using namespace tessera;
+
+namespace {
+
+/// A tensor's elements, from 1 on, and its kernel's output, from -1 downwards, so that what is not written shows.
+template <class T, int R>
+Tensor<T, R> counted(const std::array<std::int64_t, R>& extents, int first = 1, int by = 1) {
+  std::vector<T> values;
+  std::int64_t size = 1;
+  for (const std::int64_t extent : extents) size *= extent;
+  for (std::int64_t i = 0; i < size; ++i) values.push_back(stored<T>(first + static_cast<int>(i % 100) * by));
+  return tensor<T, R>(extents, values);
+}
+
+template <class T>
+double number(T x) {
+  return static_cast<double>(static_cast<float>(x));
+}
+
+std::string why(const std::function<void()>& body) { return error_of(body); }
+
+/// Heads of rows, as attention wants them: [rows, heads * d] seen as [heads, rows, d], and back.
+template <class T>
+void check_heads(std::int64_t rows, std::int64_t heads, int d, int block) {
+  const auto k = kernel("heads", [=](In<T, 2> x, Out<T, 2> y) {
+    auto from = x.unflatten(1, d).permute({1, 0, 2}), to = y.unflatten(-1, d).permute({1, 0, 2});
+    auto [h, r] = blocks(from.extent(0), cdiv(from.extent(1), block));
+    store(to, {from.extent(0) - 1 - h, r, 0}, load(from, {h, r, 0}, {1, block, d}));
+  });
+  const auto x = counted<T, 2>({rows, heads * d}), y = counted<T, 2>({rows, heads * d}, -1, 0);
+  launch(test_device().stream(), k, x, y);
+  const auto from = x.to_vector(), to = y.to_vector();
+  int wrong = 0;
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t h = 0; h < heads; ++h)
+      for (std::int64_t i = 0; i < d; ++i) {
+        const auto at = [&](std::int64_t head) { return static_cast<std::size_t>((r * heads + head) * d + i); };
+        wrong += number(to[at(heads - 1 - h)]) != number(from[at(h)]);
+      }
+  CHECK(wrong == 0);
+}
+
+}  // namespace
+
+TEST_CASE("an axis is cut into rows", "[cpu]") {
+  check_heads<f32>(5, 3, 16, 4);
+  check_heads<f16>(9, 4, 64, 8);
+  check_heads<bf16>(3, 2, 12, 2);  // rows of 24 bytes: no access of 16
+  check_heads<i32>(4, 5, 3, 4);
+  check_heads<u8>(6, 2, 20, 4);
+}
+
+TEST_CASE("slices go by steps, forwards and backwards", "[cpu]") {
+  for (const int step : {1, 2, 3, -1, -2}) {
+    const auto k = kernel("steps", [=](In<f32, 2> x, Out<f32, 2> y, InOut<f32, 2> z, Scalar<i32> start) {
+      auto part = x.slice(0, start, 9, step).slice(1, 1, 30, 2);
+      store(y, {0, 0}, load(part, {0, 0}, {10, 32}, -5));
+      atomic_add(z.slice(0, start, 9, step), {0, 0}, full<f32>({16, 2}, 3));
+      Tile rows = iota({12}, 0) - 1;
+      scatter(z.slice(0, start, 9, step), rows, {1}, gather(part, rows, {0}, {2}, 7));
+    });
+    for (const int start : {0, 4, 12, -3, 20}) {
+      INFO("step " << step << " from " << start);
+      const auto x = counted<f32, 2>({13, 40}), y = counted<f32, 2>({10, 32}, 0, 0), z = counted<f32, 2>({13, 4}, -1, 0);
+      launch(test_device().stream(), k, x, y, z, start);
+      const auto from = x.to_vector(), read = y.to_vector(), written = z.to_vector();
+      const auto element = [&](int i, int j, float padding) {  // of the part
+        const int r = start + i * step, c = 1 + 2 * j;
+        const bool inside = i >= 0 && i < 9 && r >= 0 && r < 13 && j < 30 && c < 40;
+        return inside ? from[static_cast<std::size_t>(r * 40 + c)] : padding;
+      };
+      std::vector<float> expected(13 * 4, -1);
+      int wrong = 0;
+      for (int i = 0; i < 10; ++i)
+        for (int j = 0; j < 32; ++j) wrong += read[static_cast<std::size_t>(i * 32 + j)] != element(i, j, -5);
+      for (int i = 0; i < 9; ++i) {
+        const int r = start + i * step;
+        if (r < 0 || r >= 13) continue;
+        for (int j = 0; j < 2; ++j) {
+          expected[static_cast<std::size_t>(r * 4 + j)] += 3;
+          expected[static_cast<std::size_t>(r * 4 + 2 + j)] = element(i, j, 7);
+        }
+      }
+      CHECK(wrong == 0);
+      CHECK(written == expected);
+    }
+  }
+}
+
+TEST_CASE("windows of an axis overlap, or leave elements out", "[cpu]") {
+  for (const auto& [size, step] : {std::pair(4, 4), std::pair(5, 2), std::pair(3, 7), std::pair(1, 1), std::pair(32, 1)}) {
+    INFO(size << " by " << step);
+    const auto k = kernel("windows", [size = size, step = step](In<f32, 1> x, Out<f32, 2> y, Out<i32, 1> n) {
+      auto windows = x.unfold(0, size, step);
+      Index w = blocks(cdiv(y.extent(0), 4));
+      store(y, {w, 0}, load(windows, {w, 0}, {4, size}, -1));
+      store(n, {0}, reshape(windows.extent(0), {1}) + windows.extent(1) * 0);
+    });
+    for (const int extent : {40, 31, 3}) {
+      INFO("of " << extent);
+      const int count = extent < size ? 0 : (extent - size) / step + 1;
+      const auto x = counted<f32, 1>({extent});
+      const auto y = counted<f32, 2>({count + 2, size}, 0, 0);
+      const auto n = counted<i32, 1>({1}, 0);
+      launch(test_device().stream(), k, x, y, n);
+      const auto from = x.to_vector(), read = y.to_vector();
+      CHECK(n.to_vector()[0] == count);
+      int wrong = 0;
+      for (int w = 0; w < count + 2; ++w)
+        for (int i = 0; i < size; ++i)
+          wrong += read[static_cast<std::size_t>(w * size + i)] !=
+                   (w < count ? from[static_cast<std::size_t>(w * step + i)] : -1);
+      CHECK(wrong == 0);
+    }
+  }
+}
+
+TEST_CASE("axes whose rows follow one another are one", "[cpu]") {
+  const auto k = kernel("flat", [](In<f16, 3> x, Out<f16, 2> y, InOut<i32, 2> sums) {
+    auto rows = x.flatten(0);
+    Index r = blocks(cdiv(rows.extent(0), 8));
+    store(y, {r, 0}, load(rows, {r, 0}, {8, 32}));
+    atomic_add(sums.flatten(0).unfold(0, 2, 2).slice(0, 1, 2), {0, 0}, full<i32>({2, 2}, 1));
+  });
+  const auto x = counted<f16, 3>({3, 5, 24}), y = counted<f16, 2>({17, 24}, -1, 0);
+  const auto y_part = y.slice(0, 0, 15);
+  const auto sums = counted<i32, 2>({3, 3}, 0, 0);
+  launch(test_device().stream(), k, x, y, sums);
+  const auto from = x.to_vector(), to = y.to_vector();
+  int wrong = 0;
+  for (std::size_t i = 0; i < to.size(); ++i)
+    wrong += number(to[i]) != (i < from.size() ? number(from[i]) : i < 16 * 24 ? 0 : number(stored<f16>(0)));
+  CHECK(wrong == 0);
+  CHECK(sums.to_vector() == std::vector<i32>{0, 0, 2, 2, 2, 2, 0, 0, 0});
+
+  // Of a part of each row the strides do not allow it; of one row they do not matter.
+  const std::string refused = why([&] { launch(test_device().stream(), k, x.slice(1, 0, 4), y_part, sums); });
+  CHECK(says(refused, {"launch of kernel 'flat' refused", "test_views.cpp:", "axes 0, 1 of argument 1 are flattened",
+                       "strides [120,24,1]", "give a dense tensor"}));
+  CHECK_NOTHROW(launch(test_device().stream(), k, x.slice(1, 0, 4).slice(0, 0, 1), y_part, sums));
+}
+
+TEST_CASE("products and elements go through views", "[cpu]") {
+  // Each head's product of a row-major [rows, heads * d] with itself, by tensor cores where there are some.
+  const auto k = kernel("scores", [](In<f16, 2> x, Out<f32, 3> y, Out<f32, 1> z) {
+    auto heads = x.unflatten(1, 32);
+    Index h = blocks(heads.extent(1));
+    Tile q = reshape(load(heads, {0, h, 0}, {32, 1, 32}), {32, 32});
+    Tile p = reshape(load(heads.permute({1, 2, 0}), {h, 0, 0}, {1, 32, 32}), {32, 32});
+    store(y, {h, 0, 0}, reshape(mma(q, p, zeros<f32>({32, 32})), {1, 32, 32}));
+    Tile i = iota({8}, 0);
+    Tile head = i % 3;
+    Tile picked = gather(heads, {i, head, i * 4});
+    scatter(z, {i}, cast<f32>(picked) + 0);
+  });
+  const auto x = counted<f16, 2>({32, 96}, 0);
+  const auto y = counted<f32, 3>({3, 32, 32}, 0);
+  const auto z = counted<f32, 1>({8}, 0);
+  launch(test_device().stream(), k, x, y, z);
+  const auto in = x.to_vector();
+  const auto out = y.to_vector(), elements = z.to_vector();
+  const auto at = [&](int r, int h, int i) { return number(in[static_cast<std::size_t>(r * 96 + h * 32 + i)]); };
+  int wrong = 0;
+  for (int h = 0; h < 3; ++h)
+    for (int r = 0; r < 32; ++r)
+      for (int c = 0; c < 32; ++c) {
+        double sum = 0;
+        for (int i = 0; i < 32; ++i) sum += at(r, h, i) * at(c, h, i);
+        wrong += std::abs(out[static_cast<std::size_t>((h * 32 + r) * 32 + c)] - sum) > 1e-6 * sum + 1e-3;
+      }
+  CHECK(wrong == 0);
+  for (int i = 0; i < 8; ++i) CHECK(elements[static_cast<std::size_t>(i)] == at(i, i % 3, i * 4));
+}
+
+TEST_CASE("a launch is refused where rows do not fit, and a kernel that asks for what no strides have", "[language]") {
+  const Device device = Device::cpu();
+  const auto rows = kernel("rows", [](In<f32, 2> x, Out<f32, 3> y) {
+    store(y, {0, 0, 0}, load(x.unflatten(1, 6), {0, 0, 0}, {2, 2, 6}));
+  });
+  const auto refused = why([&] {
+    launch(device.stream(), rows, device.tensor<f32>({2, 15}), device.tensor<f32>({2, 2, 6}));
+  });
+  CHECK(says(refused, {"it requires", "axis 1 of the view is made of rows of 6 elements, as unflatten wants"}));
+  const auto error = [](const auto& use) {
+    return why([&] {
+      kernel("views", [&](In<f32, 3> x, Out<f32, 3> y) {
+        use(x, y);
+        store(y, {0, 0, 0}, zeros<f32>({1, 1, 1}));
+      });
+    });
+  };
+  const auto of = [&](auto use, std::initializer_list<std::string_view> words) {
+    const std::string text = error(use);
+    INFO(text);
+    CHECK(says(text, {"kernel 'views'", "test_views.cpp:"}));
+    CHECK(says(text, words));
+  };
+  of([](auto& x, auto&) { x.slice(0, 0, 4, 0); }, {"slice: a step of 0; a step is not 0"});
+  of([](auto& x, auto&) { x.slice(1, 0, 4).unflatten(1, 2); }, {"unfold_view: axis 1 is a slice", "take the slice behind it"});
+  of([](auto& x, auto&) { x.slice(1, 0, 4).flatten(0); }, {"flatten_view: axis 1 is a slice"});
+  of([](auto& x, auto&) { x.unflatten(2, 4).flatten(2); }, {"flatten_view: axis 2 is of windows"});
+  of([](auto& x, auto&) { x.flatten(2); }, {"flatten_view: there is no axis behind axis 2 in rank 3"});
+  of([](auto& x, auto&) { x.unflatten(0, 0); }, {"windows of 0 elements, 0 apart; both are 1 at least"});
+  of([](auto& x, auto&) { x.unflatten(2, 4).unfold(3, 6, 1); }, {"windows of 6 elements in an axis of 4"});
+  of([](auto&, auto& y) { y.unfold(2, 4, 2); }, {"windows of 4 elements, 2 apart, share elements; only an In is read by such"});
+  of([](auto& x, auto&) { for (Index i : range(3)) (void)i, x.unflatten(2, 4); },
+     {"require belongs to the whole launch; state it outside of loops and if_"});
+}
+
+TEST_CASE("accesses of 16 bytes are left to rows that are made of them", "[plan]") {
+  const auto plan = [](int d, int step) {
+    return plan_text(kernel("rows", [=](In<f16, 2> x, Out<f16, 3> y) {
+      store(y, {0, 0, 0}, load(x.unfold(1, d, step), {0, 0, 0}, {4, 4, 64}));
+    }), Arch::sm_90a);
+  };
+  const auto cuda = [](int d, int step) {
+    return cuda_source(kernel("rows", [=](In<f16, 2> x, Out<f16, 3> y) {
+      store(y, {0, 0, 0}, load(x.unfold(1, d, step), {0, 0, 0}, {4, 4, 64}));
+    }), Arch::sm_90a);
+  };
+  CHECK_FALSE(plan(64, 64).empty());
+  CHECK(cuda(64, 64).find("read_input<8>") != std::string::npos);
+  CHECK(cuda(64, 68).find("read_input<4>") != std::string::npos);  // each begins at 8 bytes
+  CHECK(cuda(60, 64).find("read_input<4>") != std::string::npos);  // the last ends within 16
+  CHECK(cuda(64, 33).find("read_input<") == std::string::npos);
+}
