@@ -5,6 +5,7 @@
 
 #include "api/tensor.hpp"
 #include "dsl/control.hpp"
+#include "dsl/cuda_kernel.hpp"
 #include "dsl/custom.hpp"
 #include "jit/compile/compiler.hpp"
 #include "jit/executable.hpp"
@@ -126,6 +127,33 @@ std::array<Argument, sizeof...(A)> arguments_for(const Stream& stream, const Ker
 template <class F>
 auto kernel(std::string name, const F& function, Location location = Location::current()) {
   return decltype(detail::kernel_type(detail::parameters_of<F>()))(trace_kernel(std::move(name), function, location));
+}
+
+/// A kernel in CUDA C++ that is launched as any other: its arguments are checked, it is compiled at its first launch, kept
+/// in the cache and dumped. `source` defines extern "C" __global__ void NAME, of the kernel's name, which is given a pointer
+/// for each tensor (const T* of an In) and a number for each Scalar, in their order, then an int for each of the launch's
+/// numbers; f16 and bf16 are 16 bits there, as unsigned short has them. Tensors are to be dense. `launch` is a lambda with
+/// the parameters In, Out, InOut and Scalar, which returns the CudaLaunch, and may require(...) what must hold:
+///
+///     const auto axpy = cuda_kernel("axpy", text, [](In<f32, 1> x, InOut<f32, 1> y, Scalar<f32> a) {
+///       return CudaLaunch{.blocks = {cdiv(x.extent(0), 256)}, .threads = {256}, .numbers = {x.extent(0)}};
+///     });
+///
+/// It runs on GPUs. `host`, a function of what NAME takes, does on the CPU and in the emulator what the launch does.
+/// Errors of the compiler name the lines of `source`.
+template <class F>
+auto cuda_kernel(std::string name, CudaSource source, const F& launch, Location location = Location::current()) {
+  constexpr auto parameters = detail::launch_parameters_of<F>();
+  return decltype(detail::kernel_type(parameters))(
+      detail::trace_cuda(std::move(name), std::move(source), launch, {}, {}, parameters, location));
+}
+template <class F, class H>
+auto cuda_kernel(std::string name, CudaSource source, const F& launch, const H& host,
+                 Location location = Location::current()) {
+  constexpr auto parameters = detail::launch_parameters_of<F>();
+  auto [function, numbers] = detail::host_of(host, parameters);
+  return decltype(detail::kernel_type(parameters))(detail::trace_cuda(
+      std::move(name), std::move(source), launch, std::move(function), numbers, parameters, location));
 }
 
 /// The CUDA C++ that a kernel becomes for dense, aligned tensors.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "codegen/hand_written.hpp"
 #include "codegen/lower/make_plan.hpp"
 #include "codegen/plan/plan.hpp"
 #include "codegen/source_of.hpp"
@@ -15,6 +16,7 @@ namespace tessera {
 using namespace codegen;
 
 KernelSource generate(const Graph& graph, const Variant& variant, Arch arch, const GenerateOptions& options) {
+  if (graph.cuda) return hand_written(graph);
   return source_of(make_plan(graph, variant, arch, options));
 }
 
@@ -24,6 +26,7 @@ std::string plan_after(const Graph& graph, const Variant& variant, Arch arch, st
   for (const lowering::PlanPass& known : lowering::plan_passes()) names.push_back(known.name);
   if (std::find(names.begin(), names.end(), pass) == names.end())
     throw Error(fmt::format("there is no pass '{}' over plans; choose from {}", pass, fmt::join(names, ", ")));
+  if (graph.cuda) throw Error(fmt::format("kernel '{}' is CUDA C++ by hand, of which there is no plan", graph.name));
   std::string text;
   make_plan(graph, variant, arch, options, [&](std::string_view name, const Plan& plan) {
     if (name == pass) text = to_string(plan) + '\n' + tree_text(plan);

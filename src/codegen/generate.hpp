@@ -19,10 +19,11 @@ struct KernelSource {
   std::string name;       ///< of its extern "C" entry point; made of the author's
   std::string text;       ///< all that NVRTC is given; the plan's decisions are the comment on top
   std::string plan;       ///< decisions and all steps, as text
+  bool by_hand = false;   ///< the author's: each line stands where `#line` has it
   std::string slow = {};  ///< what its author should know of tiles that registers cannot hold; empty: nothing
   std::vector<KernelParameter> parameters = {};
   std::vector<BoxedTensor> boxed = {};  ///< tensors of parameters that are tensor maps
-  int threads = 0;                      ///< of a block
+  int threads = 0;                      ///< of a block; by hand: as the launch says
   int shared_bytes = 0;                 ///< dynamic shared memory
   std::int64_t workspace_bytes = 0;     ///< of a block in flight; 0: none
   /// Blocks in flight take the grid's blocks one after another, so that a launch may have fewer of them than the grid:

@@ -22,6 +22,12 @@ struct SharedLaunch {
 SharedLaunch share_launch(const RoundExtents& round, std::span<const std::int64_t> grid, std::int64_t rounds,
                           int multiprocessors, SharingPolicy policy = SharingPolicy::automatic);
 
+/// The same by clusters of so many blocks at most; of one it is none.
+inline SharedLaunch limited(const SharedLaunch& launch, int most) {
+  if (most < 2) return {};
+  return {launch.sharing, launch.blocks < most ? launch.blocks : most, launch.abreast};
+}
+
 /// Of an H200: cycles of an epilogue for each sum of a thread, and between the loops of two teams that take turns.
 inline constexpr double cycles_of_sum = 22, cycles_of_turn = 745;
 

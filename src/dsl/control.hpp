@@ -73,6 +73,13 @@ void require(const C& condition, std::string text, Location location = Location:
   }
 }
 
+/// hints({.warps = 8, .stages = 3, .cluster = 2, .occupancy = 2, .arch = "sm_90"}): what the kernel's code should be
+/// like, on that architecture or on all. It changes no result and fails nowhere: what cannot be had is left out, and the
+/// plan's text says so. Called as often as one likes; of what is said twice the last holds.
+inline void hints(const Hints& hints, Location location = Location::current()) {
+  Trace::current(location).hints(hints);
+}
+
 namespace detail {
 template <class V>
 inline constexpr bool is_view = false;
@@ -146,6 +153,7 @@ void print(const A&, const Values&...) {
 /// for (Index i : range(n)) { ... }: a loop in the kernel, traced once, for i = 0 .. n-1. It carries the Vars that its
 /// body changes. range(begin, end) and range(begin, end, step) count as Python's do; a step of 0 makes no round. Each
 /// is a C++ integer or an Index, which may be computed from a tile.
+/// range(n).unroll(4): on a GPU the body is written out four times in a row; 1: once. It changes no result.
 class range {
  public:
   template <class A>
@@ -165,6 +173,13 @@ class range {
     count_ = cdiv(last - first, by).lower(trace, location);
   }
   range(const range&) = delete;
+  /// The same loop. Error when traced if it is not 1 round at least.
+  range unroll(int rounds) && {
+    if (rounds < 1)
+      Trace::current(location_).fail(location_, "unroll(" + std::to_string(rounds) +
+                                                    "): a loop is written out 1 round at a time, or more");
+    return range(*this, rounds);
+  }
   ~range() {
     if (open_) Trace::current(location_).abandon_loop(location_);
   }
@@ -202,16 +217,20 @@ class range {
     bool done_ = false;
   };
   Iterator begin() {
-    counter_ = Trace::current(location_).begin_loop(count_, location_);
+    counter_ = Trace::current(location_).begin_loop(count_, location_, unroll_);
     open_ = true;
     return Iterator(*this);
   }
   End end() const { return {}; }
 
  private:
+  range(const range& loop, int unroll)
+      : count_(loop.count_), begin_(loop.begin_), step_(loop.step_), location_(loop.location_), unroll_(unroll) {}
+
   Handle count_, counter_;
   Handle begin_, step_;  // none: the counter itself
   Location location_;
+  int unroll_ = 0;
   bool open_ = false;
 };
 

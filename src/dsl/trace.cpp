@@ -240,8 +240,10 @@ RegionId Trace::begin_region(Op owner, Handle first, Location location) {
   return region;
 }
 
-Handle Trace::begin_loop(Handle count, Location location) {
-  return handle(builder_.graph().regions[begin_region(Op::loop, count, location)].arguments[0]);
+Handle Trace::begin_loop(Handle count, Location location, int unroll) {
+  const RegionId region = begin_region(Op::loop, count, location);
+  builder_.set_unroll(unroll);
+  return handle(builder_.graph().regions[region].arguments[0]);
 }
 
 void Trace::begin_branch(Handle condition, Location location) { begin_region(Op::branch, condition, location); }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "graph/builder.hpp"
+#include "graph/cuda_text.hpp"
 
 namespace tessera {
 
@@ -116,7 +117,7 @@ class Trace {
 
   /// A loop: returns its counter. Every Var that is named inside becomes a carried value; those the body does not
   /// change are dropped later.
-  Handle begin_loop(Handle count, Location location);
+  Handle begin_loop(Handle count, Location location, int unroll = 0);
   /// A branch, and a repeat: the same without a counter.
   void begin_branch(Handle condition, Location location);
   void begin_repeat(Handle condition, Location location);
@@ -126,6 +127,10 @@ class Trace {
   void abandon_loop(Location location);
 
   std::vector<Handle> blocks(const std::vector<Handle>& extents, Location location);
+  /// Makes the kernel one in CUDA C++, of such launches. `shared_bytes` may be of no trace: none.
+  void cuda(CudaText text, const std::vector<Handle>& blocks, const std::vector<Handle>& threads, Handle shared_bytes,
+            const std::vector<Handle>& numbers, std::optional<std::size_t> host_numbers, Location location);
+  void hints(const Hints& hints) { builder_.add_hints(hints); }
   void require(Handle condition, std::string text, Location location);
   /// Of a pred of any shape.
   void check(Handle condition, std::string text, Location location);

@@ -7,11 +7,13 @@
 // verify.cpp.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "graph/element.hpp"
+#include "graph/hints.hpp"
 #include "graph/location.hpp"
 #include "graph/op.hpp"
 #include "graph/shape.hpp"
@@ -103,6 +105,7 @@ struct Region {
   std::vector<Id> arguments;  ///< a counter, which only loops use, then the carried values as an iteration sees them
   std::vector<Id> effects;    ///< in program order
   std::vector<Id> yields;     ///< the carried values for the next iteration; repeat: behind them whether there is one
+  int unroll = 0;             ///< a loop's: rounds that are written out one after another; 0: as the compiler likes
 };
 
 enum class Access : std::uint8_t { in, out, in_out, scalar };
@@ -124,6 +127,8 @@ struct CustomFunction {
   bool operator==(const CustomFunction&) const = default;
 };
 
+struct CudaText;
+
 struct Graph {
   std::string name;
   Location location;
@@ -133,6 +138,8 @@ struct Graph {
   std::vector<Id> grid;         ///< extents of the grid: i32, computed from extents and scalars alone; empty: one block
   std::vector<std::string> texts;  ///< of nodes that have one
   std::vector<CustomFunction> functions;
+  std::vector<Hints> hints;  ///< in the author's order
+  std::shared_ptr<const CudaText> cuda = {};  ///< a kernel in CUDA C++, by hand: the graph says how it is launched
 
   const Node& operator[](Id id) const { return nodes[id]; }
   /// Of a loop, a branch or a repeat.

@@ -10,6 +10,8 @@ Rewriter::Rewriter(const Graph& source)
       results_(source.nodes.size()) {
   for (const std::string& text : source.texts) builder_.add_text(text);
   for (const CustomFunction& function : source.functions) builder_.add_function(function, source.location);
+  for (const Hints& hints : source.hints) builder_.add_hints(hints);
+  builder_.set_cuda(source.cuda);
 }
 
 Graph Rewriter::run() {
@@ -61,6 +63,7 @@ void Rewriter::copy_owner(Id id) {
   const Node& node = source_[id];
   const Region& body = source_.body(id);
   const RegionId region = builder_.begin_region(node.op, node.location);
+  builder_.set_unroll(body.unroll);
   map_[body.arguments[0]] = builder_.graph().regions[region].arguments[0];
   std::vector<std::size_t> kept;
   for (std::size_t k = 0; k < source_.carried(id); ++k) {

@@ -2,6 +2,7 @@
 
 #include <iterator>
 
+#include "graph/cuda_text.hpp"
 #include "graph/graph.hpp"
 
 namespace tessera {
@@ -35,12 +36,14 @@ class Printer {
     for (std::size_t i = 0; i < graph_.parameters.size(); ++i)
       out("{}{}", i ? ", " : "", to_string(graph_.parameters[i]));
     out(")\n");
+    for (const Hints& hints : graph_.hints) out("  hints {{{}}}\n", to_string(hints));
     region(0, 1);
     if (!graph_.grid.empty()) {
       out("  grid");
       operands(graph_.grid);
       out("\n");
     }
+    if (graph_.cuda) out("  cuda \"{}\"\n", escaped(graph_.cuda->source));
     return std::move(text_);
   }
 
@@ -57,7 +60,9 @@ class Printer {
   void attributes(const Node& node) {
     switch (info(node.op).attribute) {
       case Attribute::none:
+        return;
       case Attribute::region:
+        if (const int rounds = graph_.regions[node.body()].unroll) out(" {{unroll {}}}", rounds);
         return;
       case Attribute::number:
         return out(" {{{}}}", number_text(node.type, node.bits()));

@@ -206,6 +206,7 @@ class Verifier {
   void check(RegionId region) const {
     const Region& body = graph_.regions[region];
     rule(region == 0 || owner_[region] != no_id, "every region has an owner");
+    rule(body.unroll == 0 || (body.unroll > 0 && body.kind == RegionKind::loop), "a loop is unrolled by 1 round or more");
     rule(region == 0 || body.parent < region, "a region comes after the one around it");
     for (std::size_t k = 0; k < body.arguments.size(); ++k) {
       const Node& argument = graph_[body.arguments[k]];

@@ -6,13 +6,17 @@
 #include <limits>
 
 #include "codegen/passes/passes.hpp"
+#include "graph/cuda_text.hpp"
 #include "graph/error.hpp"
 #include "jit/compile/compiler.hpp"
+#include "jit/cpu/host_function.hpp"
 #include "jit/options/log.hpp"
 #include "jit/overlap.hpp"
 
 namespace tessera {
 namespace {
+
+constexpr std::size_t most_axes = 8;  // of a grid
 
 bool is_written(const Parameter& parameter) {
   return parameter.access == Access::out || parameter.access == Access::in_out;
@@ -108,6 +112,41 @@ void Executable::check(std::span<const Argument> arguments) const {
     if (is_written(graph_.parameters[i])) check_overlap(arguments, i);
 }
 
+// A function is given addresses, and no strides; what a launch may have is CUDA's (CUDA C++ Programming Guide, compute
+// capabilities).
+void Executable::check_text(std::span<const Argument> arguments, const Grid& grid) const {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (graph_.parameters[i].access == Access::scalar) continue;
+    std::int64_t dense = 1;
+    bool is_dense = true, has_elements = true;
+    for (auto axis = static_cast<std::size_t>(graph_.parameters[i].rank); axis-- > 0;) {
+      is_dense &= arguments[i].extent[axis] == 1 || arguments[i].stride[axis] == dense;
+      has_elements &= arguments[i].extent[axis] != 0;
+      dense *= arguments[i].extent[axis];
+    }
+    if (has_elements && !is_dense)
+      refuse(arguments, fmt::format("argument {} is not dense, and a kernel in CUDA C++ is given its address alone; give "
+                                    "a dense tensor",
+                                    i + 1));
+  }
+  constexpr std::int64_t most_threads = 1024, most_blocks_of_y = 65535;
+  const auto& numbers = grid.extent;
+  std::int64_t threads = 1;
+  for (std::size_t axis = 0; axis < CudaText::axes; ++axis) {
+    const std::int64_t along = numbers[CudaText::first_thread + axis];
+    if (along < 1 || along > most_threads || (threads *= along) > most_threads)
+      refuse(arguments, fmt::format("a block of [{}] threads; it has 1 to {}",
+                                    fmt::join(numbers.begin() + CudaText::first_thread,
+                                              numbers.begin() + CudaText::shared_bytes, ","),
+                                    most_threads));
+    if (axis > 0 && numbers[axis] > most_blocks_of_y)
+      refuse(arguments, fmt::format("{} blocks along axis {}; CUDA has {} at most along y and z", numbers[axis], axis,
+                                    most_blocks_of_y));
+  }
+  if (numbers[CudaText::shared_bytes] < 0)
+    refuse(arguments, fmt::format("{} bytes of shared memory", numbers[CudaText::shared_bytes]));
+}
+
 Grid Executable::prepare(std::span<const Argument> arguments) const {
   check(arguments);
   constexpr std::size_t few = 64;
@@ -118,16 +157,17 @@ Grid Executable::prepare(std::span<const Argument> arguments) const {
   const auto value = [&](std::size_t root) { return values[static_cast<std::size_t>(uniform_.position(root))].i32; };
   for (std::size_t i = 0; i < requirements_.size(); ++i)
     if (value(i) == 0) refuse(arguments, fmt::format("it requires: {}", requirements_[i]));
-  Grid grid{.extent = {}, .rank = graph_.grid.size()};
+  Grid grid{.extent = {}, .rank = graph_.grid.size(), .axes = graph_.cuda ? CudaText::axes : graph_.grid.size()};
   auto& extent = grid.extent;
-  if (grid.rank > extent.size()) refuse(arguments, "a grid has at most 8 axes");
+  if (grid.axes > most_axes || grid.rank > extent.size()) refuse(arguments, "a grid has at most 8 axes");
   for (std::size_t i = 0; i < grid.rank; ++i) {
     extent[i] = value(requirements_.size() + i);
-    if (extent[i] < 0) refuse(arguments, fmt::format("axis {} of the grid has the extent {}", i, extent[i]));
+    if (extent[i] < 0 && i < grid.axes) refuse(arguments, fmt::format("axis {} of the grid has the extent {}", i, extent[i]));
   }
+  if (graph_.cuda) check_text(arguments, grid);
   if (grid.is_empty()) return grid;
   std::int64_t blocks = 1;
-  for (std::size_t i = 0; i < grid.rank; ++i)
+  for (std::size_t i = 0; i < grid.axes; ++i)
     if (__builtin_mul_overflow(blocks, extent[i], &blocks)) refuse(arguments, "the grid has more than 2^63 blocks");
   return grid;
 }
@@ -135,7 +175,9 @@ Grid Executable::prepare(std::span<const Argument> arguments) const {
 void Executable::launch(const Stream& stream, std::span<const Argument> arguments, const Grid& grid) const {
   DeviceBackend& device = stream.backend().device();
   if (grid.is_empty()) return;
-  const auto& kernel = kernels_.find_or_make(&device, [&] { return device.kernel(graph_); });
+  const auto& kernel = kernels_.find_or_make(&device, [&] {
+    return graph_.cuda && device.shares_host_memory() ? host_function(graph_) : device.kernel(graph_);
+  });
   kernel->launch(stream.backend(), arguments, {grid.extent.data(), grid.rank});
 }
 

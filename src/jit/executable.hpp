@@ -14,13 +14,14 @@
 
 namespace tessera {
 
-/// The extents of a launch's blocks.
+/// The extents of a launch's blocks; of a kernel in CUDA C++ what else a launch of it needs stands behind them.
 struct Grid {
-  std::array<std::int64_t, 8> extent{};
-  std::size_t rank = 0;
+  std::array<std::int64_t, 16> extent{};
+  std::size_t rank = 0;  ///< of all
+  std::size_t axes = 0;  ///< of the blocks
   /// Does it have no blocks, so that nothing runs?
   bool is_empty() const {
-    return std::any_of(extent.begin(), extent.begin() + static_cast<std::ptrdiff_t>(rank),
+    return std::any_of(extent.begin(), extent.begin() + static_cast<std::ptrdiff_t>(axes),
                        [](std::int64_t blocks) { return blocks == 0; });
   }
 };
@@ -48,6 +49,7 @@ class Executable {
 
  private:
   void check(std::span<const Argument> arguments) const;
+  void check_text(std::span<const Argument> arguments, const Grid& grid) const;
   void check_flattened(std::span<const Argument> arguments, const Flattened& flattened) const;
   void check_overlap(std::span<const Argument> arguments, std::size_t written) const;
   [[noreturn]] void refuse(std::span<const Argument> arguments, std::string_view why) const;

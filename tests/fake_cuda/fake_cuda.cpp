@@ -283,8 +283,9 @@ int cuLaunchKernel(void* function, unsigned x, unsigned y, unsigned z, unsigned 
                    unsigned threads_z, unsigned shared, void* stream, void** values, void** extra) {
   BEGIN("cuLaunchKernel");
   const Function& kernel = *static_cast<Function*>(function);
-  if (y != 1 || z != 1 || threads_y != 1 || threads_z != 1) return 1;
-  return launch_kernel("cuLaunchKernel", kernel, {kernel.name, x, threads_x, shared, stream, {}}, values, extra);
+  FakeCuda::Launch launch{kernel.name, x, threads_x, shared, stream, {}};
+  launch.further = {y, z, threads_y, threads_z};
+  return launch_kernel("cuLaunchKernel", kernel, launch, values, extra);
 }
 int cuLaunchKernelEx(const tessera::cuda::CUlaunchConfig* config, void* function, void** values, void** extra) {
   BEGIN("cuLaunchKernelEx");

@@ -23,6 +23,7 @@ struct FakeCuda {
     std::vector<std::byte> parameters;
     unsigned cluster = 1;
     bool early = false;  // before the one before it has ended
+    std::vector<unsigned> further{1, 1, 1, 1};  // blocks along y and z, threads of a block along them
   };
   /// What cuTensorMapEncodeTiled was given. The map that it makes has the number of this among the others in each of
   /// its words.

@@ -114,6 +114,13 @@ Program Generator::run() {
     make_parameters();
   body_ = &program_.body;
   make_grid();
+  if (chance(15)) {
+    Hints hints;
+    if (chance(60)) hints.warps = one_of(std::array{1, 2, 4, 8, 16, 32, 3});
+    if (chance(60)) hints.stages = between(1, 6);
+    if (chance(60)) hints.occupancy = between(1, 6);
+    program_.hints.push_back(hints);
+  }
   if (chance(12)) require();
   if (chance(8)) check();
   if (chance(8)) print();
@@ -447,7 +454,9 @@ void Generator::within(Statement s, const std::function<void()>& fill) {
 Statement Generator::loop_of(Name count) {
   const auto counter = static_cast<Name>(values_.size());
   values_.push_back({i32, {}, 7, true});
-  return {.kind = Statement::Kind::loop, .type = i32, .to = counter, .from = {count}, .fixed = 1};
+  Statement loop{.kind = Statement::Kind::loop, .type = i32, .to = counter, .from = {count}, .fixed = 1};
+  if (chance(15)) loop.attributes = {0, one_of(std::array{1, 2, 4})};
+  return loop;
 }
 
 /// How often a loop runs: seldom more than a few times.
@@ -460,9 +469,9 @@ Name Generator::loop_count() {
   }
   if (kind < 8) {
     const Place& place = one_of(places_);
-    const int axis = between(0, static_cast<int>(place.at.size()) - 1);
-    const std::int64_t length =
-        program_.given[static_cast<std::size_t>(place.parameter)].extents[static_cast<std::size_t>(axis)];
+    const std::vector<std::int64_t>& extents = program_.given[static_cast<std::size_t>(place.parameter)].extents;
+    const int axis = between(0, static_cast<int>(extents.size()) - 1);
+    const std::int64_t length = extents[static_cast<std::size_t>(axis)];
     const int tile = std::max(1, std::max(extent(), static_cast<int>(length) / 6));
     const Name all = emit({.op = Op::extent, .type = i32, .from = {place.parameter}, .attributes = {axis}}, 200);
     if (tile == 1) return all;

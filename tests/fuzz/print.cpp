@@ -94,6 +94,15 @@ class Printer {
       call(name, letters[static_cast<std::size_t>(parameter.access)]);
       head += fmt::format("{}{}{}", i ? ", " : "", to_string(parameter), uses_[name] ? " " + names_[name] : "");
     }
+    for (const Hints& hints : program_.hints) {
+      std::string text;
+      const auto add = [&](std::string_view name, int value) {
+        if (value) text += fmt::format("{}.{} = {}", text.empty() ? "" : ", ", name, value);
+      };
+      add("warps", hints.warps), add("stages", hints.stages), add("cluster", hints.cluster);
+      add("occupancy", hints.occupancy);
+      line(1, fmt::format("hints({{{}}});", text));
+    }
     body(program_.body, 1);
     return fmt::format("[]({}) {{\n{}}}", head, text_);
   }
@@ -141,7 +150,7 @@ class Printer {
         return line(depth, fmt::format("{}const Tile {} = {};", unused(s.to), call(s.to, 't'), names_.at(s.from[0])));
       case Kind::loop: {
         const std::string count = literal_or_value(s.from[0]);
-        if (!s.attributes.empty()) {  // by a while_
+        if (s.attributes.size() == 1) {  // by a while_
           const std::string now = call(s.to, 'i');
           line(depth, fmt::format("Var next_{} = constant<i32>(0);", now));
           line(depth, fmt::format("while_([&] {{ return next_{} < {}; }}, [&] {{", now, count));
@@ -150,7 +159,8 @@ class Printer {
           line(depth + 1, fmt::format("next_{0} = {0} + 1;", now));
           return line(depth, "});");
         }
-        line(depth, fmt::format("for ({}Index {} : range({})) {{", unused(s.to), call(s.to, 'i'), count));
+        const std::string unroll = s.attributes.empty() ? "" : fmt::format(".unroll({})", s.attributes[1]);
+        line(depth, fmt::format("for ({}Index {} : range({}){}) {{", unused(s.to), call(s.to, 'i'), count, unroll));
         body(s.body, depth + 1);
         return line(depth, "}");
       }

@@ -26,7 +26,7 @@ struct Statement {
     declare,  ///< Var to = from
     assign,   ///< to, a Var, = from
     read,     ///< to = from, a Var
-    loop,     ///< for (to : range(from)) body; with attribute 1 the same by a while_ and a Var of its own
+    loop,     ///< for (to : range(from)) body; with attribute 1 the same by a while_ and a Var of its own; with 0, n unrolled
     branch,   ///< if_(from) body
   };
   Kind kind = Kind::apply;
@@ -47,6 +47,7 @@ struct Program {
   std::uint64_t seed = 0;  ///< of its inputs, and the number in its name
   std::vector<Parameter> parameters;
   std::vector<Given> given;
+  std::vector<Hints> hints = {};
   Body body;
 };
 

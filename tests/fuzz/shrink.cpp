@@ -33,6 +33,7 @@ class Shrinker {
       smaller = false;
       smaller |= remove_runs();
       smaller |= unwrap();
+      smaller |= drop_hints();
       smaller |= replace_values();
       smaller |= make_constants();
       smaller |= shrink_counts();
@@ -149,6 +150,19 @@ class Shrinker {
       body.insert(body.begin() + static_cast<std::ptrdiff_t>(i), inner.begin(), inner.end());
       return true;
     });
+  }
+
+  /// What no result follows from.
+  bool drop_hints() {
+    Program candidate = best_;
+    candidate.hints.clear();
+    bool smaller = !best_.hints.empty() && accept(candidate);
+    smaller |= each_place([](Program&, Body& body, std::size_t i) {
+      if (body[i].kind != Kind::loop || body[i].attributes.size() != 2) return false;
+      body[i].attributes.clear();
+      return true;
+    });
+    return smaller;
   }
 
   /// An operand by an earlier value of the same type and shape.

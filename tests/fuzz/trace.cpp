@@ -21,6 +21,7 @@ class Tracer {
       values_[static_cast<Name>(i)] =
           trace_.apply(op, parameter.type, std::vector<Handle>(), {static_cast<std::int64_t>(i)}, here_);
     }
+    for (const Hints& hints : program_.hints) trace_.hints(hints);
     body(program_.body);
     return trace_.finish();
   }
@@ -69,8 +70,9 @@ class Tracer {
         values_[s.to] = trace_.var(var(s.from[0]), here_);
         return;
       case Statement::Kind::loop:
-        if (!s.attributes.empty()) return counted(s);
-        values_[s.to] = trace_.begin_loop(value(s.from[0]), here_);
+        if (s.attributes.size() == 1) return counted(s);
+        values_[s.to] = trace_.begin_loop(value(s.from[0]), here_,
+                                          s.attributes.empty() ? 0 : static_cast<int>(s.attributes[1]));
         body(s.body);
         return trace_.end_region();
       case Statement::Kind::branch: {

@@ -19,6 +19,7 @@ void fetching_within(Writer& w, const Loop& loop, const Multiply& product, const
   w.close();
   w.open("{{");
   begin_rounds(w, product);
+  if (loop.unrolled > 0) w.unroll_by(loop.unrolled);
   w.open("for (int {0} = 0; {0} < {1}; ++{0}) {{", counter, count);
   emit(w, loop.arrive);
   const Loop* const around = std::exchange(w.fetching, &loop);
@@ -53,6 +54,7 @@ void emit(Writer& w, const Loop& loop) {
     return;
   }
   if (loop.stages == 1) {
+    if (loop.unrolled > 0) w.unroll_by(loop.unrolled);
     w.open("for (int {0} = 0; {0} < {1}; ++{0}) {{", counter, count);
     emit(w, loop.body);
     w.close();
@@ -62,6 +64,7 @@ void emit(Writer& w, const Loop& loop) {
   if (const Multiply* product = fetching_product(loop)) return fetching_within(w, loop, *product, count);
   const std::string fetching = "fetching_" + counter;
   w.line("// {} rounds are under way at a time.", loop.stages);  // one loop, so that a fetch is compiled once
+  if (loop.unrolled > 0) w.unroll_by(loop.unrolled);
   w.open("for (int {0} = 0; {0} - {1} < {2}; ++{0}) {{", fetching, ahead, count);
   w.open("if ({} >= {}) {{", fetching, ahead);
   emit(w, loop.arrive);

@@ -9,6 +9,7 @@ Facts::Facts(const Graph& graph, const Variant& variant, const Target& target)
     : graph(graph),
       variant(variant),
       target(target),
+      hints(hints_for(graph.hints, target.arch.name())),
       order(schedule(graph)),
       number(graph.nodes.size(), -1),
       users(graph.nodes.size()),

@@ -217,6 +217,7 @@ class Lowering {
     std::vector<ValueId> carried = carry(id);
     duty_.before_loop(steps_);
     Loop step;
+    step.unrolled = body.unroll;
     step.loop = steps_.plan.loops.add({steps_.values.label(body.arguments[0], "i")});
     steps_.values.add_known(body.arguments[0], Counter{step.loop});
     Duty::Rounds rounds = duty_.rounds(steps_, id);

@@ -7,6 +7,11 @@
 #include "codegen/plan/budget.hpp"
 
 namespace tessera::lowering {
+namespace {
+
+constexpr int most_stages_wanted = 16;  // by an author; as many as nobody has seen to be of use
+
+}  // namespace
 
 Fetches::Fetches(Steps& steps, const std::map<Id, ProductPlan>& products) : steps_(steps), products_(products) {
   for (Id id : by_number(steps.facts)) {
@@ -117,7 +122,9 @@ int Fetches::stages_for(const std::vector<Id>& loads) const {
   int sums = 0;
   for (const auto& [id, plan] : products_) sums = std::max(sums, plan.layout.registers());
   const int blocks = sums < Budget(steps_.facts.target, steps_.threads, true).limit(2) ? 2 : 1;
-  for (int stages = 4; stages > 1; --stages)
+  constexpr int as_we_like = 4;
+  const int wanted = steps_.facts.hints.stages;
+  for (int stages = wanted > 0 ? std::min(wanted, most_stages_wanted) : as_we_like; stages > 1; --stages)
     if (others + bytes * stages <= staging_bytes(steps_.facts.target, stages, blocks)) return stages;
   return 1;
 }

@@ -11,6 +11,7 @@
 #include "codegen/lower/reads_in_order.hpp"
 #include "codegen/lower/split_products.hpp"
 #include "codegen/lower/sync.hpp"
+#include "codegen/lower/wishes.hpp"
 #include "codegen/plan/budget.hpp"
 #include "codegen/plan/effects.hpp"
 #include "codegen/plan/names.hpp"
@@ -125,7 +126,9 @@ bool fit_registers(Planning& planning) {
   const Pressure needed = pressure(plan);
   const Budget budget(plan.target, plan.threads(), planning.has_products);
   // Of rows ptxas would read ahead, with what they are multiplied by, until few fit a multiprocessor.
-  plan.blocks = budget.blocks(plan, pressure(plan, !planning.has_products).values);
+  const int values = pressure(plan, !planning.has_products).values;
+  const int wished = wished_blocks(planning.facts, plan, planning.has_products, values);
+  plan.blocks = wished > 0 ? wished : budget.blocks(plan, values);
   if (needed.all <= budget.registers() || planning.attempt + 1 == planning.attempts.size()) {
     keep_reads_in_order(plan);
     return true;
@@ -202,6 +205,7 @@ bool barriers(Planning& planning) {
 }
 
 bool parameters(Planning& planning) {
+  note_wishes(planning.facts, planning.plan);
   set_parameters(planning.plan);
   return true;
 }
@@ -268,10 +272,12 @@ Planning::Planning(const Facts& facts) : facts(facts) {
     std::ranges::move(specialised.ways, std::back_inserter(ways));
     std::ranges::move(chains.ways, std::back_inserter(ways));
     for (int way = 0; way < static_cast<int>(ways.size()); ++way) attempts.push_back({0, 0, way});
+    if (const int wished = wished_warps(facts.hints)) attempts.push_back({wished, 128});
     for (int warps : {products.warps, std::min(2 * products.warps, 16)}) attempts.push_back({warps, 128});
     for (int most = 64; most >= 1; most /= 2) attempts.push_back({products.warps, most});
   } else {
-    for (int warps = choose_warps(facts); warps <= 32; warps *= 2) attempts.push_back({warps, 64});
+    const int wished = wished_warps(facts.hints);
+    for (int warps = wished > 0 ? wished : choose_warps(facts); warps <= 32; warps *= 2) attempts.push_back({warps, 64});
     for (int most = 32; most >= 1; most /= 2) attempts.push_back({16, most});
   }
 }

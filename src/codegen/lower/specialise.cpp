@@ -252,7 +252,9 @@ class Classifier {
     int loaded = 0;
     for (const auto& loads : loads_)
       for (const auto& [load, k, type] : loads) loaded += static_cast<int>(node(load).shape.size()) * info(type).bytes;
-    return std::min((facts_.target.shared_bytes - barriers - stored) / loaded, most);
+    const int wanted = facts_.hints.stages;  // two at least, one being filled
+    return std::min((facts_.target.shared_bytes - barriers - stored) / loaded,
+                    wanted > 0 ? std::clamp(wanted, 2, most) : most);
   }
 
   const Facts& facts_;

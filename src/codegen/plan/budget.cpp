@@ -99,7 +99,7 @@ int Budget::blocks(const Plan& plan, int needed) const {
   constexpr int spare = 64;
   int blocks = std::clamp(target_.registers / (threads_ * (needed + spare + besides_products())), 1,
                           std::min(target_.most_blocks, target_.threads / threads_));
-  while (blocks > 1 && needed > limit(blocks) - besides()) --blocks;
+  while (blocks > 1 && !holds(blocks, needed)) --blocks;
   return blocks;
 }
 

@@ -17,6 +17,8 @@ class Budget {
   int registers() const;
   /// Registers of a thread that `groups` warp groups of a block may take when those of one more group keep `left`.
   int taken(int groups, int left) const;
+  /// Are there registers for so many blocks of a multiprocessor at a time, whose threads need so many for values?
+  bool holds(int blocks, int needed) const { return needed <= limit(blocks) - besides(); }
   /// Blocks of a multiprocessor, at a time, for a plan whose threads need so many registers for values.
   int blocks(const Plan& plan, int needed) const;
 

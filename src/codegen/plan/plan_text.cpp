@@ -176,7 +176,8 @@ class StepText {
   std::string operator()(const Loop& s) const {
     if (s.repeats) return fmt::format("while {}", operand(s.count, nullptr, {}));
     return fmt::format("for {} below {}{}", name_of(plan_, s.loop), operand(s.count, nullptr, {}),
-                       s.stages > 1 ? fmt::format(", {} rounds under way", s.stages) : "");
+                       s.stages > 1 ? fmt::format(", {} rounds under way", s.stages) : "") +
+           (s.unrolled > 0 ? fmt::format(", unrolled by {}", s.unrolled) : "");
   }
   std::string operator()(const Tell& s) const {
     std::string text = fmt::format("tell text {}", s.text);

@@ -266,6 +266,7 @@ struct Loop {
   Operand count;
   bool repeats = false;  ///< `count` is a condition, which the body computes anew: it has rounds as long as that holds
   int stages = 1;
+  int unrolled = 0;  ///< rounds that are written out one after another; 0: as the compiler likes
   Body arrive, ahead, issued, body;
 };
 

@@ -311,6 +311,7 @@ class Accesses {
 
   void loop(const Loop& s) {
     findings_.require(s.stages >= 1, "{} stages", s.stages);
+    findings_.require(s.unrolled == 0 || (s.unrolled > 0 && !s.repeats), "{} rounds are written out", s.unrolled);
     const bool ahead = !s.arrive.empty() || !s.ahead.empty() || !s.issued.empty();
     findings_.require(ahead == (s.stages > 1), "{} rounds are under way, and {} is fetched ahead", s.stages,
                       ahead ? "something" : "nothing");

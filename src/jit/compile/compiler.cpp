@@ -223,12 +223,17 @@ Compiler::Code Compiler::code(const Job& job, bool anew) {
     throw Error(fmt::format("kernel '{}': {} defines no extern \"C\" __global__ void {} (TESSERA_OVERRIDE_DIR)",
                             job.source.author, job.edited.native(), job.source.name));
   }
+  if (job.source.by_hand && !has_entry(code.entry->code, job.source.name))
+    throw Error(fmt::format("kernel '{0}': its text defines no extern \"C\" __global__ void {0}", job.source.author));
   if (logs_debug()) log_debug(stats(job.source, job.gpu, code.entry->code, code.cached));
   return code;
 }
 
 CompileRequest Compiler::request(const Job& job) const {
-  return {.source = job.edited.empty() ? repeat_lines(job.source.text) : with_own_lines(job.source.text, job.edited),
+  const std::string& text = job.source.text;
+  return {.source = !job.edited.empty() ? with_own_lines(text, job.edited)
+                    : job.source.by_hand ? text
+                                         : repeat_lines(text),
           .kernel = job.source.name,
           .author = job.source.author,
           .arch = job.gpu,

@@ -9,6 +9,7 @@
 
 #include "codegen/sections.hpp"
 #include "codegen/target.hpp"
+#include "graph/cuda_text.hpp"
 #include "graph/error.hpp"
 
 namespace tessera {
@@ -147,6 +148,7 @@ CudaKernel::CudaKernel(std::shared_ptr<CudaBackend> device, const Graph& graph)
       rounds_(Target::of(*device_->info().arch, generate_options().specialise).tier == Target::Tier::wgmma
                   ? SharedRounds(graph)
                   : SharedRounds()),
+      most_of_cluster_(hints_for(graph.hints, device_->info().arch->name()).cluster),
       board_(device_->board(graph)) {}
 
 CudaKernel::Code CudaKernel::make(const Variant& variant) const {
@@ -265,6 +267,7 @@ void CudaKernel::fill(const Code& code, std::span<const Argument> arguments, std
 
 void CudaKernel::launch(StreamBackend& stream, std::span<const Argument> arguments,
                         std::span<const std::int64_t> grid) {
+  if (graph_.cuda) return launch_text(static_cast<CudaStream&>(stream), arguments, grid);
   std::int64_t blocks = 1;
   for (const std::int64_t extent : grid) blocks *= extent;
   if (blocks == 0) return;
@@ -274,10 +277,11 @@ void CudaKernel::launch(StreamBackend& stream, std::span<const Argument> argumen
   const int multiprocessors = device_->info().multiprocessors;
   // Rounds are computed only where somebody may share them.
   const std::int64_t most = device_->settings().sharing == SharingPolicy::automatic ? most_shared_waves : blocks;
-  const SharedLaunch shared =
+  SharedLaunch shared =
       blocks <= most * multiprocessors
           ? share_launch(rounds_.extents(), grid, rounds_.of(arguments), multiprocessors, device_->settings().sharing)
           : SharedLaunch{};
+  if (shared.sharing == Sharing::cluster && most_of_cluster_ > 0) shared = limited(shared, most_of_cluster_);
   variant.sharing = variant.wide && shared.sharing == Sharing::grid ? Sharing::none : shared.sharing;
   const Code& code = codes_.find_or_make(variant, [&] { return make(variant); });
   launch(code, static_cast<CudaStream&>(stream), arguments, grid, blocks_of(code, blocks, shared));
@@ -328,6 +332,39 @@ void CudaKernel::launch(const Code& code, CudaStream& stream, std::span<const Ar
     }
     stream.launched(code.loaded);
   }
+  turn.lock.unlock();
+  if (device_->settings().synchronous && !stream.is_recording()) stream.synchronize();
+}
+
+void CudaKernel::launch_text(CudaStream& stream, std::span<const Argument> arguments,
+                             std::span<const std::int64_t> numbers) {
+  const Code& code = codes_.find_or_make(Variant{}, [&] { return make(Variant{}); });
+  const Driver& driver = device_->driver();
+  const ContextScope scope(device_->context());
+  stream.catch_up();
+  const auto number = [&](std::size_t i) { return static_cast<unsigned>(numbers[i]); };
+  const unsigned shared_bytes = number(CudaText::shared_bytes);
+  constexpr unsigned always_there = 48 << 10;
+  if (shared_bytes > always_there)
+    device_->check(driver.cuFuncSetAttribute(code.loaded->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                             static_cast<int>(shared_bytes)),
+                   driver.cuFuncSetAttribute.name,
+                   fmt::format("kernel '{}', {} bytes of shared memory", graph_.name, shared_bytes));
+  alignas(8) std::byte block[most_parameter_bytes];
+  std::size_t bytes = code.parameter_bytes;
+  void* extra[] = {reinterpret_cast<void*>(CU_LAUNCH_PARAM_BUFFER_POINTER), block,
+                   reinterpret_cast<void*>(CU_LAUNCH_PARAM_BUFFER_SIZE), &bytes,
+                   reinterpret_cast<void*>(CU_LAUNCH_PARAM_END)};
+  fill(code, arguments, numbers, {}, block);
+  CudaStream::Turn turn = stream.turn(graph_, arguments, false, {});
+  constexpr std::size_t x = 0, y = 1, z = 2, thread = CudaText::first_thread;
+  if (const CUresult result =
+          driver.cuLaunchKernel(code.loaded->function, number(x), number(y), number(z), number(thread + x),
+                                number(thread + y), number(thread + z), shared_bytes, stream.get(), nullptr, extra)) {
+    stream.failed(turn);
+    device_->check(result, driver.cuLaunchKernel.name, fmt::format("kernel '{}'", graph_.name), stream.last());
+  }
+  stream.launched(code.loaded);
   turn.lock.unlock();
   if (device_->settings().synchronous && !stream.is_recording()) stream.synchronize();
 }

@@ -56,6 +56,8 @@ class CudaKernel final : public DeviceKernel {
                    const Part& part, std::byte* block);
   void launch(const Code& code, CudaStream& stream, std::span<const Argument> arguments,
               std::span<const std::int64_t> grid, Blocks blocks);
+  /// Of a kernel in CUDA C++.
+  void launch_text(CudaStream& stream, std::span<const Argument> arguments, std::span<const std::int64_t> numbers);
   static Blocks blocks_of(const Code& code, std::int64_t blocks, const SharedLaunch& shared);
   /// As many blocks a cluster as keep all clusters of a launch at work at the same time, at most `most`.
   static int blocks_at_once(const Code& code, std::int64_t blocks, int most);
@@ -65,6 +67,7 @@ class CudaKernel final : public DeviceKernel {
   std::shared_ptr<CudaBackend> device_;
   const Graph& graph_;
   const SharedRounds rounds_;
+  const int most_of_cluster_;  // as the kernel's hints say; 0: nothing
   const cuda::CUdeviceptr board_;  // on which it tells the host; 0: it tells nothing
   GrowingList<Variant, Code> codes_;
 };

@@ -1,0 +1,11 @@
+// The source of a kernel that its author wrote in CUDA C++.
+#pragma once
+#include "codegen/generate.hpp"
+
+namespace tessera {
+
+/// Its parameters are a pointer for each tensor and the number for each scalar, in the graph's order, then the launch's
+/// own numbers.
+KernelSource hand_written(const Graph& graph);
+
+}  // namespace tessera

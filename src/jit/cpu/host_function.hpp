@@ -1,0 +1,12 @@
+// A kernel in CUDA C++ on a device that is the host: the function that its author gave for it.
+#pragma once
+#include <memory>
+
+#include "jit/backend.hpp"
+
+namespace tessera {
+
+/// Throws Error if the kernel has no such function.
+std::unique_ptr<DeviceKernel> host_function(const Graph& graph);
+
+}  // namespace tessera
