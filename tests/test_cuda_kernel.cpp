@@ -205,7 +205,7 @@ TEST_CASE("the compiler's words of a kernel in CUDA C++ name its author's lines"
   const std::string text = compiled(cuda_kernel("one", wrong, launches), Arch::sm_80);
   INFO(text);
   CHECK(text.find("kernel 'one'") != text.npos);
-  CHECK(text.find("test_cuda_kernel.cpp(" + std::to_string(line + 2) + ")") != text.npos);
+  CHECK(text.find("test_cuda_kernel.cpp:" + std::to_string(line + 2) + ": error") != text.npos);
   CHECK(text.find("nothing") != text.npos);
   const std::string other = compiled(cuda_kernel("one", axpy_text, launches), Arch::sm_80);
   CHECK(says(other, {"kernel 'one': its text defines no extern \"C\" __global__ void one"}));

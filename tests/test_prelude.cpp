@@ -739,7 +739,7 @@ constexpr Kernel kernels[] = {
 )"},
     {"tiles", R"(  char* const tile = shared_memory();
   clear_tile<64>(tile, 64);
-  const Window inside = both(window(l[0], 16, l[1]), window(l[2], 16, l[3]));
+  const Window inside = both(window(l[0], 16, l[1]), stepped_window(l[2], i[3], 16, l[3]));
   read_vector<4>(f, f + 64, within(inside, i[0]), 0.0f);
   read_tile<8, bf16, 8>(f + 4, tile, i[0], 8);
   const GridPlace place = grouped(to_and_fro(l[4]), i[1], i[2], 4);

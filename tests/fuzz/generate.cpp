@@ -99,7 +99,7 @@ Program Generator::run() {
   large_ = !oversized_ && chance(18);
   const int kind = between(0, 99);
   far_ = kind < 5;
-  by_roles_ = kind >= 95;
+  by_roles_ = kind >= 94;
   if (by_roles_) oversized_ = large_ = false;
   round_ = large_ || oversized_ ? chance(70) : chance(40);
   constexpr std::array odd = {1, 2, 3, 4, 4, 5, 7, 8, 8, 9, 12, 16, 16, 17, 31, 32, 33};

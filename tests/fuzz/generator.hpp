@@ -40,6 +40,7 @@ class Generator {
     /// What its axes are: unfold takes none that is sliced, flatten the tensor's.
     enum class Cut : std::uint8_t { none, sliced, windows, window };
     std::vector<Cut> cut = {};
+    bool turned = false;  ///< its axes are not in the tensor's order
     bool readable() const { return !shared && access != Access::out; }
     bool writable() const { return !shared && access != Access::in; }
   };
