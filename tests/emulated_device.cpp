@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
@@ -46,7 +47,7 @@ class EmulatedCode {
     const char* checks = std::getenv("TESSERA_EMULATOR_CHECKS");
     const RunOptions run{.checks = !checks || *checks != '0',
                          .seed = ++launches_,
-                         .blocks_in_flight = by_grid ? 2 : 1,
+                         .blocks_in_flight = by_grid ? 2 : has_atomics_ ? 1 + static_cast<int>(launches_ % 4) : 1,
                          .persistent_blocks = by_grid       ? 4 + static_cast<int>(launches_ % 3)
                                               : cluster > 1 ? 2
                                                             : 3,
@@ -73,6 +74,7 @@ class EmulatedCode {
     return count ? std::atoi(count) : 1;
   }
   const Graph graph_;
+  const bool has_atomics_ = std::ranges::any_of(graph_.nodes, [](const Node& node) { return is_atomic(node.op); });
   const SharedRounds rounds_;
   std::vector<std::pair<Variant, Emulator>> variants_;
   std::uint64_t launches_ = 0;  ///< each in an order of its own

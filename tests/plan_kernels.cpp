@@ -80,6 +80,38 @@ void add_effects(Kernels& kernels) {
     Tile seen = load(counts, {0}, {128});
     if_(item(max(seen, Axis(0))) > 100, [&] { store(counts, {1}, seen); });
   });
+  // A row, and then a flag for who waits for it; the other way round.
+  kernels.add("released", [](In<i32, 1> x, InOut<i32, 1> y, InOut<i32, 1> flags) {
+    Index i = blocks(cdiv(x.extent(0), 256));
+    store(y, {i}, load(x, {i}, {256}));
+    atomic_or(flags, {i}, full<i32>({1}, 1), MemoryOrder::release, MemoryScope::system);
+  });
+  kernels.add("acquired", [](InOut<i32, 1> x, Out<i32, 1> y, InOut<i32, 1> flags) {
+    Index i = blocks(cdiv(y.extent(0), 256));
+    Tile flag = atomic_or(flags, {i}, zeros<i32>({1}), MemoryOrder::acquire);
+    Tile row = load(x, {i}, {256});
+    store(y, {i}, row + flag);
+  });
+  kernels.add("awaited", [](InOut<i32, 1> x, Out<i32, 1> y, InOut<i32, 1> flags) {
+    Index i = blocks(cdiv(y.extent(0), 256));
+    atomic_or(flags, {i}, zeros<i32>({1}), MemoryOrder::acquire);
+    Tile row = load(x, {i}, {256});
+    store(y, {i}, row);
+  });
+  // Threads give each element back that they changed themselves.
+  kernels.add("drawn", [](In<i32, 1> x, InOut<i32, 1> y, Out<i32, 1> z) {
+    Index i = blocks(cdiv(x.extent(0), 256));
+    Tile old = atomic_compare_exchange(y, {i}, iota({256}, 0), load(x, {i}, {256}));
+    store(z, {i}, old);
+  });
+  kernels.add("mixed", [](InOut<i32, 1> y) {
+    Tile turned = 255 - iota({256}, 0);
+    atomic_add(y, {0}, iota({256}, 0));
+    atomic_add(y, {turned}, iota({256}, 0));
+    atomic_max(y, {0}, iota({256}, 0));
+    atomic_exchange(y, {turned}, iota({256}, 0));
+    atomic_exchange(y, {0}, iota({256}, 0));
+  });
   kernels.add("branched", [](In<f32, 1> x, Out<f32, 1> y, Scalar<i32> n) {
     Index i = blocks(cdiv(x.extent(0), 256));
     if_(i < n, [&] {

@@ -707,7 +707,8 @@ class RandomProgram {
           oracle::apply(Op::store, ElementType::i32, places({value(0), there.memory[s.to]}));
           break;
         case Kind::add:
-          oracle::apply(Op::atomic_add, ElementType::i32, places({value(0), there.memory[s.to]}));
+          oracle::apply(Op::atomic_add, ElementType::i32, places({value(0), there.memory[s.to]}),
+                        {0, static_cast<std::int64_t>(MemoryScope::device)});
           break;
         case Kind::loop:
           there.values[s.to] = {t.begin_loop(value(0).handle, at), ElementType::i32};

@@ -428,7 +428,7 @@ TEST_CASE("accesses outside of memory are reported before they are made", "[emul
   CHECK(says(fault("copy_async<4>(shared_memory() + thread_index() * 4, x + 64, true);"),
              {"reads 4 bytes past argument 0"}));
   CHECK(says(fault("u32 out[2]; load_matrix_x2(out, shared_memory() + 128);"), {"reads 16 bytes past shared memory"}));
-  CHECK(says(fault("atomic_add(y + 32, 1.0f);"), {"adds to 4 bytes past argument 1"}));
+  CHECK(says(fault("atomic_add(y + 32, 1.0f);"), {"changes 4 bytes past argument 1"}));
   // Some instructions take addresses of one memory alone.
   CHECK(says(fault("copy_async<4>(y + thread_index(), x, true);"),
              {"starts a copy to byte ", "of argument 1", "with an instruction for shared memory"}));

@@ -46,6 +46,13 @@ TEST_CASE("ops.def says what operands and attributes an op has", "[graph]") {
   static_assert(operand_kind(Op::loop, 0) == OperandKind::index && operand_kind(Op::loop, 3) == OperandKind::value);
   static_assert(is_view(Op::slice) && !is_view(Op::extent) && is_read(Op::gather) && !is_read(Op::extent));
   static_assert(is_write(Op::store) && is_write(Op::atomic_add) && !is_write(Op::load));
+  static_assert(is_atomic(Op::atomic_or_elements) && !is_atomic(Op::scatter_elements) && is_effect(Op::atomic_max));
+  static_assert(has_value(Op::atomic_add) && has_value(Op::load) && !has_value(Op::store) && !has_value(Op::tensor));
+  static_assert(view_operand(Op::atomic_exchange) == 1 && view_operand(Op::atomic_compare_exchange_elements) == 2);
+  static_assert(at_position(Op::atomic_min_elements) == Op::atomic_min && at_position(Op::load) == Op::load);
+  static_assert(on_elements(Op::atomic_min) == Op::atomic_min_elements && by_elements(Op::atomic_min_elements));
+  static_assert(accepts(Op::atomic_and, ElementType::u64) && !accepts(Op::atomic_and, ElementType::f32));
+  static_assert(accepts(Op::atomic_max_elements, ElementType::f32) && !accepts(Op::atomic_add, ElementType::bf16));
   static_assert(is_effect(Op::require) && is_effect(Op::loop) && !is_effect(Op::result) && !is_effect(Op::load));
   static_assert(has_region(Op::branch) && !has_region(Op::require));
   static_assert(is_elementwise(Op::fma) && is_elementwise(Op::select) && !is_elementwise(Op::sum));
@@ -99,6 +106,7 @@ TEST_CASE("a structural op is a shape rule, a function and a case in each execut
       {"src/dsl/reductions.hpp", "src/dsl"},
       {"src/dsl/combine.cpp", "src/dsl"},
       {"src/dsl/view.hpp", "src/dsl"},
+      {"src/dsl/atomics.hpp", "src/dsl"},
       {"src/dsl/control.hpp", "src/dsl"},
       {"src/dsl/trace.cpp", "src/dsl"},
       {"src/cpu/program.cpp", "src/cpu/program.cpp"},
@@ -115,7 +123,7 @@ TEST_CASE("a structural op is a shape rule, a function and a case in each execut
       {"src/codegen/lower/chains.cpp", {"block", "branch", "constant", "load", "mma", "reshape"}},
       {"src/codegen/lower/computed_operands.cpp", {"broadcast", "constant", "iota", "load"}},
       {"src/codegen/lower/facts.cpp",
-       {"atomic_add", "block", "constant", "extent", "scalar", "scatter"}},
+       {"block", "constant", "extent", "scalar", "scatter"}},
       {"src/codegen/lower/layouts.cpp",
        {"argmax", "argument", "broadcast", "extract", "gather", "gather_elements", "permute", "reshape", "result", "scatter"}},
       {"src/codegen/lower/lower_chain.cpp", {"broadcast", "cast", "constant", "mma", "select"}},
@@ -143,10 +151,11 @@ TEST_CASE("a structural op is a shape rule, a function and a case in each execut
        {"bitcast", "broadcast", "cast", "constant", "custom", "extract", "permute", "reshape", "select"}},
       {"src/codegen/passes/lift_reshapes.cpp", {"broadcast", "reshape"}},
       {"src/codegen/passes/widen_factors.cpp", {"cast", "mma"}},
+      {"src/codegen/plan/effects.cpp", {"atomic_compare_exchange", "atomic_exchange"}},
       {"src/codegen/plan/plan_text.cpp", {"bitcast", "broadcast", "cast", "custom"}},
       {"src/codegen/plan/sweep.hpp", {"broadcast"}},
       {"src/codegen/plan/verify_contents.cpp", {"broadcast"}},
-      {"src/codegen/plan/verify_values.cpp", {"argmax", "bitcast", "broadcast", "cast", "custom", "select"}},
+      {"src/codegen/plan/verify_values.cpp", {"argmax", "atomic_compare_exchange", "bitcast", "broadcast", "cast", "custom", "select"}},
       {"src/cpu/strip.cpp", {"select"}},
       {"src/cpu/tape.cpp",
        {"argument", "bitcast", "block", "branch", "broadcast", "cast", "constant", "custom", "extract", "iota", "load", "mma",
@@ -163,6 +172,9 @@ TEST_CASE("a structural op is a shape rule, a function and a case in each execut
       {"src/graph/verify.cpp", {"argument", "branch", "extent", "loop", "print", "repeat", "result", "scalar", "tensor"}},
       {"src/graph/views.cpp", {"flatten_view", "permute_view", "slice", "tensor", "unfold_view"}},
       {"src/jit/executable.cpp", {"require"}},
+      {"tests/reference/memory.cpp",
+       {"atomic_add", "atomic_and", "atomic_compare_exchange", "atomic_exchange", "atomic_max", "atomic_min", "atomic_or",
+        "atomic_xor"}},
   };
   const std::string page = read_text(root / "README.md");
   const std::size_t begin = page.find("**An op**");

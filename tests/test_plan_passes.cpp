@@ -411,6 +411,48 @@ TEST_CASE("threads wait where they read what others wrote, and nowhere else", "[
   CHECK(count<Barrier>(plan_after_pass("unpipelined", "copies")) == 0);
 }
 
+TEST_CASE("threads wait around atomics that order other accesses, and where atomics may not change places", "[plan]") {
+  CHECK(count<Barrier>(plan_of("drawn")) == 0);
+  CHECK(count<Barrier>(plan_of("released")) == 1);
+  CHECK(count<Barrier>(plan_of("acquired")) == 1);  // the one ahead of what the first thread found is enough
+  CHECK(count<Barrier>(plan_of("awaited")) == 1);
+  CHECK(count<Barrier>(plan_of("mixed")) == 3);  // not between the sums
+  const auto kinds = [](std::string_view name) {
+    Plan plan = plan_of(name);
+    std::string kinds;
+    for (const StepPlace& place : steps_of(plan))
+      kinds += std::visit([]<class Kind>(const Kind&) {
+        return std::same_as<Kind, Atomic> ? "atomic " : std::same_as<Kind, Barrier> ? "barrier " :
+               std::same_as<Kind, Load> ? "load " : std::same_as<Kind, Store> ? "store " : "";
+      }, static_cast<const Kinds&>(place.step().action));
+    return kinds;
+  };
+  CHECK(kinds("released").ends_with("store barrier atomic "));
+  CHECK(kinds("awaited").ends_with("atomic barrier load store "));
+  CHECK(kinds("mixed").ends_with("atomic atomic barrier atomic barrier atomic barrier atomic "));
+}
+
+TEST_CASE("who asks for old values gets them, from the one thread that changed an element", "[plan]") {
+  Plan kept = plan_of("acquired"), left = plan_of("awaited"), own = plan_of("drawn");
+  const Atomic& first = the<Atomic>(kept);
+  CHECK(first.out);
+  CHECK(count<Put>(kept) == 1);
+  CHECK(count<Get>(kept) == 1);
+  CHECK(!the<Atomic>(left).out);
+  CHECK(count<Put>(left) == 0);
+  CHECK(the<Atomic>(own).out);
+  CHECK(the<Atomic>(own).expected);
+  CHECK(count<Put>(own) == 0);
+  CHECK(step_text(left, places_of<Atomic>(left)[0].step()).find("atomic_or of") != std::string::npos);
+  const std::string text = generate(plan_graph("released"), dense_variant(plan_graph("released")), Arch::sm_90a).text;
+  CHECK(text.find("atomic_or<Release, SystemScope>(") != std::string::npos);
+  // What others release may have changed since it was read, whatever the compiler knows of its own accesses.
+  CHECK(text.find("int* __restrict__ inout1") != std::string::npos);
+  const std::string waits = generate(plan_graph("awaited"), dense_variant(plan_graph("awaited")), Arch::sm_90a).text;
+  CHECK(waits.find("int* inout0,") != std::string::npos);
+  CHECK(waits.find("int* __restrict__ out1,") != std::string::npos);
+}
+
 TEST_CASE("a loop that fetches ahead waits for who used its stages", "[plan]") {
   Plan plan = plan_of("two_loops");
   const std::vector<StepPlace> loops = places_of<Loop>(plan);

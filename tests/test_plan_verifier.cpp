@@ -568,7 +568,19 @@ const PlantedFault of_places[] =
      },
      "it moves 2 elements at a time"},
     {"an atomic addition to an Out", "counted", [](Plan& p) { p.tensors[1].access = Access::out; },
-     "it adds to out1, which is not read"},
+     "it changes out1, which is not read"},
+    {"an atomic that takes no element type", "drawn", [](Plan& p) { the<Atomic>(p).op = Op::add; },
+     "'add' changes no i32"},
+    {"an atomic that expects nothing", "drawn", [](Plan& p) { the<Atomic>(p).expected.reset(); },
+     "'atomic_compare_exchange' and what it expects do not go together"},
+    {"an atomic that expects too much", "mixed", [](Plan& p) { the<Atomic>(p).expected = literal(1); },
+     "'atomic_add' and what it expects do not go together"},
+    {"an atomic of vectors", "drawn",
+     [](Plan& p) {
+  the<Atomic>(p).access.vector = 2;
+  the<Atomic>(p).access.fast = 0;
+     },
+     "it changes 2 elements at a time"},
     {"two places of one step have one name", "large",
      [](Plan& p) {
   Compute& compute = with_operand<Compute>(p, Kind::fetched);
@@ -758,6 +770,14 @@ const PlantedFault of_sync[] =
          "there is no barrier between it and uses of inout0"},
         {"no barrier between an atomic addition and a load", "counted", [](Plan& p) { barrier_before<Load>(p).drop(); },
          "there is no barrier between it and writes of inout1"},
+        {"no barrier before what is released", "released", [](Plan& p) { barrier_before<Atomic>(p).drop(); },
+         "there is no barrier between it and uses of inout2"},
+        {"no barrier behind what is acquired", "awaited", [](Plan& p) { barrier_before<Load>(p).drop(); },
+         "there is no barrier between it and writes of inout0"},
+        {"no barrier between atomics of two ops", "mixed", [](Plan& p) { barrier_before<Atomic>(p, 0).drop(); },
+         "there is no barrier between it and uses of inout0"},
+        {"no barrier between values that change places", "mixed", [](Plan& p) { barrier_before<Atomic>(p, 2).drop(); },
+         "there is no barrier between it and uses of inout0"},
         {"no barrier in a branch", "counted", [](Plan& p) { barrier_before<Store>(p).drop(); },
          "there is no barrier between it and uses of inout1"},
         {"a round does not wait for the one before it", "shifted", [](Plan& p) { place_of<Barrier>(p).drop(); },

@@ -559,8 +559,8 @@ TEST_CASE("Every prelude item is one named declaration in the folder where it be
     const std::set<std::string_view> words = words_of(item.text.substr(item.text.find("\n__device__ ") + 1));
     CHECK(words.contains(item.name));
     const bool needs_device = std::any_of(words.begin(), words.end(), [](std::string_view word) {
-      return (word.starts_with("__") && word != "__device__") || word == "asm" || word == "atomicAdd" ||
-             word == "atomicCAS" || word == "threadIdx" || word == "blockIdx" || word == "gridDim" ||
+      return (word.starts_with("__") && word != "__device__") || word == "asm" ||
+             (word.starts_with("atomic") && word != "atomic" && word[6] != '_') || word == "threadIdx" || word == "blockIdx" || word == "gridDim" ||
              word == "blockDim";
     });
     CHECK((needs_device || item.name == "goes_on") == item.device);  // which finds what does not end, elsewhere
@@ -763,6 +763,21 @@ constexpr Kernel kernels[] = {
   atomic_add(l, static_cast<i64>(-1));
   atomic_add(w, 1u);
   atomic_add(m, 1ull);
+)"},
+    {"orders", R"(  const auto all = [](auto* y, auto x) {
+    x = atomic_add<Acquire, BlockScope>(y, x);
+    x = atomic_max<Release, DeviceScope>(y, x);
+    x = atomic_min<AcquireRelease, SystemScope>(y, x);
+    x = atomic_exchange<Relaxed, BlockScope>(y, x);
+    *y = atomic_compare_exchange<AcquireRelease, DeviceScope>(y, x, static_cast<decltype(x)>(x + x));
+  };
+  const auto bits = [](auto* y, auto x) {
+    x = atomic_and<Release, BlockScope>(y, x);
+    x = atomic_or<Acquire, SystemScope>(y, x);
+    *y = atomic_xor(y, x);
+  };
+  all(f, 1.0f), all(i, 1), all(l, i64{1}), all(w, 1u), all(m, 1ull);
+  bits(i, 1), bits(l, i64{1}), bits(w, 1u), bits(m, 1ull);
 )"},
     {"reports", R"(  u32* const board = reinterpret_cast<u32*>(i);
   if (f[0] < 0) fail_check(board, 3, l[0]);

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <memory>
 
-#include "cpu/add_atomically.hpp"
+#include "cpu/atomic.hpp"
 #include "cpu/convert.hpp"
 #include "cpu/matmul.hpp"
 #include "cpu/parallel.hpp"
@@ -49,8 +49,7 @@ class Frame {
   void store(Id id);
   void scatter(Id id);
   void scatter_elements(Id id);
-  void atomic_add(Id id);
-  void atomic_add_elements(Id id);
+  void atomic(Id id);
   template <class Each>
   void each_element(const Node& node, const Each& each) const;
   void look_for_nan(const Node& node, const Ref& tile, std::int64_t offset, std::int64_t step,
@@ -316,29 +315,30 @@ void Frame::gather(Id id) {
   }
 }
 
-// Of an access by tiles of element indices: hands each element's number, the part of its tile and where it lies in
-// memory over, nullptr if it does not exist. Operand 0 is the tile where something is written.
+// Of an access element by element: hands each one's number, its position in the tile and where it lies in memory over,
+// nullptr if it does not exist.
 template <class Each>
 void Frame::each_element(const Node& node, const Each& each) const {
   const auto view_at = at(view_operand(node.op));
   const ViewRef& view = views_[node.in[view_at]];
   const Shape& shape = node.shape;
   const int stored = info(node.type).bytes;
-  const auto offset_in = [&](const Ref& tile, const Strides& position) {
-    std::int64_t offset = 0;
-    for (int axis = 0; axis < shape.rank(); ++axis) offset += position[at(axis)] * tile.stride[at(axis)];
-    return offset;
+  const bool by_index = by_elements(node.op);
+  Strides position{}, start{};
+  if (!by_index) tile_start(std::span(node.in).subspan(view_at + 1), shape, 0, start);
+  const auto index_of = [&](std::size_t axis) {
+    if (!by_index) return start[axis] + position[axis];
+    const Ref& indices = ref(node.in[view_at + 1 + axis]);
+    return std::int64_t{reinterpret_cast<const std::int32_t*>(indices.data)[offset_in(indices, position, shape)]};
   };
-  Strides position{};
   for (std::int64_t e = 0; e < shape.size(); ++e) {
     char* memory = view.data;
     for (std::size_t i = 0; i + view_at + 1 < node.in.size() && memory; ++i) {
-      const Ref& indices = ref(node.in[view_at + 1 + i]);
-      const std::int64_t index = reinterpret_cast<const std::int32_t*>(indices.data)[offset_in(indices, position)];
+      const std::int64_t index = index_of(i);
       const bool exists = index >= view.lo[i] && index < view.hi[i];
       memory = exists ? memory + index * view.stride[i] * stored : nullptr;
     }
-    each(e, view_at > 0 ? offset_in(ref(node.in[0]), position) : e, memory);
+    each(e, position, memory);
     for (int axis = shape.rank() - 1; axis >= 0; --axis) {
       if (++position[at(axis)] < shape[axis]) break;
       position[at(axis)] = 0;
@@ -351,7 +351,7 @@ void Frame::gather_elements(Id id) {
   const Cell padding = gather.number();
   const HostType type = host_type(gather.type);
   char* const out = slot(id);
-  each_element(gather, [&](std::int64_t e, std::int64_t, const char* memory) {
+  each_element(gather, [&](std::int64_t e, const Strides&, const char* memory) {
     if (memory)
       from_memory(gather.type, out + e * host_bytes(type), memory, 1, 1);
     else
@@ -433,37 +433,30 @@ void Frame::scatter_elements(Id id) {
   const Node& scatter = node(id);
   const Ref& tile = ref(scatter.in[0]);
   const int bytes = host_bytes(host_type(scatter.type));
-  each_element(scatter, [&](std::int64_t, std::int64_t offset, char* memory) {
+  each_element(scatter, [&](std::int64_t, const Strides& position, char* memory) {
     if (!memory) return;
+    const std::int64_t offset = offset_in(tile, position, scatter.shape);
     look_for_nan(scatter, tile, offset, 0, 1);
     to_memory(scatter.type, memory, 1, tile.data + offset * bytes, 1, 1);
   });
 }
 
-void Frame::atomic_add(Id id) {
-  const Node& add = node(id);
-  const ViewRef& view = views_[add.in[1]];
-  const Ref& tile = ref(add.in[0]);
-  const HostType type = host_type(add.type);
-  Strides start{};
-  tile_start(std::span(add.in).subspan(2), add.shape, 0, start);
-  each_written_row(view, add.shape, start, info(add.type).bytes, 0, view.data, tile, 0,
-                   [&](char* memory, std::int64_t stride, std::int64_t offset, std::int64_t step, std::int64_t count) {
-    look_for_nan(add, tile, offset, step, count);
-    const char* in = tile.data + offset * host_bytes(type);
-    with_host(type, [&]<class T>(T) { add_atomically<T>(memory, stride, in, step, count); });
-  });
-}
-
-void Frame::atomic_add_elements(Id id) {
-  const Node& add = node(id);
-  const Ref& tile = ref(add.in[0]);
-  const HostType type = host_type(add.type);
-  each_element(add, [&](std::int64_t, std::int64_t offset, char* memory) {
-    if (!memory) return;
-    look_for_nan(add, tile, offset, 0, 1);
-    const char* in = tile.data + offset * host_bytes(type);
-    with_host(type, [&]<class T>(T) { add_atomically<T>(memory, 1, in, 1, 1); });
+void Frame::atomic(Id id) {
+  const Node& atomic = node(id);
+  const Ref &tile = ref(atomic.in[0]), &expected = ref(atomic.in[at(view_operand(atomic.op) - 1)]);
+  const std::memory_order order = order_of(atomic.order());
+  const Op op = at_position(atomic.op);
+  const bool keeps_nan = op != Op::atomic_max && op != Op::atomic_min;
+  with_host(host_type(atomic.type), [&]<class T>(T) {
+    T* const was = reinterpret_cast<T*>(slot(id));
+    each_element(atomic, [&](std::int64_t e, const Strides& position, char* memory) {
+      was[e] = T();
+      if (!memory) return;
+      const std::int64_t offset = offset_in(tile, position, atomic.shape);
+      if (keeps_nan) look_for_nan(atomic, tile, offset, 0, 1);
+      was[e] = change(op, *reinterpret_cast<T*>(memory), reinterpret_cast<const T*>(tile.data)[offset],
+                      reinterpret_cast<const T*>(expected.data)[offset_in(expected, position, atomic.shape)], order);
+    });
   });
 }
 
@@ -575,6 +568,7 @@ void Frame::mma(Id id) {
 
 void Frame::run_node(Id id) {
   const Node& node = this->node(id);
+  if (is_atomic(node.op)) return atomic(id);
   switch (node.op) {
     case Op::slice:
       views_[id] = sliced(views_[node.in[0]], at(node.axis()), index(node.in[1]), index(node.in[2]), node.step(),
@@ -601,10 +595,6 @@ void Frame::run_node(Id id) {
       return scatter(id);
     case Op::scatter_elements:
       return scatter_elements(id);
-    case Op::atomic_add:
-      return atomic_add(id);
-    case Op::atomic_add_elements:
-      return atomic_add_elements(id);
     case Op::check:
       if (index(node.in[0]) == 0) throw Error(tape_->reports.failed(node.text(), block_));
       return;

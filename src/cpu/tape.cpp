@@ -383,7 +383,7 @@ class TapeBuilder {
           const Node& node = graph_[step.id];
           if (alias_[step.id])
             owner_[step.id] = owner(value(node.in[0]));
-          else if (!is_view(node.op) && !is_effect(node.op))
+          else if (has_value(node.op))
             add_slot(step.id, step.position);
           break;
         }

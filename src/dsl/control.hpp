@@ -3,7 +3,7 @@
 #include <array>
 #include <utility>
 
-#include "dsl/view.hpp"
+#include "dsl/atomics.hpp"
 
 namespace tessera {
 

@@ -284,41 +284,6 @@ void scatter(const TensorView<access, T, R>&, const detail::AnyIndex (&)[A], con
                 "tessera: scatter takes named i32 Tiles of one rank as indices: Tile i = ...; scatter(y, {i, j}, x)");
 }
 
-/// Add a tile to the tensor, each element atomically: blocks may meet in one place.
-template <Access access, Element T, int R, TileExpr E>
-void atomic_add(const TensorView<access, T, R>& view, const Coord (&at)[R], const E& tile,
-                Location location = Location::current()) {
-  static_assert(access == Access::in_out, "tessera: atomics work on an InOut");
-  static_assert(Computing<T>, "tessera: atomic_add takes tensors of f32, f64, i32, i64, u32 or u64");
-  detail::check_writable<access, T, R, E>();
-  Trace& trace = Trace::current(location);
-  trace.apply(Op::atomic_add, element_type<T>, detail::operands({tile.lower(trace, location), view.value()}, at), {},
-              location);
-}
-
-/// Add each element p of the tile to y[i[p], j[p], ...], by element indices as scatter takes them; elements that meet in
-/// one place are all added.
-template <Access access, Element T, int R, int N, TileExpr E>
-  requires(N > 0)
-void atomic_add(const TensorView<access, T, R>& view, const Tile<i32, N> (&at)[R], const E& tile,
-                Location location = Location::current()) {
-  static_assert(access == Access::in_out, "tessera: atomics work on an InOut");
-  static_assert(Computing<T>, "tessera: atomic_add takes tensors of f32, f64, i32, i64, u32 or u64");
-  detail::check_writable<access, T, N, E>();
-  Trace& trace = Trace::current(location);
-  trace.apply(Op::atomic_add_elements, element_type<T>,
-              detail::element_operands<N>(trace, Op::atomic_add_elements,
-                                          {tile.lower(trace, location), view.value()}, at, location),
-              {}, location);
-}
-// Places stand in braces, of whichever kind they are.
-template <Access access, Element T, int R, TileExpr At, class E>
-void atomic_add(const TensorView<access, T, R>&, const At&, const E&, Location = Location::current()) {
-  static_assert(R == 0,
-                "tessera: atomic_add takes its place in braces, one index or one tile of indices for each axis: "
-                "atomic_add(bins, {i}, x)");
-}
-
 /// A view as tiles of one shape: auto tiles = x.tiles({bm, bn}); tiles.load({i, j}).
 template <Access access_, class T, int R>
 class TiledView {

@@ -30,6 +30,15 @@ ScanOptions Node::scan_options() const {
   return {(attr.at(1) & 1) != 0, (attr.at(1) & 2) != 0};
 }
 
+std::string_view name(MemoryOrder order) {
+  constexpr std::string_view names[] = {"relaxed", "acquire", "release", "acq_rel"};
+  return names[static_cast<int>(order)];
+}
+std::string_view name(MemoryScope scope) {
+  constexpr std::string_view names[] = {"block", "device", "system"};
+  return names[static_cast<int>(scope)];
+}
+
 void Node::lacks_attribute() const {
   throw InternalError(fmt::format("a node's attribute is asked for that {} has not", name(op)));
 }

@@ -37,13 +37,23 @@ struct Windows {
   bool operator==(const Windows&) const = default;
 };
 
+/// Whether an atomic orders other accesses: those of its block behind it, ahead of it, or both; and with whom it is
+/// atomic and in order.
+enum class MemoryOrder : std::uint8_t { relaxed, acquire, release, acq_rel };
+enum class MemoryScope : std::uint8_t { block, device, system };
+constexpr bool acquires(MemoryOrder order) { return order == MemoryOrder::acquire || order == MemoryOrder::acq_rel; }
+constexpr bool releases(MemoryOrder order) { return order == MemoryOrder::release || order == MemoryOrder::acq_rel; }
+std::string_view name(MemoryOrder order);
+std::string_view name(MemoryScope scope);
+
 struct Node {
   Op op{};
   ElementType type{};    ///< of the result; of a view: of the tensor's elements
   bool uniform = false;  ///< follows from extents and scalars alone: the host computes it at launch
   bool ordered = false;  ///< stands in its region's list of effects
   RegionId region = 0;
-  Shape shape;         ///< of the result; of an effect: of the tile it moves; of a view: only the rank
+  Shape shape;         ///< of the result; of an effect: of the tile it moves, and which it gives if it is atomic; of a
+                       ///< view: only the rank
   std::vector<Id> in;  ///< operands, in the order ops.def gives
   std::vector<std::int64_t> attr;
   Location location;
@@ -83,6 +93,11 @@ struct Node {
   std::size_t position() const { return static_cast<std::size_t>(attribute(Attribute::position)); }
   RegionId body() const { return static_cast<RegionId>(attribute(Attribute::region)); }
   std::size_t function() const { return static_cast<std::size_t>(attribute(Attribute::function)); }
+  MemoryOrder order() const { return static_cast<MemoryOrder>(attribute(Attribute::order)); }
+  MemoryScope scope() const {
+    check(Attribute::order);
+    return static_cast<MemoryScope>(attr[1]);
+  }
   std::size_t text() const { return static_cast<std::size_t>(attribute(Attribute::text)); }
 
  private:

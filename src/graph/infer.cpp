@@ -58,10 +58,26 @@ const Shape& check_elements(const Graph& graph, Op op, std::span<const Id> tiles
   return shape;
 }
 
+// Of an atomic: its tile and what it expects are of one shape, and so are tiles of indices.
+const Shape& atomic_shape(const Graph& graph, Op op, std::span<const Id> in) {
+  const auto view = static_cast<std::size_t>(view_operand(op));
+  const std::span<const Id> places = in.subspan(view + 1);
+  const Shape& tile = graph[in[0]].shape;
+  for (Id id : in.first(view))
+    if (graph[id].shape != tile)
+      mismatch("{}: {} is expected where {} is to be; both are of one shape", name(op), to_string(graph[id].shape),
+               to_string(tile));
+  if (!by_elements(op))
+    check_access(graph, op, tile, in[view], places.size(), 0);
+  else if (const Shape& shape = check_elements(graph, op, places, in[view]); shape != tile)
+    mismatch("{}: indices {} for a tile {}; an index for each element", name(op), to_string(shape), to_string(tile));
+  return tile;
+}
+
 bool is_of_kind(const Node& node, OperandKind kind) {
   if (kind == OperandKind::view) return is_view(node.op);
   if (kind == OperandKind::loop) return has_region(node.op);
-  if (is_view(node.op) || is_effect(node.op)) return false;
+  if (!has_value(node.op)) return false;
   switch (kind) {
     case OperandKind::condition:
       return node.type == ElementType::pred && node.shape.rank() == 0;
@@ -164,6 +180,7 @@ Shape infer_shape(const Graph& graph, Op op, std::span<const Id> in, std::span<c
     axis();
     return shape(0);
   }
+  if (is_atomic(op)) return atomic_shape(graph, op, in);
   switch (op) {
     case Op::select:
       return broadcast_shapes(shape(0), broadcast_shapes(shape(1), shape(2), "where"), "where");
@@ -188,13 +205,11 @@ Shape infer_shape(const Graph& graph, Op op, std::span<const Id> in, std::span<c
     case Op::gather_elements:
       return check_elements(graph, op, in.subspan(1), in[0]);
     case Op::scatter_elements:
-    case Op::atomic_add_elements:
       if (shape(0) != check_elements(graph, op, in.subspan(2), in[1]))
         mismatch("{}: indices {} for a tile {}; an index for each element", name(op), to_string(shape(2)),
                  to_string(shape(0)));
       return shape(0);
     case Op::store:
-    case Op::atomic_add:
       check_access(graph, op, shape(0), in[1], in.size() - 2, 0);
       return shape(0);
     case Op::scatter:
@@ -274,6 +289,11 @@ void check_types(const Graph& graph, Op op, ElementType type, std::span<const Id
   if (by_elements(op))
     for (std::size_t i = static_cast<std::size_t>(view_operand(op)) + 1; i < in.size(); ++i)
       require(operand(i) == ElementType::i32);
+  if (is_atomic(op)) {
+    require(type == operand(0) && accepts(op, type));
+    for (std::size_t i = 1; i <= static_cast<std::size_t>(view_operand(op)); ++i) require(operand(i) == type);
+    return;
+  }
   switch (op) {
     case Op::select:
       return require(operand(0) == ElementType::pred && operand(1) == type && operand(2) == type);
@@ -307,9 +327,6 @@ void check_types(const Graph& graph, Op op, ElementType type, std::span<const Id
     case Op::scatter:
     case Op::scatter_elements:
       return require(operand(0) == operand(1));
-    case Op::atomic_add:
-    case Op::atomic_add_elements:
-      return require(operand(0) == operand(1) && info(operand(0)).computes);
     case Op::print:
       for (std::size_t i = 0; i < in.size(); ++i) require(info(operand(i)).computes);
       return;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <concepts>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <type_traits>
 
@@ -183,6 +184,12 @@ T cdiv(T a, T b) {
 template <class T>
 T cdiv(T a, T b) {
   return neg(floor_div(neg(a), b));
+}
+
+// Are they the same in memory? Of reals that is another question than whether they are equal.
+template <class T>
+bool has_same_bits(T a, T b) {
+  return std::memcmp(&a, &b, sizeof a) == 0;
 }
 
 // A NaN loses against a number: IEEE 754-2019 minimumNumber and maximumNumber, the order of zeros left open.

@@ -28,10 +28,10 @@ enum class OperandKind : std::uint8_t {
 };
 /// What `Node::attr` holds.
 enum class Attribute : std::uint8_t {
-  none, number, axis, stepped, windows, scan, grid_axis, axes, steps, parameter, position, region, text, function
+  none, number, axis, stepped, windows, scan, grid_axis, axes, steps, parameter, position, region, text, function, order
 };
-/// What an op does. All from `write` on are effects, which have no value.
-enum class OpRole : std::uint8_t { elementwise, value, view, read, write, add, region, claim, report };
+/// What an op does. All from `write` on are effects; of these only atomics have a value.
+enum class OpRole : std::uint8_t { elementwise, value, view, read, write, atomic, region, claim, report };
 
 /// The operands of an op, in order.
 struct OperandKinds {
@@ -72,7 +72,14 @@ inline constexpr OpInfo ops[] = {
   {#name, OpGroup::scan, Operands::number, OperandKinds(value), Attribute::scan, OpRole::value, meaning},
 #define STRUCTURAL(name, operands, attribute, role, meaning) \
   {#name, OpGroup::structural, Operands::any, OperandKinds operands, Attribute::attribute, OpRole::role, meaning},
+#define ATOMIC_TILES(...) __VA_ARGS__
+#define ATOMIC_AT(name, operands, in, meaning) \
+  {name, OpGroup::structural, Operands::operands, OperandKinds in, Attribute::order, OpRole::atomic, meaning},
+#define ATOMIC(name, operands, moved, combine, meaning)                      \
+  ATOMIC_AT(#name, operands, (ATOMIC_TILES moved, view, indices), meaning) \
+  ATOMIC_AT(#name "_elements", operands, (ATOMIC_TILES moved, view, tiles), meaning)
 #include "graph/ops.def"
+#undef ATOMIC_AT
 #undef ELEMENTWISE
 };
 }  // namespace table
@@ -94,9 +101,12 @@ constexpr bool has_absolute_tolerance(Op op) {
 }
 constexpr bool is_view(Op op) { return info(op).role == OpRole::view; }
 constexpr bool is_effect(Op op) { return info(op).role >= OpRole::write; }
-/// Does it read memory, or write to it (or add to what it holds)?
+/// Does it read memory, or write to it? An atomic does both, and counts as a write.
 constexpr bool is_read(Op op) { return info(op).role == OpRole::read; }
-constexpr bool is_write(Op op) { return info(op).role == OpRole::write || info(op).role == OpRole::add; }
+constexpr bool is_write(Op op) { return info(op).role == OpRole::write || info(op).role == OpRole::atomic; }
+constexpr bool is_atomic(Op op) { return info(op).role == OpRole::atomic; }
+/// Is there a tile that it stands for?
+constexpr bool has_value(Op op) { return !is_view(op) && (!is_effect(op) || is_atomic(op)); }
 /// Does it own a region, which it runs?
 constexpr bool has_region(Op op) { return info(op).attribute == Attribute::region; }
 
@@ -134,6 +144,38 @@ constexpr int repeated_operand(Op op) {
 constexpr bool by_elements(Op op) { return operand_of(op, OperandKind::tiles) >= 0; }
 /// Of an op that touches memory, or looks at a view.
 constexpr int view_operand(Op op) { return operand_of(op, OperandKind::view); }
+/// Of an atomic on elements, the one at a tile position, which does the same; of others themselves.
+constexpr Op at_position(Op op) {
+  switch (op) {
+#define UNARY(...)
+#define BINARY(...)
+#define TERNARY(...)
+#define REDUCTION(...)
+#define STRUCTURAL(...)
+#define ATOMIC(name, ...)    \
+  case Op::name##_elements: \
+    return Op::name;
+#include "graph/ops.def"
+    default:
+      return op;
+  }
+}
+/// The atomic on elements that does what one at a tile position does; of others themselves.
+constexpr Op on_elements(Op op) {
+  switch (op) {
+#define UNARY(...)
+#define BINARY(...)
+#define TERNARY(...)
+#define REDUCTION(...)
+#define STRUCTURAL(...)
+#define ATOMIC(name, ...) \
+  case Op::name:          \
+    return Op::name##_elements;
+#include "graph/ops.def"
+    default:
+      return op;
+  }
+}
 /// What operand `i` is, of a node that has so many: never one of the kinds that stand for several.
 constexpr OperandKind operand_kind(Op op, std::size_t i) {
   const OperandKinds& in = info(op).in;

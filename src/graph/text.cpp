@@ -72,6 +72,9 @@ class Printer {
       case Attribute::scan:
         return out(" {{{}{}{}}}", node.axis(), node.scan_options().reverse ? ",reverse" : "",
                    node.scan_options().exclusive ? ",exclusive" : "");
+      case Attribute::order:
+        if (node.order() == MemoryOrder::relaxed && node.scope() == MemoryScope::device) return;
+        return out(" {{{},{}}}", tessera::name(node.order()), tessera::name(node.scope()));
       case Attribute::function: {
         const CustomFunction& function = graph_.functions[node.function()];
         return out(" {} \"{}\"", function.name, escaped(function.expression));
@@ -98,7 +101,7 @@ class Printer {
     out("{:{}}%{} = {}", "", depth * 2, number_[id], name(node.op));
     operands(node.in);
     attributes(node);
-    if (!is_effect(node.op)) out(" : {}{}", name(node.type), is_view(node.op) ? "" : to_string(node.shape));
+    if (is_view(node.op) || has_value(node.op)) out(" : {}{}", name(node.type), is_view(node.op) ? "" : to_string(node.shape));
     if (locations_) out("   // {}:{}", node.location.file, node.location.line);
     out("\n");
     if (has_region(node.op)) region(node.body(), depth + 1);

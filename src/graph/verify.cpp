@@ -52,7 +52,8 @@ class Verifier {
     for (Id in : node.in) {
       rule(in < id_, "operands come before the node");
       rule(encloses(graph_[in].region, node.region), "operands belong to the node's region or one around it");
-      rule(!is_effect(graph_[in].op) || operand_of(node.op, OperandKind::loop) >= 0, "an effect has no value");
+      rule(is_view(graph_[in].op) || has_value(graph_[in].op) || operand_of(node.op, OperandKind::loop) >= 0,
+           "an effect has no value, unless it is atomic");
       rule(!is_view(graph_[in].op) || view_operand(node.op) >= 0, "only memory ops take views");
       innermost = std::max(innermost, graph_[in].region);
     }
@@ -100,8 +101,10 @@ class Verifier {
     const std::size_t attr = attribute == Attribute::none ? 0
                              : of_each_axis               ? static_cast<std::size_t>(node.shape.rank())
                              : attribute == Attribute::windows ? 3
-                             : attribute == Attribute::scan || attribute == Attribute::stepped ? 2
-                                                          : 1;
+                             : attribute == Attribute::scan || attribute == Attribute::stepped ||
+                                       attribute == Attribute::order
+                                 ? 2
+                                 : 1;
     rule(node.in.size() == in && node.attr.size() == attr, "an op has the operands and attributes of ops.def");
   }
 
@@ -122,6 +125,9 @@ class Verifier {
         return rule(names_one_of(graph_.grid), "a block index names an axis of the grid");
       case Attribute::scan:
         return rule(node.attr[1] >= 0 && node.attr[1] < 4, "a scan is reversed, exclusive, both or neither");
+      case Attribute::order:
+        return rule(node.attr[0] >= 0 && node.attr[0] < 4 && node.attr[1] >= 0 && node.attr[1] < 3,
+                    "an atomic has an order and a scope");
       case Attribute::text:
         return rule(names_one_of(graph_.texts), "require names a text");
       case Attribute::function: {
@@ -153,7 +159,7 @@ class Verifier {
         return rule(access() != Access::out, "an Out is not read");
       case OpRole::write:
         return rule(access() != Access::in, "an In is not written");
-      case OpRole::add:
+      case OpRole::atomic:
         return rule(access() == Access::in_out, "atomics work on an InOut");
       case OpRole::report:
         if (node.op == Op::print)

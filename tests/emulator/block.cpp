@@ -75,7 +75,8 @@ bool Block::step() {
   if (!ready) return false;
   const int index = pick(ready);
   Warp& warp = warps_[static_cast<std::size_t>(index)];
-  while (warp.ready && !stopped_) {
+  paused_ = false;
+  while (warp.ready && !stopped_ && !paused_) {
     const int lane = pick(warp.ready);
     warp.ready &= ~(1u << lane);
     run(threads_[static_cast<std::size_t>(index * warp_size + lane)]);
@@ -152,6 +153,13 @@ void Block::meet_group(Thread& self, const Meeting& meeting, void (*exchange)(st
     thread.meeting = {};
     if (&thread != &self) wake(thread);
   }
+}
+
+void Block::pause(Thread& self) {
+  if (launch_.random.below(4) != 0) return;
+  paused_ = true;
+  wake(self);
+  suspend();
 }
 
 void Block::sleep(Thread& self, const Meeting& meeting) {

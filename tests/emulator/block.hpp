@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "emulator/atomics.hpp"
 #include "emulator/checks.hpp"
 #include "emulator/copy_engine.hpp"
 #include "emulator/device_memory.hpp"
@@ -42,6 +43,7 @@ struct Launch {
   Random& random;
   Report& report;
   Flags& flags;
+  Atomics& atomics;
   Checks* checks;  ///< null: none
 };
 
@@ -70,6 +72,7 @@ struct Thread {
   std::vector<Copy> copies{};
   int groups = 0;  ///< that the thread has closed
   std::vector<Lent> lent{};
+  Fenced fenced{};
   Code outside = nullptr;  ///< where it first used memory outside of the block; none yet: null
 
   int lane() const { return index % warp_size; }
@@ -128,6 +131,8 @@ class Block {
   /// Returns when all 128 threads of the warp group have come; `exchange` is called once.
   void meet_group(Thread& self, const Meeting& meeting, void (*exchange)(std::span<Thread> threads));
 
+  /// Lets others run first, sometimes: of threads that wait for one another by what they read, each comes to its turn.
+  void pause(Thread& self);
   /// Returns when somebody has woken the thread.
   void sleep(Thread& self, const Meeting& meeting);
   void wake(const Thread& thread);
@@ -175,6 +180,7 @@ class Block {
   CopyEngine copy_engine_{*this};
   MatrixUnits matrix_units_{*this};
   bool stopped_ = false;
+  bool paused_ = false;  ///< since the last step began
 };
 
 }  // namespace tessera::emulator

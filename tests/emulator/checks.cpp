@@ -20,7 +20,8 @@ std::string_view verb(Use use) {
     case Use::write:
       return "writes";
     case Use::atomic:
-      return "adds to";
+    case Use::block_atomic:
+      return "changes";
     case Use::contended:
       return "scatters to";
     case Use::copy_start:
@@ -82,7 +83,8 @@ void Checks::access(Thread& thread, const void* pointer, std::size_t bytes, std:
   Now now = thread.block.now(thread, unit);
   now.launch = first_block_;
   now.event.code = lines_.offset(code);
-  now.event.atomic = use == Use::atomic || use == Use::contended;
+  now.event.atomic = use == Use::atomic || use == Use::block_atomic || use == Use::contended;
+  now.event.for_block = use == Use::block_atomic;
   now.event.in_flight = use == Use::copy_start;
   now.event.write = use != Use::read;
   std::optional<Verdict> wrong;
@@ -124,7 +126,7 @@ std::optional<Checks::Verdict> Checks::judge(const Owner* owner, Cell& cell, con
     if (use != Use::copy_end) return Verdict{.kind = Fault::Kind::in_flight, .other = written};
     if (written.thread == now.event.thread && !written.by_unit) written.in_flight = false;
   }
-  if (use == Use::read || use == Use::atomic) {
+  if (use == Use::read || use == Use::atomic || use == Use::block_atomic) {
     if (!owner->initialised && cell.writes.empty()) return Verdict{.kind = Fault::Kind::uninitialised};
   }
   if (use != Use::read && !owner->writable) return Verdict{.kind = Fault::Kind::read_only};

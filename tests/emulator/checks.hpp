@@ -24,6 +24,7 @@ enum class Use {
   read,
   write,
   atomic,
+  block_atomic,  ///< for threads of the block alone
   contended,   ///< a write where several may write; one of the values stays
   copy_start,  ///< an asynchronous copy may write here from now on
   copy_end,    ///< and has now done so

@@ -171,6 +171,7 @@ Report Emulator::State::run(std::size_t index, const Graph& graph, std::span<con
   for (std::int64_t first = 0; first < blocks; first += most) {
     const std::int64_t count = by_grid ? most / abreast * abreast : std::min(most, blocks - first);
     Flags flags(count * cluster);
+    Atomics atomics;
     char* const workspace = memory.new_workspace(static_cast<std::size_t>(kernel.workspace_bytes * count * cluster));
     std::vector<std::uint64_t> cells;
     for (const KernelParameter& parameter : kernel.parameters) {
@@ -203,6 +204,7 @@ Report Emulator::State::run(std::size_t index, const Graph& graph, std::span<con
                         .random = random,
                         .report = report,
                         .flags = flags,
+                        .atomics = atomics,
                         .checks = options.checks ? &checks : nullptr};
     if (options.checks) checks.begin_launch(launch.first_block, memory.workspace_shadow());
     if (!this->launch(launch, stacks, in_flight, by_grid)) break;

@@ -15,6 +15,7 @@ struct Event {
   std::uint32_t code = 0;    ///< which access of the text, as an offset in the compiled kernels
   std::uint16_t thread = 0;  ///< or unit, whose numbers go on from those of threads
   bool atomic : 1 = false;
+  bool for_block : 1 = false;  ///< atomic for threads of the block alone
   bool in_flight : 1 = false;  ///< an asynchronous copy that no wait has covered yet
   bool write : 1 = false;
   bool by_unit : 1 = false;  ///< the copy engine or a matrix unit, at some moment until the wait that covers it
@@ -75,15 +76,18 @@ class History {
     if (second_.block == 0 || distance(event, first_) > distance(second_, first_)) second_ = event;
   }
 
-  /// One that races with `now`, or null. Atomic accesses do not race with each other.
+  /// One that races with `now`, or null. Atomic accesses do not race with each other, if each is so for the other.
   const Event* unordered(const Now& now) const {
     for (const Event* past : {&first_, &second_}) {
-      if (past->block != 0 && !is_ordered(*past, now) && !(past->atomic && now.event.atomic)) return past;
+      if (past->block != 0 && !is_ordered(*past, now) && !are_atomic(*past, now.event)) return past;
     }
     return nullptr;
   }
 
  private:
+  static bool are_atomic(const Event& a, const Event& b) {
+    return a.atomic && b.atomic && (a.block == b.block || (!a.for_block && !b.for_block));
+  }
   /// Whoever races with `past` does so with `now`. An atomic access stands for no other.
   static bool is_over(const Event& past, const Now& now) {
     if (now.event.atomic && !past.atomic) return past.block < now.launch;

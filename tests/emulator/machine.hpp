@@ -63,10 +63,22 @@ void emulated_wgmma_wait(int pending);
 void emulated_store_matrix(void* row, const unsigned* registers);
 
 void emulated_contended_write(void* to, const void* from, unsigned long bytes);
-void emulated_atomic_add_f32(float* to, float value);
-void emulated_atomic_add_f64(double* to, double value);
-void emulated_atomic_add_i32(int* to, int value);
-void emulated_atomic_add_i64(long long* to, long long value);
+enum EmulatedAtomic {
+  emulated_load,
+  emulated_add,
+  emulated_max,
+  emulated_min,
+  emulated_and,
+  emulated_or,
+  emulated_xor,
+  emulated_exchange,
+  emulated_compare_exchange
+};
+enum EmulatedWord { emulated_float, emulated_double, emulated_int, emulated_unsigned, emulated_long, emulated_unsigned_long };
+/// Of a scope: 0 the block, 1 the device, 2 more than it. `old` becomes what was there.
+void emulated_atomic(EmulatedAtomic op, EmulatedWord type, int scope, void* to, const void* x, const void* expected,
+                     void* old);
+void emulated_fence(int scope);
 
 // Of a kernel that tells the host: its board, of which only these know.
 void emulated_fail_check(unsigned* board, int text, long long block);

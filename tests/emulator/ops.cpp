@@ -6,6 +6,7 @@
 #include "emulator/cluster.hpp"
 #include "emulator/machine.hpp"
 #include "emulator/operands.hpp"
+#include "graph/host_ops.hpp"
 #include "graph/reports.hpp"
 
 using namespace tessera;
@@ -91,6 +92,38 @@ void multiply(const Block::Operands& lanes) {
     const auto& self = *static_cast<const Mma*>(lanes[static_cast<std::size_t>(lane)]);
     for (int i = 0; i < 4; ++i) self.c[i] += c[lane / 4 + i / 2 * 8][lane % 4 * 2 + i % 2];
   }
+}
+
+/// What an element becomes by an instruction.
+template <class T>
+T changed(EmulatedAtomic op, T a, T b, T c) {
+  const auto of_integers = [&]<Op Which>(std::integral_constant<Op, Which>) {
+    if constexpr (std::is_integral_v<T>)
+      return math::Host<Which>::apply(a, b, c);
+    else
+      return a;
+  };
+  switch (op) {
+    case emulated_load:
+      return a;
+    case emulated_add:
+      return math::Host<Op::atomic_add>::apply(a, b, c);
+    case emulated_max:
+      return math::Host<Op::atomic_max>::apply(a, b, c);
+    case emulated_min:
+      return math::Host<Op::atomic_min>::apply(a, b, c);
+    case emulated_and:
+      return of_integers(std::integral_constant<Op, Op::atomic_and>());
+    case emulated_or:
+      return of_integers(std::integral_constant<Op, Op::atomic_or>());
+    case emulated_xor:
+      return of_integers(std::integral_constant<Op, Op::atomic_xor>());
+    case emulated_exchange:
+      return b;
+    case emulated_compare_exchange:
+      return math::Host<Op::atomic_compare_exchange>::apply(a, b, c);
+  }
+  return a;
 }
 
 }  // namespace
@@ -197,24 +230,36 @@ void emulated_contended_write(void* to, const void* from, unsigned long bytes) {
   std::memcpy(to, from, bytes);
 }
 
-void emulated_atomic_add_f32(float* to, float value) {
-  check(current_thread(), to, sizeof value, Use::atomic, CALLER);
-  *to += value;
+void emulated_atomic(EmulatedAtomic op, EmulatedWord type, int scope, void* to, const void* x, const void* expected,
+                     void* old) {
+  Thread& self = current_thread();
+  self.block.pause(self);
+  const auto change = [&]<class T>(T) {
+    check(self, to, sizeof(T), scope == 0 ? Use::block_atomic : Use::atomic, CALLER);
+    self.block.launch().atomics.meet(self, to, scope > 0);
+    const T before = *static_cast<T*>(to);
+    *static_cast<T*>(old) = before;
+    *static_cast<T*>(to) = changed(op, before, *static_cast<const T*>(x), *static_cast<const T*>(expected));
+  };
+  switch (type) {
+    case emulated_float:
+      return change(float{});
+    case emulated_double:
+      return change(double{});
+    case emulated_int:
+      return change(std::int32_t{});
+    case emulated_unsigned:
+      return change(std::uint32_t{});
+    case emulated_long:
+      return change(std::int64_t{});
+    case emulated_unsigned_long:
+      return change(std::uint64_t{});
+  }
 }
 
-void emulated_atomic_add_f64(double* to, double value) {
-  check(current_thread(), to, sizeof value, Use::atomic, CALLER);
-  *to += value;
-}
-
-void emulated_atomic_add_i32(int* to, int value) {
-  check(current_thread(), to, sizeof value, Use::atomic, CALLER);
-  __builtin_add_overflow(*to, value, to);  // wraps
-}
-
-void emulated_atomic_add_i64(long long* to, long long value) {
-  check(current_thread(), to, sizeof value, Use::atomic, CALLER);
-  __builtin_add_overflow(*to, value, to);
+void emulated_fence(int scope) {
+  Thread& self = current_thread();
+  self.block.launch().atomics.fence(self, scope > 0);
 }
 
 void emulated_fail_check(unsigned* board, int text, long long block) {

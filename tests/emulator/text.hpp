@@ -89,16 +89,18 @@ __device__ inline unsigned short bf16_bits(float x) {
   return static_cast<unsigned short>(x != x ? 0x7fff : (bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-__device__ inline void atomic_add(float* to, float x) { emulated_atomic_add_f32(to, x); }
-__device__ inline void atomic_add(double* to, double x) { emulated_atomic_add_f64(to, x); }
-__device__ inline void atomic_add(int* to, int x) { emulated_atomic_add_i32(to, x); }
-__device__ inline void atomic_add(long long* to, long long x) { emulated_atomic_add_i64(to, x); }
-// Sums that wrap are the same without a sign.
-__device__ inline void atomic_add(unsigned* to, unsigned x) {
-  emulated_atomic_add_i32(reinterpret_cast<int*>(to), static_cast<int>(x));
-}
-__device__ inline void atomic_add(unsigned long long* to, unsigned long long x) {
-  emulated_atomic_add_i64(reinterpret_cast<long long*>(to), static_cast<long long>(x));
+__device__ inline EmulatedWord word_like(float) { return emulated_float; }
+__device__ inline EmulatedWord word_like(double) { return emulated_double; }
+__device__ inline EmulatedWord word_like(int) { return emulated_int; }
+__device__ inline EmulatedWord word_like(unsigned) { return emulated_unsigned; }
+__device__ inline EmulatedWord word_like(long long) { return emulated_long; }
+__device__ inline EmulatedWord word_like(unsigned long long) { return emulated_unsigned_long; }
+
+template <class T>
+__device__ inline T atomic(EmulatedAtomic op, int scope, T* to, T x, T expected) {
+  T old{};
+  emulated_atomic(op, word_like(x), scope, to, &x, &expected, &old);
+  return old;
 }
 
 #define UNCHECKED __attribute__((no_sanitize("thread")))

@@ -214,6 +214,7 @@ void Generator::write(Op op, const Place& place, const Extents& tile, std::vecto
   Statement s{.op = op, .type = place.type, .shape = tile, .from = std::move(from)};
   const std::size_t first = s.from.size() - 2;  // the axes before are those that rows stand for
   s.fixed = op == Op::scatter ? 6 : 2;
+  if (is_atomic(op)) s.attributes = {0, static_cast<std::int64_t>(MemoryScope::device)};
   for (std::size_t axis = first; axis < tile.size(); ++axis) {
     const bool bound = place.at[axis] != nothing;
     if (bound) s.fixed |= 1u << s.from.size();
@@ -266,14 +267,6 @@ void Generator::scatter_to(const Place& place) {
   write(Op::scatter, place, tile, {limit(want(place.type, tile, depth), 64), place.view, rows});
 }
 
-void Generator::add_to(const Place& place) {
-  const Extents tile = tile_for(place, chance(25) ? 1500 : 400);
-  const int depth = between(1, 3);
-  const bool free = is_free(place);
-  if (free && chance(40)) return write_elements(Op::atomic_add_elements, place, tile, limit(want(place.type, tile, depth), 16));
-  write(Op::atomic_add, place, tile, {limit(want(place.type, tile, depth), 16), place.view});
-}
-
 void Generator::some_effect() {
   const auto stores = places_where([](const Place& p) { return p.writable(); });
   const auto scatters =
@@ -281,7 +274,7 @@ void Generator::some_effect() {
   const auto adds = places_where([](const Place& p) { return p.access == Access::in_out && info(p.type).computes; });
   const int kind = between(0, 9);
   if (kind < 2 && !scatters.empty()) return scatter_to(one_of(scatters));
-  if (kind < 5 && !adds.empty()) return add_to(one_of(adds));
+  if (kind < 5 && !adds.empty()) return change(one_of(adds));
   if (!stores.empty()) store_to(one_of(stores));
 }
 
@@ -356,7 +349,7 @@ void Generator::oversized() {
     write(Op::scatter, place, tile, {written, place.view, rows});
   } else {
     const bool adds = kind < 8 && place.access == Access::in_out && computes;
-    write(adds ? Op::atomic_add : Op::store, place, tile, {written, place.view});
+    write(adds ? place.by : Op::store, place, tile, {written, place.view});
   }
 }
 

@@ -33,10 +33,11 @@ class Generator {
     int parameter = 0;
     ElementType type{};
     Access access{};
-    bool shared = false;            ///< all blocks add to it, and nothing else is done to it
+    bool shared = false;            ///< all blocks change it by one atomic, and nothing else is done to it
     std::vector<Name> at = {};      ///< the tile position along a bound axis; `nothing` along a free one
     Extents tile = {};              ///< the tile's extent along a bound axis; 0 along a free one
     std::vector<int> extents = {};  ///< about those of the view
+    Op by = Op::atomic_add;         ///< of a shared one: the atomic
     /// What its axes are: unfold takes none that is sliced, flatten the tensor's.
     enum class Cut : std::uint8_t { none, sliced, windows, window };
     std::vector<Cut> cut = {};
@@ -112,8 +113,9 @@ class Generator {
   void store_to(const Place& place);
   void write_elements(Op op, const Place& place, const Extents& tile, Name value);
   static bool is_free(const Place& place);
+  Op commuting_atomic(ElementType type);
   void scatter_to(const Place& place);
-  void add_to(const Place& place);
+  void change(const Place& place);
   void some_effect();
   void append();
   void oversized();

@@ -214,6 +214,7 @@ void Generator::make_places() {
                                     [&](const Owner& o) { return o.parameter == static_cast<int>(i); });
     if (owner != owners_.end() && first_block != nothing) {
       place.shared = parameter.access == Access::in_out && info(parameter.type).computes && chance(25);
+      if (place.shared) place.by = commuting_atomic(parameter.type);
       if (owner->flat && !place.shared && flat == nothing) {
         flat = first_block;
         for (std::size_t axis = 1; axis < grid_.size(); ++axis) {

@@ -171,7 +171,20 @@ class Printer {
     }
   }
 
+  std::string atomic(const Statement& s) {
+    const auto view = static_cast<std::size_t>(view_operand(s.op));
+    const std::string places = by_elements(s.op) ? "{" + named(s, view + 1) + "}" : braced(coordinates(s, view + 1));
+    std::string text = fmt::format("{}({}, {}", name(at_position(s.op)), value(s.from[view]), places);
+    for (std::size_t i = view; i-- > 0;) text += ", " + value(s.from[i]);
+    const auto order = static_cast<MemoryOrder>(s.attributes[0]);
+    const auto scope = static_cast<MemoryScope>(s.attributes[1]);
+    if (order != MemoryOrder::relaxed || scope != MemoryScope::device)
+      text += fmt::format(", MemoryOrder::{}, MemoryScope::{}", name(order), name(scope));
+    return text + ")";
+  }
+
   std::string effect(const Statement& s) {
+    if (is_atomic(s.op)) return atomic(s) + ";";
     const auto at = [&](std::size_t first) { return braced(coordinates(s, first)); };
     switch (s.op) {
       case Op::require:
@@ -184,9 +197,7 @@ class Printer {
         return text + ");";
       }
       case Op::scatter_elements:
-      case Op::atomic_add_elements:
-        return fmt::format("{}({}, {{{}}}, {});", s.op == Op::scatter_elements ? "scatter" : "atomic_add",
-                           value(s.from[1]), named(s, 2), value(s.from[0]));
+        return fmt::format("scatter({}, {{{}}}, {});", value(s.from[1]), named(s, 2), value(s.from[0]));
       case Op::scatter:
         return fmt::format("scatter({}, {}, {}{});", value(s.from[1]), value(s.from[2]),
                            s.shape.size() > 1 ? at(3) + ", " : "", value(s.from[0]));
@@ -198,6 +209,7 @@ class Printer {
   /// Is the value written where it is used? Constants are; so is what has one use and reads nothing that may change.
   bool is_inlined(const Statement& s) {
     if (s.op == Op::constant) return true;
+    if (is_atomic(s.op)) return false;
     const bool reads = is_read(s.op);
     if (reads && program_.parameters[parameter_of_.at(s.from[0])].access == Access::in_out) return false;
     return uses_[s.to] == 1 && expression(s).size() <= 48;
@@ -244,6 +256,7 @@ class Printer {
 
   std::string expression(const Statement& s) {
     const auto in = [&](std::size_t i) { return value(s.from[i]); };
+    if (is_atomic(s.op)) return atomic(s);
     const std::string shape = braced(s.shape), axes = braced(s.attributes);
     const auto padding = [&] { return s.attributes[0] == 0 ? "" : ", " + number(s.type, s.attributes[0]); };
     if (is_binary(s.op)) {

@@ -304,7 +304,7 @@ void Generator::store_sums(Name sums, const Place& place) {
   if (tile != of(stored).shape)
     stored = emit({.op = Op::permute, .type = place.type, .shape = tile, .from = {stored}, .attributes = {1, 0}},
                   of(stored).most);
-  write(adds ? Op::atomic_add : Op::store, place, tile, {stored, place.view});
+  write(adds ? place.by : Op::store, place, tile, {stored, place.view});
 }
 
 }  // namespace tessera::fuzz

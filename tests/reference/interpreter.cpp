@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "graph/error.hpp"
 #include "graph/reports.hpp"
 
@@ -71,8 +73,10 @@ void Interpreter::run_node(Id id) {
       values_[id] = load(node);
       break;
     case OpRole::write:
-    case OpRole::add:
       write(node);
+      break;
+    case OpRole::atomic:
+      values_[id] = change(node);
       break;
     case OpRole::report:
       report(node);
@@ -115,7 +119,9 @@ void Interpreter::spoil(RegionId region) {
     if (has_region(node.op))
       spoil(node.body());
     else if (is_write(node.op))
-      memory_[static_cast<std::size_t>(view_parameter(graph_, node.in[1]))].spoil();
+      memory_[static_cast<std::size_t>(
+                  view_parameter(graph_, node.in[static_cast<std::size_t>(view_operand(node.op))]))]
+          .spoil();
   }
 }
 
@@ -293,11 +299,28 @@ void Interpreter::write(const Node& node) {
   for (std::size_t i = 0; i < to.size(); ++i) {
     if (to[i] == unknown) return memory.spoil();
     if (to[i] == outside) continue;
-    if (info(node.op).role == OpRole::add)
-      memory.add(to[i], tile.elements[i], block_);
-    else
-      memory.store(to[i], tile.elements[i], block_, effect_);
+    memory.store(to[i], tile.elements[i], block_, effect_);
   }
+}
+
+Tile Interpreter::change(const Node& node) {
+  const auto view = static_cast<std::size_t>(view_operand(node.op));
+  const Tile &tile = operand(node, 0), &expected = operand(node, view - 1);
+  Memory& memory = memory_[views_[node.in[view]].parameter];
+  const std::vector<std::int64_t> to = places(node, tile.shape);
+  Tile old(node.type, node.shape, Element::anything());
+  ++effect_;
+  if (std::ranges::find(to, unknown) != to.end()) {
+    memory.spoil();
+    return old;
+  }
+  std::map<std::int64_t, int> meet;
+  for (const std::int64_t place : to) ++meet[place];
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    const Change change{at_position(node.op), tile.elements[i], expected.elements[i], meet[to[i]] == 1};
+    old.elements[i] = to[i] == outside ? Element::of(0) : memory.change(to[i], change, block_, effect_);
+  }
+  return old;
 }
 
 }  // namespace tessera::reference

@@ -38,6 +38,7 @@ class Interpreter {
   std::vector<std::int64_t> places(const Node& node, const Shape& tile) const;
   Tile load(const Node& node);
   void write(const Node& node);
+  Tile change(const Node& node);
 
   const Graph& graph_;
   std::span<const Argument> arguments_;

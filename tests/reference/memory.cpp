@@ -32,6 +32,7 @@ Memory::Memory(const Parameter& parameter, const Argument& argument)
   extents_ = extents_of(parameter, argument);
   for (Real x : read(parameter, argument)) initial_.push_back(Element::of(x));
   undefined_.assign(initial_.size(), false);
+  contended_ = undefined_;
 }
 
 bool Memory::restart() {
@@ -46,7 +47,7 @@ bool Memory::restart() {
 Memory::Cell& Memory::touched(std::int64_t element, std::int64_t block, std::int64_t Cell::*as) {
   const auto i = static_cast<std::size_t>(element);
   Cell& cell = cells_[i];
-  const bool disordered = other(cell.writer, block) || (as != &Cell::adder && other(cell.adder, block)) ||
+  const bool disordered = other(cell.writer, block) || (as != &Cell::changer && other(cell.changer, block)) ||
                           (as != &Cell::reader && other(cell.reader, block));
   if (access_ == Access::in_out && disordered && !undefined_[i]) undefined_[i] = grew_ = true;
   cell.*as = other(cell.*as, block) ? several : block;
@@ -68,16 +69,70 @@ void Memory::store(std::int64_t element, const Element& value, std::int64_t bloc
   sums_.erase(element);
 }
 
-void Memory::add(std::int64_t element, const Element& value, std::int64_t block) {
-  Cell& cell = touched(element, block, &Cell::adder);
-  if (!numbers::is_real(type_)) {
-    cell.value = binary(Op::add, type_, cell.value, value);
-    return;
+namespace {
+
+// Where the bits are those expected it becomes the value. Of reals neither a zero's sign is known nor a NaN's bits.
+Element exchanged(const Element& old, const Change& change) {
+  const Element& expected = change.expected;
+  const bool differ = !(old.nan && expected.nan) && (old.high < expected.low || expected.high < old.low);
+  if (differ) return old;
+  const bool same = old.exact() && expected.exact() && old.low == expected.low && old.low != 0;
+  return same ? change.value : hull(old, change.value);
+}
+
+}  // namespace
+
+Element Memory::change(std::int64_t element, const Change& change, std::int64_t block, std::int64_t effect) {
+  const auto i = static_cast<std::size_t>(element);
+  Cell& cell = touched(element, block, &Cell::changer);
+  const bool places_count = change.op == Op::atomic_exchange || change.op == Op::atomic_compare_exchange;
+  const bool others = cell.changer == several;
+  cell.mixed |= cell.by != Op{} && cell.by != change.op;
+  cell.by = change.op;
+  if (others && (places_count || cell.mixed) && !undefined_[i]) undefined_[i] = grew_ = true;
+  if (others && !contended_[i]) contended_[i] = grew_ = true;
+  const Element old = cell.value;
+  const auto by = [&](Op op) { cell.value = binary(op, type_, old, change.value); };
+  if (change.op != Op::atomic_add) sums_.erase(element);
+  switch (change.op) {
+    case Op::atomic_max:
+      by(Op::maximum);
+      break;
+    case Op::atomic_min:
+      by(Op::minimum);
+      break;
+    case Op::atomic_and:
+      by(Op::bitwise_and);
+      break;
+    case Op::atomic_or:
+      by(Op::bitwise_or);
+      break;
+    case Op::atomic_xor:
+      by(Op::bitwise_xor);
+      break;
+    case Op::atomic_exchange:
+      cell.value = !change.alone && cell.effect == effect ? hull(old, change.value) : change.value;
+      break;
+    case Op::atomic_compare_exchange: {
+      const bool open = numbers::is_real(type_) || !(old.exact() && change.expected.exact());
+      cell.value = !change.alone ? Element::anything()
+                   : open        ? exchanged(old, change)
+                                 : (old.low == change.expected.low ? change.value : old);
+      break;
+    }
+    default:
+      if (!numbers::is_real(type_)) {
+        by(Op::add);
+        break;
+      }
+      const auto [sum, fresh] = sums_.try_emplace(element, type_);
+      if (fresh) sum->second.add(old);
+      sum->second.add(change.value);
+      // PTX ISA, atom.add: of f32 global memory has no subnormals then.
+      cell.value = sum->second.value(0, type_ == ElementType::f32);
   }
-  const auto [sum, fresh] = sums_.try_emplace(element, type_);
-  if (fresh) sum->second.add(cell.value);
-  sum->second.add(value);
-  cell.value = sum->second.value(0, type_ == ElementType::f32);  // PTX ISA, atom.add: of f32 global memory has no subnormals then
+  cell.effect = effect;
+  return undefined_[i] || contended_[i] || !change.alone ? Element::anything() : old;
 }
 
 void Memory::spoil() {

@@ -27,9 +27,17 @@ struct View {
   bool known = true;                  ///< else it may look at any part
 };
 
-/// Elements are numbered row-major. Blocks run one after another, though they have no order: what one writes or adds to
-/// and another touches, sums of atomics apart, is undefined. That may be found after a block has read it, so the launch
-/// runs again, knowing it, until it finds no more.
+/// What an atomic does to an element.
+struct Change {
+  Op op{};  ///< the one at a tile position
+  Element value, expected = {};
+  bool alone = true;  ///< no other element of the tile goes there
+};
+
+/// Elements are numbered row-major. Blocks run one after another, though they have no order: what one writes or changes
+/// and another touches is undefined, but that atomics of one op that may change places come to the same; what each of
+/// them finds is open then. That may be found after a block has read it, so the launch runs again, knowing it, until it
+/// finds no more.
 class Memory {
  public:
   Memory(const Parameter& parameter, const Argument& argument);
@@ -41,7 +49,8 @@ class Memory {
   Element load(std::int64_t element, std::int64_t block);
   /// Stores of one `effect` to one element leave one of the values.
   void store(std::int64_t element, const Element& value, std::int64_t block, std::int64_t effect);
-  void add(std::int64_t element, const Element& value, std::int64_t block);
+  /// The element as it was.
+  Element change(std::int64_t element, const Change& change, std::int64_t block, std::int64_t effect);
   /// Any element may have been written.
   void spoil();
 
@@ -51,11 +60,13 @@ class Memory {
   static constexpr std::int64_t nobody = -1, several = -2;
   struct Cell {
     Element value;
-    std::int64_t reader = nobody, writer = nobody, adder = nobody;  // blocks
-    std::int64_t effect = -1;                                       // the last to store here
+    std::int64_t reader = nobody, writer = nobody, changer = nobody;  // blocks
+    std::int64_t effect = -1;                                         // the last to store here
+    Op by{};                                                          // the last atomic
+    bool mixed = false;                                               // there were several
   };
   static bool other(std::int64_t who, std::int64_t block) { return who != nobody && who != block; }
-  /// The cell of an element that the block reads, writes or adds to.
+  /// The cell of an element that the block reads, writes or changes.
   Cell& touched(std::int64_t element, std::int64_t block, std::int64_t Cell::*as);
 
   Access access_;
@@ -64,7 +75,7 @@ class Memory {
   std::vector<Element> initial_;
   std::vector<Cell> cells_;                     // of what is written
   std::unordered_map<std::int64_t, Sum> sums_;  // of elements added to since they were stored
-  std::vector<bool> undefined_;
+  std::vector<bool> undefined_, contended_;     // contended: several blocks change it
   bool grew_ = true;
 };
 

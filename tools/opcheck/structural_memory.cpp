@@ -234,18 +234,6 @@ Case flattened(ElementType type, const std::vector<std::int64_t>& whole, std::in
                        fmt::format("axes {} and {} of {}, {}", axis, axis + 1, text(whole), reads ? "read" : "written"));
 }
 
-/// Tiles added to the first ones of a tensor, by many blocks at once.
-Case added(ElementType type, std::int64_t blocks, const Setting& setting) {
-  std::vector<std::int64_t> all = setting.extents;
-  all[0] *= blocks;
-  Sketch sketch({input(type, all), update(type, setting.extents, setting.layout)});
-  const std::vector<Id> to = sketch.origin(setting.tile.rank());
-  std::vector<Id> from = to;
-  from[0] = sketch.grid({blocks})[0];
-  sketch.apply(Op::atomic_add, access({sketch.load(0, type, from, setting.tile), sketch.tensor(1)}, to));
-  return sketch.finish(Op::atomic_add, type, fmt::format("{} blocks, {}", blocks, setting.name()));
-}
-
 }  // namespace
 
 std::vector<Case> scalar(ElementType type, Purpose purpose) {
@@ -393,27 +381,6 @@ std::vector<Case> scatter_elements(ElementType type, Purpose purpose) {
           Elements{{5, 7}, {13, 20}, {11, 300}, {any, distinct(-9, 310)}, Layout::padded}.of(op, type),
           Elements{{4, 4, 4}, {6, 4, 5}, {140}, {distinct(-9, 150)}, Layout::strided}.of(op, type),
           Elements{{33}, {33}, {9, 3, 60}, {any, {.low = -1, .high = 3}, distinct(-5, 64)}, Layout::transposed}.of(op, type)};
-}
-
-std::vector<Case> atomic_add_elements(ElementType type, Purpose purpose) {
-  if (!computes(type)) return {};
-  constexpr Op op = Op::atomic_add_elements;
-  const Values any{.low = -3, .high = 12};
-  if (purpose != Purpose::test)
-    return {Elements{{1024}, {1 << 20}, {256}, {{.low = 0, .high = 255}}}.of(op, type)};
-  return {Elements{{32}, {77}, {9}, {any}}.of(op, type), Elements{{8, 16}, {8, 16}, {9, 11}, {any, any}}.of(op, type),
-          Elements{{5, 7}, {13, 20}, {9, 11}, {any, any}, Layout::padded}.of(op, type),
-          Elements{{4, 4, 4}, {6, 4, 5}, {9}, {any}, Layout::strided}.of(op, type)};
-}
-
-std::vector<Case> atomic_add(ElementType type, Purpose purpose) {
-  if (!computes(type)) return {};
-  if (purpose != Purpose::test) {
-    const std::int64_t blocks = settings(purpose)[0].extents[0];
-    return {added(type, blocks, {{4, 1024}, {4, 1024}})};
-  }
-  return {added(type, 5, {{8, 32}, {8, 32}}), added(type, 3, {{5, 33}, {5, 33}, Layout::padded}),
-          added(type, 4, {{7}, {7}, Layout::strided}), added(type, 1, {{1, 1}, {1, 1}})};
 }
 
 }  // namespace tessera::opcheck::structural

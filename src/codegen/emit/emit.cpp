@@ -22,8 +22,6 @@ std::string_view name_of(Store::Kind kind) {
       return "store";
     case Store::Kind::scatter:
       return "scatter";
-    case Store::Kind::atomic_add:
-      return "atomic_add";
   }
   return "";
 }
@@ -51,6 +49,7 @@ std::string ops_of(const Step& step) {
       [&](const Compute& s) { return ops(s.sweep.expression, ""); },
       [&](const Load& s) { return ops(s.sweep.expression, "load"); },
       [&](const Store& s) { return ops(s.sweep.expression, name_of(s.kind)); },
+      [&](const Atomic& s) { return ops(s.sweep.expression, name(s.op)); },
       [&](const Reduce& s) { return ops(s.sweep.expression, name(s.op)); },
       [&](const Argmax& s) { return ops(s.sweep.expression, "argmax"); },
       [&](const Replicas&) { return ops({}, name(Op::sum)); },
@@ -105,7 +104,8 @@ void emit_step(Writer& w, const Step& step) {
   comment(w, step);
   const Overloaded print{
       [&](const Compute& s) { emit(w, s); },      [&](const Load& s) { emit(w, s); },
-      [&](const Store& s) { emit(w, s); },        [&](const Reduce& s) { emit(w, s); },
+      [&](const Store& s) { emit(w, s); },        [&](const Atomic& s) { emit(w, s); },
+      [&](const Reduce& s) { emit(w, s); },
       [&](const Argmax& s) { emit(w, s); },       [&](const Replicas& s) { emit(w, s); },
       [&](const Partials& s) { emit(w, s); },     [&](const PutPartials& s) { emit(w, s); },
       [&](const TakePartials& s) { emit(w, s); }, [&](const Scan& s) { emit(w, s); },
@@ -282,8 +282,10 @@ std::string parameter_text(const Plan& plan, const KernelParameter& p) {
   switch (p.kind) {
     case Kind::pointer: {
       const Parameter& tensor = plan.tensors[static_cast<std::size_t>(p.argument)];
-      return fmt::format("{}{}* __restrict__ {}", tensor.access == Access::in ? "const " : "", memory_type(tensor.type),
-                         tensor_name(plan, p.argument));
+      // What other blocks write and then release is not what it was.
+      const bool alone = tensor.access != Access::in_out || !plan.learns_of_others();
+      return fmt::format("{}{}*{} {}", tensor.access == Access::in ? "const " : "", memory_type(tensor.type),
+                         alone ? " __restrict__" : "", tensor_name(plan, p.argument));
     }
     case Kind::extent:
       return fmt::format("int {}_extent{}", tensor_name(plan, p.argument), p.axis);

@@ -105,8 +105,6 @@ void emit(Writer& w, const Store& store) {
       const Spelled value = expression(w, store.sweep, index);
       const std::string mask = guard(both(mine, at.inside));
       switch (store.kind) {
-        case Store::Kind::atomic_add:
-          return w.line("{}atomic_add({}, {});", mask, address(access, at), value.text);
         case Store::Kind::scatter:
           return w.line("{}scatter_element({}, to_memory<{}>({}));", mask, address(access, at), type, value.text);
         case Store::Kind::store:

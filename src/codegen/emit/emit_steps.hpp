@@ -18,6 +18,9 @@ void emit(Writer& w, const Stage& stage);
 void emit(Writer& w, const ReadStage& read);
 void emit(Writer& w, const Clear& clear);
 
+// emit_atomic.cpp
+void emit(Writer& w, const Atomic& atomic);
+
 // emit_exchange.cpp: what goes across threads
 void emit(Writer& w, const Reduce& reduce);
 void emit(Writer& w, const Argmax& argmax);

@@ -98,7 +98,7 @@ GraphAccess Facts::access(Id id) const {
 }
 
 int Facts::vector_of(Id id, const GraphAccess& access) const {
-  if (access.fast < 0 || graph[id].op == Op::atomic_add || graph[id].op == Op::scatter) return 1;
+  if (access.fast < 0 || is_atomic(graph[id].op) || graph[id].op == Op::scatter) return 1;
   const TensorClass& tensor = variant.tensors[static_cast<std::size_t>(access.parameter)];
   const GraphAccess::Axis& axis = access.axes[static_cast<std::size_t>(access.fast)];
   if (!axis.slices.empty() || !axis.viewed.windows.empty()) return 1;

@@ -29,6 +29,7 @@ void keep_reads(Plan& plan) {
   for (Step& step : steps) {
     once &= std::visit([]<class Kind>(const Kind&) { return !OneOf<Kind, Loop, Branch, Multiply>; }, step.action);
     if (const Store* const store = std::get_if<Store>(&step.action)) written += bytes_of(plan, store->access);
+    if (const Atomic* const atomic = std::get_if<Atomic>(&step.action)) written += bytes_of(plan, atomic->access);
   }
   if (!once || written == 0) return;
   for (Step& step : steps)

@@ -49,7 +49,7 @@ class Chooser {
  private:
   bool has_value(Id id) const {
     const Op op = facts_[id].op;
-    return facts_.live(id) && !is_view(op) && !is_effect(op);
+    return facts_.live(id) && tessera::has_value(op);
   }
 
   void set(Id id, const Layout& layout) {
@@ -156,6 +156,8 @@ class Chooser {
       for (Id in : std::span(node.in).subspan(1)) set(in, layout);
     } else if (is_scan(node.op)) {
       set(node.in[0], layout);
+    } else if (is_atomic(node.op)) {
+      set_all_of(id, layout);
     }
   }
 
@@ -176,14 +178,20 @@ class Chooser {
       set(node.in[2], rows_of(layout));
     } else if (node.op == Op::gather_elements) {
       set(user, layout);
-    } else if (by_elements(node.op)) {  // and writes
-      for (Id in : node.in)
-        if (in != node.in[1]) set(in, layout);
+    } else if (by_elements(node.op) || is_atomic(node.op)) {  // and writes
+      if (facts_[id].shape == node.shape) set_all_of(user, layout);
     } else if (has_region(node.op)) {
       // Once, however often the loop names it.
       if (const auto carried = carried_.extract({user, id}))
         for (std::size_t k : carried.mapped()) to_carried(user, k, id);
     }
+  }
+
+  // Of an atomic or a scatter of elements: its tiles, and what was there.
+  void set_all_of(Id id, const Layout& layout) {
+    set(id, layout);
+    for (Id in : facts_[id].in)
+      if (facts_[in].shape == facts_[id].shape) set(in, layout);
   }
 
   static Layout rows_of(const Layout& layout) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "codegen/lower/lower_atomic.hpp"
 #include "codegen/lower/lower_exchange.hpp"
 #include "codegen/lower/lower_products.hpp"
 
@@ -38,6 +39,7 @@ class Lowering {
     }
     if (is_reduction(at.op) || at.op == Op::argmax) return reduction(id);
     if (is_scan(at.op)) return scan(steps_, id);
+    if (is_atomic(at.op)) return atomic(steps_, id);
     switch (at.op) {
       case Op::scalar:
         steps_.values.add_known(id, ScalarParameter{steps_.place.first_parameter + static_cast<int>(at.parameter())});
@@ -60,8 +62,6 @@ class Lowering {
       case Op::store:
       case Op::scatter:
       case Op::scatter_elements:
-      case Op::atomic_add:
-      case Op::atomic_add_elements:
         if (!duty_.store(steps_, id)) steps_.store(id);
         return;
       case Op::reshape:

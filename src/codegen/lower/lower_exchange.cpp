@@ -116,6 +116,14 @@ ValueId moved(Steps& steps, ValueId from, Id id, const Layout& layout) {
   return to;
 }
 
+void spread(Steps& steps, ValueId first, Id id) {
+  const Node& node = steps.node(id);
+  const Strides strides = row_major(node.shape);
+  const ScratchId scratch = new_scratch(steps.plan, node.shape.size(), node.type);
+  put(steps, first, id, strides, 0, scratch);
+  get(steps, steps.values.add(id), id, strides, scratch);
+}
+
 namespace {
 
 // What a reduction is of, and what threads are to have of its result, called by a name.

@@ -8,6 +8,9 @@ namespace tessera::lowering {
 /// those who need it.
 ValueId moved(Steps& steps, ValueId from, Id id, const Layout& layout);
 
+/// The node's value, in its layout: what the first of those who hold copies of an element has of it.
+void spread(Steps& steps, ValueId first, Id id);
+
 /// A reduction.
 void reduce(Steps& steps, Id id);
 /// argmax, and beside it, unless there is none, the max of the same elements: they are looked at once.

@@ -81,9 +81,7 @@ ValueId Steps::load(Id id) {
 
 void Steps::store(Id id) {
   const Op op = node(id).op;
-  const Store::Kind kind = op == Op::store                       ? Store::Kind::store
-                           : info(op).role == OpRole::add ? Store::Kind::atomic_add
-                                                          : Store::Kind::scatter;
+  const Store::Kind kind = op == Op::store ? Store::Kind::store : Store::Kind::scatter;
   TileAccess access = access_of(id);
   Sweep along = sweep_of(facts, layouts, id);
   along.layout = along_access(along.layout, access);

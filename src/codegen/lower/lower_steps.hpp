@@ -55,7 +55,9 @@ class Steps {
       TileAccess* access = nullptr;
       if constexpr (requires { action.out; }) out = action.out;
       if constexpr (requires { action.access; }) access = &action.access;
-      settle(action.sweep, out, access);
+      const Operand* beside = nullptr;
+      if constexpr (requires { action.expected; }) beside = action.expected ? &*action.expected : nullptr;
+      settle(action.sweep, out, access, beside);
       if constexpr (std::same_as<Kind, Stage>) group(action);
       if constexpr (std::same_as<Kind, Store>) settle(action);
     }
@@ -104,7 +106,7 @@ class Steps {
   void store(Id id);
 
  private:
-  void settle(Sweep& sweep, ValueId out, TileAccess* access);
+  void settle(Sweep& sweep, ValueId out, TileAccess* access, const Operand* beside);
   void group(Stage& stage) const;
   void settle(Store& store) const;
 

@@ -8,6 +8,7 @@
 #include "codegen/lower/memory.hpp"
 #include "codegen/lower/prune.hpp"
 #include "codegen/lower/keep_reads.hpp"
+#include "codegen/lower/lower_atomic.hpp"
 #include "codegen/lower/reads_in_order.hpp"
 #include "codegen/lower/split_products.hpp"
 #include "codegen/lower/sync.hpp"
@@ -266,8 +267,10 @@ Planning::Planning(const Facts& facts) : facts(facts) {
       std::ranges::any_of(facts.graph.nodes, [&](const Node& node) { return info(node.op).role == OpRole::report; });
   if (has_products) {
     // What is told is known to all threads.
-    Specialised specialised = tells ? Specialised{{}, "it checks or prints"} : specialise(facts);
-    Chains chains = tells ? Chains{} : find_chains(facts);
+    const bool learns = learns_of_others(facts), by_all = tells || learns;
+    Specialised specialised = by_all ? Specialised{{}, tells ? "it checks or prints" : "its atomics are of all threads"}
+                                     : specialise(facts);
+    Chains chains = by_all ? Chains{} : find_chains(facts);
     why_not = chains.why_not.empty() ? specialised.why_not : chains.why_not;
     std::ranges::move(specialised.ways, std::back_inserter(ways));
     std::ranges::move(chains.ways, std::back_inserter(ways));

@@ -59,7 +59,11 @@ class Collector {
   }
   void operator()(const Store& s) {
     reads(s.sweep);
-    tensor(s.sweep, s.access, true, s.kind == Store::Kind::atomic_add);
+    tensor(s.sweep, s.access, true);
+  }
+  void operator()(const Atomic& s) {
+    reads(s.sweep);
+    tensor(s.sweep, s.access, true, &s);
   }
   void operator()(const Reduce& s) {
     reads(s.sweep);
@@ -133,10 +137,17 @@ class Collector {
   void reads(const Sweep& sweep) {
     for (const TileAccess& read : sweep.reads) tensor(sweep, read, false);
   }
-  void tensor(const Sweep& sweep, const TileAccess& access, bool write, bool atomic = false) {
-    Effect effect{Space::tensor, access.parameter, write, atomic};
+  void tensor(const Sweep& sweep, const TileAccess& access, bool write, const Atomic* atomic = nullptr) {
+    Effect effect{Space::tensor, access.parameter, write};
+    if (atomic) {
+      const bool commutes = atomic->op != Op::atomic_exchange && atomic->op != Op::atomic_compare_exchange;
+      if (commutes && !atomic->out) effect.commutes = atomic->op;
+      effect.releases = releases(atomic->order);
+      effect.acquires = acquires(atomic->order);
+    }
     // Of threads that hold copies all read, and one writes.
-    if (!access.rows && !access.by_elements() && !sweep.layout.lane_copies() && !sweep.layout.warp_copies(role_.warps)) {
+    if (!access.rows && !access.by_elements() && !sweep.layout.lane_copies() &&
+        !sweep.layout.warp_copies(role_.warps)) {
       effect.place = Places(plan_).of(sweep.layout, access);
       for (const TileAccess::Axis& axis : access.axes) effect.shifted |= !axis.slices.empty();
     }
@@ -157,6 +168,11 @@ class OperandsOf {
   void operator()(const Store& s) {
     sweep(s.sweep);
     access(s.access);
+  }
+  void operator()(const Atomic& s) {
+    sweep(s.sweep);
+    access(s.access);
+    if (s.expected) operand(*s.expected);
   }
   template <OneOf<Compute, Reduce, Argmax, Scan, Put, Stage> T>
   void operator()(const T& s) {
@@ -246,6 +262,7 @@ struct ResultsOf {
   }
   Ids operator()(const Argmax& s) const { return {s.out, s.best}; }
   Ids operator()(const TakePartials& s) const { return s.best ? Ids{s.out, s.best} : Ids{s.out}; }
+  Ids operator()(const Atomic& s) const { return s.out ? Ids{s.out} : Ids{}; }
   Ids operator()(const Reserve& s) const { return {s.value}; }
   Ids operator()(const ShareRounds& s) const { return {s.first, s.count}; }
   Ids operator()(const AddParts& s) const { return {s.sums}; }

@@ -1,6 +1,7 @@
 // What steps do to memory that threads share, which values they name, and when things are in use.
 #pragma once
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "codegen/plan/plan.hpp"
@@ -11,7 +12,10 @@ struct Effect {
   enum class Space : std::uint8_t { scratch, buffer, tensor } space{};
   int index = 0;  ///< of the scratch, the buffer or the parameter
   bool write = false;
-  bool atomic = false;
+  /// Of a write: an atomic whose old values nobody asks for, which may change places with others of its op.
+  std::optional<Op> commutes = {};
+  bool releases = false;  ///< what threads have done to tensors is done before it
+  bool acquires = false;  ///< what they do to tensors comes behind it
   /// Two accesses of a tensor with the same numbers here are by the same threads, element by element; empty: nobody
   /// knows by which.
   std::vector<std::int64_t> place = {};

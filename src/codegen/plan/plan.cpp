@@ -46,17 +46,33 @@ bool Plan::shared_by_grid() const {
   return std::ranges::any_of(phases, [](const Phase& phase) { return phase.schedule.sharing == Sharing::grid; });
 }
 
-bool Plan::tells_host() const {
-  const std::function<bool(const Body&)> tells = [&](const Body& body) {
-    return std::ranges::any_of(body, [&](const Step& step) {
-      bool any = std::holds_alternative<Tell>(step.action);
-      each_body(step, [&](const Body& inner) { any |= tells(inner); });
-      return any;
-    });
-  };
-  return std::ranges::any_of(phases, [&](const Phase& phase) {
-    return std::ranges::any_of(phase.roles, [&](const Role& role) { return tells(role.body); });
+namespace {
+
+// Is there a step of the kind for which it holds?
+template <class Kind, class Holds>
+bool some(const Body& body, const Holds& holds) {
+  return std::ranges::any_of(body, [&](const Step& step) {
+    const Kind* const one = std::get_if<Kind>(&step.action);
+    bool any = one && holds(*one);
+    each_body(step, [&](const Body& inner) { any |= some<Kind>(inner, holds); });
+    return any;
   });
+}
+template <class Kind, class Holds>
+bool some(const Plan& plan, const Holds& holds) {
+  return std::ranges::any_of(plan.phases, [&](const Phase& phase) {
+    return std::ranges::any_of(phase.roles, [&](const Role& role) { return some<Kind>(role.body, holds); });
+  });
+}
+
+}  // namespace
+
+bool Plan::tells_host() const {
+  return some<Tell>(*this, [](const Tell&) { return true; });
+}
+
+bool Plan::learns_of_others() const {
+  return some<Atomic>(*this, [](const Atomic& atomic) { return acquires(atomic.order); });
 }
 
 bool Plan::waits_for_previous() const {

@@ -235,6 +235,7 @@ struct Plan {
   bool in_ring(BufferId id) const;
   bool shared_by_grid() const;      ///< rounds, by all blocks of threads of a phase
   bool tells_host() const;          ///< some step does
+  bool learns_of_others() const;    ///< some step acquires what other blocks have written, which is then read
   bool waits_for_previous() const;  ///< a launch may begin before the one before it has ended
   /// Tensors of which a launch may bring some before those before it have ended, if none of them writes it. Ascending.
   std::vector<int> brought_ahead() const;

@@ -105,11 +105,17 @@ class StepText {
   }
   std::string operator()(const Load& s) const { return fmt::format("{} = {}", of(s.out), access(s.access)); }
   std::string operator()(const Store& s) const {
-    constexpr std::string_view becomes[] = {"=", "=", "+="};
-    return fmt::format("{} {} {}{}", access(s.access), becomes[static_cast<int>(s.kind)], expression(s.sweep),
+    return fmt::format("{} = {}{}", access(s.access), expression(s.sweep),
                        s.by_quads ? ", eight by quads"
                        : s.whole  ? ", whole"
                                   : "");
+  }
+  std::string operator()(const Atomic& s) const {
+    std::string text = fmt::format("{} by {} of {}", access(s.access), name(s.op), expression(s.sweep));
+    if (s.expected) text += fmt::format(", where it is {}", operand(*s.expected, nullptr, {}));
+    if (s.order != MemoryOrder::relaxed || s.scope != MemoryScope::device)
+      text += fmt::format(", {}, {}", name(s.order), name(s.scope));
+    return s.out ? fmt::format("{} = {}", of(s.out), text) : text;
   }
   std::string operator()(const Reduce& s) const {
     return fmt::format("{} = {} along {} of {}", of(s.out), name(s.op), s.axis, expression(s.sweep));

@@ -27,9 +27,9 @@ void SharedState::add(const Effect& effect) {
     return;
   }
   Tensor& tensor = tensors_[effect.index];
-  (effect.atomic && effect.write ? tensor.added
-   : effect.write                ? tensor.written
-                                 : tensor.read)[effect.place] |= effect.shifted;
+  Places& places = effect.commutes ? tensor.changed[*effect.commutes] : effect.write ? tensor.written : tensor.read;
+  places[effect.place] |= effect.shifted;
+  acquired_ |= effect.acquires;
 }
 
 bool SharedState::conflicts(const Plan& plan, const Effect& effect) const {
@@ -41,6 +41,7 @@ bool SharedState::conflicts(const Plan& plan, const Effect& effect) const {
       return x.in_workspace == y.in_workspace && x.first < y.last && y.first < x.last;
     });
   }
+  if (acquired_ || (effect.releases && !tensors_.empty())) return true;
   const auto found = tensors_.find(effect.index);
   if (found == tensors_.end()) return false;
   const auto elsewhere = [&](const auto& places) {
@@ -48,8 +49,10 @@ bool SharedState::conflicts(const Plan& plan, const Effect& effect) const {
     return effect.place.empty() || places.size() > 1 || places.begin()->first != effect.place;
   };
   const Tensor& tensor = found->second;
-  const bool adds = effect.write && effect.atomic;
-  return elsewhere(tensor.written) || (!adds && elsewhere(tensor.added)) || (effect.write && elsewhere(tensor.read));
+  const bool changed = std::ranges::any_of(tensor.changed, [&](const auto& by) {
+    return by.first != effect.commutes && elsewhere(by.second);
+  });
+  return elsewhere(tensor.written) || changed || (effect.write && elsewhere(tensor.read));
 }
 
 void SharedState::merge(const SharedState& other) {
@@ -61,8 +64,9 @@ void SharedState::merge(const SharedState& other) {
     };
     add(ours.read, theirs.read);
     add(ours.written, theirs.written);
-    add(ours.added, theirs.added);
+    for (const auto& [op, places] : theirs.changed) add(ours.changed[op], places);
   }
+  acquired_ |= other.acquired_;
 }
 
 void SharedState::forget_shifted() {
@@ -72,7 +76,7 @@ void SharedState::forget_shifted() {
   for (auto& [index, tensor] : tensors_) {
     forget(tensor.read);
     forget(tensor.written);
-    forget(tensor.added);
+    for (auto& [op, places] : tensor.changed) forget(places);
   }
 }
 

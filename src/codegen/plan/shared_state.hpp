@@ -29,11 +29,13 @@ class SharedState {
   };
   using Places = std::map<Place, bool>;  // of a tensor, and whether they are shifted
   struct Tensor {
-    Places read, written, added;
+    Places read, written;
+    std::map<Op, Places> changed;  // by atomics that may change places
     bool operator==(const Tensor&) const = default;
   };
   std::set<Memory> memory_;
   std::map<int, Tensor> tensors_;
+  bool acquired_ = false;  // what other blocks have released is for the threads that acquired it alone
 };
 
 }  // namespace tessera::codegen

@@ -73,8 +73,7 @@ struct Load {
 struct Store {
   enum class Kind : std::uint8_t {
     store,
-    scatter,     ///< rows
-    atomic_add,  ///< +=, atomically
+    scatter,  ///< rows, or elements
   };
   Kind kind{};
   Sweep sweep;
@@ -83,6 +82,18 @@ struct Store {
   /// stores eight neighbours.
   bool by_quads = false;
   bool whole = false;  ///< accesses of 16 bytes that no compiler is to take apart
+};
+
+/// Elements of a tensor are changed by an expression, each at once, by the first of those who hold copies of it.
+/// out = what they were, of the first; of others, and of what does not exist, 0.
+struct Atomic {
+  Op op{};  ///< the one at a tile position, also of elements
+  MemoryOrder order{};
+  MemoryScope scope{};
+  ValueId out;                         ///< none: nobody asks
+  std::optional<Operand> expected = {};  ///< compare_exchange
+  Sweep sweep;
+  TileAccess access;
 };
 
 /// out = expression combined along an axis: by each thread, over lanes, and over warps by what stands in `across`.
@@ -289,9 +300,9 @@ struct Tell {
 };
 
 using Kinds =
-    std::variant<Compute, Load, Store, Reduce, Argmax, Replicas, Partials, PutPartials, TakePartials, Scan, PutTotals,
-                 AddTotals, Put, Get, Stage, ReadStage, Clear, Fetch, Commit, Wait, Multiply, Barrier, Loop, Branch,
-                 Tell, Elected, OfTeam, OfPart, EachPart, TileLoop, BringAhead, UnlessBrought, SetRegisters,
+    std::variant<Compute, Load, Store, Atomic, Reduce, Argmax, Replicas, Partials, PutPartials, TakePartials, Scan,
+                 PutTotals, AddTotals, Put, Get, Stage, ReadStage, Clear, Fetch, Commit, Wait, Multiply, Barrier, Loop,
+                 Branch, Tell, Elected, OfTeam, OfPart, EachPart, TileLoop, BringAhead, UnlessBrought, SetRegisters,
                  PrefetchMap, InitRing, ClearRest, ClearBeyond, Acquire, Expect, TmaLoad, Arrive, WaitFull, Release,
                  Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence, TmaStore,
                  CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, ShareRounds, PutPart, AddParts,
@@ -345,10 +356,9 @@ inline const Multiply* fetching_product(const Loop& loop) {
 
 /// The kinds that hold no steps.
 template <class T>
-concept Leaf =
-    OfRoles<T> ||
-    OneOf<std::remove_const_t<T>, Compute, Load, Store, PutPartials, TakePartials, Scan, PutTotals, AddTotals, Put, Get,
-          Stage, ReadStage, Clear, Fetch, Commit, Wait, Multiply, Barrier, Tell>;
+concept Leaf = OfRoles<T> ||
+    OneOf<std::remove_const_t<T>, Compute, Load, Store, Atomic, PutPartials, TakePartials, Scan, PutTotals, AddTotals,
+          Put, Get, Stage, ReadStage, Clear, Fetch, Commit, Wait, Multiply, Barrier, Tell>;
 
 /// The bodies in a step, in the order they run: calls each(body).
 template <class StepType, class Each>

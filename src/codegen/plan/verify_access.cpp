@@ -45,10 +45,16 @@ class Accesses {
                           "a scatter names no rows");
         findings_.require(s.kind == Store::Kind::store || s.access.vector == 1, "it moves {} elements at a time",
                           s.access.vector);
-        findings_.require(s.kind != Store::Kind::atomic_add || is(s.access.parameter, Access::in_out),
-                          "it adds to {}, which is not read", tensor_name(plan_, s.access.parameter));
         vectors(s.sweep, &s.access);
         if (s.by_quads) quads(s);
+      },
+              [&](const Atomic& s) {
+        sweep(s.sweep);
+        access(s.access, &s.sweep, true);
+        findings_.require(s.access.vector == 1, "it changes {} elements at a time", s.access.vector);
+        findings_.require(is(s.access.parameter, Access::in_out), "it changes {}, which is not read",
+                          tensor_name(plan_, s.access.parameter));
+        vectors(s.sweep, &s.access);
       },
               [&]<OneOf<Compute, Reduce, Argmax, Scan, Put, Get> T>(const T& s) { sweep(s.sweep); },
               [&](const Stage& s) {

@@ -65,10 +65,10 @@ class Ids {
       if (const Sweep* sweep = sweep_of(step)) this->sweep(*sweep);
       each_access(step, [&](const TileAccess& access, const Sweep* sweep) { this->access(access, sweep); });
       std::visit(Overloaded{
-                     []<OneOf<Compute, Load, Store, Replicas, Partials, Commit, Wait, Barrier, Elected, OfTeam, OfPart,
-                              BringAhead, UnlessBrought, SetRegisters, Reserve, RegisterFence, WgmmaFence, CommitWgmma,
-                              WaitWgmma, ProxyFence, CommitStores, WaitStores, NamedBarrier, WaitForPrevious,
-                              LetNextBegin, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>
+                     []<OneOf<Compute, Load, Store, Atomic, Replicas, Partials, Commit, Wait, Barrier, Elected, OfTeam,
+                              OfPart, BringAhead, UnlessBrought, SetRegisters, Reserve, RegisterFence, WgmmaFence,
+                              CommitWgmma, WaitWgmma, ProxyFence, CommitStores, WaitStores, NamedBarrier,
+                              WaitForPrevious, LetNextBegin, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>
                             T>(const T&) {},
                      [&](const InitRing& s) { ring(s.ring); },
                      [&](const ClearRest& s) {

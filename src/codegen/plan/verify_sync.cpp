@@ -162,12 +162,13 @@ class Copies {
       findings_.about(&step);
       std::visit(
           Overloaded{
-              []<OneOf<Compute, Load, Store, PutPartials, TakePartials, Scan, PutTotals, AddTotals, Put, Get, ReadStage,
-                       Tell, SetRegisters, PrefetchMap, InitRing, ClearRest, ClearBeyond, Acquire, Expect, TmaLoad,
-                       Arrive, WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma,
-                       WaitWgmma, ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious,
-                       LetNextBegin, ShareRounds, PutPart, AddParts, ClusterBarrier, TellPart, AwaitPart, WarpBarrier,
-                       Turn>
+              []<OneOf<Compute, Load, Store, Atomic, PutPartials, TakePartials, Scan, PutTotals, AddTotals, Put, Get,
+                       ReadStage, Tell, SetRegisters, PrefetchMap, InitRing, ClearRest, ClearBeyond, Acquire, Expect,
+                       TmaLoad, Arrive, WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma,
+                       CommitWgmma, WaitWgmma, ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier,
+                       WaitForPrevious, LetNextBegin, ShareRounds, PutPart, AddParts, ClusterBarrier, TellPart,
+                       AwaitPart,
+                       WarpBarrier, Turn>
                      T>(const T&) {},
               [&]<OneOf<Stage, Clear> T>(const T& s) { ready(s.buffer); },
               [&]<OneOf<Reduce, Argmax, Replicas> T>(const T& s) { body(s.across); },

@@ -173,6 +173,17 @@ class Values {
                    [&](const Store& s) {
       expression(s.sweep, plan_.tensors[static_cast<std::size_t>(s.access.parameter)].type);
     },
+                   [&](const Atomic& s) {
+      const ElementType type = plan_.tensors[static_cast<std::size_t>(s.access.parameter)].type;
+      findings_.require(is_atomic(s.op) && accepts(s.op, type), "'{}' changes no {}", name(s.op), name(type));
+      findings_.require(s.expected.has_value() == (s.op == Op::atomic_compare_exchange),
+                        "'{}' and what it expects do not go together", name(s.op));
+      expression(s.sweep, type);
+      if (s.expected) operand(s.sweep, *s.expected);
+      if (!s.out) return;
+      same(s.sweep, s.out);
+      of_type(type, plan_.storage(s.out).type);
+    },
                    [&](const Reduce& s) {
       expression(s.sweep, plan_.storage(s.out).type);
       without(s.sweep, s.axis, s.out);

@@ -12,11 +12,128 @@ __device__ inline void scatter_element(T* to, T x) {
   }
 }
 
-// Adds to an element that other threads may add to as well.
-template <class T>
-__device__ inline void atomic_add(T* to, T x) {
-  atomicAdd(to, x);
+// Accesses that the thread knows of come ahead of those behind it, for whom the scope has, by what is read and written
+// atomically on either side (PTX ISA, "Release and Acquire Patterns").
+template <class Scope>
+__device__ inline void fence_memory() {
+  if constexpr (Scope::reach == 0)
+    asm volatile("fence.acq_rel.cta;" ::: "memory");
+  else if constexpr (Scope::reach == 1)
+    asm volatile("fence.acq_rel.gpu;" ::: "memory");
+  else
+    asm volatile("fence.acq_rel.sys;" ::: "memory");
 }
 
-// Adds to a 64-bit integer; sums wrap.
-__device__ inline void atomic_add(i64* to, i64 x) { atomicAdd(reinterpret_cast<u64*>(to), static_cast<u64>(x)); }
+// What a word is, while others change it.
+template <class Scope>
+__device__ inline u32 relaxed_load(const u32* at) {
+  u32 word;
+  if constexpr (Scope::reach == 0)
+    asm volatile("ld.relaxed.cta.u32 %0, [%1];" : "=r"(word) : "l"(at) : "memory");
+  else if constexpr (Scope::reach == 1)
+    asm volatile("ld.relaxed.gpu.u32 %0, [%1];" : "=r"(word) : "l"(at) : "memory");
+  else
+    asm volatile("ld.relaxed.sys.u32 %0, [%1];" : "=r"(word) : "l"(at) : "memory");
+  return word;
+}
+
+// What a word of 64 bits is, while others change it.
+template <class Scope>
+__device__ inline u64 relaxed_load(const u64* at) {
+  u64 word;
+  if constexpr (Scope::reach == 0)
+    asm volatile("ld.relaxed.cta.u64 %0, [%1];" : "=l"(word) : "l"(at) : "memory");
+  else if constexpr (Scope::reach == 1)
+    asm volatile("ld.relaxed.gpu.u64 %0, [%1];" : "=l"(word) : "l"(at) : "memory");
+  else
+    asm volatile("ld.relaxed.sys.u64 %0, [%1];" : "=l"(word) : "l"(at) : "memory");
+  return word;
+}
+
+// Adds to a word, a float or a double; returns what it was.
+template <class Scope, class T>
+__device__ inline T relaxed_add(T* to, T x) {
+  if constexpr (Scope::reach == 0)
+    return atomicAdd_block(to, x);
+  else if constexpr (Scope::reach == 1)
+    return atomicAdd(to, x);
+  else
+    return atomicAdd_system(to, x);
+}
+
+// The larger of an integer and another; returns what it was.
+template <class Scope, class T>
+__device__ inline T relaxed_max(T* to, T x) {
+  if constexpr (Scope::reach == 0)
+    return atomicMax_block(to, x);
+  else if constexpr (Scope::reach == 1)
+    return atomicMax(to, x);
+  else
+    return atomicMax_system(to, x);
+}
+
+// The smaller of an integer and another; returns what it was.
+template <class Scope, class T>
+__device__ inline T relaxed_min(T* to, T x) {
+  if constexpr (Scope::reach == 0)
+    return atomicMin_block(to, x);
+  else if constexpr (Scope::reach == 1)
+    return atomicMin(to, x);
+  else
+    return atomicMin_system(to, x);
+}
+
+// Bits of a word that are 1 in both; returns what it was.
+template <class Scope, class T>
+__device__ inline T relaxed_and(T* to, T x) {
+  if constexpr (Scope::reach == 0)
+    return atomicAnd_block(to, x);
+  else if constexpr (Scope::reach == 1)
+    return atomicAnd(to, x);
+  else
+    return atomicAnd_system(to, x);
+}
+
+// Bits of a word that are 1 in either; returns what it was.
+template <class Scope, class T>
+__device__ inline T relaxed_or(T* to, T x) {
+  if constexpr (Scope::reach == 0)
+    return atomicOr_block(to, x);
+  else if constexpr (Scope::reach == 1)
+    return atomicOr(to, x);
+  else
+    return atomicOr_system(to, x);
+}
+
+// Bits of a word that are 1 in one of both; returns what it was.
+template <class Scope, class T>
+__device__ inline T relaxed_xor(T* to, T x) {
+  if constexpr (Scope::reach == 0)
+    return atomicXor_block(to, x);
+  else if constexpr (Scope::reach == 1)
+    return atomicXor(to, x);
+  else
+    return atomicXor_system(to, x);
+}
+
+// Another word; returns what it was.
+template <class Scope, class T>
+__device__ inline T relaxed_exchange(T* to, T x) {
+  if constexpr (Scope::reach == 0)
+    return atomicExch_block(to, x);
+  else if constexpr (Scope::reach == 1)
+    return atomicExch(to, x);
+  else
+    return atomicExch_system(to, x);
+}
+
+// Another word where it is what is expected; returns what it was.
+template <class Scope, class T>
+__device__ inline T relaxed_compare_exchange(T* to, T expected, T x) {
+  if constexpr (Scope::reach == 0)
+    return atomicCAS_block(to, expected, x);
+  else if constexpr (Scope::reach == 1)
+    return atomicCAS(to, expected, x);
+  else
+    return atomicCAS_system(to, expected, x);
+}
