@@ -442,6 +442,48 @@ inline Array scan(Op op, const Array& a, int axis, ScanOptions options = {}, std
 inline Array cumsum(const Array& a, int axis, std::vector<Real>* bound = nullptr) {
   return scan(Op::cumsum, a, axis, {}, bound);
 }
+/// Where the first `count` of each line in order stand; ties by index, NaN the largest.
+inline Array argsort(const Array& a, int axis, int count, bool descending) {
+  Extents shape = a.shape;
+  shape[axis] = count;
+  Array result(ElementType::i32, shape);
+  each_line(a.shape, axis, [&](std::size_t first, std::size_t step, std::size_t out) {
+    std::vector<int> order(a.shape[axis]);
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
+    const auto is_less = [&](int i, int j) {
+      const std::size_t x = first + i * step, y = first + j * step;
+      if (!is_real(a.type)) return number_in(a.type, a.whole[x]) < number_in(a.type, a.whole[y]);
+      if (std::isnan(a.real[x]) || std::isnan(a.real[y])) return !std::isnan(a.real[x]);
+      return a.real[x] < a.real[y];
+    };
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int i, int j) { return descending ? is_less(j, i) : is_less(i, j); });
+    const std::size_t begin = out / step * step * count + out % step;
+    for (int i = 0; i < count; ++i) result.whole[begin + i * step] = order[i];
+  });
+  return result;
+}
+/// The elements that stand there.
+inline Array taken(const Array& a, const Array& places, int axis) {
+  Array result(a.type, places.shape);
+  each_line(a.shape, axis, [&](std::size_t first, std::size_t step, std::size_t out) {
+    const std::size_t count = places.shape[axis], begin = out / step * step * count + out % step;
+    for (std::size_t i = 0; i < count; ++i)
+      result.take(begin + i * step, a, first + places.whole[begin + i * step] * step);
+  });
+  return result;
+}
+inline Array histogram(const Array& a, int axis, int bins) {
+  Extents shape = a.shape;
+  shape[axis] = bins;
+  Array result(ElementType::i32, shape);
+  each_line(a.shape, axis, [&](std::size_t first, std::size_t step, std::size_t out) {
+    for (int i = 0; i < a.shape[axis]; ++i)
+      if (const i64 bin = a.whole[first + i * step]; bin >= 0 && bin < bins)
+        ++result.whole[out / step * step * bins + out % step + bin * step];
+  });
+  return result;
+}
 /// a b + c, and what a result of f32 products and sums in any order may differ by.
 inline Array mma(const Array& a, const Array& b, const Array& c, std::vector<Real>& bound) {
   const int m = a.shape[0], k = a.shape[1], n = b.shape[1];

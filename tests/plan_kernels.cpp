@@ -131,6 +131,17 @@ void add_reductions(Kernels& kernels) {
   kernels.add("best_rows", [](In<f32, 2> x, Out<i32, 2> y) {
     store(y, {0, 0}, reshape(argmax(load(x, {0, 0}, {32, 512}), 0), {1, 512}));
   });
+  kernels.add("sorted", [](In<f32, 2> x, Out<f32, 2> y, Out<i32, 2> at) {
+    auto [value, place] = top_k(load(x, {0, 0}, {4, 256}), 9, 1);
+    store(y, {0, 0}, value);
+    store(at, {0, 0}, place);
+  });
+  kernels.add("merged", [](In<f32, 2> x, Out<f32, 2> y, Out<i32, 2> at) {
+    auto [value, place] = sort_with_index(load(x, {0, 0}, {2, 3000}), 1);
+    store(y, {0, 0}, value);
+    store(at, {0, 0}, place);
+  });
+  kernels.add("bins", [](In<i32, 1> x, Out<i32, 1> y) { store(y, {0}, histogram(load(x, {0}, {4096}), 64)); });
   kernels.add("normalized", [](In<f32, 2> x, Out<f32, 2> y) {
     Index i = blocks(x.extent(0));
     Tile t = load(x, {i, 0}, {1, 2048});

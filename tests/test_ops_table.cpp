@@ -77,6 +77,11 @@ TEST_CASE("an attribute is asked of the ops that have it", "[graph]") {
   node.attr = {1, 3};
   CHECK(node.axis() == 1);
   CHECK(node.scan_options() == ScanOptions{true, true});
+  node.op = Op::argsort;
+  node.attr = {2, 1};
+  CHECK(node.axis() == 2);
+  CHECK(node.sort_options() == SortOptions{.descending = true});
+  CHECK_THROWS_AS(node.scan_options(), InternalError);
   node.op = Op::result;
   node.attr = {2};
   CHECK(node.position() == 2);
@@ -105,6 +110,7 @@ TEST_CASE("a structural op is a shape rule, a function and a case in each execut
       {"src/dsl/parts.hpp", "src/dsl"},
       {"src/dsl/reductions.hpp", "src/dsl"},
       {"src/dsl/combine.cpp", "src/dsl"},
+      {"src/dsl/sort.hpp", "src/dsl"},
       {"src/dsl/view.hpp", "src/dsl"},
       {"src/dsl/atomics.hpp", "src/dsl"},
       {"src/dsl/control.hpp", "src/dsl"},
@@ -128,9 +134,11 @@ TEST_CASE("a structural op is a shape rule, a function and a case in each execut
        {"argmax", "argument", "broadcast", "extract", "gather", "gather_elements", "permute", "reshape", "result", "scatter"}},
       {"src/codegen/lower/lower_chain.cpp", {"broadcast", "cast", "constant", "mma", "select"}},
       {"src/codegen/lower/lower_exchange.cpp", {"broadcast", "check", "concat", "permute", "reshape"}},
+      {"src/codegen/lower/lower_scratch.cpp", {"broadcast"}},
+      {"src/codegen/lower/lower_sort.cpp", {"broadcast"}},
       {"src/codegen/lower/lower_fetch.cpp", {"load"}},
       {"src/codegen/lower/lower_fuse.cpp",
-       {"argmax", "broadcast", "cast", "constant", "iota", "load", "mma", "permute", "reshape"}},
+       {"argmax", "broadcast", "cast", "constant", "histogram", "iota", "load", "mma", "permute", "reshape"}},
       {"src/codegen/lower/lower_memory.cpp", {"constant", "gather", "scatter", "store"}},
       {"src/codegen/lower/lower_products.cpp", {"argument", "broadcast"}},
       {"src/codegen/lower/lower_roles.cpp", {"broadcast", "cast", "load", "store"}},
@@ -141,7 +149,7 @@ TEST_CASE("a structural op is a shape rule, a function and a case in each execut
       {"src/codegen/lower/ranges.cpp", {"block", "constant", "extent"}},
       {"src/codegen/lower/source.cpp", {"cast", "load", "permute", "reshape"}},
       {"src/codegen/lower/specialise.cpp",
-       {"argmax", "argument", "block", "broadcast", "concat", "constant", "extract", "iota", "load", "loop",
+       {"argmax", "argument", "block", "broadcast", "concat", "constant", "extract", "histogram", "iota", "load", "loop",
         "mma", "repeat", "store"}},
       {"src/codegen/lower/split_products.cpp", {"argument", "block", "constant", "load", "loop", "mma"}},
       {"src/codegen/lower/turned.cpp", {"permute"}},

@@ -111,6 +111,7 @@ float reciprocal_approximate(float x) { return 1 / x; }
 #include "codegen/prelude/memory.cuh"
 #include "codegen/prelude/random.cuh"
 #include "codegen/prelude/scan.cuh"
+#include "codegen/prelude/sort.cuh"
 #include "codegen/prelude/waves.cuh"
 #undef __device__
 
@@ -453,6 +454,115 @@ TEST_CASE("Lanes share out the sums of their registers, and gather them", "[prel
   CHECK(kept[18] == expected[0][7]);
 }
 
+namespace {
+
+/// Lines of 32 / lanes * lanes * count keys, as a warp sorts them, against a sort.
+template <int lanes, int unit, int kept, int count, class T>
+void check_network(const std::vector<T>& choices) {
+  CAPTURE(lanes, unit, kept, count);
+  std::mt19937_64 engine(7);
+  std::array<std::array<T, count>, 32> given{}, values{}, alone{};
+  std::array<std::array<int, count>, 32> places{};
+  for (auto& lane : given)
+    for (T& x : lane) x = choices[engine() % choices.size()];
+  const auto digit = [](int lane) { return lane / unit % lanes; };
+  {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 32; ++t) {
+      threads.emplace_back([&, t] {
+        host::thread = t;
+        const auto i = static_cast<std::size_t>(t);
+        using Placed = decltype(host::placed_key<false>(T(), 0));
+        using Key = decltype(host::key_of<true>(T()));
+        Placed keys[count];
+        Key falling[count];
+        for (int r = 0; r < count; ++r) {
+          const T x = given[i][static_cast<std::size_t>(r)];
+          keys[r] = host::placed_key<false>(x, digit(t) * count + r);
+          falling[r] = host::key_of<true>(x);
+        }
+        host::sort_lanes<lanes, unit, kept>(keys);
+        host::sort_lanes<lanes, unit, kept>(falling);
+        for (int r = 0; r < count; ++r) {
+          values[i][static_cast<std::size_t>(r)] = host::placed_value<T, false>(keys[r]);
+          places[i][static_cast<std::size_t>(r)] = host::key_place(keys[r]);
+          alone[i][static_cast<std::size_t>(r)] = host::key_value<T, true>(falling[r]);
+        }
+      });
+    }
+  }
+  const auto is_less = [](T a, T b) { return a != a || b != b ? a == a && b != b : a < b; };
+  for (int line = 0; line < 32; ++line) {
+    if (digit(line) != 0) continue;
+    const auto in_line = [&](auto& all, int p) -> auto& {
+      return all[static_cast<std::size_t>(line + p / count * unit)][static_cast<std::size_t>(p % count)];
+    };
+    std::vector<int> order(static_cast<std::size_t>(lanes * count));
+    for (std::size_t p = 0; p < order.size(); ++p) order[p] = static_cast<int>(p);
+    std::ranges::stable_sort(order, [&](int a, int b) { return is_less(in_line(given, a), in_line(given, b)); });
+    std::vector<int> down = order;
+    std::ranges::stable_sort(down, [&](int a, int b) { return is_less(in_line(given, b), in_line(given, a)); });
+    for (int p = 0; p < kept; ++p) {
+      const auto at = static_cast<std::size_t>(p);
+      CAPTURE(line, p);
+      REQUIRE(in_line(places, p) == order[at]);
+      const T expected = in_line(given, order[at]), falls = in_line(given, down[at]);
+      REQUIRE((expected != expected ? in_line(values, p) != in_line(values, p)
+                                    : bits(in_line(values, p)) == bits(expected)));
+      REQUIRE((falls != falls ? in_line(alone, p) != in_line(alone, p) : in_line(alone, p) == falls));
+    }
+  }
+}
+
+template <class T>
+void check_networks(const std::vector<T>& choices) {
+  check_network<32, 1, 64, 2>(choices);
+  check_network<32, 1, 32, 1>(choices);
+  check_network<8, 1, 8, 1>(choices);
+  check_network<8, 4, 32, 4>(choices);
+  check_network<1, 1, 16, 16>(choices);
+  check_network<32, 1, 4, 8>(choices);   // fewer than a lane has
+  check_network<32, 1, 32, 8>(choices);  // those of some lanes
+  check_network<16, 2, 1, 2>(choices);
+}
+
+}  // namespace
+
+TEST_CASE("A network of lanes and registers sorts, with places and without", "[prelude]") {
+  constexpr float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  check_networks<float>({-infinity, infinity, 1, -1, 2.5f, -0.0f, 0.0f, nan, -nan});
+  check_networks<int>({std::numeric_limits<int>::lowest(), std::numeric_limits<int>::max(), 0, 1, -1});
+  check_networks<host::u32>({0, 1, ~host::u32(0), 1u << 31});
+  check_networks<host::i64>({std::numeric_limits<host::i64>::lowest(), std::numeric_limits<host::i64>::max(), 0, 1, -1,
+                             host::i64(1) << 32});
+  check_networks<host::u64>({0, 1, ~host::u64(0), host::u64(1) << 63, host::u64(1) << 32});
+}
+
+TEST_CASE("An element of a chunk finds its place among those of others", "[prelude]") {
+  std::mt19937 engine(8);
+  for (const int extent : {9, 16, 17, 40})
+    for (const int kept : {1, 2, 8}) {
+      constexpr int chunk = 8;
+      std::vector<float> line(static_cast<std::size_t>(extent));
+      for (float& x : line) x = static_cast<float>(engine() % 6);
+      for (int first = 0; first < extent; first += chunk)
+        std::sort(line.begin() + first, line.begin() + std::min(first + chunk, extent), std::greater());
+      std::vector<int> order(line.size());
+      for (std::size_t p = 0; p < order.size(); ++p) order[p] = static_cast<int>(p);
+      std::ranges::stable_sort(order, [&](int a, int b) { return line[static_cast<std::size_t>(a)] > line[static_cast<std::size_t>(b)]; });
+      for (int p = 0; p < kept; ++p) {
+        const int at = order[static_cast<std::size_t>(p)];
+        CAPTURE(extent, kept, p, at);
+        REQUIRE((at % chunk < kept && host::rank_in_line<true, true>(line.data(), extent, chunk, kept, at,
+                                                                     line[static_cast<std::size_t>(at)]) == p));
+      }
+    }
+  host::thread = 3;
+  const std::array<int, 8> counts = {1, 2, 3, 4, 50, 60, 70, 80};
+  CHECK(host::sum_of_copies<4>(counts.data()) == 10);
+  CHECK(host::sum_of_copies<8>(counts.data()) == 270);
+}
+
 TEST_CASE("Scans over lanes are inclusive, from either end", "[prelude]") {
   const auto check = [](auto zero, auto lanes, auto step, auto from_behind) {
     using T = decltype(zero);
@@ -791,6 +901,20 @@ constexpr Kernel kernels[] = {
   f[0] = scanned_before(lane_before<32, 1>(scan_lanes<32, 1>(f[0], largest), 0.0f), i[0], 1.0f) + last_lane<4, 8>(f[1]);
   i[0] = scanned_before(lane_before<8, 4, true>(scan_lanes<8, 4, true>(i[0], sum), 0), i[1], 1) + last_lane<2, 1>(i[2]);
   l[0] = lane_before<4, 1>(scan_lanes<4, 1>(l[0], wide), i64(0)) + last_lane<32, 1, true>(l[1]);
+)"},
+    {"sorts", R"(  u64 keys[32];
+  PlacedKey wide[16];
+  u32 short_keys[4];
+  for (int k = 0; k < 32; ++k) keys[k] = placed_key<true>(f[k], k);
+  for (int k = 0; k < 16; ++k) wide[k] = k < i[0] ? placed_key<false>(l[k], k) : last_key<PlacedKey>();
+  for (int k = 0; k < 4; ++k) short_keys[k] = key_of<false>(i[k]);
+  sort_lanes<32, 1, 1024>(keys);
+  sort_lanes<16, 2, 8>(wide);
+  sort_lanes<1, 1, 4>(short_keys);
+  for (int k = 0; k < 32; ++k) f[k] = placed_value<float, true>(keys[k]);
+  for (int k = 0; k < 16; ++k) l[k] = placed_value<i64, false>(wide[k]);
+  for (int k = 0; k < 4; ++k) i[k] = key_value<int, false>(short_keys[k]) + key_place(keys[k]) + key_place(wide[k]);
+  i[4] = rank_in_line<false, true>(f, 100, 32, 8, i[5], f[0]) + sum_of_copies<8>(i);
 )"},
 };
 

@@ -168,6 +168,12 @@ TEST_CASE("reductions and scans of each type", "[cpu][sanitize][emulated]") {
       }
       results.add(oracle::argmax(a, axis),
                   [=](const Values& x) { return oracle::apply(Op::argmax, ElementType::i32, {x[0]}, {axis}); });
+      const Array places = oracle::argsort(a, axis, a.shape[axis], axis != 0);
+      results.add(places, [=](const Values& x) {
+        return oracle::apply(Op::argsort, ElementType::i32, {x[0]}, {axis, axis != 0});
+      });
+      results.add(oracle::taken(a, places, axis),
+                  [=](const Values& x) { return oracle::apply(Op::sort, type, {x[0]}, {axis, axis != 0}); });
       results.check();
     }
   }

@@ -12,6 +12,7 @@
 #include "cpu/matmul.hpp"
 #include "cpu/parallel.hpp"
 #include "cpu/reduce.hpp"
+#include "cpu/sort.hpp"
 #include "cpu/strides.hpp"
 #include "cpu/tape.hpp"
 #include "cpu/view_ref.hpp"
@@ -630,6 +631,11 @@ void Frame::run_node(Id id) {
   if (is_reduction(node.op)) return reduce(node.op, operand.type, lines, slot(id));
   if (node.op == Op::argmax) return argmax(operand.type, lines, reinterpret_cast<std::int32_t*>(slot(id)));
   if (is_scan(node.op)) return scan(node.op, operand.type, lines, node.scan_options(), slot(id));
+  const int extent = node.shape[node.axis()];
+  std::int32_t* const whole = reinterpret_cast<std::int32_t*>(slot(id));
+  if (node.op == Op::sort) return sort(operand.type, lines, node.sort_options(), extent, slot(id));
+  if (node.op == Op::argsort) return argsort(operand.type, lines, node.sort_options(), extent, whole);
+  if (node.op == Op::histogram) return histogram(lines, extent, whole);
   throw InternalError("the CPU executor does not know " + std::string(name(node.op)));
 }
 

@@ -6,23 +6,6 @@
 namespace tessera::cpu {
 namespace {
 
-// Calls body(offset of the line's first element, number of the line) for every line.
-template <class Body>
-void each_line(const Lines& lines, const Body& body) {
-  std::array<std::int64_t, max_rank> position{};
-  const std::int64_t count = lines.shape.size() / lines.shape[lines.axis];
-  for (std::int64_t line = 0; line < count; ++line) {
-    std::int64_t offset = 0;
-    for (int axis = 0; axis < lines.shape.rank(); ++axis) offset += position[at(axis)] * lines.stride[at(axis)];
-    body(offset, line);
-    for (int axis = lines.shape.rank() - 1; axis >= 0; --axis) {
-      if (axis == lines.axis) continue;
-      if (++position[at(axis)] < lines.shape[axis]) break;
-      position[at(axis)] = 0;
-    }
-  }
-}
-
 // Many partial results at once: it vectorises, and a sum of n terms errs like one of n / lanes.
 template <Op op, class T>
 T reduce_line(const T* in, std::int64_t stride, std::int64_t count) {

@@ -1,6 +1,7 @@
 // A kernel's parameters, and the ops that touch memory.
 #pragma once
 #include "dsl/combine.hpp"
+#include "dsl/sort.hpp"
 
 namespace tessera {
 

@@ -39,6 +39,11 @@ std::string_view name(MemoryScope scope) {
   return names[static_cast<int>(scope)];
 }
 
+SortOptions Node::sort_options() const {
+  check(Attribute::sorted);
+  return {attr.at(1) != 0};
+}
+
 void Node::lacks_attribute() const {
   throw InternalError(fmt::format("a node's attribute is asked for that {} has not", name(op)));
 }

@@ -46,6 +46,12 @@ constexpr bool releases(MemoryOrder order) { return order == MemoryOrder::releas
 std::string_view name(MemoryOrder order);
 std::string_view name(MemoryScope scope);
 
+/// In which order a sort has elements.
+struct SortOptions {
+  bool descending = false;  ///< the largest first
+  bool operator==(const SortOptions&) const = default;
+};
+
 struct Node {
   Op op{};
   ElementType type{};    ///< of the result; of a view: of the tensor's elements
@@ -61,7 +67,8 @@ struct Node {
   // What attr holds; each for the ops of which ops.def says so.
   int axis() const {
     const Attribute kind = info(op).attribute;
-    const bool leads = kind == Attribute::scan || kind == Attribute::stepped || kind == Attribute::windows;
+    const bool leads = kind == Attribute::scan || kind == Attribute::stepped || kind == Attribute::windows ||
+                       kind == Attribute::sorted;
     return static_cast<int>(attribute(leads ? kind : Attribute::axis));
   }
   /// Of a slice: between elements that follow one another.
@@ -74,6 +81,7 @@ struct Node {
     return {static_cast<int>(attr.at(1)), static_cast<int>(attr.at(2))};
   }
   ScanOptions scan_options() const;
+  SortOptions sort_options() const;
   std::size_t grid_axis() const { return static_cast<std::size_t>(attribute(Attribute::grid_axis)); }
   /// Axis i of the result is axis permutation()[i] of the operand.
   std::span<const std::int64_t> permutation() const {

@@ -74,6 +74,17 @@ const Shape& atomic_shape(const Graph& graph, Op op, std::span<const Id> in) {
   return tile;
 }
 
+// What is as the operand but along the axis, where it has the extent that is asked for: at most `most`.
+Shape with_extent(Op op, const Shape& shape, int axis, const Shape& requested, int most) {
+  if (requested.rank() == 0) return shape;
+  bool fits = requested.rank() == shape.rank() && requested[axis] <= most;
+  for (int i = 0; fits && i < shape.rank(); ++i) fits = i == axis || requested[i] == shape[i];
+  if (!fits)
+    mismatch("{}: {} of {} along axis {}; all other extents must agree", name(op), to_string(requested),
+             to_string(shape), axis);
+  return requested;
+}
+
 bool is_of_kind(const Node& node, OperandKind kind) {
   if (kind == OperandKind::view) return is_view(node.op);
   if (kind == OperandKind::loop) return has_region(node.op);
@@ -181,6 +192,7 @@ Shape infer_shape(const Graph& graph, Op op, std::span<const Id> in, std::span<c
     return shape(0);
   }
   if (is_atomic(op)) return atomic_shape(graph, op, in);
+  if (is_sort(op)) return with_extent(op, shape(0), axis(), requested, shape(0)[axis()]);
   switch (op) {
     case Op::select:
       return broadcast_shapes(shape(0), broadcast_shapes(shape(1), shape(2), "where"), "where");
@@ -256,6 +268,8 @@ Shape infer_shape(const Graph& graph, Op op, std::span<const Id> in, std::span<c
                    requested[axis], step);
       }
       return requested;
+    case Op::histogram:
+      return with_extent(op, shape(0), axis(), requested, std::numeric_limits<int>::max());
     case Op::mma: {
       const Shape &a = shape(0), &b = shape(1), &c = shape(2);
       if (a.rank() != 2 || b.rank() != 2 || a[1] != b[0] || c != Shape{a[0], b[1]})
@@ -308,6 +322,12 @@ void check_types(const Graph& graph, Op op, ElementType type, std::span<const Id
       return require(type == ElementType::i32);
     case Op::argmax:
       return require(type == ElementType::i32 && info(operand(0)).computes);
+    case Op::sort:
+      return require(type == operand(0) && info(type).computes);
+    case Op::argsort:
+      return require(type == ElementType::i32 && info(operand(0)).computes);
+    case Op::histogram:
+      return require(type == ElementType::i32 && operand(0) == ElementType::i32);
     case Op::slice:
     case Op::permute_view:
     case Op::unfold_view:

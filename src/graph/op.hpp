@@ -28,7 +28,8 @@ enum class OperandKind : std::uint8_t {
 };
 /// What `Node::attr` holds.
 enum class Attribute : std::uint8_t {
-  none, number, axis, stepped, windows, scan, grid_axis, axes, steps, parameter, position, region, text, function, order
+  none, number, axis, stepped, windows, scan, sorted, grid_axis, axes, steps, parameter, position, region, text, function,
+  order
 };
 /// What an op does. All from `write` on are effects; of these only atomics have a value.
 enum class OpRole : std::uint8_t { elementwise, value, view, read, write, atomic, region, claim, report };
@@ -92,6 +93,8 @@ constexpr bool is_binary(Op op) { return info(op).group == OpGroup::binary; }
 constexpr bool is_ternary(Op op) { return info(op).group == OpGroup::ternary; }
 constexpr bool is_reduction(Op op) { return info(op).group == OpGroup::reduction; }
 constexpr bool is_scan(Op op) { return info(op).group == OpGroup::scan; }
+/// sort or argsort
+constexpr bool is_sort(Op op) { return info(op).attribute == Attribute::sorted; }
 constexpr bool is_elementwise(Op op) { return info(op).role == OpRole::elementwise; }
 /// Is it elementwise, by the host's and CUDA's expression of the table?
 constexpr bool is_arithmetic(Op op) { return is_unary(op) || is_binary(op) || is_ternary(op); }

@@ -75,6 +75,8 @@ class Printer {
       case Attribute::order:
         if (node.order() == MemoryOrder::relaxed && node.scope() == MemoryScope::device) return;
         return out(" {{{},{}}}", tessera::name(node.order()), tessera::name(node.scope()));
+      case Attribute::sorted:
+        return out(" {{{}{}}}", node.axis(), node.sort_options().descending ? ",descending" : "");
       case Attribute::function: {
         const CustomFunction& function = graph_.functions[node.function()];
         return out(" {} \"{}\"", function.name, escaped(function.expression));

@@ -102,7 +102,7 @@ class Verifier {
                              : of_each_axis               ? static_cast<std::size_t>(node.shape.rank())
                              : attribute == Attribute::windows ? 3
                              : attribute == Attribute::scan || attribute == Attribute::stepped ||
-                                       attribute == Attribute::order
+                                       attribute == Attribute::order || attribute == Attribute::sorted
                                  ? 2
                                  : 1;
     rule(node.in.size() == in && node.attr.size() == attr, "an op has the operands and attributes of ops.def");
@@ -128,6 +128,8 @@ class Verifier {
       case Attribute::order:
         return rule(node.attr[0] >= 0 && node.attr[0] < 4 && node.attr[1] >= 0 && node.attr[1] < 3,
                     "an atomic has an order and a scope");
+      case Attribute::sorted:
+        return rule(node.attr[1] >= 0 && node.attr[1] < 2, "a sort has the smallest first, or the largest");
       case Attribute::text:
         return rule(names_one_of(graph_.texts), "require names a text");
       case Attribute::function: {

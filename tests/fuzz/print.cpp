@@ -254,6 +254,18 @@ class Printer {
     return texts;
   }
 
+  /// All elements, or the first of them.
+  std::string sorted(const Statement& s) {
+    const auto made = made_by_.find(s.from[0]);
+    const bool descending = s.attributes[1] != 0;
+    if (made != made_by_.end() && made->second->shape == s.shape)
+      return fmt::format("{}({}, {}{})", name(s.op), value(s.from[0]), s.attributes[0],
+                         descending ? ", {.descending = true}" : "");
+    return fmt::format("top_k({}, {}, {}{}).{}", value(s.from[0]), s.shape[static_cast<std::size_t>(s.attributes[0])],
+                       s.attributes[0], descending ? "" : ", {.smallest = true}",
+                       s.op == Op::sort ? "value" : "index");
+  }
+
   std::string expression(const Statement& s) {
     const auto in = [&](std::size_t i) { return value(s.from[i]); };
     if (is_atomic(s.op)) return atomic(s);
@@ -288,6 +300,12 @@ class Printer {
         return "~" + operand(s.from[0], false);
       case Op::argmax:
         return fmt::format("{}({}, {})", name(s.op), in(0), s.attributes[0]);
+      case Op::sort:
+      case Op::argsort:
+        return sorted(s);
+      case Op::histogram:
+        return fmt::format("histogram({}, {}, {})", in(0), s.shape[static_cast<std::size_t>(s.attributes[0])],
+                           s.attributes[0]);
       case Op::select: {
         const bool literals = !both_constant(s.from[1], s.from[2]);
         return fmt::format("where({}, {}, {})", in(0), literals ? literal_or_value(s.from[1]) : in(1),
@@ -344,10 +362,20 @@ class Printer {
       }
       case Op::extract: {
         std::string text = in(0);
+        const auto made = made_by_.find(s.from[0]);
+        const auto is_whole = [&](std::size_t axis) {  // a slice of all of it would be a step of its own
+          const Statement* const first = constant(s.from[axis + 1]);
+          return made != made_by_.end() && made->second->shape[axis] == s.shape[axis] && s.attributes[axis] == 1 &&
+                 first && first->attributes[0] == 0;
+        };
+        const auto slice = [&](std::size_t axis) {
+          text = fmt::format("slice({}, {}, {}, {}, {})", text, axis, value(s.from[axis + 1]), s.shape[axis],
+                             s.attributes[axis]);
+        };
+        bool any = false;
         for (std::size_t axis = 0; axis < s.shape.size(); ++axis)
-          if (!takes_all(s, axis))
-            text = fmt::format("slice({}, {}, {}, {}, {})", text, axis, value(s.from[axis + 1]), s.shape[axis],
-                               s.attributes[axis]);
+          if (!is_whole(axis)) slice(axis), any = true;
+        if (!any) slice(0);
         return text;
       }
       case Op::mma:
@@ -355,13 +383,6 @@ class Printer {
       default:
         return fmt::format("{}({})", name(s.op), in(0));
     }
-  }
-
-  /// Does a part of a tile take the tile's axis as it is?
-  bool takes_all(const Statement& part, std::size_t axis) const {
-    const auto tile = made_by_.find(part.from[0]), start = made_by_.find(part.from[axis + 1]);
-    return tile != made_by_.end() && tile->second->shape[axis] == part.shape[axis] && part.attributes[axis] == 1 &&
-           start != made_by_.end() && start->second->op == Op::constant && start->second->attributes[0] == 0;
   }
 
   const Program& program_;

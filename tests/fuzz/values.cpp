@@ -476,9 +476,29 @@ Name Generator::make_structural(ElementType type, const Extents& shape, int dept
   }
 }
 
+/// The first elements of longer lines in order, or where they stand, or how often each number occurs.
+Name Generator::make_order(Op op, ElementType type, const Extents& shape, int depth) {
+  const int axis = between(0, static_cast<int>(shape.size()) - 1);
+  Extents operand = shape;
+  int& length = operand[static_cast<std::size_t>(axis)];
+  if (op == Op::histogram)
+    length = chance(20) ? between(1, 1300) : extent();
+  else if (chance(50))
+    length += chance(30) ? between(0, 2600) : between(0, 40);
+  if (size_of(operand) > 4096) return nothing;
+  constexpr std::array types = {ElementType::f32, ElementType::f32, ElementType::f64,
+                                ElementType::i32, ElementType::i64, ElementType::u64};
+  const Name a = want(op == Op::histogram ? ElementType::i32 : op == Op::argsort ? one_of(types) : type, operand, depth);
+  Statement s{.op = op, .type = type, .shape = shape, .from = {a}, .attributes = {axis}};
+  if (op != Op::histogram) s.attributes.push_back(between(0, 1));
+  const double most = op == Op::sort ? of(a).most : length;
+  return emit(std::move(s), most);
+}
+
 Name Generator::make_number(ElementType type, const Extents& shape, int depth) {
   const int rank = static_cast<int>(shape.size());
   const bool real = is_real(type);
+  if (rank > 0 && chance(7)) return make_order(Op::sort, type, shape, depth);
   switch (between(0, 10)) {
     case 0: {
       const Name a = want(type, shape, depth);
@@ -698,6 +718,7 @@ Name Generator::make_bits(ElementType type, const Extents& shape, int depth) {
 
 Name Generator::make_integer(ElementType type, const Extents& shape, int depth) {
   const int rank = static_cast<int>(shape.size());
+  if (rank > 0 && chance(25)) return make_order(chance(60) ? Op::argsort : Op::histogram, type, shape, depth);
   switch (between(0, 4)) {
     case 0: {
       if (rank == 0) return nothing;

@@ -177,6 +177,12 @@ Tile Interpreter::compute(const Node& node) const {
     }
     case Op::argmax:
       return argmax(in(0), node.axis());
+    case Op::sort:
+      return sort(in(0), node.axis(), node.sort_options(), node.shape);
+    case Op::argsort:
+      return argsort(in(0), node.axis(), node.sort_options(), node.shape);
+    case Op::histogram:
+      return histogram(in(0), node.axis(), node.shape);
     case Op::mma:
       return mma(in(0), in(1), in(2));
     case Op::result:

@@ -43,6 +43,11 @@ Tile extract(const Tile& a, std::span<const Element> first, std::span<const std:
 Tile reduce(Op op, const Tile& a, int axis);
 Tile argmax(const Tile& a, int axis);
 Tile scan(Op op, const Tile& a, int axis, ScanOptions options);
+/// order.cpp: the first of each line in order, as many as the shape has; and where they stand.
+Tile sort(const Tile& a, int axis, SortOptions options, const Shape& shape);
+Tile argsort(const Tile& a, int axis, SortOptions options, const Shape& shape);
+/// How many elements of each line are 0, 1, ..., as many numbers as the shape has.
+Tile histogram(const Tile& a, int axis, const Shape& shape);
 Tile mma(const Tile& a, const Tile& b, const Tile& c);
 
 }  // namespace tessera::reference

@@ -317,6 +317,83 @@ std::vector<Case> argmax(ElementType type, Purpose purpose) {
   return along_axes(Op::argmax, type, ElementType::i32, Axis::one, purpose);
 }
 
+namespace {
+
+/// Lines of every length that is sorted in its own way: a lane's, a warp's, and longer ones; by lines across the last axis, too.
+std::vector<Case> orders(Op op, ElementType type) {
+  const ElementType result = op == Op::sort ? type : ElementType::i32;
+  std::vector<Case> cases;
+  const auto add = [&](const Shape& tile, int axis, int first, bool descending, Values values, std::string remark = "") {
+    Shape part = tile;
+    part[axis] = first;
+    Sketch sketch({input(type, extents_of(tile), Layout::dense, values), output(result, extents_of(part))});
+    const Id x = sketch.load(0, type, sketch.origin(tile.rank()), tile);
+    sketch.store(1, sketch.origin(tile.rank()), sketch.apply(op, result, {x}, {axis, descending}, part));
+    cases.push_back(sketch.finish(op, type,
+                                  fmt::format("axis {} of {}{}{}{}", axis, to_string(tile),
+                                              descending ? ", descending" : "",
+                                              first < tile[axis] ? fmt::format(", the first {}", first) : "", remark)));
+  };
+  const Values equal{.low = -3, .high = 3, .whole = true}, edges{.low = -2, .high = 2, .whole = true, .edges = true};
+  for (const bool descending : {false, true}) {
+    for (const Shape& tile : {Shape{1}, Shape{37}, Shape{8, 64}, Shape{5, 33}, Shape{40, 3}, Shape{2, 1, 5}, Shape{3, 1024}})
+      for (int axis = 0; axis < tile.rank(); ++axis) add(tile, axis, tile[axis], descending, {});
+    for (const int length : {29, 200, 1500}) {
+      add({2, length}, 1, length, descending, equal, ", many equal");
+      add({length, 2}, 0, length, descending, edges, ", extreme numbers");
+      for (const int first : {1, 6, 28}) add({2, length}, 1, first, descending, equal);
+    }
+    add({1, 2100}, 1, 2100, descending, edges, ", extreme numbers");
+    add({1, 2100}, 1, 1500, descending, {});
+  }
+  return cases;
+}
+
+/// Numbers of a few bins, as the type holds them.
+Case counts(const Shape& tile, int axis, int bins, Values values) {
+  Shape result = tile;
+  result[axis] = bins;
+  Sketch sketch({input(i32, extents_of(tile), Layout::dense, values), output(i32, extents_of(result))});
+  const Id x = sketch.load(0, i32, sketch.origin(tile.rank()), tile);
+  sketch.store(1, sketch.origin(tile.rank()), sketch.apply(Op::histogram, i32, {x}, {axis}, result));
+  return sketch.finish(Op::histogram, i32, fmt::format("{} bins along axis {} of {}", bins, axis, to_string(tile)));
+}
+
+/// As the language would have it measured: rows of 1024, a block each for four.
+Case measured_order(Op op, ElementType type, const Setting& setting) {
+  const ElementType result = op == Op::sort ? type : ElementType::i32;
+  Sketch sketch({input(type, setting.extents), output(result, setting.extents)});
+  const std::vector<Id> at = sketch.tiles(0, setting.tile);
+  const Id x = sketch.load(0, type, at, setting.tile);
+  sketch.store(1, at, sketch.apply(op, result, {x}, {1, 0}, setting.tile));
+  return sketch.finish(op, type, setting.name());
+}
+
+std::vector<Case> orders_of(Op op, ElementType type, Purpose purpose) {
+  if (!info(type).computes) return {};
+  if (purpose == Purpose::test) return orders(op, type);
+  std::vector<Case> cases;
+  for (const Setting& setting : settings(purpose)) cases.push_back(measured_order(op, type, setting));
+  return cases;
+}
+
+}  // namespace
+
+std::vector<Case> sort(ElementType type, Purpose purpose) { return orders_of(Op::sort, type, purpose); }
+
+std::vector<Case> argsort(ElementType type, Purpose purpose) { return orders_of(Op::argsort, type, purpose); }
+
+std::vector<Case> histogram(ElementType type, Purpose purpose) {
+  std::vector<Case> cases;
+  if (type != ElementType::i32 || purpose != Purpose::test) return cases;
+  for (const Shape& tile : {Shape{1}, Shape{700}, Shape{8, 64}, Shape{5, 33}, Shape{2, 3, 50}})
+    for (int axis = 0; axis < tile.rank(); ++axis)
+      for (const int bins : {1, 10, 300}) cases.push_back(counts(tile, axis, bins, {.low = -2, .high = 12}));
+  cases.push_back(counts({5000}, 0, 4, {.low = 0, .high = 3}));
+  cases.push_back(counts({200}, 0, 20000, {.low = -100, .high = 20100, .edges = true}));
+  return cases;
+}
+
 std::vector<Case> mma(ElementType type, Purpose purpose) {
   if (!info(type).multiplies) return {};
   std::vector<Product> products;

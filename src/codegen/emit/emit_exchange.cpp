@@ -215,16 +215,6 @@ void emit(Writer& w, const TakePartials& take) {
 
 namespace {
 
-IndexExpression linear(Writer& w, const Sweep& sweep, const Strides& strides, std::int64_t base,
-                       const IndexExpression& index) {
-  IndexExpression sum = base;
-  for (int axis = 0; axis < sweep.shape.rank(); ++axis) {
-    const IndexExpression at = coordinate(w, sweep.layout, axis, index);
-    if (sweep.shape[axis] != 1) sum = sum + at * strides[static_cast<std::size_t>(axis)];
-  }
-  return sum;
-}
-
 /// Where an element is in scratch memory, and whether it is there.
 struct InScratch {
   IndexExpression at, inside;

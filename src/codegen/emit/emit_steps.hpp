@@ -36,6 +36,12 @@ void emit(Writer& w, const Scan& scan);
 void emit(Writer& w, const PutTotals& put);
 void emit(Writer& w, const AddTotals& add);
 
+// emit_sort.cpp: orders along an axis, and counts
+void emit(Writer& w, const Sort& sort);
+void emit(Writer& w, const Merge& merge);
+void emit(Writer& w, const CountNumbers& count);
+void emit(Writer& w, const AddCounts& add);
+
 // emit_products.cpp
 void emit(Writer& w, const Multiply& multiply);
 

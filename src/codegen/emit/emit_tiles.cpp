@@ -407,6 +407,16 @@ void sweep(Writer& w, const Sweep& sweep, ValueId out, const Each& each, const E
   if (scoped) w.close();
 }
 
+IndexExpression linear(Writer& w, const Sweep& sweep, const Strides& strides, std::int64_t base,
+                       const IndexExpression& index) {
+  IndexExpression sum = base;
+  for (int axis = 0; axis < sweep.shape.rank(); ++axis) {
+    const IndexExpression at = coordinate(w, sweep.layout, axis, index);
+    if (sweep.shape[axis] != 1) sum = sum + at * strides[static_cast<std::size_t>(axis)];
+  }
+  return sum;
+}
+
 std::string where(const IndexExpression& condition, std::string_view value, std::string_view other) {
   return condition.is_always() ? std::string(value) : fmt::format("{} ? {} : {}", condition, value, other);
 }

@@ -33,6 +33,10 @@ using Each = std::function<void(const IndexExpression& index)>;
 /// neighbours. What the sweep makes is `out`, if anything.
 void sweep(Writer& w, const Sweep& sweep, ValueId out, const Each& each, const Each& begin = {}, const Each& end = {});
 
+/// Where the element that belongs to a register of a sweep lies in scratch memory.
+IndexExpression linear(Writer& w, const Sweep& sweep, const Strides& strides, std::int64_t base,
+                       const IndexExpression& index);
+
 /// "condition ? value : other", or the value.
 std::string where(const IndexExpression& condition, std::string_view value, std::string_view other);
 /// "if (condition) ", or nothing.

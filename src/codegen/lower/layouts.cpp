@@ -5,6 +5,7 @@
 #include <deque>
 
 #include "codegen/lower/lowering.hpp"
+#include "codegen/plan/sort_layout.hpp"
 
 namespace tessera::lowering {
 namespace {
@@ -28,6 +29,7 @@ class Chooser {
 
   Layouts run() {
     anchor_products();
+    anchor_sorts();
     anchor_accesses();
     // What is left: the largest first, and of equals the one that comes first.
     std::vector<Id> rest;
@@ -56,6 +58,7 @@ class Chooser {
     if (!has_value(id) || known_[id]) return;
     const Node& node = facts_[id];
     if (is_scan(node.op) && !line_of(layout, node.axis())) return;  // it has another, and what it adds up moves
+    if (is_sort(node.op) && in_registers(node) && layout != sorted(node)) return;
     known_[id] = true;
     layouts_.of[id] = layout;
     work_.push_back(id);
@@ -87,6 +90,27 @@ class Chooser {
       }
     }
     settle();
+  }
+
+  // A sort has its elements where a warp leaves them, but for lines that go through memory, and takes them as they are
+  // read best.
+  void anchor_sorts() {
+    for (const auto& region : facts_.order)
+      for (Id id : region) {
+        const Node& node = facts_[id];
+        if (!is_sort(node.op)) continue;
+        const Layout layout = sorted(node);
+        if (in_registers(node)) set(id, layout);
+        set(node.in[0], unsorted_layout(layout, node.axis()));
+      }
+    settle();
+  }
+  const Node& operand(const Node& node) const { return facts_[node.in[0]]; }
+  bool in_registers(const Node& sort) const {
+    return sort_chunks(operand(sort).shape[sort.axis()], operand(sort).type) == 1;
+  }
+  Layout sorted(const Node& sort) const {
+    return sorted_layout(operand(sort).shape, sort.axis(), operand(sort).type, layouts_.warps);
   }
 
   void anchor_accesses() {
@@ -231,7 +255,7 @@ bool is_pointwise(const Facts& facts) {
   if (facts.order.size() > 1) return false;
   return std::ranges::none_of(facts.order.front(), [&](Id id) {
     const Op op = facts[id].op;
-    return is_reduction(op) || is_scan(op) || op == Op::argmax || op == Op::extract;
+    return is_reduction(op) || is_scan(op) || is_sort(op) || op == Op::argmax || op == Op::extract;
   });
 }
 
@@ -245,6 +269,19 @@ bool is_reduced(const Facts& facts, const Shape& shape, int fast) {
       reduced |= along && node.axis() == fast && facts[node.in[0]].shape == shape;
     }
   return reduced;
+}
+
+// Chunks of lines are a warp's each; more warps would sort copies. Of more than 512 threads each has too few registers.
+int warps_of_sorts(const Facts& facts) {
+  int most = 0;
+  for (const auto& region : facts.order)
+    for (Id id : region) {
+      if (!is_sort(facts[id].op)) continue;
+      const Node& operand = facts[facts[id].in[0]];
+      const Layout layout = sorted_layout(operand.shape, facts[id].axis(), operand.type, 1);
+      most = std::max(most, layout.registers() / line_of(layout, facts[id].axis())->run.size);
+    }
+  return most == 0 ? 32 : std::min(most, 16);
 }
 
 }  // namespace
@@ -265,7 +302,8 @@ int choose_warps(const Facts& facts) {
       most_bytes = std::max(most_bytes, bytes);
     }
   constexpr int most_warps = 32;
-  int most = most_warps, of_few = 2, of_many = 2;  // warps; accesses, at least, of each of up to 256 threads, of more
+  int most = std::min(most_warps, warps_of_sorts(facts));
+  int of_few = 2, of_many = 2;  // accesses, at least, of each of up to 256 threads, of more
   if (accessed != no_id) {
     const GraphAccess access = facts.access(accessed);
     const Id value = is_read(facts[accessed].op) ? accessed : facts[accessed].in[0];

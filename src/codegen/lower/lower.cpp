@@ -8,6 +8,7 @@
 #include "codegen/lower/lower_atomic.hpp"
 #include "codegen/lower/lower_exchange.hpp"
 #include "codegen/lower/lower_products.hpp"
+#include "codegen/lower/lower_sort.hpp"
 
 namespace tessera::lowering {
 namespace {
@@ -40,6 +41,7 @@ class Lowering {
     if (is_reduction(at.op) || at.op == Op::argmax) return reduction(id);
     if (is_scan(at.op)) return scan(steps_, id);
     if (is_atomic(at.op)) return atomic(steps_, id);
+    if (is_sort(at.op)) return order(id);
     switch (at.op) {
       case Op::scalar:
         steps_.values.add_known(id, ScalarParameter{steps_.place.first_parameter + static_cast<int>(at.parameter())});
@@ -72,6 +74,8 @@ class Lowering {
         return through_scratch(steps_, id);
       case Op::extract:
         return extract(steps_, id);
+      case Op::histogram:
+        return histogram(steps_, id);
       case Op::mma:
         if (!duty_.multiply(steps_, id, loop_)) multiply(steps_, fetches_, id);
         return;
@@ -103,12 +107,24 @@ class Lowering {
   Id beside(Id id) const {
     const Node& at = node(id);
     if (at.op != Op::max && at.op != Op::argmax) return no_id;
-    const Op wanted = at.op == Op::max ? Op::argmax : Op::max;
+    return beside(id, at.op == Op::max ? Op::argmax : Op::max);
+  }
+  // Another op of the same elements with the same attributes, and that as many results.
+  Id beside(Id id, Op wanted) const {
+    const Node& at = node(id);
     for (Id other : steps_.facts.users[at.in[0]])
-      if (node(other).op == wanted && node(other).axis() == at.axis() && duty_.does(other) &&
-          steps_.facts.home[other] == steps_.facts.home[id])
+      if (node(other).op == wanted && node(other).attr == at.attr && node(other).shape == at.shape &&
+          duty_.does(other) && steps_.facts.home[other] == steps_.facts.home[id])
         return other;
     return no_id;
+  }
+
+  // Elements and their places are sorted once.
+  void order(Id id) {
+    const bool values = node(id).op == Op::sort;
+    const Id other = beside(id, values ? Op::argsort : Op::sort);
+    if (other != no_id && steps_.values.of(id)) return;
+    sort(steps_, values ? id : other, values ? other : id);
   }
 
   // Rows are not: an expression would read the tile that it takes them from once more, as its own element. Nor are

@@ -85,6 +85,7 @@ class Fuser {
       return true;
     };
     if (is_reduction(at.op) || at.op == Op::argmax || is_scan(at.op)) return true;
+    if (is_sort(at.op) || at.op == Op::histogram) return true;
     if (is_write(at.op)) return only_in(0);
     return at.op == Op::mma && only_in(2);
   }
@@ -113,7 +114,8 @@ std::vector<Id> by_number(const Facts& facts) {
 
 Sweep sweep_of(const Facts& facts, const Layouts& layouts, Id id) {
   const Node& node = facts[id];
-  const bool of_operand = is_reduction(node.op) || node.op == Op::argmax || is_write(node.op);
+  const bool of_operand = is_reduction(node.op) || node.op == Op::argmax || is_sort(node.op) ||
+                          node.op == Op::histogram || is_write(node.op);
   const Id of = of_operand ? node.in[0] : id;
   Sweep sweep;
   sweep.shape = facts[of].shape;

@@ -52,6 +52,15 @@ int beginnings(const Plan& plan, const Step& step) {
   return add ? of(add->out, add->axis) : 0;
 }
 
+// Of lines in memory, the keys of those that are sorted: others take the registers of what they become.
+int keys(const Plan& plan, const Step& step) {
+  const Sort* const sort = std::get_if<Sort>(&step.action);
+  if (!sort || plan.storage(sort->out).home != Home::workspace) return 0;
+  const std::optional<Line> line = line_of(plan.values[sort->out].layout, sort->axis);
+  const int words = host_bytes(host_type(plan.storage(sort->out).type)) / 4;
+  return line ? line->run.size * (words + (sort->at ? 1 : 0)) : 0;
+}
+
 // Registers that are in use from one position to another, at the fullest.
 class Usage {
  public:
@@ -162,7 +171,7 @@ Pressure pressure(const Plan& plan, bool in_place) {
       if (is_place(plan, *compute)) anew.insert(plan.values[compute->out].storage);
     }
     const int index = indices(plan, step), address = std::max(index, addresses(step));
-    const int parts = fragments(step) + beginnings(plan, step);
+    const int parts = fragments(step) + beginnings(plan, step) + keys(plan, step);
     if (address + parts > 0) extra.push_back({at, index + parts, address + parts});
   });
   Usage values(positions), all(positions);

@@ -84,6 +84,18 @@ class Collector {
   void operator()(const Scan& s) { reads(s.sweep); }
   void operator()(const PutTotals& s) { scratch(s.scratch, true); }
   void operator()(const AddTotals& s) { scratch(s.scratch, false); }
+  void operator()(const Sort& s) { reads(s.sweep); }
+  void operator()(const Merge& s) {
+    reads(s.sweep);
+    scratch(s.from, false);
+    if (s.to) scratch(s.to, true);
+    if (s.to_at) scratch(s.to_at, true);
+  }
+  void operator()(const CountNumbers& s) {
+    reads(s.sweep);
+    scratch(s.scratch, true);
+  }
+  void operator()(const AddCounts& s) { scratch(s.scratch, false); }
   void operator()(const Get& s) { scratch(s.scratch, false); }
   void operator()(const Stage& s) {
     reads(s.sweep);
@@ -174,9 +186,13 @@ class OperandsOf {
     access(s.access);
     if (s.expected) operand(*s.expected);
   }
-  template <OneOf<Compute, Reduce, Argmax, Scan, Put, Stage> T>
+  template <OneOf<Compute, Reduce, Argmax, Scan, Sort, CountNumbers, AddCounts, Put, Stage> T>
   void operator()(const T& s) {
     sweep(s.sweep);
+  }
+  void operator()(const Merge& s) {
+    sweep(s.sweep);
+    if (s.at) ids.push_back(s.at);
   }
   void operator()(const Get& s) {
     sweep(s.sweep);
@@ -256,18 +272,20 @@ class OperandsOf {
 
 struct ResultsOf {
   using Ids = std::vector<ValueId>;
-  template <OneOf<Compute, Load, Reduce, Replicas, Partials, Scan, AddTotals, Get, ReadStage, Multiply, Wgmma> T>
+  template <OneOf<Compute, Load, Reduce, Replicas, Partials, Scan, AddTotals, AddCounts, Get, ReadStage, Multiply, Wgmma>
+                T>
   Ids operator()(const T& s) const {
     return {s.out};
   }
   Ids operator()(const Argmax& s) const { return {s.out, s.best}; }
+  Ids operator()(const Sort& s) const { return s.at ? Ids{s.out, s.at} : Ids{s.out}; }
   Ids operator()(const TakePartials& s) const { return s.best ? Ids{s.out, s.best} : Ids{s.out}; }
   Ids operator()(const Atomic& s) const { return s.out ? Ids{s.out} : Ids{}; }
   Ids operator()(const Reserve& s) const { return {s.value}; }
   Ids operator()(const ShareRounds& s) const { return {s.first, s.count}; }
   Ids operator()(const AddParts& s) const { return {s.sums}; }
   template <
-      OneOf<Store, PutPartials, PutTotals, Put, Stage, Clear, Fetch, Commit, Wait, Barrier, Loop, Branch, Tell, Elected,
+      OneOf<Store, PutPartials, PutTotals, Merge, CountNumbers, Put, Stage, Clear, Fetch, Commit, Wait, Barrier, Loop, Branch, Tell, Elected,
             OfTeam, OfPart, EachPart, TileLoop, BringAhead, UnlessBrought, SetRegisters, PrefetchMap, InitRing,
             ClearRest, ClearBeyond, Acquire, Expect, TmaLoad, Arrive, WaitFull, Release, Advance, RegisterFence,
             WgmmaFence, CommitWgmma, WaitWgmma, ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier,

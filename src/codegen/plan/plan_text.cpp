@@ -151,6 +151,29 @@ class StepText {
   std::string operator()(const AddTotals& s) const {
     return fmt::format("{} = {} with those before of {}, along {}", of(s.out), scanned(s.by), of(s.scratch), s.axis);
   }
+  static std::string order(const SortOptions& by, int chunk, int kept) {
+    return fmt::format("{} by {}{}", by.descending ? "descending" : "ascending", chunk,
+                       kept < chunk ? fmt::format(", the first {}", kept) : "");
+  }
+  std::string operator()(const Sort& s) const {
+    return fmt::format("{}{} = sort along {}, {}, of {}", of(s.out), s.at ? ", " + of(s.at) : "", s.axis,
+                       order(s.by, s.chunk, s.kept), expression(s.sweep));
+  }
+  std::string operator()(const Merge& s) const {
+    const std::string to = s.to && s.to_at ? of(s.to) + ", " + of(s.to_at) : of(s.to ? s.to : s.to_at);
+    return fmt::format("{}[{}] = {} of a line, merged along {}, {}, of {}{} by {}[{}]", to,
+                       strides(s.to_strides, s.sweep.shape), s.extent, s.axis, order(s.by, s.chunk, s.kept),
+                       expression(s.sweep), s.at ? " and " + of(s.at) : "", of(s.from),
+                       strides(s.from_strides, s.sweep.shape));
+  }
+  std::string operator()(const CountNumbers& s) const {
+    return fmt::format("{}[{}] += 1 along {} for each of {} below {}, {} copies", of(s.scratch),
+                       strides(s.strides, s.sweep.shape), s.axis, expression(s.sweep), s.bins, s.copies);
+  }
+  std::string operator()(const AddCounts& s) const {
+    return fmt::format("{} = sum of {} copies of {}[{}]", of(s.out), s.copies, of(s.scratch),
+                       strides(s.strides, s.sweep.shape));
+  }
   std::string operator()(const Get& s) const {
     std::string picked;
     for (const Picked& axis : s.picked)

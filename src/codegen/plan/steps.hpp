@@ -175,6 +175,50 @@ struct AddTotals {
   int axis = 0;
 };
 
+/// out = expression, the chunks of each line in order by themselves, and at = where along the axis these elements stand.
+/// The sweep holds a chunk in the registers that have it behind, in whatever order.
+struct Sort {
+  SortOptions by;
+  int axis = 0;
+  int chunk = 1;     ///< neighbours along the axis
+  int kept = 1;      ///< of each chunk these are in order, the first; behind them is anything
+  ValueId out, at;   ///< at: or none
+  Sweep sweep;
+};
+
+/// Scratch memory = expression, whose chunks are in order, each at its place in the order of its line; and what `at` has
+/// of it. Only the first of a line are put.
+struct Merge {
+  SortOptions by;
+  int axis = 0;
+  int chunk = 1, kept = 1;  ///< as of the sort
+  int extent = 1;           ///< how many of a line are put
+  ValueId at;               ///< or none
+  ScratchId from;           ///< what the expression is, to be searched; neighbours along the axis are neighbours there
+  ScratchId to, to_at;      ///< or none
+  Strides from_strides{}, to_strides{};
+  Sweep sweep;
+};
+
+/// Scratch memory, which has `copies` of each count one beside another, += 1 for each number of the expression that is
+/// one of `bins`, in one of its copies.
+struct CountNumbers {
+  ScratchId scratch;
+  int axis = 0;
+  int bins = 1, copies = 1;
+  Strides strides{};  ///< of a count
+  Sweep sweep;
+};
+
+/// out = the copies of each count in scratch memory added up.
+struct AddCounts {
+  ScratchId scratch;
+  int copies = 1;
+  Strides strides{};
+  ValueId out;
+  Sweep sweep;
+};
+
 /// Scratch memory = expression.
 struct Put {
   ScratchId scratch;
@@ -301,8 +345,9 @@ struct Tell {
 
 using Kinds =
     std::variant<Compute, Load, Store, Atomic, Reduce, Argmax, Replicas, Partials, PutPartials, TakePartials, Scan,
-                 PutTotals, AddTotals, Put, Get, Stage, ReadStage, Clear, Fetch, Commit, Wait, Multiply, Barrier, Loop,
-                 Branch, Tell, Elected, OfTeam, OfPart, EachPart, TileLoop, BringAhead, UnlessBrought, SetRegisters,
+                 PutTotals, AddTotals, Sort, Merge, CountNumbers, AddCounts, Put, Get, Stage, ReadStage, Clear, Fetch,
+                 Commit, Wait, Multiply, Barrier, Loop, Branch, Tell, Elected, OfTeam, OfPart, EachPart, TileLoop,
+                 BringAhead, UnlessBrought, SetRegisters,
                  PrefetchMap, InitRing, ClearRest, ClearBeyond, Acquire, Expect, TmaLoad, Arrive, WaitFull, Release,
                  Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence, TmaStore,
                  CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, ShareRounds, PutPart, AddParts,
@@ -358,7 +403,8 @@ inline const Multiply* fetching_product(const Loop& loop) {
 template <class T>
 concept Leaf = OfRoles<T> ||
     OneOf<std::remove_const_t<T>, Compute, Load, Store, Atomic, PutPartials, TakePartials, Scan, PutTotals, AddTotals,
-          Put, Get, Stage, ReadStage, Clear, Fetch, Commit, Wait, Multiply, Barrier, Tell>;
+          Sort, Merge, CountNumbers, AddCounts, Put, Get, Stage, ReadStage, Clear, Fetch, Commit, Wait, Multiply, Barrier,
+          Tell>;
 
 /// The bodies in a step, in the order they run: calls each(body).
 template <class StepType, class Each>

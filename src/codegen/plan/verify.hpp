@@ -60,6 +60,8 @@ inline int bits_along(const Layout& layout, int axis, Place place) {
 bool check_ids(Findings& findings);
 /// verify_values.cpp: layouts against shapes, expressions, and values that are there where they are named.
 void check_values(Findings& findings);
+/// verify_sort.cpp: chunks of lines that are sorted, and copies of counts.
+void check_sorts(Findings& findings);
 /// verify_access.cpp: places in tensors, products and their buffers.
 void check_accesses(Findings& findings);
 /// verify_contents.cpp: memory is filled before it is read, and sums are whole.

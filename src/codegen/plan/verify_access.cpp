@@ -56,7 +56,9 @@ class Accesses {
                           tensor_name(plan_, s.access.parameter));
         vectors(s.sweep, &s.access);
       },
-              [&]<OneOf<Compute, Reduce, Argmax, Scan, Put, Get> T>(const T& s) { sweep(s.sweep); },
+              [&]<OneOf<Compute, Reduce, Argmax, Scan, Sort, Merge, CountNumbers, AddCounts, Put, Get> T>(const T& s) {
+        sweep(s.sweep);
+      },
               [&](const Stage& s) {
         sweep(s.sweep);
         stage(s);

@@ -25,7 +25,7 @@ class Contents {
   }
 
  private:
-  enum class Filled : std::uint8_t { buffer, cleared, scratch };
+  enum class Filled : std::uint8_t { buffer, cleared, scratch, counted };
   // Bits of the lanes and warps that hold parts of a storage's elements: the sums of all are the elements.
   struct Sums {
     int lanes = 0, warps = 0;
@@ -66,6 +66,17 @@ class Contents {
     if (const PutTotals* put = std::get_if<PutTotals>(&step.action)) fill(Filled::scratch, put->scratch);
     if (const AddTotals* add = std::get_if<AddTotals>(&step.action)) read(add->scratch);
     if (const Get* get = std::get_if<Get>(&step.action)) read(get->scratch);
+    if (const CountNumbers* count = std::get_if<CountNumbers>(&step.action)) {
+      read(count->scratch);
+      fill(Filled::counted, count->scratch);
+    }
+    if (const AddCounts* add = std::get_if<AddCounts>(&step.action))
+      findings_.require(is_filled(Filled::counted, add->scratch), "scratch{} has no counts", add->scratch.index);
+    if (const Merge* merge = std::get_if<Merge>(&step.action)) {
+      read(merge->from);
+      for (const ScratchId to : {merge->to, merge->to_at})
+        if (to) fill(Filled::scratch, to);
+    }
     if (const Tell* tell = std::get_if<Tell>(&step.action))
       for (const Tell::Tile& tile : tell->values) read(tile.scratch);
     if (const Clear* clear = std::get_if<Clear>(&step.action)) fill(Filled::cleared, clear->buffer);

@@ -106,8 +106,14 @@ class Ids {
         for (const CursorId at : {s.a_cursor, s.b_cursor})
           if (at.index != -1) cursor(at);
       },
-                     [&]<OneOf<Reduce, Argmax, Scan> T>(const T& s) {
+                     [&]<OneOf<Reduce, Argmax, Scan, Sort, Merge, CountNumbers> T>(const T& s) {
         findings_.require(s.axis >= 0 && s.axis < s.sweep.shape.rank(), "there is no axis {}", s.axis);
+        if constexpr (OneOf<T, CountNumbers>) scratch(s.scratch);
+        if constexpr (OneOf<T, Merge>) {
+          scratch(s.from);
+          for (const ScratchId to : {s.to, s.to_at})
+            if (to.index != -1) scratch(to);
+        }
       },
                      [&](const Branch& s) { single(s.condition); },
                      [&](const Tell& s) {
@@ -115,7 +121,7 @@ class Ids {
         for (const Operand& index : s.block) single(index);
         for (const Tell::Tile& tile : s.values) scratch(tile.scratch);
       },
-                     [&]<OneOf<PutPartials, TakePartials, PutTotals, AddTotals, Put, PutPart, AddParts> T>(
+                     [&]<OneOf<PutPartials, TakePartials, PutTotals, AddTotals, AddCounts, Put, PutPart, AddParts> T>(
                          const T& s) { scratch(s.scratch); },
                      [&](const Get& s) {
         scratch(s.scratch);

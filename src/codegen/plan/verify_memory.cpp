@@ -91,7 +91,7 @@ class Memory {
   void room(const Role& role, const Step& step) {
     std::visit(
         Overloaded{
-            []<OneOf<Compute, Load, Store, Atomic, Scan, Stage, ReadStage, Clear, Fetch, Commit, Wait, Barrier, Loop,
+            []<OneOf<Compute, Load, Store, Atomic, Scan, Sort, Stage, ReadStage, Clear, Fetch, Commit, Wait, Barrier, Loop,
                      Branch, Elected, OfTeam, OfPart, EachPart, TileLoop, BringAhead, UnlessBrought, SetRegisters,
                      PrefetchMap, InitRing, ClearRest, ClearBeyond, Acquire, Expect, TmaLoad, Arrive, WaitFull, Release,
                      Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence, TmaStore,
@@ -120,6 +120,25 @@ class Memory {
       const Layout& layout = plan_.values[s.out].layout;
       if (s.axis < layout.rank() && line_of(layout, s.axis))
         inside(s.scratch, totals_of(layout, s.axis, role.threads()));
+    },
+            [&](const Merge& s) {
+      inside(s.from, last(s.from_strides, s.sweep.shape));
+      apart(s.from_strides, s.sweep.shape);
+      Shape first = s.sweep.shape;
+      if (s.axis < first.rank()) first[s.axis] = s.extent;
+      for (const ScratchId to : {s.to, s.to_at})
+        if (to) inside(to, last(s.to_strides, first));
+      apart(s.to_strides, first);
+    },
+            [&](const CountNumbers& s) {
+      Shape counts = s.sweep.shape;
+      if (s.axis < counts.rank()) counts[s.axis] = s.bins;
+      inside(s.scratch, last(s.strides, counts) * s.copies);
+      apart(s.strides, counts);
+    },
+            [&](const AddCounts& s) {
+      inside(s.scratch, last(s.strides, s.sweep.shape) * s.copies);
+      apart(s.strides, s.sweep.shape);
     },
             [&](const Tell& s) {
       for (const Tell::Tile& tile : s.values) inside(tile.scratch, tile.elements);

@@ -10,6 +10,7 @@ std::vector<std::string> violations(const Plan& plan) {
   if (check_ids(findings)) {
     check_launch(findings);
     check_values(findings);
+    check_sorts(findings);
     check_accesses(findings);
     check_roles(findings);
     check_turns(findings);

@@ -221,6 +221,20 @@ class Values {
       line(s.out, s.axis);
       of_type(plan_.scratch[s.scratch].type, plan_.storage(s.out).type);
     },
+                   [&](const Sort& s) {
+      expression(s.sweep, plan_.storage(s.out).type);
+      for (const ValueId id : results(step)) rolled(s.sweep, id);
+    },
+                   [&](const Merge& s) {
+      expression(s.sweep, plan_.scratch[s.from].type);
+      if (s.at) rolled(s.sweep, s.at);
+    },
+                   [&](const CountNumbers& s) { expression(s.sweep, plan_.scratch[s.scratch].type); },
+                   [&](const AddCounts& s) {
+      shape_of(s.sweep);
+      same(s.sweep, s.out);
+      of_type(plan_.scratch[s.scratch].type, plan_.storage(s.out).type);
+    },
                    [&](const Put& s) { expression(s.sweep, plan_.scratch[s.scratch].type); },
                    [&](const Get& s) {
       shape_of(s.sweep);

@@ -38,3 +38,9 @@ struct f16 {
 struct bf16 {
   u16 bits;
 };
+
+// What elements of 64 bits are compared by together with their places.
+struct PlacedKey {
+  u64 key;
+  u32 place;
+};
