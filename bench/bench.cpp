@@ -67,8 +67,8 @@ Settings parse(CommandLine& line) {
       "error: the\n"
       "largest of sampled elements against f64, over their root mean square. docs/performance.md says more.\n\n"
       "Groups of rows are measured only if a pattern begins with their name, as 'sweep-*': smallm-, products of few\n"
-      "rows; sweep-, of random extents; rows-, what memory bounds, row by row or turned; t1-, without wgmma, as with\n"
-      "TESSERA_TIER=mma_sync; gqa-, attention whose queries share heads of keys; window-, attention to the last 1024\n"
+      "rows; sweep-, of random extents; rows-, what memory bounds, row by row or turned; order-, what meets across a\n"
+      "line: sorts, counts, running sums of all; t1-, without wgmma, as with TESSERA_TIER=mma_sync; gqa-, attention whose queries share heads of keys; window-, attention to the last 1024\n"
       "positions; chosen-, each tile that choose() might choose: the peer is the best of them, and the ratio its time\n"
       "by that of the tile chosen.");
   line.parse();

@@ -18,7 +18,7 @@ except ImportError as reason:
     print(json.dumps({"error": f"{sys.executable} has no PyTorch ({reason})"}), flush=True)
     sys.exit()
 
-TYPES = {"f16": torch.float16, "f32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16}
+TYPES = {"f16": torch.float16, "f32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16, "u8": torch.uint8}
 
 
 class Captured:
@@ -152,6 +152,19 @@ def gemv(shape, dtype, device, sets, kn=False):
 
 def gemv_kn(*row):
     yield from gemv(*row, kn=True)
+
+
+def sort(shape, dtype, device, sets):
+    x = [normal(shape, dtype, device) for _ in range(sets)]
+    yield "torch.sort", lambda i: torch.sort(x[i], 1)
+    yield "torch.sort, stable", lambda i: torch.sort(x[i], 1, stable=True)
+
+
+def histogram(shape, dtype, device, sets):
+    x = [torch.randint(256, shape, device=device).to(dtype) for _ in range(sets)]
+    yield "torch.histc", lambda i: torch.histc(x[i].float(), 256, 0, 256)
+    ones = torch.ones(shape, dtype=torch.int32, device=device)
+    yield "scatter_add_", lambda i: torch.zeros(256, dtype=torch.int32, device=device).scatter_add_(0, x[i].long(), ones)
 
 
 def factors(shape, dtype, device, sets):
@@ -403,12 +416,12 @@ MODELS = {"decode": Decode, "prefill": Prefill}
 OPS = {
     "rms_norm": of_rows("F.rms_norm", lambda t, weight: F.rms_norm(t, weight.shape, weight, 1e-5)),
     "softmax": of_rows("torch.softmax", lambda t: torch.softmax(t, 1)),
-    "cumsum": of_rows("torch.cumsum", lambda t: torch.cumsum(t, 1)),
+    "cumsum": of_rows("torch.cumsum", lambda t: torch.cumsum(t, t.dim() - 1)),
     "transpose": of_rows("t, contiguous", lambda t: t.t().contiguous()),
     "sum": of_rows("torch.sum", lambda t: torch.sum(t)),
 } | {
     f.__name__: f
-    for f in (copy, gelu, gelu_cupy, layer_norm, cross_entropy, gemv, gemv_kn)
+    for f in (copy, gelu, gelu_cupy, layer_norm, cross_entropy, gemv, gemv_kn, sort, histogram)
     + (gemm, gemm_nk, linear_gelu, linear_gelu_eager, linear_gelu_lt, linear_cast, linear_norm)
     + (attention_causal, attention_full, attention_gqa, attention_window)
 }

@@ -88,6 +88,7 @@ class Bench(unittest.TestCase):
         self.assertEqual(sum(name.startswith("gemm-tf32-") and name.endswith("-nk") for name in names), 9)
         self.assertEqual([count(f"rows-{op}-") for op in ("layer_norm", "rms_norm", "softmax", "gelu", "cross_entropy", "transpose",
                                                           "sum", "cumsum", "gemv")], [6, 6, 6, 6, 2, 2, 1, 1, 3])
+        self.assertEqual([count(f"order-{op}-") for op in ("sort", "histogram", "cumsum")], [1, 1, 1])
         self.assertEqual((count("copy"), count("gelu"), count("layer_norm")), (1, 2, 2))
         for name in ("smallm-gemm-bf16-16x2304x768", "smallm-gemm-bf16-64x6400x1600", "t1-gemm-bf16-8192x3072x768",
                      "gemm-f16-8192x8192x8192", "linear_gelu-bf16-8192x3072x768-eager", "linear_gelu-bf16-8192x3072x768-lt",
@@ -124,10 +125,16 @@ class Bench(unittest.TestCase):
         asked = [line["op"] for line in self.heard() if line["do"] == "prepare"]
         self.assertEqual(asked, ["gemv", "gemv", "gemv_kn"])
 
+    def test_what_meets_across_a_line(self):
+        self.assertIn("order: 3 rows, no ratios", self.bench("--small", "order-*", "--peer", "none"))
+        errors = {row["name"].split("-")[1]: row["error"] for row in self.figures()["rows"]}
+        self.assertEqual((errors["sort"], errors["histogram"]), (0, 0))
+        self.assertLess(errors["cumsum"], 1e-5)
+
     def test_peer_knows_each_row(self):
         names = subprocess.run([BENCH, "--list"], capture_output=True, text=True, timeout=60).stdout
         ops = re.search(r"\nOPS = {.*?\n}\n", (Path(__file__).parent / "peer.py").read_text(), re.DOTALL)[0]
-        for op in {name.split("-")[1] for name in names.split() if name.startswith("rows-")}:
+        for op in {name.split("-")[1] for name in names.split() if name.startswith(("rows-", "order-"))}:
             self.assertRegex(ops, rf"\b{op}\b")
 
     def test_without_wgmma(self):

@@ -167,7 +167,11 @@ std::string compile_check(const KernelSource& source, Arch arch, bool may_spill)
   const CompileReport report = compile_report(source, arch);
   std::string wrong;
   if (!report.warnings.empty()) wrong += fmt::format(" warns: {}", fmt::join(report.warnings, "; "));
-  if (!may_spill && !report.clean())
+  // CUDA's own sine, cosine and tangent of f64 have a table in local memory, for arguments beyond 1e5.
+  const auto has = [&](std::string_view name) { return source.text.find(name) != source.text.npos; };
+  const bool table = (has("double sin_of(") || has("double cos_of(") || has("double tan_of(")) &&
+                     report.stack_bytes <= 40 && report.spill_store_bytes + report.spill_load_bytes == 0;
+  if (!may_spill && !table && !report.clean())
     wrong += fmt::format(" has {} bytes of stack, {} and {} bytes of spills", report.stack_bytes,
                          report.spill_store_bytes, report.spill_load_bytes);
   if (wrong.empty()) return "";

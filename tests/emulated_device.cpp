@@ -47,7 +47,9 @@ class EmulatedCode {
     const char* checks = std::getenv("TESSERA_EMULATOR_CHECKS");
     const RunOptions run{.checks = !checks || *checks != '0',
                          .seed = ++launches_,
-                         .blocks_in_flight = by_grid ? 2 : has_atomics_ ? 1 + static_cast<int>(launches_ % 4) : 1,
+                         .blocks_in_flight = by_grid        ? 2
+                                             : has_atomics_ ? 1 + static_cast<int>(launches_ % 4)
+                                                            : 1,
                          .persistent_blocks = by_grid       ? 4 + static_cast<int>(launches_ % 3)
                                               : cluster > 1 ? 2
                                                             : 3,

@@ -58,8 +58,9 @@ TEST_CASE("atomics give back what was there", "[cpu][atomics]") {
     for (int j = 0; j < 8; ++j) {
       const i32 x = 6 + j;
       i32 expected[10] = {5};
-      const i32 step[] = {5 + x, std::max(5 + x, x + 3), x, x & (x - 4), (x & (x - 4)) | x, (x | (x & (x - 4))) ^ (x * 2),
-                          x,     j < 4 ? x + 1 : x};
+      const i32 step[] = {5 + x,       std::max(5 + x, x + 3), x,
+                          x & (x - 4), (x & (x - 4)) | x,      (x | (x & (x - 4))) ^ (x * 2),
+                          x,           j < 4 ? x + 1 : x};
       std::copy(std::begin(step), std::end(step), expected + 1);
       expected[3] = std::min(expected[2], x);
       expected[4] = expected[3] & (x - 4), expected[5] = expected[4] | x, expected[6] = expected[5] ^ (x * 2);
@@ -138,7 +139,8 @@ TEST_CASE("atomics of a block happen in its order, whichever threads have the el
     store(seen, {2, 0}, reshape(after, {1, 256}));
     store(seen, {3, 0}, reshape(third, {1, 256}));
   });
-  const auto y = tensor<i32, 1>({256}, std::vector<i32>(256, -4)), z = tensor<i32, 1>({256}, std::vector<i32>(256, 100));
+  const auto y = tensor<i32, 1>({256}, std::vector<i32>(256, -4)),
+             z = tensor<i32, 1>({256}, std::vector<i32>(256, 100));
   const auto seen = tensor<i32, 2>({4, 256}, std::vector<i32>(1024));
   launch(test_device().stream(), k, y, z, seen);
   const std::vector<i32> was = seen.to_vector();
@@ -195,7 +197,8 @@ TEST_CASE("a loop of compare_exchange is any function of what memory holds", "[c
     [[maybe_unused]] Index i = blocks(20);
     Var held = zeros<f32>({1});
     Var done = constant<i32>(0);
-    while_([&] { return done == 0; }, [&] {
+    while_([&] { return done == 0; },
+           [&] {
       Tile found = atomic_compare_exchange(y, {0}, held, held * 2);
       done = cast<i32>(item(found == held));
       held = found;
@@ -217,7 +220,8 @@ auto relay(MemoryOrder release, MemoryOrder acquire, MemoryScope scope) {
     Tile drawn = atomic_add(next, {0}, full<i32>({1}, 1));
     Index mine = item(drawn);
     Var ready = where(mine > 0, 0, 1);
-    while_([&] { return ready == 0; }, [&] {
+    while_([&] { return ready == 0; },
+           [&] {
       Tile flag = atomic_or(flags, {mine - 1}, zeros<i32>({1}), acquire, scope);
       ready = item(flag);
     });
@@ -284,9 +288,11 @@ TEST_CASE("the emulator sees what an order or a scope too small leaves open", "[
   using enum MemoryScope;
   CHECK(said_of_relay(release, acquire, device) == "");
   CHECK(said_of_relay(acq_rel, acq_rel, system) == "");
-  for (const auto& [order, other, scope] :
-       {std::tuple(relaxed, acquire, device), {release, relaxed, device}, {relaxed, relaxed, system},
-        {release, acquire, block}, {acquire, release, device}})
+  for (const auto& [order, other, scope] : {std::tuple(relaxed, acquire, device),
+                                            {release, relaxed, device},
+                                            {relaxed, relaxed, system},
+                                            {release, acquire, block},
+                                            {acquire, release, device}})
     CHECK(said_of_relay(order, other, scope).find("no barrier between") != std::string::npos);
 }
 
@@ -321,9 +327,8 @@ TEST_CASE("atomics as they are traced", "[language]") {
 }
 
 TEST_CASE("atomics whose shapes do not fit", "[language]") {
-  const std::string shapes = refusal("shapes", [](InOut<i32, 1> y) {
-    atomic_compare_exchange(y, {0}, zeros<i32>({3}), zeros<i32>({4}));
-  });
+  const std::string shapes =
+      refusal("shapes", [](InOut<i32, 1> y) { atomic_compare_exchange(y, {0}, zeros<i32>({3}), zeros<i32>({4})); });
   CHECK(shapes.find("kernel 'shapes', ") == 0);
   CHECK(shapes.find("atomic_compare_exchange: shapes [4] and [3] do not broadcast; make extents 4 and 3 equal") !=
         std::string::npos);

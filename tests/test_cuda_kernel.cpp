@@ -73,7 +73,8 @@ TEST_CASE("a kernel in CUDA C++ is launched as it says", "[jit]") {
   Tensor<f32, 1> x(device, {1000}), y(device, {1000});
   launch(device.stream(), k, x, y, 2.5f, 7);
   const auto square = cuda_kernel("square", "text", [](In<f16, 3> x, Out<f16, 3>) {
-    return CudaLaunch{.blocks = {x.extent(2), x.extent(1), x.extent(0)}, .threads = {8, 4, 2}, .shared_bytes = 1024 * x.extent(0)};
+    return CudaLaunch{
+        .blocks = {x.extent(2), x.extent(1), x.extent(0)}, .threads = {8, 4, 2}, .shared_bytes = 1024 * x.extent(0)};
   });
   Tensor<f16, 3> p(device, {60, 3, 4}), q(device, {60, 3, 4});
   launch(device.stream(), square, p, q);
@@ -118,7 +119,8 @@ TEST_CASE("a kernel in CUDA C++ runs on the CPU if its author says how", "[jit]"
   CHECK(y.to_vector()[0] == 2);
   const auto without = cuda_kernel("axpy", whole_text, axpy_launch);
   CHECK(says(error_of([&] { launch(device.stream(), without, x, y, 2, 10); }),
-             {"kernel 'axpy', ", "test_cuda_kernel.cpp:", "it is CUDA C++, which runs on a GPU", "give cuda_kernel a function"}));
+             {"kernel 'axpy', ", "test_cuda_kernel.cpp:", "it is CUDA C++, which runs on a GPU",
+              "give cuda_kernel a function"}));
 }
 
 TEST_CASE("launches of a kernel in CUDA C++ are checked", "[jit]") {
@@ -134,41 +136,55 @@ TEST_CASE("launches of a kernel in CUDA C++ are checked", "[jit]") {
   const Tensor<f32, 1> strided(device, wide.data(), {64}, {2});
   CHECK(says(refused(strided, y), {"argument 1 is not dense", "give a dense tensor"}));
   const auto geometry = [&](const std::function<CudaLaunch(Index)>& launches) {
-    const auto one = cuda_kernel("one", "text", [=](In<f32, 1> x, Out<f32, 1>) { return launches(x.extent(0)); },
-                                 [](const float*, float*) {});
+    const auto one = cuda_kernel(
+        "one", "text", [=](In<f32, 1> x, Out<f32, 1>) { return launches(x.extent(0)); }, [](const float*, float*) {});
     return error_of([&] { launch(device.stream(), one, x, y); });
   };
   CHECK(geometry([](Index n) { return CudaLaunch{.blocks = {n, 1}, .threads = {n, 16}}; }) == "(no error)");
-  CHECK(says(geometry([](Index n) { return CudaLaunch{.blocks = {n}, .threads = {n, 32}}; }),
+  CHECK(says(geometry([](Index n) {
+               return CudaLaunch{.blocks = {n}, .threads = {n, 32}};
+             }),
              {"launch of kernel 'one' refused: a block of [64,32,1] threads; it has 1 to 1024"}));
-  CHECK(says(geometry([](Index n) { return CudaLaunch{.blocks = {n}, .threads = {n - 64}}; }), {"a block of [0,1,1] threads"}));
-  CHECK(says(geometry([](Index n) { return CudaLaunch{.blocks = {n, n * 2000}, .threads = {n}}; }),
+  CHECK(says(geometry([](Index n) { return CudaLaunch{.blocks = {n}, .threads = {n - 64}}; }),
+             {"a block of [0,1,1] threads"}));
+  CHECK(says(geometry([](Index n) {
+               return CudaLaunch{.blocks = {n, n * 2000}, .threads = {n}};
+             }),
              {"128000 blocks along axis 1; CUDA has 65535 at most along y and z"}));
-  CHECK(says(geometry([](Index n) { return CudaLaunch{.blocks = {n - 65}, .threads = {n}}; }), {"axis 0 of the grid has the extent -1"}));
+  CHECK(says(geometry([](Index n) { return CudaLaunch{.blocks = {n - 65}, .threads = {n}}; }),
+             {"axis 0 of the grid has the extent -1"}));
   CHECK(says(geometry([](Index n) { return CudaLaunch{.blocks = {n}, .threads = {n}, .shared_bytes = n - 65}; }),
              {"-1 bytes of shared memory"}));
 }
 
 TEST_CASE("a kernel in CUDA C++ that cannot be is refused when it is made", "[language]") {
   const auto made = [](const auto& launch) { return error_of([&] { cuda_kernel("one", "text", launch); }); };
-  const auto with_kernel = [](const std::string& text) { return says(text, {"kernel 'one', ", "test_cuda_kernel.cpp:"}); };
+  const auto with_kernel = [](const std::string& text) {
+    return says(text, {"kernel 'one', ", "test_cuda_kernel.cpp:"});
+  };
   const std::string text = made([](In<f32, 1> x, Out<f32, 1> y) {
     store(y, {0}, load(x, {0}, {4}));
     return CudaLaunch{.blocks = {1}, .threads = {32}};
   });
   CHECK(with_kernel(text));
   CHECK(says(text, {"cuda_kernel: 'store' stands in the function that says how it is launched"}));
-  CHECK(says(made([](Out<f32, 1>) { return CudaLaunch{.blocks = {}, .threads = {32}}; }), {"0 axes of blocks; CUDA has 1 to 3"}));
-  CHECK(says(made([](Out<f32, 1>) { return CudaLaunch{.blocks = {1}, .threads = {1, 1, 1, 1}}; }), {"4 axes of threads"}));
-  CHECK(says(made([](In<i32, 1> x, Out<f32, 1>) {
-               return CudaLaunch{.blocks = {item(load(x, {0}, {1}))}, .threads = {32}};
+  CHECK(says(made([](Out<f32, 1>) { return CudaLaunch{.blocks = {}, .threads = {32}}; }),
+             {"0 axes of blocks; CUDA has 1 to 3"}));
+  CHECK(says(made([](Out<f32, 1>) {
+               return CudaLaunch{.blocks = {1}, .threads = {1, 1, 1, 1}};
              }),
-             {"a launch is computed from extents and scalars; this depends on a tile"}));
-  CHECK(says(made([](Out<f32, 1>) { return CudaLaunch{.blocks = {1}, .threads = {1}, .numbers = std::vector<GridExtent>(10, GridExtent(1))}; }),
+             {"4 axes of threads"}));
+  CHECK(says(
+      made([](In<i32, 1> x, Out<f32, 1>) { return CudaLaunch{.blocks = {item(load(x, {0}, {1}))}, .threads = {32}}; }),
+      {"a launch is computed from extents and scalars; this depends on a tile"}));
+  CHECK(says(made([](Out<f32, 1>) {
+               return CudaLaunch{.blocks = {1}, .threads = {1}, .numbers = std::vector<GridExtent>(10, GridExtent(1))};
+             }),
              {"10 numbers; a launch computes 9 at most"}));
   CHECK(says(error_of([] {
-               cuda_kernel("one", "text", [](Out<f32, 1>) { return CudaLaunch{.blocks = {1}, .threads = {32}}; },
-                           [](float*, int) {});
+               cuda_kernel(
+                   "one", "text", [](Out<f32, 1>) { return CudaLaunch{.blocks = {1}, .threads = {32}}; },
+                   [](float*, int) {});
              }),
              {"the host's function takes 1 numbers behind the kernel's parameters, and the launch has 0"}));
 }
@@ -181,7 +197,8 @@ TEST_CASE("a kernel in CUDA C++ has a graph and a text, and no plan", "[graph]")
   const std::string text = cuda_source(k, Arch::sm_80);
   CHECK(text.find(whole_text) != text.npos);
   CHECK(text.find("#line ") != text.npos);
-  CHECK(plan_text(k, Arch::sm_80).find("kernel axpy in CUDA C++, by hand\nparameter 0: In<f32, 1>\n") != std::string::npos);
+  CHECK(plan_text(k, Arch::sm_80).find("kernel axpy in CUDA C++, by hand\nparameter 0: In<f32, 1>\n") !=
+        std::string::npos);
   CHECK(says(error_of([&] { kernel_texts(k.graph(), Arch::sm_80, {"plan:lower"}); }), {"of which there is no plan"}));
 }
 

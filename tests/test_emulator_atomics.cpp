@@ -20,11 +20,12 @@ TEST_CASE("atomics for a block's threads race with those of other blocks", "[emu
 
 TEST_CASE("blocks that wait for one another by reading come to their turns", "[emulator][atomics]") {
   const HandWritten turns{.parameters = "int* y",
-                          .body = "const int me = static_cast<int>(block_index());\n"
-                                  "if (thread_index() == 0) {\n"
-                                  "  for (u32 i = 0; goes_on(atomic_or(y, 0) != me, i); ++i) {}\n"
-                                  "  atomic_add(y, 1);\n"
-                                  "}"};
+                          .body =
+                              "const int me = static_cast<int>(block_index());\n"
+                              "if (thread_index() == 0) {\n"
+                              "  for (u32 i = 0; goes_on(atomic_or(y, 0) != me, i); ++i) {}\n"
+                              "  atomic_add(y, 1);\n"
+                              "}"};
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     std::vector<i32> y(1);
     CHECK(run(turns, {in_out(y)}, {.seed = seed, .blocks_in_flight = 5}, {5}).text() == "");
@@ -37,11 +38,16 @@ TEST_CASE("each atomic keeps the orders that it is asked to", "[emulator][atomic
   struct Ways {
     const char *type, *name, *released, *acquired;
   };
-  const Ways all[] = {{"int", "atomic_add", "1", "0"},        {"float", "atomic_add", "1.0f", "0.0f"},
-                      {"int", "atomic_max", "7", "-9"},       {"float", "atomic_max", "7.0f", "-9.0f"},
-                      {"int", "atomic_min", "1", "99"},       {"float", "atomic_min", "1.0f", "99.0f"},
-                      {"int", "atomic_and", "1", "-1"},       {"u32", "atomic_or", "4u", "0u"},
-                      {"i64", "atomic_xor", "4ll", "0ll"},    {"float", "atomic_exchange", "4.0f", "3.0f"},
+  const Ways all[] = {{"int", "atomic_add", "1", "0"},
+                      {"float", "atomic_add", "1.0f", "0.0f"},
+                      {"int", "atomic_max", "7", "-9"},
+                      {"float", "atomic_max", "7.0f", "-9.0f"},
+                      {"int", "atomic_min", "1", "99"},
+                      {"float", "atomic_min", "1.0f", "99.0f"},
+                      {"int", "atomic_and", "1", "-1"},
+                      {"u32", "atomic_or", "4u", "0u"},
+                      {"i64", "atomic_xor", "4ll", "0ll"},
+                      {"float", "atomic_exchange", "4.0f", "3.0f"},
                       {"u64", "atomic_compare_exchange", "u64{3}, u64{8}", "u64{3}, u64{3}"}};
   for (const Ways& way : all) {
     INFO(way.type << ' ' << way.name);
@@ -58,7 +64,8 @@ TEST_CASE("each atomic keeps the orders that it is asked to", "[emulator][atomic
       std::vector<i64> flags(1);
       const bool real = type == "float";
       flags[0] = real ? 0x40400000 : 3;
-      const std::string report = run(kernel, {in_out(y), in_out(flags)}, {.seed = 3, .blocks_in_flight = 2}, {2}).text();
+      const std::string report =
+          run(kernel, {in_out(y), in_out(flags)}, {.seed = 3, .blocks_in_flight = 2}, {2}).text();
       if (report.empty()) CHECK(y[1] == 5);
       return report;
     };
@@ -71,8 +78,9 @@ TEST_CASE("each atomic keeps the orders that it is asked to", "[emulator][atomic
 
 TEST_CASE("no larger or smaller real is lost", "[emulator][atomics]") {
   const HandWritten both{.parameters = "float* y",
-                         .body = "const float x = static_cast<float>(block_index() * 32 + thread_index());\n"
-                                 "atomic_max(y, x);\natomic_min(y + 1, -x);"};
+                         .body =
+                             "const float x = static_cast<float>(block_index() * 32 + thread_index());\n"
+                             "atomic_max(y, x);\natomic_min(y + 1, -x);"};
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     std::vector<float> y(2);
     CHECK(run(both, {in_out(y)}, {.seed = seed, .blocks_in_flight = 4}, {4}).text() == "");

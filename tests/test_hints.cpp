@@ -68,8 +68,9 @@ TEST_CASE("hints change no result", "[cpu]") {
     CHECK(sums_of(unroll, {}) == sums);
     CHECK(product_of(unroll, {}) == products);
   }
-  for (const Hints& wanted : {Hints{.warps = 1}, Hints{.warps = 8, .stages = 3, .occupancy = 2}, Hints{.warps = 32, .stages = 1},
-                              Hints{.warps = 5, .stages = -2, .cluster = 99, .occupancy = 1000, .arch = "sm_9"}}) {
+  for (const Hints& wanted :
+       {Hints{.warps = 1}, Hints{.warps = 8, .stages = 3, .occupancy = 2}, Hints{.warps = 32, .stages = 1},
+        Hints{.warps = 5, .stages = -2, .cluster = 99, .occupancy = 1000, .arch = "sm_9"}}) {
     INFO(to_string(wanted));
     CHECK(sums_of(2, {wanted}) == sums);
     CHECK(product_of(0, {wanted}) == products);
@@ -86,7 +87,8 @@ TEST_CASE("a loop is unrolled as its author says", "[plan]") {
   CHECK(has(cuda_source(product({}, 3), Arch::sm_80), "#pragma unroll 3\n"));
   CHECK(has(generate(graph, dense_variant(graph), Arch::sm_80, {}).plan, "unrolled by 4"));
   const std::string error = error_of([] { column_sums(-1); });
-  CHECK(says(error, {"kernel 'column_sums', ", "test_hints.cpp:", "unroll(-1): a loop is written out 1 round at a time"}));
+  CHECK(says(error,
+             {"kernel 'column_sums', ", "test_hints.cpp:", "unroll(-1): a loop is written out 1 round at a time"}));
 }
 
 TEST_CASE("hints are part of the graph, and hold where they say", "[plan]") {

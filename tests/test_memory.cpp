@@ -20,9 +20,9 @@ using oracle::Values;
 namespace {
 
 const std::vector<ElementType> stored_types = {
-    ElementType::f32, ElementType::f64, ElementType::f16, ElementType::bf16, ElementType::f8e4m3,
-    ElementType::f8e5m2, ElementType::i8, ElementType::i16, ElementType::i32, ElementType::i64,
-    ElementType::u8, ElementType::u16, ElementType::u32, ElementType::u64};
+    ElementType::f32,    ElementType::f64, ElementType::f16, ElementType::bf16, ElementType::f8e4m3,
+    ElementType::f8e5m2, ElementType::i8,  ElementType::i16, ElementType::i32,  ElementType::i64,
+    ElementType::u8,     ElementType::u16, ElementType::u32, ElementType::u64};
 
 // Memory and views, modelled
 // ---------------------------------------------------------------------------------------------
@@ -30,16 +30,15 @@ const std::vector<ElementType> stored_types = {
 /// A view: where its axes lie in a tensor. What is outside of any view on the way is outside.
 struct Axis {
   int of;                      // the tensor's axis
-  std::int64_t start, step;  // element i is the tensor's start + i * step
-  std::int64_t low, high;    // i that exist
+  std::int64_t start, step;    // element i is the tensor's start + i * step
+  std::int64_t low, high;      // i that exist
 };
 struct View {
   const Memory* memory;
   std::vector<Axis> axes;
 
   explicit View(const Memory& m) : memory(&m) {
-    for (std::size_t i = 0; i < m.extents.size(); ++i)
-      axes.push_back({static_cast<int>(i), 0, 1, 0, m.extents[i]});
+    for (std::size_t i = 0; i < m.extents.size(); ++i) axes.push_back({static_cast<int>(i), 0, 1, 0, m.extents[i]});
   }
   void slice(int axis, std::int64_t start, std::int64_t extent, int step) {
     Axis& a = axes[axis];

@@ -84,7 +84,7 @@ TEST_CASE("opcheck has cases of every op, on the types that the table gives it",
   const Run run = opcheck("list --op mma");
   CHECK(run.status == 0);
   CHECK(lines_of(run.out).size() == 1);
-  CHECK(says(lines_of(run.out).at(0), {"mma ", "structural ", " cases ", "f32 f16 bf16 tf32"}));
+  CHECK(says(lines_of(run.out).at(0), {"mma ", "structural ", " cases ", "f32 f64 f16 bf16 tf32 f8e4m3 f8e5m2 i8 u8"}));
 }
 
 TEST_CASE("opcheck tests an op on every type", "[programs]") {
@@ -153,7 +153,7 @@ TEST_CASE("opcheck refuses what there is not, and says what there is", "[program
   refused("coverage --op exp", {"every op", "no options"});
   refused("guess", {"'guess'", "test", "perf", "list", "coverage"});
   refused("test --op plus", {"no op 'plus'", "add", "require"});
-  refused("list --type f64", {"no element type 'f64'", "f32", "pred"});
+  refused("list --type f128", {"no element type 'f128'", "f32", "pred"});
   refused("test --device tpu", {"no device 'tpu'", "cpu", "cuda", "emulated"});
   refused("list --format xml", {"no format 'xml'", "table", "json"});
   refused("test --offset 1", {"--offset"});

@@ -894,8 +894,8 @@ Array awkward(oracle::Rng& rng, ElementType type) {
         // A number of the format, the tie behind it, and the f32 beside the tie.
         const Real scale = std::ldexp(Real(1), std::max(exponent, format.lowest) - format.fraction);
         const Real number = std::ldexp(Real(1), exponent) + scale * step, tie = number + scale / 2;
-        for (Real x : {number, tie, tie - scale / 64, tie + scale / 64, tie - std::ldexp(scale, -28), tie + std::ldexp(scale, -28),
-                       -tie, -number})
+        for (Real x : {number, tie, tie - scale / 64, tie + scale / 64, tie - std::ldexp(scale, -28),
+                       tie + std::ldexp(scale, -28), -tie, -number})
           values.push_back(x);
       }
     }
@@ -1109,7 +1109,8 @@ TEST_CASE("a cast to a narrow type and back rounds within a chain", "[cpu]") {
   const Array a = oracle::random_array(rng, ElementType::f32, {1537}, -300, 300);
   for (ElementType through :
        {ElementType::f16, ElementType::bf16, ElementType::tf32, ElementType::f8e4m3, ElementType::f8e5m2,
-        ElementType::f64, ElementType::i8, ElementType::u8, ElementType::i16, ElementType::u16, ElementType::i32, ElementType::u32, ElementType::u64, ElementType::pred}) {
+        ElementType::f64, ElementType::i8, ElementType::u8, ElementType::i16, ElementType::u16, ElementType::i32,
+        ElementType::u32, ElementType::u64, ElementType::pred}) {
     INFO("through " << name(through));
     const Array expected = oracle::cast(oracle::cast(oracle::unary(Op::neg, a), through), ElementType::f32);
     CHECK(oracle::difference(oracle::evaluate(

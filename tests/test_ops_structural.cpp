@@ -87,9 +87,8 @@ TEST_CASE("every reduction of the table is tested here", "[cpu]") {
 TEST_CASE("reductions, argmax and cumsum along every axis", "[cpu]") {
   Cases cases(1500);
   oracle::Rng rng(21);
-  for (ElementType type :
-       {ElementType::f32, ElementType::f64, ElementType::i32, ElementType::i64, ElementType::u32, ElementType::u64,
-        ElementType::pred}) {
+  for (ElementType type : {ElementType::f32, ElementType::f64, ElementType::i32, ElementType::i64, ElementType::u32,
+                           ElementType::u64, ElementType::pred}) {
     for (Op op : all_along) {
       if (!takes(op, type)) continue;
       for (const Extents& shape : shapes) {
@@ -117,8 +116,8 @@ TEST_CASE("reductions, argmax and cumsum along every axis", "[cpu]") {
 TEST_CASE("scans from either end, with each element or without", "[cpu]") {
   Cases cases(160);
   oracle::Rng rng(27);
-  for (ElementType type : {ElementType::f32, ElementType::f64, ElementType::i32, ElementType::i64, ElementType::u32,
-                           ElementType::u64})
+  for (ElementType type :
+       {ElementType::f32, ElementType::f64, ElementType::i32, ElementType::i64, ElementType::u32, ElementType::u64})
     for (Op op : {Op::cumsum, Op::cumprod, Op::cummax, Op::cummin})
       for (const Extents& shape :
            {Extents{1}, {33}, {1537}, {3, 5}, {16, 33}, {64, 1}, {130, 77}, {2, 17, 3}, {4, 1100}})
@@ -234,8 +233,8 @@ TEST_CASE("sums of long rows lose no more than f32 sums may", "[cpu]") {
 TEST_CASE("reductions of tiles that are turned, stretched, joined or computed", "[cpu]") {
   Cases cases(1500);
   oracle::Rng rng(23);
-  for (ElementType type : {ElementType::f32, ElementType::f64, ElementType::i32, ElementType::i64, ElementType::u32,
-                           ElementType::u64}) {
+  for (ElementType type :
+       {ElementType::f32, ElementType::f64, ElementType::i32, ElementType::i64, ElementType::u32, ElementType::u64}) {
     for (Op op : all_along) {
       if (!takes(op, type)) continue;
       for (const Extents& shape : {Extents{3, 5}, {16, 33}, {2, 17, 3}, {2, 3, 4, 5}, {40, 2}}) {
@@ -651,8 +650,7 @@ TEST_CASE("mma of every type of factor", "[cpu]") {
           return oracle::is_real(of) ? oracle::random_array(rng, of, shape, -2, 2)
                                      : oracle::random_bits_array(rng, of, shape);
         };
-        const Array a = numbers(type, {s.m, s.k}),
-                    b = numbers(type, {s.k, s.n});
+        const Array a = numbers(type, {s.m, s.k}), b = numbers(type, {s.k, s.n});
         const Array c = numbers(sums, {s.m, s.n});
         const auto flip = [](const Array& x, bool yes) { return yes ? oracle::permute(x, {1, 0}) : x; };
         const auto flipped = [](const Value& x, bool yes) { return yes ? permuted(x, {1, 0}) : x; };
@@ -898,9 +896,9 @@ class RandomGraph {
         });
       }
       case 7: {
-        const ElementType to = one_of({ElementType::f32, ElementType::i32, ElementType::i64, ElementType::pred,
-                                       ElementType::f16, ElementType::bf16, ElementType::u8, ElementType::tf32,
-                                       ElementType::f64, ElementType::i8});
+        const ElementType to =
+            one_of({ElementType::f32, ElementType::i32, ElementType::i64, ElementType::pred, ElementType::f16,
+                    ElementType::bf16, ElementType::u8, ElementType::tf32, ElementType::f64, ElementType::i8});
         const bool wide = to == ElementType::f32 || to == ElementType::f64;
         if (oracle::is_real(to) && largest(a) > (wide ? 0x1p24L : 60000)) return false;
         return add(oracle::cast(a, to), [=](const Values& v) { return oracle::apply_cast(v[i], to); });

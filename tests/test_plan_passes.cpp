@@ -421,10 +421,15 @@ TEST_CASE("threads wait around atomics that order other accesses, and where atom
     Plan plan = plan_of(name);
     std::string kinds;
     for (const StepPlace& place : steps_of(plan))
-      kinds += std::visit([]<class Kind>(const Kind&) {
-        return std::same_as<Kind, Atomic> ? "atomic " : std::same_as<Kind, Barrier> ? "barrier " :
-               std::same_as<Kind, Load> ? "load " : std::same_as<Kind, Store> ? "store " : "";
-      }, static_cast<const Kinds&>(place.step().action));
+      kinds += std::visit(
+          []<class Kind>(const Kind&) {
+        return std::same_as<Kind, Atomic>    ? "atomic "
+               : std::same_as<Kind, Barrier> ? "barrier "
+               : std::same_as<Kind, Load>    ? "load "
+               : std::same_as<Kind, Store>   ? "store "
+                                             : "";
+          },
+          static_cast<const Kinds&>(place.step().action));
     return kinds;
   };
   CHECK(kinds("released").ends_with("store barrier atomic "));

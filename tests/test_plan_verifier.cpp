@@ -494,44 +494,51 @@ const PlantedFault of_parts[] =
     };
 
 // Sorted chunks and counts.
-const PlantedFault of_sorts[] = {
-    {"chunks that are spread over other lanes", "sorted",
-     [](Plan& p) { the<Sort>(p).sweep.layout = value_of(p, the<Sort>(p).out).layout.without(1); }, "are no chunks of"},
-    {"chunks of another length", "sorted", [](Plan& p) { the<Sort>(p).chunk = 128; }, "chunks are of 256"},
-    {"as many are kept as no network keeps", "sorted", [](Plan& p) { the<Sort>(p).kept = 9; }, "the first 9 of each 256"},
-    {"no axis to sort along", "sorted", [](Plan& p) { the<Sort>(p).axis = 2; }, "there is no axis 2"},
-    {"places that are real numbers", "sorted", [](Plan& p) { p.storage(the<Sort>(p).at).type = ElementType::f32; },
-     "places are f32, not i32"},
-    {"places that lie otherwise than values", "sorted",
-     [](Plan& p) { value_of(p, the<Sort>(p).at).layout = value_of(p, the<Sort>(p).at).layout.without(0); },
-     "does not lie as"},
-    {"chunks are merged where nobody put them", "merged", [](Plan& p) { place_of<Put>(p).drop(); },
-     "is read where nothing has filled it"},
-    {"chunks are not merged", "merged", [](Plan& p) { place_of<Merge>(p).drop(); }, "is read where nothing has filled it"},
-    {"chunks of another length are merged", "merged", [](Plan& p) { the<Merge>(p).chunk = 512; }, "chunks are of 1024"},
-    {"more of a line is put than there is", "merged", [](Plan& p) { the<Merge>(p).extent = 3001; }, "it puts 3001 of lines"},
-    {"a line that is searched lies apart", "merged",
-     [](Plan& p) { std::swap(the<Merge>(p).from_strides[0], the<Merge>(p).from_strides[1]); },
-     "neighbours of a line lie apart"},
-    {"places are merged that nobody has", "merged", [](Plan& p) { the<Merge>(p).at = {}; }, "memory no places"},
-    {"nothing is put", "merged", [](Plan& p) { the<Merge>(p).to = the<Merge>(p).to_at = {}; }, "it puts nothing"},
-    {"elements are merged into memory of another type", "merged",
-     [](Plan& p) { p.scratch[the<Merge>(p).to].type = ElementType::i32; }, "what is put has another type"},
-    {"no memory for lines that are put", "merged", [](Plan& p) { p.scratch[the<Merge>(p).to].bytes = 16; },
-     "in 16 bytes of scratch memory"},
-    {"counts that begin anywhere", "bins", [](Plan& p) { place_of<Put>(p).drop(); }, "is read where nothing has filled it"},
-    {"counts of nothing", "bins", [](Plan& p) { place_of<CountNumbers>(p).drop(); }, "has no counts"},
-    {"three copies of a count", "bins", [](Plan& p) { the<AddCounts>(p).copies = 3; }, "3 copies of a count"},
-    {"more bins than there is memory for", "bins", [](Plan& p) { the<CountNumbers>(p).bins = 1000; },
-     "bytes of scratch memory"},
-    {"counts are added up before all have counted", "bins",
-     [](Plan& p) {
+const PlantedFault of_sorts[] =
+    {
+        {"chunks that are spread over other lanes", "sorted",
+         [](Plan& p) { the<Sort>(p).sweep.layout = value_of(p, the<Sort>(p).out).layout.without(1); },
+         "are no chunks of"},
+        {"chunks of another length", "sorted", [](Plan& p) { the<Sort>(p).chunk = 128; }, "chunks are of 256"},
+        {"as many are kept as no network keeps", "sorted", [](Plan& p) { the<Sort>(p).kept = 9; },
+         "the first 9 of each 256"},
+        {"no axis to sort along", "sorted", [](Plan& p) { the<Sort>(p).axis = 2; }, "there is no axis 2"},
+        {"places that are real numbers", "sorted", [](Plan& p) { p.storage(the<Sort>(p).at).type = ElementType::f32; },
+         "places are f32, not i32"},
+        {"places that lie otherwise than values", "sorted",
+         [](Plan& p) { value_of(p, the<Sort>(p).at).layout = value_of(p, the<Sort>(p).at).layout.without(0); },
+         "does not lie as"},
+        {"chunks are merged where nobody put them", "merged", [](Plan& p) { place_of<Put>(p).drop(); },
+         "is read where nothing has filled it"},
+        {"chunks are not merged", "merged", [](Plan& p) { place_of<Merge>(p).drop(); },
+         "is read where nothing has filled it"},
+        {"chunks of another length are merged", "merged", [](Plan& p) { the<Merge>(p).chunk = 512; },
+         "chunks are of 1024"},
+        {"more of a line is put than there is", "merged", [](Plan& p) { the<Merge>(p).extent = 3001; },
+         "it puts 3001 of lines"},
+        {"a line that is searched lies apart", "merged",
+         [](Plan& p) { std::swap(the<Merge>(p).from_strides[0], the<Merge>(p).from_strides[1]); },
+         "neighbours of a line lie apart"},
+        {"places are merged that nobody has", "merged", [](Plan& p) { the<Merge>(p).at = {}; }, "memory no places"},
+        {"nothing is put", "merged", [](Plan& p) { the<Merge>(p).to = the<Merge>(p).to_at = {}; }, "it puts nothing"},
+        {"elements are merged into memory of another type", "merged",
+         [](Plan& p) { p.scratch[the<Merge>(p).to].type = ElementType::i32; }, "what is put has another type"},
+        {"no memory for lines that are put", "merged", [](Plan& p) { p.scratch[the<Merge>(p).to].bytes = 16; },
+         "in 16 bytes of scratch memory"},
+        {"counts that begin anywhere", "bins", [](Plan& p) { place_of<Put>(p).drop(); },
+         "is read where nothing has filled it"},
+        {"counts of nothing", "bins", [](Plan& p) { place_of<CountNumbers>(p).drop(); }, "has no counts"},
+        {"three copies of a count", "bins", [](Plan& p) { the<AddCounts>(p).copies = 3; }, "3 copies of a count"},
+        {"more bins than there is memory for", "bins", [](Plan& p) { the<CountNumbers>(p).bins = 1000; },
+         "bytes of scratch memory"},
+        {"counts are added up before all have counted", "bins",
+         [](Plan& p) {
   std::vector<StepPlace> barriers = places_of<Barrier>(p);
   barriers.back().drop();
-     },
-     "there is no barrier between"},
-    {"chunks are merged before all have put theirs", "merged", [](Plan& p) { places_of<Barrier>(p).front().drop(); },
-     "there is no barrier between"},
+         },
+         "there is no barrier between"},
+        {"chunks are merged before all have put theirs", "merged",
+         [](Plan& p) { places_of<Barrier>(p).front().drop(); }, "there is no barrier between"},
 };
 
 const PlantedFault of_places[] =
@@ -1116,11 +1123,9 @@ bool must_stand(const Plan& plan, const Body& body, std::size_t index) {
       [&]<OneOf<Commit, Wait> T>(const T&) { return !more_copies; },
       []<OneOf<Barrier, Fetch, Clear, Stage, Get, Replicas, Partials, PutPartials, TakePartials, Sort, Merge,
                CountNumbers, AddCounts>
-             T>(const T&) {
-    return true;
-      },
+             T>(const T&) { return true; },
       [](const auto&) { return false; },
-      };
+  };
   return std::visit(stands, step.action);
 }
 

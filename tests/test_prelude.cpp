@@ -145,9 +145,10 @@ std::vector<T> samples(int random) {
   std::vector<T> values = {0, 1, 2, 3, 7, 127, 128, 255, 256, 257, limits::max(), limits::lowest()};
   std::mt19937_64 engine(1);
   if constexpr (std::is_floating_point_v<T>) {
-    for (const T x : std::initializer_list<T>{0.25f, 0.5f, 1.5f, 254.99f, 255.5f, 3.4e38f, limits::min(), limits::denorm_min(),
-                          1.00048828125f, 2147483520.0f, 2147483648.0f, 9223371487098961920.0f, 9223372036854775808.0f,
-                          limits::infinity(), limits::quiet_NaN()}) {
+    for (const T x :
+         std::initializer_list<T>{0.25f, 0.5f, 1.5f, 254.99f, 255.5f, 3.4e38f, limits::min(), limits::denorm_min(),
+                                  1.00048828125f, 2147483520.0f, 2147483648.0f, 9223371487098961920.0f,
+                                  9223372036854775808.0f, limits::infinity(), limits::quiet_NaN()}) {
       values.push_back(x);
     }
     for (int i = 0; i < random; ++i) values.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(engine())));
@@ -533,8 +534,8 @@ TEST_CASE("A network of lanes and registers sorts, with places and without", "[p
   check_networks<float>({-infinity, infinity, 1, -1, 2.5f, -0.0f, 0.0f, nan, -nan});
   check_networks<int>({std::numeric_limits<int>::lowest(), std::numeric_limits<int>::max(), 0, 1, -1});
   check_networks<host::u32>({0, 1, ~host::u32(0), 1u << 31});
-  check_networks<host::i64>({std::numeric_limits<host::i64>::lowest(), std::numeric_limits<host::i64>::max(), 0, 1, -1,
-                             host::i64(1) << 32});
+  check_networks<host::i64>(
+      {std::numeric_limits<host::i64>::lowest(), std::numeric_limits<host::i64>::max(), 0, 1, -1, host::i64(1) << 32});
   check_networks<host::u64>({0, 1, ~host::u64(0), host::u64(1) << 63, host::u64(1) << 32});
 }
 
@@ -549,7 +550,8 @@ TEST_CASE("An element of a chunk finds its place among those of others", "[prelu
         std::sort(line.begin() + first, line.begin() + std::min(first + chunk, extent), std::greater());
       std::vector<int> order(line.size());
       for (std::size_t p = 0; p < order.size(); ++p) order[p] = static_cast<int>(p);
-      std::ranges::stable_sort(order, [&](int a, int b) { return line[static_cast<std::size_t>(a)] > line[static_cast<std::size_t>(b)]; });
+      std::ranges::stable_sort(
+          order, [&](int a, int b) { return line[static_cast<std::size_t>(a)] > line[static_cast<std::size_t>(b)]; });
       for (int p = 0; p < kept; ++p) {
         const int at = order[static_cast<std::size_t>(p)];
         CAPTURE(extent, kept, p, at);
@@ -670,8 +672,8 @@ TEST_CASE("Every prelude item is one named declaration in the folder where it be
     CHECK(words.contains(item.name));
     const bool needs_device = std::any_of(words.begin(), words.end(), [](std::string_view word) {
       return (word.starts_with("__") && word != "__device__") || word == "asm" ||
-             (word.starts_with("atomic") && word != "atomic" && word[6] != '_') || word == "threadIdx" || word == "blockIdx" || word == "gridDim" ||
-             word == "blockDim";
+             (word.starts_with("atomic") && word != "atomic" && word[6] != '_') || word == "threadIdx" ||
+             word == "blockIdx" || word == "gridDim" || word == "blockDim";
     });
     CHECK((needs_device || item.name == "goes_on") == item.device);  // which finds what does not end, elsewhere
 
@@ -757,6 +759,12 @@ constexpr Kernel kernels[] = {
   m[0] = cast_u64(f[0]) + cast_u64(i[0]) + cast_u64(l[0]) + cast_u64(p) + cast_u64(w[1]);
   i[3] = cast_i8(f[0]) + cast_i8(m[1]) + cast_i16(f[0]) + cast_i16(l[0]) + cast_u16(f[1]) + cast_u16(w[1]);
   f[4] = cast_f32(w[2]) + cast_f32(m[2]) + cast_bf16(m[3]);
+)"},
+    {"eight_bits", R"(  f[0] = from_memory(p8[0]) + from_memory(q8[0]);
+  p8[1] = to_memory<f8e4m3>(f[2]);
+  q8[1] = to_memory<f8e5m2>(f[2]);
+  store_vector<16>(p8 + 16, f);
+  read_input<4>(f + 4, q8, i[7] > 0);
 )"},
     {"f64", R"(  double x = cast_f64(f[0]), y = cast_f64(f[1]), both[2] = {x, y};
   x = sin_of(x) + cos_of(y) + tan_of(x) + tanh_of(y) + exp2_of(x) + sigmoid2_of(y) + sign_of(x);
@@ -1047,7 +1055,9 @@ constexpr const char* archs[] = {"sm_80", "sm_86", "sm_89", "sm_90a", "sm_100", 
 CompileRequest request(const std::string& name, const std::string& body, Arch arch) {
   const std::string kernel =
       "extern \"C\" __global__ void __launch_bounds__(64) " + name +
-      "(float* f, int* i, i64* l, f16* h, bf16* b, u8* u, u32* w, u64* m, i8* s, i16* t, u16* v) {\n" + body + "}\n";
+      "(float* f, int* i, i64* l, f16* h, bf16* b, u8* u, u32* w, u64* m, i8* s, i16* t, u16* v, f8e4m3* p8, "
+      "f8e5m2* q8) {\n" +
+      body + "}\n";
   return {.source = prelude_for(kernel) + "\n" + kernel, .kernel = name, .arch = arch};
 }
 

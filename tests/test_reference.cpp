@@ -589,10 +589,10 @@ TEST_CASE("the CPU keeps to the reference: every elementwise op and reduction", 
 
 TEST_CASE("the CPU keeps to the reference: casts, products and what moves elements", "[reference]") {
   Rng rng(2);
-  const ElementType stored[] = {ElementType::f32, ElementType::f64, ElementType::f16, ElementType::bf16,
-                                ElementType::f8e4m3, ElementType::f8e5m2, ElementType::i8, ElementType::i16,
-                                ElementType::i32, ElementType::i64, ElementType::u8, ElementType::u16,
-                                ElementType::u32, ElementType::u64};
+  const ElementType stored[] = {ElementType::f32,    ElementType::f64,    ElementType::f16, ElementType::bf16,
+                                ElementType::f8e4m3, ElementType::f8e5m2, ElementType::i8,  ElementType::i16,
+                                ElementType::i32,    ElementType::i64,    ElementType::u8,  ElementType::u16,
+                                ElementType::u32,    ElementType::u64};
   for (ElementType from : stored)
     for (ElementType to : stored) {
       INFO(name(from) << " to " << name(to));

@@ -172,8 +172,9 @@ TEST_CASE("reductions and scans of each type", "[cpu][sanitize][emulated]") {
       results.add(places, [=](const Values& x) {
         return oracle::apply(Op::argsort, ElementType::i32, {x[0]}, {axis, axis != 0});
       });
-      results.add(oracle::taken(a, places, axis),
-                  [=](const Values& x) { return oracle::apply(Op::sort, type, {x[0]}, {axis, axis != 0}); });
+      results.add(oracle::taken(a, places, axis), [=](const Values& x) {
+        return oracle::apply(Op::sort, type, {x[0]}, {axis, axis != 0});
+      });
       results.check();
     }
   }

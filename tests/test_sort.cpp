@@ -55,7 +55,7 @@ void check_sorted(const Array& a, int axis, int count, bool descending) {
 }  // namespace
 
 TEST_CASE("sorts along every axis, both ways", "[cpu]") {
-  Cases cases(150);
+  Cases cases(1000);
   oracle::Rng rng(31);
   for (const Extents& shape : {Extents{1},
                                {7},
@@ -82,7 +82,7 @@ TEST_CASE("sorts along every axis, both ways", "[cpu]") {
 }
 
 TEST_CASE("sorts of lines that no warp holds", "[cpu]") {
-  Cases cases(12);
+  Cases cases(180);
   oracle::Rng rng(32);
   for (const ElementType type : number_types)
     for (const Extents& shape : {Extents{1025}, {2, 1100}, {1100, 2}, {3000}, {5000}})
@@ -95,7 +95,7 @@ TEST_CASE("sorts of lines that no warp holds", "[cpu]") {
 }
 
 TEST_CASE("sorts of tiles that no block has the registers for", "[cpu]") {
-  Cases cases(4);
+  Cases cases(18);
   oracle::Rng rng(37);
   for (const Extents& shape : {Extents{40, 700}, {33000}, {700, 40}})
     for (const ElementType type : {ElementType::f32, ElementType::i64}) {
@@ -106,7 +106,7 @@ TEST_CASE("sorts of tiles that no block has the registers for", "[cpu]") {
 }
 
 TEST_CASE("sorts of which the first elements are kept", "[cpu]") {
-  Cases cases(60);
+  Cases cases(1300);
   oracle::Rng rng(33);
   for (const Extents& shape : {Extents{2, 29}, {29, 2}, {2, 64}, {64, 40}, {2, 1000}, {2, 2300}})
     for (const ElementType type : number_types)
@@ -119,7 +119,7 @@ TEST_CASE("sorts of which the first elements are kept", "[cpu]") {
 }
 
 TEST_CASE("sorts by each length near a power of two", "[cpu]") {
-  Cases cases(30);
+  Cases cases(180);
   oracle::Rng rng(34);
   for (const int power : {1, 2, 4, 8, 16, 32, 64, 128, 512, 1024})
     for (const int more : {-1, 0, 1}) {

@@ -71,7 +71,8 @@ TEST_CASE("slices go by steps, forwards and backwards", "[cpu]") {
     });
     for (const int start : {0, 4, 12, -3, 20}) {
       INFO("step " << step << " from " << start);
-      const auto x = counted<f32, 2>({13, 40}), y = counted<f32, 2>({10, 32}, 0, 0), z = counted<f32, 2>({13, 4}, -1, 0);
+      const auto x = counted<f32, 2>({13, 40}), y = counted<f32, 2>({10, 32}, 0, 0),
+                 z = counted<f32, 2>({13, 4}, -1, 0);
       launch(test_device().stream(), k, x, y, z, start);
       const auto from = x.to_vector(), read = y.to_vector(), written = z.to_vector();
       const auto element = [&](int i, int j, float padding) {  // of the part
@@ -98,7 +99,8 @@ TEST_CASE("slices go by steps, forwards and backwards", "[cpu]") {
 }
 
 TEST_CASE("windows of an axis overlap, or leave elements out", "[cpu]") {
-  for (const auto& [size, step] : {std::pair(4, 4), std::pair(5, 2), std::pair(3, 7), std::pair(1, 1), std::pair(32, 1)}) {
+  for (const auto& [size, step] :
+       {std::pair(4, 4), std::pair(5, 2), std::pair(3, 7), std::pair(1, 1), std::pair(32, 1)}) {
     INFO(size << " by " << step);
     const auto k = kernel("windows", [size = size, step = step](In<f32, 1> x, Out<f32, 2> y, Out<i32, 1> n) {
       auto windows = x.unfold(0, size, step);
@@ -206,22 +208,30 @@ TEST_CASE("a launch is refused where rows do not fit, and a kernel that asks for
     CHECK(says(text, words));
   };
   of([](auto& x, auto&) { x.slice(0, 0, 4, 0); }, {"slice: a step of 0; a step is not 0"});
-  of([](auto& x, auto&) { x.slice(1, 0, 4).unflatten(1, 2); }, {"unfold_view: axis 1 is a slice", "take the slice behind it"});
+  of([](auto& x, auto&) { x.slice(1, 0, 4).unflatten(1, 2); },
+     {"unfold_view: axis 1 is a slice", "take the slice behind it"});
   of([](auto& x, auto&) { x.slice(1, 0, 4).flatten(0); }, {"flatten_view: axis 1 is a slice"});
   of([](auto& x, auto&) { x.unflatten(2, 4).flatten(2); }, {"flatten_view: axis 2 is of windows"});
   of([](auto& x, auto&) { x.flatten(2); }, {"flatten_view: there is no axis behind axis 2 in rank 3"});
   of([](auto& x, auto&) { x.unflatten(0, 0); }, {"windows of 0 elements, 0 apart; both are 1 at least"});
   of([](auto& x, auto&) { x.unflatten(2, 4).unfold(3, 6, 1); }, {"windows of 6 elements in an axis of 4"});
-  of([](auto&, auto& y) { y.unfold(2, 4, 2); }, {"windows of 4 elements, 2 apart, share elements; only an In is read by such"});
-  of([](auto& x, auto&) { for (Index i : range(3)) (void)i, x.unflatten(2, 4); },
-     {"require belongs to the whole launch; state it outside of loops and if_"});
+  of([](auto&, auto& y) { y.unfold(2, 4, 2); },
+     {"windows of 4 elements, 2 apart, share elements; only an In is read by such"});
+  of(
+      [](auto& x, auto&) {
+    for (Index i : range(3)) (void)i, x.unflatten(2, 4);
+      },
+      {"require belongs to the whole launch; state it outside of loops and if_"});
 }
 
 TEST_CASE("accesses of 16 bytes are left to rows that are made of them", "[plan]") {
   const auto cuda = [](int d, int step) {
-    const std::string text = cuda_source(kernel("rows", [=](In<f16, 2> x, Out<f16, 3> y) {
+    const std::string text = cuda_source(kernel(
+                                             "rows",
+                                             [=](In<f16, 2> x, Out<f16, 3> y) {
       store(y, {0, 0, 0}, load(x.unfold(1, d, step), {0, 0, 0}, {4, 4, 64}));
-    }), Arch::sm_80);
+                                             }),
+                                         Arch::sm_80);
     return text.substr(text.find("// ---- kernel"));
   };
   const auto has = [](const std::string& text, std::string_view part) { return text.find(part) != text.npos; };

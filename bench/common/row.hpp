@@ -48,7 +48,8 @@ struct Row {
                                     ///< the peer's, and "cupy" of gelu, against CuPy; "causal", "full", "gqa" and
                                     ///< "window" of attention
   std::string group = {};           ///< "sweep": measured only when asked for by a pattern that begins so
-  std::vector<std::int64_t> shape;  ///< copy, sum [n]; gelu [n] or any; layer_norm and others of rows [rows,width];
+  std::vector<std::int64_t> shape;  ///< copy, sum, histogram [n]; gelu, cumsum [n] or any; sort, layer_norm and others
+                                    ///< of rows [rows,width];
                                     ///< gemv [n,k]; gemm, linear_* [m,n,k]; attention [batch,positions,heads,head
                                     ///< width], of gqa heads of keys and values behind; decode [batch,cached]; prefill
                                     ///< [batch,length]

@@ -7,6 +7,7 @@
 #include "common/decode.hpp"
 #include "common/join.hpp"
 #include "common/memory_rows.hpp"
+#include "common/order_rows.hpp"
 #include "common/products.hpp"
 
 namespace tessera::bench {
@@ -19,6 +20,7 @@ std::string Row::name() const {
 std::vector<Row> rows(const RowSettings& settings) {
   const bool small = settings.small;
   std::vector<Row> rows = memory_rows(small);
+  std::ranges::move(order_rows(small), std::back_inserter(rows));
   std::ranges::move(product_rows(settings), std::back_inserter(rows));
   std::ranges::move(attention_rows(settings), std::back_inserter(rows));
   const Gpt2Config config = preset(small ? "nano" : "gpt2");

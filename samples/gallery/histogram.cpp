@@ -9,7 +9,8 @@ auto histogram(int bins, int size) {
     Index block = blocks(cdiv(values.extent(0), size));
     Tile left = values.extent(0) - block * size;
     Tile some = cast<i32>(load(values, {block}, {size}));
-    atomic_add(counts, {0}, histogram(where(iota({size}, 0) < left, some, -1), bins));  // what is not there is in no bin
+    atomic_add(counts, {0},
+               histogram(where(iota({size}, 0) < left, some, -1), bins));  // what is not there is in no bin
   });
 }
 

@@ -7,9 +7,7 @@ namespace gallery {
 
 // What a block tells of its part, in one word, so that no order is needed: nothing yet, or a sum in the lower half.
 constexpr int sum_of_part = 1, sum_up_to_part = 2;
-auto told(int what, const auto& sum) {
-  return cast<u64>(bitcast<u32>(sum)) | full<u64>({1}, std::int64_t{what} << 32);
-}
+auto told(int what, const auto& sum) { return cast<u64>(bitcast<u32>(sum)) | full<u64>({1}, std::int64_t{what} << 32); }
 
 auto single_pass(int size) {
   return kernel("single_pass", [=](In<f32, 1> x, Out<f32, 1> y, InOut<i32, 1> next, InOut<u64, 1> words) {
@@ -23,7 +21,8 @@ auto single_pass(int size) {
     atomic_exchange(words, {part}, told(sum_of_part, all));
     Var before = zeros<f32>({1});
     Var at = part - 1;
-    while_([&] { return at >= 0; }, [&] {
+    while_([&] { return at >= 0; },
+           [&] {
       Tile word = atomic_or(words, {at}, zeros<u64>({1}));  // reads what another block may write now
       Tile sum = bitcast<f32>(cast<u32>(word));
       Index what = item(cast<i32>(word >> 32));  // 0: it is asked again

@@ -129,11 +129,12 @@ auto kernel(std::string name, const F& function, Location location = Location::c
   return decltype(detail::kernel_type(detail::parameters_of<F>()))(trace_kernel(std::move(name), function, location));
 }
 
-/// A kernel in CUDA C++ that is launched as any other: its arguments are checked, it is compiled at its first launch, kept
-/// in the cache and dumped. `source` defines extern "C" __global__ void NAME, of the kernel's name, which is given a pointer
-/// for each tensor (const T* of an In) and a number for each Scalar, in their order, then an int for each of the launch's
-/// numbers; f16 and bf16 are 16 bits there, as unsigned short has them. Tensors are to be dense. `launch` is a lambda with
-/// the parameters In, Out, InOut and Scalar, which returns the CudaLaunch, and may require(...) what must hold:
+/// A kernel in CUDA C++ that is launched as any other: its arguments are checked, it is compiled at its first launch,
+/// kept in the cache and dumped. `source` defines extern "C" __global__ void NAME, of the kernel's name, which is given
+/// a pointer for each tensor (const T* of an In) and a number for each Scalar, in their order, then an int for each of
+/// the launch's numbers; f16 and bf16 are 16 bits there, as unsigned short has them. Tensors are to be dense. `launch`
+/// is a lambda with the parameters In, Out, InOut and Scalar, which returns the CudaLaunch, and may require(...) what
+/// must hold:
 ///
 ///     const auto axpy = cuda_kernel("axpy", text, [](In<f32, 1> x, InOut<f32, 1> y, Scalar<f32> a) {
 ///       return CudaLaunch{.blocks = {cdiv(x.extent(0), 256)}, .threads = {256}, .numbers = {x.extent(0)}};

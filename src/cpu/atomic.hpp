@@ -13,8 +13,8 @@ inline std::memory_order order_of(MemoryOrder order) {
   return orders[static_cast<int>(order)];
 }
 
-/// The element becomes what the op makes of it, unless another thread has changed it meanwhile: then again. Returns what
-/// was there.
+/// The element becomes what the op makes of it, unless another thread has changed it meanwhile: then again. Returns
+/// what was there.
 template <Op op, class T>
 T change(T& element, T value, T expected, std::memory_order order) {
   std::atomic_ref<T> target(element);
@@ -32,8 +32,8 @@ T change(Op op, T& element, T value, T expected, std::memory_order order) {
 #define TERNARY(...)
 #define REDUCTION(...)
 #define STRUCTURAL(...)
-#define ATOMIC(name, ...)                                                              \
-  case Op::name:                                                                       \
+#define ATOMIC(name, ...)                                                                             \
+  case Op::name:                                                                                      \
     if constexpr (math::takes<Op::name, T>) return change<Op::name>(element, value, expected, order); \
     break;
 #include "graph/ops.def"

@@ -507,7 +507,9 @@ class TapeBuilder {
   bool safe_within(const Step& step, const Carried& carried) {
     if (step.kind == StepKind::node) {  // mma: the accumulator itself, never a factor
       const Node& node = graph_[step.id];
-      const auto touches = [&](std::size_t i) { return i < node.in.size() && owner(value(node.in[i])) == carried.argument; };
+      const auto touches = [&](std::size_t i) {
+        return i < node.in.size() && owner(value(node.in[i])) == carried.argument;
+      };
       return !touches(0) && !touches(1) && (!touches(2) || value(node.in[2]) == carried.argument);
     }
     const Chain& chain = tape_.chains[static_cast<std::size_t>(step.index)];
@@ -582,7 +584,7 @@ class TapeBuilder {
         case StepKind::node: {
           const Node& node = graph_[step.id];
           const auto elements = static_cast<double>(node.shape.size());
-          total += node.op == Op::mma     ? elements * graph_[node.in[0]].shape[1] / 8
+          total += node.op == Op::mma ? elements * graph_[node.in[0]].shape[1] / 8
                    : is_sort(node.op) ? static_cast<double>(graph_[node.in[0]].shape.size()) * 8
                                       : elements / 4;
           break;

@@ -46,7 +46,8 @@ inline ViewRef unfolded(ViewRef view, std::size_t axis, Windows windows) {
 inline ViewRef flattened(ViewRef view, std::size_t axis) {
   view.hi[axis + 1] *= view.hi[axis];
   for (Strides* of : {&view.lo, &view.hi, &view.stride})
-    std::copy(of->begin() + static_cast<std::ptrdiff_t>(axis) + 1, of->end(), of->begin() + static_cast<std::ptrdiff_t>(axis));
+    std::copy(of->begin() + static_cast<std::ptrdiff_t>(axis) + 1, of->end(),
+              of->begin() + static_cast<std::ptrdiff_t>(axis));
   return view;
 }
 

@@ -81,7 +81,8 @@ Id GraphBuilder::apply(Op op, ElementType type, std::span<const Id> in, std::spa
   return id;
 }
 
-// The extent of a view follows from what is known: a slice's as the author gave it, else from those of the tensor below.
+// The extent of a view follows from what is known: a slice's as the author gave it, else from those of the tensor
+// below.
 Id GraphBuilder::extent(Id view, std::int64_t axis, Location location) {
   if (axis < 0 || axis >= graph_[view].shape.rank()) fail(location, fmt::format("extent: there is no axis {}", axis));
   const ViewAxis at = view_axes(graph_, view)[static_cast<std::size_t>(axis)];

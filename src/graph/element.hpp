@@ -69,8 +69,8 @@ struct bf16 {
   explicit operator float() const;
 };
 
-/// 8 bits, 4 of exponent and 3 of fraction (OCP 8-bit floating point, 2023): no infinity, 448 is the largest. Conversion from
-/// float rounds to nearest even; what is larger, an infinity too, becomes 448.
+/// 8 bits, 4 of exponent and 3 of fraction (OCP 8-bit floating point, 2023): no infinity, 448 is the largest.
+/// Conversion from float rounds to nearest even; what is larger, an infinity too, becomes 448.
 struct f8e4m3 {
   std::uint8_t bits = 0;
   f8e4m3() = default;
@@ -78,8 +78,8 @@ struct f8e4m3 {
   explicit operator float() const;
 };
 
-/// 8 bits, 5 of exponent and 2 of fraction: the upper half of a binary16, 57344 is the largest. Conversion from float rounds
-/// to nearest even; a larger number becomes 57344, an infinity stays one.
+/// 8 bits, 5 of exponent and 2 of fraction: the upper half of a binary16, 57344 is the largest. Conversion from float
+/// rounds to nearest even; a larger number becomes 57344, an infinity stays one.
 struct f8e5m2 {
   std::uint8_t bits = 0;
   f8e5m2() = default;
@@ -131,7 +131,8 @@ constexpr HostType host_type(ElementType type) { return info(type).held; }
 constexpr bool has_matrix_units(ElementType factor) {
   return factor == ElementType::f16 || factor == ElementType::bf16 || factor == ElementType::tf32;
 }
-/// The type in which mma adds up products of factors of a type: f32 of reals of 32 bits or fewer, f64 of f64, i32 of i8 and u8.
+/// The type in which mma adds up products of factors of a type: f32 of reals of 32 bits or fewer, f64 of f64, i32 of i8
+/// and u8.
 constexpr ElementType sum_type(ElementType factor) {
   if (info(factor).kind != ElementKind::real) return ElementType::i32;
   return factor == ElementType::f64 ? ElementType::f64 : ElementType::f32;

@@ -161,7 +161,7 @@ struct Graph {
   std::vector<Id> grid;         ///< extents of the grid: i32, computed from extents and scalars alone; empty: one block
   std::vector<std::string> texts;  ///< of nodes that have one
   std::vector<CustomFunction> functions;
-  std::vector<Hints> hints;  ///< in the author's order
+  std::vector<Hints> hints;                   ///< in the author's order
   std::shared_ptr<const CudaText> cuda = {};  ///< a kernel in CUDA C++, by hand: the graph says how it is launched
 
   const Node& operator[](Id id) const { return nodes[id]; }

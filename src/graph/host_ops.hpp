@@ -57,13 +57,13 @@ struct Host;
     }                                                                                                      \
   };
 #define STRUCTURAL(...)
-#define ATOMIC(name, operands, moved, combine, ...)                                     \
-  template <>                                                                           \
-  struct Host<Op::name> {                                                               \
-    template <class T>                                                                  \
-    static T apply([[maybe_unused]] T a, [[maybe_unused]] T b, [[maybe_unused]] T c) {  \
-      return combine;                                                                   \
-    }                                                                                   \
+#define ATOMIC(name, operands, moved, combine, ...)                                    \
+  template <>                                                                          \
+  struct Host<Op::name> {                                                              \
+    template <class T>                                                                 \
+    static T apply([[maybe_unused]] T a, [[maybe_unused]] T b, [[maybe_unused]] T c) { \
+      return combine;                                                                  \
+    }                                                                                  \
   };
 #include "graph/ops.def"
 

@@ -252,7 +252,6 @@ inline float round_to_tf32(float x) {
   return std::bit_cast<float>(x != x ? 0x7fffe000u : rounded);
 }
 
-
 namespace detail {
 /// An absolute value rounded to `fraction` bits where the exponent is `lowest` or more, to multiples of its last digit
 /// below that: the bits above those cut off, biased as a float is.
@@ -294,8 +293,8 @@ inline float f8e5m2_value(std::uint8_t bits) {
   return bits & 0x80u ? -number : number;
 }
 
-/// A number on its way to a type narrower than f32: of a double the nearest float of an odd last digit, unless a float holds
-/// it, so that it is not rounded twice (Boldo and Melquiond, 2008).
+/// A number on its way to a type narrower than f32: of a double the nearest float of an odd last digit, unless a float
+/// holds it, so that it is not rounded twice (Boldo and Melquiond, 2008).
 template <class T>
 float to_be_narrowed(T x) {
   return static_cast<float>(x);

@@ -103,7 +103,8 @@ class Printer {
     out("{:{}}%{} = {}", "", depth * 2, number_[id], name(node.op));
     operands(node.in);
     attributes(node);
-    if (is_view(node.op) || has_value(node.op)) out(" : {}{}", name(node.type), is_view(node.op) ? "" : to_string(node.shape));
+    if (is_view(node.op) || has_value(node.op))
+      out(" : {}{}", name(node.type), is_view(node.op) ? "" : to_string(node.shape));
     if (locations_) out("   // {}:{}", node.location.file, node.location.line);
     out("\n");
     if (has_region(node.op)) region(node.body(), depth + 1);

@@ -98,11 +98,11 @@ class Verifier {
     }
     const Attribute attribute = info(node.op).attribute;
     const bool of_each_axis = attribute == Attribute::axes || attribute == Attribute::steps;
-    const std::size_t attr = attribute == Attribute::none ? 0
-                             : of_each_axis               ? static_cast<std::size_t>(node.shape.rank())
+    const std::size_t attr = attribute == Attribute::none      ? 0
+                             : of_each_axis                    ? static_cast<std::size_t>(node.shape.rank())
                              : attribute == Attribute::windows ? 3
                              : attribute == Attribute::scan || attribute == Attribute::stepped ||
-                                       attribute == Attribute::order || attribute == Attribute::sorted
+                                     attribute == Attribute::order || attribute == Attribute::sorted
                                  ? 2
                                  : 1;
     rule(node.in.size() == in && node.attr.size() == attr, "an op has the operands and attributes of ops.def");
@@ -214,7 +214,8 @@ class Verifier {
   void check(RegionId region) const {
     const Region& body = graph_.regions[region];
     rule(region == 0 || owner_[region] != no_id, "every region has an owner");
-    rule(body.unroll == 0 || (body.unroll > 0 && body.kind == RegionKind::loop), "a loop is unrolled by 1 round or more");
+    rule(body.unroll == 0 || (body.unroll > 0 && body.kind == RegionKind::loop),
+         "a loop is unrolled by 1 round or more");
     rule(region == 0 || body.parent < region, "a region comes after the one around it");
     for (std::size_t k = 0; k < body.arguments.size(); ++k) {
       const Node& argument = graph_[body.arguments[k]];

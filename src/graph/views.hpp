@@ -6,8 +6,8 @@
 
 namespace tessera {
 
-/// An axis of a view. Position p of it is, by the slices, position q = (start + p step), ... of what they are slices of,
-/// and that is element q * factor of the last of the tensor's axes.
+/// An axis of a view. Position p of it is, by the slices, position q = (start + p step), ... of what they are slices
+/// of, and that is element q * factor of the last of the tensor's axes.
 struct ViewAxis {
   struct Slice {
     Id start, extent;

@@ -75,7 +75,8 @@ void Executable::check_flattened(std::span<const Argument> arguments, const Flat
   std::int64_t elements = 1;
   for (std::size_t i = flattened.axes.size(); i-- > 0;) {
     const auto axis = static_cast<std::size_t>(flattened.axes[i]);
-    const std::int64_t extent = argument.extent[axis], inner = argument.stride[static_cast<std::size_t>(flattened.axes.back())];
+    const std::int64_t extent = argument.extent[axis],
+                       inner = argument.stride[static_cast<std::size_t>(flattened.axes.back())];
     std::int64_t apart = 0;
     if (extent > 1 && elements > 0 && i + 1 < flattened.axes.size() &&
         (__builtin_mul_overflow(elements, inner, &apart) || apart != argument.stride[axis]))
@@ -88,9 +89,9 @@ void Executable::check_flattened(std::span<const Argument> arguments, const Flat
                                        graph_.parameters[static_cast<std::size_t>(flattened.parameter)].rank,
                                    ",")));
     if (__builtin_mul_overflow(elements, extent, &elements) || elements > std::numeric_limits<std::int32_t>::max())
-      refuse(arguments, fmt::format("{}:{}: axes {} of argument {} are flattened to more than 2^31 - 1 elements",
-                                    location.file, location.line, fmt::join(flattened.axes, ", "),
-                                    flattened.parameter + 1));
+      refuse(arguments,
+             fmt::format("{}:{}: axes {} of argument {} are flattened to more than 2^31 - 1 elements", location.file,
+                         location.line, fmt::join(flattened.axes, ", "), flattened.parameter + 1));
   }
 }
 
@@ -125,9 +126,10 @@ void Executable::check_text(std::span<const Argument> arguments, const Grid& gri
       dense *= arguments[i].extent[axis];
     }
     if (has_elements && !is_dense)
-      refuse(arguments, fmt::format("argument {} is not dense, and a kernel in CUDA C++ is given its address alone; give "
-                                    "a dense tensor",
-                                    i + 1));
+      refuse(arguments,
+             fmt::format("argument {} is not dense, and a kernel in CUDA C++ is given its address alone; give "
+                         "a dense tensor",
+                         i + 1));
   }
   constexpr std::int64_t most_threads = 1024, most_blocks_of_y = 65535;
   const auto& numbers = grid.extent;
@@ -162,7 +164,8 @@ Grid Executable::prepare(std::span<const Argument> arguments) const {
   if (grid.axes > most_axes || grid.rank > extent.size()) refuse(arguments, "a grid has at most 8 axes");
   for (std::size_t i = 0; i < grid.rank; ++i) {
     extent[i] = value(requirements_.size() + i);
-    if (extent[i] < 0 && i < grid.axes) refuse(arguments, fmt::format("axis {} of the grid has the extent {}", i, extent[i]));
+    if (extent[i] < 0 && i < grid.axes)
+      refuse(arguments, fmt::format("axis {} of the grid has the extent {}", i, extent[i]));
   }
   if (graph_.cuda) check_text(arguments, grid);
   if (grid.is_empty()) return grid;

@@ -11,6 +11,6 @@ auto host = [](const float*, float*, float, int) {};
 auto subject = cuda_kernel(
     "host", "text",
     [](In<f32, 1> x, Out<f32, 1>, Scalar<f32>) {
-      return CudaLaunch{.blocks = {x.extent(0)}, .threads = {32}, .numbers = {x.extent(0)}};
+  return CudaLaunch{.blocks = {x.extent(0)}, .threads = {32}, .numbers = {x.extent(0)}};
     },
     host);

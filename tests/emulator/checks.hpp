@@ -25,9 +25,9 @@ enum class Use {
   write,
   atomic,
   block_atomic,  ///< for threads of the block alone
-  contended,   ///< a write where several may write; one of the values stays
-  copy_start,  ///< an asynchronous copy may write here from now on
-  copy_end,    ///< and has now done so
+  contended,     ///< a write where several may write; one of the values stays
+  copy_start,    ///< an asynchronous copy may write here from now on
+  copy_end,      ///< and has now done so
 };
 
 /// Which memory an instruction takes addresses of.

@@ -74,7 +74,14 @@ enum EmulatedAtomic {
   emulated_exchange,
   emulated_compare_exchange
 };
-enum EmulatedWord { emulated_float, emulated_double, emulated_int, emulated_unsigned, emulated_long, emulated_unsigned_long };
+enum EmulatedWord {
+  emulated_float,
+  emulated_double,
+  emulated_int,
+  emulated_unsigned,
+  emulated_long,
+  emulated_unsigned_long
+};
 /// Of a scope: 0 the block, 1 the device, 2 more than it. `old` becomes what was there.
 void emulated_atomic(EmulatedAtomic op, EmulatedWord type, int scope, void* to, const void* x, const void* expected,
                      void* old);

@@ -23,7 +23,7 @@ float fmaxf(float, float);
 float fmaf(float, float, float);
 }
 // By overloads, as of CUDA's functions there is one for each real type.
-#define REAL_FUNCTION(name)                                              \
+#define REAL_FUNCTION(name)                                                \
   __device__ inline float name(float x) { return __builtin_##name##f(x); } \
   __device__ inline double name(double x) { return __builtin_##name(x); }
 REAL_FUNCTION(exp)
@@ -47,7 +47,7 @@ REAL_FUNCTION(ceil)
 REAL_FUNCTION(trunc)
 REAL_FUNCTION(rint)
 #undef REAL_FUNCTION
-#define REAL_FUNCTION(name)                                                                \
+#define REAL_FUNCTION(name)                                                            \
   __device__ inline float name(float x, float y) { return __builtin_##name##f(x, y); } \
   __device__ inline double name(double x, double y) { return __builtin_##name(x, y); }
 REAL_FUNCTION(pow)

@@ -285,7 +285,8 @@ bool Generator::unfold(Place& place) {
 // Of tensors whose rows follow one another.
 bool Generator::flatten(Place& place) {
   const std::size_t rank = place.at.size();
-  if (rank < 2 || place.turned || !program_.given[static_cast<std::size_t>(place.parameter)].strides.empty()) return false;
+  if (rank < 2 || place.turned || !program_.given[static_cast<std::size_t>(place.parameter)].strides.empty())
+    return false;
   const int axis = between(0, static_cast<int>(rank) - 2);
   const auto a = static_cast<std::size_t>(axis);
   const auto behind = axis + 1;

@@ -262,8 +262,7 @@ class Printer {
       return fmt::format("{}({}, {}{})", name(s.op), value(s.from[0]), s.attributes[0],
                          descending ? ", {.descending = true}" : "");
     return fmt::format("top_k({}, {}, {}{}).{}", value(s.from[0]), s.shape[static_cast<std::size_t>(s.attributes[0])],
-                       s.attributes[0], descending ? "" : ", {.smallest = true}",
-                       s.op == Op::sort ? "value" : "index");
+                       s.attributes[0], descending ? "" : ", {.smallest = true}", s.op == Op::sort ? "value" : "index");
   }
 
   std::string expression(const Statement& s) {

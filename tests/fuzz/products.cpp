@@ -28,7 +28,8 @@ void Generator::product(int rows) {
   if (const int bytes = (rows + columns) * info(factors).bytes; large_ && chance(30))
     k = std::min(1024, between(70'000, 150'000) / bytes / 16 * 16);
   const Extents tile = {rows, columns};
-  const Name var = new_var(literal(sums, 0, tile), 0), others = chance(45) ? new_var(literal(sums, 0, tile), 0) : nothing;
+  const Name var = new_var(literal(sums, 0, tile), 0),
+             others = chance(45) ? new_var(literal(sums, 0, tile), 0) : nothing;
   const Name count = k > 64 ? literal(i32, between(1, 2)) : loop_count();
   within(loop_of(count), [&] {
     const bool turned = chance(25);

@@ -26,7 +26,8 @@ struct Statement {
     declare,  ///< Var to = from
     assign,   ///< to, a Var, = from
     read,     ///< to = from, a Var
-    loop,     ///< for (to : range(from)) body; with attribute 1 the same by a while_ and a Var of its own; with 0, n unrolled
+    loop,     ///< for (to : range(from)) body; with attribute 1 the same by a while_ and a Var of its own; with 0, n
+              ///< unrolled
     branch,   ///< if_(from) body
   };
   Kind kind = Kind::apply;

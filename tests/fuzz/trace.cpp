@@ -71,8 +71,8 @@ class Tracer {
         return;
       case Statement::Kind::loop:
         if (s.attributes.size() == 1) return counted(s);
-        values_[s.to] = trace_.begin_loop(value(s.from[0]), here_,
-                                          s.attributes.empty() ? 0 : static_cast<int>(s.attributes[1]));
+        values_[s.to] =
+            trace_.begin_loop(value(s.from[0]), here_, s.attributes.empty() ? 0 : static_cast<int>(s.attributes[1]));
         body(s.body);
         return trace_.end_region();
       case Statement::Kind::branch: {

@@ -488,7 +488,10 @@ Name Generator::make_order(Op op, ElementType type, const Extents& shape, int de
   if (size_of(operand) > 4096) return nothing;
   constexpr std::array types = {ElementType::f32, ElementType::f32, ElementType::f64,
                                 ElementType::i32, ElementType::i64, ElementType::u64};
-  const Name a = want(op == Op::histogram ? ElementType::i32 : op == Op::argsort ? one_of(types) : type, operand, depth);
+  const Name a = want(op == Op::histogram ? ElementType::i32
+                      : op == Op::argsort ? one_of(types)
+                                          : type,
+                      operand, depth);
   Statement s{.op = op, .type = type, .shape = shape, .from = {a}, .attributes = {axis}};
   if (op != Op::histogram) s.attributes.push_back(between(0, 1));
   const double most = op == Op::sort ? of(a).most : length;
@@ -591,15 +594,15 @@ Name Generator::make_real(ElementType type, const Extents& shape, int depth) {
     return binary(Op::add, unary(Op::abs, a, of(a).most), half, of(a).most + 0.5);
   };
   if (kind <= 2 && shape.size() == 2) {
-    constexpr std::array types = {f32,         ElementType::tf32,   ElementType::f16,
-                                  ElementType::bf16, ElementType::f8e4m3, ElementType::f8e5m2};
+    constexpr std::array types = {
+        f32, ElementType::tf32, ElementType::f16, ElementType::bf16, ElementType::f8e4m3, ElementType::f8e5m2};
     const ElementType factors = single ? one_of(types) : type;
     const int k = large_ ? 16 * (chance(10) ? 8 : between(1, 4)) : chance(20) ? 16 * between(1, 2) : extent();
     const Name a = want(factors, {shape[0], k}, depth), b = want(factors, {k, shape[1]}, depth);
     const Name c = chance(40) ? literal(type, 0, shape) : want(type, shape, depth);
-    return limit(
-        emit({.op = Op::mma, .type = type, .shape = shape, .from = {a, b, c}}, of(a).most * of(b).most * k + of(c).most),
-        comfortable);
+    return limit(emit({.op = Op::mma, .type = type, .shape = shape, .from = {a, b, c}},
+                      of(a).most * of(b).most * k + of(c).most),
+                 comfortable);
   }
   if (kind <= 3) {
     if (!single) return nothing;
@@ -624,12 +627,14 @@ Name Generator::make_real(ElementType type, const Extents& shape, int depth) {
     case 8:
       return unary(Op::sigmoid2, a, 1);
     case 9:
-      return unary(!single || chance(70) ? Op::sqrt : Op::sqrt_approx, special_ ? a : unary(Op::abs, a, most), std::sqrt(most));
+      return unary(!single || chance(70) ? Op::sqrt : Op::sqrt_approx, special_ ? a : unary(Op::abs, a, most),
+                   std::sqrt(most));
     case 10:
       return unary(Op::rsqrt, above_zero(a), 1.5);
     case 11: {
       constexpr std::array ops = {Op::log2, Op::log10, Op::log1p, Op::log2_approx};
-      return unary(ops[static_cast<std::size_t>(between(0, single ? 3 : 2))], above_zero(a), std::max(1.0, std::log2(most + 2)));
+      return unary(ops[static_cast<std::size_t>(between(0, single ? 3 : 2))], above_zero(a),
+                   std::max(1.0, std::log2(most + 2)));
     }
     case 12:
       return unary(Op::expm1, limit(a, 5), 150);
@@ -792,8 +797,8 @@ Name Generator::make_logical(const Extents& shape, int depth) {
       const ElementType type = one_of(types);
       constexpr std::array ops = {Op::less, Op::less_equal, Op::greater, Op::greater_equal, Op::equal, Op::not_equal};
       const Name a = want(type, shape, depth);
-      const Name b =
-          chance(40) ? literal(type, between(!is_real(type) && lowest(type) == 0 ? 0 : -2, 3)) : want(type, chance(50) ? shape : narrower(shape), depth);
+      const Name b = chance(40) ? literal(type, between(!is_real(type) && lowest(type) == 0 ? 0 : -2, 3))
+                                : want(type, chance(50) ? shape : narrower(shape), depth);
       return binary(one_of(ops), a, b, 1);
     }
   }

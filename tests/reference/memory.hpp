@@ -16,8 +16,8 @@ std::vector<std::int64_t> extents_of(const Parameter& parameter, const Argument&
 /// The elements of a tensor argument, row-major.
 std::vector<Real> read(const Parameter& parameter, const Argument& argument);
 
-/// A view of a tensor: what is done to an element's coordinates on its way there. Each step takes those of a view to those
-/// of what it is a view of, or says that there is no such element.
+/// A view of a tensor: what is done to an element's coordinates on its way there. Each step takes those of a view to
+/// those of what it is a view of, or says that there is no such element.
 struct View {
   using Coordinates = std::vector<std::int64_t>;
   using Step = std::function<bool(Coordinates&)>;

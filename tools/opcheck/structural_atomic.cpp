@@ -1,5 +1,5 @@
-// Atomics. Where old values are looked at each block has places of its own; where blocks meet it is those of one op that
-// may change places.
+// Atomics. Where old values are looked at each block has places of its own; where blocks meet it is those of one op
+// that may change places.
 #include <fmt/format.h>
 
 #include "opcheck/setting.hpp"
@@ -120,7 +120,8 @@ std::vector<Case> at_positions(Op op, ElementType type, Purpose purpose) {
                           kept(op, type, {{5, 33}, {13, 40}, Layout::padded}, {acquire, device}),
                           kept(op, type, {{7}, {20}, Layout::strided}, {release, block}),
                           kept(op, type, {{1, 1}, {2, 3}}, {acq_rel, system}),
-                          kept(op, type, {{3, 40}, {3, 40}}, {relaxed, system}, true), decides(op, type)};
+                          kept(op, type, {{3, 40}, {3, 40}}, {relaxed, system}, true),
+                          decides(op, type)};
   if (!may_meet(op)) return cases;
   cases.push_back(met(op, type, 5, {{8, 32}, {8, 32}}));
   cases.push_back(met(op, type, 3, {{5, 33}, {5, 33}, Layout::padded}, {acq_rel, device}));
@@ -137,12 +138,17 @@ std::vector<Case> on_elements(Op op, ElementType type, Purpose purpose) {
     if (op != Op::atomic_add_elements) return {};
     return {Changes{{1024}, {1 << 20}, {256}, {{.low = 0, .high = 255}}, Layout::dense, true}.of(op, type)};
   }
-  std::vector<Case> cases{
-      Changes{{32}, {77}, {90}, {distinct(-3, 95)}}.of(op, type),
-      Changes{{8, 16}, {8, 16}, {160, 11}, {distinct(-9, 170), any}, Layout::dense, false,
-               {MemoryOrder::acq_rel, MemoryScope::block}}.of(op, type),
-      Changes{{5, 7}, {13, 20}, {11, 300}, {any, distinct(-9, 310)}, Layout::padded}.of(op, type),
-      Changes{{1}, {3}, {9}, {distinct(1, 8)}, Layout::strided}.of(op, type)};
+  std::vector<Case> cases{Changes{{32}, {77}, {90}, {distinct(-3, 95)}}.of(op, type),
+                          Changes{{8, 16},
+                                  {8, 16},
+                                  {160, 11},
+                                  {distinct(-9, 170), any},
+                                  Layout::dense,
+                                  false,
+                                  {MemoryOrder::acq_rel, MemoryScope::block}}
+                              .of(op, type),
+                          Changes{{5, 7}, {13, 20}, {11, 300}, {any, distinct(-9, 310)}, Layout::padded}.of(op, type),
+                          Changes{{1}, {3}, {9}, {distinct(1, 8)}, Layout::strided}.of(op, type)};
   if (!may_meet(op)) return cases;
   cases.push_back(Changes{{32}, {77}, {9}, {any}, Layout::dense, true}.of(op, type));
   cases.push_back(Changes{{8, 16}, {8, 16}, {9, 11}, {any, any}, Layout::dense, true}.of(op, type));
@@ -158,10 +164,10 @@ std::vector<Case> on_elements(Op op, ElementType type, Purpose purpose) {
 #define TERNARY(...)
 #define REDUCTION(...)
 #define STRUCTURAL(...)
-#define ATOMIC(name, ...)                                                              \
+#define ATOMIC(name, ...)                                                                                     \
   std::vector<Case> name(ElementType type, Purpose purpose) { return at_positions(Op::name, type, purpose); } \
-  std::vector<Case> name##_elements(ElementType type, Purpose purpose) {               \
-    return on_elements(Op::name##_elements, type, purpose);                            \
+  std::vector<Case> name##_elements(ElementType type, Purpose purpose) {                                      \
+    return on_elements(Op::name##_elements, type, purpose);                                                   \
   }
 #include "graph/ops.def"
 

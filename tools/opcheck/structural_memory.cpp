@@ -212,8 +212,8 @@ Case unfolded(ElementType type, const std::vector<std::int64_t>& whole, Cut cut,
   else
     sketch.store(view, at, sketch.load(1, type, at, tile));
   return sketch.finish(Op::unfold_view, type,
-                       fmt::format("axis {} of {} {} by {}, {} apart, {}", cut.axis, text(whole), text(layout), cut.size,
-                                   cut.step, reads ? "read" : "written"));
+                       fmt::format("axis {} of {} {} by {}, {} apart, {}", cut.axis, text(whole), text(layout),
+                                   cut.size, cut.step, reads ? "read" : "written"));
 }
 
 /// Two axes as one.
@@ -230,8 +230,9 @@ Case flattened(ElementType type, const std::vector<std::int64_t>& whole, std::in
     sketch.store(1, at, sketch.load(view, at, tile));
   else
     sketch.store(view, at, sketch.load(1, type, at, tile));
-  return sketch.finish(Op::flatten_view, type,
-                       fmt::format("axes {} and {} of {}, {}", axis, axis + 1, text(whole), reads ? "read" : "written"));
+  return sketch.finish(
+      Op::flatten_view, type,
+      fmt::format("axes {} and {} of {}, {}", axis, axis + 1, text(whole), reads ? "read" : "written"));
 }
 
 }  // namespace

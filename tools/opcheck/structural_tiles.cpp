@@ -106,7 +106,8 @@ struct Product {
 
   std::string why_no_roles(ElementType type, std::int64_t steps) const {
     const bool becomes_f16 = info(type).kind == ElementKind::real && info(type).bytes == 1;
-    if (!becomes_f16 && !has_matrix_units(type)) return fmt::format("wgmma multiplies f16, bf16 or tf32, not {}", name(type));
+    if (!becomes_f16 && !has_matrix_units(type))
+      return fmt::format("wgmma multiplies f16, bf16 or tf32, not {}", name(type));
     if (steps == 1) return "the product is in no loop";
     constexpr int widths[] = {64, 96, 128, 192, 256};
     if (tile.m % 64 || tile.k * (becomes_f16 ? 2 : info(type).bytes) % 128 || !std::ranges::count(widths, tile.n))
@@ -319,24 +320,27 @@ std::vector<Case> argmax(ElementType type, Purpose purpose) {
 
 namespace {
 
-/// Lines of every length that is sorted in its own way: a lane's, a warp's, and longer ones; by lines across the last axis, too.
+/// Lines of every length that is sorted in its own way: a lane's, a warp's, and longer ones; by lines across the last
+/// axis, too.
 std::vector<Case> orders(Op op, ElementType type) {
   const ElementType result = op == Op::sort ? type : ElementType::i32;
   std::vector<Case> cases;
-  const auto add = [&](const Shape& tile, int axis, int first, bool descending, Values values, std::string remark = "") {
+  const auto add =
+      [&](const Shape& tile, int axis, int first, bool descending, Values values, std::string remark = "") {
     Shape part = tile;
     part[axis] = first;
     Sketch sketch({input(type, extents_of(tile), Layout::dense, values), output(result, extents_of(part))});
     const Id x = sketch.load(0, type, sketch.origin(tile.rank()), tile);
     sketch.store(1, sketch.origin(tile.rank()), sketch.apply(op, result, {x}, {axis, descending}, part));
-    cases.push_back(sketch.finish(op, type,
-                                  fmt::format("axis {} of {}{}{}{}", axis, to_string(tile),
-                                              descending ? ", descending" : "",
-                                              first < tile[axis] ? fmt::format(", the first {}", first) : "", remark)));
+    cases.push_back(
+        sketch.finish(op, type,
+                      fmt::format("axis {} of {}{}{}{}", axis, to_string(tile), descending ? ", descending" : "",
+                                  first < tile[axis] ? fmt::format(", the first {}", first) : "", remark)));
   };
   const Values equal{.low = -3, .high = 3, .whole = true}, edges{.low = -2, .high = 2, .whole = true, .edges = true};
   for (const bool descending : {false, true}) {
-    for (const Shape& tile : {Shape{1}, Shape{37}, Shape{8, 64}, Shape{5, 33}, Shape{40, 3}, Shape{2, 1, 5}, Shape{3, 1024}})
+    for (const Shape& tile :
+         {Shape{1}, Shape{37}, Shape{8, 64}, Shape{5, 33}, Shape{40, 3}, Shape{2, 1, 5}, Shape{3, 1024}})
       for (int axis = 0; axis < tile.rank(); ++axis) add(tile, axis, tile[axis], descending, {});
     for (const int length : {29, 200, 1500}) {
       add({2, length}, 1, length, descending, equal, ", many equal");

@@ -382,8 +382,7 @@ void block_product(Writer& w, const Multiply& multiply) {
     four(w, p.a, "left", "a", coordinate(w, layout, 0, r));
     four(w, p.b, "right", "b", coordinate(w, layout, 1, r));
     w.unroll(true);
-    w.line("for (int e = 0; e < 4; ++e) c = {};",
-           multiply_add(p, converted(p.a, "a[e]"), converted(p.b, "b[e]"), "c"));
+    w.line("for (int e = 0; e < 4; ++e) c = {};", multiply_add(p, converted(p.a, "a[e]"), converted(p.b, "b[e]"), "c"));
     w.line("{} = c;", c);
     w.close();
   }

@@ -163,9 +163,13 @@ void add_replicas(Steps& steps, Id id, ValueId out, const Product& product) {
   // Lanes that are to have the same sums share the work of adding up over warps.
   if (product.warps_k && storage.home == Home::registers)
     for (int lanes = product.lanes_k; lanes != 0 && kept % 2 == 0; lanes &= lanes - 1) kept /= 2;
-  Body across = across_warps(
-      steps, id,
-      {.op = Op::sum, .type = sum_type(product.type), .out = out, .best = {}, .registers = kept, .warps = product.warps_k});
+  Body across = across_warps(steps, id,
+                             {.op = Op::sum,
+                              .type = sum_type(product.type),
+                              .out = out,
+                              .best = {},
+                              .registers = kept,
+                              .warps = product.warps_k});
   steps.push(
       id,
       Replicas{

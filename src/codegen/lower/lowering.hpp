@@ -56,7 +56,7 @@ class Facts {
   const Graph& graph;
   const Variant& variant;
   const Target target;
-  const Hints hints;  ///< that hold for the target
+  const Hints hints;                   ///< that hold for the target
   std::vector<std::vector<Id>> order;  ///< live nodes by region
   std::vector<int> number;             ///< as the graph's text counts them
   std::vector<std::vector<Id>> users;  ///< nodes that name it; a loop names initial values and yields

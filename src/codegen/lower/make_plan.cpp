@@ -5,10 +5,10 @@
 #include <algorithm>
 
 #include "codegen/lower/begin_early.hpp"
-#include "codegen/lower/memory.hpp"
-#include "codegen/lower/prune.hpp"
 #include "codegen/lower/keep_reads.hpp"
 #include "codegen/lower/lower_atomic.hpp"
+#include "codegen/lower/memory.hpp"
+#include "codegen/lower/prune.hpp"
 #include "codegen/lower/reads_in_order.hpp"
 #include "codegen/lower/split_products.hpp"
 #include "codegen/lower/sync.hpp"
@@ -268,8 +268,8 @@ Planning::Planning(const Facts& facts) : facts(facts) {
   if (has_products) {
     // What is told is known to all threads.
     const bool learns = learns_of_others(facts), by_all = tells || learns;
-    Specialised specialised = by_all ? Specialised{{}, tells ? "it checks or prints" : "its atomics are of all threads"}
-                                     : specialise(facts);
+    Specialised specialised =
+        by_all ? Specialised{{}, tells ? "it checks or prints" : "its atomics are of all threads"} : specialise(facts);
     Chains chains = by_all ? Chains{} : find_chains(facts);
     why_not = chains.why_not.empty() ? specialised.why_not : chains.why_not;
     std::ranges::move(specialised.ways, std::back_inserter(ways));
@@ -280,7 +280,8 @@ Planning::Planning(const Facts& facts) : facts(facts) {
     for (int most = 64; most >= 1; most /= 2) attempts.push_back({products.warps, most});
   } else {
     const int wished = wished_warps(facts.hints);
-    for (int warps = wished > 0 ? wished : choose_warps(facts); warps <= 32; warps *= 2) attempts.push_back({warps, 64});
+    for (int warps = wished > 0 ? wished : choose_warps(facts); warps <= 32; warps *= 2)
+      attempts.push_back({warps, 64});
     for (int most = 32; most >= 1; most /= 2) attempts.push_back({16, most});
   }
 }

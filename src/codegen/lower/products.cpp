@@ -192,8 +192,8 @@ class Planner {
     operand.casts = source.casts;
   }
 
-  // May an element become what the product multiplies first, and be cast then? Not if that would round or saturate where
-  // the casts do not.
+  // May an element become what the product multiplies first, and be cast then? Not if that would round or saturate
+  // where the casts do not.
   bool converts(const Source& source, ElementType type) const {
     if (source.load == no_id) return false;
     const ElementType from = facts_[source.load].type;

@@ -34,7 +34,8 @@ bool is_arch(const std::string& name) {
 }  // namespace
 
 int wished_warps(const Hints& hints) {
-  const bool has = hints.warps >= 1 && hints.warps <= most_warps && std::has_single_bit(static_cast<unsigned>(hints.warps));
+  const bool has =
+      hints.warps >= 1 && hints.warps <= most_warps && std::has_single_bit(static_cast<unsigned>(hints.warps));
   return has ? hints.warps : 0;
 }
 

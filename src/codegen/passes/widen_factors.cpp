@@ -1,5 +1,5 @@
-// widen_factors: mma of f8e4m3 or f8e5m2 becomes mma of f16, which holds all their numbers. So every GPU multiplies them
-// exactly: sm_80 has no instruction for f8, and sm_90a's keeps 14 bits of a sum.
+// widen_factors: mma of f8e4m3 or f8e5m2 becomes mma of f16, which holds all their numbers. So every GPU multiplies
+// them exactly: sm_80 has no instruction for f8, and sm_90a's keeps 14 bits of a sum.
 #include <array>
 
 #include "codegen/passes/passes.hpp"
@@ -14,8 +14,8 @@ class Widener final : public Rewriter {
 
  private:
   Id rewrite(const Node& node, std::span<const Id> in) override {
-    const bool narrow = node.op == Op::mma && info(made(in[0]).type).kind == ElementKind::real &&
-                        info(made(in[0]).type).bytes == 1;
+    const bool narrow =
+        node.op == Op::mma && info(made(in[0]).type).kind == ElementKind::real && info(made(in[0]).type).bytes == 1;
     if (!narrow) return Rewriter::rewrite(node, in);
     const auto widened = [&](Id factor) {
       return builder().apply(Op::cast, ElementType::f16, std::array{factor}, {}, node.location);

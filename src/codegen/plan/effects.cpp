@@ -272,8 +272,8 @@ class OperandsOf {
 
 struct ResultsOf {
   using Ids = std::vector<ValueId>;
-  template <OneOf<Compute, Load, Reduce, Replicas, Partials, Scan, AddTotals, AddCounts, Get, ReadStage, Multiply, Wgmma>
-                T>
+  template <
+      OneOf<Compute, Load, Reduce, Replicas, Partials, Scan, AddTotals, AddCounts, Get, ReadStage, Multiply, Wgmma> T>
   Ids operator()(const T& s) const {
     return {s.out};
   }
@@ -284,13 +284,13 @@ struct ResultsOf {
   Ids operator()(const Reserve& s) const { return {s.value}; }
   Ids operator()(const ShareRounds& s) const { return {s.first, s.count}; }
   Ids operator()(const AddParts& s) const { return {s.sums}; }
-  template <
-      OneOf<Store, PutPartials, PutTotals, Merge, CountNumbers, Put, Stage, Clear, Fetch, Commit, Wait, Barrier, Loop, Branch, Tell, Elected,
-            OfTeam, OfPart, EachPart, TileLoop, BringAhead, UnlessBrought, SetRegisters, PrefetchMap, InitRing,
-            ClearRest, ClearBeyond, Acquire, Expect, TmaLoad, Arrive, WaitFull, Release, Advance, RegisterFence,
-            WgmmaFence, CommitWgmma, WaitWgmma, ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier,
-            WaitForPrevious, LetNextBegin, PutPart, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>
-          T>
+  template <OneOf<Store, PutPartials, PutTotals, Merge, CountNumbers, Put, Stage, Clear, Fetch, Commit, Wait, Barrier,
+                  Loop, Branch, Tell, Elected, OfTeam, OfPart, EachPart, TileLoop, BringAhead, UnlessBrought,
+                  SetRegisters, PrefetchMap, InitRing, ClearRest, ClearBeyond, Acquire, Expect, TmaLoad, Arrive,
+                  WaitFull, Release, Advance, RegisterFence, WgmmaFence, CommitWgmma, WaitWgmma, ProxyFence, TmaStore,
+                  CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, PutPart, ClusterBarrier,
+                  TellPart, AwaitPart, WarpBarrier, Turn>
+                T>
   Ids operator()(const T&) const {
     return {};
   }

@@ -363,9 +363,9 @@ class StepText {
       else
         text += fmt::format("{} * {}", operand(axis.index, nullptr, {}), axis.extent);
       for (const TileAccess::Slice& slice : axis.slices)
-        text += fmt::format(" from {}{} of {}", operand(slice.start, nullptr, {}),
-                            slice.step == 1 ? "" : fmt::format(" by {}", slice.step),
-                            operand(slice.extent, nullptr, {}));
+        text +=
+            fmt::format(" from {}{} of {}", operand(slice.start, nullptr, {}),
+                        slice.step == 1 ? "" : fmt::format(" by {}", slice.step), operand(slice.extent, nullptr, {}));
       if (!axis.viewed.is_tensors()) text += viewed(axis);
     }
     return text + (a.vector > 1 ? fmt::format("] by {}", a.vector) : "]") +

@@ -49,9 +49,8 @@ bool SharedState::conflicts(const Plan& plan, const Effect& effect) const {
     return effect.place.empty() || places.size() > 1 || places.begin()->first != effect.place;
   };
   const Tensor& tensor = found->second;
-  const bool changed = std::ranges::any_of(tensor.changed, [&](const auto& by) {
-    return by.first != effect.commutes && elsewhere(by.second);
-  });
+  const bool changed = std::ranges::any_of(
+      tensor.changed, [&](const auto& by) { return by.first != effect.commutes && elsewhere(by.second); });
   return elsewhere(tensor.written) || changed || (effect.write && elsewhere(tensor.read));
 }
 

@@ -90,7 +90,7 @@ struct Atomic {
   Op op{};  ///< the one at a tile position, also of elements
   MemoryOrder order{};
   MemoryScope scope{};
-  ValueId out;                         ///< none: nobody asks
+  ValueId out;                           ///< none: nobody asks
   std::optional<Operand> expected = {};  ///< compare_exchange
   Sweep sweep;
   TileAccess access;
@@ -175,19 +175,19 @@ struct AddTotals {
   int axis = 0;
 };
 
-/// out = expression, the chunks of each line in order by themselves, and at = where along the axis these elements stand.
-/// The sweep holds a chunk in the registers that have it behind, in whatever order.
+/// out = expression, the chunks of each line in order by themselves, and at = where along the axis these elements
+/// stand. The sweep holds a chunk in the registers that have it behind, in whatever order.
 struct Sort {
   SortOptions by;
   int axis = 0;
-  int chunk = 1;     ///< neighbours along the axis
-  int kept = 1;      ///< of each chunk these are in order, the first; behind them is anything
-  ValueId out, at;   ///< at: or none
+  int chunk = 1;    ///< neighbours along the axis
+  int kept = 1;     ///< of each chunk these are in order, the first; behind them is anything
+  ValueId out, at;  ///< at: or none
   Sweep sweep;
 };
 
-/// Scratch memory = expression, whose chunks are in order, each at its place in the order of its line; and what `at` has
-/// of it. Only the first of a line are put.
+/// Scratch memory = expression, whose chunks are in order, each at its place in the order of its line; and what `at`
+/// has of it. Only the first of a line are put.
 struct Merge {
   SortOptions by;
   int axis = 0;
@@ -347,11 +347,10 @@ using Kinds =
     std::variant<Compute, Load, Store, Atomic, Reduce, Argmax, Replicas, Partials, PutPartials, TakePartials, Scan,
                  PutTotals, AddTotals, Sort, Merge, CountNumbers, AddCounts, Put, Get, Stage, ReadStage, Clear, Fetch,
                  Commit, Wait, Multiply, Barrier, Loop, Branch, Tell, Elected, OfTeam, OfPart, EachPart, TileLoop,
-                 BringAhead, UnlessBrought, SetRegisters,
-                 PrefetchMap, InitRing, ClearRest, ClearBeyond, Acquire, Expect, TmaLoad, Arrive, WaitFull, Release,
-                 Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence, TmaStore,
-                 CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, ShareRounds, PutPart, AddParts,
-                 ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>;
+                 BringAhead, UnlessBrought, SetRegisters, PrefetchMap, InitRing, ClearRest, ClearBeyond, Acquire,
+                 Expect, TmaLoad, Arrive, WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma,
+                 CommitWgmma, WaitWgmma, ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious,
+                 LetNextBegin, ShareRounds, PutPart, AddParts, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>;
 
 /// What a step does. Its copies are made in one file: of so many kinds they are thousands of functions, and a third of
 /// what it took to compile a file that has steps.
@@ -401,10 +400,9 @@ inline const Multiply* fetching_product(const Loop& loop) {
 
 /// The kinds that hold no steps.
 template <class T>
-concept Leaf = OfRoles<T> ||
-    OneOf<std::remove_const_t<T>, Compute, Load, Store, Atomic, PutPartials, TakePartials, Scan, PutTotals, AddTotals,
-          Sort, Merge, CountNumbers, AddCounts, Put, Get, Stage, ReadStage, Clear, Fetch, Commit, Wait, Multiply, Barrier,
-          Tell>;
+concept Leaf = OfRoles<T> || OneOf<std::remove_const_t<T>, Compute, Load, Store, Atomic, PutPartials, TakePartials,
+                                   Scan, PutTotals, AddTotals, Sort, Merge, CountNumbers, AddCounts, Put, Get, Stage,
+                                   ReadStage, Clear, Fetch, Commit, Wait, Multiply, Barrier, Tell>;
 
 /// The bodies in a step, in the order they run: calls each(body).
 template <class StepType, class Each>

@@ -91,8 +91,8 @@ class Memory {
   void room(const Role& role, const Step& step) {
     std::visit(
         Overloaded{
-            []<OneOf<Compute, Load, Store, Atomic, Scan, Sort, Stage, ReadStage, Clear, Fetch, Commit, Wait, Barrier, Loop,
-                     Branch, Elected, OfTeam, OfPart, EachPart, TileLoop, BringAhead, UnlessBrought, SetRegisters,
+            []<OneOf<Compute, Load, Store, Atomic, Scan, Sort, Stage, ReadStage, Clear, Fetch, Commit, Wait, Barrier,
+                     Loop, Branch, Elected, OfTeam, OfPart, EachPart, TileLoop, BringAhead, UnlessBrought, SetRegisters,
                      PrefetchMap, InitRing, ClearRest, ClearBeyond, Acquire, Expect, TmaLoad, Arrive, WaitFull, Release,
                      Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence, TmaStore,
                      CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, ShareRounds, ClusterBarrier,

@@ -119,8 +119,8 @@ class RoleCheck {
         findings_.require(alone_ || role_.barrier, "a barrier of all threads in one of several roles");
         if (role_.barrier) barrier({.id = role_.barrier, .threads = role_.threads()});
       },
-                     [&]<OneOf<Compute, Load, Store, Atomic, PutPartials, TakePartials, Scan, PutTotals, AddTotals, Sort, Merge,
-                               CountNumbers, AddCounts, Put,
+                     [&]<OneOf<Compute, Load, Store, Atomic, PutPartials, TakePartials, Scan, PutTotals, AddTotals, Sort,
+                               Merge, CountNumbers, AddCounts, Put,
                                Get, Clear, Fetch, Commit, Wait, Multiply, Tell>
                              T>(const T&) { values(step); },
                      [&](const ReadStage& s) {

@@ -31,11 +31,12 @@ __device__ inline float f8e5m2_value(int bits) {
 template <int fraction, int lowest>
 __device__ inline u32 bits_of_size(float size) {
   constexpr int cut = 23 - fraction;
+  constexpr u32 exponent = static_cast<u32>(127 + lowest);  // of the smallest normal number, as a float has it
   const u32 bits = bits_of(size);
-  const u32 normal = ((bits + ((1u << (cut - 1)) - 1u) + ((bits >> cut) & 1u)) >> cut) - ((126u + lowest) << fraction);
-  const float step = float_of((127u + lowest + cut) << 23);  // adding it leaves the digits of a subnormal as its last
+  const u32 nearest = (bits + ((1u << (cut - 1)) - 1u) + ((bits >> cut) & 1u)) >> cut;
+  const float step = float_of((exponent + cut) << 23);  // adding it leaves the digits of a subnormal as its last
   const u32 subnormal = bits_of(size + step) - bits_of(step);
-  return bits < ((127u + lowest) << 23) ? subnormal : normal;
+  return bits < exponent << 23 ? subnormal : nearest - ((exponent - 1u) << fraction);
 }
 
 // A float rounded to f8e4m3, at most 448; every NaN is 0x7f.

@@ -231,7 +231,7 @@ Compiler::Code Compiler::code(const Job& job, bool anew) {
 
 CompileRequest Compiler::request(const Job& job) const {
   const std::string& text = job.source.text;
-  return {.source = !job.edited.empty() ? with_own_lines(text, job.edited)
+  return {.source = !job.edited.empty()  ? with_own_lines(text, job.edited)
                     : job.source.by_hand ? text
                                          : repeat_lines(text),
           .kernel = job.source.name,

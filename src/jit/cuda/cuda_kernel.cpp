@@ -277,10 +277,9 @@ void CudaKernel::launch(StreamBackend& stream, std::span<const Argument> argumen
   const int multiprocessors = device_->info().multiprocessors;
   // Rounds are computed only where somebody may share them.
   const std::int64_t most = device_->settings().sharing == SharingPolicy::automatic ? most_shared_waves : blocks;
-  SharedLaunch shared =
-      blocks <= most * multiprocessors
-          ? share_launch(rounds_.extents(), grid, rounds_.of(arguments), multiprocessors, device_->settings().sharing)
-          : SharedLaunch{};
+  SharedLaunch shared = blocks <= most * multiprocessors ? share_launch(rounds_.extents(), grid, rounds_.of(arguments),
+                                                                        multiprocessors, device_->settings().sharing)
+                                                         : SharedLaunch{};
   if (shared.sharing == Sharing::cluster && most_of_cluster_ > 0) shared = limited(shared, most_of_cluster_);
   variant.sharing = variant.wide && shared.sharing == Sharing::grid ? Sharing::none : shared.sharing;
   const Code& code = codes_.find_or_make(variant, [&] { return make(variant); });

@@ -67,7 +67,7 @@ class CudaKernel final : public DeviceKernel {
   std::shared_ptr<CudaBackend> device_;
   const Graph& graph_;
   const SharedRounds rounds_;
-  const int most_of_cluster_;  // as the kernel's hints say; 0: nothing
+  const int most_of_cluster_;      // as the kernel's hints say; 0: nothing
   const cuda::CUdeviceptr board_;  // on which it tells the host; 0: it tells nothing
   GrowingList<Variant, Code> codes_;
 };
