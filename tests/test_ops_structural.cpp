@@ -762,6 +762,59 @@ TEST_CASE("a product over a loop, in the language, with an epilogue", "[cpu]") {
   }
 }
 
+TEST_CASE("mma of a batch, and without an addend", "[cpu]") {
+  oracle::Rng rng(38);
+  for (const int batch : {1, 3}) {
+    const int m = 5, k = 7, n = 9;
+    const auto multiply = kernel("multiply", [=](In<i8, 3> x, In<i8, 3> w, Out<i32, 3> y, Out<i32, 3> z) {
+      Tile a = load(x, {0, 0, 0}, {batch, m, k}), b = load(w, {0, 0, 0}, {batch, k, n});
+      Tile product = mma(a, b);
+      store(y, {0, 0, 0}, product);
+      store(z, {0, 0, 0}, mma(a, b, product));
+    });
+    const Device& device = test_device();
+    const auto made = [&](std::array<std::int64_t, 3> extents) {
+      Tensor<i8, 3> tensor(device, extents);
+      std::vector<i8> values(static_cast<std::size_t>(tensor.size()));
+      for (i8& value : values) value = static_cast<i8>(oracle::between(rng, -128, 127));
+      tensor.copy_from(values);
+      return tensor;
+    };
+    const Tensor<i8, 3> x = made({batch, m, k}), w = made({batch, k, n});
+    Tensor<i32, 3> y(device, {batch, m, n}), z(device, {batch, m, n});
+    launch(device.stream(), multiply, x, w, y, z);
+    const std::vector<i8> a = x.to_vector(), b = w.to_vector();
+    std::vector<i32> once, twice;
+    for (int e = 0; e < batch * m * n; ++e) {
+      int sum = 0;
+      for (int i = 0; i < k; ++i) sum += a[static_cast<std::size_t>(e / n * k + i)] *
+                                         b[static_cast<std::size_t>((e / (m * n) * k + i) * n + e % n)];
+      once.push_back(sum);
+      twice.push_back(2 * sum);
+    }
+    CHECK(y.to_vector() == once);
+    CHECK(z.to_vector() == twice);
+  }
+  const auto wrong = [] {
+    (void)kernel("wrong", [](Out<f32, 3> y) {
+      store(y, {0, 0, 0}, mma(zeros<f32>({2, 4, 8}), zeros<f32>({3, 8, 4}), zeros<f32>({2, 4, 4})));
+    });
+  };
+  CHECK(says(error_of(wrong), {"mma: [2,4,8] x [3,8,4] + [2,4,4]", "[b,m,k] x [b,k,n] + [b,m,n]"}));
+}
+
+TEST_CASE("literals that a type of 8 bits, of 64 bits or without a sign does not hold", "[cpu]") {
+  const auto traced = [](auto body) { return error_of([&] { (void)trace_kernel("literals", body); }); };
+  using tessera::Out;
+  CHECK(says(traced([](Out<f8e4m3, 1> y) { store(y, {0}, full<f8e4m3>({4}, 500.0)); }), {"500", "f8e4m3", "range"}));
+  CHECK(says(traced([](Out<f8e5m2, 1> y) { store(y, {0}, full<f8e5m2>({4}, 60000.0)); }), {"60000", "range"}));
+  CHECK(says(traced([](Out<f64, 1> y) { store(y, {0}, full<f64>({4}, 9007199254740993ll)); }), {"rounded"}));
+  CHECK(says(traced([](Out<u32, 1> y) { store(y, {0}, full<u32>({4}, -1)); }), {"-1", "[0, 4294967295]"}));
+  CHECK(says(traced([](Out<i8, 1> y) { store(y, {0}, full<i8>({4}, 128)); }), {"128", "[-128, 127]"}));
+  CHECK(traced([](Out<f64, 1> y) { store(y, {0}, full<f64>({4}, 1e300)); }) == "(no error)");
+  CHECK(traced([](Out<u64, 1> y) { store(y, {0}, full<u64>({4}, 18446744073709551615ull)); }) == "(no error)");
+}
+
 // Random graphs
 // ----------------------------------------------------------------------------------------------------------
 
