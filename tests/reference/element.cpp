@@ -41,7 +41,7 @@ constexpr Real tolerance(Op op) {
 Real above(const Format& f, Real x) {
   if (x > f.largest) return real_inf;
   if (x < -f.largest) return std::isinf(x) ? x : -f.largest;
-  if (x == 0) return x;
+  if (x == 0 || std::isnan(x)) return x;
   const Real step = std::max(f.smallest, std::ldexp(Real(1), std::ilogb(x) + 1 - f.digits));
   return std::ceil(x / step) * step;
 }

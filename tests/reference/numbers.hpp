@@ -258,6 +258,12 @@ inline std::uint32_t random_word(i64 key, i64 index) {
                 {static_cast<std::uint32_t>(k), static_cast<std::uint32_t>(k >> 32)})[index & 3];
 }
 
+/// A product of which the lower 128 bits are kept: that of two u64 is more than a Wide holds.
+inline Wide product(Wide x, Wide y) {
+  __extension__ typedef unsigned __int128 Bits;
+  return static_cast<Wide>(static_cast<Bits>(x) * static_cast<Bits>(y));
+}
+
 inline Wide binary(Op op, Wide x, Wide y) {
   const auto quotient = [&]() -> Wide { return y == 0 ? 0 : x / y - (x % y != 0 && (x < 0) != (y < 0)); };
   switch (op) {
@@ -266,11 +272,11 @@ inline Wide binary(Op op, Wide x, Wide y) {
     case Op::sub:
       return x - y;
     case Op::mul:
-      return x * y;
+      return product(x, y);
     case Op::floor_div:
       return quotient();
     case Op::modulo:
-      return y == 0 ? 0 : x - quotient() * y;
+      return y == 0 ? 0 : x - product(quotient(), y);
     case Op::minimum:
       return std::min(x, y);
     case Op::maximum:
@@ -313,7 +319,7 @@ inline Wide binary(Op op, ElementType type, i64 a, i64 b) {
   const Wide factor = Wide{1} << count;
   switch (op) {
     case Op::shift_left:
-      return left * factor;
+      return product(left, factor);
     case Op::shift_right:
       return left / factor - (left % factor < 0);  // rounded down
     default:
