@@ -370,6 +370,11 @@ auto mma(const A& a, const B& b, const C& c, Location location = Location::curre
       trace.multiply(element_type<Sum>, a.lower(trace, location), b.lower(trace, location), c.lower(trace, location),
                      location));
 }
+template <TileExpr A, TileExpr B, Literal N>
+A mma(const A& a, const B&, N) {
+  static_assert(!std::same_as<A, A>, "tessera: mma adds to a tile: zeros<f32>({m, n}); mma(a, b) adds to nothing");
+  return a;
+}
 /// The same without an addend.
 template <TileExpr A, TileExpr B>
 auto mma(const A& a, const B& b, Location location = Location::current()) {

@@ -1,4 +1,4 @@
-// expect: no matching function
+// expect: mma adds to a tile: zeros<f32>({m, n}); mma(a, b) adds to nothing
 #include "api/tessera.hpp"
 
 using namespace tessera;

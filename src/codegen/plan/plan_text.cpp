@@ -4,57 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <set>
 
 #include "codegen/plan/names.hpp"
+#include "codegen/plan/tables_text.hpp"
 #include "codegen/plan/spelling.hpp"
 
 namespace tessera::codegen {
 namespace {
-
-std::string class_text(const Parameter& parameter, const TensorClass& tensor) {
-  if (parameter.access == Access::scalar) return to_string(parameter);
-  std::string text = to_string(parameter);
-  text += tensor.unit_axis < 0 ? ", strided" : fmt::format(", dense along axis {}", static_cast<int>(tensor.unit_axis));
-  text += fmt::format(", aligned to {}", static_cast<int>(tensor.alignment));
-  if (tensor.unit_axis >= 0) text += fmt::format(", rows a multiple of {} bytes", static_cast<int>(tensor.granule));
-  return text;
-}
-
-std::string map_text(const Plan& plan, const TensorMap& map) {
-  const BoxedTensor& tensor = map.tensor;
-  const auto rank = std::ranges::find(tensor.axes, std::int8_t{-1}) - tensor.axes.begin();
-  return fmt::format(
-      "boxes of [{}] along axes {} of {}, {}{}", fmt::join(tensor.box.begin(), tensor.box.begin() + rank, ","),
-      fmt::join(tensor.axes.begin(), tensor.axes.begin() + rank, ","), tensor_name(plan, tensor.argument),
-      map.store ? "stored" : "loaded", tensor.rounds ? " as tf32" : "");
-}
-
-std::string ring_text(const Ring& ring) {
-  return fmt::format("{}: {} stages, whose barriers are at {}: {} arrive{} until one is full, {} until it is empty",
-                     name_of(ring.label), ring.stages, ring.offset, ring.full_arrivals,
-                     ring.bytes ? fmt::format(", and {} bytes,", ring.bytes) : "", ring.empty_arrivals);
-}
-
-void add_barriers(const Role& role, const Body& steps, std::set<int>& ids) {
-  for (const Step& step : steps) {
-    if (const NamedBarrier* barrier = std::get_if<NamedBarrier>(&step.action))
-      for (int team = 0; team < role.teams; ++team) ids.insert(barrier->id + team);
-    if (const Turn* turn = std::get_if<Turn>(&step.action))
-      for (int group = 0; group < role.warps / 4; ++group) ids.insert(turn->id + group);
-    each_body(step, [&](const Body& inner) { add_barriers(role, inner, ids); });
-  }
-}
-std::string role_text(const Role& role) {
-  std::set<int> barriers;
-  for (int team = 0; role.barrier && team < role.teams; ++team) barriers.insert(role.barrier + team);
-  add_barriers(role, role.body, barriers);
-  std::string text = fmt::format("role {}: warps {} to {}", role.name, role.first_warp, role.end_warp() - 1);
-  if (role.teams > 1) text += fmt::format(", {} teams", role.teams);
-  if (role.registers) text += fmt::format(", {} registers a thread", role.registers);
-  if (!barriers.empty()) text += fmt::format(", barriers {} of the hardware", fmt::join(barriers, ","));
-  return text;
-}
 
 // Where in its operands an instruction's are.
 std::string product_text(const Plan& plan, const Role& role, const Wgmma& s) {
@@ -363,9 +319,9 @@ class StepText {
       else
         text += fmt::format("{} * {}", operand(axis.index, nullptr, {}), axis.extent);
       for (const TileAccess::Slice& slice : axis.slices)
-        text +=
-            fmt::format(" from {}{} of {}", operand(slice.start, nullptr, {}),
-                        slice.step == 1 ? "" : fmt::format(" by {}", slice.step), operand(slice.extent, nullptr, {}));
+        text += fmt::format(" from {}{} of {}", operand(slice.start, nullptr, {}),
+                            slice.step == 1 ? "" : fmt::format(" by {}", slice.step),
+                            operand(slice.extent, nullptr, {}));
       if (!axis.viewed.is_tensors()) text += viewed(axis);
     }
     return text + (a.vector > 1 ? fmt::format("] by {}", a.vector) : "]") +

@@ -4,7 +4,7 @@
 using namespace tessera;
 
 #ifndef GOOD
-Tensor<double, 1> subject;
+Tensor<char, 1> subject;
 #else
 Tensor<f32, 1> subject;
 #endif

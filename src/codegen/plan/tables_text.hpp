@@ -1,0 +1,14 @@
+// What stands in a plan's tables, a line each: kinds of tensors, tensor maps, rings, roles.
+#pragma once
+#include <string>
+
+#include "codegen/plan/plan.hpp"
+
+namespace tessera::codegen {
+
+std::string class_text(const Parameter& parameter, const TensorClass& tensor);
+std::string map_text(const Plan& plan, const TensorMap& map);
+std::string ring_text(const Ring& ring);
+std::string role_text(const Role& role);
+
+}  // namespace tessera::codegen
