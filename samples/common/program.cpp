@@ -16,6 +16,7 @@
 #include <system_error>
 
 #include "graph/error.hpp"
+#include "model/hub.hpp"
 #include "model/input_file.hpp"
 #include "model/utf8.hpp"
 
@@ -248,7 +249,9 @@ fs::path shipped_model() {
 }
 
 void ModelOptions::declare(CommandLine& line) {
-  line.option("-m,--model", folder, "DIR", "Model folder in the Hugging Face layout; without it, the shipped one");
+  line.option("-m,--model", folder, "DIR",
+              "Model folder in the Hugging Face layout, or the name of a model\nin the hub's cache; without it, the "
+              "shipped one");
   line.option("--preset", preset, "NAME",
               "Random weights in a size by name: nano, micro, mini, gpt2,\ngpt2-medium, -large, -xl, tile-small, "
               "-medium, -large; ids only,\nas there is no tokenizer");
@@ -256,7 +259,7 @@ void ModelOptions::declare(CommandLine& line) {
   line.option("--device", device, "DEVICE", "auto, cpu, cuda or cuda:N; never another than asked for [auto]");
 }
 
-fs::path ModelOptions::path() const { return folder ? fs::path(*folder) : shipped_model(); }
+fs::path ModelOptions::path() const { return folder ? find_model(*folder) : shipped_model(); }
 
 OpenModel open_model(const ModelOptions& options, std::uint64_t seed_of_weights) {
   const Compute compute = parse_compute(options.dtype);

@@ -98,7 +98,7 @@ struct ModelOptions {
   std::string dtype = "f32", device = "auto";
 
   void declare(CommandLine& line);
-  /// --model, or the shipped one.
+  /// The folder of --model, or the shipped one.
   std::filesystem::path path() const;
 };
 

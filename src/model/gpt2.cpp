@@ -306,13 +306,14 @@ class TypedNetwork final : public Gpt2::Network {
                 .width = config.width,
                 .head_width = config.head_width(),
                 .seen = config.positions / 2},
-        kernels_(config, target_) {}
+        kernels_(config, target_),
+        linear_gelu_(config.gelu == Gelu::exact ? kernels::linear_exact_gelu<P, W> : kernels::linear_gelu<P, W>) {}
 
   TileTarget target_;
   Kernels kernels_;
   mutable std::mutex mutex_;
   mutable ByTiles<decltype(Products<P, W>::qkv)> linear_{kernels::linear<P, W>};
-  mutable ByTiles<decltype(Products<P, W>::up)> linear_gelu_{kernels::linear_gelu<P, W>};
+  mutable ByTiles<decltype(Products<P, W>::up)> linear_gelu_;
   mutable ByTiles<decltype(Products<P, W>::down)> linear_residual_{kernels::linear_residual<P, W>};
   mutable ByTiles<decltype(Products<P, W>::head)> head_{kernels::lm_head<P, W>};
 };
