@@ -127,7 +127,9 @@ TEST_CASE("what config.json may leave out, or say in another way", "[model]") {
   CHECK(folder.config({{"tie_word_embeddings", ""}}).tied);
   CHECK_FALSE(folder.config({{"tie_word_embeddings", "false"}}).tied);
   CHECK(folder.config({{"model_type", ""}, {"activation_function", ""}, {"scale_attn_weights", ""}}).width == 48);
-  CHECK(folder.config({{"activation_function", "\"gelu_pytorch_tanh\""}}).width == 48);
+  CHECK(folder.config({}).gelu == Gelu::tanh);
+  CHECK(folder.config({{"activation_function", "\"gelu_pytorch_tanh\""}}).gelu == Gelu::tanh);
+  CHECK(folder.config({{"activation_function", "\"gelu\""}}).gelu == Gelu::exact);
   CHECK(folder.config({{"reorder_and_upcast_attn", "true"}}).width == 48);
   CHECK(folder.config({{"unknown", R"({"a":[1,2,{"b":null}]})"}}).width == 48);
   CHECK(folder.config({{"vocab_size", "1048576"}}).vocab == 1 << 20);
@@ -170,9 +172,9 @@ TEST_CASE("what needs other arithmetic is refused by name", "[model]") {
   folder.check_config_refused({{"model_type", "\"llama\""}}, {"model_type is 'llama'", "gpt2"});
   folder.check_config_refused({{"model_type", "null"}}, {"model_type is null"});
   folder.check_config_refused({{"model_type", "2"}}, {"model_type is 2"});
-  for (const std::string name : {"gelu", "relu", "silu", "gelu_fast", "quick_gelu", "tanh", "", "GELU_NEW"}) {
+  for (const std::string name : {"relu", "silu", "gelu_fast", "quick_gelu", "tanh", "", "GELU_NEW"}) {
     folder.check_config_refused({{"activation_function", "\"" + name + "\""}},
-                                {"activation_function is '" + name + "'", "gelu_new or gelu_pytorch_tanh"});
+                                {"activation_function is '" + name + "'", "gelu_new or gelu_pytorch_tanh or gelu"});
   }
   folder.check_config_refused({{"activation_function", R"("two\nlines")"}}, {"two\\x0alines"});
   folder.check_config_refused({{"activation_function", "null"}}, {"activation_function is null"});
@@ -420,8 +422,9 @@ TEST_CASE("a folder that is no model says what a model is", "[model]") {
   refused(folder.path(), {(folder / "model.safetensors").native(), "no such file", what});
   write_text(folder / "pytorch_model.bin", "PK");
   refused(folder.path(), {"model.safetensors", "pytorch_model.bin, convert"});
-  write_text(folder / "model.safetensors.index.json", "{}");
-  refused(folder.path(), {"model.safetensors", "several files"});
+  fs::create_symlink("nowhere", folder / "model.safetensors");
+  refused(folder.path(), {"model.safetensors", "no such file", "a link is there that leads nowhere"});
+  fs::remove(folder / "model.safetensors");
   write_text(folder / "model.safetensors", std::string("\2\0\0\0\0\0\0\0{}", 10));
   refused(folder.path(), {"model.safetensors' holds no weights"});
   write_text(folder / "model.safetensors", "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n");

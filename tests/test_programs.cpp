@@ -215,6 +215,41 @@ TEST_CASE("generate continues as the reference does", "[programs]") {
                             "24"}) == list(greedy, " ") + "\n");
 }
 
+TEST_CASE("a model is named as on the hub, and its weights may be in several files", "[programs]") {
+  const TempDir cache;
+  const fs::path snapshot = cache / "models--org--name/snapshots/0123";
+  fs::create_directories(snapshot);
+  fs::create_directories(cache / "models--org--name/refs");
+  write_text(cache / "models--org--name/refs/main", "0123");
+  const SafeTensors whole = SafeTensors::open(story / "model.safetensors");
+  json index;
+  for (const StoredTensor& tensor : whole.tensors())
+    index["weight_map"][tensor.name] = "model-00001-of-00001.safetensors";
+  write_text(snapshot / "model.safetensors.index.json", index.dump());
+  fs::create_symlink(story / "model.safetensors", snapshot / "model-00001-of-00001.safetensors");
+  for (const char* file : {"config.json", "generation_config.json", "vocab.json", "merges.txt"})
+    fs::create_symlink(story / file, snapshot / file);
+
+  const char* const before = std::getenv("HF_HUB_CACHE");
+  ::setenv("HF_HUB_CACHE", cache.path().c_str(), 1);
+  const Arguments text{"Once upon a time", "-n", "8", "--temp", "0", "--model"};
+  const auto with = [](Arguments arguments, const std::string& more) {
+    arguments.push_back(more);
+    return arguments;
+  };
+  CHECK(output("generate", with(text, "org/name")) == output("generate", with(text, story.string())));
+  CHECK(output("score", {"Once", "-m", "org/name"}) == output("score", {"Once"}));
+  CHECK(output("tokenize", {"Once", "--tokenizer", "org/name"}) == output("tokenize", {"Once"}));
+  for (const char* program : {"generate", "score"})
+    check_refused(program, {"x", "--model", "org/none"}, {"'org/none'", "models--org--none", "nothing is downloaded"});
+  check_refused("tokenize", {"x", "--tokenizer", "none"}, {"'none'", "models--none", "nothing is downloaded"});
+  fs::create_symlink(story / "model.safetensors", snapshot / "model.safetensors");
+  const Run both = run("score", {"Once", "-q", "-m", "org/name"});
+  CHECK(both.status == 0);
+  CHECK(says(both.err.substr(0, both.err.find('\n')), {"model.safetensors.index.json", "the single file is taken"}));
+  before ? ::setenv("HF_HUB_CACHE", before, 1) : ::unsetenv("HF_HUB_CACHE");
+}
+
 TEST_CASE("A seed is a text", "[programs]") {
   const auto text = [](const Arguments& more) {
     Arguments arguments{"Once upon a time", "-n", "60", "-q"};
