@@ -106,7 +106,7 @@ fs::path find_model(const std::string& name) {
   const fs::path cached = folder_of(name);
   if (is_folder(cached)) return snapshot_in(cached);
   throw Error(fmt::format(
-      "{}: no such folder, nor is a model of that name in the hub's cache, which would be {}; nothing is downloaded "
+      "{}: no such folder, and no model of that name in the hub's cache, where it would be {}; nothing is downloaded "
       "here, 'hf download {}' does that",
       in_quotes(name), in_quotes(cached.native()), name));
 }
