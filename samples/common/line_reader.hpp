@@ -1,0 +1,31 @@
+// Lines that a person types, or that come through a pipe.
+#pragma once
+#include <memory>
+#include <string>
+
+namespace tessera {
+
+/// Reads stdin line by line. Where stdin and stderr are terminals a line stands behind "> " on stderr and, in a build
+/// with libedit, can be edited, and earlier ones come back by the arrow keys; a build without reads it as the terminal
+/// gives it.
+class LineReader {
+ public:
+  LineReader();
+  ~LineReader();
+
+  enum class Got { line, interrupt, end };
+  /// The next line without its newline. An interrupt is Ctrl-C, and takes what was typed of the line. Error if stdin
+  /// cannot be read or has a line of more than 256 MiB.
+  Got next(std::string& line);
+
+  bool is_terminal() const { return terminal_; }
+
+ private:
+  Got next_of_stream(std::string& line);
+
+  struct Editor;
+  std::unique_ptr<Editor> editor_;  // none: no editing
+  bool terminal_;
+};
+
+}  // namespace tessera
