@@ -100,8 +100,9 @@ class Generator {
       run(group, interrupt);
       rest = rest.subspan(group.size());
     }
+    const Json timings = this->timings();
     for (Json& object : objects_) {
-      object["timings"] = timings();
+      object["timings"] = timings;
       print_json(object);
     }
     if (interrupt.heard()) return status_of_interrupt;

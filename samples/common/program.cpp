@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -14,6 +15,7 @@
 #include <cstdlib>
 #include <limits>
 #include <new>
+#include <span>
 #include <system_error>
 
 #include "common/progress.hpp"
@@ -55,6 +57,34 @@ void occupy_standard_streams() {
     if (::fcntl(fd, F_GETFD) >= 0) continue;
     if (::open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) < 0) return;  // the wrong way: using it fails
   }
+}
+
+/// The one that needs no name before it.
+const CLI::Option* text_of(const CLI::App& app) {
+  const auto named = app.get_options([](const CLI::Option* option) { return option->get_positional(); });
+  return named.empty() ? nullptr : named.front();
+}
+
+/// The first argument that looks like options, and is none. CLI11 would take what follows it for a text, and -hello for
+/// --help and more.
+std::optional<std::string> unknown_option(const CLI::App& app, std::span<char* const> arguments) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string_view argument = arguments[i];
+    if (argument == "--") break;
+    if (!argument.starts_with('-') || argument.size() == 1) continue;
+    const bool is_long = argument.starts_with("--");
+    for (std::size_t at = 1; at < argument.size(); ++at) {  // letters may share a dash
+      const std::string name =
+          is_long ? std::string(argument.substr(0, argument.find('='))) : fmt::format("-{}", argument[at]);
+      const CLI::Option* const option = app.get_option_no_throw(name);
+      if (!option) return is_long ? name : std::string(argument);
+      const bool takes_value = option->get_items_expected_max() > 0;
+      const bool has_value = is_long ? name.size() < argument.size() : at + 1 < argument.size();
+      if (takes_value && !has_value) ++i;
+      if (takes_value || is_long) break;
+    }
+  }
+  return std::nullopt;
 }
 
 fs::path executable_folder() {
@@ -142,6 +172,10 @@ void CommandLine::footer(const std::string& text) { parser_->app.footer(text); }
 
 void CommandLine::parse() {
   CLI::App& app = parser_->app;
+  const std::span<char*> arguments(parser_->argv, static_cast<std::size_t>(parser_->argc));
+  if (const auto unknown = unknown_option(app, arguments.subspan(arguments.empty() ? 0 : 1)))
+    throw Error(fmt::format("there is no option {}{} (see {} --help)", *unknown,
+                            text_of(app) ? "; a text that begins with a dash comes after --" : "", app.get_name()));
   try {
     app.parse(parser_->argc, parser_->argv);
   } catch (const CLI::CallForHelp&) {
@@ -150,6 +184,13 @@ void CommandLine::parse() {
   } catch (const CLI::CallForVersion& version) {
     print(fmt::format("{}\n", version.what()));
     throw Answered{};
+  } catch (const CLI::ExtrasError&) {
+    const CLI::Option* const text = text_of(app);
+    const std::string words = fmt::format("{}", fmt::join(app.remaining(), " "));
+    if (!text) throw Error(fmt::format("{} is not expected (see {} --help)", words, app.get_name()));
+    const bool has_first = !text->results().empty();
+    throw Error(fmt::format("{} is not expected; put a text of several words in quotes: \"{}{}{}\"", words,
+                            has_first ? text->results().front() : "", has_first ? " " : "", words));
   } catch (const CLI::ParseError& error) {
     throw Error(fmt::format("{} (see {} --help)", error.what(), app.get_name()));
   }
