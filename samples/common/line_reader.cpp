@@ -1,5 +1,6 @@
 #include "common/line_reader.hpp"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -32,12 +33,14 @@ struct LineReader::Editor {
     ::el_set(edit, EL_CLIENTDATA, this);
     ::el_set(edit, EL_PROMPT, +[](EditLine*) { return const_cast<char*>("> "); });
     ::el_set(edit, EL_EDITOR, "emacs");
-    ::el_set(edit, EL_SIGNAL, 1);  // a terminal that is stopped or changes its size
+    ::el_set(edit, EL_SIGNAL, 1);  // a program that is stopped, a terminal that changes its size
     ::el_set(edit, EL_HIST, ::history, lines);
     // While a line is typed Ctrl-C is a key like others, not a signal that might come a moment too early or late.
-    ::el_set(edit, EL_SETTY, "-d", "intr=", nullptr);
+    ::el_set(edit, EL_SETTY, "-d", "-isig", nullptr);
     ::el_set(edit, EL_ADDFN, "interrupt", "Take back the line", &Editor::interrupt);
+    ::el_set(edit, EL_ADDFN, "suspend", "Stop the program", &Editor::suspend);
     ::el_set(edit, EL_BIND, "^C", "interrupt", nullptr);
+    ::el_set(edit, EL_BIND, "^Z", "suspend", nullptr);
   }
   ~Editor() {
     if (lines) ::history_end(lines);
@@ -53,11 +56,18 @@ struct LineReader::Editor {
     return CC_EOF;
   }
 
+  static unsigned char suspend(EditLine*, int) {
+    ::kill(0, SIGTSTP);  // the job, as the terminal would
+    return CC_REFRESH;
+  }
+
   Got next(std::string& line) {
     interrupted = false;
     int size = 0;
+    errno = 0;
     const char* const typed = ::el_gets(edit, &size);
     if (!typed || size <= 0) {
+      interrupted = interrupted || (size < 0 && errno == EINTR);
       std::fputs(interrupted ? "^C\n" : "\n", stderr);
       return interrupted ? Got::interrupt : Got::end;
     }
