@@ -63,6 +63,7 @@ class Generator {
   Prompt prompt(std::string text, const std::optional<Ids>& ids = {}) const {
     Prompt prompt{.text = std::move(text)};
     prompt.ids = ids ? *ids : tokenizer_->encode(prompt.text);
+    check_vocabulary(prompt.ids, config_);
     if (prompt.ids.size() > static_cast<std::size_t>(config_.positions))
       throw Error(fmt::format("the prompt has {} tokens, the model holds {}; shorten it", prompt.ids.size(),
                               config_.positions));

@@ -14,6 +14,12 @@ std::int32_t first_token(const Gpt2Config& config) {
   return config.bos ? *config.bos : *config.eos;
 }
 
+void check_vocabulary(const Ids& ids, const Gpt2Config& config) {
+  for (const std::int32_t id : ids)
+    if (id < 0 || id >= config.vocab)
+      throw Error(fmt::format("token {} is not in the vocabulary, which has 0 to {}", id, config.vocab - 1));
+}
+
 void compile_ahead(const Gpt2& model, std::size_t texts, const Sampling& sampling) {
   if (model.device().shares_host_memory()) return;
   Session session(model, static_cast<int>(texts), 1);
@@ -22,8 +28,8 @@ void compile_ahead(const Gpt2& model, std::size_t texts, const Sampling& samplin
 }
 
 Continuation::Continuation(const Gpt2& model, std::size_t texts, int capacity, Timings& timings)
-    : positions_(static_cast<std::size_t>(model.config().positions)),
-      vocab_(model.config().vocab),
+    : config_(model.config()),
+      positions_(static_cast<std::size_t>(config_.positions)),
       session_(model, static_cast<int>(texts), capacity),
       clock_(model.device().stream()),
       timings_(timings),
@@ -36,9 +42,7 @@ Continuation::Continuation(const Gpt2& model, std::size_t texts, int capacity, T
 }
 
 void Continuation::append(std::size_t text, const Ids& ids, const Course& course) {
-  for (const std::int32_t id : ids)
-    if (id < 0 || id >= vocab_)
-      throw Error(fmt::format("token {} is not in the vocabulary, which has 0 to {}", id, vocab_ - 1));
+  check_vocabulary(ids, config_);
   const std::size_t held = tokens_.at(text).size(), all = held + ids.size();
   if (all > positions_ && (held == 0 || !course.context_shift || ids.size() + kept(text, course) + 1 > positions_))
     throw Error(held == 0 ? fmt::format("the prompt has {} tokens, the model holds {}; shorten it", all, positions_)

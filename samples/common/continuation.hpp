@@ -22,6 +22,9 @@ struct Course {
 /// What the model was taught that a text begins with; GPT-2 has one token for that and for the end. Error if it has none.
 std::int32_t first_token(const Gpt2Config& config);
 
+/// Error, naming the first that is not in it.
+void check_vocabulary(const Ids& ids, const Gpt2Config& config);
+
 /// Compiles what continues so many texts, if the device is a GPU: so that the time is not spent when a text has begun.
 void compile_ahead(const Gpt2& model, std::size_t texts, const Sampling& sampling);
 
@@ -53,8 +56,8 @@ class Continuation {
   std::size_t kept(std::size_t text, const Course& course) const;
   void shift(std::size_t text, const Course& course);
 
+  Gpt2Config config_;
   std::size_t positions_;
-  std::int32_t vocab_;
   Session session_;
   DeviceClock clock_;
   Timings& timings_;

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "graph/error.hpp"
+#include "model/stop_text.hpp"
 
 namespace tessera {
 
@@ -13,6 +14,7 @@ namespace {
 constexpr Sampling fallback{.temperature = 0.8f, .top_k = 40, .top_p = 0.95f, .min_p = 0, .repetition_penalty = 1};
 
 void check_together(const TextOptions& options) {
+  StopText(options.stops);
   const auto refuse = [](bool given, const char* what) {
     if (given) throw Error(what);
   };
