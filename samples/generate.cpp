@@ -89,13 +89,12 @@ class Generator {
   }
 
   /// Continues all of them, several at a time, and prints what comes of each in their order. The exit status.
-  int run(const std::vector<Prompt>& prompts) {
+  int run(const std::vector<Prompt>& prompts, const Interrupt& interrupt) {
     std::vector<Job> jobs;
     for (std::size_t number = 0; number < prompts.size(); ++number)
       for (std::size_t sample = 0; sample < options_.samples; ++sample)
         jobs.push_back({&prompts[number], number, sample});
     streams_ = jobs.size() == 1 && !prints_json();
-    const Interrupt interrupt;
     for (std::span<const Job> rest = jobs; !rest.empty() && !interrupt.heard();) {
       const std::span<const Job> group = next_group(rest);
       run(group, interrupt);
@@ -261,13 +260,15 @@ int generate(CommandLine& line) {
   else
     prompts.push_back(generator.prompt(options.prompt_ids ? "" : prompt_text(options), options.prompt_ids));
   timings.loaded();
+  Interrupt interrupt;
   if (!options.quiet) note(fmt::format("device: {}\nseed: {}", describe(opened.model.device()), course.sampling.seed));
 
   int status = 0;
   if (!options.interactive)
-    status = generator.run(prompts);
+    status = generator.run(prompts, interrupt);
   else
-    converse(options, opened.model, *tokenizer, course, prompts[0].is_empty ? Ids() : prompts[0].ids, timings);
+    converse(options, opened.model, *tokenizer, course, prompts[0].is_empty ? Ids() : prompts[0].ids, interrupt,
+             timings);
   if (!options.quiet) note(timings.text());
   return status;
 }

@@ -26,12 +26,13 @@ constexpr std::string_view help =
 class Conversation {
  public:
   Conversation(const TextOptions& options, const Gpt2& model, const Tokenizer& tokenizer, Course course,
-               Timings& timings)
+               Interrupt& interrupt, Timings& timings)
       : options_(options),
         model_(model),
         tokenizer_(tokenizer),
         course_(std::move(course)),
-        text_(model, 1, model.config().positions, timings) {}
+        text_(model, 1, model.config().positions, timings),
+        interrupt_(interrupt) {}
 
   void begin(const Ids& text) {
     if (text.empty()) return;
@@ -82,8 +83,6 @@ class Conversation {
                        model_.config().positions));
   }
 
-  void forget_interrupt() { interrupt_.rearm(); }
-
  private:
   Then command(const std::string& line) {
     const std::size_t blank = line.find(' ');
@@ -113,15 +112,15 @@ class Conversation {
   const Tokenizer& tokenizer_;
   Course course_;
   Continuation text_;
-  Interrupt interrupt_;
+  Interrupt& interrupt_;
 };
 
 }  // namespace
 
 void converse(const TextOptions& options, const Gpt2& model, const Tokenizer& tokenizer, Course course,
-              const Ids& text, Timings& timings) {
-  Conversation conversation(options, model, tokenizer, std::move(course), timings);
-  LineReader lines;
+              const Ids& text, Interrupt& interrupt, Timings& timings) {
+  Conversation conversation(options, model, tokenizer, std::move(course), interrupt, timings);
+  LineReader lines(interrupt);
   if (lines.is_terminal() && !options.quiet) note("A line goes on with the text; /help says more, Ctrl-D leaves.");
   conversation.begin(text);
   std::string line;
@@ -130,7 +129,7 @@ void converse(const TextOptions& options, const Gpt2& model, const Tokenizer& to
     if (got == LineReader::Got::end || (got == LineReader::Got::interrupt && interrupted)) return;
     interrupted = got == LineReader::Got::interrupt;
     if (interrupted) {
-      conversation.forget_interrupt();
+      interrupt.rearm();
       if (lines.is_terminal()) note("Ctrl-C once more, or Ctrl-D, leaves.");
       continue;
     }

@@ -1,6 +1,7 @@
 // generate -i: a text that a person and a model write in turn.
 #pragma once
 #include "common/continuation.hpp"
+#include "common/interrupt.hpp"
 #include "common/text_options.hpp"
 #include "model/tokenizer.hpp"
 
@@ -10,6 +11,6 @@ namespace tessera {
 /// as it is; an empty one lets it go on; one that begins with / is a command. `text`, if not empty, is what it begins
 /// with, and is continued before the first line.
 void converse(const TextOptions& options, const Gpt2& model, const Tokenizer& tokenizer, Course course,
-              const Ids& text, Timings& timings);
+              const Ids& text, Interrupt& interrupt, Timings& timings);
 
 }  // namespace tessera

@@ -3,8 +3,8 @@
 
 namespace tessera {
 
-/// While one of these is there, the first SIGINT is noted and the next kills the process, as if nobody listened. A
-/// process that was started with SIGINT ignored goes on ignoring it. There may be one at a time.
+/// While this is there, the first SIGINT is noted and the next kills the process, as if nobody listened. A process that
+/// was started with SIGINT ignored goes on ignoring it. There may be one at a time.
 class Interrupt {
  public:
   Interrupt();
@@ -16,6 +16,8 @@ class Interrupt {
   bool heard() const;
   /// Forgets it: the next SIGINT is a first one.
   void rearm();
+  /// Waits until a file has something to read, or ends, or there is a SIGINT: then false.
+  bool wait_for_input(int file) const;
 };
 
 }  // namespace tessera

@@ -3,11 +3,13 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <clocale>
 #include <cstdio>
 #include <cstring>
 #include <system_error>
+#include <utility>
 
 #include "common/program.hpp"
 #include "graph/error.hpp"
@@ -61,12 +63,14 @@ struct LineReader::Editor {
     return CC_REFRESH;
   }
 
-  Got next(std::string& line) {
-    interrupted = false;
+  Got next(std::string& line, const Interrupt& interrupt) {
+    ::el_set(edit, EL_PREP_TERM, 1);  // before the prompt, not behind it
+    interrupted = interrupt.heard();
     int size = 0;
     errno = 0;
-    const char* const typed = ::el_gets(edit, &size);
+    const char* const typed = interrupted ? nullptr : ::el_gets(edit, &size);
     if (!typed || size <= 0) {
+      ::el_set(edit, EL_PREP_TERM, 0);
       interrupted = interrupted || (size < 0 && errno == EINTR);
       std::fputs(interrupted ? "^C\n" : "\n", stderr);
       return interrupted ? Got::interrupt : Got::end;
@@ -84,11 +88,12 @@ struct LineReader::Editor {
 };
 #else
 struct LineReader::Editor {
-  Got next(std::string&) { return Got::end; }
+  Got next(std::string&, const Interrupt&) { return Got::end; }
 };
 #endif
 
-LineReader::LineReader() : terminal_(::isatty(0) && ::isatty(2)) {
+LineReader::LineReader(const Interrupt& interrupt)
+    : interrupt_(interrupt), terminal_(::isatty(0) && ::isatty(2)) {
 #ifdef TESSERA_HAS_LIBEDIT
   if (terminal_) editor_ = std::make_unique<Editor>();
 #endif
@@ -96,30 +101,36 @@ LineReader::LineReader() : terminal_(::isatty(0) && ::isatty(2)) {
 LineReader::~LineReader() = default;
 
 LineReader::Got LineReader::next(std::string& line) {
-  line.clear();
-  return editor_ ? editor_->next(line) : next_of_stream(line);
+  return editor_ ? editor_->next(line, interrupt_) : next_of_stream(line);
 }
 
 LineReader::Got LineReader::next_of_stream(std::string& line) {
   constexpr std::size_t most = std::size_t{1} << 28;
   if (terminal_) std::fputs("> ", stderr);
-  for (int c = 0; (c = std::getc(stdin)) != '\n';) {
-    if (c == EOF && std::ferror(stdin)) {
-      const int error = errno;
-      std::clearerr(stdin);
-      if (error != EINTR) throw Error("cannot read stdin: " + std::generic_category().message(error));
-      line.clear();
+  for (std::size_t searched = 0;;) {
+    const std::size_t end = held_.find('\n', searched);
+    if (end != held_.npos) {
+      line = held_.substr(0, end);
+      held_.erase(0, end + 1);
+      return Got::line;
+    }
+    searched = held_.size();
+    if (searched > most) throw Error("stdin has a line of more than 256 MiB; that is no text");
+    if (!interrupt_.wait_for_input(0)) {
+      held_.clear();
       if (terminal_) std::fputs("\n", stderr);
       return Got::interrupt;
     }
-    if (c == EOF) {
-      if (terminal_) std::fputs("\n", stderr);
-      return line.empty() ? Got::end : Got::line;
-    }
-    if (line.size() == most) throw Error("stdin has a line of more than 256 MiB; that is no text");
-    line += static_cast<char>(c);
+    held_.resize(searched + (std::size_t{1} << 16));
+    const ssize_t size = ::read(0, held_.data() + searched, held_.size() - searched);
+    held_.resize(searched + static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
+    if (size < 0 && errno != EINTR && errno != EAGAIN)
+      throw Error("cannot read stdin: " + std::generic_category().message(errno));
+    if (size != 0) continue;
+    if (terminal_) std::fputs("\n", stderr);
+    line = std::exchange(held_, {});
+    return line.empty() ? Got::end : Got::line;
   }
-  return Got::line;
 }
 
 }  // namespace tessera

@@ -3,6 +3,8 @@
 #include <memory>
 #include <string>
 
+#include "common/interrupt.hpp"
+
 namespace tessera {
 
 /// Reads stdin line by line. Where stdin and stderr are terminals a line stands behind "> " on stderr and, in a build
@@ -10,7 +12,7 @@ namespace tessera {
 /// gives it.
 class LineReader {
  public:
-  LineReader();
+  explicit LineReader(const Interrupt& interrupt);
   ~LineReader();
 
   enum class Got { line, interrupt, end };
@@ -24,8 +26,10 @@ class LineReader {
   Got next_of_stream(std::string& line);
 
   struct Editor;
-  std::unique_ptr<Editor> editor_;  // none: no editing
+  const Interrupt& interrupt_;
   bool terminal_;
+  std::unique_ptr<Editor> editor_;  // none: no editing
+  std::string held_;                // was read, and is not a line yet
 };
 
 }  // namespace tessera
