@@ -11,7 +11,7 @@ namespace tessera {
 
 namespace {
 
-constexpr Sampling fallback{.temperature = 0.8f, .top_k = 40, .top_p = 0.95f, .min_p = 0, .repetition_penalty = 1};
+constexpr Sampling fallback{.temperature = 0.8f, .top_k = 40, .top_p = 0.95f, .repetition_penalty = 1};
 
 void check_together(const TextOptions& options) {
   StopText(options.stops);
