@@ -164,25 +164,31 @@ class Talk {
 
   /// What the program prints, with `text` at its end; throws if that does not come.
   std::string until(std::string_view text) {
+    const auto deadline = in_a_minute();
     std::size_t at = 0;
     while ((at = read_.find(text)) == read_.npos)
-      if (!more()) throw std::runtime_error(fmt::format("'{}' does not come, but '{}'", text, read_));
+      if (!more(deadline)) throw std::runtime_error(fmt::format("'{}' does not come, but '{}'", text, read_));
     const std::string part = read_.substr(0, at + text.size());
     read_.erase(0, part.size());
     return part;
   }
   /// What it prints until it ends.
   std::string rest() {
-    while (more()) continue;
+    const auto deadline = in_a_minute();
+    while (more(deadline)) continue;
     return std::exchange(read_, {});
   }
   int status() { return status_of(std::exchange(child_, -1)); }
   std::string err() const { return read_text(folder_ / "err"); }
 
  private:
-  bool more() {
+  using Time = std::chrono::steady_clock::time_point;
+  static Time in_a_minute() { return std::chrono::steady_clock::now() + std::chrono::minutes(1); }
+
+  bool more(Time deadline) {
     pollfd ready{out_, POLLIN, 0};
-    if (::poll(&ready, 1, 60000) != 1) throw std::runtime_error(fmt::format("nothing comes after '{}'", read_));
+    if (::poll(&ready, 1, 60000) != 1 || std::chrono::steady_clock::now() > deadline)
+      throw std::runtime_error(fmt::format("nothing comes after '{}'", read_));
     std::array<char, 4096> buffer;
     const ssize_t size = ::read(out_, buffer.data(), buffer.size());
     if (size > 0) read_.append(buffer.data(), static_cast<std::size_t>(size));

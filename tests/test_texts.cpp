@@ -361,7 +361,7 @@ TEST_CASE("-i in a terminal: a prompt, lines that are edited, and Ctrl-C", "[pro
   talk.type("/reset\n");
   talk.until("> ");
 #ifdef TESSERA_HAS_LIBEDIT
-  talk.type("Once upon a tale\x7f\x7fme\x1b[H\x05\n");
+  talk.type("Once upon a tile\x7f\x7fme\x1b[H\x05\n");
   talk.until("king's son");
   talk.type("\x03");
   talk.until("> ");
