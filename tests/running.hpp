@@ -122,7 +122,8 @@ inline Run run(const std::string& program, const Arguments& arguments, const Str
   return result;
 }
 
-/// A program that is talked to while it runs, through pipes or in a terminal of its own, which its output is then all of.
+/// A program that is talked to while it runs, through pipes or in a terminal of its own, which its output is then all
+/// of.
 class Talk {
  public:
   enum class Through { pipes, terminal };
@@ -210,7 +211,7 @@ inline std::string output(const std::string& program, const Arguments& arguments
 }
 
 inline void check_refused(const std::string& program, const Arguments& arguments,
-                   std::initializer_list<std::string_view> parts, const Streams& streams = {}) {
+                          std::initializer_list<std::string_view> parts, const Streams& streams = {}) {
   const Run result = run(program, arguments, streams);
   INFO(program << ' ' << fmt::format("{}", fmt::join(arguments, " ")) << '\n' << result.err);
   CHECK(result.status == 2);

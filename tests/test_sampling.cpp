@@ -88,10 +88,10 @@ std::vector<float> random_logits(std::size_t n, unsigned seed) {
 }  // namespace
 
 TEST_CASE("tokens are drawn with their probabilities", "[model][many]") {
-  const Settings settings = GENERATE(Settings{}, Settings{1, 0.5f}, Settings{1, 2}, Settings{1, 1, 5},
-                                     Settings{1, 1, 0, 0.7f}, Settings{1, 0.8f, 12, 0.9f}, Settings{1.5f, 1, 8},
-                                     Settings{0.5f, 0.9f, 0, 0.95f}, Settings{1, 1, 1}, Settings{1, 1, 0, 1e-6f},
-                                     Settings{1, 1, 0, 1, 0.1f}, Settings{1.2f, 2, 20, 0.9f, 0.25f});
+  const Settings settings =
+      GENERATE(Settings{}, Settings{1, 0.5f}, Settings{1, 2}, Settings{1, 1, 5}, Settings{1, 1, 0, 0.7f},
+               Settings{1, 0.8f, 12, 0.9f}, Settings{1.5f, 1, 8}, Settings{0.5f, 0.9f, 0, 0.95f}, Settings{1, 1, 1},
+               Settings{1, 1, 0, 1e-6f}, Settings{1, 1, 0, 1, 0.1f}, Settings{1.2f, 2, 20, 0.9f, 0.25f});
   const auto logits = random_logits(31, 5);
   std::vector<u8> seen(31);
   for (std::size_t i = 0; i < 31; i += 3) seen[i] = 1;
@@ -114,8 +114,8 @@ TEST_CASE("filters keep exactly the tokens they should, in large vocabularies to
   const auto logits = random_logits(5003, 9);
   const std::vector<u8> seen(5003);
   for (const Settings& settings :
-       {Settings{1, 1, 1}, Settings{1, 1, 40}, Settings{1, 1, 0, 0.3f}, Settings{1, 0.7f, 200, 0.5f}, Settings{1, 1, 0, 1, 0.3f},
-        Settings{1, 0.7f, 200, 0.5f, 0.5f}}) {
+       {Settings{1, 1, 1}, Settings{1, 1, 40}, Settings{1, 1, 0, 0.3f}, Settings{1, 0.7f, 200, 0.5f},
+        Settings{1, 1, 0, 1, 0.3f}, Settings{1, 0.7f, 200, 0.5f, 0.5f}}) {
     const auto p = expected(logits, seen, settings);
     for (i32 token : draw(logits, seen, settings, 400, 7)) CHECK(p[static_cast<std::size_t>(token)] > 0);
   }

@@ -192,10 +192,9 @@ TEST_CASE("a failure to sample or to read logits leaves a session as it was", "[
   fresh.append(next);
   const std::vector<float> logits_after = fresh.logits();
 
-  const std::function<void(Session&)> calls[] = {[](Session& session) { session.sample(penalized); },
-                                                 [](Session& session) { session.sample({.temperature = 1}); },
-                                                 [](Session& session) { session.logits(); },
-                                                 [](Session& session) { session.all_logits(); }};
+  const std::function<void(Session&)> calls[] = {
+      [](Session& session) { session.sample(penalized); }, [](Session& session) { session.sample({.temperature = 1}); },
+      [](Session& session) { session.logits(); }, [](Session& session) { session.all_logits(); }};
   for (const auto& call : calls)
     for (int n = 0;; ++n) {
       Session session = begin();

@@ -108,7 +108,10 @@ TEST_CASE("JSON is valid whatever bytes there are", "[programs]") {
 
   const TempDir folder;
   fs::create_directory_symlink(story, folder / "\xff");
-  CHECK(object({"-n", "1", "x", "--model", (folder / "\xff").string()}).at("model").get<std::string>().ends_with("\uFFFD"));
+  CHECK(object({"-n", "1", "x", "--model", (folder / "\xff").string()})
+            .at("model")
+            .get<std::string>()
+            .ends_with("\uFFFD"));
   const json ids = object({"--preset", "nano", "--prompt-ids", "1,2", "-n", "2"});
   CHECK(ids.at("ids").size() == 2);
   CHECK_FALSE(ids.contains("text"));
@@ -120,8 +123,9 @@ TEST_CASE("A batch has the text of each prompt alone, whatever its size", "[prog
   const fs::path file = folder / "prompts";
   std::string long_one;
   for (int i = 0; i < 600; ++i) long_one += " time";
-  const std::vector<std::string> prompts{"Once upon a time", "The king",  "", long_one, "日本 and \"quotes\"",
-                                         "A",                "\xff wrong", "She had two daughters, who were"};
+  const std::vector<std::string> prompts{
+      "Once upon a time",    "The king", "",           long_one,
+      "日本 and \"quotes\"", "A",        "\xff wrong", "She had two daughters, who were"};
   write_text(file, fmt::format("{}\n", fmt::join(prompts, "\n")));
   const Arguments options{"-q", "--seed", "5", "-n", "10"};
   const auto batch = [&](const Arguments& more, const Streams& streams = {}) {
@@ -184,8 +188,8 @@ TEST_CASE("Samples are texts of one prompt, the first of which is that without -
     for (const std::int32_t id : objects[i].at("ids").get<Ids>()) all.push_back(id);
     CHECK(ids_of(line) == all);
   }
-  const auto both = lines_of(
-      output("generate", {"-q", "--seed", "5", "-n", "12", "--samples", "2", "--batch", "-"}, {.input = "A\nOnce upon"}));
+  const auto both = lines_of(output("generate", {"-q", "--seed", "5", "-n", "12", "--samples", "2", "--batch", "-"},
+                                    {.input = "A\nOnce upon"}));
   REQUIRE(both.size() == 4);
   CHECK(both[3].at("text") == objects[1].at("text"));
   check_refused("generate", with(options, {"--samples", "0"}), {"--samples is 0"});
@@ -213,9 +217,9 @@ TEST_CASE("A context that shifts goes on with what is left of it, evaluated agai
   constexpr std::size_t positions = 37, count = 99;
   const Arguments tiny{"--model", nano.string(), "--print-ids", "--temp", "0", "-q"};
   const auto continued = [&](const Ids& prompt, std::size_t n, const Arguments& more = {}) {
-    return ids_of(output("generate", with(with(tiny, {"-n", std::to_string(n), "--prompt-ids",
-                                                      fmt::format("{}", fmt::join(prompt, ","))}),
-                                          more)));
+    return ids_of(output(
+        "generate",
+        with(with(tiny, {"-n", std::to_string(n), "--prompt-ids", fmt::format("{}", fmt::join(prompt, ","))}), more)));
   };
   const Ids prompt{5, 17, 3, 88, 41};
   for (const int keep : {0, 4, -1}) {
@@ -321,9 +325,11 @@ TEST_CASE("-i goes on after each line, through a pipe too", "[programs]") {
   const Run commands = talked("/nope\n/temp x\n/temp -1\n/seed\n/help\n//x\n/quit\nunread\n", {"-q"});
   CHECK(commands.status == 0);
   CHECK(commands.out == object({"--temp", "0", "-n", "8", "/x"}).at("text").get<std::string>() + "\n");
-  for (const char* part : {"no command /nope", "'x' is not a number", "temperature -1", "'' is not an integer", "/reset"})
+  for (const char* part :
+       {"no command /nope", "'x' is not a number", "temperature -1", "'' is not an integer", "/reset"})
     CHECK(commands.err.find(part) != commands.err.npos);
-  const Run drawn = talked("/seed 5\n/temp 0.8\nOnce upon\n/reset\n/seed 6\nOnce upon\n/reset\n/seed 5\nOnce upon\n", {"-q"});
+  const Run drawn =
+      talked("/seed 5\n/temp 0.8\nOnce upon\n/reset\n/seed 6\nOnce upon\n/reset\n/seed 5\nOnce upon\n", {"-q"});
   std::istringstream answers(drawn.out);
   std::string first, second, third;
   std::getline(answers, first), std::getline(answers, second), std::getline(answers, third);
