@@ -40,8 +40,8 @@ struct LineReader::Editor {
     ::el_set(edit, EL_HIST, ::history, lines);
     // While a line is typed Ctrl-C is a key like others, not a signal that might come a moment too early or late.
     ::el_set(edit, EL_SETTY, "-d", "-isig", nullptr);
-    ::el_set(edit, EL_ADDFN, "interrupt", "Take back the line", &Editor::interrupt);
-    ::el_set(edit, EL_ADDFN, "suspend", "Stop the program", &Editor::suspend);
+    ::el_wset(edit, EL_ADDFN, L"interrupt", L"Take back the line", &Editor::interrupt);  // el_set leaks the names
+    ::el_wset(edit, EL_ADDFN, L"suspend", L"Stop the program", &Editor::suspend);
     ::el_set(edit, EL_BIND, "^C", "interrupt", nullptr);
     ::el_set(edit, EL_BIND, "^Z", "suspend", nullptr);
   }
