@@ -120,6 +120,10 @@ class Conversation {
 
 void converse(const TextOptions& options, const Gpt2& model, const Tokenizer& tokenizer, Course course, const Ids& text,
               Interrupt& interrupt, Timings& timings) {
+  {
+    const ProgressLine compiling(compile_progress);
+    compile_ahead(model, 1, course.sampling);
+  }
   Conversation conversation(options, model, tokenizer, std::move(course), interrupt, timings);
   LineReader lines(interrupt);
   if (lines.is_terminal() && !options.quiet) note("A line goes on with the text; /help says more, Ctrl-D leaves.");
