@@ -21,6 +21,10 @@ const std::vector<tessera::Arch>& all_archs();
 /// them in the cache of compiled kernels (TESSERA_CACHE_DIR), by text, options and compiler. Throws tessera::Error.
 tessera::CompileReport compile_report(const tessera::KernelSource& source, tessera::Arch arch);
 
+/// Are a kernel's values kept in registers, and wgmma as it was written? CUDA's own sine, cosine and tangent of f64, which
+/// `text` shows, have a table in local memory, for arguments beyond 1e5.
+bool is_clean(tessera::CompileReport report, std::string_view text);
+
 /// Compiles a kernel. Empty, or what is wrong: it does not compile, warns, or, unless that is allowed, spills. Names
 /// the file that its text is kept in.
 std::string compile_check(const tessera::KernelSource& source, tessera::Arch arch, bool may_spill = false);
