@@ -245,7 +245,8 @@ std::string Compiler::text(const Job& job, const Code& code, std::string_view st
   if (stage == "log") return compiled.log;
   if (stage == "stats") return stats(job.source, job.gpu, compiled, code.cached) + '\n';
   if (stage == "sass") {
-    return compiled.is_ptx ? "no machine code: the driver makes it, from PTX\n" : disassemble(compiled.image);
+    if (compiled.is_ptx) throw Error("the driver makes machine code for this GPU, from PTX");
+    return disassemble(compiled.image);
   }
   if (compiled.is_ptx) return text_of_ptx(compiled);
   CompileRequest request = this->request(job);
@@ -255,8 +256,14 @@ std::string Compiler::text(const Job& job, const Code& code, std::string_view st
 
 CompiledKernel Compiler::finish(const Job& job, bool anew) {
   const Code code = this->code(job, anew);
-  for (const std::string_view stage : code_stages)
-    if (wants_dump(options_, job.source.author, stage)) write_dump(options_, job.stem, stage, text(job, code, stage));
+  for (const std::string_view stage : code_stages) {
+    if (!wants_dump(options_, job.source.author, stage)) continue;
+    try {
+      write_dump(options_, job.stem, stage, text(job, code, stage));
+    } catch (const Error& e) {  // the kernel runs all the same
+      write_dump(options_, job.stem, stage, fmt::format("no {}: {}\n", stage, e.what()));
+    }
+  }
   return {job.source, code.entry};
 }
 
