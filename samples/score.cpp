@@ -50,8 +50,10 @@ Settings parse(CommandLine& line) {
       "'-'\n"
       "stands for what there is not: the first token has nothing before it, ids without a tokenizer have no text.\n\n"
       "A text longer than the model's context is read through windows as long as that, each --stride tokens after the\n"
-      "one before it. A window gives the log-probabilities of the tokens that none before it has reached, so that each\n"
-      "of these has at least the context less --stride tokens before it. --logits has the rows they came from: row i is\n"
+      "one before it. A window gives the log-probabilities of the tokens that none before it has reached, so that "
+      "each\n"
+      "of these has at least the context less --stride tokens before it. --logits has the rows they came from: row i "
+      "is\n"
       "about token i + 1.");
   line.parse();
   line.at_most_one({"--text", "--file", "--ids"});
@@ -82,8 +84,8 @@ struct Window {
   std::size_t begin, scored, end;
 };
 
-/// As in Hugging Face's guide to the perplexity of models with a fixed context: each begins a stride after the one before
-/// it, and scores what that has not reached.
+/// As in Hugging Face's guide to the perplexity of models with a fixed context: each begins a stride after the one
+/// before it, and scores what that has not reached.
 std::vector<Window> windows_of(std::size_t tokens, std::size_t context, std::size_t stride) {
   std::vector<Window> windows{{0, 0, std::min(tokens, context)}};
   while (windows.back().end < tokens) {
@@ -105,8 +107,8 @@ std::vector<Window> windows_of(const Settings& settings, const Gpt2Config& confi
   return windows_of(ids.size(), context, stride);
 }
 
-/// What a window tells: log-probabilities of its scored tokens but the text's first, and the logits they came from, with
-/// those at the text's last token, which are about no token of it.
+/// What a window tells: log-probabilities of its scored tokens but the text's first, and the logits they came from,
+/// with those at the text's last token, which are about no token of it.
 struct Scores {
   std::vector<float> log_probabilities, logits;
 };
@@ -131,7 +133,8 @@ Scores scores_of(const Gpt2& model, const Ids& ids, const Window& window) {
 /// What is printed of the scores, as they come.
 class Report {
  public:
-  Report(const Settings& settings, const std::optional<Tokenizer>& tokenizer) : json_(settings.json), tokenizer_(tokenizer) {}
+  Report(const Settings& settings, const std::optional<Tokenizer>& tokenizer)
+      : json_(settings.json), tokenizer_(tokenizer) {}
 
   void token(std::int32_t id, std::optional<float> log_probability) {
     sum_ += log_probability.value_or(0);
@@ -154,8 +157,8 @@ class Report {
     std::optional<double> perplexity;
     if (count_ > 1) perplexity = std::exp(-sum_ / static_cast<double>(count_ - 1));
     if (!json_) {
-      return print(fmt::format("total\t{:.6f}\nperplexity\t{}\n", sum_,
-                               perplexity ? fmt::format("{:.6f}", *perplexity) : "-"));
+      return print(
+          fmt::format("total\t{:.6f}\nperplexity\t{}\n", sum_, perplexity ? fmt::format("{:.6f}", *perplexity) : "-"));
     }
     json object{{"total", sum_}, {"perplexity", nullptr}, {"tokens", std::move(tokens_)}, {"device", device.name()}};
     if (perplexity) object["perplexity"] = *perplexity;
@@ -179,7 +182,8 @@ void score(CommandLine& line) {
   std::string text;
   if (!settings.ids) {
     text = given_text(settings.text, settings.file);
-    if (text.empty()) throw Error("the text is empty; there is nothing to score. Give a text in quotes, or one through a pipe");
+    if (text.empty())
+      throw Error("the text is empty; there is nothing to score. Give a text in quotes, or one through a pipe");
   }
   const Gpt2 model = open_model(settings.model, settings.seed).model;
   const std::optional<Tokenizer> tokenizer = tokenizer_of(settings);

@@ -12,9 +12,10 @@ namespace {
 void tokenize(CommandLine& line) {
   std::optional<std::string> folder, text, file;
   std::optional<std::vector<std::int32_t>> ids;
-  line.option("-t,--text,text", text, "TEXT",
-              "The text; put it in quotes, and after -- if it begins with a\ndash. Without one, it is what comes through a "
-              "pipe to stdin");
+  line.option(
+      "-t,--text,text", text, "TEXT",
+      "The text; put it in quotes, and after -- if it begins with a\ndash. Without one, it is what comes through a "
+      "pipe to stdin");
   line.option("-f,--file", file, "FILE", "Reads the text from a file, or stdin if it is -");
   line.option("--decode", ids, "IDS", "Prints the text of these ids, 1,2,3, and a newline");
   line.option("--tokenizer", folder, "DIR", "Folder with vocab.json and merges.txt; without it, the shipped model's");

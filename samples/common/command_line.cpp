@@ -205,8 +205,8 @@ void CommandLine::parse() {
   bool manual = false;
   std::optional<std::string> shell;
   flag("--man", manual, "Print the manual page and exit; man -l - shows it");
-  option("--completion", shell, "SHELL", "Print a script that completes this command line in bash, zsh or\nfish, and exit",
-         {"bash", "zsh", "fish"});
+  option("--completion", shell, "SHELL",
+         "Print a script that completes this command line in bash, zsh or\nfish, and exit", {"bash", "zsh", "fish"});
   parser.check(read_arguments(parser.declared, parser.arguments.subspan(parser.arguments.empty() ? 0 : 1)));
   try {
     app.parse(static_cast<int>(parser.arguments.size()), parser.arguments.data());

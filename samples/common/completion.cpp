@@ -35,7 +35,8 @@ std::string shell_word(std::string_view text) {
 /// A shell's function for the program.
 std::string function_of(const DeclaredProgram& program) {
   std::string name = "_complete_" + program.name;
-  std::ranges::replace_if(name, [](unsigned char c) { return !std::isalnum(c); }, '_');
+  std::ranges::replace_if(
+      name, [](unsigned char c) { return !std::isalnum(c); }, '_');
   return name;
 }
 
@@ -87,10 +88,10 @@ complete -F {function} {name}
 
 /// ":TYPE:(f32 bf16)", as _arguments takes it.
 std::string zsh_value(const DeclaredOption& option) {
-  const std::string action = option.what == "FILE"     ? "_files"
-                             : option.what == "DIR"    ? "_files -/"
+  const std::string action = option.what == "FILE"    ? "_files"
+                             : option.what == "DIR"   ? "_files -/"
                              : option.choices.empty() ? " "
-                                                       : fmt::format("({})", join(option.choices, " "));
+                                                      : fmt::format("({})", join(option.choices, " "));
   return fmt::format(":{}:{}", with_backslashes(option.what, ":"), action);
 }
 

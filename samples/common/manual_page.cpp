@@ -69,8 +69,9 @@ std::string manual_page(const DeclaredProgram& program) {
   for (const DeclaredOption& option : program.options)
     text += fmt::format(".TP\n{}\n{}", synopsis(option), paragraphs(option.help));
   text += ".SH EXIT STATUS\n" +
-          paragraphs("0 if all went well, 2 after an error, which is one line on stderr, and whatever else the "
-                     "description names.");
+          paragraphs(
+              "0 if all went well, 2 after an error, which is one line on stderr, and whatever else the "
+              "description names.");
   text += ".SH ENVIRONMENT\n";
   for (const OptionInfo& variable : option_table()) {
     const std::string fallback = variable.fallback.empty() ? "" : fmt::format(" [{}]", variable.fallback);

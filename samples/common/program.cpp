@@ -40,8 +40,8 @@ fs::path executable_folder() {
 /// What a user knows the program as, which is installed under another name than it is built: that it was called by.
 std::string called_name(int argc, char** argv, const std::string& program) {
   const std::string name = argc > 0 && argv[0] ? fs::path(argv[0]).filename().string() : "";
-  const bool is_plain = std::ranges::all_of(
-      name, [](unsigned char c) { return std::isalnum(c) || c == '-' || c == '_' || c == '.'; });
+  const bool is_plain =
+      std::ranges::all_of(name, [](unsigned char c) { return std::isalnum(c) || c == '-' || c == '_' || c == '.'; });
   return name.empty() || name.starts_with('-') || !is_plain ? program : name;
 }
 

@@ -30,7 +30,8 @@ std::string printable(std::string_view text);
 /// The whole of a file, a pipe, or, for "-", of stdin. Error if it cannot be read or is endless.
 std::string read_input(const std::string& path);
 
-/// `text`, or else what `file` holds, or else, if stdin is a pipe or a file, what that holds. Empty if there is nothing.
+/// `text`, or else what `file` holds, or else, if stdin is a pipe or a file, what that holds. Empty if there is
+/// nothing.
 std::string given_text(const std::optional<std::string>& text, const std::optional<std::string>& file);
 
 /// Milliseconds since it was made.
