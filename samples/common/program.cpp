@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cctype>
 #include <cerrno>
 #include <csignal>
@@ -12,6 +13,7 @@
 #include <new>
 #include <system_error>
 
+#include "common/progress.hpp"
 #include "graph/error.hpp"
 #include "model/input_file.hpp"
 #include "model/utf8.hpp"
@@ -160,7 +162,9 @@ OpenModel open_model(const ModelOptions& options, std::uint64_t seed_of_weights)
   const Device device = Device::parse(options.device);
   if (options.preset) return {Gpt2(device, preset(*options.preset), seed_of_weights, compute), {}};
   const Checkpoint checkpoint = Checkpoint::open(options.path());
-  return {Gpt2(device, checkpoint, compute), checkpoint.defaults};
+  std::atomic<double> part = 0;
+  const ProgressLine line([&] { return Progress{.what = "loading the model", .part = part}; });
+  return {Gpt2(device, checkpoint, compute, [&](double read) { part = read; }), checkpoint.defaults};
 }
 
 std::string describe(const Device& device) {

@@ -201,6 +201,7 @@ GenerationDefaults read_generation_config(const std::filesystem::path& folder) {
   GenerationDefaults defaults;
   if (file.sets("temperature")) defaults.temperature = file.number("temperature");
   if (file.sets("top_p")) defaults.top_p = file.number("top_p");
+  if (file.sets("min_p")) defaults.min_p = file.number("min_p");
   if (file.sets("repetition_penalty")) defaults.repetition_penalty = file.number("repetition_penalty");
   if (file.sets("top_k")) defaults.top_k = file.integer("top_k", 0, max_token);
   if (file.sets("do_sample")) defaults.do_sample = file.boolean("do_sample");

@@ -38,7 +38,7 @@ Gpt2Config read_config(const std::filesystem::path& folder);
 
 /// How a model wishes to be sampled, as far as it says so.
 struct GenerationDefaults {
-  std::optional<double> temperature, top_p, repetition_penalty;
+  std::optional<double> temperature, top_p, min_p, repetition_penalty;
   std::optional<int> top_k;
   std::optional<bool> do_sample;
   std::vector<std::int32_t> eos;  ///< tokens that end a text; not checked against a vocabulary

@@ -338,6 +338,22 @@ Checked checked(const Graph& graph, const Variant& variant, Arch gpu) {
   return {generate_here(graph, variant, gpu, false), [&graph, &variant, gpu] { generate_here(graph, variant, gpu); }};
 }
 
+std::atomic<std::int64_t> nanoseconds_spent = 0;
+std::atomic<int> running = 0;
+
+/// Counts the time that it is there.
+class Spent {
+ public:
+  Spent() { ++running; }
+  ~Spent() {
+    nanoseconds_spent += std::chrono::nanoseconds(std::chrono::steady_clock::now() - start_).count();
+    --running;
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
 }  // namespace
 
 SharingPolicy sharing_policy() {
@@ -350,12 +366,23 @@ SharingPolicy sharing_policy() {
 
 GenerateOptions generate_options() { return {.debug = options().debug, .specialise = options().tier == "wgmma"}; }
 
+CompileTimes compile_times() {
+  if (nanoseconds_spent == 0) return {.running = running};  // and there may be no cache yet, which would look for a folder
+  const CompileCache::Counters counters = Compiler::instance().counters();
+  return {.compiled = counters.compiled,
+          .cached = counters.disk_hits,
+          .milliseconds = static_cast<double>(nanoseconds_spent) * 1e-6,
+          .running = running};
+}
+
 CompiledKernel compile_kernel(const Graph& graph, const Variant& variant, Arch gpu) {
+  const Spent spent;
   Checked kernel = checked(graph, variant, gpu);
   return Compiler::instance().compile(std::move(kernel.source), gpu, std::move(kernel.check));
 }
 
 CompiledKernel recompile_kernel(const Graph& graph, const Variant& variant, Arch gpu) {
+  const Spent spent;
   Checked kernel = checked(graph, variant, gpu);
   return Compiler::instance().recompile(std::move(kernel.source), gpu, std::move(kernel.check));
 }
