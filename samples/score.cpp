@@ -192,7 +192,6 @@ void score(CommandLine& line) {
   const std::vector<Window> windows = windows_of(settings, model.config(), ids);
 
   const double load_ms = total.milliseconds();
-  if (!settings.quiet) note("device: " + describe(model.device()));
   Report report(settings, tokenizer);
   std::vector<float> logits;
   report.token(ids.front(), {});
@@ -207,7 +206,9 @@ void score(CommandLine& line) {
   if (settings.logits) write_logits(*settings.logits, logits, ids.size());
   report.print_lines();
   report.finish(model.device(), load_ms, total.milliseconds() - load_ms);
-  if (!settings.quiet) note(fmt::format("total = {:.2f} ms / {} tokens", total.milliseconds(), ids.size()));
+  if (!settings.quiet)
+    note(fmt::format("device: {}\ntotal = {:.2f} ms / {} tokens", describe(model.device()), total.milliseconds(),
+                     ids.size()));
 }
 
 }  // namespace

@@ -152,10 +152,11 @@ TEST_CASE("zsh is told what --help lists", "[programs]") {
 
 TEST_CASE("fish completes what --help lists", "[programs]") {
   if (!is_installed("fish")) return;
-  const auto offered = [](const std::string& program, const std::string& line) {
+  const TempDir home;  // which it writes to
+  const auto offered = [&](const std::string& program, const std::string& line) {
     const std::string text =
         output("/usr/bin/env",
-               {"HOME=/nonexistent", "fish", "--no-config", "-c",
+               {"HOME=" + home.path().string(), "XDG_CONFIG_HOME=", "XDG_DATA_HOME=", "fish", "--no-config", "-c",
                 fmt::format("{} --completion fish | source; complete -C'{} {}'", path_of(program), program, line)});
     Words words;
     std::istringstream lines(text);
