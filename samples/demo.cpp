@@ -138,8 +138,7 @@ bool show_devices(const Devices& devices) {
   if (devices.second) run_on(*devices.second);
   if (!devices.second) say(paint.aside("There is no second device: " + devices.why_not));
   if (devices.second && !devices.is_gpu)
-    say(paint.aside(
-        "emulated: there is no GPU here; the CUDA C++ itself was executed on the CPU, and looked for races."));
+    say(paint.aside("emulated: the CUDA C++ itself, executed on the CPU, and checked for races."));
   return right;
 }
 
@@ -148,7 +147,7 @@ bool show_devices(const Devices& devices) {
 void show_text(const Devices& devices) {
   title(4, "A text, by a GPT-2 that is written in such kernels");
   const Tokenizer tokenizer = Tokenizer::open(shipped_model());
-  const Gpt2 model = open_model({.folder = {}, .preset = {}, .device = devices.is_gpu ? "cuda" : "cpu"}, 0).model;
+  const Gpt2 model = open_model({.folder = {}, .preset = {}, .device = devices.is_gpu ? "auto" : "cpu"}, 0).model;
   const std::string prompt = "Once upon a time";
   std::vector<std::int32_t> ids = tokenizer.encode(prompt);
   const int tokens = 60;
