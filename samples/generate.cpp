@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "common/conversation.hpp"
-#include "common/text_options.hpp"
 #include "common/program.hpp"
 #include "common/progress.hpp"
+#include "common/text_options.hpp"
 #include "common/written.hpp"
 #include "graph/error.hpp"
 #include "jit/compile/compiler.hpp"
@@ -220,11 +220,16 @@ class Generator {
 
   Json timings() const {
     const CompileTimes compile = compile_times();
-    return {{"load_ms", timings_.load},           {"compile_ms", compile.milliseconds},
-            {"compiled_kernels", compile.compiled}, {"cached_kernels", compile.cached},
-            {"prompt_ms", timings_.prompt},       {"prompt_tokens", timings_.prompt_tokens},
-            {"eval_ms", timings_.evaluate},       {"eval_tokens", timings_.evaluated},
-            {"sample_ms", timings_.sample},       {"sample_tokens", timings_.sampled},
+    return {{"load_ms", timings_.load},
+            {"compile_ms", compile.milliseconds},
+            {"compiled_kernels", compile.compiled},
+            {"cached_kernels", compile.cached},
+            {"prompt_ms", timings_.prompt},
+            {"prompt_tokens", timings_.prompt_tokens},
+            {"eval_ms", timings_.evaluate},
+            {"eval_tokens", timings_.evaluated},
+            {"sample_ms", timings_.sample},
+            {"sample_tokens", timings_.sampled},
             {"total_ms", timings_.total.milliseconds()}};
   }
 

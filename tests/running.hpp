@@ -122,7 +122,8 @@ inline Run run(const std::string& program, const Arguments& arguments, const Str
   return result;
 }
 
-/// A program that is talked to while it runs, through pipes or in a terminal of its own, which its output is then all of.
+/// A program that is talked to while it runs, through pipes or in a terminal of its own, which its output is then all
+/// of.
 class Talk {
  public:
   enum class Through { pipes, terminal };
@@ -164,25 +165,31 @@ class Talk {
 
   /// What the program prints, with `text` at its end; throws if that does not come.
   std::string until(std::string_view text) {
+    const auto deadline = in_a_minute();
     std::size_t at = 0;
     while ((at = read_.find(text)) == read_.npos)
-      if (!more()) throw std::runtime_error(fmt::format("'{}' does not come, but '{}'", text, read_));
+      if (!more(deadline)) throw std::runtime_error(fmt::format("'{}' does not come, but '{}'", text, read_));
     const std::string part = read_.substr(0, at + text.size());
     read_.erase(0, part.size());
     return part;
   }
   /// What it prints until it ends.
   std::string rest() {
-    while (more()) continue;
+    const auto deadline = in_a_minute();
+    while (more(deadline)) continue;
     return std::exchange(read_, {});
   }
   int status() { return status_of(std::exchange(child_, -1)); }
   std::string err() const { return read_text(folder_ / "err"); }
 
  private:
-  bool more() {
+  using Time = std::chrono::steady_clock::time_point;
+  static Time in_a_minute() { return std::chrono::steady_clock::now() + std::chrono::minutes(1); }
+
+  bool more(Time deadline) {
     pollfd ready{out_, POLLIN, 0};
-    if (::poll(&ready, 1, 60000) != 1) throw std::runtime_error(fmt::format("nothing comes after '{}'", read_));
+    if (::poll(&ready, 1, 60000) != 1 || std::chrono::steady_clock::now() > deadline)
+      throw std::runtime_error(fmt::format("nothing comes after '{}'", read_));
     std::array<char, 4096> buffer;
     const ssize_t size = ::read(out_, buffer.data(), buffer.size());
     if (size > 0) read_.append(buffer.data(), static_cast<std::size_t>(size));
@@ -204,7 +211,7 @@ inline std::string output(const std::string& program, const Arguments& arguments
 }
 
 inline void check_refused(const std::string& program, const Arguments& arguments,
-                   std::initializer_list<std::string_view> parts, const Streams& streams = {}) {
+                          std::initializer_list<std::string_view> parts, const Streams& streams = {}) {
   const Run result = run(program, arguments, streams);
   INFO(program << ' ' << fmt::format("{}", fmt::join(arguments, " ")) << '\n' << result.err);
   CHECK(result.status == 2);

@@ -258,9 +258,10 @@ TEST_CASE("generation_config.json is optional, its values are not arbitrary", "[
   ModelFolder folder;
   CHECK(read_generation_config(nano).eos == std::vector<std::int32_t>{0});
   const GenerationDefaults all = folder.generation(
-      R"({"temperature":0.7,"top_p":1,"repetition_penalty":1.1,"top_k":50,"do_sample":true,"eos_token_id":[5,7],"x":{}})");
+      R"({"temperature":0.7,"top_p":1,"min_p":0.1,"repetition_penalty":1.1,"top_k":50,"do_sample":true,"eos_token_id":[5,7],"x":{}})");
   CHECK(all.temperature == 0.7);
   CHECK(all.top_p == 1.0);
+  CHECK(all.min_p == 0.1);
   CHECK(all.repetition_penalty == 1.1);
   CHECK(all.top_k == 50);
   CHECK(all.do_sample == true);
@@ -272,7 +273,7 @@ TEST_CASE("generation_config.json is optional, its values are not arbitrary", "[
   CHECK(none.eos.empty());
   CHECK(folder.generation(R"({"eos_token_id":[]})").eos.empty());
 
-  for (const std::string key : {"temperature", "top_p", "repetition_penalty"}) {
+  for (const std::string key : {"temperature", "top_p", "min_p", "repetition_penalty"}) {
     folder.check_generation_refused("{\"" + key + "\":\"0.7\"}", {key + " is '0.7'", "a number"});
     folder.check_generation_refused("{\"" + key + "\":true}", {key + " is true"});
   }

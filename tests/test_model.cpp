@@ -239,6 +239,53 @@ TEST_CASE("a sequence without new tokens stays as it is", "[model]") {
   CHECK(largest_difference(std::span(both).first(101), alone.logits()) <= 1e-5);
 }
 
+TEST_CASE("a cleared sequence is a new one, and the others stay", "[model]") {
+  const Golden golden("nano-odd");
+  const Gpt2 model(test_device(), golden.checkpoint);
+  constexpr Sampling penalized{.repetition_penalty = 100};
+  Session session(model, 2, 37);
+  session.append(std::vector<Tokens>{Tokens(30, 7), {4, 5}});
+  session.clear(0);
+  CHECK(session.length(0) == 0);
+  CHECK(session.length(1) == 2);
+  session.sample(penalized);  // of the other
+  session.append(std::vector<Tokens>{{1, 2, 3}, {6}});
+  Session fresh(model, 2, 37);
+  fresh.append(std::vector<Tokens>{{}, {4, 5}});
+  fresh.append(std::vector<Tokens>{{1, 2, 3}, {6}});
+  CHECK(session.logits() == fresh.logits());
+  CHECK(session.sample(penalized) == fresh.sample(penalized));
+
+  session.clear(0);
+  session.clear(1);
+  CHECK(says(error_of([&] { session.sample({}); }), {"no logits yet"}));
+  CHECK(says(error_of([&] { session.clear(2); }), {"no sequence 2"}));
+}
+
+TEST_CASE("a draw depends on seed and stream, not on the sequences beside it", "[model]") {
+  const Golden golden("nano-odd");
+  const Gpt2 model(test_device(), golden.checkpoint);
+  const Sampling hot{.temperature = 100, .seed = 3};
+  Session session(model, 3, 37);
+  session.append(std::vector<Tokens>{{1, 2, 3}, {1, 2, 3}, {1, 2, 3}});
+  const Tokens numbered = session.sample(hot);
+  CHECK(session.sample(hot, std::vector<std::int64_t>{0, 1, 2}) == numbered);
+  CHECK(session.sample(hot, std::vector<std::int64_t>{2, 0, 1}) == Tokens{numbered[2], numbered[0], numbered[1]});
+  CHECK(session.sample(hot, std::vector<std::int64_t>{0, 0, 0}) == Tokens(3, numbered[0]));
+  CHECK(session.sample(hot) == numbered);
+  CHECK(numbered != Tokens(3, numbered[0]));
+  Session alone(model, 1, 37);
+  alone.append(std::vector<Tokens>{{1, 2, 3}});
+  CHECK(alone.sample(hot, std::vector<std::int64_t>{1}) == Tokens{numbered[1]});
+  CHECK(says(error_of([&] { session.sample(hot, std::vector<std::int64_t>{1}); }), {"1 streams", "3 sequences"}));
+}
+
+TEST_CASE("min-p is from 0 to 1", "[model]") {
+  for (const float min_p : {-0.1f, 1.1f, static_cast<float>(NAN)})
+    CHECK(says(error_of([&] { check({.min_p = min_p}); }), {"min-p", "0 (off) to 1"}));
+  check({.min_p = 1});
+}
+
 TEST_CASE("log probabilities are those of a softmax", "[model]") {
   const Golden golden("mini-192");
   const Gpt2 model(test_device(), golden.checkpoint);

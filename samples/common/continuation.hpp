@@ -14,12 +14,14 @@ using Ids = std::vector<std::int32_t>;
 /// How texts go on.
 struct Course {
   Sampling sampling;
-  Ids ends;                    ///< tokens that end a text
-  bool context_shift = false;  ///< a text that fills the context loses the older half of what stands behind `keep` tokens
+  Ids ends;  ///< tokens that end a text
+  bool context_shift =
+      false;  ///< a text that fills the context loses the older half of what stands behind `keep` tokens
   std::optional<std::size_t> keep{};  ///< at most 2 less than the context has; none: as many as it began with
 };
 
-/// What the model was taught that a text begins with; GPT-2 has one token for that and for the end. Error if it has none.
+/// What the model was taught that a text begins with; GPT-2 has one token for that and for the end. Error if it has
+/// none.
 std::int32_t first_token(const Gpt2Config& config);
 
 /// Error, naming the first that is not in it.

@@ -15,7 +15,8 @@ namespace tessera {
 namespace {
 
 constexpr std::string_view help =
-    "A line is put behind the text as it is, so begin it with a blank where a new word begins. Then the model goes on.\n"
+    "A line is put behind the text as it is, so begin it with a blank where a new word begins. Then the model goes "
+    "on.\n"
     "An empty line lets it go on. Ctrl-C stops the text; at the prompt it takes back the line, and twice it leaves.\n"
     "  /temp T   temperature from now on; 0: always the most probable token\n"
     "  /seed N   seed from now on\n"
@@ -117,8 +118,8 @@ class Conversation {
 
 }  // namespace
 
-void converse(const TextOptions& options, const Gpt2& model, const Tokenizer& tokenizer, Course course,
-              const Ids& text, Interrupt& interrupt, Timings& timings) {
+void converse(const TextOptions& options, const Gpt2& model, const Tokenizer& tokenizer, Course course, const Ids& text,
+              Interrupt& interrupt, Timings& timings) {
   Conversation conversation(options, model, tokenizer, std::move(course), interrupt, timings);
   LineReader lines(interrupt);
   if (lines.is_terminal() && !options.quiet) note("A line goes on with the text; /help says more, Ctrl-D leaves.");

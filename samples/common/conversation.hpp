@@ -10,7 +10,7 @@ namespace tessera {
 /// Reads lines until they end or /quit, and continues the text with the model after each. A line is put behind the text
 /// as it is; an empty one lets it go on; one that begins with / is a command. `text`, if not empty, is what it begins
 /// with, and is continued before the first line.
-void converse(const TextOptions& options, const Gpt2& model, const Tokenizer& tokenizer, Course course,
-              const Ids& text, Interrupt& interrupt, Timings& timings);
+void converse(const TextOptions& options, const Gpt2& model, const Tokenizer& tokenizer, Course course, const Ids& text,
+              Interrupt& interrupt, Timings& timings);
 
 }  // namespace tessera

@@ -33,7 +33,8 @@ struct LineReader::Editor {
     ::history(lines, &event, H_SETSIZE, 1000);
     ::history(lines, &event, H_SETUNIQUE, 1);
     ::el_set(edit, EL_CLIENTDATA, this);
-    ::el_set(edit, EL_PROMPT, +[](EditLine*) { return const_cast<char*>("> "); });
+    ::el_set(
+        edit, EL_PROMPT, +[](EditLine*) { return const_cast<char*>("> "); });
     ::el_set(edit, EL_EDITOR, "emacs");
     ::el_set(edit, EL_SIGNAL, 1);  // a program that is stopped, a terminal that changes its size
     ::el_set(edit, EL_HIST, ::history, lines);
@@ -92,8 +93,7 @@ struct LineReader::Editor {
 };
 #endif
 
-LineReader::LineReader(const Interrupt& interrupt)
-    : interrupt_(interrupt), terminal_(::isatty(0) && ::isatty(2)) {
+LineReader::LineReader(const Interrupt& interrupt) : interrupt_(interrupt), terminal_(::isatty(0) && ::isatty(2)) {
 #ifdef TESSERA_HAS_LIBEDIT
   if (terminal_) editor_ = std::make_unique<Editor>();
 #endif

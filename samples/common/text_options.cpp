@@ -11,7 +11,7 @@ namespace tessera {
 
 namespace {
 
-constexpr Sampling fallback{.temperature = 0.8f, .top_k = 40, .top_p = 0.95f, .min_p = 0, .repetition_penalty = 1};
+constexpr Sampling fallback{.temperature = 0.8f, .top_k = 40, .top_p = 0.95f, .repetition_penalty = 1};
 
 void check_together(const TextOptions& options) {
   StopText(options.stops);
@@ -32,10 +32,12 @@ void check_together(const TextOptions& options) {
   }
   if (options.batch) {
     refuse(options.print_ids, "--batch prints JSON, which has the ids; --print-ids excludes it");
-    refuse(options.no_display_prompt, "--batch prints JSON, which has the prompt apart; --no-display-prompt excludes it");
+    refuse(options.no_display_prompt,
+           "--batch prints JSON, which has the prompt apart; --no-display-prompt excludes it");
   }
   refuse(options.json && options.print_ids, "--json has the ids; --print-ids excludes it");
   refuse(options.samples == 0, "--samples is 0; ask for at least 1");
+  refuse(options.samples > 65536, "--samples is above 65536");
   refuse(options.batch_size == 0, "--batch-size is 0; ask for at least 1");
   refuse(options.batch_size > 65536, "--batch-size is above 65536");
   refuse(options.keep && !options.context_shift, "--keep says what --context-shift keeps; give that, too");
@@ -77,8 +79,7 @@ TextOptions TextOptions::parse(CommandLine& line) {
   line.option("--stop", options.stops, "TEXT", "Ends before this text; may be repeated");
   line.flag("--context-shift", options.context_shift,
             "When the context is full, goes on without the older half of the text;\nelse the text ends there");
-  line.option("--keep", options.keep, "N",
-              "Of which --context-shift keeps the first N tokens; -1: the prompt [0]");
+  line.option("--keep", options.keep, "N", "Of which --context-shift keeps the first N tokens; -1: the prompt [0]");
   line.flag("--json", options.json, "Prints a JSON object a text, and nothing else on stdout");
   line.flag("--print-ids", options.print_ids,
             "Prints ids instead of text: of the prompt and all new tokens,\non one line with blanks between");
@@ -87,9 +88,11 @@ TextOptions TextOptions::parse(CommandLine& line) {
   line.flag("-q,--quiet", options.quiet, "No device, seed and timings on stderr");
   line.footer(
       "The text goes to stdout as it is made, everything else to stderr. It ends at the model's end token, a stop\n"
-      "text, --max-new-tokens, the model's context or Ctrl-C (status 130; a second kills the program). An empty prompt\n"
+      "text, --max-new-tokens, the model's context or Ctrl-C (status 130; a second kills the program). An empty "
+      "prompt\n"
       "starts from the model's first token. A text that begins with a dash comes after --. With --print-ids, a stop\n"
-      "text's ids are printed. --samples prints a line of --- between texts. docs/programs.md says more of -i, --batch\n"
+      "text's ids are printed. --samples prints a line of --- between texts. docs/programs.md says more of -i, "
+      "--batch\n"
       "and JSON.\n"
       "Order of the sampling steps, as in transformers: repetition penalty, temperature, top-k, top-p, min-p.");
   line.parse();

@@ -35,8 +35,7 @@ std::string Timings::text() const {
 }
 
 void DeviceClock::read() {
-  for (const Span& span : spans_)
-    span.sum += std::max(span.end.milliseconds_since(span.begin) - span.compiled, 0.0);
+  for (const Span& span : spans_) span.sum += std::max(span.end.milliseconds_since(span.begin) - span.compiled, 0.0);
   spans_.clear();
 }
 

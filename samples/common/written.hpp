@@ -51,8 +51,8 @@ class Written {
   StopText stop_;
 };
 
-/// Lets all texts go on until each has ended, as `written` says in the end, and hands out the texts' parts as they come:
-/// which of them, the token, its text, which may be empty. One that ends may have text left; finish() has it.
+/// Lets all texts go on until each has ended, as `written` says in the end, and hands out the texts' parts as they
+/// come: which of them, the token, its text, which may be empty. One that ends may have text left; finish() has it.
 void go_on(Continuation& texts, const Course& course, std::vector<Written>& written, const Interrupt& interrupt,
            const std::function<void(std::size_t, std::int32_t, std::string_view)>& hand_out);
 

@@ -506,7 +506,7 @@ class TypedState final : public Session::State {
   const typename TypedNetwork<P, W>::Kernels& kernels_;
   Stream stream_;
   Tensor<i32, 1> past_, count_, token_;
-  Tensor<i64, 1> keys_;  // of random numbers
+  Tensor<i64, 1> keys_;         // of random numbers
   Tensor<i32, 2> best_tokens_;  // of each part of the logits
   Tensor<f32, 2> best_scores_;
   std::shared_ptr<void> pinned_;            // where token_ comes to the host

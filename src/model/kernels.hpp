@@ -263,10 +263,9 @@ inline auto greedy_token(int parts) {
 /// an exponential race: the largest p / e, e exponential, is token i with probability p_i. The random key is that of
 /// the sequence in keys [B], the index position and token: what is drawn does not depend on the rows beside it.
 inline auto sample(int vocab) {
-  return kernel("sample",
-                [=](In<f32, 2> logits, In<u8, 2> seen, In<i32, 1> past, In<i64, 1> keys, Out<i32, 1> token,
-                    Scalar<f32> penalty, Scalar<f32> temperature, Scalar<i32> top_k, Scalar<f32> top_p,
-                    Scalar<f32> min_p) {
+  return kernel("sample", [=](In<f32, 2> logits, In<u8, 2> seen, In<i32, 1> past, In<i64, 1> keys, Out<i32, 1> token,
+                              Scalar<f32> penalty, Scalar<f32> temperature, Scalar<i32> top_k, Scalar<f32> top_p,
+                              Scalar<f32> min_p) {
     Index b = blocks(logits.extent(0));
     Tile raw = load(logits, {b, 0}, {1, vocab});
     Tile score = penalized(raw, load(seen, {b, 0}, {1, vocab}), penalty);

@@ -367,7 +367,8 @@ SharingPolicy sharing_policy() {
 GenerateOptions generate_options() { return {.debug = options().debug, .specialise = options().tier == "wgmma"}; }
 
 CompileTimes compile_times() {
-  if (nanoseconds_spent == 0) return {.running = running};  // and there may be no cache yet, which would look for a folder
+  if (nanoseconds_spent == 0)
+    return {.running = running};  // and there may be no cache yet, which would look for a folder
   const CompileCache::Counters counters = Compiler::instance().counters();
   return {.compiled = counters.compiled,
           .cached = counters.disk_hits,
