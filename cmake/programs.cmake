@@ -1,4 +1,5 @@
-# The programs as `cmake --install` leaves them: bin/tessera-NAME, as many a program might be called NAME, with manual page and completions.
+# The programs as `cmake --install` leaves them: bin/tessera-NAME, as many a program might be called NAME, with manual
+# pages and completions.
 include(GNUInstallDirs)
 foreach(program generate score tokenize inspect demo)
   set(name tessera-${program})
