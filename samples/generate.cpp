@@ -95,10 +95,10 @@ class Generator {
       for (std::size_t sample = 0; sample < options_.samples; ++sample)
         jobs.push_back({&prompts[number], number, sample});
     streams_ = jobs.size() == 1 && !prints_json();
-    for (std::span<const Job> rest = jobs; !rest.empty() && !interrupt.heard();) {
+    for (std::span<const Job> rest = jobs; !rest.empty();) {
       const std::span<const Job> group = next_group(rest);
       run(group, interrupt);
-      rest = rest.subspan(group.size());
+      rest = interrupt.heard() ? std::span<const Job>() : rest.subspan(group.size());
     }
     const Json timings = this->timings();
     for (Json& object : objects_) {

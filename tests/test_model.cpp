@@ -239,6 +239,17 @@ TEST_CASE("a sequence without new tokens stays as it is", "[model]") {
   CHECK(largest_difference(std::span(both).first(101), alone.logits()) <= 1e-5);
 }
 
+TEST_CASE("whoever waits for a model hears how much of it has been read", "[model]") {
+  const Golden golden("nano-odd");
+  std::vector<double> parts;
+  const Gpt2 model(test_device(), golden.checkpoint, Compute::f32, [&](double part) { parts.push_back(part); });
+  CHECK(parts.size() >= 12 * static_cast<std::size_t>(model.config().layers));
+  CHECK(parts.front() > 0);
+  CHECK(std::is_sorted(parts.begin(), parts.end()));
+  CHECK(parts.back() > 0.9);
+  CHECK(parts.back() <= 1);
+}
+
 TEST_CASE("a cleared sequence is a new one, and the others stay", "[model]") {
   const Golden golden("nano-odd");
   const Gpt2 model(test_device(), golden.checkpoint);

@@ -215,7 +215,14 @@ TEST_CASE("Wrong options are blamed, and words without quotes", "[programs]") {
 
 TEST_CASE("A context that shifts goes on with what is left of it, evaluated again", "[programs]") {
   constexpr std::size_t positions = 37, count = 99;
-  const Arguments tiny{"--model", nano.string(), "--print-ids", "--temp", "0", "-q"};
+  // A model that knows no end, and a penalty, as it would say one thing again and again.
+  const TempDir folder;
+  json config = json::parse(read_text(nano / "config.json"));
+  config.erase("eos_token_id");
+  write_text(folder / "config.json", config.dump());
+  fs::create_symlink(nano / "model.safetensors", folder / "model.safetensors");
+  const Arguments tiny{"--model", folder.path().string(), "--print-ids", "--temp", "0",
+                       "-q",      "--repeat-penalty",     "1.5"};
   const auto continued = [&](const Ids& prompt, std::size_t n, const Arguments& more = {}) {
     return ids_of(output(
         "generate",
@@ -242,9 +249,10 @@ TEST_CASE("A context that shifts goes on with what is left of it, evaluated agai
   CHECK(continued(prompt, count).size() == positions);
   CHECK(continued(prompt, count, {"--context-shift", "--keep", "35"}).size() == prompt.size() + count);
   // Draws do not come again with the positions.
-  const Arguments hot{"--context-shift", "--keep", "35", "--temp", "1000", "--top-k", "0", "--top-p", "1", "-s", "1"};
   const Ids all = ids_of(output(
-      "generate", with({"--model", nano.string(), "--print-ids", "-q", "-n", "64", "--prompt-ids", "5,17,3"}, hot)));
+      "generate", {"--model", folder.path().string(), "--print-ids", "-q", "-n", "64", "--prompt-ids", "5,17,3",
+                   "--context-shift", "--keep", "35", "--temp", "1000", "--top-k", "0", "--top-p", "1", "-s", "1"}));
+  REQUIRE(all.size() == 67);
   CHECK(std::set<std::int32_t>(all.end() - 20, all.end()).size() > 10);
   check_refused("generate", with(tiny, {"--prompt-ids", "1", "--context-shift", "--keep", "36"}), {"--keep 36", "35"});
   check_refused("generate", with(tiny, {"--prompt-ids", "1", "--context-shift", "--keep", "-2"}), {"--keep", "-1"});
