@@ -305,9 +305,11 @@ void tessera_kernel_free(tessera_kernel* kernel) { delete kernel; }
 tessera_status tessera_launch(const tessera_stream* stream, const tessera_kernel* kernel,
                               const tessera_argument* arguments, size_t count) {
   return guarded(__func__, [&] {
+    const Stream& on = use(stream).stream;
+    const Executable& executable = *use(kernel).executable;
     if (count && !arguments) throw Error("the arguments are null");
     std::vector<c::LaunchValue> values;
     for (std::size_t i = 0; i < count; ++i) values.push_back(value_of(arguments[i], i));
-    c::launch(use(stream).stream, *use(kernel).executable, values);
+    c::launch(on, executable, values);
   });
 }
