@@ -10,12 +10,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#if defined(TESSERA_C_BUILDS)
-#define TESSERA_C_API __attribute__((visibility("default")))
-#else
-#define TESSERA_C_API
-#endif
-
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -37,82 +31,82 @@ typedef enum tessera_status {
 } tessera_status;
 
 /* "0.1.0". */
-TESSERA_C_API const char* tessera_version(void);
+const char* tessera_version(void);
 /* Of the last function that failed in this thread, one sentence in UTF-8, until the next one fails; "" before. */
-TESSERA_C_API const char* tessera_last_error(void);
+const char* tessera_last_error(void);
 
 /* Devices ------------------------------------------------------------------------------------- */
 
 /* "auto", "cpu", "cuda", "cuda:1" or "emulated"; null is "auto". */
-TESSERA_C_API tessera_status tessera_device_open(const char* text, tessera_device** device);
+tessera_status tessera_device_open(const char* text, tessera_device** device);
 /* "cuda:0 (NVIDIA H200, sm_90)"; it lives as long as the handle. */
-TESSERA_C_API tessera_status tessera_device_name(const tessera_device* device, const char** name);
+tessera_status tessera_device_name(const tessera_device* device, const char** name);
 /* As DLPack numbers it: type 1 (CPU) or 2 (CUDA), and the CUDA device's ordinal. What Python's __dlpack_device__ returns. */
-TESSERA_C_API tessera_status tessera_device_dlpack(const tessera_device* device, int32_t* type, int32_t* id);
+tessera_status tessera_device_dlpack(const tessera_device* device, int32_t* type, int32_t* id);
 /* Waits for all work given to the device's streams. */
-TESSERA_C_API tessera_status tessera_device_synchronize(const tessera_device* device);
-TESSERA_C_API void tessera_device_free(tessera_device* device);
+tessera_status tessera_device_synchronize(const tessera_device* device);
+void tessera_device_free(tessera_device* device);
 
 /* Streams and events -------------------------------------------------------------------------- */
 
 /* The device's own stream, which is in order with CUDA's legacy default stream. */
-TESSERA_C_API tessera_status tessera_stream_of(const tessera_device* device, tessera_stream** stream);
+tessera_status tessera_stream_of(const tessera_device* device, tessera_stream** stream);
 /* Another, whose work may run beside that of all others. */
-TESSERA_C_API tessera_status tessera_stream_new(const tessera_device* device, tessera_stream** stream);
+tessera_status tessera_stream_new(const tessera_device* device, tessera_stream** stream);
 /* One over a CUstream or cudaStream_t of the device, which must outlive the handle; null is the legacy default stream. */
-TESSERA_C_API tessera_status tessera_stream_from(const tessera_device* device, void* cu_stream, tessera_stream** stream);
+tessera_status tessera_stream_from(const tessera_device* device, void* cu_stream, tessera_stream** stream);
 /* Its CUstream; null on the CPU. */
-TESSERA_C_API tessera_status tessera_stream_native(const tessera_stream* stream, void** cu_stream);
+tessera_status tessera_stream_native(const tessera_stream* stream, void** cu_stream);
 /* Waits for all its work. */
-TESSERA_C_API tessera_status tessera_stream_synchronize(const tessera_stream* stream);
+tessera_status tessera_stream_synchronize(const tessera_stream* stream);
 /* What is given to the stream from now on comes after the event, which may be of another stream of the kind of device. */
-TESSERA_C_API tessera_status tessera_stream_wait(const tessera_stream* stream, const tessera_event* event);
-TESSERA_C_API void tessera_stream_free(tessera_stream* stream);
+tessera_status tessera_stream_wait(const tessera_stream* stream, const tessera_event* event);
+void tessera_stream_free(tessera_stream* stream);
 
 /* The moment when all work given to the stream so far is done. */
-TESSERA_C_API tessera_status tessera_event_record(const tessera_stream* stream, tessera_event** event);
-TESSERA_C_API tessera_status tessera_event_synchronize(const tessera_event* event);
+tessera_status tessera_event_record(const tessera_stream* stream, tessera_event** event);
+tessera_status tessera_event_synchronize(const tessera_event* event);
 /* The device's time between two events; waits for both. */
-TESSERA_C_API tessera_status tessera_event_milliseconds(const tessera_event* earlier, const tessera_event* later,
+tessera_status tessera_event_milliseconds(const tessera_event* earlier, const tessera_event* later,
                                                         double* milliseconds);
-TESSERA_C_API void tessera_event_free(tessera_event* event);
+void tessera_event_free(tessera_event* event);
 
 /* Tensors ------------------------------------------------------------------------------------- */
 
 /* Fresh memory, row-major, contents undefined. `type` is "f32", "bf16", ... as docs/language.md names them; 1 to 6 axes. */
-TESSERA_C_API tessera_status tessera_tensor_new(const tessera_device* device, const char* type, int32_t rank,
+tessera_status tessera_tensor_new(const tessera_device* device, const char* type, int32_t rank,
                                                 const int64_t* extents, tessera_tensor** tensor);
 /* Over the memory of `managed`, which is the tensor's from then on: its deleter is called once, in whatever thread, when
  * the last that uses the memory has gone. After a failure it is still the caller's. `device` is null, or one that reaches
  * the memory. */
-TESSERA_C_API tessera_status tessera_tensor_from_dlpack(struct DLManagedTensor* managed, const tessera_device* device,
+tessera_status tessera_tensor_from_dlpack(struct DLManagedTensor* managed, const tessera_device* device,
                                                         tessera_tensor** tensor);
 /* For others, over the tensor's memory, which it keeps until its deleter is called. */
-TESSERA_C_API tessera_status tessera_tensor_to_dlpack(const tessera_tensor* tensor, struct DLManagedTensor** managed);
+tessera_status tessera_tensor_to_dlpack(const tessera_tensor* tensor, struct DLManagedTensor** managed);
 /* Calls the deleter of one that nobody took; null is fine. */
-TESSERA_C_API void tessera_dlpack_free(struct DLManagedTensor* managed);
+void tessera_dlpack_free(struct DLManagedTensor* managed);
 /* "f32 [2,3]"; it lives as long as the handle. */
-TESSERA_C_API tessera_status tessera_tensor_text(const tessera_tensor* tensor, const char** text);
+tessera_status tessera_tensor_text(const tessera_tensor* tensor, const char** text);
 /* All elements of `from`, of the same type and extents, any strides and any device: behind all work of both devices, and
  * done when it returns. */
-TESSERA_C_API tessera_status tessera_tensor_copy(const tessera_tensor* to, const tessera_tensor* from);
-TESSERA_C_API void tessera_tensor_free(tessera_tensor* tensor);
+tessera_status tessera_tensor_copy(const tessera_tensor* to, const tessera_tensor* from);
+void tessera_tensor_free(tessera_tensor* tensor);
 
 /* Kernels ------------------------------------------------------------------------------------- */
 
 /* A shared library that exports kernels. A name without '/' is looked for where the loader looks. It stays loaded to the
  * end of the process. */
-TESSERA_C_API tessera_status tessera_library_open(const char* path, tessera_library** library);
+tessera_status tessera_library_open(const char* path, tessera_library** library);
 /* How many kernels it has, and the name of each. */
-TESSERA_C_API tessera_status tessera_library_count(const tessera_library* library, size_t* count);
-TESSERA_C_API tessera_status tessera_library_name(const tessera_library* library, size_t position, const char** name);
-TESSERA_C_API void tessera_library_free(tessera_library* library);
+tessera_status tessera_library_count(const tessera_library* library, size_t* count);
+tessera_status tessera_library_name(const tessera_library* library, size_t position, const char** name);
+void tessera_library_free(tessera_library* library);
 
 /* A kernel of the library, traced now. */
-TESSERA_C_API tessera_status tessera_kernel_get(const tessera_library* library, const char* name, tessera_kernel** kernel);
+tessera_status tessera_kernel_get(const tessera_library* library, const char* name, tessera_kernel** kernel);
 /* "scale(In<f32, 1>, Out<f32, 1>, Scalar<f32>)"; it lives as long as the handle. */
-TESSERA_C_API tessera_status tessera_kernel_text(const tessera_kernel* kernel, const char** text);
-TESSERA_C_API void tessera_kernel_free(tessera_kernel* kernel);
+tessera_status tessera_kernel_text(const tessera_kernel* kernel, const char** text);
+void tessera_kernel_free(tessera_kernel* kernel);
 
 typedef enum tessera_kind {
   TESSERA_TENSOR = 0,
@@ -133,7 +127,7 @@ typedef struct tessera_argument {
 
 /* Gives a launch to the stream: asynchronous where the device is; the tensors may be freed at once. Count, types, ranks,
  * devices and all that the kernel requires are checked before anything runs. */
-TESSERA_C_API tessera_status tessera_launch(const tessera_stream* stream, const tessera_kernel* kernel,
+tessera_status tessera_launch(const tessera_stream* stream, const tessera_kernel* kernel,
                                             const tessera_argument* arguments, size_t count);
 
 #ifdef __cplusplus
