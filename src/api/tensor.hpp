@@ -88,6 +88,12 @@ class Tensor {
       : Tensor(detail::new_tensor(device, element_type<T>, extents)) {}
   template <std::size_t N>
   Tensor(const Device& device, const std::int64_t (&extents)[N]) : Tensor(device, all_axes(extents)) {}
+  /// Values are of().
+  template <class V>
+  Tensor(const Device&, std::initializer_list<std::initializer_list<V>>) {
+    static_assert(!std::is_same_v<V, V>,
+                  "tessera: a tensor is given its extents; from values in braces it is made by Tensor<T, R>::of");
+  }
   /// A user's memory of the device; strides in elements. It must live as long as launches use it, or `owner` must.
   Tensor(const Device& device, T* data, const Extents& extents, const Extents& strides,
          std::shared_ptr<void> owner = nullptr)
