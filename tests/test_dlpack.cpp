@@ -218,6 +218,33 @@ TEST_CASE("tensors of CUDA keep the number of their device", "[jit]") {
   CHECK(from_dlpack<f32, 1>(&managed.managed, first).device() == first);
 }
 
+TEST_CASE("when a kernel has lost the GPU, what is shared is given back all the same", "[jit]") {
+  FakeCuda& fake = new_fake_cuda();
+  const Device device(CudaDevices(fake_cuda_places()).open(0));
+  Foreign foreign({2}, {kDLFloat, 32, 1}, {kDLCUDA, 0});
+  auto theirs = from_dlpack<f32, 1>(&foreign.managed, device);
+  auto ours = device.tensor<f32>({2}, numbered<f32>(2));
+  const std::weak_ptr<void> memory = ours.memory();
+  DLManagedTensor* const lent = to_dlpack(ours);
+  for (const char* call : {"cuStreamSynchronize", "cuMemcpyAsync", "cuMemAllocAsync", "cuMemFreeAsync", "cuEventRecord",
+                           "cuStreamWaitEvent", "cuEventSynchronize"})
+    fake.fail[call] = 700;
+  CHECK(says(error_of([&] { device.stream().synchronize(); }), {"cuda:0", "CUDA_ERROR", "700"}));
+  const std::initializer_list<std::string_view> lost{"cuda:0", "an earlier error has lost the GPU", "700"};
+  CHECK(says(error_of([&] { theirs.to_vector(); }), lost));
+  CHECK(says(error_of([&] { ours.copy_from(theirs); }), lost));
+  CHECK(says(error_of([&] { device.synchronize(); }), lost));
+  CHECK(says(error_of([&] { device.tensor<f32>({2}); }), lost));
+  CHECK(says(error_of([&] { ours.to(cpu); }), lost));
+  CHECK(cpu.tensor<f32>({2}, numbered<f32>(2)).to_vector() == numbered<f32>(2));
+  theirs = {};
+  CHECK(foreign.deleted == 1);
+  ours = {};
+  CHECK(!memory.expired());
+  lent->deleter(lent);
+  CHECK(memory.expired());
+}
+
 TEST_CASE("versioned DLPack tensors", "[api]") {
 #ifdef DLPACK_MAJOR_VERSION
   static int deleted = 0;
