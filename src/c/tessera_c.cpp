@@ -13,8 +13,7 @@
 
 using namespace tessera;
 
-namespace {
-
+namespace tessera::c {
 /// What each handle begins with: the name of its kind, by whose address kinds are told apart.
 struct Kind {
   explicit Kind(const char* what) : is(what) {}
@@ -22,8 +21,8 @@ struct Kind {
   ~Kind() { *const_cast<const char* volatile*>(&is) = nullptr; }  // which of one that was freed may help
   const char* is;
 };
-
-}  // namespace
+}  // namespace tessera::c
+using tessera::c::Kind;
 
 struct tessera_device : Kind {
   static constexpr const char* what = "device";
