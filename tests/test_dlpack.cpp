@@ -269,6 +269,7 @@ TEST_CASE("versioned DLPack tensors", "[api]") {
 }
 #else
 TEST_CASE("without DLPack's header its functions say so", "[api]") {
-  CHECK(says(error_of([] { tessera::to_dlpack(tessera::Tensor<float, 1>()); }), {"built without DLPack", "libdlpack-dev"}));
+  CHECK(says(error_of([] { tessera::to_dlpack(tessera::Tensor<float, 1>()); }),
+             {"built without DLPack", "libdlpack-dev"}));
 }
 #endif

@@ -77,7 +77,8 @@ std::vector<T> counted(std::size_t size, std::uint64_t first) {
 template <class T, int R>
 void copies(std::mt19937_64& random) {
   std::array<std::int64_t, R> extents;
-  for (std::int64_t& extent : extents) extent = between(random, 0, 15) == 0 ? between(random, 0, 1) : between(random, 2, R > 3 ? 4 : 40);
+  for (std::int64_t& extent : extents)
+    extent = between(random, 0, 15) == 0 ? between(random, 0, 1) : between(random, 2, R > 3 ? 4 : 40);
   const auto from = strided<T, R>(random, extents, true), to = strided<T, R>(random, extents, false);
   const auto source = counted<T>(static_cast<std::size_t>(from.all.size()), 1),
              before = counted<T>(static_cast<std::size_t>(to.all.size()), 77);
@@ -112,7 +113,13 @@ struct Machine {
     settings.compile = [](const Graph& graph, const Variant&, Arch) {
       CacheEntry entry;
       for (const char c : graph.name + '\0') entry.code.image.push_back(static_cast<std::byte>(c));
-      KernelSource source{.author = graph.name, .name = graph.name, .text = "text", .plan = "", .parameters = {}, .boxed = {}, .threads = 128};
+      KernelSource source{.author = graph.name,
+                          .name = graph.name,
+                          .text = "text",
+                          .plan = "",
+                          .parameters = {},
+                          .boxed = {},
+                          .threads = 128};
       return CompiledKernel{source, std::make_shared<const CacheEntry>(std::move(entry))};
     };
     devices = std::make_shared<CudaDevices>(fake_cuda_places(), settings);
@@ -138,7 +145,10 @@ TEST_CASE("a tensor is made from values and from braces", "[api]") {
   CHECK(Tensor<f32, 2>::of(cpu, {{}, {}}).extents() == std::array<std::int64_t, 2>{2, 0});
 
   CHECK(says(error_of([] { Tensor<f32, 2>::of(cpu, {{1, 2, 3}, {4, 5}}); }), {"row [1] has 2 elements", "3"}));
-  CHECK(says(error_of([] { Tensor<f32, 3>::of(cpu, {{{1}, {2}}, {{3}, {4, 5}}}); }), {"row [1,1] has 2 elements", "1"}));
+  CHECK(says(error_of([] {
+               Tensor<f32, 3>::of(cpu, {{{1}, {2}}, {{3}, {4, 5}}});
+             }),
+             {"row [1,1] has 2 elements", "1"}));
   CHECK(says(error_of([] { Tensor<f32, 3>::of(cpu, {{{1}, {2}}, {{3}}}); }), {"row [1] has 1 elements", "2"}));
 }
 
@@ -200,10 +210,14 @@ TEST_CASE("tensors that share memory are copied as if they did not", "[api]") {
   CHECK(y.to_vector() == std::vector<i32>{0, 0, 1, 2, 3, 4});
   y.copy_from(y);
   CHECK(y.to_vector() == std::vector<i32>{0, 0, 1, 2, 3, 4});
-  CHECK(says(error_of([&] { y.slice(0, 1, 5).copy_from(y.slice(0, 0, 5), cpu.stream()); }), {"i32 [5]", "shares its memory"}));
+  CHECK(says(error_of([&] { y.slice(0, 1, 5).copy_from(y.slice(0, 0, 5), cpu.stream()); }),
+             {"i32 [5]", "shares its memory"}));
   const Tensor<i32, 2> broadcast(cpu, y.data(), {4, 6}, {0, 1});
   CHECK(broadcast.dense().to_vector().size() == 24);
-  CHECK(says(error_of([&] { broadcast.copy_from(Tensor<i32, 2>(cpu, {4, 6})); }), {"i32 [4,6] with strides [0,1]", "share memory"}));
+  CHECK(says(error_of([&] {
+               broadcast.copy_from(Tensor<i32, 2>(cpu, {4, 6}));
+             }),
+             {"i32 [4,6] with strides [0,1]", "share memory"}));
   CHECK(says(error_of([&] { broadcast.fill(0); }), {"share memory"}));
   CHECK(says(error_of([&] { x.copy_from(Tensor<i32, 2>(cpu, {3, 4})); }), {"i32 [3,3]", "i32 [3,4]"}));
 }
@@ -229,14 +243,18 @@ TEST_CASE("a dense tensor is reshaped, and one extent may be left open", "[api]"
   CHECK(x.slice(0, 1, 1).reshaped({12}).to_vector() == numbered<i32>(12, 12));  // one row: dense, whatever its stride
   CHECK(x.slice(1, 0, 0).reshaped({5, 0}).size() == 0);
   CHECK(x.slice(1, 0, 0).reshaped({-1}).size() == 0);
-  CHECK(says(error_of([&] { x.reshaped({5, -1}); }), {"i32 [2,3,4] is reshaped to [5,-1]", "24 elements are no multiple of 5"}));
+  CHECK(says(error_of([&] {
+               x.reshaped({5, -1});
+             }),
+             {"i32 [2,3,4] is reshaped to [5,-1]", "24 elements are no multiple of 5"}));
   CHECK(says(error_of([&] { x.reshaped({-1, -1}); }), {"only one extent"}));
   CHECK(says(error_of([&] { x.reshaped({-1, -2}); }), {"negative"}));
   CHECK(says(error_of([&] { x.reshaped({-2}); }), {"negative"}));
   CHECK(says(error_of([&] { x.reshaped({23}); }), {"24 elements are not 23"}));
   CHECK(says(error_of([&] { x.slice(1, 0, 0).reshaped({0, -1}); }), {"any extent"}));
   CHECK(says(error_of([&] { x.reshaped({1ll << 62, 1ll << 62, -1}); }), {"other elements"}));
-  CHECK(says(error_of([&] { x.transposed().reshaped({24}); }), {"i32 [2,4,3] with strides [12,1,4]", "[24]", "dense()"}));
+  CHECK(
+      says(error_of([&] { x.transposed().reshaped({24}); }), {"i32 [2,4,3] with strides [12,1,4]", "[24]", "dense()"}));
   CHECK(x.transposed().dense().reshaped({24}).to_vector()[1] == 4);
 }
 
@@ -305,7 +323,9 @@ TEST_CASE("a copy on a GPU comes behind all work of the device, and a stream's i
     for (const char* kind : {"cuEventRecord", "cuMemcpyAsync", "cuStreamSynchronize"})
       if (call.starts_with(kind)) kinds.push_back(call);
   // All streams are waited for, then the copy is made on the device's own, and waited for.
-  const auto copy = std::ranges::find_if(kinds, [](auto& call) { return says(call, {"cuMemcpyAsync 256", "stream2"}); });
+  const auto copy = std::ranges::find_if(kinds, [](auto& call) {
+    return says(call, {"cuMemcpyAsync 256", "stream2"});
+  });
   REQUIRE(copy != kinds.end());
   CHECK(std::any_of(kinds.begin(), copy, [](auto& call) { return says(call, {"cuEventRecord", "stream3"}); }));
   CHECK(std::any_of(kinds.begin(), copy, [](auto& call) { return says(call, {"cuStreamSynchronize", "stream1"}); }));

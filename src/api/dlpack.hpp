@@ -5,10 +5,10 @@
 
 namespace tessera {
 
-/// The tensor of a DLPack capsule, over the same memory, strides and all. Owns it from then on: the capsule's deleter is
-/// called once, in whatever thread, when the last handle of the memory goes. (It does not wait for work on the memory.)
-/// Error, and `managed` remains the caller's, if the type, the rank, the device or the alignment is another than
-/// Tensor<T, R> has.
+/// The tensor of a DLPack capsule, over the same memory, strides and all. Owns it from then on: the capsule's deleter
+/// is called once, in whatever thread, when the last handle of the memory goes. (It does not wait for work on the
+/// memory.) Error, and `managed` remains the caller's, if the type, the rank, the device or the alignment is another
+/// than Tensor<T, R> has.
 ///
 /// Memory of the host is of Device::cpu(), that of cuda:N of that device; `device` names another one that reaches it.
 template <Stored T, int R>

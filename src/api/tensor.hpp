@@ -84,8 +84,7 @@ class Tensor {
   /// No memory, of no device, and all extents 0.
   Tensor() = default;
   /// Fresh memory, row-major, contents undefined.
-  Tensor(const Device& device, const Extents& extents)
-      : Tensor(detail::new_tensor(device, element_type<T>, extents)) {}
+  Tensor(const Device& device, const Extents& extents) : Tensor(detail::new_tensor(device, element_type<T>, extents)) {}
   template <std::size_t N>
   Tensor(const Device& device, const std::int64_t (&extents)[N]) : Tensor(device, all_axes(extents)) {}
   /// Values are of().
@@ -110,8 +109,9 @@ class Tensor {
     std::copy_n(tensor.place.extent.begin(), R, extents_.begin());
     std::copy_n(tensor.place.stride.begin(), R, strides_.begin());
   }
-  /// From values in braces, as many within one another as there are axes: `Tensor<f32, 2>::of(device, {{1, 2}, {3, 4}})`.
-  /// Those of f16, bf16 and the types of 8 bits are written as floats. Error if rows differ in length.
+  /// From values in braces, as many within one another as there are axes:
+  /// `Tensor<f32, 2>::of(device, {{1, 2}, {3, 4}})`. Those of f16, bf16, f8e4m3 and f8e5m2 are written as floats. Error
+  /// if rows differ in length.
   using Braces = typename detail::Braces<std::conditional_t<std::is_arithmetic_v<T>, T, float>, R>::type;
   static Tensor of(const Device& device, Braces values) {
     Extents extents, place{};
@@ -152,8 +152,8 @@ class Tensor {
     copy_to(values);
     return values;
   }
-  /// All elements of another tensor of these extents, of any strides. It may be of another device, and share memory with
-  /// this one; not with a stream.
+  /// All elements of another tensor of these extents, of any strides. It may be of another device, and share memory
+  /// with this one; not with a stream.
   template <Stored U, int S>
   void copy_from(const Tensor<U, S>& other) const {
     if constexpr (check_alike<U, S>()) detail::copy(any(), other.any());

@@ -109,6 +109,14 @@ std::string_view given(const char* text, std::string_view what) {
   return text;
 }
 
+/// To the end of the process: kernels have places in their library, and functions.
+void keep(SharedLibrary library) {
+  static std::mutex mutex;
+  static auto& kept = *new std::vector<SharedLibrary>;
+  const std::lock_guard lock(mutex);
+  kept.push_back(std::move(library));
+}
+
 c::LaunchValue value_of(const tessera_argument& argument, std::size_t position) {
   switch (argument.kind) {
     case TESSERA_TENSOR:
@@ -126,7 +134,7 @@ c::LaunchValue value_of(const tessera_argument& argument, std::size_t position) 
 
 }  // namespace
 
-const char* tessera_version() { return TESSERA_VERSION; }
+const char* tessera_version() { return version(); }
 const char* tessera_last_error() { return last_error.c_str(); }
 
 // Devices -----------------------------------------------------------------------------------------
@@ -195,8 +203,7 @@ tessera_status tessera_event_synchronize(const tessera_event* event) {
 }
 tessera_status tessera_event_milliseconds(const tessera_event* earlier, const tessera_event* later,
                                           double* milliseconds) {
-  return guarded(__func__,
-                 [&] { result(milliseconds) = use(later).event.milliseconds_since(use(earlier).event); });
+  return guarded(__func__, [&] { result(milliseconds) = use(later).event.milliseconds_since(use(earlier).event); });
 }
 void tessera_event_free(tessera_event* event) { delete event; }
 
@@ -256,9 +263,10 @@ tessera_status tessera_library_open(const char* path, tessera_library** library)
     const auto& exported = *opened.symbol<const detail::ExportedKernels* (*)()>("tessera_exported_kernels")();
     if (detail::exported_layout() != exported.made_with)
       throw Error(fmt::format("{} was made with another Tessera than this one, {}; build it again with its headers",
-                              opened.path().native(), TESSERA_VERSION));
-    made = new tessera_library(opened.path().native(), exported.first);
-    new SharedLibrary(std::move(opened));  // never closed: kernels have places in it, and functions
+                              opened.path().native(), version()));
+    auto handle = std::make_unique<tessera_library>(opened.path().native(), exported.first);
+    keep(std::move(opened));
+    made = handle.release();
   });
 }
 tessera_status tessera_library_count(const tessera_library* library, size_t* count) {

@@ -86,7 +86,8 @@ AnyTensor sliced(AnyTensor tensor, int axis, std::int64_t start, std::int64_t ex
   if (start < 0 || extent < 0 || start > whole || extent > whole - start)
     throw Error(fmt::format("a slice of {} elements from {} on along axis {} lies outside of its tensor {}", extent,
                             start, axis, tensor.text()));
-  tensor.place.data = static_cast<std::byte*>(tensor.place.data) + start * tensor.place.stride[i] * info(tensor.type).bytes;
+  tensor.place.data =
+      static_cast<std::byte*>(tensor.place.data) + start * tensor.place.stride[i] * info(tensor.type).bytes;
   tensor.place.extent[i] = extent;
   return tensor;
 }

@@ -78,8 +78,7 @@ const Executable& kernel_for(ElementType bits, int rank, bool fills) {
   const std::lock_guard lock(mutex);
   const auto key = std::tuple(bits, rank, fills);
   const auto found = kernels.find(key);
-  return found != kernels.end() ? found->second
-                                : kernels.try_emplace(key, tile_mover(bits, rank, fills)).first->second;
+  return found != kernels.end() ? found->second : kernels.try_emplace(key, tile_mover(bits, rank, fills)).first->second;
 }
 
 // Axes that kernels are given ---------------------------------------------------------------------
@@ -143,15 +142,15 @@ void copy_on(const Stream& stream, const AnyTensor& to, const AnyTensor& from) {
 // ----------------------------------------------------------------------------------------------
 
 const Device& device_of(const AnyTensor& tensor) {
-  if (!tensor.device)
-    throw Error("a tensor that was given no memory is of no device; make one with Device::tensor");
+  if (!tensor.device) throw Error("a tensor that was given no memory is of no device; make one with Device::tensor");
   return *tensor.device;
 }
 
 void check_stream(const Stream& stream, const AnyTensor& tensor) {
   if (!device_of(tensor).has(stream))
-    throw Error(fmt::format("a tensor {} of {} is copied or filled on a stream of {}; give a stream of its device, or none",
-                            tensor.text(), tensor.device->name(), stream.device_name()));
+    throw Error(
+        fmt::format("a tensor {} of {} is copied or filled on a stream of {}; give a stream of its device, or none",
+                    tensor.text(), tensor.device->name(), stream.device_name()));
 }
 
 void check_writable(const AnyTensor& to) {
@@ -200,9 +199,10 @@ void copy(const AnyTensor& to, const AnyTensor& from, const Stream* stream) {
   if (!(device_of(to) == device_of(from))) return copy_between_devices(to, from);
   const bool overlaps = overlap(to.parameter(Access::out), to.place, from.parameter(Access::in), from.place);
   if (stream && overlaps)
-    throw Error(fmt::format("a tensor {} is copied on a stream from one of {} that shares its memory; copy it without a "
-                            "stream, or by way of another tensor",
-                            to.text(), from.text()));
+    throw Error(
+        fmt::format("a tensor {} is copied on a stream from one of {} that shares its memory; copy it without a "
+                    "stream, or by way of another tensor",
+                    to.text(), from.text()));
   if (stream) return copy_on(*stream, to, from);
   in_one_go(*to.device, [&](const Stream& own) {
     if (!overlaps) return copy_on(own, to, from);

@@ -4,8 +4,8 @@
 
 namespace tessera::detail {
 
-// With a stream, work is given to it, in its order; all tensors are of its device. Without one, it comes behind all work
-// given to the devices before, and is done when the call returns; a thread that records a stream may not.
+// With a stream, work is given to it, in its order; all tensors are of its device. Without one, it comes behind all
+// work given to the devices before, and is done when the call returns; a thread that records a stream may not.
 
 /// All elements of `from` to those of `to`, which has the same type and extents. Without a stream they may be of
 /// different devices (by way of the host, where both are GPUs) and may overlap.

@@ -34,9 +34,10 @@ ElementType type_of(const DLDataType& type) {
   for (const Code& code : codes)
     if (code.code == type.code && code.bits == type.bits && type.lanes == 1) return code.type;
   if (type.code == code_of_bool)
-    refuse("bool is no element type of tensors here; view it as u8 (array.view(numpy.uint8), tensor.view(torch.uint8))");
-  refuse(fmt::format("its elements have the type of code {}, {} bits and {} lanes, which none of Tessera's is", type.code,
-                     type.bits, type.lanes));
+    refuse(
+        "bool is no element type of tensors here; view it as u8 (array.view(numpy.uint8), tensor.view(torch.uint8))");
+  refuse(fmt::format("its elements have the type of code {}, {} bits and {} lanes, which none of Tessera's is",
+                     type.code, type.bits, type.lanes));
 }
 
 std::string text_of(const DLDevice& device) {
@@ -58,7 +59,8 @@ std::string text_of(const DLDevice& device) {
 Device device_for(const DLDevice& device, const std::optional<Device>& wanted) {
   const bool host = device.device_type == kDLCPU || device.device_type == kDLCUDAHost,
              gpu = device.device_type == kDLCUDA || device.device_type == kDLCUDAManaged;
-  if (!host && !gpu) refuse(fmt::format("it is of {}, and kernels run on the CPU and on CUDA devices", text_of(device)));
+  if (!host && !gpu)
+    refuse(fmt::format("it is of {}, and kernels run on the CPU and on CUDA devices", text_of(device)));
   if (!wanted) return host ? Device::cpu() : Device::parse(fmt::format("cuda:{}", device.device_id));
   if (host ? wanted->shares_host_memory() : wanted->info().ordinal == device.device_id) return *wanted;
   refuse(fmt::format("it is of {}, and wanted on {}", text_of(device), wanted->name()));
@@ -119,9 +121,10 @@ AnyTensor from_dlpack(DLManagedTensorVersioned* managed, const std::optional<Dev
   return take(managed, device, type, rank);
 #else
   (void)managed, (void)device, (void)type, (void)rank;
-  refuse(fmt::format("it is of DLPack 1.0 or later, and Tessera was built with {}.{}; ask for one without a version "
-                     "(__dlpack__() without max_version)",
-                     DLPACK_VERSION / 100, DLPACK_VERSION / 10 % 10));
+  refuse(
+      fmt::format("it is of DLPack 1.0 or later, and Tessera was built with {}.{}; ask for one without a version "
+                  "(__dlpack__() without max_version)",
+                  DLPACK_VERSION / 100, DLPACK_VERSION / 10 % 10));
 #endif
 }
 
