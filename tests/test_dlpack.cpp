@@ -8,7 +8,7 @@
 #include "support.hpp"
 #include "tensors.hpp"
 
-#if __has_include(<dlpack/dlpack.h>)
+#ifdef TESSERA_HAS_DLPACK
 #include <dlpack/dlpack.h>
 
 using namespace tessera;

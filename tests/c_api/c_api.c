@@ -1,5 +1,5 @@
 /* libtessera_c as a C program uses it, in C11. Usage: c_api KERNELS_OF_SAMPLES KERNELS_OF_TESTS
- * KERNELS_OF_ANOTHER_VERSION NO_KERNELS */
+ * KERNELS_OF_ANOTHER_VERSION NO_KERNELS, or c_api cuda: with a driver, which may be the tests' fake one. */
 #include <dlpack/dlpack.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,7 +67,70 @@ static tessera_argument real(double value) {
   return argument;
 }
 
+/* Streams of the CUDA runtime API, and tensors on a GPU. */
+static int on_cuda(void) {
+  tessera_device *gpu = NULL, *cpu = NULL;
+  tessera_stream *theirs = NULL, *ours = NULL, *legacy = NULL;
+  tessera_event *begin = NULL, *end = NULL;
+  tessera_tensor *here = NULL, *there = NULL, *back = NULL, *again = NULL;
+  int64_t shape[2] = {2, 3};
+  float values[6] = {0, 1, 2, 3, 4, 5};
+  DLManagedTensor from = matrix(values, shape), *lent = NULL;
+  int32_t type = 0, id = -1;
+  OK(tessera_device_open("cuda:0", &gpu));
+  OK(tessera_device_open("cpu", &cpu));
+  OK(tessera_device_dlpack(gpu, &type, &id));
+  EXPECT(type == kDLCUDA && id == 0);
+  REFUSED(tessera_device_open("cuda:9", &gpu), "cuda:9", "last CUDA device");
+
+  OK(tessera_stream_new(gpu, &theirs));
+  void *native = NULL, *same = NULL;
+  OK(tessera_stream_native(theirs, &native));
+  EXPECT(native != NULL);
+  OK(tessera_stream_from(gpu, native, &ours)); /* as a cudaStream_t is */
+  OK(tessera_stream_native(ours, &same));
+  EXPECT(same == native);
+  OK(tessera_stream_from(gpu, NULL, &legacy));
+  double milliseconds = -1;
+  OK(tessera_event_record(ours, &begin));
+  OK(tessera_stream_wait(legacy, begin));
+  OK(tessera_event_record(legacy, &end));
+  OK(tessera_event_milliseconds(begin, end, &milliseconds));
+  EXPECT(milliseconds >= 0);
+  OK(tessera_stream_synchronize(ours));
+
+  OK(tessera_tensor_from_dlpack(&from, NULL, &here));
+  OK(tessera_tensor_new(gpu, "f32", 2, shape, &there));
+  OK(tessera_tensor_new(cpu, "f32", 2, shape, &back));
+  OK(tessera_tensor_copy(there, here));
+  OK(tessera_tensor_copy(back, there));
+  OK(tessera_tensor_to_dlpack(back, &lent));
+  EXPECT(memcmp(lent->dl_tensor.data, values, sizeof values) == 0);
+  tessera_dlpack_free(lent);
+  OK(tessera_tensor_to_dlpack(there, &lent));
+  EXPECT(lent->dl_tensor.device.device_type == kDLCUDA && lent->dl_tensor.device.device_id == 0);
+  REFUSED(tessera_tensor_from_dlpack(lent, cpu, &again), "of cuda:0, and wanted on cpu", "");
+  OK(tessera_tensor_from_dlpack(lent, gpu, &again));
+  OK(tessera_device_synchronize(gpu));
+
+  tessera_tensor_free(here);
+  tessera_tensor_free(there);
+  tessera_tensor_free(back);
+  tessera_tensor_free(again);
+  EXPECT(deleted == 1);
+  tessera_event_free(begin);
+  tessera_event_free(end);
+  tessera_stream_free(ours);
+  tessera_stream_free(theirs);
+  tessera_stream_free(legacy);
+  tessera_device_free(gpu);
+  tessera_device_free(cpu);
+  puts(failures ? "failed" : "ok");
+  return failures != 0;
+}
+
 int main(int argc, char** argv) {
+  if (argc == 2 && strcmp(argv[1], "cuda") == 0) return on_cuda();
   tessera_device* device = NULL;
   tessera_stream *stream = NULL, *other = NULL;
   tessera_event *begin = NULL, *end = NULL;
