@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Tensors of PyTorch through DLPack, on the CPU and on each kind of device that both have: Tessera's kernels work on their
-memory and they on Tessera's, without a copy, in the order of their streams, and nothing is left of 1,000 round trips.
+"""Tensors of PyTorch through DLPack, on the CPU and on a GPU: Tessera's kernels work on their memory and they on
+Tessera's, without a copy, in the order of their streams, and nothing is left of 1,000 round trips.
 
     cmake --build build/release --target tessera_c sample_kernels
-    TESSERA_C=build/release/bin/libtessera_c.so bench/check_dlpack.py build/release/bin/libsample_kernels.so [cpu] [cuda]
+    export TESSERA_C=build/release/bin/libtessera_c.so
+    bench/check_dlpack.py build/release/bin/libsample_kernels.so [cpu] [cuda]
 """
 
 import gc

@@ -1,5 +1,5 @@
-"""Kernels on NumPy's arrays through libtessera_c, and back: the same memory, given back once each. Prints "skipped:" where
-there is no NumPy. Usage: check_numpy.py LIBRARY_OF_SAMPLES LIBRARY_OF_TESTS"""
+"""Kernels on NumPy's arrays through libtessera_c, and back: the same memory, given back once each. Prints "skipped:"
+where there is no NumPy. Usage: check_numpy.py LIBRARY_OF_SAMPLES LIBRARY_OF_TESTS"""
 
 import ctypes
 import gc

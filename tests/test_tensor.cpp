@@ -1,6 +1,7 @@
 // Tensors on the host: made from values, seen in other ways, filled, and copied whatever their strides and devices.
 #include <algorithm>
 #include <numeric>
+#include <thread>
 
 #include "api/tessera.hpp"
 #include "catch.hpp"
@@ -322,12 +323,27 @@ TEST_CASE("a copy on a GPU comes behind all work of the device, and a stream's i
   for (const std::string& call : machine.fake.calls)
     for (const char* kind : {"cuEventRecord", "cuMemcpyAsync", "cuStreamSynchronize"})
       if (call.starts_with(kind)) kinds.push_back(call);
-  // All streams are waited for, then the copy is made on the device's own, and waited for.
+  // All streams are waited for, then the copy is made on one that nobody else has, stream4, and waited for.
   const auto copy = std::ranges::find_if(kinds, [](auto& call) {
-    return says(call, {"cuMemcpyAsync 256", "stream2"});
+    return says(call, {"cuMemcpyAsync 256", "stream4"});
   });
   REQUIRE(copy != kinds.end());
   CHECK(std::any_of(kinds.begin(), copy, [](auto& call) { return says(call, {"cuEventRecord", "stream3"}); }));
   CHECK(std::any_of(kinds.begin(), copy, [](auto& call) { return says(call, {"cuStreamSynchronize", "stream1"}); }));
-  CHECK(std::any_of(copy, kinds.end(), [](auto& call) { return says(call, {"cuStreamSynchronize", "stream2"}); }));
+  CHECK(std::any_of(copy, kinds.end(), [](auto& call) { return says(call, {"cuStreamSynchronize", "stream4"}); }));
+}
+
+TEST_CASE("a copy without a stream is no part of what another thread records", "[jit]") {
+  Machine machine;
+  const Device device = machine.gpu(0);
+  const Tensor<f32, 1> x(device, {64}), y(device, {64});
+  (void)device.stream().capture([&] {
+    std::thread([&] {
+      y.copy_from(x);
+      y.fill(1);
+    }).join();
+  });
+  for (const std::string& call : machine.fake.calls)
+    if (call.starts_with("cuMemcpyAsync 256")) CHECK(!says(call, {"stream2"}));
+  REQUIRE(machine.fake.launches.size() == 1);
 }

@@ -1,5 +1,5 @@
-"""Tessera from Python, by ctypes and nothing else: kernels of a C++ library run on tensors of NumPy, PyTorch or CuPy where
-they lie, through DLPack. src/c/tessera_c.h says what each call does, docs/contracts.md who waits for whom."""
+"""Tessera from Python, by ctypes and nothing else: kernels of a C++ library run on tensors of NumPy, PyTorch or CuPy
+where they lie, through DLPack. src/c/tessera_c.h says what each call does, docs/contracts.md who waits for whom."""
 
 import ctypes
 import os
@@ -136,8 +136,8 @@ class Event(_Handle):
         return _made(_lib.tessera_event_milliseconds, earlier, self, kind=c_double)
 
 
-# A capsule holds a DLManagedTensor, under the name "dltensor" until somebody takes it, who renames it. The names are bytes
-# that stay where they are.
+# A capsule holds a DLManagedTensor, under the name "dltensor" until somebody takes it, who renames it. The names are
+# bytes that stay where they are.
 _FREE, _TAKEN = b"dltensor", b"used_dltensor"
 _python = ctypes.pythonapi
 _python.PyCapsule_New.restype, _python.PyCapsule_New.argtypes = ctypes.py_object, [c_void_p, c_char_p, c_void_p]

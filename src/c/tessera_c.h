@@ -2,9 +2,9 @@
  * and kernels that a C++ library exports under names (src/c/export.hpp).
  *
  * Every function that can fail returns a status; what went wrong is what tessera_last_error() says then. Results are
- * written last, and not at all after a failure. Handles are opaque. Each is freed by the function of its kind, which takes
- * null and never fails; what it stands for lives as long as something uses it. A handle of another kind is an error, one
- * that was freed is not told apart. Any thread may use any handle; docs/contracts.md has the rules. */
+ * written last, and not at all after a failure. Handles are opaque. Each is freed by the function of its kind, which
+ * takes null and never fails; what it stands for lives as long as something uses it. A handle of another kind is an
+ * error, one that was freed is not told apart. Any thread may use any handle; docs/contracts.md has the rules. */
 #ifndef TESSERA_C_H
 #define TESSERA_C_H
 #include <stddef.h>
@@ -41,7 +41,8 @@ const char* tessera_last_error(void);
 tessera_status tessera_device_open(const char* text, tessera_device** device);
 /* "cuda:0 (NVIDIA H200, sm_90)"; it lives as long as the handle. */
 tessera_status tessera_device_name(const tessera_device* device, const char** name);
-/* As DLPack numbers it: type 1 (CPU) or 2 (CUDA), and the CUDA device's ordinal. What Python's __dlpack_device__ returns. */
+/* As DLPack numbers it: type 1 (CPU) or 2 (CUDA), and the CUDA device's ordinal. What Python's __dlpack_device__
+ * returns. */
 tessera_status tessera_device_dlpack(const tessera_device* device, int32_t* type, int32_t* id);
 /* Waits for all work given to the device's streams. */
 tessera_status tessera_device_synchronize(const tessera_device* device);
@@ -53,13 +54,15 @@ void tessera_device_free(tessera_device* device);
 tessera_status tessera_stream_of(const tessera_device* device, tessera_stream** stream);
 /* Another, whose work may run beside that of all others. */
 tessera_status tessera_stream_new(const tessera_device* device, tessera_stream** stream);
-/* One over a CUstream or cudaStream_t of the device, which must outlive the handle; null is the legacy default stream. */
+/* One over a CUstream or cudaStream_t of the device, which must outlive the handle; null is the legacy default stream.
+ */
 tessera_status tessera_stream_from(const tessera_device* device, void* cu_stream, tessera_stream** stream);
 /* Its CUstream; null on the CPU. */
 tessera_status tessera_stream_native(const tessera_stream* stream, void** cu_stream);
 /* Waits for all its work. */
 tessera_status tessera_stream_synchronize(const tessera_stream* stream);
-/* What is given to the stream from now on comes after the event, which may be of another stream of the kind of device. */
+/* What is given to the stream from now on comes after the event, which may be of another stream of the kind of device.
+ */
 tessera_status tessera_stream_wait(const tessera_stream* stream, const tessera_event* event);
 void tessera_stream_free(tessera_stream* stream);
 
@@ -68,34 +71,35 @@ tessera_status tessera_event_record(const tessera_stream* stream, tessera_event*
 tessera_status tessera_event_synchronize(const tessera_event* event);
 /* The device's time between two events; waits for both. */
 tessera_status tessera_event_milliseconds(const tessera_event* earlier, const tessera_event* later,
-                                                        double* milliseconds);
+                                          double* milliseconds);
 void tessera_event_free(tessera_event* event);
 
 /* Tensors ------------------------------------------------------------------------------------- */
 
-/* Fresh memory, row-major, contents undefined. `type` is "f32", "bf16", ... as docs/language.md names them; 1 to 6 axes. */
-tessera_status tessera_tensor_new(const tessera_device* device, const char* type, int32_t rank,
-                                                const int64_t* extents, tessera_tensor** tensor);
-/* Over the memory of `managed`, which is the tensor's from then on: its deleter is called once, in whatever thread, when
- * the last that uses the memory has gone. After a failure it is still the caller's. `device` is null, or one that reaches
- * the memory. */
+/* Fresh memory, row-major, contents undefined. `type` is "f32", "bf16", ... as docs/language.md names them; 1 to 6
+ * axes. */
+tessera_status tessera_tensor_new(const tessera_device* device, const char* type, int32_t rank, const int64_t* extents,
+                                  tessera_tensor** tensor);
+/* Over the memory of `managed`, which is the tensor's from then on: its deleter is called once, in whatever thread,
+ * when the last that uses the memory has gone. After a failure it is still the caller's. `device` is null, or one that
+ * reaches the memory. */
 tessera_status tessera_tensor_from_dlpack(struct DLManagedTensor* managed, const tessera_device* device,
-                                                        tessera_tensor** tensor);
+                                          tessera_tensor** tensor);
 /* For others, over the tensor's memory, which it keeps until its deleter is called. */
 tessera_status tessera_tensor_to_dlpack(const tessera_tensor* tensor, struct DLManagedTensor** managed);
 /* Calls the deleter of one that nobody took; null is fine. */
 void tessera_dlpack_free(struct DLManagedTensor* managed);
 /* "f32 [2,3]"; it lives as long as the handle. */
 tessera_status tessera_tensor_text(const tessera_tensor* tensor, const char** text);
-/* All elements of `from`, of the same type and extents, any strides and any device: behind all work of both devices, and
- * done when it returns. */
+/* All elements of `from`, of the same type and extents, any strides and any device: behind all work of both devices,
+ * and done when it returns. */
 tessera_status tessera_tensor_copy(const tessera_tensor* to, const tessera_tensor* from);
 void tessera_tensor_free(tessera_tensor* tensor);
 
 /* Kernels ------------------------------------------------------------------------------------- */
 
-/* A shared library that exports kernels. A name without '/' is looked for where the loader looks. It stays loaded to the
- * end of the process. */
+/* A shared library that exports kernels. A name without '/' is looked for where the loader looks. It stays loaded to
+ * the end of the process. */
 tessera_status tessera_library_open(const char* path, tessera_library** library);
 /* How many kernels it has, and the name of each. */
 tessera_status tessera_library_count(const tessera_library* library, size_t* count);
@@ -125,10 +129,10 @@ typedef struct tessera_argument {
   } value;
 } tessera_argument;
 
-/* Gives a launch to the stream: asynchronous where the device is; the tensors may be freed at once. Count, types, ranks,
- * devices and all that the kernel requires are checked before anything runs. */
+/* Gives a launch to the stream: asynchronous where the device is; the tensors may be freed at once. Count, types,
+ * ranks, devices and all that the kernel requires are checked before anything runs. */
 tessera_status tessera_launch(const tessera_stream* stream, const tessera_kernel* kernel,
-                                            const tessera_argument* arguments, size_t count);
+                              const tessera_argument* arguments, size_t count);
 
 #ifdef __cplusplus
 }

@@ -158,12 +158,18 @@ void check_writable(const AnyTensor& to) {
     throw Error(fmt::format("a tensor {} is written as a whole, and its strides let elements share memory", to.text()));
 }
 
-/// Does something on the device's own stream, behind all its work, and waits.
+/// Does something on a stream of its own, which nobody records, and waits.
 template <class Work>
-void in_one_go(const Device& device, const Work& work) {
+void at_once(const Device& device, const Work& work) {
+  const Stream stream = device.new_stream();
+  work(stream);
+  stream.synchronize();
+}
+/// The same behind all work of the device.
+template <class Work>
+void behind_all(const Device& device, const Work& work) {
   device.synchronize();
-  work(device.stream());
-  device.stream().synchronize();
+  at_once(device, work);
 }
 
 /// Dense memory of the host as a tensor of a device that shares it.
@@ -204,7 +210,7 @@ void copy(const AnyTensor& to, const AnyTensor& from, const Stream* stream) {
                     "stream, or by way of another tensor",
                     to.text(), from.text()));
   if (stream) return copy_on(*stream, to, from);
-  in_one_go(*to.device, [&](const Stream& own) {
+  behind_all(*to.device, [&](const Stream& own) {
     if (!overlaps) return copy_on(own, to, from);
     const AnyTensor between = new_tensor(*to.device, to.type, to.extents());
     copy_on(own, between, from);
@@ -221,8 +227,7 @@ void copy_in(const AnyTensor& to, const void* values, std::size_t count) {
   check_writable(to);
   const AnyTensor between = new_tensor(device, to.type, to.extents());
   device.copy_in(between.place.data, values, to.bytes());  // behind all work
-  copy_on(device.stream(), to, between);
-  device.stream().synchronize();
+  at_once(device, [&](const Stream& own) { copy_on(own, to, between); });
 }
 
 void copy_out(void* values, std::size_t count, const AnyTensor& from) {
@@ -243,7 +248,7 @@ void fill(const AnyTensor& to, std::uint64_t bits, const Stream* stream) {
   if (info(to.type).bytes < 8) number.scalar = cell_of(static_cast<std::uint32_t>(bits));
   const auto work = [&](const Stream& on) { launch(on, to, common_axes(to, to.place, most_along), number, true); };
   if (stream) return work(*stream);
-  in_one_go(device_of(to), work);
+  behind_all(device_of(to), work);
 }
 
 AnyTensor dense(const AnyTensor& tensor, const Device& device) {
