@@ -1,268 +1,288 @@
-// Continues a text with a GPT-2 model: generate "Once upon a time"
+// Continues texts with a GPT-2 model: generate "Once upon a time"
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <random>
+#include <nlohmann/json.hpp>
 #include <utility>
 
+#include "common/conversation.hpp"
 #include "common/program.hpp"
+#include "common/progress.hpp"
+#include "common/text_options.hpp"
+#include "common/written.hpp"
 #include "graph/error.hpp"
-#include "model/stop_text.hpp"
-#include "model/utf8.hpp"
+#include "jit/compile/compiler.hpp"
 
 using namespace tessera;
+using Json = nlohmann::ordered_json;
 
 namespace {
 
-using Ids = std::vector<std::int32_t>;
+constexpr int status_of_wrong_prompts = 1, status_of_interrupt = 130;  // as of a process that SIGINT ended
 
-struct Settings {
-  ModelOptions model;
-  std::optional<std::string> prompt, file;
-  std::optional<Ids> prompt_ids;
-  std::uint32_t new_tokens = 200;
-  std::optional<float> temperature, top_p, repetition_penalty;
-  std::optional<std::int32_t> top_k;
-  std::optional<std::uint64_t> seed;
-  std::vector<std::string> stops;
-  bool print_ids = false, no_display_prompt = false, quiet = false;
-};
-
-constexpr Sampling fallback{.temperature = 0.8f, .top_k = 40, .top_p = 0.95f, .repetition_penalty = 1};
-
-Settings parse(CommandLine& line) {
-  Settings settings;
-  const auto sampled = [](const char* what, auto value) {
-    return fmt::format("{}\n[generation_config.json of the model, else {}]", what, value);
-  };
-  line.option("-p,--prompt,prompt", settings.prompt, "TEXT", "The text to continue; put it in quotes");
-  line.option("-f,--file", settings.file, "FILE",
-              "Reads the prompt from a file, or stdin if it is -; one newline\nat its end is dropped");
-  line.option("--prompt-ids", settings.prompt_ids, "IDS", "The prompt as token ids: 1,2,3");
-  line.option("-n,--max-new-tokens", settings.new_tokens, "N",
-              fmt::format("At most so many new tokens [{}]", settings.new_tokens));
-  line.option("--temp,--temperature", settings.temperature, "T",
-              sampled("0: always the most probable token; above 1: bolder", fallback.temperature));
-  line.option("--top-k", settings.top_k, "K", sampled("Only the K most probable tokens; 0: all", fallback.top_k));
-  line.option("--top-p", settings.top_p, "P",
-              sampled("Only the most probable tokens that make up P; 1: all", fallback.top_p));
-  line.option("--repeat-penalty,--repetition-penalty", settings.repetition_penalty, "R",
-              sampled("Above 1: tokens of the text so far are less likely; 1: off", fallback.repetition_penalty));
-  line.option("-s,--seed", settings.seed, "N",
-              "Same seed, same text [a random one, printed]; the seed of the\nweights of --preset too [0]");
-  line.option("--stop", settings.stops, "TEXT", "Ends before this text; may be repeated");
-  line.flag("--print-ids", settings.print_ids,
-            "Prints ids instead of text: of the prompt and all new tokens,\non one line with blanks between");
-  line.flag("--no-display-prompt", settings.no_display_prompt, "Prints the continuation only");
-  settings.model.declare(line);
-  line.flag("-q,--quiet", settings.quiet, "No device, seed and timings on stderr");
-  line.footer(
-      "The text goes to stdout as it is made, everything else to stderr. It ends at the model's end token, a stop\n"
-      "text, --max-new-tokens or the model's context. An empty prompt starts from the model's first token.\n"
-      "A text that begins with a dash comes after --. With --print-ids, a stop text's ids are printed.\n"
-      "Order of the sampling steps, as in transformers: repetition penalty, temperature, top-k, top-p.");
-  line.parse();
-  line.at_most_one({"--prompt", "--file", "--prompt-ids"});
-  line.at_most_one({"--model", "--preset"});
-
-  if (settings.model.preset) {
-    if (!settings.prompt_ids) throw Error("a --preset has no tokenizer; give its prompt as --prompt-ids 1,2,3");
-    if (!settings.stops.empty()) throw Error("a --preset has no tokenizer and makes no text for --stop to be met in");
-    settings.print_ids = true;
-  }
-  return settings;
-}
-
-/// Options before the model's own wishes, those before the program's.
-Sampling sampling_of(const Settings& settings, const GenerationDefaults& wishes) {
-  const auto set = [](auto& value, const auto& wish) {
-    if (wish) value = static_cast<std::remove_reference_t<decltype(value)>>(*wish);
-  };
-  Sampling sampling = fallback;
-  set(sampling.temperature, wishes.temperature);
-  if (wishes.do_sample == false) sampling.temperature = 0;
-  set(sampling.top_k, wishes.top_k);
-  set(sampling.top_p, wishes.top_p);
-  set(sampling.repetition_penalty, wishes.repetition_penalty);
-  try {
-    check(sampling);
-  } catch (const Error& error) {
-    throw Error(fmt::format("generation_config.json of the model: {}", error.what()));
-  }
-  set(sampling.temperature, settings.temperature);
-  set(sampling.top_k, settings.top_k);
-  set(sampling.top_p, settings.top_p);
-  set(sampling.repetition_penalty, settings.repetition_penalty);
-  sampling.seed = settings.seed ? *settings.seed : std::random_device{}();
-  check(sampling);
-  return sampling;
-}
-
-std::string prompt_text(const Settings& settings) {
-  if (!settings.file) return settings.prompt.value_or("");
-  std::string text = read_input(*settings.file);
+std::string without_newline(std::string text) {
   if (text.ends_with('\n')) text.pop_back();
   return text;
 }
 
-Ids prompt_of(const Settings& settings, const std::optional<Tokenizer>& tokenizer, const Gpt2Config& config) {
-  const Ids ids = settings.prompt_ids ? *settings.prompt_ids : tokenizer->encode(prompt_text(settings));
-  if (ids.size() > static_cast<std::size_t>(config.positions))
-    throw Error(fmt::format("the prompt has {} tokens, the model holds {}; shorten it", ids.size(), config.positions));
-  return ids;
+/// What is given as the prompt: by an option, else through a pipe, else nothing.
+std::string prompt_text(const TextOptions& options) {
+  if (options.file) return without_newline(read_input(*options.file));
+  if (options.prompt) return *options.prompt;
+  return options.interactive || ::isatty(0) ? "" : without_newline(read_input("-"));
 }
 
-/// What the model was taught that a text begins with; GPT-2 has one token for that and for the end.
-std::int32_t first_token(const Gpt2Config& config) {
-  if (!config.bos && !config.eos) throw Error("the prompt is empty, and the model has no token to begin with");
-  return config.bos ? *config.bos : *config.eos;
-}
-
-/// Prints tokens as they come, as text or as ids. With a tokenizer, ids are made into text as well, unseen, to meet the
-/// stop texts.
-class Output {
- public:
-  Output(const Tokenizer* tokenizer, const Settings& settings)
-      : tokenizer_(tokenizer), ids_(settings.print_ids), stop_(settings.stops) {}
-
-  void prompt(const Ids& ids, bool shown) {
-    std::string text;  // whole characters: one that the prompt ends within is completed by the first new tokens
-    for (const std::int32_t id : ids) {
-      if (ids_ && shown) print_id(id);
-      if (tokenizer_) text += utf8_.push(tokenizer_->bytes_of(id));
-    }
-    if (!ids_ && shown) print(text);
-  }
-  void token(std::int32_t id, bool end) {
-    if (ids_) print_id(id);
-    if (tokenizer_ && !end) pass(utf8_.push(tokenizer_->bytes_of(id)));
-  }
-  bool stopped() const { return stop_.found(); }
-  void finish() {
-    pass(utf8_.finish());
-    if (!ids_) print(stop_.finish());
-    print("\n");
-  }
-
- private:
-  void print_id(std::int32_t id) { print(fmt::format("{}{}", std::exchange(separator_, " "), id)); }
-  void pass(std::string_view text) {
-    const std::string certain = stop_.push(text);
-    if (!ids_) print(certain);
-  }
-
-  const Tokenizer* tokenizer_;
-  bool ids_;
-  Utf8Stream utf8_;
-  StopText stop_;
-  const char* separator_ = "";
+struct Prompt {
+  std::string text{};
+  Ids ids{};
+  bool is_empty = false;  ///< there are ids all the same: the model's first token
+  std::string error{};    ///< why nothing comes of it
 };
 
-/// Milliseconds and tokens of each stage.
-struct Timings {
-  double load = 0, prompt = 0, evaluate = 0, sample = 0;
-  std::size_t prompt_tokens = 0, evaluated = 0, sampled = 0;
+/// A text of a prompt.
+struct Job {
+  const Prompt* prompt;
+  std::size_t number, sample;  ///< of the prompt, and among its texts
+  bool is_wrong() const { return !prompt->error.empty(); }
+};
 
-  void note_all(double total) const {
-    const auto stage = [](std::string_view name, double ms, std::size_t tokens) {
-      std::string rate;
-      if (tokens > 0) {
-        const double each = ms / static_cast<double>(tokens);
-        rate =
-            fmt::format(" / {:5} tokens ({:8.3f} ms per token, {:9.2f} tokens per second)", tokens, each, 1e3 / each);
+/// All of the program but for -i.
+class Generator {
+ public:
+  Generator(const TextOptions& options, const OpenModel& opened, const Tokenizer* tokenizer, Course course,
+            Timings& timings)
+      : options_(options),
+        model_(opened.model),
+        config_(opened.model.config()),
+        tokenizer_(tokenizer),
+        course_(std::move(course)),
+        timings_(timings) {}
+
+  /// Error unless the model holds it.
+  Prompt prompt(std::string text, const std::optional<Ids>& ids = {}) const {
+    Prompt prompt{.text = std::move(text)};
+    prompt.ids = ids ? *ids : tokenizer_->encode(prompt.text);
+    check_vocabulary(prompt.ids, config_);
+    if (prompt.ids.size() > static_cast<std::size_t>(config_.positions))
+      throw Error(fmt::format("the prompt has {} tokens, the model holds {}; shorten it", prompt.ids.size(),
+                              config_.positions));
+    prompt.is_empty = prompt.ids.empty();
+    if (prompt.is_empty) prompt.ids.push_back(first_token(config_));
+    return prompt;
+  }
+
+  /// Each line a prompt; what is wrong with one is said in its place.
+  std::vector<Prompt> prompts(std::string_view lines) const {
+    std::vector<Prompt> prompts;
+    while (!lines.empty()) {
+      std::string line(lines.substr(0, lines.find('\n')));
+      lines.remove_prefix(std::min(line.size() + 1, lines.size()));
+      if (line.ends_with('\r')) line.pop_back();
+      try {
+        prompts.push_back(prompt(line));
+      } catch (const Error& error) {
+        prompts.push_back({.text = line, .error = error.what()});
       }
-      note(fmt::format("{:>12} = {:9.2f} ms{}", name, ms, rate));
-    };
-    stage("load", load, 0);
-    stage("prompt eval", prompt, prompt_tokens);
-    stage("eval", evaluate, evaluated);
-    stage("sample", sample, sampled);
-    stage("total", total, prompt_tokens + sampled);
+    }
+    return prompts;
   }
-};
 
-/// Sums up the time of the device. It is read when the work is done, so that no work waits for a clock.
-class DeviceClock {
- public:
-  explicit DeviceClock(Stream stream) : stream_(std::move(stream)) {}
-
-  template <class Work>
-  void time(double& sum, Work&& work) {
-    const Event begin = stream_.record();
-    work();
-    spans_.push_back({sum, begin, stream_.record()});
-  }
-  /// Adds all that was timed to the sums; waits for it.
-  void read() {
-    for (const Span& span : spans_) span.sum += span.end.milliseconds_since(span.begin);
-    spans_.clear();
+  /// Continues all of them, several at a time, and prints what comes of each in their order. The exit status.
+  int run(const std::vector<Prompt>& prompts, const Interrupt& interrupt) {
+    std::vector<Job> jobs;
+    for (std::size_t number = 0; number < prompts.size(); ++number)
+      for (std::size_t sample = 0; sample < options_.samples; ++sample)
+        jobs.push_back({&prompts[number], number, sample});
+    streams_ = jobs.size() == 1 && !prints_json();
+    for (std::span<const Job> rest = jobs; !rest.empty();) {
+      const std::span<const Job> group = next_group(rest);
+      run(group, interrupt);
+      rest = interrupt.heard() ? std::span<const Job>() : rest.subspan(group.size());
+    }
+    const Json timings = this->timings();
+    for (Json& object : objects_) {
+      object["timings"] = timings;
+      print_json(object);
+    }
+    if (interrupt.heard()) return status_of_interrupt;
+    return std::ranges::any_of(jobs, &Job::is_wrong) ? status_of_wrong_prompts : 0;
   }
 
  private:
-  struct Span {
-    double& sum;
-    Event begin, end;
-  };
-  Stream stream_;
-  std::vector<Span> spans_;
-};
+  bool prints_json() const { return options_.json || options_.batch; }
 
-void generate(CommandLine& line) {
-  const Stopwatch total;
-  const Settings settings = parse(line);
-  const OpenModel opened = open_model(settings.model, settings.seed.value_or(0));
-  const Gpt2& model = opened.model;
-  const Gpt2Config& config = model.config();
-  const Sampling sampling = sampling_of(settings, opened.defaults);
+  /// The next of them that go together: a batch, and what is wrong, for which there need be no room.
+  std::span<const Job> next_group(std::span<const Job> jobs) const {
+    std::size_t count = 0;
+    for (std::size_t texts = 0; count < jobs.size(); ++count)
+      if (!jobs[count].is_wrong() && ++texts > options_.batch_size) break;
+    return jobs.first(count);
+  }
 
-  const bool as_text = !settings.print_ids || !settings.stops.empty();
-  std::optional<Tokenizer> tokenizer;
-  if (as_text || !settings.prompt_ids) tokenizer = Tokenizer::open(settings.model.path());
-  Ids prompt = prompt_of(settings, tokenizer, config);
-  const bool shown = !settings.no_display_prompt && (!prompt.empty() || settings.print_ids);
-  if (prompt.empty()) prompt.push_back(first_token(config));
-  Output output(as_text ? &*tokenizer : nullptr, settings);
+  void run(std::span<const Job> group, const Interrupt& interrupt) {
+    std::vector<Job> jobs;
+    std::ranges::copy_if(group, std::back_inserter(jobs), [](const Job& job) { return !job.is_wrong(); });
+    const std::vector<Written> written = jobs.empty() ? std::vector<Written>() : continued(jobs, interrupt);
+    auto next = written.begin();
+    for (const Job& job : group) {
+      if (prints_json()) {
+        Json object = job.is_wrong() ? object_of(job) : object_of(job, *next++);
+        if (options_.batch) print_json(object);
+        if (!options_.batch) objects_.push_back(std::move(object));
+      } else if (!streams_) {
+        if (job.sample > 0 && !options_.print_ids) print("---\n");
+        print(shown_prompt(job, *next));
+        for (const std::int32_t id : next->ids)
+          if (options_.print_ids) print(with_separator(id));
+        if (!options_.print_ids) print(next->text);
+        print("\n");
+        separator_ = "", ++next;
+      }
+    }
+  }
 
-  Ids ends = opened.defaults.eos;
-  if (ends.empty() && config.eos) ends.push_back(*config.eos);
-  const std::size_t space = static_cast<std::size_t>(config.positions) - prompt.size();
-  const std::size_t most = std::min<std::size_t>(settings.new_tokens, space);
-  Session session(model, 1, static_cast<int>(prompt.size() + most));
-
-  DeviceClock clock(model.device().stream());
-  Timings timings{.load = total.milliseconds(), .prompt_tokens = prompt.size()};
-  clock.time(timings.prompt, [&] { session.append({&prompt, 1}); });
-  clock.read();
-  if (!settings.quiet) note(fmt::format("device: {}\nseed: {}", describe(model.device()), sampling.seed));
-  output.prompt(prompt, shown);
-  bool ended = false;
-  while (timings.sampled < most) {
-    Ids next;
+  std::vector<Written> continued(const std::vector<Job>& jobs, const Interrupt& interrupt) {
+    std::size_t capacity = 0;
+    for (const Job& job : jobs) capacity = std::max(capacity, job.prompt->ids.size() + options_.new_tokens);
+    capacity = std::min(capacity, static_cast<std::size_t>(config_.positions));
+    std::optional<ProgressLine> compiling(std::in_place, compile_progress);
+    compile_ahead(model_, jobs.size(), course_.sampling);
+    Continuation texts(model_, jobs.size(), static_cast<int>(capacity), timings_);
+    std::vector<Written> written;
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      texts.append(i, jobs[i].prompt->ids, course_);
+      texts.set_stream(i, static_cast<std::int64_t>(jobs[i].sample));
+      written.emplace_back(tokenizer_, options_.stops, options_.new_tokens).begin(jobs[i].prompt->ids);
+    }
+    const auto begin = [&] {
+      if (!compiling) return;
+      compiling.reset();
+      if (streams_) print(shown_prompt(jobs[0], written[0]));
+    };
     try {
-      clock.time(timings.sample, [&] { next = session.sample(sampling); });
+      go_on(texts, course_, written, interrupt, [&](std::size_t, std::int32_t id, std::string_view part) {
+        begin();
+        if (streams_) print(options_.print_ids ? with_separator(id) : part);
+      });
     } catch (const Error&) {
-      output.finish();  // the error gets a line of its own
+      if (streams_ && !compiling) print("\n");  // the error gets a line of its own
       throw;
     }
-    ++timings.sampled;
-    const bool end = std::ranges::find(ends, next.front()) != ends.end();
-    output.token(next.front(), end);
-    clock.read();
-    ended = end || output.stopped();
-    if (ended || timings.sampled == most) break;
-    clock.time(timings.evaluate, [&] { session.append({&next, 1}); });
-    ++timings.evaluated;
+    begin();
+    for (Written& one : written) {
+      const std::string held = one.finish();
+      if (streams_) print(options_.print_ids ? "\n" : held + "\n");
+    }
+    const Written& first = written[0];
+    if (streams_ && first.ending == Ending::context)
+      note(fmt::format("the context of {} tokens is full, after {} of {} new ones", config_.positions, first.ids.size(),
+                       first.most));
+    return written;
   }
-  output.finish();
 
-  if (!ended && most < settings.new_tokens)
-    note(fmt::format("the context of {} tokens is full, after {} of {} new ones", config.positions, most,
-                     settings.new_tokens));
-  if (!settings.quiet) timings.note_all(total.milliseconds());
+  std::string with_separator(std::int32_t id) { return fmt::format("{}{}", std::exchange(separator_, " "), id); }
+
+  /// As text or ids, if it is to be shown.
+  std::string shown_prompt(const Job& job, const Written& written) {
+    std::string shown;
+    if (options_.no_display_prompt) return shown;
+    if (!options_.print_ids) return job.prompt->is_empty ? shown : written.prompt;
+    for (const std::int32_t id : job.prompt->ids) shown += with_separator(id);
+    return shown;
+  }
+
+  Json object_of(const Job& job) const {
+    Json object;
+    if (options_.batch) object["index"] = job.number;
+    if (options_.samples > 1) object["sample"] = job.sample;
+    if (tokenizer_) object["prompt"] = job.prompt->text;
+    if (job.is_wrong()) object["error"] = job.prompt->error;
+    return object;
+  }
+
+  Json object_of(const Job& job, const Written& written) const {
+    Json object = object_of(job);
+    if (tokenizer_ && options_.prompt_ids) object["prompt"] = job.prompt->is_empty ? "" : written.prompt;
+    object["prompt_ids"] = job.prompt->ids;
+    if (tokenizer_) {
+      object["text"] = written.text;
+      object["replaced_invalid_utf8"] = written.replaced();
+    }
+    object["ids"] = written.ids;
+    object["ended_by"] = name(*written.ending);
+    object["seed"] = course_.sampling.seed;
+    object["model"] = options_.model.preset ? *options_.model.preset : options_.model.path().string();
+    object["dtype"] = options_.model.dtype;
+    object["device"] = model_.device().name();
+    return object;
+  }
+
+  Json timings() const {
+    const CompileTimes compile = compile_times();
+    return {{"load_ms", timings_.load},
+            {"compile_ms", compile.milliseconds},
+            {"compiled_kernels", compile.compiled},
+            {"cached_kernels", compile.cached},
+            {"prompt_ms", timings_.prompt},
+            {"prompt_tokens", timings_.prompt_tokens},
+            {"eval_ms", timings_.evaluate},
+            {"eval_tokens", timings_.evaluated},
+            {"sample_ms", timings_.sample},
+            {"sample_tokens", timings_.sampled},
+            {"total_ms", timings_.total.milliseconds()}};
+  }
+
+  /// On one line. Bytes that are no UTF-8, as paths and wrong prompts may have, become U+FFFD.
+  static void print_json(const Json& object) {
+    print(object.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  }
+
+  const TextOptions& options_;
+  const Gpt2& model_;
+  const Gpt2Config& config_;
+  const Tokenizer* tokenizer_;
+  Course course_;
+  Timings& timings_;
+  bool streams_ = false;  // the one text goes out as it is made
+  const char* separator_ = "";
+  std::vector<Json> objects_;  // that wait for the timings
+};
+
+int generate(CommandLine& line) {
+  Timings timings;
+  const TextOptions options = TextOptions::parse(line);
+  const OpenModel opened = open_model(options.model, options.seed.value_or(0));
+  const Course course = options.course(opened);
+  std::optional<Tokenizer> tokenizer;
+  if (!options.model.preset && !(options.print_ids && options.stops.empty() && options.prompt_ids))
+    tokenizer = Tokenizer::open(options.model.path());
+
+  Generator generator(options, opened, tokenizer ? &*tokenizer : nullptr, course, timings);
+  std::vector<Prompt> prompts;
+  if (options.batch)
+    prompts = generator.prompts(read_input(*options.batch));
+  else
+    prompts.push_back(generator.prompt(options.prompt_ids ? "" : prompt_text(options), options.prompt_ids));
+  timings.loaded();
+  Interrupt interrupt;
+  if (!options.quiet) note(fmt::format("device: {}\nseed: {}", describe(opened.model.device()), course.sampling.seed));
+
+  int status = 0;
+  if (!options.interactive)
+    status = generator.run(prompts, interrupt);
+  else
+    converse(options, opened.model, *tokenizer, course, prompts[0].is_empty ? Ids() : prompts[0].ids, interrupt,
+             timings);
+  if (!options.quiet) note(timings.text());
+  return status;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  return run_program(argc, argv, "generate", "Continues a text with a GPT-2 model.", generate);
+  int status = 0;
+  const int failed = run_program(argc, argv, "generate", "Continues texts with a GPT-2 model.",
+                                 [&](CommandLine& line) { status = generate(line); });
+  return failed ? failed : status;
 }

@@ -1,9 +1,12 @@
 // How probable a model finds a text: score "Once upon a time"
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <span>
+#include <utility>
 
 #include "common/program.hpp"
 #include "graph/error.hpp"
@@ -13,21 +16,29 @@ using namespace tessera;
 
 namespace {
 
+using nlohmann::json;
+using Ids = std::vector<std::int32_t>;
+
 struct Settings {
   ModelOptions model;
   std::optional<std::string> text, file, logits;
-  std::optional<std::vector<std::int32_t>> ids;
+  std::optional<Ids> ids;
+  std::optional<std::uint32_t> stride;
   std::uint64_t seed = 0;
-  bool quiet = false;
+  bool json = false, quiet = false;
 };
 
 Settings parse(CommandLine& line) {
   Settings settings;
-  line.option("-t,--text,text", settings.text, "TEXT", "The text; put it in quotes");
+  line.option("-t,--text,text", settings.text, "TEXT",
+              "The text; put it in quotes. Without one, it is what comes through\na pipe to stdin");
   line.option("-f,--file", settings.file, "FILE", "Reads the text from a file, or stdin if it is -");
   line.option("--ids", settings.ids, "IDS", "The text as token ids: 1,2,3");
+  line.option("--stride", settings.stride, "N",
+              "How far a window moves over a text longer than the model's context\n[half the context]");
   line.option("--logits", settings.logits, "FILE",
               "Writes a safetensors file with one F32 tensor, logits\n[tokens, vocabulary]");
+  line.flag("--json", settings.json, "Prints one JSON object");
   settings.model.declare(line);
   line.option("-s,--seed", settings.seed, "N", "Of the weights of --preset [0]");
   line.flag("-q,--quiet", settings.quiet, "No device and timings on stderr");
@@ -37,12 +48,16 @@ Settings parse(CommandLine& line) {
       "characters\n"
       "and parts of a character are written \\xNN. Then 'total', the sum, and 'perplexity', exp of minus the mean. "
       "'-'\n"
-      "stands for what there is not: the first token has nothing before it, ids without a tokenizer have no text.");
+      "stands for what there is not: the first token has nothing before it, ids without a tokenizer have no text.\n\n"
+      "A text longer than the model's context is read through windows as long as that, each --stride tokens after the\n"
+      "one before it. A window gives the log-probabilities of the tokens that none before it has reached, so that "
+      "each\n"
+      "of these has at least the context less --stride tokens before it. --logits has the rows they came from: row i "
+      "is\n"
+      "about token i + 1.");
   line.parse();
   line.at_most_one({"--text", "--file", "--ids"});
   line.at_most_one({"--model", "--preset"});
-  if (!settings.text && !settings.file && !settings.ids)
-    throw Error("there is nothing to score; give a text, or -f - to read stdin (see --help)");
   if (settings.model.preset && !settings.ids) throw Error("a --preset has no tokenizer; give the text as --ids 1,2,3");
   return settings;
 }
@@ -64,41 +79,136 @@ void write_logits(const std::string& path, const std::vector<float>& logits, std
   write_safetensors(path, {&tensor, 1});
 }
 
+/// Tokens [begin, end) of a text, of which [scored, end) get their log-probabilities.
+struct Window {
+  std::size_t begin, scored, end;
+};
+
+/// As in Hugging Face's guide to the perplexity of models with a fixed context: each begins a stride after the one
+/// before it, and scores what that has not reached.
+std::vector<Window> windows_of(std::size_t tokens, std::size_t context, std::size_t stride) {
+  std::vector<Window> windows{{0, 0, std::min(tokens, context)}};
+  while (windows.back().end < tokens) {
+    const Window& last = windows.back();
+    windows.push_back({last.begin + stride, last.end, std::min(last.begin + stride + context, tokens)});
+  }
+  return windows;
+}
+
+std::vector<Window> windows_of(const Settings& settings, const Gpt2Config& config, const Ids& ids) {
+  for (const std::int32_t id : ids)  // before any is scored
+    if (id < 0 || id >= config.vocab)
+      throw Error(fmt::format("token {} is not in the vocabulary, which has 0 to {}", id, config.vocab - 1));
+  const auto context = static_cast<std::size_t>(config.positions);
+  const std::size_t stride = settings.stride.value_or(static_cast<std::uint32_t>(config.positions / 2));
+  // Windows that do not overlap would have first tokens with nothing before them.
+  if ((settings.stride || ids.size() > context) && (stride < 1 || stride >= context))
+    throw Error(fmt::format("--stride {}: give 1 to {}; the model holds {} tokens", stride, context - 1, context));
+  return windows_of(ids.size(), context, stride);
+}
+
+/// What a window tells: log-probabilities of its scored tokens but the text's first, and the logits they came from,
+/// with those at the text's last token, which are about no token of it.
+struct Scores {
+  std::vector<float> log_probabilities, logits;
+};
+
+Scores scores_of(const Gpt2& model, const Ids& ids, const Window& window) {
+  // The logits at a token are about the next one.
+  const std::size_t first = window.scored == 0 ? 0 : window.scored - 1;
+  const auto part = [&](std::size_t from, std::size_t to) { return Ids(ids.data() + from, ids.data() + to); };
+  Session session(model, 1, static_cast<int>(window.end - window.begin));
+  const Ids context = part(window.begin, first), scored = part(first, window.end);
+  if (!context.empty()) session.append({&context, 1});
+  session.append({&scored, 1});
+  Scores scores{.log_probabilities = {}, .logits = session.all_logits()};
+  const auto vocab = static_cast<std::size_t>(model.config().vocab);
+  if (scored.size() > 1)
+    scores.log_probabilities = session.log_probabilities(std::span(scores.logits).first(scores.logits.size() - vocab),
+                                                         std::span(scored).subspan(1));
+  if (window.end < ids.size()) scores.logits.resize(scores.logits.size() - vocab);
+  return scores;
+}
+
+/// What is printed of the scores, as they come.
+class Report {
+ public:
+  Report(const Settings& settings, const std::optional<Tokenizer>& tokenizer)
+      : json_(settings.json), tokenizer_(tokenizer) {}
+
+  void token(std::int32_t id, std::optional<float> log_probability) {
+    sum_ += log_probability.value_or(0);
+    if (json_) {
+      json entry{{"id", id}, {"text", nullptr}, {"logprob", nullptr}};
+      if (tokenizer_) entry["text"] = tokenizer_->bytes_of(id);
+      if (log_probability) entry["logprob"] = *log_probability;
+      tokens_.push_back(std::move(entry));
+    } else {
+      const std::string text = tokenizer_ ? fmt::format("\"{}\"", printable(tokenizer_->bytes_of(id))) : "-";
+      const std::string value = log_probability ? fmt::format("{:.6f}", *log_probability) : "-";
+      lines_ += fmt::format("{}\t{}\t{}\t{}\n", count_, id, text, value);
+    }
+    ++count_;
+  }
+  /// Prints the lines of the tokens up to here.
+  void print_lines() { print(std::exchange(lines_, {})); }
+
+  void finish(const Device& device, double load_ms, double score_ms) {
+    std::optional<double> perplexity;
+    if (count_ > 1) perplexity = std::exp(-sum_ / static_cast<double>(count_ - 1));
+    if (!json_) {
+      return print(
+          fmt::format("total\t{:.6f}\nperplexity\t{}\n", sum_, perplexity ? fmt::format("{:.6f}", *perplexity) : "-"));
+    }
+    json object{{"total", sum_}, {"perplexity", nullptr}, {"tokens", std::move(tokens_)}, {"device", device.name()}};
+    if (perplexity) object["perplexity"] = *perplexity;
+    object["timings"] = {{"load_ms", load_ms}, {"score_ms", score_ms}};
+    // Parts of a character are U+FFFD.
+    print(object.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
+  }
+
+ private:
+  bool json_;
+  const std::optional<Tokenizer>& tokenizer_;
+  std::string lines_;
+  json tokens_ = json::array();
+  std::size_t count_ = 0;
+  double sum_ = 0;
+};
+
 void score(CommandLine& line) {
   const Stopwatch total;
   const Settings settings = parse(line);
+  std::string text;
+  if (!settings.ids) {
+    text = given_text(settings.text, settings.file);
+    if (text.empty())
+      throw Error("the text is empty; there is nothing to score. Give a text in quotes, or one through a pipe");
+  }
   const Gpt2 model = open_model(settings.model, settings.seed).model;
   const std::optional<Tokenizer> tokenizer = tokenizer_of(settings);
-  const std::vector<std::int32_t> ids =
-      settings.ids ? *settings.ids : tokenizer->encode(settings.file ? read_input(*settings.file) : *settings.text);
+  const Ids ids = settings.ids ? *settings.ids : tokenizer->encode(text);
   if (ids.empty()) throw Error("the text is empty; there is nothing to score");
-  if (ids.size() > static_cast<std::size_t>(model.config().positions))
-    throw Error(
-        fmt::format("the text has {} tokens, the model holds {}; shorten it", ids.size(), model.config().positions));
+  const std::vector<Window> windows = windows_of(settings, model.config(), ids);
 
-  Session session(model, 1, static_cast<int>(ids.size()));
-  session.append({&ids, 1});
-  const std::vector<float> logits = session.all_logits();
-  if (settings.logits) write_logits(*settings.logits, logits, ids.size());
-  // The logits at a token are about the next one.
-  const std::span before = std::span(logits).first(logits.size() - static_cast<std::size_t>(model.config().vocab));
-  std::vector<float> log_probabilities;
-  if (ids.size() > 1) log_probabilities = session.log_probabilities(before, std::span(ids).subspan(1));
-
-  if (!settings.quiet) note("device: " + describe(model.device()));
-  std::string lines;
-  double sum = 0;
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    const std::string text = tokenizer ? fmt::format("\"{}\"", printable(tokenizer->bytes_of(ids[i]))) : "-";
-    std::string value = "-";
-    if (i > 0) value = fmt::format("{:.6f}", log_probabilities[i - 1]), sum += log_probabilities[i - 1];
-    lines += fmt::format("{}\t{}\t{}\t{}\n", i, ids[i], text, value);
+  const double load_ms = total.milliseconds();
+  Report report(settings, tokenizer);
+  std::vector<float> logits;
+  report.token(ids.front(), {});
+  for (const Window& window : windows) {
+    const Scores scores = scores_of(model, ids, window);
+    if (settings.logits) logits.insert(logits.end(), scores.logits.begin(), scores.logits.end());
+    const std::size_t first = std::max<std::size_t>(window.scored, 1);
+    for (std::size_t i = 0; i < scores.log_probabilities.size(); ++i)
+      report.token(ids[first + i], scores.log_probabilities[i]);
+    if (!settings.logits) report.print_lines();
   }
-  const auto count = static_cast<double>(log_probabilities.size());
-  lines += fmt::format("total\t{:.6f}\nperplexity\t{}\n", sum,
-                       count > 0 ? fmt::format("{:.6f}", std::exp(-sum / count)) : "-");
-  print(lines);
-  if (!settings.quiet) note(fmt::format("total = {:.2f} ms / {} tokens", total.milliseconds(), ids.size()));
+  if (settings.logits) write_logits(*settings.logits, logits, ids.size());
+  report.print_lines();
+  report.finish(model.device(), load_ms, total.milliseconds() - load_ms);
+  if (!settings.quiet)
+    note(fmt::format("device: {}\ntotal = {:.2f} ms / {} tokens", describe(model.device()), total.milliseconds(),
+                     ids.size()));
 }
 
 }  // namespace

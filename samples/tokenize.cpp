@@ -4,6 +4,7 @@
 
 #include "common/program.hpp"
 #include "graph/error.hpp"
+#include "model/hub.hpp"
 
 using namespace tessera;
 
@@ -12,21 +13,28 @@ namespace {
 void tokenize(CommandLine& line) {
   std::optional<std::string> folder, text, file;
   std::optional<std::vector<std::int32_t>> ids;
-  line.option("-t,--text,text", text, "TEXT", "The text; put it in quotes, and after -- if it begins with a dash");
+  line.option(
+      "-t,--text,text", text, "TEXT",
+      "The text; put it in quotes, and after -- if it begins with a\ndash. Without one, it is what comes through a "
+      "pipe to stdin");
   line.option("-f,--file", file, "FILE", "Reads the text from a file, or stdin if it is -");
   line.option("--decode", ids, "IDS", "Prints the text of these ids, 1,2,3, and a newline");
-  line.option("--tokenizer", folder, "DIR", "Folder with vocab.json and merges.txt; without it, the shipped model's");
+  line.option("--tokenizer", folder, "DIR",
+              "Folder with vocab.json and merges.txt, or the name of a model\nin the hub's cache; without it, the "
+              "shipped model's");
   line.footer("Prints the ids as a JSON list, which --decode takes back.");
   line.parse();
   line.at_most_one({"--text", "--file", "--decode"});
-  if (!text && !file && !ids)
-    throw Error("there is nothing to tokenize; give a text, or -f - to read stdin (see --help)");
+  if (!ids && !text && !file) {
+    text = given_text({}, {});
+    if (text->empty()) throw Error("there is nothing to tokenize; give a text in quotes, or one through a pipe");
+  }
 
-  const Tokenizer tokenizer = Tokenizer::open(folder ? std::filesystem::path(*folder) : shipped_model());
+  const Tokenizer tokenizer = Tokenizer::open(folder ? find_model(*folder) : shipped_model());
   if (ids) {
     print(tokenizer.decode(*ids) + "\n");
   } else {
-    print(fmt::format("[{}]\n", fmt::join(tokenizer.encode(file ? read_input(*file) : *text), ", ")));
+    print(fmt::format("[{}]\n", fmt::join(tokenizer.encode(given_text(text, file)), ", ")));
   }
 }
 

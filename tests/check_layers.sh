@@ -5,6 +5,7 @@ cd "$1"
 declare -A may=(
   [graph]="graph" [dsl]="dsl graph" [cpu]="cpu graph" [codegen]="codegen graph"
   [jit]="jit codegen cpu graph" [api]="api dsl jit graph" [model]="model api jit graph"
+  [c]="c api jit graph"
 )
 bad=0
 for layer in "${!may[@]}"; do

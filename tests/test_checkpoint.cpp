@@ -127,7 +127,9 @@ TEST_CASE("what config.json may leave out, or say in another way", "[model]") {
   CHECK(folder.config({{"tie_word_embeddings", ""}}).tied);
   CHECK_FALSE(folder.config({{"tie_word_embeddings", "false"}}).tied);
   CHECK(folder.config({{"model_type", ""}, {"activation_function", ""}, {"scale_attn_weights", ""}}).width == 48);
-  CHECK(folder.config({{"activation_function", "\"gelu_pytorch_tanh\""}}).width == 48);
+  CHECK(folder.config({}).gelu == Gelu::tanh);
+  CHECK(folder.config({{"activation_function", "\"gelu_pytorch_tanh\""}}).gelu == Gelu::tanh);
+  CHECK(folder.config({{"activation_function", "\"gelu\""}}).gelu == Gelu::exact);
   CHECK(folder.config({{"reorder_and_upcast_attn", "true"}}).width == 48);
   CHECK(folder.config({{"unknown", R"({"a":[1,2,{"b":null}]})"}}).width == 48);
   CHECK(folder.config({{"vocab_size", "1048576"}}).vocab == 1 << 20);
@@ -170,9 +172,9 @@ TEST_CASE("what needs other arithmetic is refused by name", "[model]") {
   folder.check_config_refused({{"model_type", "\"llama\""}}, {"model_type is 'llama'", "gpt2"});
   folder.check_config_refused({{"model_type", "null"}}, {"model_type is null"});
   folder.check_config_refused({{"model_type", "2"}}, {"model_type is 2"});
-  for (const std::string name : {"gelu", "relu", "silu", "gelu_fast", "quick_gelu", "tanh", "", "GELU_NEW"}) {
+  for (const std::string name : {"relu", "silu", "gelu_fast", "quick_gelu", "tanh", "", "GELU_NEW"}) {
     folder.check_config_refused({{"activation_function", "\"" + name + "\""}},
-                                {"activation_function is '" + name + "'", "gelu_new or gelu_pytorch_tanh"});
+                                {"activation_function is '" + name + "'", "gelu_new or gelu_pytorch_tanh or gelu"});
   }
   folder.check_config_refused({{"activation_function", R"("two\nlines")"}}, {"two\\x0alines"});
   folder.check_config_refused({{"activation_function", "null"}}, {"activation_function is null"});
@@ -258,9 +260,10 @@ TEST_CASE("generation_config.json is optional, its values are not arbitrary", "[
   ModelFolder folder;
   CHECK(read_generation_config(nano).eos == std::vector<std::int32_t>{0});
   const GenerationDefaults all = folder.generation(
-      R"({"temperature":0.7,"top_p":1,"repetition_penalty":1.1,"top_k":50,"do_sample":true,"eos_token_id":[5,7],"x":{}})");
+      R"({"temperature":0.7,"top_p":1,"min_p":0.1,"repetition_penalty":1.1,"top_k":50,"do_sample":true,"eos_token_id":[5,7],"x":{}})");
   CHECK(all.temperature == 0.7);
   CHECK(all.top_p == 1.0);
+  CHECK(all.min_p == 0.1);
   CHECK(all.repetition_penalty == 1.1);
   CHECK(all.top_k == 50);
   CHECK(all.do_sample == true);
@@ -272,7 +275,7 @@ TEST_CASE("generation_config.json is optional, its values are not arbitrary", "[
   CHECK(none.eos.empty());
   CHECK(folder.generation(R"({"eos_token_id":[]})").eos.empty());
 
-  for (const std::string key : {"temperature", "top_p", "repetition_penalty"}) {
+  for (const std::string key : {"temperature", "top_p", "min_p", "repetition_penalty"}) {
     folder.check_generation_refused("{\"" + key + "\":\"0.7\"}", {key + " is '0.7'", "a number"});
     folder.check_generation_refused("{\"" + key + "\":true}", {key + " is true"});
   }
@@ -420,8 +423,9 @@ TEST_CASE("a folder that is no model says what a model is", "[model]") {
   refused(folder.path(), {(folder / "model.safetensors").native(), "no such file", what});
   write_text(folder / "pytorch_model.bin", "PK");
   refused(folder.path(), {"model.safetensors", "pytorch_model.bin, convert"});
-  write_text(folder / "model.safetensors.index.json", "{}");
-  refused(folder.path(), {"model.safetensors", "several files"});
+  fs::create_symlink("nowhere", folder / "model.safetensors");
+  refused(folder.path(), {"model.safetensors", "no such file", "a link is there that leads nowhere"});
+  fs::remove(folder / "model.safetensors");
   write_text(folder / "model.safetensors", std::string("\2\0\0\0\0\0\0\0{}", 10));
   refused(folder.path(), {"model.safetensors' holds no weights"});
   write_text(folder / "model.safetensors", "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n");

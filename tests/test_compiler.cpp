@@ -457,7 +457,7 @@ TEST_CASE("For a GPU newer than NVRTC there is PTX to look at", "[jit]") {
   const std::string text = stderr_of([&] { compiler.compile(scale(), newer); });
   INFO(text);
   CHECK(has(text, ".entry scale"));
-  CHECK(has(text, "no machine code: the driver makes it"));
+  CHECK(has(text, "no sass: the driver makes machine code for this GPU"));
   CHECK(has(text, " bytes of PTX"));
   CHECK_FALSE(has(text, " registers, "));
 }
@@ -474,13 +474,13 @@ TEST_CASE("Machine code comes from nvdisasm", "[jit]") {
   };
   CHECK(disassembled("echo \"$1 $#\"; cat \"$2\"") == "--print-code 2\nsome bytes");
   CHECK(disassembled("head -c 300000 /dev/zero").size() == 300000);
-  CHECK(has(disassembled("echo 'nvdisasm fatal' >&2; exit 3"), program.native() + " failed: nvdisasm fatal\n"));
-  CHECK(has(disassembled("kill -9 $$"), "failed"));
+  CHECK(error_of([&] { disassembled("echo 'nvdisasm fatal' >&2; exit 3"); }) == program.native() + " failed: nvdisasm fatal");
+  CHECK(has(error_of([&] { disassembled("kill -9 $$"); }), "failed"));
   write_text(program, "#!/nowhere/sh\n");
-  CHECK(has(disassemble({}), "cannot run " + program.native()));
+  CHECK(has(error_of([] { disassemble({}); }), "cannot run " + program.native()));
 }
 
-TEST_CASE("Without nvdisasm a line says so", "[jit]") {
+TEST_CASE("Without nvdisasm there is an error, and in a dump a line", "[jit]") {
   for (const fs::path& toolkit : installed_toolkits())
     if (fs::exists(toolkit / "bin/nvdisasm")) {
       WARN("skipped: nvdisasm is installed");
@@ -488,7 +488,11 @@ TEST_CASE("Without nvdisasm a line says so", "[jit]") {
       return;
     }
   const Variable path("PATH", "/nowhere"), home("CUDA_HOME", ""), other("CUDA_PATH", "");
-  CHECK(has(disassemble({}), "nvdisasm is neither in PATH"));
+  CHECK(has(error_of([] { disassemble({}); }), "nvdisasm, which is neither in PATH"));
+  if (!nvrtc_here()) return;
+  Compiler compiler(with({{"TESSERA_DUMP", "sass"}}));
+  CHECK(has(stderr_of([&] { compiler.compile(scale(), gpu); }), "no sass: machine code needs nvdisasm"));
+  CHECK(has(error_of([&] { compiler.texts(scale(), gpu, {"cuda", "sass"}); }), "machine code needs nvdisasm"));
 }
 
 TEST_CASE("Threads compile and dump at once", "[jit]") {

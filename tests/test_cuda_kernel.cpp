@@ -202,6 +202,21 @@ TEST_CASE("a kernel in CUDA C++ has a graph and a text, and no plan", "[graph]")
   CHECK(says(error_of([&] { kernel_texts(k.graph(), Arch::sm_80, {"plan:lower"}); }), {"of which there is no plan"}));
 }
 
+TEST_CASE("what compilations cost a process is summed up", "[nvrtc]") {
+  if (!nvrtc_here()) return;
+  const auto k = cuda_kernel("axpy", std::string("// Of this test alone.") + whole_text, axpy_launch);
+  const CompileTimes before = compile_times();
+  compile_kernel(k.executable().graph(), Variant{}, Arch::sm_80);
+  const CompileTimes once = compile_times();
+  CHECK(once.compiled + once.cached == before.compiled + before.cached + 1);
+  CHECK(once.milliseconds > before.milliseconds);
+  CHECK(once.running == 0);
+  compile_kernel(k.executable().graph(), Variant{}, Arch::sm_80);
+  const CompileTimes twice = compile_times();
+  CHECK(twice.compiled + twice.cached == once.compiled + once.cached);  // in memory
+  CHECK(twice.milliseconds > once.milliseconds);
+}
+
 TEST_CASE("the compiler's words of a kernel in CUDA C++ name its author's lines", "[nvrtc]") {
   if (!nvrtc_here()) return;
   const auto compiled = [](const auto& k, Arch arch) {

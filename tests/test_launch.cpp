@@ -187,9 +187,9 @@ TEST_CASE("a tensor may look at a user's memory", "[api]") {
   double sum = 0;
   for (std::size_t i = 0; i < memory.size(); ++i) sum += memory[i] == 2 && i % 2 == 1;
   CHECK(sum == 12);
-  CHECK(says(error_of([&] { columns.to_vector(); }), {"dense"}));
+  CHECK(columns.to_vector() == std::vector<float>(12, 2));
   CHECK(says(error_of([&] { a.copy_from(std::vector<float>(11)); }), {"12", "11"}));
-  CHECK(says(error_of([&] { a.slice(1, 2, 3); }), {"slice"}));
+  CHECK(says(error_of([&] { a.slice(1, 2, 3); }), {"3 elements from 2 on along axis 1", "f32 [3,4]"}));
   CHECK(says(error_of([&] { a.reshaped(std::array<std::int64_t, 1>{11}); }), {"12", "11"}));
 }
 
@@ -222,7 +222,7 @@ TEST_CASE("a tensor that was given no memory is of no device", "[api]") {
   const Tensor<f32, 2> some(Device::cpu(), {2, 2});
   CHECK(says(error_of([&] { launch(stream, add_kernel(), some, none, some); }), {"argument 2 is a tensor that"}));
   CHECK(says(error_of([&] { none.copy_from(std::vector<float>(1)); }), {"0 elements", "1 values"}));
-  CHECK(says(error_of([&] { none.reshaped(std::array<std::int64_t, 1>{-1}); }), {"negative"}));
+  CHECK(says(error_of([&] { none.reshaped({-2}); }), {"negative"}));
 }
 
 TEST_CASE("a device makes tensors", "[api]") {

@@ -100,6 +100,17 @@ TEST_CASE("logits of awkward shapes equal the golden ones", "[model]") {
   CHECK(relative_difference(all_logits(Compute::bf16), golden.logits) <= 2e-2);
 }
 
+TEST_CASE("with the exact GELU, logits equal those computed with it", "[model]") {
+  Golden golden("nano-odd");
+  const auto expected = values<float>(SafeTensors::open(golden.folder / "golden-gelu.safetensors"), "logits");
+  CHECK(largest_difference(golden.logits, expected) > 2e-4);
+  golden.checkpoint.config.gelu = Gelu::exact;
+  const Gpt2 model(test_device(), golden.checkpoint);
+  Session session(model, static_cast<int>(golden.prompts.size()), static_cast<int>(golden.prompts[0].size()));
+  session.append(golden.prompts);
+  CHECK(largest_difference(session.all_logits(), expected) <= 2e-5);
+}
+
 TEST_CASE("the same input gives the same bits, every time", "[model]") {
   const Golden golden("nano-odd");
   for (const Compute compute : {Compute::f32, Compute::tf32, Compute::bf16}) {
@@ -237,6 +248,64 @@ TEST_CASE("a sequence without new tokens stays as it is", "[model]") {
   alone.append(std::vector<Tokens>{{1, 2, 3, 7}});
   const auto both = session.logits();
   CHECK(largest_difference(std::span(both).first(101), alone.logits()) <= 1e-5);
+}
+
+TEST_CASE("whoever waits for a model hears how much of it has been read", "[model]") {
+  const Golden golden("nano-odd");
+  std::vector<double> parts;
+  const Gpt2 model(test_device(), golden.checkpoint, Compute::f32, [&](double part) { parts.push_back(part); });
+  CHECK(parts.size() >= 12 * static_cast<std::size_t>(model.config().layers));
+  CHECK(parts.front() > 0);
+  CHECK(std::is_sorted(parts.begin(), parts.end()));
+  CHECK(parts.back() > 0.9);
+  CHECK(parts.back() <= 1);
+}
+
+TEST_CASE("a cleared sequence is a new one, and the others stay", "[model]") {
+  const Golden golden("nano-odd");
+  const Gpt2 model(test_device(), golden.checkpoint);
+  constexpr Sampling penalized{.repetition_penalty = 100};
+  Session session(model, 2, 37);
+  session.append(std::vector<Tokens>{Tokens(30, 7), {4, 5}});
+  session.clear(0);
+  CHECK(session.length(0) == 0);
+  CHECK(session.length(1) == 2);
+  session.sample(penalized);  // of the other
+  session.append(std::vector<Tokens>{{1, 2, 3}, {6}});
+  Session fresh(model, 2, 37);
+  fresh.append(std::vector<Tokens>{{}, {4, 5}});
+  fresh.append(std::vector<Tokens>{{1, 2, 3}, {6}});
+  CHECK(session.logits() == fresh.logits());
+  CHECK(session.sample(penalized) == fresh.sample(penalized));
+
+  session.clear(0);
+  session.clear(1);
+  CHECK(says(error_of([&] { session.sample({}); }), {"no logits yet"}));
+  CHECK(says(error_of([&] { session.clear(2); }), {"no sequence 2"}));
+}
+
+TEST_CASE("a draw depends on seed and stream, not on the sequences beside it", "[model]") {
+  const Golden golden("nano-odd");
+  const Gpt2 model(test_device(), golden.checkpoint);
+  const Sampling hot{.temperature = 100, .seed = 3};
+  Session session(model, 3, 37);
+  session.append(std::vector<Tokens>{{1, 2, 3}, {1, 2, 3}, {1, 2, 3}});
+  const Tokens numbered = session.sample(hot);
+  CHECK(session.sample(hot, std::vector<std::int64_t>{0, 1, 2}) == numbered);
+  CHECK(session.sample(hot, std::vector<std::int64_t>{2, 0, 1}) == Tokens{numbered[2], numbered[0], numbered[1]});
+  CHECK(session.sample(hot, std::vector<std::int64_t>{0, 0, 0}) == Tokens(3, numbered[0]));
+  CHECK(session.sample(hot) == numbered);
+  CHECK(numbered != Tokens(3, numbered[0]));
+  Session alone(model, 1, 37);
+  alone.append(std::vector<Tokens>{{1, 2, 3}});
+  CHECK(alone.sample(hot, std::vector<std::int64_t>{1}) == Tokens{numbered[1]});
+  CHECK(says(error_of([&] { session.sample(hot, std::vector<std::int64_t>{1}); }), {"1 streams", "3 sequences"}));
+}
+
+TEST_CASE("min-p is from 0 to 1", "[model]") {
+  for (const float min_p : {-0.1f, 1.1f, static_cast<float>(NAN)})
+    CHECK(says(error_of([&] { check({.min_p = min_p}); }), {"min-p", "0 (off) to 1"}));
+  check({.min_p = 1});
 }
 
 TEST_CASE("log probabilities are those of a softmax", "[model]") {

@@ -181,6 +181,7 @@ TEST_CASE("a structural op is a shape rule, a function and a case in each execut
       {"src/graph/verify.cpp",
        {"argument", "branch", "extent", "loop", "print", "repeat", "result", "scalar", "tensor"}},
       {"src/graph/views.cpp", {"flatten_view", "permute_view", "slice", "tensor", "unfold_view"}},
+      {"src/jit/copy_tensor.cpp", {"block", "broadcast", "cast", "extent", "load", "scalar", "store", "tensor"}},
       {"src/jit/executable.cpp", {"require"}},
       {"tests/reference/memory.cpp",
        {"atomic_add", "atomic_and", "atomic_compare_exchange", "atomic_exchange", "atomic_max", "atomic_min",

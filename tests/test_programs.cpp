@@ -1,16 +1,7 @@
 // The programs, run as a user runs them: what they print, and how they refuse what is wrong.
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <poll.h>
-#include <signal.h>
-#include <spawn.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <array>
-#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -28,12 +19,12 @@
 #include "model/stop_text.hpp"
 #include "model/tokenizer.hpp"
 #include "model/utf8.hpp"
+#include "running.hpp"
 #include "support.hpp"
 
 using namespace tessera;
 namespace fs = std::filesystem;
 using nlohmann::json;
-using Arguments = std::vector<std::string>;
 using Ids = std::vector<std::int32_t>;
 
 namespace {
@@ -41,106 +32,6 @@ namespace {
 const fs::path root = TESSERA_SOURCE_DIR;
 const fs::path story = root / "samples/models/storyteller-6m";
 const fs::path nano = root / "tests/data/nano-odd";
-
-struct Run {
-  int status = -1;  ///< of exit; 128 and the signal that ended it; 1000 if it took too long
-  std::string out, err;
-  std::vector<std::string> parts;  ///< of stdout, as they arrived
-};
-
-struct Streams {
-  std::string input{};           ///< at most what a pipe holds
-  const char* output = nullptr;  ///< a file in place of the pipe
-  bool unread = false;           ///< whoever was to read stdout has gone
-};
-
-void require(bool holds, const char* what) {
-  if (!holds) throw std::runtime_error(fmt::format("{}: {}", what, std::strerror(errno)));
-}
-
-struct Pipe {
-  Pipe() { require(::pipe2(ends.data(), O_CLOEXEC) == 0, "pipe2"); }
-  Pipe(const Pipe&) = delete;
-  ~Pipe() { close(0), close(1); }
-  void close(std::size_t end) {
-    if (ends[end] >= 0) ::close(std::exchange(ends[end], -1));
-  }
-  std::array<int, 2> ends{-1, -1};
-};
-
-/// On the test's device, if it is one that users have too.
-Run run(const std::string& program, const Arguments& arguments, const Streams& streams = {}) {
-  const std::string path = program[0] == '/' ? program : TESSERA_BIN_DIR "/" + program;
-  std::vector<char*> argv{const_cast<char*>(path.c_str())};
-  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
-  argv.push_back(nullptr);
-  std::string device = "TESSERA_DEVICE=" + test_device_name();
-  std::vector<char*> environment;
-  if (device.ends_with("=cpu") || device.find("=cuda") != device.npos) environment.push_back(device.data());
-  for (char** variable = environ; *variable; ++variable) environment.push_back(*variable);
-  environment.push_back(nullptr);
-
-  Pipe in, out, err;
-  require(::write(in.ends[1], streams.input.data(), streams.input.size()) == std::ssize(streams.input), "write");
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, in.ends[0], 0);
-  posix_spawn_file_actions_adddup2(&actions, out.ends[1], 1);
-  if (streams.output) posix_spawn_file_actions_addopen(&actions, 1, streams.output, O_WRONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, err.ends[1], 2);
-  if (streams.unread) out.close(0);
-  pid_t child = -1;
-  errno = ::posix_spawn(&child, path.c_str(), &actions, nullptr, argv.data(), environment.data());
-  posix_spawn_file_actions_destroy(&actions);
-  require(errno == 0, path.c_str());
-  in.close(0), in.close(1), out.close(1), err.close(1);
-
-  Run result;
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(120);
-  bool late = false;
-  while (!late && (out.ends[0] >= 0 || err.ends[0] >= 0)) {
-    std::array<pollfd, 2> ready{{{out.ends[0], POLLIN, 0}, {err.ends[0], POLLIN, 0}}};
-    ::poll(ready.data(), ready.size(), 1000);
-    for (std::size_t i = 0; i < 2; ++i) {
-      if (!ready[i].revents) continue;
-      std::array<char, 1 << 16> buffer;
-      const ssize_t size = ::read(ready[i].fd, buffer.data(), buffer.size());
-      if (size <= 0) {
-        (i == 0 ? out : err).close(0);
-        continue;
-      }
-      const std::string_view part(buffer.data(), static_cast<std::size_t>(size));
-      (i == 0 ? result.out : result.err) += part;
-      if (i == 0) result.parts.emplace_back(part);
-    }
-    late = std::chrono::steady_clock::now() > deadline;
-  }
-  if (late) ::kill(child, SIGKILL);
-  int status = 0;
-  require(::waitpid(child, &status, 0) == child, "waitpid");
-  result.status = late ? 1000 : WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  return result;
-}
-
-/// What a program prints on stdout when all goes well.
-std::string output(const std::string& program, const Arguments& arguments, const Streams& streams = {}) {
-  const Run result = run(program, arguments, streams);
-  INFO(program << ' ' << fmt::format("{}", fmt::join(arguments, " ")) << '\n' << result.err);
-  CHECK(result.status == 0);
-  return result.out;
-}
-
-void check_refused(const std::string& program, const Arguments& arguments,
-                   std::initializer_list<std::string_view> parts, const Streams& streams = {}) {
-  const Run result = run(program, arguments, streams);
-  INFO(program << ' ' << fmt::format("{}", fmt::join(arguments, " ")) << '\n' << result.err);
-  CHECK(result.status == 2);
-  CHECK(result.out.empty());
-  CHECK(result.err.starts_with(program + ": error: "));
-  CHECK(result.err.ends_with('\n'));
-  CHECK(says(std::string_view(result.err).substr(0, result.err.empty() ? 0 : result.err.size() - 1), parts));
-  CHECK_FALSE(find_invalid_utf8(result.err));
-}
 
 std::string list(const Ids& ids, const char* separator = ",") { return fmt::format("{}", fmt::join(ids, separator)); }
 
@@ -213,6 +104,41 @@ TEST_CASE("generate continues as the reference does", "[programs]") {
   const Ids prompt(greedy.begin(), greedy.begin() + 5);
   CHECK(output("generate", {"--model", nano.string(), "--prompt-ids", list(prompt), "--print-ids", "--temp", "0", "-n",
                             "24"}) == list(greedy, " ") + "\n");
+}
+
+TEST_CASE("a model is named as on the hub, and its weights may be in several files", "[programs]") {
+  const TempDir cache;
+  const fs::path snapshot = cache / "models--org--name/snapshots/0123";
+  fs::create_directories(snapshot);
+  fs::create_directories(cache / "models--org--name/refs");
+  write_text(cache / "models--org--name/refs/main", "0123");
+  const SafeTensors whole = SafeTensors::open(story / "model.safetensors");
+  json index;
+  for (const StoredTensor& tensor : whole.tensors())
+    index["weight_map"][tensor.name] = "model-00001-of-00001.safetensors";
+  write_text(snapshot / "model.safetensors.index.json", index.dump());
+  fs::create_symlink(story / "model.safetensors", snapshot / "model-00001-of-00001.safetensors");
+  for (const char* file : {"config.json", "generation_config.json", "vocab.json", "merges.txt"})
+    fs::create_symlink(story / file, snapshot / file);
+
+  const char* const before = std::getenv("HF_HUB_CACHE");
+  ::setenv("HF_HUB_CACHE", cache.path().c_str(), 1);
+  const Arguments text{"Once upon a time", "-n", "8", "--temp", "0", "--model"};
+  const auto with = [](Arguments arguments, const std::string& more) {
+    arguments.push_back(more);
+    return arguments;
+  };
+  CHECK(output("generate", with(text, "org/name")) == output("generate", with(text, story.string())));
+  CHECK(output("score", {"Once", "-m", "org/name"}) == output("score", {"Once"}));
+  CHECK(output("tokenize", {"Once", "--tokenizer", "org/name"}) == output("tokenize", {"Once"}));
+  for (const char* program : {"generate", "score"})
+    check_refused(program, {"x", "--model", "org/none"}, {"'org/none'", "models--org--none", "nothing is downloaded"});
+  check_refused("tokenize", {"x", "--tokenizer", "none"}, {"'none'", "models--none", "nothing is downloaded"});
+  fs::create_symlink(story / "model.safetensors", snapshot / "model.safetensors");
+  const Run both = run("score", {"Once", "-q", "-m", "org/name"});
+  CHECK(both.status == 0);
+  CHECK(says(both.err.substr(0, both.err.find('\n')), {"model.safetensors.index.json", "the single file is taken"}));
+  before ? ::setenv("HF_HUB_CACHE", before, 1) : ::unsetenv("HF_HUB_CACHE");
 }
 
 TEST_CASE("A seed is a text", "[programs]") {
@@ -614,7 +540,6 @@ TEST_CASE("Options that make no sense are refused", "[programs]") {
   std::string text;
   for (int i = 0; i < 600; ++i) text += " time";
   refused({text}, {"600 tokens", "512"});
-  check_refused("score", {text}, {"600 tokens", "512"});
   check_refused("score", {""}, {"empty"});
   check_refused("score", {"--ids", "-1"}, {"-1"});
   check_refused("score", {"--ids", "4096"}, {"4096"});

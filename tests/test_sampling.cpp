@@ -15,10 +15,10 @@ namespace {
 struct Settings {
   float penalty = 1, temperature = 1;
   int top_k = 0;
-  float top_p = 1;
+  float top_p = 1, min_p = 0;
 };
 
-// The distribution that transformers draws from: penalty, temperature, top-k, top-p in this order, ties kept.
+// The distribution that transformers draws from: penalty, temperature, top-k, top-p, min-p in this order, ties kept.
 std::vector<double> expected(const std::vector<float>& logits, const std::vector<u8>& seen, const Settings& s) {
   const std::size_t n = logits.size();
   std::vector<double> x(logits.begin(), logits.end());
@@ -45,9 +45,13 @@ std::vector<double> expected(const std::vector<float>& logits, const std::vector
     for (double& value : p) value = value >= last ? value : 0;
     normalize();
   }
+  const double best = *std::max_element(p.begin(), p.end());
+  for (double& value : p) value = value >= s.min_p * best ? value : 0;
+  normalize();
   return p;
 }
 
+/// Each row has a key of its own, as sequences of a session have.
 std::vector<i32> draw(const std::vector<float>& logits, const std::vector<u8>& seen, const Settings& s,
                       std::int64_t rows, std::int64_t seed, int position = 3) {
   const Device& device = test_device();
@@ -58,14 +62,18 @@ std::vector<i32> draw(const std::vector<float>& logits, const std::vector<u8>& s
   Tensor<i32, 1> past(device, {rows}), token(device, {rows});
   std::vector<float> all_logits;
   std::vector<u8> all_seen;
+  const Tensor<i64, 1> keys(device, {rows});
+  std::vector<i64> all_keys;
   for (std::int64_t row = 0; row < rows; ++row) {
     all_logits.insert(all_logits.end(), logits.begin(), logits.end());
     all_seen.insert(all_seen.end(), seen.begin(), seen.end());
+    all_keys.push_back(static_cast<i64>(static_cast<u64>(seed) + static_cast<u64>(row) * 0x1E3779B97F4A7C15));
   }
   x.copy_from(all_logits);
   marks.copy_from(all_seen);
   past.copy_from(std::vector<i32>(static_cast<std::size_t>(rows), position));
-  launch(device.stream(), kernel, x, marks, past, token, s.penalty, s.temperature, s.top_k, s.top_p, seed);
+  keys.copy_from(all_keys);
+  launch(device.stream(), kernel, x, marks, past, keys, token, s.penalty, s.temperature, s.top_k, s.top_p, s.min_p);
   return token.to_vector();
 }
 
@@ -80,9 +88,10 @@ std::vector<float> random_logits(std::size_t n, unsigned seed) {
 }  // namespace
 
 TEST_CASE("tokens are drawn with their probabilities", "[model][many]") {
-  const Settings settings = GENERATE(Settings{}, Settings{1, 0.5f}, Settings{1, 2}, Settings{1, 1, 5},
-                                     Settings{1, 1, 0, 0.7f}, Settings{1, 0.8f, 12, 0.9f}, Settings{1.5f, 1, 8},
-                                     Settings{0.5f, 0.9f, 0, 0.95f}, Settings{1, 1, 1}, Settings{1, 1, 0, 1e-6f});
+  const Settings settings =
+      GENERATE(Settings{}, Settings{1, 0.5f}, Settings{1, 2}, Settings{1, 1, 5}, Settings{1, 1, 0, 0.7f},
+               Settings{1, 0.8f, 12, 0.9f}, Settings{1.5f, 1, 8}, Settings{0.5f, 0.9f, 0, 0.95f}, Settings{1, 1, 1},
+               Settings{1, 1, 0, 1e-6f}, Settings{1, 1, 0, 1, 0.1f}, Settings{1.2f, 2, 20, 0.9f, 0.25f});
   const auto logits = random_logits(31, 5);
   std::vector<u8> seen(31);
   for (std::size_t i = 0; i < 31; i += 3) seen[i] = 1;
@@ -105,7 +114,8 @@ TEST_CASE("filters keep exactly the tokens they should, in large vocabularies to
   const auto logits = random_logits(5003, 9);
   const std::vector<u8> seen(5003);
   for (const Settings& settings :
-       {Settings{1, 1, 1}, Settings{1, 1, 40}, Settings{1, 1, 0, 0.3f}, Settings{1, 0.7f, 200, 0.5f}}) {
+       {Settings{1, 1, 1}, Settings{1, 1, 40}, Settings{1, 1, 0, 0.3f}, Settings{1, 0.7f, 200, 0.5f},
+        Settings{1, 1, 0, 1, 0.3f}, Settings{1, 0.7f, 200, 0.5f, 0.5f}}) {
     const auto p = expected(logits, seen, settings);
     for (i32 token : draw(logits, seen, settings, 400, 7)) CHECK(p[static_cast<std::size_t>(token)] > 0);
   }
@@ -134,6 +144,29 @@ TEST_CASE("the fewest tokens whose mass is top-p are kept, be it exactly top-p",
   CHECK(drawn(halves, 0.75f) == 2);
   CHECK(drawn(halves, std::nextafter(0.75f, 1.0f)) == 4);
   CHECK(drawn(halves, 0.875f) == 4);
+}
+
+TEST_CASE("tokens at least min-p times as probable as the best are kept, be it exactly min-p", "[model]") {
+  const float ln_2 = 0.6931472f;
+  const std::vector<float> halves{-ln_2, 0, -2 * ln_2, -3 * ln_2, -3 * ln_2};
+  const auto drawn = [&](const Settings& settings) {
+    std::map<i32, int> counts;
+    for (i32 token : draw(halves, std::vector<u8>(5), settings, 300, 1)) ++counts[token];
+    return counts.size();
+  };
+  const auto of_min_p = [&](float min_p) { return drawn({1, 1, 0, 1, min_p}); };
+  CHECK(of_min_p(0) == 5);
+  CHECK(of_min_p(0.125f) == 5);
+  CHECK(of_min_p(std::nextafter(0.125f, 1.0f)) == 3);
+  CHECK(of_min_p(0.25f) == 3);
+  CHECK(of_min_p(std::nextafter(0.25f, 1.0f)) == 2);
+  CHECK(of_min_p(0.5f) == 2);
+  CHECK(of_min_p(std::nextafter(0.5f, 1.0f)) == 1);
+  CHECK(of_min_p(1) == 1);
+  CHECK(drawn({1, 2, 0, 1, 0.3f}) == 5);  // the temperature comes before: ratios of 0.71, 0.5, 0.35 and 0.35
+  CHECK(drawn({1, 1, 2, 1, 0.125f}) == 2);
+  CHECK(drawn({1, 1, 0, 0.6f, 0.125f}) == 2);  // 1/2 and 1/4 make up the mass
+  CHECK(drawn({1, 1, 0, 0.6f, 0.75f}) == 1);
 }
 
 TEST_CASE("same seed and position, same draw; another gives another", "[model]") {

@@ -192,9 +192,9 @@ TEST_CASE("a failure to sample or to read logits leaves a session as it was", "[
   fresh.append(next);
   const std::vector<float> logits_after = fresh.logits();
 
-  const std::function<void(Session&)> calls[] = {[](Session& session) { session.sample(penalized); },
-                                                 [](Session& session) { session.logits(); },
-                                                 [](Session& session) { session.all_logits(); }};
+  const std::function<void(Session&)> calls[] = {
+      [](Session& session) { session.sample(penalized); }, [](Session& session) { session.sample({.temperature = 1}); },
+      [](Session& session) { session.logits(); }, [](Session& session) { session.all_logits(); }};
   for (const auto& call : calls)
     for (int n = 0;; ++n) {
       Session session = begin();
@@ -209,6 +209,23 @@ TEST_CASE("a failure to sample or to read logits leaves a session as it was", "[
       CHECK(session.logits() == logits_after);
       CHECK(choice != Tokens{6, 7});
     }
+}
+
+TEST_CASE("a failure to clear a sequence loses the session", "[model]") {
+  const auto backend = std::make_shared<FailingBackend>();
+  Failure& failure = backend->failure;
+  const Gpt2 model(Device(backend), small(), 5);
+  int n = 0;
+  for (;; ++n) {
+    Session session(model, 2, 40);
+    session.append(std::vector<Tokens>{{1, 2, 3}, {4, 5}});
+    failure.calls_left = n;
+    const std::string message = error_of([&] { session.clear(0); });
+    failure.calls_left = Failure::never;
+    if (message == "(no error)") break;
+    CHECK(says(error_of([&] { session.append(std::vector<Tokens>{{1}, {4}}); }), {lost}));
+  }
+  CHECK(n == 2);
 }
 
 TEST_CASE("a session or model that cannot be made is an error", "[model]") {

@@ -21,14 +21,21 @@ std::vector<std::string> split(const std::string& list) {
 void inspect(CommandLine& line) {
   std::string pattern, arch = "sm_90a", show = "cuda";
   bool list = false;
-  line.option("kernel", pattern, "KERNEL", "Name of a kernel, or a pattern as 'linear*-bf16'");
-  line.option("--arch", arch, "ARCH", "GPU to compile for: sm_80, sm_86, sm_89, sm_90a, ... [sm_90a]");
+  std::vector<std::string> names;
+  for (const NamedKernel& kernel : named_kernels()) names.push_back(kernel.name);
+  line.option("kernel", pattern, "KERNEL", "Name of a kernel, or a pattern as 'linear*-bf16'", names);
+  line.option("--arch", arch, "ARCH", "GPU to compile for: sm_80, sm_86, sm_89, sm_90a, ... [sm_90a]",
+              {"sm_80", "sm_86", "sm_89", "sm_90a"});
   line.option("--show", show, "STAGES",
-              "Any of graph, plan, plan:PASS, cuda, ptx, sass, log, stats, with commas [cuda]");
+              "Any of graph, plan, plan:PASS, cuda, ptx, sass, log, stats, with commas [cuda]",
+              {"graph", "plan", "cuda", "ptx", "sass", "log", "stats"});
   line.flag("--list", list, "Print the names of the kernels and exit");
+  line.footer(
+      "ptx, log and stats need NVRTC, sass needs nvdisasm, too: without them nothing is shown, and the exit status is 2.\n"
+      "Kernels of another program are shown by that, on stderr, while it runs: TESSERA_DUMP=plan,cuda.");
   line.parse();
   if (list) {
-    for (const NamedKernel& kernel : named_kernels()) print(kernel.name + "\n");
+    for (const std::string& name : names) print(name + "\n");
     return;
   }
   if (pattern.empty()) throw Error("name a kernel; inspect --list shows which there are");

@@ -208,12 +208,13 @@ bool answer(CommandLine& line) {
   Settings settings;
   line.option("mode", settings.mode, "MODE",
               "test: every case against the op's meaning; perf: times; list: what there\nis; coverage, page: the pages "
-              "docs/op-coverage.md and docs/ops.md");
+              "docs/op-coverage.md and docs/ops.md",
+              {"test", "perf", "list", "coverage", "page"});
   line.option("--op", settings.op, "OP", "Only this op [every one]");
   line.option("--type", settings.type, "TYPE", "Only this element type of its operands [every one]");
   line.option("--device", settings.device, "DEVICE",
-              "cpu, cuda, cuda:N, or emulated: generated CUDA C++ on the CPU [cpu]");
-  line.option("--format", settings.format, "FORMAT", "table or json [table]");
+              "cpu, cuda, cuda:N, or emulated: generated CUDA C++ on the CPU [cpu]", {"cpu", "cuda", "emulated"});
+  line.option("--format", settings.format, "FORMAT", "table or json [table]", {"table", "json"});
   line.footer("The exit status is 0 if all is right, 1 if something is wrong, 2 if that could not be found out.");
   line.parse();
   if (settings.format != "table" && !settings.json())

@@ -2,26 +2,22 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
+#include <atomic>
+#include <cctype>
 #include <cerrno>
-#include <charconv>
-#include <cmath>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
-#include <limits>
 #include <new>
 #include <system_error>
 
+#include "common/progress.hpp"
 #include "graph/error.hpp"
+#include "model/hub.hpp"
 #include "model/input_file.hpp"
 #include "model/utf8.hpp"
-
-#ifndef TESSERA_VERSION
-#define TESSERA_VERSION "development build"
-#endif
 
 namespace tessera {
 
@@ -29,23 +25,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// --help or --version was answered.
-struct Answered {};
-
 std::string reason_of(int error) { return std::generic_category().message(error); }
-
-template <class T>
-void convert_number(std::string_view text, T& value, const std::string& expected) {
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || stop != end) throw Error(fmt::format("{} is not {}", in_quotes(text), expected));
-}
-
-template <std::integral T>
-void convert_integer(std::string_view text, T& value) {
-  using Limits = std::numeric_limits<T>;
-  convert_number(text, value, fmt::format("an integer from {} to {}", Limits::min(), Limits::max()));
-}
 
 // A file opened while 0, 1 or 2 is closed would get that number, and be printed into.
 void occupy_standard_streams() {
@@ -60,115 +40,24 @@ fs::path executable_folder() {
   return fs::read_symlink("/proc/self/exe", unknown).parent_path();
 }
 
+/// What a user knows the program as, which is installed under another name than it is built: that it was called by.
+std::string called_name(int argc, char** argv, const std::string& program) {
+  const std::string name = argc > 0 && argv[0] ? fs::path(argv[0]).filename().string() : "";
+  const bool is_plain =
+      std::ranges::all_of(name, [](unsigned char c) { return std::isalnum(c) || c == '-' || c == '_' || c == '.'; });
+  return name.empty() || name.starts_with('-') || !is_plain ? program : name;
+}
+
 }  // namespace
-
-void convert(const std::string& text, std::string& value) { value = text; }
-void convert(const std::string& text, std::int32_t& value) { convert_integer(text, value); }
-void convert(const std::string& text, std::uint32_t& value) { convert_integer(text, value); }
-void convert(const std::string& text, std::uint64_t& value) { convert_integer(text, value); }
-void convert(const std::string& text, float& value) {
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc::result_out_of_range || stop != end) return convert_number(text, value, "a number");
-  value = std::strtof(text.c_str(), nullptr);  // which rounds what is too small, to 0 in the end
-  if (std::isinf(value)) throw Error(fmt::format("{} is too large; give a number up to 3.4e38", in_quotes(text)));
-}
-void convert(const std::string& text, std::vector<std::string>& value) { value.push_back(text); }
-
-void convert(const std::string& text, std::vector<std::int32_t>& value) {
-  const auto refuse = [&] { throw Error(fmt::format("{} is not a list of token ids, as in 1,2,3", in_quotes(text))); };
-  std::string_view rest = text;
-  const auto skip_blanks = [&] { rest.remove_prefix(std::min(rest.find_first_not_of(" \t\r\n"), rest.size())); };
-  rest.remove_suffix(rest.size() - (rest.find_last_not_of(" \t\r\n") + 1));
-  skip_blanks();
-  if (rest.starts_with('[') != rest.ends_with(']')) refuse();
-  if (rest.starts_with('[')) {
-    rest = rest.substr(1, rest.size() - 2);
-    skip_blanks();
-    if (rest.empty()) return;
-  }
-  for (;;) {
-    const std::string_view id = rest.substr(0, rest.find_first_of(", \t\r\n"));
-    std::int32_t number = 0;
-    const auto [stop, error] = std::from_chars(id.data(), id.data() + id.size(), number);
-    if (error == std::errc::invalid_argument || stop != id.data() + id.size()) refuse();
-    if (error != std::errc()) throw Error(fmt::format("{} is not a token id; it is too large", in_quotes(id)));
-    value.push_back(number);
-    rest.remove_prefix(id.size());
-    skip_blanks();
-    if (rest.empty()) return;
-    if (!rest.starts_with(',')) continue;
-    rest.remove_prefix(1);
-    skip_blanks();
-  }
-}
-
-struct CommandLine::Parser {
-  CLI::App app;
-  int argc;
-  char** argv;
-};
-
-CommandLine::CommandLine(int argc, char** argv, const std::string& program, const std::string& purpose)
-    : parser_(new Parser{CLI::App(purpose, program), argc, argv}) {
-  parser_->app.set_version_flag("--version", program + " (Tessera " TESSERA_VERSION ")", "Print the version and exit");
-}
-CommandLine::~CommandLine() = default;
-
-void CommandLine::add(const std::string& names, const std::string& what, const std::string& help, bool repeatable,
-                      Take take) {
-  CLI::Option* const option = parser_->app.add_option(
-      names,
-      [names, take = std::move(take)](const CLI::results_t& texts) {
-    try {
-      for (const std::string& text : texts) take(text);
-    } catch (const Error& error) {
-      throw Error(fmt::format("{}: {}", names, error.what()));
-    }
-    return true;
-      },
-      help);
-  option->type_name(what);
-  if (repeatable) option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-}
-
-void CommandLine::flag(const std::string& names, bool& value, const std::string& help) {
-  parser_->app.add_flag(names, value, help)->disable_flag_override();
-}
-
-void CommandLine::footer(const std::string& text) { parser_->app.footer(text); }
-
-void CommandLine::parse() {
-  CLI::App& app = parser_->app;
-  try {
-    app.parse(parser_->argc, parser_->argv);
-  } catch (const CLI::CallForHelp&) {
-    print(app.help());
-    throw Answered{};
-  } catch (const CLI::CallForVersion& version) {
-    print(fmt::format("{}\n", version.what()));
-    throw Answered{};
-  } catch (const CLI::ParseError& error) {
-    throw Error(fmt::format("{} (see {} --help)", error.what(), app.get_name()));
-  }
-}
-
-void CommandLine::at_most_one(std::initializer_list<const char*> names) const {
-  const char* first = nullptr;
-  for (const char* name : names) {
-    if (parser_->app.count(name) == 0) continue;
-    if (first) throw Error(fmt::format("{} and {} exclude each other; give one of them", first, name));
-    first = name;
-  }
-}
 
 int run_program(int argc, char** argv, const std::string& program, const std::string& purpose,
                 const std::function<void(CommandLine&)>& body) {
+  const std::string name = called_name(argc, argv, program);
   occupy_standard_streams();
   std::signal(SIGPIPE, SIG_IGN);  // a reader that has gone shows as a failed write
   std::string message;
   try {
-    CommandLine line(argc, argv, program, purpose);
+    CommandLine line(argc, argv, name, purpose);
     body(line);
     return 0;
   } catch (const Answered&) {
@@ -178,7 +67,7 @@ int run_program(int argc, char** argv, const std::string& program, const std::st
   } catch (const std::exception& error) {
     message = error.what();
   }
-  note(fmt::format("{}: error: {}", program, printable(message)));
+  note(fmt::format("{}: error: {}", name, printable(message)));
   return 2;
 }
 
@@ -233,8 +122,14 @@ std::string read_input(const std::string& path) {
   return text;
 }
 
+std::string given_text(const std::optional<std::string>& text, const std::optional<std::string>& file) {
+  if (text) return *text;
+  return file || !::isatty(0) ? read_input(file.value_or("-")) : "";
+}
+
 fs::path shipped_model() {
-  const fs::path place = "samples/models/storyteller-6m";
+  // In the tree, and installed: as seen from a folder above the program.
+  const fs::path places[] = {"samples/models/storyteller-6m", "share/tessera/models/storyteller-6m"};
   std::vector<fs::path> roots;
   // From build/bin or build/release/bin to the folder that the build lies in.
   fs::path folder = executable_folder();
@@ -243,27 +138,36 @@ fs::path shipped_model() {
   roots.emplace_back(TESSERA_SOURCE_DIR);
 #endif
   for (const fs::path& root : roots)
-    if (std::error_code absent; fs::is_directory(root / place, absent)) return root / place;
-  throw Error(fmt::format("there is no {} above this program; name a model folder", place.native()));
+    for (const fs::path& place : places)
+      if (std::error_code absent; fs::is_directory(root / place, absent)) return root / place;
+  throw Error(fmt::format("there is no {} above this program; name a model folder", places[0].native()));
 }
 
 void ModelOptions::declare(CommandLine& line) {
-  line.option("-m,--model", folder, "DIR", "Model folder in the Hugging Face layout; without it, the shipped one");
+  line.option("-m,--model", folder, "DIR",
+              "Model folder in the Hugging Face layout, or the name of a model\nin the hub's cache; without it, the "
+              "shipped one");
+  std::vector<std::string> names;
+  for (const Preset& each : presets()) names.emplace_back(each.name);
   line.option("--preset", preset, "NAME",
               "Random weights in a size by name: nano, micro, mini, gpt2,\ngpt2-medium, -large, -xl, tile-small, "
-              "-medium, -large; ids only,\nas there is no tokenizer");
-  line.option("--dtype", dtype, "TYPE", "f32, tf32 or bf16: what products multiply [f32]");
-  line.option("--device", device, "DEVICE", "auto, cpu, cuda or cuda:N; never another than asked for [auto]");
+              "-medium, -large; ids only,\nas there is no tokenizer",
+              std::move(names));
+  line.option("--dtype", dtype, "TYPE", "f32, tf32 or bf16: what products multiply [f32]", {"f32", "tf32", "bf16"});
+  line.option("--device", device, "DEVICE", "auto, cpu, cuda or cuda:N; never another than asked for [auto]",
+              {"auto", "cpu", "cuda"});
 }
 
-fs::path ModelOptions::path() const { return folder ? fs::path(*folder) : shipped_model(); }
+fs::path ModelOptions::path() const { return folder ? find_model(*folder) : shipped_model(); }
 
 OpenModel open_model(const ModelOptions& options, std::uint64_t seed_of_weights) {
   const Compute compute = parse_compute(options.dtype);
   const Device device = Device::parse(options.device);
   if (options.preset) return {Gpt2(device, preset(*options.preset), seed_of_weights, compute), {}};
   const Checkpoint checkpoint = Checkpoint::open(options.path());
-  return {Gpt2(device, checkpoint, compute), checkpoint.defaults};
+  std::atomic<double> part = 0;
+  const ProgressLine line([&] { return Progress{.what = "loading the model", .part = part}; });
+  return {Gpt2(device, checkpoint, compute, [&](double read) { part = read; }), checkpoint.defaults};
 }
 
 std::string describe(const Device& device) {

@@ -104,6 +104,12 @@ bool Device::has(const Stream& stream) const { return &stream.backend().device()
 std::shared_ptr<void> Device::allocate(std::size_t bytes) const { return backend_->allocate(bytes); }
 std::shared_ptr<void> Device::pinned(std::size_t bytes) const { return backend_->pinned(bytes); }
 bool Device::shares_host_memory() const { return backend_->shares_host_memory(); }
+void Device::synchronize() const {
+  refuse_while_recording("a device is waited for");
+  std::byte last{};
+  const std::shared_ptr<void> memory = backend_->allocate(1);
+  backend_->copy(memory.get(), &last, 1);  // a copy comes behind all work, and is waited for
+}
 void Device::copy_in(void* device, const void* host, std::size_t bytes) const {
   refuse_while_recording("memory is copied in");
   backend_->copy(device, host, bytes);

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -75,6 +76,7 @@ struct DeviceInfo {
   std::optional<Arch> arch;  ///< of a GPU
   int multiprocessors = 0;   ///< of a GPU; threads of the CPU
   std::size_t l2_bytes = 0;  ///< of a GPU
+  std::optional<int> ordinal = {};  ///< of a GPU: N of cuda:N, CUDA's number of it
 };
 
 /// Something that runs kernels. A handle: copies are the same device.
@@ -100,6 +102,9 @@ class Device {
   /// (The type is that of api/tensor.hpp, which has the definition.)
   template <class T, std::size_t R>
   auto tensor(const std::int64_t (&extents)[R]) const;
+  /// One that begins with values of the host in row-major order, as many as it has elements.
+  template <class T, std::size_t R>
+  auto tensor(const std::int64_t (&extents)[R], std::span<const T> values) const;
 
   /// The device's own stream. On a GPU its work and that of CUDA's legacy default stream come one after the other.
   Stream stream() const;
@@ -120,6 +125,8 @@ class Device {
   std::shared_ptr<void> pinned(std::size_t bytes) const;
   /// Can kernels read host memory where it lies?
   bool shares_host_memory() const;
+  /// Waits for all work given to the device's streams; throws what went wrong in it.
+  void synchronize() const;
   /// Copies that come after all work given to the device's streams, and are done when they return.
   void copy_in(void* device, const void* host, std::size_t bytes) const;
   void copy_out(void* host, const void* device, std::size_t bytes) const;

@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "graph/error.hpp"
+#include "jit/options/log.hpp"
 #include "model/input_file.hpp"
 
 namespace tessera {
@@ -24,6 +25,25 @@ bool is_missing(const fs::path& path) {
   return fs::status(path, ignored).type() == fs::file_type::not_found;
 }
 
+constexpr std::string_view weights_name = "model.safetensors", index_name = "model.safetensors.index.json";
+
+/// The weights are in one file, or in those of an index.
+bool has_shards(const fs::path& folder) { return !is_missing(folder / index_name); }
+
+/// What to do about a file that is missing.
+std::string_view advice_about(const fs::path& folder, std::string_view name, std::string_view otherwise) {
+  std::error_code ignored;
+  if (fs::is_symlink(folder / name, ignored)) return "a link is there that leads nowhere; download it again";
+  if (name != weights_name) return otherwise;
+  if (!is_missing(folder / "pytorch_model.bin")) return "there is a pytorch_model.bin, convert it to safetensors";
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    const std::string file = entry.path().filename().native();
+    if (file.starts_with("model-0") && file.ends_with(".safetensors"))
+      return "there are weights in several files, but no model.safetensors.index.json; download it, too";
+  }
+  return otherwise;
+}
+
 /// Says what a model folder is to a user who named something else.
 void require_model_folder(const fs::path& folder) {
   constexpr std::string_view expected =
@@ -33,18 +53,20 @@ void require_model_folder(const fs::path& folder) {
   if (fs::is_regular_file(folder, ignored)) {
     throw Error(fmt::format("{} is a file; {}", in_quotes(folder.native()), expected));
   }
-  for (const std::string_view name : {"config.json", "model.safetensors"}) {
-    if (!is_missing(folder / name)) continue;
-    std::string_view advice = expected;
-    if (name == "model.safetensors") {
-      if (!is_missing(folder / "model.safetensors.index.json")) {
-        advice = "the weights are in several files, save them as one (max_shard_size)";
-      } else if (!is_missing(folder / "pytorch_model.bin")) {
-        advice = "there is a pytorch_model.bin, convert it to safetensors";
-      }
-    }
-    throw Error(fmt::format("{}: no such file; {}", in_quotes((folder / name).native()), advice));
+  for (const std::string_view name : {std::string_view("config.json"), weights_name}) {
+    if (!is_missing(folder / name) || (name == weights_name && has_shards(folder))) continue;
+    throw Error(
+        fmt::format("{}: no such file; {}", in_quotes((folder / name).native()), advice_about(folder, name, expected)));
   }
+}
+
+SafeTensors open_weights(const fs::path& folder) {
+  if (is_missing(folder / weights_name)) return SafeTensors::open_shards(folder / index_name);
+  if (has_shards(folder)) {
+    log_warn(fmt::format("{} has {} as well as {}; the single file is taken, as transformers does",
+                         in_quotes(folder.native()), weights_name, index_name));
+  }
+  return SafeTensors::open(folder / weights_name);
 }
 
 /// h.N.attn.bias and h.N.attn.masked_bias: the causal mask and its value, which older versions of transformers saved.
@@ -81,7 +103,7 @@ class WeightList {
   }
 
   /// Error unless all was found, well formed, and nothing is left over.
-  void finish(const fs::path& folder) const {
+  void finish() const {
     std::vector<std::string> extra;
     for (const StoredTensor& tensor : file_.tensors()) {
       if (!taken_.contains(&tensor) && !is_mask(tensor.name)) extra.push_back(in_quotes(tensor.name));
@@ -100,7 +122,7 @@ class WeightList {
     report("of a type other than F32, F16 and BF16", mistyped_);
     if (!faults.empty()) {
       throw Error(fmt::format("{} does not hold the weights of the model that config.json describes{}",
-                              in_quotes((folder / "model.safetensors").native()), faults));
+                              in_quotes(file_.path().native()), faults));
     }
   }
 
@@ -116,10 +138,10 @@ Checkpoint Checkpoint::open(const fs::path& folder) {
   require_model_folder(folder);
   Checkpoint model{.config = read_config(folder),
                    .defaults = read_generation_config(folder),
-                   .file = SafeTensors::open(folder / "model.safetensors"),
+                   .file = open_weights(folder),
                    .layers = {}};
   if (model.file.tensors().empty()) {
-    throw Error(fmt::format("{} holds no weights", in_quotes((folder / "model.safetensors").native())));
+    throw Error(fmt::format("{} holds no weights", in_quotes(model.file.path().native())));
   }
 
   const auto vocab = static_cast<std::uint64_t>(model.config.vocab);
@@ -151,7 +173,7 @@ Checkpoint Checkpoint::open(const fs::path& folder) {
   // No GPT-2 file in the wild stores a tied head, and some that say they are untied have none either.
   const bool has_head = model.file.find("lm_head.weight") != nullptr;
   model.head = has_head ? weights.take("lm_head.weight", {vocab, width}) : model.wte;
-  weights.finish(folder);
+  weights.finish();
   return model;
 }
 

@@ -30,7 +30,8 @@ struct Checkpoint {
   const StoredTensor* head = nullptr;  ///< [vocab, C]: lm_head.weight, or wte where the file has none
   std::vector<Layer> layers;
 
-  /// Opens config.json, model.safetensors and, if there, generation_config.json in `folder`. Names may have the prefix
+  /// Opens config.json, the weights and, if there, generation_config.json in `folder`. Weights are model.safetensors
+  /// or, where that is missing, the files that model.safetensors.index.json names (shards). Names may have the prefix
   /// "transformer." or not; the causal masks that old files store (attn.bias, attn.masked_bias) are ignored.
   /// Error, naming the file, on anything missing or wrong; one message lists all weights that are missing, unknown,
   /// of another shape or of a type that is not supported.

@@ -48,6 +48,7 @@ class Settings {
 
   const std::string& file() const { return file_; }
   bool has(std::string_view key) const { return values_.contains(key); }
+  bool is(std::string_view key, std::string_view text) const { return has(key) && values_[key] == text; }
   /// There, and not null.
   bool sets(std::string_view key) const { return has(key) && !values_[key].is_null(); }
 
@@ -159,8 +160,8 @@ void check(const Gpt2Config& config) {
 Gpt2Config read_config(const std::filesystem::path& folder) {
   const Settings file(folder / "config.json");
   if (file.has("model_type")) file.require_one_of("model_type", {"gpt2"});
-  // Two names of one function, the approximation of GELU by tanh.
-  if (file.has("activation_function")) file.require_one_of("activation_function", {"gelu_new", "gelu_pytorch_tanh"});
+  if (file.has("activation_function"))
+    file.require_one_of("activation_function", {"gelu_new", "gelu_pytorch_tanh", "gelu"});
   const auto require_flag = [&](std::string_view key, bool required) {
     if (file.has(key) && file.boolean(key) != required) file.refuse(key, required ? "true" : "false");
   };
@@ -169,6 +170,8 @@ Gpt2Config read_config(const std::filesystem::path& folder) {
   require_flag("add_cross_attention", false);
 
   Gpt2Config config;
+  // The other two are names of one function.
+  if (file.is("activation_function", "gelu")) config.gelu = Gelu::exact;
   for (const auto& [key, member, most] : sizes) {
     if (key == "n_inner" && !file.sets(key)) {
       config.inner = 4 * config.width;
@@ -201,6 +204,7 @@ GenerationDefaults read_generation_config(const std::filesystem::path& folder) {
   GenerationDefaults defaults;
   if (file.sets("temperature")) defaults.temperature = file.number("temperature");
   if (file.sets("top_p")) defaults.top_p = file.number("top_p");
+  if (file.sets("min_p")) defaults.min_p = file.number("min_p");
   if (file.sets("repetition_penalty")) defaults.repetition_penalty = file.number("repetition_penalty");
   if (file.sets("top_k")) defaults.top_k = file.integer("top_k", 0, max_token);
   if (file.sets("do_sample")) defaults.do_sample = file.boolean("do_sample");

@@ -8,6 +8,9 @@
 
 namespace tessera {
 
+/// The activation of the MLP, GELU (Hendrycks and Gimpel, 2016): its approximation by tanh, as GPT-2 has it, or exact.
+enum class Gelu : std::uint8_t { tanh, exact };
+
 /// The sizes of a GPT-2 model. In comments and messages they go by the keys of config.json.
 struct Gpt2Config {
   std::int32_t vocab = 0;           ///< vocab_size: tokens, up to 2^20
@@ -17,6 +20,7 @@ struct Gpt2Config {
   std::int32_t heads = 0;           ///< n_head: divides width
   std::int32_t inner = 0;           ///< n_inner: width of the MLP, up to 2^17
   float epsilon = 1e-5f;            ///< layer_norm_epsilon: in (0, 1)
+  Gelu gelu = Gelu::tanh;           ///< activation_function: gelu_new or gelu_pytorch_tanh, or gelu
   std::optional<std::int32_t> bos;  ///< bos_token_id
   std::optional<std::int32_t> eos;  ///< eos_token_id
   bool tied = true;                 ///< tie_word_embeddings: the head is the token embedding
@@ -31,14 +35,14 @@ void check(const Gpt2Config& config);
 
 /// Reads `folder`/config.json and checks it. Required are vocab_size, n_positions (or n_ctx), n_embd, n_layer and
 /// n_head; the others have the defaults of transformers (n_inner: 4 n_embd). Unknown keys are ignored; Error, naming
-/// file, key and value, on what would need other arithmetic: another model_type or activation_function than gelu_new,
-/// scale_attn_weights false, scale_attn_by_inverse_layer_idx, add_cross_attention. (reorder_and_upcast_attn is no more
-/// than a choice of precision.)
+/// file, key and value, on what would need other arithmetic: another model_type, an activation_function that is no
+/// GELU, scale_attn_weights false, scale_attn_by_inverse_layer_idx, add_cross_attention. (reorder_and_upcast_attn is no
+/// more than a choice of precision.)
 Gpt2Config read_config(const std::filesystem::path& folder);
 
 /// How a model wishes to be sampled, as far as it says so.
 struct GenerationDefaults {
-  std::optional<double> temperature, top_p, repetition_penalty;
+  std::optional<double> temperature, top_p, min_p, repetition_penalty;
   std::optional<int> top_k;
   std::optional<bool> do_sample;
   std::vector<std::int32_t> eos;  ///< tokens that end a text; not checked against a vocabulary

@@ -56,7 +56,8 @@ class Session::State {
   virtual void prepare(Tokens tokens, int longest) = 0;
   virtual void compute() = 0;
   virtual void commit() = 0;
-  virtual std::vector<std::int32_t> sample(const Sampling& sampling) = 0;
+  virtual std::vector<std::int32_t> sample(const Sampling& sampling, const std::vector<std::int64_t>& keys) = 0;
+  virtual void clear(int sequence) = 0;
   virtual std::vector<float> logits() const = 0;
   virtual std::vector<float> all_logits() = 0;
   virtual std::vector<float> log_probabilities(std::span<const float> logits,
@@ -117,8 +118,10 @@ void prefer_large_pages(std::span<std::byte> memory) {
 // Reads weights into memory of the device, in the element type that is asked for.
 class WeightLoader {
  public:
-  WeightLoader(const Device& device, const SafeTensors& file) : device_(device), stream_(device.stream()), file_(file) {
+  WeightLoader(const Device& device, const SafeTensors& file, const Gpt2::Progress& progress)
+      : device_(device), stream_(device.stream()), file_(file), progress_(progress) {
     if (!device.shares_host_memory()) pinned_ = device.pinned(pinned_bytes);
+    for (const StoredTensor& stored : file.tensors()) size_ += stored.size;
   }
 
   template <Element T, int R>
@@ -146,12 +149,14 @@ class WeightLoader {
     if (device_.shares_host_memory()) {
       prefer_large_pages(to);
       file_.read(stored, to);
+      count(to.size());
       return weights;
     }
     for (std::size_t at = 0; at < to.size(); at += pinned_bytes) {
       const std::span part(static_cast<std::byte*>(pinned_.get()), std::min(pinned_bytes, to.size() - at));
       file_.read(stored, part, at);
       device_.copy_in(to.data() + at, part.data(), part.size());
+      count(part.size());
     }
     return weights;
   }
@@ -168,11 +173,19 @@ class WeightLoader {
     }
   }
 
+  void count(std::uint64_t bytes) const {
+    read_ += bytes;
+    if (progress_) progress_(static_cast<double>(read_) / static_cast<double>(size_));
+  }
+
   static constexpr std::size_t pinned_bytes = std::size_t{1} << 24;
 
   Device device_;
   Stream stream_;
   const SafeTensors& file_;
+  const Gpt2::Progress& progress_;
+  std::uint64_t size_ = 0;
+  mutable std::uint64_t read_ = 0;
   std::shared_ptr<void> pinned_;  // where parts of the file wait for a device that cannot read the host's memory
 };
 
@@ -207,8 +220,9 @@ class TypedNetwork final : public Gpt2::Network {
   using A = Activation<P>;
 
  public:
-  TypedNetwork(const Device& device, const Checkpoint& checkpoint) : TypedNetwork(device, checkpoint.config) {
-    const WeightLoader loader(device, checkpoint.file);
+  TypedNetwork(const Device& device, const Checkpoint& checkpoint, const Gpt2::Progress& progress)
+      : TypedNetwork(device, checkpoint.config) {
+    const WeightLoader loader(device, checkpoint.file, progress);
     const auto matrix = [&](const StoredTensor* stored) { return loader.load<W, 2>(*stored); };
     const auto vector = [&](const StoredTensor* stored) { return loader.load<f32, 1>(*stored); };
     wte = matrix(checkpoint.wte), wpe = matrix(checkpoint.wpe);
@@ -306,13 +320,14 @@ class TypedNetwork final : public Gpt2::Network {
                 .width = config.width,
                 .head_width = config.head_width(),
                 .seen = config.positions / 2},
-        kernels_(config, target_) {}
+        kernels_(config, target_),
+        linear_gelu_(config.gelu == Gelu::exact ? kernels::linear_exact_gelu<P, W> : kernels::linear_gelu<P, W>) {}
 
   TileTarget target_;
   Kernels kernels_;
   mutable std::mutex mutex_;
   mutable ByTiles<decltype(Products<P, W>::qkv)> linear_{kernels::linear<P, W>};
-  mutable ByTiles<decltype(Products<P, W>::up)> linear_gelu_{kernels::linear_gelu<P, W>};
+  mutable ByTiles<decltype(Products<P, W>::up)> linear_gelu_;
   mutable ByTiles<decltype(Products<P, W>::down)> linear_residual_{kernels::linear_residual<P, W>};
   mutable ByTiles<decltype(Products<P, W>::head)> head_{kernels::lm_head<P, W>};
 };
@@ -331,6 +346,7 @@ class TypedState final : public Session::State {
         past_(device(), {batch}),
         count_(device(), {batch}),
         token_(device(), {batch}),
+        keys_(device(), {batch}),
         best_tokens_(device(), {batch, parts_of(config().vocab)}),
         best_scores_(device(), {batch, parts_of(config().vocab)}),
         pinned_(device().pinned(static_cast<std::size_t>(batch) * sizeof(i32))),
@@ -339,8 +355,8 @@ class TypedState final : public Session::State {
         logits_(device(), {batch, config().vocab}),
         last_products_(network.products(batch)) {
     for (int i = 0; i < config().layers; ++i) {
-      keys_.emplace_back(device(), std::array<std::int64_t, 3>{batch, capacity, config().width});
-      values_.emplace_back(device(), std::array<std::int64_t, 3>{batch, capacity, config().width});
+      key_cache_.emplace_back(device(), std::array<std::int64_t, 3>{batch, capacity, config().width});
+      value_cache_.emplace_back(device(), std::array<std::int64_t, 3>{batch, capacity, config().width});
     }
     launch(stream_, kernels_.fill, seen_.reshaped(std::array{seen_.size()}), 0.0f);
     launch(stream_, kernels_.fill_positions, past_, 0.0f);
@@ -369,14 +385,15 @@ class TypedState final : public Session::State {
 
   void commit() override { step_->launches.run(stream_, last_launch(), last_launch() + 1); }
 
-  std::vector<std::int32_t> sample(const Sampling& sampling) override {
+  std::vector<std::int32_t> sample(const Sampling& sampling, const std::vector<std::int64_t>& keys) override {
     on_device_.token.clear();  // until it is known
     if (sampling.temperature == 0) {
       launch(stream_, kernels_.greedy_parts, logits_, seen_, best_tokens_, best_scores_, sampling.repetition_penalty);
       launch(stream_, kernels_.greedy_token, best_tokens_, best_scores_, token_);
     } else {
-      launch(stream_, kernels_.sample, logits_, seen_, past_, token_, sampling.repetition_penalty, sampling.temperature,
-             sampling.top_k, sampling.top_p, static_cast<std::int64_t>(sampling.seed));
+      upload(keys, keys_, on_device_.keys);
+      launch(stream_, kernels_.sample, logits_, seen_, past_, keys_, token_, sampling.repetition_penalty,
+             sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p);
     }
     std::vector<std::int32_t> sampled(static_cast<std::size_t>(token_.size()));
     const std::size_t bytes = sampled.size() * sizeof(i32);
@@ -385,6 +402,11 @@ class TypedState final : public Session::State {
     std::memcpy(sampled.data(), pinned_.get(), bytes);
     on_device_.token = sampled;
     return sampled;
+  }
+
+  void clear(int sequence) override {
+    launch(stream_, kernels_.fill, seen_.slice(0, sequence, 1).reshaped(std::array{seen_.extent(1)}), 0.0f);
+    launch(stream_, kernels_.fill_positions, past_.slice(0, sequence, 1), 0.0f);
   }
 
   std::vector<float> logits() const override { return logits_.to_vector(); }
@@ -451,13 +473,14 @@ class TypedState final : public Session::State {
     made.add(kernels_.embed, step.ids, past_, network_.wte, network_.wpe, step.x);
     for (std::size_t i = 0; i < network_.blocks.size(); ++i) {
       const Block<W>& block = network_.blocks[i];
+      const Tensor<A, 3>&keys = key_cache_[i], &values = value_cache_[i];
       made.add(kernels_.one_norm, x, block.ln_1_weight, block.ln_1_bias, step.normed, epsilon);
       made.add(products.qkv, step.normed, block.attn_weight, block.attn_bias, qkv);
-      made.add(kernels_.append_cache, step.qkv, past_, count_, keys_[i], values_[i]);
+      made.add(kernels_.append_cache, step.qkv, past_, count_, keys, values);
       if (step.length == 1)
-        made.add(kernels_.decode_attention, step.qkv, keys_[i], values_[i], past_, count_, step.attended, scale);
+        made.add(kernels_.decode_attention, step.qkv, keys, values, past_, count_, step.attended, scale);
       else
-        made.add(kernels_.attention, step.qkv, keys_[i], values_[i], past_, count_, step.attended, scale);
+        made.add(kernels_.attention, step.qkv, keys, values, past_, count_, step.attended, scale);
       made.add(products.project, attended, block.proj_weight, block.proj_bias, x);
       made.add(kernels_.one_norm, x, block.ln_2_weight, block.ln_2_bias, step.normed, epsilon);
       made.add(products.up, step.normed, block.fc_weight, block.fc_bias, step.inner);
@@ -471,8 +494,8 @@ class TypedState final : public Session::State {
   std::size_t last_launch() const { return step_->launches.launches().size() - 1; }
 
   /// Brings values to the device, if they are not there.
-  static void upload(const std::vector<std::int32_t>& values, const Tensor<i32, 1>& to,
-                     std::vector<std::int32_t>& there) {
+  template <class T>
+  static void upload(const std::vector<T>& values, const Tensor<T, 1>& to, std::vector<T>& there) {
     if (values == there) return;
     there.clear();
     to.copy_from(values);
@@ -484,17 +507,19 @@ class TypedState final : public Session::State {
   const typename TypedNetwork<P, W>::Kernels& kernels_;
   Stream stream_;
   Tensor<i32, 1> past_, count_, token_;
+  Tensor<i64, 1> keys_;         // of random numbers
   Tensor<i32, 2> best_tokens_;  // of each part of the logits
   Tensor<f32, 2> best_scores_;
   std::shared_ptr<void> pinned_;            // where token_ comes to the host
   std::vector<std::int32_t> ids_, counts_;  // of the step
   struct {
     std::vector<std::int32_t> token, count;
-  } on_device_;  // what is known to be in token_ and count_
+    std::vector<std::int64_t> keys;
+  } on_device_;  // what is known to be in token_, count_ and keys_
   Tensor<u8, 2> seen_;
   Tensor<A, 2> last_;
   Tensor<f32, 2> logits_;
-  std::vector<Tensor<A, 3>> keys_, values_;
+  std::vector<Tensor<A, 3>> key_cache_, value_cache_;
   Products<P, W> last_products_;
   std::unique_ptr<Step> step_;
 };
@@ -517,15 +542,15 @@ StoredType common_type(const Checkpoint& checkpoint) {
 
 }  // namespace
 
-Gpt2::Gpt2(const Device& device, const Checkpoint& checkpoint, Compute compute) {
+Gpt2::Gpt2(const Device& device, const Checkpoint& checkpoint, Compute compute, const Progress& progress) {
   const auto make = [&]<Element P>() -> std::shared_ptr<const Network> {
     switch (common_type(checkpoint)) {
       case StoredType::f16:
-        return std::make_shared<TypedNetwork<P, f16>>(device, checkpoint);
+        return std::make_shared<TypedNetwork<P, f16>>(device, checkpoint, progress);
       case StoredType::bf16:
-        return std::make_shared<TypedNetwork<P, bf16>>(device, checkpoint);
+        return std::make_shared<TypedNetwork<P, bf16>>(device, checkpoint, progress);
       default:
-        return std::make_shared<TypedNetwork<P, f32>>(device, checkpoint);
+        return std::make_shared<TypedNetwork<P, f32>>(device, checkpoint, progress);
     }
   };
   switch (compute) {
@@ -536,7 +561,7 @@ Gpt2::Gpt2(const Device& device, const Checkpoint& checkpoint, Compute compute) 
       network_ = make.template operator()<tf32>();
       break;
     case Compute::bf16:
-      network_ = std::make_shared<TypedNetwork<bf16, bf16>>(device, checkpoint);
+      network_ = std::make_shared<TypedNetwork<bf16, bf16>>(device, checkpoint, progress);
       break;
   }
 }
@@ -565,7 +590,7 @@ Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
 
 void Session::require_not_lost() const {
-  if (lost_) throw Error("the session is lost, since the end of a step failed; make a new one");
+  if (lost_) throw Error("the session is lost, since a change of its text failed; make a new one");
 }
 
 void Session::require_logits() const {
@@ -603,14 +628,34 @@ void Session::append(std::span<const std::vector<std::int32_t>> tokens) {
   appended_.swap(appended), failed_ = lost_ = false;
 }
 
-std::vector<std::int32_t> Session::sample(const Sampling& sampling) {
+std::vector<std::int32_t> Session::sample(const Sampling& sampling, std::span<const std::int64_t> streams) {
   check(sampling);
   require_logits();
-  std::vector<std::int32_t> tokens = state_->sample(sampling);
+  if (!streams.empty() && streams.size() != state_->lengths_.size())
+    throw Error(
+        fmt::format("{} streams are given to a session of {} sequences", streams.size(), state_->lengths_.size()));
+  std::vector<std::int64_t> keys;
+  for (std::size_t b = 0; b < state_->lengths_.size(); ++b) {
+    const std::uint64_t stream = streams.empty() ? b : static_cast<std::uint64_t>(streams[b]);
+    // The golden ratio in 61 bits keeps neighbours apart.
+    keys.push_back(static_cast<std::int64_t>(sampling.seed + stream * 0x1E3779B97F4A7C15));
+  }
+  std::vector<std::int32_t> tokens = state_->sample(sampling, keys);
   for (std::size_t b = 0; b < tokens.size(); ++b)
     if (appended_[b] && tokens[b] < 0)
       throw Error("the model's logits are not finite; its weights or its type of computation do not suit it");
   return tokens;
+}
+
+void Session::clear(int sequence) {
+  require_not_lost();
+  const std::size_t index = index_of(sequence);
+  lost_ = true;
+  state_->clear(sequence);
+  state_->lengths_[index] = 0;
+  if (!appended_.empty()) appended_[index] = false;
+  if (std::ranges::find(appended_, true) == appended_.end()) appended_.clear();
+  lost_ = false;
 }
 
 std::vector<float> Session::logits() const {
@@ -630,12 +675,13 @@ std::vector<float> Session::log_probabilities(std::span<const float> logits, std
                             config_.vocab));
   return state_->log_probabilities(logits, targets);
 }
-int Session::length(int sequence) const {
-  const std::vector<int>& lengths = state_->lengths_;
-  if (sequence < 0 || static_cast<std::size_t>(sequence) >= lengths.size())
-    throw Error(fmt::format("there is no sequence {} in a session of {}", sequence, lengths.size()));
-  return lengths[static_cast<std::size_t>(sequence)];
+std::size_t Session::index_of(int sequence) const {
+  const std::size_t count = state_->lengths_.size();
+  if (sequence < 0 || static_cast<std::size_t>(sequence) >= count)
+    throw Error(fmt::format("there is no sequence {} in a session of {}", sequence, count));
+  return static_cast<std::size_t>(sequence);
 }
+int Session::length(int sequence) const { return state_->lengths_[index_of(sequence)]; }
 int Session::capacity() const { return state_->capacity_; }
 
 }  // namespace tessera

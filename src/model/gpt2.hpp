@@ -1,5 +1,6 @@
 // GPT-2: a model on a device, and sequences that grow in it. Every computation is a kernel of kernels.hpp.
 #pragma once
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -22,8 +23,11 @@ class Session;
 /// A model ready to run: weights on a device, kernels traced. Immutable; may be shared by sessions.
 class Gpt2 {
  public:
+  /// Hears, while weights are read, which part of the file has been: rising, above 0 and at most 1.
+  using Progress = std::function<void(double)>;
+
   /// Weights of a checkpoint, read into memory of the device: the file is no longer needed.
-  Gpt2(const Device& device, const Checkpoint& checkpoint, Compute compute = Compute::f32);
+  Gpt2(const Device& device, const Checkpoint& checkpoint, Compute compute = Compute::f32, const Progress& = {});
   /// Random weights: matrices of deviation 0.02, norms the identity. Same seed, same model.
   Gpt2(const Device& device, const Gpt2Config& config, std::uint64_t seed, Compute compute = Compute::f32);
 
@@ -56,7 +60,13 @@ class Session {
 
   /// Chooses each sequence's next token from the logits of its last one; it is not appended. Error if a logit of a
   /// sequence in the last append() is not finite; sequences that were not in it give a token that means nothing.
-  std::vector<std::int32_t> sample(const Sampling& sampling);
+  /// `streams`, one for each sequence, are what tells the draws of sequences with one seed apart, by default their
+  /// numbers: same seed, stream, position and logits, same token, whatever the sequences beside it.
+  std::vector<std::int32_t> sample(const Sampling& sampling, std::span<const std::int64_t> streams = {});
+
+  /// Makes a sequence empty, as a new one is; it gives no token until tokens are appended to it. Should that fail, the
+  /// session is lost.
+  void clear(int sequence);
 
   /// Logits [batch, vocab] of each sequence's last token, for those in the last append().
   std::vector<float> logits() const;
@@ -74,6 +84,7 @@ class Session {
  private:
   void require_not_lost() const;
   void require_logits() const;
+  std::size_t index_of(int sequence) const;
 
   std::unique_ptr<State> state_;
   Gpt2Config config_;

@@ -258,14 +258,14 @@ inline auto greedy_token(int parts) {
   });
 }
 
-/// token [B] drawn from logits [B,V]: repetition penalty, temperature, top-k, top-p, in the order of transformers. k <
-/// 1 and p >= 1 switch their filter off; ties with the last token kept are kept. The draw is an exponential race: the
-/// largest p / e, e exponential, is token i with probability p_i. The random key is seed and row, the index position
-/// and token.
+/// token [B] drawn from logits [B,V]: repetition penalty, temperature, top-k, top-p, min-p, in the order of
+/// transformers. k < 1, p >= 1 and min-p 0 switch their filter off; ties with the last token kept are kept. The draw is
+/// an exponential race: the largest p / e, e exponential, is token i with probability p_i. The random key is that of
+/// the sequence in keys [B], the index position and token: what is drawn does not depend on the rows beside it.
 inline auto sample(int vocab) {
-  return kernel("sample",
-                [=](In<f32, 2> logits, In<u8, 2> seen, In<i32, 1> past, Out<i32, 1> token, Scalar<f32> penalty,
-                    Scalar<f32> temperature, Scalar<i32> top_k, Scalar<f32> top_p, Scalar<i64> seed) {
+  return kernel("sample", [=](In<f32, 2> logits, In<u8, 2> seen, In<i32, 1> past, In<i64, 1> keys, Out<i32, 1> token,
+                              Scalar<f32> penalty, Scalar<f32> temperature, Scalar<i32> top_k, Scalar<f32> top_p,
+                              Scalar<f32> min_p) {
     Index b = blocks(logits.extent(0));
     Tile raw = load(logits, {b, 0}, {1, vocab});
     Tile score = penalized(raw, load(seen, {b, 0}, {1, vocab}), penalty);
@@ -296,10 +296,10 @@ inline auto sample(int vocab) {
     }
     Tile only_largest = sum(where(p >= largest, p, 0.0f), 1) >= top_p;
     Tile bound = where(top_p >= 1.0f, 0.0f, where(only_largest, largest, less));
-    Tile kept = (p >= bound) & (p > 0.0f);
+    // min-p asks what top-p leaves, but the best is in that, and dividing by its mass changes no ratio.
+    Tile kept = (p >= maximum(bound, min_p * largest)) & (p > 0.0f);
 
-    // A stream of its own for each row: what is drawn does not depend on the rows beside it.
-    Tile key = seed + cast<i64>(b) * 0x1E3779B97F4A7C15;
+    Tile key = item(load(keys, {b}, {1}));
     Tile index = cast<i64>(item(load(past, {b}, {1}))) * vocab + cast<i64>(iota({1, vocab}, 1));
     Tile race = where(kept, p / -log(random_uniform(key, index)), -1.0f);
     store(token, {b}, checked(argmax(race, 1), raw));
@@ -356,6 +356,19 @@ auto fill(int size) {
   return kernel("fill", [=](Out<T, 1> out, Scalar<f32> value) {
     Index block = blocks(cdiv(out.extent(0), size));
     store(out, {block}, broadcast(cast<T>(value), {size}));
+  });
+}
+
+/// As linear_gelu, with the exact GELU in place of its approximation: x / 2 is all that is kept of x, as registers are
+/// few. (Last in the file: what stands above keeps its places, and so do the texts of its kernels.)
+template <Element P, Element W>
+auto linear_exact_gelu(ProductTiles tiles) {
+  using A = Activation<P>;
+  return kernel("linear_exact_gelu", [=](In<A, 2> x, In<W, 2> w, In<f32, 1> bias, Out<A, 2> y) {
+    require(x.extent(1) == w.extent(0), "inner extents agree");
+    auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
+    Tile half = (product<P>(x, w, m, n, tiles) + load(bias, {n}, {tiles.n})) * 0.5f;
+    store(y, {m, n}, cast<A>(half + half * erf(half * 1.4142135623730951f)));
   });
 }
 

@@ -16,6 +16,7 @@
 #include "graph/error.hpp"
 #include "jit/options/files.hpp"
 #include "model/input_file.hpp"
+#include "model/shard_index.hpp"
 
 namespace tessera {
 namespace {
@@ -304,8 +305,11 @@ std::vector<std::uint32_t> index_names(const Tensors& tensors, const Refusal& re
   return order;
 }
 
-}  // namespace
+Refusal not_valid(const std::filesystem::path& path) {
+  return {fmt::format("{} is not a valid safetensors file", in_quotes(path.native()))};
+}
 
+}  // namespace
 std::string_view name(StoredType type) { return types.at(static_cast<std::size_t>(type)).name; }
 
 int bits(StoredType type) { return types.at(static_cast<std::size_t>(type)).bits; }
@@ -317,28 +321,84 @@ std::optional<StoredType> stored_type(std::string_view name) {
 }
 
 struct SafeTensors::Content {
-  InputFile file;
+  std::filesystem::path path;
+  std::vector<InputFile> files;
   std::vector<StoredTensor> tensors;
   std::vector<std::uint32_t> by_name;
+
+  /// One more file, and its tensors behind the others'.
+  void add(const std::filesystem::path& file_path) {
+    const Refusal refuse = not_valid(file_path);
+    const InputFile& file = files.emplace_back(InputFile::open(file_path));
+    const std::string header = header_of(file, refuse);
+    HeaderReader reader(refuse);
+    nlohmann::json::sax_parse(header.begin(), header.end(), &reader);  // the reader throws, it never returns false
+    place(reader.entries, prefix_bytes + header.size(), file.size(), refuse);
+    for (Entry& entry : reader.entries) {
+      entry.file = static_cast<std::uint32_t>(files.size() - 1);
+      tensors.push_back(std::move(entry));
+    }
+  }
+
+  /// When all files are there.
+  SafeTensors finish() && {
+    by_name = index_names(tensors, not_valid(path));
+    return SafeTensors(std::make_shared<Content>(std::move(*this)));
+  }
 };
 
 SafeTensors SafeTensors::open(const std::filesystem::path& path) {
-  const Refusal refuse{fmt::format("{} is not a valid safetensors file", in_quotes(path.native()))};
-  InputFile file = InputFile::open(path);
-  const std::string header = header_of(file, refuse);
-  HeaderReader reader(refuse);
-  nlohmann::json::sax_parse(header.begin(), header.end(), &reader);  // the reader throws, it never returns false
-  place(reader.entries, prefix_bytes + header.size(), file.size(), refuse);
-  std::vector<StoredTensor> tensors(std::make_move_iterator(reader.entries.begin()),
-                                    std::make_move_iterator(reader.entries.end()));
-  auto by_name = index_names(tensors, refuse);
-  return SafeTensors(std::make_shared<Content>(std::move(file), std::move(tensors), std::move(by_name)));
+  Content content{.path = path, .files = {}, .tensors = {}, .by_name = {}};
+  content.add(path);
+  return std::move(content).finish();
 }
+
+SafeTensors SafeTensors::open_shards(const std::filesystem::path& path) {
+  const ShardIndex index = read_shard_index(path);
+  const std::string named = in_quotes(path.native());
+  Content content{.path = path, .files = {}, .tensors = {}, .by_name = {}};
+  for (const std::string& file : index.files) {
+    const std::filesystem::path shard = path.parent_path() / file;
+    if (std::error_code ignored;
+        std::filesystem::status(shard, ignored).type() == std::filesystem::file_type::not_found)
+      throw Error(fmt::format("{}: no such file, of which {} says that it holds weights; download it, too",
+                              in_quotes(shard.native()), named));
+    content.add(shard);
+  }
+
+  const Refusal refuse{named + " and its files do not agree"};
+  std::vector<bool> found(index.tensors.size());
+  std::uint64_t bytes = 0;
+  for (const StoredTensor& tensor : content.tensors) {
+    const auto entry = std::lower_bound(index.tensors.begin(), index.tensors.end(), tensor.name,
+                                        [](const auto& e, const std::string& name) { return e.tensor < name; });
+    const std::string& file = index.files[tensor.file];
+    if (entry == index.tensors.end() || entry->tensor != tensor.name)
+      refuse("{} holds tensor {}, which the index does not name", in_quotes(file), in_quotes(tensor.name));
+    if (entry->file != tensor.file)
+      refuse("{} holds tensor {}, which the index gives to {}", in_quotes(file), in_quotes(tensor.name),
+             in_quotes(index.files[entry->file]));
+    const auto at = static_cast<std::size_t>(entry - index.tensors.begin());
+    if (found[at]) refuse("{} holds tensor {} twice", in_quotes(file), in_quotes(tensor.name));
+    found[at] = true;
+    bytes += tensor.size;
+  }
+  if (const auto missing = std::find(found.begin(), found.end(), false); missing != found.end()) {
+    const ShardIndex::Entry& entry = index.tensors[static_cast<std::size_t>(missing - found.begin())];
+    refuse("{} does not hold tensor {}, which the index gives to it", in_quotes(index.files[entry.file]),
+           in_quotes(entry.tensor));
+  }
+  if (index.total_size && *index.total_size != bytes)
+    refuse("its total_size is {}, and the tensors have {} bytes", *index.total_size, bytes);
+  return std::move(content).finish();
+}
+
+const std::filesystem::path& SafeTensors::path() const { return content_->path; }
 
 const std::vector<StoredTensor>& SafeTensors::tensors() const& { return content_->tensors; }
 
 const StoredTensor* SafeTensors::find(std::string_view name) const& {
-  const auto& [file, tensors, by_name] = *content_;
+  const auto& [path, files, tensors, by_name] = *content_;
   const auto found = std::lower_bound(by_name.begin(), by_name.end(), name,
                                       [&](std::uint32_t i, std::string_view n) { return tensors[i].name < n; });
   return found != by_name.end() && tensors[*found].name == name ? &tensors[*found] : nullptr;
@@ -347,7 +407,7 @@ const StoredTensor* SafeTensors::find(std::string_view name) const& {
 void SafeTensors::read(const StoredTensor& tensor, std::span<std::byte> to, std::uint64_t begin) const {
   if (begin > tensor.size || to.size() > tensor.size - begin)
     throw InternalError("bytes are read that are not the tensor's");
-  content_->file.read(tensor.begin + begin, to);
+  content_->files[tensor.file].read(tensor.begin + begin, to);
 }
 
 std::vector<std::byte> SafeTensors::read(const StoredTensor& tensor) const {

@@ -35,9 +35,11 @@ struct StoredTensor {
   StoredType type;                   ///< of the elements
   std::vector<std::uint64_t> shape;  ///< at most 64 extents; empty is a scalar; an extent may be zero
   std::uint64_t begin, size;         ///< its bytes in the file, little-endian, row-major
+  std::uint32_t file = 0;            ///< in which, where there are several
 };
 
-/// A safetensors file, open. Copies are cheap and share it; names and shapes live as long as any copy.
+/// A safetensors file, or several that are one (shards), open. Copies are cheap and share it; names and shapes live as
+/// long as any copy.
 class SafeTensors {
  public:
   /// Reads the header and checks it: whatever is returned lies inside the file and follows every rule of the format, of
@@ -47,8 +49,14 @@ class SafeTensors {
   /// pointer, a web page, a PyTorch archive) is called by its name. Time and memory are linear in the header, of at
   /// most 100 MB, but for sorting the tensors.
   static SafeTensors open(const std::filesystem::path& path);
+  /// Opens the files that an index (shard_index.hpp) names, which lie beside it, each as above. They must hold the
+  /// tensors that the index gives to them and no others, total_size bytes in all if it says so; Error, naming what
+  /// does not agree, otherwise.
+  static SafeTensors open_shards(const std::filesystem::path& index);
 
-  /// All tensors in the order of their bytes.
+  /// What was opened: the file, or the index.
+  const std::filesystem::path& path() const;
+  /// All tensors, file after file, in the order of their bytes.
   const std::vector<StoredTensor>& tensors() const&;
   /// The tensor of that name, or null.
   const StoredTensor* find(std::string_view name) const&;

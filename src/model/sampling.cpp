@@ -16,6 +16,7 @@ void check(const Sampling& sampling) {
           "0 (greedy) or more");
   require(sampling.top_k >= 0, sampling.top_k, "top-k", "0 (off) or more");
   require(sampling.top_p > 0 && sampling.top_p <= 1, sampling.top_p, "top-p", "above 0 and at most 1 (off)");
+  require(sampling.min_p >= 0 && sampling.min_p <= 1, sampling.min_p, "min-p", "0 (off) to 1");
   require(sampling.repetition_penalty >= 0.01f && sampling.repetition_penalty <= 100, sampling.repetition_penalty,
           "repetition penalty", "0.01 to 100; 1 is off");
 }

@@ -45,6 +45,7 @@ class Table {
       const auto product = [&](std::string_view kernel) { return fmt::format("{}-{}-{}", kernel, m, type); };
       add(product("linear"), [=] { return kernels::linear<P, W>(tiles); });
       add(product("linear_gelu"), [=] { return kernels::linear_gelu<P, W>(tiles); });
+      if (m == 1 || m == 64) add(product("linear_exact_gelu"), [=] { return kernels::linear_exact_gelu<P, W>(tiles); });
       add(product("linear_residual"), [=] { return kernels::linear_residual<P, W>(tiles); });
       add(product("lm_head"), [=] { return kernels::lm_head<P, W>(head); });
     }
@@ -74,6 +75,8 @@ class Table {
       add_one("linear_cast-" + of, [=] { return kernels::linear_cast(tiles); });
       add_one("linear_norm-" + of, [=] { return kernels::linear_norm(tiles); });
     }
+    // (Of the exact GELU, 128x128x64 and 256x128x64 spill 4 and 20 bytes.)
+    add_one("linear_exact_gelu-128x256x64", [] { return kernels::linear_exact_gelu<bf16, bf16>({128, 256, 64}); });
     const auto shared = [](Sharing sharing) { return [=](Variant& variant) { variant.sharing = sharing; }; };
     for (const ProductTiles& tiles : wgmma_tiles(ElementType::tf32)) {
       const std::string of = fmt::format("{}x{}x{}-tf32", tiles.m, tiles.n, tiles.k);

@@ -245,7 +245,8 @@ std::string Compiler::text(const Job& job, const Code& code, std::string_view st
   if (stage == "log") return compiled.log;
   if (stage == "stats") return stats(job.source, job.gpu, compiled, code.cached) + '\n';
   if (stage == "sass") {
-    return compiled.is_ptx ? "no machine code: the driver makes it, from PTX\n" : disassemble(compiled.image);
+    if (compiled.is_ptx) throw Error("the driver makes machine code for this GPU, from PTX");
+    return disassemble(compiled.image);
   }
   if (compiled.is_ptx) return text_of_ptx(compiled);
   CompileRequest request = this->request(job);
@@ -255,8 +256,14 @@ std::string Compiler::text(const Job& job, const Code& code, std::string_view st
 
 CompiledKernel Compiler::finish(const Job& job, bool anew) {
   const Code code = this->code(job, anew);
-  for (const std::string_view stage : code_stages)
-    if (wants_dump(options_, job.source.author, stage)) write_dump(options_, job.stem, stage, text(job, code, stage));
+  for (const std::string_view stage : code_stages) {
+    if (!wants_dump(options_, job.source.author, stage)) continue;
+    try {
+      write_dump(options_, job.stem, stage, text(job, code, stage));
+    } catch (const Error& e) {  // the kernel runs all the same
+      write_dump(options_, job.stem, stage, fmt::format("no {}: {}\n", stage, e.what()));
+    }
+  }
   return {job.source, code.entry};
 }
 
@@ -331,6 +338,22 @@ Checked checked(const Graph& graph, const Variant& variant, Arch gpu) {
   return {generate_here(graph, variant, gpu, false), [&graph, &variant, gpu] { generate_here(graph, variant, gpu); }};
 }
 
+std::atomic<std::int64_t> nanoseconds_spent = 0;
+std::atomic<int> running = 0;
+
+/// Counts the time that it is there.
+class Spent {
+ public:
+  Spent() { ++running; }
+  ~Spent() {
+    nanoseconds_spent += std::chrono::nanoseconds(std::chrono::steady_clock::now() - start_).count();
+    --running;
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
 }  // namespace
 
 SharingPolicy sharing_policy() {
@@ -343,12 +366,24 @@ SharingPolicy sharing_policy() {
 
 GenerateOptions generate_options() { return {.debug = options().debug, .specialise = options().tier == "wgmma"}; }
 
+CompileTimes compile_times() {
+  if (nanoseconds_spent == 0)
+    return {.running = running};  // and there may be no cache yet, which would look for a folder
+  const CompileCache::Counters counters = Compiler::instance().counters();
+  return {.compiled = counters.compiled,
+          .cached = counters.disk_hits,
+          .milliseconds = static_cast<double>(nanoseconds_spent) * 1e-6,
+          .running = running};
+}
+
 CompiledKernel compile_kernel(const Graph& graph, const Variant& variant, Arch gpu) {
+  const Spent spent;
   Checked kernel = checked(graph, variant, gpu);
   return Compiler::instance().compile(std::move(kernel.source), gpu, std::move(kernel.check));
 }
 
 CompiledKernel recompile_kernel(const Graph& graph, const Variant& variant, Arch gpu) {
+  const Spent spent;
   Checked kernel = checked(graph, variant, gpu);
   return Compiler::instance().recompile(std::move(kernel.source), gpu, std::move(kernel.check));
 }

@@ -35,6 +35,15 @@ CompiledKernel compile_kernel(const Graph& graph, const Variant& variant, Arch g
 /// The same, for when the driver refuses the cached code: that is forgotten, on disk too, and made again.
 CompiledKernel recompile_kernel(const Graph& graph, const Variant& variant, Arch gpu);
 
+/// What these two have done in this process so far, on all threads together.
+struct CompileTimes {
+  std::uint64_t compiled = 0;  ///< kernels, one for each kind of tensors that they were launched with, by NVRTC
+  std::uint64_t cached = 0;    ///< the same from disk
+  double milliseconds = 0;     ///< until they were there: from the graph on
+  int running = 0;             ///< on their way now
+};
+CompileTimes compile_times();
+
 /// Dumps the graph, if TESSERA_DUMP asks for it: once a kernel, whatever it will run on.
 void dump_graph(const Graph& graph);
 /// Dumps, for TESSERA_DUMP_ARCH and dense_variant(), what TESSERA_DUMP asks for beyond the graph: for a kernel that

@@ -16,8 +16,10 @@
 #include <cstring>
 #include <filesystem>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
+#include "graph/error.hpp"
 #include "jit/compile/nvrtc.hpp"
 #include "jit/options/files.hpp"
 
@@ -137,23 +139,22 @@ class Process {
 
 std::string disassemble(std::span<const std::byte> cubin) {
   const fs::path program = find_nvdisasm();
-  if (program.empty()) {
-    return "no machine code: nvdisasm is neither in PATH nor in CUDA_HOME, CUDA_PATH or /usr/local/cuda*; it comes "
-           "with "
-           "the CUDA toolkit (package cuda-nvdisasm)\n";
-  }
+  if (program.empty())
+    throw Error(
+        "machine code needs nvdisasm, which is neither in PATH nor in CUDA_HOME, CUDA_PATH or /usr/local/cuda*; it "
+        "comes with the CUDA toolkit (package cuda-nvdisasm)");
   try {
     const TemporaryFile file(cubin);
     Process process({program.native(), "--print-code", file.path()});
     std::string text;
     if (!process.read(text)) {
-      return fmt::format("no machine code: {} was stopped after {} s or {} MiB\n", program.native(), time_limit / 1s,
-                         size_limit >> 20);
+      throw Error(
+          fmt::format("{} was stopped after {} s or {} MiB", program.native(), time_limit / 1s, size_limit >> 20));
     }
     if (process.succeeded()) return text;
-    return fmt::format("no machine code: {} failed: {}\n", program.native(), text.substr(0, text.find('\n')));
-  } catch (const std::exception& e) {
-    return fmt::format("no machine code: {}\n", e.what());
+    throw Error(fmt::format("{} failed: {}", program.native(), text.substr(0, text.find('\n'))));
+  } catch (const std::system_error& e) {
+    throw Error(e.what());
   }
 }
 

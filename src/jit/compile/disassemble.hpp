@@ -6,8 +6,8 @@
 
 namespace tessera {
 
-/// The instructions of a cubin, looked for nvdisasm in PATH, CUDA_HOME, CUDA_PATH and /usr/local/cuda*. Where that is
-/// missing or fails, one line that says so.
+/// The instructions of a cubin, looked for nvdisasm in PATH, CUDA_HOME, CUDA_PATH and /usr/local/cuda*. Error if that
+/// is missing or fails.
 std::string disassemble(std::span<const std::byte> cubin);
 
 /// How long the instructions of a cubin are: its ELF sections of machine code, ".text.KERNEL". 0 for what is no cubin.

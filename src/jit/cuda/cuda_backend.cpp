@@ -40,6 +40,7 @@ CudaBackend::CudaBackend(std::shared_ptr<const Driver> driver, int ordinal, Cuda
     throw Error(fmt::format("{} is older than sm_80, the oldest that kernels are made for", info_.name));
   if (arch.major >= 9) arch.suffix = 'a';
   info_.arch = arch;
+  info_.ordinal = ordinal;
   info_.multiprocessors = attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
   info_.l2_bytes = static_cast<std::size_t>(attribute(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE));
 

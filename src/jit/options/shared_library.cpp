@@ -67,6 +67,12 @@ SharedLibrary SharedLibrary::open(std::string_view wanted, std::span<const std::
     const char* reason = ::dlerror();
     std::string_view text = reason ? reason : "cannot be opened";
     if (text.starts_with(candidate + ": ")) text.remove_prefix(candidate.size() + 2);
+    if (!is_file && text == "cannot open shared object file: No such file or directory") {
+      // What most machines without a GPU say of its driver, at each start: in few words.
+      if (candidates.size() == 1) throw Error(fmt::format("{} was not found (no {})", wanted, candidate));
+      failures.absent(fs::path("the loader path") / candidate);
+      continue;
+    }
     failures.failed(is_file ? candidate : candidate + " on the loader path", text);
   }
   throw Error(

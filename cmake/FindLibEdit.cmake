@@ -1,0 +1,20 @@
+# libedit, statically where there is the choice, so that programs run where it is not: LibEdit::LibEdit.
+find_path(LibEdit_INCLUDE_DIR histedit.h)
+find_library(LibEdit_LIBRARY NAMES libedit.a edit)
+set(needed LibEdit_LIBRARY LibEdit_INCLUDE_DIR)
+set(others)
+if(LibEdit_LIBRARY MATCHES "\\.a$")
+  foreach(other tinfo bsd md)  # which the shared one brings along
+    find_library(LibEdit_${other} NAMES lib${other}.a ${other})
+    list(APPEND needed LibEdit_${other})
+    list(APPEND others ${LibEdit_${other}})
+  endforeach()
+endif()
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(LibEdit REQUIRED_VARS ${needed})
+if(LibEdit_FOUND AND NOT TARGET LibEdit::LibEdit)
+  add_library(LibEdit::LibEdit UNKNOWN IMPORTED)
+  set_target_properties(LibEdit::LibEdit PROPERTIES IMPORTED_LOCATION ${LibEdit_LIBRARY}
+    INTERFACE_INCLUDE_DIRECTORIES ${LibEdit_INCLUDE_DIR} INTERFACE_LINK_LIBRARIES "${others}")
+endif()
+mark_as_advanced(${needed})

@@ -1,0 +1,27 @@
+# The programs as `cmake --install` leaves them: bin/tessera-NAME, as many a program might be called NAME, with manual
+# pages and completions.
+include(GNUInstallDirs)
+foreach(program generate score tokenize inspect demo)
+  set(name tessera-${program})
+  set(folder ${CMAKE_BINARY_DIR}/installed/${program})
+  install(PROGRAMS $<TARGET_FILE:${program}> DESTINATION ${CMAKE_INSTALL_BINDIR} RENAME ${name} COMPONENT programs)
+  if(CMAKE_CROSSCOMPILING)
+    continue()  # what it says of itself it cannot be asked
+  endif()
+  # Called by the name that it will have, the program uses that in what it prints.
+  set(called ${folder}/${name})
+  add_custom_command(OUTPUT ${called}.1 ${called}.bash ${folder}/_${name} ${called}.fish DEPENDS ${program} VERBATIM
+    COMMAND ${CMAKE_COMMAND} -E make_directory ${folder}
+    COMMAND ${CMAKE_COMMAND} -E create_symlink $<TARGET_FILE:${program}> ${called}
+    COMMAND ${called} --man > ${called}.1
+    COMMAND ${called} --completion bash > ${called}.bash
+    COMMAND ${called} --completion zsh > ${folder}/_${name}
+    COMMAND ${called} --completion fish > ${called}.fish)
+  add_custom_target(${program}_pages ALL DEPENDS ${called}.1)
+  install(FILES ${called}.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT programs)
+  install(FILES ${called}.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME ${name}
+          COMPONENT programs)
+  install(FILES ${folder}/_${name} DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions COMPONENT programs)
+  install(FILES ${called}.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d COMPONENT programs)
+endforeach()
+install(DIRECTORY samples/models/storyteller-6m DESTINATION ${CMAKE_INSTALL_DATADIR}/tessera/models COMPONENT programs)

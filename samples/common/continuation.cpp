@@ -1,0 +1,114 @@
+#include "common/continuation.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "graph/error.hpp"
+
+namespace tessera {
+
+std::int32_t first_token(const Gpt2Config& config) {
+  if (!config.bos && !config.eos) throw Error("the prompt is empty, and the model has no token to begin with");
+  return config.bos ? *config.bos : *config.eos;
+}
+
+void check_vocabulary(const Ids& ids, const Gpt2Config& config) {
+  for (const std::int32_t id : ids)
+    if (id < 0 || id >= config.vocab)
+      throw Error(fmt::format("token {} is not in the vocabulary, which has 0 to {}", id, config.vocab - 1));
+}
+
+void compile_ahead(const Gpt2& model, std::size_t texts, const Sampling& sampling) {
+  if (model.device().shares_host_memory()) return;
+  Session session(model, static_cast<int>(texts), 1);
+  session.append(std::vector<Ids>(texts, Ids{0}));
+  session.sample(sampling);
+}
+
+Continuation::Continuation(const Gpt2& model, std::size_t texts, int capacity, Timings& timings)
+    : config_(model.config()),
+      positions_(static_cast<std::size_t>(config_.positions)),
+      session_(model, static_cast<int>(texts), capacity),
+      clock_(model.device().stream()),
+      timings_(timings),
+      tokens_(texts),
+      streams_(texts),
+      shifts_(texts),
+      first_(texts),
+      given_(texts) {
+  std::iota(streams_.begin(), streams_.end(), 0);
+}
+
+void Continuation::append(std::size_t text, const Ids& ids, const Course& course) {
+  check_vocabulary(ids, config_);
+  const std::size_t held = tokens_.at(text).size(), all = held + ids.size();
+  if (all > positions_ && (held == 0 || !course.context_shift || ids.size() + kept(text, course) + 1 > positions_))
+    throw Error(held == 0 ? fmt::format("the prompt has {} tokens, the model holds {}; shorten it", all, positions_)
+                          : fmt::format("the text has {} tokens and gets {} more, the model holds {}", held, ids.size(),
+                                        positions_));
+  tokens_[text].insert(tokens_[text].end(), ids.begin(), ids.end());
+  given_[text] = given_[text] || !ids.empty();
+  if (held == 0) first_[text] = ids.size();
+  while (tokens_[text].size() > positions_) shift(text, course);
+}
+
+void Continuation::clear(std::size_t text) {
+  session_.clear(static_cast<int>(text));
+  tokens_.at(text).clear();
+  shifts_[text] = 0;
+}
+
+std::size_t Continuation::kept(std::size_t text, const Course& course) const {
+  return course.keep.value_or(std::min(first_[text], positions_ - 2));
+}
+
+void Continuation::shift(std::size_t text, const Course& course) {
+  Ids& tokens = tokens_[text];
+  const auto begin = tokens.begin() + static_cast<std::ptrdiff_t>(kept(text, course));
+  tokens.erase(begin, begin + (tokens.end() - begin) / 2);
+  session_.clear(static_cast<int>(text));
+  ++shifts_[text];
+}
+
+Ids Continuation::step(const Course& course, std::span<const std::size_t> texts) {
+  std::vector<std::int64_t> streams = streams_;
+  for (const std::size_t text : texts) {
+    if (is_full(text)) shift(text, course);
+    // Positions come again after a shift; random numbers do not.
+    streams[text] += shifts_[text] << 32;
+  }
+  std::vector<std::int32_t> chosen(tokens_.size());
+  // Texts that get one token and texts that get several are computed by different kernels, so that no text depends on
+  // what the others get.
+  for (const bool one : {true, false}) {
+    std::vector<Ids> waiting(tokens_.size());
+    std::size_t count = 0, sampled = 0;
+    bool given = false;
+    for (const std::size_t text : texts) {
+      const std::size_t from = evaluated(text);
+      if ((tokens_[text].size() - from == 1) != one) continue;
+      waiting[text].assign(tokens_[text].begin() + static_cast<std::ptrdiff_t>(from), tokens_[text].end());
+      count += waiting[text].size(), ++sampled;
+      given = given || given_[text];
+    }
+    if (count == 0) continue;
+    clock_.time(given ? timings_.prompt : timings_.evaluate, [&] { session_.append(waiting); });
+    (given ? timings_.prompt_tokens : timings_.evaluated) += count;
+    Ids next;
+    clock_.time(timings_.sample, [&] { next = session_.sample(course.sampling, streams); });
+    timings_.sampled += sampled;
+    clock_.read();
+    for (const std::size_t text : texts)
+      if (!waiting[text].empty()) chosen[text] = next[text], given_[text] = false;
+  }
+  Ids tokens;
+  for (const std::size_t text : texts) {
+    tokens.push_back(chosen[text]);
+    if (std::ranges::find(course.ends, chosen[text]) == course.ends.end()) tokens_[text].push_back(chosen[text]);
+  }
+  return tokens;
+}
+
+}  // namespace tessera

@@ -1,0 +1,152 @@
+#include "common/conversation.hpp"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <utility>
+
+#include "common/line_reader.hpp"
+#include "common/progress.hpp"
+#include "common/written.hpp"
+#include "graph/error.hpp"
+
+namespace tessera {
+
+namespace {
+
+constexpr std::string_view help =
+    "A line is put behind the text as it is, so begin it with a blank where a new word begins. Then the model goes "
+    "on.\n"
+    "An empty line lets it go on. Ctrl-C stops the text; at the prompt it takes back the line, and twice it leaves.\n"
+    "  /temp T   temperature from now on; 0: always the most probable token\n"
+    "  /seed N   seed from now on\n"
+    "  /reset    forgets the text and starts anew\n"
+    "  /quit     leaves, as Ctrl-D does\n"
+    "  //...     a text that begins with /";
+
+class Conversation {
+ public:
+  Conversation(const TextOptions& options, const Gpt2& model, const Tokenizer& tokenizer, Course course,
+               Interrupt& interrupt, Timings& timings)
+      : options_(options),
+        model_(model),
+        tokenizer_(tokenizer),
+        course_(std::move(course)),
+        text_(model, 1, model.config().positions, timings),
+        interrupt_(interrupt) {}
+
+  void begin(const Ids& text) {
+    if (text.empty()) return;
+    text_.append(0, text, course_);
+    answer(options_.no_display_prompt ? Ids() : text);
+  }
+
+  enum class Then { wait, answer, leave };
+  /// Does what a line asks for. Error, and nothing changed, if that makes no sense.
+  Then take(std::string line) {
+    if (line.starts_with("//")) {
+      line.erase(0, 1);
+    } else if (line.starts_with("/")) {
+      return command(line);
+    }
+    text_.append(0, tokenizer_.encode(line), course_);
+    if (text_.is_empty(0)) text_.append(0, {first_token(model_.config())}, course_);
+    if (!text_.can_go_on(0)) throw Error("the model has ended the text; type how it goes on, or /reset");
+    return Then::answer;
+  }
+
+  /// Lets the model go on, behind the text that is `shown` first.
+  void answer(const Ids& shown) {
+    std::vector<Written> written;
+    Written& one = written.emplace_back(&tokenizer_, options_.stops, options_.new_tokens);
+    one.begin(shown);
+    interrupt_.rearm();
+    std::optional<ProgressLine> compiling(std::in_place, compile_progress);
+    const auto begin = [&] {
+      if (!compiling) return;
+      compiling.reset();
+      print(one.prompt);
+    };
+    try {
+      go_on(text_, course_, written, interrupt_, [&](std::size_t, std::int32_t, std::string_view part) {
+        begin();
+        print(part);
+      });
+    } catch (const Error&) {
+      if (!compiling) print("\n");  // the error gets a line of its own
+      throw;
+    }
+    begin();
+    print(one.finish() + "\n");
+    interrupt_.rearm();
+    if (one.ending == Ending::context)
+      note(fmt::format("the context of {} tokens is full; /reset starts anew, and with --context-shift it goes on",
+                       model_.config().positions));
+  }
+
+ private:
+  Then command(const std::string& line) {
+    const std::size_t blank = line.find(' ');
+    const std::string name = line.substr(0, blank), value = blank == line.npos ? "" : line.substr(blank + 1);
+    if (name == "/quit") return Then::leave;
+    if (name == "/help") {
+      note(help);
+    } else if (name == "/reset") {
+      text_.clear(0);
+    } else if (name == "/temp" || name == "/seed") {
+      Sampling changed = course_.sampling;
+      if (name == "/seed") {
+        convert(value, changed.seed);
+      } else {
+        convert(value, changed.temperature);
+      }
+      check(changed);
+      course_.sampling = changed;
+    } else {
+      throw Error(fmt::format("there is no command {}; /help lists them, and // begins a text with /", name));
+    }
+    return Then::wait;
+  }
+
+  const TextOptions& options_;
+  const Gpt2& model_;
+  const Tokenizer& tokenizer_;
+  Course course_;
+  Continuation text_;
+  Interrupt& interrupt_;
+};
+
+}  // namespace
+
+void converse(const TextOptions& options, const Gpt2& model, const Tokenizer& tokenizer, Course course, const Ids& text,
+              Interrupt& interrupt, Timings& timings) {
+  {
+    const ProgressLine compiling(compile_progress);
+    compile_ahead(model, 1, course.sampling);
+  }
+  Conversation conversation(options, model, tokenizer, std::move(course), interrupt, timings);
+  LineReader lines(interrupt);
+  if (lines.is_terminal() && !options.quiet) note("A line goes on with the text; /help says more, Ctrl-D leaves.");
+  conversation.begin(text);
+  std::string line;
+  for (bool interrupted = false;;) {
+    const LineReader::Got got = lines.next(line);
+    if (got == LineReader::Got::end || (got == LineReader::Got::interrupt && interrupted)) return;
+    interrupted = got == LineReader::Got::interrupt;
+    if (interrupted) {
+      interrupt.rearm();
+      if (lines.is_terminal()) note("Ctrl-C once more, or Ctrl-D, leaves.");
+      continue;
+    }
+    auto then = Conversation::Then::wait;
+    try {
+      then = conversation.take(line);
+    } catch (const Error& error) {
+      note(printable(error.what()));
+    }
+    if (then == Conversation::Then::leave) return;
+    if (then == Conversation::Then::answer) conversation.answer({});
+  }
+}
+
+}  // namespace tessera

@@ -1,0 +1,16 @@
+// generate -i: a text that a person and a model write in turn.
+#pragma once
+#include "common/continuation.hpp"
+#include "common/interrupt.hpp"
+#include "common/text_options.hpp"
+#include "model/tokenizer.hpp"
+
+namespace tessera {
+
+/// Reads lines until they end or /quit, and continues the text with the model after each. A line is put behind the text
+/// as it is; an empty one lets it go on; one that begins with / is a command. `text`, if not empty, is what it begins
+/// with, and is continued before the first line.
+void converse(const TextOptions& options, const Gpt2& model, const Tokenizer& tokenizer, Course course, const Ids& text,
+              Interrupt& interrupt, Timings& timings);
+
+}  // namespace tessera

@@ -1,0 +1,70 @@
+#include "common/declared.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace tessera {
+
+namespace {
+
+/// Letters to insert, remove, exchange or swap with a neighbour (optimal string alignment).
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> before_last, last(b.size() + 1), row(b.size() + 1);
+  std::iota(last.begin(), last.end(), 0);
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (a[i - 1] != b[j - 1])});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        row[j] = std::min(row[j], before_last[j - 2] + 1);
+    }
+    before_last = last;
+    last = row;
+  }
+  return last[b.size()];
+}
+
+std::string_view without_dashes(std::string_view name) {
+  return name.substr(std::min(name.find_first_not_of('-'), name.size()));
+}
+
+}  // namespace
+
+const DeclaredOption* DeclaredProgram::find(std::string_view option) const {
+  for (const DeclaredOption& declared : options)
+    if (std::ranges::find(declared.names, option) != declared.names.end()) return &declared;
+  return nullptr;
+}
+
+const DeclaredOption* DeclaredProgram::argument() const {
+  const auto found = std::ranges::find_if(options, &DeclaredOption::is_argument);
+  return found == options.end() ? nullptr : &*found;
+}
+
+std::string DeclaredProgram::closest(std::string_view option) const {
+  const std::string_view word = without_dashes(option);
+  std::string best;
+  std::size_t least = 64;  // nobody misspells a longer name, and the distance takes the square of the time
+  if (word.size() < 2 || word.size() > least) return best;
+  for (const DeclaredOption& declared : options) {
+    for (const std::string& name : declared.names) {
+      if (!name.starts_with("--")) continue;
+      const std::string_view known = without_dashes(name);
+      // A third of the letters may be wrong; of a beginning or an end of the name, none.
+      std::size_t wrong = distance(word, known);
+      if (wrong > std::max(word.size(), known.size()) / 3) {
+        if (word.size() < 3 || !(known.starts_with(word) || known.ends_with(word))) continue;
+        wrong += least / 2;
+      }
+      if (wrong < least) best = name, least = wrong;
+    }
+  }
+  return best;
+}
+
+std::string one_line(std::string text) {
+  std::ranges::replace(text, '\n', ' ');
+  return text;
+}
+
+}  // namespace tessera

@@ -1,0 +1,68 @@
+#include "common/progress.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <string_view>
+
+#include "jit/compile/compiler.hpp"
+
+namespace tessera {
+
+namespace {
+
+bool is_set(const char* variable) {
+  const char* const value = std::getenv(variable);
+  return value && *value;
+}
+
+bool stderr_takes_lines_back() {
+  const char* const terminal = std::getenv("TERM");
+  return ::isatty(2) && terminal && std::string_view(terminal) != "dumb";
+}
+
+void draw(const Progress& progress) {
+  constexpr int width = 30;
+  std::string bar;
+  if (progress.part >= 0) {
+    const int full = std::clamp(static_cast<int>(progress.part * width), 0, width);
+    bar = fmt::format(" [{:<{}}] {:3.0f} %", std::string(static_cast<std::size_t>(full), '='), width,
+                      std::clamp(progress.part, 0.0, 1.0) * 100);
+    if (!is_set("NO_COLOR")) bar = "\x1b[36m" + bar + "\x1b[0m";
+  }
+  std::fputs(fmt::format("\r{}{}\x1b[K", progress.what, bar).c_str(), stderr);  // and the rest of the line is cleared
+}
+
+}  // namespace
+
+Progress compile_progress() {
+  const CompileTimes times = compile_times();
+  if (times.running == 0) return {};
+  return {.what = fmt::format("compiling kernels, {} done", times.compiled + times.cached)};
+}
+
+ProgressLine::ProgressLine(std::function<Progress()> progress) {
+  if (!stderr_takes_lines_back()) return;
+  thread_ = std::jthread([progress = std::move(progress)](std::stop_token stop) {
+    using namespace std::chrono_literals;
+    std::mutex mutex;
+    std::condition_variable_any stopped;
+    std::unique_lock lock(mutex);
+    bool shown = false;
+    for (auto wait = 1000ms; !stopped.wait_for(lock, stop, wait, [&] { return stop.stop_requested(); }); wait = 100ms) {
+      const Progress now = progress();
+      if (now.what.empty()) continue;
+      draw(now);
+      shown = true;
+    }
+    if (shown) std::fputs("\r\x1b[K", stderr);
+  });
+}
+
+}  // namespace tessera

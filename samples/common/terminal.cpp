@@ -1,0 +1,23 @@
+#include "common/terminal.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+namespace tessera {
+
+bool has_colours(int stream) {
+  const auto variable = [](const char* name) -> std::string_view {
+    const char* const value = std::getenv(name);
+    return value ? value : "";
+  };
+  const std::string_view terminal = variable("TERM");
+  return ::isatty(stream) && !terminal.empty() && terminal != "dumb" && variable("NO_COLOR").empty();
+}
+
+std::string Paint::in(std::string_view colour, std::string_view text) const {
+  return colours_ ? fmt::format("\x1b[{}m{}\x1b[0m", colour, text) : std::string(text);
+}
+
+}  // namespace tessera

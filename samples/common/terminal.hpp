@@ -1,0 +1,27 @@
+// What a terminal can show.
+#pragma once
+#include <string>
+#include <string_view>
+
+namespace tessera {
+
+/// Whether a stream, 1 or 2, is a terminal with colours, and nobody has asked for none (NO_COLOR, see no-color.org).
+bool has_colours(int stream);
+
+/// Text in a colour, where there are colours.
+class Paint {
+ public:
+  explicit Paint(bool colours) : colours_(colours) {}
+
+  std::string title(std::string_view text) const { return in("1;36", text); }
+  std::string good(std::string_view text) const { return in("32", text); }
+  std::string bad(std::string_view text) const { return in("1;31", text); }
+  std::string number(std::string_view text) const { return in("33", text); }
+  std::string aside(std::string_view text) const { return in("2", text); }
+
+ private:
+  std::string in(std::string_view colour, std::string_view text) const;
+  bool colours_;
+};
+
+}  // namespace tessera

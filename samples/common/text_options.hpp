@@ -1,0 +1,34 @@
+// What generate is asked to do.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/continuation.hpp"
+#include "common/program.hpp"
+
+namespace tessera {
+
+struct TextOptions {
+  ModelOptions model;
+  std::optional<std::string> prompt, file, batch;
+  std::optional<Ids> prompt_ids;
+  std::uint32_t new_tokens = 200, samples = 1, batch_size = 8;
+  std::optional<float> temperature, top_p, min_p, repetition_penalty;
+  std::optional<std::int32_t> top_k;
+  std::optional<std::uint64_t> seed;
+  std::vector<std::string> stops;
+  std::optional<std::int32_t> keep;
+  bool interactive = false, json = false, context_shift = false;
+  bool print_ids = false, no_display_prompt = false, quiet = false;
+
+  /// Declares and parses them. Error on those that do not go together.
+  static TextOptions parse(CommandLine& line);
+
+  /// Options before the model's own wishes, those before the program's.
+  Sampling sampling(const GenerationDefaults& wishes) const;
+  Course course(const OpenModel& opened) const;
+};
+
+}  // namespace tessera

@@ -1,0 +1,222 @@
+"""Tessera from Python, by ctypes and nothing else: kernels of a C++ library run on tensors of NumPy, PyTorch or CuPy
+where they lie, through DLPack. src/c/tessera_c.h says what each call does, docs/contracts.md who waits for whom."""
+
+import ctypes
+import os
+from ctypes import POINTER, byref, c_char_p, c_double, c_int32, c_int64, c_size_t, c_uint64, c_void_p
+
+_lib = ctypes.CDLL(os.environ.get("TESSERA_C", "libtessera_c.so"))
+
+
+class Error(Exception):
+    """What tessera_last_error() says."""
+
+
+def _check(status, function, _):
+    if status != 0:
+        raise Error(_lib.tessera_last_error().decode())
+
+
+_lib.tessera_last_error.restype = c_char_p
+_lib.tessera_version.restype = c_char_p
+
+
+class _Value(ctypes.Union):
+    _fields_ = [("tensor", c_void_p), ("integer", c_int64), ("number", c_uint64), ("real", c_double)]
+
+
+class _Argument(ctypes.Structure):
+    _fields_ = [("kind", c_int32), ("value", _Value)]
+
+
+for _name, *_types in [
+    ("device_open", c_char_p, POINTER(c_void_p)),
+    ("device_name", c_void_p, POINTER(c_char_p)),
+    ("device_dlpack", c_void_p, POINTER(c_int32), POINTER(c_int32)),
+    ("device_synchronize", c_void_p),
+    ("stream_of", c_void_p, POINTER(c_void_p)),
+    ("stream_new", c_void_p, POINTER(c_void_p)),
+    ("stream_from", c_void_p, c_void_p, POINTER(c_void_p)),
+    ("stream_native", c_void_p, POINTER(c_void_p)),
+    ("stream_synchronize", c_void_p),
+    ("stream_wait", c_void_p, c_void_p),
+    ("event_record", c_void_p, POINTER(c_void_p)),
+    ("event_synchronize", c_void_p),
+    ("event_milliseconds", c_void_p, c_void_p, POINTER(c_double)),
+    ("tensor_new", c_void_p, c_char_p, c_int32, POINTER(c_int64), POINTER(c_void_p)),
+    ("tensor_from_dlpack", c_void_p, c_void_p, POINTER(c_void_p)),
+    ("tensor_to_dlpack", c_void_p, POINTER(c_void_p)),
+    ("tensor_text", c_void_p, POINTER(c_char_p)),
+    ("tensor_copy", c_void_p, c_void_p),
+    ("library_open", c_char_p, POINTER(c_void_p)),
+    ("library_count", c_void_p, POINTER(c_size_t)),
+    ("library_name", c_void_p, c_size_t, POINTER(c_char_p)),
+    ("kernel_get", c_void_p, c_char_p, POINTER(c_void_p)),
+    ("kernel_text", c_void_p, POINTER(c_char_p)),
+    ("launch", c_void_p, c_void_p, POINTER(_Argument), c_size_t),
+]:
+    _function = getattr(_lib, "tessera_" + _name)
+    _function.argtypes, _function.errcheck = _types, _check
+for _name in ["device", "stream", "event", "tensor", "library", "kernel", "dlpack"]:
+    _function = getattr(_lib, f"tessera_{_name}_free")
+    _function.argtypes, _function.restype = [c_void_p], None
+
+
+def _made(function, *arguments, kind=c_void_p):
+    """What a function writes to its last parameter."""
+    result = kind()
+    function(*arguments, byref(result))
+    return result.value
+
+
+class _Handle:
+    """Owns a handle of the library's."""
+
+    def __init__(self, handle, free):
+        self._as_parameter_, self._free = handle, free
+
+    def __del__(self):
+        if free := getattr(self, "_free", None):  # not of one that could not be made
+            free(self._as_parameter_)
+
+
+class Device(_Handle):
+    """"auto", "cpu", "cuda" or "cuda:1"."""
+
+    def __init__(self, text="auto"):
+        super().__init__(_made(_lib.tessera_device_open, text.encode()), _lib.tessera_device_free)
+        self.name = _made(_lib.tessera_device_name, self, kind=c_char_p).decode()
+        kind, number = c_int32(), c_int32()
+        _lib.tessera_device_dlpack(self, byref(kind), byref(number))
+        self.dlpack = kind.value, number.value
+
+    def stream(self):
+        return Stream(self, _made(_lib.tessera_stream_of, self))
+
+    def new_stream(self):
+        return Stream(self, _made(_lib.tessera_stream_new, self))
+
+    def stream_from(self, cuda_stream):
+        """Over one of others: torch.cuda.current_stream().cuda_stream, which must outlive it."""
+        return Stream(self, _made(_lib.tessera_stream_from, self, cuda_stream))
+
+    def synchronize(self):
+        _lib.tessera_device_synchronize(self)
+
+    def tensor(self, type, extents):
+        """device.tensor("f32", [2, 3]): contents undefined."""
+        extents = (c_int64 * len(extents))(*extents)
+        return Tensor(self, _made(_lib.tessera_tensor_new, self, type.encode(), len(extents), extents))
+
+
+class Stream(_Handle):
+    def __init__(self, device, handle):
+        super().__init__(handle, _lib.tessera_stream_free)
+        self.device = device
+
+    def native(self):
+        """The number of its CUstream; None on the CPU."""
+        return _made(_lib.tessera_stream_native, self)
+
+    def synchronize(self):
+        _lib.tessera_stream_synchronize(self)
+
+    def record(self):
+        return Event(_made(_lib.tessera_event_record, self), _lib.tessera_event_free)
+
+    def wait(self, event):
+        _lib.tessera_stream_wait(self, event)
+
+
+class Event(_Handle):
+    def synchronize(self):
+        _lib.tessera_event_synchronize(self)
+
+    def milliseconds_since(self, earlier):
+        return _made(_lib.tessera_event_milliseconds, earlier, self, kind=c_double)
+
+
+# A capsule holds a DLManagedTensor, under the name "dltensor" until somebody takes it, who renames it. The names are
+# bytes that stay where they are.
+_FREE, _TAKEN = b"dltensor", b"used_dltensor"
+_python = ctypes.pythonapi
+_python.PyCapsule_New.restype, _python.PyCapsule_New.argtypes = ctypes.py_object, [c_void_p, c_char_p, c_void_p]
+_python.PyCapsule_IsValid.argtypes = [c_void_p, c_char_p]
+_python.PyCapsule_GetPointer.restype, _python.PyCapsule_GetPointer.argtypes = c_void_p, [c_void_p, c_char_p]
+_python.PyCapsule_SetName.argtypes = [c_void_p, c_char_p]
+
+
+@ctypes.PYFUNCTYPE(None, c_void_p)
+def _drop(capsule):  # called when it goes; what nobody took goes with it
+    if _python.PyCapsule_IsValid(capsule, _FREE):
+        _lib.tessera_dlpack_free(_python.PyCapsule_GetPointer(capsule, _FREE))
+
+
+class Tensor(_Handle):
+    """Memory that is shared through DLPack: Tensor.of(array), numpy.from_dlpack(tensor), torch.from_dlpack(tensor)."""
+
+    def __init__(self, device, handle):
+        super().__init__(handle, _lib.tessera_tensor_free)
+        self.device, self.stream = device, device.stream()  # the stream of the latest launch with it
+
+    @staticmethod
+    def of(array, stream):
+        """The array's own memory. Work given to the stream from now on comes after that of the array's stream."""
+        device = stream.device
+        if device.dlpack[0] == 1:
+            capsule = array.__dlpack__()
+        else:
+            capsule = array.__dlpack__(stream=stream.native())  # its owner makes this stream wait for its own
+        managed = _python.PyCapsule_GetPointer(id(capsule), _FREE)
+        tensor = Tensor(device, _made(_lib.tessera_tensor_from_dlpack, managed, device))
+        _python.PyCapsule_SetName(id(capsule), _TAKEN)  # not after a failure: then the capsule frees what it has
+        tensor.stream = stream
+        return tensor
+
+    def __dlpack_device__(self):
+        return self.device.dlpack
+
+    def __dlpack__(self, *, stream=None, **_):
+        """For others, whose stream (None: CUDA's legacy default stream; -1: none) waits for the latest launch."""
+        if self.device.dlpack[0] != 1 and stream != -1:
+            self.device.stream_from(stream).wait(self.stream.record())
+        managed = _made(_lib.tessera_tensor_to_dlpack, self)
+        return _python.PyCapsule_New(managed, _FREE, ctypes.cast(_drop, c_void_p))
+
+    def copy_from(self, other):
+        _lib.tessera_tensor_copy(self, other)
+
+    def __repr__(self):
+        return f"tessera.Tensor({_made(_lib.tessera_tensor_text, self, kind=c_char_p).decode()}, {self.device.name})"
+
+
+class Library(_Handle):
+    """A shared library that exports kernels: library["scaled"](stream, x, y, 2.0)."""
+
+    def __init__(self, path):
+        super().__init__(_made(_lib.tessera_library_open, os.fspath(path).encode()), _lib.tessera_library_free)
+        count = _made(_lib.tessera_library_count, self, kind=c_size_t)
+        self.names = sorted(_made(_lib.tessera_library_name, self, i, kind=c_char_p).decode() for i in range(count))
+
+    def __getitem__(self, name):
+        return Kernel(_made(_lib.tessera_kernel_get, self, name.encode()), _lib.tessera_kernel_free)
+
+
+class Kernel(_Handle):
+    def __call__(self, stream, *values):
+        """Tensors, arrays that have __dlpack__, and numbers."""
+        arguments, tensors = (_Argument * len(values))(), []
+        for argument, value in zip(arguments, values):
+            if hasattr(value, "__dlpack__"):
+                tensors.append(value if isinstance(value, Tensor) else Tensor.of(value, stream))
+                argument.kind, argument.value.tensor = 0, tensors[-1]._as_parameter_
+            elif isinstance(value, int):
+                argument.kind, argument.value.integer = 1, value
+            else:
+                argument.kind, argument.value.real = 3, value
+        _lib.tessera_launch(stream, self, arguments, len(values))
+        for tensor in tensors:
+            tensor.stream = stream
+
+    def __repr__(self):
+        return _made(_lib.tessera_kernel_text, self, kind=c_char_p).decode()

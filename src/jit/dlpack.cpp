@@ -1,0 +1,169 @@
+#include "jit/dlpack.hpp"
+
+#include <fmt/format.h>
+
+#include "graph/error.hpp"
+
+#ifdef TESSERA_HAS_DLPACK
+#include <dlpack/dlpack.h>
+#endif
+
+namespace tessera::detail {
+
+#ifdef TESSERA_HAS_DLPACK
+namespace {
+
+/// A type as DLPack says it. Of those that headers before 1.1 do not name (bool, 8 bits) the codes are numbers here.
+struct Code {
+  ElementType type;
+  int code, bits;
+};
+constexpr int code_of_bool = 6;
+constexpr Code codes[] = {
+    {ElementType::f32, kDLFloat, 32},   {ElementType::f64, kDLFloat, 64}, {ElementType::f16, kDLFloat, 16},
+    {ElementType::bf16, kDLBfloat, 16}, {ElementType::f8e4m3, 10, 8},  // kDLFloat8_e4m3fn: the one without infinities
+    {ElementType::f8e5m2, 12, 8},                                      // kDLFloat8_e5m2
+    {ElementType::i8, kDLInt, 8},       {ElementType::i16, kDLInt, 16},   {ElementType::i32, kDLInt, 32},
+    {ElementType::i64, kDLInt, 64},     {ElementType::u8, kDLUInt, 8},    {ElementType::u16, kDLUInt, 16},
+    {ElementType::u32, kDLUInt, 32},    {ElementType::u64, kDLUInt, 64},
+};
+
+[[noreturn]] void refuse(std::string_view why) { throw Error(fmt::format("a DLPack tensor is refused: {}", why)); }
+
+ElementType type_of(const DLDataType& type) {
+  for (const Code& code : codes)
+    if (code.code == type.code && code.bits == type.bits && type.lanes == 1) return code.type;
+  if (type.code == code_of_bool)
+    refuse(
+        "bool is no element type of tensors here; view it as u8 (array.view(numpy.uint8), tensor.view(torch.uint8))");
+  refuse(fmt::format("its elements have the type of code {}, {} bits and {} lanes, which none of Tessera's is",
+                     type.code, type.bits, type.lanes));
+}
+
+std::string text_of(const DLDevice& device) {
+  switch (device.device_type) {
+    case kDLCPU:
+      return "cpu";
+    case kDLCUDA:
+      return fmt::format("cuda:{}", device.device_id);
+    case kDLCUDAHost:
+      return "the host, pinned for CUDA";
+    case kDLCUDAManaged:
+      return fmt::format("cuda:{}, managed", device.device_id);
+    default:
+      return fmt::format("a device of DLPack's type {}", static_cast<int>(device.device_type));
+  }
+}
+
+/// The device whose kernels are to use the memory: the one asked for, if it reaches it there.
+Device device_for(const DLDevice& device, const std::optional<Device>& wanted) {
+  const bool host = device.device_type == kDLCPU || device.device_type == kDLCUDAHost,
+             gpu = device.device_type == kDLCUDA || device.device_type == kDLCUDAManaged;
+  if (!host && !gpu)
+    refuse(fmt::format("it is of {}, and kernels run on the CPU and on CUDA devices", text_of(device)));
+  if (!wanted) return host ? Device::cpu() : Device::parse(fmt::format("cuda:{}", device.device_id));
+  if (host ? wanted->shares_host_memory() : wanted->info().ordinal == device.device_id) return *wanted;
+  refuse(fmt::format("it is of {}, and wanted on {}", text_of(device), wanted->name()));
+}
+
+template <class Managed>
+AnyTensor take(Managed* managed, const std::optional<Device>& wanted, std::optional<ElementType> type, int rank) {
+  const DLTensor& given = managed->dl_tensor;
+  const ElementType element = type_of(given.dtype);
+  if (given.ndim < 1 || given.ndim > max_rank)
+    refuse(fmt::format("it has {} axes, and a tensor has 1 to {}; reshape it", given.ndim, max_rank));
+  if (!given.shape) refuse("it has no shape");
+  const std::span<const std::int64_t> extents(given.shape, static_cast<std::size_t>(given.ndim));
+  std::array<std::int64_t, max_rank> dense{};
+  row_major(extents, dense);
+  const std::span<const std::int64_t> strides(given.strides ? given.strides : dense.data(), extents.size());
+  if (type && (*type != element || rank != given.ndim))
+    refuse(fmt::format("it is {} [{}], of rank {}, and is taken for a Tensor<{}, {}>", name(element),
+                       fmt::join(extents, ","), given.ndim, name(*type), rank));
+  const Device device = device_for(given.device, wanted);
+
+  struct Owner {
+    Managed* managed = nullptr;
+    ~Owner() {
+      if (managed && managed->deleter) managed->deleter(managed);
+    }
+  };
+  const auto owner = std::make_shared<Owner>();
+  void* const data = given.data ? static_cast<std::byte*>(given.data) + given.byte_offset : nullptr;
+  AnyTensor tensor = tensor_over(device, element, data, extents, strides, {});
+  tensor.memory = std::shared_ptr<void>(owner, owner.get());
+  owner->managed = managed;  // from here on it is ours, and nothing throws
+  return tensor;
+}
+
+struct Lent {
+  DLManagedTensor managed{};
+  AnyTensor tensor;  // has the extents and the strides
+};
+
+}  // namespace
+
+AnyTensor from_dlpack(DLManagedTensor* managed, const std::optional<Device>& device, std::optional<ElementType> type,
+                      int rank) {
+  if (!managed) refuse("it is null");
+  return take(managed, device, type, rank);
+}
+
+AnyTensor from_dlpack(DLManagedTensorVersioned* managed, const std::optional<Device>& device,
+                      std::optional<ElementType> type, int rank) {
+#ifdef DLPACK_MAJOR_VERSION
+  if (!managed) refuse("it is null");
+  if (managed->version.major != DLPACK_MAJOR_VERSION)
+    refuse(fmt::format("it is of DLPack {}.{}, and Tessera was built with {}.{}", managed->version.major,
+                       managed->version.minor, DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION));
+  if (managed->flags & DLPACK_FLAG_BITMASK_READ_ONLY)
+    refuse("it may only be read, and a kernel could write to a tensor; give a copy");
+  return take(managed, device, type, rank);
+#else
+  (void)managed, (void)device, (void)type, (void)rank;
+  refuse(
+      fmt::format("it is of DLPack 1.0 or later, and Tessera was built with {}.{}; ask for one without a version "
+                  "(__dlpack__() without max_version)",
+                  DLPACK_VERSION / 100, DLPACK_VERSION / 10 % 10));
+#endif
+}
+
+DLManagedTensor* to_dlpack(const AnyTensor& tensor) {
+  if (!tensor.device) throw Error("a tensor that was given no memory is of no device, and DLPack has none of it");
+  auto lent = std::make_unique<Lent>();
+  lent->tensor = tensor;
+  Argument& place = lent->tensor.place;
+  DLTensor& given = lent->managed.dl_tensor;
+  given.data = place.data;
+  given.device = {kDLCPU, 0};
+  if (const std::optional<int>& ordinal = tensor.device->info().ordinal) given.device = {kDLCUDA, *ordinal};
+  given.ndim = tensor.rank;
+  for (const Code& code : codes)
+    if (code.type == tensor.type)
+      given.dtype = {static_cast<std::uint8_t>(code.code), static_cast<std::uint8_t>(code.bits), 1};
+  given.shape = place.extent.data();
+  given.strides = place.stride.data();
+  lent->managed.manager_ctx = lent.get();
+  lent->managed.deleter = [](DLManagedTensor* managed) { delete static_cast<Lent*>(managed->manager_ctx); };
+  return &lent.release()->managed;
+}
+
+void free_dlpack(DLManagedTensor* managed) {
+  if (managed && managed->deleter) managed->deleter(managed);
+}
+
+#else
+namespace {
+[[noreturn]] void refuse() {
+  throw Error("Tessera was built without DLPack; install its header (libdlpack-dev) and build it again");
+}
+}  // namespace
+AnyTensor from_dlpack(DLManagedTensor*, const std::optional<Device>&, std::optional<ElementType>, int) { refuse(); }
+AnyTensor from_dlpack(DLManagedTensorVersioned*, const std::optional<Device>&, std::optional<ElementType>, int) {
+  refuse();
+}
+DLManagedTensor* to_dlpack(const AnyTensor&) { refuse(); }
+void free_dlpack(DLManagedTensor*) { refuse(); }
+#endif
+
+}  // namespace tessera::detail

@@ -1,0 +1,21 @@
+// A second library of kernels, beside that of samples/python: one kernel of each kind of parameter, and one that cannot
+// be traced.
+#include "c/export.hpp"
+
+using namespace tessera;
+
+auto add_numbers() {
+  return kernel("add_numbers", [](InOut<i64, 1> x, Scalar<i32> a, Scalar<u64> b, Scalar<f64> c) {
+    Index i = blocks(cdiv(x.extent(0), 32));
+    Tile before = load(x, {i}, {32});
+    store(x, {i},
+          before + cast<i64>(constant<i32>(0) + a) + bitcast<i64>(constant<u64>(0) + b) +
+              cast<i64>(constant<f64>(0) + c));
+  });
+}
+auto broken() {
+  return kernel("broken", [](In<f32, 1> x, Out<f32, 1>) { (void)load(x, {0}, {32}); });
+}
+
+TESSERA_EXPORT_KERNEL(add_numbers, add_numbers())
+TESSERA_EXPORT_KERNEL(broken, broken())

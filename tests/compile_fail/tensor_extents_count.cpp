@@ -1,0 +1,13 @@
+// expect: tessera: a tensor takes an extent for each axis, and a stride where strides are given
+#include "api/tessera.hpp"
+
+using namespace tessera;
+
+void use(const Device& device, const Tensor<i32, 1>& n, const Tensor<f32, 2>& x, const Tensor<f16, 2>& h) {
+#ifndef GOOD
+  Tensor<f32, 3> y(device, {2, 3});
+#else
+  Tensor<f32, 3> y(device, {2, 3, 1});
+#endif
+  (void)device, (void)n, (void)x, (void)h;
+}
