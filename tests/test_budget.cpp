@@ -13,7 +13,7 @@
 #include "common/kernels.hpp"
 #include "compiled_device.hpp"
 #include "compiling.hpp"
-#include "jit/choose.hpp"
+#include "jit/product_tiles.hpp"
 #include "model/kernels.hpp"
 #include "plan_kernels.hpp"
 #include "support.hpp"

@@ -6,6 +6,7 @@
 #include "compiled_device.hpp"
 #include "compiling.hpp"
 #include "jit/compile/cache_key.hpp"
+#include "jit/product_tiles.hpp"
 #include "model/kernels.hpp"
 #include "support.hpp"
 

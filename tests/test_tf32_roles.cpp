@@ -18,7 +18,7 @@
 #include "devices.hpp"
 #include "emulator/emulator.hpp"
 #include "graph/math.hpp"
-#include "jit/choose.hpp"
+#include "jit/product_tiles.hpp"
 #include "model/kernels.hpp"
 #include "plan_steps.hpp"
 #include "tensors.hpp"

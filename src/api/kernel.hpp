@@ -7,8 +7,8 @@
 #include "dsl/control.hpp"
 #include "dsl/cuda_kernel.hpp"
 #include "dsl/custom.hpp"
-#include "jit/compile/compiler.hpp"
 #include "jit/executable.hpp"
+#include "jit/source.hpp"
 
 namespace tessera {
 

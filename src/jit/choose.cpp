@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "jit/compile/compiler.hpp"
+#include "jit/product_tiles.hpp"
 
 namespace tessera {
 namespace {
@@ -169,6 +170,10 @@ ProductTiles choose(ProductFamily family, const ProductShape& shape, ElementType
   as_halves.k *= halves_of(operands);
   const auto time = [&](const Candidate& candidate) { return cycles(candidate, family, as_halves, target); };
   return of_type(std::ranges::min_element(candidates, {}, time)->tiles, operands);
+}
+
+ProductTiles choose(ProductFamily family, const ProductShape& shape, ElementType operands, const Device& device) {
+  return choose(family, shape, operands, product_target(device));
 }
 
 std::vector<ProductTiles> wgmma_tiles(ElementType operands) {

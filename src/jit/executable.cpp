@@ -8,8 +8,12 @@
 #include "codegen/passes/passes.hpp"
 #include "graph/cuda_text.hpp"
 #include "graph/error.hpp"
+#include "graph/evaluate.hpp"
+#include "graph/views.hpp"
+#include "jit/backend.hpp"
 #include "jit/compile/compiler.hpp"
 #include "jit/cpu/host_function.hpp"
+#include "jit/growing_list.hpp"
 #include "jit/options/log.hpp"
 #include "jit/overlap.hpp"
 
@@ -24,17 +28,27 @@ bool is_written(const Parameter& parameter) {
 
 }  // namespace
 
-Executable::Executable(Graph graph) : traced_(std::move(graph)), graph_(run_passes(traced_)) {
+struct Executable::State {
+  std::vector<std::string> requirements;
+  std::vector<Flattened> flattened;
+  UniformProgram uniform;                                                     // the requirements, then the grid
+  GrowingList<const DeviceBackend*, std::unique_ptr<DeviceKernel>> kernels;  // of devices launched on
+};
+
+Executable::~Executable() = default;
+
+Executable::Executable(Graph graph)
+    : traced_(std::move(graph)), graph_(run_passes(traced_)), state_(std::make_unique<State>()) {
   std::vector<Id> roots;
   for (Id id : graph_.regions[0].effects)
     if (graph_[id].op == Op::require) {
       roots.push_back(graph_[id].in[0]);
-      requirements_.push_back(fmt::format("{}:{}: {}", graph_[id].location.file, graph_[id].location.line,
+      state_->requirements.push_back(fmt::format("{}:{}: {}", graph_[id].location.file, graph_[id].location.line,
                                           graph_.texts[graph_[id].text()]));
     }
-  flattened_ = flattened_axes(graph_);
+  state_->flattened = flattened_axes(graph_);
   roots.insert(roots.end(), graph_.grid.begin(), graph_.grid.end());
-  uniform_ = UniformProgram(graph_, roots);
+  state_->uniform = UniformProgram(graph_, roots);
   dump_graph(graph_);
   if (logs_debug())
     log_debug(fmt::format("kernel '{}': {} nodes traced, {} after the passes", graph_.name, traced_.nodes.size(),
@@ -108,7 +122,7 @@ void Executable::check(std::span<const Argument> arguments) const {
     if (!is_addressable(parameter, arguments[i]))
       refuse(arguments, fmt::format("the strides of argument {} lead beyond all memory", i + 1));
   }
-  for (const Flattened& flattened : flattened_) check_flattened(arguments, flattened);
+  for (const Flattened& flattened : state_->flattened) check_flattened(arguments, flattened);
   for (std::size_t i = 0; i < arguments.size(); ++i)
     if (is_written(graph_.parameters[i])) check_overlap(arguments, i);
 }
@@ -151,19 +165,21 @@ void Executable::check_text(std::span<const Argument> arguments, const Grid& gri
 
 Grid Executable::prepare(std::span<const Argument> arguments) const {
   check(arguments);
+  const UniformProgram& uniform = state_->uniform;
+  const std::vector<std::string>& requirements = state_->requirements;
   constexpr std::size_t few = 64;
   Cell fixed[few];
-  std::vector<Cell> many(uniform_.size() > few ? uniform_.size() : 0);
+  std::vector<Cell> many(uniform.size() > few ? uniform.size() : 0);
   const std::span<Cell> values(many.empty() ? fixed : many.data(), std::max(few, many.size()));
-  uniform_.run(arguments, values);
-  const auto value = [&](std::size_t root) { return values[static_cast<std::size_t>(uniform_.position(root))].i32; };
-  for (std::size_t i = 0; i < requirements_.size(); ++i)
-    if (value(i) == 0) refuse(arguments, fmt::format("it requires: {}", requirements_[i]));
+  uniform.run(arguments, values);
+  const auto value = [&](std::size_t root) { return values[static_cast<std::size_t>(uniform.position(root))].i32; };
+  for (std::size_t i = 0; i < requirements.size(); ++i)
+    if (value(i) == 0) refuse(arguments, fmt::format("it requires: {}", requirements[i]));
   Grid grid{.extent = {}, .rank = graph_.grid.size(), .axes = graph_.cuda ? CudaText::axes : graph_.grid.size()};
   auto& extent = grid.extent;
   if (grid.axes > most_axes || grid.rank > extent.size()) refuse(arguments, "a grid has at most 8 axes");
   for (std::size_t i = 0; i < grid.rank; ++i) {
-    extent[i] = value(requirements_.size() + i);
+    extent[i] = value(requirements.size() + i);
     if (extent[i] < 0 && i < grid.axes)
       refuse(arguments, fmt::format("axis {} of the grid has the extent {}", i, extent[i]));
   }
@@ -178,7 +194,7 @@ Grid Executable::prepare(std::span<const Argument> arguments) const {
 void Executable::launch(const Stream& stream, std::span<const Argument> arguments, const Grid& grid) const {
   DeviceBackend& device = stream.backend().device();
   if (grid.is_empty()) return;
-  const auto& kernel = kernels_.find_or_make(&device, [&] {
+  const auto& kernel = state_->kernels.find_or_make(&device, [&] {
     return graph_.cuda && device.shares_host_memory() ? host_function(graph_) : device.kernel(graph_);
   });
   kernel->launch(stream.backend(), arguments, {grid.extent.data(), grid.rank});

@@ -5,12 +5,11 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <vector>
+#include <string_view>
 
-#include "graph/evaluate.hpp"
-#include "graph/views.hpp"
-#include "jit/backend.hpp"
-#include "jit/growing_list.hpp"
+#include "graph/argument.hpp"
+#include "graph/graph.hpp"
+#include "jit/device.hpp"
 
 namespace tessera {
 
@@ -26,10 +25,13 @@ struct Grid {
   }
 };
 
+struct Flattened;
+
 class Executable {
  public:
   /// Runs the passes. The graph is as the language leaves it.
   explicit Executable(Graph graph);
+  ~Executable();
 
   const std::string& name() const { return traced_.name; }
   const Graph& traced() const { return traced_; }
@@ -54,11 +56,10 @@ class Executable {
   void check_overlap(std::span<const Argument> arguments, std::size_t written) const;
   [[noreturn]] void refuse(std::span<const Argument> arguments, std::string_view why) const;
 
+  struct State;  // what a launch checks and computes, and the code of devices
+
   Graph traced_, graph_;
-  std::vector<std::string> requirements_;
-  std::vector<Flattened> flattened_;
-  UniformProgram uniform_;                                                            // the requirements, then the grid
-  mutable GrowingList<const DeviceBackend*, std::unique_ptr<DeviceKernel>> kernels_;  // of devices launched on
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace tessera

@@ -12,6 +12,7 @@
 #include <numeric>
 #include <optional>
 
+#include "jit/product_tiles.hpp"
 #include "model/kernels.hpp"
 #include "model/tiles.hpp"
 

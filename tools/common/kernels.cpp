@@ -6,6 +6,7 @@
 #include "common/computed_products.hpp"
 #include "common/lessons.hpp"
 #include "graph/error.hpp"
+#include "jit/product_tiles.hpp"
 #include "model/config.hpp"
 #include "model/kernels.hpp"
 #include "model/tiles.hpp"

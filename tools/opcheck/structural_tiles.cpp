@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "api/tessera.hpp"
+#include "jit/product_tiles.hpp"
 #include "opcheck/axes.hpp"
 #include "opcheck/setting.hpp"
 #include "opcheck/sketch.hpp"

@@ -14,6 +14,7 @@
 #include "codegen/sharing.hpp"
 #include "jit/compile/cache.hpp"
 #include "jit/options/options.hpp"
+#include "jit/source.hpp"
 
 namespace tessera {
 
@@ -56,9 +57,6 @@ void dump_cpu_kernel(const Graph& graph);
 std::vector<std::string> kernel_texts(const Graph& graph, const Variant& variant, Arch gpu,
                                       const std::vector<std::string>& stages);
 std::vector<std::string> kernel_texts(const Graph& graph, Arch gpu, const std::vector<std::string>& stages);
-/// The CUDA C++ of a kernel, its plan a comment on top; and the plan alone. Neither NVRTC nor a GPU is needed.
-std::string cuda_source(const Graph& graph, Arch gpu);
-std::string plan_text(const Graph& graph, Arch gpu);
 
 /// What the functions above do behind generation. The process has one; tests make their own.
 class Compiler {

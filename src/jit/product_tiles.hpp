@@ -1,0 +1,35 @@
+// What choose() goes by: what runs a product, the candidates, and the plain rules.
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "codegen/sharing.hpp"
+#include "codegen/target.hpp"
+#include "jit/choose.hpp"
+
+namespace tessera {
+
+/// What runs a product.
+struct ProductTarget {
+  std::optional<Target> gpu = {};  ///< none: a CPU
+  int multiprocessors = 0;         ///< of the GPU
+  SharingPolicy sharing = SharingPolicy::automatic;
+
+  /// Has it the matrix units of sm_90a, and are they used?
+  bool has_wgmma() const { return gpu && gpu->tier == Target::Tier::wgmma; }
+};
+/// A device, and what TESSERA_TIER and TESSERA_SHARING make of it.
+ProductTarget product_target(const Device& device);
+
+/// As choose() of a device, for what runs the product.
+ProductTiles choose(ProductFamily family, const ProductShape& shape, ElementType operands, const ProductTarget& target);
+
+/// The plain rules, for a CPU and for what every GPU has: rows of a tile, which take few values, and the tile of so
+/// many rows.
+int rule_rows(std::int64_t rows, ElementType operands, bool gpu);
+ProductTiles rule_tiles(int m, const ProductShape& shape, ElementType operands, bool gpu);
+
+/// All that choose() chooses from where it asks the model: of products of f16, bf16 or tf32.
+std::vector<ProductTiles> wgmma_tiles(ElementType operands = ElementType::bf16);
+
+}  // namespace tessera
