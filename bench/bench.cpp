@@ -17,11 +17,12 @@
 #include "common/median.hpp"
 #include "common/program.hpp"
 #include "common/start.hpp"
-#include "graph/error.hpp"
 #include "jit/options/files.hpp"
+#include "jit/options/options.hpp"
+#include "tessera/graph/error.hpp"
 
-using namespace tessera;
-using namespace tessera::bench;
+using namespace tessera::internal;
+using namespace tessera::internal::bench;
 using nlohmann::json;
 
 namespace {
@@ -198,7 +199,7 @@ void run(CommandLine& line, const std::string& command_line) {
   const Settings settings = parse(line);
   if (settings.first_text) return print(first_text(settings.device, settings.small).dump() + "\n");
   const std::optional<ProductTiles> tiles = parse_tiles(settings);
-  std::vector<Row> rows = tessera::bench::rows({settings.small, tiles, settings.seed});
+  std::vector<Row> rows = tessera::internal::bench::rows({settings.small, tiles, settings.seed});
   if (settings.list) return print(join(names(rows), "\n") + "\n");
   std::erase_if(rows, [&](const Row& row) { return !wanted(settings, row.name(), row.group); });
   if (rows.empty() && std::ranges::none_of(beside, [&](std::string_view name) { return wanted(settings, name); }))

@@ -1,27 +1,61 @@
-# What `cmake --install` leaves: headers in include/tessera, the layers as libraries, and what find_package(tessera) reads.
+# What `cmake --install` and CPack leave: the headers, an archive and a shared library of tessera and of its model, and what
+# find_package(tessera) and pkg-config have to know of them.
+if(TESSERA_SANITIZE)
+  return()
+endif()
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/tessera)
-set(headers ${CMAKE_INSTALL_INCLUDEDIR}/tessera)  # "api/tessera.hpp" is as it is here
 
-install(TARGETS tessera_graph tessera_dsl tessera_cpu tessera_codegen tessera_jit tessera_api tessera_model
-        EXPORT tessera INCLUDES DESTINATION ${headers})
-install(DIRECTORY src/ DESTINATION ${headers}
-        FILES_MATCHING PATTERN "*.hpp" PATTERN "*.def" PATTERN prelude EXCLUDE)
-install(EXPORT tessera NAMESPACE tessera:: FILE tessera-targets.cmake DESTINATION ${package})
+install(DIRECTORY include/tessera DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+set(libraries tessera)
+if(TARGET tessera_model)
+  list(APPEND libraries tessera_model)
+endif()
+foreach(kind static shared)
+  list(TRANSFORM libraries APPEND _${kind} OUTPUT_VARIABLE targets)
+  install(TARGETS ${targets} EXPORT tessera-${kind} INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+  install(EXPORT tessera-${kind} NAMESPACE tessera:: FILE tessera-${kind}.cmake DESTINATION ${package})
+endforeach()
 
-# The libraries that an installed layer has yet to be linked with are looked for where they were found here.
-set(dependencies Threads OpenSSL)
+install(TARGETS tessera_c LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})  # for C, by its name
+
+# What an archive has yet to be linked with; a shared library has it.
+set(dependencies Threads)
+set(archives_of_tessera "-ldl -pthread")
 if(NOT TESSERA_FMT_HEADER_ONLY)
   list(APPEND dependencies fmt)
+  string(PREPEND archives_of_tessera "-lfmt ")
 endif()
-foreach(optional TBB PCRE2)
-  if(${optional}_FOUND)
-    list(APPEND dependencies ${optional})
-  endif()
-endforeach()
+if(TBB_FOUND)
+  list(APPEND dependencies TBB)
+  string(PREPEND archives_of_tessera "-ltbb ")
+endif()
+if(PCRE2_FOUND)
+  list(APPEND dependencies PCRE2)
+  set(archives_of_tessera_model "-lpcre2-8")
+endif()
 list(JOIN dependencies " " dependencies)
 configure_package_config_file(cmake/tessera-config.cmake.in tessera-config.cmake INSTALL_DESTINATION ${package})
 write_basic_package_version_file(tessera-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/tessera-config.cmake ${CMAKE_CURRENT_BINARY_DIR}/tessera-config-version.cmake
-              cmake/FindPCRE2.cmake DESTINATION ${package})
+              cmake/FindPCRE2.cmake cmake/kernel_library.cmake cmake/kernel_library.map DESTINATION ${package})
+foreach(library ${libraries})
+  string(REPLACE "_" "-" name ${library})
+  configure_file(cmake/${name}.pc.in ${name}.pc @ONLY)
+  install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endforeach()
+
+# cpack -G DEB makes a package of all that.
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME tessera)
+set(CPACK_PACKAGE_CONTACT "the Tessera authors")
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_RESOURCE_FILE_LICENSE ${CMAKE_CURRENT_SOURCE_DIR}/LICENSE)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_DEPENDS "libfmt-dev, libtbb-dev, libpcre2-dev")  # for the archives
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "nvidia-cuda-toolkit")
+include(CPack)

@@ -12,7 +12,7 @@
 #include <random>
 #include <vector>
 
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 #include "common/lesson.hpp"
 
 using namespace tessera;

@@ -13,7 +13,7 @@
 #include <random>
 #include <vector>
 
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 #include "common/lesson.hpp"
 
 using namespace tessera;

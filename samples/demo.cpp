@@ -8,13 +8,13 @@
 #include <random>
 #include <sstream>
 
-#include "api/tessera.hpp"
 #include "common/program.hpp"
 #include "common/terminal.hpp"
-#include "graph/error.hpp"
-#include "model/utf8.hpp"
+#include "tessera/graph/error.hpp"
+#include "tessera/model/utf8.hpp"
+#include "tessera/tessera.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 
 namespace {
 

@@ -11,10 +11,10 @@
 #include "common/progress.hpp"
 #include "common/text_options.hpp"
 #include "common/written.hpp"
-#include "graph/error.hpp"
 #include "jit/compile/compiler.hpp"
+#include "tessera/graph/error.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 using Json = nlohmann::ordered_json;
 
 namespace {

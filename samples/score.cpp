@@ -9,10 +9,10 @@
 #include <utility>
 
 #include "common/program.hpp"
-#include "graph/error.hpp"
-#include "model/safetensors.hpp"
+#include "tessera/graph/error.hpp"
+#include "tessera/model/safetensors.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 
 namespace {
 

@@ -3,10 +3,10 @@
 #include <fmt/ranges.h>
 
 #include "common/program.hpp"
-#include "graph/error.hpp"
-#include "model/hub.hpp"
+#include "tessera/graph/error.hpp"
+#include "tessera/model/hub.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 
 namespace {
 

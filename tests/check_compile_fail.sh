@@ -10,7 +10,7 @@ if [[ $how == good ]]; then
   set -e
   work=$(mktemp -d)
   trap 'rm -rf "$work"' EXIT
-  echo '#include "api/tessera.hpp"' >"$work/all.cpp"
+  echo '#include <tessera/tessera.hpp>' >"$work/all.cpp"
   for file in "$what"/*.cpp; do
     printf 'namespace %s_good {\n#include "%s"\n}\n' "$(basename "$file" .cpp)" "$file" >>"$work/all.cpp"
   done

@@ -8,16 +8,22 @@ declare -A may=(
   [c]="c api jit graph"
 )
 bad=0
+folders() { for root in src include/tessera; do [[ ! -d $root/$1 ]] || echo "$root/$1"; done; }
 for layer in "${!may[@]}"; do
   while IFS=: read -r file line text; do
-    included=$(sed -E 's/.*#include "([a-z]+)\/.*/\1/' <<<"$text")
+    included=$(sed -E 's/.*#include "(tessera\/)?([a-z]+)\/.*/\2/' <<<"$text")
     [[ -v may[$included] ]] || continue
     if [[ " ${may[$layer]} " != *" $included "* ]]; then
       echo "$file:$line: $layer may include ${may[$layer]}, not $included"
       bad=1
     fi
-  done < <(grep -rnE '#include "[a-z]+/' "src/$layer" --include='*.hpp' --include='*.cpp' --include='*.def' || true)
+  done < <(grep -rnE '#include "(tessera/)?[a-z]+/' $(folders "$layer") --include='*.hpp' --include='*.cpp' --include='*.def' || true)
 done
+# What users include stands by itself: of src it needs nothing.
+if grep -rnE '#include "' include/tessera --include='*.hpp' --include='*.def' | grep -v '#include "tessera/'; then
+  echo "headers of include/tessera may include only one another"
+  bad=1
+fi
 # Rooms of a layer, in the order that a kernel walks through them: who may include which of the others.
 declare -A may_room=(
   [codegen/passes]="" [codegen/plan]="" [codegen/lower]="plan prelude" [codegen/emit]="plan" [codegen/prelude]=""
@@ -42,6 +48,6 @@ while IFS= read -r file; do
     echo "$file: $lines lines, more than $most: it has several ideas, each of which wants a file"
     bad=1
   fi
-done < <(find src -type f)
+done < <(find src include -type f)
 [[ $bad == 0 ]] && echo "layers: ok"
 exit $bad

@@ -12,15 +12,15 @@
 #include <sstream>
 
 #include "catch.hpp"
-#include "graph/graph.hpp"
 #include "jit/backend.hpp"
 #include "jit/compile/cache_key.hpp"
 #include "jit/compile/compiler.hpp"
 #include "jit/compile/nvrtc.hpp"
 #include "jit/cpu/cpu_backend.hpp"
 #include "support.hpp"
+#include "tessera/graph/graph.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 namespace {
 
 std::string short_digest(std::string_view text) {
@@ -129,9 +129,9 @@ class CompilingBackend final : public DeviceBackend, public std::enable_shared_f
 };
 
 }  // namespace
-}  // namespace tessera
+}  // namespace tessera::internal
 
-using namespace tessera;
+using namespace tessera::internal;
 
 Device compiled_device() {
   static const Device device{std::make_shared<CompilingBackend>()};

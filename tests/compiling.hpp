@@ -11,10 +11,10 @@
 #include "support.hpp"
 
 /// NVRTC, or null after a warning if there is none here.
-inline const tessera::Nvrtc* nvrtc_here() {
-  static const std::string reason = error_of([] { tessera::Nvrtc::instance(); });
+inline const tessera::internal::Nvrtc* nvrtc_here() {
+  static const std::string reason = error_of([] { tessera::internal::Nvrtc::instance(); });
   SUCCEED();
-  if (reason == "(no error)") return &tessera::Nvrtc::instance();
+  if (reason == "(no error)") return &tessera::internal::Nvrtc::instance();
   WARN("skipped: " << reason);
   return nullptr;
 }

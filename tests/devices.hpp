@@ -13,9 +13,9 @@
 #include <string>
 
 #include "compiled_device.hpp"
-#include "graph/error.hpp"
-#include "jit/device.hpp"
 #include "support.hpp"
+#include "tessera/graph/error.hpp"
+#include "tessera/jit/device.hpp"
 #ifdef TESSERA_HAS_EMULATOR
 #include "emulated_device.hpp"
 #endif
@@ -26,18 +26,18 @@ inline std::string test_device_name() {
 }
 
 /// Throws tessera::Error if it is not here.
-inline const tessera::Device& test_device() {
-  static const tessera::Device device = [] {
+inline const tessera::internal::Device& test_device() {
+  static const tessera::internal::Device device = [] {
     const std::string name = test_device_name();
     if (name == "compiled") return compiled_device();
     if (name == "emulated") {
 #ifdef TESSERA_HAS_EMULATOR
       return emulated_device();
 #else
-      throw tessera::Error("TESSERA_TEST_DEVICE=emulated: these tests were built without Boost.Context");
+      throw tessera::internal::Error("TESSERA_TEST_DEVICE=emulated: these tests were built without Boost.Context");
 #endif
     }
-    return tessera::Device::parse(name);
+    return tessera::internal::Device::parse(name);
   }();
   return device;
 }

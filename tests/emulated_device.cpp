@@ -11,13 +11,13 @@
 #include "codegen/clusters.hpp"
 #include "codegen/generate.hpp"
 #include "emulator/emulator.hpp"
-#include "graph/error.hpp"
 #include "jit/compile/compiler.hpp"
 #include "jit/cpu/host_backend.hpp"
 #include "jit/emulated.hpp"
 #include "jit/options/options.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 namespace {
 
 /// What has been made of a kernel; recorded launches share it.
@@ -110,11 +110,11 @@ class EmulatedBackend final : public HostBackend {
 };
 
 }  // namespace
-}  // namespace tessera
+}  // namespace tessera::internal
 
-void tessera_emulated_backend(std::shared_ptr<tessera::DeviceBackend>& backend) {
-  static const auto one = std::make_shared<tessera::EmulatedBackend>();
+void tessera_emulated_backend(std::shared_ptr<tessera::internal::DeviceBackend>& backend) {
+  static const auto one = std::make_shared<tessera::internal::EmulatedBackend>();
   backend = one;
 }
 
-tessera::Device emulated_device() { return tessera::Device::parse("emulated"); }
+tessera::internal::Device emulated_device() { return tessera::internal::Device::parse("emulated"); }

@@ -1,7 +1,7 @@
 // The device "emulated": generated CUDA C++, executed by the emulator.
 #pragma once
-#include "jit/device.hpp"
+#include "tessera/jit/device.hpp"
 
 /// Device::parse("emulated"), with the emulator that this program has in it. Every launch generates the kernel for TESSERA_DUMP_ARCH, runs it on the CPU, and throws tessera::Error with the
 /// report if it is not clean. TESSERA_EMULATOR_CHECKS=0 leaves out the checks of memory.
-tessera::Device emulated_device();
+tessera::internal::Device emulated_device();

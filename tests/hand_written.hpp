@@ -9,11 +9,11 @@
 
 #include "catch.hpp"
 #include "emulator/emulator.hpp"
-#include "graph/argument.hpp"
-#include "graph/element.hpp"
-#include "graph/graph.hpp"
+#include "tessera/graph/argument.hpp"
+#include "tessera/graph/element.hpp"
+#include "tessera/graph/graph.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 struct Tensor {
   Parameter parameter;
@@ -102,4 +102,4 @@ inline Fault only(const Report& report) {
   return report.faults.size() == 1 ? report.faults.front() : Fault{};
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

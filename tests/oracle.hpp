@@ -12,15 +12,15 @@
 #include <string>
 #include <vector>
 
-#include "api/tessera.hpp"
 #include "devices.hpp"
 #include "graph/evaluate.hpp"
-#include "graph/op.hpp"
 #include "reference/numbers.hpp"
+#include "tessera/graph/op.hpp"
+#include "tessera/tessera.hpp"
 
 namespace oracle {
 
-using namespace tessera;
+using namespace tessera::internal;
 using namespace numbers;
 using numbers::binary;
 using numbers::ternary;

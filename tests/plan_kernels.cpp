@@ -4,10 +4,10 @@
 
 #include "codegen/lower/make_plan.hpp"
 #include "codegen/passes/passes.hpp"
-#include "dsl/control.hpp"
-#include "graph/error.hpp"
+#include "tessera/dsl/control.hpp"
+#include "tessera/graph/error.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 
 namespace {
 

@@ -9,6 +9,6 @@
 /// "pipelined", "rows", ...: what a kernel is there for stands beside it.
 const std::vector<std::string>& plan_kernels();
 /// As the passes over graphs leave it. Throws InternalError for a name that there is not.
-const tessera::Graph& plan_graph(std::string_view kernel);
+const tessera::internal::Graph& plan_graph(std::string_view kernel);
 /// Its plan for dense, aligned tensors, after all passes.
-tessera::codegen::Plan plan_of(std::string_view kernel, tessera::Arch arch = tessera::Arch::sm_90a);
+tessera::internal::codegen::Plan plan_of(std::string_view kernel, tessera::internal::Arch arch = tessera::internal::Arch::sm_90a);

@@ -9,26 +9,26 @@
 
 /// Where a step stands.
 struct StepPlace {
-  tessera::codegen::Body* body;
+  tessera::internal::codegen::Body* body;
   std::size_t index;
-  tessera::codegen::Step& step() const { return (*body)[index]; }
+  tessera::internal::codegen::Step& step() const { return (*body)[index]; }
   void drop() const { body->erase(body->begin() + static_cast<std::ptrdiff_t>(index)); }
   /// To stand behind as many of the steps that follow; negative: ahead of as many.
   void move(std::ptrdiff_t by) const {
-    tessera::codegen::Step moved = std::move(step());
+    tessera::internal::codegen::Step moved = std::move(step());
     drop();
     body->insert(body->begin() + static_cast<std::ptrdiff_t>(index) + by, std::move(moved));
   }
 };
 
 /// Every step of a plan, those in others included, in order.
-inline void each_step(tessera::codegen::Body& steps, const std::function<void(StepPlace)>& each) {
+inline void each_step(tessera::internal::codegen::Body& steps, const std::function<void(StepPlace)>& each) {
   for (std::size_t i = 0; i < steps.size(); ++i) {
     each({&steps, i});
-    tessera::codegen::each_body(steps[i], [&](tessera::codegen::Body& inner) { each_step(inner, each); });
+    tessera::internal::codegen::each_body(steps[i], [&](tessera::internal::codegen::Body& inner) { each_step(inner, each); });
   }
 }
-inline std::vector<StepPlace> steps_of(tessera::codegen::Plan& plan) {
+inline std::vector<StepPlace> steps_of(tessera::internal::codegen::Plan& plan) {
   std::vector<StepPlace> places;
   for (auto& phase : plan.phases)
     for (auto& role : phase.roles) each_step(role.body, [&](StepPlace place) { places.push_back(place); });
@@ -36,22 +36,22 @@ inline std::vector<StepPlace> steps_of(tessera::codegen::Plan& plan) {
 }
 
 template <class Kind>
-std::vector<StepPlace> places_of(tessera::codegen::Plan& plan) {
+std::vector<StepPlace> places_of(tessera::internal::codegen::Plan& plan) {
   std::vector<StepPlace> places = steps_of(plan);
   std::erase_if(places, [](StepPlace place) { return !std::holds_alternative<Kind>(place.step().action); });
   return places;
 }
 template <class Kind>
-int count(const tessera::codegen::Plan& plan) {
-  return static_cast<int>(places_of<Kind>(const_cast<tessera::codegen::Plan&>(plan)).size());
+int count(const tessera::internal::codegen::Plan& plan) {
+  return static_cast<int>(places_of<Kind>(const_cast<tessera::internal::codegen::Plan&>(plan)).size());
 }
 
 /// The nth step of a kind. Throws where there is none.
 template <class Kind>
-StepPlace place_of(tessera::codegen::Plan& plan, std::size_t nth = 0) {
+StepPlace place_of(tessera::internal::codegen::Plan& plan, std::size_t nth = 0) {
   return places_of<Kind>(plan).at(nth);
 }
 template <class Kind>
-Kind& the(tessera::codegen::Plan& plan, std::size_t nth = 0) {
+Kind& the(tessera::internal::codegen::Plan& plan, std::size_t nth = 0) {
   return std::get<Kind>(place_of<Kind>(plan, nth).step().action);
 }

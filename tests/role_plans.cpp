@@ -9,8 +9,8 @@
 #include "codegen/lower/make_plan.hpp"
 #include "codegen/lower/memory.hpp"
 
-using namespace tessera;
-using namespace tessera::codegen;
+using namespace tessera::internal;
+using namespace tessera::internal::codegen;
 
 namespace {
 

@@ -21,8 +21,8 @@
 
 #include "catch.hpp"
 #include "devices.hpp"
-#include "model/utf8.hpp"
 #include "support.hpp"
+#include "tessera/model/utf8.hpp"
 
 using Arguments = std::vector<std::string>;
 
@@ -219,5 +219,5 @@ inline void check_refused(const std::string& program, const Arguments& arguments
   CHECK(result.err.starts_with(program + ": error: "));
   CHECK(result.err.ends_with('\n'));
   CHECK(says(std::string_view(result.err).substr(0, result.err.empty() ? 0 : result.err.size() - 1), parts));
-  CHECK_FALSE(tessera::find_invalid_utf8(result.err));
+  CHECK_FALSE(tessera::internal::find_invalid_utf8(result.err));
 }

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "graph/error.hpp"
+#include "tessera/graph/error.hpp"
 
 /// A new empty folder, removed with all that is in it.
 class TempDir {
@@ -52,7 +52,7 @@ template <class Action>
 std::string error_of(Action&& action) {
   try {
     action();
-  } catch (const tessera::Error& e) {
+  } catch (const tessera::internal::Error& e) {
     return e.what();
   }
   return "(no error)";

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <vector>
 
-#include "api/tensor.hpp"
 #include "devices.hpp"
+#include "tessera/api/tensor.hpp"
 
 /// A small number as an element of memory.
 template <class T>
@@ -24,9 +24,9 @@ std::vector<T> numbered(std::size_t size, int first = 0) {
   return values;
 }
 
-template <tessera::Stored T, int R>
-tessera::Tensor<T, R> tensor(const std::array<std::int64_t, R>& extents, const std::vector<T>& values) {
-  tessera::Tensor<T, R> t(test_device(), extents);
+template <tessera::internal::Stored T, int R>
+tessera::internal::Tensor<T, R> tensor(const std::array<std::int64_t, R>& extents, const std::vector<T>& values) {
+  tessera::internal::Tensor<T, R> t(test_device(), extents);
   t.copy_from(values);
   return t;
 }

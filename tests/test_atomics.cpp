@@ -3,14 +3,14 @@
 #include <limits>
 #include <numeric>
 
-#include "api/tessera.hpp"
 #include "catch.hpp"
 #include "devices.hpp"
-#include "graph/error.hpp"
 #include "support.hpp"
 #include "tensors.hpp"
+#include "tessera/graph/error.hpp"
+#include "tessera/tessera.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 
 namespace {
 

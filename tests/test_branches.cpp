@@ -2,12 +2,12 @@
 // branch needs.
 #include <utility>
 
-#include "api/tessera.hpp"
 #include "catch.hpp"
-#include "graph/graph.hpp"
 #include "tensors.hpp"
+#include "tessera/graph/graph.hpp"
+#include "tessera/tessera.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 
 TEST_CASE("if_ and else_ leave values in Vars", "[cpu]") {
   const auto k = kernel("ways", [](In<f32, 2> x, In<f32, 2> z, Out<f32, 2> y, InOut<i32, 1> log, Scalar<i32> n) {

@@ -4,7 +4,6 @@
 #include <functional>
 #include <numeric>
 
-#include "api/tessera.hpp"
 #include "catch.hpp"
 #include "codegen/generate.hpp"
 #include "codegen/lower/make_plan.hpp"
@@ -13,19 +12,20 @@
 #include "codegen/source_of.hpp"
 #include "model/kernels.hpp"
 #include "plan_steps.hpp"
+#include "tessera/tessera.hpp"
 #include "variants.hpp"
 #ifdef TESSERA_HAS_EMULATOR
 #include "emulator/emulator.hpp"
 #endif
 
-using namespace tessera;
-using namespace tessera::codegen;
+using namespace tessera::internal;
+using namespace tessera::internal::codegen;
 
 namespace {
 
 using Changes = std::function<void(Variant&)>;
 using X = In<bf16, 2>;
-using Y = tessera::Out<f32, 2>;
+using Y = tessera::internal::Out<f32, 2>;
 
 Plan plan_of(const Graph& traced, const Changes& change = {}, Arch arch = Arch::sm_90a) {
   const Graph graph = run_passes(traced);

@@ -10,7 +10,6 @@
 #include <regex>
 #include <vector>
 
-#include "api/tessera.hpp"
 #include "catch.hpp"
 #include "codegen/generate.hpp"
 #include "codegen/passes/passes.hpp"
@@ -21,11 +20,12 @@
 #include "jit/compile/dump.hpp"
 #include "support.hpp"
 #include "tensors.hpp"
+#include "tessera/tessera.hpp"
 #ifdef TESSERA_HAS_EMULATOR
 #include "emulator/emulator.hpp"
 #endif
 
-using namespace tessera;
+using namespace tessera::internal;
 using fuzz::Fill;
 using fuzz::Given;
 
@@ -67,7 +67,7 @@ struct Sample {
 /// y = x w, of x as a cast makes it of what memory holds.
 template <Stored L, Stored O>
 Sample product(const char* name, ProductTiles tiles, Matrix x, Matrix w, std::vector<Edit> faults, int cluster = 1) {
-  const auto k = kernel(name, [=](In<L, 2> x, In<bf16, 2> w, tessera::Out<O, 2> y) {
+  const auto k = kernel(name, [=](In<L, 2> x, In<bf16, 2> w, tessera::internal::Out<O, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
     Var acc = zeros<f32>({tiles.m, tiles.n});
     for (Index k : range(cdiv(x.extent(1), tiles.k)))

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <regex>
 
-#include "api/tessera.hpp"
 #include "catch.hpp"
 #include "codegen/generate.hpp"
 #include "codegen/lower/make_plan.hpp"
@@ -17,8 +16,9 @@
 #include "model/kernels.hpp"
 #include "plan_kernels.hpp"
 #include "support.hpp"
+#include "tessera/tessera.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 
 namespace {
 

@@ -22,7 +22,7 @@
 #include "jit/compile/cache.hpp"
 #include "support.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 namespace fs = std::filesystem;
 
 namespace {

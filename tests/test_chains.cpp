@@ -6,7 +6,6 @@
 #include <limits>
 #include <random>
 
-#include "api/tessera.hpp"
 #include "catch.hpp"
 #include "codegen/lower/make_plan.hpp"
 #include "codegen/passes/passes.hpp"
@@ -17,8 +16,9 @@
 #include "devices.hpp"
 #include "plan_steps.hpp"
 #include "tensors.hpp"
+#include "tessera/tessera.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 using codegen::Plan;
 
 namespace {
@@ -39,7 +39,7 @@ struct Kind {
 template <class T>
 auto attention(const AttentionTiles& of, Mask mask, int group, Kind kind = {}) {
   return kernel("attention", [=](In<T, 3> q, In<T, 3> all_k, In<T, 3> all_v, In<i32, 1> filled, In<i32, 1> document,
-                                 tessera::Out<T, 3> o, Scalar<f32> scale) {
+                                 tessera::internal::Out<T, 3> o, Scalar<f32> scale) {
     const auto [bm, bn, d] = of;
     const bool sliced = kind.keys != Kind::all;
     const Tile count = sliced ? Tile(item(load(filled, {0}, {1}))) : Tile(all_k.extent(1));
@@ -359,7 +359,7 @@ TEST_CASE("a chain's tiles may be of a slice from a constant on", "[plan]") {
   const Plan some = plan_of(attention<bf16>({128, 64, 64}, Mask::causal, 1, {.keys = Kind::some}).graph());
   CHECK((some.phases[0].roles.size() == 2 && !says(some, "overlap")));
   const auto sliced = [](const auto& start) {
-    return plan_of(trace_kernel("sliced", [=](In<bf16, 2> q, In<bf16, 2> k, In<i32, 1> at, tessera::Out<f32, 2> o) {
+    return plan_of(trace_kernel("sliced", [=](In<bf16, 2> q, In<bf16, 2> k, In<i32, 1> at, tessera::internal::Out<f32, 2> o) {
       Index m = blocks(cdiv(q.extent(0), 64));
       const auto [first, last] = start(at, m);
       const auto keys = k.slice(0, first, last);
@@ -423,7 +423,7 @@ TEST_CASE("sections of blocks that differ are few lines whose blocks fill rounds
 TEST_CASE("a mask that is too long for bounds is asked of each element", "[plan]") {
   const auto branches = [](int doublings, int ones) {
     return count<codegen::Branch>(
-        plan_of(trace_kernel("long", [=](In<bf16, 2> q, In<bf16, 2> k, tessera::Out<f32, 2> o) {
+        plan_of(trace_kernel("long", [=](In<bf16, 2> q, In<bf16, 2> k, tessera::internal::Out<f32, 2> o) {
       Index m = blocks(cdiv(q.extent(0), 64));
       Tile queries = load(q, {m, 0}, {64, 64});
       Var top = full<f32>({64, 1}, -1e30), acc = zeros<f32>({64, 64});
@@ -446,7 +446,7 @@ TEST_CASE("a mask that is too long for bounds is asked of each element", "[plan]
 
 TEST_CASE("chains by roles: other products of a loop", "[cpu]") {
   // Queries that are scaled ahead of the loop, probabilities that two products take, and a product that starts anew.
-  const auto scaled = kernel("scaled", [](In<bf16, 2> x, In<bf16, 2> w, In<bf16, 2> u, tessera::Out<f32, 2> y) {
+  const auto scaled = kernel("scaled", [](In<bf16, 2> x, In<bf16, 2> w, In<bf16, 2> u, tessera::internal::Out<f32, 2> y) {
     Index m = blocks(cdiv(x.extent(0), 64));
     Tile left = cast<bf16>(cast<f32>(load(x, {m, 0}, {64, 64})) * 2.0f);
     Var sums = zeros<f32>({64, 64}), more = zeros<f32>({64, 64});
@@ -492,7 +492,7 @@ TEST_CASE("chains by roles: other products of a loop", "[cpu]") {
 
 TEST_CASE("chains by roles: a slice from a constant on", "[cpu]") {
   // Of whole numbers sums are exact: o = q k^T k of rows [5, 5 + n) of k, what lies beyond is NaN.
-  const auto sliced = kernel("sliced", [](In<bf16, 2> q, In<bf16, 2> k, In<i32, 1> count, tessera::Out<f32, 2> o) {
+  const auto sliced = kernel("sliced", [](In<bf16, 2> q, In<bf16, 2> k, In<i32, 1> count, tessera::internal::Out<f32, 2> o) {
     Index m = blocks(cdiv(q.extent(0), 64));
     Tile n = item(load(count, {0}, {1}));
     const auto keys = k.slice(0, 5, n);
@@ -540,7 +540,7 @@ TEST_CASE("what a chain may be asked for", "[plan]") {
   };
   // Keys that are values, too; a condition that is asked twice; and sums that are looked at before they go on.
   const auto asked = [&](int bm, bool looks) {
-    return trace_kernel("asked", [=](In<bf16, 2> q, In<bf16, 2> k, tessera::Out<f32, 2> o) {
+    return trace_kernel("asked", [=](In<bf16, 2> q, In<bf16, 2> k, tessera::internal::Out<f32, 2> o) {
       Index m = blocks(cdiv(q.extent(0), bm));
       Tile queries = load(q, {m, 0}, {bm, 64});
       Tile rows = m * bm + iota({bm, 1}, 0);
@@ -563,7 +563,7 @@ TEST_CASE("what a chain may be asked for", "[plan]") {
       CHECK(plan_of(asked(bm, looks)).rings.size() == 2);  // of queries, and of keys
     }
   // A tile that is both operands of a product.
-  CHECK(roles(trace_kernel("square", [](In<bf16, 2> x, In<bf16, 2> w, tessera::Out<f32, 2> y) {
+  CHECK(roles(trace_kernel("square", [](In<bf16, 2> x, In<bf16, 2> w, tessera::internal::Out<f32, 2> y) {
     Index m = blocks(cdiv(x.extent(0), 64));
     Var acc = zeros<f32>({64, 64});
     for (Index j : range(cdiv(w.extent(0), 64))) {
@@ -573,7 +573,7 @@ TEST_CASE("what a chain may be asked for", "[plan]") {
     store(y, {m, 0}, acc);
   })) == 2);
   // More rows than a box has.
-  const Graph wide = trace_kernel("wide", [](In<bf16, 2> x, In<bf16, 2> w, In<bf16, 2> u, tessera::Out<f32, 2> y) {
+  const Graph wide = trace_kernel("wide", [](In<bf16, 2> x, In<bf16, 2> w, In<bf16, 2> u, tessera::internal::Out<f32, 2> y) {
     Index m = blocks(cdiv(x.extent(0), 64));
     Tile rows = load(x, {m, 0}, {64, 384});
     Var acc = zeros<f32>({64, 128});
@@ -587,7 +587,7 @@ TEST_CASE("what a chain may be asked for", "[plan]") {
 }
 
 TEST_CASE("chains by roles: what twelve warps add is added once", "[cpu]") {
-  const auto counted = kernel("counted", [](In<bf16, 2> q, In<bf16, 2> k, tessera::Out<f32, 2> o, InOut<f32, 1> count) {
+  const auto counted = kernel("counted", [](In<bf16, 2> q, In<bf16, 2> k, tessera::internal::Out<f32, 2> o, InOut<f32, 1> count) {
     Index m = blocks(cdiv(q.extent(0), 192));
     Tile queries = load(q, {m, 0}, {192, 64});
     Var acc = zeros<f32>({192, 64});

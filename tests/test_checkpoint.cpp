@@ -4,10 +4,10 @@
 #include <nlohmann/json.hpp>
 
 #include "catch.hpp"
-#include "model/gpt2.hpp"
 #include "support.hpp"
+#include "tessera/model/gpt2.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 namespace fs = std::filesystem;
 
 namespace {

@@ -1,7 +1,6 @@
 // Tiles for products without a search.
 #include <fmt/format.h>
 
-#include "api/tessera.hpp"
 #include "catch.hpp"
 #include "compiled_device.hpp"
 #include "compiling.hpp"
@@ -9,8 +8,9 @@
 #include "jit/product_tiles.hpp"
 #include "model/kernels.hpp"
 #include "support.hpp"
+#include "tessera/tessera.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 
 namespace {
 

@@ -11,15 +11,15 @@
 #include <optional>
 #include <thread>
 
-#include "api/tessera.hpp"
 #include "catch.hpp"
 #include "compiling.hpp"
 #include "jit/compile/compiler.hpp"
 #include "jit/compile/disassemble.hpp"
 #include "jit/compile/dump.hpp"
 #include "support.hpp"
+#include "tessera/tessera.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 namespace fs = std::filesystem;
 
 namespace {

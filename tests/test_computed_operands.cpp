@@ -20,8 +20,8 @@
 #include "plan_steps.hpp"
 #include "tensors.hpp"
 
-using namespace tessera;
-using namespace tessera::codegen;
+using namespace tessera::internal;
+using namespace tessera::internal::codegen;
 
 namespace {
 

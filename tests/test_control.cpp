@@ -6,7 +6,7 @@
 #include "support.hpp"
 #include "tensors.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 using oracle::Array;
 using oracle::Extents;
 using oracle::Memory;

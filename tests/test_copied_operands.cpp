@@ -18,8 +18,8 @@
 #include "plan_steps.hpp"
 #include "support.hpp"
 
-using namespace tessera;
-using namespace tessera::codegen;
+using namespace tessera::internal;
+using namespace tessera::internal::codegen;
 
 namespace {
 
@@ -32,7 +32,7 @@ struct Apart {
 
 template <class T>
 Graph product(const ProductTiles& tiles) {
-  return run_passes(kernel("product", [=](In<T, 2> x, In<T, 2> w, In<f32, 1> bias, tessera::Out<T, 2> y) {
+  return run_passes(kernel("product", [=](In<T, 2> x, In<T, 2> w, In<f32, 1> bias, tessera::internal::Out<T, 2> y) {
                       auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
                       const Tile sums = kernels::product<T>(x, w, m, n, tiles) + load(bias, {n}, {tiles.n});
                       store(y, {m, n}, cast<T>(sums));

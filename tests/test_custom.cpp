@@ -2,14 +2,14 @@
 #include <cmath>
 #include <vector>
 
-#include "api/tessera.hpp"
 #include "catch.hpp"
 #include "codegen/generate.hpp"
 #include "devices.hpp"
 #include "jit/compile/compiler.hpp"
 #include "support.hpp"
+#include "tessera/tessera.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 
 namespace {
 

@@ -9,15 +9,15 @@
 #include <numeric>
 #include <thread>
 
-#include "api/tessera.hpp"
 #include "catch.hpp"
 #include "codegen/source_of.hpp"
 #include "fake_cuda/machine.hpp"
 #include "jit/cuda/tensor_maps.hpp"
 #include "role_plans.hpp"
 #include "support.hpp"
+#include "tessera/tessera.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 
 namespace {
 

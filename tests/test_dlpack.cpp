@@ -2,16 +2,16 @@
 #include <atomic>
 #include <thread>
 
-#include "api/tessera.hpp"
 #include "catch.hpp"
 #include "fake_cuda/machine.hpp"
 #include "support.hpp"
 #include "tensors.hpp"
+#include "tessera/tessera.hpp"
 
 #ifdef TESSERA_HAS_DLPACK
 #include <dlpack/dlpack.h>
 
-using namespace tessera;
+using namespace tessera::internal;
 
 namespace {
 
@@ -269,7 +269,7 @@ TEST_CASE("versioned DLPack tensors", "[api]") {
 }
 #else
 TEST_CASE("without DLPack's header its functions say so", "[api]") {
-  CHECK(says(error_of([] { tessera::to_dlpack(tessera::Tensor<float, 1>()); }),
+  CHECK(says(error_of([] { tessera::internal::to_dlpack(tessera::internal::Tensor<float, 1>()); }),
              {"built without DLPack", "libdlpack-dev"}));
 }
 #endif

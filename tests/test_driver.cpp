@@ -8,7 +8,7 @@
 #include "fake_cuda/machine.hpp"
 #include "support.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 using cuda::Driver;
 
 namespace {

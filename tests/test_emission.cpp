@@ -3,8 +3,8 @@
 #include "codegen/emit/emit.hpp"
 #include "codegen/plan/plan.hpp"
 
-using namespace tessera;
-using namespace tessera::codegen;
+using namespace tessera::internal;
+using namespace tessera::internal::codegen;
 
 namespace {
 

@@ -15,14 +15,14 @@
 #include "emulator/history.hpp"
 #include "emulator/library.hpp"
 #include "emulator/prelude.hpp"
-#include "graph/argument.hpp"
-#include "graph/element.hpp"
-#include "graph/graph.hpp"
 #include "graph/host_ops.hpp"
 #include "hand_written.hpp"
 #include "support.hpp"
+#include "tessera/graph/argument.hpp"
+#include "tessera/graph/element.hpp"
+#include "tessera/graph/graph.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 
 namespace {
 

@@ -7,7 +7,7 @@
 #include "hand_written.hpp"
 #include "support.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 
 TEST_CASE("atomics for a block's threads race with those of other blocks", "[emulator][atomics]") {
   std::vector<i32> y(1);

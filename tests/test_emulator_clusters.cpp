@@ -8,12 +8,12 @@
 
 namespace {
 
-using tessera::Fault;
-using tessera::Report;
+using tessera::internal::Fault;
+using tessera::internal::Report;
 
 /// A kernel of clusters of three blocks, of 64 threads each.
 Report run_cluster(const std::string& body, std::vector<float>& y, std::uint64_t seed = 1) {
-  tessera::HandWritten kernel{.parameters = "float* y",
+  tessera::internal::HandWritten kernel{.parameters = "float* y",
                               .body =
                                   "float* const mine = reinterpret_cast<float*>(shared_memory());\n"
                                   "const int thread = thread_index();\n" +
@@ -22,7 +22,7 @@ Report run_cluster(const std::string& body, std::vector<float>& y, std::uint64_t
                               .shared_bytes = 1024,
                               .persistent = true};
   kernel.clusters = true;
-  return run(kernel, {tessera::out(y)}, {.seed = seed, .blocks_in_flight = 2, .persistent_blocks = 2, .cluster = 3},
+  return run(kernel, {tessera::internal::out(y)}, {.seed = seed, .blocks_in_flight = 2, .persistent_blocks = 2, .cluster = 3},
              {2});
 }
 
@@ -75,8 +75,8 @@ namespace {
 
 /// A kernel of four blocks, of 64 threads each, that have 64 floats of workspace each and raise flags.
 Report run_flags(const std::string& body, std::vector<float>& y, std::uint64_t seed, int in_flight) {
-  using Kind = tessera::KernelParameter::Kind;
-  tessera::HandWritten kernel{.parameters = "float* y, char* all, u32* flags, int abreast",
+  using Kind = tessera::internal::KernelParameter::Kind;
+  tessera::internal::HandWritten kernel{.parameters = "float* y, char* all, u32* flags, int abreast",
                               .body =
                                   "float* const mine = reinterpret_cast<float*>(all + block_index() * 256);\n"
                                   "const int thread = thread_index();\nconst u32 block = block_index();\n" +
@@ -86,7 +86,7 @@ Report run_flags(const std::string& body, std::vector<float>& y, std::uint64_t s
                               .persistent = true,
                               .more = {{Kind::workspace}, {Kind::flags}, {Kind::abreast}}};
   kernel.shares_grid = true;
-  return run(kernel, {tessera::out(y)},
+  return run(kernel, {tessera::internal::out(y)},
              {.seed = seed, .blocks_in_flight = in_flight, .persistent_blocks = 5, .abreast = 2}, {3});
 }
 

@@ -5,14 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "api/tessera.hpp"
 #include "catch.hpp"
 #include "codegen/generate.hpp"
 #include "codegen/passes/passes.hpp"
 #include "emulator/emulator.hpp"
 #include "model/kernels.hpp"
+#include "tessera/tessera.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 
 namespace {
 

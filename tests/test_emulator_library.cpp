@@ -8,7 +8,7 @@
 #include "emulated_device.hpp"
 #include "support.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 
 namespace {
 

@@ -14,14 +14,14 @@
 #include "codegen/source_of.hpp"
 #include "emulator/emulator.hpp"
 #include "emulator/operands.hpp"
-#include "graph/element.hpp"
 #include "hand_written.hpp"
 #include "plan_steps.hpp"
 #include "role_plans.hpp"
 #include "support.hpp"
+#include "tessera/graph/element.hpp"
 
-using namespace tessera;
-using namespace tessera::codegen;
+using namespace tessera::internal;
+using namespace tessera::internal::codegen;
 
 namespace {
 

@@ -4,14 +4,14 @@
 #include <string>
 #include <vector>
 
-#include "api/tessera.hpp"
 #include "catch.hpp"
 #include "emulated_device.hpp"
 #include "model/kernels.hpp"
+#include "tessera/tessera.hpp"
 
 namespace {
 
-using namespace tessera;
+using namespace tessera::internal;
 
 struct Multiprocessors {
   const int count;

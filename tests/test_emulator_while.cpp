@@ -1,10 +1,10 @@
 // A while_ without an end.
-#include "api/tessera.hpp"
 #include "catch.hpp"
 #include "emulated_device.hpp"
 #include "support.hpp"
+#include "tessera/tessera.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 
 TEST_CASE("the emulator reports a while_ that does not end", "[emulator]") {
   const auto k = kernel("endless", [](InOut<i32, 1> x) {

@@ -15,7 +15,7 @@
 #include "catch.hpp"
 #include "support.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 namespace fs = std::filesystem;
 
 namespace {

@@ -3,7 +3,6 @@
 
 #include <set>
 
-#include "api/tessera.hpp"
 #include "catch.hpp"
 #include "codegen/generate.hpp"
 #include "codegen/lower/make_plan.hpp"
@@ -12,10 +11,11 @@
 #include "compiling.hpp"
 #include "model/kernels.hpp"
 #include "plan_steps.hpp"
+#include "tessera/tessera.hpp"
 #include "variants.hpp"
 
-using namespace tessera;
-using namespace tessera::codegen;
+using namespace tessera::internal;
+using namespace tessera::internal::codegen;
 
 namespace {
 

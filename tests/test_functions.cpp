@@ -1,6 +1,6 @@
-// The examples of docs/ops.md are programs of the language.
-#include "api/tessera.hpp"
+// The examples of docs/ops.md are programs of the language, and of what is public of it.
 #include "catch.hpp"
+#include "tessera/tessera.hpp"
 
 // Examples name what nothing uses.
 #pragma GCC diagnostic ignored "-Wunused-variable"
@@ -29,6 +29,7 @@ TEST_CASE("the examples of the page of ops can be traced", "[language]") {
 }
 
 TEST_CASE("each structural op that an author can write is on the page of ops", "[language]") {
+  using namespace tessera::internal;
   for (int i = 0; i <= static_cast<int>(Op::print); ++i) {
     const Op op = static_cast<Op>(i);
     if (info(op).group != OpGroup::structural) continue;

@@ -19,7 +19,7 @@
 #include "reference/reference.hpp"
 #include "support.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 using fuzz::Body;
 using fuzz::Failure;
 using fuzz::Program;
@@ -249,10 +249,10 @@ TEST_CASE("random programs hold all that the language has", "[fuzz]") {
 #define REDUCTION(name, ...) wanted.push_back("op " #name);
 #define SCAN(name, ...) wanted.push_back("op " #name);
 #define STRUCTURAL(name, ...) wanted.push_back("op " #name);
-#include "graph/ops.def"
+#include "tessera/graph/ops.def"
   std::vector<ElementType> types;
 #define TYPE(name, ...) types.push_back(ElementType::name);
-#include "graph/types.def"
+#include "tessera/graph/types.def"
   for (const ElementType type : types) {
     wanted.push_back(fmt::format("type {}", name(type)));
     if (info(type).multiplies) wanted.push_back(fmt::format("mma of {}", name(type)));
@@ -371,14 +371,14 @@ TEST_CASE("random products have roles, in each way that there is, or lack them f
 TEST_CASE("a printed program means the program", "[fuzz]") {
   const TempDir folder;
   constexpr std::uint64_t programs = 5;
-  std::string text = "#include \"api/tessera.hpp\"\nusing namespace tessera;\n";
+  std::string text = "#include <tessera/tessera.hpp>\nusing namespace tessera;\n";
   for (std::uint64_t seed = 1; seed <= programs; ++seed)
     text += fmt::format(
-        "extern \"C\" void graph_{0}(std::string* text) {{ *text = to_string(trace_kernel(\"fuzz_{0}\", {1})); }}\n",
+        "extern \"C\" void graph_{0}(std::string* text) {{ *text = to_string(internal::trace_kernel(\"fuzz_{0}\", {1})); }}\n",
         seed, fuzz::print_kernel(fuzz::generate(seed)));
   write_text(folder / "printed.cpp", text);
   const std::string command = fmt::format(
-      "cd '{}' && g++ -std=c++20 -O0 -Wall -Wextra -Werror -fPIC -shared -I '{}/src' printed.cpp -o printed.so 2>log",
+      "cd '{}' && g++ -std=c++20 -O0 -Wall -Wextra -Werror -fPIC -shared -I '{}/include' printed.cpp -o printed.so 2>log",
       folder.path().native(), TESSERA_SOURCE_DIR);
   if (std::system(command.c_str()) != 0) FAIL(read_text(folder / "log").substr(0, 2000));
   const SharedLibrary library =

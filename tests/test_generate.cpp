@@ -6,22 +6,22 @@
 #include <cstdlib>
 #include <regex>
 
-#include "api/tessera.hpp"
 #include "catch.hpp"
 #include "codegen/passes/passes.hpp"
 #include "common/kernels.hpp"
 #include "compiled_device.hpp"
 #include "compiling.hpp"
-#include "dsl/control.hpp"
 #include "jit/compile/nvrtc.hpp"
 #include "support.hpp"
+#include "tessera/dsl/control.hpp"
+#include "tessera/tessera.hpp"
 #include "variants.hpp"
 #ifdef TESSERA_HAS_EMULATOR
 #include "emulator/emulator.hpp"
 #include "emulator/prelude.hpp"
 #endif
 
-using namespace tessera;
+using namespace tessera::internal;
 
 namespace {
 

@@ -9,7 +9,6 @@
 #include <sstream>
 #include <vector>
 
-#include "api/tessera.hpp"
 #include "catch.hpp"
 #include "codegen/passes/passes.hpp"
 #include "codegen/prelude/identifier.hpp"
@@ -20,11 +19,12 @@
 #include "jit/compile/nvrtc.hpp"
 #include "support.hpp"
 #include "tensors.hpp"
+#include "tessera/tessera.hpp"
 #ifdef TESSERA_HAS_EMULATOR
 #include "emulator/emulator.hpp"
 #endif
 
-using namespace tessera;
+using namespace tessera::internal;
 
 namespace {
 

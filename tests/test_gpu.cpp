@@ -7,7 +7,6 @@
 #include <random>
 #include <thread>
 
-#include "api/tessera.hpp"
 #include "catch.hpp"
 #include "codegen/source_of.hpp"
 #include "jit/compile/compiler.hpp"
@@ -15,8 +14,9 @@
 #include "jit/cuda/tensor_maps.hpp"
 #include "role_plans.hpp"
 #include "support.hpp"
+#include "tessera/tessera.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 
 namespace {
 

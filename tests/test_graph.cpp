@@ -1,11 +1,11 @@
 // The graph: sharing, regions, canonical text, and the verifier as the written spec.
 #include "catch.hpp"
-#include "dsl/control.hpp"
 #include "graph/evaluate.hpp"
 #include "graph/rewrite.hpp"
 #include "support.hpp"
+#include "tessera/dsl/control.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 
 namespace {
 

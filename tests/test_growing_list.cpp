@@ -10,7 +10,7 @@
 
 #include "catch.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 
 TEST_CASE("A growing list makes values of different keys at the same time", "[jit]") {
   GrowingList<int, int> list;

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "api/tessera.hpp"
 #include "catch.hpp"
 #include "codegen/generate.hpp"
 #include "codegen/lower/make_plan.hpp"
@@ -14,8 +13,9 @@
 #include "cpu/program.hpp"
 #include "graph/evaluate.hpp"
 #include "support.hpp"
+#include "tessera/tessera.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 
 namespace {
 

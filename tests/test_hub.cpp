@@ -5,11 +5,11 @@
 #include <optional>
 
 #include "catch.hpp"
-#include "model/checkpoint.hpp"
-#include "model/hub.hpp"
 #include "support.hpp"
+#include "tessera/model/checkpoint.hpp"
+#include "tessera/model/hub.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 namespace fs = std::filesystem;
 
 namespace {

@@ -4,7 +4,7 @@
 #include "catch.hpp"
 #include "codegen/emit/emit_index.hpp"
 
-using namespace tessera::codegen;
+using namespace tessera::internal::codegen;
 
 namespace {
 

@@ -4,12 +4,12 @@
 #include <optional>
 #include <thread>
 
-#include "api/tessera.hpp"
 #include "catch.hpp"
 #include "model/kernels.hpp"
 #include "support.hpp"
+#include "tessera/tessera.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 
 namespace {
 

@@ -2,12 +2,13 @@
 #include <limits>
 #include <thread>
 
-#include "api/tessera.hpp"
 #include "catch.hpp"
 #include "cpu/program.hpp"
+#include "jit/options/options.hpp"
 #include "support.hpp"
+#include "tessera/tessera.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 
 namespace {
 

@@ -7,10 +7,10 @@
 
 #include "catch.hpp"
 #include "devices.hpp"
-#include "model/gpt2.hpp"
 #include "model/tiles.hpp"
+#include "tessera/model/gpt2.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 using Tokens = std::vector<std::int32_t>;
 
 namespace {

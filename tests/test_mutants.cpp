@@ -8,18 +8,18 @@
 #include <string_view>
 #include <vector>
 
-#include "api/tessera.hpp"
 #include "catch.hpp"
 #include "codegen/generate.hpp"
 #include "codegen/passes/passes.hpp"
 #include "jit/compile/cache_key.hpp"
+#include "tessera/tessera.hpp"
 
 #include "codegen/passes/passes.hpp"
 #include "emulator/mapping.hpp"
 #include "jit/compile/cache_key.hpp"
 #include "tensors.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 
 namespace {
 

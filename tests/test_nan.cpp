@@ -7,15 +7,15 @@
 #include <string>
 #include <vector>
 
-#include "api/tessera.hpp"
 #include "catch.hpp"
 #include "compiling.hpp"
 #include "devices.hpp"
 #include "support.hpp"
 #include "tensors.hpp"
+#include "tessera/tessera.hpp"
 #include "variants.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 
 namespace {
 

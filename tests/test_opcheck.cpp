@@ -9,10 +9,10 @@
 
 #include "catch.hpp"
 #include "devices.hpp"
-#include "graph/op.hpp"
 #include "support.hpp"
+#include "tessera/graph/op.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 using nlohmann::json;
 
 namespace {
@@ -51,7 +51,7 @@ std::string device() { return test_device_name().starts_with("cuda") ? test_devi
 
 constexpr ElementType types[] = {
 #define TYPE(name, ...) ElementType::name,
-#include "graph/types.def"
+#include "tessera/graph/types.def"
 };
 constexpr Op ops[] = {
 #define UNARY(name, ...) Op::name,
@@ -60,7 +60,7 @@ constexpr Op ops[] = {
 #define REDUCTION(name, ...) Op::name,
 #define SCAN(name, ...) Op::name,
 #define STRUCTURAL(name, ...) Op::name,
-#include "graph/ops.def"
+#include "tessera/graph/ops.def"
 };
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include "oracle.hpp"
 #include "support.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 using oracle::Array;
 using oracle::Extents;
 using oracle::Real;
@@ -26,7 +26,7 @@ constexpr TableOp unary_ops[] = {
 #define TERNARY(...)
 #define REDUCTION(...)
 #define STRUCTURAL(...)
-#include "graph/ops.def"
+#include "tessera/graph/ops.def"
 };
 constexpr TableOp binary_ops[] = {
 #define UNARY(...)
@@ -35,7 +35,7 @@ constexpr TableOp binary_ops[] = {
 #define TERNARY(...)
 #define REDUCTION(...)
 #define STRUCTURAL(...)
-#include "graph/ops.def"
+#include "tessera/graph/ops.def"
 };
 constexpr TableOp ternary_ops[] = {
 #define UNARY(...)
@@ -44,12 +44,12 @@ constexpr TableOp ternary_ops[] = {
   {Op::name, low, high, tolerance},
 #define REDUCTION(...)
 #define STRUCTURAL(...)
-#include "graph/ops.def"
+#include "tessera/graph/ops.def"
 };
 
 constexpr ElementType all_types[] = {
 #define TYPE(name, ...) ElementType::name,
-#include "graph/types.def"
+#include "tessera/graph/types.def"
 };
 
 const Extents shapes[] = {{},        {1},          {7},    {3, 5},   {16, 33}, {5, 1, 7}, {2, 3, 4, 5},
@@ -313,7 +313,7 @@ TEST_CASE("a function of the language makes the op of its name", "[cpu]") {
   if constexpr (accepts(Op::name, element_type<T>)) CHECK(id(name(x, y, x)) == made(Op::name, {a, b, a}));
 #define REDUCTION(...)
 #define STRUCTURAL(...)
-#include "graph/ops.def"
+#include "tessera/graph/ops.def"
       CHECK(id(x + y) == made(Op::add, {a, b}));
       CHECK(id(x - y) == made(Op::sub, {a, b}));
       CHECK(id(x * y) == made(Op::mul, {a, b}));

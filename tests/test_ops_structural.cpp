@@ -4,7 +4,7 @@
 #include "oracle.hpp"
 #include "support.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 using oracle::Array;
 using oracle::Extents;
 using oracle::Real;
@@ -19,11 +19,11 @@ constexpr Op reductions[] = {
 #define TERNARY(...)
 #define REDUCTION(name, ...) Op::name,
 #define STRUCTURAL(...)
-#include "graph/ops.def"
+#include "tessera/graph/ops.def"
 };
 constexpr ElementType all_types[] = {
 #define TYPE(name, ...) ElementType::name,
-#include "graph/types.def"
+#include "tessera/graph/types.def"
 };
 
 const Extents shapes[] = {{1},          {7},          {1537},     {3, 5},     {16, 33},
@@ -805,7 +805,7 @@ TEST_CASE("mma of a batch, and without an addend", "[cpu]") {
 
 TEST_CASE("literals that a type of 8 bits, of 64 bits or without a sign does not hold", "[cpu]") {
   const auto traced = [](auto body) { return error_of([&] { (void)trace_kernel("literals", body); }); };
-  using tessera::Out;
+  using tessera::internal::Out;
   CHECK(says(traced([](Out<f8e4m3, 1> y) { store(y, {0}, full<f8e4m3>({4}, 500.0)); }), {"500", "f8e4m3", "range"}));
   CHECK(says(traced([](Out<f8e5m2, 1> y) { store(y, {0}, full<f8e5m2>({4}, 60000.0)); }), {"60000", "range"}));
   CHECK(says(traced([](Out<f64, 1> y) { store(y, {0}, full<f64>({4}, 9007199254740993ll)); }), {"rounded"}));

@@ -5,11 +5,11 @@
 #include <set>
 
 #include "catch.hpp"
-#include "graph/error.hpp"
-#include "graph/graph.hpp"
 #include "support.hpp"
+#include "tessera/graph/error.hpp"
+#include "tessera/graph/graph.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 
 namespace {
 
@@ -19,7 +19,7 @@ constexpr Op structural_ops[] = {
 #define TERNARY(...)
 #define REDUCTION(...)
 #define STRUCTURAL(name, ...) Op::name,
-#include "graph/ops.def"
+#include "tessera/graph/ops.def"
 };
 
 using Names = std::set<std::string>;
@@ -105,16 +105,16 @@ TEST_CASE("a structural op is a shape rule, a function and a case in each execut
   // Where every op may have its case, and what README.md calls it.
   const std::map<std::string, std::string> homes = {
       {"src/graph/infer.cpp", "infer.cpp"},
-      {"src/dsl/expr.hpp", "src/dsl"},
-      {"src/dsl/tile.hpp", "src/dsl"},
-      {"src/dsl/parts.hpp", "src/dsl"},
-      {"src/dsl/reductions.hpp", "src/dsl"},
-      {"src/dsl/combine.cpp", "src/dsl"},
-      {"src/dsl/sort.hpp", "src/dsl"},
-      {"src/dsl/view.hpp", "src/dsl"},
-      {"src/dsl/atomics.hpp", "src/dsl"},
-      {"src/dsl/control.hpp", "src/dsl"},
-      {"src/dsl/trace.cpp", "src/dsl"},
+      {"include/tessera/dsl/expr.hpp", "include/tessera/dsl"},
+      {"include/tessera/dsl/tile.hpp", "include/tessera/dsl"},
+      {"include/tessera/dsl/parts.hpp", "include/tessera/dsl"},
+      {"include/tessera/dsl/reductions.hpp", "include/tessera/dsl"},
+      {"src/dsl/combine.cpp", "include/tessera/dsl"},
+      {"include/tessera/dsl/sort.hpp", "include/tessera/dsl"},
+      {"include/tessera/dsl/view.hpp", "include/tessera/dsl"},
+      {"include/tessera/dsl/atomics.hpp", "include/tessera/dsl"},
+      {"include/tessera/dsl/control.hpp", "include/tessera/dsl"},
+      {"src/dsl/trace.cpp", "include/tessera/dsl"},
       {"src/cpu/program.cpp", "src/cpu/program.cpp"},
       {"src/codegen/lower/lower.cpp", "src/codegen/lower/lower.cpp"},
       {"tests/reference/interpreter.cpp", "tests/reference"},
@@ -170,7 +170,7 @@ TEST_CASE("a structural op is a shape rule, a function and a case in each execut
        {"argument", "bitcast", "block", "branch", "broadcast", "cast", "constant", "custom", "extract", "iota", "load",
         "mma", "permute", "repeat", "reshape", "result", "select"}},
       {"src/dsl/cuda_kernel.cpp", {"require"}},
-      {"src/dsl/trace.hpp", {"custom"}},
+      {"include/tessera/dsl/trace.hpp", {"custom"}},
       {"src/graph/builder.cpp", {"argument", "branch", "constant", "extent", "loop", "repeat", "result", "tensor"}},
       {"src/graph/evaluate.cpp", {"bitcast", "cast", "constant", "extent", "scalar", "select"}},
       {"src/graph/graph.cpp",
@@ -197,7 +197,7 @@ TEST_CASE("a structural op is a shape rule, a function and a case in each execut
     CHECK_FALSE(named_in(root / file).empty());
   }
   std::map<std::string, Names> found;
-  for (const char* folder : {"src", "tests/reference"})
+  for (const char* folder : {"include", "src", "tests/reference"})
     for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
       const std::string file = entry.path().lexically_relative(root).string();
       if (!entry.is_regular_file() || homes.contains(file)) continue;

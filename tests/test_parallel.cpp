@@ -13,7 +13,7 @@
 #include "catch.hpp"
 #include "cpu/parallel.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 
 namespace {
 template <class Body>

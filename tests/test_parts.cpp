@@ -2,11 +2,11 @@
 #include <climits>
 #include <functional>
 
-#include "api/tessera.hpp"
 #include "catch.hpp"
 #include "tensors.hpp"
+#include "tessera/tessera.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 
 namespace {
 

@@ -1,11 +1,11 @@
 // The passes, by the structure they leave.
-#include "api/tessera.hpp"
 #include "catch.hpp"
 #include "codegen/passes/passes.hpp"
 #include "cpu/program.hpp"
 #include "graph/rewrite.hpp"
+#include "tessera/tessera.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 
 namespace {
 

@@ -19,8 +19,8 @@
 #include "support.hpp"
 #include "variants.hpp"
 
-using namespace tessera;
-using namespace tessera::codegen;
+using namespace tessera::internal;
+using namespace tessera::internal::codegen;
 
 namespace {
 

@@ -18,8 +18,8 @@
 #include "plan_steps.hpp"
 #include "support.hpp"
 
-using namespace tessera;
-using namespace tessera::codegen;
+using namespace tessera::internal;
+using namespace tessera::internal::codegen;
 
 namespace {
 

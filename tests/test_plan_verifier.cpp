@@ -9,8 +9,8 @@
 #include "plan_kernels.hpp"
 #include "plan_steps.hpp"
 
-using namespace tessera;
-using namespace tessera::codegen;
+using namespace tessera::internal;
+using namespace tessera::internal::codegen;
 
 namespace {
 

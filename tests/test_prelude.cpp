@@ -21,7 +21,7 @@
 #include "jit/compile/nvrtc.hpp"
 #include "support.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 
 namespace {
 
@@ -43,12 +43,12 @@ inline float float_of(u32 bits) { return std::bit_cast<float>(bits); }
 [[maybe_unused]] inline u64 bits_of(double x) { return std::bit_cast<u64>(x); }
 inline double double_of(i64 bits) { return std::bit_cast<double>(bits); }
 inline float f16_value(u16 bits) {
-  tessera::f16 x;
+  tessera::internal::f16 x;
   x.bits = bits;
   return static_cast<float>(x);
 }
 #include "codegen/prelude/values.cuh"
-inline u16 f16_bits(float x) { return tessera::f16(x).bits; }
+inline u16 f16_bits(float x) { return tessera::internal::f16(x).bits; }
 inline u16 bf16_bits(float x) { return math::bf16_bits(x); }
 inline u32 pack_f16(float low, float high) { return f16_bits(low) | static_cast<u32>(f16_bits(high)) << 16; }
 inline u32 pack_bf16(float low, float high) { return bf16_bits(low) | static_cast<u32>(bf16_bits(high)) << 16; }

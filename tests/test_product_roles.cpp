@@ -17,7 +17,7 @@
 #include "support.hpp"
 #include "tensors.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 
 namespace {
 
@@ -137,7 +137,7 @@ std::vector<float> whole_numbers(int count, int modulus) {
 
 template <class T, class O>
 auto plain(ProductTiles tiles) {
-  return kernel("plain", [=](In<T, 2> x, In<T, 2> w, tessera::Out<O, 2> y) {
+  return kernel("plain", [=](In<T, 2> x, In<T, 2> w, tessera::internal::Out<O, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
     store(y, {m, n}, cast<O>(kernels::product<T>(x, w, m, n, tiles)));
   });

@@ -14,15 +14,15 @@
 
 #include "catch.hpp"
 #include "devices.hpp"
-#include "jit/device.hpp"
-#include "model/safetensors.hpp"
-#include "model/stop_text.hpp"
-#include "model/tokenizer.hpp"
-#include "model/utf8.hpp"
 #include "running.hpp"
 #include "support.hpp"
+#include "tessera/jit/device.hpp"
+#include "tessera/model/safetensors.hpp"
+#include "tessera/model/stop_text.hpp"
+#include "tessera/model/tokenizer.hpp"
+#include "tessera/model/utf8.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 namespace fs = std::filesystem;
 using nlohmann::json;
 using Ids = std::vector<std::int32_t>;

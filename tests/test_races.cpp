@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <vector>
 
-#include "api/tessera.hpp"
 #include "catch.hpp"
 #include "codegen/generate.hpp"
 #include "codegen/passes/passes.hpp"
@@ -16,11 +15,12 @@
 #include "fuzz/trial.hpp"
 #include "jit/compile/dump.hpp"
 #include "support.hpp"
+#include "tessera/tessera.hpp"
 #ifdef TESSERA_HAS_EMULATOR
 #include "emulator/emulator.hpp"
 #endif
 
-using namespace tessera;
+using namespace tessera::internal;
 using fuzz::Given;
 
 namespace {

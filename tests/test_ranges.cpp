@@ -3,12 +3,12 @@
 #include <limits>
 #include <vector>
 
-#include "api/tessera.hpp"
 #include "catch.hpp"
 #include "codegen/lower/ranges.hpp"
 #include "codegen/passes/passes.hpp"
+#include "tessera/tessera.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 
 namespace {
 
@@ -19,7 +19,7 @@ constexpr std::int64_t largest = std::numeric_limits<std::int32_t>::max(),
 /// Of the rounds of a loop in a kernel of tiles of 64 rows.
 template <class Rounds>
 lowering::Range bounds(const Rounds& rounds, const std::function<void(Variant&)>& change = {}) {
-  const Graph graph = run_passes(trace_kernel("rounds", [&](X x, tessera::Out<f32, 1> y, Scalar<i32> s) {
+  const Graph graph = run_passes(trace_kernel("rounds", [&](X x, tessera::internal::Out<f32, 1> y, Scalar<i32> s) {
     Index m = blocks(cdiv(x.extent(0), 64));
     Var sum = zeros<f32>({1});
     for (Index k : range(rounds(x, m, s))) sum = sum + cast<f32>(k);

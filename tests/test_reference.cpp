@@ -10,7 +10,7 @@
 #include "support.hpp"
 #include "tensors.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 using oracle::Array;
 using oracle::Extents;
 using oracle::Real;
@@ -546,7 +546,7 @@ TEST_CASE("a difference is told by its place", "[reference]") {
 }
 
 TEST_CASE("the reference tells of each block", "[reference]") {
-  const auto k = kernel("told", [](tessera::Out<i32, 1> y) {
+  const auto k = kernel("told", [](tessera::internal::Out<i32, 1> y) {
     Index m = blocks(cdiv(y.extent(0), 2));
     store(y, {m}, full<i32>({2}, 7));
   });

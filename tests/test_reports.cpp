@@ -5,14 +5,14 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "api/tessera.hpp"
 #include "catch.hpp"
 #include "graph/infer.hpp"
 #include "graph/reports.hpp"
 #include "support.hpp"
 #include "tensors.hpp"
+#include "tessera/tessera.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 
 namespace {
 

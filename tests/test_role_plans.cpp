@@ -15,8 +15,8 @@
 #include "role_plans.hpp"
 #include "support.hpp"
 
-using namespace tessera;
-using namespace tessera::codegen;
+using namespace tessera::internal;
+using namespace tessera::internal::codegen;
 
 TEST_CASE("A product by the copy engine and wgmma verifies, prints and compiles", "[plan][compiles]") {
   for (const RoleTile& tile : role_tiles) {

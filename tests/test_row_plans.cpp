@@ -6,11 +6,11 @@
 #include "codegen/lower/reads_in_order.hpp"
 #include "codegen/passes/passes.hpp"
 #include "codegen/plan/verify_plan.hpp"
-#include "dsl/control.hpp"
 #include "plan_steps.hpp"
+#include "tessera/dsl/control.hpp"
 
-using namespace tessera;
-using namespace tessera::codegen;
+using namespace tessera::internal;
+using namespace tessera::internal::codegen;
 
 namespace {
 

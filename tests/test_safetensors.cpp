@@ -13,10 +13,10 @@
 
 #include "catch.hpp"
 #include "model/input_file.hpp"
-#include "model/safetensors.hpp"
 #include "support.hpp"
+#include "tessera/model/safetensors.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 namespace fs = std::filesystem;
 
 namespace {

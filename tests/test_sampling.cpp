@@ -8,7 +8,7 @@
 #include "devices.hpp"
 #include "model/kernels.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include "oracle.hpp"
 #include "tensors.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 using oracle::Array;
 using oracle::Extents;
 using oracle::Real;
@@ -16,7 +16,7 @@ namespace {
 
 constexpr ElementType all_types[] = {
 #define TYPE(name, ...) ElementType::name,
-#include "graph/types.def"
+#include "tessera/graph/types.def"
 };
 constexpr ElementType computing[] = {ElementType::f32, ElementType::i32, ElementType::i64, ElementType::u32,
                                      ElementType::u64};
@@ -73,7 +73,7 @@ TEST_CASE("elementwise ops of each type", "[cpu][sanitize][emulated]") {
   {Op::name, 3, low, high, tolerance},
 #define REDUCTION(...)
 #define STRUCTURAL(...)
-#include "graph/ops.def"
+#include "tessera/graph/ops.def"
   };
   oracle::Rng rng(1);
   const Extents shape{5, 33};

@@ -8,12 +8,12 @@
 #include <sstream>
 
 #include "catch.hpp"
-#include "model/safetensors.hpp"
-#include "model/tokenizer.hpp"
 #include "running.hpp"
 #include "support.hpp"
+#include "tessera/model/safetensors.hpp"
+#include "tessera/model/tokenizer.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 namespace fs = std::filesystem;
 using nlohmann::json;
 using Ids = std::vector<std::int32_t>;

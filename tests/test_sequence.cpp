@@ -4,11 +4,11 @@
 #include <random>
 #include <set>
 
-#include "api/tessera.hpp"
 #include "catch.hpp"
 #include "support.hpp"
+#include "tessera/tessera.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 
 namespace {
 

@@ -6,10 +6,10 @@
 #include "catch.hpp"
 #include "jit/backend.hpp"
 #include "jit/cpu/cpu_backend.hpp"
-#include "model/gpt2.hpp"
 #include "support.hpp"
+#include "tessera/model/gpt2.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 using Tokens = std::vector<std::int32_t>;
 
 namespace {

@@ -6,10 +6,10 @@
 
 #include "catch.hpp"
 #include "devices.hpp"
-#include "model/gpt2.hpp"
 #include "support.hpp"
+#include "tessera/model/gpt2.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 namespace fs = std::filesystem;
 using nlohmann::json;
 

@@ -12,27 +12,28 @@
 #include "codegen/sharing.hpp"
 #include "compiled_device.hpp"
 #include "compiling.hpp"
-#include "jit/choose.hpp"
+#include "jit/product_tiles.hpp"
 #include "model/kernels.hpp"
 #include "plan_steps.hpp"
 #include "support.hpp"
+#include "tessera/jit/choose.hpp"
 #include "variants.hpp"
 
-using namespace tessera;
-using namespace tessera::codegen;
+using namespace tessera::internal;
+using namespace tessera::internal::codegen;
 
 namespace {
 
 template <class T>
 Graph product(const ProductTiles& tiles) {
-  return kernel("product", [=](In<T, 2> x, In<T, 2> w, In<f32, 1> bias, tessera::Out<T, 2> y) {
+  return kernel("product", [=](In<T, 2> x, In<T, 2> w, In<f32, 1> bias, tessera::internal::Out<T, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
     store(y, {m, n}, cast<T>(kernels::product<T>(x, w, m, n, tiles) + load(bias, {n}, {tiles.n})));
   }).graph();
 }
 
 Graph with_residual(const ProductTiles& tiles) {
-  return kernel("residual", [=](In<bf16, 2> x, In<bf16, 2> w, InOut<f32, 2> z, tessera::Out<bf16, 2> y) {
+  return kernel("residual", [=](In<bf16, 2> x, In<bf16, 2> w, InOut<f32, 2> z, tessera::internal::Out<bf16, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
     Tile sums = kernels::product<bf16>(x, w, m, n, tiles);
     Tile before = load(z, {m, n}, {tiles.m, tiles.n});

@@ -1,6 +1,5 @@
 // sort, argsort, top_k and histogram, against stable sorts and counts by plain loops; and what becomes of them on a
 // GPU.
-#include "api/tessera.hpp"
 #include "catch.hpp"
 #include "codegen/lower/make_plan.hpp"
 #include "codegen/passes/passes.hpp"
@@ -8,8 +7,9 @@
 #include "oracle.hpp"
 #include "plan_steps.hpp"
 #include "support.hpp"
+#include "tessera/tessera.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 using oracle::Array;
 using oracle::Extents;
 using oracle::Real;

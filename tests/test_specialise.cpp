@@ -11,8 +11,8 @@
 #include "plan_steps.hpp"
 #include "variants.hpp"
 
-using namespace tessera;
-using namespace tessera::codegen;
+using namespace tessera::internal;
+using namespace tessera::internal::codegen;
 
 namespace {
 

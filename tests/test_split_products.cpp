@@ -2,7 +2,6 @@
 // exact in any order.
 #include <limits>
 
-#include "api/tessera.hpp"
 #include "catch.hpp"
 #include "codegen/lower/split_products.hpp"
 #include "codegen/passes/passes.hpp"
@@ -10,11 +9,12 @@
 #include "jit/compile/nvrtc.hpp"
 #include "model/kernels.hpp"
 #include "support.hpp"
+#include "tessera/tessera.hpp"
 #ifdef TESSERA_HAS_EMULATOR
 #include "emulated_device.hpp"
 #endif
 
-using namespace tessera;
+using namespace tessera::internal;
 
 namespace {
 

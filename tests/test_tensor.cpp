@@ -3,13 +3,13 @@
 #include <numeric>
 #include <thread>
 
-#include "api/tessera.hpp"
 #include "catch.hpp"
 #include "fake_cuda/machine.hpp"
 #include "support.hpp"
 #include "tensors.hpp"
+#include "tessera/tessera.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 
 namespace {
 

@@ -2,12 +2,12 @@
 #include <regex>
 #include <sstream>
 
-#include "api/tessera.hpp"
 #include "catch.hpp"
 #include "codegen/generate.hpp"
 #include "codegen/passes/passes.hpp"
+#include "tessera/tessera.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 
 namespace {
 

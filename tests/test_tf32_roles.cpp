@@ -23,8 +23,8 @@
 #include "plan_steps.hpp"
 #include "tensors.hpp"
 
-using namespace tessera;
-using namespace tessera::codegen;
+using namespace tessera::internal;
+using namespace tessera::internal::codegen;
 
 namespace {
 

@@ -14,11 +14,11 @@
 #include <thread>
 
 #include "catch.hpp"
-#include "model/tokenizer.hpp"
-#include "model/utf8.hpp"
 #include "support.hpp"
+#include "tessera/model/tokenizer.hpp"
+#include "tessera/model/utf8.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 using nlohmann::json;
 namespace fs = std::filesystem;
 

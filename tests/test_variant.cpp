@@ -4,7 +4,7 @@
 #include "catch.hpp"
 #include "codegen/variant.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 
 namespace {
 

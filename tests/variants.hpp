@@ -1,14 +1,14 @@
 // Classes of launches that ask more of a kernel than dense, aligned tensors do.
 #pragma once
 #include "codegen/variant.hpp"
-#include "graph/graph.hpp"
+#include "tessera/graph/graph.hpp"
 
 /// Dense tensors that nothing divides, aligned to their elements.
-inline tessera::Variant ragged_variant(const tessera::Graph& graph) {
-  tessera::Variant variant = tessera::dense_variant(graph);
+inline tessera::internal::Variant ragged_variant(const tessera::internal::Graph& graph) {
+  tessera::internal::Variant variant = tessera::internal::dense_variant(graph);
   for (std::size_t i = 0; i < variant.tensors.size(); ++i) {
-    if (graph.parameters[i].access == tessera::Access::scalar) continue;
-    variant.tensors[i].alignment = static_cast<std::int8_t>(tessera::info(graph.parameters[i].type).bytes);
+    if (graph.parameters[i].access == tessera::internal::Access::scalar) continue;
+    variant.tensors[i].alignment = static_cast<std::int8_t>(tessera::internal::info(graph.parameters[i].type).bytes);
     variant.tensors[i].granule = variant.tensors[i].alignment;
     variant.tensors[i].boxable = false;
   }
@@ -16,9 +16,9 @@ inline tessera::Variant ragged_variant(const tessera::Graph& graph) {
 }
 
 /// The same, with gaps between all elements, and huge.
-inline tessera::Variant strided_variant(const tessera::Graph& graph) {
-  tessera::Variant variant = ragged_variant(graph);
-  for (tessera::TensorClass& tensor : variant.tensors) tensor.unit_axis = -1;
+inline tessera::internal::Variant strided_variant(const tessera::internal::Graph& graph) {
+  tessera::internal::Variant variant = ragged_variant(graph);
+  for (tessera::internal::TensorClass& tensor : variant.tensors) tensor.unit_axis = -1;
   variant.wide = true;
   return variant;
 }

@@ -7,7 +7,7 @@
 #include "common/program.hpp"
 #include "jit/compile/compiler.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 
 namespace {
 

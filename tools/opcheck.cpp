@@ -7,16 +7,16 @@
 
 #include "common/join.hpp"
 #include "common/program.hpp"
-#include "graph/error.hpp"
 #include "jit/options/options.hpp"
 #include "opcheck/check.hpp"
 #include "opcheck/coverage.hpp"
 #include "opcheck/page.hpp"
 #include "opcheck/perf.hpp"
 #include "opcheck/roles.hpp"
+#include "tessera/graph/error.hpp"
 
-using namespace tessera;
-using namespace tessera::opcheck;
+using namespace tessera::internal;
+using namespace tessera::internal::opcheck;
 using nlohmann::json;
 
 namespace {

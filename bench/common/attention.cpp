@@ -4,7 +4,7 @@
 #include "jit/product_tiles.hpp"
 #include "model/tiles.hpp"
 
-namespace tessera::bench {
+namespace tessera::internal::bench {
 namespace {
 
 constexpr int window = 1024;
@@ -142,4 +142,4 @@ std::vector<Row> attention_rows(const RowSettings& settings) {
   return rows;
 }
 
-}  // namespace tessera::bench
+}  // namespace tessera::internal::bench

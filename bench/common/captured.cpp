@@ -2,7 +2,7 @@
 
 #include "common/program.hpp"
 
-namespace tessera::bench {
+namespace tessera::internal::bench {
 
 Captured::Captured(const Device& device, const Turns& turns, Call call, Check check)
     : stream_(device.new_stream()), turns_(turns), call_(std::move(call)), check_(std::move(check)) {
@@ -27,4 +27,4 @@ std::optional<double> Captured::launched() {
   return watch.milliseconds() / turns_.calls;
 }
 
-}  // namespace tessera::bench
+}  // namespace tessera::internal::bench

@@ -2,7 +2,7 @@
 #pragma once
 #include "common/row.hpp"
 
-namespace tessera::bench {
+namespace tessera::internal::bench {
 
 class Captured final : public Workload {
  public:
@@ -22,4 +22,4 @@ class Captured final : public Workload {
   std::optional<CapturedGraph> graph_;
 };
 
-}  // namespace tessera::bench
+}  // namespace tessera::internal::bench

@@ -13,9 +13,9 @@
 #include <cstring>
 
 #include "common/join.hpp"
-#include "graph/error.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera::bench {
+namespace tessera::internal::bench {
 
 Child::Child(const std::vector<std::string>& argv) : name_(join(argv, " ")) {
   std::array<int, 2> in{}, out{};
@@ -78,4 +78,4 @@ std::string Child::read_line(std::chrono::seconds patience) {
   return line;
 }
 
-}  // namespace tessera::bench
+}  // namespace tessera::internal::bench

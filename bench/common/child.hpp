@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tessera::bench {
+namespace tessera::internal::bench {
 
 class Child {
  public:
@@ -30,4 +30,4 @@ class Child {
   std::string read_;  // and not yet given
 };
 
-}  // namespace tessera::bench
+}  // namespace tessera::internal::bench

@@ -4,10 +4,10 @@
 
 #include <map>
 
-#include "graph/error.hpp"
 #include "jit/options/files.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera::bench {
+namespace tessera::internal::bench {
 namespace {
 
 using nlohmann::json;
@@ -64,4 +64,4 @@ std::string Earlier::compare(const json& results) const {
                             slower, noise * 100);
 }
 
-}  // namespace tessera::bench
+}  // namespace tessera::internal::bench

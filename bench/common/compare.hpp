@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-namespace tessera::bench {
+namespace tessera::internal::bench {
 
 /// Figures of an earlier run, as bench wrote them.
 class Earlier {
@@ -20,4 +20,4 @@ class Earlier {
   nlohmann::json results_;
 };
 
-}  // namespace tessera::bench
+}  // namespace tessera::internal::bench

@@ -3,7 +3,7 @@
 #include "common/computed_products.hpp"
 #include "common/typed.hpp"
 
-namespace tessera::bench {
+namespace tessera::internal::bench {
 namespace {
 
 /// `make_call` gives, for tiles on a device, what launches the kernels on x, w and y; `left(row, k)` is the left
@@ -83,4 +83,4 @@ Row linear_norm(const ProductShape& shape, std::optional<ProductTiles> tiles) {
   });
 }
 
-}  // namespace tessera::bench
+}  // namespace tessera::internal::bench

@@ -2,10 +2,10 @@
 #pragma once
 #include "common/row.hpp"
 
-namespace tessera::bench {
+namespace tessera::internal::bench {
 
 /// y [m,n] in bf16 = x [m,k] w, x being f32: rounded to bf16, or its layer norm.
 Row linear_cast(const ProductShape& shape, std::optional<ProductTiles> tiles);
 Row linear_norm(const ProductShape& shape, std::optional<ProductTiles> tiles);
 
-}  // namespace tessera::bench
+}  // namespace tessera::internal::bench

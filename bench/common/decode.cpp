@@ -2,7 +2,7 @@
 
 #include "common/program.hpp"
 
-namespace tessera::bench {
+namespace tessera::internal::bench {
 namespace {
 
 class Decoding final : public Workload {
@@ -96,4 +96,4 @@ Row decode(const Gpt2Config& config, Compute compute, int cached) {
   return row;
 }
 
-}  // namespace tessera::bench
+}  // namespace tessera::internal::bench

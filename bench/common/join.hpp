@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace tessera::bench {
+namespace tessera::internal::bench {
 
 /// "1x2x3" of 1, 2, 3 and "x". (GCC 12 warns of its own making in fmt::join.)
 std::string join(const auto& items, std::string_view separator) {
@@ -17,4 +17,4 @@ std::string join(const auto& items, std::string_view separator) {
   return text;
 }
 
-}  // namespace tessera::bench
+}  // namespace tessera::internal::bench

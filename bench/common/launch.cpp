@@ -2,12 +2,12 @@
 
 #include <array>
 
-#include "api/tessera.hpp"
 #include "common/median.hpp"
 #include "common/program.hpp"
 #include "jit/cuda/cuda_backend.hpp"
+#include "tessera/tessera.hpp"
 
-namespace tessera::bench {
+namespace tessera::internal::bench {
 namespace {
 
 constexpr int bursts = 200, burst = 500;  // a GPU's queue holds about a thousand; when it is full, a launch waits
@@ -81,4 +81,4 @@ LaunchCost launch_cost(const Device& device) {
   return {median(ours), driver ? std::optional(median(drivers)) : std::nullopt};
 }
 
-}  // namespace tessera::bench
+}  // namespace tessera::internal::bench

@@ -2,9 +2,9 @@
 #pragma once
 #include <optional>
 
-#include "jit/device.hpp"
+#include "tessera/jit/device.hpp"
 
-namespace tessera::bench {
+namespace tessera::internal::bench {
 
 /// Microseconds of the host for a launch of a small kernel: medians of bursts that a stream's queue can hold, ours and
 /// the driver's in turns.
@@ -15,4 +15,4 @@ struct LaunchCost {
 
 LaunchCost launch_cost(const Device& device);
 
-}  // namespace tessera::bench
+}  // namespace tessera::internal::bench

@@ -11,11 +11,11 @@
 #include <thread>
 
 #include "common/child.hpp"
-#include "graph/error.hpp"
 #include "jit/compile/nvrtc.hpp"
 #include "jit/options/shared_library.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera::bench {
+namespace tessera::internal::bench {
 namespace {
 
 struct Ceilings {
@@ -109,4 +109,4 @@ Turns turns_of(const Device& device, const Row& row) {
   return turns;
 }
 
-}  // namespace tessera::bench
+}  // namespace tessera::internal::bench

@@ -6,7 +6,7 @@
 
 #include "common/row.hpp"
 
-namespace tessera::bench {
+namespace tessera::internal::bench {
 
 /// A short name that is fit for a file: "h200" of "cuda:0 (NVIDIA H200, sm_90)", "cpu" of a CPU.
 std::string machine_name(const Device& device);
@@ -24,4 +24,4 @@ std::string first_line_of(const std::vector<std::string>& command);
 /// How a row is laid out on the device.
 Turns turns_of(const Device& device, const Row& row);
 
-}  // namespace tessera::bench
+}  // namespace tessera::internal::bench

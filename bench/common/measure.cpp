@@ -10,7 +10,7 @@
 #include "common/machine.hpp"
 #include "common/median.hpp"
 
-namespace tessera::bench {
+namespace tessera::internal::bench {
 namespace {
 
 template <class T>
@@ -159,4 +159,4 @@ Figures measure(const Row& row, const Device& device, Peer* peer, const Pace& pa
   return figures;
 }
 
-}  // namespace tessera::bench
+}  // namespace tessera::internal::bench

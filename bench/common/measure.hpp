@@ -5,7 +5,7 @@
 
 #include "common/peer.hpp"
 
-namespace tessera::bench {
+namespace tessera::internal::bench {
 
 struct Pace {
   int repetitions = 30;  ///< turns of each side; the median counts
@@ -38,4 +38,4 @@ struct Figures {
 /// failure.
 Figures measure(const Row& row, const Device& device, Peer* peer, const Pace& pace);
 
-}  // namespace tessera::bench
+}  // namespace tessera::internal::bench

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace tessera::bench {
+namespace tessera::internal::bench {
 
 /// Of one number at least; of an even count, the mean of the two in the middle.
 inline double median(std::vector<double> numbers) {
@@ -13,4 +13,4 @@ inline double median(std::vector<double> numbers) {
   return numbers.size() % 2 ? numbers[half] : (numbers[half - 1] + numbers[half]) / 2;
 }
 
-}  // namespace tessera::bench
+}  // namespace tessera::internal::bench

@@ -2,7 +2,7 @@
 #pragma once
 #include "model/kernels.hpp"
 
-namespace tessera::bench {
+namespace tessera::internal::bench {
 
 /// Elements of a block of threads that goes through memory once: 4 KB, an access of 16 bytes of each of 256 threads.
 template <Element T>
@@ -150,4 +150,4 @@ auto gemv_kernel(ProductTiles tiles, bool nk) {
   });
 }
 
-}  // namespace tessera::bench
+}  // namespace tessera::internal::bench

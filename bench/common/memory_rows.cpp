@@ -5,9 +5,9 @@
 
 #include "common/memory_kernels.hpp"
 #include "common/typed.hpp"
-#include "jit/choose.hpp"
+#include "tessera/jit/choose.hpp"
 
-namespace tessera::bench {
+namespace tessera::internal::bench {
 namespace {
 
 constexpr double epsilon = 1e-5;
@@ -236,4 +236,4 @@ std::vector<Row> memory_rows(bool small) {
   return rows;
 }
 
-}  // namespace tessera::bench
+}  // namespace tessera::internal::bench

@@ -2,9 +2,9 @@
 #pragma once
 #include "common/row.hpp"
 
-namespace tessera::bench {
+namespace tessera::internal::bench {
 
 /// Those of every run, and behind them the group "rows".
 std::vector<Row> memory_rows(bool small);
 
-}  // namespace tessera::bench
+}  // namespace tessera::internal::bench

@@ -6,9 +6,9 @@
 #include <random>
 #include <vector>
 
-#include "api/tessera.hpp"
+#include "tessera/tessera.hpp"
 
-namespace tessera::bench {
+namespace tessera::internal::bench {
 
 /// An endless sequence with mean 0, of which any number can be had again without those before it. It repeats itself
 /// after a million numbers, so that gigabytes are made in no time; the period is prime, so that no two rows of a matrix
@@ -70,4 +70,4 @@ double error_of(const Tensor<T, R>& tensor, const F& reference) {
   return worst / std::sqrt(squares / samples);
 }
 
-}  // namespace tessera::bench
+}  // namespace tessera::internal::bench

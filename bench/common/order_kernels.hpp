@@ -1,8 +1,8 @@
 // Kernels that sort, count, and add up one after another, as their author would write them.
 #pragma once
-#include "api/tessera.hpp"
+#include "tessera/tessera.hpp"
 
-namespace tessera::bench {
+namespace tessera::internal::bench {
 
 /// Each row of x [n,width] in order, and where its elements stood.
 inline auto sort_kernel(int width, int rows) {
@@ -77,4 +77,4 @@ inline auto running_sum_kernel(int size) {
   });
 }
 
-}  // namespace tessera::bench
+}  // namespace tessera::internal::bench

@@ -6,7 +6,7 @@
 #include "common/order_kernels.hpp"
 #include "common/typed.hpp"
 
-namespace tessera::bench {
+namespace tessera::internal::bench {
 namespace {
 
 Row row_of(std::string op, std::string type, std::vector<std::int64_t> shape, double bytes, double allowed) {
@@ -93,7 +93,7 @@ Row running_sums(std::int64_t size) {
     const std::int64_t parts = (size + part - 1) / part;
     const auto next = filled<i32, 1>(device, turns, {1});
     const auto words = filled<u64, 1>(device, turns, {parts});
-    const auto reset = tessera::kernel("reset", [](Out<i32, 1> first, Out<u64, 1> all) {
+    const auto reset = tessera::internal::kernel("reset", [](Out<i32, 1> first, Out<u64, 1> all) {
       Index block = blocks(cdiv(all.extent(0), 1024));
       if_(block == 0, [&] { store(first, {0}, zeros<i32>({1})); });
       store(all, {block}, zeros<u64>({1024}));
@@ -133,4 +133,4 @@ std::vector<Row> order_rows(bool small) {
   return rows;
 }
 
-}  // namespace tessera::bench
+}  // namespace tessera::internal::bench

@@ -2,9 +2,9 @@
 #pragma once
 #include "common/row.hpp"
 
-namespace tessera::bench {
+namespace tessera::internal::bench {
 
 /// All are of the group "order".
 std::vector<Row> order_rows(bool small);
 
-}  // namespace tessera::bench
+}  // namespace tessera::internal::bench

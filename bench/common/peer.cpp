@@ -4,9 +4,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "graph/error.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera::bench {
+namespace tessera::internal::bench {
 namespace {
 
 using nlohmann::json;
@@ -51,4 +51,4 @@ std::optional<double> Peer::launched() {
   return ms.is_null() ? std::nullopt : std::optional(ms.get<double>());
 }
 
-}  // namespace tessera::bench
+}  // namespace tessera::internal::bench

@@ -9,7 +9,7 @@
 #include "common/child.hpp"
 #include "common/row.hpp"
 
-namespace tessera::bench {
+namespace tessera::internal::bench {
 
 class Peer {
  public:
@@ -29,4 +29,4 @@ class Peer {
   std::string name_;
 };
 
-}  // namespace tessera::bench
+}  // namespace tessera::internal::bench

@@ -10,7 +10,7 @@
 #include "jit/product_tiles.hpp"
 #include "model/kernels.hpp"
 
-namespace tessera::bench {
+namespace tessera::internal::bench {
 namespace {
 
 /// y [m,n] = x [m,k] w, the factors rounded to M; w is [k,n], or [n,k] if `nk`.
@@ -182,4 +182,4 @@ std::vector<Row> product_rows(const RowSettings& settings) {
   return rows;
 }
 
-}  // namespace tessera::bench
+}  // namespace tessera::internal::bench

@@ -2,10 +2,10 @@
 #pragma once
 #include "common/row.hpp"
 
-namespace tessera::bench {
+namespace tessera::internal::bench {
 
 /// Those of the table, and the groups: smallm (few rows of x), sweep (random extents), t1 (without wgmma), and chosen
 /// (each tile that choose() might choose, beside the one it does).
 std::vector<Row> product_rows(const RowSettings& settings);
 
-}  // namespace tessera::bench
+}  // namespace tessera::internal::bench

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "api/tessera.hpp"
+#include "tessera/tessera.hpp"
 
-namespace tessera::bench {
+namespace tessera::internal::bench {
 
 /// What bounds a row: memory traffic, or the multiply-adds of a type.
 enum class Resource : std::uint8_t { memory, f16, bf16, tf32, f32 };
@@ -74,4 +74,4 @@ struct RowSettings {
 /// All rows, those of groups behind.
 std::vector<Row> rows(const RowSettings& settings);
 
-}  // namespace tessera::bench
+}  // namespace tessera::internal::bench

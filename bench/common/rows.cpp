@@ -10,7 +10,7 @@
 #include "common/order_rows.hpp"
 #include "common/products.hpp"
 
-namespace tessera::bench {
+namespace tessera::internal::bench {
 
 std::string Row::name() const {
   return fmt::format("{}{}{}-{}-{}{}{}", group, group.empty() ? "" : "-", op, type, join(shape, "x"),
@@ -30,4 +30,4 @@ std::vector<Row> rows(const RowSettings& settings) {
   return rows;
 }
 
-}  // namespace tessera::bench
+}  // namespace tessera::internal::bench

@@ -17,12 +17,12 @@
 #include "common/program.hpp"
 #include "jit/compile/compiler.hpp"
 
-namespace tessera::bench {
+namespace tessera::internal::bench {
 
 using nlohmann::json;
 
 json compile_times(Arch gpu) {
-  Options options = tessera::options();
+  Options options = tessera::internal::options();
   options.cache_dir = "off";
   const auto compile = [&](const NamedKernel& kernel) {
     const Graph graph = kernel.graph();
@@ -113,4 +113,4 @@ json process_starts(const std::vector<std::string>& command) {
   return {{"cold", cold}, {"warm", medians}};
 }
 
-}  // namespace tessera::bench
+}  // namespace tessera::internal::bench

@@ -4,7 +4,7 @@
 
 #include "common/measure.hpp"
 
-namespace tessera::bench {
+namespace tessera::internal::bench {
 
 /// NVRTC's time for each kernel of GPT-2 124M, one thread, nothing cached, the median of three; an array of {name, ms,
 /// registers, shared_bytes}. Needs no GPU.
@@ -24,4 +24,4 @@ nlohmann::json first_text(const std::string& device, bool small);
 /// {cold: of the first, with nothing in the cache, warm: the medians of five more}.
 nlohmann::json process_starts(const std::vector<std::string>& command);
 
-}  // namespace tessera::bench
+}  // namespace tessera::internal::bench

@@ -4,7 +4,7 @@
 
 #include "jit/cuda/cuda_devices.hpp"
 
-namespace tessera::bench {
+namespace tessera::internal::bench {
 
 Device without_wgmma(const Device& device) {
   if (!device.info().arch) return device;
@@ -22,4 +22,4 @@ Device without_wgmma(const Device& device) {
   return Device(devices.open(ordinal));
 }
 
-}  // namespace tessera::bench
+}  // namespace tessera::internal::bench

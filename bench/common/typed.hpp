@@ -3,7 +3,7 @@
 #include "common/captured.hpp"
 #include "common/operands.hpp"
 
-namespace tessera::bench {
+namespace tessera::internal::bench {
 
 template <class T>
 constexpr const char* type_name = std::same_as<T, f32>    ? "f32"
@@ -44,4 +44,4 @@ Sets<T, R> results(const Device& device, const Turns& turns, const std::array<st
   return sets;
 }
 
-}  // namespace tessera::bench
+}  // namespace tessera::internal::bench

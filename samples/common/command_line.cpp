@@ -14,14 +14,14 @@
 
 #include "common/declared.hpp"
 #include "common/program.hpp"
-#include "graph/error.hpp"
 #include "model/input_file.hpp"
+#include "tessera/graph/error.hpp"
 
 #ifndef TESSERA_VERSION
 #define TESSERA_VERSION "development build"
 #endif
 
-namespace tessera {
+namespace tessera::internal {
 
 namespace {
 
@@ -240,4 +240,4 @@ void CommandLine::at_most_one(std::initializer_list<const char*> names) const {
   }
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

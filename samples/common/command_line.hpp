@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace tessera {
+namespace tessera::internal {
 
 /// Values as they are written on a command line; Error, quoting the text, if it is none.
 void convert(const std::string& text, std::string& value);
@@ -63,4 +63,4 @@ class CommandLine {
 /// parse() has answered --help or its like.
 struct Answered {};
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -5,10 +5,10 @@
 #include <cctype>
 
 #include "common/declared.hpp"
-#include "graph/error.hpp"
 #include "model/input_file.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 namespace {
 
@@ -159,4 +159,4 @@ std::string completion_script(const DeclaredProgram& program, std::string_view s
   throw Error(fmt::format("--completion {}: there are bash, zsh and fish", in_quotes(shell)));
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include "graph/error.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 std::int32_t first_token(const Gpt2Config& config) {
   if (!config.bos && !config.eos) throw Error("the prompt is empty, and the model has no token to begin with");
@@ -111,4 +111,4 @@ Ids Continuation::step(const Course& course, std::span<const std::size_t> texts)
   return tokens;
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "common/timings.hpp"
-#include "model/gpt2.hpp"
+#include "tessera/model/gpt2.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 using Ids = std::vector<std::int32_t>;
 
@@ -69,4 +69,4 @@ class Continuation {
   std::vector<bool> given_;         // does what the session does not have come from append()?
 };
 
-}  // namespace tessera
+}  // namespace tessera::internal

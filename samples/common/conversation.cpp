@@ -8,9 +8,9 @@
 #include "common/line_reader.hpp"
 #include "common/progress.hpp"
 #include "common/written.hpp"
-#include "graph/error.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 namespace {
 
@@ -149,4 +149,4 @@ void converse(const TextOptions& options, const Gpt2& model, const Tokenizer& to
   }
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

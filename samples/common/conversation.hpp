@@ -3,9 +3,9 @@
 #include "common/continuation.hpp"
 #include "common/interrupt.hpp"
 #include "common/text_options.hpp"
-#include "model/tokenizer.hpp"
+#include "tessera/model/tokenizer.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 /// Reads lines until they end or /quit, and continues the text with the model after each. A line is put behind the text
 /// as it is; an empty one lets it go on; one that begins with / is a command. `text`, if not empty, is what it begins
@@ -13,4 +13,4 @@ namespace tessera {
 void converse(const TextOptions& options, const Gpt2& model, const Tokenizer& tokenizer, Course course, const Ids& text,
               Interrupt& interrupt, Timings& timings);
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace tessera {
+namespace tessera::internal {
 
 namespace {
 
@@ -67,4 +67,4 @@ std::string one_line(std::string text) {
   return text;
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tessera {
+namespace tessera::internal {
 
 struct DeclaredOption {
   std::vector<std::string> names{};    ///< "-n", "--count"; none: it is an argument only
@@ -41,4 +41,4 @@ std::string manual_page(const DeclaredProgram& program);
 /// A script for "bash", "zsh" or "fish" that completes the program's command line; Error for another shell.
 std::string completion_script(const DeclaredProgram& program, std::string_view shell);
 
-}  // namespace tessera
+}  // namespace tessera::internal

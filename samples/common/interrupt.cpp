@@ -9,9 +9,9 @@
 #include <csignal>
 #include <cstdint>
 
-#include "graph/error.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 namespace {
 
@@ -66,4 +66,4 @@ bool Interrupt::wait_for_input(int file) const {
   return false;
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

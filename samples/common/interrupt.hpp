@@ -1,7 +1,7 @@
 // Ctrl-C: the first is heard by the program, the second ends it.
 #pragma once
 
-namespace tessera {
+namespace tessera::internal {
 
 /// While this is there, the first SIGINT is noted and the next kills the process, as if nobody listened. A process that
 /// was started with SIGINT ignored goes on ignoring it. There may be one at a time.
@@ -20,4 +20,4 @@ class Interrupt {
   bool wait_for_input(int file) const;
 };
 
-}  // namespace tessera
+}  // namespace tessera::internal

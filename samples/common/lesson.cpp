@@ -2,10 +2,10 @@
 
 #include "common/program.hpp"
 
-namespace tessera {
+using namespace tessera::internal;
 
-int run_lesson(int argc, char** argv, const std::string& name, const std::function<std::string()>& graph,
-               const std::function<bool()>& check) {
+int tessera::run_lesson(int argc, char** argv, const std::string& name, const std::function<std::string()>& graph,
+                        const std::function<bool()>& check) {
   bool right = true;
   const int status = run_program(argc, argv, name, "A lesson: its source explains it.", [&](CommandLine& line) {
     bool print_graph = false;
@@ -16,5 +16,3 @@ int run_lesson(int argc, char** argv, const std::string& name, const std::functi
   });
   return status != 0 ? status : right ? 0 : 1;
 }
-
-}  // namespace tessera

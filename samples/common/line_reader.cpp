@@ -12,13 +12,13 @@
 #include <utility>
 
 #include "common/program.hpp"
-#include "graph/error.hpp"
+#include "tessera/graph/error.hpp"
 #ifdef TESSERA_HAS_LIBEDIT
 #include <histedit.h>
 #include <langinfo.h>
 #endif
 
-namespace tessera {
+namespace tessera::internal {
 
 #ifdef TESSERA_HAS_LIBEDIT
 struct LineReader::Editor {
@@ -133,4 +133,4 @@ LineReader::Got LineReader::next_of_stream(std::string& line) {
   }
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

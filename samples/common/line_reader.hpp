@@ -5,7 +5,7 @@
 
 #include "common/interrupt.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 /// Reads stdin line by line. Where stdin and stderr are terminals a line stands behind "> " on stderr and, in a build
 /// with libedit, can be edited, and earlier ones come back by the arrow keys; a build without reads it as the terminal
@@ -32,4 +32,4 @@ class LineReader {
   std::string held_;                // was read, and is not a line yet
 };
 
-}  // namespace tessera
+}  // namespace tessera::internal

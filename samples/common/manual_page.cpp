@@ -6,7 +6,7 @@
 #include "common/declared.hpp"
 #include "jit/options/options.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 namespace {
 
@@ -80,4 +80,4 @@ std::string manual_page(const DeclaredProgram& program) {
   return text;
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

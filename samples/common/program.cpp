@@ -14,12 +14,12 @@
 #include <system_error>
 
 #include "common/progress.hpp"
-#include "graph/error.hpp"
-#include "model/hub.hpp"
 #include "model/input_file.hpp"
-#include "model/utf8.hpp"
+#include "tessera/graph/error.hpp"
+#include "tessera/model/hub.hpp"
+#include "tessera/model/utf8.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 namespace fs = std::filesystem;
 
@@ -174,4 +174,4 @@ std::string describe(const Device& device) {
   return device.name() + (device.reason().empty() ? "" : ": " + device.reason());
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

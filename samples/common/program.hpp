@@ -9,10 +9,10 @@
 #include <string_view>
 
 #include "common/command_line.hpp"
-#include "model/gpt2.hpp"
-#include "model/tokenizer.hpp"
+#include "tessera/model/gpt2.hpp"
+#include "tessera/model/tokenizer.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 /// Runs `body` and returns the exit status: 0, or 2 after "program: error: ..." on one line of stderr for whatever was
 /// thrown. The program goes by the name that it was called by, if that is one.
@@ -68,4 +68,4 @@ OpenModel open_model(const ModelOptions& options, std::uint64_t seed_of_weights)
 /// "cpu (2 threads): why".
 std::string describe(const Device& device);
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -1,31 +1,19 @@
 #include "common/progress.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
-#include <cstdlib>
 #include <mutex>
-#include <string_view>
+#include <string>
 
+#include "common/terminal.hpp"
 #include "jit/compile/compiler.hpp"
 
-namespace tessera {
-
+namespace tessera::internal {
 namespace {
-
-bool is_set(const char* variable) {
-  const char* const value = std::getenv(variable);
-  return value && *value;
-}
-
-bool stderr_takes_lines_back() {
-  const char* const terminal = std::getenv("TERM");
-  return ::isatty(2) && terminal && std::string_view(terminal) != "dumb";
-}
 
 void draw(const Progress& progress) {
   constexpr int width = 30;
@@ -34,7 +22,7 @@ void draw(const Progress& progress) {
     const int full = std::clamp(static_cast<int>(progress.part * width), 0, width);
     bar = fmt::format(" [{:<{}}] {:3.0f} %", std::string(static_cast<std::size_t>(full), '='), width,
                       std::clamp(progress.part, 0.0, 1.0) * 100);
-    if (!is_set("NO_COLOR")) bar = "\x1b[36m" + bar + "\x1b[0m";
+    bar = Paint(has_colours(2)).progress(bar);
   }
   std::fputs(fmt::format("\r{}{}\x1b[K", progress.what, bar).c_str(), stderr);  // and the rest of the line is cleared
 }
@@ -48,7 +36,7 @@ Progress compile_progress() {
 }
 
 ProgressLine::ProgressLine(std::function<Progress()> progress) {
-  if (!stderr_takes_lines_back()) return;
+  if (!is_terminal(2)) return;
   thread_ = std::jthread([progress = std::move(progress)](std::stop_token stop) {
     using namespace std::chrono_literals;
     std::mutex mutex;
@@ -65,4 +53,4 @@ ProgressLine::ProgressLine(std::function<Progress()> progress) {
   });
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -4,7 +4,7 @@
 #include <string>
 #include <thread>
 
-namespace tessera {
+namespace tessera::internal {
 
 /// Part of a whole, from 0 to 1, or below 0 where that is not known; what is done. An empty `what`: nothing to show
 /// now.
@@ -27,4 +27,4 @@ class ProgressLine {
   std::jthread thread_;
 };
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -5,19 +5,25 @@
 
 #include <cstdlib>
 
-namespace tessera {
+namespace tessera::internal {
+namespace {
 
-bool has_colours(int stream) {
-  const auto variable = [](const char* name) -> std::string_view {
-    const char* const value = std::getenv(name);
-    return value ? value : "";
-  };
-  const std::string_view terminal = variable("TERM");
-  return ::isatty(stream) && !terminal.empty() && terminal != "dumb" && variable("NO_COLOR").empty();
+std::string_view variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value ? value : "";
 }
+
+}  // namespace
+
+bool is_terminal(int stream) {
+  const std::string_view terminal = variable("TERM");
+  return ::isatty(stream) && !terminal.empty() && terminal != "dumb";
+}
+
+bool has_colours(int stream) { return is_terminal(stream) && variable("NO_COLOR").empty(); }
 
 std::string Paint::in(std::string_view colour, std::string_view text) const {
   return colours_ ? fmt::format("\x1b[{}m{}\x1b[0m", colour, text) : std::string(text);
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

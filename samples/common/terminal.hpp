@@ -3,9 +3,11 @@
 #include <string>
 #include <string_view>
 
-namespace tessera {
+namespace tessera::internal {
 
-/// Whether a stream, 1 or 2, is a terminal with colours, and nobody has asked for none (NO_COLOR, see no-color.org).
+/// Whether a stream, 1 or 2, is a terminal in which what was printed can be changed (TERM is neither empty nor dumb).
+bool is_terminal(int stream);
+/// Whether it has colours, too, and nobody has asked for none (NO_COLOR, see no-color.org).
 bool has_colours(int stream);
 
 /// Text in a colour, where there are colours.
@@ -18,10 +20,11 @@ class Paint {
   std::string bad(std::string_view text) const { return in("1;31", text); }
   std::string number(std::string_view text) const { return in("33", text); }
   std::string aside(std::string_view text) const { return in("2", text); }
+  std::string progress(std::string_view text) const { return in("36", text); }
 
  private:
   std::string in(std::string_view colour, std::string_view text) const;
   bool colours_;
 };
 
-}  // namespace tessera
+}  // namespace tessera::internal

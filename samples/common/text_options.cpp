@@ -4,10 +4,10 @@
 
 #include <random>
 
-#include "graph/error.hpp"
-#include "model/stop_text.hpp"
+#include "tessera/graph/error.hpp"
+#include "tessera/model/stop_text.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 namespace {
 
@@ -141,4 +141,4 @@ Course TextOptions::course(const OpenModel& opened) const {
   return course;
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

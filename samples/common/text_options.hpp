@@ -8,7 +8,7 @@
 #include "common/continuation.hpp"
 #include "common/program.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 struct TextOptions {
   ModelOptions model;
@@ -31,4 +31,4 @@ struct TextOptions {
   Course course(const OpenModel& opened) const;
 };
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -6,7 +6,7 @@
 
 #include "jit/compile/compiler.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 void Timings::loaded() { load = std::max(total.milliseconds() - compile_times().milliseconds, 0.0); }
 
@@ -41,4 +41,4 @@ void DeviceClock::read() {
 
 double DeviceClock::compiling() { return compile_times().milliseconds; }
 
-}  // namespace tessera
+}  // namespace tessera::internal

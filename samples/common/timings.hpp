@@ -7,7 +7,7 @@
 
 #include "common/program.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 /// Milliseconds and tokens of each stage. What kernels took to compile is in none of them but in a line of its own.
 struct Timings {
@@ -48,4 +48,4 @@ class DeviceClock {
   std::vector<Span> spans_;
 };
 
-}  // namespace tessera
+}  // namespace tessera::internal

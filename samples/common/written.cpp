@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tessera {
+namespace tessera::internal {
 
 std::string_view name(Ending ending) {
   switch (ending) {
@@ -69,4 +69,4 @@ void go_on(Continuation& texts, const Course& course, std::vector<Written>& writ
   }
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

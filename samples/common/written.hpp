@@ -8,11 +8,11 @@
 
 #include "common/continuation.hpp"
 #include "common/interrupt.hpp"
-#include "model/stop_text.hpp"
-#include "model/tokenizer.hpp"
-#include "model/utf8.hpp"
+#include "tessera/model/stop_text.hpp"
+#include "tessera/model/tokenizer.hpp"
+#include "tessera/model/utf8.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 enum class Ending { end_token, stop_text, length, context, interrupt };
 /// "eos", "stop", "length", "context" or "interrupt".
@@ -56,4 +56,4 @@ class Written {
 void go_on(Continuation& texts, const Course& course, std::vector<Written>& written, const Interrupt& interrupt,
            const std::function<void(std::size_t, std::int32_t, std::string_view)>& hand_out);
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 namespace gallery {
 

@@ -1,5 +1,5 @@
 // Kernels that tessera_numpy.py launches: a shared library that exports them under names.
-#include "c/export.hpp"
+#include <tessera/c/export.hpp>
 
 using namespace tessera;
 

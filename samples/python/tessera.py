@@ -1,5 +1,5 @@
 """Tessera from Python, by ctypes and nothing else: kernels of a C++ library run on tensors of NumPy, PyTorch or CuPy
-where they lie, through DLPack. src/c/tessera_c.h says what each call does, docs/contracts.md who waits for whom."""
+where they lie, through DLPack. include/tessera/tessera_c.h says what each call does, docs/contracts.md who waits for whom."""
 
 import ctypes
 import os

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "api/kernel.hpp"
+#include "tessera/api/kernel.hpp"
 
-namespace tessera::c {
+namespace tessera::internal::c {
 namespace {
 
 class Arguments {
@@ -89,4 +89,4 @@ ElementType stored_type(std::string_view wanted) {
   throw Error(fmt::format("there is no element type '{}' of tensors; they are {}", wanted, names));
 }
 
-}  // namespace tessera::c
+}  // namespace tessera::internal::c

@@ -3,10 +3,10 @@
 #include <span>
 #include <variant>
 
-#include "jit/any_tensor.hpp"
-#include "jit/executable.hpp"
+#include "tessera/jit/any_tensor.hpp"
+#include "tessera/jit/executable.hpp"
 
-namespace tessera::c {
+namespace tessera::internal::c {
 
 using LaunchValue = std::variant<const detail::AnyTensor*, std::int64_t, std::uint64_t, double>;
 
@@ -19,4 +19,4 @@ std::string signature(const Executable& kernel);
 /// A type that tensors hold, by its name. Error that lists them.
 ElementType stored_type(std::string_view name);
 
-}  // namespace tessera::c
+}  // namespace tessera::internal::c

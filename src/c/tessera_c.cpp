@@ -1,19 +1,19 @@
-#include "c/tessera_c.h"
+#include "tessera/tessera_c.h"
 
 #include <fmt/format.h>
 
 #include <mutex>
 #include <new>
 
-#include "c/exported.hpp"
 #include "c/launch.hpp"
-#include "jit/copy_tensor.hpp"
-#include "jit/dlpack.hpp"
 #include "jit/options/shared_library.hpp"
+#include "tessera/c/exported.hpp"
+#include "tessera/jit/copy_tensor.hpp"
+#include "tessera/jit/dlpack.hpp"
 
-using namespace tessera;
+using namespace tessera::internal;
 
-namespace tessera::c {
+namespace tessera::internal::c {
 /// What each handle begins with: the name of its kind, by whose address kinds are told apart.
 struct Kind {
   explicit Kind(const char* what) : is(what) {}
@@ -21,8 +21,8 @@ struct Kind {
   ~Kind() { *const_cast<const char* volatile*>(&is) = nullptr; }  // which of one that was freed may help
   const char* is;
 };
-}  // namespace tessera::c
-using tessera::c::Kind;
+}  // namespace tessera::internal::c
+using tessera::internal::c::Kind;
 
 struct tessera_device : Kind {
   static constexpr const char* what = "device";

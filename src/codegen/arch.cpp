@@ -1,13 +1,13 @@
-#include "codegen/arch.hpp"
+#include "tessera/codegen/arch.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <vector>
 
-#include "graph/error.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 Arch Arch::parse(std::string_view text) {
   std::vector<std::string> choices;
@@ -40,4 +40,4 @@ int Arch::shared_bytes() const {
   }
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

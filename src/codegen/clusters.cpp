@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace tessera {
+namespace tessera::internal {
 
 SharedRounds::SharedRounds(const Graph& graph) {
   Id product = no_id;
@@ -66,4 +66,4 @@ int blocks_of_cluster(const RoundExtents& round, std::int64_t blocks, std::int64
   return best;
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

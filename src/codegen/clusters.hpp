@@ -6,7 +6,7 @@
 
 #include "graph/evaluate.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 /// What a product adds up in a round: [m,k] times [k,n], of 16 bits. Of tf32, which has twice as many bytes and half of
 /// the rate, k counts as 2 k.
@@ -41,4 +41,4 @@ double cycles_of_cluster(const RoundExtents& round, int cluster);
 /// What every GPU that has clusters takes (CUDA C++ Programming Guide, "Thread Block Clusters").
 inline constexpr int most_blocks_of_cluster = 8;
 
-}  // namespace tessera
+}  // namespace tessera::internal

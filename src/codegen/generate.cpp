@@ -9,9 +9,9 @@
 #include "codegen/lower/make_plan.hpp"
 #include "codegen/plan/plan.hpp"
 #include "codegen/source_of.hpp"
-#include "graph/error.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 using namespace codegen;
 
@@ -49,4 +49,4 @@ std::string repeat_lines(std::string_view text) {
   return result;
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

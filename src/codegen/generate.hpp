@@ -5,13 +5,13 @@
 #include <string_view>
 #include <vector>
 
-#include "codegen/arch.hpp"
 #include "codegen/generate_options.hpp"
 #include "codegen/kernel_parameter.hpp"
 #include "codegen/variant.hpp"
-#include "graph/graph.hpp"
+#include "tessera/codegen/arch.hpp"
+#include "tessera/graph/graph.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 /// A kernel as CUDA C++.
 struct KernelSource {
@@ -52,4 +52,4 @@ std::string plan_after(const Graph& graph, const Variant& variant, Arch arch, st
 /// so that compiler and tools name his for each of them, it is repeated before each.
 std::string repeat_lines(std::string_view text);
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -1,7 +1,7 @@
 // How kernels are generated.
 #pragma once
 
-namespace tessera {
+namespace tessera::internal {
 
 struct GenerateOptions {
   bool debug = false;      ///< checks of bounds and NaN in the kernel (TESSERA_DEBUG)
@@ -9,4 +9,4 @@ struct GenerateOptions {
   bool specialise = true;  ///< kernels by roles, where the GPU has wgmma (TESSERA_TIER)
 };
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "graph/cuda_text.hpp"
+#include "tessera/graph/cuda_text.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 KernelSource hand_written(const Graph& graph) {
   const CudaText& text = *graph.cuda;
@@ -26,4 +26,4 @@ KernelSource hand_written(const Graph& graph) {
   return source;
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

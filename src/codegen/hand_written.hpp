@@ -2,10 +2,10 @@
 #pragma once
 #include "codegen/generate.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 /// Its parameters are a pointer for each tensor and the number for each scalar, in the graph's order, then the launch's
 /// own numbers.
 KernelSource hand_written(const Graph& graph);
 
-}  // namespace tessera
+}  // namespace tessera::internal

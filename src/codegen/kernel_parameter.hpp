@@ -3,9 +3,9 @@
 #include <array>
 #include <cstdint>
 
-#include "graph/element.hpp"
+#include "tessera/graph/element.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 /// A tensor of which sm_90's copy engine moves boxes between memory and shared memory, rows of which it permutes with
 /// the swizzle of 128 bytes; the launch encodes it (CUDA Driver API, "cuTensorMapEncodeTiled").
@@ -47,4 +47,4 @@ struct KernelParameter {
   bool operator==(const KernelParameter&) const = default;
 };
 
-}  // namespace tessera
+}  // namespace tessera::internal

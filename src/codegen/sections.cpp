@@ -4,7 +4,7 @@
 #include <limits>
 #include <numeric>
 
-namespace tessera {
+namespace tessera::internal {
 
 int section_of(std::span<const std::int64_t> grid, int axis, std::int64_t at_once) {
   const std::int64_t length = grid[static_cast<std::size_t>(axis)];
@@ -19,4 +19,4 @@ int section_of(std::span<const std::int64_t> grid, int axis, std::int64_t at_onc
   return static_cast<int>(std::min<std::int64_t>(lines, std::numeric_limits<int>::max()));
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

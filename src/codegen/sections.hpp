@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-namespace tessera {
+namespace tessera::internal {
 
 /// How many blocks of all axes but `axis` run together along it, `at_once` in one round and as many to and fro, where
 /// blocks have ever more to do along that axis, and all of a line along it read the same memory. A few lines, whose
@@ -11,4 +11,4 @@ namespace tessera {
 /// rounds, else some multiprocessors would have the longer blocks of each section. Else all lines.
 int section_of(std::span<const std::int64_t> grid, int axis, std::int64_t at_once);
 
-}  // namespace tessera
+}  // namespace tessera::internal

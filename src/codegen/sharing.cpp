@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-namespace tessera {
+namespace tessera::internal {
 namespace {
 
 // In cycles of a multiprocessor of an H200. What sums cost is estimated; with it launches of few blocks took what the
@@ -72,4 +72,4 @@ SharedLaunch share_launch(const RoundExtents& round, std::span<const std::int64_
   return policy == SharingPolicy::grid || shared < gain * alone ? launch : SharedLaunch{};
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

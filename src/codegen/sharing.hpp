@@ -6,7 +6,7 @@
 #include "codegen/clusters.hpp"
 #include "codegen/variant.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 /// What a launch may do: what is the fastest, or one way wherever it is possible.
 enum class SharingPolicy : std::uint8_t { automatic, none, cluster, grid };
@@ -38,4 +38,4 @@ double cycles_by_grid(const RoundExtents& round, const SharedLaunch& launch, std
 /// Threads that have the sums of a tile between them, where one team does.
 inline int threads_of_team(const RoundExtents& round) { return round.m % 128 ? 128 : 256; }
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -10,7 +10,7 @@
 #include "codegen/plan/tiles_in_memory.hpp"
 #include "codegen/prelude/prelude.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 KernelSource source_of(const codegen::Plan& plan) {
   KernelSource source;
@@ -35,4 +35,4 @@ KernelSource source_of(const codegen::Plan& plan) {
   return source;
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

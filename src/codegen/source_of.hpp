@@ -3,9 +3,9 @@
 #include "codegen/generate.hpp"
 #include "codegen/plan/plan.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 /// The text of a complete plan, its decisions on top, and the facts that a launch must know.
 KernelSource source_of(const codegen::Plan& plan);
 
-}  // namespace tessera
+}  // namespace tessera::internal

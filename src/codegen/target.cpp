@@ -1,6 +1,6 @@
 #include "codegen/target.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 Target Target::of(Arch arch, bool specialise) {
   Target target;
@@ -17,4 +17,4 @@ Target Target::of(Arch arch, bool specialise) {
   return target;
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

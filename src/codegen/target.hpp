@@ -2,9 +2,9 @@
 #pragma once
 #include <cstdint>
 
-#include "codegen/arch.hpp"
+#include "tessera/codegen/arch.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 struct Target {
   /// Which instructions kernels may be lowered to.
@@ -39,4 +39,4 @@ struct Target {
   static Target of(Arch arch, bool specialise = true);
 };
 
-}  // namespace tessera
+}  // namespace tessera::internal

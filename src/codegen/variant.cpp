@@ -4,7 +4,7 @@
 
 #include "codegen/kernel_parameter.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 namespace {
 
 // What an encoded tensor may have (CUDA Driver API, "cuTensorMapEncodeTiled").
@@ -91,4 +91,4 @@ Variant dense_variant(const Graph& graph) {
   return variant;
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -4,11 +4,11 @@
 #include <span>
 #include <vector>
 
-#include "codegen/arch.hpp"
-#include "graph/argument.hpp"
-#include "graph/graph.hpp"
+#include "tessera/codegen/arch.hpp"
+#include "tessera/graph/argument.hpp"
+#include "tessera/graph/graph.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 /// What code may assume of one tensor.
 struct TensorClass {
@@ -48,4 +48,4 @@ void classify(const Graph& graph, std::span<const Argument> arguments, Variant& 
 /// The class of dense, aligned tensors whose extents divide: what a kernel is lowered for where no launch is at hand.
 Variant dense_variant(const Graph& graph);
 
-}  // namespace tessera
+}  // namespace tessera::internal

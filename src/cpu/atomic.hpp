@@ -2,10 +2,10 @@
 #pragma once
 #include <atomic>
 
-#include "graph/graph.hpp"
 #include "graph/host_ops.hpp"
+#include "tessera/graph/graph.hpp"
 
-namespace tessera::cpu {
+namespace tessera::internal::cpu {
 
 inline std::memory_order order_of(MemoryOrder order) {
   constexpr std::memory_order orders[] = {std::memory_order_relaxed, std::memory_order_acquire,
@@ -36,11 +36,11 @@ T change(Op op, T& element, T value, T expected, std::memory_order order) {
   case Op::name:                                                                                      \
     if constexpr (math::takes<Op::name, T>) return change<Op::name>(element, value, expected, order); \
     break;
-#include "graph/ops.def"
+#include "tessera/graph/ops.def"
     default:
       break;
   }
   return T();
 }
 
-}  // namespace tessera::cpu
+}  // namespace tessera::internal::cpu

@@ -4,10 +4,10 @@
 #include <immintrin.h>
 #endif
 
-#include "graph/error.hpp"
 #include "graph/host_ops.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera::cpu {
+namespace tessera::internal::cpu {
 namespace {
 
 float f16_value(std::uint16_t bits) {
@@ -59,7 +59,7 @@ void narrow_f16(std::uint16_t* out, std::int64_t stride, const float* in, std::i
 
 template <ElementType type, class Body>
 void with_type(const Body& body) {
-  using T = typename tessera::detail::TypeOf<type>::type;
+  using T = typename tessera::internal::detail::TypeOf<type>::type;
   if constexpr (info(type).stored)
     body(T{}, math::host_form<type>{});
   else
@@ -73,7 +73,7 @@ void with_stored(ElementType type, const Body& body) {
 #define TYPE(name, ...)   \
   case ElementType::name: \
     return with_type<ElementType::name>(body);
-#include "graph/types.def"
+#include "tessera/graph/types.def"
   }
 }
 
@@ -112,4 +112,4 @@ void round_to_f16(float* out, const float* in, std::int64_t count) {
   for (; i < count; ++i) out[i] = f16_value(f16_bits(in[i]));
 }
 
-}  // namespace tessera::cpu
+}  // namespace tessera::internal::cpu

@@ -2,9 +2,9 @@
 #pragma once
 #include <cstdint>
 
-#include "graph/element.hpp"
+#include "tessera/graph/element.hpp"
 
-namespace tessera::cpu {
+namespace tessera::internal::cpu {
 
 /// `count` elements of a tensor, `stride` elements apart, into contiguous host form.
 void from_memory(ElementType type, void* out, const void* memory, std::int64_t stride, std::int64_t count);
@@ -16,4 +16,4 @@ constexpr bool same_form(ElementType type) { return info(type).bytes == host_byt
 
 void round_to_f16(float* out, const float* in, std::int64_t count);
 
-}  // namespace tessera::cpu
+}  // namespace tessera::internal::cpu

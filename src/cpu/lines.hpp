@@ -3,9 +3,9 @@
 #include <array>
 #include <cstdint>
 
-#include "graph/graph.hpp"
+#include "tessera/graph/graph.hpp"
 
-namespace tessera::cpu {
+namespace tessera::internal::cpu {
 
 /// A value in memory seen as lines along an axis; strides in elements.
 struct Lines {
@@ -35,4 +35,4 @@ void each_line(const Lines& lines, const Body& body) {
   }
 }
 
-}  // namespace tessera::cpu
+}  // namespace tessera::internal::cpu

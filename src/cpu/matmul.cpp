@@ -13,7 +13,7 @@
 #include <immintrin.h>
 #endif
 
-namespace tessera::cpu {
+namespace tessera::internal::cpu {
 namespace {
 
 using RowMajor = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
@@ -201,4 +201,4 @@ void multiply_add(ElementType type, Matrix a, Matrix b, void* c, int m, int n, i
   multiply_add_as<std::uint32_t>(a, b, c, m, n, k);  // which wraps
 }
 
-}  // namespace tessera::cpu
+}  // namespace tessera::internal::cpu

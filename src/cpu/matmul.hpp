@@ -2,9 +2,9 @@
 #pragma once
 #include <cstdint>
 
-#include "graph/element.hpp"
+#include "tessera/graph/element.hpp"
 
-namespace tessera::cpu {
+namespace tessera::internal::cpu {
 
 /// A matrix in host form, or of f16 or bf16 as a tensor holds them; strides in elements.
 struct Matrix {
@@ -16,4 +16,4 @@ struct Matrix {
 /// c [m,n], dense and of type f32, f64 or i32, += a [m,k] times b [k,n], which are held as c is. Integers wrap.
 void multiply_add(ElementType type, Matrix a, Matrix b, void* c, int m, int n, int k);
 
-}  // namespace tessera::cpu
+}  // namespace tessera::internal::cpu

@@ -15,7 +15,7 @@
 #include <tbb/task_arena.h>
 #endif
 
-namespace tessera::cpu {
+namespace tessera::internal::cpu {
 namespace {
 std::atomic<int> requested{0};
 }  // namespace
@@ -139,4 +139,4 @@ void parallel_for(std::int64_t count, void (*body)(void*, std::int64_t, std::int
 
 #endif
 
-}  // namespace tessera::cpu
+}  // namespace tessera::internal::cpu

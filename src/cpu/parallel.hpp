@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 
-namespace tessera::cpu {
+namespace tessera::internal::cpu {
 
 /// Calls body(context, begin, end) for disjoint ranges that make up [0, count), on several threads. The first exception
 /// of a body is thrown again here.
@@ -16,4 +16,4 @@ int threads();
 /// What this machine's CPU lacks of what the executor was compiled for; empty if nothing.
 const char* missing_instructions();
 
-}  // namespace tessera::cpu
+}  // namespace tessera::internal::cpu

@@ -16,10 +16,10 @@
 #include "cpu/strides.hpp"
 #include "cpu/tape.hpp"
 #include "cpu/view_ref.hpp"
-#include "graph/error.hpp"
 #include "graph/math.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera::cpu {
+namespace tessera::internal::cpu {
 namespace {
 
 // What all blocks of a launch share.
@@ -675,4 +675,4 @@ void Program::run(std::span<const Argument> arguments, std::span<const std::int6
   parallel_for(blocks, body, &launch);
 }
 
-}  // namespace tessera::cpu
+}  // namespace tessera::internal::cpu

@@ -3,10 +3,10 @@
 #include <memory>
 #include <span>
 
-#include "graph/argument.hpp"
-#include "graph/graph.hpp"
+#include "tessera/graph/argument.hpp"
+#include "tessera/graph/graph.hpp"
 
-namespace tessera::cpu {
+namespace tessera::internal::cpu {
 
 struct Tape;
 
@@ -27,4 +27,4 @@ class Program {
   bool debug_;
 };
 
-}  // namespace tessera::cpu
+}  // namespace tessera::internal::cpu

@@ -1,9 +1,9 @@
 #include "cpu/reduce.hpp"
 
-#include "graph/error.hpp"
 #include "graph/host_ops.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera::cpu {
+namespace tessera::internal::cpu {
 namespace {
 
 // Many partial results at once: it vectorises, and a sum of n terms errs like one of n / lanes.
@@ -107,7 +107,7 @@ void reduce(Op op, ElementType type, const Lines& lines, char* out) {
 #define REDUCTION(name, ...) \
   case Op::name:             \
     return reduce_typed<Op::name>(type, lines, out);
-#include "graph/ops.def"
+#include "tessera/graph/ops.def"
     default:
       throw InternalError("not a reduction");
   }
@@ -127,10 +127,10 @@ void scan(Op op, ElementType type, const Lines& lines, ScanOptions options, char
 #define SCAN(name, reduction, ...) \
   case Op::name:                   \
     return scan_typed<Op::reduction>(type, lines, options, out);
-#include "graph/ops.def"
+#include "tessera/graph/ops.def"
     default:
       throw InternalError("not a scan");
   }
 }
 
-}  // namespace tessera::cpu
+}  // namespace tessera::internal::cpu

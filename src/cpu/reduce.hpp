@@ -2,11 +2,11 @@
 #pragma once
 #include "cpu/lines.hpp"
 
-namespace tessera::cpu {
+namespace tessera::internal::cpu {
 
 /// Results are dense, the axis kept with extent 1 (of scans: as it is).
 void reduce(Op op, ElementType type, const Lines& lines, char* out);
 void argmax(ElementType type, const Lines& lines, std::int32_t* out);
 void scan(Op op, ElementType type, const Lines& lines, ScanOptions options, char* out);
 
-}  // namespace tessera::cpu
+}  // namespace tessera::internal::cpu

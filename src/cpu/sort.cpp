@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace tessera::cpu {
+namespace tessera::internal::cpu {
 namespace {
 
 template <class T>
@@ -82,4 +82,4 @@ void histogram(const Lines& lines, int bins, std::int32_t* out) {
   });
 }
 
-}  // namespace tessera::cpu
+}  // namespace tessera::internal::cpu

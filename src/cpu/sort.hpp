@@ -2,7 +2,7 @@
 #pragma once
 #include "cpu/lines.hpp"
 
-namespace tessera::cpu {
+namespace tessera::internal::cpu {
 
 /// Results are dense, with the first `kept` of the axis in order.
 void sort(ElementType type, const Lines& lines, SortOptions options, int kept, char* out);
@@ -11,4 +11,4 @@ void argsort(ElementType type, const Lines& lines, SortOptions options, int kept
 /// How many elements of each line, of i32, are 0, 1, ..., bins - 1.
 void histogram(const Lines& lines, int bins, std::int32_t* out);
 
-}  // namespace tessera::cpu
+}  // namespace tessera::internal::cpu

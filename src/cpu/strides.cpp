@@ -6,7 +6,7 @@
 #include "cpu/reduce.hpp"
 #include "cpu/strip.hpp"
 
-namespace tessera::cpu {
+namespace tessera::internal::cpu {
 
 int collapse(Strides& extent, int rank, std::span<Strides> operands) {
   int kept = 0;
@@ -65,4 +65,4 @@ void copy(char* out, const Ref& from, const Shape& shape, HostType type) {
   }
 }
 
-}  // namespace tessera::cpu
+}  // namespace tessera::internal::cpu

@@ -6,7 +6,7 @@
 
 #include "cpu/tape.hpp"
 
-namespace tessera::cpu {
+namespace tessera::internal::cpu {
 
 using Strides = std::array<std::int64_t, max_rank>;
 
@@ -25,4 +25,4 @@ Strides extents_of(const Shape& shape);
 /// The elements, row-major.
 void copy(char* out, const Ref& from, const Shape& shape, HostType type);
 
-}  // namespace tessera::cpu
+}  // namespace tessera::internal::cpu

@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "cpu/convert.hpp"
-#include "graph/error.hpp"
 #include "graph/host_ops.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera::cpu {
+namespace tessera::internal::cpu {
 namespace {
 
 // A strip function reads and writes at equal positions only, so iterations are independent even when out is an operand.
@@ -80,7 +80,7 @@ StripFunction cast_from(ElementType to) {
 #define TYPE(name, ...)   \
   case ElementType::name: \
     return run_cast<ElementType::name, From>;
-#include "graph/types.def"
+#include "tessera/graph/types.def"
   }
   return nullptr;
 }
@@ -100,7 +100,7 @@ StripFunction bitcast_from(ElementType to) {
   case ElementType::name:                                                                         \
     if constexpr (bitcasts(from, ElementType::name)) return run_bitcast<from, ElementType::name>; \
     break;
-#include "graph/types.def"
+#include "tessera/graph/types.def"
   }
   throw InternalError("a bitcast between types of different sizes");
 }
@@ -117,7 +117,7 @@ StripFunction strip_function(Op op, ElementType operand) {
 #define TERNARY UNARY
 #define REDUCTION(...)
 #define STRUCTURAL(...)
-#include "graph/ops.def"
+#include "tessera/graph/ops.def"
     default:
       throw InternalError("not an elementwise op");
   }
@@ -137,7 +137,7 @@ StripFunction strip_bitcast(ElementType from, ElementType to) {
 #define TYPE(name, ...)   \
   case ElementType::name: \
     return bitcast_from<ElementType::name>(to);
-#include "graph/types.def"
+#include "tessera/graph/types.def"
   }
   return nullptr;
 }
@@ -159,4 +159,4 @@ void collect(void* out, const void* in, std::int64_t stride, HostType type, int 
     copy(static_cast<std::int32_t*>(out), static_cast<const std::int32_t*>(in));
 }
 
-}  // namespace tessera::cpu
+}  // namespace tessera::internal::cpu

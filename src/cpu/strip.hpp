@@ -1,9 +1,9 @@
 // The elementwise ops over strips: short runs of contiguous values that stay in the first-level cache.
 #pragma once
-#include "graph/element.hpp"
-#include "graph/op.hpp"
+#include "tessera/graph/element.hpp"
+#include "tessera/graph/op.hpp"
 
-namespace tessera::cpu {
+namespace tessera::internal::cpu {
 
 /// Values in one strip.
 inline constexpr int strip_length = 512;
@@ -23,4 +23,4 @@ void splat(void* out, const void* value, HostType type, int n);
 /// out[i] = in[i * stride].
 void collect(void* out, const void* in, std::int64_t stride, HostType type, int n);
 
-}  // namespace tessera::cpu
+}  // namespace tessera::internal::cpu

@@ -8,9 +8,9 @@
 #include <unordered_map>
 #include <utility>
 
-#include "graph/error.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera::cpu {
+namespace tessera::internal::cpu {
 
 std::array<std::int64_t, max_rank> dense_strides(const Shape& shape) {
   std::array<std::int64_t, max_rank> strides{};
@@ -619,4 +619,4 @@ class TapeBuilder {
 
 Tape::Tape(Graph source) : graph(std::move(source)), reports(graph) { TapeBuilder(*this).run(); }
 
-}  // namespace tessera::cpu
+}  // namespace tessera::internal::cpu

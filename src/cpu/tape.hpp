@@ -6,10 +6,10 @@
 
 #include "cpu/strip.hpp"
 #include "graph/evaluate.hpp"
-#include "graph/graph.hpp"
 #include "graph/reports.hpp"
+#include "tessera/graph/graph.hpp"
 
-namespace tessera::cpu {
+namespace tessera::internal::cpu {
 
 /// Where a value lies while a block runs: address of its first element and strides in elements of its host form. A
 /// value of rank 0, and one filled with a constant, has strides of 0.
@@ -99,4 +99,4 @@ struct Tape {
 /// Strides of a dense row-major value.
 std::array<std::int64_t, max_rank> dense_strides(const Shape& shape);
 
-}  // namespace tessera::cpu
+}  // namespace tessera::internal::cpu

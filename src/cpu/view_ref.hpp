@@ -5,7 +5,7 @@
 #include "cpu/strides.hpp"
 #include "cpu/tape.hpp"
 
-namespace tessera::cpu {
+namespace tessera::internal::cpu {
 
 // A view of a tensor: element i of an axis exists where lo <= i < hi.
 struct ViewRef {
@@ -106,4 +106,4 @@ void each_written_row(const ViewRef& view, const Shape& shape, const Strides& st
                      offset + i * step, write);
 }
 
-}  // namespace tessera::cpu
+}  // namespace tessera::internal::cpu

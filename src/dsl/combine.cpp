@@ -1,8 +1,8 @@
-#include "dsl/combine.hpp"
+#include "tessera/dsl/combine.hpp"
 
 #include <fmt/format.h>
 
-namespace tessera::detail {
+namespace tessera::internal::detail {
 
 Combination::Combination(Handles tiles, std::vector<ElementType> types, std::vector<Number> identities, Axis axis,
                          int rank, std::string_view what, Combine combine)
@@ -87,4 +87,4 @@ Combination::Handles Combination::joined(const Handles& a, const Handles& b) con
   return result;
 }
 
-}  // namespace tessera::detail
+}  // namespace tessera::internal::detail

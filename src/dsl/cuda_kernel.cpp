@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
-#include "dsl/trace.hpp"
+#include "tessera/dsl/trace.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 void Trace::cuda(CudaText text, const std::vector<Handle>& blocks, const std::vector<Handle>& threads,
                  Handle shared_bytes, const std::vector<Handle>& numbers, std::optional<std::size_t> host_numbers,
@@ -43,4 +43,4 @@ void Trace::cuda(CudaText text, const std::vector<Handle>& blocks, const std::ve
   builder_.set_cuda(std::make_shared<const CudaText>(std::move(text)));
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

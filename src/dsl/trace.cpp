@@ -1,4 +1,4 @@
-#include "dsl/trace.hpp"
+#include "tessera/dsl/trace.hpp"
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@
 #include "graph/reports.hpp"
 #include "graph/rewrite.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 namespace {
 
 thread_local Trace* current_trace = nullptr;
@@ -388,4 +388,4 @@ void check_outs(const Graph& graph) {
           graph.name, graph.location.file, graph.location.line, i + 1, to_string(graph.parameters[i])));
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -1,4 +1,4 @@
-#include "graph/builder.hpp"
+#include "tessera/graph/builder.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include "graph/infer.hpp"
 #include "graph/views.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 namespace {
 
 std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
@@ -229,4 +229,4 @@ std::int64_t GraphBuilder::add_text(std::string text) {
   return static_cast<std::int64_t>(graph_.texts.size() - 1);
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -1,10 +1,10 @@
-#include "graph/element.hpp"
+#include "tessera/graph/element.hpp"
 
 #include <Eigen/Core>
 
 #include "graph/math.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 f16::f16(float value) : bits(Eigen::half_impl::float_to_half_rtne(value).x) {}
 f16::operator float() const { return Eigen::half_impl::half_to_float(Eigen::half_impl::raw_uint16_to_half(bits)); }
@@ -17,4 +17,4 @@ f8e5m2::operator float() const { return math::f8e5m2_value(bits); }
 
 float round_to_f16(float value) { return static_cast<float>(f16(value)); }
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -1,9 +1,9 @@
 #include "graph/evaluate.hpp"
 
-#include "graph/error.hpp"
 #include "graph/host_ops.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 namespace {
 
 Cell cell(bool value) { return cell_of(static_cast<std::int32_t>(value)); }
@@ -45,7 +45,7 @@ Cell cast_from(ElementType to, T value) {
 #define TYPE(name, ...)   \
   case ElementType::name: \
     return cell(math::cast_to<ElementType::name>(value));
-#include "graph/types.def"
+#include "tessera/graph/types.def"
   }
   return {};
 }
@@ -58,7 +58,7 @@ Cell bitcast_from(ElementType to, Cell value) {
     if constexpr (bitcasts(from, ElementType::name))                                            \
       return cell(math::bitcast_to<from, ElementType::name>(of<math::host_form<from>>(value))); \
     break;
-#include "graph/types.def"
+#include "tessera/graph/types.def"
   }
   throw InternalError("a bitcast between types of different sizes");
 }
@@ -75,7 +75,7 @@ Cell evaluate(Op op, ElementType operand, Cell a, Cell b, Cell c) {
 #define TERNARY UNARY
 #define REDUCTION(...)
 #define STRUCTURAL(...)
-#include "graph/ops.def"
+#include "tessera/graph/ops.def"
     default:
       throw InternalError("evaluate takes ops of numbers");
   }
@@ -90,7 +90,7 @@ Cell evaluate_bitcast(ElementType from, ElementType to, Cell value) {
 #define TYPE(name, ...)   \
   case ElementType::name: \
     return bitcast_from<ElementType::name>(to, value);
-#include "graph/types.def"
+#include "tessera/graph/types.def"
   }
   return {};
 }
@@ -105,7 +105,7 @@ Cell identity(Op reduction, ElementType type) {
 #define REDUCTION(name, ...) \
   case Op::name:             \
     return math::Host<Op::name>::identity<T>();
-#include "graph/ops.def"
+#include "tessera/graph/ops.def"
       default:
         throw InternalError("not a reduction");
     }
@@ -178,4 +178,4 @@ void UniformProgram::run(std::span<const Argument> arguments, std::span<Cell> va
   }
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

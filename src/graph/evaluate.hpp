@@ -3,10 +3,10 @@
 #include <span>
 #include <vector>
 
-#include "graph/argument.hpp"
-#include "graph/graph.hpp"
+#include "tessera/graph/argument.hpp"
+#include "tessera/graph/graph.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 /// A unary, binary or ternary op on operands of the given element type. What it has no use for is ignored.
 Cell evaluate(Op op, ElementType operand, Cell a, Cell b = {}, Cell c = {});
@@ -41,4 +41,4 @@ class UniformProgram {
   std::vector<int> roots_;
 };
 
-}  // namespace tessera
+}  // namespace tessera::internal

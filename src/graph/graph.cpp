@@ -1,13 +1,13 @@
-#include "graph/graph.hpp"
+#include "tessera/graph/graph.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
 
-#include "graph/error.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 std::string to_string(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape.begin(), shape.end(), ",")); }
 
@@ -94,4 +94,4 @@ Cell decode(ElementType type, std::int64_t attribute) {
   });
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -1,8 +1,8 @@
-#include "graph/hints.hpp"
+#include "tessera/graph/hints.hpp"
 
 #include <fmt/format.h>
 
-namespace tessera {
+namespace tessera::internal {
 
 std::string to_string(const Hints& hints) {
   std::string text;
@@ -29,4 +29,4 @@ Hints hints_for(const std::vector<Hints>& all, std::string_view arch) {
   return result;
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

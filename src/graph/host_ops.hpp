@@ -8,9 +8,9 @@
 #include "graph/math_double.hpp"
 #include "graph/math_exp.hpp"
 #include "graph/math_trig.hpp"
-#include "graph/op.hpp"
+#include "tessera/graph/op.hpp"
 
-namespace tessera::math {
+namespace tessera::internal::math {
 
 template <Op op>
 struct Host;
@@ -65,7 +65,7 @@ struct Host;
       return combine;                                                                  \
     }                                                                                  \
   };
-#include "graph/ops.def"
+#include "tessera/graph/ops.def"
 
 /// The type of C++ that holds values of an element type.
 template <HostType type>
@@ -91,7 +91,7 @@ inline constexpr bool takes = [] {
   bool some = false;
 #define TYPE(name, ...) \
   some = some || (accepts(op, ElementType::name) && std::is_same_v<host_form<ElementType::name>, T>);
-#include "graph/types.def"
+#include "tessera/graph/types.def"
   return some;
 }();
 
@@ -99,11 +99,11 @@ inline constexpr bool takes = [] {
 template <ElementType to, class T>
 host_form<to> cast_to(T x) {
   if constexpr (info(to).kind == ElementKind::integer)
-    return to_integer<typename tessera::detail::TypeOf<to>::type, host_form<to>>(x);
+    return to_integer<typename tessera::internal::detail::TypeOf<to>::type, host_form<to>>(x);
   else if constexpr (to == ElementType::f32 || to == ElementType::f64)
     return static_cast<host_form<to>>(x);
   else if constexpr (to == ElementType::f16)
-    return tessera::round_to_f16(to_be_narrowed(x));
+    return tessera::internal::round_to_f16(to_be_narrowed(x));
   else if constexpr (to == ElementType::bf16)
     return round_to_bf16(to_be_narrowed(x));
   else if constexpr (to == ElementType::tf32)
@@ -122,11 +122,11 @@ host_form<to> cast_to(T x) {
 template <ElementType from, ElementType to>
 host_form<to> bitcast_to(host_form<from> x) {
   static_assert(bitcasts(from, to));
-  using From = typename tessera::detail::TypeOf<from>::type;
-  using To = typename tessera::detail::TypeOf<to>::type;
+  using From = typename tessera::internal::detail::TypeOf<from>::type;
+  using To = typename tessera::internal::detail::TypeOf<to>::type;
   const From stored = [&] {
     if constexpr (from == ElementType::bf16)
-      return std::bit_cast<tessera::bf16>(bf16_bits(x));
+      return std::bit_cast<tessera::internal::bf16>(bf16_bits(x));
     else
       return static_cast<From>(x);
   }();
@@ -137,4 +137,4 @@ host_form<to> bitcast_to(host_form<from> x) {
     return static_cast<host_form<to>>(other);
 }
 
-}  // namespace tessera::math
+}  // namespace tessera::internal::math

@@ -8,7 +8,7 @@
 
 #include "graph/views.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 namespace {
 
 template <class... Args>
@@ -358,4 +358,4 @@ void check_types(const Graph& graph, Op op, ElementType type, std::span<const Id
   }
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -3,9 +3,9 @@
 #include <span>
 #include <stdexcept>
 
-#include "graph/graph.hpp"
+#include "tessera/graph/graph.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 /// Operands that an op cannot take. The text names them with their shapes and the mend, but not yet the place.
 struct Mismatch : std::runtime_error {
@@ -25,4 +25,4 @@ void check_types(const Graph& graph, Op op, ElementType type, std::span<const Id
 /// NumPy's rule; throws Mismatch.
 Shape broadcast_shapes(const Shape& a, const Shape& b, std::string_view what);
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -9,7 +9,7 @@
 #include <limits>
 #include <type_traits>
 
-namespace tessera::math {
+namespace tessera::internal::math {
 
 // Polynomials and range reductions after Cephes (Moshier, 1989), coefficients for binary32.
 
@@ -328,4 +328,4 @@ std::int32_t to_pred(T x) {
   return x != T(0) ? 1 : 0;
 }
 
-}  // namespace tessera::math
+}  // namespace tessera::internal::math

@@ -7,7 +7,7 @@
 #include <limits>
 #include <type_traits>
 
-namespace tessera::math {
+namespace tessera::internal::math {
 
 template <std::floating_point T>
 T floor(T x) {
@@ -94,4 +94,4 @@ T clz(T a) {
   return static_cast<T>(std::countl_zero(static_cast<std::make_unsigned_t<T>>(a)));
 }
 
-}  // namespace tessera::math
+}  // namespace tessera::internal::math

@@ -2,7 +2,7 @@
 #pragma once
 #include <cmath>
 
-namespace tessera::math {
+namespace tessera::internal::math {
 
 #define REAL_FUNCTION(name) \
   inline double name(double x) { return std::name(x); }
@@ -33,4 +33,4 @@ inline double pow(double x, double y) { return std::pow(x, y); }
 inline double atan2(double y, double x) { return std::atan2(y, x); }
 inline double fma(double a, double b, double c) { return std::fma(a, b, c); }
 
-}  // namespace tessera::math
+}  // namespace tessera::internal::math

@@ -5,7 +5,7 @@
 
 #include "graph/math_wide.hpp"
 
-namespace tessera::math {
+namespace tessera::internal::math {
 
 namespace detail {
 inline constexpr float no_number = std::numeric_limits<float>::quiet_NaN();
@@ -124,4 +124,4 @@ inline float erfc(float x) {
   return static_cast<float>(x < 0 ? 2 - positive : positive);
 }
 
-}  // namespace tessera::math
+}  // namespace tessera::internal::math

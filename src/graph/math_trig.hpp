@@ -7,7 +7,7 @@
 
 #include "graph/math_wide.hpp"
 
-namespace tessera::math {
+namespace tessera::internal::math {
 
 namespace detail {
 
@@ -155,4 +155,4 @@ inline float atan2(float y, float x) {
   return std::copysign(static_cast<float>(x != x || y != y ? static_cast<double>(x + y) : turned), y);
 }
 
-}  // namespace tessera::math
+}  // namespace tessera::internal::math

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstdint>
 
-namespace tessera::math::wide {
+namespace tessera::internal::math::wide {
 
 inline constexpr double ln2 = 0.69314718055994530942, log2e = 1.4426950408889634074;
 inline constexpr double pi = 3.14159265358979323846;
@@ -60,4 +60,4 @@ inline double log2(double x) {
   return exponent - (low ? 1023.0 : 1022.0) + 2 * log2e * s * p;
 }
 
-}  // namespace tessera::math::wide
+}  // namespace tessera::internal::math::wide

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <cstring>
 
-#include "graph/error.hpp"
 #include "graph/host_ops.hpp"
 #include "graph/infer.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 namespace {
 
 std::size_t words_of(ElementType type) { return static_cast<std::size_t>(host_bytes(host_type(type))) / 4; }
@@ -129,4 +129,4 @@ Reports::Told Reports::take(std::span<std::uint32_t> board) const {
   return told;
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "graph/graph.hpp"
+#include "tessera/graph/graph.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 /// The text of a print, cut where its values stand: one piece more than there are values. Throws Mismatch for braces
 /// that are neither {} nor written twice.
@@ -73,4 +73,4 @@ class Reports {
   bool prints_ = false;
 };
 
-}  // namespace tessera
+}  // namespace tessera::internal

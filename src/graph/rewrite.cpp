@@ -1,6 +1,6 @@
 #include "graph/rewrite.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 Rewriter::Rewriter(const Graph& source)
     : source_(source),
@@ -91,4 +91,4 @@ void Rewriter::copy_owner(Id id) {
 
 Graph canonical(const Graph& graph) { return Rewriter(graph).run(); }
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -3,9 +3,9 @@
 #include <span>
 #include <vector>
 
-#include "graph/builder.hpp"
+#include "tessera/graph/builder.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 /// The copy hash-conses, lets what no longer varies in a loop move out of it, and drops what is dead by `keep` as well
 /// as carried values that a loop only hands on. A pass overrides what it changes.
@@ -41,4 +41,4 @@ class Rewriter {
 /// The graph as the language leaves it: without carried values that do not change.
 Graph canonical(const Graph& graph);
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -1,8 +1,8 @@
 #include <algorithm>
 
-#include "graph/graph.hpp"
+#include "tessera/graph/graph.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 namespace {
 
 class Scheduler {
@@ -97,4 +97,4 @@ class Scheduler {
 
 std::vector<std::vector<Id>> schedule(const Graph& graph) { return Scheduler(graph).run(); }
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -2,10 +2,10 @@
 
 #include <iterator>
 
-#include "graph/cuda_text.hpp"
-#include "graph/graph.hpp"
+#include "tessera/graph/cuda_text.hpp"
+#include "tessera/graph/graph.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 std::string number_text(ElementType type, std::int64_t attribute) {
   const Cell cell = decode(type, attribute);
@@ -74,7 +74,7 @@ class Printer {
                    node.scan_options().exclusive ? ",exclusive" : "");
       case Attribute::order:
         if (node.order() == MemoryOrder::relaxed && node.scope() == MemoryScope::device) return;
-        return out(" {{{},{}}}", tessera::name(node.order()), tessera::name(node.scope()));
+        return out(" {{{},{}}}", tessera::internal::name(node.order()), tessera::internal::name(node.scope()));
       case Attribute::sorted:
         return out(" {{{}{}}}", node.axis(), node.sort_options().descending ? ",descending" : "");
       case Attribute::function: {
@@ -122,4 +122,4 @@ class Printer {
 
 std::string to_string(const Graph& graph, bool locations) { return Printer(graph, locations).run(); }
 
-}  // namespace tessera
+}  // namespace tessera::internal

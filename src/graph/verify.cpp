@@ -1,11 +1,11 @@
 #include <fmt/format.h>
 
-#include "graph/error.hpp"
-#include "graph/graph.hpp"
 #include "graph/infer.hpp"
 #include "graph/reports.hpp"
+#include "tessera/graph/error.hpp"
+#include "tessera/graph/graph.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 namespace {
 
 // What a graph is, rule by rule. A pass that breaks one is found at once, by name.
@@ -238,4 +238,4 @@ class Verifier {
 
 void verify(const Graph& graph, std::string_view after) { Verifier(graph, after).run(); }
 
-}  // namespace tessera
+}  // namespace tessera::internal

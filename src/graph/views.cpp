@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tessera {
+namespace tessera::internal {
 
 std::vector<ViewAxis> view_axes(const Graph& graph, Id view) {
   std::vector<Id> way;  // from the view down to the tensor
@@ -56,4 +56,4 @@ std::vector<Flattened> flattened_axes(const Graph& graph) {
   return found;
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -2,9 +2,9 @@
 #pragma once
 #include <vector>
 
-#include "graph/graph.hpp"
+#include "tessera/graph/graph.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 /// An axis of a view. Position p of it is, by the slices, position q = (start + p step), ... of what they are slices
 /// of, and that is element q * factor of the last of the tensor's axes.
@@ -33,4 +33,4 @@ struct Flattened {
 /// Those that the graph's accesses go through.
 std::vector<Flattened> flattened_axes(const Graph& graph);
 
-}  // namespace tessera
+}  // namespace tessera::internal

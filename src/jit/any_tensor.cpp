@@ -1,12 +1,12 @@
-#include "jit/any_tensor.hpp"
+#include "tessera/jit/any_tensor.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "graph/error.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera::detail {
+namespace tessera::internal::detail {
 namespace {
 
 std::string list(std::span<const std::int64_t> numbers) { return fmt::format("[{}]", fmt::join(numbers, ",")); }
@@ -140,4 +140,4 @@ void expect(const AnyTensor& tensor, ElementType type, int rank) {
                             name(type), rank));
 }
 
-}  // namespace tessera::detail
+}  // namespace tessera::internal::detail

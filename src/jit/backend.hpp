@@ -4,12 +4,12 @@
 #include <memory>
 #include <span>
 
-#include "graph/argument.hpp"
-#include "graph/error.hpp"
-#include "graph/graph.hpp"
-#include "jit/device.hpp"
+#include "tessera/graph/argument.hpp"
+#include "tessera/graph/error.hpp"
+#include "tessera/graph/graph.hpp"
+#include "tessera/jit/device.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 class EventBackend {
  public:
@@ -67,4 +67,4 @@ Own& own(Handle& handle) {
   throw Error("an event or a recorded graph is used with a stream of another kind of device");
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

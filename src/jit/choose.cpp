@@ -1,4 +1,4 @@
-#include "jit/choose.hpp"
+#include "tessera/jit/choose.hpp"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include "jit/compile/compiler.hpp"
 #include "jit/product_tiles.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 namespace {
 
 int power_at_least(int n) { return static_cast<int>(std::bit_ceil(static_cast<unsigned>(n))); }
@@ -182,4 +182,4 @@ std::vector<ProductTiles> wgmma_tiles(ElementType operands) {
   return tiles;
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

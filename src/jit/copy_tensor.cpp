@@ -1,4 +1,4 @@
-#include "jit/copy_tensor.hpp"
+#include "tessera/jit/copy_tensor.hpp"
 
 #include <fmt/format.h>
 
@@ -8,12 +8,12 @@
 #include <mutex>
 #include <vector>
 
-#include "graph/builder.hpp"
 #include "graph/rewrite.hpp"
-#include "jit/executable.hpp"
 #include "jit/overlap.hpp"
+#include "tessera/graph/builder.hpp"
+#include "tessera/jit/executable.hpp"
 
-namespace tessera::detail {
+namespace tessera::internal::detail {
 namespace {
 
 /// Elements are moved by their bits, whatever they mean.
@@ -258,4 +258,4 @@ AnyTensor dense(const AnyTensor& tensor, const Device& device) {
   return result;
 }
 
-}  // namespace tessera::detail
+}  // namespace tessera::internal::detail

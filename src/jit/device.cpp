@@ -1,18 +1,18 @@
-#include "jit/device.hpp"
+#include "tessera/jit/device.hpp"
 
 #include <fmt/format.h>
 
 #include <charconv>
 
-#include "graph/error.hpp"
 #include "jit/backend.hpp"
 #include "jit/compile/nvrtc.hpp"
 #include "jit/cpu/cpu_backend.hpp"
 #include "jit/cuda/cuda_devices.hpp"
 #include "jit/emulated.hpp"
 #include "jit/options/options.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 namespace {
 
 thread_local bool recording = false;  // does Stream::capture run in this thread?
@@ -119,4 +119,4 @@ void Device::copy_out(void* host, const void* device, std::size_t bytes) const {
   backend_->copy(host, device, bytes);
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -1,14 +1,14 @@
-#include "jit/dlpack.hpp"
+#include "tessera/jit/dlpack.hpp"
 
 #include <fmt/format.h>
 
-#include "graph/error.hpp"
+#include "tessera/graph/error.hpp"
 
 #ifdef TESSERA_HAS_DLPACK
 #include <dlpack/dlpack.h>
 #endif
 
-namespace tessera::detail {
+namespace tessera::internal::detail {
 
 #ifdef TESSERA_HAS_DLPACK
 namespace {
@@ -166,4 +166,4 @@ DLManagedTensor* to_dlpack(const AnyTensor&) { refuse(); }
 void free_dlpack(DLManagedTensor*) { refuse(); }
 #endif
 
-}  // namespace tessera::detail
+}  // namespace tessera::internal::detail

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "graph/error.hpp"
 #include "jit/options/options.hpp"
 #include "jit/options/shared_library.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 namespace {
 
 namespace fs = std::filesystem;
@@ -49,4 +49,4 @@ std::shared_ptr<DeviceBackend> emulated_backend() {
   return backend;
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -1,4 +1,4 @@
-#include "jit/executable.hpp"
+#include "tessera/jit/executable.hpp"
 
 #include <fmt/format.h>
 
@@ -6,8 +6,6 @@
 #include <limits>
 
 #include "codegen/passes/passes.hpp"
-#include "graph/cuda_text.hpp"
-#include "graph/error.hpp"
 #include "graph/evaluate.hpp"
 #include "graph/views.hpp"
 #include "jit/backend.hpp"
@@ -16,8 +14,10 @@
 #include "jit/growing_list.hpp"
 #include "jit/options/log.hpp"
 #include "jit/overlap.hpp"
+#include "tessera/graph/cuda_text.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 namespace {
 
 constexpr std::size_t most_axes = 8;  // of a grid
@@ -63,7 +63,7 @@ void Executable::refuse(std::span<const Argument> arguments, std::string_view wh
     if (parameter.access == Access::scalar)
       text += number_text(parameter.type, encode(parameter.type, arguments[i].scalar));
     else
-      text += fmt::format("{} [{}]", tessera::name(parameter.type),
+      text += fmt::format("{} [{}]", tessera::internal::name(parameter.type),
                           fmt::join(arguments[i].extent.begin(), arguments[i].extent.begin() + parameter.rank, ","));
   }
   throw Error(fmt::format("launch of kernel '{}' refused: {} ({})", graph_.name, why, text));
@@ -200,4 +200,4 @@ void Executable::launch(const Stream& stream, std::span<const Argument> argument
   kernel->launch(stream.backend(), arguments, {grid.extent.data(), grid.rank});
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -5,7 +5,7 @@
 #include <mutex>
 #include <optional>
 
-namespace tessera {
+namespace tessera::internal {
 
 /// Values by key. Finding one takes no lock, and values stay where they are. Newer ones are found sooner.
 template <class Key, class Value>
@@ -60,4 +60,4 @@ class GrowingList {
   std::mutex adding_;
 };
 
-}  // namespace tessera
+}  // namespace tessera::internal

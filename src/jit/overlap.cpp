@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-namespace tessera {
+namespace tessera::internal {
 namespace {
 
 /// Holds the product of any stride, any extent and the bytes of an element.
@@ -99,4 +99,4 @@ bool overlaps_itself(const Parameter& parameter, const Argument& argument) {
   return false;
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

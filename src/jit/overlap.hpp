@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <optional>
 
-#include "graph/argument.hpp"
-#include "graph/graph.hpp"
+#include "tessera/graph/argument.hpp"
+#include "tessera/graph/graph.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 /// Do the addresses of all elements exist? Not if strides lead below 0 or beyond 2^64, where addresses begin anew. What
 /// follows is for tensors of which they do.
@@ -28,4 +28,4 @@ bool overlap(const Parameter& a_parameter, const Argument& a, const Parameter& b
 /// tensor are, in any order of the axes.
 bool overlaps_itself(const Parameter& parameter, const Argument& argument);
 
-}  // namespace tessera
+}  // namespace tessera::internal

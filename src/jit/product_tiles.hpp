@@ -5,9 +5,9 @@
 
 #include "codegen/sharing.hpp"
 #include "codegen/target.hpp"
-#include "jit/choose.hpp"
+#include "tessera/jit/choose.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 /// What runs a product.
 struct ProductTarget {
@@ -19,7 +19,7 @@ struct ProductTarget {
   bool has_wgmma() const { return gpu && gpu->tier == Target::Tier::wgmma; }
 };
 /// A device, and what TESSERA_TIER and TESSERA_SHARING make of it.
-ProductTarget product_target(const Device& device);
+[[gnu::visibility("default")]] ProductTarget product_target(const Device& device);  // for tessera::model, too
 
 /// As choose() of a device, for what runs the product.
 ProductTiles choose(ProductFamily family, const ProductShape& shape, ElementType operands, const ProductTarget& target);
@@ -32,4 +32,4 @@ ProductTiles rule_tiles(int m, const ProductShape& shape, ElementType operands, 
 /// All that choose() chooses from where it asks the model: of products of f16, bf16 or tf32.
 std::vector<ProductTiles> wgmma_tiles(ElementType operands = ElementType::bf16);
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -1,13 +1,13 @@
-#include "jit/sequence.hpp"
+#include "tessera/jit/sequence.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "graph/error.hpp"
 #include "jit/overlap.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 namespace {
 
 bool conflict(const Sequence::Launch& a, const Sequence::Launch& b) {
@@ -68,4 +68,4 @@ CapturedGraph Sequence::record(const Stream& stream) const {
   return stream.capture([&] { run(stream); });
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

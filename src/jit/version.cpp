@@ -1,7 +1,7 @@
-#include "jit/version.hpp"
+#include "tessera/jit/version.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 const char* version() { return TESSERA_VERSION; }
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -1,4 +1,4 @@
-#include "model/checkpoint.hpp"
+#include "tessera/model/checkpoint.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,11 +8,11 @@
 #include <string>
 #include <unordered_set>
 
-#include "graph/error.hpp"
 #include "jit/options/log.hpp"
 #include "model/input_file.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 namespace {
 
 namespace fs = std::filesystem;
@@ -97,7 +97,7 @@ class WeightList {
           fmt::format("{} [{}], not [{}]", found->name, fmt::join(found->shape, ", "), fmt::join(shape, ", ")));
     }
     if (found->type != StoredType::f32 && found->type != StoredType::f16 && found->type != StoredType::bf16) {
-      mistyped_.push_back(fmt::format("{} {}", found->name, tessera::name(found->type)));
+      mistyped_.push_back(fmt::format("{} {}", found->name, tessera::internal::name(found->type)));
     }
     return found;
   }
@@ -177,4 +177,4 @@ Checkpoint Checkpoint::open(const fs::path& folder) {
   return model;
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

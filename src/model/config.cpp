@@ -1,4 +1,4 @@
-#include "model/config.hpp"
+#include "tessera/model/config.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,10 +8,10 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "graph/error.hpp"
 #include "model/input_file.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 namespace {
 
 constexpr std::int32_t max_token = std::numeric_limits<std::int32_t>::max();
@@ -231,4 +231,4 @@ Gpt2Config preset(std::string_view name) {
   throw Error(fmt::format("there is no preset {}; there are {}", in_quotes(name), fmt::join(names, ", ")));
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -1,4 +1,4 @@
-#include "model/gpt2.hpp"
+#include "tessera/model/gpt2.hpp"
 
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -16,7 +16,7 @@
 #include "model/kernels.hpp"
 #include "model/tiles.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 using Tokens = std::span<const std::vector<std::int32_t>>;
 
@@ -138,7 +138,7 @@ class WeightLoader {
         return as<T, R>(bring<bf16>(stored), extents);
       default:
         throw Error(
-            fmt::format("weight '{}' is {}; supported are F32, F16 and BF16", stored.name, tessera::name(stored.type)));
+            fmt::format("weight '{}' is {}; supported are F32, F16 and BF16", stored.name, tessera::internal::name(stored.type)));
     }
   }
 
@@ -685,4 +685,4 @@ std::size_t Session::index_of(int sequence) const {
 int Session::length(int sequence) const { return state_->lengths_[index_of(sequence)]; }
 int Session::capacity() const { return state_->capacity_; }
 
-}  // namespace tessera
+}  // namespace tessera::internal

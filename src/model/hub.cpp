@@ -1,4 +1,4 @@
-#include "model/hub.hpp"
+#include "tessera/model/hub.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,10 +8,10 @@
 #include <string_view>
 #include <vector>
 
-#include "graph/error.hpp"
 #include "model/input_file.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 namespace {
 
 namespace fs = std::filesystem;
@@ -111,4 +111,4 @@ fs::path find_model(const std::string& name) {
       in_quotes(name), in_quotes(cached.native()), name));
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

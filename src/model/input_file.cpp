@@ -9,9 +9,9 @@
 #include <iterator>
 #include <system_error>
 
-#include "graph/error.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 namespace {
 
 [[noreturn]] void refuse(const std::filesystem::path& path, std::string_view reason) {
@@ -93,4 +93,4 @@ std::string in_quotes(std::string_view text) {
   return line + "'";
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-namespace tessera {
+namespace tessera::internal {
 
 /// A regular file, open for reading; movable, not copyable. Replacing it (a new one renamed over it) is harmless: the
 /// old one is read on.
@@ -46,4 +46,4 @@ std::string read_whole(const std::filesystem::path& path, std::size_t most);
 /// the middle of more than 500 bytes left out.
 std::string in_quotes(std::string_view text);
 
-}  // namespace tessera
+}  // namespace tessera::internal

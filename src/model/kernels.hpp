@@ -7,9 +7,9 @@
 // Sequences differ in length: `past` [B] counts the positions in the cache, `count` [B] the new ones, both on the
 // device.
 #pragma once
-#include "api/tessera.hpp"
+#include "tessera/tessera.hpp"
 
-namespace tessera::kernels {
+namespace tessera::internal::kernels {
 
 /// A, for operands of type P.
 template <Element P>
@@ -372,4 +372,4 @@ auto linear_exact_gelu(ProductTiles tiles) {
   });
 }
 
-}  // namespace tessera::kernels
+}  // namespace tessera::internal::kernels

@@ -1,4 +1,4 @@
-#include "model/safetensors.hpp"
+#include "tessera/model/safetensors.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -13,12 +13,12 @@
 #include <system_error>
 #include <tuple>
 
-#include "graph/error.hpp"
 #include "jit/options/files.hpp"
 #include "model/input_file.hpp"
 #include "model/shard_index.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "tensors are used as they lie in the file");
@@ -462,4 +462,4 @@ void write_safetensors(const std::filesystem::path& path, std::span<const Tensor
   }
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -1,12 +1,12 @@
-#include "model/sampling.hpp"
+#include "tessera/model/sampling.hpp"
 
 #include <fmt/format.h>
 
 #include <cmath>
 
-#include "graph/error.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 void check(const Sampling& sampling) {
   const auto require = [](bool holds, auto value, std::string_view name, std::string_view allowed) {
@@ -21,4 +21,4 @@ void check(const Sampling& sampling) {
           "repetition penalty", "0.01 to 100; 1 is off");
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

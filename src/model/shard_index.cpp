@@ -7,10 +7,10 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "graph/error.hpp"
 #include "model/input_file.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 namespace {
 
 constexpr std::size_t most_bytes = std::size_t{1} << 26;
@@ -159,4 +159,4 @@ ShardIndex read_shard_index(const std::filesystem::path& path) {
   return std::move(reader.index);
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace tessera {
+namespace tessera::internal {
 
 /// Which tensor lies in which file.
 struct ShardIndex {
@@ -25,4 +25,4 @@ struct ShardIndex {
 /// or names a file by anything but a plain name.
 ShardIndex read_shard_index(const std::filesystem::path& path);
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -1,13 +1,13 @@
-#include "model/stop_text.hpp"
+#include "tessera/model/stop_text.hpp"
 
 #include <algorithm>
 #include <utility>
 
-#include "graph/error.hpp"
 #include "model/input_file.hpp"
-#include "model/utf8.hpp"
+#include "tessera/graph/error.hpp"
+#include "tessera/model/utf8.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 StopText::StopText(std::vector<std::string> stops) : stops_(std::move(stops)) {
   for (const std::string& stop : stops_) {
@@ -40,4 +40,4 @@ std::string StopText::push(std::string_view text) {
 
 std::string StopText::finish() { return std::exchange(held_, {}); }
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-namespace tessera {
+namespace tessera::internal {
 namespace {
 
 int power_at_least(int n) { return static_cast<int>(std::bit_ceil(static_cast<unsigned>(n))); }
@@ -36,4 +36,4 @@ int copy_rows(const TileTarget& target) {
   return target.gpu ? power_at_most(std::clamp(4096 / target.width, 1, 64)) : 8;
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -1,9 +1,9 @@
 // Extents of the tiles of the model's kernels, by plain rules for each kind of device; those of products are
 // choose()'s.
 #pragma once
-#include "graph/element.hpp"
+#include "tessera/graph/element.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 /// What tiles depend on.
 struct TileTarget {
@@ -26,4 +26,4 @@ int decode_keys(const TileTarget& target);
 int norm_rows(const TileTarget& target);
 int copy_rows(const TileTarget& target);
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -1,4 +1,4 @@
-#include "model/tokenizer.hpp"
+#include "tessera/model/tokenizer.hpp"
 
 #include <fmt/format.h>
 
@@ -13,16 +13,16 @@
 #include <tuple>
 #include <utility>
 
-#include "graph/error.hpp"
 #include "model/input_file.hpp"
-#include "model/utf8.hpp"
+#include "tessera/graph/error.hpp"
+#include "tessera/model/utf8.hpp"
 
 #ifdef TESSERA_HAS_PCRE2
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 #endif
 
-namespace tessera {
+namespace tessera::internal {
 namespace {
 
 using nlohmann::json;
@@ -452,4 +452,4 @@ std::optional<std::int32_t> Tokenizer::id_of(std::string_view bytes) const {
   return known->second;
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -1,8 +1,8 @@
-#include "model/utf8.hpp"
+#include "tessera/model/utf8.hpp"
 
 #include <utility>
 
-namespace tessera {
+namespace tessera::internal {
 namespace {
 
 constexpr std::string_view replacement = "\xEF\xBF\xBD";  // U+FFFD
@@ -68,4 +68,4 @@ std::string Utf8Stream::push(std::string_view bytes) {
 
 std::string Utf8Stream::finish() { return std::string(std::exchange(held_, {}).empty() ? "" : replacement); }
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "c/tessera_c.h"
+#include <tessera/tessera_c.h>
 
 static int failures = 0;
 

@@ -1,6 +1,6 @@
 // A second library of kernels, beside that of samples/python: one kernel of each kind of parameter, and one that cannot
 // be traced.
-#include "c/export.hpp"
+#include <tessera/c/export.hpp>
 
 using namespace tessera;
 

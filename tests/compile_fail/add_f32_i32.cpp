@@ -1,5 +1,5 @@
 // expect: the operands have different element types; cast<T>(x) one of them
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

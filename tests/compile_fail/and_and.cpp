@@ -1,5 +1,5 @@
 // expect: && cannot be traced; use & on pred tiles
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: logic takes pred tiles
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

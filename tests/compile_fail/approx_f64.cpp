@@ -1,5 +1,5 @@
 // expect: this op takes f32; cast<f32>(x) first
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

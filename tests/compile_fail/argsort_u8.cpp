@@ -1,5 +1,5 @@
 // expect: argsort takes f32, i32, i64, u32 or u64; cast<f32>(x) first
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

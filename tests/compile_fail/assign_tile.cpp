@@ -1,5 +1,5 @@
 // expect: tessera: a Tile never changes
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: atomic_add takes tensors of f32, f64, i32, i64, u32 or u64
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: takes its place in braces
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: atomics work on an InOut
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

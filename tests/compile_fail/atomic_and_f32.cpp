@@ -1,5 +1,5 @@
 // expect: atomic_and takes tensors of i32, i64, u32 or u64
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

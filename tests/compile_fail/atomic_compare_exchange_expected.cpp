@@ -1,5 +1,5 @@
 // expect: what is expected and the tensor have different element types; cast<T>(tile)
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

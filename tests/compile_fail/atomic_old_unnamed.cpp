@@ -1,5 +1,5 @@
 // expect: is named before it is used: Tile x = load(...);
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: tessera: bitcast is between element types of tensors that have as many bits
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

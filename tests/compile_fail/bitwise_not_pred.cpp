@@ -1,5 +1,5 @@
 // expect: tessera: ~ has the bits of integers; of a pred it is !p
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: tessera: logic takes pred tiles, the results of comparisons; bits are those of integers
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

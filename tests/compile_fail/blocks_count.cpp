@@ -1,5 +1,5 @@
 // expect: structured binding
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

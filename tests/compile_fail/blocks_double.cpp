@@ -1,5 +1,5 @@
 // expect: an extent or a count is an integer or an Index
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

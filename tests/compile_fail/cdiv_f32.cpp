@@ -1,5 +1,5 @@
 // expect: tessera: this op takes integers; f32 is divided by /
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 using namespace tessera;
 
 int main() {

@@ -1,5 +1,5 @@
 // expect: tessera: check takes a comparison, of any shape
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

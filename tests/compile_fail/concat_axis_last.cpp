@@ -1,5 +1,5 @@
 // expect: tessera: concat names its axis first, then the tiles: concat(axis, a, b, ...)
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

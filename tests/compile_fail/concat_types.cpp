@@ -1,5 +1,5 @@
 // expect: concat takes tiles of one element type
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: tessera: a tensor is copied from one of its element type; cast in a kernel
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

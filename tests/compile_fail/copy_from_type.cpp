@@ -1,5 +1,5 @@
-// expect: cannot convert
-#include "api/tessera.hpp"
+// expect: tessera: values are copied as they are; those of another element type are converted first
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: tessera: a tensor is copied from one of its rank; reshape the other
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

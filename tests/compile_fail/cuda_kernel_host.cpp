@@ -1,5 +1,5 @@
 // expect: the host's function of a cuda_kernel takes what the kernel takes
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: the function of a cuda_kernel returns its CudaLaunch
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

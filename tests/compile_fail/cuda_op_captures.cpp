@@ -1,5 +1,5 @@
 // expect: the function of a cuda_op is a lambda without captures, of floats or of ints
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

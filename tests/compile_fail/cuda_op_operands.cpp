@@ -1,5 +1,5 @@
 // expect: a cuda_op takes as many operands as its function
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: tessera: a scan is told by name how it goes: cumsum(x, 1, {.reverse = true, .exclusive = true})
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: conversion from
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: tessera: there is no else_if: write .else_([&] { if_(condition, ...); })
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

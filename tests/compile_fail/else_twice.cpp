@@ -1,5 +1,5 @@
 // expect: tessera: an if_ has one else_
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: of two values, maximum(a, b) is the larger
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: extract takes an index and an extent for each axis of the tile
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: tessera: a tensor is filled with a number
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

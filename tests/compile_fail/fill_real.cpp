@@ -1,5 +1,5 @@
 // expect: tessera: a tensor of integers is filled with an integer; convert the number first
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: flatten makes one axis of two, and a view of rank 1 has one
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

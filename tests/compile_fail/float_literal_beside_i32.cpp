@@ -1,5 +1,5 @@
 // expect: a floating literal stands beside an integer tile; write an integer, or cast<f32> the tile
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: for loops for (Index i : range(n))
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: tessera: a tile's extents are C++ integers
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: gather takes an index and an extent for every axis but the first
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: row indices are an i32 tile of rank 1
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: named i32 Tiles of one rank
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

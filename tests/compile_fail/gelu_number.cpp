@@ -1,5 +1,5 @@
 // expect: tessera: an activation takes a tile
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

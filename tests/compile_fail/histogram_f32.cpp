@@ -1,5 +1,5 @@
 // expect: tessera: histogram counts numbers of i32; cast<i32>(x) first
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: if_ and while_ take a condition of rank 0, as item(any(x)) is; for tiles use where(condition, a, b)
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

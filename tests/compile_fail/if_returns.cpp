@@ -1,5 +1,5 @@
 // expect: tessera: if_, else_ and while_ give no value: let the lambda assign to a Var
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: a tile has no truth value in C++; use where(condition, a, b) or if_(condition, ...)
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

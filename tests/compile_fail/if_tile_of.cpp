@@ -1,5 +1,5 @@
 // expect: tessera: if_ gives no value: let it assign to a Var, or choose by where(condition, a, b)
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

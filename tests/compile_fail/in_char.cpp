@@ -1,5 +1,5 @@
 // expect: tensors hold f32, f64, f16, bf16, f8e4m3, f8e5m2 and integers, i8 to i64 and u8 to u64
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

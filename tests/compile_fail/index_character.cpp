@@ -1,5 +1,5 @@
 // expect: a bool or a character is no number here
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

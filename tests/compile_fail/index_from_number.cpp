@@ -1,5 +1,5 @@
 // expect: or constant<i32>(n) for an Index
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

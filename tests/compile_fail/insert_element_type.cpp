@@ -1,5 +1,5 @@
 // expect: the tile and the part have different element types; cast<T>(part)
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

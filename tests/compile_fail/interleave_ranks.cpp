@@ -1,5 +1,5 @@
 // expect: tessera: interleave takes tiles of one rank and shape
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: tessera: interleave takes tiles of one element type; cast<T>(x) one of them
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: a kernel is a lambda, not mutable, with no auto among its parameters
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: a kernel returns nothing; store what it computes
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

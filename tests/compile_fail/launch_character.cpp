@@ -1,5 +1,5 @@
 // expect: a Scalar parameter takes a number
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

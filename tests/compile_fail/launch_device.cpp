@@ -1,5 +1,5 @@
 // expect: cannot convert
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: an integer Scalar takes an integer; convert the number first
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: the tensor's rank is not the parameter's; which argument: see `argument = N` above
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: the launch has another number of arguments than the kernel has parameters
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

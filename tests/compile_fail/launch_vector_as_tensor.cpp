@@ -1,5 +1,5 @@
 // expect: an In, Out or InOut parameter takes a Tensor
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: no matching function
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: tessera: load takes an index for each axis
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: what is read of an InOut is named before it is used
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: an Out is only written; declare the parameter InOut to read it too
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

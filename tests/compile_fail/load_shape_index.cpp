@@ -1,5 +1,5 @@
 // expect: a tile's extents are C++ integers, known when the kernel is traced
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: logic takes pred tiles, the results of comparisons
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

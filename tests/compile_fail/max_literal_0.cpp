@@ -1,5 +1,5 @@
 // expect: max(x, 0) has two readings
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 
@@ -8,6 +8,6 @@ auto subject = kernel("max_literal_0", [](In<f32, 2> x) {
 #ifndef GOOD
   Tile larger = max(f, 0);
 #else
-  Tile larger = max(f, Axis(0)) + max(f, axis(0)) + max(f, {0}) + max(f) + maximum(f, 0) + max(f, -2) + max(f, 1);
+  Tile larger = max(f, axis(0)) + max(f, {0}) + max(f) + maximum(f, 0) + max(f, -2) + max(f, 1);
 #endif
 });

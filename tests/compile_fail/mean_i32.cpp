@@ -1,5 +1,5 @@
 // expect: tessera: mean is of real numbers; cast<f32>(x) first
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: max(x, 0) has two readings
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 
@@ -8,6 +8,6 @@ auto subject = kernel("min_literal_0", [](In<i32, 2> x) {
 #ifndef GOOD
   Tile smaller = min(f, 0);
 #else
-  Tile smaller = min(f, Axis(0));
+  Tile smaller = min(f, axis(0));
 #endif
 });

@@ -1,5 +1,5 @@
 // expect: mma adds to f32 tiles
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: mma adds to f32 tiles, products of f64 to f64, and of i8 and u8 to i32
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: both factors of mma have one element type; cast one
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

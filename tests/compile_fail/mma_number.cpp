@@ -1,5 +1,5 @@
 // expect: mma adds to a tile: zeros<f32>({m, n}); mma(a, b) adds to nothing
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

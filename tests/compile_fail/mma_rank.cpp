@@ -1,5 +1,5 @@
 // expect: mma takes three tiles of rank 2, or of rank 3 for a batch; reshape them
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

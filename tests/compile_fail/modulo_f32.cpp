@@ -1,5 +1,5 @@
 // expect: this op takes integers
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: a kernel's parameters are In, Out, InOut and Scalar
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: permute names each axis of the tile once
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

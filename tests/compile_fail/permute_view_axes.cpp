@@ -1,5 +1,5 @@
 // expect: const int (&)[2]
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: tessera: permuted names each axis of the tensor once
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

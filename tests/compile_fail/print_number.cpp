@@ -1,5 +1,5 @@
 // expect: tessera: print takes tiles and scalars of the kernel; what C++ knows is text
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: tessera: print begins with its text, as in print("x is {}", x)
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

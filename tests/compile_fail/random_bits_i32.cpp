@@ -1,5 +1,5 @@
 // expect: this op takes i64; cast<i64>(x) first
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: tessera: a loop in the kernel counts by a value of the kernel: for (Index i : range(n))
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

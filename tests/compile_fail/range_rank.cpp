@@ -1,5 +1,5 @@
 // expect: an extent or a count is an Index: i32, rank 0
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: reduce takes an identity for each tile
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

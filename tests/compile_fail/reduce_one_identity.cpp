@@ -1,5 +1,5 @@
 // expect: tessera: of several tiles the identities stand in braces, one for each: {0, 0}
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

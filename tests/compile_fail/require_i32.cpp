@@ -1,5 +1,5 @@
 // expect: require takes a comparison of rank 0
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

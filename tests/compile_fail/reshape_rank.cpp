@@ -1,5 +1,5 @@
 // expect: a tile has at most 6 axes
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

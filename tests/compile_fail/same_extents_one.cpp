@@ -1,5 +1,5 @@
 // expect: tessera: same_extents takes two or more tensors
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

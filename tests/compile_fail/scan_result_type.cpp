@@ -1,5 +1,5 @@
 // expect: the function gives for each tile an expression of the tile's element type
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: takes a tile of indices for each axis
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

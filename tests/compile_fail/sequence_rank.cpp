@@ -1,5 +1,5 @@
 // expect: tessera: the tensor's rank is not the parameter's
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

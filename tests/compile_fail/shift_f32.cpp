@@ -1,5 +1,5 @@
 // expect: tessera: this op takes integers; f32 is divided by /, and bitcast<i32>(x) is its bits
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: tessera: a sort is told by name how it goes: sort(x, 1, {.descending = true})
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: sort takes f32, i32, i64, u32 or u64
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: an In is only read; declare the parameter Out or InOut to write it
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

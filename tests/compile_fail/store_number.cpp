@@ -1,5 +1,5 @@
 // expect: tessera: store takes a tile, which says how much is written: full<f32>({..}, x), or zeros<f32>({..})
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

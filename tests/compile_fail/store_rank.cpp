@@ -1,5 +1,5 @@
 // expect: the tile and the tensor have different ranks; reshape the tile
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: tessera: several axes stand in braces, as in sum(x, {0, 1})
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: storage types and pred are not for arithmetic; cast<f32>(x) or cast<i32>(x) first
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

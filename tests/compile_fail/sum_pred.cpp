@@ -1,5 +1,5 @@
 // expect: tessera: a pred is no number: cast<i32>(p) is 0 or 1, and & | ^ ! are its logic
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: tessera: a tensor is given its extents; from values in braces it is made by Tensor<T, R>::of
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

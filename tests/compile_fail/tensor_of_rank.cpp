@@ -1,5 +1,5 @@
 // expect: Tensor<float, 2>::Braces
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: constraint
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: a tensor has 1 to 6 axes
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

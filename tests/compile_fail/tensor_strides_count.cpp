@@ -1,5 +1,5 @@
 // expect: tessera: a tensor takes an extent for each axis, and a stride where strides are given
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: a number alone has no element type; constant<f32>(x)
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: tessera: these are two tiles: auto [value, index] = max_with_index(x, 1)
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: tessera: top_k is told by name what it takes: top_k(x, 8, 1, {.smallest = true})
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: transpose takes a tile of rank 2 or more
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: tessera: a tensor of rank 2 or more is transposed
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: a view has at most 6 axes, and unfold makes one more
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

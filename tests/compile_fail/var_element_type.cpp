@@ -1,5 +1,5 @@
 // expect: the Var has another element type; cast<T>(x) the value
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

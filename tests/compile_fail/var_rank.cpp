@@ -1,5 +1,5 @@
 // expect: the Var has another rank; reshape the value
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: tessera: where takes a pred as its condition, as comparisons give; of a number it is x != 0
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: tessera: a condition is computed in the kernel, of extents, scalars or tiles; what C++ knows
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: if_ and while_ take a condition of rank 0, as item(any(x)) is
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 
@@ -8,7 +8,7 @@ auto subject = kernel("while_rank", [](In<i32, 1> x, Out<i32, 1> y) {
 #ifndef GOOD
   while_([&] { return i < 9; }, [&] { i += 1; });
 #else
-  while_([&] { return item(max(i, Axis(0))) < 9; }, [&] { i += 1; });
+  while_([&] { return item(max(i, axis(0))) < 9; }, [&] { i += 1; });
 #endif
   store(y, {0}, i);
 });

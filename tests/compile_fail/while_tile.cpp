@@ -1,5 +1,5 @@
 // expect: the condition of while_ is a lambda, as in while_([&] { return i < n; }, ...)
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -1,5 +1,5 @@
 // expect: tessera: what is made from nothing is told its element type: zeros<f32>({..})
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

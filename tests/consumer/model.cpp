@@ -1,8 +1,7 @@
 // A program of a project that uses the model: it reads the folder of one, tokenizer included.
 #include <cstdio>
 
-#include "model/config.hpp"
-#include "model/tokenizer.hpp"
+#include <tessera/model.hpp>
 
 int main(int, char** argv) {
   const auto config = tessera::read_config(argv[1]);

@@ -2,9 +2,11 @@
 #include <cstdio>
 #include <vector>
 
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
+
+int sum_of_names();  // names.cpp
 
 int main() {
   const auto add = kernel("vector_add", [](In<f32, 1> a, In<f32, 1> b, Out<f32, 1> c) {
@@ -17,7 +19,7 @@ int main() {
   a.copy_from(ones);
   b.copy_from(twos);
   launch(device.stream(), add, a, b, c);
-  const bool right = c.to_vector() == std::vector<f32>(1000, 3.0f);
+  const bool right = sum_of_names() == 7 && c.to_vector() == std::vector<f32>(1000, 3.0f);
   std::printf("%s: %s\n", device.name().c_str(), right ? "1 + 2 = 3" : "wrong");
   return right ? 0 : 1;
 }

@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <string_view>
 
-#include "api/tessera.hpp"
+#include <tessera/tessera.hpp>
 
 using namespace tessera;
 

@@ -4,7 +4,7 @@
 
 #include "emulator/block.hpp"
 
-namespace tessera::emulator {
+namespace tessera::internal::emulator {
 
 // Whoever reads what a word was given knows what those knew who gave it, also by way of others that changed it since.
 void Atomics::meet(Thread& self, const void* word, bool for_all) {
@@ -35,4 +35,4 @@ void Atomics::fence(Thread& self, bool for_all) {
   }
 }
 
-}  // namespace tessera::emulator
+}  // namespace tessera::internal::emulator

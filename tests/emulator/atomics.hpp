@@ -6,7 +6,7 @@
 
 #include "emulator/knowledge.hpp"
 
-namespace tessera::emulator {
+namespace tessera::internal::emulator {
 
 struct Thread;
 
@@ -31,4 +31,4 @@ class Atomics {
   std::map<const void*, Word> words_;
 };
 
-}  // namespace tessera::emulator
+}  // namespace tessera::internal::emulator

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <utility>
 
-namespace tessera::emulator {
+namespace tessera::internal::emulator {
 namespace {
 
 thread_local Thread* current = nullptr;
@@ -273,4 +273,4 @@ void Block::report(Fault::Kind kind, const Thread& thread, Code code, const std:
                                    .text = fmt::format("kernel {}, block {}: {}", launch_.kernel, index_, text)});
 }
 
-}  // namespace tessera::emulator
+}  // namespace tessera::internal::emulator

@@ -25,7 +25,7 @@
 #include "emulator/shadow.hpp"
 #include "emulator/stacks.hpp"
 
-namespace tessera::emulator {
+namespace tessera::internal::emulator {
 
 inline constexpr int warp_size = 32;
 
@@ -183,4 +183,4 @@ class Block {
   bool paused_ = false;  ///< since the last step began
 };
 
-}  // namespace tessera::emulator
+}  // namespace tessera::internal::emulator

@@ -8,7 +8,7 @@
 #include "emulator/block.hpp"
 #include "emulator/cluster.hpp"
 
-namespace tessera::emulator {
+namespace tessera::internal::emulator {
 namespace {
 
 constexpr std::size_t most_faults = 20;  // one mistake often has many faces
@@ -201,4 +201,4 @@ void Checks::report(Fault::Kind kind, Thread& thread, Code code, const std::stri
   if (known_.size() == most_faults) thread.block.stop();
 }
 
-}  // namespace tessera::emulator
+}  // namespace tessera::internal::emulator

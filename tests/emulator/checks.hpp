@@ -12,7 +12,7 @@
 #include "emulator/shadow.hpp"
 #include "emulator/stacks.hpp"
 
-namespace tessera::emulator {
+namespace tessera::internal::emulator {
 
 class Block;
 struct Thread;
@@ -72,4 +72,4 @@ class Checks {
   std::set<std::tuple<Fault::Kind, std::uint32_t, std::uint32_t>> known_;  ///< a pair of lines is reported once
 };
 
-}  // namespace tessera::emulator
+}  // namespace tessera::internal::emulator

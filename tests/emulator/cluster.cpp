@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace tessera::emulator {
+namespace tessera::internal::emulator {
 
 Cluster::Cluster(const Launch& launch, std::int64_t index, const Stacks& stacks, int first_stack) : launch_(launch) {
   order_.first_block = launch.first_block + static_cast<std::uint32_t>(index * launch.cluster);
@@ -81,4 +81,4 @@ const void* Cluster::place_in(Thread& self, const void* at, int bytes, int rank,
   return other.shared_memory() + offset;
 }
 
-}  // namespace tessera::emulator
+}  // namespace tessera::internal::emulator

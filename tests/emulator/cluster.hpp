@@ -7,7 +7,7 @@
 
 #include "emulator/block.hpp"
 
-namespace tessera::emulator {
+namespace tessera::internal::emulator {
 
 class Cluster final : public Place {
  public:
@@ -46,4 +46,4 @@ class Cluster final : public Place {
   ClusterOrder order_;
 };
 
-}  // namespace tessera::emulator
+}  // namespace tessera::internal::emulator

@@ -10,7 +10,7 @@
 #include "emulator/swizzle.hpp"
 #include "graph/math.hpp"
 
-namespace tessera::emulator {
+namespace tessera::internal::emulator {
 namespace {
 
 constexpr int chunk = 16, box_alignment = 128;
@@ -147,4 +147,4 @@ void CopyEngine::make(int which) {
     make(take(stores_, i - loads_.size()));
 }
 
-}  // namespace tessera::emulator
+}  // namespace tessera::internal::emulator

@@ -8,7 +8,7 @@
 #include "emulator/memory_barriers.hpp"
 #include "emulator/tensor_map.hpp"
 
-namespace tessera::emulator {
+namespace tessera::internal::emulator {
 
 class Block;
 
@@ -62,4 +62,4 @@ class CopyEngine {
   std::map<int, Stores> of_threads_;
 };
 
-}  // namespace tessera::emulator
+}  // namespace tessera::internal::emulator

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace tessera::emulator {
+namespace tessera::internal::emulator {
 namespace {
 
 constexpr std::size_t gap = std::size_t{1} << 20;  // on either side of a buffer
@@ -145,4 +145,4 @@ Shadow DeviceMemory::workspace_shadow() const {
   return {begin, workspace_bytes_, {{.name = "the workspace", .base = begin}}};
 }
 
-}  // namespace tessera::emulator
+}  // namespace tessera::internal::emulator

@@ -8,10 +8,10 @@
 
 #include "emulator/mapping.hpp"
 #include "emulator/shadow.hpp"
-#include "graph/argument.hpp"
-#include "graph/graph.hpp"
+#include "tessera/graph/argument.hpp"
+#include "tessera/graph/graph.hpp"
 
-namespace tessera::emulator {
+namespace tessera::internal::emulator {
 
 inline constexpr int poison = 0xff;  ///< fills memory that nobody has written: a NaN of every type, or -1
 
@@ -54,4 +54,4 @@ class DeviceMemory {
   std::size_t workspace_bytes_ = 0;
 };
 
-}  // namespace tessera::emulator
+}  // namespace tessera::internal::emulator

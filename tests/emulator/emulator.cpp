@@ -14,10 +14,10 @@
 #include "emulator/cluster.hpp"
 #include "emulator/library.hpp"
 #include "emulator/tensor_map.hpp"
-#include "graph/error.hpp"
 #include "graph/reports.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 using namespace emulator;
 
@@ -246,4 +246,4 @@ Report Emulator::run(std::size_t kernel, const Graph& graph, std::span<const Arg
   return state_->run(kernel, graph, arguments, grid, options);
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

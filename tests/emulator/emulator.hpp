@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "codegen/generate.hpp"
-#include "graph/argument.hpp"
-#include "graph/graph.hpp"
+#include "tessera/graph/argument.hpp"
+#include "tessera/graph/graph.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 /// Something wrong with a kernel, seen while it ran.
 struct Fault {
@@ -79,4 +79,4 @@ class Emulator {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace tessera
+}  // namespace tessera::internal

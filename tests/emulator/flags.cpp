@@ -7,7 +7,7 @@
 
 #include "emulator/block.hpp"
 
-namespace tessera::emulator {
+namespace tessera::internal::emulator {
 
 Flags::Flags(std::int64_t count) : words_(static_cast<std::size_t>(count)), states_(words_.size()) {}
 
@@ -44,4 +44,4 @@ std::string Flags::story(const Thread& waits) const {
   return {};
 }
 
-}  // namespace tessera::emulator
+}  // namespace tessera::internal::emulator

@@ -7,7 +7,7 @@
 #include "emulator/knowledge.hpp"
 #include "emulator/place.hpp"
 
-namespace tessera::emulator {
+namespace tessera::internal::emulator {
 
 class Flags final : public Place {
  public:
@@ -33,4 +33,4 @@ class Flags final : public Place {
   std::vector<State> states_;
 };
 
-}  // namespace tessera::emulator
+}  // namespace tessera::internal::emulator

@@ -6,7 +6,7 @@
 
 #include "emulator/knowledge.hpp"
 
-namespace tessera::emulator {
+namespace tessera::internal::emulator {
 
 /// An access to memory that has been.
 struct Event {
@@ -98,4 +98,4 @@ class History {
   Event first_, second_;
 };
 
-}  // namespace tessera::emulator
+}  // namespace tessera::internal::emulator

@@ -6,7 +6,7 @@
 #include <map>
 #include <vector>
 
-namespace tessera::emulator {
+namespace tessera::internal::emulator {
 
 /// A time for each thread of a block and each unit that works for them. 0: nothing is known of it.
 class Times {
@@ -36,4 +36,4 @@ struct Knowledge {
   }
 };
 
-}  // namespace tessera::emulator
+}  // namespace tessera::internal::emulator

@@ -13,9 +13,9 @@
 #include "emulator/machine.hpp"
 #include "emulator/prelude.hpp"
 #include "emulator/texts.hpp"
-#include "graph/error.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera::emulator {
+namespace tessera::internal::emulator {
 namespace {
 
 namespace fs = std::filesystem;
@@ -118,4 +118,4 @@ std::shared_ptr<const Library> Library::of(std::span<const KernelSource> kernels
   return latest.front().library;
 }
 
-}  // namespace tessera::emulator
+}  // namespace tessera::internal::emulator

@@ -11,7 +11,7 @@
 #include "jit/options/shared_library.hpp"
 #include "support.hpp"
 
-namespace tessera::emulator {
+namespace tessera::internal::emulator {
 
 class Library {
  public:
@@ -34,4 +34,4 @@ class Library {
   Lines lines_;
 };
 
-}  // namespace tessera::emulator
+}  // namespace tessera::internal::emulator

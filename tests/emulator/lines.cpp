@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <stdio.h>
 
-namespace tessera::emulator {
+namespace tessera::internal::emulator {
 namespace {
 
 /// Where the library is loaded that has this address; null: none has.
@@ -36,4 +36,4 @@ const std::string& Lines::operator[](Code code) const {
   return line;
 }
 
-}  // namespace tessera::emulator
+}  // namespace tessera::internal::emulator

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <string>
 
-namespace tessera::emulator {
+namespace tessera::internal::emulator {
 
 /// An address to which a call returns: the call stands right before it.
 using Code = const void*;
@@ -32,4 +32,4 @@ class Lines {
   mutable std::map<Code, std::string> known_;
 };
 
-}  // namespace tessera::emulator
+}  // namespace tessera::internal::emulator

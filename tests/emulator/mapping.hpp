@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <system_error>
 
-namespace tessera::emulator {
+namespace tessera::internal::emulator {
 
 class Mapping {
  public:
@@ -28,4 +28,4 @@ class Mapping {
   char* data_;
 };
 
-}  // namespace tessera::emulator
+}  // namespace tessera::internal::emulator

@@ -11,7 +11,7 @@
 #include "emulator/operands.hpp"
 #include "emulator/swizzle.hpp"
 
-namespace tessera::emulator {
+namespace tessera::internal::emulator {
 namespace {
 
 constexpr int rows = 64, most_deep = 16, core_row = 16;
@@ -288,4 +288,4 @@ void MatrixUnits::make(int which) {
     if (!unit.products.empty() && which-- == 0) return make_first(unit);
 }
 
-}  // namespace tessera::emulator
+}  // namespace tessera::internal::emulator

@@ -12,7 +12,7 @@
 #include "emulator/machine.hpp"
 #include "emulator/place.hpp"
 
-namespace tessera::emulator {
+namespace tessera::internal::emulator {
 
 class Block;
 
@@ -109,4 +109,4 @@ class MatrixUnits {
   std::map<int, Unit> units_;  ///< by warp group
 };
 
-}  // namespace tessera::emulator
+}  // namespace tessera::internal::emulator

@@ -8,7 +8,7 @@
 #include "emulator/block.hpp"
 #include "emulator/checks.hpp"
 
-namespace tessera::emulator {
+namespace tessera::internal::emulator {
 namespace {
 
 /// What the barrier's memory holds, so that it shows when somebody writes over it.
@@ -107,4 +107,4 @@ void MemoryBarriers::end_phase(MemoryBarrier& barrier) {
   for (Thread* thread : std::exchange(barrier.waiting, {})) block_.wake(*thread);
 }
 
-}  // namespace tessera::emulator
+}  // namespace tessera::internal::emulator

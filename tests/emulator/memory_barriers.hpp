@@ -8,7 +8,7 @@
 #include "emulator/history.hpp"
 #include "emulator/place.hpp"
 
-namespace tessera::emulator {
+namespace tessera::internal::emulator {
 
 class Block;
 
@@ -51,4 +51,4 @@ class MemoryBarriers {
   std::map<int, MemoryBarrier> barriers_;  ///< by offset
 };
 
-}  // namespace tessera::emulator
+}  // namespace tessera::internal::emulator

@@ -6,7 +6,7 @@
 
 #include "emulator/block.hpp"
 
-namespace tessera::emulator {
+namespace tessera::internal::emulator {
 
 std::string NamedBarrier::story(const Thread&) const {
   return fmt::format(" at barrier {}, to which {} of {} threads came", id, came, threads);
@@ -49,4 +49,4 @@ void NamedBarriers::come(Thread& self, int id, int threads, bool waits, Code cod
   }
 }
 
-}  // namespace tessera::emulator
+}  // namespace tessera::internal::emulator

@@ -7,7 +7,7 @@
 #include "emulator/knowledge.hpp"
 #include "emulator/place.hpp"
 
-namespace tessera::emulator {
+namespace tessera::internal::emulator {
 
 class Block;
 
@@ -34,4 +34,4 @@ class NamedBarriers {
   std::array<NamedBarrier, 16> barriers_;
 };
 
-}  // namespace tessera::emulator
+}  // namespace tessera::internal::emulator

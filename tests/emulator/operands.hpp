@@ -3,7 +3,7 @@
 #include <bit>
 #include <cstdint>
 
-namespace tessera::emulator {
+namespace tessera::internal::emulator {
 
 inline float f16_operand(std::uint32_t bits) {
   bits &= 0xffff;
@@ -17,4 +17,4 @@ inline float bf16_operand(std::uint32_t bits) { return std::bit_cast<float>(bits
 
 inline float tf32_operand(std::uint32_t bits) { return std::bit_cast<float>(bits & 0xffffe000); }
 
-}  // namespace tessera::emulator
+}  // namespace tessera::internal::emulator

@@ -9,8 +9,8 @@
 #include "graph/host_ops.hpp"
 #include "graph/reports.hpp"
 
-using namespace tessera;
-using namespace tessera::emulator;
+using namespace tessera::internal;
+using namespace tessera::internal::emulator;
 
 namespace {
 

@@ -9,8 +9,8 @@
 #include "emulator/block.hpp"
 #include "emulator/machine.hpp"
 
-using namespace tessera;
-using namespace tessera::emulator;
+using namespace tessera::internal;
+using namespace tessera::internal::emulator;
 
 namespace {
 

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-namespace tessera::emulator {
+namespace tessera::internal::emulator {
 
 constexpr int warp = 32;
 
@@ -93,4 +93,4 @@ Knowledge& Order::of(int thread) {
   return knowledge_[index(thread)];
 }
 
-}  // namespace tessera::emulator
+}  // namespace tessera::internal::emulator

@@ -7,7 +7,7 @@
 #include "emulator/history.hpp"
 #include "emulator/knowledge.hpp"
 
-namespace tessera::emulator {
+namespace tessera::internal::emulator {
 
 class Order {
  public:
@@ -54,4 +54,4 @@ class Order {
   std::vector<std::string> units_;
 };
 
-}  // namespace tessera::emulator
+}  // namespace tessera::internal::emulator

@@ -4,7 +4,7 @@
 
 #include "emulator/lines.hpp"
 
-namespace tessera::emulator {
+namespace tessera::internal::emulator {
 
 struct Thread;  // block.hpp
 
@@ -22,4 +22,4 @@ struct Meeting {
   const Place* place = nullptr;  ///< null: its warp, warp group or block
 };
 
-}  // namespace tessera::emulator
+}  // namespace tessera::internal::emulator

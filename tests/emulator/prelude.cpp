@@ -10,7 +10,7 @@
 #include "emulator/texts.hpp"
 #include "support.hpp"
 
-namespace tessera::emulator {
+namespace tessera::internal::emulator {
 namespace {
 
 std::string name_of(const std::string& item) {
@@ -56,4 +56,4 @@ std::string emulated_prelude() {
   return text;
 }
 
-}  // namespace tessera::emulator
+}  // namespace tessera::internal::emulator

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-namespace tessera::emulator {
+namespace tessera::internal::emulator {
 
 /// The body of one device item.
 struct EmulatedItem {
@@ -17,4 +17,4 @@ std::vector<EmulatedItem> emulated_items();
 /// All items of the prelude, each after those it uses.
 std::string emulated_prelude();
 
-}  // namespace tessera::emulator
+}  // namespace tessera::internal::emulator

@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 
-namespace tessera::emulator {
+namespace tessera::internal::emulator {
 
 class Random {
  public:
@@ -20,4 +20,4 @@ class Random {
   std::uint64_t state_;
 };
 
-}  // namespace tessera::emulator
+}  // namespace tessera::internal::emulator

@@ -7,7 +7,7 @@
 
 #include "emulator/block.hpp"
 
-namespace tessera::emulator {
+namespace tessera::internal::emulator {
 namespace {
 
 // What a kernel is compiled to have where its block has a multiprocessor to itself: in steps of 8, at most 255.
@@ -50,4 +50,4 @@ std::string RegisterPool::story(const Thread& waits) const {
                      free_);
 }
 
-}  // namespace tessera::emulator
+}  // namespace tessera::internal::emulator

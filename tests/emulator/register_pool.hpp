@@ -5,7 +5,7 @@
 
 #include "emulator/place.hpp"
 
-namespace tessera::emulator {
+namespace tessera::internal::emulator {
 
 class Block;
 
@@ -29,4 +29,4 @@ class RegisterPool final : public Place {
   std::vector<Thread*> waiting_;
 };
 
-}  // namespace tessera::emulator
+}  // namespace tessera::internal::emulator

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace tessera::emulator {
+namespace tessera::internal::emulator {
 namespace {
 
 constexpr std::size_t largest_access = 16;
@@ -43,4 +43,4 @@ void Shadow::refine(std::size_t multiple) {
   granule_ = granule;
 }
 
-}  // namespace tessera::emulator
+}  // namespace tessera::internal::emulator

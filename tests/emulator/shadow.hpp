@@ -7,7 +7,7 @@
 
 #include "emulator/history.hpp"
 
-namespace tessera::emulator {
+namespace tessera::internal::emulator {
 
 /// Who may do what with a part of memory.
 struct Owner {
@@ -58,4 +58,4 @@ class Shadow {
   std::vector<Cell> cells_;
 };
 
-}  // namespace tessera::emulator
+}  // namespace tessera::internal::emulator

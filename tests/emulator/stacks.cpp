@@ -3,7 +3,7 @@
 #include <sanitizer/asan_interface.h>
 #include <sys/mman.h>
 
-namespace tessera::emulator {
+namespace tessera::internal::emulator {
 namespace {
 
 constexpr std::size_t page = 4096;
@@ -29,4 +29,4 @@ boost::context::stack_context Stacks::operator[](int index) const {
   return stack;
 }
 
-}  // namespace tessera::emulator
+}  // namespace tessera::internal::emulator

@@ -5,7 +5,7 @@
 
 #include "emulator/mapping.hpp"
 
-namespace tessera::emulator {
+namespace tessera::internal::emulator {
 
 class Stacks {
  public:
@@ -22,4 +22,4 @@ class Stacks {
   Mapping memory_;
 };
 
-}  // namespace tessera::emulator
+}  // namespace tessera::internal::emulator

@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 
-namespace tessera::emulator {
+namespace tessera::internal::emulator {
 
 /// PTX ISA, "Swizzling Modes": of rows of `chunks` chunks (8: the swizzle of 128 bytes; 1: none), address bits 4 on are
 /// combined with bits 7 on.
@@ -10,4 +10,4 @@ inline std::uint32_t swizzled(std::uint32_t address, std::uint32_t chunks) {
   return address ^ ((address >> 7) & (chunks - 1)) << 4;
 }
 
-}  // namespace tessera::emulator
+}  // namespace tessera::internal::emulator

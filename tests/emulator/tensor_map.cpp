@@ -4,9 +4,9 @@
 
 #include <cstring>
 
-#include "graph/error.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera::emulator {
+namespace tessera::internal::emulator {
 namespace {
 
 constexpr std::uint32_t map_mark = 0x70616d74;
@@ -57,4 +57,4 @@ BoxMap decode(const void* map) {
   return result.mark == map_mark ? result : BoxMap{};
 }
 
-}  // namespace tessera::emulator
+}  // namespace tessera::internal::emulator

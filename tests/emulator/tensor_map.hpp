@@ -5,10 +5,10 @@
 #include <cstdint>
 
 #include "codegen/kernel_parameter.hpp"
-#include "graph/argument.hpp"
-#include "graph/graph.hpp"
+#include "tessera/graph/argument.hpp"
+#include "tessera/graph/graph.hpp"
 
-namespace tessera::emulator {
+namespace tessera::internal::emulator {
 
 struct BoxMap {
   static constexpr int most_axes = 5;
@@ -53,4 +53,4 @@ MapWords encode(const BoxedTensor& boxed, const Parameter& parameter, const Argu
 /// What was encoded; of no axes if `map` is none.
 BoxMap decode(const void* map);
 
-}  // namespace tessera::emulator
+}  // namespace tessera::internal::emulator

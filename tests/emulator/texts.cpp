@@ -4,7 +4,7 @@
 
 #include <system_error>
 
-namespace tessera::emulator {
+namespace tessera::internal::emulator {
 
 std::filesystem::path texts_folder() {
   namespace fs = std::filesystem;
@@ -17,4 +17,4 @@ std::filesystem::path texts_folder() {
   return TESSERA_EMULATOR_DIR;
 }
 
-}  // namespace tessera::emulator
+}  // namespace tessera::internal::emulator

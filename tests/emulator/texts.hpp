@@ -2,9 +2,9 @@
 #pragma once
 #include <filesystem>
 
-namespace tessera::emulator {
+namespace tessera::internal::emulator {
 
 /// Their folder: that of the sources, or, where the emulator was installed, the one beside it.
 std::filesystem::path texts_folder();
 
-}  // namespace tessera::emulator
+}  // namespace tessera::internal::emulator

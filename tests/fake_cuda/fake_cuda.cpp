@@ -239,7 +239,7 @@ int cuTensorMapEncodeTiled(void* map, int type, unsigned rank, void* address, co
   return 0;
 }
 // Multiprocessors stand in groups of 16, in which a cluster has its blocks.
-int cuOccupancyMaxActiveClusters(int* clusters, void*, const tessera::cuda::CUlaunchConfig* config) {
+int cuOccupancyMaxActiveClusters(int* clusters, void*, const tessera::internal::cuda::CUlaunchConfig* config) {
   BEGIN("cuOccupancyMaxActiveClusters");
   const int multiprocessors = fake().devices.at(0).multiprocessors,
             blocks = static_cast<int>(config->attributes->cluster[0]);
@@ -287,7 +287,7 @@ int cuLaunchKernel(void* function, unsigned x, unsigned y, unsigned z, unsigned 
   launch.further = {y, z, threads_y, threads_z};
   return launch_kernel("cuLaunchKernel", kernel, launch, values, extra);
 }
-int cuLaunchKernelEx(const tessera::cuda::CUlaunchConfig* config, void* function, void** values, void** extra) {
+int cuLaunchKernelEx(const tessera::internal::cuda::CUlaunchConfig* config, void* function, void** values, void** extra) {
   BEGIN("cuLaunchKernelEx");
   const Function& kernel = *static_cast<Function*>(function);
   const auto& [grid, block, shared, stream, attributes, count] = *config;

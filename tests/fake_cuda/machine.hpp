@@ -9,8 +9,8 @@ inline const std::vector<std::string>& fake_cuda_places() {
   return places;
 }
 
-inline const tessera::SharedLibrary& fake_cuda_library() {
-  static const auto library = tessera::SharedLibrary::open("the fake driver", fake_cuda_places());
+inline const tessera::internal::SharedLibrary& fake_cuda_library() {
+  static const auto library = tessera::internal::SharedLibrary::open("the fake driver", fake_cuda_places());
   return library;
 }
 

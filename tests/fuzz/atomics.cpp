@@ -4,7 +4,7 @@
 
 #include "fuzz/generator.hpp"
 
-namespace tessera::fuzz {
+namespace tessera::internal::fuzz {
 
 Op Generator::commuting_atomic(ElementType type) {
   std::vector<Op> fitting{Op::atomic_add};
@@ -31,7 +31,7 @@ void Generator::change(const Place& place) {
   s.fixed = 1u << s.from.size();
   s.from.push_back(place.view);
   if (by_index) {
-    s.op = tessera::on_elements(op);
+    s.op = tessera::internal::on_elements(op);
     name_elements(s, place, 1);
   } else {
     for (std::size_t axis = 0; axis < tile.size(); ++axis) {
@@ -53,4 +53,4 @@ void Generator::change(const Place& place) {
   --fuel_;
 }
 
-}  // namespace tessera::fuzz
+}  // namespace tessera::internal::fuzz

@@ -2,12 +2,12 @@
 #pragma once
 #include <vector>
 
-#include "api/tessera.hpp"
 #include "catch.hpp"
 #include "devices.hpp"
 #include "fuzz/trial.hpp"
+#include "tessera/tessera.hpp"
 
-namespace tessera::fuzz {
+namespace tessera::internal::fuzz {
 
 /// Launches the kernel on the test's device, and without passes on the CPU; both must leave what the reference allows,
 /// or refuse the launch if that is right.
@@ -19,8 +19,8 @@ inline void check(const Graph& graph, std::uint64_t seed, const std::vector<Give
   SUCCEED();
 }
 
-}  // namespace tessera::fuzz
+}  // namespace tessera::internal::fuzz
 
-using namespace tessera;
-using tessera::fuzz::check;
-using tessera::fuzz::Fill;
+using namespace tessera::internal;
+using tessera::internal::fuzz::check;
+using tessera::internal::fuzz::Fill;

@@ -1,6 +1,6 @@
 #include "fuzz/custom.hpp"
 
-namespace tessera::fuzz {
+namespace tessera::internal::fuzz {
 namespace {
 
 template <class T, int operands, class F>
@@ -25,4 +25,4 @@ std::span<const Custom> customs() {
   return all;
 }
 
-}  // namespace tessera::fuzz
+}  // namespace tessera::internal::fuzz

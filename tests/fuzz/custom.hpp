@@ -3,9 +3,9 @@
 #include <cmath>
 #include <span>
 
-#include "dsl/custom.hpp"
+#include "tessera/dsl/custom.hpp"
 
-namespace tessera::fuzz {
+namespace tessera::internal::fuzz {
 
 struct Custom {
   CustomFunction function;
@@ -14,4 +14,4 @@ struct Custom {
 
 std::span<const Custom> customs();
 
-}  // namespace tessera::fuzz
+}  // namespace tessera::internal::fuzz

@@ -5,9 +5,9 @@
 #include "codegen/generate.hpp"
 #include "codegen/passes/passes.hpp"
 #include "emulator/emulator.hpp"
-#include "graph/error.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera::fuzz {
+namespace tessera::internal::fuzz {
 namespace {
 
 constexpr std::string_view fault_names[] = {"missing lane",       "divergent barrier", "failed check",
@@ -64,4 +64,4 @@ std::vector<std::optional<Failure>> check_emulated(std::span<const std::unique_p
   return failures;
 }
 
-}  // namespace tessera::fuzz
+}  // namespace tessera::internal::fuzz

@@ -6,9 +6,9 @@
 
 #include "fuzz/trial.hpp"
 
-namespace tessera::fuzz {
+namespace tessera::internal::fuzz {
 
 /// What each trial's generated code does in the emulator, with its checks. Trials that must be refused are left out.
 std::vector<std::optional<Failure>> check_emulated(std::span<const std::unique_ptr<Trial>> trials);
 
-}  // namespace tessera::fuzz
+}  // namespace tessera::internal::fuzz

@@ -11,13 +11,13 @@
 #include "fuzz/isolated.hpp"
 #include "fuzz/program.hpp"
 #include "fuzz/trial.hpp"
-#include "graph/error.hpp"
+#include "tessera/graph/error.hpp"
 #ifdef TESSERA_HAS_EMULATOR
 #include "fuzz/emulated.hpp"
 #endif
 
-using namespace tessera;
-using namespace tessera::fuzz;
+using namespace tessera::internal;
+using namespace tessera::internal::fuzz;
 
 namespace {
 

@@ -4,7 +4,7 @@
 
 #include "fuzz/generator.hpp"
 
-namespace tessera::fuzz {
+namespace tessera::internal::fuzz {
 namespace {
 
 constexpr int oversize = 128 * 256;  // elements that no block has the registers for, in an expression of several
@@ -530,4 +530,4 @@ void Generator::print() {
   });
 }
 
-}  // namespace tessera::fuzz
+}  // namespace tessera::internal::fuzz

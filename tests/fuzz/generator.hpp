@@ -7,7 +7,7 @@
 
 #include "fuzz/program.hpp"
 
-namespace tessera::fuzz {
+namespace tessera::internal::fuzz {
 
 /// The types that programs count and compute in.
 inline constexpr ElementType i32 = ElementType::i32, f32 = ElementType::f32;
@@ -215,4 +215,4 @@ class Generator {
   Body* body_ = nullptr;             ///< where statements go
 };
 
-}  // namespace tessera::fuzz
+}  // namespace tessera::internal::fuzz

@@ -9,9 +9,9 @@
 #include <cstring>
 #include <mutex>
 
-#include "graph/error.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera::fuzz {
+namespace tessera::internal::fuzz {
 namespace {
 
 constexpr std::string_view threw = "threw: ";
@@ -76,4 +76,4 @@ std::string isolated(const std::function<void(const std::function<void(std::stri
   return WEXITSTATUS(status) == 0 ? "" : thrown.empty() ? "it ended early" : "it " + thrown;
 }
 
-}  // namespace tessera::fuzz
+}  // namespace tessera::internal::fuzz

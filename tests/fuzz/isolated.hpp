@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace tessera::fuzz {
+namespace tessera::internal::fuzz {
 
 /// Runs `work` in a child of this process, which must have no other threads. Each line that `work` says reaches
 /// `on_line` here. Returns what ended the child: empty if `work` returned; "it crashed: Segmentation fault"; "it threw:
@@ -13,4 +13,4 @@ namespace tessera::fuzz {
 std::string isolated(const std::function<void(const std::function<void(std::string_view line)>& say)>& work,
                      std::chrono::seconds silence, const std::function<void(std::string_view line)>& on_line);
 
-}  // namespace tessera::fuzz
+}  // namespace tessera::internal::fuzz

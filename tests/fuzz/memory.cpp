@@ -8,7 +8,7 @@
 #include <limits>
 #include <random>
 
-namespace tessera::fuzz {
+namespace tessera::internal::fuzz {
 namespace {
 
 constexpr std::int64_t guard = 256;  // bytes on either side of what the tensors of a buffer take
@@ -242,4 +242,4 @@ std::string Memory::stray_write(const Memory& before) const {
   return "";
 }
 
-}  // namespace tessera::fuzz
+}  // namespace tessera::internal::fuzz

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "emulator/mapping.hpp"
-#include "graph/argument.hpp"
-#include "graph/graph.hpp"
+#include "tessera/graph/argument.hpp"
+#include "tessera/graph/graph.hpp"
 
-namespace tessera::fuzz {
+namespace tessera::internal::fuzz {
 
 /// What a tensor holds before the launch.
 enum class Fill : std::uint8_t {
@@ -93,4 +93,4 @@ class Memory {
 /// The largest size of a number that a fill gives, NaN and infinities apart.
 double largest(Fill fill, ElementType type);
 
-}  // namespace tessera::fuzz
+}  // namespace tessera::internal::fuzz

@@ -4,7 +4,7 @@
 
 #include "fuzz/generator.hpp"
 
-namespace tessera::fuzz {
+namespace tessera::internal::fuzz {
 
 void Generator::make_parameters() {
   const int axes = chance(oversized_ ? 80 : 35) ? 0 : chance(60) ? 1 : chance(75) ? 2 : 3;
@@ -341,4 +341,4 @@ void Generator::view_of(Place place) {
   places_.push_back(place);
 }
 
-}  // namespace tessera::fuzz
+}  // namespace tessera::internal::fuzz

@@ -8,7 +8,7 @@
 #include "fuzz/custom.hpp"
 #include "fuzz/program.hpp"
 
-namespace tessera::fuzz {
+namespace tessera::internal::fuzz {
 namespace {
 
 using Kind = Statement::Kind;
@@ -435,4 +435,4 @@ std::string print_test(const Program& program, const std::string& finding) {
       finding, program.seed, indented(print_kernel(program), 2), given);
 }
 
-}  // namespace tessera::fuzz
+}  // namespace tessera::internal::fuzz

@@ -3,7 +3,7 @@
 
 #include "fuzz/generator.hpp"
 
-namespace tessera::fuzz {
+namespace tessera::internal::fuzz {
 
 /// Products of loaded tiles, summed up in a loop: what tensor cores are for, or, of few rows, what threads hold in
 /// parts. Some do not fit into shared memory. The loop may read the sum elsewhere, as it was or as it has become.
@@ -308,4 +308,4 @@ void Generator::store_sums(Name sums, const Place& place) {
   write(adds ? place.by : Op::store, place, tile, {stored, place.view});
 }
 
-}  // namespace tessera::fuzz
+}  // namespace tessera::internal::fuzz

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "fuzz/memory.hpp"
-#include "graph/graph.hpp"
+#include "tessera/graph/graph.hpp"
 
-namespace tessera::fuzz {
+namespace tessera::internal::fuzz {
 
 using Name = int;
 using Extents = std::vector<int>;
@@ -79,4 +79,4 @@ void each_statement(const Body& body, const Visit& visit) {
   }
 }
 
-}  // namespace tessera::fuzz
+}  // namespace tessera::internal::fuzz

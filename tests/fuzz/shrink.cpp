@@ -4,7 +4,7 @@
 
 #include "fuzz/program.hpp"
 
-namespace tessera::fuzz {
+namespace tessera::internal::fuzz {
 namespace {
 
 using Kind = Statement::Kind;
@@ -370,4 +370,4 @@ Program shrink(Program program, const std::function<bool(const Program&)>& still
   return Shrinker(std::move(program), still_fails, time_left).run();
 }
 
-}  // namespace tessera::fuzz
+}  // namespace tessera::internal::fuzz

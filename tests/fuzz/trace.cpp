@@ -2,11 +2,11 @@
 
 #include <map>
 
-#include "dsl/trace.hpp"
 #include "fuzz/custom.hpp"
 #include "fuzz/program.hpp"
+#include "tessera/dsl/trace.hpp"
 
-namespace tessera::fuzz {
+namespace tessera::internal::fuzz {
 namespace {
 
 class Tracer {
@@ -130,4 +130,4 @@ std::string print_text(const Statement& print) {
 
 Graph trace(const Program& program) { return Tracer(program).run(); }
 
-}  // namespace tessera::fuzz
+}  // namespace tessera::internal::fuzz

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include "cpu/program.hpp"
-#include "graph/error.hpp"
-#include "jit/executable.hpp"
+#include "tessera/graph/error.hpp"
+#include "tessera/jit/executable.hpp"
 
-namespace tessera::fuzz {
+namespace tessera::internal::fuzz {
 namespace {
 
 /// An error's text without numbers, which differ from program to program.
@@ -92,4 +92,4 @@ std::optional<Failure> Trial::check_without_passes() const {
   });
 }
 
-}  // namespace tessera::fuzz
+}  // namespace tessera::internal::fuzz

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "fuzz/memory.hpp"
-#include "jit/device.hpp"
 #include "reference/reference.hpp"
+#include "tessera/jit/device.hpp"
 
-namespace tessera::fuzz {
+namespace tessera::internal::fuzz {
 
 struct Failure {
   std::string kind;  ///< the executor and what is wrong in few words: the same for the same fault
@@ -51,4 +51,4 @@ class Trial {
   std::vector<reference::Tensor> expected_;
 };
 
-}  // namespace tessera::fuzz
+}  // namespace tessera::internal::fuzz

@@ -5,7 +5,7 @@
 #include "fuzz/custom.hpp"
 #include "fuzz/generator.hpp"
 
-namespace tessera::fuzz {
+namespace tessera::internal::fuzz {
 namespace {
 
 bool is_real(ElementType type) { return info(type).kind == ElementKind::real; }
@@ -386,7 +386,7 @@ Name Generator::make(ElementType type, const Extents& shape, int depth) {
 Name Generator::cast_from_any(ElementType type, const Extents& shape, int depth) {
   constexpr std::array all = {
 #define TYPE(name, ...) ElementType::name,
-#include "graph/types.def"
+#include "tessera/graph/types.def"
   };
   const ElementType from = chance(25) ? one_of(all) : this->type();
   return from == type ? nothing : convert(want(from, shape, depth), type);
@@ -842,4 +842,4 @@ Name Generator::leaf(ElementType type, const Extents& shape) {
                  shape);
 }
 
-}  // namespace tessera::fuzz
+}  // namespace tessera::internal::fuzz

@@ -2,9 +2,9 @@
 
 #include <bit>
 
-#include "graph/graph.hpp"
+#include "tessera/graph/graph.hpp"
 
-namespace tessera::reference {
+namespace tessera::internal::reference {
 namespace {
 
 using numbers::real_inf;
@@ -31,7 +31,7 @@ constexpr Real tolerance(Op op) {
 #define TERNARY UNARY
 #define REDUCTION(...)
 #define STRUCTURAL(...)
-#include "graph/ops.def"
+#include "tessera/graph/ops.def"
     default:
       return 0;
   }
@@ -523,4 +523,4 @@ Element Product::value() const {
   return held(f, {low_ - error * size, high_ + error * size, false});
 }
 
-}  // namespace tessera::reference
+}  // namespace tessera::internal::reference

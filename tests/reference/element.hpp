@@ -1,10 +1,10 @@
 // What an element may be, and the ops on single elements: interval arithmetic, widened by what ops.def allows.
 #pragma once
-#include "graph/element.hpp"
-#include "graph/op.hpp"
 #include "reference/numbers.hpp"
+#include "tessera/graph/element.hpp"
+#include "tessera/graph/op.hpp"
 
-namespace tessera::reference {
+namespace tessera::internal::reference {
 
 using numbers::Real;
 
@@ -76,4 +76,4 @@ class Product {
   bool known_ = true;             // all factors are finite numbers, for sure
 };
 
-}  // namespace tessera::reference
+}  // namespace tessera::internal::reference

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "graph/error.hpp"
 #include "graph/reports.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera::reference {
+namespace tessera::internal::reference {
 namespace {
 
 constexpr std::int64_t outside = -1, unknown = -2;
@@ -329,4 +329,4 @@ Tile Interpreter::change(const Node& node) {
   return old;
 }
 
-}  // namespace tessera::reference
+}  // namespace tessera::internal::reference

@@ -4,12 +4,12 @@
 #include <span>
 #include <vector>
 
-#include "graph/argument.hpp"
-#include "graph/graph.hpp"
 #include "reference/memory.hpp"
 #include "reference/tile.hpp"
+#include "tessera/graph/argument.hpp"
+#include "tessera/graph/graph.hpp"
 
-namespace tessera::reference {
+namespace tessera::internal::reference {
 
 class Interpreter {
  public:
@@ -51,4 +51,4 @@ class Interpreter {
   std::vector<std::int64_t> coordinates_;
 };
 
-}  // namespace tessera::reference
+}  // namespace tessera::internal::reference

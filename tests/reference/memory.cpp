@@ -4,7 +4,7 @@
 
 #include "reference/tile.hpp"
 
-namespace tessera::reference {
+namespace tessera::internal::reference {
 
 std::vector<std::int64_t> extents_of(const Parameter& parameter, const Argument& argument) {
   return {argument.extent.begin(), argument.extent.begin() + parameter.rank};
@@ -147,4 +147,4 @@ std::vector<Element> Memory::values() const {
   return values;
 }
 
-}  // namespace tessera::reference
+}  // namespace tessera::internal::reference

@@ -5,11 +5,11 @@
 #include <unordered_map>
 #include <vector>
 
-#include "graph/argument.hpp"
-#include "graph/graph.hpp"
 #include "reference/element.hpp"
+#include "tessera/graph/argument.hpp"
+#include "tessera/graph/graph.hpp"
 
-namespace tessera::reference {
+namespace tessera::internal::reference {
 
 std::vector<std::int64_t> extents_of(const Parameter& parameter, const Argument& argument);
 
@@ -79,4 +79,4 @@ class Memory {
   bool grew_ = true;
 };
 
-}  // namespace tessera::reference
+}  // namespace tessera::internal::reference

@@ -10,10 +10,10 @@
 #include <stdexcept>
 #include <string>
 
-#include "graph/element.hpp"
-#include "graph/op.hpp"
+#include "tessera/graph/element.hpp"
+#include "tessera/graph/op.hpp"
 
-namespace tessera::numbers {
+namespace tessera::internal::numbers {
 
 using Real = long double;
 static_assert(std::numeric_limits<Real>::digits >= 64, "every i64 is a Real");
@@ -335,4 +335,4 @@ inline Wide ternary(Op op, Wide a, Wide b, Wide c) {
   }
 }
 
-}  // namespace tessera::numbers
+}  // namespace tessera::internal::numbers

@@ -4,7 +4,7 @@
 
 #include "reference/tile.hpp"
 
-namespace tessera::reference {
+namespace tessera::internal::reference {
 namespace {
 
 /// A number, or NaN, which is larger than any.
@@ -122,4 +122,4 @@ Tile histogram(const Tile& a, int axis, const Shape& shape) {
   return out;
 }
 
-}  // namespace tessera::reference
+}  // namespace tessera::internal::reference

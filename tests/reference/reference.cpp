@@ -8,7 +8,7 @@
 #include "reference/memory.hpp"
 #include "reference/tile.hpp"
 
-namespace tessera::reference {
+namespace tessera::internal::reference {
 namespace {
 
 std::string text_of(Real x) {
@@ -78,4 +78,4 @@ std::string difference(const Graph& graph, std::span<const Argument> after, cons
   return {};
 }
 
-}  // namespace tessera::reference
+}  // namespace tessera::internal::reference

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "graph/argument.hpp"
-#include "graph/graph.hpp"
 #include "reference/element.hpp"
+#include "tessera/graph/argument.hpp"
+#include "tessera/graph/graph.hpp"
 
-namespace tessera::reference {
+namespace tessera::internal::reference {
 
 struct Tensor {
   std::vector<Element> elements;  ///< row-major over the argument's extents
@@ -32,4 +32,4 @@ std::vector<Tensor> run(const Graph& graph, std::span<const Argument> arguments,
 /// parameters counted from 0. Empty if there is none.
 std::string difference(const Graph& graph, std::span<const Argument> after, const std::vector<Tensor>& expected);
 
-}  // namespace tessera::reference
+}  // namespace tessera::internal::reference

@@ -5,7 +5,7 @@
 #include "graph/evaluate.hpp"
 #include "graph/infer.hpp"
 
-namespace tessera::reference {
+namespace tessera::internal::reference {
 namespace {
 
 using numbers::real_inf;
@@ -281,7 +281,7 @@ Tile scan(Op op, const Tile& a, int axis, ScanOptions options) {
   each_line(a.shape, axis, [&](std::size_t first, std::size_t step, std::size_t) {
     Sum sum(a.type);
     Product product(a.type);
-    Element total = element_of(a.type, tessera::identity(reduction, a.type));
+    Element total = element_of(a.type, tessera::internal::identity(reduction, a.type));
     const auto now = [&] {
       return real && op == Op::cumsum ? sum.value() : real && op == Op::cumprod ? product.value() : total;
     };
@@ -318,4 +318,4 @@ Tile mma(const Tile& a, const Tile& b, const Tile& c) {
   return result;
 }
 
-}  // namespace tessera::reference
+}  // namespace tessera::internal::reference

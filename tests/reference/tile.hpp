@@ -3,10 +3,10 @@
 #include <span>
 #include <vector>
 
-#include "graph/graph.hpp"
 #include "reference/element.hpp"
+#include "tessera/graph/graph.hpp"
 
-namespace tessera::reference {
+namespace tessera::internal::reference {
 
 struct Tile {
   ElementType type{};
@@ -50,4 +50,4 @@ Tile argsort(const Tile& a, int axis, SortOptions options, const Shape& shape);
 Tile histogram(const Tile& a, int axis, const Shape& shape);
 Tile mma(const Tile& a, const Tile& b, const Tile& c);
 
-}  // namespace tessera::reference
+}  // namespace tessera::internal::reference

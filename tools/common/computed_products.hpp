@@ -1,8 +1,8 @@
 // Products whose left operand is computed on the way, in rounds of k.
 #pragma once
-#include "api/tessera.hpp"
+#include "tessera/tessera.hpp"
 
-namespace tessera::kernels {
+namespace tessera::internal::kernels {
 
 /// y [rows,N] = x [rows,K], rounded to bf16, w [K,N].
 inline auto linear_cast(ProductTiles tiles) {
@@ -46,4 +46,4 @@ inline auto linear_norm(ProductTiles tiles) {
   });
 }
 
-}  // namespace tessera::kernels
+}  // namespace tessera::internal::kernels

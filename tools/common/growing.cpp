@@ -2,7 +2,7 @@
 
 #include <memory>
 
-namespace tessera {
+namespace tessera::internal {
 namespace {
 
 using Reals = In<f32, 1>;
@@ -214,4 +214,4 @@ const Growing all_growing[] = {
 
 std::span<const Growing> growing_kernels() { return all_growing; }
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -3,9 +3,9 @@
 #include <span>
 #include <string_view>
 
-#include "api/tessera.hpp"
+#include "tessera/tessera.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 struct Growing {
   std::string_view name;
@@ -15,4 +15,4 @@ struct Growing {
 
 std::span<const Growing> growing_kernels();
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -5,13 +5,13 @@
 
 #include "common/computed_products.hpp"
 #include "common/lessons.hpp"
-#include "graph/error.hpp"
 #include "jit/product_tiles.hpp"
-#include "model/config.hpp"
 #include "model/kernels.hpp"
 #include "model/tiles.hpp"
+#include "tessera/graph/error.hpp"
+#include "tessera/model/config.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 namespace {
 
 class Table {
@@ -179,4 +179,4 @@ std::vector<NamedKernel> find_kernels(std::string_view pattern, Arch gpu) {
   return found;
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "codegen/variant.hpp"
-#include "graph/graph.hpp"
+#include "tessera/graph/graph.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 struct NamedKernel {
   std::string name;              ///< "linear-128-bf16": the kernel, rows of its tile, element type it computes in
@@ -30,4 +30,4 @@ const std::vector<NamedKernel>& named_kernels();
 /// names, if there is none.
 std::vector<NamedKernel> find_kernels(std::string_view pattern, Arch gpu);
 
-}  // namespace tessera
+}  // namespace tessera::internal

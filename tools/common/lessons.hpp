@@ -8,8 +8,8 @@
 #include <random>
 #include <vector>
 
-#include "api/tessera.hpp"
 #include "common/lesson.hpp"
+#include "tessera/tessera.hpp"
 
 #define main lesson_main
 namespace lesson1 {

@@ -5,7 +5,7 @@
 #include "opcheck/setting.hpp"
 #include "opcheck/sketch.hpp"
 
-namespace tessera::opcheck {
+namespace tessera::internal::opcheck {
 namespace {
 
 struct Along {
@@ -49,4 +49,4 @@ std::vector<Case> along_axes(Op op, ElementType type, ElementType result, Axis a
   return cases;
 }
 
-}  // namespace tessera::opcheck
+}  // namespace tessera::internal::opcheck

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "graph/graph.hpp"
+#include "tessera/graph/graph.hpp"
 
-namespace tessera::opcheck {
+namespace tessera::internal::opcheck {
 
 /// How a tensor's elements lie in memory.
 enum class Layout : std::uint8_t {
@@ -58,4 +58,4 @@ std::vector<Case> cases_of(Op op, ElementType type, Purpose purpose);
 std::span<const Op> all_ops();
 std::span<const ElementType> all_types();
 
-}  // namespace tessera::opcheck
+}  // namespace tessera::internal::opcheck

@@ -4,7 +4,7 @@
 #include "opcheck/sketch.hpp"
 #include "opcheck/structural.hpp"
 
-namespace tessera::opcheck {
+namespace tessera::internal::opcheck {
 namespace {
 
 /// An op of one, two or three operands, element by element.
@@ -97,7 +97,7 @@ std::vector<Case> cases_of(Op op, ElementType type, Purpose purpose) {
 #define STRUCTURAL(name, ...) \
   case Op::name:              \
     return structural::name(type, purpose);
-#include "graph/ops.def"
+#include "tessera/graph/ops.def"
   }
   return {};
 }
@@ -110,7 +110,7 @@ std::span<const Op> all_ops() {
 #define REDUCTION(name, ...) Op::name,
 #define SCAN(name, ...) Op::name,
 #define STRUCTURAL(name, ...) Op::name,
-#include "graph/ops.def"
+#include "tessera/graph/ops.def"
   };
   return ops;
 }
@@ -118,7 +118,7 @@ std::span<const Op> all_ops() {
 std::span<const ElementType> all_types() {
   static constexpr ElementType types[] = {
 #define TYPE(name, ...) ElementType::name,
-#include "graph/types.def"
+#include "tessera/graph/types.def"
   };
   return types;
 }
@@ -133,4 +133,4 @@ double Case::bytes() const {
   return bytes;
 }
 
-}  // namespace tessera::opcheck
+}  // namespace tessera::internal::opcheck

@@ -1,9 +1,9 @@
 #include "opcheck/check.hpp"
 
-#include "jit/executable.hpp"
 #include "opcheck/trial.hpp"
+#include "tessera/jit/executable.hpp"
 
-namespace tessera::opcheck {
+namespace tessera::internal::opcheck {
 namespace {
 
 Verdict check(const Device& device, const Case& each) try {
@@ -25,4 +25,4 @@ std::vector<Verdict> check_on(const Device& device, std::span<const Case> cases)
   return verdicts;
 }
 
-}  // namespace tessera::opcheck
+}  // namespace tessera::internal::opcheck

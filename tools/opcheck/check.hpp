@@ -1,9 +1,9 @@
 // Runs cases, and compares what they leave with what ops.def says.
 #pragma once
-#include "jit/device.hpp"
 #include "opcheck/case.hpp"
+#include "tessera/jit/device.hpp"
 
-namespace tessera::opcheck {
+namespace tessera::internal::opcheck {
 
 /// What a case came to: empty, or what is wrong.
 using Verdict = std::string;
@@ -16,4 +16,4 @@ void require_emulator();
 /// Generates each case for TESSERA_DUMP_ARCH and runs it in the emulator, which is there. They are compiled together.
 std::vector<Verdict> check_emulated(std::span<const Case> cases);
 
-}  // namespace tessera::opcheck
+}  // namespace tessera::internal::opcheck

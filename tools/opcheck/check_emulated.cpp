@@ -1,5 +1,5 @@
-#include "graph/error.hpp"
 #include "opcheck/check.hpp"
+#include "tessera/graph/error.hpp"
 #ifdef TESSERA_HAS_EMULATOR
 #include "codegen/passes/passes.hpp"
 #include "emulator/emulator.hpp"
@@ -7,7 +7,7 @@
 #include "opcheck/trial.hpp"
 #endif
 
-namespace tessera::opcheck {
+namespace tessera::internal::opcheck {
 
 #ifdef TESSERA_HAS_EMULATOR
 
@@ -66,4 +66,4 @@ std::vector<Verdict> check_emulated(std::span<const Case>) {
 
 #endif
 
-}  // namespace tessera::opcheck
+}  // namespace tessera::internal::opcheck

@@ -7,10 +7,10 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "graph/error.hpp"
 #include "opcheck/case.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera::opcheck {
+namespace tessera::internal::opcheck {
 namespace {
 
 namespace fs = std::filesystem;
@@ -18,7 +18,7 @@ using nlohmann::json;
 
 constexpr std::string_view head = R"(# Ops, element types, executors
 
-Made by `scripts/run opcheck coverage > docs/op-coverage.md` from `src/graph/ops.def`; do not edit.
+Made by `scripts/run opcheck coverage > docs/op-coverage.md` from `include/tessera/graph/ops.def`; do not edit.
 
 A number is how many cases `opcheck` has of an op and an element type; where there is none, the op is not of that type.
 Each case is a kernel of that op over tensors of its own, compared with what `ops.def` allows, as `tests/reference`
@@ -54,12 +54,12 @@ class Gpu {
   std::string cell(Op op, const std::map<ElementType, int>& cases) const {
     std::string text;
     for (const auto& [type, count] : cases) {
-      const auto found = results_.find({std::string(tessera::name(op)), std::string(tessera::name(type))});
+      const auto found = results_.find({std::string(tessera::internal::name(op)), std::string(tessera::internal::name(type))});
       const Result result = found == results_.end() ? Result{0, 0} : found->second;
       if (result.failures > 0)
-        text += fmt::format("{} of {} {} fail ", result.failures, result.cases, tessera::name(type));
+        text += fmt::format("{} of {} {} fail ", result.failures, result.cases, tessera::internal::name(type));
       if (result.cases < count)
-        text += fmt::format("{} of {} {} not run ", count - result.cases, count, tessera::name(type));
+        text += fmt::format("{} of {} {} not run ", count - result.cases, count, tessera::internal::name(type));
     }
     if (text.empty()) return "ok";
     text.pop_back();
@@ -113,4 +113,4 @@ std::string coverage(const fs::path& results) {
   return page + fmt::format("\n{} cases in all.\n", total);
 }
 
-}  // namespace tessera::opcheck
+}  // namespace tessera::internal::opcheck

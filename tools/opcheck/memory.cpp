@@ -4,10 +4,10 @@
 
 #include <cstring>
 
-#include "graph/error.hpp"
 #include "opcheck/numbers.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera::opcheck {
+namespace tessera::internal::opcheck {
 namespace {
 
 /// Bytes on either side of a tensor: as many as the memory that devices give is aligned to.
@@ -71,7 +71,7 @@ void fill(const Field& field, const Argument& argument, Random& random) {
 #define TYPE(name, ...)   \
   case ElementType::name: \
     return fill_with<ElementType::name>(field, argument, random);
-#include "graph/types.def"
+#include "tessera/graph/types.def"
   }
 }
 
@@ -147,4 +147,4 @@ void DeviceTensors::copy_back(const HostTensors& host) const {
     if (const auto to = host.memory(i); !to.empty()) device_.copy_out(to.data(), memory_[i].get(), to.size());
 }
 
-}  // namespace tessera::opcheck
+}  // namespace tessera::internal::opcheck

@@ -2,11 +2,11 @@
 #pragma once
 #include <memory>
 
-#include "graph/argument.hpp"
-#include "jit/device.hpp"
 #include "opcheck/case.hpp"
+#include "tessera/graph/argument.hpp"
+#include "tessera/jit/device.hpp"
 
-namespace tessera::opcheck {
+namespace tessera::internal::opcheck {
 
 /// In the host's memory, filled.
 class HostTensors {
@@ -42,4 +42,4 @@ class DeviceTensors {
   std::vector<std::shared_ptr<void>> memory_;
 };
 
-}  // namespace tessera::opcheck
+}  // namespace tessera::internal::opcheck

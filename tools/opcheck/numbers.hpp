@@ -10,7 +10,7 @@
 
 #include "opcheck/case.hpp"
 
-namespace tessera::opcheck {
+namespace tessera::internal::opcheck {
 
 using Random = std::mt19937_64;
 
@@ -66,4 +66,4 @@ std::vector<T> numbers(const Values& values, std::int64_t count, Random& random)
   return some;
 }
 
-}  // namespace tessera::opcheck
+}  // namespace tessera::internal::opcheck

@@ -8,14 +8,14 @@
 #include "graph/evaluate.hpp"
 #include "opcheck/case.hpp"
 
-namespace tessera::opcheck {
+namespace tessera::internal::opcheck {
 namespace {
 
 constexpr std::string_view page_head = R"(# Every op and function
 
-Made by `scripts/run opcheck page > docs/ops.md` from `src/graph/ops.def` and `tools/opcheck/functions.def`, whose examples a test
+Made by `scripts/run opcheck page > docs/ops.md` from `include/tessera/graph/ops.def` and `tools/opcheck/functions.def`, whose examples a test
 traces; do not edit. How they go together is told by [language.md](language.md), what holds of all of them by the header of
-`src/graph/ops.def`. `computing` are the element types that have arithmetic: )";
+`include/tessera/graph/ops.def`. `computing` are the element types that have arithmetic: )";
 
 std::string types_text(Op op) {
   std::string text;
@@ -98,7 +98,7 @@ std::string elementwise() {
 #define REDUCTION(...)
 #define SCAN(...)
 #define STRUCTURAL(...)
-#include "graph/ops.def"
+#include "tessera/graph/ops.def"
   return page;
 }
 
@@ -132,4 +132,4 @@ std::string page() {
   return page;
 }
 
-}  // namespace tessera::opcheck
+}  // namespace tessera::internal::opcheck

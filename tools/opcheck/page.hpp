@@ -2,9 +2,9 @@
 #pragma once
 #include <string>
 
-namespace tessera::opcheck {
+namespace tessera::internal::opcheck {
 
 /// The page, made from ops.def and functions.def.
 std::string page();
 
-}  // namespace tessera::opcheck
+}  // namespace tessera::internal::opcheck

@@ -2,10 +2,10 @@
 
 #include "common/captured.hpp"
 #include "common/measure.hpp"
-#include "jit/executable.hpp"
 #include "opcheck/memory.hpp"
+#include "tessera/jit/executable.hpp"
 
-namespace tessera::opcheck {
+namespace tessera::internal::opcheck {
 
 Cost cost_of(const Case& each, const Device& device) {
   bench::Row row;
@@ -32,4 +32,4 @@ Rate rate_of(const Case& each, double ms) {
   return {each.bytes() / ms * 1e-6, "GB/s"};
 }
 
-}  // namespace tessera::opcheck
+}  // namespace tessera::internal::opcheck

@@ -2,10 +2,10 @@
 #pragma once
 #include <optional>
 
-#include "jit/device.hpp"
 #include "opcheck/case.hpp"
+#include "tessera/jit/device.hpp"
 
-namespace tessera::opcheck {
+namespace tessera::internal::opcheck {
 
 struct Cost {
   std::optional<double> ms;  ///< of a launch: the device's time on a GPU, the host's on the CPU; a median
@@ -23,4 +23,4 @@ struct Rate {
 };
 Rate rate_of(const Case& each, double ms);
 
-}  // namespace tessera::opcheck
+}  // namespace tessera::internal::opcheck

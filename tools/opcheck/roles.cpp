@@ -6,7 +6,7 @@
 #include "codegen/passes/passes.hpp"
 #include "opcheck/memory.hpp"
 
-namespace tessera::opcheck {
+namespace tessera::internal::opcheck {
 
 Verdict check_roles(const Case& each) {
   if (!each.why_no_roles) return {};
@@ -22,4 +22,4 @@ Verdict check_roles(const Case& each) {
   return fmt::format("for sm_90a it has {}; expected: {}", said(why), said(*each.why_no_roles));
 }
 
-}  // namespace tessera::opcheck
+}  // namespace tessera::internal::opcheck

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace tessera::opcheck {
+namespace tessera::internal::opcheck {
 
 std::string text(Layout layout) {
   constexpr std::string_view names[] = {"dense", "padded", "strided", "transposed"};
@@ -32,4 +32,4 @@ std::vector<Setting> settings(Purpose purpose) {
   return {};
 }
 
-}  // namespace tessera::opcheck
+}  // namespace tessera::internal::opcheck

@@ -2,7 +2,7 @@
 #pragma once
 #include "opcheck/case.hpp"
 
-namespace tessera::opcheck {
+namespace tessera::internal::opcheck {
 
 struct Setting {
   Shape tile;
@@ -20,4 +20,4 @@ std::string text(Layout layout);
 /// "[13,40]".
 std::string text(const std::vector<std::int64_t>& extents);
 
-}  // namespace tessera::opcheck
+}  // namespace tessera::internal::opcheck

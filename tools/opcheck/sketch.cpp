@@ -5,7 +5,7 @@
 #include "graph/evaluate.hpp"
 #include "graph/rewrite.hpp"
 
-namespace tessera::opcheck {
+namespace tessera::internal::opcheck {
 namespace {
 
 std::vector<Parameter> parameters(const std::vector<Field>& fields) {
@@ -163,9 +163,9 @@ void Sketch::branch(Id condition, const std::function<void()>& body) {
 
 Case Sketch::finish(Op op, ElementType type, std::string name) {
   Case made{.op = op, .type = type, .name = std::move(name), .fields = fields_, .graph = canonical(builder_.graph())};
-  made.graph.name = "opcheck_" + std::string(tessera::name(op));
+  made.graph.name = "opcheck_" + std::string(tessera::internal::name(op));
   verify(made.graph, "opcheck");
   return made;
 }
 
-}  // namespace tessera::opcheck
+}  // namespace tessera::internal::opcheck

@@ -4,10 +4,10 @@
 #include <initializer_list>
 #include <span>
 
-#include "graph/builder.hpp"
 #include "opcheck/case.hpp"
+#include "tessera/graph/builder.hpp"
 
-namespace tessera::opcheck {
+namespace tessera::internal::opcheck {
 
 /// How a value of the type is kept in a tensor: as itself, or as what it is cast from and to without loss.
 ElementType stored_as(ElementType type);
@@ -90,4 +90,4 @@ class Sketch {
   GraphBuilder builder_;
 };
 
-}  // namespace tessera::opcheck
+}  // namespace tessera::internal::opcheck

@@ -2,7 +2,7 @@
 #pragma once
 #include "opcheck/case.hpp"
 
-namespace tessera::opcheck::structural {
+namespace tessera::internal::opcheck::structural {
 
 constexpr ElementType i32 = ElementType::i32, pred = ElementType::pred;
 
@@ -11,6 +11,6 @@ constexpr ElementType i32 = ElementType::i32, pred = ElementType::pred;
 #define TERNARY(...)
 #define REDUCTION(...)
 #define STRUCTURAL(name, ...) std::vector<Case> name(ElementType type, Purpose purpose);
-#include "graph/ops.def"
+#include "tessera/graph/ops.def"
 
-}  // namespace tessera::opcheck::structural
+}  // namespace tessera::internal::opcheck::structural

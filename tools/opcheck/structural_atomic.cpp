@@ -6,7 +6,7 @@
 #include "opcheck/sketch.hpp"
 #include "opcheck/structural.hpp"
 
-namespace tessera::opcheck::structural {
+namespace tessera::internal::opcheck::structural {
 namespace {
 
 /// An order and a scope, as a node has them.
@@ -15,7 +15,7 @@ struct Ordered {
   MemoryScope scope = MemoryScope::device;
   std::vector<std::int64_t> attributes() const { return {static_cast<int>(order), static_cast<int>(scope)}; }
   std::string name() const {
-    return *this == Ordered() ? "" : fmt::format(", {}, {}", tessera::name(order), tessera::name(scope));
+    return *this == Ordered() ? "" : fmt::format(", {}, {}", tessera::internal::name(order), tessera::internal::name(scope));
   }
   bool operator==(const Ordered&) const = default;
 };
@@ -169,6 +169,6 @@ std::vector<Case> on_elements(Op op, ElementType type, Purpose purpose) {
   std::vector<Case> name##_elements(ElementType type, Purpose purpose) {                                      \
     return on_elements(Op::name##_elements, type, purpose);                                                   \
   }
-#include "graph/ops.def"
+#include "tessera/graph/ops.def"
 
-}  // namespace tessera::opcheck::structural
+}  // namespace tessera::internal::opcheck::structural

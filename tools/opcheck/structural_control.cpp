@@ -4,7 +4,7 @@
 #include "opcheck/sketch.hpp"
 #include "opcheck/structural.hpp"
 
-namespace tessera::opcheck::structural {
+namespace tessera::internal::opcheck::structural {
 namespace {
 
 /// Two tiles that change places in each iteration.
@@ -186,4 +186,4 @@ std::vector<Case> print(ElementType type, Purpose purpose) {
   return cases;
 }
 
-}  // namespace tessera::opcheck::structural
+}  // namespace tessera::internal::opcheck::structural

@@ -5,7 +5,7 @@
 #include "opcheck/sketch.hpp"
 #include "opcheck/structural.hpp"
 
-namespace tessera::opcheck::structural {
+namespace tessera::internal::opcheck::structural {
 namespace {
 
 constexpr bool stored(ElementType type) { return info(type).stored; }
@@ -384,4 +384,4 @@ std::vector<Case> scatter_elements(ElementType type, Purpose purpose) {
           Elements{{33}, {33}, {9, 3, 60}, {any, {.low = -1, .high = 3}, distinct(-5, 64)}, Layout::transposed}.of(op, type)};
 }
 
-}  // namespace tessera::opcheck::structural
+}  // namespace tessera::internal::opcheck::structural

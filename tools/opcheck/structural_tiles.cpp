@@ -4,14 +4,14 @@
 #include <cmath>
 #include <limits>
 
-#include "api/tessera.hpp"
 #include "jit/product_tiles.hpp"
 #include "opcheck/axes.hpp"
 #include "opcheck/setting.hpp"
 #include "opcheck/sketch.hpp"
 #include "opcheck/structural.hpp"
+#include "tessera/tessera.hpp"
 
-namespace tessera::opcheck::structural {
+namespace tessera::internal::opcheck::structural {
 namespace {
 
 /// What a tensor must be to hold the tile: there are none of rank 0.
@@ -73,7 +73,7 @@ Case conversion(Op op, ElementType from, ElementType to, const Setting& setting,
   Sketch sketch({input(from, setting.extents, setting.layout, values), output(to, setting.extents, setting.layout)});
   const std::vector<Id> at = sketch.tiles(0, setting.tile);
   sketch.store(1, at, sketch.apply(op, to, {sketch.load(0, from, at, setting.tile)}));
-  return sketch.finish(op, from, fmt::format("to {}, {}", tessera::name(to), name));
+  return sketch.finish(op, from, fmt::format("to {}, {}", tessera::internal::name(to), name));
 }
 
 /// a [m,k] times b [k,n] plus c [m,n] in tiles.
@@ -144,7 +144,7 @@ std::vector<Case> custom(ElementType type, Purpose purpose) {
       cases.push_back(custom_of<f32, 1>(setting, "a > 0.5f ? 0.5f : a", [](float a) { return a > 0.5f ? 0.5f : a; }));
       cases.push_back(custom_of<f32, 3>(setting, "a < b ? c : a", [](float a, float b, float c) { return a < b ? c : a; }));
     } else if (type == ElementType::i32) {
-      cases.push_back(custom_of<tessera::i32, 2>(setting, "a ^ b", [](int a, int b) { return a ^ b; }));
+      cases.push_back(custom_of<tessera::internal::i32, 2>(setting, "a ^ b", [](int a, int b) { return a ^ b; }));
     }
   }
   return cases;
@@ -419,4 +419,4 @@ std::vector<Case> mma(ElementType type, Purpose purpose) {
   return cases;
 }
 
-}  // namespace tessera::opcheck::structural
+}  // namespace tessera::internal::opcheck::structural

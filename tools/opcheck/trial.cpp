@@ -1,6 +1,6 @@
 #include "opcheck/trial.hpp"
 
-namespace tessera::opcheck {
+namespace tessera::internal::opcheck {
 
 Trial::Trial(const Case& of)
     : case_(of),
@@ -13,4 +13,4 @@ std::string Trial::difference() const {
   return wrong.empty() ? tensors_.damage() : wrong;
 }
 
-}  // namespace tessera::opcheck
+}  // namespace tessera::internal::opcheck

@@ -3,7 +3,7 @@
 #include "opcheck/memory.hpp"
 #include "reference/reference.hpp"
 
-namespace tessera::opcheck {
+namespace tessera::internal::opcheck {
 
 class Trial {
  public:
@@ -22,4 +22,4 @@ class Trial {
   std::vector<reference::Tensor> expected_;
 };
 
-}  // namespace tessera::opcheck
+}  // namespace tessera::internal::opcheck

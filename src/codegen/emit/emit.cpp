@@ -11,7 +11,7 @@
 #include "codegen/plan/names.hpp"
 #include "codegen/plan/spelling.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 namespace {
 
 // --- steps
@@ -448,4 +448,4 @@ std::string emit(const Plan& plan) {
   return text + body + "}\n";
 }
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

@@ -4,9 +4,9 @@
 
 #include "codegen/plan/plan.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 
 /// The kernel as CUDA C++, without the prelude.
 std::string emit(const Plan& plan);
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

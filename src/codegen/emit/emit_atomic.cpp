@@ -1,7 +1,7 @@
 #include "codegen/emit/emit_steps.hpp"
 #include "codegen/plan/spelling.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 namespace {
 
 // As template arguments; what the functions of the prelude take if nothing is said is not said.
@@ -36,4 +36,4 @@ void emit(Writer& w, const Atomic& atomic) {
   w.close();
 }
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

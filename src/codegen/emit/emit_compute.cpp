@@ -1,6 +1,6 @@
 #include "codegen/emit/emit_steps.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 namespace {
 
 // Is a bit set that tells partial sums apart?
@@ -42,4 +42,4 @@ void emit(Writer& w, const Compute& compute) {
   });
 }
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

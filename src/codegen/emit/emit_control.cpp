@@ -3,7 +3,7 @@
 #include "codegen/emit/emit_steps.hpp"
 #include "codegen/plan/names.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 namespace {
 
 // Early rounds have a loop of their own, so that the others have no condition around a product or a fetch: ptxas then
@@ -98,4 +98,4 @@ void emit(Writer& w, const Commit&) { w.line("copy_async_commit();"); }
 
 void emit(Writer& w, const Wait& wait) { w.line("copy_async_wait<{}>();", wait.pending); }
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

@@ -3,10 +3,10 @@
 
 #include "codegen/emit/emit_steps.hpp"
 #include "codegen/plan/spelling.hpp"
-#include "graph/error.hpp"
 #include "graph/evaluate.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 namespace {
 
 Spelled combine(Op op, ElementType type, const Spelled& a, const Spelled& b) {
@@ -268,4 +268,4 @@ void emit(Writer& w, const Get& get) {
   w.close();
 }
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

@@ -6,7 +6,7 @@
 #include "codegen/plan/names.hpp"
 #include "codegen/plan/spelling.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 namespace {
 
 // Longer ones get a name.
@@ -155,4 +155,4 @@ bool is_zero(const Expression& expression) {
   }
 }
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

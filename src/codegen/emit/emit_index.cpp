@@ -5,7 +5,7 @@
 
 #include "codegen/plan/spelling.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 
 namespace {
 
@@ -273,4 +273,4 @@ std::string IndexExpression::text() const {
   return "";
 }
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 
 class IndexExpression {
  public:
@@ -91,11 +91,11 @@ IndexExpression grouped(const IndexExpression& a);
 IndexExpression cast_i64(const IndexExpression& a);
 std::string beyond(std::string_view pointer, const IndexExpression& offset);
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen
 
 template <>
-struct fmt::formatter<tessera::codegen::IndexExpression> : fmt::formatter<std::string_view> {
-  auto format(const tessera::codegen::IndexExpression& expression, fmt::format_context& context) const {
+struct fmt::formatter<tessera::internal::codegen::IndexExpression> : fmt::formatter<std::string_view> {
+  auto format(const tessera::internal::codegen::IndexExpression& expression, fmt::format_context& context) const {
     return fmt::formatter<std::string_view>::format(expression.text(), context);
   }
 };

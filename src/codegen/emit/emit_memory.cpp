@@ -1,9 +1,9 @@
 #include "codegen/emit/emit_steps.hpp"
 #include "codegen/plan/names.hpp"
 #include "codegen/plan/spelling.hpp"
-#include "graph/error.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 
 void emit(Writer& w, const Load& load) {
   const TileAccess& access = load.access;
@@ -340,4 +340,4 @@ int threads_from_first(const Writer& w) {
   return w.role.threads();
 }
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

@@ -5,7 +5,7 @@
 #include "codegen/plan/names.hpp"
 #include "codegen/plan/spelling.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 namespace {
 
 std::string converted(const ProductOperand& operand, std::string text) {
@@ -438,4 +438,4 @@ void emit(Writer& w, const Multiply& multiply) {
   }
 }
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

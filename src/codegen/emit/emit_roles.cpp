@@ -3,7 +3,7 @@
 #include "codegen/plan/names.hpp"
 #include "codegen/plan/spelling.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 namespace {
 
 const Ring& ring_of(Writer& w, CursorId id) {
@@ -320,4 +320,4 @@ void emit(Writer& w, const WaitForPrevious&) { w.line("wait_for_previous();"); }
 
 void emit(Writer& w, const LetNextBegin&) { w.line("let_next_begin();"); }
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

@@ -4,7 +4,7 @@
 #include "codegen/plan/spelling.hpp"
 #include "graph/evaluate.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 namespace {
 
 class LineText {
@@ -232,4 +232,4 @@ void emit(Writer& w, const PutTotals& put) { LineText(w, put.by, put.out, put.ax
 
 void emit(Writer& w, const AddTotals& add) { LineText(w, add.by, add.out, add.axis).add_totals(add.scratch); }
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

@@ -2,7 +2,7 @@
 #include "codegen/emit/emit_steps.hpp"
 #include "codegen/plan/spelling.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 namespace {
 
 // What elements are compared by: integers that have their order, or, with their places, theirs.
@@ -122,4 +122,4 @@ void emit(Writer& w, const AddCounts& add) {
   w.close();
 }
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

@@ -2,7 +2,7 @@
 #pragma once
 #include "codegen/emit/emit_tiles.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 
 /// emit.cpp: steps one after another, with the author's lines above them.
 void emit(Writer& w, const Body& body);
@@ -110,4 +110,4 @@ IndexExpression team_barrier(Writer& w, int first, bool next = false);
 /// Threads of a role, for a function of the prelude that counts them from the block's first.
 int threads_from_first(const Writer& w);
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

@@ -1,7 +1,7 @@
 #include "codegen/emit/emit_steps.hpp"
 #include "graph/host_ops.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 namespace {
 
 // As the grid counts its blocks, whichever order they run in.
@@ -40,4 +40,4 @@ void emit(Writer& w, const Tell& tell) {
   w.close();
 }
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

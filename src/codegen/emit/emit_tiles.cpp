@@ -8,7 +8,7 @@
 #include "codegen/plan/names.hpp"
 #include "codegen/plan/spelling.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 namespace {
 
 bool is_gathered(const TileAccess& access, std::size_t axis) {
@@ -425,4 +425,4 @@ std::string guard(const IndexExpression& condition) {
   return condition.is_always() ? "" : fmt::format("if ({}) ", condition);
 }
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

@@ -4,7 +4,7 @@
 
 #include "codegen/emit/emit_values.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 
 /// Between elements of a tensor that follow one another along an axis of the tile.
 IndexExpression stride_of(const Writer& w, const TileAccess& access, std::size_t axis);
@@ -42,4 +42,4 @@ std::string where(const IndexExpression& condition, std::string_view value, std:
 /// "if (condition) ", or nothing.
 std::string guard(const IndexExpression& condition);
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

@@ -5,7 +5,7 @@
 #include "codegen/plan/names.hpp"
 #include "codegen/plan/spelling.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 
 IndexExpression digits(const std::vector<Digit>& map, const IndexExpression& index) {
   IndexExpression sum = 0;
@@ -123,4 +123,4 @@ std::string assign(Writer& w, ValueId id, const IndexExpression& index) {
   return fmt::format("{}{} {} = ", storage.changes ? "" : "const ", register_type(storage.type), name);
 }
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

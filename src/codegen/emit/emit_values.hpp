@@ -2,7 +2,7 @@
 #pragma once
 #include "codegen/emit/emit_writer.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 
 // --- coordinates
 
@@ -52,4 +52,4 @@ Spelled expression(Writer& w, const Sweep& sweep, const IndexExpression& index);
 /// Is it the number 0, without a sign?
 bool is_zero(const Expression& expression);
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

@@ -5,7 +5,7 @@
 #include "codegen/plan/names.hpp"
 #include "codegen/plan/spelling.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 
 void Writer::add_line(fmt::string_view format, fmt::format_args args) {
   text.append(static_cast<std::size_t>(depth) * 2, ' ');
@@ -80,4 +80,4 @@ std::string Writer::scratch(ScratchId id, ElementType type) {
   return fmt::format("reinterpret_cast<{}*>({})", scratch_type(type), place_in(scratch.in_workspace, scratch.offset));
 }
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

@@ -11,7 +11,7 @@
 #include "codegen/emit/emit_index.hpp"
 #include "codegen/plan/plan.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 
 /// A number that follows from a thread's place: "t0", declared once.
 struct ThreadTerm {
@@ -108,4 +108,4 @@ struct Writer {
   void add_line(fmt::string_view format, fmt::format_args args);  // once, not for each kind of line: that compiles long
 };
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

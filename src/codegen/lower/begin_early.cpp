@@ -5,7 +5,7 @@
 #include "codegen/lower/reads_in_order.hpp"
 #include "codegen/plan/effects.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 namespace {
 
 void read_behind_wait(Body& steps) {
@@ -66,4 +66,4 @@ void begin_early(Plan& plan) {
     for (Role& role : phase.roles) read_behind_wait(role.body);
 }
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

@@ -1,6 +1,6 @@
 #include "codegen/lower/boxes.hpp"
 
-namespace tessera::lowering {
+namespace tessera::internal::lowering {
 namespace {
 
 // Where the slice begins that a box is of.
@@ -64,4 +64,4 @@ std::vector<TileCoordinate> place_of_panel(Steps& steps, Id loop, Id id, int pan
   return at;
 }
 
-}  // namespace tessera::lowering
+}  // namespace tessera::internal::lowering

@@ -3,7 +3,7 @@
 #pragma once
 #include "codegen/lower/lower_steps.hpp"
 
-namespace tessera::lowering {
+namespace tessera::internal::lowering {
 
 enum class BoxUse : std::uint8_t {
   load,     ///< boxes as long as the buffer, zeros beyond the tensor
@@ -15,4 +15,4 @@ TensorMapId boxes_of(const Facts& facts, Plan& plan, Id id, int rows, const Buff
 /// Where panel `panel` of the tile begins, in a round of `loop` or behind it.
 std::vector<TileCoordinate> place_of_panel(Steps& steps, Id loop, Id id, int panel, const Buffer& buffer);
 
-}  // namespace tessera::lowering
+}  // namespace tessera::internal::lowering

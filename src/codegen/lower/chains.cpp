@@ -7,7 +7,7 @@
 #include "codegen/lower/ranges.hpp"
 #include "codegen/lower/wgmma_tiles.hpp"
 
-namespace tessera::lowering {
+namespace tessera::internal::lowering {
 namespace {
 
 constexpr int most_stages = 4;  // a round's two products last longer than its tiles are on their way
@@ -275,4 +275,4 @@ Products products_of(const Facts& facts, const Chain& chain) {
   return products;
 }
 
-}  // namespace tessera::lowering
+}  // namespace tessera::internal::lowering

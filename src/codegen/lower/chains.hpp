@@ -8,7 +8,7 @@
 
 #include "codegen/lower/lowering.hpp"
 
-namespace tessera::lowering {
+namespace tessera::internal::lowering {
 
 /// A tile that products read from shared memory.
 struct ChainTile {
@@ -61,4 +61,4 @@ Products products_of(const Facts& facts, const Chain& chain);
 /// The roles of the phase, and what they name.
 void lower_roles(const Facts& facts, const Chain& chain, const Products& products, const Layouts& layouts, Plan& plan);
 
-}  // namespace tessera::lowering
+}  // namespace tessera::internal::lowering

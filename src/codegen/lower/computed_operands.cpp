@@ -1,6 +1,6 @@
 #include "codegen/lower/computed_operands.hpp"
 
-namespace tessera::lowering {
+namespace tessera::internal::lowering {
 namespace {
 
 class Follower {
@@ -64,4 +64,4 @@ ComputedOperand computed_operand(const Facts& facts, Id operand, RegionId loop) 
   return Follower(facts, operand, loop).run();
 }
 
-}  // namespace tessera::lowering
+}  // namespace tessera::internal::lowering

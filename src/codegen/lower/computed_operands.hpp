@@ -6,7 +6,7 @@
 
 #include "codegen/lower/lowering.hpp"
 
-namespace tessera::lowering {
+namespace tessera::internal::lowering {
 
 /// One expression for each element, of tiles that a ring brings and of values that threads have.
 struct ComputedOperand {
@@ -17,4 +17,4 @@ struct ComputedOperand {
 };
 ComputedOperand computed_operand(const Facts& facts, Id operand, RegionId loop);
 
-}  // namespace tessera::lowering
+}  // namespace tessera::internal::lowering

@@ -3,7 +3,7 @@
 #include "codegen/lower/lowering.hpp"
 #include "graph/views.hpp"
 
-namespace tessera::lowering {
+namespace tessera::internal::lowering {
 
 Facts::Facts(const Graph& graph, const Variant& variant, const Target& target)
     : graph(graph),
@@ -121,4 +121,4 @@ bool only_unit_axes(const Shape& from, const Shape& to) {
   }
 }
 
-}  // namespace tessera::lowering
+}  // namespace tessera::internal::lowering

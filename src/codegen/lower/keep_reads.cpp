@@ -4,7 +4,7 @@
 
 #include "codegen/lower/reads_in_order.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 namespace {
 
 std::int64_t bytes_of(const Plan& plan, const TileAccess& access) {
@@ -40,4 +40,4 @@ void keep_reads(Plan& plan) {
     });
 }
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

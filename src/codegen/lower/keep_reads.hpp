@@ -2,11 +2,11 @@
 #pragma once
 #include "codegen/plan/plan.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 
 /// Where each block of the grid reads tiles of its own once, and writes about as much, reads are kept in the L2 cache
 /// rather than what is written, which then leaves it sooner and in order. Those of tensors that the cache holds stay as
 /// they are: the launch decides.
 void keep_reads(Plan& plan);
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

@@ -7,7 +7,7 @@
 #include "codegen/lower/lowering.hpp"
 #include "codegen/plan/sort_layout.hpp"
 
-namespace tessera::lowering {
+namespace tessera::internal::lowering {
 namespace {
 
 class Chooser {
@@ -51,7 +51,7 @@ class Chooser {
  private:
   bool has_value(Id id) const {
     const Op op = facts_[id].op;
-    return facts_.live(id) && tessera::has_value(op);
+    return facts_.live(id) && tessera::internal::has_value(op);
   }
 
   void set(Id id, const Layout& layout) {
@@ -337,4 +337,4 @@ int choose_warps(const Facts& facts) {
   return 1;
 }
 
-}  // namespace tessera::lowering
+}  // namespace tessera::internal::lowering

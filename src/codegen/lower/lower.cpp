@@ -10,7 +10,7 @@
 #include "codegen/lower/lower_products.hpp"
 #include "codegen/lower/lower_sort.hpp"
 
-namespace tessera::lowering {
+namespace tessera::internal::lowering {
 namespace {
 
 class Lowering {
@@ -409,4 +409,4 @@ std::set<Id> lower(const Facts& facts, const std::map<Id, ProductPlan>& products
   return values.must_be_in_memory();
 }
 
-}  // namespace tessera::lowering
+}  // namespace tessera::internal::lowering

@@ -7,7 +7,7 @@
 
 #include "codegen/lower/lowering.hpp"
 
-namespace tessera::lowering {
+namespace tessera::internal::lowering {
 
 /// What is kept in memory though registers would hold it.
 struct InMemory {
@@ -68,4 +68,4 @@ std::set<Id> lower(const Facts& facts, const std::map<Id, ProductPlan>& products
                    int most_registers, const InMemory& in_memory, const GraphPlace& place, Plan& plan, Role& role,
                    Duty&& duty = {});
 
-}  // namespace tessera::lowering
+}  // namespace tessera::internal::lowering

@@ -5,7 +5,7 @@
 
 #include "codegen/lower/lower_exchange.hpp"
 
-namespace tessera::lowering {
+namespace tessera::internal::lowering {
 namespace {
 
 bool has_copies(const Layout& layout, int warps) {
@@ -48,4 +48,4 @@ bool learns_of_others(const Facts& facts) {
   return false;
 }
 
-}  // namespace tessera::lowering
+}  // namespace tessera::internal::lowering

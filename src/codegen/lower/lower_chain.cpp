@@ -8,7 +8,7 @@
 #include "codegen/lower/wgmma_tiles.hpp"
 #include "codegen/plan/budget.hpp"
 
-namespace tessera::lowering {
+namespace tessera::internal::lowering {
 namespace {
 
 /// Named barriers of warp groups that take turns.
@@ -486,4 +486,4 @@ void lower_roles(const Facts& facts, const Chain& chain, const Products& product
   begin_roles(plan);
 }
 
-}  // namespace tessera::lowering
+}  // namespace tessera::internal::lowering

@@ -8,7 +8,7 @@
 #include "codegen/lower/lower_scratch.hpp"
 #include "graph/evaluate.hpp"
 
-namespace tessera::lowering {
+namespace tessera::internal::lowering {
 namespace {
 
 // --- reductions
@@ -273,4 +273,4 @@ void tell(Steps& steps, Id id) {
   steps.push(id, std::move(step));
 }
 
-}  // namespace tessera::lowering
+}  // namespace tessera::internal::lowering

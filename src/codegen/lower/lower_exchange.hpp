@@ -2,7 +2,7 @@
 #pragma once
 #include "codegen/lower/lower_steps.hpp"
 
-namespace tessera::lowering {
+namespace tessera::internal::lowering {
 
 /// A value, of node `id`, in a layout: if it has another, written to scratch memory by those who hold it and read by
 /// those who need it.
@@ -27,4 +27,4 @@ void extract(Steps& steps, Id id);
 /// A check, or a print, whose values go through scratch memory.
 void tell(Steps& steps, Id id);
 
-}  // namespace tessera::lowering
+}  // namespace tessera::internal::lowering

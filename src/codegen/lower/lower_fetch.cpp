@@ -6,7 +6,7 @@
 
 #include "codegen/plan/budget.hpp"
 
-namespace tessera::lowering {
+namespace tessera::internal::lowering {
 namespace {
 
 constexpr int most_stages_wanted = 16;  // by an author; as many as nobody has seen to be of use
@@ -164,4 +164,4 @@ void Fetches::ahead(RegionId region, Loop& loop) {
   if (const auto found = std::ranges::find_if(nodes, reads_ahead); found != nodes.end()) within_[*found] = loop.loop;
 }
 
-}  // namespace tessera::lowering
+}  // namespace tessera::internal::lowering

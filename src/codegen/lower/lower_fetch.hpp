@@ -2,7 +2,7 @@
 #pragma once
 #include "codegen/lower/lower_steps.hpp"
 
-namespace tessera::lowering {
+namespace tessera::internal::lowering {
 
 class Fetches {
  public:
@@ -42,4 +42,4 @@ class Fetches {
   std::int64_t bytes_ = 0;  // of all buffers
 };
 
-}  // namespace tessera::lowering
+}  // namespace tessera::internal::lowering

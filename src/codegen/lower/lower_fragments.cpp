@@ -1,6 +1,6 @@
 #include "codegen/lower/lower_fragments.hpp"
 
-namespace tessera::lowering {
+namespace tessera::internal::lowering {
 
 // Of 64 rows 64 bytes of k, of more rows less: 8 registers of a thread. A round has an even number of pieces, so they
 // have the two sets of registers in turn over rounds, too.
@@ -89,4 +89,4 @@ ValueId Fragments::compute(Steps& steps, Id operand, int first, const std::vecto
   return out;
 }
 
-}  // namespace tessera::lowering
+}  // namespace tessera::internal::lowering

@@ -6,7 +6,7 @@
 #include "codegen/lower/computed_operands.hpp"
 #include "codegen/lower/lower_steps.hpp"
 
-namespace tessera::lowering {
+namespace tessera::internal::lowering {
 
 /// Where a ring has a tile: in which buffer, and do its rows run along the tile's first axis?
 struct StagedTile {
@@ -44,4 +44,4 @@ class Fragments {
   std::map<Id, std::array<StorageId, 2>> registers_;  // of an operand, which pieces have in turn
 };
 
-}  // namespace tessera::lowering
+}  // namespace tessera::internal::lowering

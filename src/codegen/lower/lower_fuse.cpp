@@ -2,7 +2,7 @@
 
 #include <set>
 
-namespace tessera::lowering {
+namespace tessera::internal::lowering {
 namespace {
 
 class Fuser {
@@ -123,4 +123,4 @@ Sweep sweep_of(const Facts& facts, const Layouts& layouts, Id id) {
   return sweep;
 }
 
-}  // namespace tessera::lowering
+}  // namespace tessera::internal::lowering

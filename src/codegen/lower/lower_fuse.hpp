@@ -2,7 +2,7 @@
 #pragma once
 #include "codegen/lower/lowering.hpp"
 
-namespace tessera::lowering {
+namespace tessera::internal::lowering {
 
 /// By node.
 struct Fusion {
@@ -19,4 +19,4 @@ std::vector<Id> by_number(const Facts& facts);
 /// What a node's step runs over, with nothing in it: the elements it writes or combines, else those of its result.
 Sweep sweep_of(const Facts& facts, const Layouts& layouts, Id id);
 
-}  // namespace tessera::lowering
+}  // namespace tessera::internal::lowering

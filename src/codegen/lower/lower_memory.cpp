@@ -1,7 +1,7 @@
 // Accesses: how a tile's place in a tensor follows from values, and the steps that go there.
 #include "codegen/lower/lower_steps.hpp"
 
-namespace tessera::lowering {
+namespace tessera::internal::lowering {
 
 Operand Steps::scalar(Id id) {
   if (node(id).op == Op::constant) return literal(node(id).bits());
@@ -98,4 +98,4 @@ void Steps::store(Id id) {
   push(id, Store{.kind = kind, .sweep = std::move(sweep), .access = std::move(access), .by_quads = by_quads});
 }
 
-}  // namespace tessera::lowering
+}  // namespace tessera::internal::lowering

@@ -6,7 +6,7 @@
 
 #include "codegen/lower/lower_exchange.hpp"
 
-namespace tessera::lowering {
+namespace tessera::internal::lowering {
 namespace {
 
 /// One product.
@@ -144,4 +144,4 @@ class Multiplication {
 
 void multiply(Steps& steps, Fetches& fetches, Id id) { Multiplication(steps, fetches, id).run(); }
 
-}  // namespace tessera::lowering
+}  // namespace tessera::internal::lowering

@@ -2,8 +2,8 @@
 #pragma once
 #include "codegen/lower/lower_fetch.hpp"
 
-namespace tessera::lowering {
+namespace tessera::internal::lowering {
 
 void multiply(Steps& steps, Fetches& fetches, Id id);
 
-}  // namespace tessera::lowering
+}  // namespace tessera::internal::lowering

@@ -7,7 +7,7 @@
 #include "codegen/lower/role_duty.hpp"
 #include "codegen/lower/wgmma_tiles.hpp"
 
-namespace tessera::lowering {
+namespace tessera::internal::lowering {
 namespace {
 
 // A named barrier for each team's turn at the tensor cores.
@@ -51,7 +51,7 @@ class RingDuty : public RoleDuty {
     push(steps, std::move(loop));
   }
   bool in_tile(Id id) const { return !shared_.how.launch[id]; }
-  tessera::codegen::Operand all_rounds(Steps& steps) { return steps.scalar(steps.node(shared_.how.loop).in[0]); }
+  tessera::internal::codegen::Operand all_rounds(Steps& steps) { return steps.scalar(steps.node(shared_.how.loop).in[0]); }
 
   ProductRing& shared_;
   const CursorId cursor_;
@@ -155,7 +155,7 @@ class Producer final : public RingDuty {
     const int words = access.vector == 1 ? vector : vector * info(buffer.type).bytes / 4;
     const int under_way = shared_.of_copies_under_way(info(buffer.type).bytes);
     sweep.at_once = std::min(sweep.layout.registers() / vector, under_way / words);
-    tessera::codegen::Operand element{.kind = tessera::codegen::Operand::Kind::fetched};
+    tessera::internal::codegen::Operand element{.kind = tessera::internal::codegen::Operand::Kind::fetched};
     const ElementType type = steps.node(operand.load).type;
     const Op op = type == buffer.type ? Op::broadcast : Op::cast;
     sweep.expression.terms = {{op, buffer.type, type, {std::move(element)}}};
@@ -420,4 +420,4 @@ void lower_roles(const Facts& facts, Specialisation how, const Products& product
   begin_roles(plan);
 }
 
-}  // namespace tessera::lowering
+}  // namespace tessera::internal::lowering

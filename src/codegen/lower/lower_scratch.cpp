@@ -1,6 +1,6 @@
 #include "codegen/lower/lower_scratch.hpp"
 
-namespace tessera::lowering {
+namespace tessera::internal::lowering {
 
 Strides row_major(const Shape& shape) {
   Strides strides{};
@@ -27,4 +27,4 @@ void get(Steps& steps, ValueId out, Id id, const Strides& strides, ScratchId scr
   steps.push(id, Get{.scratch = scratch, .strides = strides, .out = out, .sweep = sweep.take()});
 }
 
-}  // namespace tessera::lowering
+}  // namespace tessera::internal::lowering

@@ -2,7 +2,7 @@
 #pragma once
 #include "codegen/lower/lower_steps.hpp"
 
-namespace tessera::lowering {
+namespace tessera::internal::lowering {
 
 /// Of elements one after another, the last axis innermost.
 Strides row_major(const Shape& shape);
@@ -12,4 +12,4 @@ void put(Steps& steps, ValueId from, Id id, const Strides& strides, std::int64_t
 /// A value = scratch memory.
 void get(Steps& steps, ValueId out, Id id, const Strides& strides, ScratchId scratch);
 
-}  // namespace tessera::lowering
+}  // namespace tessera::internal::lowering

@@ -1,6 +1,6 @@
 #include "codegen/lower/lower_shared.hpp"
 
-namespace tessera::lowering {
+namespace tessera::internal::lowering {
 
 void lower_shared_tile(Steps& steps, Id id, Sharing sharing, ValueId sums, const ShareRounds& share,
                        const std::function<void()>& late) {
@@ -42,4 +42,4 @@ void lower_shared_tile(Steps& steps, Id id, Sharing sharing, ValueId sums, const
   });
 }
 
-}  // namespace tessera::lowering
+}  // namespace tessera::internal::lowering

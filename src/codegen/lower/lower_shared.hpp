@@ -4,10 +4,10 @@
 
 #include "codegen/lower/lower_steps.hpp"
 
-namespace tessera::lowering {
+namespace tessera::internal::lowering {
 
 /// Each block's part of the sums of product `id`; the first block adds them up, and does what is `late`.
 void lower_shared_tile(Steps& steps, Id id, Sharing sharing, ValueId sums, const ShareRounds& share,
                        const std::function<void()>& late);
 
-}  // namespace tessera::lowering
+}  // namespace tessera::internal::lowering

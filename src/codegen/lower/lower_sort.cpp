@@ -6,7 +6,7 @@
 #include "codegen/lower/lower_scratch.hpp"
 #include "codegen/plan/sort_layout.hpp"
 
-namespace tessera::lowering {
+namespace tessera::internal::lowering {
 namespace {
 
 // Row by row, lines along the axis.
@@ -156,4 +156,4 @@ void histogram(Steps& steps, Id id) {
              AddCounts{.scratch = scratch, .copies = copies, .strides = strides, .out = out, .sweep = std::move(sums)});
 }
 
-}  // namespace tessera::lowering
+}  // namespace tessera::internal::lowering

@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "codegen/lower/lower_exchange.hpp"
-#include "graph/error.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera::lowering {
+namespace tessera::internal::lowering {
 
 Operand literal(std::int64_t value) {
   Operand operand;
@@ -315,4 +315,4 @@ Operand SweepBuilder::fetched(Id id) {
   return indexed(Operand::Kind::fetched, index);
 }
 
-}  // namespace tessera::lowering
+}  // namespace tessera::internal::lowering

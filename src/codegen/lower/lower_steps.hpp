@@ -5,7 +5,7 @@
 #include "codegen/lower/lower_fuse.hpp"
 #include "codegen/lower/lower_values.hpp"
 
-namespace tessera::lowering {
+namespace tessera::internal::lowering {
 
 inline int round_up(int a, int b) { return (a + b - 1) / b * b; }
 
@@ -158,4 +158,4 @@ class SweepBuilder {
   bool reads_first_ = false;
 };
 
-}  // namespace tessera::lowering
+}  // namespace tessera::internal::lowering

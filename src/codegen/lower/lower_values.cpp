@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace tessera::lowering {
+namespace tessera::internal::lowering {
 
 std::pair<int, int> neighbours(const Layout& layout, int most) {
   for (int axis = 0; axis < layout.rank(); ++axis) {
@@ -127,4 +127,4 @@ ValueId Values::add_moved(Id node, ValueId from, const Layout& layout) {
   return to;
 }
 
-}  // namespace tessera::lowering
+}  // namespace tessera::internal::lowering

@@ -5,7 +5,7 @@
 
 #include "codegen/lower/lower.hpp"
 
-namespace tessera::lowering {
+namespace tessera::internal::lowering {
 
 /// The axis whose neighbours are in consecutive registers, or -1, and how many of them go together, at most `most`.
 std::pair<int, int> neighbours(const Layout& layout, int most);
@@ -88,4 +88,4 @@ class Values {
   std::set<Id> must_be_in_memory_;
 };
 
-}  // namespace tessera::lowering
+}  // namespace tessera::internal::lowering

@@ -6,9 +6,9 @@
 
 #include "codegen/plan/plan.hpp"
 
-namespace tessera::lowering {
+namespace tessera::internal::lowering {
 
-using namespace tessera::codegen;
+using namespace tessera::internal::codegen;
 
 /// Where an operand of a product comes from, seen through casts, transposition and axes of extent 1.
 struct Source {
@@ -112,4 +112,4 @@ int choose_warps(const Facts& facts);
 /// `fast`: that axis, and as many elements as an access moves there.
 Run turned_access(const Facts& facts, Id value, int fast);
 
-}  // namespace tessera::lowering
+}  // namespace tessera::internal::lowering

@@ -18,9 +18,9 @@
 #include "codegen/plan/names.hpp"
 #include "codegen/plan/verify_plan.hpp"
 #include "codegen/prelude/identifier.hpp"
-#include "graph/error.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera::lowering {
+namespace tessera::internal::lowering {
 namespace {
 
 // Teams have registers of their own, and no other memory for elements. Empty, or what needs some.
@@ -286,9 +286,9 @@ Planning::Planning(const Facts& facts) : facts(facts) {
   }
 }
 
-}  // namespace tessera::lowering
+}  // namespace tessera::internal::lowering
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 
 Plan make_plan(const Graph& whole, const Variant& variant, Arch arch, const GenerateOptions& options,
                const AfterPass& after) {
@@ -313,4 +313,4 @@ Plan make_plan(const Graph& whole, const Variant& variant, Arch arch, const Gene
   return std::move(planning.plan);
 }
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

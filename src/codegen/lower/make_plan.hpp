@@ -13,7 +13,7 @@
 #include "codegen/lower/specialise.hpp"
 #include "codegen/plan/plan.hpp"
 
-namespace tessera::lowering {
+namespace tessera::internal::lowering {
 
 /// How a kernel's elements are first spread: with so many warps, and at most so many registers for a value.
 struct Attempt {
@@ -49,9 +49,9 @@ std::span<const PlanPass> plan_passes();
 /// What a launch of the plan fills in; with this it is complete.
 void set_parameters(Plan& plan);
 
-}  // namespace tessera::lowering
+}  // namespace tessera::internal::lowering
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 
 /// Sees the plan after each pass; the passes run again from the first on when one of them finds that they must.
 using AfterPass = std::function<void(std::string_view pass, const Plan& plan)>;
@@ -59,4 +59,4 @@ using AfterPass = std::function<void(std::string_view pass, const Plan& plan)>;
 Plan make_plan(const Graph& graph, const Variant& variant, Arch arch, const GenerateOptions& options,
                const AfterPass& after = {});
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

@@ -2,7 +2,7 @@
 
 #include <limits>
 
-namespace tessera::lowering {
+namespace tessera::internal::lowering {
 namespace {
 
 /// One expression over numbers. Bounds are of 64 bits: in 32 a sum of indices wraps, and then the tile is looked at
@@ -97,4 +97,4 @@ std::optional<ValueId> fails_somewhere(Steps& steps, Id condition, Id about) {
   return steps.number(about, steps.values.label(about, "cut"), ElementType::pred, bounds.take());
 }
 
-}  // namespace tessera::lowering
+}  // namespace tessera::internal::lowering

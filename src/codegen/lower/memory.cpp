@@ -6,7 +6,7 @@
 #include "codegen/plan/effects.hpp"
 #include "graph/host_ops.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 namespace {
 
 constexpr std::int64_t alignment = 128;
@@ -139,4 +139,4 @@ void choose_copies(Plan& plan) {
     for (Role& role : phase.roles) choose_copies(plan, role, role.body);
 }
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

@@ -3,11 +3,11 @@
 #pragma once
 #include "codegen/plan/plan.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 
 void place_memory(Plan& plan);
 
 /// How each tile of a fetch is copied, now that it is known where it goes.
 void choose_copies(Plan& plan);
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

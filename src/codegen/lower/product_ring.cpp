@@ -5,7 +5,7 @@
 #include "codegen/lower/wgmma_tiles.hpp"
 #include "codegen/plan/budget.hpp"
 
-namespace tessera::lowering {
+namespace tessera::internal::lowering {
 namespace {
 
 // Registers of a thread of the producer. All of them come to the barriers of a cluster, which takes some more; and what
@@ -119,4 +119,4 @@ ProductRing::Operand ProductRing::new_operand(const Source& source, bool is_left
   return operand;
 }
 
-}  // namespace tessera::lowering
+}  // namespace tessera::internal::lowering

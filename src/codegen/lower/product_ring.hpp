@@ -3,7 +3,7 @@
 #include "codegen/lower/lower_fragments.hpp"
 #include "codegen/lower/specialise.hpp"
 
-namespace tessera::lowering {
+namespace tessera::internal::lowering {
 
 class ProductRing {
  public:
@@ -47,4 +47,4 @@ class ProductRing {
   Operand new_operand(const Source& source, bool is_left, bool turned, ElementType type);
 };
 
-}  // namespace tessera::lowering
+}  // namespace tessera::internal::lowering

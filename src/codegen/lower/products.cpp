@@ -4,7 +4,7 @@
 
 #include "codegen/lower/lowering.hpp"
 
-namespace tessera::lowering {
+namespace tessera::internal::lowering {
 namespace {
 
 int ceil_div(int a, int b) { return (a + b - 1) / b; }
@@ -304,4 +304,4 @@ class Planner {
 
 Products plan_products(const Facts& facts, int least_warps) { return Planner(facts, least_warps).run(); }
 
-}  // namespace tessera::lowering
+}  // namespace tessera::internal::lowering

@@ -2,7 +2,7 @@
 
 #include "codegen/plan/effects.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 namespace {
 
 bool is_pure(const Step& step) {
@@ -58,4 +58,4 @@ class Pruner {
 
 void prune(Plan& plan) { Pruner(plan).run(); }
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

@@ -2,8 +2,8 @@
 #pragma once
 #include "codegen/plan/plan.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 
 void prune(Plan& plan);
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

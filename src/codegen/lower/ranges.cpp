@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace tessera::lowering {
+namespace tessera::internal::lowering {
 namespace {
 
 constexpr Range any{std::numeric_limits<std::int32_t>::min(), std::numeric_limits<std::int32_t>::max()};
@@ -68,4 +68,4 @@ class Ranges {
 
 Range range_of(const Facts& facts, Id id) { return Ranges(facts).of(id); }
 
-}  // namespace tessera::lowering
+}  // namespace tessera::internal::lowering

@@ -4,7 +4,7 @@
 
 #include "codegen/lower/lowering.hpp"
 
-namespace tessera::lowering {
+namespace tessera::internal::lowering {
 
 /// From `least` to `most`, both included.
 struct Range {
@@ -15,4 +15,4 @@ struct Range {
 /// anything 32 bits hold, if it is made of something else or may wrap on the way.
 Range range_of(const Facts& facts, Id id);
 
-}  // namespace tessera::lowering
+}  // namespace tessera::internal::lowering

@@ -1,6 +1,6 @@
 #include "codegen/lower/reads_in_order.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 namespace {
 
 void keep(Body& steps, const Plan& plan) {
@@ -25,4 +25,4 @@ void keep_reads_in_order(Plan& plan) {
     for (Role& role : phase.roles) keep(role.body, plan);
 }
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

@@ -5,7 +5,7 @@
 
 #include "codegen/plan/plan.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 
 /// What a step's threads read of inputs, each with its sweep; but not what they copy.
 template <class Each>
@@ -24,4 +24,4 @@ void each_read(Step& step, const Each& each) {
 /// `registers_of_reads`, inputs are read in the order of the steps.
 void keep_reads_in_order(Plan& plan);
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

@@ -1,6 +1,6 @@
 #include "codegen/lower/role_duty.hpp"
 
-namespace tessera::lowering {
+namespace tessera::internal::lowering {
 
 // All this needs nothing of the launch before, and is done while that ends.
 void begin_roles(Plan& plan) {
@@ -12,4 +12,4 @@ void begin_roles(Plan& plan) {
   prologue.push_back({Barrier{}});
 }
 
-}  // namespace tessera::lowering
+}  // namespace tessera::internal::lowering

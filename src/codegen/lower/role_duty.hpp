@@ -3,7 +3,7 @@
 #include "codegen/lower/lower.hpp"
 #include "codegen/lower/lower_steps.hpp"
 
-namespace tessera::lowering {
+namespace tessera::internal::lowering {
 
 /// Named barriers, one of each team's threads.
 inline constexpr int team_threads = 1;
@@ -46,4 +46,4 @@ class RoleDuty : public Duty {
 /// What stands ahead of the roles: barriers of rings, and the launch before.
 void begin_roles(Plan& plan);
 
-}  // namespace tessera::lowering
+}  // namespace tessera::internal::lowering

@@ -5,7 +5,7 @@
 
 #include "codegen/lower/lowering.hpp"
 
-namespace tessera::lowering {
+namespace tessera::internal::lowering {
 
 int axis_below(const Graph& graph, const Node& node, int axis) {
   if (axis < 0 || node.op == Op::cast) return axis;
@@ -49,4 +49,4 @@ std::string why_no_source(const Graph& graph, Id id) {
   return at.ordered ? "is of a tensor that is written" : "is padded with another value than 0";
 }
 
-}  // namespace tessera::lowering
+}  // namespace tessera::internal::lowering

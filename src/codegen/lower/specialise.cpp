@@ -9,7 +9,7 @@
 #include "codegen/lower/ranges.hpp"
 #include "codegen/lower/wgmma_tiles.hpp"
 
-namespace tessera::lowering {
+namespace tessera::internal::lowering {
 namespace {
 
 constexpr int most_accumulators = 192;  // registers of a thread
@@ -312,4 +312,4 @@ Products products_of(const Facts& facts, const Specialisation& how) {
   return products;
 }
 
-}  // namespace tessera::lowering
+}  // namespace tessera::internal::lowering

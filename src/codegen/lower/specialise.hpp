@@ -7,7 +7,7 @@
 
 #include "codegen/lower/computed_operands.hpp"
 
-namespace tessera::lowering {
+namespace tessera::internal::lowering {
 
 /// How the work is shared.
 struct Specialisation {
@@ -48,4 +48,4 @@ Products products_of(const Facts& facts, const Specialisation& how);
 /// The roles of the phase, and what they name.
 void lower_roles(const Facts& facts, Specialisation how, const Products& products, const Layouts& layouts, Plan& plan);
 
-}  // namespace tessera::lowering
+}  // namespace tessera::internal::lowering

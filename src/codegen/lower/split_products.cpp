@@ -19,7 +19,7 @@
 #include "codegen/plan/budget.hpp"
 #include "graph/rewrite.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 namespace lowering {
 namespace {
 
@@ -255,4 +255,4 @@ std::optional<Graph> split_products(const Graph& graph, const Target& target) {
   return result;
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

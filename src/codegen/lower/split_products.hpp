@@ -3,13 +3,13 @@
 #include <optional>
 
 #include "codegen/target.hpp"
-#include "graph/graph.hpp"
+#include "tessera/graph/graph.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 /// The graph with products computed in strips of k where the tiles they are given do not fit into a block's shared
 /// memory of `target`; nothing if all fit. Parameters, grid and texts stay as they are, results up to the order of
 /// sums.
 std::optional<Graph> split_products(const Graph& graph, const Target& target);
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -4,7 +4,7 @@
 
 #include "codegen/plan/shared_state.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 namespace {
 
 class Barriers {
@@ -151,4 +151,4 @@ class Barriers {
 
 void insert_barriers(Plan& plan) { Barriers(plan).run(); }
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

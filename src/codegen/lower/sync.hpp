@@ -3,9 +3,9 @@
 #pragma once
 #include "codegen/plan/plan.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 
 /// For phases of one role, whose threads are all of the block.
 void insert_barriers(Plan& plan);
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

@@ -4,7 +4,7 @@
 
 #include "codegen/lower/lowering.hpp"
 
-namespace tessera::lowering {
+namespace tessera::internal::lowering {
 namespace {
 
 class Search {
@@ -65,4 +65,4 @@ class Search {
 
 Run turned_access(const Facts& facts, Id value, int fast) { return Search(facts, fast).run(value); }
 
-}  // namespace tessera::lowering
+}  // namespace tessera::internal::lowering

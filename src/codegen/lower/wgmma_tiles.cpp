@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace tessera::lowering {
+namespace tessera::internal::lowering {
 
 bool is_k_major(const GraphAccess& access, int other) { return access.fast != other; }
 
@@ -31,4 +31,4 @@ bool is_zeros(const Facts& facts, Id id) {
   return facts[id].op == Op::constant && facts[id].bits() == 0;
 }
 
-}  // namespace tessera::lowering
+}  // namespace tessera::internal::lowering

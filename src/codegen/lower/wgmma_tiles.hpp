@@ -4,7 +4,7 @@
 
 #include "codegen/lower/lowering.hpp"
 
-namespace tessera::lowering {
+namespace tessera::internal::lowering {
 
 inline constexpr int panel_bytes = 128;  ///< of a row of a panel: the swizzle's
 
@@ -21,4 +21,4 @@ ProductPlan wgmma_plan(const Facts& facts, Id product, int groups, bool left_fro
 /// Is it zero in each element?
 bool is_zeros(const Facts& facts, Id id);
 
-}  // namespace tessera::lowering
+}  // namespace tessera::internal::lowering

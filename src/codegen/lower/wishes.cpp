@@ -7,9 +7,9 @@
 #include <set>
 
 #include "codegen/plan/budget.hpp"
-#include "graph/error.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera::lowering {
+namespace tessera::internal::lowering {
 namespace {
 
 constexpr int most_warps = 32;
@@ -76,4 +76,4 @@ void note_wishes(const Facts& facts, Plan& plan) {
     note("a cluster of {}; no cluster shares the rounds of this plan", hints.cluster);
 }
 
-}  // namespace tessera::lowering
+}  // namespace tessera::internal::lowering

@@ -2,7 +2,7 @@
 #pragma once
 #include "codegen/lower/lowering.hpp"
 
-namespace tessera::lowering {
+namespace tessera::internal::lowering {
 
 /// Warps that a block is to have, as its hints say; 0 if they say none, or a number that no block has.
 int wished_warps(const Hints& hints);
@@ -12,4 +12,4 @@ int wished_blocks(const Facts& facts, const Plan& plan, bool has_products, int n
 /// Notes in the plan what of the hints it does not have, and why.
 void note_wishes(const Facts& facts, Plan& plan);
 
-}  // namespace tessera::lowering
+}  // namespace tessera::internal::lowering

@@ -5,7 +5,7 @@
 #include "codegen/passes/passes.hpp"
 #include "graph/rewrite.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 namespace {
 
 class CommonReads final : public Rewriter {
@@ -41,4 +41,4 @@ class CommonReads final : public Rewriter {
 
 Graph eliminate_common(const Graph& graph) { return CommonReads(graph).run(); }
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -3,7 +3,7 @@
 #include "codegen/passes/passes.hpp"
 #include "graph/rewrite.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 namespace {
 
 class DeadCode final : public Rewriter {
@@ -66,4 +66,4 @@ class DeadCode final : public Rewriter {
 
 Graph eliminate_dead(const Graph& graph) { return DeadCode(graph).run(); }
 
-}  // namespace tessera
+}  // namespace tessera::internal

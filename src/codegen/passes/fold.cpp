@@ -7,7 +7,7 @@
 #include "graph/evaluate.hpp"
 #include "graph/rewrite.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 namespace {
 
 class Folder final : public Rewriter {
@@ -117,4 +117,4 @@ class Folder final : public Rewriter {
 
 Graph fold(const Graph& graph) { return Folder(graph).run(); }
 
-}  // namespace tessera
+}  // namespace tessera::internal

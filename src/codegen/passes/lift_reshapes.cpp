@@ -6,7 +6,7 @@
 #include "codegen/passes/passes.hpp"
 #include "graph/rewrite.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 namespace {
 
 bool adds_axes_in_front(const Shape& from, const Shape& to) {
@@ -59,4 +59,4 @@ class Lifter final : public Rewriter {
 
 Graph lift_reshapes(const Graph& graph) { return Lifter(graph).run(); }
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -1,6 +1,6 @@
 #include "codegen/passes/passes.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 std::span<const Pass> passes() {
   static constexpr Pass table[] = {
@@ -23,4 +23,4 @@ Graph run_passes(Graph graph) {
   return graph;
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -3,9 +3,9 @@
 #include <span>
 #include <string_view>
 
-#include "graph/graph.hpp"
+#include "tessera/graph/graph.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 struct Pass {
   std::string_view name;
@@ -26,4 +26,4 @@ Graph fold(const Graph& graph);
 Graph eliminate_common(const Graph& graph);
 Graph eliminate_dead(const Graph& graph);
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -5,7 +5,7 @@
 #include "codegen/passes/passes.hpp"
 #include "graph/rewrite.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 namespace {
 
 class Widener final : public Rewriter {
@@ -28,4 +28,4 @@ class Widener final : public Rewriter {
 
 Graph widen_factors(const Graph& graph) { return Widener(graph).run(); }
 
-}  // namespace tessera
+}  // namespace tessera::internal

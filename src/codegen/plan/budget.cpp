@@ -5,7 +5,7 @@
 
 #include "codegen/plan/effects.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 namespace {
 
 // Of elements that are moved one by one, indices; but not where each access stands behind a condition, as those of
@@ -224,4 +224,4 @@ RolePressure role_pressure(const Plan& plan, bool reads_ahead) {
           .room = (set ? set : target.most_registers) - target.registers_besides};
 }
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

@@ -4,7 +4,7 @@
 #include "codegen/plan/plan.hpp"
 #include "codegen/target.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 
 class Budget {
  public:
@@ -49,4 +49,4 @@ struct RolePressure {
 };
 RolePressure role_pressure(const Plan& plan, bool reads_ahead);
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 namespace {
 
 class Places {
@@ -334,4 +334,4 @@ Interval Intervals::of(int what) const {
   return result;
 }
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

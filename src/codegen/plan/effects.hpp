@@ -6,7 +6,7 @@
 
 #include "codegen/plan/plan.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 
 struct Effect {
   enum class Space : std::uint8_t { scratch, buffer, tensor } space{};
@@ -122,4 +122,4 @@ class Walk {
   std::vector<std::unique_ptr<Interval>> intervals_;
 };
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 
 /// The place of a Thing in its table; none if not said.
 template <class Thing>
@@ -46,4 +46,4 @@ struct Label {
   int graph = 0;
 };
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

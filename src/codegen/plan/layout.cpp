@@ -6,9 +6,9 @@
 #include <bit>
 #include <utility>
 
-#include "graph/error.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 namespace {
 
 int ceil_div(int a, int b) { return (a + b - 1) / b; }
@@ -399,4 +399,4 @@ Layout wgmma_operand_layout(const Shape& shape, int groups, ElementType type) {
   return layout;
 }
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

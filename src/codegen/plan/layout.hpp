@@ -13,10 +13,10 @@
 #include <string>
 #include <vector>
 
-#include "graph/element.hpp"
-#include "graph/shape.hpp"
+#include "tessera/graph/element.hpp"
+#include "tessera/graph/shape.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 
 enum class Place : std::uint8_t { reg, lane, warp };
 
@@ -133,4 +133,4 @@ Layout wgmma_accumulator_layout(const Shape& shape, int groups);
 /// k, are neighbours, eight of a thread or four for each 64 rows.
 Layout wgmma_operand_layout(const Shape& shape, int groups, ElementType type);
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

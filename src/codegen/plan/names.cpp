@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 
 std::string name_of(const Label& label) {
   std::string name = label.graph > 0 ? fmt::format("g{}_{}", label.graph, label.stem) : label.stem;
@@ -37,4 +37,4 @@ std::string tensor_name(const Plan& plan, int parameter) {
   return fmt::format("{}{}", access[static_cast<int>(tensor.access)], parameter);
 }
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

@@ -4,7 +4,7 @@
 
 #include "codegen/plan/plan.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 
 std::string name_of(const Label& label);
 /// Of a storage; one that a thread knows is called after what it is: "scalar3", "in0_extent1", "block0", "i_5".
@@ -18,4 +18,4 @@ std::string name_of(const Plan& plan, TensorMapId map);
 /// "in0", "out2", "inout1": a tensor's pointer. Extents and strides are "in0_extent1", "in0_stride0".
 std::string tensor_name(const Plan& plan, int parameter);
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 
 void OpenProducts::fence() {
   fenced_ = true;
@@ -46,7 +46,7 @@ void OpenProducts::left(const Wgmma& s, int groups) const {
   const bool pairs = info(s.type).bytes == 2;
   findings_.require(plan_.storage(s.left).pairs == pairs && plan_.storage(s.left).type == s.type &&
                         plan_.storage(s.left).home == Home::registers,
-                    "{} is no {} of {}", name, pairs ? "pairs" : "registers", tessera::name(s.type));
+                    "{} is no {} of {}", name, pairs ? "pairs" : "registers", tessera::internal::name(s.type));
   findings_.require(value.shape == Shape{s.m, s.k} &&
                         value.layout == wgmma_operand_layout({s.m, s.k}, groups, s.type) &&
                         value.origin[1] == s.first_k,
@@ -63,9 +63,9 @@ void OpenProducts::operand(const Buffer& buffer, CursorId cursor, int other, boo
                     "{} is [{},{}], and the operand {} by k from {} to {}", name, buffer.rows, buffer.columns, other,
                     s.first_k, s.first_k + s.k);
   findings_.require(buffer.form == SharedForm::panels && buffer.type == s.type && !buffer.in_workspace,
-                    "{} does not lie as wgmma reads {}", name, tessera::name(s.type));
+                    "{} does not lie as wgmma reads {}", name, tessera::internal::name(s.type));
   findings_.require(k_major || info(s.type).bytes == 2, "{}: wgmma reads {} along k alone", name,
-                    tessera::name(s.type));
+                    tessera::internal::name(s.type));
   findings_.require(buffer.stages == 1 || cursor, "{} has {} stages", name, buffer.stages);
 }
 
@@ -115,4 +115,4 @@ void OpenProducts::make(ValueId value) {
   unfenced_.insert(storage(value));
 }
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

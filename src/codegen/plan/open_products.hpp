@@ -6,7 +6,7 @@
 
 #include "codegen/plan/verify.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 
 class OpenProducts {
  public:
@@ -52,4 +52,4 @@ class OpenProducts {
   std::map<StorageId, Part> of_stage_;  // by sums
 };
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

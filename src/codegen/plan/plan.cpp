@@ -4,7 +4,7 @@
 #include <functional>
 #include <set>
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 
 std::int64_t Buffer::offset_of(int row, int column) const {
   const int per_chunk = 16 / info(type).bytes, within = column % per_chunk * info(type).bytes;
@@ -99,4 +99,4 @@ std::vector<int> Plan::brought_ahead() const {
   return {tensors.begin(), tensors.end()};
 }
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

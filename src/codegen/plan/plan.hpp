@@ -17,7 +17,7 @@
 #include "codegen/target.hpp"
 #include "codegen/variant.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 
 /// Where the elements of a value are kept by the threads that hold them.
 enum class Home : std::uint8_t {
@@ -248,4 +248,4 @@ std::string to_string(const Plan& plan);
 /// All steps of a plan, as an indented tree.
 std::string tree_text(const Plan& plan);
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

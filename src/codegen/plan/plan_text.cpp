@@ -9,7 +9,7 @@
 #include "codegen/plan/tables_text.hpp"
 #include "codegen/plan/spelling.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 namespace {
 
 // Where in its operands an instruction's are.
@@ -470,4 +470,4 @@ std::string to_string(const Plan& plan) {
   return text;
 }
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

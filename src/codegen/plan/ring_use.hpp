@@ -5,7 +5,7 @@
 
 #include "codegen/plan/sweep.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 
 /// What a role does to a ring's stages in one run of a body.
 struct RingUse {
@@ -22,4 +22,4 @@ struct RingUse {
   bool is_full() const { return held + filled > advanced; }
 };
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

@@ -7,7 +7,7 @@
 
 #include "codegen/plan/sweep.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 
 struct Step;
 using Body = std::vector<Step>;
@@ -247,4 +247,4 @@ struct WaitForPrevious {};
 /// The next launch may begin, as far as there is room for it; it waits for this one by itself.
 struct LetNextBegin {};
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

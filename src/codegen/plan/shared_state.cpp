@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 namespace {
 
 struct ByteRange {
@@ -79,4 +79,4 @@ void SharedState::forget_shifted() {
   }
 }
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

@@ -6,7 +6,7 @@
 
 #include "codegen/plan/effects.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 
 class SharedState {
  public:
@@ -38,4 +38,4 @@ class SharedState {
   bool acquired_ = false;  // what other blocks have released is for the threads that acquired it alone
 };
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

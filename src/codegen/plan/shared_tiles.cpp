@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 
 void SharedTiles::tiles(const TileLoop& loop) {
   findings_.require(loop.rounds.has_value() == (sharing_ == Sharing::grid),
@@ -122,4 +122,4 @@ void SharedTiles::is_where_others_read(ScratchId id) const {
   findings_.require(plan_.scratch[id].in_workspace == (sharing_ == Sharing::grid), "other blocks do not read there");
 }
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

@@ -5,7 +5,7 @@
 
 #include "codegen/plan/verify.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 
 /// What a role's steps do about it, in order. `elected` threads of the role run the step at hand.
 class SharedTiles {
@@ -56,4 +56,4 @@ class SharedTiles {
   enum class Other : std::uint8_t { none, unknown, awaited, there, added } other_ = Other::none;  // of the one at hand
 };
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

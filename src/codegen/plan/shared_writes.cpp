@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 
 void SharedWrites::put(BufferId buffer) {
   for (int i = seen_read_; i < static_cast<int>(copies_.size()); ++i)
@@ -85,4 +85,4 @@ void SharedWrites::end() const {
                     "role {} ends while its stores may read shared memory", role_.name);
 }
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

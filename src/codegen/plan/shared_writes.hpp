@@ -6,7 +6,7 @@
 
 #include "codegen/plan/verify.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 
 /// As the steps of one role do so, in order.
 class SharedWrites {
@@ -56,4 +56,4 @@ class SharedWrites {
   int read_ = 0, seen_read_ = 0;                  // groups that have been read, and that all threads know of
 };
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

@@ -4,7 +4,7 @@
 #include <bit>
 #include <set>
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 namespace {
 
 int parts_of(int a, int b) { return (a + b - 1) / b; }
@@ -126,4 +126,4 @@ bool sorts_from(const Layout& from, const Layout& to, int axis) {
   return static_cast<int>(places.size()) == chunk && *places.rbegin() == chunk - 1;
 }
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

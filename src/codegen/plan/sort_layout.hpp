@@ -2,7 +2,7 @@
 #pragma once
 #include "codegen/plan/layout.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 
 /// How many neighbours of a line a warp sorts by themselves: a power of two, which covers the line if it is not too
 /// long.
@@ -21,4 +21,4 @@ Layout unsorted_layout(const Layout& sorted, int axis);
 /// registers?
 bool sorts_from(const Layout& from, const Layout& to, int axis);
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

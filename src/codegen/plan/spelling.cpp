@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 
 std::string_view register_type(ElementType type) {
   if (type == ElementType::pred) return "bool";
@@ -68,4 +68,4 @@ std::string not_a_number(ElementType type) {
   return number(type, cell);
 }
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

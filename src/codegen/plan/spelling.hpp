@@ -5,7 +5,7 @@
 
 #include "graph/host_ops.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 
 /// An element of a tile in a register, in scratch memory (where a truth value takes as much room as a number), and in a
 /// tensor.
@@ -18,4 +18,4 @@ std::string number(ElementType type, Cell cell);
 /// The NaN of a real type, as a register holds it.
 std::string not_a_number(ElementType type);
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

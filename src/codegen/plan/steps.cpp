@@ -1,6 +1,6 @@
 #include "codegen/plan/steps.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 
 Action::Action(const Action& other) = default;
 Action::Action(Action&& other) noexcept = default;
@@ -8,4 +8,4 @@ Action& Action::operator=(const Action& other) = default;
 Action& Action::operator=(Action&& other) noexcept = default;
 Action::~Action() = default;
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

@@ -14,7 +14,7 @@
 
 #include "codegen/plan/role_steps.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 
 /// Registers of a thread that go through scratch memory at a time when warps combine their parts of a result.
 inline constexpr int most_partials = 8;
@@ -428,4 +428,4 @@ void each_body(StepType& step, const Each& each) {
              step.action);
 }
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

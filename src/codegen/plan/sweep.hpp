@@ -7,9 +7,9 @@
 
 #include "codegen/plan/ids.hpp"
 #include "codegen/plan/layout.hpp"
-#include "graph/graph.hpp"
+#include "tessera/graph/graph.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 
 struct Storage;
 struct Value;
@@ -129,4 +129,4 @@ struct Sweep {
   int at_once = 0;  ///< of rounds that are not unrolled, those that are written out together; 0: as the compiler likes
 };
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

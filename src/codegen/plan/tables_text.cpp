@@ -8,7 +8,7 @@
 
 #include "codegen/plan/names.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 
 std::string class_text(const Parameter& parameter, const TensorClass& tensor) {
   if (parameter.access == Access::scalar) return to_string(parameter);
@@ -57,4 +57,4 @@ std::string role_text(const Role& role) {
   return text;
 }
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

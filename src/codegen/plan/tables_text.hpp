@@ -4,11 +4,11 @@
 
 #include "codegen/plan/plan.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 
 std::string class_text(const Parameter& parameter, const TensorClass& tensor);
 std::string map_text(const Plan& plan, const TensorMap& map);
 std::string ring_text(const Ring& ring);
 std::string role_text(const Role& role);
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

@@ -7,7 +7,7 @@
 #include "codegen/plan/effects.hpp"
 #include "graph/host_ops.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 
 std::string tiles_in_memory(const Plan& plan) {
   std::set<StorageId> known;
@@ -36,4 +36,4 @@ std::string tiles_in_memory(const Plan& plan) {
       home == Home::shared ? "shared memory" : "workspace in global memory", others);
 }
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

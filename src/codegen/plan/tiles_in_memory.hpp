@@ -4,10 +4,10 @@
 
 #include "codegen/plan/plan.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 
 /// One sentence about the largest of those that lie in shared memory or in the workspace for that, with the author's
 /// place; empty: there are none.
 std::string tiles_in_memory(const Plan& plan);
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

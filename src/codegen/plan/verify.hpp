@@ -10,7 +10,7 @@
 #include "codegen/plan/plan_text.hpp"
 #include "codegen/plan/verify_plan.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 
 /// Sentences about a plan, as they are found.
 class Findings {
@@ -83,4 +83,4 @@ void check_turns(Findings& findings);
 /// verify_launch.cpp: roles, phases, and the kernel's parameters.
 void check_launch(Findings& findings);
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

@@ -4,7 +4,7 @@
 
 #include "codegen/plan/verify.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 namespace {
 
 class Accesses {
@@ -285,8 +285,8 @@ class Accesses {
       box(tile.access, buffer);
       const std::string name = name_of(plan_, tile.buffer);
       const Parameter& tensor = plan_.tensors[static_cast<std::size_t>(tile.access.parameter)];
-      findings_.require(tensor.type == buffer.type, "{} holds {}, and the tensor {}", name, tessera::name(buffer.type),
-                        tessera::name(tensor.type));
+      findings_.require(tensor.type == buffer.type, "{} holds {}, and the tensor {}", name, tessera::internal::name(buffer.type),
+                        tessera::internal::name(tensor.type));
       findings_.require(buffer.columns % tile.access.vector == 0, "{} has {} columns, not whole vectors of {}", name,
                         buffer.columns, tile.access.vector);
       if (plan_.progress >= Progress::synchronised) {
@@ -329,9 +329,9 @@ class Accesses {
     const Product& p = s.product;
     findings_.require(s.shape == Shape{p.m, p.n} && plan_.values[s.out].shape == s.shape && p.k >= 1,
                       "a product of [{},{}] in a tile of {}", p.m, p.n, to_string(s.shape));
-    findings_.require(info(p.type).multiplies, "products of {}", tessera::name(p.type));
+    findings_.require(info(p.type).multiplies, "products of {}", tessera::internal::name(p.type));
     findings_.require(plan_.storage(s.out).type == sum_type(p.type), "sums in {}",
-                      tessera::name(plan_.storage(s.out).type));
+                      tessera::internal::name(plan_.storage(s.out).type));
     findings_.require(plan_.values[s.out].layout == s.layout, "the product is {}, and {} {}", to_string(s.layout),
                       name_of(plan_, s.out), to_string(plan_.values[s.out].layout));
     findings_.require(s.layout.cover(0) >= p.m && s.layout.cover(1) >= p.n, "accumulators reach [{},{}] of [{},{}]",
@@ -369,7 +369,7 @@ class Accesses {
     findings_.require(plan_.values[p.a.value].layout == accumulator_layout({p.m, p.k}, p.warps_m, 1) && p.warps_n == 1,
                       "{} does not lie as the left operand", name);
     findings_.require(plan_.storage(p.a.value).type == p.type, "{} is {}, and {} is multiplied", name,
-                      tessera::name(plan_.storage(p.a.value).type), tessera::name(p.type));
+                      tessera::internal::name(plan_.storage(p.a.value).type), tessera::internal::name(p.type));
     findings_.require(p.unrolled == 0, "{} is in registers, and the product is not unrolled", name);
   }
   // Each thread multiplies what it has of b with what it has of a, and adds to what it has of the sums.
@@ -383,7 +383,7 @@ class Accesses {
                         name_of(plan_, id), to_string(value.shape), to_string(value.layout), to_string(shape),
                         to_string(layout));
       findings_.require(plan_.storage(id).type == p.type, "{} is {}, and {} is multiplied", name_of(plan_, id),
-                        tessera::name(plan_.storage(id).type), tessera::name(p.type));
+                        tessera::internal::name(plan_.storage(id).type), tessera::internal::name(p.type));
     };
     check(p.a.value, p.layout_a, {p.m, p.k});
     check(p.b.value, p.layout_b, {p.k, p.n});
@@ -414,12 +414,12 @@ class Accesses {
     const int rows = o.k_major ? other : k, columns = o.k_major ? k : other;
     findings_.require(buffer.rows >= rows && buffer.columns >= columns, "{} is [{},{}], and [{},{}] is read", name,
                       buffer.rows, buffer.columns, rows, columns);
-    findings_.require(o.stored == buffer.type, "{} holds {}, and {} is read", name, tessera::name(buffer.type),
-                      tessera::name(o.stored));
+    findings_.require(o.stored == buffer.type, "{} holds {}, and {} is read", name, tessera::internal::name(buffer.type),
+                      tessera::internal::name(o.stored));
     const bool as_it_is = p.kind == ProductKind::tensor && p.type != ElementType::tf32;
     findings_.require(!as_it_is || (o.stored == p.type && o.casts.empty()),
-                      "{} holds {}, and {} is multiplied as it is", name, tessera::name(o.stored),
-                      tessera::name(p.type));
+                      "{} holds {}, and {} is multiplied as it is", name, tessera::internal::name(o.stored),
+                      tessera::internal::name(p.type));
     findings_.require(bool(o.stage) == (buffer.stages > 1), "{} has {} stages, and {} is named", name, buffer.stages,
                       o.stage ? "a loop" : "no loop");
     bool inside = !o.stage;
@@ -437,4 +437,4 @@ class Accesses {
 
 void check_accesses(Findings& findings) { Accesses(findings).run(); }
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

@@ -6,7 +6,7 @@
 
 #include "codegen/plan/verify.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 namespace {
 
 /// A round of a ring, in the order of its steps.
@@ -158,4 +158,4 @@ void check_ahead(Findings& findings, const Phase& phase) {
                    "what is brought ahead of launches before is ahead of no wait");
 }
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

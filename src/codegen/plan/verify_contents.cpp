@@ -5,7 +5,7 @@
 
 #include "codegen/plan/verify.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 namespace {
 
 class Contents {
@@ -183,4 +183,4 @@ class Contents {
 
 void check_contents(Findings& findings) { Contents(findings).run(); }
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

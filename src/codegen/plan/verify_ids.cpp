@@ -4,7 +4,7 @@
 
 #include "codegen/plan/verify.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 namespace {
 
 class Ids {
@@ -252,4 +252,4 @@ bool check_ids(Findings& findings) {
   return true;
 }
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

@@ -4,7 +4,7 @@
 
 #include "codegen/plan/verify.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 namespace {
 
 void check_phases(Findings& findings) {
@@ -88,4 +88,4 @@ void check_launch(Findings& findings) {
   if (findings.plan.progress == Progress::complete) check_parameters(findings);
 }
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

@@ -4,7 +4,7 @@
 #include "codegen/plan/verify.hpp"
 #include "graph/host_ops.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 namespace {
 
 struct PlacedPiece {
@@ -194,4 +194,4 @@ class Memory {
 
 void check_memory(Findings& findings) { Memory(findings).run(); }
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

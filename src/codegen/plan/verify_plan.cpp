@@ -1,9 +1,9 @@
 #include "codegen/plan/verify_plan.hpp"
 
 #include "codegen/plan/verify.hpp"
-#include "graph/error.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 
 std::vector<std::string> violations(const Plan& plan) {
   Findings findings(plan);
@@ -26,4 +26,4 @@ void verify(const Plan& plan, std::string_view pass) {
     throw InternalError(fmt::format("the plan of kernel '{}' after pass '{}': {}", plan.author, pass, found.front()));
 }
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

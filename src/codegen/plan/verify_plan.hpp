@@ -6,7 +6,7 @@
 
 #include "codegen/plan/plan.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 
 /// Each broken rule as a sentence that names the step or the thing; empty: the plan holds. Rules about memory, barriers
 /// and parameters are asked once the plan has come so far (Plan::progress).
@@ -15,4 +15,4 @@ std::vector<std::string> violations(const Plan& plan);
 /// Throws InternalError with the pass and the first broken rule.
 void verify(const Plan& plan, std::string_view pass);
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

@@ -4,7 +4,7 @@
 
 #include "codegen/plan/verify.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 
 void check_rings(Findings& findings) {
   const Plan& plan = findings.plan;
@@ -50,7 +50,7 @@ void check_rings(Findings& findings) {
     findings.require(!map.store || tensor.access != Access::in, "{} is written",
                      tensor_name(plan, map.tensor.argument));
     findings.require(!map.tensor.rounds || (tensor.type == ElementType::f32 && !map.store),
-                     "{} rounds {}, and f32 that is loaded becomes tf32", name, tessera::name(tensor.type));
+                     "{} rounds {}, and f32 that is loaded becomes tf32", name, tessera::internal::name(tensor.type));
     for (int extent : map.tensor.box)
       findings.require(extent >= 1 && extent <= 256, "a box of {} elements in {}", extent, name);
     findings.require(map.tensor.box[0] * info(tensor.type).bytes <= 128,
@@ -86,4 +86,4 @@ void check_prologue(Findings& findings, const Phase& phase) {
                      name_of(findings.plan, RingId{i}));
 }
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

@@ -10,7 +10,7 @@
 #include "codegen/plan/shared_writes.hpp"
 #include "codegen/plan/verify.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 namespace {
 
 /// The steps of one role, in order; those of a loop over tiles twice.
@@ -482,4 +482,4 @@ void check_roles(Findings& findings) {
   }
 }
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

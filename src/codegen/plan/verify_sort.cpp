@@ -4,7 +4,7 @@
 #include "codegen/plan/sort_layout.hpp"
 #include "codegen/plan/verify.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 namespace {
 
 class Sorts {
@@ -74,4 +74,4 @@ void check_sorts(Findings& findings) {
     for (const Role& role : phase.roles) Sorts(findings).body(role.body);
 }
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

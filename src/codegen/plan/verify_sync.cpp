@@ -4,7 +4,7 @@
 #include "codegen/plan/shared_state.hpp"
 #include "codegen/plan/verify.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 namespace {
 
 /// Steps are followed with what threads have done since the last barrier. Loops are followed twice.
@@ -276,4 +276,4 @@ void check_sync(Findings& findings) {
   Copies(findings).run();
 }
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

@@ -2,7 +2,7 @@
 
 #include "codegen/plan/verify.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 namespace {
 
 class TurnCheck {
@@ -71,4 +71,4 @@ void check_turns(Findings& findings) {
   }
 }
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

@@ -4,7 +4,7 @@
 
 #include "codegen/plan/verify.hpp"
 
-namespace tessera::codegen {
+namespace tessera::internal::codegen {
 namespace {
 
 class Values {
@@ -489,4 +489,4 @@ class Values {
 
 void check_values(Findings& findings) { Values(findings).run(); }
 
-}  // namespace tessera::codegen
+}  // namespace tessera::internal::codegen

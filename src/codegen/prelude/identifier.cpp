@@ -1,6 +1,6 @@
 #include "codegen/prelude/identifier.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 std::string kernel_identifier(std::string_view name) {
   std::string text = "k_";
@@ -11,4 +11,4 @@ std::string kernel_identifier(std::string_view name) {
   return text;
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

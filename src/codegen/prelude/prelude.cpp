@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "graph/error.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 namespace {
 
 using Names = std::unordered_set<std::string_view>;
@@ -172,4 +172,4 @@ std::string prelude_for(std::string_view kernel_text) {
   return text;
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace tessera {
+namespace tessera::internal {
 
 /// A function, struct or alias of the prelude. Overloads are items of one name.
 struct PreludeItem {
@@ -28,4 +28,4 @@ std::span<const PreludeItem> prelude_items();
 /// out.
 std::string prelude_for(std::string_view kernel_text);
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace tessera {
+namespace tessera::internal {
 namespace {
 
 namespace fs = std::filesystem;
@@ -234,4 +234,4 @@ CompileCache::Counters CompileCache::counters() const {
   return counters_;
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -18,7 +18,7 @@
 #include "jit/compile/cache_key.hpp"
 #include "jit/compile/nvrtc.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 struct CacheEntry {
   std::string kernel;
@@ -73,4 +73,4 @@ class CompileCache {
   std::atomic<bool> warned_disk_ = false, warned_entry_ = false;
 };
 
-}  // namespace tessera
+}  // namespace tessera::internal

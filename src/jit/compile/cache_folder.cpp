@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace tessera {
+namespace tessera::internal {
 namespace {
 
 namespace fs = std::filesystem;
@@ -281,4 +281,4 @@ void CacheFolder::trim(std::uint64_t most, bool sweep) const {
   }
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

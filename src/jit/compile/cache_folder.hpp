@@ -10,7 +10,7 @@
 
 #include "jit/options/files.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 /// The folder for `option` (TESSERA_CACHE_DIR): itself, empty (none) for "off", "0" and "none", and by default
 /// $XDG_CACHE_HOME/tessera or ~/.cache/tessera. Never one in /tmp that others could make first: without HOME, or in a
@@ -56,4 +56,4 @@ class CacheFolder {
   std::filesystem::path path_;
 };
 
-}  // namespace tessera
+}  // namespace tessera::internal

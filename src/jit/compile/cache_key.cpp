@@ -1,16 +1,15 @@
 #include "jit/compile/cache_key.hpp"
 
 #include <fmt/format.h>
-#include <openssl/evp.h>
 
 #include <algorithm>
 #include <cctype>
 #include <utility>
 #include <vector>
 
-#include "graph/error.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 namespace {
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$' || (c & 0x80) != 0; }
@@ -128,14 +127,6 @@ class Stripper {
 
 std::string strip_comments(std::string_view source) { return Stripper(source).run(); }
 
-Digest sha256(std::string_view bytes) {
-  Digest digest;
-  if (EVP_Digest(bytes.data(), bytes.size(), digest.data(), nullptr, EVP_sha256(), nullptr) != 1) {
-    throw InternalError("SHA-256 of libcrypto failed");
-  }
-  return digest;
-}
-
 CacheKey::CacheKey(const KeyFields& fields) {
   // With name and length in front, so that no two lists of fields give the same bytes.
   std::string text;
@@ -159,4 +150,4 @@ std::string CacheKey::hex() const {
   return text;
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -1,19 +1,17 @@
 // What a compiled kernel is kept under: a digest of all that it depends on.
 #pragma once
-#include <array>
 #include <compare>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
 
-namespace tessera {
+#include "jit/compile/sha256.hpp"
+
+namespace tessera::internal {
 
 /// Changes when the meaning of a key or the layout of an entry does; older entries are then never found.
 inline constexpr std::uint32_t cache_schema = 1;
-
-using Digest = std::array<std::uint8_t, 32>;
-Digest sha256(std::string_view bytes);
 
 /// What makes one compiled kernel differ from another. No names and no paths: equal text is equal code.
 struct KeyFields {
@@ -38,4 +36,4 @@ struct CacheKey {
 /// are.
 std::string strip_comments(std::string_view source);
 
-}  // namespace tessera
+}  // namespace tessera::internal

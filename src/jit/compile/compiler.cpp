@@ -16,13 +16,13 @@
 #include <thread>
 #include <utility>
 
-#include "graph/error.hpp"
 #include "jit/compile/disassemble.hpp"
 #include "jit/compile/dump.hpp"
 #include "jit/options/files.hpp"
 #include "jit/options/log.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 namespace {
 
 namespace fs = std::filesystem;
@@ -132,7 +132,7 @@ Compiler::Compiler(Options options, std::chrono::milliseconds patience, const Nv
 
 Compiler& Compiler::instance() {
   // Never destroyed: a thread may still compile while the process ends.
-  static Compiler& compiler = *new Compiler(tessera::options());
+  static Compiler& compiler = *new Compiler(tessera::internal::options());
   return compiler;
 }
 
@@ -432,4 +432,4 @@ std::vector<std::string> kernel_texts(const Graph& graph, Arch gpu, const std::v
 std::string cuda_source(const Graph& graph, Arch gpu) { return kernel_texts(graph, gpu, {"cuda"})[0]; }
 std::string plan_text(const Graph& graph, Arch gpu) { return kernel_texts(graph, gpu, {"plan"})[0]; }
 
-}  // namespace tessera
+}  // namespace tessera::internal

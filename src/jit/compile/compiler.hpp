@@ -14,9 +14,9 @@
 #include "codegen/sharing.hpp"
 #include "jit/compile/cache.hpp"
 #include "jit/options/options.hpp"
-#include "jit/source.hpp"
+#include "tessera/jit/source.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 /// A kernel as text and as code.
 struct CompiledKernel {
@@ -98,4 +98,4 @@ class Compiler {
   std::set<std::string> slow_;    // what was said of kernels
 };
 
-}  // namespace tessera
+}  // namespace tessera::internal

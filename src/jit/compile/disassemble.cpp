@@ -19,13 +19,13 @@
 #include <system_error>
 #include <vector>
 
-#include "graph/error.hpp"
 #include "jit/compile/nvrtc.hpp"
 #include "jit/options/files.hpp"
+#include "tessera/graph/error.hpp"
 
 extern char** environ;
 
-namespace tessera {
+namespace tessera::internal {
 namespace {
 
 namespace fs = std::filesystem;
@@ -175,4 +175,4 @@ std::size_t instruction_bytes(std::span<const std::byte> cubin) {
   return bytes;
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -7,12 +7,12 @@
 #include <cstdio>
 #include <system_error>
 
-#include "graph/error.hpp"
 #include "jit/compile/cache_key.hpp"
 #include "jit/compile/nvrtc.hpp"
 #include "jit/options/files.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 std::string dump_stem(std::string_view kernel, std::string_view architecture, std::string_view text) {
   const CacheKey key({.compiler = {}, .architecture = architecture, .flags = {}, .source = text});
@@ -47,4 +47,4 @@ void write_dump(const Options& options, std::string_view stem, std::string_view 
   }
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

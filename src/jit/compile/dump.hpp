@@ -5,7 +5,7 @@
 
 #include "jit/options/options.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 /// Names the files of a kernel, "softmax-1f2e3d4c": by its name and by what else makes it another than its namesakes.
 /// `text` counts as in a cache key; NVRTC does not, so that an edited file is found again whatever NVRTC is there.
@@ -18,4 +18,4 @@ bool wants_dump(const Options& options, std::string_view kernel, std::string_vie
 /// Shows a stage on stderr, under the name of its file, or in that file, an OutputFile. Throws Error naming the folder.
 void write_dump(const Options& options, std::string_view stem, std::string_view stage, std::string_view text);
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -16,10 +16,10 @@
 #include <fstream>
 #include <system_error>
 
-#include "graph/error.hpp"
 #include "jit/options/options.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 namespace {
 
 namespace fs = std::filesystem;
@@ -196,7 +196,7 @@ Nvrtc Nvrtc::open(const std::vector<std::string>& places) {
 
 const Nvrtc& Nvrtc::instance() {
   // Never destroyed: a thread may still compile while the process ends.
-  static const Nvrtc& nvrtc = *new Nvrtc(open(places(tessera::options().nvrtc, [](std::string_view variable) {
+  static const Nvrtc& nvrtc = *new Nvrtc(open(places(tessera::internal::options().nvrtc, [](std::string_view variable) {
     const char* value = std::getenv(std::string(variable).c_str());
     return std::string(value ? value : "");
   })));
@@ -371,4 +371,4 @@ void Nvrtc::fail(const CompileRequest& request, const std::vector<std::string>& 
       fmt::format("kernel '{}' does not compile for {}: {}; {}", request.title(), request.arch.name(), reason, kept));
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

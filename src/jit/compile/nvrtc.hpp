@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "codegen/arch.hpp"
 #include "jit/options/shared_library.hpp"
+#include "tessera/codegen/arch.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 /// What ptxas says of a kernel. All zero for PTX, which the driver compiles later.
 struct CompileReport {
@@ -133,4 +133,4 @@ class Nvrtc {
   std::vector<int> architectures_;
 };
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -6,12 +6,12 @@
 
 #include "cpu/parallel.hpp"
 #include "cpu/program.hpp"
-#include "graph/error.hpp"
 #include "jit/compile/compiler.hpp"
 #include "jit/cpu/host_backend.hpp"
 #include "jit/options/options.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 namespace {
 
 class CpuKernel final : public DeviceKernel {
@@ -56,4 +56,4 @@ const std::shared_ptr<DeviceBackend>& cpu_backend() {
   return backend;
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -4,9 +4,9 @@
 
 #include "jit/backend.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 /// Throws Error if this CPU lacks instructions that the executor was compiled for.
 const std::shared_ptr<DeviceBackend>& cpu_backend();
 
-}  // namespace tessera
+}  // namespace tessera::internal

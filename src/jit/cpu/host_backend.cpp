@@ -7,9 +7,9 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "graph/error.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 namespace {
 
 struct HostEvent final : EventBackend {
@@ -66,4 +66,4 @@ std::shared_ptr<StreamBackend> HostBackend::stream_from(void*) {
   throw Error("the CPU has no CUstream to be given; use Device::stream or Device::new_stream");
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

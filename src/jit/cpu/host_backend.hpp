@@ -7,7 +7,7 @@
 
 #include "jit/backend.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 /// Calls to be made again, in order.
 struct HostGraph final : GraphBackend {
@@ -55,4 +55,4 @@ class HostBackend : public DeviceBackend, public std::enable_shared_from_this<Ho
   HostStream stream_{*this};
 };
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -2,12 +2,12 @@
 
 #include <vector>
 
-#include "graph/cuda_text.hpp"
-#include "graph/error.hpp"
 #include "jit/compile/compiler.hpp"
 #include "jit/cpu/host_backend.hpp"
+#include "tessera/graph/cuda_text.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 namespace {
 
 class HostFunction final : public DeviceKernel {
@@ -39,4 +39,4 @@ std::unique_ptr<DeviceKernel> host_function(const Graph& graph) {
   return std::make_unique<HostFunction>(graph);
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -4,9 +4,9 @@
 
 #include "jit/backend.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 /// Throws Error if the kernel has no such function.
 std::unique_ptr<DeviceKernel> host_function(const Graph& graph);
 
-}  // namespace tessera
+}  // namespace tessera::internal

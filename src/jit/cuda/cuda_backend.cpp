@@ -8,12 +8,12 @@
 #include <cstring>
 #include <limits>
 
-#include "graph/error.hpp"
 #include "jit/cuda/cuda_kernel.hpp"
 #include "jit/cuda/cuda_stream.hpp"
 #include "jit/options/log.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 using namespace cuda;
 
@@ -274,4 +274,4 @@ void CudaBackend::fail(CUresult result, std::string_view call, std::string_view 
   throw Error(fmt::format("{}: {}", info_.name, text));
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

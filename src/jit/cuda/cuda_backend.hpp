@@ -10,7 +10,7 @@
 #include "jit/compile/compiler.hpp"
 #include "jit/cuda/cuda_context.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 class CudaStream;
 
@@ -132,4 +132,4 @@ class CudaBackend final : public DeviceBackend, public std::enable_shared_from_t
   std::unique_ptr<CudaStream> stream_;
 };
 
-}  // namespace tessera
+}  // namespace tessera::internal

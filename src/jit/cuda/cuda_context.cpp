@@ -3,7 +3,7 @@
 #include <atomic>
 #include <cstdlib>
 
-namespace tessera::cuda {
+namespace tessera::internal::cuda {
 namespace {
 
 std::atomic<bool> ending = false;
@@ -24,4 +24,4 @@ PrimaryContext::~PrimaryContext() {
 
 bool process_is_ending() { return ending; }
 
-}  // namespace tessera::cuda
+}  // namespace tessera::internal::cuda

@@ -6,7 +6,7 @@
 
 #include "jit/cuda/driver.hpp"
 
-namespace tessera::cuda {
+namespace tessera::internal::cuda {
 
 /// The primary context of a device, the one that the runtime API and all built on it use: retained, never created.
 class PrimaryContext {
@@ -94,4 +94,4 @@ class Handle {
   T value_ = nullptr;
 };
 
-}  // namespace tessera::cuda
+}  // namespace tessera::internal::cuda

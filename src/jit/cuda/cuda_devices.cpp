@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "graph/error.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 using namespace cuda;
 
@@ -47,4 +47,4 @@ std::shared_ptr<DeviceBackend> CudaDevices::first() {
   throw Error(reason);
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

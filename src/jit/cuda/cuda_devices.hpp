@@ -8,7 +8,7 @@
 
 #include "jit/cuda/cuda_backend.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 /// The driver and each device are opened when first asked for.
 class CudaDevices {
@@ -34,4 +34,4 @@ class CudaDevices {
   std::map<int, std::shared_ptr<CudaBackend>> open_;
 };
 
-}  // namespace tessera
+}  // namespace tessera::internal

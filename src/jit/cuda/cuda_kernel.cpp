@@ -9,10 +9,10 @@
 
 #include "codegen/sections.hpp"
 #include "codegen/target.hpp"
-#include "graph/cuda_text.hpp"
-#include "graph/error.hpp"
+#include "tessera/graph/cuda_text.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 using namespace cuda;
 
@@ -393,4 +393,4 @@ CUresult CudaKernel::start(const Code& code, CudaStream& stream, unsigned blocks
   return driver.cuLaunchKernelEx(&config, code.loaded->function, each, extra);
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

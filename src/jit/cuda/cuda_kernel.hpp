@@ -7,7 +7,7 @@
 #include "jit/cuda/tensor_maps.hpp"
 #include "jit/growing_list.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 /// A kernel on one GPU: code for each class of launches that there has been. Finding it takes a few comparisons of
 /// small integers.
@@ -72,4 +72,4 @@ class CudaKernel final : public DeviceKernel {
   GrowingList<Variant, Code> codes_;
 };
 
-}  // namespace tessera
+}  // namespace tessera::internal

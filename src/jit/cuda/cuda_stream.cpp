@@ -1,8 +1,8 @@
 #include "jit/cuda/cuda_stream.hpp"
 
-#include "graph/error.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 using namespace cuda;
 
@@ -198,4 +198,4 @@ void* CudaStream::native() {
   return stream_;
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -5,7 +5,7 @@
 #include "jit/cuda/cuda_backend.hpp"
 #include "jit/cuda/in_flight.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 class CudaEvent final : public EventBackend {
  public:
@@ -118,4 +118,4 @@ class CudaStream final : public StreamBackend {
   std::atomic<const LoadedCode*> last_ = nullptr;
 };
 
-}  // namespace tessera
+}  // namespace tessera::internal

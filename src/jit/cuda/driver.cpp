@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "graph/error.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera::cuda {
+namespace tessera::internal::cuda {
 namespace {
 
 constexpr int needed_version = 12000;  // of CUDA: that of all calls in driver.def, and of NVRTC's oldest code
@@ -136,4 +136,4 @@ bool is_fatal(CUresult result) {
   }
 }
 
-}  // namespace tessera::cuda
+}  // namespace tessera::internal::cuda

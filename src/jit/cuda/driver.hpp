@@ -9,7 +9,7 @@
 
 #include "jit/options/shared_library.hpp"
 
-namespace tessera::cuda {
+namespace tessera::internal::cuda {
 
 // Types and values of cuda.h, as far as they are needed: part of the driver's ABI.
 using CUresult = int;
@@ -129,4 +129,4 @@ class Driver {
 /// Is the GPU lost to this process after `result`? Each later call of the driver then fails too.
 bool is_fatal(CUresult result);
 
-}  // namespace tessera::cuda
+}  // namespace tessera::internal::cuda

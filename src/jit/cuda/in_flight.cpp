@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tessera {
+namespace tessera::internal {
 
 void InFlight::add(const Graph& graph, std::span<const Argument> arguments) {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
@@ -26,4 +26,4 @@ bool InFlight::write(const Graph& graph, std::span<const Argument> arguments, st
   });
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

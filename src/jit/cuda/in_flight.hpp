@@ -4,10 +4,10 @@
 #include <span>
 #include <vector>
 
-#include "graph/graph.hpp"
 #include "jit/overlap.hpp"
+#include "tessera/graph/graph.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 /// Launches that begin while those before them end are in flight together, however many there are: each waits for all
 /// before it by itself, and what it does ahead of that it may only do with memory that none of them writes.
@@ -33,4 +33,4 @@ class InFlight {
   bool known_ = false;
 };
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -7,9 +7,9 @@
 #include <bit>
 #include <cstring>
 
-#include "graph/error.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 using namespace cuda;
 
@@ -123,4 +123,4 @@ CUtensorMap TensorMaps::encode(const Key& key, const Argument& argument) const {
   return map;
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

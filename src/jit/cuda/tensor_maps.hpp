@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "codegen/kernel_parameter.hpp"
-#include "graph/argument.hpp"
-#include "graph/graph.hpp"
 #include "jit/cuda/cuda_backend.hpp"
+#include "tessera/graph/argument.hpp"
+#include "tessera/graph/graph.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 /// The tensor maps of a kernel's launches, each encoded once and kept: to find one takes a lookup. From any thread.
 class TensorMaps {
@@ -55,4 +55,4 @@ class TensorMaps {
   std::unordered_map<Key, cuda::CUtensorMap, Hash> kept_;
 };
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -10,7 +10,7 @@
 #include <system_error>
 #include <utility>
 
-namespace tessera {
+namespace tessera::internal {
 namespace {
 
 namespace fs = std::filesystem;
@@ -166,4 +166,4 @@ void OutputFile::publish() {
   temporary_.clear();
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

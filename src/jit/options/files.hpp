@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-namespace tessera {
+namespace tessera::internal {
 
 /// Throws std::system_error for errno: "cannot `action` `path`: ...".
 [[noreturn]] void throw_errno(std::string_view action, const std::filesystem::path& path);
@@ -57,7 +57,7 @@ bool is_temporary_name(std::string_view name);
 /// link stays, and where it leads is written; permissions and owner stay. Only what a new file cannot stand in for is
 /// written as it is: a FIFO, a device, a file of several names, of an owner that is not ours to give, or in a
 /// folder that takes no other. Throws std::system_error.
-class OutputFile {
+class [[gnu::visibility("default")]] OutputFile {  // tessera::model, a library of its own, writes by it
  public:
   explicit OutputFile(const std::filesystem::path& path);
   OutputFile(const OutputFile&) = delete;
@@ -74,4 +74,4 @@ class OutputFile {
   Descriptor file_;
 };
 
-}  // namespace tessera
+}  // namespace tessera::internal

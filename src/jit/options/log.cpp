@@ -5,7 +5,7 @@
 
 #include "jit/options/options.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 namespace {
 
 spdlog::logger& logger() {
@@ -25,4 +25,4 @@ void log_debug(std::string_view message) { logger().debug("{}", message); }
 void log_warn(std::string_view message) { logger().warn("{}", message); }
 bool logs_debug() { return logger().should_log(spdlog::level::debug); }
 
-}  // namespace tessera
+}  // namespace tessera::internal

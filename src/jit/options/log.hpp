@@ -2,11 +2,11 @@
 #pragma once
 #include <string_view>
 
-namespace tessera {
+namespace tessera::internal {
 
 void log_debug(std::string_view message);
 /// Is anything gained by composing a debug message?
 bool logs_debug();
-void log_warn(std::string_view message);
+[[gnu::visibility("default")]] void log_warn(std::string_view message);
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -6,9 +6,9 @@
 #include <charconv>
 #include <cstdlib>
 
-#include "graph/error.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 namespace {
 
 std::vector<std::string> split(std::string_view text) {
@@ -84,4 +84,4 @@ const Options& options() {
   return options;
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

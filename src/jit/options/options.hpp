@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "codegen/arch.hpp"
+#include "tessera/codegen/arch.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 
 namespace option_type {
 using text = std::string;
@@ -35,4 +35,4 @@ Options read_options(const std::function<std::string(std::string_view)>& lookup)
 /// The process's options, from its environment as it was at the first call.
 const Options& options();
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -6,9 +6,9 @@
 
 #include <iterator>
 
-#include "graph/error.hpp"
+#include "tessera/graph/error.hpp"
 
-namespace tessera {
+namespace tessera::internal {
 namespace {
 
 namespace fs = std::filesystem;
@@ -84,4 +84,4 @@ void* SharedLibrary::address(const char* name) const {
   throw Error(fmt::format("{} has no {}: it is not the library expected, or too old", path_.native(), name));
 }
 
-}  // namespace tessera
+}  // namespace tessera::internal

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace tessera {
+namespace tessera::internal {
 
 /// An open shared library; closed by the destructor. Movable, not copyable.
 class SharedLibrary {
@@ -36,4 +36,4 @@ class SharedLibrary {
   std::filesystem::path path_;
 };
 
-}  // namespace tessera
+}  // namespace tessera::internal

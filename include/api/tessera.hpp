@@ -1,0 +1,3 @@
+// As tessera/tessera.hpp, for programs in the tree that include it by this name.
+#pragma once
+#include "tessera/tessera.hpp"  // IWYU pragma: export

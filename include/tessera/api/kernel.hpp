@@ -1,0 +1,180 @@
+// Typed kernels: made from a lambda, launched with tensors and numbers that the compiler checks.
+#pragma once
+#include <cmath>
+#include <utility>
+
+#include "tessera/api/tensor.hpp"
+#include "tessera/dsl/control.hpp"
+#include "tessera/dsl/cuda_kernel.hpp"
+#include "tessera/dsl/custom.hpp"
+#include "tessera/jit/executable.hpp"
+#include "tessera/jit/source.hpp"
+
+namespace tessera {
+namespace [[gnu::visibility("default")]] internal {
+
+/// A kernel whose parameters are P: In, Out, InOut and Scalar. A handle; traced once, launched from any thread.
+template <class... P>
+class Kernel {
+ public:
+  explicit Kernel(Graph graph) : executable_(std::make_shared<Executable>(std::move(graph))) {}
+  const std::string& name() const { return executable_->name(); }
+  /// The tile ops, as traced.
+  const Graph& graph() const { return executable_->traced(); }
+  const Executable& executable() const { return *executable_; }
+  const std::shared_ptr<const Executable>& shared_executable() const { return executable_; }
+
+ private:
+  std::shared_ptr<const Executable> executable_;
+};
+
+namespace detail {
+template <class... P>
+Kernel<P...> kernel_type(Parameters<P...>);
+
+template <class T>
+struct IsTensor : std::false_type {};
+template <class T, int R>
+struct IsTensor<Tensor<T, R>> : std::true_type {};
+
+// Says what is wrong with an argument, at most one thing; the compiler says beside it which, counted from 1.
+template <std::size_t argument, class P, class A>
+constexpr bool check_argument() {
+  if constexpr (P::parameter.access == Access::scalar) {
+    constexpr bool number = is_integer<A> || std::is_floating_point_v<A>;
+    static_assert(number,
+                  "tessera: a Scalar parameter takes a number; which argument: see `argument = N` above");
+    static_assert(!number || std::is_floating_point_v<typename P::type> || std::is_integral_v<A>,
+                  "tessera: an integer Scalar takes an integer; convert the number first; which argument: see "
+                  "`argument = N` above");
+    return number;
+  } else {
+    static_assert(IsTensor<A>::value,
+                  "tessera: an In, Out or InOut parameter takes a Tensor; which argument: see `argument = N` above");
+    if constexpr (IsTensor<A>::value) {
+      static_assert(std::is_same_v<typename A::type, typename P::type>,
+                    "tessera: the tensor's element type is not the parameter's; which argument: see `argument = N` "
+                    "above");
+      static_assert(A::rank == P::rank,
+                    "tessera: the tensor's rank is not the parameter's; which argument: see `argument = N` "
+                    "above");
+    }
+    return IsTensor<A>::value;
+  }
+}
+
+[[noreturn]] inline void refuse_number(std::size_t number, ElementType type, const std::string& value) {
+  throw Error("argument " + std::to_string(number) + ": a Scalar<" + std::string(name(type)) + "> is given " + value +
+              ", which is out of its range");
+}
+
+template <std::size_t number, class P, class A>
+Argument argument_for(const A& value) {
+  Argument argument;
+  if constexpr (!check_argument<number, P, A>()) {
+  } else if constexpr (P::parameter.access != Access::scalar) {
+    argument = value.argument();
+  } else if constexpr (std::is_floating_point_v<typename P::type>) {
+    using T = typename P::type;
+    argument.scalar = cell_of(static_cast<T>(value));
+    if (std::isinf(static_cast<T>(value)) && !std::isinf(static_cast<long double>(value)))
+      refuse_number(number, element_type<T>, std::to_string(value));
+  } else {
+    using T = typename P::type;
+    if (!std::in_range<T>(value)) refuse_number(number, element_type<T>, std::to_string(value));
+    argument.scalar = cell_of(static_cast<T>(value));
+  }
+  return argument;
+}
+
+[[noreturn]] inline void refuse_device(const std::string& kernel, std::size_t position, const Device& device,
+                                       const Stream& stream) {
+  throw Error("launch of kernel '" + kernel + "' refused: argument " + std::to_string(position + 1) +
+              " is a tensor of " + device.name() + ", and the stream is of " + stream.device_name());
+}
+
+// Kernels reach the memory of the stream's device only. A tensor that was given none is of no device.
+template <class A>
+void check_device(const std::string& kernel, std::size_t position, const A& value, const Stream& stream) {
+  if constexpr (IsTensor<A>::value) {
+    if (!value.has_device())
+      throw Error("launch of kernel '" + kernel + "' refused: argument " + std::to_string(position + 1) +
+                  " is a tensor that was given no memory; make one with Device::tensor");
+    if (value.data() && !value.device().has(stream)) refuse_device(kernel, position, value.device(), stream);
+  }
+}
+
+/// The arguments of a launch of the kernel with these values on the stream.
+template <class... P, class... A>
+std::array<Argument, sizeof...(A)> arguments_for(const Stream& stream, const Kernel<P...>& kernel, const A&... values) {
+  static_assert(sizeof...(P) == sizeof...(A),
+                "tessera: the launch has another number of arguments than the kernel has parameters");
+  if constexpr (sizeof...(P) == sizeof...(A)) {
+    Trace::refuse_launch(kernel.name());
+    const auto arguments = [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return std::array<Argument, sizeof...(A)>{argument_for<I + 1, P>(values)...};
+    }
+    (std::index_sequence_for<A...>());
+    std::size_t position = 0;
+    (check_device(kernel.name(), position++, values, stream), ...);
+    return arguments;
+  } else {
+    return {};
+  }
+}
+}  // namespace detail
+
+/// A kernel from a function of In, Out, InOut and Scalar parameters: it runs once, now, and what it says is recorded.
+template <class F>
+auto kernel(std::string name, const F& function, Location location = Location::current()) {
+  return decltype(detail::kernel_type(detail::parameters_of<F>()))(trace_kernel(std::move(name), function, location));
+}
+
+/// A kernel in CUDA C++ that is launched as any other: its arguments are checked, it is compiled at its first launch,
+/// kept in the cache and dumped. `source` defines extern "C" __global__ void NAME, of the kernel's name, which is given
+/// a pointer for each tensor (const T* of an In) and a number for each Scalar, in their order, then an int for each of
+/// the launch's numbers; f16 and bf16 are 16 bits there, as unsigned short has them. Tensors are to be dense. `launch`
+/// is a lambda with the parameters In, Out, InOut and Scalar, which returns the CudaLaunch, and may require(...) what
+/// must hold:
+///
+///     const auto axpy = cuda_kernel("axpy", text, [](In<f32, 1> x, InOut<f32, 1> y, Scalar<f32> a) {
+///       return CudaLaunch{.blocks = {cdiv(x.extent(0), 256)}, .threads = {256}, .numbers = {x.extent(0)}};
+///     });
+///
+/// It runs on GPUs. `host`, a function of what NAME takes, does on the CPU and in the emulator what the launch does.
+/// Errors of the compiler name the lines of `source`.
+template <class F>
+auto cuda_kernel(std::string name, CudaSource source, const F& launch, Location location = Location::current()) {
+  constexpr auto parameters = detail::launch_parameters_of<F>();
+  return decltype(detail::kernel_type(parameters))(
+      detail::trace_cuda(std::move(name), std::move(source), launch, {}, {}, parameters, location));
+}
+template <class F, class H>
+auto cuda_kernel(std::string name, CudaSource source, const F& launch, const H& host,
+                 Location location = Location::current()) {
+  constexpr auto parameters = detail::launch_parameters_of<F>();
+  auto [function, numbers] = detail::host_of(host, parameters);
+  return decltype(detail::kernel_type(parameters))(detail::trace_cuda(
+      std::move(name), std::move(source), launch, std::move(function), numbers, parameters, location));
+}
+
+/// The CUDA C++ that a kernel becomes for dense, aligned tensors.
+template <class... P>
+std::string cuda_source(const Kernel<P...>& kernel, Arch arch) {
+  return cuda_source(kernel.executable().graph(), arch);
+}
+/// What was decided about it: layouts, stages, instructions.
+template <class... P>
+std::string plan_text(const Kernel<P...>& kernel, Arch arch) {
+  return plan_text(kernel.executable().graph(), arch);
+}
+
+/// Run a kernel over its grid. Wrong types or a wrong count do not compile; what the kernel requires is checked here,
+/// and throws Error. Asynchronous where the device is; the arguments' memory may be freed at once.
+template <class... P, class... A>
+void launch(const Stream& stream, const Kernel<P...>& kernel, const A&... values) {
+  kernel.executable().launch(stream, detail::arguments_for(stream, kernel, values...));
+}
+
+}  // namespace internal
+}  // namespace tessera

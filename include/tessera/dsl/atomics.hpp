@@ -1,0 +1,132 @@
+// Atomics: what memory holds is changed, and given as it was, at once.
+#pragma once
+#include "tessera/dsl/view.hpp"
+
+namespace tessera {
+namespace [[gnu::visibility("default")]] internal {
+
+namespace detail {
+
+// Tiles of one shape, the view, a tile index for each of its axes.
+inline std::vector<Handle> atomic_operands(Trace& trace, Op op, std::vector<Handle> tiles, Handle view,
+                                           std::span<const Coord> at, Location location) {
+  if (tiles.size() > 1) tiles = trace.stretched(op, std::move(tiles), location);
+  tiles.push_back(view);
+  for (const Coord& coord : at) tiles.push_back(coord.value());
+  return tiles;
+}
+// The same with tiles of indices, all stretched to one shape.
+template <int N>
+std::vector<Handle> atomic_operands(Trace& trace, Op op, std::vector<Handle> tiles, Handle view,
+                                    std::span<const Tile<i32, N>> at, Location location) {
+  const auto count = static_cast<std::ptrdiff_t>(tiles.size());
+  for (const Tile<i32, N>& index : at) tiles.push_back(index.lower(trace, location));
+  tiles = trace.stretched(op, std::move(tiles), location);
+  tiles.insert(tiles.begin() + count, view);
+  return tiles;
+}
+
+template <Element T, int R, class At>
+OrderedTile<T, R> atomic(Op op, Handle view, std::vector<Handle> tiles, std::span<const At> at, MemoryOrder order,
+                         MemoryScope scope, Location location) {
+  Trace& trace = Trace::current(location);
+  return OrderedTile<T, R>(trace.apply(op, element_type<T>,
+                                       atomic_operands(trace, op, std::move(tiles), view, at, location),
+                                       {static_cast<std::int64_t>(order), static_cast<std::int64_t>(scope)}, location));
+}
+
+template <class E, Element T>
+constexpr void check_expected() {
+  static_assert(std::same_as<typename E::type, T>,
+                "tessera: what is expected and the tensor have different element types; cast<T>(tile)");
+}
+
+}  // namespace detail
+
+// Of each function two: at the tile position `at`, as store writes there, or by a tile of element indices for each axis
+// of the view, named Tiles that are stretched to one shape with the tile. Each element is changed on its own. The result
+// has the tile's shape: what memory held, which is named before it is used, or left; 0 where the place lies outside of
+// the view, where nothing is written. Of elements that meet in one place each finds what another has left.
+#define ATOMIC_CHECKS(name, types)                                                                                 \
+  static_assert(access == Access::in_out, "tessera: atomics work on an InOut");                                    \
+  static_assert(accepts(Op::name, element_type<T>), "tessera: " #name " takes tensors of " types)
+#define ATOMIC_IN_ORDER                                                             \
+  MemoryOrder order = MemoryOrder::relaxed, MemoryScope scope = MemoryScope::device, \
+  Location location = Location::current()
+// Places stand in braces, of whichever kind they are.
+#define ATOMIC_PLACES(name, arguments)                                                                              \
+  template <Access access, Element T, int R, TileExpr At, class... Tiles>                                           \
+  void name(const TensorView<access, T, R>&, const At&, const Tiles&...) {                                          \
+    static_assert(R == 0, "tessera: " #name " takes its place in braces, one index or one tile of indices for each " \
+                          "axis: " #name "(y, {i}, " arguments ")");                                                \
+  }
+
+#define ATOMIC_OF_TILE(name, types)                                                                                  \
+  template <Access access, Element T, int R, TileExpr E>                                                             \
+  OrderedTile<T, R> name(const TensorView<access, T, R>& view, const Coord (&at)[R], const E& tile, ATOMIC_IN_ORDER) { \
+    ATOMIC_CHECKS(name, types);                                                                                      \
+    detail::check_writable<access, T, R, E>();                                                                       \
+    return detail::atomic<T, R, Coord>(Op::name, view.value(), {tile.lower(Trace::current(location), location)}, at, \
+                                       order, scope, location);                                                     \
+  }                                                                                                                  \
+  template <Access access, Element T, int R, int N, TileExpr E>                                                      \
+    requires(N > 0)                                                                                                  \
+  OrderedTile<T, N> name(const TensorView<access, T, R>& view, const Tile<i32, N> (&at)[R], const E& tile,            \
+                         ATOMIC_IN_ORDER) {                                                                          \
+    ATOMIC_CHECKS(name, types);                                                                                      \
+    detail::check_writable<access, T, N, E>();                                                                       \
+    return detail::atomic<T, N, Tile<i32, N>>(Op::name##_elements, view.value(),                                     \
+                                              {tile.lower(Trace::current(location), location)}, at, order, scope,    \
+                                              location);                                                             \
+  }                                                                                                                  \
+  ATOMIC_PLACES(name, "x")
+
+/// Memory's element + the tile's. Integers wrap; of reals sums are rounded in the order in which they come.
+ATOMIC_OF_TILE(atomic_add, "f32, f64, i32, i64, u32 or u64")
+/// The larger of both; a NaN loses.
+ATOMIC_OF_TILE(atomic_max, "f32, f64, i32, i64, u32 or u64")
+/// The smaller of both; a NaN loses.
+ATOMIC_OF_TILE(atomic_min, "f32, f64, i32, i64, u32 or u64")
+/// Bits that are 1 in both.
+ATOMIC_OF_TILE(atomic_and, "i32, i64, u32 or u64")
+/// Bits that are 1 in either. With a tile of zeros it reads what other blocks change.
+ATOMIC_OF_TILE(atomic_or, "i32, i64, u32 or u64")
+/// Bits that are 1 in one of both.
+ATOMIC_OF_TILE(atomic_xor, "i32, i64, u32 or u64")
+/// The tile's element.
+ATOMIC_OF_TILE(atomic_exchange, "f32, f64, i32, i64, u32 or u64")
+
+/// The element of `desired` where memory has the bits of that of `expected`, also of reals; else memory keeps what it
+/// has. Both tiles are stretched to one shape. It was done where the result has the bits expected.
+template <Access access, Element T, int R, TileExpr Expected, TileExpr E>
+OrderedTile<T, R> atomic_compare_exchange(const TensorView<access, T, R>& view, const Coord (&at)[R],
+                                          const Expected& expected, const E& desired, ATOMIC_IN_ORDER) {
+  ATOMIC_CHECKS(atomic_compare_exchange, "f32, f64, i32, i64, u32 or u64");
+  detail::check_writable<access, T, R, E>();
+  detail::check_expected<Expected, T>();
+  Trace& trace = Trace::current(location);
+  return detail::atomic<T, R, Coord>(Op::atomic_compare_exchange, view.value(),
+                                     {desired.lower(trace, location), expected.lower(trace, location)}, at, order,
+                                     scope, location);
+}
+template <Access access, Element T, int R, int N, TileExpr Expected, TileExpr E>
+  requires(N > 0)
+OrderedTile<T, N> atomic_compare_exchange(const TensorView<access, T, R>& view, const Tile<i32, N> (&at)[R],
+                                          const Expected& expected, const E& desired, ATOMIC_IN_ORDER) {
+  ATOMIC_CHECKS(atomic_compare_exchange, "f32, f64, i32, i64, u32 or u64");
+  detail::check_writable<access, T, N, E>();
+  detail::check_expected<Expected, T>();
+  Trace& trace = Trace::current(location);
+  return detail::atomic<T, N, Tile<i32, N>>(Op::atomic_compare_exchange_elements, view.value(),
+                                            {desired.lower(trace, location), expected.lower(trace, location)}, at,
+                                            order, scope, location);
+}
+ATOMIC_PLACES(atomic_compare_exchange, "expected, desired")
+
+#undef ATOMIC_OF_TILE
+#undef ATOMIC_PLACES
+#undef ATOMIC_IN_ORDER
+#undef ATOMIC_CHECKS
+
+}  // namespace internal
+}  // namespace tessera

@@ -1,0 +1,388 @@
+// The grid, loops, branches and conditions of a kernel, and tracing one from a C++ function.
+#pragma once
+#include <array>
+#include <utility>
+
+#include "tessera/dsl/atomics.hpp"
+
+namespace tessera {
+namespace [[gnu::visibility("default")]] internal {
+
+namespace detail {
+template <class A>
+Handle index_value(Trace& trace, const A& a, Location location) {
+  if constexpr (TileExpr<A>) {
+    static_assert(std::is_same_v<typename A::type, i32> && A::rank == 0,
+                  "tessera: an extent or a count is an Index: i32, rank 0");
+    return a.lower(trace, location);
+  } else {
+    static_assert(std::is_integral_v<A>, "tessera: an extent or a count is an integer or an Index");
+    return trace.literal(ElementType::i32, a, location);
+  }
+}
+}  // namespace detail
+
+/// An extent of the grid: an Index computed from extents and scalars, or a C++ integer.
+class GridExtent {
+ public:
+  template <class A>
+  requires Operand<A> GridExtent(const A& a, Location location = Location::current())
+      : value_(detail::index_value(Trace::current(location), a, location)), location_(location) {}
+  Handle value() const { return value_; }
+  Location location() const { return location_; }
+
+ private:
+  Handle value_;
+  Location location_;
+};
+
+/// The logical grid, evaluated on the host at launch, and this block's position in it: `Index row = blocks(rows);` or
+/// `auto [m, n] = blocks(...)`. Blocks have no order. Called once; a kernel without it is one block.
+inline Index blocks(GridExtent extent) {
+  return Index(Trace::current(extent.location()).blocks({extent.value()}, extent.location())[0]);
+}
+template <std::convertible_to<GridExtent>... More>
+auto blocks(GridExtent first, GridExtent second, const More&... more) {
+  const auto values =
+      Trace::current(first.location())
+          .blocks({first.value(), second.value(), GridExtent(more, first.location()).value()...}, first.location());
+  return [&]<std::size_t... I>(std::index_sequence<I...>) {
+    return std::array<Index, sizeof...(I)>{Index(values[I])...};
+  }
+  (std::make_index_sequence<2 + sizeof...(More)>());
+}
+
+namespace detail {
+// What a bool has to say where a condition of the kernel is meant.
+template <class C>
+constexpr bool check_condition() {
+  static_assert(TileExpr<C>,
+                "tessera: a condition is computed in the kernel, of extents, scalars or tiles; what C++ knows when the "
+                "kernel is traced is asked by a plain if");
+  return TileExpr<C>;
+}
+}  // namespace detail
+
+/// What must hold of extents and scalars; checked on the host at launch, which is refused with the text.
+template <class C>
+void require(const C& condition, std::string text, Location location = Location::current()) {
+  if constexpr (detail::check_condition<C>()) {
+    static_assert(std::is_same_v<typename C::type, pred> && C::rank == 0,
+                  "tessera: require takes a comparison of rank 0");
+    Trace& trace = Trace::current(location);
+    trace.require(condition.lower(trace, location), std::move(text), location);
+  }
+}
+
+/// hints({.warps = 8, .stages = 3, .cluster = 2, .occupancy = 2, .arch = "sm_90"}): what the kernel's code should be
+/// like, on that architecture or on all. It changes no result and fails nowhere: what cannot be had is left out, and the
+/// plan's text says so. Called as often as one likes; of what is said twice the last holds.
+inline void hints(const Hints& hints, Location location = Location::current()) {
+  Trace::current(location).hints(hints);
+}
+
+namespace detail {
+template <class V>
+inline constexpr bool is_view = false;
+template <Access access, Element T, int R>
+inline constexpr bool is_view<TensorView<access, T, R>> = true;
+}  // namespace detail
+
+/// same_extents(a, b, ...): requires of tensors, or of views of them, that they have the same extent along each axis.
+/// A class, as a function could not have the author's place behind any number of arguments.
+template <class First, class... More>
+struct same_extents {
+  same_extents(const First& first, const More&... more, Location location = Location::current()) {
+    constexpr bool views = detail::is_view<First> && (detail::is_view<More> && ...);
+    static_assert(views && sizeof...(More) > 0, "tessera: same_extents takes two or more tensors");
+    if constexpr (views) {
+      static_assert(((First::rank == More::rank) && ...), "tessera: same_extents takes tensors of one rank");
+      if constexpr (((First::rank == More::rank) && ...)) (agree(first, more, location), ...);
+    }
+  }
+
+ private:
+  template <class Other>
+  static void agree(const First& first, const Other& other, Location location) {
+    Trace& trace = Trace::current(location);
+    for (int axis = 0; axis < First::rank; ++axis)
+      require(first.extent({axis, location}) == other.extent({axis, location}),
+              "arguments " + std::to_string(trace.argument_of(first.value())) + " and " +
+                  std::to_string(trace.argument_of(other.value())) + " have the same extent along axis " +
+                  std::to_string(axis),
+              location);
+  }
+};
+template <class First, class... More>
+same_extents(const First&, const More&...) -> same_extents<First, More...>;
+
+/// What must hold while the kernel runs: a pred of any shape, all of whose elements are to hold. Else the launch fails
+/// with kernel, place, text and block: on the CPU it throws Error, on a GPU the next synchronisation does.
+template <class C>
+void check(const C& condition, std::string text, Location location = Location::current()) {
+  if constexpr (detail::check_condition<C>()) {
+    static_assert(std::is_same_v<typename C::type, pred>, "tessera: check takes a comparison, of any shape");
+    Trace& trace = Trace::current(location);
+    if constexpr (std::is_same_v<typename C::type, pred>)
+      trace.check(condition.lower(trace, location), std::move(text), location);
+  }
+}
+
+/// The text of a print, and the place where it stands.
+struct PrintText {
+  std::string text;
+  Location location;
+  PrintText(const char* text, Location at = Location::current()) : text(text), location(at) {}
+  PrintText(std::string text, Location at = Location::current()) : text(std::move(text)), location(at) {}
+};
+/// Prints a line on stdout: the text, with a value in the place of each {}. Braces that are meant stand twice.
+template <class... Values>
+void print(PrintText text, const Values&... values) {
+  static_assert((TileExpr<Values> && ...),
+                "tessera: print takes tiles and scalars of the kernel; what C++ knows is text");
+  if constexpr ((TileExpr<Values> && ...)) {
+    Trace& trace = Trace::current(text.location);
+    trace.print(std::move(text.text), {values.lower(trace, text.location)...}, text.location);
+  }
+}
+
+template <TileExpr A, class... Values>
+void print(const A&, const Values&...) {
+  static_assert(!std::same_as<A, A>, "tessera: print begins with its text, as in print(\"x is {}\", x)");
+}
+
+/// for (Index i : range(n)) { ... }: a loop in the kernel, traced once, for i = 0 .. n-1. It carries the Vars that its
+/// body changes. range(begin, end) and range(begin, end, step) count as Python's do; a step of 0 makes no round. Each
+/// is a C++ integer or an Index, which may be computed from a tile.
+/// range(n).unroll(4): on a GPU the body is written out four times in a row; 1: once. It changes no result.
+class range {
+ public:
+  template <class A>
+  requires Operand<A>
+  explicit range(const A& count, Location location = Location::current())
+      : count_(detail::index_value(Trace::current(location), count, location)), location_(location) {}
+  template <class A, class B>
+  requires Operand<A> && Operand<B> range(const A& begin, const B& end, Location location = Location::current())
+      : range(begin, end, 1, location) {}
+  template <class A, class B, class C>
+  requires Operand<A> && Operand<B> && Operand<C> range(const A& begin, const B& end, const C& step,
+                                                        Location location = Location::current())
+      : location_(location) {
+    Trace& trace = Trace::current(location);
+    begin_ = detail::index_value(trace, begin, location), step_ = detail::index_value(trace, step, location);
+    const Index first(begin_), last(detail::index_value(trace, end, location)), by(step_);
+    count_ = cdiv(last - first, by).lower(trace, location);
+  }
+  range(const range&) = delete;
+  /// The same loop. Error when traced if it is not 1 round at least.
+  range unroll(int rounds) && {
+    if (rounds < 1)
+      Trace::current(location_).fail(location_, "unroll(" + std::to_string(rounds) +
+                                                    "): a loop is written out 1 round at a time, or more");
+    return range(*this, rounds);
+  }
+  ~range() {
+    if (open_) Trace::current(location_).abandon_loop(location_);
+  }
+
+  struct End {};
+  /// The Index of a round, which says so to `for (int i : range(n))`.
+  class Counter : public Index {
+   public:
+    explicit Counter(const Index& index) : Index(index) {}
+    template <std::integral N>
+    requires(!std::same_as<N, bool>) operator N() const {
+      static_assert(!std::same_as<N, N>,
+                    "tessera: a loop in the kernel counts by a value of the kernel: for (Index i : range(n))");
+      return 0;
+    }
+  };
+  class Iterator {
+   public:
+    explicit Iterator(range& owner) : owner_(owner) {}
+    Counter operator*() const {
+      const Index round(owner_.counter_);
+      if (owner_.step_.id == no_id) return Counter(round);
+      return Counter(Index(Index(owner_.begin_) + round * Index(owner_.step_), owner_.location_));
+    }
+    Iterator& operator++() {
+      owner_.open_ = false;
+      Trace::current(owner_.location_).end_region();
+      done_ = true;
+      return *this;
+    }
+    bool operator!=(End) const { return !done_; }
+
+   private:
+    range& owner_;
+    bool done_ = false;
+  };
+  Iterator begin() {
+    counter_ = Trace::current(location_).begin_loop(count_, location_, unroll_);
+    open_ = true;
+    return Iterator(*this);
+  }
+  End end() const { return {}; }
+
+ private:
+  range(const range& loop, int unroll)
+      : count_(loop.count_), begin_(loop.begin_), step_(loop.step_), location_(loop.location_), unroll_(unroll) {}
+
+  Handle count_, counter_;
+  Handle begin_, step_;  // none: the counter itself
+  Location location_;
+  int unroll_ = 0;
+  bool open_ = false;
+};
+
+namespace detail {
+template <class C>
+Handle condition_value(Trace& trace, const C& condition, Location location) {
+  if constexpr (check_condition<C>()) {
+    static_assert(std::same_as<typename C::type, pred> && C::rank == 0,
+                  "tessera: if_ and while_ take a condition of rank 0, as item(any(x)) is; for tiles use "
+                  "where(condition, a, b)");
+    return condition.lower(trace, location);
+  } else {
+    return {};
+  }
+}
+template <class Body>
+constexpr void check_body() {
+  constexpr bool body = std::is_invocable_v<Body>;
+  static_assert(body, "tessera: if_, else_ and while_ take what they guard as a lambda: [&] { ... }");
+  if constexpr (body)
+    static_assert(std::is_void_v<std::invoke_result_t<Body>>,
+                  "tessera: if_, else_ and while_ give no value: let the lambda assign to a Var, or choose by "
+                  "where(condition, a, b)");
+}
+}  // namespace detail
+
+/// An if_ with its ways: nothing can follow but, where there is none yet, the other way.
+template <bool complete>
+class Branch {
+ public:
+  Branch(Handle condition, Location location) : condition_(condition), location_(location) {}
+  template <class Body>
+  Branch<true> else_(const Body& body) {
+    static_assert(!complete, "tessera: an if_ has one else_");
+    detail::check_body<Body>();
+    Trace& trace = Trace::current(location_);
+    if (std::exchange(has_else_, true)) trace.fail(location_, "else_: this if_ has one already");
+    trace.begin_branch((!Tile<pred, 0>(condition_)).lower(trace, location_), location_);
+    body();
+    trace.end_region();
+    return {condition_, location_};
+  }
+  template <class Condition, class Body>
+  Branch<true> else_if(const Condition&, const Body&) {
+    static_assert(!std::same_as<Body, Body>,
+                  "tessera: there is no else_if: write .else_([&] { if_(condition, ...); })");
+    return {condition_, location_};
+  }
+  template <class T>
+  requires std::same_as<T, Tile<pred, 0>>
+  operator T() const {
+    static_assert(!std::same_as<T, T>,
+                  "tessera: if_ gives no value: let it assign to a Var, or choose by where(condition, a, b)");
+    return T(condition_);
+  }
+
+ private:
+  Handle condition_;
+  Location location_;
+  bool has_else_ = complete;
+};
+template <bool complete>
+Tile(const Branch<complete>&) -> Tile<pred, 0>;
+
+/// if_(condition, [&] { ... }).else_([&] { ... }): effects that happen, and Vars that change, only where the condition
+/// holds, or only where it does not. Vars keep what the way that was taken left in them.
+template <class C, class Body>
+Branch<false> if_(const C& condition, const Body& body, Location location = Location::current()) {
+  detail::check_body<Body>();
+  Trace& trace = Trace::current(location);
+  const Handle value = detail::condition_value(trace, condition, location);
+  trace.begin_branch(value, location);
+  body();
+  trace.end_region();
+  return {value, location};
+}
+
+/// while_([&] { return condition; }, [&] { ... }): rounds as long as the condition holds, which is computed ahead of
+/// each from the Vars as they are then. That it ends is for the author to see to; that a round may change it is
+/// checked.
+template <class Condition, class Body>
+void while_(const Condition& condition, const Body& body, Location location = Location::current()) {
+  static_assert(std::is_invocable_v<Condition>,
+                "tessera: the condition of while_ is a lambda, as in while_([&] { return i < n; }, ...)");
+  if constexpr (std::is_invocable_v<Condition>) {
+    Trace& trace = Trace::current(location);
+    const auto holds = [&] { return detail::condition_value(trace, condition(), location); };
+    trace.begin_repeat(holds(), location);
+    body();
+    trace.end_region(holds());
+  }
+}
+
+namespace detail {
+
+template <class P>
+P make_parameter(Trace& trace, std::int64_t position, Location location) {
+  constexpr Op op = P::parameter.access == Access::scalar ? Op::scalar : Op::tensor;
+  return P(trace.apply(op, P::parameter.type, std::vector<Handle>{}, {position}, location));
+}
+
+template <class... P>
+struct Parameters {};
+template <class P>
+inline constexpr bool is_parameter = requires {
+  P::parameter;
+};
+
+// What F takes, or one message of why it is no kernel, and Parameters<void> so that nothing else is said of it.
+template <class F, class C, class R, class... P>
+constexpr auto check_parameters(R (C::*)(P...) const) {
+  static_assert(std::is_void_v<R>, "tessera: a kernel returns nothing; store what it computes");
+  static_assert((is_parameter<std::remove_cvref_t<P>> && ...),
+                "tessera: a kernel's parameters are In, Out, InOut and Scalar");
+  return std::conditional_t < std::is_void_v<R> && (is_parameter<std::remove_cvref_t<P>> && ...),
+         Parameters<std::remove_cvref_t<P>...>, Parameters < void >> ();
+}
+template <class F>
+constexpr auto parameters_of() {
+  if constexpr (requires { check_parameters<F>(&F::operator()); }) {
+    return check_parameters<F>(&F::operator());
+  } else {
+    static_assert(!std::is_same_v<F, F>,
+                  "tessera: a kernel is a lambda, not mutable, with no auto among its parameters");
+    return Parameters<void>();
+  }
+}
+
+template <class F, class... P>
+Graph trace_function(std::string name, const F& function, Parameters<P...>, Location location) {
+  Trace trace(std::move(name), {P::parameter...}, location);
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    function(make_parameter<P>(trace, static_cast<std::int64_t>(I), location)...);
+  }
+  (std::index_sequence_for<P...>{});
+  Graph graph = trace.finish();
+  check_outs(graph);
+  return graph;
+}
+template <class F>
+Graph trace_function(std::string, const F&, Parameters<void>, Location) {
+  return {};
+}
+
+}  // namespace detail
+
+/// The graph of a kernel, from a lambda whose parameters are In, Out, InOut and Scalar.
+template <class F>
+Graph trace_kernel(std::string name, const F& function, Location location = Location::current()) {
+  return detail::trace_function(std::move(name), function, detail::parameters_of<F>(), location);
+}
+
+}  // namespace internal
+}  // namespace tessera

@@ -1,0 +1,80 @@
+// An author's own elementwise ops, of CUDA C++ and a C++ function that gives the same.
+#pragma once
+#include <string>
+
+#include "tessera/dsl/expr.hpp"
+
+namespace tessera {
+namespace [[gnu::visibility("default")]] internal {
+
+/// A function of the author's of one to three operands.
+template <Element T_, int R_, class... A>
+struct Custom : ExprTag {
+  using type = T_;
+  static constexpr int rank = R_;
+  CustomFunction function;
+  std::tuple<A...> operands;
+  Custom(CustomFunction f, A... operand) : function(std::move(f)), operands(operand...) {}
+  Handle lower(Trace& trace, Location location) const {
+    return std::apply(
+        [&](const auto&... operand) {
+      return trace.custom(function, {operand.lower(trace, location)...}, location);
+        },
+        operands);
+  }
+};
+
+namespace detail {
+
+template <class F, class T, int operands>
+void run_custom(void* out, const void* a, const void* b, const void* c, int n) {
+  const auto of = [](const void* x, int i) { return static_cast<const T*>(x)[i]; };
+  for (int i = 0; i < n; ++i) {
+    T& result = static_cast<T*>(out)[i];
+    if constexpr (operands == 1)
+      result = F{}(of(a, i));
+    else if constexpr (operands == 2)
+      result = F{}(of(a, i), of(b, i));
+    else
+      result = F{}(of(a, i), of(b, i), of(c, i));
+  }
+}
+
+template <class F, class Pointer>
+struct CudaOp;
+template <class F, class T, class... A>
+struct CudaOp<F, T (*)(A...)> {
+  static_assert((std::same_as<T, f32> || std::same_as<T, i32>)&&(std::same_as<T, A> && ...) && sizeof...(A) > 0 &&
+                    sizeof...(A) <= 3,
+                "tessera: the function of a cuda_op takes one to three floats and gives a float, or ints and an int");
+  std::string name, expression;
+
+  template <Operand... B>
+  auto operator()(const B&... b) const {
+    static_assert(sizeof...(A) == sizeof...(B), "tessera: a cuda_op takes as many operands as its function");
+    constexpr int operands = sizeof...(A);
+    constexpr int rank = std::max({0, rank_of<B>()...});
+    return Custom<T, rank, decltype(operand<T>(b))...>(
+        CustomFunction{name, expression, element_type<T>, operands, &run_custom<F, T, operands>}, operand<T>(b)...);
+  }
+};
+
+}  // namespace detail
+
+/// An elementwise op of the author's, of f32 or of i32: on a GPU `expression` in CUDA C++, of operands named a, b and c; on
+/// the CPU `function`, a lambda without captures, which is to give the same. It is called as any other op, stretches
+/// its operands, and is computed along with its neighbours:
+///
+///     const auto softsign = cuda_op("softsign", "a / (1.0f + fabsf(a))", [](float a) { return a / (1 + std::abs(a)); });
+///     Tile y = softsign(x);
+///
+/// Error when traced, if the name is no identifier, or another op of the kernel has it.
+template <class F>
+auto cuda_op(std::string name, std::string expression, F) {
+  constexpr bool plain = std::is_default_constructible_v<F> && requires(F f) { +f; };
+  static_assert(plain, "tessera: the function of a cuda_op is a lambda without captures, of floats or of ints");
+  if constexpr (plain) return detail::CudaOp<F, decltype(+F{})>{std::move(name), std::move(expression)};
+}
+
+}  // namespace internal
+}  // namespace tessera

@@ -1,0 +1,315 @@
+// Elementwise expressions as C++ types: element type and rank are checked by the compiler, the rest when traced.
+//
+// An expression is a value. Operands are held by value and leaves are handles of nodes, so an expression can be kept,
+// copied and returned; lowering the same one twice gives the same node. The templates stay thin: each lowers its
+// operands and makes one call of Trace::apply.
+#pragma once
+#include <algorithm>
+#include <tuple>
+
+#include "tessera/dsl/trace.hpp"
+
+namespace tessera {
+namespace [[gnu::visibility("default")]] internal {
+
+struct ExprTag {
+  /// A tile has no truth value in C++: the kernel is traced before any tile has a value.
+  template <class Bool>
+  requires std::same_as<Bool, bool>
+  explicit operator Bool() const {
+    static_assert(
+        !std::same_as<Bool, bool>,
+        "tessera: a tile has no truth value in C++; use where(condition, a, b) or if_(condition, ...), and for "
+        "loops for (Index i : range(n))");
+    return false;
+  }
+};
+
+template <class E>
+concept TileExpr = std::is_base_of_v<ExprTag, std::remove_cvref_t<E>>;
+/// A C++ number; of bools and characters, which are none, Number says so.
+template <class S>
+concept Literal = std::integral<S> || std::floating_point<S>;
+template <class A>
+concept Operand = TileExpr<A> || Literal<A>;
+
+template <Element T_, int R_>
+struct Leaf : ExprTag {
+  using type = T_;
+  static constexpr int rank = R_;
+  Handle value;
+  explicit Leaf(Handle handle) : value(handle) {}
+  Handle lower(Trace&, Location) const { return value; }
+};
+
+template <Element T_>
+struct LiteralExpr : ExprTag {
+  using type = T_;
+  static constexpr int rank = 0;
+  Number value;
+  explicit LiteralExpr(Number number) : value(number) {}
+  Handle lower(Trace& trace, Location location) const { return trace.literal(element_type<T_>, value, location); }
+};
+
+template <Op op, Element T_, int R_, class... A>
+struct Apply : ExprTag {
+  using type = T_;
+  static constexpr int rank = R_;
+  std::tuple<A...> operands;
+  explicit Apply(A... operand) : operands(operand...) {}
+  Handle lower(Trace& trace, Location location) const {
+    return std::apply(
+        [&](const auto&... operand) {
+      return trace.apply(op, element_type<T_>, {operand.lower(trace, location)...}, {}, location);
+        },
+        operands);
+  }
+};
+
+namespace detail {
+
+// Of the first tile; of numbers alone f32 if one is real, else i32.
+template <class A, class... More>
+struct CommonElement {
+  using type = typename A::type;
+};
+template <Literal A, class B, class... More>
+struct CommonElement<A, B, More...> : CommonElement<B, More..., A> {};
+template <Literal A, Literal B, Literal... More>
+struct CommonElement<A, B, More...> {
+  static constexpr bool real = std::floating_point<A> || std::floating_point<B> || (std::floating_point<More> || ...);
+  using type = std::conditional_t<real, f32, i32>;
+};
+template <class... A>
+using common_element = typename CommonElement<A...>::type;
+
+template <class A>
+constexpr int rank_of() {
+  if constexpr (TileExpr<A>)
+    return A::rank;
+  else
+    return 0;
+}
+
+// An operand as an expression of element type T; what cannot be one stops here, with one message.
+template <Element T, Operand A>
+auto operand(const A& a) {
+  if constexpr (TileExpr<A>) {
+    static_assert(std::is_same_v<typename A::type, T>,
+                  "tessera: the operands have different element types; cast<T>(x) one of them");
+    if constexpr (requires { a.leaf(); })
+      return a.leaf();
+    else
+      return a;
+  } else {
+    static_assert(std::integral<A> || info(element_type<T>).kind == ElementKind::real,
+                  "tessera: a floating literal stands beside an integer tile; write an integer, or cast<f32> the tile");
+    return LiteralExpr<T>(a);
+  }
+}
+
+template <Op op, Element T>
+constexpr bool check_op() {
+  if constexpr (info(op).operands == Operands::logical)
+    static_assert(accepts(op, element_type<T>),
+                  "tessera: logic takes pred tiles, the results of comparisons; bits are those of integers");
+  else if constexpr (std::is_same_v<T, pred>)
+    static_assert(accepts(op, element_type<T>),
+                  "tessera: a pred is no number: cast<i32>(p) is 0 or 1, and & | ^ ! are its logic");
+  else if constexpr (!info(element_type<T>).computes)
+    static_assert(accepts(op, element_type<T>),
+                  "tessera: storage types and pred are not for arithmetic; cast<f32>(x) or cast<i32>(x) first");
+  else if constexpr (info(op).operands == Operands::real)
+    static_assert(accepts(op, element_type<T>), "tessera: this op takes f32 or f64; cast<f32>(x) first");
+  else if constexpr (info(op).operands == Operands::single)
+    static_assert(accepts(op, element_type<T>), "tessera: this op takes f32; cast<f32>(x) first");
+  else if constexpr (info(op).operands == Operands::index)
+    static_assert(accepts(op, element_type<T>), "tessera: this op takes i64; cast<i64>(x) first");
+  else
+    static_assert(accepts(op, element_type<T>),
+                  "tessera: this op takes integers; f32 is divided by /, and bitcast<i32>(x) is its bits");
+  return accepts(op, element_type<T>);
+}
+
+template <Op op, TileExpr A>
+auto unary(const A& a) {
+  using T = typename A::type;
+  auto x = operand<T>(a);
+  check_op<op, T>();
+  using R = typename TypeOf<result_type(op, element_type<T>)>::type;
+  return Apply<op, R, A::rank, decltype(x)>(x);
+}
+
+template <Op op, Operand A, Operand B>
+auto binary(const A& a, const B& b) {
+  using T = common_element<A, B>;
+  auto x = operand<T>(a);
+  auto y = operand<T>(b);
+  check_op<op, T>();
+  using R = typename TypeOf<result_type(op, element_type<T>)>::type;
+  return Apply<op, R, std::max(rank_of<A>(), rank_of<B>()), decltype(x), decltype(y)>(x, y);
+}
+
+template <Op op, Operand A, Operand B, Operand C>
+auto ternary(const A& a, const B& b, const C& c) {
+  using T = common_element<A, B, C>;
+  auto x = operand<T>(a);
+  auto y = operand<T>(b);
+  auto z = operand<T>(c);
+  check_op<op, T>();
+  using R = typename TypeOf<result_type(op, element_type<T>)>::type;
+  constexpr int rank = std::max({rank_of<A>(), rank_of<B>(), rank_of<C>()});
+  return Apply<op, R, rank, decltype(x), decltype(y), decltype(z)>(x, y, z);
+}
+
+}  // namespace detail
+
+template <class A, class B>
+concept Operands2 = Operand<A> && Operand<B> &&(TileExpr<A> || TileExpr<B>);
+template <class A, class B, class C>
+concept Operands3 = Operand<A> && Operand<B> && Operand<C> &&(TileExpr<A> || TileExpr<B> || TileExpr<C>);
+
+#define UNARY(name, ...)               \
+  template <TileExpr A>                \
+  auto name(const A& a) {              \
+    return detail::unary<Op::name>(a); \
+  }
+#define BINARY(name, ...)     \
+  template <class A, class B> \
+  requires Operands2<A, B>    \
+  auto name(const A& a, const B& b) { return detail::binary<Op::name>(a, b); }
+#define TERNARY(name, ...)             \
+  template <class A, class B, class C> \
+  requires Operands3<A, B, C>          \
+  auto name(const A& a, const B& b, const C& c) { return detail::ternary<Op::name>(a, b, c); }
+#define REDUCTION(...)
+#define STRUCTURAL(...)
+#include "tessera/graph/ops.def"
+
+#define OPERATOR(symbol, op)  \
+  template <class A, class B> \
+  requires Operands2<A, B>    \
+  auto operator symbol(const A& a, const B& b) { return detail::binary<Op::op>(a, b); }
+OPERATOR(+, add)
+OPERATOR(-, sub)
+OPERATOR(*, mul)
+OPERATOR(%, modulo)
+OPERATOR(<, less)
+OPERATOR(<=, less_equal)
+OPERATOR(>, greater)
+OPERATOR(>=, greater_equal)
+OPERATOR(==, equal)
+OPERATOR(!=, not_equal)
+OPERATOR(<<, shift_left)
+OPERATOR(>>, shift_right)
+#undef OPERATOR
+
+// Of integers each bit, of preds the only one.
+#define OPERATOR(symbol, of_integers, of_preds)                                  \
+  template <class A, class B>                                                    \
+  requires Operands2<A, B>                                                       \
+  auto operator symbol(const A& a, const B& b) {                                 \
+    using T = detail::common_element<A, B>;                                      \
+    constexpr bool integer = info(element_type<T>).kind == ElementKind::integer; \
+    constexpr Op op = integer ? Op::of_integers : Op::of_preds;                  \
+    return detail::binary<op>(a, b);                                             \
+  }
+OPERATOR(&, bitwise_and, logical_and)
+OPERATOR(|, bitwise_or, logical_or)
+OPERATOR(^, bitwise_xor, logical_xor)
+#undef OPERATOR
+
+/// Quotient of reals; of integers rounded down, as in Python's //.
+template <class A, class B>
+requires Operands2<A, B>
+auto operator/(const A& a, const B& b) {
+  using T = detail::common_element<A, B>;
+  if constexpr (info(element_type<T>).kind == ElementKind::integer)
+    return detail::binary<Op::floor_div>(a, b);
+  else
+    return detail::binary<Op::div>(a, b);
+}
+template <TileExpr A>
+auto operator-(const A& a) {
+  return detail::unary<Op::neg>(a);
+}
+template <TileExpr A>
+auto operator!(const A& a) {
+  return detail::unary<Op::logical_not>(a);
+}
+
+template <TileExpr A>
+auto operator~(const A& a) {
+  constexpr bool logical = std::same_as<typename A::type, pred>;
+  static_assert(!logical, "tessera: ~ has the bits of integers; of a pred it is !p");
+  constexpr Op op = logical ? Op::logical_not : Op::bitwise_not;
+  return detail::unary<op>(a);
+}
+
+template <class A, class B>
+requires(TileExpr<A> || TileExpr<B>) auto operator&&(const A& a, const B&) {
+  static_assert(!std::same_as<A, A>, "tessera: && cannot be traced; use & on pred tiles");
+  return a;
+}
+template <class A, class B>
+requires(TileExpr<A> || TileExpr<B>) auto operator||(const A& a, const B&) {
+  static_assert(!std::same_as<A, A>, "tessera: || cannot be traced; use | on pred tiles");
+  return a;
+}
+
+/// condition ? a : b, elementwise.
+template <TileExpr C, Operand A, Operand B>
+auto where(const C& condition, const A& a, const B& b) {
+  using T = detail::common_element<A, B>;
+  constexpr bool logical = std::is_same_v<typename C::type, pred>;
+  static_assert(logical, "tessera: where takes a pred as its condition, as comparisons give; of a number it is x != 0");
+  auto c = [&] {
+    if constexpr (logical)
+      return detail::operand<pred>(condition);
+    else
+      return LiteralExpr<pred>(0);
+  }();
+  auto x = detail::operand<T>(a);
+  auto y = detail::operand<T>(b);
+  return Apply<Op::select, T, std::max({C::rank, detail::rank_of<A>(), detail::rank_of<B>()}), decltype(c), decltype(x),
+               decltype(y)>(c, x, y);
+}
+
+/// The value in another element type; how each pair converts stands in the header of ops.def.
+template <Element T, TileExpr A>
+auto cast(const A& a) {
+  auto x = detail::operand<typename A::type>(a);
+  return Apply<Op::cast, T, A::rank, decltype(x)>(x);
+}
+/// The value whose bits in memory are those of x: of a type of tensors that has as many.
+template <Element T, TileExpr A>
+auto bitcast(const A& a) {
+  using From = typename A::type;
+  static_assert(bitcasts(element_type<From>, element_type<T>),
+                "tessera: bitcast is between element types of tensors that have as many bits; cast<T>(x) converts");
+  auto x = detail::operand<From>(a);
+  return Apply<Op::bitcast, T, A::rank, decltype(x)>(x);
+}
+
+/// What minimum and maximum do with a NaN: it loses, as without a word of it, or wins.
+struct NanIgnored {};
+struct NanPropagated {};
+struct Nan {
+  static constexpr NanIgnored ignore{};
+  static constexpr NanPropagated propagate{};
+};
+template <class A, class B>
+requires Operands2<A, B>
+auto minimum(const A& a, const B& b, NanIgnored) { return minimum(a, b); }
+template <class A, class B>
+requires Operands2<A, B>
+auto minimum(const A& a, const B& b, NanPropagated) { return minimum_nan(a, b); }
+template <class A, class B>
+requires Operands2<A, B>
+auto maximum(const A& a, const B& b, NanIgnored) { return maximum(a, b); }
+template <class A, class B>
+requires Operands2<A, B>
+auto maximum(const A& a, const B& b, NanPropagated) { return maximum_nan(a, b); }
+
+}  // namespace internal
+}  // namespace tessera

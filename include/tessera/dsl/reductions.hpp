@@ -1,0 +1,233 @@
+// Reductions and scans: what is combined along axes of a tile.
+#pragma once
+#include <array>
+
+#include "tessera/dsl/tile.hpp"
+
+namespace tessera {
+namespace [[gnu::visibility("default")]] internal {
+
+/// An axis by its number. `max(x, axis(0))` is the largest along axis 0; max(x, 0) does not compile.
+template <class N>
+constexpr Axis axis(N number, Location location = Location::current()) {
+  return Axis(number, location);
+}
+
+namespace detail {
+
+template <Element Result, TileExpr A>
+Tile<Result, A::rank> along(Op op, const A& a, Axis axis, std::string_view hint = "") {
+  Trace& trace = Trace::current(axis.location);
+  const std::int64_t normal = trace.axis(axis, A::rank, name(op), hint);
+  return Tile<Result, A::rank>(
+      trace.apply(op, element_type<Result>, {a.lower(trace, axis.location)}, {normal}, axis.location));
+}
+
+/// Is there an op of two values that an author may mean?
+constexpr bool has_two_readings(Op op) {
+  return op == Op::max || op == Op::min || op == Op::max_nan || op == Op::min_nan;
+}
+
+template <Op op, TileExpr A>
+Tile<typename A::type, A::rank> reduction(const A& a, Axis axis) {
+  check_op<op, typename A::type>();
+  return along<typename A::type>(
+      op, a, axis,
+      has_two_readings(op) ? "; of two values, maximum(a, b) is the larger and minimum(a, b) the smaller" : "");
+}
+// `max(x, 0)` may be meant as the larger of each element and 0; max(x, 1) of a tile is the usual way to name an axis.
+// Only a literal 0 is a null pointer, too, which an overload prefers to an Axis.
+template <Op op, class A>  // of the call's, since clang looks at what depends on no parameter
+constexpr void check_literal_0() {
+  static_assert(!has_two_readings(op) || !std::is_same_v<A, A>,
+                "tessera: max(x, 0) has two readings; write maximum(x, 0) for the larger of each element and 0, or "
+                "max(x, axis(0)) for the largest along axis 0 (of min, max_nan and min_nan likewise)");
+}
+
+// sum(x, 0, 1), as some languages have it.
+template <TileExpr A>
+A check_braces(const A& a) {
+  static_assert(!std::same_as<A, A>, "tessera: several axes stand in braces, as in sum(x, {0, 1})");
+  return a;
+}
+
+template <Op op, TileExpr A>
+Tile<typename A::type, A::rank> reduction(const A& a, const std::vector<Axis>& axes, Location location) {
+  using Result = Tile<typename A::type, A::rank>;
+  check_op<op, typename A::type>();
+  Handle value = Result(a, location).lower(Trace::current(location), location);
+  for (Axis axis : axes)
+    value = Trace::current(location).apply(op, element_type<typename A::type>, {value}, {axis.number}, location);
+  return Result(value);
+}
+template <TileExpr A>
+std::vector<Axis> axes_of(const A&, std::string_view what, Location location, std::span<const int> named) {
+  return Trace::current(location).axes(named, A::rank, what, location);
+}
+template <TileExpr A>
+std::vector<Axis> axes_of(const A&, std::string_view what, Location location) {
+  std::array<int, A::rank> all;
+  for (int i = 0; i < A::rank; ++i) all[static_cast<std::size_t>(i)] = i;
+  return Trace::current(location).axes(all, A::rank, what, location);
+}
+
+template <TileExpr A>
+Tile<typename A::type, A::rank> mean(const A& a, const std::vector<Axis>& axes, Location location) {
+  const Tile<typename A::type, A::rank> x(a, location);
+  constexpr bool real = accepts(Op::div, element_type<typename A::type>);
+  static_assert(real, "tessera: mean is of real numbers; cast<f32>(x) first");
+  if constexpr (real) {
+    Trace& trace = Trace::current(location);
+    double count = 1;
+    for (Axis axis : axes) count *= trace.shape(x.lower(trace, location))[axis.number];
+    return {reduction<Op::sum>(x, axes, location) / count, location};
+  } else {
+    return x;
+  }
+}
+
+}  // namespace detail
+
+// Reductions keep their axes, with extent 1: along one axis, along several as in sum(x, {0, 2}), or along all as in
+// sum(x). Axes are in [-rank, rank), each named once.
+#define UNARY(...)
+#define BINARY(...)
+#define TERNARY(...)
+#define STRUCTURAL(...)
+#define REDUCTION(name, ...)                                                                    \
+  template <TileExpr A>                                                                         \
+  auto name(const A& a, Axis axis) {                                                            \
+    return detail::reduction<Op::name>(a, axis);                                                \
+  }                                                                                             \
+  template <TileExpr A>                                                                         \
+  auto name(const A& a, std::nullptr_t, Location location = Location::current()) {              \
+    detail::check_literal_0<Op::name, A>();                                                     \
+    return detail::reduction<Op::name>(a, Axis(0, location));                                   \
+  }                                                                                             \
+  template <TileExpr A, int N>                                                                  \
+  auto name(const A& a, const int(&axes)[N], Location location = Location::current()) {         \
+    return detail::reduction<Op::name>(a, detail::axes_of(a, #name, location, axes), location); \
+  }                                                                                             \
+  template <TileExpr A>                                                                         \
+  auto name(const A& a, Location location = Location::current()) {                              \
+    return detail::reduction<Op::name>(a, detail::axes_of(a, #name, location), location);       \
+  }                                                                                             \
+  template <TileExpr A, Literal First, Literal... More>                                         \
+  auto name(const A& a, First, More...) requires(sizeof...(More) > 0) {                         \
+    return detail::check_braces(a);                                                             \
+  }
+#include "tessera/graph/ops.def"
+
+/// The sum along an axis, several or all, divided by how many elements it is of; of f32 or f64.
+template <TileExpr A>
+auto mean(const A& a, Axis axis) {
+  const int named[] = {axis.number};
+  return detail::mean(a, detail::axes_of(a, "mean", axis.location, named), axis.location);
+}
+template <TileExpr A, int N>
+auto mean(const A& a, const int (&axes)[N], Location location = Location::current()) {
+  return detail::mean(a, detail::axes_of(a, "mean", location, axes), location);
+}
+template <TileExpr A>
+auto mean(const A& a, Location location = Location::current()) {
+  return detail::mean(a, detail::axes_of(a, "mean", location), location);
+}
+
+template <TileExpr A, Literal First, Literal... More>
+auto mean(const A& a, First, More...) requires(sizeof...(More) > 0) {
+  return detail::check_braces(a);
+}
+
+/// Index of the largest element along the axis, the lowest among equals.
+template <TileExpr A>
+Tile<i32, A::rank> argmax(const A& a, Axis axis) {
+  static_assert(Computing<typename A::type>, "tessera: argmax takes f32, f64, i32, i64, u32 or u64; cast<f32>(x) first");
+  return detail::along<i32>(Op::argmax, a, axis);
+}
+
+namespace detail {
+/// What has the opposite order, of integers, too, of which the lowest has no negative.
+template <TileExpr A>
+auto turned_over(const A& a) {
+  if constexpr (info(element_type<typename A::type>).kind == ElementKind::integer)
+    return ~a;
+  else
+    return -a;
+}
+}  // namespace detail
+
+/// Index of the smallest element along the axis, the lowest among equals.
+template <TileExpr A>
+Tile<i32, A::rank> argmin(const A& a, Axis axis) {
+  static_assert(Computing<typename A::type>, "tessera: argmin takes f32, f64, i32, i64, u32 or u64; cast<f32>(x) first");
+  return argmax(detail::turned_over(a), axis);
+}
+
+/// A value, and where along the axis it stands: auto [value, index] = max_with_index(x, 1).
+template <Element T, int R>
+struct Indexed {
+  Tile<T, R> value;
+  Tile<i32, R> index;
+  template <class One>
+  requires std::same_as<One, Tile<T, R>>
+  operator One() const {
+    static_assert(!std::same_as<One, One>, "tessera: these are two tiles: auto [value, index] = max_with_index(x, 1)");
+    return value;
+  }
+};
+template <Element T, int R>
+Tile(const Indexed<T, R>&) -> Tile<T, R>;
+/// max(x, axis) and argmax(x, axis), for which a kernel looks at the elements once.
+template <TileExpr A>
+Indexed<typename A::type, A::rank> max_with_index(const A& a, Axis axis) {
+  static_assert(Computing<typename A::type>,
+                "tessera: max_with_index takes f32, f64, i32, i64, u32 or u64; cast<f32>(x) first");
+  const Tile<typename A::type, A::rank> x(a, axis.location);
+  return {max(x, axis), argmax(x, axis)};
+}
+/// min(x, axis) and argmin(x, axis), likewise.
+template <TileExpr A>
+Indexed<typename A::type, A::rank> min_with_index(const A& a, Axis axis) {
+  static_assert(Computing<typename A::type>,
+                "tessera: min_with_index takes f32, f64, i32, i64, u32 or u64; cast<f32>(x) first");
+  const Tile<typename A::type, A::rank> x(detail::turned_over(a), axis.location);
+  return {Tile<typename A::type, A::rank>(detail::turned_over(max(x, axis)), axis.location), argmax(x, axis)};
+}
+
+namespace detail {
+template <Op op, TileExpr A>
+Tile<typename A::type, A::rank> scan(const A& a, Axis axis, ScanOptions options) {
+  check_op<op, typename A::type>();
+  Trace& trace = Trace::current(axis.location);
+  const std::int64_t normal = trace.axis(axis, A::rank, name(op)), which = options.reverse + 2 * options.exclusive;
+  return Tile<typename A::type, A::rank>(
+      trace.apply(op, element_type<typename A::type>, {a.lower(trace, axis.location)}, {normal, which}, axis.location));
+}
+template <TileExpr A>
+A check_options(const A& a) {
+  static_assert(!std::same_as<A, A>,
+                "tessera: a scan is told by name how it goes: cumsum(x, 1, {.reverse = true, .exclusive = true})");
+  return a;
+}
+}  // namespace detail
+
+// Scans give for each element what it and those before it along the axis come to: cumsum(x, 1). With {.reverse = true}
+// it and those behind it, with {.exclusive = true} without the element itself, or both.
+#define UNARY(...)
+#define BINARY(...)
+#define TERNARY(...)
+#define REDUCTION(...)
+#define STRUCTURAL(...)
+#define SCAN(name, ...)                                        \
+  template <TileExpr A>                                        \
+  auto name(const A& a, Axis axis, ScanOptions options = {}) { \
+    return detail::scan<Op::name>(a, axis, options);           \
+  }                                                            \
+  template <TileExpr A, Literal First, Literal... More>        \
+  auto name(const A& a, Axis, First, More...) {                \
+    return detail::check_options(a);                           \
+  }
+#include "tessera/graph/ops.def"
+
+}  // namespace internal
+}  // namespace tessera

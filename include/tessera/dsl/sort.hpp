@@ -1,0 +1,117 @@
+// Orders: tiles sorted along an axis, the first of them, and how often each number occurs.
+#pragma once
+#include "tessera/dsl/reductions.hpp"
+
+namespace tessera {
+namespace [[gnu::visibility("default")]] internal {
+
+/// Which elements top_k takes.
+struct TopKOptions {
+  bool smallest = false;  ///< the smallest, instead of the largest
+};
+
+namespace detail {
+
+/// The first `count` of a tile's elements in order along the axis, or their places; 0: all.
+template <Op op, TileExpr A>
+auto sorted(const A& a, Axis axis, SortOptions options, int count = 0) {
+  using Result = std::conditional_t<op == Op::argsort, i32, typename A::type>;
+  Trace& trace = Trace::current(axis.location);
+  const Handle tile = a.lower(trace, axis.location);
+  const int normal = trace.axis(axis, A::rank, count ? "top_k" : name(op));
+  Shape shape = trace.shape(tile);
+  if (count) shape[normal] = count;
+  return Tile<Result, A::rank>(
+      trace.apply(op, element_type<Result>, {tile}, {normal, options.descending}, axis.location, shape));
+}
+
+template <TileExpr A>
+A check_order(const A& a) {
+  static_assert(!std::same_as<A, A>, "tessera: a sort is told by name how it goes: sort(x, 1, {.descending = true})");
+  return a;
+}
+
+}  // namespace detail
+
+/// The elements in order along the axis, the smallest first: sort(x, 1). With {.descending = true} the largest is
+/// first. Of the tile's shape and type, which has arithmetic. NaN is larger than any number.
+template <TileExpr A>
+auto sort(const A& a, Axis axis, SortOptions options = {}) {
+  static_assert(Computing<typename A::type>, "tessera: sort takes f32, i32, i64, u32 or u64; cast<f32>(x) first");
+  return detail::sorted<Op::sort>(a, axis, options);
+}
+template <TileExpr A, Literal First, Literal... More>
+auto sort(const A& a, Axis, First, More...) {
+  return detail::check_order(a);
+}
+
+/// Where along the axis those elements stand, i32: element i of sort(x, axis) is x's element argsort(x, axis)[i]. Equal
+/// ones, which -0 and +0 are, keep their order.
+template <TileExpr A>
+Tile<i32, A::rank> argsort(const A& a, Axis axis, SortOptions options = {}) {
+  static_assert(Computing<typename A::type>, "tessera: argsort takes f32, i32, i64, u32 or u64; cast<f32>(x) first");
+  return detail::sorted<Op::argsort>(a, axis, options);
+}
+template <TileExpr A, Literal First, Literal... More>
+auto argsort(const A& a, Axis, First, More...) {
+  return detail::check_order(a);
+}
+
+/// sort(x, axis) and argsort(x, axis), which a kernel makes at once: auto [value, index] = sort_with_index(x, 1).
+template <TileExpr A>
+Indexed<typename A::type, A::rank> sort_with_index(const A& a, Axis axis, SortOptions options = {}) {
+  static_assert(Computing<typename A::type>,
+                "tessera: sort_with_index takes f32, i32, i64, u32 or u64; cast<f32>(x) first");
+  const Tile<typename A::type, A::rank> x(a, axis.location);
+  return {sort(x, axis, options), argsort(x, axis, options)};
+}
+
+/// The k largest elements along the axis, the largest first, and where they stand: auto [value, index] = top_k(x, 8,
+/// 1). With {.smallest = true} the k smallest, the smallest first. Of k elements along the axis, of which the tile has
+/// as many at least; else an error when traced.
+template <TileExpr A>
+Indexed<typename A::type, A::rank> top_k(const A& a, int k, Axis axis, TopKOptions options = {}) {
+  static_assert(Computing<typename A::type>, "tessera: top_k takes f32, i32, i64, u32 or u64; cast<f32>(x) first");
+  const Tile<typename A::type, A::rank> x(a, axis.location);
+  const Trace& trace = Trace::current(axis.location);
+  const Shape& shape = trace.shape(x.lower(Trace::current(axis.location), axis.location));
+  const int normal = trace.axis(axis, A::rank, "top_k");
+  if (k < 1 || k > shape[normal])
+    trace.fail(axis.location, "top_k: the first " + std::to_string(k) + " of " + to_string(shape) + " along axis " +
+                                  std::to_string(normal) + "; take from 1 to " + std::to_string(shape[normal]));
+  const SortOptions order{.descending = !options.smallest};
+  return {detail::sorted<Op::sort>(x, axis, order, k), detail::sorted<Op::argsort>(x, axis, order, k)};
+}
+
+template <TileExpr A, Literal First, Literal... More>
+auto top_k(const A& a, int, Axis, First, More...) {
+  static_assert(!std::same_as<A, A>,
+                "tessera: top_k is told by name what it takes: top_k(x, 8, 1, {.smallest = true})");
+  return Tile<typename A::type, A::rank>(a);
+}
+
+/// How many elements along the axis are 0, 1, ..., bins - 1: of a shape with `bins` along the axis, i32. Other numbers
+/// are not counted.
+template <TileExpr A>
+Tile<i32, A::rank> histogram(const A& a, int bins, Axis axis) {
+  static_assert(std::same_as<typename A::type, i32>, "tessera: histogram counts numbers of i32; cast<i32>(x) first");
+  Trace& trace = Trace::current(axis.location);
+  const Handle tile = a.lower(trace, axis.location);
+  const int normal = trace.axis(axis, A::rank, "histogram");
+  Shape shape = trace.shape(tile);
+  shape[normal] = bins;
+  return Tile<i32, A::rank>(trace.apply(Op::histogram, ElementType::i32, {tile}, {normal}, axis.location, shape));
+}
+/// The same of all elements: histogram(x, 256) has the shape [256].
+template <TileExpr A>
+Tile<i32, 1> histogram(const A& a, int bins, Location location = Location::current()) {
+  const Tile<typename A::type, A::rank> x(a, location);
+  if constexpr (A::rank == 1) {
+    return histogram(x, bins, Axis(0, location));
+  } else {
+    return histogram(reshape(x, {-1}, location), bins, Axis(0, location));
+  }
+}
+
+}  // namespace internal
+}  // namespace tessera

@@ -1,0 +1,395 @@
+// Named values: Tile, which never changes, and Var, which loops carry; and the ops that are not elementwise.
+#pragma once
+#include <limits>
+
+#include "tessera/dsl/expr.hpp"
+
+namespace tessera {
+namespace [[gnu::visibility("default")]] internal {
+
+inline constexpr double inf = std::numeric_limits<double>::infinity();
+inline constexpr double log2e = 1.4426950408889634074;
+
+/// What a read of an InOut gives: it has a place in the program's order, so it must be named before it is used.
+template <Element T, int R>
+struct OrderedTile : ExprTag {
+  using type = T;
+  static constexpr int rank = R;
+  Handle value;
+  explicit OrderedTile(Handle handle) : value(handle) {}
+  Handle lower(Trace&, Location) const {
+    static_assert(!std::is_same_v<T, T>,
+                  "tessera: what is read of an InOut is named before it is used: Tile x = load(...);");
+    return value;
+  }
+};
+
+/// A value of the kernel. Naming an expression is a statement: it records the author's line.
+template <Element T_, int R_>
+class Tile : public ExprTag {
+ public:
+  using type = T_;
+  static constexpr int rank = R_;
+  template <TileExpr E>
+  requires std::same_as<typename E::type, T_> &&(E::rank == R_)
+      Tile(const E& expression, Location location = Location::current())
+      : value_(expression.lower(Trace::current(location), location)) {}
+  Tile(const OrderedTile<T_, R_>& ordered) : value_(ordered.value) {}
+  template <Literal N>
+  Tile(N) {
+    static_assert(!std::is_same_v<N, N>,
+                  "tessera: a number alone has no element type; constant<f32>(x), or constant<i32>(n) for an Index");
+  }
+  explicit Tile(Handle value) : value_(value) {}
+  Tile(const Tile&) = default;
+  Tile& operator=(const Tile&) = delete;
+  template <class A>
+  Tile& operator=(const A&) {
+    static_assert(!std::is_same_v<A, A>, "tessera: a Tile never changes; declare what does as a Var");
+    return *this;
+  }
+
+#define ASSIGN(symbol)                                                                                 \
+  template <class A>                                                                                   \
+  Tile& operator symbol(const A&) {                                                                    \
+    static_assert(!std::is_same_v<A, A>, "tessera: a Tile never changes; declare what does as a Var"); \
+    return *this;                                                                                      \
+  }
+  // clang-format off
+  ASSIGN(+=) ASSIGN(-=) ASSIGN(*=) ASSIGN(/=) ASSIGN(%=) ASSIGN(&=) ASSIGN(|=) ASSIGN(^=) ASSIGN(<<=) ASSIGN(>>=)
+  // clang-format on
+#undef ASSIGN
+
+  Leaf<T_, R_> leaf() const { return Leaf<T_, R_>(value_); }
+  Handle lower(Trace&, Location) const { return value_; }
+
+ private:
+  Handle value_;
+};
+template <TileExpr E>
+Tile(const E&) -> Tile<typename E::type, E::rank>;
+template <Literal N>
+Tile(N) -> Tile<f32, 0>;
+template <Element T, int R>
+Tile(const OrderedTile<T, R>&) -> Tile<T, R>;
+
+/// A position or an extent.
+using Index = Tile<i32, 0>;
+
+/// A local variable: assignment changes what it stands for, and a loop carries it from one iteration to the next.
+template <Element T_, int R_>
+class Var : public ExprTag {
+ public:
+  using type = T_;
+  static constexpr int rank = R_;
+  template <TileExpr E>
+  requires std::same_as<typename E::type, T_> &&(E::rank == R_)
+      Var(const E& expression, Location location = Location::current())
+      : slot_(Trace::current(location).make_var(expression.lower(Trace::current(location), location), location)) {}
+  Var(const Var& other, Location location = Location::current())
+      : slot_(Trace::current(location).make_var(other.lower(Trace::current(location), location), location)) {}
+  template <Literal N>
+  Var(N) {
+    static_assert(!std::is_same_v<N, N>,
+                  "tessera: a number alone has no element type; constant<f32>(x), or constant<i32>(n) for an Index");
+  }
+  ~Var() {
+    if (Trace* trace = Trace::current_or_null()) trace->drop_var(slot_);
+  }
+
+  // operator= cannot have a default argument; a conversion can.
+  struct Value {
+    Handle value;
+    Location location;
+    template <TileExpr E>
+    Value(const E& expression, Location at = Location::current())
+        : value(expression.lower(Trace::current(at), at)), location(at) {
+      static_assert(std::same_as<typename E::type, T_>,
+                    "tessera: the Var has another element type; cast<T>(x) the value");
+      static_assert(E::rank == R_, "tessera: the Var has another rank; reshape the value");
+    }
+  };
+  Var& operator=(Value value) {
+    Trace::current(value.location).assign_var(slot_, value.value, value.location);
+    return *this;
+  }
+  // Takes `const volatile`, which no temporary binds to, so that `var = expression` has one candidate, the one above.
+  Var& operator=(const volatile Var& other) { return *this = Value(const_cast<const Var&>(other)); }
+
+  /// What stands beside it in `var += x`: of its element type, or a number that takes it, and stretched to its shape.
+  struct Term : ExprTag {
+    using type = T_;
+    static constexpr int rank = R_;
+    Handle value;
+    Location location;
+    template <TileExpr E>
+    Term(const E& expression, Location at = Location::current())
+        : value(expression.lower(Trace::current(at), at)), location(at) {
+      static_assert(std::same_as<typename E::type, T_>,
+                    "tessera: the Var has another element type; cast<T>(x) the value");
+      static_assert(E::rank <= R_, "tessera: the Var has another rank; reshape the value");
+    }
+    template <Literal N>
+    Term(N number, Location at = Location::current())
+        : value(detail::operand<T_>(number).lower(Trace::current(at), at)), location(at) {}
+    Handle lower(Trace&, Location) const { return value; }
+  };
+#define ASSIGN(symbol) \
+  Var& operator symbol##=(Term term) { return *this = Value(*this symbol term, term.location); }
+  // clang-format off
+  ASSIGN(+) ASSIGN(-) ASSIGN(*) ASSIGN(/) ASSIGN(%) ASSIGN(&) ASSIGN(|) ASSIGN(^) ASSIGN(<<) ASSIGN(>>)
+  // clang-format on
+#undef ASSIGN
+
+  /// The value it has now; whether that may be used is checked where the expression is.
+  Leaf<T_, R_> leaf() const {
+    Trace* trace = Trace::current_or_null();
+    return Leaf<T_, R_>(trace ? trace->snapshot(slot_) : Handle{});
+  }
+  Handle lower(Trace& trace, Location location) const { return trace.var(slot_, location); }
+
+ private:
+  Trace::VarSlot slot_;
+};
+template <TileExpr E>
+Var(const E&) -> Var<typename E::type, E::rank>;
+template <Literal N>
+Var(N) -> Var<f32, 0>;
+template <Element T, int R>
+Var(const OrderedTile<T, R>&) -> Var<T, R>;
+
+/// How long a tile is along an axis: a C++ integer.
+class Extent {
+ public:
+  template <class N>
+  constexpr Extent(N extent) : extent_(known(extent)) {}
+  constexpr Extent() = default;
+  constexpr operator int() const { return extent_; }
+
+ private:
+  template <class N>
+  static constexpr int known(const N& extent) {
+    static_assert(!TileExpr<N>,
+                  "tessera: a tile's extents are C++ integers, known when the kernel is traced; what lies outside of a "
+                  "tensor reads as padding");
+    static_assert(TileExpr<N> || detail::is_integer<N>, "tessera: a tile's extents are C++ integers");
+    if constexpr (detail::is_integer<N>)
+      return std::in_range<int>(extent) ? static_cast<int>(extent) : std::numeric_limits<int>::min();  // of no tile
+    else
+      return 1;
+  }
+  int extent_ = 1;
+};
+
+namespace detail {
+
+template <int R>
+Shape shape_of(const Extent (&extents)[R]) {
+  static_assert(R <= max_rank, "tessera: a tile has at most 6 axes");
+  Shape shape = Shape::of_rank(R);
+  for (int i = 0; i < R; ++i) shape[i] = extents[i];
+  return shape;
+}
+
+// A shape of so many elements, if its only -1 can be replaced.
+inline Shape completed(Shape shape, const Shape& of) {
+  std::int64_t others = 1;
+  int* open = nullptr;
+  for (int i = 0; i < shape.rank(); ++i) {
+    if (shape[i] == -1 && !open)
+      open = &shape[i];
+    else if (__builtin_mul_overflow(others, shape[i], &others))
+      return shape;
+  }
+  if (open && others > 0 && of.size() % others == 0) *open = static_cast<int>(of.size() / others);
+  return shape;
+}
+
+}  // namespace detail
+
+/// A tile filled with a number.
+template <Element T, int R>
+Tile<T, R> full(const Extent (&shape)[R], Number value, Location location = Location::current()) {
+  return Tile<T, R>(Trace::current(location).literal(element_type<T>, value, location, detail::shape_of(shape)));
+}
+template <Element T, int R>
+Tile<T, R> zeros(const Extent (&shape)[R], Location location = Location::current()) {
+  return full<T>(shape, 0, location);
+}
+template <int R>
+Tile<f32, R> full(const Extent (&shape)[R], Number) {
+  static_assert(R < 0, "tessera: what is made from nothing is told its element type: full<f32>({..}, x)");
+  return full<f32>(shape, 0);
+}
+template <int R>
+Tile<f32, R> zeros(const Extent (&shape)[R]) {
+  static_assert(R < 0, "tessera: what is made from nothing is told its element type: zeros<f32>({..})");
+  return full<f32>(shape, 0);
+}
+/// A number as a value of rank 0.
+template <Element T>
+Tile<T, 0> constant(Number value, Location location = Location::current()) {
+  return Tile<T, 0>(Trace::current(location).literal(element_type<T>, value, location));
+}
+/// Each element's position along the axis.
+template <int R>
+Tile<i32, R> iota(const Extent (&shape)[R], Axis axis) {
+  Trace& trace = Trace::current(axis.location);
+  return Tile<i32, R>(trace.apply(Op::iota, ElementType::i32, {}, {trace.axis(axis, R, "iota")}, axis.location,
+                                  detail::shape_of(shape)));
+}
+
+/// 1 / (1 + e^-x). A factor that x has anyway can take in log2e: then sigmoid2 saves a multiplication.
+template <TileExpr A>
+auto sigmoid(const A& x) {
+  return sigmoid2(x * log2e);
+}
+
+namespace detail {
+/// A function of a tile that names it more than once: it is lowered once, at the author's place.
+template <TileExpr A, class Body>
+struct Named : ExprTag {
+  using type = typename A::type;
+  static constexpr int rank = A::rank;
+  A operand;
+  explicit Named(A a) : operand(a) {}
+  Handle lower(Trace& trace, Location location) const {
+    return Body()(Leaf<type, rank>(operand.lower(trace, location))).lower(trace, location);
+  }
+};
+template <class A, class Body>
+auto named(const A& a, Body) {
+  constexpr bool tile = TileExpr<A>;
+  static_assert(tile, "tessera: an activation takes a tile");
+  if constexpr (tile)
+    return Named<decltype(operand<typename A::type>(a)), Body>(operand<typename A::type>(a));
+  else
+    return LiteralExpr<f32>(0);
+}
+}  // namespace detail
+
+// Activations of machine learning. They take anything, so that a function of the same name that takes tiles alone, such
+// as kernels have of their own, is preferred to them.
+
+/// x / (1 + e^-x) (Elfwing et al., 2017), also called swish.
+template <class A>
+auto silu(const A& a) {
+  return detail::named(a, [](const auto& x) { return x * sigmoid(x); });
+}
+/// x times the probability that a normal variable is below x (Hendrycks and Gimpel, 2016): x / 2 (1 + erf(x / sqrt 2)).
+template <class A>
+auto gelu(const A& a) {
+  return detail::named(a, [](const auto& x) { return x * (0.5 + 0.5 * erf(x * 0.70710678118654752440)); });
+}
+/// Its approximation x / 2 (1 + tanh u), u = 0.79.. (x + 0.044715 x^3), to 5e-4. It is x / (1 + e^-2u), which costs
+/// less and loses nothing where tanh is near to -1.
+template <class A>
+auto gelu_tanh(const A& a) {
+  return detail::named(a, [](const auto& x) {
+    constexpr double slope = 2 * log2e * 0.7978845608028654;
+    return x * sigmoid2(x * (slope + 0.044715 * slope * x * x));
+  });
+}
+
+/// The same elements, row-major, in another shape, of which one extent may be -1: what the others leave.
+template <TileExpr A, int R>
+Tile<typename A::type, R> reshape(const A& a, const Extent (&shape)[R], Location location = Location::current()) {
+  Trace& trace = Trace::current(location);
+  const Handle tile = a.lower(trace, location);
+  return Tile<typename A::type, R>(trace.apply(Op::reshape, element_type<typename A::type>, {tile}, {}, location,
+                                               detail::completed(detail::shape_of(shape), trace.shape(tile))));
+}
+/// The only element of a tile, as a value of rank 0.
+template <TileExpr A>
+Tile<typename A::type, 0> item(const A& a, Location location = Location::current()) {
+  Trace& trace = Trace::current(location);
+  const Handle tile = a.lower(trace, location);
+  if (trace.shape(tile).size() != 1)
+    trace.fail(location, "item: a tile of " + to_string(trace.shape(tile)) +
+                             " has more than one element; sum(x), max(x) and the like leave one");
+  return Tile<typename A::type, 0>(trace.apply(Op::reshape, element_type<typename A::type>, {tile}, {}, location));
+}
+/// Stretched to the shape by NumPy's rule.
+template <TileExpr A, int R>
+Tile<typename A::type, R> broadcast(const A& a, const Extent (&shape)[R], Location location = Location::current()) {
+  Trace& trace = Trace::current(location);
+  return Tile<typename A::type, R>(trace.apply(Op::broadcast, element_type<typename A::type>,
+                                               {a.lower(trace, location)}, {}, location, detail::shape_of(shape)));
+}
+/// Axis i of the result is axis axes[i] of the tile.
+template <TileExpr A, int R>
+Tile<typename A::type, R> permute(const A& a, const int (&axes)[R], Location location = Location::current()) {
+  static_assert(R == A::rank, "tessera: permute names each axis of the tile once");
+  Trace& trace = Trace::current(location);
+  std::vector<std::int64_t> normal;
+  for (int axis : axes) normal.push_back(trace.axis({axis, location}, R, "permute"));
+  return Tile<typename A::type, R>(trace.apply(Op::permute, element_type<typename A::type>,
+                                               std::vector<Handle>{a.lower(trace, location)}, normal, location));
+}
+/// The last two axes exchanged.
+template <TileExpr A>
+Tile<typename A::type, A::rank> transpose(const A& a, Location location = Location::current()) {
+  static_assert(A::rank >= 2, "tessera: transpose takes a tile of rank 2 or more");
+  int axes[A::rank];
+  for (int i = 0; i < A::rank; ++i) axes[i] = i;
+  std::swap(axes[A::rank - 1], axes[A::rank - 2]);
+  return permute(a, axes, location);
+}
+/// Tiles one after the other along an axis: concat(axis, a, b, ...).
+template <TileExpr A, TileExpr... B>
+Tile<typename A::type, A::rank> concat(Axis axis, const A& a, const B&... rest) {
+  static_assert((std::is_same_v<typename A::type, typename B::type> && ...),
+                "tessera: concat takes tiles of one element type");
+  static_assert(((A::rank == B::rank) && ...), "tessera: concat takes tiles of one rank");
+  Trace& trace = Trace::current(axis.location);
+  const std::int64_t normal = trace.axis(axis, A::rank, "concat");
+  return Tile<typename A::type, A::rank>(
+      trace.apply(Op::concat, element_type<typename A::type>,
+                  std::vector<Handle>{a.lower(trace, axis.location), rest.lower(trace, axis.location)...}, {normal},
+                  axis.location));
+}
+template <TileExpr A, class... More>
+A concat(const A& a, const More&...) {
+  static_assert(!std::same_as<A, A>, "tessera: concat names its axis first, then the tiles: concat(axis, a, b, ...)");
+  return a;
+}
+/// a [m,k] times b [k,n] plus c [m,n]: factors of one type among f32 (true f32), tf32, f16, bf16, f8e4m3 and f8e5m2, sums in
+/// f32; f64, sums in f64; i8 or u8, sums in i32, which wrap. Of rank 3 likewise for each element of the first axis.
+template <TileExpr A, TileExpr B, TileExpr C>
+auto mma(const A& a, const B& b, const C& c, Location location = Location::current()) {
+  using Sum = typename detail::TypeOf<sum_type(element_type<typename A::type>)>::type;
+  static_assert((A::rank == 2 || A::rank == 3) && B::rank == A::rank && C::rank == A::rank,
+                "tessera: mma takes three tiles of rank 2, or of rank 3 for a batch; reshape them");
+  static_assert(std::same_as<typename A::type, typename B::type>,
+                "tessera: both factors of mma have one element type; cast one");
+  static_assert(info(element_type<typename A::type>).multiplies,
+                "tessera: mma takes f32, tf32, f16, bf16, f8e4m3, f8e5m2, f64, i8 or u8 factors");
+  static_assert(std::is_same_v<typename C::type, Sum>,
+                "tessera: mma adds to f32 tiles, products of f64 to f64, and of i8 and u8 to i32");
+  Trace& trace = Trace::current(location);
+  return Tile<Sum, A::rank>(
+      trace.multiply(element_type<Sum>, a.lower(trace, location), b.lower(trace, location), c.lower(trace, location),
+                     location));
+}
+template <TileExpr A, TileExpr B, Literal N>
+A mma(const A& a, const B&, N) {
+  static_assert(!std::same_as<A, A>, "tessera: mma adds to a tile: zeros<f32>({m, n}); mma(a, b) adds to nothing");
+  return a;
+}
+/// The same without an addend.
+template <TileExpr A, TileExpr B>
+auto mma(const A& a, const B& b, Location location = Location::current()) {
+  using Sum = typename detail::TypeOf<sum_type(element_type<typename A::type>)>::type;
+  static_assert(A::rank == B::rank, "tessera: both factors of mma have one rank, 2, or 3 for a batch; reshape one");
+  Trace& trace = Trace::current(location);
+  Shape shape = trace.shape(a.lower(trace, location));
+  const Shape right = trace.shape(b.lower(trace, location));
+  shape[A::rank - 1] = right[B::rank - 1];
+  return mma(a, b, Tile<Sum, A::rank>(trace.literal(element_type<Sum>, 0, location, shape)), location);
+}
+
+/// a / b rounded up, of ints at once; of values in the kernel it is an op.
+constexpr int cdiv(int a, int b) { return a / b + (a % b != 0 && (a < 0) == (b < 0) ? 1 : 0); }
+
+}  // namespace internal
+}  // namespace tessera

@@ -1,0 +1,182 @@
+// The kernel being traced: what the templates of expr.hpp and tile.hpp call, and all they call.
+#pragma once
+#include <concepts>
+#include <initializer_list>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tessera/graph/builder.hpp"
+#include "tessera/graph/cuda_text.hpp"
+
+namespace tessera {
+namespace [[gnu::visibility("default")]] internal {
+
+namespace detail {
+template <class N, class... Others>
+inline constexpr bool is_one_of = (std::same_as<N, Others> || ...);
+/// An integer that is meant as one.
+template <class N>
+inline constexpr bool is_integer =
+    std::integral<N> && !is_one_of<std::remove_cv_t<N>, bool, char, wchar_t, char8_t, char16_t, char32_t>;
+}  // namespace detail
+
+/// A C++ number in a kernel: it takes the element type of what it stands beside.
+class Number {
+ public:
+  template <std::integral N>
+  constexpr Number(N value)
+      : integer_(static_cast<std::int64_t>(value)), real_(static_cast<double>(value)), integral_(true) {
+    static_assert(detail::is_integer<N>, "tessera: a bool or a character is no number here; write an integer");
+    if constexpr (detail::is_integer<N>) representable_ = std::in_range<std::int64_t>(value);
+  }
+  template <std::floating_point N>
+  constexpr Number(N value) : real_(static_cast<double>(value)) {}
+  constexpr bool integral() const { return integral_; }
+  constexpr std::int64_t integer() const { return integer_; }
+  constexpr double real() const { return real_; }
+  /// Does integer() hold it? An unsigned one may be too large.
+  constexpr bool representable() const { return representable_; }
+
+ private:
+  std::int64_t integer_ = 0;
+  double real_ = 0;
+  bool integral_ = false, representable_ = true;
+};
+
+/// An axis of a tile or a tensor, and the place where it was named.
+struct Axis {
+  int number = 0;
+  Location location;
+  template <class N>
+  constexpr Axis(N axis, Location at = Location::current()) : location(at) {
+    static_assert(detail::is_integer<N>,
+                  "tessera: an axis is a C++ integer; of two values, maximum(a, b) is the larger and minimum(a, b) the "
+                  "smaller");
+    if constexpr (detail::is_integer<N>) number = static_cast<int>(axis);
+  }
+};
+
+/// A value of the kernel being traced.
+struct Handle {
+  Id id = no_id;
+  std::uint32_t trace = 0;  ///< which trace made it
+};
+
+class Trace {
+ public:
+  Trace(std::string name, std::vector<Parameter> parameters, Location location);
+  ~Trace();
+  Trace(const Trace&) = delete;
+  Trace& operator=(const Trace&) = delete;
+
+  /// The trace of this thread; Error outside of a kernel.
+  static Trace& current(Location location);
+  static Trace* current_or_null();
+  /// Error if this thread traces a kernel: launches are for the host, and what is traced runs later.
+  static void refuse_launch(const std::string& kernel);
+
+  /// Ends the trace: checks that every loop was closed, and hands over the verified graph.
+  Graph finish();
+
+  /// The node behind a handle; Error if it belongs to another kernel or to a loop that is closed.
+  Id use(Handle value, Location location) const;
+  Handle apply(Op op, ElementType type, std::initializer_list<Handle> in, std::initializer_list<std::int64_t> attr,
+               Location location, const Shape& shape = {});
+  Handle apply(Op op, ElementType type, const std::vector<Handle>& in, const std::vector<std::int64_t>& attr,
+               Location location, const Shape& shape = {});
+  /// A number as a value of a type; Error if it does not fit.
+  Handle literal(ElementType type, Number value, Location location, const Shape& shape = {});
+  std::int64_t literal_bits(ElementType type, Number value, Location location);
+  /// Tiles, broadcast to one shape.
+  std::vector<Handle> stretched(Op op, std::vector<Handle> tiles, Location location);
+  /// An axis in [-rank, rank) as one in [0, rank). `hint` ends the error of another one.
+  int axis(Axis axis, int rank, std::string_view what, std::string_view hint = "") const;
+  /// Several, each named once, as axes in [0, rank) in rising order: an outer axis is combined by each thread, and
+  /// along rows, before lanes combine an inner one.
+  std::vector<Axis> axes(std::span<const int> named, int rank, std::string_view what, Location location) const;
+  /// Error with the kernel and the place.
+  [[noreturn]] void fail(Location location, std::string_view text) const { builder_.fail(location, text); }
+  const Shape& shape(Handle value) const { return builder_.graph()[value.id].shape; }
+  /// Which argument of a launch a tensor or a view is of, from 1.
+  int argument_of(Handle view) const { return view_parameter(builder_.graph(), view.id) + 1; }
+
+  // Vars: numbered slots that hold the value a Var has at this point of the trace.
+  struct VarSlot {
+    std::size_t index;
+    std::uint32_t trace;
+  };
+  VarSlot make_var(Handle value, Location location);
+  void drop_var(VarSlot slot);
+  void assign_var(VarSlot slot, Handle value, Location location);
+  Handle var(VarSlot slot, Location location);
+  /// The same unchecked: of another kernel's Var, a handle of that kernel.
+  Handle snapshot(VarSlot slot);
+
+  /// A loop: returns its counter. Every Var that is named inside becomes a carried value; those the body does not
+  /// change are dropped later.
+  Handle begin_loop(Handle count, Location location, int unroll = 0);
+  /// A branch, and a repeat: the same without a counter.
+  void begin_branch(Handle condition, Location location);
+  void begin_repeat(Handle condition, Location location);
+  /// Ends the innermost of them; a repeat goes on where `again` holds.
+  void end_region(Handle again = {});
+  /// The loop was left by break or return; its statements cannot be traced.
+  void abandon_loop(Location location);
+
+  std::vector<Handle> blocks(const std::vector<Handle>& extents, Location location);
+  /// Makes the kernel one in CUDA C++, of such launches. `shared_bytes` may be of no trace: none.
+  void cuda(CudaText text, const std::vector<Handle>& blocks, const std::vector<Handle>& threads, Handle shared_bytes,
+            const std::vector<Handle>& numbers, std::optional<std::size_t> host_numbers, Location location);
+  void hints(const Hints& hints) { builder_.add_hints(hints); }
+  void require(Handle condition, std::string text, Location location);
+  /// Of a pred of any shape.
+  void check(Handle condition, std::string text, Location location);
+  /// a b + c, sums of a type; of rank 3 for each element of the first axis.
+  Handle multiply(ElementType sums, Handle a, Handle b, Handle c, Location location);
+  /// An author's function, elementwise.
+  Handle custom(const CustomFunction& function, const std::vector<Handle>& in, Location location) {
+    return apply(Op::custom, function.type, in, {builder_.add_function(function, location)}, location);
+  }
+  void print(std::string text, std::vector<Handle> values, Location location);
+
+ private:
+  struct Slot {
+    Id value = no_id;  // no_id: free
+    RegionId region = 0;
+    std::size_t carriers = 0;  // how many of the open loops and branches carry it, or were open when it was made
+  };
+  struct Carried {
+    std::size_t slot;
+    Id argument, initial;
+  };
+  struct Open {  // loop, branch or repeat
+    Id first;    // its count, or its condition
+    Location location;
+    RegionId region;
+    std::vector<Carried> carried;
+  };
+
+  bool may_change(Id value, const Open& open, const std::vector<Id>& yields) const;
+  Handle handle(Id id) const { return {id, serial_}; }
+  RegionId begin_region(Op owner, Handle first, Location location);
+  /// A Var's value as the innermost region sees it.
+  Id current_value(Slot& slot);
+
+  GraphBuilder builder_;
+  std::uint32_t serial_;
+  std::vector<Slot> slots_;
+  std::set<std::size_t> free_slots_;
+  std::vector<Open> open_;
+  std::string broken_;
+  int uncaught_;
+};
+
+/// Error if the kernel stores nothing to one of its Outs, which would keep what it held before.
+void check_outs(const Graph& graph);
+
+}  // namespace internal
+}  // namespace tessera

@@ -1,0 +1,333 @@
+// A kernel's parameters, and the ops that touch memory.
+#pragma once
+#include "tessera/dsl/combine.hpp"
+#include "tessera/dsl/sort.hpp"
+
+namespace tessera {
+namespace [[gnu::visibility("default")]] internal {
+
+namespace detail {
+// Of what no tensor holds f32, so that of it one thing is said.
+template <class T>
+constexpr ElementType stored_type() {
+  if constexpr (Stored<T>)
+    return element_type<T>;
+  else
+    return ElementType::f32;
+}
+}  // namespace detail
+
+template <Access access_, class T, int R>
+class TiledView;
+
+/// A tensor parameter, or a view of one. In is read, Out is written, InOut both; loads of an In may move freely.
+template <Access access_, class T, int R>
+class TensorView {
+  static_assert(Stored<T>, "tessera: tensors hold f32, f64, f16, bf16, f8e4m3, f8e5m2 and integers, i8 to i64 and u8 to u64");
+  static_assert(R >= 1 && R <= max_rank, "tessera: a tensor has 1 to 6 axes");
+
+ public:
+  using type = T;
+  static constexpr int rank = R;
+  static constexpr Access access = access_;
+  static constexpr Parameter parameter{access_, detail::stored_type<T>(), R};
+
+  explicit TensorView(Handle value) : value_(value) {}
+
+  Index extent(Axis axis) const {
+    Trace& trace = Trace::current(axis.location);
+    return Index(trace.apply(Op::extent, ElementType::i32, {value_}, {trace.axis(axis, R, "extent")}, axis.location));
+  }
+  /// The elements start, start + step, ... along the axis, `extent` of them; a step below 0 goes backwards. What of
+  /// them lies outside of this view reads as padding. Error when traced if the step is 0.
+  TensorView slice(Axis axis, Coord start, Coord extent, int step = 1) const {
+    Trace& trace = Trace::current(axis.location);
+    return TensorView(trace.apply(Op::slice, element_type<T>, {value_, start.value(), extent.value()},
+                                  {trace.axis(axis, R, "slice"), step}, axis.location));
+  }
+  /// Of the axis two: windows of `size` elements, of which each begins `step` behind the one before, and behind that the
+  /// elements of one: [.., n, ..] becomes [.., (n - size) / step + 1, size, ..], (w, i) being element w * step + i. The
+  /// windows that are not whole are left out. Error when traced if the axis is a slice, or if windows of an Out or an
+  /// InOut share elements.
+  auto unfold(Axis axis, int size, int step) const {
+    static_assert(R < max_rank, "tessera: a view has at most 6 axes, and unfold makes one more");
+    Trace& trace = Trace::current(axis.location);
+    return TensorView<access_, T, R + 1>(trace.apply(Op::unfold_view, element_type<T>, {value_},
+                                                     {trace.axis(axis, R, "unfold"), size, step}, axis.location));
+  }
+  /// The axis as rows of `size` elements: [.., n, ..] becomes [.., n / size, size, ..]. A launch for which `size` does
+  /// not divide n is refused. Errors when traced are those of unfold; it stands outside of loops and if_.
+  auto unflatten(Axis axis, int size) const {
+    Trace& trace = Trace::current(axis.location);
+    const auto rows = unfold(axis, size, size);
+    trace.require((extent(axis) % size == 0).lower(trace, axis.location),
+                  "axis " + std::to_string(trace.axis(axis, R, "unflatten")) + " of the view is made of rows of " +
+                      std::to_string(size) + " elements, as unflatten wants",
+                  axis.location);
+    return rows;
+  }
+  /// Of the axis and the one behind it one, row by row: [.., m, n, ..] becomes [.., m n, ..]. A launch with a tensor
+  /// whose rows do not follow one another in memory is refused. Error when traced if one of them is a slice, or windows.
+  auto flatten(Axis axis) const {
+    static_assert(R > 1, "tessera: flatten makes one axis of two, and a view of rank 1 has one");
+    Trace& trace = Trace::current(axis.location);
+    return TensorView<access_, T, R == 1 ? 1 : R - 1>(trace.apply(
+        Op::flatten_view, element_type<T>, {value_}, {trace.axis(axis, R, "flatten")}, axis.location));
+  }
+  /// Axis i of the result is axis axes[i] of this view.
+  TensorView permute(const int (&axes)[R], Location location = Location::current()) const {
+    Trace& trace = Trace::current(location);
+    std::vector<std::int64_t> normal;
+    for (int axis : axes) normal.push_back(trace.axis({axis, location}, R, "permute"));
+    return TensorView(trace.apply(Op::permute_view, element_type<T>, std::vector<Handle>{value_}, normal, location));
+  }
+
+  /// The view as tiles of one shape.
+  TiledView<access_, T, R> tiles(const Extent (&shape)[R], Location location = Location::current()) const;
+
+  Handle value() const { return value_; }
+
+ private:
+  Handle value_;
+};
+template <class T, int R>
+using In = TensorView<Access::in, T, R>;
+template <class T, int R>
+using Out = TensorView<Access::out, T, R>;
+template <class T, int R>
+using InOut = TensorView<Access::in_out, T, R>;
+
+/// A number given at launch.
+template <Element T>
+class Scalar : public ExprTag {
+  static_assert(Computing<T>, "tessera: a scalar parameter is f32, f64, i32, i64, u32 or u64");
+
+ public:
+  using type = T;
+  static constexpr int rank = 0;
+  static constexpr Parameter parameter{Access::scalar, element_type<T>, 0};
+  explicit Scalar(Handle value) : value_(value) {}
+  Handle lower(Trace&, Location) const { return value_; }
+  Leaf<T, 0> leaf() const { return Leaf<T, 0>(value_); }
+
+ private:
+  Handle value_;
+};
+
+namespace detail {
+
+template <Access access, Element T, int R>
+auto read(Handle value) {
+  if constexpr (access == Access::in_out)
+    return OrderedTile<T, R>(value);
+  else
+    return Tile<T, R>(value);
+}
+
+template <Access access>
+constexpr void check_readable() {
+  static_assert(access != Access::out, "tessera: an Out is only written; declare the parameter InOut to read it too");
+}
+template <Access access, Element T, int R, class E>
+constexpr void check_writable() {
+  static_assert(access != Access::in, "tessera: an In is only read; declare the parameter Out or InOut to write it");
+  static_assert(std::same_as<typename E::type, T>,
+                "tessera: the tile and the tensor have different element types; cast<T>(tile)");
+  static_assert(E::rank == R, "tessera: the tile and the tensor have different ranks; reshape the tile");
+}
+
+inline std::vector<Handle> operands(std::initializer_list<Handle> first, std::span<const Coord> at) {
+  std::vector<Handle> in(first);
+  for (const Coord& coord : at) in.push_back(coord.value());
+  return in;
+}
+// The same with tiles of indices, and the tile among the first, stretched to one shape.
+template <int N>
+std::vector<Handle> element_operands(Trace& trace, Op op, std::vector<Handle> first, std::span<const Tile<i32, N>> at,
+                                     Location location) {
+  std::vector<Handle> tiles;
+  for (const Tile<i32, N>& index : at) tiles.push_back(index.lower(trace, location));
+  const bool writes = first.size() > 1;
+  if (writes) tiles.push_back(first[0]);
+  tiles = trace.stretched(op, std::move(tiles), location);
+  if (writes) first[0] = tiles.back(), tiles.pop_back();
+  first.insert(first.end(), tiles.begin(), tiles.end());
+  return first;
+}
+// Any index at all, for what is said of those that do not fit.
+struct AnyIndex {
+  template <class E>
+  AnyIndex(const E&) {}
+};
+
+}  // namespace detail
+
+/// The tile of the given shape at tile position `at`; what lies outside of the view reads as `padding`.
+template <Access access, Element T, int R>
+auto load(const TensorView<access, T, R>& view, const Coord (&at)[R], const Extent (&shape)[R], Number padding = 0,
+          Location location = Location::current()) {
+  detail::check_readable<access>();
+  Trace& trace = Trace::current(location);
+  return detail::read<access, T, R>(trace.apply(Op::load, element_type<T>, detail::operands({view.value()}, at),
+                                                {trace.literal_bits(element_type<T>, padding, location)}, location,
+                                                detail::shape_of(shape)));
+}
+
+/// Rows of a table: row i of the result is row rows[i] (an element index) of the view, of its other axes the tile of
+/// the given shape at `at`. Rows out of range read as `padding`.
+template <Access access, Element T, int R, TileExpr Rows, int S>
+auto gather(const TensorView<access, T, R>& view, const Rows& rows, const Coord (&at)[S], const Extent (&shape)[S],
+            Number padding = 0, Location location = Location::current()) {
+  detail::check_readable<access>();
+  static_assert(std::is_same_v<typename Rows::type, i32> && Rows::rank == 1,
+                "tessera: row indices are an i32 tile of rank 1");
+  static_assert(S == R - 1, "tessera: gather takes an index and an extent for every axis but the first");
+  Trace& trace = Trace::current(location);
+  const Handle index = rows.lower(trace, location);
+  trace.use(index, location);
+  Shape result = Shape::of_rank(R);
+  result[0] = trace.shape(index)[0];
+  for (int i = 0; i < S; ++i) result[i + 1] = shape[i];
+  return detail::read<access, T, R>(
+      trace.apply(Op::gather, element_type<T>, detail::operands({view.value(), index}, at),
+                  {trace.literal_bits(element_type<T>, padding, location)}, location, result));
+}
+template <Access access, Element T, TileExpr Rows>
+auto gather(const TensorView<access, T, 1>& view, const Rows& rows, Number padding = 0,
+            Location location = Location::current()) {
+  detail::check_readable<access>();
+  static_assert(std::is_same_v<typename Rows::type, i32> && Rows::rank == 1,
+                "tessera: row indices are an i32 tile of rank 1");
+  Trace& trace = Trace::current(location);
+  const Handle index = rows.lower(trace, location);
+  trace.use(index, location);
+  return detail::read<access, T, 1>(trace.apply(Op::gather, element_type<T>, {view.value(), index},
+                                                {trace.literal_bits(element_type<T>, padding, location)}, location,
+                                                trace.shape(index)));
+}
+
+/// Elements: that of the result at p is x[i[p], j[p], ...], by an i32 tile of element indices for each axis of the view,
+/// named Tiles of one rank, which are stretched to one shape. Of an element out of range the result is `padding`.
+template <Access access, Element T, int R, int N>
+auto gather(const TensorView<access, T, R>& view, const Tile<i32, N> (&at)[R], Number padding = 0,
+            Location location = Location::current()) {
+  detail::check_readable<access>();
+  Trace& trace = Trace::current(location);
+  return detail::read<access, T, N>(
+      trace.apply(Op::gather_elements, element_type<T>,
+                  detail::element_operands<N>(trace, Op::gather_elements, {view.value()}, at, location),
+                  {trace.literal_bits(element_type<T>, padding, location)}, location));
+}
+template <Access access, Element T, int R, int A>
+Tile<T, R> gather(const TensorView<access, T, R>&, const detail::AnyIndex (&)[A], Number = 0,
+                  Location = Location::current()) {
+  static_assert(A == R, "tessera: gather takes a tile of indices for each axis of the tensor");
+  static_assert(A != R, "tessera: gather takes named i32 Tiles of one rank as indices: Tile i = ...; gather(x, {i, j})");
+  return Tile<T, R>(Handle());
+}
+
+/// Write a tile at tile position `at`; what lies outside of the view is dropped.
+template <Access access, Element T, int R, TileExpr E>
+void store(const TensorView<access, T, R>& view, const Coord (&at)[R], const E& tile,
+           Location location = Location::current()) {
+  detail::check_writable<access, T, R, E>();
+  Trace& trace = Trace::current(location);
+  trace.apply(Op::store, element_type<T>, detail::operands({tile.lower(trace, location), view.value()}, at), {},
+              location);
+}
+
+template <Access access, Element T, int R, Literal N>
+void store(const TensorView<access, T, R>&, const Coord (&)[R], const N&) {
+  static_assert(!std::same_as<N, N>,
+                "tessera: store takes a tile, which says how much is written: full<f32>({..}, x), or zeros<f32>({..})");
+}
+
+/// Write row i of the tile to row rows[i] of the view. Rows out of range are dropped; of equal rows one wins.
+template <Access access, Element T, int R, TileExpr Rows, int S, TileExpr E>
+void scatter(const TensorView<access, T, R>& view, const Rows& rows, const Coord (&at)[S], const E& tile,
+             Location location = Location::current()) {
+  detail::check_writable<access, T, R, E>();
+  static_assert(std::is_same_v<typename Rows::type, i32> && Rows::rank == 1,
+                "tessera: row indices are an i32 tile of rank 1");
+  static_assert(S == R - 1, "tessera: scatter takes an index for every axis but the first");
+  Trace& trace = Trace::current(location);
+  trace.apply(Op::scatter, element_type<T>,
+              detail::operands({tile.lower(trace, location), view.value(), rows.lower(trace, location)}, at), {},
+              location);
+}
+template <Access access, Element T, TileExpr Rows, TileExpr E>
+void scatter(const TensorView<access, T, 1>& view, const Rows& rows, const E& tile,
+             Location location = Location::current()) {
+  detail::check_writable<access, T, 1, E>();
+  static_assert(std::is_same_v<typename Rows::type, i32> && Rows::rank == 1,
+                "tessera: row indices are an i32 tile of rank 1");
+  Trace& trace = Trace::current(location);
+  trace.apply(Op::scatter, element_type<T>, {tile.lower(trace, location), view.value(), rows.lower(trace, location)},
+              {}, location);
+}
+
+/// Write each element p of the tile to y[i[p], j[p], ...], by element indices as gather reads them. Those out of range
+/// are dropped; of several for one place one stays.
+template <Access access, Element T, int R, int N, TileExpr E>
+void scatter(const TensorView<access, T, R>& view, const Tile<i32, N> (&at)[R], const E& tile,
+             Location location = Location::current()) {
+  detail::check_writable<access, T, N, E>();
+  Trace& trace = Trace::current(location);
+  trace.apply(Op::scatter_elements, element_type<T>,
+              detail::element_operands<N>(trace, Op::scatter_elements,
+                                          {tile.lower(trace, location), view.value()}, at, location),
+              {}, location);
+}
+template <Access access, Element T, int R, int A, TileExpr E>
+void scatter(const TensorView<access, T, R>&, const detail::AnyIndex (&)[A], const E&,
+             Location = Location::current()) {
+  static_assert(A == R, "tessera: scatter takes a tile of indices for each axis of the tensor");
+  static_assert(A != R,
+                "tessera: scatter takes named i32 Tiles of one rank as indices: Tile i = ...; scatter(y, {i, j}, x)");
+}
+
+/// A view as tiles of one shape: auto tiles = x.tiles({bm, bn}); tiles.load({i, j}).
+template <Access access_, class T, int R>
+class TiledView {
+ public:
+  TiledView(const TensorView<access_, T, R>& view, const Extent (&shape)[R]) : view_(view) {
+    std::copy(std::begin(shape), std::end(shape), std::begin(shape_));
+  }
+  /// How many tiles there are along an axis, those that reach over its end included.
+  Index count(Axis axis) const {
+    const int normal = Trace::current(axis.location).axis(axis, R, "count");
+    return Index(cdiv(view_.extent(Axis(normal, axis.location)), int{shape_[normal]}), axis.location);
+  }
+  auto load(const Coord (&at)[R], Number padding = 0, Location location = Location::current()) const {
+    return tessera::internal::load(view_, at, shape_, padding, location);
+  }
+  template <TileExpr E>
+  void store(const Coord (&at)[R], const E& tile, Location location = Location::current()) const {
+    detail::check_writable<access_, T, R, E>();
+    Trace& trace = Trace::current(location);
+    const Shape &given = trace.shape(tile.lower(trace, location)), shape = detail::shape_of(shape_);
+    if (given != shape)
+      trace.fail(location, "store: a tile of " + to_string(given) + " among tiles of " + to_string(shape) +
+                               "; its place would be another");
+    tessera::internal::store(view_, at, tile, location);
+  }
+
+ private:
+  TensorView<access_, T, R> view_;
+  Extent shape_[R];
+};
+template <Access access_, class T, int R>
+TiledView<access_, T, R> TensorView<access_, T, R>::tiles(const Extent (&shape)[R], Location) const {
+  return TiledView<access_, T, R>(*this, shape);
+}
+
+// The commonest slip gets a sentence: as many indices and extents as the tensor has axes.
+template <Access access, Element T, int R, int A, int S>
+Tile<T, R> load(const TensorView<access, T, R>&, const Coord (&)[A], const Extent (&)[S]) {
+  static_assert(A == R, "tessera: load takes an index for each axis of the tensor");
+  static_assert(S == R, "tessera: load takes an extent for each axis of the tensor");
+  return Tile<T, R>(Handle());
+}
+
+}  // namespace internal
+}  // namespace tessera

@@ -1,0 +1,202 @@
+// Element types: their C++ names, what they can do, and how one number of each is held on the host.
+#pragma once
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <string_view>
+#include <type_traits>
+
+namespace tessera {
+namespace [[gnu::visibility("default")]] internal {
+
+enum class ElementType : std::uint8_t {
+#define TYPE(name, ...) name,
+#include "tessera/graph/types.def"
+};
+
+enum class ElementKind : std::uint8_t { real, integer, logical };
+
+/// How a value of an element type is held outside of tensors: every narrow real as the float it stands for, a narrow
+/// integer and pred (0 or 1) as an i32.
+enum class HostType : std::uint8_t { f32, f64, i32, i64, u32, u64 };
+
+struct ElementInfo {
+  std::string_view name;
+  int bytes;
+  ElementKind kind;
+  HostType held;
+  bool computes, stored, multiplies;
+};
+
+namespace detail {
+inline constexpr ElementInfo element_table[] = {
+#define TYPE(name, bytes, kind, held, computes, stored, multiplies) \
+  {#name, bytes, ElementKind::kind, HostType::held, computes, stored, multiplies},
+#include "tessera/graph/types.def"
+};
+}  // namespace detail
+
+constexpr const ElementInfo& info(ElementType type) { return detail::element_table[static_cast<int>(type)]; }
+constexpr std::string_view name(ElementType type) { return info(type).name; }
+/// May the bits of one, as a tensor holds them, be taken for the other?
+constexpr bool bitcasts(ElementType from, ElementType to) {
+  return info(from).stored && info(to).stored && info(from).bytes == info(to).bytes;
+}
+
+using f32 = float;
+using f64 = double;
+using i8 = std::int8_t;
+using i16 = std::int16_t;
+using i32 = std::int32_t;
+using i64 = std::int64_t;
+using u8 = std::uint8_t;
+using u16 = std::uint16_t;
+using u32 = std::uint32_t;
+using u64 = std::uint64_t;
+
+/// IEEE 754 binary16. Conversion from float rounds to nearest even.
+struct f16 {
+  std::uint16_t bits = 0;
+  f16() = default;
+  explicit f16(float value);
+  explicit operator float() const;
+};
+
+/// The upper half of a binary32. Conversion from float rounds to nearest even.
+struct bf16 {
+  std::uint16_t bits = 0;
+  bf16() = default;
+  explicit bf16(float value);
+  explicit operator float() const;
+};
+
+/// 8 bits, 4 of exponent and 3 of fraction (OCP 8-bit floating point, 2023): no infinity, 448 is the largest.
+/// Conversion from float rounds to nearest even; what is larger, an infinity too, becomes 448.
+struct f8e4m3 {
+  std::uint8_t bits = 0;
+  f8e4m3() = default;
+  explicit f8e4m3(float value);
+  explicit operator float() const;
+};
+
+/// 8 bits, 5 of exponent and 2 of fraction: the upper half of a binary16, 57344 is the largest. Conversion from float
+/// rounds to nearest even; a larger number becomes 57344, an infinity stays one.
+struct f8e5m2 {
+  std::uint8_t bits = 0;
+  f8e5m2() = default;
+  explicit f8e5m2(float value);
+  explicit operator float() const;
+};
+
+/// The operand type of tensor cores with 10 bits of fraction: exists in tiles only, made by cast.
+struct tf32;
+/// The result of a comparison: exists in tiles only.
+struct pred;
+
+namespace detail {
+template <class T>
+struct ElementOf {};
+#define TYPE(name, ...)                                     \
+  template <>                                               \
+  struct ElementOf<name> {                                  \
+    static constexpr ElementType value = ElementType::name; \
+  };
+#include "tessera/graph/types.def"
+template <ElementType type>
+struct TypeOf;
+#define TYPE(name, ...)              \
+  template <>                        \
+  struct TypeOf<ElementType::name> { \
+    using type = name;               \
+  };
+#include "tessera/graph/types.def"
+template <class T>
+inline constexpr bool is_element = requires {
+  ElementOf<T>::value;
+};
+}  // namespace detail
+template <class T>
+concept Element = detail::is_element<T>;  // a constant, not a requirement: GCC explains it in fewer lines
+template <Element T>
+inline constexpr ElementType element_type = detail::ElementOf<T>::value;
+template <class T>
+concept Computing = Element<T> && info(element_type<T>)
+.computes;
+template <class T>
+concept Stored = Element<T> && info(element_type<T>)
+.stored;
+
+constexpr HostType host_type(ElementType type) { return info(type).held; }
+
+/// Do GPUs have instructions of matrix units for factors of the type that Tessera makes use of?
+constexpr bool has_matrix_units(ElementType factor) {
+  return factor == ElementType::f16 || factor == ElementType::bf16 || factor == ElementType::tf32;
+}
+/// The type in which mma adds up products of factors of a type: f32 of reals of 32 bits or fewer, f64 of f64, i32 of i8
+/// and u8.
+constexpr ElementType sum_type(ElementType factor) {
+  if (info(factor).kind != ElementKind::real) return ElementType::i32;
+  return factor == ElementType::f64 ? ElementType::f64 : ElementType::f32;
+}
+
+/// body(T{}), T being the type of C++ that holds such values.
+template <class Body>
+constexpr decltype(auto) with_host(HostType type, Body&& body) {
+  switch (type) {
+    case HostType::f32:
+      return body(float{});
+    case HostType::f64:
+      return body(double{});
+    case HostType::i64:
+      return body(std::int64_t{});
+    case HostType::u32:
+      return body(std::uint32_t{});
+    case HostType::u64:
+      return body(std::uint64_t{});
+    case HostType::i32:
+      break;
+  }
+  return body(std::int32_t{});
+}
+constexpr int host_bytes(HostType type) {
+  return with_host(type, [](auto held) { return static_cast<int>(sizeof held); });
+}
+
+/// The least and the greatest number of an integer type, and of pred; the latter as it is held in 64 bits.
+constexpr std::int64_t lowest(ElementType type) {
+  const bool is_signed = name(type).front() == 'i';
+  return is_signed ? std::numeric_limits<std::int64_t>::min() >> (64 - 8 * info(type).bytes) : 0;
+}
+constexpr std::uint64_t highest(ElementType type) {
+  if (type == ElementType::pred) return 1;
+  return ~std::uint64_t{0} >> (64 - 8 * info(type).bytes + (lowest(type) < 0 ? 1 : 0));
+}
+
+/// One number in host form; which member is alive follows from the element type beside it.
+union Cell {
+  std::int64_t i64 = 0;
+  std::int32_t i32;
+  std::uint32_t u32;
+  std::uint64_t u64;
+  float f32;
+  double f64;
+};
+/// The number in a cell that holds a T, and a cell that holds a number.
+template <class T>
+T value_in(const Cell& cell) {
+  T value;
+  std::memcpy(&value, &cell, sizeof value);
+  return value;
+}
+template <class T>
+Cell cell_of(T value) {
+  Cell cell;
+  std::memcpy(static_cast<void*>(&cell), &value, sizeof value);
+  return cell;
+}
+
+/// A float rounded to what f16 can hold, as a float. (Its siblings for bf16 and tf32 are inline, in math.hpp.)
+float round_to_f16(float value);
+
+}  // namespace internal
+}  // namespace tessera

@@ -1,0 +1,206 @@
+// The tile-op graph: what a kernel means, with nothing in it of how it will run.
+//
+// A node is one value (or effect), in single-assignment form. Pure nodes are hash-consed: two that mean the same are
+// one. Every node belongs to a region; a loop or a branch owns one. A pure node belongs to the innermost region of its
+// operands, so what does not vary in a loop stands outside it without a pass. Effects, loads from an InOut among them,
+// are listed in program order in the region they were written in. The rules a graph obeys are written out in
+// verify.cpp.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tessera/graph/element.hpp"
+#include "tessera/graph/hints.hpp"
+#include "tessera/graph/location.hpp"
+#include "tessera/graph/op.hpp"
+#include "tessera/graph/shape.hpp"
+
+namespace tessera {
+namespace [[gnu::visibility("default")]] internal {
+
+using Id = std::uint32_t;
+using RegionId = std::uint32_t;
+inline constexpr Id no_id = ~Id(0);
+
+/// What a scan combines for an element along its axis.
+struct ScanOptions {
+  bool reverse = false;    ///< it and those behind it, instead of those before
+  bool exclusive = false;  ///< without the element itself
+  bool operator==(const ScanOptions&) const = default;
+};
+
+/// Of an axis that is cut into windows: window w begins at element w * step, and has `size` elements.
+struct Windows {
+  int size, step;
+  bool operator==(const Windows&) const = default;
+};
+
+/// Whether an atomic orders other accesses: those of its block behind it, ahead of it, or both; and with whom it is
+/// atomic and in order.
+enum class MemoryOrder : std::uint8_t { relaxed, acquire, release, acq_rel };
+enum class MemoryScope : std::uint8_t { block, device, system };
+constexpr bool acquires(MemoryOrder order) { return order == MemoryOrder::acquire || order == MemoryOrder::acq_rel; }
+constexpr bool releases(MemoryOrder order) { return order == MemoryOrder::release || order == MemoryOrder::acq_rel; }
+std::string_view name(MemoryOrder order);
+std::string_view name(MemoryScope scope);
+
+/// In which order a sort has elements.
+struct SortOptions {
+  bool descending = false;  ///< the largest first
+  bool operator==(const SortOptions&) const = default;
+};
+
+struct Node {
+  Op op{};
+  ElementType type{};    ///< of the result; of a view: of the tensor's elements
+  bool uniform = false;  ///< follows from extents and scalars alone: the host computes it at launch
+  bool ordered = false;  ///< stands in its region's list of effects
+  RegionId region = 0;
+  Shape shape;         ///< of the result; of an effect: of the tile it moves, and which it gives if it is atomic; of a
+                       ///< view: only the rank
+  std::vector<Id> in;  ///< operands, in the order ops.def gives
+  std::vector<std::int64_t> attr;
+  Location location;
+
+  // What attr holds; each for the ops of which ops.def says so.
+  int axis() const {
+    const Attribute kind = info(op).attribute;
+    const bool leads = kind == Attribute::scan || kind == Attribute::stepped || kind == Attribute::windows ||
+                       kind == Attribute::sorted;
+    return static_cast<int>(attribute(leads ? kind : Attribute::axis));
+  }
+  /// Of a slice: between elements that follow one another.
+  int step() const {
+    check(Attribute::stepped);
+    return static_cast<int>(attr.at(1));
+  }
+  Windows windows() const {
+    check(Attribute::windows);
+    return {static_cast<int>(attr.at(1)), static_cast<int>(attr.at(2))};
+  }
+  ScanOptions scan_options() const;
+  SortOptions sort_options() const;
+  std::size_t grid_axis() const { return static_cast<std::size_t>(attribute(Attribute::grid_axis)); }
+  /// Axis i of the result is axis permutation()[i] of the operand.
+  std::span<const std::int64_t> permutation() const {
+    check(Attribute::axes);
+    return attr;
+  }
+  /// Of a part of a tile: element i along an axis is element first + i * steps()[axis] of the tile.
+  std::span<const std::int64_t> steps() const {
+    check(Attribute::steps);
+    return attr;
+  }
+  /// A constant's value, or the padding of a read, as encode() keeps it.
+  std::int64_t bits() const { return attribute(Attribute::number); }
+  Cell number() const;
+  std::size_t parameter() const { return static_cast<std::size_t>(attribute(Attribute::parameter)); }
+  /// Of an argument: 0 the loop's counter, then its carried values. Of a result: 0 the first carried value.
+  std::size_t position() const { return static_cast<std::size_t>(attribute(Attribute::position)); }
+  RegionId body() const { return static_cast<RegionId>(attribute(Attribute::region)); }
+  std::size_t function() const { return static_cast<std::size_t>(attribute(Attribute::function)); }
+  MemoryOrder order() const { return static_cast<MemoryOrder>(attribute(Attribute::order)); }
+  MemoryScope scope() const {
+    check(Attribute::order);
+    return static_cast<MemoryScope>(attr[1]);
+  }
+  std::size_t text() const { return static_cast<std::size_t>(attribute(Attribute::text)); }
+
+ private:
+  std::int64_t attribute(Attribute kind) const {
+    check(kind);
+    return attr[0];
+  }
+  void check(Attribute kind) const {
+    if (info(op).attribute != kind || (attr.empty() && kind != Attribute::axes && kind != Attribute::steps))
+      lacks_attribute();
+  }
+  [[noreturn]] void lacks_attribute() const;
+};
+
+enum class RegionKind : std::uint8_t { kernel, loop, branch, repeat };
+
+struct Region {
+  RegionKind kind{};
+  RegionId parent = 0;
+  std::vector<Id> arguments;  ///< a counter, which only loops use, then the carried values as an iteration sees them
+  std::vector<Id> effects;    ///< in program order
+  std::vector<Id> yields;     ///< the carried values for the next iteration; repeat: behind them whether there is one
+  int unroll = 0;             ///< a loop's: rounds that are written out one after another; 0: as the compiler likes
+};
+
+enum class Access : std::uint8_t { in, out, in_out, scalar };
+
+struct Parameter {
+  Access access{};
+  ElementType type{};
+  int rank = 0;
+  bool operator==(const Parameter&) const = default;
+};
+
+/// An author's elementwise function, for the host and as CUDA C++.
+struct CustomFunction {
+  std::string name, expression;  ///< of a, b and c
+  ElementType type{};            ///< of operands and result: f32 or i32
+  int operands = 1;
+  /// out[i] = f(a[i], b[i], c[i]) for i < n; `out` may be one of the operands.
+  void (*run)(void* out, const void* a, const void* b, const void* c, int n) = nullptr;
+  bool operator==(const CustomFunction&) const = default;
+};
+
+struct CudaText;
+
+struct Graph {
+  std::string name;
+  Location location;
+  std::vector<Parameter> parameters;
+  std::vector<Node> nodes;
+  std::vector<Region> regions;  ///< region 0 is the kernel's body
+  std::vector<Id> grid;         ///< extents of the grid: i32, computed from extents and scalars alone; empty: one block
+  std::vector<std::string> texts;  ///< of nodes that have one
+  std::vector<CustomFunction> functions;
+  std::vector<Hints> hints;                   ///< in the author's order
+  std::shared_ptr<const CudaText> cuda = {};  ///< a kernel in CUDA C++, by hand: the graph says how it is launched
+
+  const Node& operator[](Id id) const { return nodes[id]; }
+  /// Of a loop, a branch or a repeat.
+  const Region& body(Id id) const { return regions[nodes[id].body()]; }
+  /// How many values it carries.
+  std::size_t carried(Id id) const { return nodes[id].in.size() - 1; }
+};
+
+/// The parameter a view looks at.
+int view_parameter(const Graph& graph, Id view);
+
+/// "In<f32, 2>", as the author writes it.
+std::string to_string(const Parameter& parameter);
+/// "f32[4,8]".
+std::string type_text(const Node& node);
+
+/// A value as encode() keeps it, as text.
+std::string number_text(ElementType type, std::int64_t attribute);
+
+/// The live nodes of every region in canonical order: operands first, depth first from the effects and yields in
+/// program order. What only a branch needs stands in the branch's region. It depends on what the kernel means only, not
+/// on the order in which a compiler evaluated the C++ expressions.
+std::vector<std::vector<Id>> schedule(const Graph& graph);
+
+/// The graph as text, nodes numbered in canonical order. With locations, each line ends in the author's file:line.
+std::string to_string(const Graph& graph, bool locations = false);
+
+/// The spec. Throws InternalError naming `after` (the pass that ran) and the first node that breaks a rule.
+void verify(const Graph& graph, std::string_view after);
+
+/// Can the host compute the node at launch, from extents and scalars alone? Its operands have their answer.
+bool is_uniform(const Graph& graph, const Node& node);
+
+/// A value of an element type as the attribute of a constant or as padding, and back. Reals are kept as the bits of an
+/// f32.
+std::int64_t encode(ElementType type, Cell cell);
+Cell decode(ElementType type, std::int64_t attribute);
+
+}  // namespace internal
+}  // namespace tessera

@@ -1,0 +1,17 @@
+// Where in the author's source a statement stands.
+#pragma once
+
+namespace tessera {
+namespace [[gnu::visibility("default")]] internal {
+
+/// std::source_location, which Clang before 16 lacks with libstdc++. `file` is a string literal.
+struct Location {
+  const char* file = "";
+  unsigned line = 0;
+  static constexpr Location current(const char* file = __builtin_FILE(), unsigned line = __builtin_LINE()) {
+    return {file, line};
+  }
+};
+
+}  // namespace internal
+}  // namespace tessera

@@ -1,0 +1,11 @@
+// Which Tessera this is.
+#pragma once
+
+namespace tessera {
+namespace [[gnu::visibility("default")]] internal {
+
+/// "0.2.0": that of the libraries that a program is linked with.
+const char* version();
+
+}  // namespace internal
+}  // namespace tessera

@@ -1,0 +1,63 @@
+// What a user of Tessera includes: the language, tensors, devices, launches.
+#pragma once
+#include "tessera/dsl/expr.hpp"  // ahead of what includes it, as compilers name all files on the way in each error
+
+#include "tessera/api/dlpack.hpp"    // IWYU pragma: export
+#include "tessera/api/kernel.hpp"    // IWYU pragma: export
+#include "tessera/api/sequence.hpp"  // IWYU pragma: export
+#include "tessera/api/tensor.hpp"    // IWYU pragma: export
+#include "tessera/jit/choose.hpp"    // IWYU pragma: export
+#include "tessera/jit/version.hpp"   // IWYU pragma: export
+
+/// All that is Tessera's to its users: what docs/language.md, docs/ops.md and docs/host.md name. What that is made of is
+/// in tessera::internal, and may change from one version to the next.
+namespace tessera {
+
+// Element types, and what templates of an author's own ask of theirs.
+using internal::bf16, internal::f16, internal::f32, internal::f64, internal::f8e4m3, internal::f8e5m2, internal::i16,
+    internal::i32, internal::i64, internal::i8, internal::pred, internal::tf32, internal::u16, internal::u32,
+    internal::u64, internal::u8;
+using internal::Element, internal::Operand, internal::Stored, internal::TileExpr;
+
+// Kernels and launches.
+using internal::cuda_kernel, internal::cuda_source, internal::CudaLaunch, internal::CudaSource, internal::In,
+    internal::InOut, internal::Kernel, internal::kernel, internal::launch, internal::Out, internal::plan_text,
+    internal::Scalar, internal::Sequence, internal::to_string;
+using internal::choose, internal::ProductFamily, internal::ProductShape, internal::ProductTiles;
+
+// The host.
+using internal::Arch, internal::CapturedGraph, internal::Device, internal::DeviceInfo, internal::Error,
+    internal::Event, internal::from_dlpack, internal::Location, internal::Stream, internal::Tensor, internal::to_dlpack,
+    internal::version;
+
+// The grid, control, and what is said to the host.
+using internal::blocks, internal::check, internal::Hints, internal::hints, internal::if_, internal::print,
+    internal::range, internal::require, internal::same_extents, internal::while_;
+
+// Values.
+using internal::Index, internal::Tile, internal::Var;
+using internal::axis, internal::bitcast, internal::broadcast, internal::cast, internal::concat, internal::constant,
+    internal::cuda_op, internal::expand_dims, internal::extract, internal::flip, internal::full, internal::gelu,
+    internal::gelu_tanh, internal::inf, internal::insert, internal::interleave, internal::iota, internal::item,
+    internal::log2e, internal::mma, internal::Nan, internal::permute, internal::reshape, internal::roll,
+    internal::sigmoid, internal::silu, internal::slice, internal::split, internal::squeeze, internal::transpose,
+    internal::where, internal::zeros;
+using internal::argmax, internal::argmin, internal::argsort, internal::histogram, internal::max_with_index,
+    internal::mean, internal::min_with_index, internal::reduce, internal::scan, internal::sort,
+    internal::sort_with_index, internal::top_k;
+
+// Memory.
+using internal::gather, internal::load, internal::MemoryOrder, internal::MemoryScope, internal::scatter,
+    internal::store;
+
+// Every op that is called by its own name.
+#define UNARY(name, ...) using internal::name;
+#define BINARY(name, ...) using internal::name;
+#define TERNARY(name, ...) using internal::name;
+#define REDUCTION(name, ...) using internal::name;
+#define SCAN(name, ...) using internal::name;
+#define ATOMIC(name, ...) using internal::name;
+#define STRUCTURAL(...)
+#include "tessera/graph/ops.def"
+
+}  // namespace tessera
