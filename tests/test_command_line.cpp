@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const Arguments programs{"generate", "score", "tokenize", "inspect", "demo", "01_vector_add"};
+const Arguments programs{"generate", "score", "tokenize", "inspect", "demo", "01_vector_add", "opcheck", "fuzz"};
 
 bool is_installed(const std::string& command) {
   if (run("/bin/sh", {"-c", "command -v " + command}).status == 0) return true;
@@ -106,7 +106,15 @@ TEST_CASE("Several words are asked for in quotes, in their order", "[programs]")
   check_refused("score", {"Once", "-q", "upon", "--dtype", "f32", "a time"}, {"in quotes: \"Once upon a time\""});
   check_refused("tokenize", {"--", "-a", "-b"}, {"in quotes: \"-a -b\""});
   check_refused("inspect", {"softmax", "fft"}, {"there is one KERNEL only, not 2: softmax fft"});
+  check_refused("fuzz", {"1", "2", "3"}, {"there is one COUNT and one SEED only, not 3: 1 2 3"});
   check_refused("01_vector_add", {"some", "words"}, {"options are all there is, not some words"});
+}
+
+TEST_CASE("Arguments that have no names are taken in their order", "[programs]") {
+  CHECK(output("fuzz", {"2", "7", "--keep", "none"}) == "2 programs, 0 mismatches\n");
+  CHECK(output("fuzz", {"--print", "2", "7"}).starts_with("// Seed 7."));
+  CHECK(output("fuzz", {"--man"}).find("] [\\fICOUNT\\fR] [\\fISEED\\fR]\n") != std::string::npos);
+  CHECK(output("fuzz", {"--completion", "zsh"}).find("'2:SEED: '") != std::string::npos);
 }
 
 TEST_CASE("bash completes what --help lists", "[programs]") {

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
@@ -183,8 +184,9 @@ void CommandLine::footer(const std::string& text) {
 }
 
 void CommandLine::Parser::check(const Reading& reading) const {
-  const DeclaredOption* const argument = declared.argument();
-  const bool has_text = argument && argument->what == "TEXT";
+  std::vector<std::string> arguments;
+  for (const DeclaredOption* const argument : declared.arguments()) arguments.push_back(argument->what);
+  const bool has_text = std::ranges::count(arguments, "TEXT") > 0;
   if (!reading.unknown.empty()) {
     const std::string meant = declared.closest(reading.unknown);
     refuse(fmt::format("there is no option {}{}", reading.unknown,
@@ -192,11 +194,11 @@ void CommandLine::Parser::check(const Reading& reading) const {
                        : has_text     ? "; a text that begins with a dash comes after --"
                                       : ""));
   }
-  if (reading.words.size() <= (argument ? 1 : 0)) return;
+  if (reading.words.size() <= arguments.size()) return;
   const std::string words = fmt::format("{}", fmt::join(reading.words, " "));
   if (has_text) refuse(fmt::format("put a text of several words in quotes: \"{}\"", words));
-  refuse(argument ? fmt::format("there is one {} only, not {}: {}", argument->what, reading.words.size(), words)
-                  : fmt::format("options are all there is, not {}", words));
+  if (arguments.empty()) refuse(fmt::format("options are all there is, not {}", words));
+  refuse(fmt::format("there is one {} only, not {}: {}", fmt::join(arguments, " and one "), reading.words.size(), words));
 }
 
 void CommandLine::parse() {

@@ -61,7 +61,8 @@ std::string bash(const DeclaredProgram& program) {
     if (!option.names.empty() && !option.is_flag())
       cases += fmt::format("    {}) {}; return ;;\n", join(option.names, "|"), bash_value(option));
   }
-  const DeclaredOption* const argument = program.argument();
+  // Of several, which one it is would take to count words; those that there are take numbers.
+  const std::vector<const DeclaredOption*> arguments = program.arguments();
   return fmt::format(
       R"(# Completes the command line of {name}: source <({name} --completion bash)
 {function}() {{
@@ -81,7 +82,7 @@ std::string bash(const DeclaredProgram& program) {
 complete -F {function} {name}
 )",
       fmt::arg("name", program.name), fmt::arg("function", function_of(program)), fmt::arg("cases", cases),
-      fmt::arg("names", shell_word(join(names, " "))), fmt::arg("argument", argument ? bash_value(*argument) : ":"));
+      fmt::arg("names", shell_word(join(names, " "))), fmt::arg("argument", arguments.size() == 1 ? bash_value(*arguments[0]) : ":"));
 }
 
 // ---- zsh
@@ -97,6 +98,7 @@ std::string zsh_value(const DeclaredOption& option) {
 
 std::string zsh(const DeclaredProgram& program) {
   std::string lines;
+  int arguments = 0;
   for (const DeclaredOption& option : program.options) {
     const std::string explained = fmt::format("[{}]", with_backslashes(one_line(option.help), "[]\\"));
     for (const std::string& name : option.names) {
@@ -107,7 +109,8 @@ std::string zsh(const DeclaredProgram& program) {
           fmt::format("{}{}{}{}{}", excluded, name, joins, explained, option.is_flag() ? "" : zsh_value(option));
       lines += fmt::format(" \\\n    {}", shell_word(spec));
     }
-    if (option.is_argument) lines += fmt::format(" \\\n    {}", shell_word("1" + zsh_value(option)));
+    if (option.is_argument)
+      lines += fmt::format(" \\\n    {}", shell_word(fmt::format("{}{}", ++arguments, zsh_value(option))));
   }
   return fmt::format(
       R"(#compdef {name}
@@ -144,8 +147,9 @@ std::string fish(const DeclaredProgram& program) {
     if (option.is_argument && !option.choices.empty())
       lines += fmt::format("complete -c {} -a {}\n", program.name, fish_quoted(join(option.choices, " ")));
   }
-  const DeclaredOption* const argument = program.argument();
-  const bool takes_files = argument && (argument->what == "FILE" || argument->what == "DIR");
+  const bool takes_files = std::ranges::any_of(program.arguments(), [](const DeclaredOption* argument) {
+    return argument->what == "FILE" || argument->what == "DIR";
+  });
   return fmt::format("# Completes the command line of {0}: {0} --completion fish | source\n{1}{2}", program.name,
                      takes_files ? "" : fmt::format("complete -c {} -f\n", program.name), lines);
 }

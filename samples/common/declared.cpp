@@ -36,9 +36,11 @@ const DeclaredOption* DeclaredProgram::find(std::string_view option) const {
   return nullptr;
 }
 
-const DeclaredOption* DeclaredProgram::argument() const {
-  const auto found = std::ranges::find_if(options, &DeclaredOption::is_argument);
-  return found == options.end() ? nullptr : &*found;
+std::vector<const DeclaredOption*> DeclaredProgram::arguments() const {
+  std::vector<const DeclaredOption*> found;
+  for (const DeclaredOption& option : options)
+    if (option.is_argument) found.push_back(&option);
+  return found;
 }
 
 std::string DeclaredProgram::closest(std::string_view option) const {

@@ -26,8 +26,8 @@ struct DeclaredProgram {
 
   /// The option of that name, with its dashes; nullptr if there is none.
   const DeclaredOption* find(std::string_view option) const;
-  /// The option that may be given without a name; nullptr if there is none.
-  const DeclaredOption* argument() const;
+  /// The options that may be given without a name, in the order in which they then are.
+  std::vector<const DeclaredOption*> arguments() const;
   /// The name that is most like one that there is not; empty if none is.
   std::string closest(std::string_view option) const;
 };

@@ -63,7 +63,7 @@ std::string manual_page(const DeclaredProgram& program) {
                                  plain(title), program.version);
   text += fmt::format(".SH NAME\n{} \\- {}\n", plain(program.name), plain(purpose));
   text += fmt::format(".SH SYNOPSIS\n{} [{}]", bold(program.name), italic("OPTIONS"));
-  if (const DeclaredOption* argument = program.argument()) text += fmt::format(" [{}]", italic(argument->what));
+  for (const DeclaredOption* argument : program.arguments()) text += fmt::format(" [{}]", italic(argument->what));
   text += fmt::format("\n.SH DESCRIPTION\n{}", paragraphs(program.purpose + "\n\n" + program.footer));
   text += ".SH OPTIONS\n";
   for (const DeclaredOption& option : program.options)
