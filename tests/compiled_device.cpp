@@ -17,6 +17,7 @@
 #include "jit/compile/compiler.hpp"
 #include "jit/compile/nvrtc.hpp"
 #include "jit/cpu/cpu_backend.hpp"
+#include "share.hpp"
 #include "support.hpp"
 #include "tessera/graph/graph.hpp"
 
@@ -41,6 +42,7 @@ std::string class_text(const Graph& graph, const Variant& variant) {
 class CompiledTexts {
  public:
   void check(const Graph& graph, const Variant& variant) {
+    if (!in_share(class_text(graph, variant), test_share(1))) return;
     std::vector<std::future<std::string>> checks;
     std::set<std::string> of_later;  // without comments, which name the GPU
     for (const Arch arch : test_archs() | std::views::reverse) {

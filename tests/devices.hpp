@@ -2,7 +2,8 @@
 //   cpu            the default
 //   cuda, cuda:N   a GPU
 //   compiled       the CPU, while NVRTC compiles each kernel too (compiled_device.hpp)
-//   emulated       generated code on the CPU (emulated_device.hpp), if the tests were built with it
+//   emulated       generated code on the CPU (emulated_device.hpp), if the tests were built with it; where TESSERA_TEST_SHARE
+//                  is set, for one test case of so many: the others run on the CPU
 // Ops, control, memory, sampling, model and programs run there: "[cpu],[model],[programs]". What is tested of the
 // host's side of a launch ([api], [jit]: addresses, threads, the words of refusals) takes Device::cpu().
 #pragma once
@@ -12,7 +13,9 @@
 #include <random>
 #include <string>
 
+#include "catch.hpp"
 #include "compiled_device.hpp"
+#include "share.hpp"
 #include "support.hpp"
 #include "tessera/graph/error.hpp"
 #include "tessera/jit/device.hpp"
@@ -25,7 +28,7 @@ inline std::string test_device_name() {
   return name && *name ? name : "cpu";
 }
 
-/// Throws tessera::Error if it is not here.
+/// For the test case that runs. Throws tessera::Error if it is not here.
 inline const tessera::internal::Device& test_device() {
   static const tessera::internal::Device device = [] {
     const std::string name = test_device_name();
@@ -39,7 +42,10 @@ inline const tessera::internal::Device& test_device() {
     }
     return tessera::internal::Device::parse(name);
   }();
-  return device;
+  static const tessera::internal::Device cpu = tessera::internal::Device::cpu();
+  const bool left_out = test_device_name() == "emulated" &&
+                        !in_share(Catch::getResultCapture().getCurrentTestName(), test_share(1));
+  return left_out ? cpu : device;
 }
 
 /// How many kernels a test of very many should make. On the CPU, all; elsewhere each costs a compilation, of some
@@ -49,8 +55,8 @@ inline std::uint64_t most_kernels() {
   const char* texts = std::getenv("TESSERA_TEST_TEXTS");  // nothing is compiled then
   if (texts && *texts) return 100;
   return name == "cpu"        ? ~std::uint64_t{0}
-         : name == "compiled" ? (test_all() ? 12 : 4)
-         : name == "emulated" ? (test_all() ? 8 : 5)
+         : name == "compiled" ? (test_share(2) == 1 ? 12 : 4)
+         : name == "emulated" ? (test_share(2) == 1 ? 8 : 5)
                               : 150;
 }
 

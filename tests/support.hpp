@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "share.hpp"
 #include "tessera/graph/error.hpp"
 
 /// A new empty folder, removed with all that is in it.
@@ -66,11 +67,7 @@ inline bool says(std::string_view text, std::initializer_list<std::string_view> 
   return text.find('\n') == text.npos;
 }
 
-/// Are tests to make all that they can, however long it takes (TESSERA_TEST_ALL, or scripts/test --all)? Else what each costs a
-/// compilation they make a share of, the same one each time.
-inline bool test_all() {
-  const char* text = std::getenv("TESSERA_TEST_ALL");
-  return text && *text;
+/// Is a kernel, the i-th of a test's, of the share of those that are compiled?
+inline bool in_share(std::size_t i) {
+  return (i * 0x9E3779B97F4A7C15u >> 32) % test_share(3) == 0;  // of every row and column of a table some
 }
-/// Is it of the share of compilations?
-inline bool in_share(std::size_t i) { return i % 3 == 0 || test_all(); }

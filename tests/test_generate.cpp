@@ -41,7 +41,7 @@ void check_table(const char* tensors, Variant (*variant)(const Graph&), const st
   for (const NamedKernel& kernel : named_kernels())
     for (const Arch arch : archs)
       if (kernel.is_of(arch) && kernel.name.find(of_name) != std::string::npos &&
-          (!variant || !kernel.only || !of_name.empty()) && (!variant || in_share(number++)))
+          (!variant || !kernel.only || !of_name.empty()) && in_share(number++))
         jobs.push_back({&kernel, arch});
   in_parallel(jobs.size(), [&](std::size_t i) {
     Job& job = jobs[i];

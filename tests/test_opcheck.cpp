@@ -158,6 +158,7 @@ TEST_CASE("opcheck refuses what there is not, and says what there is", "[program
   refused("list --format xml", {"no format 'xml'", "table", "json"});
   refused("test --offset 1", {"--offset"});
   refused("perf --device emulated", {"the emulator's times mean nothing"});
+  refused("test --share 0", {"--share 0"});
   refused("perf --op require", {"no time of its own"});
 }
 
@@ -172,6 +173,7 @@ TEST_CASE("opcheck tests generated code, where there is the emulator", "[emulato
   CHECK(wrong.status == 1);
   CHECK(wrong.out.find("modulo         i64   FAIL  7 of 7; [8,64] of [16,128], dense: ") != wrong.out.npos);
   CHECK(lines_of(wrong.out).back() == "7 cases, 7 failures");
+  CHECK(lines_of(opcheck(arguments + " --share 3").out).back() == "3 cases, 0 failures");
 #else
   const Run run = opcheck(arguments);
   CHECK(run.status == 2);

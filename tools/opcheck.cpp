@@ -24,6 +24,7 @@ namespace {
 struct Settings {
   std::string mode, device = "cpu", format = "table";
   std::optional<std::string> op, type;
+  std::uint32_t share = 1;
 
   bool json() const { return format == "json"; }
 };
@@ -51,6 +52,11 @@ struct Pair {
   Op op;
   ElementType type;
   std::vector<Case> cases;
+
+  /// Leaves one case of so many, the first among them.
+  void keep_share(std::size_t share) {
+    std::erase_if(cases, [i = std::size_t{0}, share](const Case&) mutable { return i++ % share != 0; });
+  }
 };
 
 std::vector<Pair> pairs(const Settings& settings, Purpose purpose) {
@@ -121,7 +127,9 @@ void run(std::span<const Pair> pairs, const std::optional<Device>& device,
 
 /// Whether all is right.
 bool test(const Settings& settings) {
-  const std::vector<Pair> all = pairs(settings, Purpose::test);
+  std::vector<Pair> all = pairs(settings, Purpose::test);
+  if (!settings.share) throw Error("--share 0: one case of how many?");
+  for (Pair& pair : all) pair.keep_share(settings.share);
   if (std::ranges::all_of(all, [](const Pair& pair) { return pair.cases.empty(); }))
     throw Error(
         fmt::format("{} is not of type {}: nothing to test; opcheck list shows what is", *settings.op, *settings.type));
@@ -214,6 +222,7 @@ bool answer(CommandLine& line) {
   line.option("--type", settings.type, "TYPE", "Only this element type of its operands [every one]");
   line.option("--device", settings.device, "DEVICE",
               "cpu, cuda, cuda:N, or emulated: generated CUDA C++ on the CPU [cpu]", {"cpu", "cuda", "emulated"});
+  line.option("--share", settings.share, "N", "test: of each N cases of an op and a type one, the first among them [1]");
   line.option("--format", settings.format, "FORMAT", "table or json [table]", {"table", "json"});
   line.footer("The exit status is 0 if all is right, 1 if something is wrong, 2 if that could not be found out.");
   line.parse();
