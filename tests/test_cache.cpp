@@ -772,32 +772,36 @@ TEST_CASE("A process killed while it writes leaves nothing bad", "[cache]") {
   const auto begin = std::chrono::steady_clock::now();
   write_once();
   const auto round = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begin);
+  const auto unfinished_files = [&] { return files_in(own(temp.path()) / "tmp"); };
   std::size_t most_left = 0;
   for (int kill = 0; kill < 120; ++kill) {
+    const std::size_t before = unfinished_files();
     const pid_t child = start_child([&] {
       for (;;) write_once();
       return 0;
     });
-    // Anywhere in the first two writes, however long one takes here: sanitizers make it longer.
-    ::usleep(static_cast<useconds_t>(1500 + round.count() * (kill % 31) / 15));
+    // Once it is seen to write, at once or anywhere in the next two writes, however long they take here.
+    const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (unfinished_files() <= before && std::chrono::steady_clock::now() < patience) continue;
+    if (kill % 2) ::usleep(static_cast<useconds_t>(round.count() * (kill % 31) / 15));
     ::kill(child, SIGKILL);
     CHECK(exit_code(child) == -1);
     Cache cache(temp.path());
     CHECK(*cache.cache.get(key_of("x"), [&] { return entry; }) == entry);
     CHECK(cache.cache.counters().rejected == 0);
     CHECK(cache.warnings.empty());
-    most_left = std::max(most_left, files_in(own(temp.path()) / "tmp"));
+    most_left = std::max(most_left, unfinished_files());
   }
   INFO("temporary files left: " << most_left);
   // Young ones may belong to a process at work; old ones go.
   const fs::path unfinished = own(temp.path()) / "tmp", young = unfinished / ".tessera-1-00000000000000aa",
                  old = unfinished / ".tessera-1-00000000000000bb";
   write_text(young, "");
-  const std::size_t left = files_in(own(temp.path()) / "tmp");
+  const std::size_t left = unfinished_files();
   {
     Cache cache(temp.path());
     CHECK(cache.right("young"));
-    CHECK(files_in(own(temp.path()) / "tmp") == left);
+    CHECK(unfinished_files() == left);
   }
   for (const auto& file : fs::directory_iterator(unfinished)) {
     if (file.path() != young) age(file.path(), std::chrono::hours(2));
@@ -806,7 +810,7 @@ TEST_CASE("A process killed while it writes leaves nothing bad", "[cache]") {
   age(old, std::chrono::hours(2));
   Cache cache(temp.path());
   CHECK(cache.right("old"));
-  CHECK(files_in(own(temp.path()) / "tmp") == 1);
+  CHECK(unfinished_files() == 1);
   CHECK(fs::exists(young));
   CHECK(most_left > 0);  // else no kill met a write, and the test shows nothing
 }

@@ -359,8 +359,8 @@ auto fill(int size) {
   });
 }
 
-/// As linear_gelu, with the exact GELU in place of its approximation: x / 2 is all that is kept of x, as registers are
-/// few. (Last in the file: what stands above keeps its places, and so do the texts of its kernels.)
+/// As linear_gelu, with the exact GELU in place of its approximation: x / 2 is all that is kept of x, and one fma is what
+/// follows, as registers are few. (Last in the file: what stands above keeps its places, and so do the texts of its kernels.)
 template <Element P, Element W>
 auto linear_exact_gelu(ProductTiles tiles) {
   using A = Activation<P>;
@@ -368,7 +368,7 @@ auto linear_exact_gelu(ProductTiles tiles) {
     require(x.extent(1) == w.extent(0), "inner extents agree");
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
     Tile half = (product<P>(x, w, m, n, tiles) + load(bias, {n}, {tiles.n})) * 0.5f;
-    store(y, {m, n}, cast<A>(half + half * erf(half * 1.4142135623730951f)));
+    store(y, {m, n}, cast<A>(fma(half, erf(half * 1.4142135623730951f), half)));
   });
 }
 
