@@ -787,8 +787,9 @@ TEST_CASE("mma of a batch, and without an addend", "[cpu]") {
     std::vector<i32> once, twice;
     for (int e = 0; e < batch * m * n; ++e) {
       int sum = 0;
-      for (int i = 0; i < k; ++i) sum += a[static_cast<std::size_t>(e / n * k + i)] *
-                                         b[static_cast<std::size_t>((e / (m * n) * k + i) * n + e % n)];
+      for (int i = 0; i < k; ++i)
+        sum +=
+            a[static_cast<std::size_t>(e / n * k + i)] * b[static_cast<std::size_t>((e / (m * n) * k + i) * n + e % n)];
       once.push_back(sum);
       twice.push_back(2 * sum);
     }
@@ -813,6 +814,24 @@ TEST_CASE("literals that a type of 8 bits, of 64 bits or without a sign does not
   CHECK(says(traced([](Out<i8, 1> y) { store(y, {0}, full<i8>({4}, 128)); }), {"128", "[-128, 127]"}));
   CHECK(traced([](Out<f64, 1> y) { store(y, {0}, full<f64>({4}, 1e300)); }) == "(no error)");
   CHECK(traced([](Out<u64, 1> y) { store(y, {0}, full<u64>({4}, 18446744073709551615ull)); }) == "(no error)");
+}
+
+TEST_CASE("a literal is rounded to the nearest number of 8 bits, nearer to zero too", "[cpu]") {
+  const auto literals = kernel("literals", [](tessera::internal::Out<f32, 1> y) {
+    store(y, {0}, cast<f32>(full<f8e4m3>({1}, 0.7)));
+    store(y, {1}, cast<f32>(full<f8e4m3>({1}, -0.7)));
+    store(y, {2}, cast<f32>(full<f8e4m3>({1}, 448.0)));
+    store(y, {3}, cast<f32>(full<f8e5m2>({1}, 9.0)));
+    store(y, {4}, cast<f32>(full<f8e5m2>({1}, 11.0)));
+    store(y, {5}, cast<f32>(full<f8e5m2>({1}, -57344.0)));
+  });
+  Tensor<f32, 1> y(test_device(), {6});
+  launch(y.device().stream(), literals, y);
+  CHECK(y.to_vector() == std::vector<f32>{0.6875f, -0.6875f, 448, 8, 12, -57344});
+  const auto whole = [] {
+    (void)trace_kernel("whole", [](tessera::internal::Out<f8e5m2, 1> y) { store(y, {0}, full<f8e5m2>({4}, 9)); });
+  };
+  CHECK(says(error_of(whole), {"the literal 9 does not fit f8e5m2: it would be rounded"}));
 }
 
 // Random graphs

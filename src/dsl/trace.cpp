@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cmath>
 #include <exception>
+#include <limits>
 #include <utility>
 
 #include "graph/evaluate.hpp"
@@ -107,7 +108,9 @@ std::int64_t Trace::literal_bits(ElementType type, Number value, Location locati
     cell = evaluate_cast(ElementType::f64, type, cell_of(value.real()));
     const ElementType held = type == ElementType::f64 ? type : ElementType::f32;
     const double kept = evaluate_cast(held, ElementType::f64, cell).f64;
-    const bool saturated = info(type).bytes == 1 && std::abs(kept) < std::abs(value.real());
+    // Of 8 bits what is too large becomes the largest there is, as infinity does.
+    const Cell largest = evaluate_cast(ElementType::f64, type, cell_of(std::numeric_limits<double>::max()));
+    const bool saturated = std::abs(value.real()) > evaluate_cast(held, ElementType::f64, largest).f64;
     if ((std::isinf(kept) || saturated) && !std::isinf(value.real())) misfit("it is out of range");
     if (value.integral() && evaluate_cast(held, ElementType::i64, cell).i64 != value.integer())
       misfit("it would be rounded; write it as a floating literal if that is meant");

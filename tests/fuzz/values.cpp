@@ -4,6 +4,7 @@
 
 #include "fuzz/custom.hpp"
 #include "fuzz/generator.hpp"
+#include "graph/evaluate.hpp"
 
 namespace tessera::internal::fuzz {
 namespace {
@@ -47,7 +48,10 @@ Name Generator::emit(Statement statement, double most) {
 }
 
 Name Generator::literal(ElementType type, double value, const Extents& shape) {
-  const Cell cell = with_host(host_type(type), [&]<class T>(T) { return cell_of(static_cast<T>(value)); });
+  // A number that the type has, as the language makes of a literal.
+  const Cell cell = info(type).kind == ElementKind::real
+                        ? evaluate_cast(ElementType::f64, type, cell_of(value))
+                        : with_host(host_type(type), [&]<class T>(T) { return cell_of(static_cast<T>(value)); });
   return emit({.op = Op::constant, .type = type, .shape = shape, .attributes = {encode(type, cell)}}, std::abs(value));
 }
 
