@@ -20,9 +20,9 @@ using namespace tessera::internal;
 namespace {
 
 #ifdef __SANITIZE_ADDRESS__
-constexpr int slowdown = 10, part = 8;  // by sanitizers, about
+constexpr int slowdown = 10;  // by sanitizers, about
 #else
-constexpr int slowdown = 1, part = 4;
+constexpr int slowdown = 1;
 #endif
 
 /// Of this thread: what else the machine does costs nothing.
@@ -59,7 +59,7 @@ std::vector<std::pair<std::string, double>> times_of(const Growing& kernel, int 
 /// The stages that take far more than four times as long for a kernel that is four times as large.
 std::string too_long(const Growing& kernel) {
   constexpr double too_short = 0.03;  // to tell anything
-  const int size = kernel.size / part;
+  const int size = kernel.size / (slowdown == 1 ? 2 : 8);
   const auto small = times_of(kernel, size / 4), large = times_of(kernel, size);
   std::string report;
   for (std::size_t i = 0; i < small.size(); ++i)

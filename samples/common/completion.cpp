@@ -61,7 +61,7 @@ std::string bash(const DeclaredProgram& program) {
     if (!option.names.empty() && !option.is_flag())
       cases += fmt::format("    {}) {}; return ;;\n", join(option.names, "|"), bash_value(option));
   }
-  // Of several, which one it is would take to count words; those that there are take numbers.
+  // Which of several arguments a word is bash does not say. The program that takes two takes numbers: nothing to complete.
   const std::vector<const DeclaredOption*> arguments = program.arguments();
   return fmt::format(
       R"(# Completes the command line of {name}: source <({name} --completion bash)
@@ -82,7 +82,8 @@ std::string bash(const DeclaredProgram& program) {
 complete -F {function} {name}
 )",
       fmt::arg("name", program.name), fmt::arg("function", function_of(program)), fmt::arg("cases", cases),
-      fmt::arg("names", shell_word(join(names, " "))), fmt::arg("argument", arguments.size() == 1 ? bash_value(*arguments[0]) : ":"));
+      fmt::arg("names", shell_word(join(names, " "))),
+      fmt::arg("argument", arguments.size() == 1 ? bash_value(*arguments[0]) : ":"));
 }
 
 // ---- zsh
