@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <set>
 #include <sstream>
@@ -240,3 +241,28 @@ TEST_CASE("inspect ends with an error where it cannot show what it is asked for"
   CHECK(made.status == 0);
   CHECK(made.out.find("EXIT") != made.out.npos);
 }
+
+#ifndef __SANITIZE_ADDRESS__  // there is no bench then
+TEST_CASE("What pages and scripts run is where they say", "[programs]") {
+  const fs::path source = TESSERA_SOURCE_DIR;
+  std::vector<fs::path> files{source / "README.md", source / "bench/check_dlpack.py"};
+  for (const char* folder : {"docs", "samples/python"})
+    for (const auto& entry : fs::directory_iterator(source / folder))
+      if (entry.is_regular_file()) files.push_back(entry.path());
+  std::set<std::string> named;
+  for (const fs::path& file : files) {
+    const std::string text = read_text(file), folder = "build/release/bin/";
+    for (std::size_t at = 0; (at = text.find(folder, at)) != text.npos;) {
+      at += folder.size();
+      const auto is_name = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.'; };
+      named.emplace(text.begin() + at, std::find_if_not(text.begin() + at, text.end(), is_name));
+    }
+  }
+  CHECK(named.erase("0") == 1);  // the lessons
+  CHECK(named.size() >= 5);
+  for (const std::string& name : named) {
+    INFO(name);
+    CHECK(fs::exists(fs::path(TESSERA_BIN_DIR) / name));
+  }
+}
+#endif

@@ -8,6 +8,7 @@
 #include "c/launch.hpp"
 #include "jit/options/shared_library.hpp"
 #include "tessera/c/exported.hpp"
+#include "tessera/graph/error.hpp"
 #include "tessera/jit/copy_tensor.hpp"
 #include "tessera/jit/dlpack.hpp"
 
