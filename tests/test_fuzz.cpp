@@ -7,8 +7,10 @@
 #include <set>
 
 #include "catch.hpp"
+#include "codegen/generate.hpp"
 #include "codegen/lower/make_plan.hpp"
 #include "codegen/passes/passes.hpp"
+#include "codegen/prelude/prelude.hpp"
 #include "cpu/program.hpp"
 #include "devices.hpp"
 #include "fuzz/memory.hpp"
@@ -366,6 +368,26 @@ TEST_CASE("random products have roles, in each way that there is, or lack them f
     INFO(what);
     CHECK(std::ranges::any_of(seen, [&](const auto& entry) { return entry.first.find(what) != std::string::npos; }));
   }
+}
+
+// A function for any type would take a double where its own is left out, and truncate it in another way.
+TEST_CASE("random programs that compute in f64 have the functions for it", "[fuzz]") {
+  int programs = 0;
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    const Program program = fuzz::generate(seed);
+    const Graph graph = run_passes(fuzz::trace(program));
+    if (std::ranges::none_of(graph.nodes, [](const Node& node) { return node.type == ElementType::f64; })) continue;
+    fuzz::Memory memory(graph.parameters, program.given, seed);
+    const std::string text = tessera::internal::generate(graph, classify(graph, memory.arguments()), Arch::sm_90a).text;
+    ++programs;
+    for (const PreludeItem& item : prelude_items()) {
+      const std::string_view head = item.text.substr(0, item.text.find('{'));
+      if (head.find("(double ") == head.npos || text.find(fmt::format(" {}(", item.name)) == text.npos) continue;
+      INFO("seed " << seed << ": " << item.text);
+      CHECK(text.find(item.text) != text.npos);
+    }
+  }
+  CHECK(programs > 50);
 }
 
 TEST_CASE("a printed program means the program", "[fuzz]") {

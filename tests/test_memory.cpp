@@ -574,28 +574,33 @@ TEST_CASE("elements of a view that is turned and sliced, among those in memory",
 }
 
 // Nothing in the text of such a kernel needs the name of the type, so no overload may count on it.
-TEST_CASE("gathers and scatters beside integers of 64 bits that are no tensor's", "[cpu]") {
-  const auto k = kernel("between", [](In<i32, 1> x, Out<f32, 1> y, Out<i32, 1> z) {
+TEST_CASE("gathers and scatters beside values of 64 bits that are no tensor's", "[cpu]") {
+  const auto k = kernel("between", [](In<i32, 1> x, Out<f32, 1> y, Out<i32, 1> z, Out<i8, 1> d) {
     Index b = blocks(1);
     const Tile rows = b * 32 + iota({32}, 0);
     const Tile v = gather(x, rows);
     scatter(y, rows, cast<f32>(where(v > 0, full<i64>({32}, 5'000'000'000), full<i64>({32}, 7)) * 3));
     scatter(z, rows, cast<i32>(cast<i64>(v) * 3));
+    scatter(d, rows, cast<i8>(cast<f64>(v << 6)));
   });
   std::vector<i32> values(32);
   std::vector<f32> y_expected(32);
   std::vector<i32> z_expected(32);
+  std::vector<i8> d_expected(32);
   for (std::size_t i = 0; i < 32; ++i) {
     values[i] = static_cast<i32>(i % 7) - 3;
+    d_expected[i] = static_cast<i8>(std::clamp(values[i] * 64, -128, 127));
     y_expected[i] = values[i] > 0 ? 15e9f : 21.0f;
     z_expected[i] = values[i] * 3;
   }
   const auto x = tensor<i32, 1>({32}, values);
   const auto y = tensor<f32, 1>({32}, std::vector<f32>(32, 77));
   const auto z = tensor<i32, 1>({32}, std::vector<i32>(32, 77));
-  launch(test_device().stream(), k, x, y, z);
+  const auto d = tensor<i8, 1>({32}, std::vector<i8>(32, 77));
+  launch(test_device().stream(), k, x, y, z, d);
   CHECK(y.to_vector() == y_expected);
   CHECK(z.to_vector() == z_expected);
+  CHECK(d.to_vector() == d_expected);
 }
 
 TEST_CASE("colliding scatters leave one of the values", "[cpu]") {

@@ -709,6 +709,17 @@ TEST_CASE("A kernel gets the prelude that it uses", "[prelude]") {
   CHECK(names_in(prelude_for("from_memory(x)")) == "from_memory ");
   CHECK(names_in(prelude_for("const bf16* x; from_memory(x[0])")) ==
         "u16 u32 bf16 float_of bf16_value from_memory from_memory ");
+  // So may a double: it has digits, or a function gives it.
+  const auto of_double = [](std::string_view text) {
+    return prelude_for(text).find("minimum(double") != std::string::npos;
+  };
+  CHECK(!of_double("minimum(1.5f, 0x1e - 3e2f)"));
+  CHECK(!of_double("minimum(a1.b, 1)"));
+  for (const char* text : {"double x; minimum(x, x)", "minimum(a, 2.5)", "minimum(a, 1e-30)", "minimum(a, cast_f64(1))",
+                           "minimum(double_infinity(), double_nan_value())"}) {
+    INFO(text);
+    CHECK(of_double(text));
+  }
   // One blank line between the items, a newline at the end.
   const std::string text = prelude_for("floor_div modulo");
   CHECK(text.find("\n\n\n") == std::string::npos);

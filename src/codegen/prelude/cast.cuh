@@ -52,10 +52,10 @@ __device__ inline i64 cast_i64(T x) {
   return static_cast<i64>(x);
 }
 
-// Integers to i8: they wrap.
+// Integers to i8: their low bits, which reals do not have.
 template <class T>
 __device__ inline int cast_i8(T x) {
-  return static_cast<i8>(x);
+  return static_cast<i8>(x & 0xff);
 }
 
 // Reals to i8: truncated, saturated, 0 of NaN.
@@ -64,10 +64,10 @@ __device__ inline int cast_i8(float x) { return minimum(maximum(cast_i32(x), -12
 // Of f64 likewise.
 __device__ inline int cast_i8(double x) { return minimum(maximum(cast_i32(x), -128), 127); }
 
-// Integers to i16: they wrap.
+// Integers to i16: their low bits, which reals do not have.
 template <class T>
 __device__ inline int cast_i16(T x) {
-  return static_cast<i16>(x);
+  return static_cast<i16>(x & 0xffff);
 }
 
 // Reals to i16: truncated, saturated, 0 of NaN.
@@ -76,10 +76,10 @@ __device__ inline int cast_i16(float x) { return minimum(maximum(cast_i32(x), -3
 // Of f64 likewise.
 __device__ inline int cast_i16(double x) { return minimum(maximum(cast_i32(x), -32768), 32767); }
 
-// Integers to u8: they wrap.
+// Integers to u8: their low bits, which reals do not have.
 template <class T>
 __device__ inline int cast_u8(T x) {
-  return static_cast<u8>(x);
+  return static_cast<u8>(x & 0xff);
 }
 
 // Reals to u8: truncated, saturated, 0 of NaN.
@@ -88,10 +88,10 @@ __device__ inline int cast_u8(float x) { return minimum(maximum(cast_i32(x), 0),
 // Of f64 likewise.
 __device__ inline int cast_u8(double x) { return minimum(maximum(cast_i32(x), 0), 255); }
 
-// Integers to u16: they wrap.
+// Integers to u16: their low bits, which reals do not have.
 template <class T>
 __device__ inline int cast_u16(T x) {
-  return static_cast<u16>(x);
+  return static_cast<u16>(x & 0xffff);
 }
 
 // Reals to u16: truncated, saturated, 0 of NaN.

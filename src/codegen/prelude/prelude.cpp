@@ -35,7 +35,21 @@ void skip_quoted(std::string_view& text) {
   text.remove_prefix(std::min(end + 1, text.size()));
 }
 
-/// Adds the identifiers of C++ text that stand outside of comments and strings.
+/// Removes a number from the start of `text`; returns whether it is a double.
+bool skip_number(std::string_view& text) {
+  std::size_t end = 1;
+  const auto continues = [&](char c) {
+    const bool sign = c == '+' || c == '-';
+    return sign ? text[end - 1] == 'e' || text[end - 1] == 'E' : is_word(c) || c == '.';
+  };
+  const bool hexadecimal = text.starts_with("0x");  // of an integer: no other is written so
+  while (end < text.size() && continues(text[end])) ++end;
+  const std::string_view number = text.substr(0, end);
+  text.remove_prefix(end);
+  return !hexadecimal && number.find_first_of(".eE") != number.npos && number.back() != 'f';
+}
+
+/// Adds the identifiers of C++ text that stand outside of comments and strings, and the type of a double's digits.
 void add_identifiers(std::string_view text, Names& names) {
   while (!text.empty()) {
     if (text.starts_with("//")) {
@@ -44,9 +58,11 @@ void add_identifiers(std::string_view text, Names& names) {
       skip_past(text, "*/");
     } else if (text.front() == '"' || text.front() == '\'') {
       skip_quoted(text);
+    } else if (std::isdigit(static_cast<unsigned char>(text.front()))) {
+      if (skip_number(text)) names.insert("double");
     } else if (is_word(text.front())) {
       const auto end = static_cast<std::size_t>(std::find_if_not(text.begin(), text.end(), is_word) - text.begin());
-      names.insert(text.substr(0, end));  // or a number, which no item is called
+      names.insert(text.substr(0, end));
       text.remove_prefix(end);
     } else {
       text.remove_prefix(1);
@@ -133,7 +149,8 @@ class Order {
   std::vector<State> state_;
 };
 
-/// Elements as memory has them, with which no op computes, and double: a kernel that has any names the type.
+/// Elements as memory has them, with which no op computes, and double: a kernel that has any names the type, or of
+/// double has digits or a function that gives one.
 constexpr std::string_view named_types[] = {"f16", "bf16", "f8e4m3", "f8e5m2", "i8", "i16", "u8", "u16", "double"};
 
 /// Is it an overload for such a type that is none of `names`? Then nobody calls it.
@@ -147,6 +164,17 @@ bool is_for_others(const PreludeItem& item, const Names& names) {
                              [&](std::string_view type) { return head.contains(type) && !names.contains(type); });
 }
 
+/// Which items a text of these names uses. Adds the names that those use.
+std::vector<bool> items_used(Names& names) {
+  const std::span<const PreludeItem> items = prelude_items();
+  std::vector<bool> used(items.size());
+  for (std::size_t i = items.size(); i-- > 0;) {  // what an item uses stands before it
+    used[i] = names.contains(items[i].name) && !is_for_others(items[i], names);
+    if (used[i]) add_identifiers(items[i].text, names);
+  }
+  return used;
+}
+
 }  // namespace
 
 std::span<const PreludeItem> prelude_items() {
@@ -158,11 +186,10 @@ std::string prelude_for(std::string_view kernel_text) {
   const std::span<const PreludeItem> items = prelude_items();
   Names names;
   add_identifiers(kernel_text, names);
-  std::vector<bool> used(items.size());
-  for (std::size_t i = items.size(); i-- > 0;) {  // what an item uses stands before it
-    used[i] = names.contains(items[i].name) && !is_for_others(items[i], names);
-    if (used[i]) add_identifiers(items[i].text, names);
-  }
+  Names all = names;
+  std::vector<bool> used = items_used(all);
+  // A function that gives a double does not name it: cast_f64(i).
+  if (all.contains("double") && names.insert("double").second) used = items_used(names);
   std::string text;
   for (std::size_t i = 0; i < items.size(); ++i) {
     if (!used[i]) continue;

@@ -23,9 +23,9 @@ struct PreludeItem {
 std::span<const PreludeItem> prelude_items();
 
 /// The text of the items whose names stand in `kernel_text` outside of comments and strings, and of those that they
-/// use, in the order of prelude_items(), a blank line between; empty if there are none. Overloads for
-/// double and for types of stored elements (f16, bf16, f8e4m3, f8e5m2, i8, i16, u8, u16) that it does not name stay
-/// out.
+/// use, in the order of prelude_items(), a blank line between; empty if there are none. Overloads for types of stored
+/// elements (f16, bf16, f8e4m3, f8e5m2, i8, i16, u8, u16) that it does not name stay out, and those for double if
+/// nothing in it is one: no name of the type, no digits of one, no function that gives one.
 std::string prelude_for(std::string_view kernel_text);
 
 }  // namespace tessera::internal
