@@ -78,6 +78,10 @@ Id Trace::use(Handle value, Location location) const {
   return value.id;
 }
 
+Handle Trace::apply(Op op, ElementType type, std::initializer_list<Handle> in, Location location) {
+  return apply(op, type, in, {}, location);
+}
+
 Handle Trace::apply(Op op, ElementType type, std::initializer_list<Handle> in, std::initializer_list<std::int64_t> attr,
                     Location location, const Shape& shape) {
   Id ids[8];

@@ -1,6 +1,7 @@
 // Reductions and scans by an author's own function of elements of one tile or of several.
 #pragma once
 #include <functional>
+#include <tuple>
 
 #include "tessera/dsl/parts.hpp"
 #include "tessera/dsl/reductions.hpp"

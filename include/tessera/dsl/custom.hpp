@@ -13,15 +13,9 @@ struct Custom : ExprTag {
   using type = T_;
   static constexpr int rank = R_;
   CustomFunction function;
-  std::tuple<A...> operands;
-  Custom(CustomFunction f, A... operand) : function(std::move(f)), operands(operand...) {}
-  Handle lower(Trace& trace, Location location) const {
-    return std::apply(
-        [&](const auto&... operand) {
-      return trace.custom(function, {operand.lower(trace, location)...}, location);
-        },
-        operands);
-  }
+  OperandList<std::index_sequence_for<A...>, A...> operands;
+  Custom(CustomFunction f, A... operand) : function(std::move(f)), operands{{operand}...} {}
+  Handle lower(Trace& trace, Location location) const { return operands.custom(function, trace, location); }
 };
 
 namespace detail {

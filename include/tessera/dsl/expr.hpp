@@ -5,7 +5,7 @@
 // operands and makes one call of Trace::apply.
 #pragma once
 #include <algorithm>
-#include <tuple>
+#include <utility>
 
 #include "tessera/dsl/trace.hpp"
 
@@ -51,19 +51,31 @@ struct LiteralExpr : ExprTag {
   Handle lower(Trace& trace, Location location) const { return trace.literal(element_type<T_>, value, location); }
 };
 
+/// The operands of an op. A std::tuple and std::apply took most of the time in which a kernel compiles.
+template <std::size_t, class A>
+struct OperandAt {
+  A operand;
+  Handle lower(Trace& trace, Location location) const { return operand.lower(trace, location); }
+};
+template <class Indices, class... A>
+struct OperandList;
+template <std::size_t... I, class... A>
+struct OperandList<std::index_sequence<I...>, A...> : OperandAt<I, A>... {
+  Handle apply(Op op, ElementType type, Trace& trace, Location location) const {
+    return trace.apply(op, type, {OperandAt<I, A>::lower(trace, location)...}, location);
+  }
+  Handle custom(const CustomFunction& function, Trace& trace, Location location) const {
+    return trace.custom(function, {OperandAt<I, A>::lower(trace, location)...}, location);
+  }
+};
+
 template <Op op, Element T_, int R_, class... A>
 struct Apply : ExprTag {
   using type = T_;
   static constexpr int rank = R_;
-  std::tuple<A...> operands;
-  explicit Apply(A... operand) : operands(operand...) {}
-  Handle lower(Trace& trace, Location location) const {
-    return std::apply(
-        [&](const auto&... operand) {
-      return trace.apply(op, element_type<T_>, {operand.lower(trace, location)...}, {}, location);
-        },
-        operands);
-  }
+  OperandList<std::index_sequence_for<A...>, A...> operands;
+  explicit Apply(A... operand) : operands{{operand}...} {}
+  Handle lower(Trace& trace, Location location) const { return operands.apply(op, element_type<T_>, trace, location); }
 };
 
 namespace detail {

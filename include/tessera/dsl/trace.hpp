@@ -84,6 +84,7 @@ class Trace {
 
   /// The node behind a handle; Error if it belongs to another kernel or to a loop that is closed.
   Id use(Handle value, Location location) const;
+  Handle apply(Op op, ElementType type, std::initializer_list<Handle> in, Location location);
   Handle apply(Op op, ElementType type, std::initializer_list<Handle> in, std::initializer_list<std::int64_t> attr,
                Location location, const Shape& shape = {});
   Handle apply(Op op, ElementType type, const std::vector<Handle>& in, const std::vector<std::int64_t>& attr,
