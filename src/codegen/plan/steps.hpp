@@ -404,28 +404,22 @@ concept Leaf = OfRoles<T> || OneOf<std::remove_const_t<T>, Compute, Load, Store,
                                    Scan, PutTotals, AddTotals, Sort, Merge, CountNumbers, AddCounts, Put, Get, Stage,
                                    ReadStage, Clear, Fetch, Commit, Wait, Multiply, Barrier, Tell>;
 
-/// The bodies in a step, in the order they run: calls each(body).
-template <class StepType, class Each>
-void each_body(StepType& step, const Each& each) {
-  const auto across = [&](auto& reduction) { each(reduction.across); };
-  std::visit(Overloaded{
-                 []<Leaf T>(T&) {},
-                 [&]<OneOf<Reduce, const Reduce> T>(T& reduce) { across(reduce); },
-                 [&]<OneOf<Argmax, const Argmax> T>(T& argmax) { across(argmax); },
-                 [&]<OneOf<Replicas, const Replicas> T>(T& replicas) { across(replicas); },
-                 [&]<OneOf<Partials, const Partials> T>(T& partials) { each(partials.round); },
-                 [&]<OneOf<Loop, const Loop> T>(T& loop) {
-    each(loop.arrive);
-    each(loop.ahead);
-    each(loop.issued);
-    each(loop.body);
-  },
-                 [&]<OneOf<Branch, const Branch, Elected, const Elected, OfTeam, const OfTeam, OfPart, const OfPart,
-                           EachPart, const EachPart, TileLoop, const TileLoop, BringAhead, const BringAhead,
-                           UnlessBrought, const UnlessBrought>
-                         T>(T& s) { each(s.body); },
-             },
-             step.action);
+/// The bodies in a step, in the order they run; at most four.
+struct Bodies {
+  Body* at[4];
+  int count = 0;
+};
+Bodies bodies_of(Step& step);
+
+/// Calls each(body) for them.
+template <class Each>
+void each_body(Step& step, const Each& each) {
+  const Bodies bodies = bodies_of(step);
+  for (int i = 0; i < bodies.count; ++i) each(*bodies.at[i]);
+}
+template <class Each>
+void each_body(const Step& step, const Each& each) {
+  each_body(const_cast<Step&>(step), [&](const Body& body) { each(body); });
 }
 
 }  // namespace tessera::internal::codegen
