@@ -55,6 +55,16 @@ class Kernels(unittest.TestCase):
         self.assertNotIn("`copy`", said)
         self.assertEqual(self.page.read_text(), before)
 
+    def test_some_architectures(self):
+        self.kernels()
+        self.assertIn("no kernel's machine code", self.kernels("--check", "--archs", "sm_80,sm_120"))
+        said = self.kernels("--check", "--archs", "sm_120,sm_80", registers=48)
+        self.assertEqual(said.count("+| `softmax` | 128 | 48 |"), 2)
+        said = self.kernels("--check", "--archs", "sm_80", stack=8, status=1)
+        self.assertEqual(said.count("bytes of stack"), 1)
+        self.assertIn("choose from sm_80", self.kernels("--check", "--archs", "sm_75", status=2))
+        self.assertIn("goes with --check", self.kernels("--archs", "sm_80", status=2))
+
     def test_local_memory_fails(self):
         self.assertIn("softmax for sm_90a has 8 bytes of stack", self.kernels("--check", stack=8, status=1))
         self.assertIn("spills of 4 bytes stored", self.kernels("--check", stored=4, status=1))
