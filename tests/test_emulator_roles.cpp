@@ -494,7 +494,7 @@ TEST_CASE("faults in roles are found without the verifier", "[emulator]") {
   const auto nothing = [](Plan&) {};
   const char *const race = "with no barrier between", *const stuck = "nobody can go on";
   // clang-format off
-  const Planted all[] = {
+  std::vector<Planted> all{
       {"nobody waits until a stage is full", "the copy engine", [](Plan& p) { place_of<WaitFull>(p).drop(); },
        "", "", false, true},
       {"nobody acquires", "once too often", [](Plan& p) { place_of<Acquire>(p).drop(); }},
@@ -537,6 +537,7 @@ TEST_CASE("faults in roles are found without the verifier", "[emulator]") {
       {"no turns", race, [](Plan& p) { place_of<NamedBarrier>(p, 9).drop(); }, "", "", true},
   };
   // clang-format on
+  std::erase_if(all, [](const Planted& one) { return !in_share(one.name, std::min<std::size_t>(test_share(1), 3)); });
   std::vector<KernelSource> sources;
   for (const Planted& planted : all) {
     Plan plan = product_by_roles(role_tiles[planted.in_turn ? 1 : 0]);
