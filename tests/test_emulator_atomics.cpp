@@ -1,4 +1,5 @@
 // Atomics of hand-written kernels in the emulator: what they order, and that blocks may wait for one another by them.
+#include <bit>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -40,10 +41,13 @@ TEST_CASE("each atomic keeps the orders that it is asked to", "[emulator][atomic
   };
   const Ways all[] = {{"int", "atomic_add", "1", "0"},
                       {"float", "atomic_add", "1.0f", "0.0f"},
+                      {"double", "atomic_add", "1.0", "0.0"},
                       {"int", "atomic_max", "7", "-9"},
                       {"float", "atomic_max", "7.0f", "-9.0f"},
+                      {"double", "atomic_max", "7.0", "-9.0"},
                       {"int", "atomic_min", "1", "99"},
                       {"float", "atomic_min", "1.0f", "99.0f"},
+                      {"double", "atomic_min", "1.0", "99.0"},
                       {"int", "atomic_and", "1", "-1"},
                       {"u32", "atomic_or", "4u", "0u"},
                       {"i64", "atomic_xor", "4ll", "0ll"},
@@ -62,8 +66,7 @@ TEST_CASE("each atomic keeps the orders that it is asked to", "[emulator][atomic
       const HandWritten kernel{.parameters = "int* y, i64* flags", .body = text(release, acquire)};
       std::vector<i32> y(2);
       std::vector<i64> flags(1);
-      const bool real = type == "float";
-      flags[0] = real ? 0x40400000 : 3;
+      flags[0] = type == "double" ? std::bit_cast<i64>(3.0) : type == "float" ? std::bit_cast<i32>(3.0f) : 3;
       const std::string report =
           run(kernel, {in_out(y), in_out(flags)}, {.seed = 3, .blocks_in_flight = 2}, {2}).text();
       if (report.empty()) CHECK(y[1] == 5);
@@ -76,14 +79,24 @@ TEST_CASE("each atomic keeps the orders that it is asked to", "[emulator][atomic
   }
 }
 
-TEST_CASE("no larger or smaller real is lost", "[emulator][atomics]") {
-  const HandWritten both{.parameters = "float* y",
-                         .body =
-                             "const float x = static_cast<float>(block_index() * 32 + thread_index());\n"
-                             "atomic_max(y, x);\natomic_min(y + 1, -x);"};
+namespace {
+
+template <class T>
+void check_extremes(const std::string& type) {
+  const HandWritten both{.parameters = type + "* y",
+                         .body = "const " + type + " x = static_cast<" + type +
+                                 ">(block_index() * 32 + thread_index());\natomic_max(y, x);\natomic_min(y + 1, -x);"};
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
-    std::vector<float> y(2);
+    std::vector<T> y(2);
+    INFO(type << ", seed " << seed);
     CHECK(run(both, {in_out(y)}, {.seed = seed, .blocks_in_flight = 4}, {4}).text() == "");
-    CHECK(y == std::vector<float>{127, -127});
+    CHECK(y == std::vector<T>{127, -127});
   }
+}
+
+}  // namespace
+
+TEST_CASE("no larger or smaller real is lost", "[emulator][atomics]") {
+  check_extremes<float>("float");
+  check_extremes<double>("double");
 }
