@@ -720,6 +720,7 @@ TEST_CASE("A kernel gets the prelude that it uses", "[prelude]") {
     INFO(text);
     CHECK(of_double(text));
   }
+  CHECK(prelude_for("cast_i8(cast_f64(1))").find("cast_i8(double") != std::string::npos);  // whichever stands first
   // One blank line between the items, a newline at the end.
   const std::string text = prelude_for("floor_div modulo");
   CHECK(text.find("\n\n\n") == std::string::npos);
