@@ -253,4 +253,6 @@ class Bench(unittest.TestCase):
 
 if __name__ == "__main__":
     BENCH = sys.argv.pop(1)
+    if not Path(BENCH).exists():
+        sys.exit(print(f"skipped: there is no {BENCH}; scripts/run bench builds it"))
     unittest.main()

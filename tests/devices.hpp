@@ -2,8 +2,7 @@
 //   cpu            the default
 //   cuda, cuda:N   a GPU
 //   compiled       the CPU, while NVRTC compiles each kernel too (compiled_device.hpp)
-//   emulated       generated code on the CPU (emulated_device.hpp), if the tests were built with it; where TESSERA_TEST_SHARE
-//                  is set, for one test case of so many: the others run on the CPU
+//   emulated       generated code on the CPU (emulated_device.hpp), if the tests were built with it
 // Ops, control, memory, sampling, model and programs run there: "[cpu],[model],[programs]". What is tested of the
 // host's side of a launch ([api], [jit]: addresses, threads, the words of refusals) takes Device::cpu().
 #pragma once
@@ -28,7 +27,7 @@ inline std::string test_device_name() {
   return name && *name ? name : "cpu";
 }
 
-/// For the test case that runs. Throws tessera::Error if it is not here.
+/// Throws tessera::Error if it is not here.
 inline const tessera::internal::Device& test_device() {
   static const tessera::internal::Device device = [] {
     const std::string name = test_device_name();
@@ -42,10 +41,7 @@ inline const tessera::internal::Device& test_device() {
     }
     return tessera::internal::Device::parse(name);
   }();
-  static const tessera::internal::Device cpu = tessera::internal::Device::cpu();
-  const bool left_out = test_device_name() == "emulated" &&
-                        !in_share(Catch::getResultCapture().getCurrentTestName(), test_share(1));
-  return left_out ? cpu : device;
+  return device;
 }
 
 /// How many kernels a test of very many should make. On the CPU, all; elsewhere each costs a compilation, of some

@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
-#include <regex>
 #include <vector>
 
 #include "catch.hpp"
@@ -18,6 +17,7 @@
 #include "devices.hpp"
 #include "fuzz/memory.hpp"
 #include "jit/compile/dump.hpp"
+#include "patterns.hpp"
 #include "support.hpp"
 #include "tensors.hpp"
 #include "tessera/tessera.hpp"
@@ -180,15 +180,7 @@ std::vector<Sample> samples(bool many = false) {
 /// The text with the fault in its kernel.
 std::string broken(const std::string& text, const Edit& fault) {
   const std::size_t kernel = text.find("extern \"C\" __global__");
-  const std::regex find(fault.find);
-  std::string result = text.substr(0, kernel), rest = text.substr(kernel);
-  int place = 0;
-  for (std::smatch match; std::regex_search(rest, match, find); ++place) {
-    const bool here = fault.which.empty() || std::ranges::count(fault.which, place);
-    result += match.prefix().str() + (here ? match.format(fault.replace) : match.str());
-    rest = match.suffix();
-  }
-  return result + rest;
+  return text.substr(0, kernel) + replaced(text.substr(kernel), fault.find, fault.replace, fault.which);
 }
 #endif
 

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <regex>
 
 #include "catch.hpp"
 #include "codegen/generate.hpp"
@@ -14,6 +13,7 @@
 #include "compiling.hpp"
 #include "jit/product_tiles.hpp"
 #include "model/kernels.hpp"
+#include "patterns.hpp"
 #include "plan_kernels.hpp"
 #include "support.hpp"
 #include "tessera/tessera.hpp"
@@ -293,8 +293,8 @@ TEST_CASE("what multiplies takes what the budget counts", "[generate][budget]") 
     job.counted = codegen::role_pressure(codegen::make_plan(job.graph, variant, Arch::sm_90a, {}), false);
     const KernelSource source = generate(job.graph, variant, Arch::sm_90a);
     KernelSource unset = source;
-    const std::regex setting("(take|give)_registers<[0-9]+>\\(\\);"), bounds("__launch_bounds__\\([^)]*\\)");
-    unset.text = std::regex_replace(std::regex_replace(source.text, setting, ""), bounds, "__launch_bounds__(256, 1)");
+    unset.text = replaced(replaced(source.text, R"((take|give)_registers<[0-9]+>\(\);)", ""),
+                          R"(__launch_bounds__\([^)]*\))", "__launch_bounds__(256, 1)");
     job.unset = compile_report(unset, Arch::sm_90a);
     job.report = job.clusters ? compile_report(source, Arch::sm_90a) : job.unset;
   });

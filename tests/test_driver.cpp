@@ -1,11 +1,11 @@
 // The CUDA driver: how it is found, what is said if it cannot be used, and its errors in words.
 #include <algorithm>
 #include <map>
-#include <regex>
 
 #include "catch.hpp"
 #include "compiling.hpp"
 #include "fake_cuda/machine.hpp"
+#include "patterns.hpp"
 #include "support.hpp"
 
 using namespace tessera::internal;
@@ -29,13 +29,10 @@ Signature signature(const cuda::Call<P...>& call) {
 
 /// Of a list of parameters as cudaTypedefs.h has it: on a 64-bit machine.
 std::vector<std::size_t> sizes_of(const std::string& parameters) {
-  static const std::regex parameter("[^,]+");
-  static const std::regex wide(
-      ".*(\\*|size_t|unsigned long long|CUdeviceptr_v2|"
-      "CU(context|module|function|stream|event|graph|graphExec|memoryPool) ).*");
+  const std::string wide =
+      R"(\*|size_t|unsigned long long|CUdeviceptr_v2|CU(context|module|function|stream|event|graph|graphExec|memoryPool) )";
   std::vector<std::size_t> sizes;
-  for (std::sregex_iterator each(parameters.begin(), parameters.end(), parameter), end; each != end; ++each)
-    sizes.push_back(std::regex_match(each->str(), wide) ? 8 : 4);
+  for (const Match& each : matches(parameters, "[^,]+")) sizes.push_back(finds(each[0], wide) ? 8 : 4);
   return sizes;
 }
 
@@ -52,13 +49,12 @@ TEST_CASE("the driver's calls have the parameters that CUDA's header gives them"
   }
   const std::string header = read_text(place);
   std::map<std::string, std::pair<int, std::string>> latest;  // up to 12.0
-  const std::regex entry(R"(typedef CUresult \(CUDAAPI \*PFN_(\w+)_v(\d+)\)\(([^)]*)\);)");
-  for (std::sregex_iterator each(header.begin(), header.end(), entry), end; each != end; ++each) {
-    const int version = std::stoi((*each)[2]);
-    auto& [found, parameters] = latest[(*each)[1]];
+  for (const Match& entry : matches(header, R"(typedef CUresult \(CUDAAPI \*PFN_(\w+)_v(\d+)\)\(([^)]*)\);)")) {
+    const int version = std::stoi(entry[2]);
+    auto& [found, parameters] = latest[entry[1]];
     if (version > 12000 || version < found) continue;
     found = version;
-    parameters = (*each)[3];
+    parameters = entry[3];
   }
   using namespace cuda;
   const Signature calls[] = {

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <cstdlib>
-#include <regex>
 
 #include "catch.hpp"
 #include "codegen/passes/passes.hpp"
@@ -12,6 +11,7 @@
 #include "compiled_device.hpp"
 #include "compiling.hpp"
 #include "jit/compile/nvrtc.hpp"
+#include "patterns.hpp"
 #include "support.hpp"
 #include "tessera/dsl/control.hpp"
 #include "tessera/tessera.hpp"
@@ -69,9 +69,11 @@ std::string kernel_part(const KernelSource& source) {
 
 /// The words of CUDA in a text that stand for hardware and belong into the prelude.
 std::vector<std::string> hardware_words(const std::string& text) {
-  static const std::regex words(R"(\b(asm|threadIdx|blockIdx|blockDim|gridDim|atomicAdd|__shared__|)"
-                                R"(__shfl\w*|__syncthreads\w*|__syncwarp|__ballot\w*|__cvta\w*)\b)");
-  return {std::sregex_token_iterator(text.begin(), text.end(), words), {}};
+  std::vector<std::string> words;
+  for (const Match& match : matches(text, R"(\b(asm|threadIdx|blockIdx|blockDim|gridDim|atomicAdd|__shared__|)"
+                                          R"(__shfl\w*|__syncthreads\w*|__syncwarp|__ballot\w*|__cvta\w*)\b)"))
+    words.push_back(match[0]);
+  return words;
 }
 
 }  // namespace
@@ -143,7 +145,7 @@ TEST_CASE("a kernel further down its file differs in places alone", "[generate]"
   const std::string a = generate(up, dense_variant(up), hopper).text,
                     b = generate(down, dense_variant(down), hopper).text;
   const auto without_places = [](const std::string& text) {
-    return std::regex_replace(text, std::regex(R"((#line |// test_generate\.cpp:)[0-9]+)"), "$1");
+    return replaced(text, R"((#line |// test_generate\.cpp:)[0-9]+)", "$1");
   };
   CHECK(a != b);
   CHECK(without_places(a) == without_places(b));
@@ -185,8 +187,7 @@ TEST_CASE("no max or min of integers reaches ptxas", "[generate]") {
         Nvrtc::instance().compile({.source = source.text, .kernel = source.name, .arch = hopper, .to_ptx = true});
     return std::string(reinterpret_cast<const char*>(code.image.data()), code.image.size());
   };
-  const std::regex chained("(max|min)\\.[su]32");
-  const auto clean = [&](const auto& combine) { return !std::regex_search(ptx_of(combine), chained); };
+  const auto clean = [&](const auto& combine) { return !finds(ptx_of(combine), R"((max|min)\.[su]32)"); };
   CHECK(clean([](const auto& x, const auto& y) { return maximum(maximum(y, -x), x); }));
   CHECK(clean([](const auto& x, const auto& y) { return minimum(minimum(y, x * -1), x); }));
   CHECK(clean([](const auto& x, const auto& y) { return maximum(abs(x), y); }));
@@ -233,7 +234,7 @@ TEST_CASE("a kernel's own text is plain C++", "[generate]") {
                              kernel_part(generate(graph, variant(graph), hopper)));
   }
   // Names of extern "C" functions are one namespace.
-  kernels = std::regex_replace(kernels, std::regex("extern \"C\" "), "");
+  kernels = replaced(kernels, "extern \"C\" ", "");
   for (const std::string compiler : {"g++", "clang++ -mavx512fp16"}) {  // without it clang 14 has no _Float16
     if (std::system((compiler + " --version >/dev/null 2>&1").c_str()) != 0) {
       WARN(compiler << " is not on this machine");

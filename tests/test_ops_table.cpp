@@ -1,10 +1,10 @@
 // What ops.def says of an op, and that no more places than README.md and a list here say know one by name.
 #include <filesystem>
 #include <map>
-#include <regex>
 #include <set>
 
 #include "catch.hpp"
+#include "patterns.hpp"
 #include "support.hpp"
 #include "tessera/graph/error.hpp"
 #include "tessera/graph/graph.hpp"
@@ -26,12 +26,10 @@ using Names = std::set<std::string>;
 
 /// The structural ops that a file names.
 Names named_in(const std::filesystem::path& file) {
-  static const std::regex op(R"(\bOp::(\w+))");
   Names all, found;
   for (Op structural : structural_ops) all.insert(std::string(name(structural)));
-  const std::string text = read_text(file);
-  for (std::sregex_iterator it(text.begin(), text.end(), op), end; it != end; ++it)
-    if (all.contains((*it)[1])) found.insert((*it)[1]);
+  for (const Match& op : matches(read_text(file), R"(\bOp::(\w+))"))
+    if (all.contains(op[1])) found.insert(op[1]);
   return found;
 }
 

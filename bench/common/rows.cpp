@@ -1,21 +1,13 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <iterator>
 
 #include "common/attention.hpp"
 #include "common/decode.hpp"
-#include "common/join.hpp"
 #include "common/memory_rows.hpp"
 #include "common/order_rows.hpp"
 #include "common/products.hpp"
 
 namespace tessera::internal::bench {
-
-std::string Row::name() const {
-  return fmt::format("{}{}{}-{}-{}{}{}", group, group.empty() ? "" : "-", op, type, join(shape, "x"),
-                     form.empty() ? "" : "-", form);
-}
 
 std::vector<Row> rows(const RowSettings& settings) {
   const bool small = settings.small;
