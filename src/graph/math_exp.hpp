@@ -58,10 +58,10 @@ inline float pow(float x, float y) {
   const double exponent = a == 1 ? 0 : log * static_cast<double>(y);
   double size = wide::exp2(wide::clamp(exponent, -400, 400));
   size = size > 0x1p200 ? static_cast<double>(infinity) : size;
-  float result = static_cast<float>((a != a) | (y != y) ? static_cast<double>(detail::no_number) : size);
+  float result = static_cast<float>(((a != a) | (y != y)) ? static_cast<double>(detail::no_number) : size);
   result = odd ? std::copysign(result, x) : result;
-  result = (x < 0) & (a != infinity) & !whole ? detail::no_number : result;
-  return (x == 1) | (y == 0) ? 1.0f : result;
+  result = ((x < 0) & (a != infinity) & !whole) ? detail::no_number : result;
+  return ((x == 1) | (y == 0)) ? 1.0f : result;
 }
 
 /// By Newton's method from a guess that divides the exponent by 3 (after FreeBSD's s_cbrtf.c), twice, in double.

@@ -65,7 +65,7 @@ std::optional<std::string> example(Op op, double low, double high) {
     Cell from;
     from.f32 = static_cast<float>(x);
     cells[i] = evaluate_cast(ElementType::f32, type, from);
-    operands.push_back(type == ElementType::pred ? (x ? "true" : "false") : fmt::format("{}", x));
+    operands.push_back(type == ElementType::pred ? (x != 0 ? "true" : "false") : fmt::format("{}", x));
   }
   const ElementType result = result_type(op, type);
   const std::string value = number_text(result, encode(result, evaluate(op, type, cells[0], cells[1], cells[2])));
