@@ -230,6 +230,7 @@ std::vector<int> sorted(std::vector<int> order, const std::function<bool(int, in
   return order;
 }
 
+/// 0, 1, ..., count - 1.
 std::vector<int> numbers_to(std::size_t count) {
   std::vector<int> numbers(count);
   std::iota(numbers.begin(), numbers.end(), 0);
