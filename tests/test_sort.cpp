@@ -108,6 +108,7 @@ TEST_CASE("sorts of tiles that no block has the registers for", "[cpu]") {
 TEST_CASE("sorts of which the first elements are kept", "[cpu]") {
   Cases cases(1300);
   oracle::Rng rng(33);
+  check_sorted(some(rng, ElementType::f32, {2, 2300}, true), 1, 300, false);  // merged, of whichever cases are made
   for (const Extents& shape : {Extents{2, 29}, {29, 2}, {2, 64}, {64, 40}, {2, 1000}, {2, 2300}})
     for (const ElementType type : number_types)
       for (const int count : {1, 2, 7, 8, 9, 28, 40, 300, 1100})

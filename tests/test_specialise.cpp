@@ -318,6 +318,19 @@ TEST_CASE("why a product has no roles: what follows it", "[plan]") {
                     },
                     {128, 256, 64}))
             .find(" registers for values, and a thread has 220") != std::string::npos);
+  // What all threads of the block are to know.
+  CHECK(why_not(with_epilogue([](const S& s, const Z& z, const Y& y, const I& m, const I& n) {
+          const Tile drawn = atomic_add(z, {m, n}, full<f32>({1, 1}, 1));
+          store(y, {m, n}, s + drawn);
+        })) == "its atomics are of all threads");
+  CHECK(why_not(with_epilogue([](const S& s, const Z& z, const Y& y, const I& m, const I& n) {
+          store(y, {m, n}, s);
+          atomic_add(z, {m, n}, full<f32>({1, 1}, 1), MemoryOrder::release);
+        })) == "its atomics are of all threads");
+  CHECK(why_not(with_epilogue([](const S& s, const Z&, const Y& y, const I& m, const I& n) {
+          check(s >= 0, "no sum is negative");
+          store(y, {m, n}, s);
+        })) == "it checks or prints");
 }
 
 TEST_CASE("teams, warp groups, stages and the order of blocks follow from the tile", "[plan]") {

@@ -64,8 +64,9 @@ TEST_CASE("slices go by steps, forwards and backwards", "[cpu]") {
   for (const int step : {1, 2, 3, -1, -2}) {
     const auto k = kernel("steps", [=](In<f32, 2> x, Out<f32, 2> y, InOut<f32, 2> z, Scalar<i32> start) {
       auto part = x.slice(0, start, 9, step).slice(1, 1, 30, 2);
-      store(y, {0, 0}, load(part, {0, 0}, {10, 32}, -5));
-      atomic_add(z.slice(0, start, 9, step), {0, 0}, full<f32>({16, 2}, 3));
+      for (Index i : range(2))
+        for (Index j : range(2)) store(y, {i, j}, load(part, {i, j}, {5, 16}, -5));
+      for (Index i : range(4)) atomic_add(z.slice(0, start, 9, step), {i, 0}, full<f32>({4, 2}, 3));
       Tile rows = iota({12}, 0) - 1;
       scatter(z.slice(0, start, 9, step), rows, {1}, gather(part, rows, {0}, {2}, 7));
     });
