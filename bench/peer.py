@@ -18,7 +18,8 @@ except ImportError as reason:
     print(json.dumps({"error": f"{sys.executable} has no PyTorch ({reason})"}), flush=True)
     sys.exit()
 
-TYPES = {"f16": torch.float16, "f32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16, "u8": torch.uint8}
+TYPES = {"f16": torch.float16, "f32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16}
+TYPES |= {"u8": torch.uint8, "i8": torch.int8}
 
 
 class Captured:
@@ -169,20 +170,26 @@ def histogram(shape, dtype, device, sets):
 
 def factors(shape, dtype, device, sets):
     m, n, k = shape
-    x = [normal((m, k), dtype, device) for _ in range(sets)]
-    w = [normal((k, n), dtype, device, 1 / math.sqrt(k)) for _ in range(sets)]
+    left, right = (20, 20) if dtype == torch.int8 else (1, 1 / math.sqrt(k))
+    x = [normal((m, k), dtype, device, left) for _ in range(sets)]
+    w = [normal((k, n), dtype, device, right) for _ in range(sets)]
     return x, w
 
 
+def products(x, w):
+    if x[0].dtype == torch.int8:
+        yield "torch._int_mm", lambda i: torch._int_mm(x[i], w[i])
+    else:
+        yield "torch.matmul", lambda i: torch.matmul(x[i], w[i])
+
+
 def gemm(shape, dtype, device, sets):
-    x, w = factors(shape, dtype, device, sets)
-    yield "torch.matmul", lambda i: torch.matmul(x[i], w[i])
+    yield from products(*factors(shape, dtype, device, sets))
 
 
 def gemm_nk(shape, dtype, device, sets):
     x, w = factors(shape, dtype, device, sets)
-    w = [one.t().contiguous() for one in w]
-    yield "torch.matmul", lambda i: torch.matmul(x[i], w[i].t())
+    yield from products(x, [one.t().contiguous().t() for one in w])
 
 
 def linear_gelu_ways(shape, dtype, device, sets):

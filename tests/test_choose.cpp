@@ -71,6 +71,13 @@ TEST_CASE("what wgmma cannot serve gets plain tiles", "[jit]") {
   CHECK(chosen({4096, 4096, 4097, true}) == "128x128x64");
   CHECK(chosen({2, 2304, 768}) == "64x64x128");
   CHECK(chosen({1, 2304, 768}) == "1x16x768");
+  for (const ElementType bytes : {ElementType::i8, ElementType::u8}) {
+    CHECK(chosen({4096, 4096, 4096}, ProductFamily::plain, bytes) == "128x128x128");
+    CHECK(chosen({4096, 4096, 4096}, ProductFamily::plain, bytes, {Target::of(Arch::parse("sm_86")), 84}) ==
+          "128x128x64");
+  }
+  CHECK(chosen({4096, 4096, 4096}, ProductFamily::plain, ElementType::f8e4m3) == plain);
+  CHECK(chosen({4096, 4096, 4096}, ProductFamily::plain, ElementType::f64) == "64x64x16");
   // What comes from memory comes while another tile is multiplied.
   CHECK(chosen({8192, 768, 768}) == "128x192x64");
   CHECK(chosen({8192, 768, 768}, ProductFamily::residual) == "64x128x64");
@@ -108,7 +115,8 @@ TEST_CASE("sums that leave registers to one block leave all shared memory to its
 
 TEST_CASE("tiles suit every extent and device", "[jit]") {
   for (const auto& [target, shared] : {std::pair{ProductTarget{}, 0}, {a100, 99 * 1024}, {h200, 227 * 1024}})
-    for (const ElementType operands : {ElementType::f32, ElementType::tf32, ElementType::f16, ElementType::bf16})
+    for (const ElementType operands : {ElementType::f32, ElementType::tf32, ElementType::f16, ElementType::bf16,
+                                       ElementType::i8, ElementType::u8, ElementType::f64, ElementType::f8e4m3})
       for (const std::int64_t k : {8, 17, 48, 192, 256, 768, 1021, 1600, 32768})
         for (const std::int64_t m : {1, 2, 16, 17, 64, 65, 1024, 1025, 100000})
           for (const bool nk : {false, true}) {
@@ -120,7 +128,7 @@ TEST_CASE("tiles suit every extent and device", "[jit]") {
             if (!target.gpu) continue;
             // One row: the weights of a tile are in registers, 64 of each thread at most. More: both operands, in three
             // steps at least, in the shared memory of the smallest GPU with these instructions.
-            const int bytes = operands == ElementType::f32 || operands == ElementType::tf32 ? 4 : 2;
+            const int bytes = operands == ElementType::f8e4m3 ? 2 : info(operands).bytes;  // as f16
             if (m == 1) CHECK(tiles.n * tiles.k <= 64 * 256);
             if (m > 1) CHECK(3 * (tiles.m + tiles.n) * tiles.k * bytes <= shared);
           }

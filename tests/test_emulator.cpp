@@ -186,6 +186,75 @@ TEST_CASE("matrix instructions multiply", "[emulator]") {
   }
 }
 
+TEST_CASE("matrix instructions multiply bytes, of operands that lie along k and turned", "[emulator]") {
+  std::vector<std::int8_t> a(16 * 32), b(32 * 16), a_turned(a.size()), b_turned(b.size());
+  for (std::size_t i = 0; i < a.size(); ++i)
+    a[i] = static_cast<std::int8_t>(i * 7 % 253), b[i] = static_cast<std::int8_t>(i * 11 % 251);
+  for (std::size_t k = 0; k < 32; ++k)
+    for (std::size_t i = 0; i < 16; ++i) a_turned[k * 16 + i] = a[i * 32 + k], b_turned[i * 32 + k] = b[k * 16 + i];
+  const auto product = [&](auto element) {
+    std::vector<i32> c(16 * 16);
+    for (std::size_t e = 0; e < c.size(); ++e)
+      for (std::size_t k = 0; k < 32; ++k) c[e] += element(a[e / 16 * 32 + k]) * element(b[k * 16 + e % 16]);
+    return c;
+  };
+  std::vector<i32> along(16 * 16), turned(16 * 16);
+  for (const std::string type : {"i8", "u8"}) {
+    const Report report =
+        run({.parameters = "const i8* a, const i8* b, const i8* a_turned, const i8* b_turned, int* along, int* turned",
+             .body = "#define MULTIPLY mma_" + type + R"(
+    char* const memory = shared_memory();
+    const int lane = lane_index(), row = lane / 4, column = lane % 4;
+    const i8* const from[] = {a, b_turned, a_turned, b};
+    for (int i = lane; i < 4 * 512; i += 32) memory[i] = static_cast<char>(from[i / 512][i % 512]);
+    warp_barrier();
+    u32 left[4], right[4];
+    for (int i = 0; i < 4; ++i) {
+      load_vector<1>(&left[i], reinterpret_cast<const u32*>(memory + (row + i % 2 * 8) * 32 + i / 2 * 16 + column * 4));
+      load_vector<1>(&right[i], reinterpret_cast<const u32*>(memory + 512 + (row + i / 2 * 8) * 32 + i % 2 * 16 + column * 4));
+    }
+    for (int j = 0; j < 2; ++j) {
+      int sum[4] = {};
+      MULTIPLY<1>(sum, left, right + 2 * j);
+      for (int i = 0; i < 4; ++i) along[(row + i / 2 * 8) * 16 + j * 8 + column * 2 + i % 2] = sum[i];
+    }
+    load_bytes_turned<1, 1>(left, memory + 1024, 0);
+    load_bytes_turned<1, 2>(right, memory + 1536, 0);
+    int sum[8] = {};
+    MULTIPLY<2>(sum, left, right);
+    MULTIPLY<2>(sum + 1, left, right + 2);
+    for (int i = 0; i < 8; ++i) turned[(row * 2 + i / 4) * 16 + column * 4 + i % 4] = sum[i];)",
+             .shared_bytes = 2048},
+            {in(a), in(b), in(a_turned), in(b_turned), out(along), out(turned)});
+    CHECK(report.text() == "");
+    const std::vector<i32> expected = type == "i8"
+                                          ? product([](std::int8_t x) { return i32{x}; })
+                                          : product([](std::int8_t x) { return i32{static_cast<std::uint8_t>(x)}; });
+    CHECK(along == expected);
+    CHECK(turned == expected);
+  }
+}
+
+TEST_CASE("rows of bytes that are turned lie in different banks", "[emulator]") {
+  // Of each of four matrices, eight rows of 16 bytes: all 128 bytes of a line of banks.
+  std::vector<i32> at(4 * 32);
+  const Report report = run({.parameters = "int* at",
+                             .body = R"(
+    const char* const tile = shared_memory();
+    at[lane_index()] = static_cast<int>(bytes_row_turned<2>(tile, 1) - tile);
+    at[32 + lane_index()] = static_cast<int>(bytes_row_turned<4>(tile, 1) - tile);
+    at[64 + lane_index()] = static_cast<int>(bytes_row_turned<8>(tile, 1) - tile);
+    at[96 + lane_index()] = static_cast<int>(bytes_row_turned<16>(tile, 1) - tile);)",
+                             .shared_bytes = 32 * 256},
+                            {out(at)});
+  CHECK(report.text() == "");
+  for (auto matrix = at.begin(); matrix != at.end(); matrix += 8) {
+    std::set<int> banks;
+    std::for_each(matrix, matrix + 8, [&](i32 offset) { banks.insert(offset / 16 % 8); });
+    CHECK(banks.size() == 8);
+  }
+}
+
 TEST_CASE("matrix loads give each lane its elements", "[emulator]") {
   std::vector<f16> x(256);
   for (std::size_t i = 0; i < x.size(); ++i) x[i].bits = static_cast<std::uint16_t>(i);
@@ -218,9 +287,12 @@ TEST_CASE("lines are scanned by lanes", "[emulator]") {
   for (std::size_t i = 0; i < x.size(); ++i) {
     if (i % 32 >= 4) expected[i] += expected[i - 4];
   }
-  const Report report =
-      run({.parameters = "float* x", .body = "x[thread_index()] = scan_lanes<8, 4, false>(x[thread_index()], [](float a, float b) { return a + b; });", .threads = 64},
-          {in_out(x)});
+  const Report report = run(
+      {.parameters = "float* x",
+       .body =
+           "x[thread_index()] = scan_lanes<8, 4, false>(x[thread_index()], [](float a, float b) { return a + b; });",
+       .threads = 64},
+      {in_out(x)});
   CHECK(report.text() == "");
   CHECK(x == expected);
 }

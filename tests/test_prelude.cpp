@@ -844,7 +844,7 @@ constexpr Kernel kernels[] = {
   f[1] = *reinterpret_cast<float*>(shared_memory());
 )"},
     {"matrices", R"(  float c[4] = {};
-  u32 x[4], y[2];
+  u32 x[4], y[4];
   load_matrix_x4(x, shared_memory() + 16 * lane_index());
   load_matrix_x2(y, shared_memory() + 16 * lane_index());
   mma_f16(c, x, y);
@@ -854,6 +854,12 @@ constexpr Kernel kernels[] = {
   load_matrix_x2_transposed(y, shared_memory() + 16 * lane_index());
   mma_bf16(c, x, y);
   store_vector<4>(f + 4 * thread_index(), c);
+  int sums[8] = {};
+  load_bytes_turned<8, 1>(x, shared_memory(), 1);
+  load_bytes_turned<4, 2>(y, shared_memory(), 0);
+  mma_i8<1>(sums, x, y);
+  mma_u8<2>(sums + 1, x, y + 2);
+  store_vector<4>(i, sums);
 )"},
     {"bits", R"(  if (goes_on(i[2] > 0, 7)) i[3] = 0;
   i[0] = static_cast<int>(pack_f16(f[0], f[1]) + pack_bf16(f[0], f[1]) + bits_of(f[2]));

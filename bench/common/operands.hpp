@@ -44,11 +44,18 @@ Tensor<T, R> tensor_of(const Device& device, const std::array<std::int64_t, R>& 
   return tensor;
 }
 
-/// All NaN: what a kernel forgets to write is seen.
+/// What no result is, a NaN or the lowest integer: what a kernel forgets to write is seen.
+template <class T>
+T poison() {
+  if constexpr (std::is_integral_v<T>)
+    return std::numeric_limits<T>::min();
+  else
+    return static_cast<T>(NAN);
+}
 template <class T, int R>
 Tensor<T, R> poisoned(const Device& device, const std::array<std::int64_t, R>& extents) {
   const Tensor<T, R> tensor(device, extents);
-  tensor.copy_from(std::vector<T>(static_cast<std::size_t>(tensor.size()), static_cast<T>(NAN)));
+  tensor.copy_from(std::vector<T>(static_cast<std::size_t>(tensor.size()), poison<T>()));
   return tensor;
 }
 
@@ -56,8 +63,11 @@ Tensor<T, R> poisoned(const Device& device, const std::array<std::int64_t, R>& e
 template <class T, int R, class F>
 double error_of(const Tensor<T, R>& tensor, const F& reference) {
   const std::vector<T> values = tensor.to_vector();
-  if (!std::ranges::all_of(values, [](T value) { return std::isfinite(static_cast<float>(value)); }))
-    return std::numeric_limits<double>::infinity();
+  const auto is_left = [](T value) {
+    if constexpr (std::is_integral_v<T>) return value == poison<T>();
+    return !std::isfinite(static_cast<float>(value));
+  };
+  if (std::ranges::any_of(values, is_left)) return std::numeric_limits<double>::infinity();
   std::mt19937_64 generator(1);
   constexpr int samples = 64;
   double worst = 0, squares = 0;

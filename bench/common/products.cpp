@@ -13,17 +13,23 @@
 namespace tessera::internal::bench {
 namespace {
 
+/// Of bytes all bits of the sums.
+template <class T>
+using Result = std::conditional_t<std::same_as<T, i8>, i32, T>;
+template <class T>
+using Sums = std::conditional_t<std::same_as<T, i8>, i32, f32>;
+
 /// y [m,n] = x [m,k] w, the factors rounded to M; w is [k,n], or [n,k] if `nk`.
 template <Element T, Element M>
 auto gemm_kernel(ProductTiles tiles, bool nk) {
-  return kernel("gemm", [=](In<T, 2> x, In<T, 2> w, Out<T, 2> y) {
+  return kernel("gemm", [=](In<T, 2> x, In<T, 2> w, Out<Result<T>, 2> y) {
     require(x.extent(1) == w.extent(nk ? 1 : 0), "inner extents agree");
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
     const auto right = nk ? w.permute({1, 0}) : w.permute({0, 1});
-    Var acc = zeros<f32>({tiles.m, tiles.n});
+    Var acc = zeros<Sums<T>>({tiles.m, tiles.n});
     for (Index k : range(cdiv(x.extent(1), tiles.k)))
       acc = mma(cast<M>(load(x, {m, k}, {tiles.m, tiles.k})), cast<M>(load(right, {k, n}, {tiles.k, tiles.n})), acc);
-    store(y, {m, n}, cast<T>(acc));
+    store(y, {m, n}, cast<Result<T>>(acc));
   });
 }
 
@@ -50,7 +56,7 @@ Row product(std::string op, ProductFamily family, const Setup& setup, auto make_
           .shape = {e.m, e.n, e.k},
           .resource = resource_of<M>,
           .work = 2 * real(e.m) * real(e.n) * real(e.k),
-          .bytes = sizeof(T) * real(e.m * e.k + e.k * e.n + e.m * e.n),
+          .bytes = sizeof(T) * real(e.m * e.k + e.k * e.n) + sizeof(Result<T>) * real(e.m * e.n),
           .allowed = allowed<M>,
           .tiled = setup.group != chosen_group};
   const auto tiles_on = [=](const Device& device) {
@@ -60,10 +66,13 @@ Row product(std::string op, ProductFamily family, const Setup& setup, auto make_
   };
   const auto make = [=](const Device& any, const Turns& turns, ProductTiles tiles) {
     const Device device = specialise ? any : without_wgmma(any);
-    const Normal left(1), right(2, static_cast<float>(1 / std::sqrt(real(e.k))));
+    constexpr float in_a_byte = 20;  // of a million numbers none is six times as large
+    constexpr bool bytes = std::same_as<T, i8>;
+    const Normal left(1, bytes ? in_a_byte : 1),
+        right(2, bytes ? in_a_byte : static_cast<float>(1 / std::sqrt(real(e.k))));
     const auto x = operands<T, 2>(device, turns, {e.m, e.k}, left),
                w = operands<T, 2>(device, turns, e.nk ? std::array{e.n, e.k} : std::array{e.k, e.n}, right);
-    const auto y = results<T, 2>(device, turns, {e.m, e.n});
+    const auto y = results<Result<T>, 2>(device, turns, {e.m, e.n});
     const auto reference = [=](std::int64_t index) {
       double sum = 0;
       for (std::int64_t k = 0; k < e.k; ++k)
@@ -176,6 +185,9 @@ std::vector<Row> product_rows(const RowSettings& settings) {
   for (const ProductShape& shape :
        small ? std::vector{tiny} : std::vector<ProductShape>{{4096, 4096, 4096}, {8192, 3072, 768}})
     bf16_gemm(shape, std::string(without_wgmma_group));
+  for (const bool nk : {false, true})
+    for (const std::int64_t extent : small ? std::vector<std::int64_t>{48} : std::vector<std::int64_t>{4096, 8192})
+      rows.push_back(gemm<i8, i8>({{extent, extent, extent, nk}, "bytes", "", settings.tiles}));
   std::vector<ProductShape> several = table;
   several.insert(several.end(), random.begin(), random.begin() + 3);
   for (const ProductShape& shape : several) rows.push_back(gemm<bf16, bf16>({shape, std::string(chosen_group)}));

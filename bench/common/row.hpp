@@ -12,7 +12,7 @@
 namespace tessera::internal::bench {
 
 /// What bounds a row: memory traffic, or the multiply-adds of a type.
-enum class Resource : std::uint8_t { memory, f16, bf16, tf32, f32 };
+enum class Resource : std::uint8_t { memory, f16, bf16, tf32, f32, i8 };
 
 /// Work that is set up and can be timed again and again. It takes turns with the peer, which does the same.
 class Workload {

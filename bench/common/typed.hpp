@@ -9,11 +9,13 @@ template <class T>
 constexpr const char* type_name = std::same_as<T, f32>    ? "f32"
                                   : std::same_as<T, tf32> ? "tf32"
                                   : std::same_as<T, f16>  ? "f16"
+                                  : std::same_as<T, i8>   ? "i8"
                                                           : "bf16";
 template <class T>
 constexpr Resource resource_of = std::same_as<T, f32>    ? Resource::f32
                                  : std::same_as<T, tf32> ? Resource::tf32
                                  : std::same_as<T, f16>  ? Resource::f16
+                                 : std::same_as<T, i8>   ? Resource::i8
                                                          : Resource::bf16;
 /// The largest error of a result in T, in units of its root mean square: elements of up to four times that are rounded
 /// to T, and factors were before.
@@ -21,6 +23,7 @@ template <class T>
 constexpr double allowed = std::same_as<T, f32>    ? 1e-5
                            : std::same_as<T, tf32> ? 2.5e-3
                            : std::same_as<T, f16>  ? 5e-3
+                           : std::same_as<T, i8>   ? 0
                                                    : 2e-2;
 
 /// GELU by tanh, in f64.

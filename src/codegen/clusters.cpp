@@ -12,7 +12,7 @@ SharedRounds::SharedRounds(const Graph& graph) {
     if (product != no_id) return;
     product = id;
   }
-  if (product == no_id || !has_matrix_units(graph[graph[product].in[0]].type)) return;
+  if (product == no_id || !has_wgmma(graph[graph[product].in[0]].type)) return;
   const Node& left = graph[graph[product].in[0]];
   for (Id id = 0; id < graph.nodes.size(); ++id) {
     const Node& loop = graph[id];

@@ -26,6 +26,11 @@ bool is_half(ElementType type) { return type == ElementType::f16 || type == Elem
 // operands of twice the k, and a tile's k is half. What the model does not know: its results are f32, too.
 int halves_of(ElementType type) { return info(type).bytes / 2; }
 
+// Reals of 8 bits are multiplied as f16.
+ElementType multiplied_as(ElementType type) {
+  return info(type).bytes == 1 && info(type).kind == ElementKind::real ? ElementType::f16 : type;
+}
+
 // ---- The model of sm_90a's time, in cycles of a multiprocessor: fitted to 710 measurements on an H200, of 94 shapes
 // with each candidate, alone and in clusters (a sixth off in the mean). What every tile costs alike is left out.
 
@@ -136,18 +141,19 @@ int rule_rows(std::int64_t rows, ElementType operands, bool gpu) {
   if (rows <= 16) return 16;
   // On a GPU smaller tiles are more blocks, which only long prompts have enough of; without tensor cores they lose
   // nothing.
-  const bool small = gpu ? rows <= 1024 || operands == ElementType::f32 : rows <= 64;
+  const bool small = gpu ? rows <= 1024 || !has_matrix_units(multiplied_as(operands)) : rows <= 64;
   return small ? 64 : 128;
 }
 
 ProductTiles rule_tiles(int m, const ProductShape& shape, ElementType operands, bool gpu) {
   const int n = m == 128 ? 128 : 64;
   if (!gpu) return {m, n, along_inner(shape.k, 256, 1)};
-  const bool narrow = is_half(operands), tensor_cores = operands != ElementType::f32;
+  const ElementType type = multiplied_as(operands);
+  const int bytes = info(type).bytes;
   // One row reads all weights once: many narrow blocks, each with as much on its way as its registers hold.
-  if (m == 1) return {1, 16, along_inner(shape.k, narrow ? 768 : 512, 1)};
-  // A few steps of both operands are in shared memory, for two blocks or more.
-  return {m, n, along_inner(shape.k, narrow ? 64 : tensor_cores || m == 16 ? 32 : 16, 16)};
+  if (m == 1) return {1, 16, along_inner(shape.k, bytes <= 2 ? 768 : 512, 1)};
+  // A few steps of both operands are in shared memory, for two blocks or more: of matrix units', rows of 128 bytes.
+  return {m, n, along_inner(shape.k, has_matrix_units(type) ? 128 / bytes : m == 16 ? 32 : 16, 16)};
 }
 
 ProductTiles choose(ProductFamily family, const ProductShape& shape, ElementType operands,
@@ -162,8 +168,8 @@ ProductTiles choose(ProductFamily family, const ProductShape& shape, ElementType
   if (!suits_wgmma(shape, operands, target)) {
     ProductTiles tiles = rule_tiles(rule_rows(shape.m, operands, gpu), shape, operands, gpu);
     // Two blocks of a multiprocessor hide each other's barriers and stores: less of k at a time, if that makes room.
-    const auto stages_of_two = [&](int k) { return 2 * 2 * (tiles.m + tiles.n) * k * 2; };
-    if (gpu && is_half(operands) && tiles.k == 64 && stages_of_two(tiles.k) > target.gpu->shared_bytes) tiles.k = 32;
+    const int bytes = info(multiplied_as(operands)).bytes, row = tiles.k * bytes;
+    if (gpu && bytes <= 2 && row == 128 && 2 * 2 * (tiles.m + tiles.n) * row > target.gpu->shared_bytes) tiles.k /= 2;
     return tiles;
   }
   ProductShape as_halves = shape;

@@ -17,6 +17,7 @@ unsigned long long emulated_shuffle(const char* what, unsigned long long value, 
 void emulated_load_matrix(unsigned* out, const void* row, int matrices, bool transposed);
 enum EmulatedOperand { emulated_f16, emulated_bf16, emulated_tf32 };
 void emulated_mma(EmulatedOperand type, float* c, const unsigned* a, const unsigned* b);
+void emulated_mma_bytes(bool is_signed, unsigned* c, const unsigned* a, const unsigned* b);
 
 void emulated_copy_async(void* to, const void* from, int bytes, bool valid);
 void emulated_copy_async_commit();

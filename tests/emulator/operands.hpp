@@ -17,4 +17,11 @@ inline float bf16_operand(std::uint32_t bits) { return std::bit_cast<float>(bits
 
 inline float tf32_operand(std::uint32_t bits) { return std::bit_cast<float>(bits & 0xffffe000); }
 
+// Integers as what their sums wrap as.
+inline std::uint32_t i8_operand(std::uint32_t bits) {
+  return static_cast<std::uint32_t>(static_cast<std::int8_t>(bits));
+}
+
+inline std::uint32_t u8_operand(std::uint32_t bits) { return bits & 0xff; }
+
 }  // namespace tessera::internal::emulator

@@ -60,21 +60,23 @@ void load_matrices(const Block::Operands& lanes) {
   }
 }
 
+template <class Sum>
 struct Mma {
-  float* c;
+  Sum* c;
   const unsigned* a;
   const unsigned* b;
 };
 
-/// PTX ISA, "Matrix Fragments for mma.m16n8k16" and "mma.m16n8k8": a register has `Packed` neighbours in k. With
-/// g = lane / 4 and t = lane % 4, registers a0 and a2 are of row g, a1 and a3 of row g + 8, b0 and b1 of column g;
-/// a2, a3 and b1 are half of k further on; c0 and c1 are of row g, c2 and c3 of row g + 8, columns 2 t and 2 t + 1.
-template <int Packed, float (*Value)(std::uint32_t bits)>
+/// PTX ISA, "Matrix Fragments for mma.m16n8k16", "mma.m16n8k8" and "mma.m16n8k32": a register has `Packed` neighbours
+/// in k. With g = lane / 4 and t = lane % 4, registers a0 and a2 are of row g, a1 and a3 of row g + 8, b0 and b1 of
+/// column g; a2, a3 and b1 are half of k further on; c0 and c1 are of row g, c2 and c3 of row g + 8, columns 2 t and 2
+/// t + 1.
+template <int Packed, class Sum, Sum (*Value)(std::uint32_t bits)>
 void multiply(const Block::Operands& lanes) {
   constexpr int half = 4 * Packed, depth = 2 * half, bits = 32 / Packed;
-  float a[16][depth], b[depth][8];
+  Sum a[16][depth], b[depth][8];
   for (int lane = 0; lane < warp_size; ++lane) {
-    const auto& self = *static_cast<const Mma*>(lanes[static_cast<std::size_t>(lane)]);
+    const auto& self = *static_cast<const Mma<Sum>*>(lanes[static_cast<std::size_t>(lane)]);
     const int g = lane / 4, t = lane % 4;
     for (int p = 0; p < Packed; ++p) {
       const int k = t * Packed + p;
@@ -82,14 +84,14 @@ void multiply(const Block::Operands& lanes) {
       for (int i = 0; i < 2; ++i) b[k + i * half][g] = Value(self.b[i] >> (p * bits));
     }
   }
-  float c[16][8]{};
+  Sum c[16][8]{};
   for (int m = 0; m < 16; ++m) {
     for (int k = 0; k < depth; ++k) {
       for (int n = 0; n < 8; ++n) c[m][n] += a[m][k] * b[k][n];
     }
   }
   for (int lane = 0; lane < warp_size; ++lane) {
-    const auto& self = *static_cast<const Mma*>(lanes[static_cast<std::size_t>(lane)]);
+    const auto& self = *static_cast<const Mma<Sum>*>(lanes[static_cast<std::size_t>(lane)]);
     for (int i = 0; i < 4; ++i) self.c[i] += c[lane / 4 + i / 2 * 8][lane % 4 * 2 + i % 2];
   }
 }
@@ -186,9 +188,17 @@ void emulated_load_matrix(unsigned* out, const void* row, int matrices, bool tra
 
 void emulated_mma(EmulatedOperand type, float* c, const unsigned* a, const unsigned* b) {
   Thread& self = current_thread();
-  Mma mma{.c = c, .a = a, .b = b};
-  constexpr auto exchange = std::array{multiply<2, f16_operand>, multiply<2, bf16_operand>, multiply<1, tf32_operand>};
+  Mma<float> mma{.c = c, .a = a, .b = b};
+  constexpr auto exchange =
+      std::array{multiply<2, float, f16_operand>, multiply<2, float, bf16_operand>, multiply<1, float, tf32_operand>};
   self.block.meet_warp(self, {.what = "mma", .code = CALLER, .operands = &mma}, exchange[type]);
+}
+
+void emulated_mma_bytes(bool is_signed, unsigned* c, const unsigned* a, const unsigned* b) {
+  Thread& self = current_thread();
+  Mma<std::uint32_t> mma{.c = c, .a = a, .b = b};
+  self.block.meet_warp(self, {.what = "mma", .code = CALLER, .operands = &mma},
+                       is_signed ? multiply<4, std::uint32_t, i8_operand> : multiply<4, std::uint32_t, u8_operand>);
 }
 
 void emulated_copy_async(void* to, const void* from, int bytes, bool valid) {

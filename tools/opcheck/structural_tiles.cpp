@@ -107,7 +107,7 @@ struct Product {
 
   std::string why_no_roles(ElementType type, std::int64_t steps) const {
     const bool becomes_f16 = info(type).kind == ElementKind::real && info(type).bytes == 1;
-    if (!becomes_f16 && !has_matrix_units(type))
+    if (!becomes_f16 && !has_wgmma(type))
       return fmt::format("wgmma multiplies f16, bf16 or tf32, not {}", name(type));
     if (steps == 1) return "the product is in no loop";
     constexpr int widths[] = {64, 96, 128, 192, 256};

@@ -130,7 +130,12 @@ constexpr HostType host_type(ElementType type) { return info(type).held; }
 
 /// Do GPUs have instructions of matrix units for factors of the type that Tessera makes use of?
 constexpr bool has_matrix_units(ElementType factor) {
-  return factor == ElementType::f16 || factor == ElementType::bf16 || factor == ElementType::tf32;
+  return factor == ElementType::f16 || factor == ElementType::bf16 || factor == ElementType::tf32 ||
+         factor == ElementType::i8 || factor == ElementType::u8;
+}
+/// And of those that a warp group of sm_90a gives work to, wgmma?
+constexpr bool has_wgmma(ElementType factor) {
+  return has_matrix_units(factor) && info(factor).kind == ElementKind::real;
 }
 /// The type in which mma adds up products of factors of a type: f32 of reals of 32 bits or fewer, f64 of f64, i32 of i8
 /// and u8.

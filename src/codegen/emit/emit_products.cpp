@@ -58,28 +58,40 @@ std::string warp_column(Writer& w, const Product& product, int columns) {
   return (w.warp() % product.warps_n * columns).text();
 }
 
-// Calls each(c, i, j), c being four accumulators of one instruction, those of a thread counted by i and j. Those in
+// How far apart four accumulators of one instruction are, in registers.
+int apart(const Product& p) { return p.pairs().columns ? 2 : 1; }
+
+// Calls each(c, i, j), c being the first accumulator of one instruction, those of a thread counted by i and j. Those in
 // memory are worked on one instruction at a time.
 template <class EachAccumulators>
-void over_accumulators(Writer& w, ValueId out, Tiles t, const EachAccumulators& each) {
+void over_accumulators(Writer& w, const Multiply& multiply, Tiles t, const EachAccumulators& each) {
+  const int apart_by = apart(multiply.product);
+  const ValueId out = multiply.out;
   w.unrolled("i", t.m, [&](const IndexExpression& i) {
     w.unrolled("j", t.n, [&](const IndexExpression& j) {
-      const IndexExpression at = (i * t.n + j) * 4;
+      const IndexExpression at = (i * t.n + j / apart_by * apart_by) * 4 + j % apart_by;
       if (is_indexed_by_constants(w.plan.storage(out))) return each(beyond(w.name(out), at), i, j);
-      const std::string c = element(w, out, at + IndexExpression::variable("e", 4));
-      w.line("float c[4];");
-      w.line("for (int e = 0; e < 4; ++e) c[e] = {};", c);
+      const std::string c = element(w, out, at + IndexExpression::variable("e", 4) * apart_by);
+      const std::string of_c = apart_by == 1 ? "c[e]" : fmt::format("c[e * {}]", apart_by);
+      w.line("{} c[{}];", held(multiply.product), 4 * apart_by);
+      w.line("for (int e = 0; e < 4; ++e) {} = {};", of_c, c);
       each("c", i, j);
-      w.line("for (int e = 0; e < 4; ++e) {} = c[e];", c);
+      w.line("for (int e = 0; e < 4; ++e) {} = {};", c, of_c);
     });
   });
+}
+
+// The instruction's name. That of bytes says how far apart its sums are.
+std::string instruction(const Product& p) {
+  const std::string_view type = name(p.type);
+  return info(p.type).bytes == 1 ? fmt::format("mma_{}<{}>", type, apart(p)) : fmt::format("mma_{}", type);
 }
 
 // `to`[i] of 16 rows: from a tile, or from accumulators that are, two by two, the left operand's registers.
 void left_fragments(Writer& w, const Product& p, int count, const std::string& to) {
   if (p.a.value) {
     const std::string from = w.name(p.a.value);
-    const int rounds = (p.k + 15) / 16;
+    const int rounds = p.rounds();
     const IndexExpression k = IndexExpression::variable("k", rounds);
     return w.unrolled("i", count, [&](const IndexExpression& i) {
       const IndexExpression at = (i * (2 * rounds) + 2 * k) * 4;
@@ -89,7 +101,12 @@ void left_fragments(Writer& w, const Product& p, int count, const std::string& t
     });
   }
   const int chunks = w.buffer(p.a.buffer).chunks(), rows = 16 * 16 * chunks;  // bytes of 16 rows
-  if (p.a.k_major) {
+  if (p.pairs().rows) {
+    w.unrolled("i", count, [&](const IndexExpression& i) {
+      w.line("load_bytes_turned<{}, 1>({}[{}], left + k * {}, {});", chunks, to, i, 2 * rows,
+             IndexExpression::variable("row") / 16 + i);
+    });
+  } else if (p.a.k_major) {
     w.line("const char* const at = left_row<{}>(left, row, k * 2);", chunks);
     w.unrolled("i", count,
                [&](const IndexExpression& i) { w.line("load_matrix_x4({}[{}], {});", to, i, beyond("at", i * rows)); });
@@ -104,6 +121,12 @@ void left_fragments(Writer& w, const Product& p, int count, const std::string& t
 // `to`[j] of all columns, two instructions' at a time.
 void right_fragments(Writer& w, const Product& p, int count, const std::string& to) {
   const int chunks = w.buffer(p.b.buffer).chunks(), rows = 8 * 16 * chunks;  // bytes of 8 rows
+  if (p.pairs().columns) {
+    return w.unrolled("j", count / 2, [&](const IndexExpression& j) {
+      w.line("load_bytes_turned<{}, 2>({}[{}], right + k * {}, {});", chunks, to, j * 2, 4 * rows,
+             IndexExpression::variable("column") / 16 + j);
+    });
+  }
   if (p.b.k_major) w.line("const char* const from = right_row<{}>(right, column, k * 2);", chunks);
   const auto read = [&](const IndexExpression& j, int matrices) {
     if (p.b.k_major)
@@ -129,8 +152,8 @@ void declare_fragments(Writer& w, Tiles t, std::string_view start) {
 }
 
 void multiply_fragments(Writer& w, const Multiply& multiply, Tiles t, std::string_view set) {
-  over_accumulators(w, multiply.out, t, [&](const std::string& c, const IndexExpression& i, const IndexExpression& j) {
-    w.line("mma_{0}({1}, a[{2}][{3}], b[{2}][{4}]);", name(multiply.product.type), c, set, i, j);
+  over_accumulators(w, multiply, t, [&](const std::string& c, const IndexExpression& i, const IndexExpression& j) {
+    w.line("{0}({1}, a[{2}][{3}], b[{2}][{4}]);", instruction(multiply.product), c, set, i, j);
   });
 }
 
@@ -161,7 +184,7 @@ void rounds_ahead(Writer& w, const Multiply& multiply, Tiles t, int rounds) {
 void matrix_product(Writer& w, const Multiply& multiply) {
   const Product& p = multiply.product;
   const Tiles t = tiles_of(multiply);
-  const int rounds = (p.k + 15) / 16;
+  const int rounds = p.rounds();
   w.open("{{");
   if (p.a.buffer) w.line("const char* const left = {};", tile_of(w, p.a));
   w.line("const char* const right = {};", tile_of(w, p.b));
@@ -175,9 +198,8 @@ void matrix_product(Writer& w, const Multiply& multiply) {
     w.line("u32 a[{}][4], b[{}][2];", t.m, t.n);
     left_fragments(w, p, t.m, "a");
     right_fragments(w, p, t.n, "b");
-    over_accumulators(w, multiply.out, t,
-                      [&](const std::string& c, const IndexExpression& i, const IndexExpression& j) {
-      w.line("mma_{}({}, a[{}], b[{}]);", name(p.type), c, i, j);
+    over_accumulators(w, multiply, t, [&](const std::string& c, const IndexExpression& i, const IndexExpression& j) {
+      w.line("{}({}, a[{}], b[{}]);", instruction(p), c, i, j);
     });
     w.close();
   }
@@ -217,7 +239,7 @@ void left_fragment_tf32(Writer& w, const Product& p, int rounds, const IndexExpr
 void tf32_product(Writer& w, const Multiply& multiply) {
   const Product& p = multiply.product;
   const Tiles t = tiles_of(multiply);
-  const int rounds = (p.k + 7) / 8;
+  const int rounds = p.rounds();
   w.uses.lane = true;
   w.open("{{");
   if (p.a.buffer) w.line("const char* const left = {};", tile_of(w, p.a));
@@ -234,7 +256,7 @@ void tf32_product(Writer& w, const Multiply& multiply) {
     pair(w, p.b, "right", "x", (IndexExpression::variable("column") + j * 8).text());
     for (int e = 0; e < 2; ++e) w.line("b[{}][{}] = bits_of({});", j, e, converted(p.b, fmt::format("x[{}]", e)));
   });
-  over_accumulators(w, multiply.out, t, [&](const std::string& c, const IndexExpression& i, const IndexExpression& j) {
+  over_accumulators(w, multiply, t, [&](const std::string& c, const IndexExpression& i, const IndexExpression& j) {
     w.line("mma_tf32({}, a[{}], b[{}]);", c, i, j);
   });
   w.close();

@@ -85,7 +85,8 @@ class Chooser {
       } else if (product.kind == ProductKind::thin) {
         set(facts_[id].in[0], product.layout_a);
         set(facts_[id].in[1], product.layout_b);
-      } else if (product.kind == ProductKind::tensor && plan.a.load == no_id && product.warps_n == 1) {
+      } else if (product.kind == ProductKind::tensor && info(product.type).bytes > 1 && plan.a.load == no_id &&
+                 product.warps_n == 1) {
         set(facts_[id].in[0], accumulator_layout({product.m, product.k}, product.warps_m, 1));
       }
     }

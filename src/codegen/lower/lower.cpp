@@ -254,7 +254,7 @@ class Lowering {
     const bool has_registers = steps_.facts.target.registers_more_for_products == 0 && fetches_large_pieces(step);
     if (has_registers && step.body.size() == 1 && fetching_product(step)) {
       Multiply& multiply = std::get<Multiply>(step.body[0].action);
-      multiply.holds_last = (multiply.product.k + 15) / 16 % 2 == 0;
+      multiply.holds_last = multiply.product.rounds() % 2 == 0;
     }
     const bool pipelined = step.stages > 1;
     steps_.push(id, std::move(step));

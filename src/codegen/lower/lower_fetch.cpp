@@ -19,7 +19,7 @@ Fetches::Fetches(Steps& steps, const std::map<Id, ProductPlan>& products) : step
     ProductPlan& plan = products_.at(id);
     Product& product = plan.product;
     if (product.kind == ProductKind::thin) continue;
-    const int k = round_up(product.k, product.kind == ProductKind::tensor ? 16 : 4);
+    const int k = round_up(product.k, product.kind == ProductKind::tensor ? product.depth() : 4);
     for (int side : {0, 1}) {
       ProductOperand& operand = side ? product.b : product.a;
       const Source& source = side ? plan.b : plan.a;

@@ -85,7 +85,7 @@ class Multiplication {
     }
     // Row by row as the operand is written.
     const Shape& shape = node(from).shape;
-    const int k = round_up(product_.k, product_.kind == ProductKind::tensor ? 16 : 4);
+    const int k = round_up(product_.k, product_.kind == ProductKind::tensor ? product_.depth() : 4);
     const int other = layout_.cover(is_a ? 0 : 1);
     operand.k_major = is_a;
     operand.stored = product_.type == ElementType::tf32 ? ElementType::f32 : product_.type;
@@ -103,11 +103,11 @@ class Multiplication {
   }
   Layout left_registers() const { return accumulator_layout({product_.m, product_.k}, product_.warps_m, 1); }
   bool stays_in_registers(Id from) const {
-    const int step = product_.type == ElementType::tf32 ? 8 : 16;
     const Layout registers = left_registers();
-    return product_.kind == ProductKind::tensor && product_.warps_n == 1 && product_.k % step == 0 &&
-           steps_.layouts.of[from] == registers && !steps_.values.is_large(registers) &&
-           !steps_.values.is_in_memory(from) && !steps_.values.left_in_memory(id_) &&
+    return product_.kind == ProductKind::tensor && info(product_.type).bytes > 1 && product_.warps_n == 1 &&
+           product_.k % product_.depth() == 0 && steps_.layouts.of[from] == registers &&
+           !steps_.values.is_large(registers) && !steps_.values.is_in_memory(from) &&
+           !steps_.values.left_in_memory(id_) &&
            std::int64_t(product_.k) * product_.n * 8 <= steps_.facts.target.shared_bytes;
   }
 

@@ -123,10 +123,10 @@ class Planner {
   // Are there registers for two rounds' fragments beside the sums? More than a few rounds are not written out.
   bool reads_ahead(Id id, const ProductPlan& plan) const {
     const Product& product = plan.product;
-    const int rounds = ceil_div(product.k, 16);
+    const int rounds = product.rounds();
     const int fragments = (plan.layout.cover(0) / product.warps_m + plan.layout.cover(1) / product.warps_n) / 4;
     const int room = facts_.target.most_registers - facts_.target.registers_besides_products;
-    return !chain_ && product.type != ElementType::tf32 && rounds >= 2 && rounds <= 4 &&
+    return !chain_ && product.as_it_lies() && rounds >= 2 && rounds <= 4 &&
            sums(facts_[id].region) + 2 * fragments + converted(plan) <= room;
   }
 
@@ -143,22 +143,23 @@ class Planner {
 
   void finish_tensor(Id id, ProductPlan& plan) {
     Product& product = plan.product;
-    const int m = ceil_div(product.m, 16), n = ceil_div(product.n, 8);
+    describe(plan.a, product, product.a, 1);
+    describe(plan.b, product, product.b, 0);
+    const int width = product.pairs().columns ? 16 : 8;
+    const int m = ceil_div(product.m, 16), n = ceil_div(product.n, width);
     int best = -1;
     for (int warps_m = 1; warps_m <= warps_; warps_m *= 2) {
       const int warps_n = warps_ / warps_m;
       if (chain_ && warps_n > 1) continue;
       // What a warp reads for each step of k, and what it computes for nothing.
-      const int rows = ceil_div(m, warps_m) * 16, columns = ceil_div(n, warps_n) * 8;
+      const int rows = ceil_div(m, warps_m) * 16, columns = ceil_div(n, warps_n) * width;
       const int cost = rows + columns + (rows * columns * warps_ - product.m * product.n) / 64;
       if (best >= 0 && cost >= best) continue;
       best = cost;
       product.warps_m = warps_m;
       product.warps_n = warps_n;
     }
-    plan.layout = accumulator_layout({product.m, product.n}, product.warps_m, product.warps_n);
-    describe(plan.a, product, product.a, 1);
-    describe(plan.b, product, product.b, 0);
+    plan.layout = accumulator_layout({product.m, product.n}, product.warps_m, product.warps_n, product.pairs());
     product.reads_ahead = reads_ahead(id, plan);
   }
 
@@ -182,12 +183,10 @@ class Planner {
   // Casts that remain when a fragment is read, and which way the buffer runs. `k_axis` is k's among the operand's axes.
   void describe(Source& source, const Product& product, ProductOperand& operand, int k_axis) {
     const ElementType type = product.type;
-    const bool sixteen_bits = product.kind == ProductKind::tensor && type != ElementType::tf32;
     operand.stored = type == ElementType::tf32 ? ElementType::f32 : type;
-    // Matrices of 16 bits are read as they lie; others are converted on the way, as reals.
-    if (sixteen_bits ? !stored_as(facts_, source, type) : !converts(source, type)) source.load = no_id;
+    if (product.as_it_lies() ? !stored_as(facts_, source, type) : !converts(source, type)) source.load = no_id;
     operand.k_major = runs_along_k(product, source, k_axis);
-    if (source.load == no_id || sixteen_bits) return;
+    if (source.load == no_id || product.as_it_lies()) return;
     operand.stored = facts_[source.load].type;
     operand.casts = source.casts;
   }

@@ -85,7 +85,7 @@ class Classifier {
              node(node(id).in[0]).type != node(product().in[0]).type;
     };
     if (std::ranges::any_of(how_.products, differs)) return "it has several products, which differ";
-    if (!has_matrix_units(type())) return fmt::format("wgmma multiplies f16, bf16 or tf32, not {}", name(type()));
+    if (!has_wgmma(type())) return fmt::format("wgmma multiplies f16, bf16 or tf32, not {}", name(type()));
     return {};
   }
 

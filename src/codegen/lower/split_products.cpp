@@ -73,7 +73,7 @@ class StripPlanner {
   std::int64_t bytes(Id id, int k) const {
     const Operands operands(graph_, id);
     const ElementType type = graph_[operands.in[0]].type;
-    const int step = has_matrix_units(type) ? 16 : 4;
+    const int step = has_matrix_units(type) ? codegen::depth_of(type) : 4;
     std::int64_t total = 0;
     for (int side : {0, 1}) {
       const Id load = operands.source[side].load;
@@ -99,7 +99,7 @@ class StripPlanner {
   int strips(Id id, std::int64_t others) const {
     const int k = k_of(id);
     if (k <= 16 || !Operands(graph_, id).loaded() || fits(id, others)) return 1;
-    for (int unit : {16, 1})
+    for (int unit : {std::max(16, codegen::depth_of(graph_[graph_[id].in[0]].type)), 1})
       for (int count = 2; k / count >= shortest_strip; ++count) {
         if (k % count != 0 || k / count % unit != 0) continue;
         const std::int64_t strip = bytes(id, k / count);

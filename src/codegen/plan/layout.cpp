@@ -194,10 +194,8 @@ std::vector<Digit> register_map(const Layout& operand, const Layout& result) {
     const auto from = operand.register_digits(operand.rank() - i);
     for (const Digit& to : result.register_digits(result.rank() - i))
       for (const Digit& digit : from) {
-        const auto low = std::max(digit.scale, to.scale),
-                   high = std::min(digit.scale * digit.size, to.scale * to.size);
-        if (low < high)
-          map.push_back({to.unit * (low / to.scale), high / low, digit.unit * (low / digit.scale)});
+        const auto low = std::max(digit.scale, to.scale), high = std::min(digit.scale * digit.size, to.scale * to.size);
+        if (low < high) map.push_back({to.unit * (low / to.scale), high / low, digit.unit * (low / digit.scale)});
       }
   }
   std::sort(map.begin(), map.end(), [](const Digit& a, const Digit& b) { return a.unit > b.unit; });
@@ -324,16 +322,22 @@ Layout panels_layout(const Shape& shape, int panel_columns, int vector, int warp
 }
 
 Layout accumulator_layout(const Shape& shape, int warps_m, int warps_n) {
-  const int m = ceil_div(shape[0], 16 * warps_m), n = ceil_div(shape[1], 8 * warps_n);
+  return accumulator_layout(shape, warps_m, warps_n, {});
+}
+
+Layout accumulator_layout(const Shape& shape, int warps_m, int warps_n, Pairs pairs) {
+  const int run = pairs.columns ? 4 : 2;  // columns of a thread that are neighbours
+  const int m = ceil_div(shape[0], 16 * warps_m), n = ceil_div(shape[1], 4 * run * warps_n);
   Layout layout(2);
   layout.add(0, {Place::warp, warps_m, warps_n});
-  layout.add(0, {Place::reg, m, 4 * n});
-  layout.add(0, {Place::reg, 2, 2});
+  layout.add(0, {Place::reg, m, 2 * run * n});
+  if (!pairs.rows) layout.add(0, {Place::reg, 2, run});
   layout.add(0, {Place::lane, 8, 4});
+  if (pairs.rows) layout.add(0, {Place::reg, 2, run});
   layout.add(1, {Place::warp, warps_n, 1});
-  layout.add(1, {Place::reg, n, 4});
+  layout.add(1, {Place::reg, n, 2 * run});
   layout.add(1, {Place::lane, 4, 1});
-  layout.add(1, {Place::reg, 2, 1});
+  layout.add(1, {Place::reg, run, 1});
   return layout;
 }
 

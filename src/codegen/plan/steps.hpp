@@ -37,6 +37,9 @@ enum class ProductKind : std::uint8_t {
   thin,    ///< fused multiply-add, operands in registers, k spread over lanes and warps
 };
 
+/// Elements of k in a matrix instruction: 32 bytes of each row.
+constexpr int depth_of(ElementType factor) { return 32 / info(factor).bytes; }
+
 struct Product {
   ProductKind kind{};
   ElementType type{};  ///< of the operands
@@ -48,6 +51,13 @@ struct Product {
   bool partial = false;          ///< thin: sums over lanes and warps are left for after the loop
   int unrolled = 2;              ///< rounds of k written out one after another; 0: all
   bool reads_ahead = false;      ///< tensor, all rounds written out: each reads what the next multiplies
+
+  /// Of matrix instructions: elements of k in one, and how many make up all of k.
+  int depth() const { return depth_of(type); }
+  int rounds() const { return (k + depth() - 1) / depth(); }
+  /// Is an operand multiplied as it lies in shared memory? Of others elements are converted on the way.
+  bool as_it_lies() const { return kind == ProductKind::tensor && type != ElementType::tf32; }
+  Pairs pairs() const { return {info(type).bytes == 1 && !a.k_major, info(type).bytes == 1 && !b.k_major}; }
 };
 
 /// Axis of a tile -> stride in scratch memory, in elements.

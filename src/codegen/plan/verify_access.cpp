@@ -37,7 +37,7 @@ class Accesses {
               [&](const Load& s) {
         sweep(s.sweep);
         access(s.access, &s.sweep, false);
-      },
+              },
               [&](const Store& s) {
         sweep(s.sweep);
         access(s.access, &s.sweep, true);
@@ -47,35 +47,31 @@ class Accesses {
                           s.access.vector);
         vectors(s.sweep, &s.access);
         if (s.by_quads) quads(s);
-      },
-              [&](const Atomic& s) {
+          },
+          [&](const Atomic& s) {
         sweep(s.sweep);
         access(s.access, &s.sweep, true);
         findings_.require(s.access.vector == 1, "it changes {} elements at a time", s.access.vector);
         findings_.require(is(s.access.parameter, Access::in_out), "it changes {}, which is not read",
                           tensor_name(plan_, s.access.parameter));
         vectors(s.sweep, &s.access);
-      },
-              [&]<OneOf<Compute, Reduce, Argmax, Scan, Sort, Merge, CountNumbers, AddCounts, Put, Get> T>(const T& s) {
+          },
+          [&]<OneOf<Compute, Reduce, Argmax, Scan, Sort, Merge, CountNumbers, AddCounts, Put, Get> T>(const T& s) {
         sweep(s.sweep);
       },
-              [&](const Stage& s) {
+          [&](const Stage& s) {
         sweep(s.sweep);
         stage(s);
-      },
-              [&](const ReadStage& s) { read_stage(s); },
-              []<OneOf<Replicas, Partials, PutPartials, TakePartials, PutTotals, AddTotals, Clear, Commit, Wait,
-                       Barrier, Branch, Tell, Elected, OfTeam, OfPart, EachPart, TileLoop, BringAhead, UnlessBrought,
-                       SetRegisters, PrefetchMap, InitRing, ClearRest, ClearBeyond, Acquire, Expect, TmaLoad, Arrive,
-                       WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma,
-                       ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin,
-                       ShareRounds, PutPart, AddParts, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>
-                     T>(const T&) {},
-              [&](const Fetch& s) { fetch(s); },
-              [&](const Multiply& s) { multiply(s); },
-              [&](const Loop& s) { loop(s); },
-          },
-          step.action);
+          }, [&](const ReadStage& s) { read_stage(s); },
+          []<OneOf<Replicas, Partials, PutPartials, TakePartials, PutTotals, AddTotals, Clear, Commit, Wait, Barrier,
+                   Branch, Tell, Elected, OfTeam, OfPart, EachPart, TileLoop, BringAhead, UnlessBrought, SetRegisters,
+                   PrefetchMap, InitRing, ClearRest, ClearBeyond, Acquire, Expect, TmaLoad, Arrive, WaitFull, Release,
+                   Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence, TmaStore,
+                   CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, ShareRounds, PutPart,
+                   AddParts, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>
+                 T>(const T&) {},
+          [&](const Fetch& s) { fetch(s); }, [&](const Multiply& s) { multiply(s); }, [&](const Loop& s) { loop(s); },
+          }, step.action);
       const Loop* const loop = std::get_if<Loop>(&step.action);
       if (loop) loops_.push_back(loop);
       each_body(step, [&](const Body& inner) { body(inner); });
@@ -199,9 +195,9 @@ class Accesses {
     findings_.require(axis.viewed.factor == 1 && axis.viewed.windows.empty() && axis.viewed.within % access.vector == 0,
                       "vectors of {} along axis {} of {}, which is of windows", access.vector, axis.tensor_axis, name);
     for (const TileAccess::Axis& other : access.axes)
-      findings_.require(&other == &axis || other.tensor_axis != axis.tensor_axis ||
-                            other.viewed.factor % access.vector == 0,
-                        "vectors of {} in windows that are {} apart", access.vector, other.viewed.factor);
+      findings_.require(
+          &other == &axis || other.tensor_axis != axis.tensor_axis || other.viewed.factor % access.vector == 0,
+          "vectors of {} in windows that are {} apart", access.vector, other.viewed.factor);
     findings_.require(axis.slices.empty() && axis.extent % access.vector == 0, "vectors of {} in a tile of {}{}",
                       access.vector, axis.extent, axis.slices.empty() ? "" : ", which a slice moves");
     if (!sweep) return;
@@ -285,8 +281,8 @@ class Accesses {
       box(tile.access, buffer);
       const std::string name = name_of(plan_, tile.buffer);
       const Parameter& tensor = plan_.tensors[static_cast<std::size_t>(tile.access.parameter)];
-      findings_.require(tensor.type == buffer.type, "{} holds {}, and the tensor {}", name, tessera::internal::name(buffer.type),
-                        tessera::internal::name(tensor.type));
+      findings_.require(tensor.type == buffer.type, "{} holds {}, and the tensor {}", name,
+                        tessera::internal::name(buffer.type), tessera::internal::name(tensor.type));
       findings_.require(buffer.columns % tile.access.vector == 0, "{} has {} columns, not whole vectors of {}", name,
                         buffer.columns, tile.access.vector);
       if (plan_.progress >= Progress::synchronised) {
@@ -338,16 +334,16 @@ class Accesses {
                       s.layout.cover(0), s.layout.cover(1), p.m, p.n);
     findings_.require(p.warps_m >= 1 && p.warps_n >= 1 && p.warps_m * p.warps_n <= role_->warps,
                       "{} x {} warps in a role of {}", p.warps_m, p.warps_n, role_->warps);
-    const bool rounds = p.kind == ProductKind::tensor && p.type != ElementType::tf32 && p.a.buffer && p.unrolled == 0;
+    const bool rounds = p.as_it_lies() && p.a.buffer && p.unrolled == 0;
     findings_.require(!p.reads_ahead || rounds, "it reads ahead, and its rounds are not all written out");
     const Loop* const around = loops_.empty() ? nullptr : loops_.back();
     const bool fetches = around && around->stages > 1 && fetching_product(*around) == &s;
     findings_.require(!s.fetching || (p.reads_ahead && fetches),
                       "a fetch stands within that is not of the loop around");
-    findings_.require(!s.holds_last || (s.fetching && fetches && around->body.size() == 1 && (p.k + 15) / 16 % 2 == 0),
+    findings_.require(!s.holds_last || (s.fetching && fetches && around->body.size() == 1 && p.rounds() % 2 == 0),
                       "it holds its last round, and is not all that a loop's round does");
     if (p.kind == ProductKind::thin) return thin(s);
-    const int step = p.kind == ProductKind::tensor ? (p.type == ElementType::tf32 ? 8 : 16) : 4;
+    const int step = p.kind == ProductKind::tensor ? p.depth() : 4;
     const int k = (p.k + step - 1) / step * step;
     findings_.require(p.kind == ProductKind::tensor || p.a.buffer, "the left operand is in no buffer");
     operand(p, p.a, s.layout.cover(0), k);
@@ -356,9 +352,9 @@ class Accesses {
       findings_.require(s.layout.cover(0) % (16 * p.warps_m) == 0 && s.layout.cover(1) % (8 * p.warps_n) == 0,
                         "accumulators of [{},{}] are no instructions of {} x {} warps", s.layout.cover(0),
                         s.layout.cover(1), p.warps_m, p.warps_n);
-      findings_.require(s.layout == accumulator_layout({p.m, p.n}, p.warps_m, p.warps_n),
-                        "accumulators lie as {}, and the instruction leaves them as {}", to_string(s.layout),
-                        to_string(accumulator_layout({p.m, p.n}, p.warps_m, p.warps_n)));
+      const Layout left = accumulator_layout({p.m, p.n}, p.warps_m, p.warps_n, p.pairs());
+      findings_.require(s.layout == left, "accumulators lie as {}, and the instruction leaves them as {}",
+                        to_string(s.layout), to_string(left));
       findings_.require(p.warps_m * p.warps_n == role_->warps, "instructions of {} x {} warps in a role of {}",
                         p.warps_m, p.warps_n, role_->warps);
       if (p.a.value) left_registers(p);
@@ -370,6 +366,7 @@ class Accesses {
                       "{} does not lie as the left operand", name);
     findings_.require(plan_.storage(p.a.value).type == p.type, "{} is {}, and {} is multiplied", name,
                       tessera::internal::name(plan_.storage(p.a.value).type), tessera::internal::name(p.type));
+    findings_.require(info(p.type).bytes > 1, "{} is in registers, and four bytes of a row in no thread's", name);
     findings_.require(p.unrolled == 0, "{} is in registers, and the product is not unrolled", name);
   }
   // Each thread multiplies what it has of b with what it has of a, and adds to what it has of the sums.
@@ -414,10 +411,9 @@ class Accesses {
     const int rows = o.k_major ? other : k, columns = o.k_major ? k : other;
     findings_.require(buffer.rows >= rows && buffer.columns >= columns, "{} is [{},{}], and [{},{}] is read", name,
                       buffer.rows, buffer.columns, rows, columns);
-    findings_.require(o.stored == buffer.type, "{} holds {}, and {} is read", name, tessera::internal::name(buffer.type),
-                      tessera::internal::name(o.stored));
-    const bool as_it_is = p.kind == ProductKind::tensor && p.type != ElementType::tf32;
-    findings_.require(!as_it_is || (o.stored == p.type && o.casts.empty()),
+    findings_.require(o.stored == buffer.type, "{} holds {}, and {} is read", name,
+                      tessera::internal::name(buffer.type), tessera::internal::name(o.stored));
+    findings_.require(!p.as_it_lies() || (o.stored == p.type && o.casts.empty()),
                       "{} holds {}, and {} is multiplied as it is", name, tessera::internal::name(o.stored),
                       tessera::internal::name(p.type));
     findings_.require(bool(o.stage) == (buffer.stages > 1), "{} has {} stages, and {} is named", name, buffer.stages,

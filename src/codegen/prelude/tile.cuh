@@ -146,3 +146,26 @@ __device__ inline const char* right_row_turned(const char* tile, int chunk) {
   const int lane = lane_index();
   return tile + swizzled<chunks>(lane % 16, chunk + lane / 16);
 }
+
+// Where a lane finds its row of a tile of bytes whose rows run along m or n: 32 rows of k, 16 bytes from chunk `chunk`.
+// Rows 2 q and 2 q + 1 of a matrix are k from 4 q on, of the next matrix the two behind, where q is 2 or 3 the other
+// way round: so eight rows lie in different banks.
+template <int chunks>
+__device__ inline const char* bytes_row_turned(const char* tile, int chunk) {
+  const int lane = lane_index(), row = lane % 8;
+  return tile + swizzled<chunks>(lane / 16 * 16 + row / 2 * 4 + (row / 4 + lane / 8) % 2 * 2 + row % 2, chunk);
+}
+
+// Of these rows a lane gets what mma.sync of bytes takes: four bytes along k from 4 (lane % 4) on, and four from 16
+// more on, at position 2 (lane / 4) across k, and at the next. They are out[0] and out[3 - next] of the first,
+// out[next] and out[3] of the next.
+template <int chunks, int next>
+__device__ inline void load_bytes_turned(u32* out, const char* tile, int chunk) {
+  u32 pairs[4];
+  load_matrix_x4_transposed(pairs, bytes_row_turned<chunks>(tile, chunk));
+  const u32 first = lane_index() % 4 < 2 ? 0x6420 : 0x2064, second = first + 0x1111;
+  out[0] = select_bytes(pairs[0], pairs[1], first);
+  out[next] = select_bytes(pairs[0], pairs[1], second);
+  out[3 - next] = select_bytes(pairs[2], pairs[3], first);
+  out[3] = select_bytes(pairs[2], pairs[3], second);
+}

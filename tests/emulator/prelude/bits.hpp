@@ -22,6 +22,13 @@ __device__ inline u32 pack_bf16(float low, float high) {
   return emulated::bf16_bits(low) | static_cast<u32>(emulated::bf16_bits(high)) << 16;
 }
 
+__device__ inline u32 select_bytes(u32 first, u32 second, u32 selector) {
+  const u64 both = first | static_cast<u64>(second) << 32;
+  u32 bytes = 0;
+  for (int i = 0; i < 4; ++i) bytes |= static_cast<u32>(both >> (selector >> 4 * i & 7) * 8 & 0xff) << 8 * i;
+  return bytes;
+}
+
 __device__ inline int cast_i32(float x) {
   if (x != x) return 0;
   return x >= 0x1p31f ? 0x7fffffff : x < -0x1p31f ? -0x7fffffff - 1 : static_cast<int>(x);

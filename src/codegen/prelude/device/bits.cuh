@@ -56,6 +56,10 @@ __device__ inline u32 pack_bf16(float low, float high) {
   return bits;
 }
 
+// Four bytes of two words, byte i the one of which the selector's digit i says, 0 to 3 in the first and 4 to 7 in the
+// second.
+__device__ inline u32 select_bytes(u32 first, u32 second, u32 selector) { return __byte_perm(first, second, selector); }
+
 // Reals to i32: truncated, saturated, 0 of NaN.
 __device__ inline int cast_i32(float x) { return __float2int_rz(x); }
 

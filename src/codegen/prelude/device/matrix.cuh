@@ -57,3 +57,23 @@ __device__ inline void mma_tf32(float* c, const u32* a, const u32* b) {
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
+
+// c[16,8] += a[16,32] b[32,8] over a warp, of i8, whose sums wrap. A lane's four are c[0], c[apart], ...
+template <int apart>
+__device__ inline void mma_i8(int* c, const u32* a, const u32* b) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+      "{%0, %1, %2, %3};"
+      : "+r"(c[0]), "+r"(c[apart]), "+r"(c[2 * apart]), "+r"(c[3 * apart])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+// c[16,8] += a[16,32] b[32,8] over a warp, of u8, whose sums wrap. A lane's four are c[0], c[apart], ...
+template <int apart>
+__device__ inline void mma_u8(int* c, const u32* a, const u32* b) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+      "{%0, %1, %2, %3};"
+      : "+r"(c[0]), "+r"(c[apart]), "+r"(c[2 * apart]), "+r"(c[3 * apart])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
