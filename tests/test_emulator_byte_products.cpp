@@ -123,6 +123,19 @@ TEST_CASE("a left operand of bytes that is computed, or a product's, is multipli
   CHECK(wrong<i8>(twice.graph(), of, "sm_90a", [](i8 x) { return x; }) == "");
 }
 
+TEST_CASE("a left operand of bytes that is a product's sums goes through shared memory", "[generate]") {
+  // Of operands along k the sums lie as a left operand of 16 bits would.
+  const auto twice = kernel("twice", [=](In<i8, 2> x, In<i8, 2> w, Out<i32, 2> y) {
+    const auto right = [&] { return load(w.permute({1, 0}), {0, 0}, {64, 64}); };
+    Tile sums = mma(load(x, {0, 0}, {64, 64}), right());
+    store(y, {0, 0}, mma(cast<i8>(sums), right()));
+  });
+  const Graph graph = run_passes(twice.graph());
+  const KernelSource source = generate(graph, dense_variant(graph), Arch::sm_80, {.verify = true});
+  CHECK(source.text.find("left_row<4>(left") != std::string::npos);
+  CHECK(source.text.find("pack_i8") == std::string::npos);
+}
+
 TEST_CASE("an operand of bytes that does not fit into shared memory leaves the tensor cores", "[emulator]") {
   const Case of{128, 128, 1024, 128, 128, 1024};
   const auto large = kernel("large", [=](In<i8, 2> x, In<i8, 2> w, Out<i32, 2> y) {

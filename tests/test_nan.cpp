@@ -155,13 +155,15 @@ TEST_CASE("no comparison of reals that is false of NaN reaches ptxas, nor a mini
     return std::string(reinterpret_cast<const char*>(code.image.data()), code.image.size());
   };
   const auto clean = [&](const auto& compute) {
-    return !finds(ptx_of(compute), R"(setp\.(lt|le|gt|ge)\.f32|min\.f32)");
+    return !finds(ptx_of(compute), R"(setp\.(lt|le|gt|ge)\.f(32|64)|min\.f32)");
   };
   CHECK(clean([](const auto& a, const auto& b) { return cast<f32>(abs(a) < b); }));
   CHECK(clean([](const auto& a, const auto& b) { return cast<f32>(abs(a) <= b); }));
   CHECK(clean([](const auto& a, const auto& b) { return cast<f32>(abs(a) > b); }));
   CHECK(clean([](const auto& a, const auto& b) { return cast<f32>(abs(a) >= b); }));
   CHECK(clean([](const auto& a, const auto& b) { return where(abs(a) < b, a, b); }));
+  CHECK(clean([](const auto& a, const auto& b) { return cast<f32>(abs(cast<f64>(a)) < cast<f64>(b)); }));
+  CHECK(clean([](const auto& a, const auto& b) { return cast<f32>(abs(cast<f64>(a)) <= cast<f64>(b)); }));
   CHECK(clean([](const auto& a, const auto& b) { return where(abs(a) <= -abs(b), a, b); }));
   CHECK(clean([](const auto& a, const auto& b) { return where(abs(a) > -1.0f, a, b); }));
   CHECK(clean([](const auto& a, const auto&) { return where(a * a >= 0.0f, 1.0f, 2.0f * a); }));

@@ -3,6 +3,7 @@
 #include "catch.hpp"
 #include "oracle.hpp"
 #include "support.hpp"
+#include "tensors.hpp"
 
 using namespace tessera::internal;
 using oracle::Array;
@@ -760,6 +761,56 @@ TEST_CASE("a product over a loop, in the language, with an epilogue", "[cpu]") {
     const std::vector<float> got = y.to_vector();
     CHECK(oracle::difference(oracle::reals({rows, cols}, {got.begin(), got.end()}), expected, 0, bound) == "");
   }
+}
+
+/// Four products in one kernel, of tiles of both operands that lie this way and that; x and w are cast to Factor.
+template <class T, class Factor, class Sum>
+void check_orders() {
+  constexpr int m = 29, k = 45, n = 43, tile_m = 32, tile_k = 48, tile_n = 48;
+  INFO(name(element_type<T>) << " as " << name(element_type<Factor>));
+  const auto multiply = kernel("orders", [=](In<T, 2> x, In<T, 2> xt, In<T, 2> w, In<T, 2> wt, Out<Sum, 3> y) {
+    int which = 0;
+    for (const bool km : {false, true})
+      for (const bool nk : {false, true}) {
+        const auto a = km ? xt.permute({1, 0}) : x.permute({0, 1}), b = nk ? wt.permute({1, 0}) : w.permute({0, 1});
+        Tile product =
+            mma(cast<Factor>(load(a, {0, 0}, {tile_m, tile_k})), cast<Factor>(load(b, {0, 0}, {tile_k, tile_n})));
+        store(y, {which++, 0, 0}, expand_dims(product, 0));
+      }
+  });
+  // Integers whose products and sums are exact in every type.
+  const auto value = [](int seed, int i, int j) {
+    return (i * 7 + j * 11 + seed) % 13 % 5 - (std::is_unsigned_v<T> ? 0 : 2);
+  };
+  const auto made = [&](int seed, int rows, int columns, bool turned) {
+    std::vector<T> values;
+    for (int i = 0; i < (turned ? columns : rows); ++i)
+      for (int j = 0; j < (turned ? rows : columns); ++j)
+        values.push_back(stored<T>(turned ? value(seed, j, i) : value(seed, i, j)));
+    return tensor<T, 2>({turned ? columns : rows, turned ? rows : columns}, values);
+  };
+  const auto y = tensor<Sum, 3>({4, m, n}, std::vector<Sum>(4 * m * n, Sum(-77)));
+  launch(test_device().stream(), multiply, made(1, m, k, false), made(1, m, k, true), made(4, k, n, false),
+         made(4, k, n, true), y);
+  std::vector<Sum> expected;
+  for (int e = 0; e < 4 * m * n; ++e) {
+    int sum = 0;
+    for (int l = 0; l < k; ++l) sum += value(1, e / n % m, l) * value(4, l, e % n);
+    expected.push_back(static_cast<Sum>(sum));
+  }
+  CHECK(y.to_vector() == expected);
+}
+
+TEST_CASE("products whichever way both operands lie", "[cpu]") {
+  check_orders<f16, f16, f32>();
+  check_orders<bf16, bf16, f32>();
+  check_orders<f32, tf32, f32>();
+  check_orders<f32, f32, f32>();
+  check_orders<i64, f32, f32>();
+  check_orders<f64, f64, f64>();
+  check_orders<i8, i8, i32>();
+  check_orders<u8, u8, i32>();
+  check_orders<f8e5m2, f8e5m2, f32>();
 }
 
 TEST_CASE("mma of a batch, and without an addend", "[cpu]") {

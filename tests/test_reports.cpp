@@ -105,7 +105,7 @@ TEST_CASE("a kernel prints lines, block by block", "[cpu][reports]") {
   const auto show = kernel("show", [](In<f32, 2> x, In<bf16, 1> h, Out<f32, 2> y, Scalar<i64> key) {
     Index row = blocks(x.extent(0));
     Tile xs = load(x, {row, 0}, {1, 3});
-    print("row {}: {} {{key {}}}", row, xs, key);
+    print("row {}: {} {{key {}}} {}", row, xs, key, row + 7);
     Tile pairs = reshape(concat(1, xs, xs), {3, 2});
     print("{} {} {}", pairs, xs > 1, load(h, {0}, {2}));
     for (Index i : range(row)) print("round {}", i);
@@ -120,12 +120,12 @@ TEST_CASE("a kernel prints lines, block by block", "[cpu][reports]") {
     stream.synchronize();
   });
   CHECK(text ==
-        "row 0: [[1, 2.5, -0]] {key 1099511627776}\n"
+        "row 0: [[1, 2.5, -0]] {key 1099511627776} 7\n"
         "[[1, 2.5], [-0, 1], [2.5, -0]] [[0, 1, 0]] [0.5, -3]\n"
-        "row 1: [[1e-07, 3e+20, 2]] {key 1099511627776}\n"
+        "row 1: [[1e-07, 3e+20, 2]] {key 1099511627776} 8\n"
         "[[1e-07, 3e+20], [2, 1e-07], [3e+20, 2]] [[0, 1, 1]] [0.5, -3]\n"
         "round 0\n"
-        "row 2: [[0.1, 1, 1]] {key 1099511627776}\n"
+        "row 2: [[0.1, 1, 1]] {key 1099511627776} 9\n"
         "[[0.1, 1], [1, 0.1], [1, 1]] [[0, 0, 0]] [0.5, -3]\n"
         "round 0\n"
         "round 1\n");
