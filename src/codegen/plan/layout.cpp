@@ -194,8 +194,10 @@ std::vector<Digit> register_map(const Layout& operand, const Layout& result) {
     const auto from = operand.register_digits(operand.rank() - i);
     for (const Digit& to : result.register_digits(result.rank() - i))
       for (const Digit& digit : from) {
-        const auto low = std::max(digit.scale, to.scale), high = std::min(digit.scale * digit.size, to.scale * to.size);
-        if (low < high) map.push_back({to.unit * (low / to.scale), high / low, digit.unit * (low / digit.scale)});
+        const auto low = std::max(digit.scale, to.scale),
+                   high = std::min(digit.scale * digit.size, to.scale * to.size);
+        if (low < high)
+          map.push_back({to.unit * (low / to.scale), high / low, digit.unit * (low / digit.scale)});
       }
   }
   std::sort(map.begin(), map.end(), [](const Digit& a, const Digit& b) { return a.unit > b.unit; });
@@ -319,10 +321,6 @@ Layout panels_layout(const Shape& shape, int panel_columns, int vector, int warp
   layout.add(last, {Place::lane, lanes, 1});
   layout.add(last, {Place::reg, vector, 1});
   return layout;
-}
-
-Layout accumulator_layout(const Shape& shape, int warps_m, int warps_n) {
-  return accumulator_layout(shape, warps_m, warps_n, {});
 }
 
 Layout accumulator_layout(const Shape& shape, int warps_m, int warps_n, Pairs pairs) {

@@ -114,16 +114,14 @@ Layout blocked_layout(const Shape& shape, int fast, int vector, int warps, const
 /// register, together by exclusive or.
 Layout panels_layout(const Shape& shape, int panel_columns, int vector, int warps);
 
-/// The accumulators of mma.sync m16n8 (PTX ISA, "Matrix Fragments for mma.m16n8k16"), `warps_m` times `warps_n` warps.
-/// Registers are numbered so that those of one instruction are neighbours.
-Layout accumulator_layout(const Shape& shape, int warps_m, int warps_n);
-/// The same of products of bytes. Of an operand that does not lie along k a thread reads two neighbours across k at a
-/// time: such `pairs` of rows are rows g and g + 8 of one instruction, of columns column g of two, whose registers
-/// alternate.
+/// Of an operand of bytes that does not lie along k a thread reads two neighbours across k at a time: such pairs of rows
+/// are rows g and g + 8 of one instruction, of columns column g of two, whose registers alternate.
 struct Pairs {
   bool rows = false, columns = false;
 };
-Layout accumulator_layout(const Shape& shape, int warps_m, int warps_n, Pairs pairs);
+/// The accumulators of mma.sync m16n8 (PTX ISA, "Matrix Fragments for mma.m16n8k16"), `warps_m` times `warps_n` warps.
+/// Registers are numbered so that those of one instruction are neighbours, or with pairs of columns those of two.
+Layout accumulator_layout(const Shape& shape, int warps_m, int warps_n, Pairs pairs = {});
 /// Is it that of so many warps' accumulators, and do the four lanes of a row have eight neighbours each to store?
 bool stores_by_quads(const Layout& layout, const Shape& shape, int warps);
 

@@ -37,7 +37,7 @@ class Accesses {
               [&](const Load& s) {
         sweep(s.sweep);
         access(s.access, &s.sweep, false);
-              },
+      },
               [&](const Store& s) {
         sweep(s.sweep);
         access(s.access, &s.sweep, true);
@@ -47,31 +47,35 @@ class Accesses {
                           s.access.vector);
         vectors(s.sweep, &s.access);
         if (s.by_quads) quads(s);
-          },
-          [&](const Atomic& s) {
+      },
+              [&](const Atomic& s) {
         sweep(s.sweep);
         access(s.access, &s.sweep, true);
         findings_.require(s.access.vector == 1, "it changes {} elements at a time", s.access.vector);
         findings_.require(is(s.access.parameter, Access::in_out), "it changes {}, which is not read",
                           tensor_name(plan_, s.access.parameter));
         vectors(s.sweep, &s.access);
-          },
-          [&]<OneOf<Compute, Reduce, Argmax, Scan, Sort, Merge, CountNumbers, AddCounts, Put, Get> T>(const T& s) {
+      },
+              [&]<OneOf<Compute, Reduce, Argmax, Scan, Sort, Merge, CountNumbers, AddCounts, Put, Get> T>(const T& s) {
         sweep(s.sweep);
       },
-          [&](const Stage& s) {
+              [&](const Stage& s) {
         sweep(s.sweep);
         stage(s);
-          }, [&](const ReadStage& s) { read_stage(s); },
-          []<OneOf<Replicas, Partials, PutPartials, TakePartials, PutTotals, AddTotals, Clear, Commit, Wait, Barrier,
-                   Branch, Tell, Elected, OfTeam, OfPart, EachPart, TileLoop, BringAhead, UnlessBrought, SetRegisters,
-                   PrefetchMap, InitRing, ClearRest, ClearBeyond, Acquire, Expect, TmaLoad, Arrive, WaitFull, Release,
-                   Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence, TmaStore,
-                   CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, ShareRounds, PutPart,
-                   AddParts, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>
-                 T>(const T&) {},
-          [&](const Fetch& s) { fetch(s); }, [&](const Multiply& s) { multiply(s); }, [&](const Loop& s) { loop(s); },
-          }, step.action);
+      },
+              [&](const ReadStage& s) { read_stage(s); },
+              []<OneOf<Replicas, Partials, PutPartials, TakePartials, PutTotals, AddTotals, Clear, Commit, Wait,
+                       Barrier, Branch, Tell, Elected, OfTeam, OfPart, EachPart, TileLoop, BringAhead, UnlessBrought,
+                       SetRegisters, PrefetchMap, InitRing, ClearRest, ClearBeyond, Acquire, Expect, TmaLoad, Arrive,
+                       WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma,
+                       ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin,
+                       ShareRounds, PutPart, AddParts, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>
+                     T>(const T&) {},
+              [&](const Fetch& s) { fetch(s); },
+              [&](const Multiply& s) { multiply(s); },
+              [&](const Loop& s) { loop(s); },
+          },
+          step.action);
       const Loop* const loop = std::get_if<Loop>(&step.action);
       if (loop) loops_.push_back(loop);
       each_body(step, [&](const Body& inner) { body(inner); });
@@ -195,9 +199,9 @@ class Accesses {
     findings_.require(axis.viewed.factor == 1 && axis.viewed.windows.empty() && axis.viewed.within % access.vector == 0,
                       "vectors of {} along axis {} of {}, which is of windows", access.vector, axis.tensor_axis, name);
     for (const TileAccess::Axis& other : access.axes)
-      findings_.require(
-          &other == &axis || other.tensor_axis != axis.tensor_axis || other.viewed.factor % access.vector == 0,
-          "vectors of {} in windows that are {} apart", access.vector, other.viewed.factor);
+      findings_.require(&other == &axis || other.tensor_axis != axis.tensor_axis ||
+                            other.viewed.factor % access.vector == 0,
+                        "vectors of {} in windows that are {} apart", access.vector, other.viewed.factor);
     findings_.require(axis.slices.empty() && axis.extent % access.vector == 0, "vectors of {} in a tile of {}{}",
                       access.vector, axis.extent, axis.slices.empty() ? "" : ", which a slice moves");
     if (!sweep) return;
@@ -281,8 +285,8 @@ class Accesses {
       box(tile.access, buffer);
       const std::string name = name_of(plan_, tile.buffer);
       const Parameter& tensor = plan_.tensors[static_cast<std::size_t>(tile.access.parameter)];
-      findings_.require(tensor.type == buffer.type, "{} holds {}, and the tensor {}", name,
-                        tessera::internal::name(buffer.type), tessera::internal::name(tensor.type));
+      findings_.require(tensor.type == buffer.type, "{} holds {}, and the tensor {}", name, tessera::internal::name(buffer.type),
+                        tessera::internal::name(tensor.type));
       findings_.require(buffer.columns % tile.access.vector == 0, "{} has {} columns, not whole vectors of {}", name,
                         buffer.columns, tile.access.vector);
       if (plan_.progress >= Progress::synchronised) {
@@ -411,8 +415,8 @@ class Accesses {
     const int rows = o.k_major ? other : k, columns = o.k_major ? k : other;
     findings_.require(buffer.rows >= rows && buffer.columns >= columns, "{} is [{},{}], and [{},{}] is read", name,
                       buffer.rows, buffer.columns, rows, columns);
-    findings_.require(o.stored == buffer.type, "{} holds {}, and {} is read", name,
-                      tessera::internal::name(buffer.type), tessera::internal::name(o.stored));
+    findings_.require(o.stored == buffer.type, "{} holds {}, and {} is read", name, tessera::internal::name(buffer.type),
+                      tessera::internal::name(o.stored));
     findings_.require(!p.as_it_lies() || (o.stored == p.type && o.casts.empty()),
                       "{} holds {}, and {} is multiplied as it is", name, tessera::internal::name(o.stored),
                       tessera::internal::name(p.type));
