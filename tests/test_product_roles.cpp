@@ -6,6 +6,7 @@
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <numeric>
 #include <random>
 
 #include "catch.hpp"
@@ -178,6 +179,27 @@ TEST_CASE("products by roles: tiles, types and orders", "[cpu]") {
       }
 }
 
+TEST_CASE("products by roles: results of every type", "[cpu]") {
+  Cases cases(8);
+  const Sizes of{72, 136, 136};
+  const Problem<bf16> problem(of);
+  const auto check = [&]<class O>(O) {
+    INFO(name(element_type<O>));
+    const auto k = kernel("magnitudes", [](In<bf16, 2> x, In<bf16, 2> w, tessera::internal::Out<O, 2> y) {
+      auto [m, n] = blocks(cdiv(y.extent(0), 64), cdiv(y.extent(1), 128));
+      store(y, {m, n}, cast<O>(abs(kernels::product<bf16>(x, w, m, n, {64, 128, 64}))));
+    });
+    CHECK(has_roles(k.graph(), problem.unit_axes()));
+    const Tensor<O, 2> y = full_of<O>(of.m, of.n, 99);
+    launch(test_device().stream(), k, problem.x, problem.w, y);
+    CHECK(problem.difference<O>(y, [](int, int, double sum) { return std::abs(sum); }) == "");
+  };
+  const auto check_some = [&]<class... O>(O... types) { ((cases.skip() ? void() : check(types)), ...); };
+  check(i16());  // as matrices, as f16 and bf16 are
+  check(u16());
+  check_some(i8(), u8(), i32(), u32(), i64(), u64(), f64(), f8e4m3());
+}
+
 TEST_CASE("products by roles: an operand as wide as it is high, in any order", "[cpu]") {
   Cases cases(8);
   for (const bool a_turned : {true, false})
@@ -274,6 +296,22 @@ TEST_CASE("products by roles: what a row, a column and each element add to the s
   }
 }
 
+TEST_CASE("products by roles: padding of what is added", "[cpu]") {
+  const ProductTiles tiles{64, 64, 64};
+  const auto k = kernel("padded", [=](In<bf16, 2> x, In<bf16, 2> w, In<f32, 1> bias, Out<f32, 2> y) {
+    auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
+    store(y, {m, n}, kernels::product<bf16>(x, w, m, n, tiles) + load(bias, {n}, {tiles.n}, 7));
+  });
+  const Problem<bf16> problem({72, 136, 72});
+  CHECK(has_roles(k.graph(), problem.unit_axes()));
+  const std::vector<float> bias = whole_numbers(100, 9);
+  const auto y = full_of<f32>(72, 136, 99);
+  launch(test_device().stream(), k, problem.x, problem.w, tensor<f32, 1>({100}, bias), y);
+  CHECK(problem.difference(y, [&](int, int j, double sum) {
+    return sum + (j < 100 ? bias[static_cast<std::size_t>(j)] : 7);
+  }) == "");
+}
+
 // No read of y moves ahead of a store to y: what a part of the tile reads comes first.
 TEST_CASE("a residual is read by parts that registers hold", "[plan]") {
   const auto parts = [](const ProductTiles& tiles) {
@@ -287,6 +325,7 @@ TEST_CASE("a residual is read by parts that registers hold", "[plan]") {
       const auto* const store = std::get_if<codegen::Store>(&place.step().action);
       if (!store) continue;
       CHECK((std::exchange(reads, false) && store->sweep.reads.empty()));
+      CHECK(store->sweep.origin[1] == std::accumulate(columns.begin(), columns.end(), 0));
       columns.push_back(store->sweep.shape[1]);
     }
     return columns;

@@ -64,15 +64,19 @@ __device__ inline u32 pair_to_memory(f16, float low, float high) { return pack_f
 // Two floats as neighbours in a tensor of bf16.
 __device__ inline u32 pair_to_memory(bf16, float low, float high) { return pack_bf16(low, high); }
 
-// Two integers as neighbours in a tensor of i16.
-__device__ inline u32 pair_to_memory(i16, int low, int high) {
+// Two integers wrapped to i16, side by side.
+__device__ inline u32 pack_i16(int low, int high) {
   return (static_cast<u32>(low) & 0xffffu) | static_cast<u32>(high) << 16;
 }
 
+// Two integers wrapped to u16, side by side.
+__device__ inline u32 pack_u16(int low, int high) { return pack_i16(low, high); }
+
+// Two integers as neighbours in a tensor of i16.
+__device__ inline u32 pair_to_memory(i16, int low, int high) { return pack_i16(low, high); }
+
 // Two integers as neighbours in a tensor of u16.
-__device__ inline u32 pair_to_memory(u16, int low, int high) {
-  return (static_cast<u32>(low) & 0xffffu) | static_cast<u32>(high) << 16;
-}
+__device__ inline u32 pair_to_memory(u16, int low, int high) { return pack_u16(low, high); }
 
 // N elements that one access moves: 1, 2, 4, 8 or 16 bytes.
 template <class T, int N>
