@@ -44,24 +44,24 @@ inline const tessera::internal::Device& test_device() {
   return device;
 }
 
-/// How many kernels a test of very many should make. On the CPU, all; elsewhere each costs a compilation, of some
-/// ten to some hundred milliseconds.
-inline std::uint64_t most_kernels() {
-  const std::string name = test_device_name();
-  const char* texts = std::getenv("TESSERA_TEST_TEXTS");  // nothing is compiled then
-  if (texts && *texts) return 100;
-  return name == "cpu"        ? ~std::uint64_t{0}
-         : name == "compiled" ? (test_share(2) == 1 ? 12 : 4)
-         : name == "emulated" ? (test_share(2) == 1 ? 8 : 5)
-                              : 150;
-}
-
 /// Whether sanitizers look on, which see in a few rounds of the same code what there is to see in many.
 #ifdef __SANITIZE_ADDRESS__
 inline constexpr bool sanitized = true;
 #else
 inline constexpr bool sanitized = false;
 #endif
+
+/// How many kernels a test of very many should make. On the CPU, all; elsewhere each costs a compilation, of some
+/// ten to some hundred milliseconds.
+inline std::uint64_t most_kernels() {
+  const std::string name = test_device_name();
+  const char* texts = std::getenv("TESSERA_TEST_TEXTS");  // nothing is compiled then
+  if (texts && *texts) return 100;
+  return name == "cpu"        ? (sanitized ? 100 : ~std::uint64_t{0})
+         : name == "compiled" ? (test_share(2) == 1 ? 12 : 4)
+         : name == "emulated" ? (test_share(2) == 1 ? 8 : 5)
+                              : 150;
+}
 
 /// Chooses which of a test's cases to run: all where that is cheap, else some, the same ones each time, the first
 /// always among them.

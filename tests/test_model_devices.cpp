@@ -72,7 +72,7 @@ TEST_CASE("chunks of any length are appended to sequences of any length", "[mode
   const Gpt2 model(test_device(), config, 11);
   std::mt19937 random(1);
   const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
-  for (int round = 0; round < (many ? 25 : 1); ++round) {
+  for (int round = 0; round < (!many ? 1 : sanitized ? 3 : 25); ++round) {
     const std::size_t batch = many ? static_cast<std::size_t>(1 + below(3)) : 2;
     Session session(model, static_cast<int>(batch), config.positions);
     std::vector<Tokens> texts(batch);
