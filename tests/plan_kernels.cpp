@@ -166,6 +166,14 @@ void add_products(Kernels& kernels) {
     for (Index k : range(cdiv(x.extent(1), 32))) acc = mma(load(x, {m, k}, {128, 32}), load(w, {k, n}, {32, 128}), acc);
     store(y, {m, n}, cast<bf16>(acc));
   });
+  // What it writes it has read.
+  kernels.add("residual", [](In<bf16, 2> x, In<bf16, 2> w, InOut<bf16, 2> y) {
+    auto [m, n] = blocks(cdiv(y.extent(0), 128), cdiv(y.extent(1), 128));
+    Var acc = zeros<f32>({128, 128});
+    for (Index k : range(cdiv(x.extent(1), 32))) acc = mma(load(x, {m, k}, {128, 32}), load(w, {k, n}, {32, 128}), acc);
+    const Tile old = load(y, {m, n}, {128, 128});
+    store(y, {m, n}, cast<bf16>(acc + cast<f32>(old)));
+  });
   // Two loops after one another, in the same memory.
   kernels.add("two_loops", [](In<f32, 2> x, In<f32, 2> w, In<f32, 2> v, Out<f32, 2> y) {
     Index m = blocks(cdiv(y.extent(0), 64));

@@ -291,7 +291,7 @@ StepPlace next_in(const StepPlace& place, std::ptrdiff_t by) {
 
 const Planted of_caches[] = {
     {"no fence behind the zeros", [](Plan& p) { next_in(place_of<codegen::ClearBeyond>(p, 0), 1).drop(); },
-     "a fence and then a barrier stand before"},
+     "wgmma, at at_consumer_35 and at_consumer_52: threads cleared rows of it"},
     {"no barrier behind the zeros", [](Plan& p) { next_in(place_of<codegen::ClearBeyond>(p, 3), 2).drop(); },
      "a fence and then a barrier stand before"},
     {"the fence behind the barrier", [](Plan& p) { next_in(place_of<codegen::ClearBeyond>(p, 2), 1).move(1); },

@@ -88,6 +88,7 @@ TEST_CASE("products by fused multiply-adds add up along k, whichever way operand
       check({128, 128, 16}, {132, 136, 44, km, nk});      // parts of tiles
       check({64, 64, 32}, {63, 65, 37, km, nk});          // rows of odd lengths, element by element
       check({32, 128, 12}, {40, 128, 36, km, nk});
+      check({20, 72, 16}, {23, 80, 36, km, nk});  // rows of a thread whose chunks are not permuted alike
     }
   check({128, 256, 8}, {128, 256, 40});
   check({256, 64, 16}, {256, 64, 20});

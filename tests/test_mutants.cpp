@@ -1,7 +1,9 @@
 // What planted faults (scripts/mutants) showed to be untested. Numbers are small integers, so that sums are exact.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
+#include <iterator>
 #include <memory>
 #include <random>
 #include <string>
@@ -719,6 +721,98 @@ TEST_CASE("rows too large for registers are part of the expression that gathers 
     launch(device.stream(), k, x, y);
     return y.to_vector();
   });
+}
+
+TEST_CASE("a tile too large for registers is what it was before a store", "[cpu][emulated][planted]") {
+  const auto k = kernel("before", [](InOut<f32, 2> x, Out<f32, 2> y) {
+    const Tile before = load(x, {0, 0}, {128, 256});
+    store(x, {0, 0}, before * 3.0f);
+    store(y, {0, 0}, before - 1.0f);
+  });
+  check_same([&](const Device& device) {
+    const auto x = small_numbers<f32, 2>(device, {120, 250}, 1);
+    const Tensor<f32, 2> y(device, {120, 250});
+    launch(device.stream(), k, x, y);
+    std::vector<f32> all = y.to_vector();
+    std::ranges::copy(x.to_vector(), std::back_inserter(all));
+    return all;
+  });
+}
+
+TEST_CASE("a tile that is turned is stored by the first of those who hold copies", "[cpu][emulated][planted]") {
+  const auto k = kernel("turned", [](In<f32, 2> x, In<f32, 2> w, Out<f32, 2> y, Out<f32, 2> z) {
+    store(y, {0, 0}, load(w, {0, 0}, {64, 64}) * 2.0f);
+    store(z, {0, 0}, transpose(load(x, {0, 0}, {16, 16})));
+  });
+  check_same([&](const Device& device) {
+    const Tensor<f32, 2> y(device, {64, 64}), z(device, {16, 16});
+    launch(device.stream(), k, small_numbers<f32, 2>(device, {16, 16}, 1), small_numbers<f32, 2>(device, {64, 64}, 2),
+           y, z);
+    return z.to_vector();
+  });
+}
+
+TEST_CASE("the largest of nothing but NaN so far is the lowest", "[cpu][emulated][planted]") {
+  const auto check = [](int rows, int columns) {
+    const auto k = kernel("largest", [=](In<f32, 2> x, Out<f32, 2> y) {
+      const Tile t = load(x, {0, 0}, {rows, columns});
+      store(y, {0, 0}, cummax(t, 1));
+      store(y, {1, 0}, cummin(t, 1));
+    });
+    // At the beginning of each row.
+    std::vector<f32> values(static_cast<std::size_t>(rows * columns), 5);
+    const auto is_nan = [&](int row, int column) { return column < (row * 7 + 1) % (columns + 1); };
+    for (int i = 0; i < rows * columns; ++i)
+      if (is_nan(i / columns, i % columns)) values[static_cast<std::size_t>(i)] = NAN;
+    const auto y = tensor<f32, 2>({2 * rows, columns}, std::vector<f32>(values.size() * 2, 77));
+    launch(test_device().stream(), k, tensor<f32, 2>({rows, columns}, values), y);
+    const std::vector<f32> got = y.to_vector();
+    for (int i = 0; i < 2 * rows * columns; ++i) {
+      const float none = i < rows * columns ? -INFINITY : INFINITY;
+      CAPTURE(rows, columns, i);
+      REQUIRE(got[static_cast<std::size_t>(i)] == (is_nan(i / columns % rows, i % columns) ? none : 5));
+    }
+  };
+  check(4, 70);    // along lanes
+  check(64, 2);    // in registers
+  check(3, 2048);  // over warps
+}
+
+TEST_CASE("sums that registers have no room for are multiplied where they are", "[cpu][emulated][planted]") {
+  const auto k = kernel("many", [](In<f64, 2> x, In<f64, 2> w, Out<f64, 2> y) {
+    store(y, {0, 0}, mma(load(x, {0, 0}, {256, 8}), load(w, {0, 0}, {8, 256}), zeros<f64>({256, 256})));
+  });
+  check_same([&](const Device& device) {
+    const Tensor<f64, 2> y(device, {256, 256});
+    launch(device.stream(), k, small_numbers<f64, 2>(device, {256, 8}, 1), small_numbers<f64, 2>(device, {8, 256}, 2),
+           y);
+    return y.to_vector();
+  });
+}
+
+TEST_CASE("integers of 64 bits are cast for a product", "[cpu][emulated][planted]") {
+  const auto check = [](auto factor, int rows, bool along_k) {
+    using T = decltype(factor);
+    const auto k = kernel("cast", [=](In<i64, 2> x, In<i64, 2> w, Out<f32, 2> y) {
+      const auto right = along_k ? w.permute({1, 0}) : w.permute({0, 1});
+      Var sums = zeros<f32>({rows, 32});
+      for (Index i : range(cdiv(x.extent(1), 32)))
+        sums = mma(cast<T>(cast<f32>(load(x, {0, i}, {rows, 32}))), cast<T>(cast<f32>(load(right, {i, 0}, {32, 32}))),
+                   sums);
+      store(y, {0, 0}, sums);
+    });
+    check_same([&](const Device& device) {
+      const Tensor<f32, 2> y(device, {rows, 32});
+      const auto w = along_k ? small_numbers<i64, 2>(device, {32, 70}, 2) : small_numbers<i64, 2>(device, {70, 32}, 2);
+      launch(device.stream(), k, small_numbers<i64, 2>(device, {rows, 70}, 1), w, y);
+      return y.to_vector();
+    });
+  };
+  for (const bool along_k : {false, true})
+    for (const int rows : {8, 64}) {
+      check(f32(), rows, along_k);
+      check(bf16(), rows, along_k);
+    }
 }
 
 TEST_CASE("threads of the executor add to one element at once", "[cpu][planted]") {

@@ -10,6 +10,7 @@
 #include "codegen/lower/prune.hpp"
 #include "codegen/lower/sync.hpp"
 #include "codegen/plan/budget.hpp"
+#include "codegen/plan/layout.hpp"
 #include "codegen/plan/names.hpp"
 #include "codegen/plan/plan_text.hpp"
 #include "codegen/plan/verify_plan.hpp"
@@ -201,6 +202,10 @@ TEST_CASE("a product's warps have 64 x 64 sums, read ahead, and fetch within", "
   Plan crowded = plan_of("pipelined", Arch::parse("sm_100"));  // ptxas has fewer registers for sums
   CHECK((the<Multiply>(crowded).product.reads_ahead && !the<Multiply>(crowded).holds_last));
   CHECK(the<Store>(pipelined).by_quads);
+  // What one of the four reads of a residual another would have overwritten.
+  Plan read = plan_of("residual", Arch::sm_80);
+  REQUIRE(the<Store>(read).access.vector == 2);
+  CHECK(!the<Store>(read).by_quads);
   Variant pieces = dense_variant(plan_graph("pipelined"));  // of 8 bytes, whose addresses take registers
   pieces.tensors[0].alignment = 8;
   pieces.tensors[0].boxable = false;
@@ -258,7 +263,7 @@ TEST_CASE("prune drops what the host computes", "[plan]") {
 TEST_CASE("prune drops chains that nobody reads, and no value that changes", "[plan]") {
   Plan plan = plan_of("pointwise");
   const Lines before = lines_of(plan);
-  // A load, and what is computed of it.
+  // A load, what is computed of it, and of that.
   const Load load = the<Load>(plan);
   const auto copy_of = [&](const char* name) {
     Storage storage = plan.storage(load.out);
@@ -268,22 +273,25 @@ TEST_CASE("prune drops chains that nobody reads, and no value that changes", "[p
   };
   Load again = load;
   again.out = copy_of("again");
-  Operand operand;
-  operand.kind = Operand::Kind::value;
-  operand.value = again.out;
-  operand.map = register_map(plan.values[again.out].layout, load.sweep.layout);
-  Compute negative{.out = copy_of("negative"), .sweep = load.sweep};
-  negative.sweep.expression.terms = {{Op::neg, ElementType::f32, ElementType::f32, {operand}}};
+  const auto negative_of = [&](ValueId of, const char* name) {
+    Operand operand;
+    operand.kind = Operand::Kind::value;
+    operand.value = of;
+    operand.map = register_map(plan.values[of].layout, load.sweep.layout);
+    Compute negative{.out = copy_of(name), .sweep = load.sweep};
+    negative.sweep.expression.terms = {{Op::neg, ElementType::f32, ElementType::f32, {operand}}};
+    return negative;
+  };
+  const Compute negative = negative_of(again.out, "negative"), positive = negative_of(negative.out, "positive");
   Body& body = plan.phases[0].roles[0].body;
-  body.push_back({again});
-  body.push_back({negative});
+  for (const Action& action : {Action(again), Action(negative), Action(positive)}) body.push_back({action});
   REQUIRE(violations(plan).empty());
   Plan changing = plan;
   prune(plan);
   CHECK(lines_of(plan) == before);
-  changing.storage(negative.out).changes = true;
+  changing.storage(positive.out).changes = true;
   prune(changing);
-  CHECK(lines_of(changing).size() == before.size() + 2);
+  CHECK(lines_of(changing).size() == before.size() + 3);
 }
 
 // --- registers
@@ -496,6 +504,42 @@ TEST_CASE("barriers that stand are enough", "[plan]") {
     insert_barriers(plan);
     CHECK(lines_of(plan) == before);
   }
+}
+
+TEST_CASE("of values put side by side only those of one tile wait for no reader", "[plan]") {
+  Plan plan = plan_of("turned");
+  Body& body = plan.phases[0].roles[0].body;
+  const auto nth = [&]<class Kind>(const Kind&, std::size_t which) { return place_of<Kind>(plan, which).step(); };
+  const Step first = nth(Put(), 0), second = nth(Put(), 1), reads_first = nth(Get(), 0), reads_second = nth(Get(), 1);
+  const ScratchId one = std::get<Put>(first.action).scratch, other = std::get<Put>(second.action).scratch;
+  REQUIRE(one != other);
+  plan.scratch[other].offset = plan.scratch[one].offset + plan.scratch[one].bytes;
+  const auto barriers_behind = [&](const Body& steps) {
+    body = steps;
+    insert_barriers(plan);
+    std::vector<std::size_t> at;
+    for (std::size_t i = 0; i < body.size(); ++i)
+      if (std::holds_alternative<Barrier>(body[i].action)) at.push_back(i);
+    return at;
+  };
+  using Places = std::vector<std::size_t>;
+  CHECK(barriers_behind({reads_first, first, first}) == Places{1});
+  CHECK(barriers_behind({reads_second, first, second}) == Places{2});
+  CHECK(barriers_behind({first, second, reads_first, reads_second}) == Places{2});
+}
+
+// --- registers of operands
+
+TEST_CASE("registers of an operand are found by those of a result, of whatever digits either has", "[plan]") {
+  const auto along = [](std::vector<Factor> factors) {
+    Layout layout(1);
+    for (const Factor& factor : factors) layout.add(0, factor);
+    return layout;
+  };
+  const Layout whole = along({{Place::reg, 8, 1}}), turned = along({{Place::reg, 4, 1}, {Place::reg, 2, 4}});
+  CHECK(register_map(whole, whole) == std::vector<Digit>{{1, 8, 1}});
+  CHECK(register_map(turned, whole) == std::vector<Digit>{{2, 4, 1}, {1, 2, 4}});
+  CHECK(register_map(whole, turned) == std::vector<Digit>{{4, 2, 1}, {1, 4, 2}});
 }
 
 // --- parameters

@@ -307,9 +307,8 @@ TEST_CASE("products by roles: padding of what is added", "[cpu]") {
   const std::vector<float> bias = whole_numbers(100, 9);
   const auto y = full_of<f32>(72, 136, 99);
   launch(test_device().stream(), k, problem.x, problem.w, tensor<f32, 1>({100}, bias), y);
-  CHECK(problem.difference(y, [&](int, int j, double sum) {
-    return sum + (j < 100 ? bias[static_cast<std::size_t>(j)] : 7);
-  }) == "");
+  CHECK(problem.difference(
+            y, [&](int, int j, double sum) { return sum + (j < 100 ? bias[static_cast<std::size_t>(j)] : 7); }) == "");
 }
 
 // No read of y moves ahead of a store to y: what a part of the tile reads comes first.

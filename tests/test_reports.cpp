@@ -209,4 +209,5 @@ TEST_CASE("a board that has too little room says so", "[graph][reports]") {
   told = reports.take(board);
   CHECK(told.printed.empty());
   CHECK(says(told.failed, {"kernel 'full', ", "check failed: few (block 4294967303)"}));
+  CHECK(std::count(board.begin(), board.end(), 0u) == static_cast<std::ptrdiff_t>(board.size()));
 }

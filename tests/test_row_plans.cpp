@@ -113,6 +113,13 @@ TEST_CASE("what blocks read once stays in the L2 cache longer than what they wri
   };
   CHECK(kept(norm(0, 1)) == "in0 ");
   CHECK(kept(norm(2, 1)) == "");  // what else a block reads may be worth more
+  CHECK(kept(plan_for([](In<f32, 1> x, In<f32, 1> often, Out<f32, 1> y) {
+          Index i = blocks(cdiv(y.extent(0), 1024));
+          Tile once = load(x, {i}, {1024});
+          Var sum = zeros<f32>({1024});
+          for (Index k : range(often.extent(0) / 1024)) sum = sum + load(often, {k}, {1024});
+          store(y, {i}, once * sum);
+        })) == "");
   CHECK(kept(plan_for([](In<f32, 1> x, Out<f32, 1> y) {  // hardly anything is written
           Index i = blocks(y.extent(0));
           store(y, {i}, sum(load(x, {i}, {1024}), 0));

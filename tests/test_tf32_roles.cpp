@@ -487,6 +487,20 @@ TEST_CASE("a round of tf32 has half of k and as many bytes", "[plan]") {
   CHECK(plan_of(plain<f32>({128, 256, 32}).graph(), [](Variant& v) { v.sharing = Sharing::grid; }).shared_by_grid());
 }
 
+// What is only rounded has one register with what is read, which must be free ahead of that (C7513).
+TEST_CASE("a left operand of tf32 waits for its registers before it is read", "[plan]") {
+  for (const Graph& graph :
+       {computed<f32>({64, 64, 32}, rectified).graph(), computed<f32>({128, 256, 32}, rectified).graph()}) {
+    Plan plan = plan_of(graph);
+    const std::vector<StepPlace> reads = places_of<ReadStage>(plan);
+    REQUIRE(!reads.empty());
+    for (const StepPlace& place : reads) {
+      REQUIRE(place.index > 0);
+      CHECK(std::holds_alternative<WaitWgmma>((*place.body)[place.index - 1].action));
+    }
+  }
+}
+
 TEST_CASE("wgmma's operands of tf32 are layouts", "[plan]") {
   // PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk8".
   const Layout left = wgmma_operand_layout({64, 8}, 1, ElementType::tf32);

@@ -200,8 +200,8 @@ class Planner {
     if (!std::all_of(source.casts.begin(), source.casts.end(), held_alike)) return false;
     if (type == ElementType::f64) return info(from).kind == ElementKind::real;
     if (info(type).kind != ElementKind::real) return from == type && source.casts.empty();
-    return held_alike(from) || (info(from).kind == ElementKind::integer && info(from).bytes <= 4 &&
-                                !source.casts.empty() && source.casts[0] == ElementType::f32);
+    return held_alike(from) ||
+           (info(from).kind == ElementKind::integer && !source.casts.empty() && source.casts[0] == ElementType::f32);
   }
 
   void finish_block(ProductPlan& plan) {
