@@ -44,13 +44,6 @@ inline const tessera::internal::Device& test_device() {
   return device;
 }
 
-/// Whether sanitizers look on, which see in a few rounds of the same code what there is to see in many.
-#ifdef __SANITIZE_ADDRESS__
-inline constexpr bool sanitized = true;
-#else
-inline constexpr bool sanitized = false;
-#endif
-
 /// How many kernels a test of very many should make. On the CPU, all; elsewhere each costs a compilation, of some
 /// ten to some hundred milliseconds.
 inline std::uint64_t most_kernels() {

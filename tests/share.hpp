@@ -1,9 +1,16 @@
-// How many of the kernels that each cost a compilation tests make.
+// How much tests do: of kernels that each cost a compilation, and under sanitizers.
 #pragma once
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
 #include <string_view>
+
+/// Whether sanitizers look on, which see in a few rounds of the same code what there is to see in many.
+#ifdef __SANITIZE_ADDRESS__
+inline constexpr bool sanitized = true;
+#else
+inline constexpr bool sanitized = false;
+#endif
 
 /// One of so many, the same one each time: TESSERA_TEST_SHARE, which is `usual` where it is not set. All of them, 1,
 /// with TESSERA_TEST_ALL.
