@@ -43,7 +43,7 @@ TEST_CASE("ops.def says what operands and attributes an op has", "[graph]") {
   static_assert(operand_kind(Op::gather, 1) == OperandKind::rows && operand_kind(Op::gather, 4) == OperandKind::index);
   static_assert(operand_kind(Op::loop, 0) == OperandKind::index && operand_kind(Op::loop, 3) == OperandKind::value);
   static_assert(is_view(Op::slice) && !is_view(Op::extent) && is_read(Op::gather) && !is_read(Op::extent));
-  static_assert(is_write(Op::store) && is_write(Op::atomic_add) && !is_write(Op::load));
+  static_assert(is_write(Op::store) && !is_write(Op::load));
   static_assert(is_atomic(Op::atomic_or_elements) && !is_atomic(Op::scatter_elements) && is_effect(Op::atomic_max));
   static_assert(has_value(Op::atomic_add) && has_value(Op::load) && !has_value(Op::store) && !has_value(Op::tensor));
   static_assert(view_operand(Op::atomic_exchange) == 1 && view_operand(Op::atomic_compare_exchange_elements) == 2);

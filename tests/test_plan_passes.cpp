@@ -509,8 +509,8 @@ TEST_CASE("barriers that stand are enough", "[plan]") {
 TEST_CASE("of values put side by side only those of one tile wait for no reader", "[plan]") {
   Plan plan = plan_of("turned");
   Body& body = plan.phases[0].roles[0].body;
-  const auto nth = [&]<class Kind>(const Kind&, std::size_t which) { return place_of<Kind>(plan, which).step(); };
-  const Step first = nth(Put(), 0), second = nth(Put(), 1), reads_first = nth(Get(), 0), reads_second = nth(Get(), 1);
+  const Step first = place_of<Put>(plan, 0).step(), second = place_of<Put>(plan, 1).step(),
+             reads_first = place_of<Get>(plan, 0).step(), reads_second = place_of<Get>(plan, 1).step();
   const ScratchId one = std::get<Put>(first.action).scratch, other = std::get<Put>(second.action).scratch;
   REQUIRE(one != other);
   plan.scratch[other].offset = plan.scratch[one].offset + plan.scratch[one].bytes;
