@@ -85,24 +85,32 @@ def gelu(shape, dtype, device, sets):
     yield "F.gelu, compiled", lambda i: fused(x[i])
 
 
-def gelu_cupy(shape, dtype, device, sets):
-    """CuPy's expression: a kernel for each of its ops. Its memory is PyTorch's, which a graph can record."""
-    import cupy
+def in_cupy(name, function, x):
+    """CuPy's way, where there is CuPy: `function` of it and of a set's array, in PyTorch's memory, which a graph can record."""
+    try:
+        import cupy
+    except ImportError:
+        return
 
     def allocate(size):
-        memory = torch.empty(max(size, 1), dtype=torch.uint8, device=device)
+        memory = torch.empty(max(size, 1), dtype=torch.uint8, device=x[0].device)
         return cupy.cuda.MemoryPointer(cupy.cuda.UnownedMemory(memory.data_ptr(), size, memory), 0)
 
-    x = [normal(shape, dtype, device) for _ in range(sets)]
     arrays = [cupy.asarray(t) for t in x]
 
     def call(i):
-        t = arrays[i]
         stream = cupy.cuda.ExternalStream(torch.cuda.current_stream().cuda_stream)
         with stream, cupy.cuda.using_allocator(allocate):
-            return 0.5 * t * (1 + cupy.tanh(0.7978845608028654 * (t + 0.044715 * cupy.power(t, 3))))
+            return function(cupy, arrays[i])
 
-    yield f"CuPy {cupy.__version__}", call
+    yield f"{name}CuPy {cupy.__version__}", call
+
+
+def gelu_cupy(shape, dtype, device, sets):
+    """A kernel for each op of the expression."""
+    x = [normal(shape, dtype, device) for _ in range(sets)]
+    function = lambda cupy, t: 0.5 * t * (1 + cupy.tanh(0.7978845608028654 * (t + 0.044715 * cupy.power(t, 3))))
+    yield from in_cupy("", function, x)
 
 
 def layer_norm(shape, dtype, device, sets):
@@ -160,12 +168,26 @@ def sort(shape, dtype, device, sets):
     yield "torch.sort", lambda i: torch.sort(x[i], 1)
     yield "torch.sort, stable", lambda i: torch.sort(x[i], 1, stable=True)
 
+    def sorted_with_places(cupy, t):
+        places = cupy.argsort(t, 1)
+        return cupy.take_along_axis(t, places, 1), places
+
+    yield from in_cupy("argsort, take_along_axis, ", sorted_with_places, x)
+
+
+def cumsum(shape, dtype, device, sets):
+    x = [normal(shape, dtype, device) for _ in range(sets)]
+    yield from ways(lambda t: torch.cumsum(t, t.dim() - 1), "torch.cumsum", x)
+    yield from in_cupy("cumsum, ", lambda cupy, t: cupy.cumsum(t, t.ndim - 1), x)
+
 
 def histogram(shape, dtype, device, sets):
     x = [torch.randint(256, shape, device=device).to(dtype) for _ in range(sets)]
     yield "torch.histc", lambda i: torch.histc(x[i].float(), 256, 0, 256)
     ones = torch.ones(shape, dtype=torch.int32, device=device)
     yield "scatter_add_", lambda i: torch.zeros(256, dtype=torch.int32, device=device).scatter_add_(0, x[i].long(), ones)
+    yield from in_cupy("bincount, ", lambda cupy, t: cupy.bincount(t, minlength=256), x)
+    yield from in_cupy("histogram, ", lambda cupy, t: cupy.histogram(t, 256, (0, 256)), x)
 
 
 def factors(shape, dtype, device, sets):
@@ -423,12 +445,11 @@ MODELS = {"decode": Decode, "prefill": Prefill}
 OPS = {
     "rms_norm": of_rows("F.rms_norm", lambda t, weight: F.rms_norm(t, weight.shape, weight, 1e-5)),
     "softmax": of_rows("torch.softmax", lambda t: torch.softmax(t, 1)),
-    "cumsum": of_rows("torch.cumsum", lambda t: torch.cumsum(t, t.dim() - 1)),
     "transpose": of_rows("t, contiguous", lambda t: t.t().contiguous()),
     "sum": of_rows("torch.sum", lambda t: torch.sum(t)),
 } | {
     f.__name__: f
-    for f in (copy, gelu, gelu_cupy, layer_norm, cross_entropy, gemv, gemv_kn, sort, histogram)
+    for f in (copy, gelu, gelu_cupy, layer_norm, cross_entropy, gemv, gemv_kn, sort, cumsum, histogram)
     + (gemm, gemm_nk, linear_gelu, linear_gelu_eager, linear_gelu_lt, linear_cast, linear_norm)
     + (attention_causal, attention_full, attention_gqa, attention_window)
 }
@@ -453,7 +474,7 @@ def prepare(request, device):
         if best is None or milliseconds < best[0]:
             best = (milliseconds, workload, name)
     if best is None:
-        raise RuntimeError("; ".join(reasons))
+        raise RuntimeError("; ".join(reasons) or "what it takes is not installed")
     return best[1], best[2]
 
 

@@ -3,6 +3,8 @@
 #include <limits>
 #include <numeric>
 
+#include "../bench/common/order_kernels.hpp"
+#include "../samples/gallery/prefix_sum_single_pass.cpp"  // of which the kernel is
 #include "catch.hpp"
 #include "devices.hpp"
 #include "support.hpp"
@@ -11,6 +13,13 @@
 #include "tessera/tessera.hpp"
 
 using namespace tessera::internal;
+
+// What else the sample takes of its gallery: its own launch is not made here.
+namespace gallery {
+Example::Example(std::string, double, double (*)(const tessera::Device&)) {}
+std::vector<f32> normal_values(std::int64_t, unsigned) { return {}; }
+double largest_error(const std::vector<double>&, const std::vector<double>&) { return 0; }
+}  // namespace gallery
 
 namespace {
 
@@ -257,7 +266,67 @@ TEST_CASE("what is released is seen by who acquires it", "[cpu][atomics]") {
   }
 }
 
+namespace {
+
+/// Launches a kernel that adds up in one pass, parts of `size`, over so many elements: integers, so that any order of
+/// sums is exact. Empty, or what is wrong.
+template <class K>
+std::string wrong_sums(const K& k, const Device& device, int count, int size, int seed) {
+  const std::int64_t parts = cdiv(count, size);
+  auto x = device.tensor<f32>({count}), y = device.tensor<f32>({count});
+  auto next = device.tensor<i32>({1});
+  auto words = device.tensor<u64>({parts});
+  std::vector<f32> values(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<f32>((i * 7919 + static_cast<std::size_t>(seed) * 31) % 23) - 9;
+  x.copy_from(values);
+  y.copy_from(std::vector<f32>(values.size(), -0.5f));
+  next.copy_from(std::vector<i32>(1)), words.copy_from(std::vector<u64>(static_cast<std::size_t>(parts)));
+  try {
+    launch(device.stream(), k, x, y, next, words);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  const std::vector<f32> sums = y.to_vector();
+  double sum = 0;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (sum += static_cast<double>(values[i]); static_cast<double>(sums[i]) != sum)
+      return "sum " + std::to_string(i) + " is " + std::to_string(sums[i]) + ", not " + std::to_string(sum);
+  if (next.to_vector()[0] != parts) return std::to_string(next.to_vector()[0]) + " parts were taken";
+  for (const u64 word : words.to_vector())
+    if (word >> 32 != 2) return "a part has not told the sum up to it";
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("sums in one pass by looking back are right, whichever blocks wait", "[cpu][atomics]") {
+  const bool on_cpu = test_device_name() == "cpu";
+  const auto alone = gallery::single_pass(64);
+  const auto windowed = bench::running_sum_kernel(64);
+  for (const int count : {1, 64, 65, 1000, 64 * 70 + 5})
+    for (int i = 0; i < (on_cpu && !sanitized ? 10 : 1); ++i) {
+      INFO(count << " elements, launch " << i);
+      CHECK(wrong_sums(alone, test_device(), count, 64, i) == "");
+      CHECK(wrong_sums(windowed, test_device(), count, 64, i) == "");
+    }
+}
+
 #ifdef TESSERA_HAS_EMULATOR
+
+TEST_CASE("sums in one pass come out in the emulator in any order of blocks and warps", "[emulator][atomics]") {
+  // A kernel's launches are each in an order of its own, of one to four blocks in flight.
+  const auto looks_back = [](const auto& k, int size, const std::vector<int>& counts) {
+    const Device device = emulated_device();
+    for (const int count : counts)
+      for (int i = 0; i < 8; ++i) {
+        INFO(count << " elements, launch " << i);
+        CHECK(wrong_sums(k, device, count, size, i) == "");
+      }
+  };
+  looks_back(gallery::single_pass(64), 64, {61, 64 * 3 + 1, 64 * 9 + 5});
+  looks_back(bench::running_sum_kernel(128), 128, {77, 128 * 3 + 1, 128 * 40 + 5});
+}
 
 namespace {
 

@@ -181,6 +181,60 @@ TEST_CASE("loops from one number to another, by steps", "[cpu]") {
   }
 }
 
+TEST_CASE("a grid of any number of blocks takes tiles in turns", "[cpu]") {
+  const auto k = kernel("in_turns", [](In<i32, 1> x, Out<i32, 1> y, Out<i32, 1> taken_by, InOut<i32, 1> rounds,
+                                       Out<i64, 1> sums, Scalar<i32> count) {
+    Index block = blocks(count);
+    Var total = zeros<i64>({1});
+    Var own = constant<i32>(0);
+    for (Index t : range(block, cdiv(x.extent(0), 16), count)) {
+      Tile part = load(x, {t}, {16});
+      store(y, {t}, part * 2);
+      store(taken_by, {t}, reshape(block, {1}));
+      atomic_add(rounds, {t}, full<i32>({1}, 1));
+      total += cast<i64>(sum(part, 0));
+      own += 1;
+    }
+    store(sums, {block}, total * 1000 + cast<i64>(own));
+  });
+  for (const auto& [count, size] :
+       {std::pair{1, 100}, {3, 100}, {7, 112}, {264, 100}, {5, 0}, {2, 1}, {13, 13 * 16 * 4}}) {
+    INFO(count << " blocks, " << size << " elements");
+    const int tiles = (size + 15) / 16;
+    const auto x = tensor<i32, 1>({size}, numbered<i32>(static_cast<std::size_t>(size), 5));
+    const auto y = tensor<i32, 1>({size}, std::vector<i32>(static_cast<std::size_t>(size), 77));
+    const auto taken_by = tensor<i32, 1>({tiles}, std::vector<i32>(static_cast<std::size_t>(tiles), 77));
+    const auto rounds = tensor<i32, 1>({tiles}, std::vector<i32>(static_cast<std::size_t>(tiles)));
+    const auto sums = tensor<i64, 1>({count}, std::vector<i64>(static_cast<std::size_t>(count), 77));
+    launch(test_device().stream(), k, x, y, taken_by, rounds, sums, count);
+    std::vector<i32> twice, blocks;
+    std::vector<i64> of_blocks(static_cast<std::size_t>(count));
+    for (int t = 0; t < tiles; ++t) {
+      blocks.push_back(t % count);
+      i64& of_block = of_blocks[static_cast<std::size_t>(t % count)];
+      ++of_block;
+      for (int i = t * 16; i < std::min(size, t * 16 + 16); ++i)
+        twice.push_back(2 * (i + 5)), of_block += 1000 * (i + 5);
+    }
+    CHECK(y.to_vector() == twice);
+    CHECK(taken_by.to_vector() == blocks);
+    CHECK(rounds.to_vector() == std::vector<i32>(static_cast<std::size_t>(tiles), 1));
+    CHECK(sums.to_vector() == of_blocks);
+  }
+  // As the page of the language has it, with a number of blocks that is known.
+  const auto fixed = kernel("fixed", [](In<f32, 1> x, Out<f32, 1> y) {
+    Index block = blocks(5);
+    for (Index t : range(block, cdiv(x.extent(0), 8), 5)) store(y, {t}, load(x, {t}, {8}) * 2);
+  });
+  for (const int size : {3, 41, 200}) {
+    const auto y = tensor<f32, 1>({size}, std::vector<f32>(static_cast<std::size_t>(size), 77));
+    launch(test_device().stream(), fixed, tensor<f32, 1>({size}, numbered<f32>(static_cast<std::size_t>(size))), y);
+    std::vector<f32> twice = numbered<f32>(static_cast<std::size_t>(size));
+    for (f32& v : twice) v *= 2;
+    CHECK(y.to_vector() == twice);
+  }
+}
+
 TEST_CASE("Vars that change places", "[cpu]") {
   const auto k = kernel("rotate", [](In<i32, 2> x, Out<i32, 3> y, Scalar<i32> n) {
     Var a = load(x, {0, 0}, {1, 37}), b = load(x, {1, 0}, {1, 37});                                // swapped

@@ -7,6 +7,7 @@
 #include "catch.hpp"
 #include "codegen/variant.hpp"
 #include "compiling.hpp"
+#include "devices.hpp"
 #include "fake_cuda/machine.hpp"
 #include "jit/cuda/cuda_backend.hpp"
 #include "support.hpp"
@@ -123,6 +124,51 @@ TEST_CASE("a kernel in CUDA C++ runs on the CPU if its author says how", "[jit]"
              {"kernel 'axpy', ", "test_cuda_kernel.cpp:", "it is CUDA C++, which runs on a GPU",
               "give cuda_kernel a function"}));
 }
+
+#ifdef TESSERA_HAS_EMULATOR
+
+TEST_CASE("a kernel in CUDA C++ runs in the emulator if its author says how", "[emulator]") {
+  const Device device = emulated_device();
+  Tensor<f32, 1> x(device, {600}), y(device, {600});
+  x.copy_from(counted(600)), y.copy_from(std::vector<float>(600, 1));
+  const auto k = cuda_kernel("axpy", whole_text, axpy_launch, on_host);
+  launch(device.stream(), k, x, y, 2, 10);
+  std::vector<float> expected(600, 1);
+  for (std::size_t i = 10; i < 600; ++i) expected[i] += 2 * static_cast<float>(i + 1) + 11;
+  CHECK(y.to_vector() == expected);
+  // Between kernels of tiles, whose text is what is executed there: in a sequence, and recorded.
+  const auto halve = kernel("halve", [](InOut<f32, 1> v) {
+    Index i = blocks(cdiv(v.extent(0), 256));
+    Tile before = load(v, {i}, {256});
+    store(v, {i}, before * 0.5f);
+  });
+  Sequence sequence(device);
+  sequence.add(halve, y);
+  sequence.add(k, x, y, 4, 0);
+  sequence.add(halve, y);
+  const auto once = [&] {
+    for (std::size_t i = 0; i < 600; ++i) expected[i] = (expected[i] / 2 + 4 * static_cast<float>(i + 1) + 1) / 2;
+  };
+  sequence.run(device.stream());
+  once();
+  CHECK(y.to_vector() == expected);
+  const CapturedGraph recorded = sequence.record(device.stream());
+  CHECK(y.to_vector() == expected);
+  device.stream().launch(recorded);
+  once();
+  CHECK(y.to_vector() == expected);
+  // What a launch requires it requires there, and without a function it is refused.
+  const Tensor<f32, 1> shorter(device, {32});
+  CHECK(says(error_of([&] { launch(device.stream(), k, x, shorter, 1, 0); }),
+             {"launch of kernel 'axpy' refused: it requires: ", "as many of x as of y"}));
+  const auto without = cuda_kernel("axpy", whole_text, axpy_launch);
+  CHECK(says(error_of([&] { launch(device.stream(), without, x, y, 2, 10); }),
+             {"kernel 'axpy', ", "test_cuda_kernel.cpp:", "it is CUDA C++, which runs on a GPU",
+              "give cuda_kernel a function"}));
+  CHECK(y.to_vector() == expected);
+}
+
+#endif
 
 TEST_CASE("launches of a kernel in CUDA C++ are checked", "[jit]") {
   const Device device = Device::cpu();

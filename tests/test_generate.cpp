@@ -153,22 +153,175 @@ TEST_CASE("a kernel further down its file differs in places alone", "[generate]"
 
 #ifdef TESSERA_HAS_EMULATOR
 TEST_CASE("a debug build of a kernel checks itself", "[generate]") {
-  const Graph graph = run_passes(trace_kernel(
-      "logarithms", [](In<f32, 1> x, Out<f32, 1> y) { store(y, {0}, log(load(x, {0}, {64}))); }, Location::current()));
-  std::vector<float> x(64, 2.0f), y(64);
-  const auto argument = [](std::vector<float>& values) {
-    return Argument{.data = values.data(), .extent = {64}, .stride = {1}, .scalar = {}};
+  // Of each: a kernel of x and y, f32 or bf16 of those extents; the place in x where a NaN is stored, and one where it
+  // is not.
+  struct Case {
+    const char* name;
+    Graph graph;
+    ElementType type;
+    std::vector<std::int64_t> extents, grid = {};
+    std::int64_t stored, not_stored;
+    const char* text;  ///< of the kernel, which shows that this is the way it stores
+    Arch arch = hopper;
   };
-  const std::vector<Argument> arguments{argument(x), argument(y)};
-  const KernelSource source = generate(graph, classify(graph, arguments), Arch::sm_90a, {.debug = true});
-  CHECK(source.text.find("check_offset(") != std::string::npos);
-  const Emulator emulator = Emulator::compile(std::span(&source, 1));
-  CHECK(emulator.run(0, graph, arguments, {}).text() == "");
-  x[7] = -1.0f;
-  const Report report = emulator.run(0, graph, arguments, {});
-  REQUIRE(!report.clean());
-  CHECK(report.faults[0].kind == Fault::Kind::failed_check);
-  CHECK(report.faults[0].text.find("NaN is stored") != std::string::npos);
+  const auto product = [](In<bf16, 2> x, Out<bf16, 2> y) {
+    auto [i, j] = blocks(cdiv(y.extent(0), 128), cdiv(y.extent(1), 128));
+    Var sums = zeros<f32>({128, 128});
+    for (Index k : range(cdiv(x.extent(1), 64)))
+      sums = mma(load(x, {i, k}, {128, 64}), transpose(load(x, {j, k}, {128, 64})), sums);
+    store(y, {i, j}, cast<bf16>(sums));
+  };
+  const auto here = Location::current();
+  using X = In<f32, 1>;
+  using Y = InOut<f32, 1>;
+  const auto rows = [] { return iota({64}, 0); };
+  Case cases[] =
+      {
+          {"vectors",
+           trace_kernel(
+               "vectors", [](X x, Out<f32, 1> y) { store(y, {0}, sqrt(load(x, {0}, {64}))); }, here),
+           ElementType::f32,
+           {64},
+           {},
+           7,
+           -1,
+           "store_vector"},
+          {"elements beyond the tensor",
+           trace_kernel(
+               "beyond",
+               [](X x, Out<f32, 1> y) {
+    Tile a = load(x, {0}, {64}, -1);  // whose roots are NaN
+    store(y, {0}, sqrt(a));
+               },
+               here),
+           ElementType::f32,
+           {63},
+           {},
+           62,
+           -1,
+           "check_number("},
+          {"vectors beyond the tensor",
+           trace_kernel(
+               "short",
+               [](X x, Out<f32, 1> y) {
+    Tile a = load(x, {0}, {1024}, -1);
+    store(y, {0}, sqrt(a));
+               },
+               here),
+           ElementType::f32,
+           {1000},
+           {},
+           999,
+           -1,
+           "store_vector"},
+       {"rows",
+        trace_kernel(
+            "rows",
+            [&](X x, Out<f32, 1> y) {
+    Tile at = where(rows() < 32, rows(), -1);
+    scatter(y, at, load(x, {0}, {64}));
+            },
+            here),
+        ElementType::f32,
+        {64},
+        {},
+        31,
+        32,
+        "scatter_element"},
+      {"elements",
+       trace_kernel(
+           "elements",
+           [&](X x, Out<f32, 1> y) {
+    Tile at = where(rows() < 32, rows() * 2, 64);
+    scatter(y, {at}, load(x, {0}, {64}));
+           },
+           here),
+       ElementType::f32,
+       {64},
+       {},
+       31,
+       32,
+       "scatter_element"},
+      {"sums in memory",
+       trace_kernel(
+           "sums", [](X x, Y y) { atomic_add(y, {0}, load(x, {0}, {64})); }, here),
+       ElementType::f32,
+       {64},
+       {},
+       63,
+       -1,
+       "atomic_add"},
+      {"the larger in memory",
+       trace_kernel(
+           "larger", [](X x, Y y) { atomic_max(y, {0}, load(x, {0}, {64})); }, here),
+       ElementType::f32,
+       {64},
+       {},
+       -1,
+       5,
+       "atomic_max"},
+      {"a product by roles",
+       trace_kernel("product", product, here),
+       ElementType::bf16,
+       {128, 128},
+       {1, 1},
+       5 * 128 + 3,
+       -1,
+       "wgmma_"},
+      {"a product by mma.sync",
+       trace_kernel("product", product, here),
+       ElementType::bf16,
+       {128, 128},
+       {1, 1},
+       5 * 128 + 3,
+       -1,
+       "mma_bf16(",
+       Arch::parse("sm_80")},
+      };
+  std::vector<KernelSource> sources;
+  std::vector<std::vector<std::uint16_t>> memory;
+  const auto argument = [](const Case& of, void* data) {
+    std::vector<std::int64_t> strides(of.extents.size(), 1);
+    for (std::size_t i = strides.size() - 1; i-- > 0;) strides[i] = strides[i + 1] * of.extents[i + 1];
+    Argument result;
+    result.data = data;
+    std::ranges::copy(of.extents, result.extent.begin());
+    std::ranges::copy(strides, result.stride.begin());
+    return result;
+  };
+  std::vector<double> x(128 * 128), y(128 * 128);  // of any type
+  for (Case& of : cases) {
+    of.graph = run_passes(of.graph);
+    const Argument arguments[] = {argument(of, x.data()), argument(of, y.data())};
+    sources.push_back(generate(of.graph, classify(of.graph, arguments), of.arch, {.debug = true}));
+    INFO(of.name << "\n" << sources.back().text);
+    CHECK(sources.back().text.find(of.text) != std::string::npos);
+    CHECK(sources.back().text.find("check_offset(") != std::string::npos);
+  }
+  const Emulator emulator = Emulator::compile(sources);
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    const Case& of = cases[i];
+    INFO(of.name);
+    const auto run = [&](std::int64_t nan_at) {
+      if (of.type == ElementType::bf16) {
+        std::fill_n(reinterpret_cast<std::uint16_t*>(x.data()), x.size(), std::uint16_t{0x3f80});
+        if (nan_at >= 0) reinterpret_cast<std::uint16_t*>(x.data())[nan_at] = 0x7fc0;
+      } else {
+        std::fill_n(reinterpret_cast<float*>(x.data()), x.size(), 2.0f);
+        if (nan_at >= 0) reinterpret_cast<float*>(x.data())[nan_at] = std::numeric_limits<float>::quiet_NaN();
+      }
+      std::ranges::fill(y, 0.0);
+      const Argument arguments[] = {argument(of, x.data()), argument(of, y.data())};
+      return emulator.run(i, of.graph, arguments, of.grid);
+    };
+    CHECK(run(-1).text() == "");
+    if (of.not_stored >= 0) CHECK(run(of.not_stored).text() == "");
+    if (of.stored < 0) continue;
+    const Report report = run(of.stored);
+    REQUIRE(!report.clean());
+    CHECK(report.faults[0].kind == Fault::Kind::failed_check);
+    CHECK(report.faults[0].text.find("NaN is stored") != std::string::npos);
+  }
 }
 #endif
 

@@ -113,6 +113,35 @@ TEST_CASE("what takes a tile of one shape or element says so itself", "[language
              {"interleave: tiles [4,8] and [4,4]", "broadcast"}));
 }
 
+TEST_CASE("flips, rolls, new axes and parts put into a tile are refused where they are written", "[language]") {
+  // Of a tile of [4,8]; and the place is not in a header.
+  const auto refused = [](const auto& function, std::string_view why, std::string_view more = "") {
+    const std::string text = traced([&](In<f32, 2> x, Out<f32, 2> y) {
+      const Tile t = load(x, {0, 0}, {4, 8});
+      store(y, {0, 0}, function(t));
+    });
+    UNSCOPED_INFO(text);
+    return says(text, {"kernel 'bad', ", "test_language.cpp:", why, more});
+  };
+  CHECK(refused([](auto t) { return flip(t, 2); }, "flip: there is no axis 2 in rank 2", "-2 to 1"));
+  CHECK(refused([](auto t) { return t + flip(item(sum(t)), 0); }, "flip: there is no axis 0", "rank 0 has none"));
+  // The axis is the last argument. A shift may be any number.
+  CHECK(refused([](auto t) { return roll(t, 1, 3); }, "roll: there is no axis 3 in rank 2", "-2 to 1"));
+  CHECK(refused([](auto t) { return roll(t, 0, -3); }, "roll: there is no axis -3 in rank 2"));
+  // Axes are those of the result.
+  CHECK(refused([](auto t) { return squeeze(expand_dims(t, 3), 2); }, "expand_dims: there is no axis 3 in rank 3"));
+  CHECK(refused([](auto t) { return squeeze(expand_dims(t, -4), 0); }, "expand_dims: there is no axis -4", "-3 to 2"));
+  // A part may lie wherever it likes, so long as its position is an i32, and it is a value that is there.
+  const auto far = [](auto t) { return insert(t, {3000000000ll, 0}, zeros<f32>({2, 4})); };
+  CHECK(refused(far, "3000000000", "i32"));
+  std::optional<Tile<f32, 2>> part;
+  const auto gone = [&](auto t) {
+    for (Index i : range(2)) part.emplace(t * cast<f32>(i));
+    return insert(t, {0, 1}, *part);
+  };
+  CHECK(refused(gone, "inside a loop is used outside of it", "carry it out in a Var"));
+}
+
 TEST_CASE("an if_ has one else_, and a round of a while_ may end it", "[language]") {
   CHECK(says(traced([](In<i32, 1> x) {
                auto branch = if_(x.extent(0) > 3, [&] { print("more"); });
@@ -293,10 +322,30 @@ TEST_CASE("a tile belongs to the kernel that made it", "[language]") {
   std::optional<Tile<f32, 1>> leak;
   trace_kernel("one", [&](In<f32, 1> x, Out<f32, 1> y) {
     leak.emplace(load(x, {0}, {4}));
+    for (int i = 0; i < 100; ++i) leak.emplace(exp(*leak));  // more than the other kernels have
     store(y, {0}, *leak);
   });
   CHECK(says(traced([&](In<f32, 1>, Out<f32, 1> y) { store(y, {0}, *leak + 1); }), {"another kernel"}));
   CHECK(says(error_of([&] { [[maybe_unused]] Tile t = *leak + 1; }), {"outside of a kernel"}));
+  // By those that look at its shape first, too.
+  const auto foreign = [&](const auto& function) {
+    return says(traced([&](In<f32, 1>, Out<f32, 1> y) { function(*leak, y); }), {"another kernel"});
+  };
+  CHECK(foreign([](auto t, auto) { flip(t, 0); }));
+  CHECK(foreign([](auto t, auto) { roll(t, 1, 0); }));
+  CHECK(foreign([](auto t, auto) { slice(t, 0, 1, 2); }));
+  CHECK(foreign([](auto t, auto) { split<2>(t, 0); }));
+  CHECK(foreign([](auto t, auto) { squeeze(t, 0); }));
+  CHECK(foreign([](auto t, auto) { expand_dims(t, 0); }));
+  CHECK(foreign([](auto t, auto) { item(t); }));
+  CHECK(foreign([](auto t, auto) { interleave(zeros<f32>({4}), t, 0); }));
+  CHECK(foreign([](auto t, auto) { insert(zeros<f32>({4}), {0}, t); }));
+  CHECK(foreign([](auto t, auto) { extract(t, {0}, {2}); }));
+  CHECK(foreign([](auto t, auto) { top_k(t, 2, 0); }));
+  CHECK(foreign([](auto t, auto) { mean(t, 0); }));
+  CHECK(foreign([](auto t, auto) { (void)mma(reshape(t, {2, 2}), zeros<f32>({2, 2})); }));
+  CHECK(foreign([](auto t, auto y) { y.tiles({4}).store({0}, t); }));
+  CHECK(foreign([](auto t, auto) { histogram(cast<i32>(t), 0, 4); }));
 }
 
 TEST_CASE("a kernel traced inside another is refused, and the outer one goes on", "[language]") {

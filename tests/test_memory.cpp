@@ -408,6 +408,69 @@ TEST_CASE("padding is what the author asks for", "[cpu]") {
         }) != "(no error)");
 }
 
+namespace {
+
+/// What lies outside is a number that arithmetic does not make: of loads, and of gathers of rows and of elements.
+template <class T>
+void check_padding(double padding) {
+  INFO(name(element_type<T>) << " padded with " << padding);
+  const auto k = kernel("padding", [=](In<T, 2> x, In<i32, 1> rows, Out<T, 3> y, Out<f32, 2> computed) {
+    const auto keep = [&](int which, const auto& tile) { store(y, {which, 0, 0}, expand_dims(tile, 0)); };
+    const Tile r = load(rows, {0}, {4});
+    const Tile i = reshape(r, {4, 1}), j = iota({1, 8}, 1);
+    keep(0, load(x, {0, 0}, {4, 8}, padding));
+    keep(1, load(x, {-1, 0}, {4, 8}, padding));  // none of it is there
+    keep(2, gather(x, r, {0}, {8}, padding));
+    keep(3, gather(x, {i, j}, padding));
+    keep(4, load(x.slice(1, 1, 4), {0, 0}, {4, 8}, padding));
+    store(computed, {0, 0}, -cast<f32>(load(x, {0, 0}, {4, 8}, padding)));
+  });
+  constexpr int height = 3, width = 5;
+  std::vector<T> values, untouched(5 * 4 * 8, stored<T>(77));
+  for (int i = 0; i < height * width; ++i) values.push_back(stored<T>(i % 8 + 1));  // which 8 bits hold
+  const std::vector<i32> rows = {2, -1, 0, 3};
+  const auto y = tensor<T, 3>({5, 4, 8}, untouched);
+  const auto computed = tensor<f32, 2>({4, 8}, std::vector<f32>(4 * 8, 77));
+  launch(test_device().stream(), k, tensor<T, 2>({height, width}, values), tensor<i32, 1>({4}, rows), y, computed);
+  const auto number = [](const T& x) {
+    if constexpr (std::is_arithmetic_v<T>)
+      return static_cast<double>(x);
+    else
+      return static_cast<double>(static_cast<float>(x));
+  };
+  const auto same = [](double a, double b) {
+    return std::isnan(b) ? std::isnan(a) : a == b && std::signbit(a) == std::signbit(b);
+  };
+  const std::vector<T> got = y.to_vector();
+  const std::vector<f32> negated = computed.to_vector();
+  for (int which = 0; which < 5; ++which) {
+    std::size_t wrong = 0;
+    for (int i = 0; i < 4; ++i)
+      for (int j = 0; j < 8; ++j) {
+        const int row = which == 1 ? -1 : which == 2 || which == 3 ? rows[static_cast<std::size_t>(i)] : i;
+        const int column = which == 4 ? j + 1 : j;  // a slice ends where the tensor does, too
+        const bool inside = row >= 0 && row < height && column < width;
+        const double expected = inside ? (row * width + column) % 8 + 1 : padding;
+        const auto at = static_cast<std::size_t>(i * 8 + j);
+        wrong += !same(number(got[static_cast<std::size_t>(which) * 32 + at]), expected);
+        if (which == 0) wrong += !same(static_cast<double>(negated[at]), -expected);
+      }
+    INFO("way " << which);
+    CHECK(wrong == 0);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("padding may be an infinity, a NaN or -0, of loads and of gathers", "[cpu]") {
+  Cases cases(20);
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  for (const double padding : {infinity, -infinity, std::numeric_limits<double>::quiet_NaN(), -0.0})
+    for (void (*const check)(double) :
+         {check_padding<f16>, check_padding<f64>, check_padding<bf16>, check_padding<f32>, check_padding<f8e5m2>})
+      if (!cases.skip()) check(padding);
+}
+
 TEST_CASE("tensors over a user's memory, of any strides", "[cpu]") {
   const auto k = kernel("sub", [](In<f32, 2> a, In<f32, 2> b, Out<f32, 2> c) {
     auto [m, n] = blocks(cdiv(c.extent(0), 4), cdiv(c.extent(1), 4));

@@ -52,8 +52,9 @@ constexpr ElementType all_types[] = {
 #include "tessera/graph/types.def"
 };
 
-const Extents shapes[] = {{},        {1},          {7},    {3, 5},   {16, 33}, {5, 1, 7}, {2, 3, 4, 5},
-                          {1, 1, 1}, {1, 1, 1, 9}, {1537}, {29, 53}, {31, 1},  {1, 64}};
+const Extents shapes[] = {{},        {1},          {7},       {3, 5},          {16, 33},
+                          {5, 1, 7}, {2, 3, 4, 5}, {1, 1, 1}, {1, 1, 1, 9},    {1537},
+                          {29, 53},  {31, 1},      {1, 64},   {2, 1, 3, 2, 5}, {3, 2, 1, 2, 3, 3}};
 
 double tolerance_of(Op op) {
   for (const auto& t : unary_ops)
@@ -133,11 +134,24 @@ Array special_array(ElementType type) {
   for (i64 x = 0; x < 3; ++x) {
     values.push_back(oracle::lowest_of(type) + x);
     values.push_back(oracle::highest_of(type) - x);
-    values.push_back(oracle::highest_of(type) / 2 + x);
+    values.push_back(oracle::wrapped(oracle::highest_number(type) / 2 + x, type));
   }
   for (i64& x : values) x = oracle::wrapped(x, type);
   const int size = static_cast<int>(values.size());
   return oracle::wholes(type, {size}, values);
+}
+
+constexpr ElementType wide_types[] = {ElementType::f32, ElementType::f64, ElementType::i32,
+                                      ElementType::i64, ElementType::u32, ElementType::u64};
+
+/// Which of their special values are constants: of types without a sign one of three, as there are so many kernels.
+std::size_t step_of(ElementType type) { return type == ElementType::u32 || type == ElementType::u64 ? 3 : 1; }
+
+/// An element of an array as a constant of the kernel being traced.
+oracle::Value constant_of(const Array& a, std::size_t i) {
+  if (oracle::is_real(a.type)) return oracle::literal(a.type, static_cast<double>(a.real[i]));
+  if (a.type == ElementType::u64) return oracle::literal(a.type, static_cast<std::uint64_t>(a.whole[i]));
+  return oracle::literal(a.type, a.whole[i]);
 }
 
 std::vector<float> launch_on(const auto& k, const std::vector<float>& x) {
@@ -191,7 +205,9 @@ TEST_CASE("every ternary op, every element type, ragged and stretched shapes", "
   const std::array<Extents, 3> stretched[] = {{Extents{3, 5}, Extents{5}, Extents{}},
                                               {Extents{}, Extents{7}, Extents{4, 1}},
                                               {Extents{2, 1, 6}, Extents{3, 1}, Extents{2, 3, 6}},
-                                              {Extents{1}, Extents{1}, Extents{33}}};
+                                              {Extents{1}, Extents{1}, Extents{33}},
+                                              {Extents{2, 1, 3, 1, 5}, Extents{2, 1, 4, 1}, Extents{5}},
+                                              {Extents{3, 1}, Extents{2, 1, 3, 1, 3, 2}, Extents{2, 1, 2, 1, 2}}};
   for (const TableOp& t : ternary_ops) {
     for (ElementType type : all_types) {
       if (!accepts(t.op, type)) continue;
@@ -285,6 +301,42 @@ TEST_CASE("operands are broadcast by NumPy's rule", "[cpu]") {
   }
 }
 
+TEST_CASE("operands of five and of six axes are broadcast, of every element type", "[cpu]") {
+  Cases cases(400);
+  oracle::Rng rng(15);
+  const std::pair<Extents, Extents> pairs[] = {{{2, 1, 3, 1, 5}, {3, 1, 4, 1}},
+                                               {{1, 3, 1, 2, 1, 3}, {2, 1, 2, 1, 2, 1}},
+                                               {{2, 3, 1, 2, 1, 3}, {3}},
+                                               {{3, 1}, {2, 1, 1, 2, 3, 2}},
+                                               {{}, {2, 3, 2, 1, 3}}};
+  std::size_t next = 0;
+  for (const TableOp& t : binary_ops) {
+    for (ElementType type : all_types) {
+      if (!accepts(t.op, type)) continue;
+      const auto& [left, right] = pairs[next++ % std::size(pairs)];
+      if (cases.skip()) continue;
+      INFO(name(t.op) << " of " << name(type) << oracle::text_of(left) << " and " << oracle::text_of(right));
+      const Array a = oracle::random_array(rng, type, left, t.low, t.high);
+      const Array b = oracle::random_array(rng, type, right, t.low, t.high);
+      CHECK(difference(t.op, a, b) == "");
+      CHECK(difference(t.op, b, a) == "");
+    }
+  }
+  // Types that do not compute are moved alone: from where they are, stretched, to where they go.
+  for (ElementType type : all_types) {
+    if (type == ElementType::pred || cases.skip()) continue;
+    INFO(name(type));
+    const bool small = type == ElementType::u8;
+    const Array condition = oracle::random_array(rng, ElementType::pred, {2, 1, 3, 1, 2, 1}, 0, 1);
+    const Array a = oracle::random_array(rng, type, {3, 1, 2, 1, 5}, small ? 0 : -100, 100);
+    const Array b = oracle::random_array(rng, type, {2, 1, 1, 2, 1, 5}, small ? 0 : -100, 100);
+    const Array expected = oracle::select(condition, a, b);
+    CHECK(oracle::difference(oracle::evaluate({condition, a, b}, expected,
+                                              [&](const Values& v) { return oracle::apply(Op::select, type, v); }),
+                             expected) == "");
+  }
+}
+
 TEST_CASE("shapes that do not broadcast are refused when traced", "[cpu]") {
   for (const auto& [left, right] :
        {std::pair<Extents, Extents>{{3}, {4}}, {{3, 5}, {3}}, {{2, 3}, {3, 3}}, {{2}, {4}}}) {
@@ -370,8 +422,8 @@ TEST_CASE("a function of the language makes the op of its name", "[cpu]") {
 }
 
 TEST_CASE("special values", "[cpu]") {
-  Cases cases(3000);
-  for (ElementType type : {ElementType::f32, ElementType::f64, ElementType::i32, ElementType::i64}) {
+  Cases cases(4000);
+  for (ElementType type : wide_types) {
     const Array a = special_array(type);
     const Array column = oracle::reshape(a, {static_cast<int>(a.size()), 1});
     for (const TableOp& t : unary_ops) {
@@ -385,15 +437,12 @@ TEST_CASE("special values", "[cpu]") {
       INFO(name(t.op) << " of " << name(type));
       CHECK(difference(t.op, column, a) == "");
       // Once more with one operand a constant of the kernel, on either side.
-      for (std::size_t i = 0; i < a.size(); ++i) {
+      for (std::size_t i = 0; i < a.size(); i += step_of(type)) {
         if (cases.skip()) continue;
         INFO("with constant " << a.as_real(i));
         Array one(type, {});
         one.take(0, a, i);
-        const auto constant = [&] {
-          return oracle::is_real(type) ? oracle::literal(type, static_cast<double>(a.real[i]))
-                                       : oracle::literal(type, a.whole[i]);
-        };
+        const auto constant = [&] { return constant_of(a, i); };
         const bool exact = t.op != Op::random_uniform;
         const std::vector<Real> bound(exact ? 0 : a.size(), 0x1p-23L);
         const Array like(result_type(t.op, type), a.shape);
@@ -426,14 +475,93 @@ TEST_CASE("special values", "[cpu]") {
   }
 }
 
-TEST_CASE("ops whose operands and results are constants", "[cpu]") {
-  Cases cases(1300);
-  for (ElementType type : {ElementType::f32, ElementType::f64, ElementType::i32, ElementType::i64}) {
+TEST_CASE("special values of three operands", "[cpu]") {
+  Cases cases(240);
+  for (ElementType type : wide_types) {
     const Array a = special_array(type);
-    const auto constant = [&](std::size_t i) {
-      return oracle::is_real(type) ? oracle::literal(type, static_cast<double>(a.real[i]))
-                                   : oracle::literal(type, a.whole[i]);
-    };
+    const int count = static_cast<int>(a.size());
+    const Array column = oracle::reshape(a, {count, 1}), deep = oracle::reshape(a, {count, 1, 1});
+    for (const TableOp& t : ternary_ops) {
+      if (!accepts(t.op, type)) continue;
+      INFO(name(t.op) << " of " << name(type));
+      if (!cases.skip()) CHECK(difference(t.op, deep, column, a) == "");
+      // Once more with two of three operands constants of the kernel, whichever these are.
+      for (std::size_t i = 0; i < a.size(); ++i) {
+        const std::size_t j = (i * 5 + 3) % a.size();
+        const int place = static_cast<int>(i % 3);
+        if (cases.skip()) continue;
+        INFO("operand " << place << " beside constants " << a.as_real(i) << " and " << a.as_real(j));
+        Array one(type, {}), other(type, {});
+        one.take(0, a, i), other.take(0, a, j);
+        const Array expected = place == 0   ? oracle::ternary(t.op, a, one, other)
+                               : place == 1 ? oracle::ternary(t.op, one, a, other)
+                                            : oracle::ternary(t.op, one, other, a);
+        CHECK(oracle::difference(oracle::evaluate(
+                                     {a}, Array(type, a.shape),
+                                     [&](const Values& x) {
+          const oracle::Value u = constant_of(a, i), v = constant_of(a, j);
+          return place == 0   ? oracle::apply_ternary(t.op, x[0], u, v)
+                 : place == 1 ? oracle::apply_ternary(t.op, u, x[0], v)
+                              : oracle::apply_ternary(t.op, u, v, x[0]);
+                                     }),
+                                 expected, t.tolerance) == "");
+      }
+      // And all of them.
+      if (cases.skip()) continue;
+      std::vector<Array> wanted;
+      for (std::size_t i = 0; i < a.size(); ++i) {
+        Array x(type, {}), y(type, {}), z(type, {});
+        x.take(0, a, i), y.take(0, a, (i * 7 + 1) % a.size()), z.take(0, a, (i * 3 + 2) % a.size());
+        wanted.push_back(oracle::ternary(t.op, x, y, z));
+      }
+      const std::vector<Array> folded = oracle::evaluate({}, wanted, [&](const Values&) {
+        Values out;
+        for (std::size_t i = 0; i < a.size(); ++i)
+          out.push_back(oracle::apply_ternary(t.op, constant_of(a, i), constant_of(a, (i * 7 + 1) % a.size()),
+                                              constant_of(a, (i * 3 + 2) % a.size())));
+        return out;
+      });
+      for (std::size_t i = 0; i < a.size(); ++i) {
+        INFO("of constants, the first " << a.as_real(i));
+        CHECK(oracle::difference(folded[i], wanted[i], t.tolerance) == "");
+      }
+    }
+    if (cases.skip()) continue;
+    INFO("where of " << name(type));
+    const Array condition = oracle::wholes(ElementType::pred, {2, 1, 1}, {1, 0});
+    const Array expected = oracle::select(condition, column, a);
+    CHECK(oracle::difference(oracle::evaluate({condition, column, a}, expected,
+                                              [&](const Values& v) { return oracle::apply(Op::select, type, v); }),
+                             expected) == "");
+    for (const bool holds : {false, true}) {  // one way a constant, and with a condition that is one, too
+      const Array known = oracle::select(oracle::wholes(ElementType::pred, {1}, {holds}), a, deep);
+      CHECK(oracle::difference(oracle::evaluate(
+                                   {a, deep}, known,
+                                   [&](const Values& v) {
+        return oracle::apply(Op::select, type, {oracle::literal(ElementType::pred, holds ? 1 : 0), v[0], v[1]});
+                                   }),
+                               known) == "");
+    }
+  }
+  SECTION("fma rounds once where its product overflows, or leaves the sign of a zero") {
+    const Array x = oracle::reals({6}, {FLT_MAX, FLT_MAX, -0.0L, 0, oracle::real_inf, 0x1p-149L});
+    const Array y = oracle::reals({6}, {2, 2, 5, -5, 0, 0.5L});
+    const Array z = oracle::reals({6}, {-FLT_MAX, -oracle::real_inf, -0.0L, 0, 1, 0x1p-149L});
+    const Array got = on_device(Op::fma, x, y, z);
+    CHECK(got.real[0] == FLT_MAX);
+    CHECK(got.real[1] == -oracle::real_inf);
+    CHECK((got.real[2] == 0 && std::signbit(got.real[2])));
+    CHECK((got.real[3] == 0 && !std::signbit(got.real[3])));
+    CHECK(std::isnan(got.real[4]));
+    CHECK(got.real[5] == 0x1p-148L);  // 1.5 of the smallest, to even
+  }
+}
+
+TEST_CASE("ops whose operands and results are constants", "[cpu]") {
+  Cases cases(1700);
+  for (ElementType type : wide_types) {
+    const Array a = special_array(type);
+    const auto constant = [&](std::size_t i) { return constant_of(a, i); };
     for (const TableOp& t : unary_ops) {
       if (!accepts(t.op, type) || t.op == Op::rsqrt) continue;
       INFO(name(t.op) << " of " << name(type));
@@ -453,7 +581,7 @@ TEST_CASE("ops whose operands and results are constants", "[cpu]") {
     for (const TableOp& t : binary_ops) {
       if (!accepts(t.op, type) || t.op == Op::random_uniform) continue;
       const Array expected = oracle::binary(t.op, oracle::reshape(a, {static_cast<int>(a.size()), 1}), a);
-      for (std::size_t i = 0; i < a.size(); ++i) {
+      for (std::size_t i = 0; i < a.size(); i += step_of(type)) {
         if (cases.skip()) continue;
         INFO(name(t.op) << " of " << name(type) << " " << a.as_real(i) << " and the others");
         const ElementType result = result_type(t.op, type);
@@ -738,6 +866,70 @@ TEST_CASE("activations", "[cpu]") {
   check([](const auto& v) { return gelu(v); }, [](double v) { return v / 2 * (1 + std::erf(v * std::sqrt(0.5))); });
   check([](const auto& v) { return gelu_tanh(v); },
         [](double v) { return v / 2 * (1 + std::tanh(0.7978845608028654 * (v + 0.044715 * v * v * v))); });
+}
+
+TEST_CASE("activations and means of f64 are as exact as their type", "[cpu]") {
+  constexpr int rows = 7, columns = 219, size = rows * columns;
+  const auto k = kernel("activations",
+                        [](In<f64, 2> x, Out<f64, 3> y, Out<f64, 2> by_row, Out<f64, 2> by_column, Out<f64, 1> whole) {
+    const Tile t = load(x, {0, 0}, {rows, columns});
+    store(y, {0, 0, 0}, expand_dims(silu(t), 0));
+    store(y, {1, 0, 0}, expand_dims(gelu(t), 0));
+    store(y, {2, 0, 0}, expand_dims(gelu_tanh(t), 0));
+    store(y, {3, 0, 0}, expand_dims(sigmoid(t), 0));
+    store(by_row, {0, 0}, mean(t, 1));
+    store(by_column, {0, 0}, mean(t, axis(0)));
+    store(whole, {0}, reshape(mean(t), {1}));
+  });
+  oracle::Rng rng(16);
+  std::vector<f64> x(size);
+  for (f64& v : x) v = oracle::between(rng, -9.0, 9.0);
+  x[0] = 700, x[1] = 0, x[2] = 1e-300, x[3] = -1e-30, x[4] = -40, x[5] = 40;
+  const Device& device = test_device();
+  Tensor<f64, 2> in(device, {rows, columns}), by_row(device, {rows, 1}), by_column(device, {1, columns});
+  Tensor<f64, 3> out(device, {4, rows, columns});
+  Tensor<f64, 1> whole(device, {1});
+  in.copy_from(x);
+  out.copy_from(std::vector<f64>(4 * size, NAN));
+  launch(device.stream(), k, in, out, by_row, by_column, whole);
+  const std::vector<f64> y = out.to_vector();
+  const auto check = [&](int which, const char* name, const auto& exact) {
+    std::size_t wrong = 0;
+    std::ostringstream first;
+    for (std::size_t i = 0; i < size; ++i) {
+      const Real v = x[i], wanted = exact(v), got = y[static_cast<std::size_t>(which) * size + i];
+      // As of f32, by 2^-29; of sigmoid to its own size, and the exponent, which was rounded, by as much as it is.
+      const Real allowed = which == 3 ? (2 + std::abs(v)) * 0x1p-52L * wanted : 1e-6L * 0x1p-29L * std::abs(v);
+      if (std::abs(got - wanted) <= std::max<Real>(allowed, 0x1p-1074L)) continue;
+      if (wrong++ == 0) first << name << " of " << v << " is " << got << ", not " << wanted;
+    }
+    INFO(first.str());
+    CHECK(wrong == 0);
+  };
+  const auto sigmoid_of = [](Real v) { return 1 / (1 + std::exp(-v)); };
+  check(0, "silu", [&](Real v) { return v * sigmoid_of(v); });
+  check(1, "gelu", [](Real v) { return v / 2 * std::erfc(-v * std::sqrt(0.5L)); });
+  check(2, "gelu_tanh", [&](Real v) {
+    return v * sigmoid_of(2 * std::sqrt(2 / 3.14159265358979323846L) * (v + 0.044715L * v * v * v));
+  });
+  check(3, "sigmoid", sigmoid_of);
+  const auto close = [&](f64 got, const std::vector<f64>& of) {
+    Real sum = 0, size_of_all = 0;
+    for (const f64 v : of) sum += v, size_of_all += std::abs(Real(v));
+    const auto n = static_cast<Real>(of.size());
+    INFO(got << ", not " << sum / n);
+    CHECK(std::abs(got - sum / n) <= (n + 2) * size_of_all / n * 0x1p-53L);
+  };
+  const std::vector<f64> means = by_row.to_vector(), others = by_column.to_vector();
+  for (std::size_t i = 0; i < rows; ++i)
+    close(means[i], {x.begin() + static_cast<std::ptrdiff_t>(i * columns),
+                     x.begin() + static_cast<std::ptrdiff_t>((i + 1) * columns)});
+  for (std::size_t j = 0; j < columns; ++j) {
+    std::vector<f64> line;
+    for (std::size_t i = 0; i < rows; ++i) line.push_back(x[i * columns + j]);
+    close(others[j], line);
+  }
+  close(whole.to_vector()[0], x);
 }
 
 TEST_CASE("a bitcast keeps the bits, in memory and of constants", "[cpu]") {

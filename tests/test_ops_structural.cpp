@@ -140,6 +140,35 @@ TEST_CASE("scans from either end, with each element or without", "[cpu]") {
           }
 }
 
+TEST_CASE("scans of tiles of four to six axes, along each", "[cpu]") {
+  Cases cases(360);
+  oracle::Rng rng(41);
+  int which = 0;
+  for (ElementType type :
+       {ElementType::f32, ElementType::f64, ElementType::i32, ElementType::i64, ElementType::u32, ElementType::u64}) {
+    ++which;  // each axis by each op in all four ways, in those of another type
+    for (Op op : {Op::cumsum, Op::cumprod, Op::cummax, Op::cummin})
+      for (const Extents& shape : {Extents{2, 3, 4, 5}, {2, 7, 1, 3, 2}, {2, 3, 1, 5, 2, 3}})
+        for (int axis = 0; axis < static_cast<int>(shape.size()); ++axis) {
+          const int way = which++ % 4;
+          if (cases.skip()) continue;
+          const ScanOptions options{(way & 1) != 0, (way & 2) != 0};
+          INFO(name(op) << " of " << name(type) << oracle::text_of(shape) << " along " << axis
+                        << (options.reverse ? ", reverse" : "") << (options.exclusive ? ", exclusive" : ""));
+          const bool product = op == Op::cumprod && oracle::is_real(type);
+          const Array a = product            ? near_one(rng, type, shape)
+                          : op == Op::cumsum ? ordinary(rng, type, shape)
+                                             : with_ties(rng, type, shape);
+          std::vector<Real> bound;
+          const Array expected = oracle::scan(op, a, axis, options, &bound);
+          const Array actual = oracle::evaluate({a}, expected, [&](const Values& x) {
+            return oracle::apply(op, type, {x[0]}, {axis, way});
+          });
+          CHECK(oracle::difference(actual, expected, 0, bound) == "");
+        }
+  }
+}
+
 TEST_CASE("reductions of NaN, infinities and nothing else", "[cpu]") {
   Cases cases(500);
   const Real nan = oracle::real_nan, inf = oracle::real_inf;
@@ -412,6 +441,142 @@ TEST_CASE("scans and reductions by a function that is not commutative", "[cpu]")
   CHECK(error_of([&] {
           (void)kernel("apart", apart);
         }).find("scan: tiles [4,4] and [4,1]; broadcast them to one shape") != std::string::npos);
+}
+
+namespace {
+
+/// Scans, from either end, and reductions of tiles of T by two functions that are not commutative.
+template <class T>
+void check_functions() {
+  constexpr int rows = 3, columns = 13;
+  constexpr ElementType type = element_type<T>;
+  INFO("of " << name(type));
+  // What came last of what is not 0, of any type.
+  const auto last = [](const auto& before, const auto& behind) {
+    if constexpr (info(type).computes)
+      return where(behind != 0, behind, before);
+    else
+      return where(cast<f32>(behind) != 0, behind, before);
+  };
+  const auto k = kernel("last", [=](In<T, 2> x, Out<T, 2> y, Out<T, 2> z, Out<T, 2> w) {
+    const Tile t = load(x, {0, 0}, {rows, columns});
+    store(y, {0, 0},
+          concat(0, scan(t, 1, last, 0), scan(t, 1, last, 0, {.reverse = true}),
+                 scan(t, 0, last, 0, {.exclusive = true}), scan(t, 1, last, 0, {true, true})));
+    store(z, {0, 0}, reduce(t, 1, last, 0));
+    store(w, {0, 0}, reduce(t, 0, last, 0));
+  });
+  std::vector<T> values;
+  for (int i = 0; i < rows * columns; ++i) values.push_back(stored<T>(i * 7 % 11 < 6 ? 0 : i % 19 + 1));
+  const auto x = tensor<T, 2>({rows, columns}, values);
+  const auto y = tensor<T, 2>({4 * rows, columns}, std::vector<T>(4 * rows * columns, stored<T>(77)));
+  const auto z = tensor<T, 2>({rows, 1}, std::vector<T>(rows, stored<T>(77)));
+  const auto w = tensor<T, 2>({1, columns}, std::vector<T>(columns, stored<T>(77)));
+  launch(test_device().stream(), k, x, y, z, w);
+  const auto numbers = [](const auto& of) {
+    std::vector<double> all;
+    for (const T& one : of)
+      if constexpr (std::is_arithmetic_v<T>)
+        all.push_back(static_cast<double>(one));
+      else
+        all.push_back(static_cast<float>(one));
+    return all;
+  };
+  const std::vector<double> given = numbers(values);
+  // All that stand before the place (or behind it, from the nearest on), and itself where it counts.
+  const auto found = [&](int row, int column, int by_row, int by_column, bool itself) {
+    if (!itself) row += by_row, column += by_column;
+    for (; row >= 0 && row < rows && column >= 0 && column < columns; row += by_row, column += by_column)
+      if (const double one = given[static_cast<std::size_t>(row * columns + column)]; one != 0) return one;
+    return 0.0;
+  };
+  std::vector<double> scans, by_row, by_column;
+  for (const int part : {0, 1, 2, 3})
+    for (int i = 0; i < rows; ++i)
+      for (int j = 0; j < columns; ++j)
+        scans.push_back(found(i, j, part == 2 ? -1 : 0, part == 2 ? 0 : part == 0 ? -1 : 1, part < 2));
+  for (int i = 0; i < rows; ++i) by_row.push_back(found(i, columns - 1, 0, -1, true));
+  for (int j = 0; j < columns; ++j) by_column.push_back(found(rows - 1, j, -1, 0, true));
+  CHECK(numbers(y.to_vector()) == scans);
+  CHECK(numbers(z.to_vector()) == by_row);
+  CHECK(numbers(w.to_vector()) == by_column);
+}
+
+/// Of x -> m x + b, one after the other, in numbers that f32 or 32 bits do not hold, or that wrap.
+template <class T>
+void check_recurrence() {
+  constexpr int rows = 3, columns = 13;
+  INFO("of " << name(element_type<T>));
+  const auto k = kernel("recurrence", [=](In<T, 2> m, In<T, 2> b, Out<T, 2> y, Out<T, 2> z) {
+    const Tile ms = load(m, {0, 0}, {rows, columns}), bs = load(b, {0, 0}, {rows, columns});
+    const auto then = [](const auto& first, const auto& second) {
+      const auto& [m1, b1] = first;
+      const auto& [m2, b2] = second;
+      return std::tuple(m1 * m2, b1 * m2 + b2);
+    };
+    const auto all = [&](int axis, ScanOptions options) {
+      auto [product, sum] = scan(std::tuple(ms, bs), axis, then, {1, 0}, options);
+      return sum + product * 3;  // of 3
+    };
+    store(y, {0, 0}, concat(0, all(1, {}), all(1, {true, false}), all(0, {.exclusive = true})));
+    auto [product, sum] = reduce(std::tuple(ms, bs), 1, then, {1, 0});
+    store(z, {0, 0}, sum + product * 3);
+  });
+  std::vector<T> ms, bs;
+  for (int i = 0; i < rows * columns; ++i) {
+    if constexpr (std::is_floating_point_v<T>)
+      ms.push_back(i % 5 == 0 ? T(2) : T(i % 3 - 1)), bs.push_back(T(i * 1000003) * 4096 + 1);  // exact, below 2^53
+    else
+      ms.push_back(static_cast<T>(i * 2654435761u + 3)), bs.push_back(static_cast<T>(i * 0x9E3779B97F4A7C15u));
+  }
+  const auto y = tensor<T, 2>({3 * rows, columns}, std::vector<T>(3 * rows * columns, T(77)));
+  const auto z = tensor<T, 2>({rows, 1}, std::vector<T>(rows, T(77)));
+  launch(test_device().stream(), k, tensor<T, 2>({rows, columns}, ms), tensor<T, 2>({rows, columns}, bs), y, z);
+  const auto step = [&](T x, int row, int column) {
+    const auto at = static_cast<std::size_t>(row * columns + column);
+    if constexpr (std::is_floating_point_v<T>) {
+      return x * ms[at] + bs[at];
+    } else {
+      using U = std::make_unsigned_t<T>;
+      return static_cast<T>(static_cast<U>(x) * static_cast<U>(ms[at]) + static_cast<U>(bs[at]));
+    }
+  };
+  std::vector<T> scans(3 * rows * columns), whole;
+  for (int row = 0; row < rows; ++row) {
+    T up = 3, down = 3;
+    for (int i = 0; i < columns; ++i) {
+      up = step(up, row, i), down = step(down, row, columns - 1 - i);
+      scans[static_cast<std::size_t>(row * columns + i)] = up;
+      scans[static_cast<std::size_t>((rows + row) * columns + columns - 1 - i)] = down;
+      T before = 3;
+      for (int other = 0; other < row; ++other) before = step(before, other, i);
+      scans[static_cast<std::size_t>((2 * rows + row) * columns + i)] = before;
+    }
+    whole.push_back(up);
+  }
+  CHECK(y.to_vector() == scans);
+  CHECK(z.to_vector() == whole);
+}
+
+}  // namespace
+
+TEST_CASE("scans and reductions by an author's function of any type", "[cpu]") {
+  Cases cases(12);
+  const auto chosen = [&](void (*check)()) {
+    if (!cases.skip()) check();
+  };
+  chosen(check_functions<f16>);
+  chosen(check_functions<f64>);
+  chosen(check_functions<i64>);
+  chosen(check_functions<u32>);
+  chosen(check_functions<bf16>);
+  chosen(check_functions<f8e4m3>);
+  chosen(check_functions<i8>);
+  chosen(check_functions<u16>);
+  chosen(check_recurrence<f64>);
+  chosen(check_recurrence<i64>);
+  chosen(check_recurrence<u32>);
+  chosen(check_recurrence<u64>);
 }
 
 TEST_CASE("reductions of the language: the largest or smallest with its index", "[cpu]") {
@@ -853,6 +1018,69 @@ TEST_CASE("mma of a batch, and without an addend", "[cpu]") {
     });
   };
   CHECK(says(error_of(wrong), {"mma: [2,4,8] x [3,8,4] + [2,4,4]", "[b,m,k] x [b,k,n] + [b,m,n]"}));
+}
+
+namespace {
+
+/// Products of a batch in one go, on top of them, and in a loop over k, of T cast to Factor. Small integers are exact.
+template <class T, class Factor, class Sum>
+void check_batch(int batch, int m, int k, int n) {
+  INFO(batch << " of " << name(element_type<T>) << " as " << name(element_type<Factor>) << ", " << m << "x" << k << "x"
+             << n);
+  constexpr int part = 8;
+  const auto multiply = kernel("batch",
+                               [=](In<T, 3> x, In<T, 3> w, Out<Sum, 3> y, Out<Sum, 3> z, Out<Sum, 3> by_parts) {
+    const Tile a = cast<Factor>(load(x, {0, 0, 0}, {batch, m, k})), b = cast<Factor>(load(w, {0, 0, 0}, {batch, k, n}));
+    const Tile product = mma(a, b);
+    store(y, {0, 0, 0}, product);
+    store(z, {0, 0, 0}, mma(a, b, product * 2));
+    Var sums = full<Sum>({batch, m, n}, 1);
+    for (Index i : range(cdiv(x.extent(2), part)))
+      sums = mma(cast<Factor>(load(x, {0, 0, i}, {batch, m, part})), cast<Factor>(load(w, {0, i, 0}, {batch, part, n})),
+                 sums);
+    store(by_parts, {0, 0, 0}, sums);
+  });
+  const auto value = [](int seed, int i) { return (i * 7 + i / 11 + seed) % 13 % 5 - (std::is_unsigned_v<T> ? 0 : 2); };
+  const auto made = [&](int seed, const std::array<std::int64_t, 3>& extents) {
+    std::vector<T> values;
+    for (int i = 0; i < extents[0] * extents[1] * extents[2]; ++i) values.push_back(stored<T>(value(seed, i)));
+    return tensor<T, 3>(extents, values);
+  };
+  const auto size = static_cast<std::size_t>(batch * m * n);
+  const auto fresh = [&] { return tensor<Sum, 3>({batch, m, n}, std::vector<Sum>(size, Sum(-77))); };
+  const auto y = fresh(), z = fresh(), by_parts = fresh();
+  launch(test_device().stream(), multiply, made(1, {batch, m, k}), made(4, {batch, k, n}), y, z, by_parts);
+  std::vector<Sum> once, thrice, one_more;
+  for (int e = 0; e < batch * m * n; ++e) {
+    int sum = 0;
+    for (int l = 0; l < k; ++l) sum += value(1, e / n * k + l) * value(4, (e / (m * n) * k + l) * n + e % n);
+    once.push_back(static_cast<Sum>(sum));
+    thrice.push_back(static_cast<Sum>(3 * sum));
+    one_more.push_back(static_cast<Sum>(sum + 1));
+  }
+  CHECK(y.to_vector() == once);
+  CHECK(z.to_vector() == thrice);
+  CHECK(by_parts.to_vector() == one_more);
+}
+
+}  // namespace
+
+TEST_CASE("mma of a batch of every type of factor", "[cpu]") {
+  Cases cases(11);
+  const auto chosen = [&](void (*check)(int, int, int, int), int batch, int m, int k, int n) {
+    if (!cases.skip()) check(batch, m, k, n);
+  };
+  chosen(check_batch<f16, f16, f32>, 3, 17, 20, 9);
+  chosen(check_batch<f32, f32, f32>, 3, 5, 11, 3);
+  chosen(check_batch<f64, f64, f64>, 2, 3, 9, 5);
+  chosen(check_batch<bf16, bf16, f32>, 2, 16, 16, 24);
+  chosen(check_batch<f32, tf32, f32>, 2, 18, 12, 9);
+  chosen(check_batch<f8e5m2, f8e5m2, f32>, 2, 17, 20, 9);
+  chosen(check_batch<f8e4m3, f8e4m3, f32>, 1, 3, 9, 2);
+  chosen(check_batch<u8, u8, i32>, 2, 17, 36, 9);
+  chosen(check_batch<f16, f16, f32>, 1, 1, 1, 1);
+  chosen(check_batch<f32, f32, f32>, 5, 3, 9, 1);
+  chosen(check_batch<f64, f64, f64>, 3, 1, 17, 4);
 }
 
 TEST_CASE("literals that a type of 8 bits, of 64 bits or without a sign does not hold", "[cpu]") {

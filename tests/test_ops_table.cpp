@@ -121,6 +121,7 @@ TEST_CASE("a structural op is a shape rule, a function and a case in each execut
   // select), the steps that an op becomes, and what gains by knowing an op.
   const std::map<std::string, Names> others = {
       {"src/codegen/clusters.cpp", {"loop", "mma"}},
+      {"src/codegen/emit/emit_atomic.cpp", {"atomic_max", "atomic_min"}},
       {"src/codegen/emit/emit.cpp", {"broadcast"}},
       {"src/codegen/emit/emit_expressions.cpp", {"bitcast", "broadcast", "cast", "custom", "select"}},
       {"src/codegen/lower/boxes.cpp", {"block", "constant", "extent"}},

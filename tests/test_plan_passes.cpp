@@ -46,7 +46,7 @@ class Passes {
   explicit Passes(std::string_view kernel, Arch arch = Arch::sm_90a)
       : variant_(dense_variant(plan_graph(kernel))),
         facts_(plan_graph(kernel), variant_, Target::of(arch)),
-        planning(facts_) {}
+        planning(facts_, false) {}
 
   /// One; what it says.
   bool run(std::string_view name) {

@@ -1109,7 +1109,8 @@ const Nvrtc* nvrtc_here() {
 }  // namespace
 
 TEST_CASE("Every prelude item is called by a kernel that compiles clean for every architecture", "[prelude]") {
-  std::string called = "load_vector debug_fail check_offset reach_below reach_above";  // below
+  std::string called =
+      "load_vector debug_fail check_offset reach_below reach_above check_number check_numbers";  // below
   for (const Kernel& kernel : kernels) called += std::string("\n") + kernel.text;
   for (const Kernel& kernel : hopper_kernels) called += std::string("\n") + kernel.text;
   const std::string all = prelude_for(called);
@@ -1139,10 +1140,11 @@ TEST_CASE("Every prelude item is called by a kernel that compiles clean for ever
     }
     // printf takes its values from local memory.
     CHECK(nvrtc
-              ->compile(request("debug",
-                                "  if (!(f[0] < 1)) debug_fail(\"f[0] < 1\", 7);\n  check_offset(l[0], 4, "
-                                "reach_below(l[1]), reach_above(l[2]), 7);\n",
-                                Arch::parse(arch)))
+              ->compile(request(
+                  "debug",
+                  "  if (!(f[0] < 1)) debug_fail(\"f[0] < 1\", 7);\n  check_offset(l[0], 4, "
+                  "reach_below(l[1]), reach_above(l[2]), 7);\n  check_number(f[0], 7);\n  check_numbers<4>(f, 7);\n",
+                  Arch::parse(arch)))
               .report.warnings.empty());
   }
 }

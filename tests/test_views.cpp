@@ -241,3 +241,48 @@ TEST_CASE("accesses of 16 bytes are left to rows that are made of them", "[plan]
   CHECK(has(cuda(60, 64), "read_input<4>"));  // the last ends within 16
   CHECK_FALSE(has(cuda(64, 33), "read_input<"));
 }
+
+TEST_CASE("tiles of a view take atomics as functions do", "[cpu][atomics]") {
+  const auto changed = [](bool by_tiles) {
+    const auto k = kernel("changes", [=](InOut<i32, 2> y, Out<i32, 2> old) {
+      auto [i, j] = blocks(cdiv(y.extent(0), 2), cdiv(y.extent(1), 4));
+      const auto tiles = y.tiles({2, 4});
+      Tile x = full<i32>({2, 4}, 6) + iota({2, 4}, 1);
+      const Coord at[] = {i, j};
+      int number = 0;
+      const auto keep = [&](const Tile<i32, 2>& was) { store(old, {i * 8 + number++, j}, was); };
+      const auto release = MemoryOrder::release;
+      keep(by_tiles ? tiles.atomic_add(at, x) : atomic_add(y, at, x));
+      keep(by_tiles ? tiles.atomic_max(at, x + 3) : atomic_max(y, at, x + 3));
+      keep(by_tiles ? tiles.atomic_min(at, x) : atomic_min(y, at, x));
+      keep(by_tiles ? tiles.atomic_and(at, x - 4) : atomic_and(y, at, x - 4));
+      keep(by_tiles ? tiles.atomic_or(at, x) : atomic_or(y, at, x));
+      keep(by_tiles ? tiles.atomic_xor(at, x * 2, release) : atomic_xor(y, at, x * 2, release));
+      keep(by_tiles ? tiles.atomic_exchange(at, x) : atomic_exchange(y, at, x));
+      keep(by_tiles ? tiles.atomic_compare_exchange(at, full<i32>({1, 1}, 8), x + 1)
+                    : atomic_compare_exchange(y, at, full<i32>({1, 1}, 8), x + 1));
+    });
+    const auto y = counted<i32, 2>({5, 7});
+    const auto old = tensor<i32, 2>({48, 8}, std::vector<i32>(48 * 8, -1));
+    launch(test_device().stream(), k, y, old);
+    return std::pair(y.to_vector(), old.to_vector());
+  };
+  const auto [y, old] = changed(true);
+  CHECK(std::pair(y, old) == changed(false));
+  CHECK(y[0] == 6);            // exchanged
+  CHECK(y[2] == 9);            // which was 8, as expected
+  CHECK(old[0] == 1);          // before the sum
+  CHECK(old[4 * 8] == 9);      // the larger of 1 + 6 and 6 + 3, before the smaller
+  CHECK(old[4 * 8 + 7] == 0);  // nowhere
+  const auto refused = [](const auto& body) {
+    return error_of([&] { (void)kernel("refused", [&](InOut<i32, 2> y) { body(y.tiles({2, 4})); }); });
+  };
+  CHECK(says(refused([](const auto& tiles) {
+               tiles.atomic_add({0, 0}, full<i32>({2, 2}, 1));
+             }),
+             {"atomic_add: a tile of [2,2] among tiles of [2,4]"}));
+  CHECK(says(refused([](const auto& tiles) {
+               tiles.atomic_compare_exchange({0, 0}, full<i32>({2, 4}, 1), full<i32>({1, 1}, 1));
+             }),
+             {"atomic_compare_exchange: a tile of [1,1] among tiles of [2,4]"}));
+}

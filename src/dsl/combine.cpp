@@ -14,11 +14,11 @@ Combination::Combination(Handles tiles, std::vector<ElementType> types, std::vec
       combine_(std::move(combine)),
       location_(axis.location),
       axis_(trace_.axis(axis, rank, what)),
-      shape_(trace_.shape(tiles_[0])) {
+      shape_(trace_.shape(tiles_[0], location_)) {
   for (const Handle tile : tiles_)
-    if (trace_.shape(tile) != shape_)
+    if (trace_.shape(tile, location_) != shape_)
       trace_.fail(location_, fmt::format("{}: tiles {} and {}; broadcast them to one shape", what_, to_string(shape_),
-                                         to_string(trace_.shape(tile))));
+                                         to_string(trace_.shape(tile, location_))));
 }
 
 Combination::Handles Combination::reduce() const {
@@ -47,10 +47,11 @@ Combination::Handles Combination::moved(const Handles& tiles, int by, bool rever
 Combination::Handles Combination::combined(const Handles& before, const Handles& behind) const {
   Handles result = combine_(before, behind);
   for (const Handle tile : result)
-    if (trace_.shape(tile) != trace_.shape(before[0]))
+    if (trace_.shape(tile, location_) != trace_.shape(before[0], location_))
       trace_.fail(location_, fmt::format("{}: the function makes {} of {}; it combines element by element, by "
                                          "operators, so that the shape stays",
-                                         what_, to_string(trace_.shape(tile)), to_string(trace_.shape(before[0]))));
+                                         what_, to_string(trace_.shape(tile, location_)),
+                                         to_string(trace_.shape(before[0], location_))));
   return result;
 }
 

@@ -129,8 +129,8 @@ std::int64_t Trace::literal_bits(ElementType type, Number value, Location locati
 }
 
 Handle Trace::multiply(ElementType sums, Handle a, Handle b, Handle c, Location location) {
-  if (shape(c).rank() == 2) return apply(Op::mma, sums, {a, b, c}, {}, location);
-  const Shape of_a = shape(a), of_b = shape(b), of_c = shape(c);
+  if (shape(c, location).rank() == 2) return apply(Op::mma, sums, {a, b, c}, {}, location);
+  const Shape of_a = shape(a, location), of_b = shape(b, location), of_c = shape(c, location);
   const int batch = of_c[0];
   if (of_a[0] != batch || of_b[0] != batch || of_a[2] != of_b[1] || of_a[1] != of_c[1] || of_b[2] != of_c[2])
     fail(location, fmt::format("mma: {} x {} + {}; of a batch it takes [b,m,k] x [b,k,n] + [b,m,n]", to_string(of_a),
@@ -138,7 +138,7 @@ Handle Trace::multiply(ElementType sums, Handle a, Handle b, Handle c, Location 
   std::vector<Handle> products;
   for (int i = 0; i < batch; ++i) {
     const auto element = [&](Handle of) {
-      const Shape all = shape(of), one{1, all[1], all[2]}, matrix{all[1], all[2]};
+      const Shape all = shape(of, location), one{1, all[1], all[2]}, matrix{all[1], all[2]};
       const ElementType type = builder_.graph()[of.id].type;
       const auto at = [&](int start) { return literal(ElementType::i32, start, location); };
       const Handle part = batch == 1 ? of : apply(Op::extract, type, {of, at(i), at(0), at(0)}, {1, 1, 1}, location, one);
@@ -336,7 +336,7 @@ void Trace::require(Handle condition, std::string text, Location location) {
 }
 
 void Trace::check(Handle condition, std::string text, Location location) {
-  const Shape whole = shape({use(condition, location), serial_});
+  const Shape whole = shape(condition, location);
   if (whole.size() > 1) {
     Handle least = apply(Op::cast, ElementType::i32, {condition}, {}, location);
     for (int axis = 0; axis < whole.rank(); ++axis)
@@ -376,7 +376,7 @@ std::vector<Handle> Trace::stretched(Op op, std::vector<Handle> tiles, Location 
     fail(location, mismatch.what());
   }
   for (Handle& tile : tiles)
-    if (shape(tile) != common)
+    if (shape(tile, location) != common)
       tile = apply(Op::broadcast, builder_.graph()[tile.id].type, {tile}, {}, location, common);
   return tiles;
 }

@@ -1,4 +1,4 @@
-// expect: no matching function
+// expect: tessera: cast gives an element type
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

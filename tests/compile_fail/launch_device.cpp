@@ -1,4 +1,4 @@
-// expect: cannot convert
+// expect: tessera: a kernel is launched on a stream
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

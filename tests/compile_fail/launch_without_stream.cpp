@@ -1,4 +1,4 @@
-// expect: no matching function
+// expect: tessera: a launch names its stream first
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

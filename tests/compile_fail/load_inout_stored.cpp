@@ -1,4 +1,4 @@
-// expect: OrderedTile
+// expect: what is read of an InOut is named before it is used
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

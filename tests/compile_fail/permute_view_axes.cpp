@@ -1,4 +1,4 @@
-// expect: const int (&)[2]
+// expect: tessera: permute names each axis of the view once
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: sort takes f32, i32, i64, u32 or u64; cast<f32>(x) first
+// expect: sort takes f32, f64, i32, i64, u32 or u64; cast<f32>(x) first
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

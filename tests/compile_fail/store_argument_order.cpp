@@ -1,4 +1,4 @@
-// expect: no matching function
+// expect: tessera: store names the tensor first, then the place, then the tile
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

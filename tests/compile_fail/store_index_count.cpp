@@ -1,4 +1,4 @@
-// expect: no matching function
+// expect: tessera: store takes an index for each axis of the tensor
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: constraint
+// expect: tessera: tensors hold f32
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: Tensor<float, 2>::Braces
+// expect: tessera: a tensor is made of as many braces as it has axes
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

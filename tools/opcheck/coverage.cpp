@@ -22,8 +22,9 @@ Made by `scripts/run opcheck coverage > docs/op-coverage.md` from `include/tesse
 
 A number is how many cases `opcheck` has of an op and an element type; where there is none, the op is not of that type.
 Each case is a kernel of that op over tensors of its own, compared with what `ops.def` allows, as `tests/reference`
-computes it. `scripts/test` runs every case by the CPU executor (`opcheck test`) and as generated CUDA C++ in the
-emulator (`opcheck test --device emulated`). On a GPU they are run by hand, and the results kept:
+computes it. `scripts/test --all` runs every case by the CPU executor (`opcheck test`) and as generated CUDA C++ in the
+emulator (`opcheck test --device emulated`); `scripts/test`, of an op and a type, one of six there and one of twenty-four
+here, the first always among them. On a GPU all are run by hand, and the results kept:
 
     scripts/run opcheck test --device cuda --format json > bench/results/opcheck/h200.json
 

@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <optional>
+#include <type_traits>
 #include <vector>
 
 #include "graph/evaluate.hpp"
+#include "graph/host_ops.hpp"
 #include "opcheck/case.hpp"
+#include "tessera/graph/error.hpp"
 
 namespace tessera::internal::opcheck {
 namespace {
@@ -14,8 +17,9 @@ namespace {
 constexpr std::string_view page_head = R"(# Every op and function
 
 Made by `scripts/run opcheck page > docs/ops.md` from `include/tessera/graph/ops.def` and `tools/opcheck/functions.def`, whose examples a test
-traces; do not edit. How they go together is told by [language.md](language.md), what holds of all of them by the header of
-`include/tessera/graph/ops.def`. `computing` are the element types that have arithmetic: )";
+traces (what stands once in a kernel, or outside of one, it compiles); do not edit. How they go together is told by
+[language.md](language.md), what holds of all of them by the header of `include/tessera/graph/ops.def`. `computing` are the element types
+that have arithmetic: )";
 
 std::string types_text(Op op) {
   std::string text;
@@ -84,7 +88,8 @@ void row(std::string& page, std::initializer_list<std::string> cells) {
 }
 
 std::string elementwise() {
-  std::string page = "\n## Element by element\n\nShapes are broadcast by NumPy's rule; operands have one element type.\n\n"
+  std::string page = "\n## Element by element\n\nShapes are broadcast by NumPy's rule; operands have one element type. What "
+                     "operators write\nis a function of the op's name, too, as in [op-coverage.md](op-coverage.md): `add(x, y)`.\n\n"
                      "| written | types | result | meaning | example |\n|---|---|---|---|---|\n";
   const auto line = [&](Op op, std::string_view result, double low, double high) {
     std::vector<std::string> names{"x", "y", "z"};
@@ -102,18 +107,51 @@ std::string elementwise() {
   return page;
 }
 
+// What a reduction makes of two numbers.
+double combined(Op reduction, double a, double b) {
+  switch (reduction) {
+#define UNARY(...)
+#define BINARY(...)
+#define TERNARY(...)
+#define STRUCTURAL(...)
+#define REDUCTION(name, ...)                                                                       \
+  case Op::name: {                                                                                 \
+    using T = std::conditional_t<accepts(Op::name, ElementType::f32), float, std::int32_t>;        \
+    return static_cast<double>(math::Host<Op::name>::apply(static_cast<T>(a), static_cast<T>(b))); \
+  }
+#include "tessera/graph/ops.def"
+    default:
+      throw InternalError("not a reduction");
+  }
+}
+
+// What a reduction or a scan makes of three numbers.
+std::string example_along(Op op) {
+  const bool numbers = accepts(op, ElementType::f32);
+  const Op reduction = is_scan(op) ? reduction_of(op) : op;
+  std::vector<double> elements = numbers ? std::vector{0.5, -1.0, 2.5} : std::vector{1.0, 0.0, 0.0}, results;
+  for (const double x : elements) results.push_back(results.empty() ? x : combined(reduction, results.back(), x));
+  if (!is_scan(op)) results.erase(results.begin(), results.end() - 1);
+  const auto text = [&](const std::vector<double>& values) {
+    std::vector<std::string> texts;
+    for (const double x : values) texts.push_back(numbers ? fmt::format("{}", x) : x != 0 ? "true" : "false");
+    return fmt::format("{}", fmt::join(texts, ", "));
+  };
+  return fmt::format("`{}(x, -1)` of {} is {}", name(op), text(elements), text(results));
+}
+
 std::string along_axes() {
   std::string page = "\n## Along axes\n\nA reduction keeps its axis, with extent 1: `sum(x, 1)`, `sum(x, {0, 2})` along several, `sum(x)` along "
                      "all. A scan keeps\nthe shape; `{.reverse = true, .exclusive = true}` are its options.\n\n"
-                     "| written | types | meaning |\n|---|---|---|\n";
+                     "| written | types | shapes | meaning | example |\n|---|---|---|---|---|\n";
   for (const Op op : all_ops()) {
+    const std::string_view meaning = info(op).meaning;
     if (is_reduction(op))
-      row(page, {fmt::format("`{}(x, axis)`", name(op)), types_text(op), std::string(info(op).meaning)});
-    if (is_scan(op)) {
-      const std::string_view meaning = info(op).meaning;
-      row(page, {fmt::format("`{}(x, axis, options)`", name(op)), types_text(op),
-                 std::string(meaning.substr(meaning.find("-> ") + 3))});
-    }
+      row(page, {fmt::format("`{}(x, axis)`", name(op)), types_text(op), "extent 1 along the axis", std::string(meaning),
+                 example_along(op)});
+    if (is_scan(op))
+      row(page, {fmt::format("`{}(x, axis, options)`", name(op)), types_text(op), "as `x`",
+                 std::string(meaning.substr(meaning.find("-> ") + 3)), example_along(op)});
   }
   return page;
 }
@@ -125,9 +163,9 @@ std::string page() {
   page += types_text(Op::add) + ".\n" + elementwise() + along_axes();
 #define HEADING(title) \
   page += "\n## " title "\n\n| written | types | shapes | meaning | example |\n|---|---|---|---|---|\n";
-#define FUNCTION(op, signature, types, shapes, meaning, ...)                               \
-  row(page, {"`" signature "`", types, shapes, meaning,                                    \
-             std::string_view(#__VA_ARGS__).empty() ? "" : "`" #__VA_ARGS__ "`"});
+#define FUNCTION(op, signature, types, shapes, meaning, ...) \
+  row(page, {"`" signature "`", types, shapes, meaning, "`" #__VA_ARGS__ "`"});
+#define APART FUNCTION
 #include "opcheck/functions.def"
   return page;
 }

@@ -175,6 +175,15 @@ template <class... P, class... A>
 void launch(const Stream& stream, const Kernel<P...>& kernel, const A&... values) {
   kernel.executable().launch(stream, detail::arguments_for(stream, kernel, values...));
 }
+template <class... P, class... A>
+void launch(const Kernel<P...>&, const A&...) {
+  static_assert(sizeof...(P) > sizeof...(P),
+                "tessera: a launch names its stream first: launch(device.stream(), kernel, ...)");
+}
+template <std::same_as<Device> D, class... P, class... A>
+void launch(const D&, const Kernel<P...>&, const A&...) {
+  static_assert(!std::same_as<D, D>, "tessera: a kernel is launched on a stream: launch(device.stream(), kernel, ...)");
+}
 
 }  // namespace internal
 }  // namespace tessera

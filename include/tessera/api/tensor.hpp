@@ -73,8 +73,10 @@ std::uint64_t filling(N number) {
 ///
 /// What copies or fills without a stream comes behind all work of the devices, and is done when it returns; with one it
 /// is given to the stream, in its order, and may be recorded.
-template <Stored T, int R>
+template <class T, int R>
 class Tensor {
+  static_assert(Stored<T>,
+                "tessera: tensors hold f32, f64, f16, bf16, f8e4m3, f8e5m2 and integers, i8 to i64 and u8 to u64");
   static_assert(R >= 1 && R <= max_rank, "tessera: a tensor has 1 to 6 axes");
 
  public:
@@ -123,6 +125,14 @@ class Tensor {
     const Tensor tensor(device, extents);
     tensor.copy_from(flat);
     return tensor;
+  }
+
+  template <class V>
+  requires(R > 1 && std::is_arithmetic_v<V>) static Tensor of(const Device&, std::initializer_list<V>) {
+    static_assert(
+        R == 1,
+        "tessera: a tensor is made of as many braces as it has axes: Tensor<f32, 2>::of(device, {{1, 2}, {3, 4}})");
+    return {};
   }
 
   static Extents row_major(const Extents& extents) {

@@ -3,7 +3,7 @@
 #include <array>
 #include <utility>
 
-#include "tessera/dsl/atomics.hpp"
+#include "tessera/dsl/tiled_view.hpp"
 
 namespace tessera {
 namespace [[gnu::visibility("default")]] internal {
@@ -248,13 +248,14 @@ Handle condition_value(Trace& trace, const C& condition, Location location) {
   }
 }
 template <class Body>
-constexpr void check_body() {
+constexpr bool check_body() {
   constexpr bool body = std::is_invocable_v<Body>;
   static_assert(body, "tessera: if_, else_ and while_ take what they guard as a lambda: [&] { ... }");
   if constexpr (body)
     static_assert(std::is_void_v<std::invoke_result_t<Body>>,
                   "tessera: if_, else_ and while_ give no value: let the lambda assign to a Var, or choose by "
                   "where(condition, a, b)");
+  return body;
 }
 }  // namespace detail
 
@@ -266,11 +267,10 @@ class Branch {
   template <class Body>
   Branch<true> else_(const Body& body) {
     static_assert(!complete, "tessera: an if_ has one else_");
-    detail::check_body<Body>();
     Trace& trace = Trace::current(location_);
     if (std::exchange(has_else_, true)) trace.fail(location_, "else_: this if_ has one already");
     trace.begin_branch((!Tile<pred, 0>(condition_)).lower(trace, location_), location_);
-    body();
+    if constexpr (detail::check_body<Body>()) body();
     trace.end_region();
     return {condition_, location_};
   }
@@ -300,11 +300,10 @@ Tile(const Branch<complete>&) -> Tile<pred, 0>;
 /// holds, or only where it does not. Vars keep what the way that was taken left in them.
 template <class C, class Body>
 Branch<false> if_(const C& condition, const Body& body, Location location = Location::current()) {
-  detail::check_body<Body>();
   Trace& trace = Trace::current(location);
   const Handle value = detail::condition_value(trace, condition, location);
   trace.begin_branch(value, location);
-  body();
+  if constexpr (detail::check_body<Body>()) body();
   trace.end_region();
   return {value, location};
 }
@@ -320,7 +319,7 @@ void while_(const Condition& condition, const Body& body, Location location = Lo
     Trace& trace = Trace::current(location);
     const auto holds = [&] { return detail::condition_value(trace, condition(), location); };
     trace.begin_repeat(holds(), location);
-    body();
+    if constexpr (detail::check_body<Body>()) body();
     trace.end_region(holds());
   }
 }

@@ -292,6 +292,13 @@ auto cast(const A& a) {
   auto x = detail::operand<typename A::type>(a);
   return Apply<Op::cast, T, A::rank, decltype(x)>(x);
 }
+template <class T, TileExpr A>
+requires(!Element<T>) auto cast(const A& a) {
+  static_assert(Element<T>,
+                "tessera: cast gives an element type, as f32 and i32 are; for a char write i8, for a long long i64, "
+                "for a bool x != 0");
+  return a;
+}
 /// The value whose bits in memory are those of x: of a type of tensors that has as many.
 template <Element T, TileExpr A>
 auto bitcast(const A& a) {

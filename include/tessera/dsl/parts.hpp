@@ -39,7 +39,7 @@ Tile<typename A::type, A::rank> along_axis(const A& a, int axis, const Coord& st
                                            Location location) {
   Trace& trace = Trace::current(location);
   const Handle tile = a.lower(trace, location);
-  Shape shape = trace.shape(tile);
+  Shape shape = trace.shape(tile, location);
   shape[axis] = extent;
   std::vector<Handle> first(A::rank, trace.literal(ElementType::i32, 0, location));
   std::vector<std::int64_t> steps(A::rank, 1);
@@ -61,7 +61,7 @@ template <TileExpr A>
 Tile<typename A::type, A::rank> slice(const A& a, Axis axis, int start, int extent, int step = 1) {
   Trace& trace = Trace::current(axis.location);
   const int normal = trace.axis(axis, A::rank, "slice");
-  const Shape& shape = trace.shape(a.lower(trace, axis.location));
+  const Shape& shape = trace.shape(a.lower(trace, axis.location), axis.location);
   const std::int64_t last = start + (std::int64_t{extent} - 1) * step;
   if (extent < 1 || step == 0 || std::min<std::int64_t>(start, last) < 0 ||
       std::max<std::int64_t>(start, last) >= shape[normal])
@@ -82,7 +82,7 @@ auto split(const A& a, Axis axis) {
   static_assert(N >= 1, "tessera: split takes the number of parts, as in split<2>(x, 1)");
   Trace& trace = Trace::current(axis.location);
   const int normal = trace.axis(axis, A::rank, "split");
-  const Shape shape = trace.shape(a.lower(trace, axis.location));
+  const Shape shape = trace.shape(a.lower(trace, axis.location), axis.location);
   const int extent = shape[normal] / N;
   if (extent * N != shape[normal])
     trace.fail(axis.location, "split: axis " + std::to_string(normal) + " of " + to_string(shape) +
@@ -91,14 +91,14 @@ auto split(const A& a, Axis axis) {
     return std::array{
         detail::along_axis(a, normal, Coord(static_cast<int>(I) * extent, axis.location), extent, 1, axis.location)...};
   }
-  (std::make_index_sequence<N>());
+  (std::make_index_sequence<(N < 1 ? 1 : N)>());  // of no parts the sentence above is all that is said
 }
 /// The elements in the other order along an axis.
 template <TileExpr A>
 Tile<typename A::type, A::rank> flip(const A& a, Axis axis) {
   Trace& trace = Trace::current(axis.location);
   const int normal = trace.axis(axis, A::rank, "flip");
-  const int extent = trace.shape(a.lower(trace, axis.location))[normal];
+  const int extent = trace.shape(a.lower(trace, axis.location), axis.location)[normal];
   return detail::along_axis(a, normal, Coord(extent - 1, axis.location), extent, -1, axis.location);
 }
 /// The elements moved by `shift` along an axis, around its end: element i goes to (i + shift) modulo the extent.
@@ -106,12 +106,19 @@ template <TileExpr A>
 Tile<typename A::type, A::rank> roll(const A& a, int shift, Axis axis) {
   Trace& trace = Trace::current(axis.location);
   const int normal = trace.axis(axis, A::rank, "roll");
-  const int extent = trace.shape(a.lower(trace, axis.location))[normal];
+  const int extent = trace.shape(a.lower(trace, axis.location), axis.location)[normal];
   const int first = (shift % extent + extent) % extent;  // where element 0 goes
   if (first == 0) return Tile<typename A::type, A::rank>(a.lower(trace, axis.location));
   return concat(Axis(normal, axis.location),
                 detail::along_axis(a, normal, Coord(extent - first, axis.location), first, 1, axis.location),
                 detail::along_axis(a, normal, Coord(0, axis.location), extent - first, 1, axis.location));
+}
+template <TileExpr A, Operand N>
+requires(!detail::is_integer<N>) Tile<typename A::type, A::rank> roll(const A& a, const N&, Axis axis) {
+  static_assert(detail::is_integer<N>,
+                "tessera: roll's shift is a C++ integer; by one that the kernel computes, 0 or more and less than the "
+                "extent: slice(concat(axis, x, x), axis, extent - shift, extent)");
+  return Tile<typename A::type, A::rank>(a, axis.location);
 }
 
 /// The part of the given shape at tile position `at`, as load takes one of a tensor: elements that the tile lacks are
@@ -127,7 +134,8 @@ Tile<typename A::type, R> extract(const A& a, const Coord (&at)[R], const Extent
     if (shape[axis] < 1)
       trace.fail(location, "extract: a part of shape " + to_string(detail::shape_of(shape)) +
                                "; every extent must be at least 1");
-    first.push_back(detail::start_of_part(trace, at[axis].value(), shape[axis], trace.shape(tile)[axis], location));
+    first.push_back(
+        detail::start_of_part(trace, at[axis].value(), shape[axis], trace.shape(tile, location)[axis], location));
   }
   return detail::part<typename A::type, R>(trace, tile, first, std::vector<std::int64_t>(R, 1), detail::shape_of(shape),
                                            location);
@@ -142,7 +150,7 @@ Tile<typename A::type, R> insert(const A& a, const Coord (&at)[R], const P& part
                 "tessera: the tile and the part have different element types; cast<T>(part)");
   Trace& trace = Trace::current(location);
   const Handle tile = a.lower(trace, location), inserted = part.lower(trace, location);
-  const Shape shape = trace.shape(tile), of_part = trace.shape(inserted);
+  const Shape shape = trace.shape(tile, location), of_part = trace.shape(inserted, location);
   // Elements of the part, moved to where they go; and which of the tile's they are.
   std::vector<Handle> first;
   Handle mask;
@@ -168,7 +176,7 @@ Tile<typename A::type, A::rank + 1> expand_dims(const A& a, Axis axis) {
   const int normal = trace.axis(axis, A::rank + 1, "expand_dims");
   const Handle tile = a.lower(trace, axis.location);
   Shape shape = Shape::of_rank(A::rank + 1);
-  for (int i = 0; i < A::rank; ++i) shape[i < normal ? i : i + 1] = trace.shape(tile)[i];
+  for (int i = 0; i < A::rank; ++i) shape[i < normal ? i : i + 1] = trace.shape(tile, axis.location)[i];
   shape[normal] = 1;
   return Tile<typename A::type, A::rank + 1>(
       trace.apply(Op::reshape, element_type<typename A::type>, {tile}, {}, axis.location, shape));
@@ -180,11 +188,12 @@ Tile<typename A::type, A::rank - 1> squeeze(const A& a, Axis axis) {
   Trace& trace = Trace::current(axis.location);
   const int normal = trace.axis(axis, A::rank, "squeeze");
   const Handle tile = a.lower(trace, axis.location);
-  if (trace.shape(tile)[normal] != 1)
-    trace.fail(axis.location, "squeeze: axis " + std::to_string(normal) + " of " + to_string(trace.shape(tile)) +
+  if (trace.shape(tile, axis.location)[normal] != 1)
+    trace.fail(axis.location, "squeeze: axis " + std::to_string(normal) + " of " +
+                                  to_string(trace.shape(tile, axis.location)) +
                                   " has more than one element; take one by slice, or sum them");
   Shape shape = Shape::of_rank(A::rank - 1);
-  for (int i = 0; i < A::rank - 1; ++i) shape[i] = trace.shape(tile)[i < normal ? i : i + 1];
+  for (int i = 0; i < A::rank - 1; ++i) shape[i] = trace.shape(tile, axis.location)[i < normal ? i : i + 1];
   return Tile<typename A::type, A::rank - 1>(
       trace.apply(Op::reshape, element_type<typename A::type>, {tile}, {}, axis.location, shape));
 }
@@ -197,13 +206,13 @@ Tile<typename A::type, A::rank> interleave(const A& a, const B& b, Axis axis) {
   Trace& trace = Trace::current(axis.location);
   if constexpr (std::same_as<typename A::type, typename B::type> && A::rank == B::rank) {
     const Handle first = a.lower(trace, axis.location), second = b.lower(trace, axis.location);
-    if (trace.shape(first) != trace.shape(second))
-      trace.fail(axis.location, "interleave: tiles " + to_string(trace.shape(first)) + " and " +
-                                    to_string(trace.shape(second)) + "; broadcast them to one shape");
+    if (trace.shape(first, axis.location) != trace.shape(second, axis.location))
+      trace.fail(axis.location, "interleave: tiles " + to_string(trace.shape(first, axis.location)) + " and " +
+                                    to_string(trace.shape(second, axis.location)) + "; broadcast them to one shape");
     const int normal = trace.axis(axis, A::rank, "interleave");
     const Axis behind(normal + 1, axis.location);
     const auto pairs = concat(behind, expand_dims(a, behind), expand_dims(b, behind));
-    Shape shape = trace.shape(first);
+    Shape shape = trace.shape(first, axis.location);
     shape[normal] *= 2;
     return Tile<typename A::type, A::rank>(trace.apply(Op::reshape, element_type<typename A::type>,
                                                        {pairs.lower(trace, axis.location)}, {}, axis.location, shape));

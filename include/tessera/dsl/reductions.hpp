@@ -79,7 +79,7 @@ Tile<typename A::type, A::rank> mean(const A& a, const std::vector<Axis>& axes, 
   if constexpr (real) {
     Trace& trace = Trace::current(location);
     double count = 1;
-    for (Axis axis : axes) count *= trace.shape(x.lower(trace, location))[axis.number];
+    for (Axis axis : axes) count *= trace.shape(x.lower(trace, location), location)[axis.number];
     return {reduction<Op::sum>(x, axes, location) / count, location};
   } else {
     return x;

@@ -19,7 +19,7 @@ auto sorted(const A& a, Axis axis, SortOptions options, int count = 0) {
   Trace& trace = Trace::current(axis.location);
   const Handle tile = a.lower(trace, axis.location);
   const int normal = trace.axis(axis, A::rank, count ? "top_k" : name(op));
-  Shape shape = trace.shape(tile);
+  Shape shape = trace.shape(tile, axis.location);
   if (count) shape[normal] = count;
   return Tile<Result, A::rank>(
       trace.apply(op, element_type<Result>, {tile}, {normal, options.descending}, axis.location, shape));
@@ -37,7 +37,7 @@ A check_order(const A& a) {
 /// first. Of the tile's shape and type, which has arithmetic. NaN is larger than any number.
 template <TileExpr A>
 auto sort(const A& a, Axis axis, SortOptions options = {}) {
-  static_assert(Computing<typename A::type>, "tessera: sort takes f32, i32, i64, u32 or u64; cast<f32>(x) first");
+  static_assert(Computing<typename A::type>, "tessera: sort takes f32, f64, i32, i64, u32 or u64; cast<f32>(x) first");
   return detail::sorted<Op::sort>(a, axis, options);
 }
 template <TileExpr A, Literal First, Literal... More>
@@ -49,7 +49,8 @@ auto sort(const A& a, Axis, First, More...) {
 /// ones, which -0 and +0 are, keep their order.
 template <TileExpr A>
 Tile<i32, A::rank> argsort(const A& a, Axis axis, SortOptions options = {}) {
-  static_assert(Computing<typename A::type>, "tessera: argsort takes f32, i32, i64, u32 or u64; cast<f32>(x) first");
+  static_assert(Computing<typename A::type>,
+                "tessera: argsort takes f32, f64, i32, i64, u32 or u64; cast<f32>(x) first");
   return detail::sorted<Op::argsort>(a, axis, options);
 }
 template <TileExpr A, Literal First, Literal... More>
@@ -61,9 +62,9 @@ auto argsort(const A& a, Axis, First, More...) {
 template <TileExpr A>
 Indexed<typename A::type, A::rank> sort_with_index(const A& a, Axis axis, SortOptions options = {}) {
   static_assert(Computing<typename A::type>,
-                "tessera: sort_with_index takes f32, i32, i64, u32 or u64; cast<f32>(x) first");
+                "tessera: sort_with_index takes f32, f64, i32, i64, u32 or u64; cast<f32>(x) first");
   const Tile<typename A::type, A::rank> x(a, axis.location);
-  return {sort(x, axis, options), argsort(x, axis, options)};
+  return {detail::sorted<Op::sort>(x, axis, options), detail::sorted<Op::argsort>(x, axis, options)};
 }
 
 /// The k largest elements along the axis, the largest first, and where they stand: auto [value, index] = top_k(x, 8,
@@ -71,10 +72,10 @@ Indexed<typename A::type, A::rank> sort_with_index(const A& a, Axis axis, SortOp
 /// as many at least; else an error when traced.
 template <TileExpr A>
 Indexed<typename A::type, A::rank> top_k(const A& a, int k, Axis axis, TopKOptions options = {}) {
-  static_assert(Computing<typename A::type>, "tessera: top_k takes f32, i32, i64, u32 or u64; cast<f32>(x) first");
+  static_assert(Computing<typename A::type>, "tessera: top_k takes f32, f64, i32, i64, u32 or u64; cast<f32>(x) first");
   const Tile<typename A::type, A::rank> x(a, axis.location);
   const Trace& trace = Trace::current(axis.location);
-  const Shape& shape = trace.shape(x.lower(Trace::current(axis.location), axis.location));
+  const Shape& shape = trace.shape(x.lower(Trace::current(axis.location), axis.location), axis.location);
   const int normal = trace.axis(axis, A::rank, "top_k");
   if (k < 1 || k > shape[normal])
     trace.fail(axis.location, "top_k: the first " + std::to_string(k) + " of " + to_string(shape) + " along axis " +
@@ -98,7 +99,7 @@ Tile<i32, A::rank> histogram(const A& a, int bins, Axis axis) {
   Trace& trace = Trace::current(axis.location);
   const Handle tile = a.lower(trace, axis.location);
   const int normal = trace.axis(axis, A::rank, "histogram");
-  Shape shape = trace.shape(tile);
+  Shape shape = trace.shape(tile, axis.location);
   shape[normal] = bins;
   return Tile<i32, A::rank>(trace.apply(Op::histogram, ElementType::i32, {tile}, {normal}, axis.location, shape));
 }

@@ -296,16 +296,17 @@ template <TileExpr A, int R>
 Tile<typename A::type, R> reshape(const A& a, const Extent (&shape)[R], Location location = Location::current()) {
   Trace& trace = Trace::current(location);
   const Handle tile = a.lower(trace, location);
-  return Tile<typename A::type, R>(trace.apply(Op::reshape, element_type<typename A::type>, {tile}, {}, location,
-                                               detail::completed(detail::shape_of(shape), trace.shape(tile))));
+  return Tile<typename A::type, R>(
+      trace.apply(Op::reshape, element_type<typename A::type>, {tile}, {}, location,
+                  detail::completed(detail::shape_of(shape), trace.shape(tile, location))));
 }
 /// The only element of a tile, as a value of rank 0.
 template <TileExpr A>
 Tile<typename A::type, 0> item(const A& a, Location location = Location::current()) {
   Trace& trace = Trace::current(location);
   const Handle tile = a.lower(trace, location);
-  if (trace.shape(tile).size() != 1)
-    trace.fail(location, "item: a tile of " + to_string(trace.shape(tile)) +
+  if (trace.shape(tile, location).size() != 1)
+    trace.fail(location, "item: a tile of " + to_string(trace.shape(tile, location)) +
                              " has more than one element; sum(x), max(x) and the like leave one");
   return Tile<typename A::type, 0>(trace.apply(Op::reshape, element_type<typename A::type>, {tile}, {}, location));
 }
@@ -382,8 +383,8 @@ auto mma(const A& a, const B& b, Location location = Location::current()) {
   using Sum = typename detail::TypeOf<sum_type(element_type<typename A::type>)>::type;
   static_assert(A::rank == B::rank, "tessera: both factors of mma have one rank, 2, or 3 for a batch; reshape one");
   Trace& trace = Trace::current(location);
-  Shape shape = trace.shape(a.lower(trace, location));
-  const Shape right = trace.shape(b.lower(trace, location));
+  Shape shape = trace.shape(a.lower(trace, location), location);
+  const Shape right = trace.shape(b.lower(trace, location), location);
   shape[A::rank - 1] = right[B::rank - 1];
   return mma(a, b, Tile<Sum, A::rank>(trace.literal(element_type<Sum>, 0, location, shape)), location);
 }

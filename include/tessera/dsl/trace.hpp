@@ -101,7 +101,7 @@ class Trace {
   std::vector<Axis> axes(std::span<const int> named, int rank, std::string_view what, Location location) const;
   /// Error with the kernel and the place.
   [[noreturn]] void fail(Location location, std::string_view text) const { builder_.fail(location, text); }
-  const Shape& shape(Handle value) const { return builder_.graph()[value.id].shape; }
+  const Shape& shape(Handle value, Location location) const { return builder_.graph()[use(value, location)].shape; }
   /// Which argument of a launch a tensor or a view is of, from 1.
   int argument_of(Handle view) const { return view_parameter(builder_.graph(), view.id) + 1; }
 

@@ -82,7 +82,14 @@ class TensorView {
     return TensorView(trace.apply(Op::permute_view, element_type<T>, std::vector<Handle>{value_}, normal, location));
   }
 
-  /// The view as tiles of one shape.
+  template <int N>
+  requires(N != R) TensorView permute(const int (&)[N])
+  const {
+    static_assert(N == R, "tessera: permute names each axis of the view once");
+    return *this;
+  }
+
+  /// The view as tiles of one shape (dsl/tiled_view.hpp).
   TiledView<access_, T, R> tiles(const Extent (&shape)[R], Location location = Location::current()) const;
 
   Handle value() const { return value_; }
@@ -186,7 +193,7 @@ auto gather(const TensorView<access, T, R>& view, const Rows& rows, const Coord 
   const Handle index = rows.lower(trace, location);
   trace.use(index, location);
   Shape result = Shape::of_rank(R);
-  result[0] = trace.shape(index)[0];
+  result[0] = trace.shape(index, location)[0];
   for (int i = 0; i < S; ++i) result[i + 1] = shape[i];
   return detail::read<access, T, R>(
       trace.apply(Op::gather, element_type<T>, detail::operands({view.value(), index}, at),
@@ -203,7 +210,7 @@ auto gather(const TensorView<access, T, 1>& view, const Rows& rows, Number paddi
   trace.use(index, location);
   return detail::read<access, T, 1>(trace.apply(Op::gather, element_type<T>, {view.value(), index},
                                                 {trace.literal_bits(element_type<T>, padding, location)}, location,
-                                                trace.shape(index)));
+                                                trace.shape(index, location)));
 }
 
 /// Elements: that of the result at p is x[i[p], j[p], ...], by an i32 tile of element indices for each axis of the view,
@@ -286,39 +293,13 @@ void scatter(const TensorView<access, T, R>&, const detail::AnyIndex (&)[A], con
                 "tessera: scatter takes named i32 Tiles of one rank as indices: Tile i = ...; scatter(y, {i, j}, x)");
 }
 
-/// A view as tiles of one shape: auto tiles = x.tiles({bm, bn}); tiles.load({i, j}).
-template <Access access_, class T, int R>
-class TiledView {
- public:
-  TiledView(const TensorView<access_, T, R>& view, const Extent (&shape)[R]) : view_(view) {
-    std::copy(std::begin(shape), std::end(shape), std::begin(shape_));
-  }
-  /// How many tiles there are along an axis, those that reach over its end included.
-  Index count(Axis axis) const {
-    const int normal = Trace::current(axis.location).axis(axis, R, "count");
-    return Index(cdiv(view_.extent(Axis(normal, axis.location)), int{shape_[normal]}), axis.location);
-  }
-  auto load(const Coord (&at)[R], Number padding = 0, Location location = Location::current()) const {
-    return tessera::internal::load(view_, at, shape_, padding, location);
-  }
-  template <TileExpr E>
-  void store(const Coord (&at)[R], const E& tile, Location location = Location::current()) const {
-    detail::check_writable<access_, T, R, E>();
-    Trace& trace = Trace::current(location);
-    const Shape &given = trace.shape(tile.lower(trace, location)), shape = detail::shape_of(shape_);
-    if (given != shape)
-      trace.fail(location, "store: a tile of " + to_string(given) + " among tiles of " + to_string(shape) +
-                               "; its place would be another");
-    tessera::internal::store(view_, at, tile, location);
-  }
-
- private:
-  TensorView<access_, T, R> view_;
-  Extent shape_[R];
-};
-template <Access access_, class T, int R>
-TiledView<access_, T, R> TensorView<access_, T, R>::tiles(const Extent (&shape)[R], Location) const {
-  return TiledView<access_, T, R>(*this, shape);
+template <Access access, Element T, int R, int A, Operand E>
+requires(A != R) void store(const TensorView<access, T, R>&, const Coord (&)[A], const E&) {
+  static_assert(A == R, "tessera: store takes an index for each axis of the tensor");
+}
+template <TileExpr E, Access access, Element T, int R, int A>
+void store(const E&, const TensorView<access, T, R>&, const Coord (&)[A]) {
+  static_assert(R == 0, "tessera: store names the tensor first, then the place, then the tile: store(y, {i}, tile)");
 }
 
 // The commonest slip gets a sentence: as many indices and extents as the tensor has axes.

@@ -25,9 +25,12 @@ void emit(Writer& w, const Atomic& atomic) {
     const Spot at = spot(w, atomic.sweep, access, index);
     std::string operands = address(access, at);
     if (atomic.expected) operands += ", " + spelled(w, atomic.sweep, *atomic.expected, type, index).text;
-    operands += ", " + expression(w, atomic.sweep, index).text;
+    const std::string value = expression(w, atomic.sweep, index).text;
+    operands += ", " + value;
     const std::string change = fmt::format("{}{}({})", name(atomic.op), in_order(atomic), operands);
     const IndexExpression exists = both(mine, at.inside);
+    // Of minimum and maximum a NaN is not kept.
+    if (atomic.op != Op::atomic_max && atomic.op != Op::atomic_min) check_number(w, type, value, exists);
     if (atomic.out)
       w.line("{} = {};", element(w, atomic.out, index), where(exists, change, number(type, Cell{})));
     else

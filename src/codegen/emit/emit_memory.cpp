@@ -70,8 +70,6 @@ void store_vectors(Writer& w, const Store& store, const IndexExpression& mine) {
   const auto each = [&](const IndexExpression& index) {
     const Spelled value = expression(w, store.sweep, index);
     w.line("out[r - g] = {};", value.text);
-    if (w.plan.debug && info(type).kind == ElementKind::real)
-      w.line("if ({0} != {0}) debug_fail(\"NaN is stored\", {1});", "out[r - g]", w.author_line);
   };
   const auto begin = [&](const IndexExpression&) { w.line("{} out[{}];", register_type(type), access.vector); };
   if (store.by_quads) {
@@ -80,10 +78,12 @@ void store_vectors(Writer& w, const Store& store, const IndexExpression& mine) {
   }
   const auto end = [&](const IndexExpression& index) {
     const Spot at = spot(w, store.sweep, access, index);
+    const IndexExpression stored = both(mine, at.inside);
+    check_numbers(w, type, "out", access.vector, stored);
     if (store.whole)
-      w.line("store_whole<{}>({}, out, {});", access.vector, address(access, at), both(mine, at.inside));
+      w.line("store_whole<{}>({}, out, {});", access.vector, address(access, at), stored);
     else
-      w.line("{}store_vector<{}>({}, out);", guard(both(mine, at.inside)), access.vector, address(access, at));
+      w.line("{}store_vector<{}>({}, out);", guard(stored), access.vector, address(access, at));
   };
   sweep(w, store.sweep, {}, each, begin, end);
 }
@@ -103,7 +103,9 @@ void emit(Writer& w, const Store& store) {
     sweep(w, store.sweep, {}, [&](const IndexExpression& index) {
       const Spot at = spot(w, store.sweep, access, index);
       const Spelled value = expression(w, store.sweep, index);
-      const std::string mask = guard(both(mine, at.inside));
+      const IndexExpression stored = both(mine, at.inside);
+      const std::string mask = guard(stored);
+      check_number(w, w.tensor(access.parameter).type, value.text, stored);
       switch (store.kind) {
         case Store::Kind::scatter:
           return w.line("{}scatter_element({}, to_memory<{}>({}));", mask, address(access, at), type, value.text);

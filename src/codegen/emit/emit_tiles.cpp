@@ -396,6 +396,16 @@ std::string read_element(Writer& w, const TileAccess& access, const Spot& at) {
                padding(w, access));
 }
 
+void check_number(Writer& w, ElementType type, std::string_view value, const IndexExpression& stored) {
+  if (w.plan.debug && info(type).kind == ElementKind::real)
+    w.line("{}check_number({}, {});", guard(stored), value, w.author_line);
+}
+
+void check_numbers(Writer& w, ElementType type, std::string_view values, int count, const IndexExpression& stored) {
+  if (w.plan.debug && info(type).kind == ElementKind::real)
+    w.line("{}check_numbers<{}>({}, {});", guard(stored), count, values, w.author_line);
+}
+
 void sweep(Writer& w, const Sweep& sweep, ValueId out, const Each& each, const Each& begin, const Each& end) {
   const bool scoped = !sweep.reads.empty();
   if (scoped) {

@@ -27,6 +27,11 @@ std::string padding(const Writer& w, const TileAccess& access);
 std::string read_vector(Writer& w, const TileAccess& access, const Spot& at, std::string_view to);
 std::string read_element(Writer& w, const TileAccess& access, const Spot& at);
 
+/// In a debug build of a kernel: looks for NaN in what is stored where the condition holds, one element or an array of
+/// neighbours.
+void check_number(Writer& w, ElementType type, std::string_view value, const IndexExpression& stored);
+void check_numbers(Writer& w, ElementType type, std::string_view values, int count, const IndexExpression& stored);
+
 /// Spells what happens to one element.
 using Each = std::function<void(const IndexExpression& index)>;
 /// Runs over the elements a thread holds, with the sweep's reads at hand; `begin` and `end` stand around a group of

@@ -91,10 +91,11 @@ void Steps::store(Id id) {
   Sweep sweep = builder.express(node(id).in[0]).take();
   leave_rounding_to_memory(sweep.expression);
   const Parameter& tensor = plan.tensors[static_cast<std::size_t>(access.parameter)];
-  // Only where nothing is read: what a thread read there the others of its four would overwrite.
-  const bool by_quads = kind == Store::Kind::store && tensor.access == Access::out && access.vector == 8 &&
-                        info(tensor.type).bytes == 2 && access.fast + 1 == sweep.shape.rank() && sweep.unrolled &&
-                        stores_by_quads(sweep.layout, sweep.shape, threads / 32);
+  // Only where nothing is read: what a thread read there the others of its four would overwrite. And a kernel that
+  // checks itself looks at elements where they are, not at pairs of them on the way.
+  const bool by_quads = !plan.debug && kind == Store::Kind::store && tensor.access == Access::out &&
+                        access.vector == 8 && info(tensor.type).bytes == 2 && access.fast + 1 == sweep.shape.rank() &&
+                        sweep.unrolled && stores_by_quads(sweep.layout, sweep.shape, threads / 32);
   push(id, Store{.kind = kind, .sweep = std::move(sweep), .access = std::move(access), .by_quads = by_quads});
 }
 

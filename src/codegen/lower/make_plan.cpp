@@ -58,6 +58,7 @@ bool share_work(Planning& planning) {
   plan = {};
   plan.kernel = kernel_identifier(facts.graph.name);
   plan.author = facts.graph.name;
+  plan.debug = planning.debug;
   plan.location = facts.graph.location;
   plan.target = facts.target;
   plan.variant = facts.variant;
@@ -260,7 +261,7 @@ void set_parameters(Plan& plan) {
   plan.progress = Progress::complete;
 }
 
-Planning::Planning(const Facts& facts) : facts(facts) {
+Planning::Planning(const Facts& facts, bool debug) : facts(facts), debug(debug) {
   const Products products = plan_products(facts, 1);
   has_products = !products.plans.empty();
   const bool tells =
@@ -270,6 +271,8 @@ Planning::Planning(const Facts& facts) : facts(facts) {
     const bool learns = learns_of_others(facts), by_all = tells || learns;
     Specialised specialised =
         by_all ? Specialised{{}, tells ? "it checks or prints" : "its atomics are of all threads"} : specialise(facts);
+    if (debug)  // the copy engine looks at nothing that it stores
+      for (Specialisation& way : specialised.ways) way.boxed.clear();
     Chains chains = by_all ? Chains{} : find_chains(facts);
     why_not = chains.why_not.empty() ? specialised.why_not : chains.why_not;
     std::ranges::move(specialised.ways, std::back_inserter(ways));
@@ -299,10 +302,9 @@ Plan make_plan(const Graph& whole, const Variant& variant, Arch arch, const Gene
   const Target target = Target::of(arch, options.specialise);
   const std::optional<Graph> split = split_products(whole, target);
   const Facts facts(split ? *split : whole, variant, target);
-  Planning planning(facts);
+  Planning planning(facts, options.debug);
   for (std::size_t i = 0; i < std::size(passes); ++i) {
     const bool done = passes[i].run(planning);
-    planning.plan.debug = options.debug;
     if (done) {
       if (options.verify) verify(planning.plan, passes[i].name);
       if (after) after(passes[i].name, planning.plan);

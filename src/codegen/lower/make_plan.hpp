@@ -26,9 +26,10 @@ using Way = std::variant<Specialisation, Chain>;
 
 /// A plan in the making.
 struct Planning {
-  explicit Planning(const Facts& facts);
+  Planning(const Facts& facts, bool debug);
 
   const Facts& facts;
+  const bool debug;  ///< the kernel checks itself
   Plan plan;
   std::vector<Attempt> attempts;  ///< from the one that is wanted to those that take fewer registers
   std::size_t attempt = 0;

@@ -50,6 +50,18 @@ __device__ inline void check_offset(i64 offset, int count, i64 low, i64 high, in
   if (offset < low || offset + count - 1 > high) debug_fail("an element outside of its tensor is used", line);
 }
 
+// Is what is stored a number? Of kernels that check themselves.
+template <class H>
+__device__ inline void check_number(H x, int line) {
+  if (x != x) debug_fail("NaN is stored", line);
+}
+
+// Are neighbours?
+template <int N, class H>
+__device__ inline void check_numbers(const H* x, int line) {
+  for (int i = 0; i < N; ++i) check_number(x[i], line);
+}
+
 // The block's place in a grid of rows x columns, when `group` rows run together: neighbours in time share tiles in L2.
 struct GridPlace {
   int row, column;

@@ -1,0 +1,12 @@
+// expect: tessera: a cuda_kernel is launched as a lambda says, not mutable, with no auto among its parameters
+#include <tessera/tessera.hpp>
+
+using namespace tessera;
+
+#ifndef GOOD
+auto subject = cuda_kernel("auto", "text", [](In<f32, 1> x, auto) {
+#else
+auto subject = cuda_kernel("auto", "text", [](In<f32, 1> x, Out<f32, 1>) {
+#endif
+  return CudaLaunch{.blocks = {x.extent(0)}, .threads = {32}};
+});

@@ -1,0 +1,13 @@
+// expect: tessera: squeeze takes a tile that has an axis
+#include <tessera/tessera.hpp>
+
+using namespace tessera;
+
+auto subject = kernel("squeeze_rank_0", [](In<f32, 2> x) {
+  Tile t = load(x, {0, 0}, {8, 8});
+#ifndef GOOD
+  Tile s = squeeze(item(sum(t)), 0);
+#else
+  Tile s = squeeze(sum(t), 0);
+#endif
+});
