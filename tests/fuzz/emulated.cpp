@@ -10,9 +10,11 @@
 namespace tessera::internal::fuzz {
 namespace {
 
-constexpr std::string_view fault_names[] = {"missing lane",       "divergent barrier", "failed check",
-                                            "out of bounds",      "misaligned",        "write to an In",
-                                            "uninitialised read", "copy in flight",    "race"};
+/// By Fault::Kind.
+constexpr std::string_view fault_names[] = {
+    "missing lane", "divergent barrier", "failed check",       "deadlock",       "misuse", "out of bounds",
+    "misaligned",   "write to an In",    "uninitialised read", "copy in flight", "race",   "missing fence"};
+static_assert(std::size(fault_names) == static_cast<std::size_t>(Fault::Kind::missing_fence) + 1);
 
 struct Kernel {
   std::size_t trial;

@@ -121,6 +121,7 @@ Program Generator::run() {
     if (chance(60)) hints.occupancy = between(1, 6);
     program_.hints.push_back(hints);
   }
+  hint_further();
   if (chance(12)) require();
   if (chance(8)) check();
   if (chance(8)) print();
@@ -143,6 +144,22 @@ Program Generator::run() {
   }
   use_leftovers(first);
   return std::move(program_);
+}
+
+/// Hints of clusters, and for one architecture: of a source of their own, so that each seed's program is otherwise the
+/// one that it was before there were any.
+void Generator::hint_further() {
+  std::mt19937_64 random(program_.seed * 0xD1342543DE82EF95ull + 5);
+  const auto one_in = [&](std::uint64_t count) { return random() % count == 0; };
+  if (!one_in(by_roles_ ? 4 : 16)) return;
+  Hints hints;
+  hints.cluster = static_cast<int>(1 + random() % 8);
+  if (one_in(3)) hints.stages = static_cast<int>(1 + random() % 6);
+  if (one_in(3)) hints.warps = 1 << random() % 6;
+  constexpr std::array archs = {"", "sm_90", "sm_90a", "sm_80", "sm_120"};
+  hints.arch = archs[random() % archs.size()];
+  // Of what is said twice the last holds.
+  program_.hints.insert(one_in(2) ? program_.hints.begin() : program_.hints.end(), hints);
 }
 
 void Generator::statements(int depth, int count) {

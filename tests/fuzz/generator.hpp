@@ -107,6 +107,7 @@ class Generator {
   Name grid_extent(std::size_t axis);
 
   // Statements (generate.cpp).
+  void hint_further();
   void statements(int depth, int count);
   void statement(int depth);
   void write(Op op, const Place& place, const Extents& tile, std::vector<Name> from);

@@ -24,6 +24,7 @@ std::string number(ElementType type, std::int64_t bits) {
     return number_text(type, bits) + (type == ElementType::u64 ? "u" : "");
   }
   const bool wide = type == ElementType::f64;
+  if (wide ? std::isnan(cell.f64) : std::isnan(cell.f32)) return "std::numeric_limits<double>::quiet_NaN()";
   if (wide ? std::isinf(cell.f64) : std::isinf(cell.f32)) return bits < 0 ? "-inf" : "inf";
   const std::string text = wide ? fmt::format("{}", cell.f64) : fmt::format("{}", cell.f32);
   return text + (text.find_first_of(".e") == text.npos ? ".0" : "") + (wide ? "" : "f");
@@ -101,6 +102,7 @@ class Printer {
       };
       add("warps", hints.warps), add("stages", hints.stages), add("cluster", hints.cluster);
       add("occupancy", hints.occupancy);
+      if (!hints.arch.empty()) text += fmt::format("{}.arch = \"{}\"", text.empty() ? "" : ", ", hints.arch);
       line(1, fmt::format("hints({{{}}});", text));
     }
     body(program_.body, 1);

@@ -194,7 +194,13 @@ std::int64_t Generator::padding_of(ElementType type) {
   const bool padded = chance(25);
   if (is_real(type)) {
     double value = padded ? between(-3, 3) : 0.0;
-    if (special_ && chance(30) && type != ElementType::f8e4m3) value = -std::numeric_limits<double>::infinity();
+    if (special_) {
+      constexpr double infinity = std::numeric_limits<double>::infinity();
+      const int kind = between(0, 99);
+      const bool infinite = kind < 20 && type != ElementType::f8e4m3;  // which has none
+      if (infinite) value = kind < 10 ? -infinity : infinity;
+      if (kind >= 20 && kind < 30) value = kind < 25 ? std::numeric_limits<double>::quiet_NaN() : -0.0;
+    }
     padding = type == ElementType::f64 ? cell_of(value) : cell_of(static_cast<float>(value));
   } else if (padded) {
     padding = decode(type, between(lowest(type) == 0 ? 0 : -3, 127));
