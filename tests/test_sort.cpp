@@ -322,6 +322,20 @@ TEST_CASE("a row that a warp holds is sorted in registers, and read by whole acc
   CHECK(count<Barrier>(longer) == 2);
 }
 
+TEST_CASE("places may be in registers where their keys are in memory", "[plan]") {
+  using namespace codegen;
+  Plan plan = plan_for([](In<i8, 2> x, InOut<f16, 2> y) {
+    Tile ones = full<i32>({61}, 1);
+    Tile at = item(cast<i32>(max(cast<f32>(gather(x, ones, {-1}, {62})))));
+    Tile one = gather(x, ones, {at}, {1}), other = gather(x, argsort(ones, 0), {-1}, {1});
+    store(y, {-1, -1}, cast<f16>(cast<f32>(one) + cast<f32>(other)));
+  });
+  const Sort& sort = the<Sort>(plan);
+  CHECK(plan.storage(sort.out).home != Home::registers);
+  CHECK(plan.storage(sort.at).home == Home::registers);
+  CHECK(sort.sweep.unrolled);
+}
+
 TEST_CASE("counts have copies for lanes, as far as numbers and memory go", "[plan]") {
   using namespace codegen;
   const auto copies = [](int numbers, int bins) {

@@ -255,6 +255,17 @@ TEST_CASE("strips add up to the product", "[passes]") {
     store(y, {0, 0}, acc);
       },
       1100);
+  // The same where what stands above the load is the second operand, and part of the first.
+  check_same(
+      [](In<f32, 2> x, In<f32, 2>, Out<f32, 2> y) {
+    Var acc = zeros<f32>({48, 48});
+    for (Index k : range(cdiv(x.extent(1), 512))) {
+      Tile a = transpose(load(x, {0, k}, {48, 512}));
+      acc = mma(transpose(a), a, acc);
+    }
+    store(y, {0, 0}, acc);
+      },
+      1100);
 }
 
 TEST_CASE("strips of tiles that no tensor has are padding too", "[passes]") {

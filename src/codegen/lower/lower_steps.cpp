@@ -107,7 +107,7 @@ void Steps::settle(Store& store) const {
   store.whole = layouts.turned && runs > 1 && store.kind == Store::Kind::store && store.sweep.unrolled && bytes == 16;
 }
 
-void Steps::settle(Sweep& sweep, ValueId out, TileAccess* access, const Operand* beside) {
+void Steps::settle(Sweep& sweep, ValueId out, ValueId other, TileAccess* access, const Operand* beside) {
   choose_vector(sweep, access);
   if (out && plan.storage(out).pairs) sweep.vector = 2;
   // A loop that is not unrolled cannot index registers, and one that indexes none need not be unrolled.
@@ -118,6 +118,7 @@ void Steps::settle(Sweep& sweep, ValueId out, TileAccess* access, const Operand*
     if (!sweep.unrolled) values.needs_memory(id);
   };
   check(out);
+  check(other);
   for (const Term& term : sweep.expression.terms)
     for (const Operand& operand : term.in)
       if (operand.kind == Operand::Kind::value) check(operand.value);

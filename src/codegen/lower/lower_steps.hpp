@@ -57,7 +57,10 @@ class Steps {
       if constexpr (requires { action.access; }) access = &action.access;
       const Operand* beside = nullptr;
       if constexpr (requires { action.expected; }) beside = action.expected ? &*action.expected : nullptr;
-      settle(action.sweep, out, access, beside);
+      ValueId other;  // that it makes or reads beside
+      if constexpr (requires { action.best; }) other = action.best;
+      if constexpr (OneOf<Kind, Sort, Merge>) other = action.at;
+      settle(action.sweep, out, other, access, beside);
       if constexpr (std::same_as<Kind, Stage>) group(action);
       if constexpr (std::same_as<Kind, Store>) settle(action);
     }
@@ -106,7 +109,7 @@ class Steps {
   void store(Id id);
 
  private:
-  void settle(Sweep& sweep, ValueId out, TileAccess* access, const Operand* beside);
+  void settle(Sweep& sweep, ValueId out, ValueId other, TileAccess* access, const Operand* beside);
   void group(Stage& stage) const;
   void settle(Store& store) const;
 

@@ -151,9 +151,9 @@ bool fills_loop(const Graph& graph, const std::vector<std::vector<Id>>& order, I
 /// yet to find its place there.
 void lengthen_loop(Graph& graph, Id loop, Id id, int count) {
   const Operands operands(graph, id);
+  const int strip = graph[operands.in[0]].shape[Operands::k_axis(0)] / count;  // of a tile that is both operands, too
   for (int side : {0, 1}) {
     int axis = Operands::k_axis(side);
-    const int strip = graph[operands.in[side]].shape[axis] / count;
     for (Id at = operands.in[side];; at = graph[at].in[0]) {
       const int below = at == operands.source[side].load ? -1 : axis_below(graph, graph[at], axis);
       graph.nodes[at].shape[axis] = strip;
