@@ -8,12 +8,29 @@ namespace tessera::internal::fuzz {
 namespace {
 
 constexpr int oversize = 128 * 256;  // elements that no block has the registers for, in an expression of several
+constexpr double most_elements = 1 << 24;  // of all values of all blocks: more are minutes of the emulator's time
 
 }  // namespace
 
-Program generate(std::uint64_t seed) { return Generator(seed).run(); }
+Program generate(std::uint64_t seed) {
+  for (std::uint64_t draw = 0;; ++draw) {
+    Generator generator(seed, draw);
+    Program program = generator.run();
+    if (generator.elements() <= most_elements) return program;
+  }
+}
 
-Generator::Generator(std::uint64_t seed) : rng_(seed * 0x9E3779B97F4A7C15ull + 1) { program_.seed = seed; }
+Generator::Generator(std::uint64_t seed, std::uint64_t draw)
+    : rng_(seed * 0x9E3779B97F4A7C15ull + 1 + draw * 0xD1B54A32D192ED03ull) {
+  program_.seed = seed;
+}
+
+double Generator::elements() const {
+  double elements = 0;
+  for (const Value& value : values_) elements += size_of(value.shape);
+  for (const int blocks : grid_) elements *= blocks;
+  return elements;
+}
 
 int Generator::between(int low, int high) {
   return low + static_cast<int>(rng_() % (static_cast<std::uint64_t>(high - low) + 1));

@@ -16,8 +16,11 @@ constexpr double comfortable = 1e4;  ///< reals are scaled down beyond this
 
 class Generator {
  public:
-  explicit Generator(std::uint64_t seed);
+  /// Each draw of a seed is another program.
+  Generator(std::uint64_t seed, std::uint64_t draw);
   Program run();
+  /// Of the values that all blocks of the program compute, each counted once.
+  double elements() const;
 
  private:
   /// A value, or what a Var holds.
