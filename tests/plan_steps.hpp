@@ -38,7 +38,7 @@ inline std::vector<StepPlace> steps_of(tessera::internal::codegen::Plan& plan) {
 template <class Kind>
 std::vector<StepPlace> places_of(tessera::internal::codegen::Plan& plan) {
   std::vector<StepPlace> places = steps_of(plan);
-  std::erase_if(places, [](StepPlace place) { return !std::holds_alternative<Kind>(place.step().action); });
+  std::erase_if(places, [](StepPlace place) { return !place.step().action.is<Kind>(); });
   return places;
 }
 template <class Kind>
@@ -53,5 +53,5 @@ StepPlace place_of(tessera::internal::codegen::Plan& plan, std::size_t nth = 0) 
 }
 template <class Kind>
 Kind& the(tessera::internal::codegen::Plan& plan, std::size_t nth = 0) {
-  return std::get<Kind>(place_of<Kind>(plan, nth).step().action);
+  return place_of<Kind>(plan, nth).step().action.template get<Kind>();
 }

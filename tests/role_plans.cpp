@@ -173,7 +173,7 @@ class ProductPlan {
     tile.push_back({Elected{128, {{Release{at, 1, {}}}}}});
     tile.push_back({RegisterFence{sums}});
     const Step count_rounds = rounds(name, count);
-    std::get<Loop>(tile[tile_.in_turn ? 2 : 1].action).count = of(count);
+    tile[tile_.in_turn ? 2 : 1].action.get<Loop>().count = of(count);
     if (tile_.in_turn) tile.push_back({Advance{at, of(count), true}});
     // Columns go by two buffers in turn.
     std::array<BufferId, 2> out;

@@ -67,8 +67,7 @@ void shares(Variant& variant, Sharing sharing) { variant.sharing = sharing; }
 
 bool waits_in_roles(const Plan& plan) {
   for (const Role& role : plan.phases[0].roles)
-    if (std::ranges::count_if(
-            role.body, [](const Step& step) { return std::holds_alternative<WaitForPrevious>(step.action); }) != 1)
+    if (std::ranges::count_if(role.body, [](const Step& step) { return step.action.is<WaitForPrevious>(); }) != 1)
       return false;
   return true;
 }
@@ -126,7 +125,7 @@ TEST_CASE("the verifier names what is wrong with what is brought ahead", "[plan]
       {"it is loaded once more",
        [](Plan& p) {
     const StepPlace place = place_of<UnlessBrought>(p);
-    const Body inner = std::get<UnlessBrought>(place.step().action).body;
+    const Body inner = place.step().action.get<UnlessBrought>().body;
     place.drop();
     place.body->insert(place.body->begin() + static_cast<std::ptrdiff_t>(place.index), inner.begin(), inner.end());
   }, "loads them 0 times"},
@@ -259,7 +258,7 @@ TEST_CASE("faults in what is brought ahead are found without the verifier", "[em
       {"it is loaded once more", "once too often",
        [](Plan& p) {
     const StepPlace place = place_of<UnlessBrought>(p);
-    const Body inner = std::get<UnlessBrought>(place.step().action).body;
+    const Body inner = place.step().action.get<UnlessBrought>().body;
     place.drop();
     place.body->insert(place.body->begin() + static_cast<std::ptrdiff_t>(place.index), inner.begin(), inner.end());
   }},

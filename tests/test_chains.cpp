@@ -246,7 +246,7 @@ const Planted faults[] = {
     {"probabilities behind the fence",
      [](Plan& p) {
   for (const StepPlace& place : places_of<codegen::Compute>(p)) {
-    if (!p.storage(std::get<codegen::Compute>(place.step().action).out).pairs) continue;
+    if (!p.storage(place.step().action.get<codegen::Compute>().out).pairs) continue;
     place.move(place_of<codegen::WgmmaFence>(p, 1).index - place.index);
     return;
   }
@@ -316,9 +316,9 @@ const Planted of_caches[] = {
     {"a barrier of another branch",
      [](Plan& p) {
   const StepPlace branch = place_of<codegen::Branch>(p, 0);
-  codegen::Branch other = std::get<codegen::Branch>(branch.step().action);
+  codegen::Branch other = branch.step().action.get<codegen::Branch>();
   other.body.erase(other.body.begin(), other.body.end() - 1);
-  std::get<codegen::Branch>(branch.step().action).body.pop_back();
+  branch.step().action.get<codegen::Branch>().body.pop_back();
   branch.body->insert(branch.body->begin() + static_cast<std::ptrdiff_t>(branch.index) + 1,
                       codegen::Step{codegen::Action(std::move(other))});
 }, "stand in the same branch"},
@@ -616,7 +616,7 @@ TEST_CASE("two warp groups multiply a round's sums with the next round's scores"
   CHECK((products[0].body != products[1].body && products[2].body != products[3].body));
   std::vector<int> pending;
   for (const StepPlace& place : places_of<codegen::WaitWgmma>(plan))
-    pending.push_back(std::get<codegen::WaitWgmma>(place.step().action).pending);
+    pending.push_back(place.step().action.get<codegen::WaitWgmma>().pending);
   CHECK(pending == std::vector<int>{0, 1, 0, 0});
   // Beside 128 columns of sums there is room, too: what the first round computes is not kept.
   CHECK(count<codegen::Wgmma>(plan_of(attention<bf16>({128, 128, 128}, Mask::causal, 1).graph())) == 4);
@@ -638,7 +638,7 @@ TEST_CASE("two warp groups multiply a round's sums with the next round's scores"
   using codegen::Turn;
   const std::vector<StepPlace> turns = places_of<Turn>(plan);
   REQUIRE(turns.size() == 3);
-  CHECK(std::get<Turn>(turns[0].step().action).kind == Turn::Kind::begin);
+  CHECK(turns[0].step().action.get<Turn>().kind == Turn::Kind::begin);
   CHECK((turns[1].body == products[1].body && turns[1].index < products[1].index));
   CHECK((turns[2].body == products[1].body && turns[2].index > products[2].index));
   is_named([](Plan& p) { place_of<Turn>(p, 0).drop(); }, "no turn has begun");
@@ -664,7 +664,7 @@ TEST_CASE("a block's last sums are multiplied with the next block's first scores
   CHECK(the<codegen::Wgmma>(plan, 0).out == the<codegen::Wgmma>(plan, 4).out);
   std::vector<int> pending;
   for (const StepPlace& place : places_of<codegen::WaitWgmma>(plan))
-    pending.push_back(std::get<codegen::WaitWgmma>(place.step().action).pending);
+    pending.push_back(place.step().action.get<codegen::WaitWgmma>().pending);
   CHECK(pending == std::vector<int>{0, 1, 0, 1, 0});
   CHECK(places_of<codegen::WaitWgmma>(plan)[4].index > places_of<codegen::Store>(plan)[0].index);
   // The next block's queries come while the last round reads this block's, and all its memory is used.
@@ -705,7 +705,7 @@ TEST_CASE("a block's last sums are multiplied with the next block's first scores
   const auto given_back = [](Plan& p) {
     const codegen::CursorId queries = the<codegen::Wgmma>(p, 0).a_cursor;
     for (const StepPlace& place : places_of<codegen::Advance>(p))
-      if (std::get<codegen::Advance>(place.step().action).cursor == queries) return place;
+      if (place.step().action.get<codegen::Advance>().cursor == queries) return place;
     throw std::logic_error("queries are not given back");
   };
   is_named([&](Plan& p) {  // behind the wait for the next block's, which is none then

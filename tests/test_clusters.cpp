@@ -154,7 +154,7 @@ TEST_CASE("the verifier names what is wrong between the blocks of a cluster", "[
   };
   const auto in_part = [](Plan& p, bool first) -> OfPart& {
     for (StepPlace place : places_of<OfPart>(p))
-      if (OfPart& part = std::get<OfPart>(place.step().action); part.first == first) return part;
+      if (OfPart& part = place.step().action.get<OfPart>(); part.first == first) return part;
     throw std::runtime_error("no such part");
   };
   const Fault faults[] = {

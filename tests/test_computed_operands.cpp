@@ -156,7 +156,7 @@ void check(const ProductTiles& tiles, const Sizes& of, const Make& make,
   INFO(why_not(plan));
   CHECK(has_roles(plan));
   const auto stages = places_of<Stage>(plan);
-  const auto fills = [](const StepPlace& place) { return bool(std::get<Stage>(place.step().action).cursor); };
+  const auto fills = [](const StepPlace& place) { return bool(place.step().action.get<Stage>().cursor); };
   CHECK(std::ranges::any_of(stages, fills) == !addressed);  // what the copy engine cannot address threads bring
   const Numbers numbers(of);
   std::vector<Tensor<L, 1>> memory;
@@ -376,8 +376,7 @@ TEST_CASE("a left operand is computed piece by piece, in registers that pieces h
       CHECK(plan.shared_bytes <= plan.target.shared_bytes);
       // Rows of the tile are read each round, ahead of the wait for it.
       int loads = 0;
-      for (const StepPlace& place : places_of<Load>(plan))
-        loads += !std::get<Load>(place.step().action).access.from_here;
+      for (const StepPlace& place : places_of<Load>(plan)) loads += !place.step().action.get<Load>().access.from_here;
       CHECK(loads == 4);
     }
 }
@@ -479,7 +478,7 @@ const Planted faults[] =
     {"one thread releases for its warp group",
      [](Plan& p) {
   for (const StepPlace& place : places_of<Elected>(p)) {
-    Elected& one = std::get<Elected>(place.step().action);
+    Elected& one = place.step().action.get<Elected>();
     if (one.threads == 32) one.threads = 128;
   }
   p.rings[RingId{0}].empty_arrivals /= 4;

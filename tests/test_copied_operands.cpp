@@ -82,7 +82,7 @@ TEST_CASE("what the copy engine cannot address is written to the ring by the pro
           CHECK(places_of<TmaLoad>(const_cast<Plan&>(plan)).empty() == (left && right));
           int written = 0;
           for (const StepPlace place : places_of<Stage>(const_cast<Plan&>(plan)))
-            written += bool(std::get<Stage>(place.step().action).cursor);
+            written += bool(place.step().action.get<Stage>().cursor);
           CHECK(written == left + right);
         }
 }
@@ -176,7 +176,7 @@ TEST_CASE("the verifier names what is wrong with a stage that threads write", "[
               {"all threads expect",
                [](Plan& p) {
     const StepPlace one = place_of<Elected>(p);
-    Body body = std::get<Elected>(one.step().action).body;
+    Body body = one.step().action.get<Elected>().body;
     Body& around = *one.body;
     one.drop();
     around.insert(around.begin() + 1, body.begin(), body.end());

@@ -524,7 +524,7 @@ TEST_CASE("faults in roles are found without the verifier", "[emulator]") {
       {"stores are not committed", race, [&](Plan& p) { drop_all.operator()<CommitStores>(p); }},
       {"a barrier of other threads", "and others for", [](Plan& p) { the<NamedBarrier>(p).threads = 128; }},
       {"a barrier for more than come", "256 of 288 threads came", [](Plan& p) {
-         for (StepPlace place : places_of<NamedBarrier>(p)) std::get<NamedBarrier>(place.step().action).threads = 288;
+         for (StepPlace place : places_of<NamedBarrier>(p)) place.step().action.get<NamedBarrier>().threads = 288;
        }},
       {"more registers than there are", "take_registers", [](Plan& p) { the<SetRegisters>(p, 1).registers = 240; }},
       {"registers by twos", "no multiple of 8", [](Plan& p) { the<SetRegisters>(p).registers = 42; }},

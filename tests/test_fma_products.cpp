@@ -84,7 +84,7 @@ TEST_CASE("operands of many sums that lie along k are turned on their way to sha
     CHECK((as_it_lies.a.k_major == !orders.km && as_it_lies.b.k_major == orders.nk));
     CHECK((uneven.a.k_major == !orders.km && uneven.b.k_major == orders.nk));
     for (const StepPlace& place : places_of<Fetch>(many))
-      for (const Fetch::Tile& tile : std::get<Fetch>(place.step().action).tiles) {
+      for (const Fetch::Tile& tile : place.step().action.get<Fetch>().tiles) {
         const bool lies_along_k = tile.buffer == turned.a.buffer ? !orders.km : orders.nk;
         CHECK(tile.access.fast + (lies_along_k ? 2 : 1) == static_cast<int>(tile.access.axes.size()));
         CHECK(tile.access.vector == (lies_along_k ? 1 : 4));

@@ -306,17 +306,17 @@ TEST_CASE("random products have roles, in each way that there is, or lack them f
     for (const codegen::TensorMap& map : plan.tensor_maps)
       if (map.tensor.axes[2] >= 0) ++seen["more than two axes"];
     for (const StepPlace& place : places_of<codegen::Stage>(plan)) {
-      const auto& stage = std::get<codegen::Stage>(place.step().action);
+      const auto& stage = place.step().action.get<codegen::Stage>();
       if (!stage.cursor) continue;
       ++seen["written to a ring by threads"];
       ++seen[stage.sweep.reads[0].run > 1 ? "neighbours are written" : "no neighbours are written"];
     }
     for (const StepPlace& place : places_of<codegen::ReadStage>(plan))
-      ++seen[std::get<codegen::ReadStage>(place.step().action).turned ? "computed of rows along m"
-                                                                      : "computed of rows along k"];
+      ++seen[place.step().action.get<codegen::ReadStage>().turned ? "computed of rows along m"
+                                                                  : "computed of rows along k"];
     std::set<codegen::ValueId> sums;
     for (const StepPlace& place : places_of<codegen::Wgmma>(plan)) {
-      const auto& product = std::get<codegen::Wgmma>(place.step().action);
+      const auto& product = place.step().action.get<codegen::Wgmma>();
       if (product.first_k > 0) continue;
       ++seen[fmt::format("{}{}", name(product.type),
                          product.left && product.type == ElementType::tf32 ? " from registers" : "")];

@@ -158,8 +158,8 @@ TEST_CASE("lowering fetches tiles ahead where their places are known, and else i
   CHECK(loop.stages == 4);
   CHECK(lines_of(pipelined, loop.arrive) == Lines{"wait, 2 pending"});
   REQUIRE(loop.ahead.size() == 1);
-  CHECK(std::get<Fetch>(loop.ahead[0].action).loop == loop.loop);
-  CHECK(std::get<Fetch>(loop.ahead[0].action).tiles.size() == 2);
+  CHECK(loop.ahead[0].action.get<Fetch>().loop == loop.loop);
+  CHECK(loop.ahead[0].action.get<Fetch>().tiles.size() == 2);
   CHECK(lines_of(pipelined, loop.issued) == Lines{"commit"});
   CHECK(count<Wait>(pipelined) == 2);  // in each round, and behind all of them
   for (const Buffer& buffer : pipelined.buffers) CHECK(buffer.stages == loop.stages);
@@ -171,7 +171,7 @@ TEST_CASE("lowering fetches tiles ahead where their places are known, and else i
   CHECK(count<Fetch>(unpipelined) == 2);
   for (const StepPlace& place : places_of<Fetch>(unpipelined)) {
     CHECK(place.body == &simple.body);
-    CHECK(!std::get<Fetch>(place.step().action).loop);
+    CHECK(!place.step().action.get<Fetch>().loop);
     const auto next = [&](std::size_t by) { return step_text(unpipelined, (*place.body)[place.index + by]); };
     CHECK(next(1) == "commit");
     CHECK(next(2) == "wait, 0 pending");
@@ -215,7 +215,7 @@ TEST_CASE("a product's warps have 64 x 64 sums, read ahead, and fetch within", "
   // Scores and probabilities stay in registers, of which there are none for a second round's fragments.
   Plan chained = plan_after_pass("chained", "lower");
   for (const StepPlace& place : places_of<Multiply>(chained)) {
-    const Multiply& product = std::get<Multiply>(place.step().action);
+    const Multiply& product = place.step().action.get<Multiply>();
     CHECK((!product.product.reads_ahead && !product.fetching));
   }
   Plan two_loops = plan_after_pass("two_loops", "lower");  // fused multiply-add
@@ -224,7 +224,7 @@ TEST_CASE("a product's warps have 64 x 64 sums, read ahead, and fetch within", "
   // A product that memory takes from the tensor cores leaves the fetch to the loop.
   const Plan beyond = plan_of("beyond");
   for (const StepPlace& place : places_of<Multiply>(const_cast<Plan&>(beyond)))
-    CHECK(!std::get<Multiply>(place.step().action).product.reads_ahead);
+    CHECK(!place.step().action.get<Multiply>().product.reads_ahead);
 }
 
 TEST_CASE("lowering adds up parts of a product's sums once its loop is done", "[plan]") {
@@ -233,7 +233,7 @@ TEST_CASE("lowering adds up parts of a product's sums once its loop is done", "[
   const StepPlace loop = place_of<Loop>(thin), replicas = place_of<Replicas>(thin);
   CHECK(replicas.body == loop.body);
   CHECK(replicas.index == loop.index + 1);
-  const auto& start = std::get<Compute>((*loop.body)[loop.index - 1].action);
+  const auto& start = (*loop.body)[loop.index - 1].action.get<Compute>();
   CHECK((start.zero_lanes == 24 && start.zero_warps == 7));  // what the sums start with is there once
   CHECK((the<Replicas>(thin).lanes == 24 && the<Replicas>(thin).warps == 7));
 
@@ -429,7 +429,7 @@ TEST_CASE("threads wait around atomics that order other accesses, and where atom
     Plan plan = plan_of(name);
     std::string kinds;
     for (const StepPlace& place : steps_of(plan))
-      kinds += std::visit(
+      kinds += visit_kind(
           []<class Kind>(const Kind&) {
         return std::same_as<Kind, Atomic>    ? "atomic "
                : std::same_as<Kind, Barrier> ? "barrier "
@@ -437,7 +437,7 @@ TEST_CASE("threads wait around atomics that order other accesses, and where atom
                : std::same_as<Kind, Store>   ? "store "
                                              : "";
           },
-          static_cast<const Kinds&>(place.step().action));
+          place.step().action);
     return kinds;
   };
   CHECK(kinds("released").ends_with("store barrier atomic "));
@@ -471,15 +471,15 @@ TEST_CASE("a loop that fetches ahead waits for who used its stages", "[plan]") {
   const std::vector<StepPlace> loops = places_of<Loop>(plan);
   REQUIRE(loops.size() == 2);
   const auto follows_barrier = [](StepPlace place) {
-    return place.index > 0 && std::holds_alternative<Barrier>((*place.body)[place.index - 1].action);
+    return place.index > 0 && (*place.body)[place.index - 1].action.is<Barrier>();
   };
   CHECK(!follows_barrier(loops[0]));
   CHECK(follows_barrier(loops[1]));
   for (const StepPlace& place : loops) {
-    const Body& arrive = std::get<Loop>(place.step().action).arrive;
+    const Body& arrive = place.step().action.get<Loop>().arrive;
     REQUIRE(arrive.size() == 2);
-    CHECK(std::holds_alternative<Wait>(arrive[0].action));
-    CHECK(std::holds_alternative<Barrier>(arrive[1].action));
+    CHECK(arrive[0].action.is<Wait>());
+    CHECK(arrive[1].action.is<Barrier>());
   }
 }
 
@@ -487,7 +487,7 @@ TEST_CASE("a barrier of later rounds stands only where there are some", "[plan]"
   const auto again = [](std::string_view kernel) {
     Plan plan = plan_of(kernel);
     int count = 0;
-    for (const StepPlace& place : places_of<Barrier>(plan)) count += std::get<Barrier>(place.step().action).again;
+    for (const StepPlace& place : places_of<Barrier>(plan)) count += place.step().action.get<Barrier>().again;
     return count;
   };
   CHECK(again("rows") == 1);
@@ -511,7 +511,7 @@ TEST_CASE("of values put side by side only those of one tile wait for no reader"
   Body& body = plan.phases[0].roles[0].body;
   const Step first = place_of<Put>(plan, 0).step(), second = place_of<Put>(plan, 1).step(),
              reads_first = place_of<Get>(plan, 0).step(), reads_second = place_of<Get>(plan, 1).step();
-  const ScratchId one = std::get<Put>(first.action).scratch, other = std::get<Put>(second.action).scratch;
+  const ScratchId one = first.action.get<Put>().scratch, other = second.action.get<Put>().scratch;
   REQUIRE(one != other);
   plan.scratch[other].offset = plan.scratch[one].offset + plan.scratch[one].bytes;
   const auto barriers_behind = [&](const Body& steps) {
@@ -519,7 +519,7 @@ TEST_CASE("of values put side by side only those of one tile wait for no reader"
     insert_barriers(plan);
     std::vector<std::size_t> at;
     for (std::size_t i = 0; i < body.size(); ++i)
-      if (std::holds_alternative<Barrier>(body[i].action)) at.push_back(i);
+      if (body[i].action.is<Barrier>()) at.push_back(i);
     return at;
   };
   using Places = std::vector<std::size_t>;

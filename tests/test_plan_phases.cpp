@@ -136,11 +136,11 @@ TEST_CASE("a phase waits for the one before it, and its blocks for each other", 
     last.offset = last.bytes;
   });
   Body& third = plan.phases[2].roles[0].body;
-  const auto reduction = std::find_if(third.begin(), third.end(),
-                                      [](const Step& step) { return std::holds_alternative<Reduce>(step.action); });
+  const auto reduction =
+      std::find_if(third.begin(), third.end(), [](const Step& step) { return step.action.is<Reduce>(); });
   REQUIRE(reduction != third.end());
   REQUIRE(reduction != third.begin());
-  REQUIRE(std::holds_alternative<Barrier>(std::prev(reduction)->action));
+  REQUIRE(std::prev(reduction)->action.is<Barrier>());
   third.erase(std::prev(reduction));
   CHECK(!violations(plan).empty());
 }

@@ -30,8 +30,7 @@ Value& value_of(Plan& plan, ValueId id) { return plan.values[id]; }
 template <class Kind>
 StepPlace barrier_before(Plan& plan, std::size_t nth = 0) {
   for (const StepPlace& place : places_of<Barrier>(plan))
-    if (place.index + 1 < place.body->size() && std::holds_alternative<Kind>((*place.body)[place.index + 1].action) &&
-        nth-- == 0)
+    if (place.index + 1 < place.body->size() && (*place.body)[place.index + 1].action.is<Kind>() && nth-- == 0)
       return place;
   throw std::runtime_error("there is no such barrier");
 }
@@ -65,7 +64,7 @@ Operand& operand_of(Step& step, Operand::Kind kind) {
 template <class Kind>
 Kind& with_operand(Plan& plan, Operand::Kind kind) {
   for (const StepPlace& place : places_of<Kind>(plan)) {
-    Kind& step = std::get<Kind>(place.step().action);
+    Kind& step = place.step().action.get<Kind>();
     for (const Term& term : step.sweep.expression.terms)
       for (const Operand& operand : term.in)
         if (operand.kind == kind) return step;
@@ -281,7 +280,7 @@ const PlantedFault of_values[] =
     {"registers in the wrong order", "normalized",
      [](Plan& p) {
   for (const StepPlace& place : places_of<Store>(p))
-    for (Term& term : std::get<Store>(place.step().action).sweep.expression.terms)
+    for (Term& term : place.step().action.get<Store>().sweep.expression.terms)
       for (Operand& in : term.in)
         if (!in.map.empty()) in.map[0].scale *= 2;
      },
@@ -355,7 +354,7 @@ const PlantedFault of_values[] =
     {"sums are added to before they begin", "in_place",
      [](Plan& p) {
   for (const StepPlace& place : places_of<Compute>(p))
-    if (std::get<Compute>(place.step().action).out == the<Multiply>(p).out) return place.drop();
+    if (place.step().action.get<Compute>().out == the<Multiply>(p).out) return place.drop();
      },
      "is added to where nothing has made it"},
     {"a block's index is written", "pointwise", [](Plan& p) { the<Load>(p).out = known<BlockIndex>(p); },
@@ -432,7 +431,7 @@ const PlantedFault of_parts[] =
                    {"warps combine what is whole", "normalized",
                     [](Plan& p) {
   for (const StepPlace& place : places_of<Reduce>(p)) {
-    Reduce& reduce = std::get<Reduce>(place.step().action);
+    Reduce& reduce = place.step().action.get<Reduce>();
     reduce.axis = 0;
   }
                     },
@@ -466,7 +465,8 @@ const PlantedFault of_parts[] =
     {"lanes keep no whole part of the registers", "thin", [](Plan& p) { the<Replicas>(p).kept = 3; },
      "registers are kept"},
     {"parts of sums are not added up", "thin", [](Plan& p) { place_of<Replicas>(p).drop(); }, "hold parts of its sums"},
-    {"totals of warps are not added", "scanned", [](Plan& p) { place_of<AddTotals>(p).drop(); }, "hold parts of its sums"},
+    {"totals of warps are not added", "scanned", [](Plan& p) { place_of<AddTotals>(p).drop(); },
+     "hold parts of its sums"},
     {"totals that nobody put are added", "scanned", [](Plan& p) { place_of<PutTotals>(p).drop(); },
      "is read where nothing has filled it"},
     {"totals along another axis", "scanned", [](Plan& p) { the<AddTotals>(p).axis = 2; }, "sums run along axis 2 of"},
@@ -475,7 +475,7 @@ const PlantedFault of_parts[] =
     {"what a sum begins with is added by all who hold parts", "thin",
      [](Plan& p) {
   for (const StepPlace& place : places_of<Compute>(p)) {
-    Compute& compute = std::get<Compute>(place.step().action);
+    Compute& compute = place.step().action.get<Compute>();
     compute.zero_lanes = compute.zero_warps = 0;
   }
      },
@@ -483,13 +483,13 @@ const PlantedFault of_parts[] =
     {"elements of their own are set to 0", "thin",
      [](Plan& p) {
   for (const StepPlace& place : places_of<Compute>(p)) {
-    Compute& compute = std::get<Compute>(place.step().action);
+    Compute& compute = place.step().action.get<Compute>();
     if (compute.zero_lanes || compute.zero_warps) compute.zero_lanes = 31;
   }
      },
      "which hold elements of their own"},
     {"a step reads parts of a sum", "thin",
-     [](Plan& p) { std::get<Loop>(place_of<Loop>(p).step().action).body.push_back(place_of<Store>(p).step()); },
+     [](Plan& p) { place_of<Loop>(p).step().action.get<Loop>().body.push_back(place_of<Store>(p).step()); },
      "hold parts of its sums"},
     };
 
@@ -566,9 +566,9 @@ const PlantedFault of_places[] =
         {"a tile that may start below 0 is taken not to", "branched",
          [](Plan& p) {
   for (const StepPlace& place : steps_of(p))
-    if (Load* load = std::get_if<Load>(&place.step().action))
+    if (Load* load = place.step().action.as<Load>())
       load->access.axes[0].positive = true;
-    else if (Store* store = std::get_if<Store>(&place.step().action))
+    else if (Store* store = place.step().action.as<Store>())
       for (TileAccess& read : store->sweep.reads) read.axes[0].positive = true;
          },
          "is taken to start at 0 or above"},
@@ -591,9 +591,9 @@ const PlantedFault of_places[] =
     {"vectors along rows that are gathered", "gathered",
      [](Plan& p) {
   for (const StepPlace& place : steps_of(p))
-    if (Load* load = std::get_if<Load>(&place.step().action); load && load->access.rows)
+    if (Load* load = place.step().action.as<Load>(); load && load->access.rows)
       load->access.fast = 0;
-    else if (Store* store = std::get_if<Store>(&place.step().action))
+    else if (Store* store = place.step().action.as<Store>())
       for (TileAccess& read : store->sweep.reads)
         if (read.rows) read.fast = 0;
      },
@@ -681,7 +681,7 @@ const PlantedFault of_products[] =
     {"the left operand's registers in another layout", "chained",
      [](Plan& p) {
   for (const StepPlace& place : places_of<Multiply>(p)) {
-    const Multiply& multiply = std::get<Multiply>(place.step().action);
+    const Multiply& multiply = place.step().action.get<Multiply>();
     if (!multiply.product.a.value) continue;
     Layout& layout = value_of(p, multiply.product.a.value).layout;
     layout = edited(layout, [](auto& axes) { std::swap(axes[1].front(), axes[1].back()); });
@@ -691,19 +691,19 @@ const PlantedFault of_products[] =
     {"the left operand's registers of another type", "chained",
      [](Plan& p) {
   for (const StepPlace& place : places_of<Multiply>(p))
-    if (const ValueId left = std::get<Multiply>(place.step().action).product.a.value)
+    if (const ValueId left = place.step().action.get<Multiply>().product.a.value)
       p.storage(left).type = ElementType::f32;
      },
      "is f32, and bf16 is multiplied"},
     {"the left operand's registers in a loop that is not unrolled", "chained",
      [](Plan& p) {
-  for (const StepPlace& place : places_of<Multiply>(p)) std::get<Multiply>(place.step().action).product.unrolled = 2;
+  for (const StepPlace& place : places_of<Multiply>(p)) place.step().action.get<Multiply>().product.unrolled = 2;
      },
      "is in registers, and the product is not unrolled"},
     {"a product of fused multiply-adds with an operand in registers", "chained",
      [](Plan& p) {
   for (const StepPlace& place : places_of<Multiply>(p)) {
-    Product& product = std::get<Multiply>(place.step().action).product;
+    Product& product = place.step().action.get<Multiply>().product;
     if (product.a.value) product.kind = ProductKind::block;
   }
      },
@@ -711,7 +711,7 @@ const PlantedFault of_products[] =
     {"a right operand in registers", "chained",
      [](Plan& p) {
   for (const StepPlace& place : places_of<Multiply>(p)) {
-    Product& product = std::get<Multiply>(place.step().action).product;
+    Product& product = place.step().action.get<Multiply>().product;
     if (product.a.value) std::swap(product.a, product.b);
   }
      },
@@ -834,15 +834,15 @@ const PlantedFault of_sync[] =
         {"a round puts parts while the one before it takes some", "rows",
          [](Plan& p) { barrier_before<PutPartials>(p).drop(); }, "there is no barrier between it and uses of scratch"},
         {"a barrier of later rounds is the only one", "rows",
-         [](Plan& p) { std::get<Barrier>(barrier_before<TakePartials>(p).step().action).again = true; },
+         [](Plan& p) { barrier_before<TakePartials>(p).step().action.get<Barrier>().again = true; },
          "there is no barrier between it and writes of scratch"},
         {"no barrier at the top of a round", "pipelined",
-         [](Plan& p) {
-  std::erase_if(the<Loop>(p).arrive, [](const Step& s) { return std::holds_alternative<Barrier>(s.action); });
-         },
+         [](Plan& p) { std::erase_if(the<Loop>(p).arrive, [](const Step& s) { return s.action.is<Barrier>(); }); },
          "0 barriers at the top of a round"},
         {"the barrier before copies have arrived", "pipelined",
-         [](Plan& p) { std::swap(the<Loop>(p).arrive.front(), the<Loop>(p).arrive.back()); },
+         [](Plan& p) {
+  std::swap(the<Loop>(p).arrive.front(), the<Loop>(p).arrive.back());
+         },
          "the barrier stands before the wait"},
         {"copies into what the round before still reads", "unpipelined",
          [](Plan& p) { barrier_before<Fetch>(p).drop(); }, "there is no barrier between it and uses of tile_"},
@@ -1108,12 +1108,12 @@ bool must_stand(const Plan& plan, const Body& body, std::size_t index) {
   // A later wait is for these copies, too, if more are fetched in place before it.
   const bool more_copies =
       std::any_of(body.begin() + static_cast<std::ptrdiff_t>(index) + 1, body.end(), [](const Step& later) {
-        const Fetch* fetch = std::get_if<Fetch>(&later.action);
+        const Fetch* fetch = later.action.as<Fetch>();
         return fetch && !fetch->loop;
       });
   const auto puts_into = [&](ScratchId scratch) {
     return std::count_if(body.begin(), body.end(), [&](const Step& other) {
-      const Put* put = std::get_if<Put>(&other.action);
+      const Put* put = other.action.as<Put>();
       return put && put->scratch == scratch;
     });
   };
@@ -1126,7 +1126,7 @@ bool must_stand(const Plan& plan, const Body& body, std::size_t index) {
              T>(const T&) { return true; },
       [](const auto&) { return false; },
   };
-  return std::visit(stands, step.action);
+  return visit_kind(stands, step.action);
 }
 
 }  // namespace

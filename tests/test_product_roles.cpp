@@ -42,7 +42,7 @@ bool has_roles(const Graph& traced, const std::vector<int>& unit_axes) {
 bool loads(const Graph& traced, const std::vector<int>& unit_axes) {
   const codegen::Plan plan = plan_of(traced, unit_axes);
   return std::ranges::any_of(places_of<codegen::Load>(const_cast<codegen::Plan&>(plan)), [&](const StepPlace& place) {
-    const codegen::Load& load = std::get<codegen::Load>(place.step().action);
+    const codegen::Load& load = place.step().action.get<codegen::Load>();
     const auto parameter = static_cast<std::size_t>(load.access.parameter);
     return !load.access.from_here && plan.tensors[parameter].access == Access::in_out;
   });
@@ -319,9 +319,9 @@ TEST_CASE("a residual is read by parts that registers hold", "[plan]") {
     std::vector<int> columns;
     bool reads = false;  // since the last store
     for (const StepPlace& place : steps_of(plan)) {
-      if (const auto* const load = std::get_if<codegen::Load>(&place.step().action))
+      if (const auto* const load = place.step().action.as<codegen::Load>())
         reads |= plan.tensors[static_cast<std::size_t>(load->access.parameter)].access == Access::in_out;
-      const auto* const store = std::get_if<codegen::Store>(&place.step().action);
+      const auto* const store = place.step().action.as<codegen::Store>();
       if (!store) continue;
       CHECK((std::exchange(reads, false) && store->sweep.reads.empty()));
       CHECK(store->sweep.origin[1] == std::accumulate(columns.begin(), columns.end(), 0));

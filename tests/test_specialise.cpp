@@ -410,17 +410,16 @@ TEST_CASE("a kernel by roles waits for the launch before it ahead of its first a
   CHECK(plan.waits_for_previous());
   std::string order;
   for (const Step& step : plan.phases[0].prologue) {
-    if (std::holds_alternative<LetNextBegin>(step.action)) order += "let ";
-    if (std::holds_alternative<WaitForPrevious>(step.action)) order += "wait ";
-    if (std::holds_alternative<Barrier>(step.action)) order += "barrier ";
+    if (step.action.is<LetNextBegin>()) order += "let ";
+    if (step.action.is<WaitForPrevious>()) order += "wait ";
+    if (step.action.is<Barrier>()) order += "barrier ";
   }
   CHECK(order == "let barrier ");
   for (const Role& role : plan.phases[0].roles) {
-    const auto wait = std::ranges::find_if(
-        role.body, [](const Step& step) { return std::holds_alternative<WaitForPrevious>(step.action); });
+    const auto wait =
+        std::ranges::find_if(role.body, [](const Step& step) { return step.action.is<WaitForPrevious>(); });
     CHECK(std::all_of(role.body.begin(), wait, [](const Step& step) {
-      return std::holds_alternative<SetRegisters>(step.action) || std::holds_alternative<Compute>(step.action) ||
-             std::holds_alternative<BringAhead>(step.action);
+      return step.action.is<SetRegisters>() || step.action.is<Compute>() || step.action.is<BringAhead>();
     }));
     CHECK(wait < role.body.end() - 1);
   }
@@ -432,9 +431,7 @@ TEST_CASE("roles whose threads read a bias let the next launch begin, and begin 
   const Plan plan = plan_of(gelu({128, 128, 64}));
   CHECK(plan.phases[0].roles.size() > 1);
   CHECK_FALSE(plan.waits_for_previous());
-  CHECK(std::ranges::any_of(plan.phases[0].prologue, [](const Step& step) {
-    return std::holds_alternative<LetNextBegin>(step.action);
-  }));
+  CHECK(std::ranges::any_of(plan.phases[0].prologue, [](const Step& step) { return step.action.is<LetNextBegin>(); }));
 }
 
 TEST_CASE("what threads read stays behind the wait for the launch before", "[plan]") {
@@ -484,7 +481,7 @@ TEST_CASE("rows that no box fills are cleared before they are read", "[plan]") {
     const auto behind = [](Plan& plan, std::size_t steps) {
       Body& body = plan.phases[0].roles[1].body;
       std::size_t i = 0;
-      while (!std::holds_alternative<ClearRest>(body.at(i).action)) ++i;
+      while (!body.at(i).action.is<ClearRest>()) ++i;
       return StepPlace{&body, i + steps};
     };
     struct Fault {
@@ -521,8 +518,8 @@ TEST_CASE("places of tiles that 32 bits may not hold", "[plan]") {
     const auto add = [&](const std::vector<TileCoordinate>& at) {
       count += std::ranges::count_if(at, &TileCoordinate::far);
     };
-    for (const StepPlace& place : places_of<TmaLoad>(plan)) add(std::get<TmaLoad>(place.step().action).at);
-    for (const StepPlace& place : places_of<TmaStore>(plan)) add(std::get<TmaStore>(place.step().action).at);
+    for (const StepPlace& place : places_of<TmaLoad>(plan)) add(place.step().action.get<TmaLoad>().at);
+    for (const StepPlace& place : places_of<TmaStore>(plan)) add(place.step().action.get<TmaStore>().at);
     return count;
   };
   // A loop's counter stands in two places, along the rows of one operand and the columns of the other; and in that of
@@ -569,9 +566,9 @@ TEST_CASE("a bias is read ahead of the loop where registers hold it, else part b
     Plan plan = plan_of(gelu(tiles));
     std::string order;
     each_step(plan.phases[0].roles[1].body, [&](StepPlace at) {
-      const Load* const load = std::get_if<Load>(&at.step().action);
+      const Load* const load = at.step().action.as<Load>();
       if (load) order += load->access.from_here ? "part " : "row ";
-      if (std::holds_alternative<Loop>(at.step().action)) order += "loop ";
+      if (at.step().action.is<Loop>()) order += "loop ";
     });
     return order;
   };

@@ -496,7 +496,7 @@ TEST_CASE("a left operand of tf32 waits for its registers before it is read", "[
     REQUIRE(!reads.empty());
     for (const StepPlace& place : reads) {
       REQUIRE(place.index > 0);
-      CHECK(std::holds_alternative<WaitWgmma>((*place.body)[place.index - 1].action));
+      CHECK((*place.body)[place.index - 1].action.is<WaitWgmma>());
     }
   }
 }

@@ -84,7 +84,7 @@ std::string ops_of(const Step& step) {
              T>(const T&) { return std::string(); },
   };
   // clang-format on
-  return std::visit(own, step.action);
+  return visit_kind(own, step.action);
 }
 
 // One comment, and a line directive, for what the author wrote in one place.
@@ -127,7 +127,7 @@ void emit_step(Writer& w, const Step& step) {
       [&](const BringAhead& s) { emit(w, s); },  [&](const UnlessBrought& s) { emit(w, s); },
       [&](const Tell& s) { emit(w, s); },        [&]<OfRoles T>(const T& s) { emit(w, s); },
   };
-  std::visit(print, step.action);
+  visit_kind(print, step.action);
 }
 
 // --- a role
@@ -372,7 +372,7 @@ void emit(Writer& w, const BringAhead& bring) {
   w.line("const {} block = {};", block_type(w.plan), own_number(w).first);
   emit_of_block(w, [&] {
     for (const Step& step : bring.body) {
-      const Loop* const loop = std::get_if<Loop>(&step.action);
+      const Loop* const loop = step.action.as<Loop>();
       if (!loop) {
         emit_step(w, step);
         continue;

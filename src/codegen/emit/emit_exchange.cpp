@@ -96,7 +96,7 @@ std::string slot(Writer& w, const IndexExpression& i, const IndexExpression& war
 // What a round's values are put through.
 const PutPartials& put_of(const Partials& partials) {
   for (const Step& step : partials.round)
-    if (const auto* put = std::get_if<PutPartials>(&step.action)) return *put;
+    if (const auto* put = step.action.as<PutPartials>()) return *put;
   throw InternalError("warps take parts of a result that none puts");
 }
 

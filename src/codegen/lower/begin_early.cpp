@@ -21,7 +21,7 @@ bool may_wait(const Plan& plan) {
   bool may = true;
   Walk walk(plan);
   walk.each([&](const Role& role, const Step& step, int, const std::vector<const Interval*>&) {
-    if (const Fetch* const fetch = std::get_if<Fetch>(&step.action))
+    if (const Fetch* const fetch = step.action.as<Fetch>())
       may &= std::ranges::all_of(fetch->tiles, [](const auto& tile) { return tile.copy == Fetch::Copy::async; });
     if (plan.phases.front().roles.size() > 1)
       may &= std::ranges::none_of(effects(plan, role, step), [](const Effect& effect) {
@@ -34,8 +34,7 @@ bool may_wait(const Plan& plan) {
 // Behind what the role brings ahead; else behind the registers that it takes.
 void wait_in_role(Body& steps) {
   const auto behind = [&]<class Kind>() {
-    const auto found =
-        std::ranges::find_if(steps, [](const Step& step) { return std::holds_alternative<Kind>(step.action); });
+    const auto found = std::ranges::find_if(steps, [](const Step& step) { return step.action.is<Kind>(); });
     return found == steps.end() ? found : found + 1;
   };
   auto at = behind.operator()<BringAhead>();

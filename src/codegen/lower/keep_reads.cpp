@@ -27,9 +27,9 @@ void keep_reads(Plan& plan) {
   std::int64_t written = 0;
   bool once = true;
   for (Step& step : steps) {
-    once &= std::visit([]<class Kind>(const Kind&) { return !OneOf<Kind, Loop, Branch, Multiply>; }, step.action);
-    if (const Store* const store = std::get_if<Store>(&step.action)) written += bytes_of(plan, store->access);
-    if (const Atomic* const atomic = std::get_if<Atomic>(&step.action)) written += bytes_of(plan, atomic->access);
+    once &= visit_kind([]<class Kind>(const Kind&) { return !OneOf<Kind, Loop, Branch, Multiply>; }, step.action);
+    if (const Store* const store = step.action.as<Store>()) written += bytes_of(plan, store->access);
+    if (const Atomic* const atomic = step.action.as<Atomic>()) written += bytes_of(plan, atomic->access);
   }
   if (!once || written == 0) return;
   for (Step& step : steps)

@@ -253,7 +253,7 @@ class Lowering {
     // there are more addresses: then, and from sm_100 on, ptxas spills for it.)
     const bool has_registers = steps_.facts.target.registers_more_for_products == 0 && fetches_large_pieces(step);
     if (has_registers && step.body.size() == 1 && fetching_product(step)) {
-      Multiply& multiply = std::get<Multiply>(step.body[0].action);
+      Multiply& multiply = step.body[0].action.get<Multiply>();
       multiply.holds_last = multiply.product.rounds() % 2 == 0;
     }
     const bool pipelined = step.stages > 1;
@@ -294,7 +294,7 @@ class Lowering {
   // 16 bytes each, the most there are.
   bool fetches_large_pieces(const Loop& loop) const {
     return std::ranges::all_of(loop.ahead, [&](const Step& step) {
-      const Fetch* const fetch = std::get_if<Fetch>(&step.action);
+      const Fetch* const fetch = step.action.as<Fetch>();
       return !fetch || std::ranges::all_of(fetch->tiles, [&](const Fetch::Tile& tile) {
         const Parameter& tensor = steps_.plan.tensors[static_cast<std::size_t>(tile.access.parameter)];
         return tile.access.vector * info(tensor.type).bytes == 16;

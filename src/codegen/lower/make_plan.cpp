@@ -155,7 +155,7 @@ std::set<Id> leave_tensor_cores(Body& steps, const Plan& plan) {
   std::set<Id> left;
   for (Step& step : steps) {
     each_body(step, [&](Body& inner) { left.merge(leave_tensor_cores(inner, plan)); });
-    Multiply* const multiply = std::get_if<Multiply>(&step.action);
+    Multiply* const multiply = step.action.as<Multiply>();
     if (!multiply || multiply->product.kind != ProductKind::tensor) continue;
     Product& product = multiply->product;
     for (const ProductOperand* operand : {&product.a, &product.b}) {

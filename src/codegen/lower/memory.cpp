@@ -91,7 +91,7 @@ void place_values(Plan& plan, const std::vector<std::int64_t>& uses) {
 void choose_copies(const Plan& plan, const Role& role, Body& steps) {
   for (Step& step : steps) {
     each_body(step, [&](Body& inner) { choose_copies(plan, role, inner); });
-    Fetch* const fetch = std::get_if<Fetch>(&step.action);
+    Fetch* const fetch = step.action.as<Fetch>();
     if (!fetch) continue;
     for (Fetch::Tile& tile : fetch->tiles) {
       const Buffer& to = plan.buffers[tile.buffer];

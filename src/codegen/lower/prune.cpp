@@ -5,10 +5,7 @@
 namespace tessera::internal::codegen {
 namespace {
 
-bool is_pure(const Step& step) {
-  return std::holds_alternative<Compute>(step.action) || std::holds_alternative<Load>(step.action) ||
-         std::holds_alternative<Get>(step.action);
-}
+bool is_pure(const Step& step) { return step.action.is<Compute>() || step.action.is<Load>() || step.action.is<Get>(); }
 
 class Pruner {
  public:

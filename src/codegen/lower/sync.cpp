@@ -53,13 +53,13 @@ class Barriers {
     Body ordered;
     ordered.reserve(steps.size());
     for (Step& step : steps) {
-      if (std::holds_alternative<Barrier>(step.action) || std::holds_alternative<ClusterBarrier>(step.action)) {
+      if (step.action.is<Barrier>() || step.action.is<ClusterBarrier>()) {
         state = {};
         ordered.push_back(std::move(step));
         continue;
       }
       std::vector<Effect> now = ordered_effects(step);
-      const Loop* const loop = std::get_if<Loop>(&step.action);
+      const Loop* const loop = step.action.as<Loop>();
       if (loop)
         for (const Step& ahead : loop->ahead)
           for (Effect& effect : ordered_effects(ahead)) now.push_back(std::move(effect));
@@ -79,31 +79,31 @@ class Barriers {
     steps = std::move(ordered);
   }
   static bool disjoint_puts(const Body& before, const Step& step) {
-    const Put* const put = std::get_if<Put>(&step.action);
-    const Put* const last = before.empty() ? nullptr : std::get_if<Put>(&before.back().action);
+    const Put* const put = step.action.as<Put>();
+    const Put* const last = before.empty() ? nullptr : before.back().action.as<Put>();
     return put && last && put->scratch == last->scratch;
   }
 
   // What a step leaves, after the barriers that it needs in itself.
   void inside(Step& step, std::vector<Effect>& now, SharedState& state) {
     Body* across = nullptr;
-    if (auto* reduce = std::get_if<Reduce>(&step.action)) across = &reduce->across;
-    if (auto* argmax = std::get_if<Argmax>(&step.action)) across = &argmax->across;
-    if (auto* replicas = std::get_if<Replicas>(&step.action)) across = &replicas->across;
+    if (auto* reduce = step.action.as<Reduce>()) across = &reduce->across;
+    if (auto* argmax = step.action.as<Argmax>()) across = &argmax->across;
+    if (auto* replicas = step.action.as<Replicas>()) across = &replicas->across;
     const bool holds_barrier = across && !across->empty();
     if (holds_barrier) {
-      for (Step& partials : *across) rounds(std::get<Partials>(partials.action));
+      for (Step& partials : *across) rounds(partials.action.get<Partials>());
       state = {};
     }
     for (Effect& effect : now) {
       if (holds_barrier) effect.write = false;  // what is left after its barrier are the reads
       state.add(effect);
     }
-    if (auto* loop = std::get_if<Loop>(&step.action)) {
+    if (auto* loop = step.action.as<Loop>()) {
       state.merge(after(*loop, state));
-    } else if (auto* tiles = std::get_if<TileLoop>(&step.action)) {
+    } else if (auto* tiles = step.action.as<TileLoop>()) {
       blocks(tiles->body, state);
-    } else if (auto* branch = std::get_if<Branch>(&step.action)) {
+    } else if (auto* branch = step.action.as<Branch>()) {
       SharedState taken = state;
       body(branch->body, taken);
       state.merge(taken);
@@ -122,7 +122,7 @@ class Barriers {
     Known& known = known_[loop.loop];
     for (const auto& [entry, exit] : known.exits)
       if (known.inserted == inserted_ && entry == before) return exit;
-    if (loop.stages > 1 && !std::holds_alternative<Barrier>(loop.arrive.back().action))
+    if (loop.stages > 1 && !loop.arrive.back().action.is<Barrier>())
       loop.arrive.push_back({Barrier{}});  // all see what has arrived, and are done with the stage that is filled next
     SharedState state = before;
     for (int round = 0; round < 2; ++round) {

@@ -17,7 +17,7 @@ constexpr int most_warps = 32;
 // Of loops that fetch ahead, and of rings.
 void find_stages(const Body& steps, std::set<int>& found) {
   for (const Step& step : steps) {
-    if (const Loop* const loop = std::get_if<Loop>(&step.action); loop && loop->stages > 1) found.insert(loop->stages);
+    if (const Loop* const loop = step.action.as<Loop>(); loop && loop->stages > 1) found.insert(loop->stages);
     each_body(step, [&](const Body& inner) { find_stages(inner, found); });
   }
 }

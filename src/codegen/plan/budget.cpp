@@ -14,9 +14,9 @@ int indices(const Plan& plan, const Step& step) {
   const auto of = [&](const Sweep& sweep, const TileAccess& access) {
     return sweep.unrolled && access.vector == 1 ? sweep.layout.registers() * (plan.variant.wide ? 2 : 1) : 0;
   };
-  if (const Load* load = std::get_if<Load>(&step.action)) return of(load->sweep, load->access);
-  if (std::holds_alternative<ReadStage>(step.action)) return 8;
-  const Store* const store = std::get_if<Store>(&step.action);
+  if (const Load* load = step.action.as<Load>()) return of(load->sweep, load->access);
+  if (step.action.is<ReadStage>()) return 8;
+  const Store* const store = step.action.as<Store>();
   return store && store->kind == Store::Kind::store ? of(store->sweep, store->access) : 0;
 }
 
@@ -26,14 +26,14 @@ int addresses(const Step& step) {
   constexpr int of_row = 2, of_tile = 4;
   const Sweep* const sweep = sweep_of(step);
   const int tiles = sweep ? of_tile * static_cast<int>(sweep->reads.size()) : 0;
-  const Load* const load = std::get_if<Load>(&step.action);
+  const Load* const load = step.action.as<Load>();
   if (!load || !load->sweep.unrolled || !(load->access.rows || load->access.by_elements())) return tiles;
   return of_row * load->sweep.layout.registers() / load->access.vector;
 }
 
 // Fragments of a product's operands.
 int fragments(const Step& step) {
-  const Multiply* const multiply = std::get_if<Multiply>(&step.action);
+  const Multiply* const multiply = step.action.as<Multiply>();
   if (!multiply || multiply->product.kind == ProductKind::thin) return 0;
   const Product& product = multiply->product;
   const int m = multiply->layout.cover(0) / product.warps_m, n = multiply->layout.cover(1) / product.warps_n;
@@ -47,14 +47,14 @@ int beginnings(const Plan& plan, const Step& step) {
     const std::optional<Line> line = line_of(layout, axis);
     return line ? layout.registers() / line->run.size : 0;
   };
-  if (const Scan* scan = std::get_if<Scan>(&step.action)) return of(scan->out, scan->axis);
-  const AddTotals* add = std::get_if<AddTotals>(&step.action);
+  if (const Scan* scan = step.action.as<Scan>()) return of(scan->out, scan->axis);
+  const AddTotals* add = step.action.as<AddTotals>();
   return add ? of(add->out, add->axis) : 0;
 }
 
 // Of lines in memory, the keys of those that are sorted: others take the registers of what they become.
 int keys(const Plan& plan, const Step& step) {
-  const Sort* const sort = std::get_if<Sort>(&step.action);
+  const Sort* const sort = step.action.as<Sort>();
   if (!sort || plan.storage(sort->out).home != Home::workspace) return 0;
   const std::optional<Line> line = line_of(plan.values[sort->out].layout, sort->axis);
   const int words = host_bytes(host_type(plan.storage(sort->out).type)) / 4;
@@ -157,23 +157,23 @@ Pressure pressure(const Plan& plan, bool in_place) {
   Walk walk(plan, true);
   const int positions =
       walk.each([&](const Role&, const Step& step, int at, const std::vector<const Interval*>& around) {
-    if (const Wgmma* wgmma = std::get_if<Wgmma>(&step.action); wgmma && wgmma->overwrites && around.empty()) {
-      const StorageId out = plan.values[wgmma->out].storage;
-      life[static_cast<std::size_t>(out.index)] = intervals.add();
-      lives.push_back(out);
-    }
-    for (ValueId id : operands(step)) intervals.touch(life_of(id), at, around);
-    for (ValueId id : results(step)) intervals.touch(life_of(id), at, around);
-    if (const Compute* compute = std::get_if<Compute>(&step.action); compute && in_place) {
-      std::vector<int> from;
-      for (const ValueId id : operands(step)) from.push_back(life_of(id));
-      computed.push_back({at, life_of(compute->out), std::move(from)});
-      if (is_place(plan, *compute)) anew.insert(plan.values[compute->out].storage);
-    }
-    const int index = indices(plan, step), address = std::max(index, addresses(step));
-    const int parts = fragments(step) + beginnings(plan, step) + keys(plan, step);
-    if (address + parts > 0) extra.push_back({at, index + parts, address + parts});
-  });
+        if (const Wgmma* wgmma = step.action.as<Wgmma>(); wgmma && wgmma->overwrites && around.empty()) {
+          const StorageId out = plan.values[wgmma->out].storage;
+          life[static_cast<std::size_t>(out.index)] = intervals.add();
+          lives.push_back(out);
+        }
+        for (ValueId id : operands(step)) intervals.touch(life_of(id), at, around);
+        for (ValueId id : results(step)) intervals.touch(life_of(id), at, around);
+        if (const Compute* compute = step.action.as<Compute>(); compute && in_place) {
+          std::vector<int> from;
+          for (const ValueId id : operands(step)) from.push_back(life_of(id));
+          computed.push_back({at, life_of(compute->out), std::move(from)});
+          if (is_place(plan, *compute)) anew.insert(plan.values[compute->out].storage);
+        }
+        const int index = indices(plan, step), address = std::max(index, addresses(step));
+        const int parts = fragments(step) + beginnings(plan, step) + keys(plan, step);
+        if (address + parts > 0) extra.push_back({at, index + parts, address + parts});
+      });
   Usage values(positions), all(positions);
   const auto words = [&](StorageId id) {
     const Storage& storage = plan.storages[id];
@@ -211,7 +211,7 @@ RolePressure role_pressure(const Plan& plan, bool reads_ahead) {
   walk.each([&](const Role&, const Step& step, int, const auto&) {
     const Sweep* const sweep = sweep_of(step);
     if (!sweep) return;
-    const Load* const load = std::get_if<Load>(&step.action);
+    const Load* const load = step.action.as<Load>();
     tiles = std::max(tiles, static_cast<int>(sweep->reads.size()) + (load && load->access.from_here));
   });
   const int set = plan.phases[0].roles.back().registers;

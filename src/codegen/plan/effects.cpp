@@ -142,7 +142,7 @@ class Collector {
 
  private:
   void body(const Body& steps) {
-    for (const Step& inner : steps) std::visit(*this, inner.action);
+    for (const Step& inner : steps) visit_kind(*this, inner.action);
   }
   void scratch(ScratchId id, bool write) { effects_.push_back({Space::scratch, id.index, write}); }
   void buffer(BufferId id, bool write) { effects_.push_back({Space::buffer, id.index, write}); }
@@ -300,17 +300,17 @@ struct ResultsOf {
 
 std::vector<Effect> effects(const Plan& plan, const Role& role, const Step& step) {
   Collector collector(plan, role);
-  std::visit(collector, step.action);
+  visit_kind(collector, step.action);
   return collector.take();
 }
 
 std::vector<ValueId> operands(const Step& step) {
   OperandsOf collect;
-  std::visit(collect, step.action);
+  visit_kind(collect, step.action);
   return std::move(collect.ids);
 }
 
-std::vector<ValueId> results(const Step& step) { return std::visit(ResultsOf(), step.action); }
+std::vector<ValueId> results(const Step& step) { return visit_kind(ResultsOf(), step.action); }
 
 void Intervals::touch(int what, int position, const std::vector<const Interval*>& loops) {
   touches_[static_cast<std::size_t>(what)].push_back({position, loops});

@@ -32,12 +32,14 @@ std::vector<ValueId> results(const Step& step);
 
 /// What a step runs over; nullptr: nothing.
 inline const Sweep* sweep_of(const Step& step) {
-  return std::visit([]<class Kind>(const Kind& kind) -> const Sweep* {
-    if constexpr (requires { kind.sweep; })
-      return &kind.sweep;
-    else
-      return nullptr;
-  }, step.action);
+  return visit_kind(
+      []<class Kind>(const Kind& kind) -> const Sweep* {
+        if constexpr (requires { kind.sweep; })
+          return &kind.sweep;
+        else
+          return nullptr;
+      },
+      step.action);
 }
 
 /// When something is in use: positions of steps, a loop counting as its body and what is ahead of it.
@@ -86,7 +88,7 @@ class Walk {
   template <class Visit>
   void body(const Role& role, const Body& steps, const Visit& visit) {
     for (const Step& step : steps) {
-      const Loop* const loop = std::get_if<Loop>(&step.action);
+      const Loop* const loop = step.action.as<Loop>();
       if (loop) {
         body(role, loop->arrive, visit);
         body(role, loop->ahead, visit);  // what is fetched ahead is there from before the loop until its end
@@ -102,7 +104,7 @@ class Walk {
         own->last = next();
         loops_.pop_back();
       } else {
-        std::visit(Overloaded{
+        visit_kind(Overloaded{
                        [&]<OneOf<Branch, Elected, OfTeam, OfPart, EachPart, TileLoop, BringAhead, UnlessBrought> T>(
                            const T& s) { body(role, s.body, visit); },
                        []<OneOf<Loop, Reduce, Argmax, Replicas, Partials> T>(const T&) {},

@@ -52,7 +52,7 @@ namespace {
 template <class Kind, class Holds>
 bool some(const Body& body, const Holds& holds) {
   return std::ranges::any_of(body, [&](const Step& step) {
-    const Kind* const one = std::get_if<Kind>(&step.action);
+    const Kind* const one = step.action.as<Kind>();
     bool any = one && holds(*one);
     each_body(step, [&](const Body& inner) { any |= some<Kind>(inner, holds); });
     return any;
@@ -77,8 +77,7 @@ bool Plan::learns_of_others() const {
 
 bool Plan::waits_for_previous() const {
   const auto waits = [](const Body& body) {
-    return std::ranges::any_of(body,
-                               [](const Step& step) { return std::holds_alternative<WaitForPrevious>(step.action); });
+    return std::ranges::any_of(body, [](const Step& step) { return step.action.is<WaitForPrevious>(); });
   };
   const Phase& first = phases.front();
   return waits(first.prologue) || (!first.roles.empty() && waits(first.roles.front().body));
@@ -88,10 +87,9 @@ std::vector<int> Plan::brought_ahead() const {
   std::set<int> tensors;
   const std::function<void(const Body&, bool)> look = [&](const Body& body, bool ahead) {
     for (const Step& step : body) {
-      const TmaLoad* const load = std::get_if<TmaLoad>(&step.action);
+      const TmaLoad* const load = step.action.as<TmaLoad>();
       if (load && ahead) tensors.insert(tensor_maps[load->map].tensor.argument);
-      each_body(step,
-                [&](const Body& inner) { look(inner, ahead || std::holds_alternative<BringAhead>(step.action)); });
+      each_body(step, [&](const Body& inner) { look(inner, ahead || step.action.is<BringAhead>()); });
     }
   };
   for (const Phase& phase : phases)

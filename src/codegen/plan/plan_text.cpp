@@ -372,13 +372,13 @@ void tree(const Plan& plan, const Body& steps, int depth, std::string& text) {
   };
   for (const Step& step : steps) {
     std::string line = step_text(plan, step);
-    if (step.location.file && *step.location.file && !std::holds_alternative<Barrier>(step.action)) {
+    if (step.location.file && *step.location.file && !step.action.is<Barrier>()) {
       const std::string_view file(step.location.file);
       const std::size_t slash = file.find_last_of('/');
       line += fmt::format("   // {}:{}", slash == file.npos ? file : file.substr(slash + 1), step.location.line);
     }
     indented(depth, line);
-    if (const Loop* loop = std::get_if<Loop>(&step.action); loop && loop->stages > 1) {
+    if (const Loop* loop = step.action.as<Loop>(); loop && loop->stages > 1) {
       indented(depth, "  arrive:");
       tree(plan, loop->arrive, depth + 2, text);
       indented(depth, "  ahead:");
@@ -395,8 +395,8 @@ void tree(const Plan& plan, const Body& steps, int depth, std::string& text) {
 
 void products(const Plan& plan, const Role& role, const Body& steps, std::string& text) {
   for (const Step& step : steps) {
-    if (const Multiply* multiply = std::get_if<Multiply>(&step.action)) text += product_text(plan, *multiply) + '\n';
-    const Wgmma* const wgmma = std::get_if<Wgmma>(&step.action);
+    if (const Multiply* multiply = step.action.as<Multiply>()) text += product_text(plan, *multiply) + '\n';
+    const Wgmma* const wgmma = step.action.as<Wgmma>();
     if (wgmma && wgmma->first_k == 0) text += product_text(plan, role, *wgmma) + '\n';
     each_body(step, [&](const Body& inner) { products(plan, role, inner, text); });
   }
@@ -404,7 +404,7 @@ void products(const Plan& plan, const Role& role, const Body& steps, std::string
 
 }  // namespace
 
-std::string step_text(const Plan& plan, const Step& step) { return std::visit(StepText(plan), step.action); }
+std::string step_text(const Plan& plan, const Step& step) { return visit_kind(StepText(plan), step.action); }
 
 std::string tree_text(const Plan& plan) {
   std::string text;

@@ -109,7 +109,7 @@ void SharedTiles::multiply(ValueId sums) {
 }
 
 void SharedTiles::use(const Step& step, ValueId value) const {
-  const bool of_parts = std::holds_alternative<PutPart>(step.action) || std::holds_alternative<AddParts>(step.action);
+  const bool of_parts = step.action.is<PutPart>() || step.action.is<AddParts>();
   findings_.require(of_parts || !not_added_.contains(plan_.values[value].storage),
                     "a part of {} is used, without what other blocks add to it", name_of(plan_, value));
 }

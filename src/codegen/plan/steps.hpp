@@ -2,14 +2,15 @@
 //
 // A step mostly is a sweep: each thread runs over the registers of a layout and, for each element it holds, evaluates
 // an expression of what was computed before. A kind of step is a struct, and Action lists them all: whoever must treat
-// each of them visits the variant without a case for the rest, so that a new kind that is forgotten does not compile.
+// each of them visits it without a case for the rest, so that a new kind that is forgotten does not compile.
 #pragma once
+#include <any>
 #include <array>
 #include <concepts>
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <variant>
+#include <utility>
 #include <vector>
 
 #include "codegen/plan/role_steps.hpp"
@@ -353,25 +354,66 @@ struct Tell {
   std::vector<Operand> block = {};  ///< the block's index along each axis of its grid
 };
 
-using Kinds =
-    std::variant<Compute, Load, Store, Atomic, Reduce, Argmax, Replicas, Partials, PutPartials, TakePartials, Scan,
-                 PutTotals, AddTotals, Sort, Merge, CountNumbers, AddCounts, Put, Get, Stage, ReadStage, Clear, Fetch,
-                 Commit, Wait, Multiply, Barrier, Loop, Branch, Tell, Elected, OfTeam, OfPart, EachPart, TileLoop,
-                 BringAhead, UnlessBrought, SetRegisters, PrefetchMap, InitRing, ClearRest, ClearBeyond, Acquire,
-                 Expect, TmaLoad, Arrive, WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma,
-                 CommitWgmma, WaitWgmma, ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious,
-                 LetNextBegin, ShareRounds, PutPart, AddParts, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>;
+template <class T, class... Kinds>
+concept OneOf = (std::same_as<T, Kinds> || ...);
 
-/// What a step does. Its copies are made in one file: of so many kinds they are thousands of functions, and a third of
+template <class... Of>
+struct KindList {
+  template <class T>
+  static constexpr bool has = OneOf<T, Of...>;
+  /// Which of them T is.
+  template <class T>
+  static consteval int index_of() {
+    int index = 0;
+    (void)((std::same_as<T, Of> || (++index, false)) || ...);
+    return index;
+  }
+};
+using Kinds =
+    KindList<Compute, Load, Store, Atomic, Reduce, Argmax, Replicas, Partials, PutPartials, TakePartials, Scan,
+             PutTotals, AddTotals, Sort, Merge, CountNumbers, AddCounts, Put, Get, Stage, ReadStage, Clear, Fetch,
+             Commit, Wait, Multiply, Barrier, Loop, Branch, Tell, Elected, OfTeam, OfPart, EachPart, TileLoop,
+             BringAhead, UnlessBrought, SetRegisters, PrefetchMap, InitRing, ClearRest, ClearBeyond, Acquire, Expect,
+             TmaLoad, Arrive, WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma,
+             WaitWgmma, ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin,
+             ShareRounds, PutPart, AddParts, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>;
+
+template <class T>
+concept KindOfStep = Kinds::has<T>;
+
+/// What a step does: one of Kinds, by value. As a std::variant of so many it was thousands of functions, and half of
 /// what it took to compile a file that has steps.
-struct Action : Kinds {
-  using Kinds::Kinds;
-  using Kinds::operator=;
-  Action(const Action& other);
-  Action(Action&& other) noexcept;
-  Action& operator=(const Action& other);
-  Action& operator=(Action&& other) noexcept;
-  ~Action();
+class Action {
+ public:
+  template <KindOfStep Kind>
+  Action(Kind kind) : index_(Kinds::index_of<Kind>()), kind_(std::in_place_type<Kind>, std::move(kind)) {}
+  int index() const { return index_; }
+  template <KindOfStep Kind>
+  bool is() const {
+    return index_ == Kinds::index_of<Kind>();
+  }
+  /// Null if it is another kind.
+  template <KindOfStep Kind>
+  Kind* as() {
+    return is<Kind>() ? std::any_cast<Kind>(&kind_) : nullptr;
+  }
+  template <KindOfStep Kind>
+  const Kind* as() const {
+    return is<Kind>() ? std::any_cast<Kind>(&kind_) : nullptr;
+  }
+  /// Throws std::bad_any_cast if it is another kind.
+  template <KindOfStep Kind>
+  Kind& get() {
+    return std::any_cast<Kind&>(kind_);
+  }
+  template <KindOfStep Kind>
+  const Kind& get() const {
+    return std::any_cast<const Kind&>(kind_);
+  }
+
+ private:
+  int index_;
+  std::any kind_;
 };
 
 struct Step {
@@ -380,16 +422,30 @@ struct Step {
   Location location = {};
 };
 
-template <class T, class... Kinds>
-concept OneOf = (std::same_as<T, Kinds> || ...);
-
-/// std::visit by lambdas, one for each kind.
+/// visit_kind() by lambdas, one for each kind.
 template <class... Cases>
 struct Overloaded : Cases... {
   using Cases::operator()...;
 };
 template <class... Cases>
 Overloaded(Cases...) -> Overloaded<Cases...>;
+
+/// visitor(kind) of what an action is.
+template <class Visitor, OneOf<Action, const Action> A>
+auto visit_kind(Visitor&& visitor, A& action) {
+  return [&]<class First, class... Others>(KindList<First, Others...>) {
+    using Result = decltype(visitor(*action.template as<First>()));
+    if constexpr (std::is_void_v<Result>) {
+      const auto is = [&]<class Kind>(Kind* kind) { return kind && (visitor(*kind), true); };
+      (void)(is(action.template as<First>()) || (is(action.template as<Others>()) || ...));
+    } else {
+      std::optional<Result> result;
+      const auto is = [&]<class Kind>(Kind* kind) { return kind && (result.emplace(visitor(*kind)), true); };
+      (void)(is(action.template as<First>()) || (is(action.template as<Others>()) || ...));
+      return *std::move(result);
+    }
+  }(Kinds());
+}
 
 /// What roles at work at the same time do to rings, open groups and proxies; without steps of their own. Visits
 /// name each kind, also where there is nothing to do: a further kind does not compile before that is decided.
@@ -403,7 +459,7 @@ concept OfRoles =
 /// The product of a loop's body that has its fetch within; or null.
 inline const Multiply* fetching_product(const Loop& loop) {
   for (const Step& step : loop.body)
-    if (const Multiply* multiply = std::get_if<Multiply>(&step.action); multiply && multiply->fetching == loop.loop)
+    if (const Multiply* multiply = step.action.as<Multiply>(); multiply && multiply->fetching == loop.loop)
       return multiply;
   return nullptr;
 }

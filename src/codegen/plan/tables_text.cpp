@@ -37,9 +37,9 @@ std::string ring_text(const Ring& ring) {
 namespace {
 void add_barriers(const Role& role, const Body& steps, std::set<int>& ids) {
   for (const Step& step : steps) {
-    if (const NamedBarrier* barrier = std::get_if<NamedBarrier>(&step.action))
+    if (const NamedBarrier* barrier = step.action.as<NamedBarrier>())
       for (int team = 0; team < role.teams; ++team) ids.insert(barrier->id + team);
-    if (const Turn* turn = std::get_if<Turn>(&step.action))
+    if (const Turn* turn = step.action.as<Turn>())
       for (int group = 0; group < role.warps / 4; ++group) ids.insert(turn->id + group);
     each_body(step, [&](const Body& inner) { add_barriers(role, inner, ids); });
   }

@@ -18,13 +18,13 @@ struct Filling {
 
   explicit Filling(const Body& body) {
     for (const Step& step : body) {
-      if (const auto* const expect = std::get_if<Expect>(&step.action))
+      if (const auto* const expect = step.action.as<Expect>())
         expects.push_back(expect);
-      else if (const auto* const load = std::get_if<TmaLoad>(&step.action))
+      else if (const auto* const load = step.action.as<TmaLoad>())
         loads.push_back(load);
-      else if (const auto* const advance = std::get_if<Advance>(&step.action))
+      else if (const auto* const advance = step.action.as<Advance>())
         advances.push_back(advance);
-      else if (!std::holds_alternative<Compute>(step.action))
+      else if (!step.action.is<Compute>())
         others.push_back(&step);
     }
   }
@@ -50,19 +50,18 @@ class AheadCheck {
     bool first = outermost;  // nothing but what may precede a wait so far
     for (const Step& step : body) {
       findings_.about(&step);
-      if (std::holds_alternative<WaitForPrevious>(step.action)) {
+      if (step.action.is<WaitForPrevious>()) {
         ++waits;
         findings_.require(first, "the role did something before, or not all of it waits");
       }
-      if (const auto* const bring = std::get_if<BringAhead>(&step.action)) {
+      if (const auto* const bring = step.action.as<BringAhead>()) {
         brings_.push_back(bring);
         findings_.require(first && waits == 0, "launches before are waited for already");
         continue;
       }
-      if (const auto* const unless = std::get_if<UnlessBrought>(&step.action)) unless_.push_back({unless, around});
-      first &= std::holds_alternative<SetRegisters>(step.action) || std::holds_alternative<Compute>(step.action) ||
-               std::holds_alternative<ShareRounds>(step.action);
-      const Loop* const loop = std::get_if<Loop>(&step.action);
+      if (const auto* const unless = step.action.as<UnlessBrought>()) unless_.push_back({unless, around});
+      first &= step.action.is<SetRegisters>() || step.action.is<Compute>() || step.action.is<ShareRounds>();
+      const Loop* const loop = step.action.as<Loop>();
       each_body(step, [&](const Body& inner) { walk(inner, false, loop ? loop : around); });
     }
   }
@@ -71,9 +70,9 @@ class AheadCheck {
   void same(const BringAhead& bring, const UnlessBrought& unless, const Loop* later_loop) {
     const Loop* ahead_loop = nullptr;
     for (const Step& step : bring.body) {
-      const Loop* const loop = std::get_if<Loop>(&step.action);
+      const Loop* const loop = step.action.as<Loop>();
       findings_.about(&step);
-      findings_.require(std::holds_alternative<Compute>(step.action) || (loop && !ahead_loop),
+      findings_.require(step.action.is<Compute>() || (loop && !ahead_loop),
                         "what is brought ahead is rounds of one loop");
       if (loop) ahead_loop = loop;
     }
@@ -138,8 +137,8 @@ class AheadCheck {
 }  // namespace
 
 void check_ahead(Findings& findings, const Phase& phase) {
-  const bool in_prologue = std::ranges::any_of(
-      phase.prologue, [](const Step& step) { return std::holds_alternative<WaitForPrevious>(step.action); });
+  const bool in_prologue =
+      std::ranges::any_of(phase.prologue, [](const Step& step) { return step.action.is<WaitForPrevious>(); });
   int waits = 0, brings = 0;
   for (const Role& role : phase.roles) {
     AheadCheck check(findings, role);

@@ -44,8 +44,7 @@ class Contents {
       sums(step);
       // What a loop or a branch fills is not there behind it: there may have been no round.
       const std::size_t before = order_.size();
-      const bool may_be_skipped =
-          std::holds_alternative<Loop>(step.action) || std::holds_alternative<Branch>(step.action);
+      const bool may_be_skipped = step.action.is<Loop>() || step.action.is<Branch>();
       each_body(step, [&](const Body& inner) { body(inner); });
       for (; may_be_skipped && order_.size() > before; order_.pop_back()) filled_.erase(order_.back());
     }
@@ -62,28 +61,28 @@ class Contents {
     return filled_.contains({what, id.index});
   }
   void memory(const Step& step) {
-    if (const Put* put = std::get_if<Put>(&step.action)) fill(Filled::scratch, put->scratch);
-    if (const PutTotals* put = std::get_if<PutTotals>(&step.action)) fill(Filled::scratch, put->scratch);
-    if (const AddTotals* add = std::get_if<AddTotals>(&step.action)) read(add->scratch);
-    if (const Get* get = std::get_if<Get>(&step.action)) read(get->scratch);
-    if (const CountNumbers* count = std::get_if<CountNumbers>(&step.action)) {
+    if (const Put* put = step.action.as<Put>()) fill(Filled::scratch, put->scratch);
+    if (const PutTotals* put = step.action.as<PutTotals>()) fill(Filled::scratch, put->scratch);
+    if (const AddTotals* add = step.action.as<AddTotals>()) read(add->scratch);
+    if (const Get* get = step.action.as<Get>()) read(get->scratch);
+    if (const CountNumbers* count = step.action.as<CountNumbers>()) {
       read(count->scratch);
       fill(Filled::counted, count->scratch);
     }
-    if (const AddCounts* add = std::get_if<AddCounts>(&step.action))
+    if (const AddCounts* add = step.action.as<AddCounts>())
       findings_.require(is_filled(Filled::counted, add->scratch), "scratch{} has no counts", add->scratch.index);
-    if (const Merge* merge = std::get_if<Merge>(&step.action)) {
+    if (const Merge* merge = step.action.as<Merge>()) {
       read(merge->from);
       for (const ScratchId to : {merge->to, merge->to_at})
         if (to) fill(Filled::scratch, to);
     }
-    if (const Tell* tell = std::get_if<Tell>(&step.action))
+    if (const Tell* tell = step.action.as<Tell>())
       for (const Tell::Tile& tile : tell->values) read(tile.scratch);
-    if (const Clear* clear = std::get_if<Clear>(&step.action)) fill(Filled::cleared, clear->buffer);
-    if (const Stage* stage = std::get_if<Stage>(&step.action)) staged(*stage);
-    if (const Fetch* fetch = std::get_if<Fetch>(&step.action))
+    if (const Clear* clear = step.action.as<Clear>()) fill(Filled::cleared, clear->buffer);
+    if (const Stage* stage = step.action.as<Stage>()) staged(*stage);
+    if (const Fetch* fetch = step.action.as<Fetch>())
       for (const Fetch::Tile& tile : fetch->tiles) fill(Filled::buffer, tile.buffer);
-    if (const Multiply* multiply = std::get_if<Multiply>(&step.action))
+    if (const Multiply* multiply = step.action.as<Multiply>())
       for (const ProductOperand* operand : {&multiply->product.a, &multiply->product.b})
         findings_.require(!operand->buffer || is_filled(Filled::buffer, operand->buffer),
                           "{} is read where nothing has filled it",
@@ -105,13 +104,13 @@ class Contents {
   // --- sums
 
   void sums(const Step& step) {
-    if (const Compute* compute = std::get_if<Compute>(&step.action)) return this->compute(*compute);
-    if (const Multiply* multiply = std::get_if<Multiply>(&step.action)) this->multiply(*multiply);
-    if (const Replicas* replicas = std::get_if<Replicas>(&step.action)) this->replicas(*replicas);
-    if (std::holds_alternative<PutTotals>(step.action)) return;
-    if (const AddTotals* add = std::get_if<AddTotals>(&step.action)) return void(of(add->out) = {});
+    if (const Compute* compute = step.action.as<Compute>()) return this->compute(*compute);
+    if (const Multiply* multiply = step.action.as<Multiply>()) this->multiply(*multiply);
+    if (const Replicas* replicas = step.action.as<Replicas>()) this->replicas(*replicas);
+    if (step.action.is<PutTotals>()) return;
+    if (const AddTotals* add = step.action.as<AddTotals>()) return void(of(add->out) = {});
     for (ValueId id : operands(step)) whole(id);
-    if (const Scan* scan = std::get_if<Scan>(&step.action)) this->scan(*scan);
+    if (const Scan* scan = step.action.as<Scan>()) this->scan(*scan);
   }
   Sums& of(ValueId id) { return sums_[plan_.values[id].storage]; }
   void whole(ValueId id) {

@@ -70,12 +70,12 @@ void check_prologue(Findings& findings, const Phase& phase) {
   bool seen = true;
   int waits = 0;
   for (const Step& step : phase.prologue) {
-    if (const InitRing* init = std::get_if<InitRing>(&step.action)) {
+    if (const InitRing* init = step.action.as<InitRing>()) {
       findings.require(made.insert(init->ring).second, "{} is made twice", name_of(findings.plan, init->ring));
       seen = false;
     }
-    seen |= std::holds_alternative<Barrier>(step.action);
-    waits += std::holds_alternative<WaitForPrevious>(step.action);
+    seen |= step.action.is<Barrier>();
+    waits += step.action.is<WaitForPrevious>();
   }
   findings.require(waits <= 1, "a launch waits {} times for the one before", waits);
   findings.require(waits == 0 || &phase == findings.plan.phases.data(),

@@ -14,10 +14,10 @@ class Sorts {
   void body(const Body& steps) {
     for (const Step& step : steps) {
       findings_.about(&step);
-      if (const Sort* const sort = std::get_if<Sort>(&step.action)) sorted(*sort);
-      if (const Merge* const merge = std::get_if<Merge>(&step.action)) merged(*merge);
-      if (const CountNumbers* const count = std::get_if<CountNumbers>(&step.action)) copies(count->copies);
-      if (const AddCounts* const add = std::get_if<AddCounts>(&step.action)) copies(add->copies);
+      if (const Sort* const sort = step.action.as<Sort>()) sorted(*sort);
+      if (const Merge* const merge = step.action.as<Merge>()) merged(*merge);
+      if (const CountNumbers* const count = step.action.as<CountNumbers>()) copies(count->copies);
+      if (const AddCounts* const add = step.action.as<AddCounts>()) copies(add->copies);
       each_body(step, [&](const Body& inner) { body(inner); });
     }
   }

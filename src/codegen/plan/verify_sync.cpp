@@ -51,36 +51,35 @@ class BarrierRules {
   }
 
   void step(const Step& step, const Step* before, SharedState& state, bool again) {
-    if (const Barrier* barrier = std::get_if<Barrier>(&step.action)) {
+    if (const Barrier* barrier = step.action.as<Barrier>()) {
       if (!barrier->again || again) state = {};
       return;
     }
-    if (const NamedBarrier* barrier = std::get_if<NamedBarrier>(&step.action)) {
+    if (const NamedBarrier* barrier = step.action.as<NamedBarrier>()) {
       // All of the role's team come to it: check_roles sees to that.
       if (!barrier->arrives) state = {};
       return;
     }
-    if (std::holds_alternative<ClusterBarrier>(step.action)) {
+    if (step.action.is<ClusterBarrier>()) {
       state = {};
       return;
     }
-    if (const Loop* loop = std::get_if<Loop>(&step.action)) return this->loop(*loop, state);
-    if (const TileLoop* tiles = std::get_if<TileLoop>(&step.action)) return blocks(tiles->body, state);
-    if (const Branch* branch = std::get_if<Branch>(&step.action)) return maybe(branch->body, state);
-    if (const OfTeam* one = std::get_if<OfTeam>(&step.action)) return maybe(one->body, state);
-    if (const BringAhead* some = std::get_if<BringAhead>(&step.action)) return maybe(some->body, state);
-    if (const OfPart* one = std::get_if<OfPart>(&step.action)) return maybe(one->body, state);
-    if (const EachPart* each = std::get_if<EachPart>(&step.action)) return maybe(each->body, state);
-    if (const Partials* partials = std::get_if<Partials>(&step.action)) {
+    if (const Loop* loop = step.action.as<Loop>()) return this->loop(*loop, state);
+    if (const TileLoop* tiles = step.action.as<TileLoop>()) return blocks(tiles->body, state);
+    if (const Branch* branch = step.action.as<Branch>()) return maybe(branch->body, state);
+    if (const OfTeam* one = step.action.as<OfTeam>()) return maybe(one->body, state);
+    if (const BringAhead* some = step.action.as<BringAhead>()) return maybe(some->body, state);
+    if (const OfPart* one = step.action.as<OfPart>()) return maybe(one->body, state);
+    if (const EachPart* each = step.action.as<EachPart>()) return maybe(each->body, state);
+    if (const Partials* partials = step.action.as<Partials>()) {
       body(partials->round, state, false);
       if (partials->registers > partials->chunk) body(partials->round, state, true);
       return;
     }
-    const Put *put = std::get_if<Put>(&step.action), *last = before ? std::get_if<Put>(&before->action) : nullptr;
+    const Put *put = step.action.as<Put>(), *last = before ? before->action.as<Put>() : nullptr;
     const bool disjoint = put && last && put->scratch == last->scratch;
     // What warps of a reduction do among themselves stands in a body of its own.
-    const bool holds = std::holds_alternative<Reduce>(step.action) || std::holds_alternative<Argmax>(step.action) ||
-                       std::holds_alternative<Replicas>(step.action);
+    const bool holds = step.action.is<Reduce>() || step.action.is<Argmax>() || step.action.is<Replicas>();
     const std::vector<Effect> all = effects(plan_, *role_, step);
     for (const Effect& effect : all) {
       if (is_input(effect) || staged(effect) || (holds && effect.space == Effect::Space::scratch)) continue;
@@ -108,7 +107,7 @@ class BarrierRules {
     SharedState inside = state;
     for (int round = 0; round < 2; ++round) {
       for (const Step& step : loop.arrive)
-        if (std::holds_alternative<Barrier>(step.action)) inside = {};
+        if (step.action.is<Barrier>()) inside = {};
       body(loop.body, inside, false);
       inside.forget_shifted();
       if (round == 0) inside.merge(state);
@@ -160,16 +159,14 @@ class Copies {
   void body(const Body& steps) {
     for (const Step& step : steps) {
       findings_.about(&step);
-      std::visit(
+      visit_kind(
           Overloaded{
               []<OneOf<Compute, Load, Store, Atomic, PutPartials, TakePartials, Scan, PutTotals, AddTotals, Sort, Merge,
-                       CountNumbers, AddCounts, Put, Get,
-                       ReadStage, Tell, SetRegisters, PrefetchMap, InitRing, ClearRest, ClearBeyond, Acquire, Expect,
-                       TmaLoad, Arrive, WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma,
-                       CommitWgmma, WaitWgmma, ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier,
-                       WaitForPrevious, LetNextBegin, ShareRounds, PutPart, AddParts, ClusterBarrier, TellPart,
-                       AwaitPart,
-                       WarpBarrier, Turn>
+                       CountNumbers, AddCounts, Put, Get, ReadStage, Tell, SetRegisters, PrefetchMap, InitRing,
+                       ClearRest, ClearBeyond, Acquire, Expect, TmaLoad, Arrive, WaitFull, Release, Advance, Reserve,
+                       RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence, TmaStore, CommitStores,
+                       WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, ShareRounds, PutPart, AddParts,
+                       ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>
                      T>(const T&) {},
               [&]<OneOf<Stage, Clear> T>(const T& s) { ready(s.buffer); },
               [&]<OneOf<Reduce, Argmax, Replicas> T>(const T& s) { body(s.across); },
@@ -183,12 +180,12 @@ class Copies {
           if (tile.copy == Fetch::Copy::async) ++open_;
           state_[tile.buffer] = tile.copy == Fetch::Copy::async ? State::issued : State::arrived;
         }
-      },
+              },
               [&](const Commit&) {
         for (auto& [buffer, state] : state_)
           if (state == State::issued) state = State::grouped;
-      },
-              [&](const Wait& s) {
+          },
+          [&](const Wait& s) {
         if (s.pending > 0) return findings_.require(false, "a wait outside of a loop is for all copies");
         for (auto& [buffer, state] : state_)
           if (state == State::grouped) {
@@ -196,26 +193,25 @@ class Copies {
             --open_;
           }
         draining_ = false;
-      },
-              [&](const Multiply& s) {
+          },
+          [&](const Multiply& s) {
         for (const ProductOperand* o : {&s.product.a, &s.product.b})
           if (o->buffer) ready(o->buffer);
       },
-              [&](const Barrier& s) {
+          [&](const Barrier& s) {
         if (!s.again) seen();
-      },
-              [&](const Loop& s) {
+          },
+          [&](const Loop& s) {
         if (s.stages > 1) pipelined(s);
         body(s.body);
         if (s.stages > 1) draining_ = true;
-      },
-              [&]<OneOf<Branch, Elected, OfTeam, OfPart, EachPart, TileLoop, BringAhead, UnlessBrought> T>(const T& s) {
-        body(s.body);
-      },
           },
-          step.action);
+          [&]<OneOf<Branch, Elected, OfTeam, OfPart, EachPart, TileLoop, BringAhead, UnlessBrought> T>(const T& s) {
+        body(s.body);
+          },
+          }, step.action);
       findings_.about(&step);
-      const bool is_drained = !draining_ || std::holds_alternative<Loop>(step.action);
+      const bool is_drained = !draining_ || step.action.is<Loop>();
       findings_.require(is_drained, "it begins while copies of the loop before may be under way");
       if (!is_drained) draining_ = false;
     }
@@ -237,27 +233,27 @@ class Copies {
   void pipelined(const Loop& s) {
     int waits = 0, barriers = 0, commits = 0, fetches = 0;
     for (const Step& step : s.arrive) {
-      if (const Wait* wait = std::get_if<Wait>(&step.action)) {
+      if (const Wait* wait = step.action.as<Wait>()) {
         ++waits;
         findings_.require(wait->pending >= 0 && wait->pending <= s.stages - 2,
                           "it waits until {} groups are pending, and {} rounds are under way", wait->pending, s.stages);
         findings_.require(barriers == 0, "the barrier stands before the wait");
       }
-      barriers += std::holds_alternative<Barrier>(step.action);
+      barriers += step.action.is<Barrier>();
     }
     findings_.require(waits + barriers == std::ssize(s.arrive), "a round begins with a wait and a barrier alone");
     if (barriers > 0) seen();
-    for (const Step& step : s.issued) commits += std::holds_alternative<Commit>(step.action);
+    for (const Step& step : s.issued) commits += step.action.is<Commit>();
     findings_.require(waits == 1, "{} waits at the top of a round", waits);
     findings_.require(barriers == 1, "{} barriers at the top of a round", barriers);
     findings_.require(commits == 1, "{} groups of copies a round", commits);
     findings_.require(commits == std::ssize(s.issued), "a fetch is followed by the end of its group alone");
     for (const Step& step : s.ahead)
-      if (const Fetch* fetch = std::get_if<Fetch>(&step.action)) {
+      if (const Fetch* fetch = step.action.as<Fetch>()) {
         ++fetches;
         findings_.require(fetch->loop == s.loop, "it fetches for another loop");
       } else {
-        findings_.require(std::holds_alternative<Compute>(step.action), "more than places is made ahead");
+        findings_.require(step.action.is<Compute>(), "more than places is made ahead");
       }
     findings_.require(fetches == 1, "{} fetches ahead", fetches);
   }

@@ -24,12 +24,12 @@ class TurnCheck {
     bool has_turn = false;
     for (const Step& step : steps) {
       findings_.about(&step);
-      if (const auto* const turn = std::get_if<Turn>(&step.action)) take(*turn, all, has_turn);
-      if (const auto* const barrier = std::get_if<NamedBarrier>(&step.action))
+      if (const auto* const turn = step.action.as<Turn>()) take(*turn, all, has_turn);
+      if (const auto* const barrier = step.action.as<NamedBarrier>())
         for (int team = 0; team < role_.teams; ++team) others.insert(barrier->id + team);
-      findings_.require(!(in_turn || has_turn) || !std::holds_alternative<Barrier>(step.action),
+      findings_.require(!(in_turn || has_turn) || !step.action.is<Barrier>(),
                         "the groups that come to it wait for their turn");
-      const bool some = std::holds_alternative<Elected>(step.action) || std::holds_alternative<OfTeam>(step.action);
+      const bool some = step.action.is<Elected>() || step.action.is<OfTeam>();
       each_body(step, [&](const Body& inner) { body(inner, all && !some, in_turn || has_turn); });
     }
     findings_.require(!has_turn, "a turn is not given on before the round ends");
