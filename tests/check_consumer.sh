@@ -14,7 +14,7 @@ configure() {
   quietly cmake -S "$source/tests/consumer" -B "$work/$1" -G Ninja -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_BUILD_TYPE=None \
     -DCMAKE_CXX_FLAGS=-O0 -DCMAKE_UNITY_BUILD=ON "${@:2}" # what compiles fastest
 }
-make() { quietly cmake --build "$work/$1"; }
+make() { quietly cmake --build "$work/$1" --parallel 2; }
 # What is needed of Tessera when a program starts.
 shared_by() { readelf -d "$1" | grep -o 'libtessera[a-z_.0-9]*' || true; }
 
