@@ -506,7 +506,8 @@ Name Generator::loop_count() {
     return binary(Op::cdiv, all, by, 7);
   }
   if (kind == 8) {
-    if (const Name near = index(); near != nothing) return near;
+    // Made of infinities it may be the largest of all integers, as which a loop would not end.
+    if (const Name near = index(); near != nothing) return special_ ? binary(Op::modulo, near, literal(i32, 5), 5) : near;
   }
   const Name any = want(i32, {}, 2);
   return binary(Op::modulo, any, literal(i32, between(2, 4)), 4);
