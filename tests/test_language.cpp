@@ -56,6 +56,10 @@ TEST_CASE("what does not fit is an error when traced", "[language]") {
              }),
              {"slice: 4 elements from 2 on by steps of -1"}));
   CHECK(says(traced([](In<f32, 2> x, Out<f32, 2> y) {
+               store(y, {0, 0}, slice(load(x, {0, 0}, {4, 8}), 1, std::int64_t{1} << 32, 4));
+             }),
+             {"slice: 4 elements from 2147483647 on"}));
+  CHECK(says(traced([](In<f32, 2> x, Out<f32, 2> y) {
                store(y, {0, 0}, split<3>(load(x, {0, 0}, {4, 8}), 1)[0]);
              }),
              {"split: axis 1 of [4,8]", "3 equal parts"}));

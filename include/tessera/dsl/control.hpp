@@ -175,7 +175,8 @@ class range {
   }
   range(const range&) = delete;
   /// The same loop. Error when traced if it is not 1 round at least.
-  range unroll(int rounds) && {
+  range unroll(Count count) && {
+    const int rounds = count;
     if (rounds < 1)
       Trace::current(location_).fail(location_, "unroll(" + std::to_string(rounds) +
                                                     "): a loop is written out 1 round at a time, or more");

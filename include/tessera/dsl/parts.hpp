@@ -58,7 +58,8 @@ inline Handle start_of_part(Trace& trace, Handle position, int part, int extent,
 
 /// `extent` elements along an axis from `start` on, `step` apart (which may be negative). All of them must be there.
 template <TileExpr A>
-Tile<typename A::type, A::rank> slice(const A& a, Axis axis, int start, int extent, int step = 1) {
+Tile<typename A::type, A::rank> slice(const A& a, Axis axis, Count from, Count count, Count by = 1) {
+  const int start = from, extent = count, step = by;
   Trace& trace = Trace::current(axis.location);
   const int normal = trace.axis(axis, A::rank, "slice");
   const Shape& shape = trace.shape(a.lower(trace, axis.location), axis.location);
@@ -72,7 +73,7 @@ Tile<typename A::type, A::rank> slice(const A& a, Axis axis, int start, int exte
 }
 /// The same from a place on that the kernel computes. Elements that the tile lacks are 0.
 template <TileExpr A, TileExpr S>
-Tile<typename A::type, A::rank> slice(const A& a, Axis axis, const S& start, int extent, int step = 1) {
+Tile<typename A::type, A::rank> slice(const A& a, Axis axis, const S& start, Count extent, Count step = 1) {
   const int normal = Trace::current(axis.location).axis(axis, A::rank, "slice");
   return detail::along_axis(a, normal, Coord(start, axis.location), extent, step, axis.location);
 }

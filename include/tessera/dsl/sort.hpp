@@ -71,8 +71,9 @@ Indexed<typename A::type, A::rank> sort_with_index(const A& a, Axis axis, SortOp
 /// 1). With {.smallest = true} the k smallest, the smallest first. Of k elements along the axis, of which the tile has
 /// as many at least; else an error when traced.
 template <TileExpr A>
-Indexed<typename A::type, A::rank> top_k(const A& a, int k, Axis axis, TopKOptions options = {}) {
+Indexed<typename A::type, A::rank> top_k(const A& a, Count count, Axis axis, TopKOptions options = {}) {
   static_assert(Computing<typename A::type>, "tessera: top_k takes f32, f64, i32, i64, u32 or u64; cast<f32>(x) first");
+  const int k = count;
   const Tile<typename A::type, A::rank> x(a, axis.location);
   const Trace& trace = Trace::current(axis.location);
   const Shape& shape = trace.shape(x.lower(Trace::current(axis.location), axis.location), axis.location);
@@ -85,7 +86,7 @@ Indexed<typename A::type, A::rank> top_k(const A& a, int k, Axis axis, TopKOptio
 }
 
 template <TileExpr A, Literal First, Literal... More>
-auto top_k(const A& a, int, Axis, First, More...) {
+auto top_k(const A& a, Count, Axis, First, More...) {
   static_assert(!std::same_as<A, A>,
                 "tessera: top_k is told by name what it takes: top_k(x, 8, 1, {.smallest = true})");
   return Tile<typename A::type, A::rank>(a);
@@ -94,7 +95,7 @@ auto top_k(const A& a, int, Axis, First, More...) {
 /// How many elements along the axis are 0, 1, ..., bins - 1: of a shape with `bins` along the axis, i32. Other numbers
 /// are not counted.
 template <TileExpr A>
-Tile<i32, A::rank> histogram(const A& a, int bins, Axis axis) {
+Tile<i32, A::rank> histogram(const A& a, Count bins, Axis axis) {
   static_assert(std::same_as<typename A::type, i32>, "tessera: histogram counts numbers of i32; cast<i32>(x) first");
   Trace& trace = Trace::current(axis.location);
   const Handle tile = a.lower(trace, axis.location);
@@ -105,7 +106,7 @@ Tile<i32, A::rank> histogram(const A& a, int bins, Axis axis) {
 }
 /// The same of all elements: histogram(x, 256) has the shape [256].
 template <TileExpr A>
-Tile<i32, 1> histogram(const A& a, int bins, Location location = Location::current()) {
+Tile<i32, 1> histogram(const A& a, Count bins, Location location = Location::current()) {
   const Tile<typename A::type, A::rank> x(a, location);
   if constexpr (A::rank == 1) {
     return histogram(x, bins, Axis(0, location));

@@ -2,6 +2,7 @@
 #pragma once
 #include <concepts>
 #include <initializer_list>
+#include <limits>
 #include <optional>
 #include <set>
 #include <span>
@@ -45,6 +46,26 @@ class Number {
   std::int64_t integer_ = 0;
   double real_ = 0;
   bool integral_ = false, representable_ = true;
+};
+
+/// How many, how far, or by which step: a C++ integer. One that no int holds is the int nearest to it, which no tile
+/// has.
+class Count {
+ public:
+  template <class N>
+  constexpr Count(N value) {
+    static_assert(detail::is_integer<N>,
+                  "tessera: a start, an extent, a step or a count is a C++ integer here; a real is none, nor is what "
+                  "the kernel computes");
+    if constexpr (detail::is_integer<N>)
+      value_ = std::in_range<int>(value) ? static_cast<int>(value)
+               : value < 0               ? std::numeric_limits<int>::min()
+                                         : std::numeric_limits<int>::max();
+  }
+  constexpr operator int() const { return value_; }
+
+ private:
+  int value_ = 0;
 };
 
 /// An axis of a tile or a tensor, and the place where it was named.

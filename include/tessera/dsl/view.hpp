@@ -40,7 +40,7 @@ class TensorView {
   }
   /// The elements start, start + step, ... along the axis, `extent` of them; a step below 0 goes backwards. What of
   /// them lies outside of this view reads as padding. Error when traced if the step is 0.
-  TensorView slice(Axis axis, Coord start, Coord extent, int step = 1) const {
+  TensorView slice(Axis axis, Coord start, Coord extent, Count step = 1) const {
     Trace& trace = Trace::current(axis.location);
     return TensorView(trace.apply(Op::slice, element_type<T>, {value_, start.value(), extent.value()},
                                   {trace.axis(axis, R, "slice"), step}, axis.location));
@@ -49,7 +49,7 @@ class TensorView {
   /// elements of one: [.., n, ..] becomes [.., (n - size) / step + 1, size, ..], (w, i) being element w * step + i. The
   /// windows that are not whole are left out. Error when traced if the axis is a slice, or if windows of an Out or an
   /// InOut share elements.
-  auto unfold(Axis axis, int size, int step) const {
+  auto unfold(Axis axis, Count size, Count step) const {
     static_assert(R < max_rank, "tessera: a view has at most 6 axes, and unfold makes one more");
     Trace& trace = Trace::current(axis.location);
     return TensorView<access_, T, R + 1>(trace.apply(Op::unfold_view, element_type<T>, {value_},
@@ -57,7 +57,8 @@ class TensorView {
   }
   /// The axis as rows of `size` elements: [.., n, ..] becomes [.., n / size, size, ..]. A launch for which `size` does
   /// not divide n is refused. Errors when traced are those of unfold; it stands outside of loops and if_.
-  auto unflatten(Axis axis, int size) const {
+  auto unflatten(Axis axis, Count count) const {
+    const int size = count;
     Trace& trace = Trace::current(axis.location);
     const auto rows = unfold(axis, size, size);
     trace.require((extent(axis) % size == 0).lower(trace, axis.location),
