@@ -175,8 +175,7 @@ class range {
   }
   range(const range&) = delete;
   /// The same loop. Error when traced if it is not 1 round at least.
-  range unroll(Count count) && {
-    const int rounds = count;
+  range unroll(Count rounds) && {
     if (rounds < 1)
       Trace::current(location_).fail(location_, "unroll(" + std::to_string(rounds) +
                                                     "): a loop is written out 1 round at a time, or more");

@@ -58,8 +58,7 @@ inline Handle start_of_part(Trace& trace, Handle position, int part, int extent,
 
 /// `extent` elements along an axis from `start` on, `step` apart (which may be negative). All of them must be there.
 template <TileExpr A>
-Tile<typename A::type, A::rank> slice(const A& a, Axis axis, Count from, Count count, Count by = 1) {
-  const int start = from, extent = count, step = by;
+Tile<typename A::type, A::rank> slice(const A& a, Axis axis, Count start, Count extent, Count step = 1) {
   Trace& trace = Trace::current(axis.location);
   const int normal = trace.axis(axis, A::rank, "slice");
   const Shape& shape = trace.shape(a.lower(trace, axis.location), axis.location);
@@ -69,7 +68,7 @@ Tile<typename A::type, A::rank> slice(const A& a, Axis axis, Count from, Count c
     trace.fail(axis.location, "slice: " + std::to_string(extent) + " elements from " + std::to_string(start) +
                                   " on by steps of " + std::to_string(step) + " along axis " + std::to_string(normal) +
                                   " are not all in " + to_string(shape) + "; extract reads 0 where there is none");
-  return detail::along_axis(a, normal, Coord(start, axis.location), extent, step, axis.location);
+  return detail::along_axis(a, normal, Coord(int{start}, axis.location), extent, step, axis.location);
 }
 /// The same from a place on that the kernel computes. Elements that the tile lacks are 0.
 template <TileExpr A, TileExpr S>

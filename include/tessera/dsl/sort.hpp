@@ -71,9 +71,8 @@ Indexed<typename A::type, A::rank> sort_with_index(const A& a, Axis axis, SortOp
 /// 1). With {.smallest = true} the k smallest, the smallest first. Of k elements along the axis, of which the tile has
 /// as many at least; else an error when traced.
 template <TileExpr A>
-Indexed<typename A::type, A::rank> top_k(const A& a, Count count, Axis axis, TopKOptions options = {}) {
+Indexed<typename A::type, A::rank> top_k(const A& a, Count k, Axis axis, TopKOptions options = {}) {
   static_assert(Computing<typename A::type>, "tessera: top_k takes f32, f64, i32, i64, u32 or u64; cast<f32>(x) first");
-  const int k = count;
   const Tile<typename A::type, A::rank> x(a, axis.location);
   const Trace& trace = Trace::current(axis.location);
   const Shape& shape = trace.shape(x.lower(Trace::current(axis.location), axis.location), axis.location);

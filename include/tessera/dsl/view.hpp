@@ -57,11 +57,10 @@ class TensorView {
   }
   /// The axis as rows of `size` elements: [.., n, ..] becomes [.., n / size, size, ..]. A launch for which `size` does
   /// not divide n is refused. Errors when traced are those of unfold; it stands outside of loops and if_.
-  auto unflatten(Axis axis, Count count) const {
-    const int size = count;
+  auto unflatten(Axis axis, Count size) const {
     Trace& trace = Trace::current(axis.location);
     const auto rows = unfold(axis, size, size);
-    trace.require((extent(axis) % size == 0).lower(trace, axis.location),
+    trace.require((extent(axis) % int{size} == 0).lower(trace, axis.location),
                   "axis " + std::to_string(trace.axis(axis, R, "unflatten")) + " of the view is made of rows of " +
                       std::to_string(size) + " elements, as unflatten wants",
                   axis.location);
