@@ -67,7 +67,8 @@ void shares(Variant& variant, Sharing sharing) { variant.sharing = sharing; }
 
 bool waits_in_roles(const Plan& plan) {
   for (const Role& role : plan.phases[0].roles)
-    if (std::ranges::count_if(role.body, [](const Step& step) { return step.action.is<WaitForPrevious>(); }) != 1)
+    if (std::ranges::count_if(
+            role.body, [](const Step& step) { return step.action.is<WaitForPrevious>(); }) != 1)
       return false;
   return true;
 }

@@ -376,7 +376,8 @@ TEST_CASE("a left operand is computed piece by piece, in registers that pieces h
       CHECK(plan.shared_bytes <= plan.target.shared_bytes);
       // Rows of the tile are read each round, ahead of the wait for it.
       int loads = 0;
-      for (const StepPlace& place : places_of<Load>(plan)) loads += !place.step().action.get<Load>().access.from_here;
+      for (const StepPlace& place : places_of<Load>(plan))
+        loads += !place.step().action.get<Load>().access.from_here;
       CHECK(loads == 4);
     }
 }

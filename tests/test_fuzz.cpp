@@ -313,7 +313,7 @@ TEST_CASE("random products have roles, in each way that there is, or lack them f
     }
     for (const StepPlace& place : places_of<codegen::ReadStage>(plan))
       ++seen[place.step().action.get<codegen::ReadStage>().turned ? "computed of rows along m"
-                                                                  : "computed of rows along k"];
+                                                                      : "computed of rows along k"];
     std::set<codegen::ValueId> sums;
     for (const StepPlace& place : places_of<codegen::Wgmma>(plan)) {
       const auto& product = place.step().action.get<codegen::Wgmma>();

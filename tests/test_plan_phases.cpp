@@ -136,8 +136,8 @@ TEST_CASE("a phase waits for the one before it, and its blocks for each other", 
     last.offset = last.bytes;
   });
   Body& third = plan.phases[2].roles[0].body;
-  const auto reduction =
-      std::find_if(third.begin(), third.end(), [](const Step& step) { return step.action.is<Reduce>(); });
+  const auto reduction = std::find_if(third.begin(), third.end(),
+                                      [](const Step& step) { return step.action.is<Reduce>(); });
   REQUIRE(reduction != third.end());
   REQUIRE(reduction != third.begin());
   REQUIRE(std::prev(reduction)->action.is<Barrier>());

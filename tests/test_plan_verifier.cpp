@@ -30,7 +30,8 @@ Value& value_of(Plan& plan, ValueId id) { return plan.values[id]; }
 template <class Kind>
 StepPlace barrier_before(Plan& plan, std::size_t nth = 0) {
   for (const StepPlace& place : places_of<Barrier>(plan))
-    if (place.index + 1 < place.body->size() && (*place.body)[place.index + 1].action.is<Kind>() && nth-- == 0)
+    if (place.index + 1 < place.body->size() && (*place.body)[place.index + 1].action.is<Kind>() &&
+        nth-- == 0)
       return place;
   throw std::runtime_error("there is no such barrier");
 }
@@ -465,8 +466,7 @@ const PlantedFault of_parts[] =
     {"lanes keep no whole part of the registers", "thin", [](Plan& p) { the<Replicas>(p).kept = 3; },
      "registers are kept"},
     {"parts of sums are not added up", "thin", [](Plan& p) { place_of<Replicas>(p).drop(); }, "hold parts of its sums"},
-    {"totals of warps are not added", "scanned", [](Plan& p) { place_of<AddTotals>(p).drop(); },
-     "hold parts of its sums"},
+    {"totals of warps are not added", "scanned", [](Plan& p) { place_of<AddTotals>(p).drop(); }, "hold parts of its sums"},
     {"totals that nobody put are added", "scanned", [](Plan& p) { place_of<PutTotals>(p).drop(); },
      "is read where nothing has filled it"},
     {"totals along another axis", "scanned", [](Plan& p) { the<AddTotals>(p).axis = 2; }, "sums run along axis 2 of"},
@@ -837,12 +837,12 @@ const PlantedFault of_sync[] =
          [](Plan& p) { barrier_before<TakePartials>(p).step().action.get<Barrier>().again = true; },
          "there is no barrier between it and writes of scratch"},
         {"no barrier at the top of a round", "pipelined",
-         [](Plan& p) { std::erase_if(the<Loop>(p).arrive, [](const Step& s) { return s.action.is<Barrier>(); }); },
+         [](Plan& p) {
+  std::erase_if(the<Loop>(p).arrive, [](const Step& s) { return s.action.is<Barrier>(); });
+         },
          "0 barriers at the top of a round"},
         {"the barrier before copies have arrived", "pipelined",
-         [](Plan& p) {
-  std::swap(the<Loop>(p).arrive.front(), the<Loop>(p).arrive.back());
-         },
+         [](Plan& p) { std::swap(the<Loop>(p).arrive.front(), the<Loop>(p).arrive.back()); },
          "the barrier stands before the wait"},
         {"copies into what the round before still reads", "unpipelined",
          [](Plan& p) { barrier_before<Fetch>(p).drop(); }, "there is no barrier between it and uses of tile_"},

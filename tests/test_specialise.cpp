@@ -416,8 +416,8 @@ TEST_CASE("a kernel by roles waits for the launch before it ahead of its first a
   }
   CHECK(order == "let barrier ");
   for (const Role& role : plan.phases[0].roles) {
-    const auto wait =
-        std::ranges::find_if(role.body, [](const Step& step) { return step.action.is<WaitForPrevious>(); });
+    const auto wait = std::ranges::find_if(
+        role.body, [](const Step& step) { return step.action.is<WaitForPrevious>(); });
     CHECK(std::all_of(role.body.begin(), wait, [](const Step& step) {
       return step.action.is<SetRegisters>() || step.action.is<Compute>() || step.action.is<BringAhead>();
     }));
@@ -431,7 +431,9 @@ TEST_CASE("roles whose threads read a bias let the next launch begin, and begin 
   const Plan plan = plan_of(gelu({128, 128, 64}));
   CHECK(plan.phases[0].roles.size() > 1);
   CHECK_FALSE(plan.waits_for_previous());
-  CHECK(std::ranges::any_of(plan.phases[0].prologue, [](const Step& step) { return step.action.is<LetNextBegin>(); }));
+  CHECK(std::ranges::any_of(plan.phases[0].prologue, [](const Step& step) {
+    return step.action.is<LetNextBegin>();
+  }));
 }
 
 TEST_CASE("what threads read stays behind the wait for the launch before", "[plan]") {

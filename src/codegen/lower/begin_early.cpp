@@ -34,7 +34,8 @@ bool may_wait(const Plan& plan) {
 // Behind what the role brings ahead; else behind the registers that it takes.
 void wait_in_role(Body& steps) {
   const auto behind = [&]<class Kind>() {
-    const auto found = std::ranges::find_if(steps, [](const Step& step) { return step.action.is<Kind>(); });
+    const auto found =
+        std::ranges::find_if(steps, [](const Step& step) { return step.action.is<Kind>(); });
     return found == steps.end() ? found : found + 1;
   };
   auto at = behind.operator()<BringAhead>();

@@ -5,7 +5,9 @@
 namespace tessera::internal::codegen {
 namespace {
 
-bool is_pure(const Step& step) { return step.action.is<Compute>() || step.action.is<Load>() || step.action.is<Get>(); }
+bool is_pure(const Step& step) {
+  return step.action.is<Compute>() || step.action.is<Load>() || step.action.is<Get>();
+}
 
 class Pruner {
  public:

@@ -157,23 +157,23 @@ Pressure pressure(const Plan& plan, bool in_place) {
   Walk walk(plan, true);
   const int positions =
       walk.each([&](const Role&, const Step& step, int at, const std::vector<const Interval*>& around) {
-        if (const Wgmma* wgmma = step.action.as<Wgmma>(); wgmma && wgmma->overwrites && around.empty()) {
-          const StorageId out = plan.values[wgmma->out].storage;
-          life[static_cast<std::size_t>(out.index)] = intervals.add();
-          lives.push_back(out);
-        }
-        for (ValueId id : operands(step)) intervals.touch(life_of(id), at, around);
-        for (ValueId id : results(step)) intervals.touch(life_of(id), at, around);
-        if (const Compute* compute = step.action.as<Compute>(); compute && in_place) {
-          std::vector<int> from;
-          for (const ValueId id : operands(step)) from.push_back(life_of(id));
-          computed.push_back({at, life_of(compute->out), std::move(from)});
-          if (is_place(plan, *compute)) anew.insert(plan.values[compute->out].storage);
-        }
-        const int index = indices(plan, step), address = std::max(index, addresses(step));
-        const int parts = fragments(step) + beginnings(plan, step) + keys(plan, step);
-        if (address + parts > 0) extra.push_back({at, index + parts, address + parts});
-      });
+    if (const Wgmma* wgmma = step.action.as<Wgmma>(); wgmma && wgmma->overwrites && around.empty()) {
+      const StorageId out = plan.values[wgmma->out].storage;
+      life[static_cast<std::size_t>(out.index)] = intervals.add();
+      lives.push_back(out);
+    }
+    for (ValueId id : operands(step)) intervals.touch(life_of(id), at, around);
+    for (ValueId id : results(step)) intervals.touch(life_of(id), at, around);
+    if (const Compute* compute = step.action.as<Compute>(); compute && in_place) {
+      std::vector<int> from;
+      for (const ValueId id : operands(step)) from.push_back(life_of(id));
+      computed.push_back({at, life_of(compute->out), std::move(from)});
+      if (is_place(plan, *compute)) anew.insert(plan.values[compute->out].storage);
+    }
+    const int index = indices(plan, step), address = std::max(index, addresses(step));
+    const int parts = fragments(step) + beginnings(plan, step) + keys(plan, step);
+    if (address + parts > 0) extra.push_back({at, index + parts, address + parts});
+  });
   Usage values(positions), all(positions);
   const auto words = [&](StorageId id) {
     const Storage& storage = plan.storages[id];

@@ -32,14 +32,12 @@ std::vector<ValueId> results(const Step& step);
 
 /// What a step runs over; nullptr: nothing.
 inline const Sweep* sweep_of(const Step& step) {
-  return visit_kind(
-      []<class Kind>(const Kind& kind) -> const Sweep* {
-        if constexpr (requires { kind.sweep; })
-          return &kind.sweep;
-        else
-          return nullptr;
-      },
-      step.action);
+  return visit_kind([]<class Kind>(const Kind& kind) -> const Sweep* {
+    if constexpr (requires { kind.sweep; })
+      return &kind.sweep;
+    else
+      return nullptr;
+  }, step.action);
 }
 
 /// When something is in use: positions of steps, a loop counting as its body and what is ahead of it.

@@ -77,7 +77,8 @@ bool Plan::learns_of_others() const {
 
 bool Plan::waits_for_previous() const {
   const auto waits = [](const Body& body) {
-    return std::ranges::any_of(body, [](const Step& step) { return step.action.is<WaitForPrevious>(); });
+    return std::ranges::any_of(body,
+                               [](const Step& step) { return step.action.is<WaitForPrevious>(); });
   };
   const Phase& first = phases.front();
   return waits(first.prologue) || (!first.roles.empty() && waits(first.roles.front().body));
@@ -89,7 +90,8 @@ std::vector<int> Plan::brought_ahead() const {
     for (const Step& step : body) {
       const TmaLoad* const load = step.action.as<TmaLoad>();
       if (load && ahead) tensors.insert(tensor_maps[load->map].tensor.argument);
-      each_body(step, [&](const Body& inner) { look(inner, ahead || step.action.is<BringAhead>()); });
+      each_body(step,
+                [&](const Body& inner) { look(inner, ahead || step.action.is<BringAhead>()); });
     }
   };
   for (const Phase& phase : phases)

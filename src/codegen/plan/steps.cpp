@@ -12,8 +12,8 @@ Bodies bodies_of(Step& step) {
                  [&](Loop& loop) { add(loop.arrive, loop.ahead, loop.issued, loop.body); },
                  [&]<OneOf<Branch, Elected, OfTeam, OfPart, EachPart, TileLoop, BringAhead, UnlessBrought> T>(T& s) {
     add(s.body);
-                 },
   },
+             },
              step.action);
   return found;
 }

@@ -40,13 +40,11 @@ void each_access(const Step& step, const Each& each) {
   const Sweep* const sweep = sweep_of(step);
   if (sweep)
     for (const TileAccess& read : sweep->reads) each(read, sweep);
-  visit_kind(
-      [&]<class Kind>(const Kind& kind) {
+  visit_kind([&]<class Kind>(const Kind& kind) {
     if constexpr (requires { kind.access; }) each(kind.access, sweep);
     if constexpr (requires { kind.tiles; })
       for (const auto& tile : kind.tiles) each(tile.access, nullptr);
-      },
-      step.action);
+  }, step.action);
 }
 
 /// Bits of the lanes or warps that a layout spreads an axis over.

@@ -37,7 +37,7 @@ class Accesses {
               [&](const Load& s) {
         sweep(s.sweep);
         access(s.access, &s.sweep, false);
-              },
+      },
               [&](const Store& s) {
         sweep(s.sweep);
         access(s.access, &s.sweep, true);
@@ -47,31 +47,35 @@ class Accesses {
                           s.access.vector);
         vectors(s.sweep, &s.access);
         if (s.by_quads) quads(s);
-          },
-          [&](const Atomic& s) {
+      },
+              [&](const Atomic& s) {
         sweep(s.sweep);
         access(s.access, &s.sweep, true);
         findings_.require(s.access.vector == 1, "it changes {} elements at a time", s.access.vector);
         findings_.require(is(s.access.parameter, Access::in_out), "it changes {}, which is not read",
                           tensor_name(plan_, s.access.parameter));
         vectors(s.sweep, &s.access);
-          },
-          [&]<OneOf<Compute, Reduce, Argmax, Scan, Sort, Merge, CountNumbers, AddCounts, Put, Get> T>(const T& s) {
+      },
+              [&]<OneOf<Compute, Reduce, Argmax, Scan, Sort, Merge, CountNumbers, AddCounts, Put, Get> T>(const T& s) {
         sweep(s.sweep);
       },
-          [&](const Stage& s) {
+              [&](const Stage& s) {
         sweep(s.sweep);
         stage(s);
-          }, [&](const ReadStage& s) { read_stage(s); },
-          []<OneOf<Replicas, Partials, PutPartials, TakePartials, PutTotals, AddTotals, Clear, Commit, Wait, Barrier,
-                   Branch, Tell, Elected, OfTeam, OfPart, EachPart, TileLoop, BringAhead, UnlessBrought, SetRegisters,
-                   PrefetchMap, InitRing, ClearRest, ClearBeyond, Acquire, Expect, TmaLoad, Arrive, WaitFull, Release,
-                   Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence, TmaStore,
-                   CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, ShareRounds, PutPart,
-                   AddParts, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>
-                 T>(const T&) {},
-          [&](const Fetch& s) { fetch(s); }, [&](const Multiply& s) { multiply(s); }, [&](const Loop& s) { loop(s); },
-          }, step.action);
+      },
+              [&](const ReadStage& s) { read_stage(s); },
+              []<OneOf<Replicas, Partials, PutPartials, TakePartials, PutTotals, AddTotals, Clear, Commit, Wait,
+                       Barrier, Branch, Tell, Elected, OfTeam, OfPart, EachPart, TileLoop, BringAhead, UnlessBrought,
+                       SetRegisters, PrefetchMap, InitRing, ClearRest, ClearBeyond, Acquire, Expect, TmaLoad, Arrive,
+                       WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma,
+                       ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin,
+                       ShareRounds, PutPart, AddParts, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>
+                     T>(const T&) {},
+              [&](const Fetch& s) { fetch(s); },
+              [&](const Multiply& s) { multiply(s); },
+              [&](const Loop& s) { loop(s); },
+          },
+          step.action);
       const Loop* const loop = step.action.as<Loop>();
       if (loop) loops_.push_back(loop);
       each_body(step, [&](const Body& inner) { body(inner); });

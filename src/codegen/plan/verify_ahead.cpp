@@ -137,8 +137,8 @@ class AheadCheck {
 }  // namespace
 
 void check_ahead(Findings& findings, const Phase& phase) {
-  const bool in_prologue =
-      std::ranges::any_of(phase.prologue, [](const Step& step) { return step.action.is<WaitForPrevious>(); });
+  const bool in_prologue = std::ranges::any_of(
+      phase.prologue, [](const Step& step) { return step.action.is<WaitForPrevious>(); });
   int waits = 0, brings = 0;
   for (const Role& role : phase.roles) {
     AheadCheck check(findings, role);

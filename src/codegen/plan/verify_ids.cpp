@@ -64,49 +64,49 @@ class Ids {
       for (ValueId id : results(step)) value(id);
       if (const Sweep* sweep = sweep_of(step)) this->sweep(*sweep);
       each_access(step, [&](const TileAccess& access, const Sweep* sweep) { this->access(access, sweep); });
-      visit_kind(
-          Overloaded{
-              []<OneOf<Compute, Load, Store, Atomic, Replicas, Partials, Commit, Wait, Barrier, Elected, OfTeam, OfPart,
-                       BringAhead, UnlessBrought, SetRegisters, Reserve, RegisterFence, WgmmaFence, CommitWgmma,
-                       WaitWgmma, ProxyFence, CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin,
-                       ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>
-                     T>(const T&) {},
-              [&](const InitRing& s) { ring(s.ring); },
-              [&](const ClearRest& s) {
+      visit_kind(Overloaded{
+                     []<OneOf<Compute, Load, Store, Atomic, Replicas, Partials, Commit, Wait, Barrier, Elected, OfTeam,
+                              OfPart, BringAhead, UnlessBrought, SetRegisters, Reserve, RegisterFence, WgmmaFence,
+                              CommitWgmma, WaitWgmma, ProxyFence, CommitStores, WaitStores, NamedBarrier,
+                              WaitForPrevious, LetNextBegin, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>
+                            T>(const T&) {},
+                     [&](const InitRing& s) { ring(s.ring); },
+                     [&](const ClearRest& s) {
         ring(s.ring);
         single(s.rounds);
-              },
-              [&](const ClearBeyond& s) {
+      },
+                     [&](const ClearBeyond& s) {
         cursor(s.cursor);
         buffer(s.buffer);
         single(s.filled);
-          },
-          [&]<OneOf<ShareRounds, EachPart> T>(const T& s) { single(s.rounds); },
-          [&](const TileLoop& s) {
+      },
+                     [&]<OneOf<ShareRounds, EachPart> T>(const T& s) { single(s.rounds); },
+                     [&](const TileLoop& s) {
         if (s.rounds) single(*s.rounds);
-          },
-          [&](const PrefetchMap& s) { map(s.map); },
-          [&](const TmaLoad& s) {
+      },
+                     [&](const PrefetchMap& s) { map(s.map); },
+                     [&](const TmaLoad& s) {
         map(s.map);
         buffer(s.buffer);
         cursor(s.cursor);
       },
-          [&](const TmaStore& s) {
+                     [&](const TmaStore& s) {
         map(s.map);
         buffer(s.buffer);
-          }, [&]<OneOf<Acquire, Expect, Arrive, WaitFull, Advance> T>(const T& s) { cursor(s.cursor); },
-          [&](const Release& s) {
+      },
+                     [&]<OneOf<Acquire, Expect, Arrive, WaitFull, Advance> T>(const T& s) { cursor(s.cursor); },
+                     [&](const Release& s) {
         cursor(s.cursor);
         if (s.not_first.index != -1) loop(s.not_first);
-          },
-          [&](const Wgmma& s) {
+      },
+                     [&](const Wgmma& s) {
         if (!s.left) buffer(s.a);
         buffer(s.b);
         if (s.fresh.index != -1) loop(s.fresh);
         for (const CursorId at : {s.a_cursor, s.b_cursor})
           if (at.index != -1) cursor(at);
-          },
-          [&]<OneOf<Reduce, Argmax, Scan, Sort, Merge, CountNumbers> T>(const T& s) {
+      },
+                     [&]<OneOf<Reduce, Argmax, Scan, Sort, Merge, CountNumbers> T>(const T& s) {
         findings_.require(s.axis >= 0 && s.axis < s.sweep.shape.rank(), "there is no axis {}", s.axis);
         if constexpr (OneOf<T, CountNumbers>) scratch(s.scratch);
         if constexpr (OneOf<T, Merge>) {
@@ -114,32 +114,33 @@ class Ids {
           for (const ScratchId to : {s.to, s.to_at})
             if (to.index != -1) scratch(to);
         }
-          }, [&](const Branch& s) { single(s.condition); },
-          [&](const Tell& s) {
+      },
+                     [&](const Branch& s) { single(s.condition); },
+                     [&](const Tell& s) {
         if (s.unless) single(*s.unless);
         for (const Operand& index : s.block) single(index);
         for (const Tell::Tile& tile : s.values) scratch(tile.scratch);
-          },
-          [&]<OneOf<PutPartials, TakePartials, PutTotals, AddTotals, AddCounts, Put, PutPart, AddParts> T>(const T& s) {
-        scratch(s.scratch);
-          },
-          [&](const Get& s) {
+      },
+                     [&]<OneOf<PutPartials, TakePartials, PutTotals, AddTotals, AddCounts, Put, PutPart, AddParts> T>(
+                         const T& s) { scratch(s.scratch); },
+                     [&](const Get& s) {
         scratch(s.scratch);
         for (const Picked& axis : s.picked) single(axis.first);
-          },
-          [&](const Stage& s) {
+      },
+                     [&](const Stage& s) {
         buffer(s.buffer);
         if (s.cursor.index != -1) cursor(s.cursor);
-          },
-          [&](const ReadStage& s) {
+      },
+                     [&](const ReadStage& s) {
         buffer(s.buffer);
         cursor(s.cursor);
-          }, [&](const Clear& s) { buffer(s.buffer); },
-          [&](const Fetch& s) {
+      },
+                     [&](const Clear& s) { buffer(s.buffer); },
+                     [&](const Fetch& s) {
         for (const Fetch::Tile& tile : s.tiles) buffer(tile.buffer);
         if (s.loop.index != -1) loop(s.loop);
-          },
-          [&](const Multiply& s) {
+      },
+                     [&](const Multiply& s) {
         findings_.require(s.shape.rank() == 2 && s.layout.rank() == 2, "a product has two axes");
         if (s.fetching.index != -1) loop(s.fetching);
         for (const ProductOperand* o : {&s.product.a, &s.product.b}) {
@@ -148,13 +149,14 @@ class Ids {
           findings_.require(bool(o->buffer) != bool(o->value),
                             "an operand of a product is either in a buffer or in registers");
         }
-          },
-          [&](const Loop& s) {
+      },
+                     [&](const Loop& s) {
         loop(s.loop);
         single(s.count);
         ++loops_[s.loop];
-          },
-          }, step.action);
+      },
+                 },
+                 step.action);
       each_body(step, [&](const Body& inner) { body(inner); });
     }
   }

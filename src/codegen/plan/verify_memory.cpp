@@ -100,26 +100,28 @@ class Memory {
                    T>(const T&) {},
             [&]<OneOf<PutPart, AddParts> T>(const T& s) {
       inside(s.scratch, std::int64_t{plan_.storage(s.sums).registers} * role.threads());
-            },
+    },
             [&]<OneOf<Reduce, Argmax, Replicas> T>(const T& s) {
       for (const Step& inner : s.across) room(role, inner);
-        },
-        [&](const Partials& s) {
+    },
+            [&](const Partials& s) {
       for (const Step& inner : s.round) room(role, inner);
-        },
-        [&](const PutPartials& s) { inside(s.scratch, std::int64_t{s.chunk} * role.threads() * (s.best ? 2 : 1)); },
-        [&](const TakePartials& s) { inside(s.scratch, std::int64_t{s.chunk} * role.threads() * (s.best ? 2 : 1)); },
-        [&](const Put& s) {
+    },
+            [&](const PutPartials& s) { inside(s.scratch, std::int64_t{s.chunk} * role.threads() * (s.best ? 2 : 1)); },
+            [&](const TakePartials& s) {
+      inside(s.scratch, std::int64_t{s.chunk} * role.threads() * (s.best ? 2 : 1));
+    },
+            [&](const Put& s) {
       inside(s.scratch, s.base + last(s.strides, s.sweep.shape));
       findings_.require(s.base >= 0, "it begins at {}", s.base);
       apart(s.strides, s.sweep.shape);
     },
-        [&]<OneOf<PutTotals, AddTotals> T>(const T& s) {
+            [&]<OneOf<PutTotals, AddTotals> T>(const T& s) {
       const Layout& layout = plan_.values[s.out].layout;
       if (s.axis < layout.rank() && line_of(layout, s.axis))
         inside(s.scratch, totals_of(layout, s.axis, role.threads()));
-        },
-        [&](const Merge& s) {
+    },
+            [&](const Merge& s) {
       inside(s.from, last(s.from_strides, s.sweep.shape));
       apart(s.from_strides, s.sweep.shape);
       Shape first = s.sweep.shape;
@@ -127,21 +129,21 @@ class Memory {
       for (const ScratchId to : {s.to, s.to_at})
         if (to) inside(to, last(s.to_strides, first));
       apart(s.to_strides, first);
-        },
-        [&](const CountNumbers& s) {
+    },
+            [&](const CountNumbers& s) {
       Shape counts = s.sweep.shape;
       if (s.axis < counts.rank()) counts[s.axis] = s.bins;
       inside(s.scratch, last(s.strides, counts) * s.copies);
       apart(s.strides, counts);
-        },
-        [&](const AddCounts& s) {
+    },
+            [&](const AddCounts& s) {
       inside(s.scratch, last(s.strides, s.sweep.shape) * s.copies);
       apart(s.strides, s.sweep.shape);
-        },
-        [&](const Tell& s) {
+    },
+            [&](const Tell& s) {
       for (const Tell::Tile& tile : s.values) inside(tile.scratch, tile.elements);
-        },
-        [&](const Get& s) {
+    },
+            [&](const Get& s) {
       Shape all = s.sweep.shape;
       findings_.require(s.picked.empty() || static_cast<int>(s.picked.size()) == all.rank(),
                         "it picks along {} of {} axes", s.picked.size(), all.rank());
@@ -149,14 +151,15 @@ class Memory {
         all[static_cast<int>(axis)] = s.picked[axis].extent;
       inside(s.scratch, last(s.strides, all));
       apart(s.strides, all);
-        },
-        [&](const Multiply& s) {
+    },
+            [&](const Multiply& s) {
       for (const ProductOperand* o : {&s.product.a, &s.product.b})
         findings_.require(s.product.kind != ProductKind::tensor || !o->buffer ||
                               plan_.progress < Progress::synchronised || !plan_.buffers[o->buffer].in_workspace,
                           "tensor cores read shared memory only");
+    },
         },
-        }, step.action);
+        step.action);
   }
   static std::int64_t last(const Strides& strides, const Shape& shape) {
     std::int64_t last = 1;

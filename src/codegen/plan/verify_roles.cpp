@@ -58,31 +58,30 @@ class RoleCheck {
   void walk(const Body& steps) {
     for (const Step& step : steps) {
       findings_.about(&step);
-      visit_kind(
-          Overloaded{
-              [&](const Elected& s) {
+      visit_kind(Overloaded{
+                     [&](const Elected& s) {
         findings_.require(s.threads >= 32 && role_.threads() % s.threads == 0, "one of each {} threads of {}",
                           s.threads, role_.threads());
         const int all = std::exchange(elected_, role_.threads() / std::max(s.threads, 1));
         walk(s.body);
         elected_ = all;
-              },
-              [&](const OfTeam& s) {
+      },
+                     [&](const OfTeam& s) {
         findings_.require(s.team >= 0 && s.team < role_.teams, "there is no team {} of {}", s.team, role_.name);
         walk(s.body);
-          },
-          [&](const OfPart& s) {
+      },
+                     [&](const OfPart& s) {
         const std::optional<bool> around = shared.enter(s, elected_);
         walk(s.body);
         shared.leave(around);
-          },
-          [&](const EachPart& s) {
+      },
+                     [&](const EachPart& s) {
         shared.enter(s, elected_);
         walk(s.body);
         findings_.about(&step);
         shared.leave(s);
       },
-          [&](const TileLoop& s) {
+                     [&](const TileLoop& s) {
         shared.tiles(s);
         findings_.require(s.step >= 1 && s.first >= 0 && s.first < s.step, "blocks {} of each {}", s.first, s.step);
         findings_.require(role_.teams == 1 || (s.first == 0 && s.step == role_.teams), "{} teams share each {} blocks",
@@ -94,8 +93,8 @@ class RoleCheck {
           shared.end_tile();
         }
         share_ = 1;
-          },
-          [&](const Loop& s) {
+      },
+                     [&](const Loop& s) {
         shared.loop(s);
         const bool around = std::exchange(in_loop_, true);
         const std::map<CursorId, RingUse> before = uses_;
@@ -105,95 +104,115 @@ class RoleCheck {
           region(s.body);
         }
         in_loop_ = around;
-          },
-          [&](const Branch& s) {
+      },
+                     [&](const Branch& s) {
         region(s.body);
         findings_.about(&step);
         writes_.end_branch();
-          },
-          [&]<OneOf<Reduce, Argmax, Replicas> T>(const T& s) {
+      },
+                     [&]<OneOf<Reduce, Argmax, Replicas> T>(const T& s) {
         values(step);
         walk(s.across);
-          }, [&](const Partials& s) { walk(s.round); },
-          [&](const Barrier&) {
+      },
+                     [&](const Partials& s) { walk(s.round); },
+                     [&](const Barrier&) {
         findings_.require(alone_ || role_.barrier, "a barrier of all threads in one of several roles");
         if (role_.barrier) barrier({.id = role_.barrier, .threads = role_.threads()});
-          },
-          [&]<OneOf<Compute, Load, Store, Atomic, PutPartials, TakePartials, Scan, PutTotals, AddTotals, Sort, Merge,
-                    CountNumbers, AddCounts, Put, Get, Clear, Fetch, Commit, Wait, Multiply, Tell>
-                  T>(const T&) { values(step); },
-          [&](const ReadStage& s) {
+      },
+                     [&]<OneOf<Compute, Load, Store, Atomic, PutPartials, TakePartials, Scan, PutTotals, AddTotals, Sort,
+                               Merge, CountNumbers, AddCounts, Put,
+                               Get, Clear, Fetch, Commit, Wait, Multiply, Tell>
+                             T>(const T&) { values(step); },
+                     [&](const ReadStage& s) {
         values(step);
         findings_.require(use(s.cursor).is_full(), "the stage is not known to be full");
         read_by_threads_.insert(ring(s.cursor));
         unmet_.insert(ring(s.cursor));
-          },
-          [&](const Stage& s) {
+      },
+                     [&](const Stage& s) {
         values(step);
         if (s.cursor)
           fill(s);
         else if (plan_.buffers[s.buffer].form == SharedForm::panels)
           writes_.put(s.buffer);
-          },
-          [&](const SetRegisters& s) {
+      },
+                     [&](const SetRegisters& s) {
         findings_.require(s.registers >= 24 && s.registers <= 240 && s.registers % 8 == 0,
                           "{} registers are no multiple of 8 from 24 to 240", s.registers);
         findings_.require(s.registers == role_.registers, "role {} has {} registers", role_.name, role_.registers);
-          }, [&](const InitRing&) { findings_.require(false, "a ring is made in a role, not before them"); },
-          [&](const ClearRest& s) {
+      },
+                     [&](const InitRing&) { findings_.require(false, "a ring is made in a role, not before them"); },
+                     [&](const ClearRest& s) {
         findings_.require(elected_ == role_.threads(), "{} of {} threads clear it", elected_, role_.threads());
         writes_.clear(s.ring);
-          }, [&](const ClearBeyond& s) { clear(s); }, [&](const Acquire& s) { ++use(s.cursor).acquired; },
-          [&](const Expect& s) {
+      },
+                     [&](const ClearBeyond& s) { clear(s); },
+                     [&](const Acquire& s) { ++use(s.cursor).acquired; },
+                     [&](const Expect& s) {
         RingUse& use = this->use(s.cursor);
         findings_.require(use.acquired > use.expected, "the stage is not acquired");
         findings_.require(elected_ == 1, "{} threads expect its bytes", elected_);
         ++use.expected;
         ++use.arrived;
         fills.insert(ring(s.cursor));
-          }, [&](const TmaLoad& s) { load(s); }, [&](const Arrive& s) { arrive(s); },
-          [&](const WaitFull& s) {
+      },
+                     [&](const TmaLoad& s) { load(s); },
+                     [&](const Arrive& s) { arrive(s); },
+                     [&](const WaitFull& s) {
         findings_.require(!use(s.cursor).is_full(), "the stage is full already: it does not wait");
         ++use(s.cursor).filled;
         products_.begin_stage(s.cursor);
         writes_.read(ring(s.cursor));
         if (plan_.rings[ring(s.cursor)].of_slice) writes_.come(s.cursor);
-          }, [&](const Release& s) { release(s); }, [&](const Advance& s) { advance(s); },
-          []<OneOf<Reserve, RegisterFence, Turn> T>(const T&) {}, [&](const WgmmaFence&) { products_.fence(); },
-          [&](const Wgmma& s) { product(s); }, [&](const CommitWgmma&) { products_.commit(); },
-          [&](const WaitWgmma& s) { products_.wait(s.pending); },
-          [&](const ProxyFence&) {
+      },
+                     [&](const Release& s) { release(s); },
+                     [&](const Advance& s) { advance(s); },
+                     []<OneOf<Reserve, RegisterFence, Turn> T>(const T&) {},
+                     [&](const WgmmaFence&) { products_.fence(); },
+                     [&](const Wgmma& s) { product(s); },
+                     [&](const CommitWgmma&) { products_.commit(); },
+                     [&](const WaitWgmma& s) { products_.wait(s.pending); },
+                     [&](const ProxyFence&) {
         findings_.require(elected_ == role_.threads(), "{} of {} threads fence what they wrote", elected_,
                           role_.threads());
         writes_.fence();
         for (auto& [cursor, use] : uses_) use.unfenced.clear();
-          },
-          [&](const TmaStore& s) {
+      },
+                     [&](const TmaStore& s) {
         findings_.require(elected_ == 1, "{} threads store", elected_);
         writes_.copy(s);
-          },
-          [&](const CommitStores&) {
+      },
+                     [&](const CommitStores&) {
         findings_.require(elected_ == 1, "{} threads commit stores", elected_);
         writes_.commit();
-          }, [&](const WaitStores& s) { writes_.wait(s.pending); }, [&](const NamedBarrier& s) { barrier(s); },
-          [](const PrefetchMap&) {}, [](const WaitForPrevious&) {},  // check_ahead
-          [&](const LetNextBegin&) { findings_.require(false, "the next launch begins in a role, not before them"); },
-          [&](const BringAhead& s) { note(s.body); },
-          [&](const UnlessBrought& s) {
+      },
+                     [&](const WaitStores& s) { writes_.wait(s.pending); },
+                     [&](const NamedBarrier& s) { barrier(s); },
+                     [](const PrefetchMap&) {},
+                     [](const WaitForPrevious&) {},  // check_ahead
+                     [&](const LetNextBegin&) {
+        findings_.require(false, "the next launch begins in a role, not before them");
+      },
+                     [&](const BringAhead& s) { note(s.body); },
+                     [&](const UnlessBrought& s) {
         findings_.require(elected_ == 1, "{} threads count what was brought", elected_);
         walk(s.body);
-          }, [&](const ShareRounds& s) { shared.share(s); },
-          [&]<OneOf<PutPart, AddParts> T>(const T& s) {
+      },
+                     [&](const ShareRounds& s) { shared.share(s); },
+                     [&]<OneOf<PutPart, AddParts> T>(const T& s) {
         values(step);
         shared.part(s);
-          },
-          [&](const ClusterBarrier&) {
+      },
+                     [&](const ClusterBarrier&) {
         findings_.require(!in_loop_, "not all threads of the cluster come to it");
         shared.cluster_barrier(elected_);
         meet(true);
-          }, [&](const TellPart&) { shared.tell(elected_); }, [&](const AwaitPart&) { shared.await(elected_); },
-          [&](const WarpBarrier&) { unmet_.clear(); },
-          }, step.action);
+      },
+                     [&](const TellPart&) { shared.tell(elected_); },
+                     [&](const AwaitPart&) { shared.await(elected_); },
+                     [&](const WarpBarrier&) { unmet_.clear(); },
+                 },
+                 step.action);
     }
   }
 

@@ -162,11 +162,13 @@ class Copies {
       visit_kind(
           Overloaded{
               []<OneOf<Compute, Load, Store, Atomic, PutPartials, TakePartials, Scan, PutTotals, AddTotals, Sort, Merge,
-                       CountNumbers, AddCounts, Put, Get, ReadStage, Tell, SetRegisters, PrefetchMap, InitRing,
-                       ClearRest, ClearBeyond, Acquire, Expect, TmaLoad, Arrive, WaitFull, Release, Advance, Reserve,
-                       RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence, TmaStore, CommitStores,
-                       WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, ShareRounds, PutPart, AddParts,
-                       ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>
+                       CountNumbers, AddCounts, Put, Get,
+                       ReadStage, Tell, SetRegisters, PrefetchMap, InitRing, ClearRest, ClearBeyond, Acquire, Expect,
+                       TmaLoad, Arrive, WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma,
+                       CommitWgmma, WaitWgmma, ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier,
+                       WaitForPrevious, LetNextBegin, ShareRounds, PutPart, AddParts, ClusterBarrier, TellPart,
+                       AwaitPart,
+                       WarpBarrier, Turn>
                      T>(const T&) {},
               [&]<OneOf<Stage, Clear> T>(const T& s) { ready(s.buffer); },
               [&]<OneOf<Reduce, Argmax, Replicas> T>(const T& s) { body(s.across); },
@@ -180,12 +182,12 @@ class Copies {
           if (tile.copy == Fetch::Copy::async) ++open_;
           state_[tile.buffer] = tile.copy == Fetch::Copy::async ? State::issued : State::arrived;
         }
-              },
+      },
               [&](const Commit&) {
         for (auto& [buffer, state] : state_)
           if (state == State::issued) state = State::grouped;
-          },
-          [&](const Wait& s) {
+      },
+              [&](const Wait& s) {
         if (s.pending > 0) return findings_.require(false, "a wait outside of a loop is for all copies");
         for (auto& [buffer, state] : state_)
           if (state == State::grouped) {
@@ -193,23 +195,24 @@ class Copies {
             --open_;
           }
         draining_ = false;
-          },
-          [&](const Multiply& s) {
+      },
+              [&](const Multiply& s) {
         for (const ProductOperand* o : {&s.product.a, &s.product.b})
           if (o->buffer) ready(o->buffer);
       },
-          [&](const Barrier& s) {
+              [&](const Barrier& s) {
         if (!s.again) seen();
-          },
-          [&](const Loop& s) {
+      },
+              [&](const Loop& s) {
         if (s.stages > 1) pipelined(s);
         body(s.body);
         if (s.stages > 1) draining_ = true;
-          },
-          [&]<OneOf<Branch, Elected, OfTeam, OfPart, EachPart, TileLoop, BringAhead, UnlessBrought> T>(const T& s) {
+      },
+              [&]<OneOf<Branch, Elected, OfTeam, OfPart, EachPart, TileLoop, BringAhead, UnlessBrought> T>(const T& s) {
         body(s.body);
+      },
           },
-          }, step.action);
+          step.action);
       findings_.about(&step);
       const bool is_drained = !draining_ || step.action.is<Loop>();
       findings_.require(is_drained, "it begins while copies of the loop before may be under way");

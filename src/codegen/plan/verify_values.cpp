@@ -123,8 +123,10 @@ class Values {
     for (StorageId storage : here) made_.erase(storage);
   }
   void reserved(const Step& step) {
-    if (const Reserve* reserve = step.action.as<Reserve>()) reserved_.insert(plan_.values[reserve->value].storage);
-    if (const Compute* compute = step.action.as<Compute>()) reserved_.erase(plan_.values[compute->out].storage);
+    if (const Reserve* reserve = step.action.as<Reserve>())
+      reserved_.insert(plan_.values[reserve->value].storage);
+    if (const Compute* compute = step.action.as<Compute>())
+      reserved_.erase(plan_.values[compute->out].storage);
     if (const Wgmma* product = step.action.as<Wgmma>()) {
       const bool was = reserved_.erase(plan_.values[product->out].storage) != 0;
       findings_.require(!product->fresh || counters_.contains(product->fresh), "it names a loop that it is not in");
@@ -150,9 +152,8 @@ class Values {
   // --- sweeps
 
   void sweeps(const Step& step) {
-    visit_kind(
-        Overloaded{
-            [&](const Compute& s) {
+    visit_kind(Overloaded{
+                   [&](const Compute& s) {
       expression(s.sweep, plan_.storage(s.out).type);
       same(s.sweep, s.out);
       findings_.require(!plan_.storage(s.out).pairs || s.sweep.vector == 2, "pairs are made {} at a time",
@@ -161,14 +162,16 @@ class Values {
       findings_.require(
           (s.zero_lanes & ~layout.lane_copies()) == 0 && (s.zero_warps & ~layout.warp_copies(role_->warps)) == 0,
           "it is 0 where lanes & {}, warps & {}, which hold elements of their own", s.zero_lanes, s.zero_warps);
-            },
-            [&](const Load& s) {
+    },
+                   [&](const Load& s) {
       shape_of(s.sweep);
       same(s.sweep, s.out);
       of_type(plan_.tensors[static_cast<std::size_t>(s.access.parameter)].type, plan_.storage(s.out).type);
-        },
-        [&](const Store& s) { expression(s.sweep, plan_.tensors[static_cast<std::size_t>(s.access.parameter)].type); },
-        [&](const Atomic& s) {
+    },
+                   [&](const Store& s) {
+      expression(s.sweep, plan_.tensors[static_cast<std::size_t>(s.access.parameter)].type);
+    },
+                   [&](const Atomic& s) {
       const ElementType type = plan_.tensors[static_cast<std::size_t>(s.access.parameter)].type;
       findings_.require(is_atomic(s.op) && accepts(s.op, type), "'{}' changes no {}", name(s.op), name(type));
       findings_.require(s.expected.has_value() == (s.op == Op::atomic_compare_exchange),
@@ -178,70 +181,75 @@ class Values {
       if (!s.out) return;
       same(s.sweep, s.out);
       of_type(type, plan_.storage(s.out).type);
-        },
-        [&](const Reduce& s) {
+    },
+                   [&](const Reduce& s) {
       expression(s.sweep, plan_.storage(s.out).type);
       without(s.sweep, s.axis, s.out);
       findings_.require(is_reduction(s.op), "'{}' is no reduction", name(s.op));
       across(s.across, bits_along(s.sweep.layout, s.axis, Place::warp), s.out, {}, s.op,
              plan_.storage(s.out).registers);
     },
-        [&](const Argmax& s) {
+                   [&](const Argmax& s) {
       expression(s.sweep, plan_.storage(s.best).type);
       without(s.sweep, s.axis, s.out);
       without(s.sweep, s.axis, s.best);
       of_type(ElementType::i32, plan_.storage(s.out).type);
       across(s.across, bits_along(s.sweep.layout, s.axis, Place::warp), s.out, s.best, Op::argmax,
              plan_.storage(s.out).registers);
-        }, [&](const Replicas& s) { replicas(s); },
-        [&](const Partials& s) {
+    },
+                   [&](const Replicas& s) { replicas(s); },
+                   [&](const Partials& s) {
       findings_.require(s.chunk >= 1 && s.chunk <= s.registers && s.registers <= plan_.storage(s.out).registers,
                         "{} registers, {} at a time, of {}", s.registers, s.chunk, plan_.storage(s.out).registers);
-        },
-        []<OneOf<PutPartials, TakePartials, Clear, Fetch, Commit, Wait, Multiply, Barrier, Loop, Branch, Tell, Elected,
-                 OfTeam, OfPart, EachPart, TileLoop, BringAhead, UnlessBrought, SetRegisters, PrefetchMap, InitRing,
-                 ClearRest, ClearBeyond, Acquire, Expect, TmaLoad, Arrive, WaitFull, Release, Advance, Reserve,
-                 RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence, TmaStore, CommitStores,
-                 WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, ShareRounds, PutPart, AddParts,
-                 ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>
-               T>(const T&) {},
-        [&](const Scan& s) {
+    },
+                   []<OneOf<PutPartials, TakePartials, Clear, Fetch, Commit, Wait, Multiply, Barrier, Loop, Branch,
+                            Tell, Elected, OfTeam, OfPart, EachPart, TileLoop, BringAhead, UnlessBrought, SetRegisters,
+                            PrefetchMap, InitRing, ClearRest, ClearBeyond, Acquire, Expect, TmaLoad, Arrive, WaitFull,
+                            Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma,
+                            ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin,
+                            ShareRounds, PutPart, AddParts, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>
+                          T>(const T&) {},
+                   [&](const Scan& s) {
       expression(s.sweep, plan_.storage(s.out).type);
       same(s.sweep, s.out);
       line(s.out, s.axis);
       findings_.require(is_reduction(s.by.op), "'{}' is no reduction", name(s.by.op));
-        },
-        [&]<OneOf<PutTotals, AddTotals> T>(const T& s) {
+    },
+                   [&]<OneOf<PutTotals, AddTotals> T>(const T& s) {
       line(s.out, s.axis);
       of_type(plan_.scratch[s.scratch].type, plan_.storage(s.out).type);
-        },
-        [&](const Sort& s) {
+    },
+                   [&](const Sort& s) {
       expression(s.sweep, plan_.storage(s.out).type);
       for (const ValueId id : results(step)) rolled(s.sweep, id);
-        },
-        [&](const Merge& s) {
+    },
+                   [&](const Merge& s) {
       expression(s.sweep, plan_.scratch[s.from].type);
       if (s.at) rolled(s.sweep, s.at);
-        }, [&](const CountNumbers& s) { expression(s.sweep, plan_.scratch[s.scratch].type); },
-        [&](const AddCounts& s) {
+    },
+                   [&](const CountNumbers& s) { expression(s.sweep, plan_.scratch[s.scratch].type); },
+                   [&](const AddCounts& s) {
       shape_of(s.sweep);
       same(s.sweep, s.out);
       of_type(plan_.scratch[s.scratch].type, plan_.storage(s.out).type);
-        }, [&](const Put& s) { expression(s.sweep, plan_.scratch[s.scratch].type); },
-        [&](const Get& s) {
+    },
+                   [&](const Put& s) { expression(s.sweep, plan_.scratch[s.scratch].type); },
+                   [&](const Get& s) {
       shape_of(s.sweep);
       for (const Picked& axis : s.picked) single(axis.first, ElementType::i32);
       same(s.sweep, s.out);
       of_type(plan_.scratch[s.scratch].type, plan_.storage(s.out).type);
-        }, [&](const Stage& s) { expression(s.sweep, plan_.buffers[s.buffer].type); },
-        [&](const ReadStage& s) {
+    },
+                   [&](const Stage& s) { expression(s.sweep, plan_.buffers[s.buffer].type); },
+                   [&](const ReadStage& s) {
       shape_of(s.sweep);
       same(s.sweep, s.out);
       of_type(plan_.buffers[s.buffer].type, plan_.storage(s.out).type);
       findings_.require(s.sweep.origin == plan_.values[s.out].origin, "{} is of another part of the tile",
                         name_of(plan_, s.out));
-        },
-        }, step.action);
+    },
+               },
+               step.action);
   }
   void line(ValueId out, int axis) {
     const Value& value = plan_.values[out];
