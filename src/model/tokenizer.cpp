@@ -438,9 +438,8 @@ std::string Tokenizer::decode(std::span<const std::int32_t> ids) const {
 }
 
 std::string_view Tokenizer::bytes_of(std::int32_t id) const {
-  if (id < 0 || id >= size())
-    throw Error(fmt::format("token id {} is outside the vocabulary of {} tokens", id, size()));
-  return tokens_[static_cast<std::size_t>(id)];
+  if (id < 0) throw Error(fmt::format("token id {} is negative; ids begin at 0", id));
+  return id < size() ? std::string_view(tokens_[static_cast<std::size_t>(id)]) : std::string_view();
 }
 
 std::optional<std::int32_t> Tokenizer::id_of(std::string_view bytes) const {

@@ -40,11 +40,12 @@ class Tokenizer {
   std::vector<std::int32_t> encode(std::string_view text) const;
 
   /// The text of `ids`: bytes that together are no UTF-8 become U+FFFD as in `replace_invalid_utf8`. Text that arrives
-  /// id by id wants `bytes_of` and a `Utf8Stream` instead. Throws Error if an id is outside the vocabulary.
+  /// id by id wants `bytes_of` and a `Utf8Stream` instead. An id without a token gives no text: the vocabulary of a
+  /// model may be padded. Throws Error if an id is negative.
   std::string decode(std::span<const std::int32_t> ids) const;
 
-  /// The bytes a token stands for, often a part of a character only. Lives as long as the tokenizer.
-  /// Throws Error if `id` is outside the vocabulary.
+  /// The bytes a token stands for, often a part of a character only; none for an id without a token. They live as long
+  /// as the tokenizer. Throws Error if `id` is negative.
   std::string_view bytes_of(std::int32_t id) const;
 
   /// The token that stands for exactly these bytes, if there is one: `" the"`, `"<|endoftext|>"`.
