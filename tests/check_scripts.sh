@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# Scripts started at once on a fresh clone build one after the other. Usage: check_scripts.sh ROOT
+# Scripts started at once on a fresh clone build one after the other; each builds its own checkout, also where that was copied
+# with its build; without network setup goes on where it can. Usage: check_scripts.sh ROOT
 set -euo pipefail
-work=$(mktemp -d)
+work=$(cd "$(mktemp -d)" && pwd -P)
+usual_path=$PATH
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$work/clone/samples" "$work/bin"
 cp -r "$1/scripts" "$work/clone"
@@ -44,4 +46,67 @@ while read -r note; do
   [[ $note != "$last" ]] || { echo "two builds at once:"; cat "$NOTES"; exit 1; }
   last=$note
 done <"$NOTES"
+
+# A tree with programs whose "compilation" is a copy of their source, built by the real CMake; then copies of that tree.
+export PATH=$usual_path
+fail() { echo "$1" && exit 1; }
+mkdir -p "$work/tree/samples"
+cp -r "$1/scripts" "$1/CMakePresets.json" "$work/tree"
+printf '#!/bin/sh\n' >"$work/tree/scripts/setup"
+cat >"$work/tree/CMakeLists.txt" <<'END'
+cmake_minimum_required(VERSION 3.25)
+project(tiny LANGUAGES NONE)
+file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+enable_testing()
+add_test(NAME hello COMMAND bin/hello)
+foreach(name hello fuzz tessera_tests inspect)
+  add_custom_target(${name} ALL COMMAND ${CMAKE_COMMAND} -E copy ${CMAKE_SOURCE_DIR}/samples/hello.cpp bin/${name})
+endforeach()
+END
+printf '#!/bin/sh\necho hello from the first\n' >"$work/tree/samples/hello.cpp"
+chmod +x "$work/tree/samples/hello.cpp"
+for run in first again; do
+  "$work/tree/scripts/run" hello >"$work/$run" 2>&1 || fail "$(cat "$work/$run")"
+  expect $run "hello from the first"
+  ! grep -q anew "$work/$run" || fail "a checkout's own build is built anew"
+done
+for script in "run hello" "fuzz 1 1" test "texts $work/list"; do
+  rm -rf "${work:?}/copy"
+  cp -a "$work/tree" "$work/copy"
+  sed -i 's/first/copy/' "$work/copy/samples/hello.cpp"
+  # shellcheck disable=SC2086
+  (cd "$work/copy" && "scripts/"$script) >"$work/copied" 2>&1 || fail "$script: $(cat "$work/copied")"
+  expect copied "${script%% *}: $work/copy/build/release was configured for $work/tree" anew
+  grep -rq "hello from the copy" "$work/copy/build/release/bin" || fail "$script: a stale program"
+done
+for name in hello fuzz tessera_tests inspect; do
+  ! grep -qs copy "$work/tree/build/release/bin/$name" || fail "a script of the copy has built in the first tree"
+done
+# A build that cannot be configured again runs nothing.
+echo 'message(FATAL_ERROR "not like this")' >>"$work/copy/CMakeLists.txt"
+! "$work/copy/scripts/run" hello >"$work/refused" 2>&1 || fail "runs although CMake failed"
+expect refused "not like this" "run: the build failed"
+! grep -q "hello from" "$work/refused" || fail "runs although CMake failed"
+# A checkout that cannot be written to: a file has the folder's place, as root may write everywhere.
+rm -rf "${work:?}/copy/build"
+touch "$work/copy/build"
+! "$work/copy/scripts/run" hello >"$work/unwritable" 2>&1 || fail "runs without a build"
+expect unwritable "run: cannot write to $work/copy/build"
+(($(wc -l <"$work/unwritable") == 1)) || fail "$(cat "$work/unwritable")"
+
+# Without network: what the build can do without is no obstacle, what it needs is.
+mkdir "$work/offline"
+cat >"$work/offline/g++" <<'END'
+#!/bin/sh
+case "$*" in *-print-file-name*) echo /there ;; *) cat >/dev/null && echo "MISSING $LACKS" ;; esac
+END
+printf '#!/bin/sh\necho "Temporary failure resolving"\nexit 100\n' >"$work/offline/apt-get"
+printf '#!/bin/sh\nexec "$@"\n' >"$work/offline/sudo"
+chmod +x "$work/offline"/*
+offline() { PATH=$work/offline:$PATH LACKS=$1 "$root/scripts/setup" >"$work/setup" 2>&1; }
+root=$1
+offline libedit-dev || fail "setup: $(cat "$work/setup")"
+expect setup "Temporary failure" "setup: going on without libedit-dev"
+! offline libfmt-dev || fail "setup goes on without libfmt-dev"
+expect setup "setup: the build needs libfmt-dev"
 echo "scripts: ok"
