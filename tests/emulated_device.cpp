@@ -16,6 +16,7 @@
 #include "jit/emulated.hpp"
 #include "jit/options/options.hpp"
 #include "tessera/graph/error.hpp"
+#include "tessera/jit/version.hpp"
 
 namespace tessera::internal {
 namespace {
@@ -116,5 +117,7 @@ void tessera_emulated_backend(std::shared_ptr<tessera::internal::DeviceBackend>&
   static const auto one = std::make_shared<tessera::internal::EmulatedBackend>();
   backend = one;
 }
+
+const char* tessera_emulator_version() { return tessera::internal::version(); }
 
 tessera::internal::Device emulated_device() { return tessera::internal::Device::parse("emulated"); }

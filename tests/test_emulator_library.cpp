@@ -1,12 +1,16 @@
 // TESSERA_DEVICE=emulated of a program that was not linked with the emulator (emulated_device/mistakes.cpp).
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "catch.hpp"
 #include "emulated_device.hpp"
+#include "jit/emulated.hpp"
 #include "support.hpp"
+#include "tessera/jit/version.hpp"
 
 using namespace tessera::internal;
 
@@ -24,7 +28,8 @@ std::string said(const std::string& environment, const std::string& arguments) {
   return text;
 }
 
-const std::string program = TESSERA_BIN_DIR "/mistakes";
+namespace fs = std::filesystem;
+const std::string program = TESSERA_BIN_DIR "/mistakes", beside = TESSERA_BIN_DIR "/libtessera_emulator.so";
 
 }  // namespace
 
@@ -61,15 +66,60 @@ TEST_CASE("the emulator reports what a program does wrong as an error with kerne
   CHECK(report.find("block") != report.npos);
 }
 
-TEST_CASE("where the emulator is missing the error says what to build", "[emulator]") {
+TEST_CASE("the emulator is looked for beside the program, where an install has it, and on the loader path", "[emulator]") {
+  const std::vector<std::string> places = emulator_places();
+  REQUIRE(places.size() >= 3);
+  CHECK(places.front() == beside);
+  CHECK(places.back() == "libtessera_emulator.so");
+  // A program finds it in the same place as seen from itself, wherever that is.
   const TempDir folder;
-  std::filesystem::copy_file(program, folder / "mistakes");
-  const std::string text = said("", (folder / "mistakes").string() + " twice");
-  CAPTURE(text);
-  CHECK(says(text.substr(0, text.size() - 1),
-             {"TESSERA_DEVICE=emulated: device emulated: the emulator was not found", "no libtessera_emulator.so",
-              "tessera_emulated_device", "TESSERA_EMULATOR"}));
-  CHECK(said("TESSERA_EMULATOR=" TESSERA_BIN_DIR, (folder / "mistakes").string() + " twice") == "emulated sm_90a: 6\n");
+  const fs::path moved = folder / "prefix" / "bin" / "mistakes";
+  const fs::path library = (moved.parent_path() / fs::relative(places[1], TESSERA_BIN_DIR)).lexically_normal();
+  fs::create_directories(moved.parent_path());
+  fs::create_directories(library.parent_path());
+  fs::copy_file(program, moved);
+  fs::create_symlink(beside, library);
+  CHECK(said("", moved.string() + " twice") == "emulated sm_90a: 6\n");
+  fs::create_symlink(moved, folder / "link");
+  CHECK(said("PATH=" + folder.path().string() + ":$PATH", "link twice") == "emulated sm_90a: 6\n");
+  fs::remove(library);
+  CHECK(said("LD_LIBRARY_PATH=" TESSERA_BIN_DIR, moved.string() + " twice") == "emulated sm_90a: 6\n");
+  CHECK(said("TESSERA_EMULATOR=" TESSERA_BIN_DIR, moved.string() + " twice") == "emulated sm_90a: 6\n");
+}
+
+TEST_CASE("where the emulator is missing the error says how to get it", "[emulator]") {
+  const TempDir folder;
+  const fs::path bin = folder / "bin";
+  fs::create_directory(bin);
+  fs::copy_file(program, bin / "mistakes");
+  const auto complaint = [&](const std::string& environment) {
+    const std::string text = said(environment, (bin / "mistakes").string() + " twice");
+    REQUIRE(text.ends_with('\n'));
+    return text.substr(0, text.size() - 1);
+  };
+  const std::string installed = complaint("");
+  CAPTURE(installed);
+  CHECK(says(installed, {"TESSERA_DEVICE=emulated: device emulated: the emulator was not found",
+                         bin.string() + ": no libtessera_emulator.so", "the loader path: no libtessera_emulator.so",
+                         "let TESSERA_EMULATOR name its folder, as PREFIX/lib"}));
+  CHECK(installed.find("cmake") == installed.npos);
+  // A project that uses an installed Tessera has a cache that names it; its own build has no emulator to make.
+  write_text(folder / "CMakeCache.txt", "tessera_DIR:PATH=/usr/lib/cmake/tessera\n");
+  CHECK(complaint("") == installed);
+  write_text(folder / "CMakeCache.txt", "CMAKE_BUILD_TYPE:STRING=\ntessera_SOURCE_DIR:STATIC=/tessera\n");
+  CHECK(says(complaint(""), {"cmake --build " + folder.path().string() + " --target tessera_emulated_device"}));
+}
+
+TEST_CASE("a library that is no emulator, or another version's, is refused", "[emulator]") {
+  const TempDir folder;
+  const auto with = [](const std::string& library) { return said("TESSERA_EMULATOR=" + library, program + " twice"); };
+  CHECK(with(TESSERA_BIN_DIR "/libfake_cuda.so").find("it is not the library expected, or too old") != std::string::npos);
+  const std::string source = (folder / "emulator.cpp").string(), library = (folder / "emulator.so").string();
+  write_text(source, "extern \"C\" const char* tessera_emulator_version() { return \"0.0.7\"; }\n");
+  REQUIRE(std::system(("g++ -shared -fPIC " + source + " -o " + library).c_str()) == 0);
+  const std::string other = with(library);
+  CAPTURE(other);
+  CHECK(says(other.substr(0, other.size() - 1), {library, "Tessera 0.0.7", version(), "TESSERA_EMULATOR"}));
 }
 
 TEST_CASE("a program that has the emulator in it opens no other", "[emulator]") {
