@@ -2,6 +2,7 @@
 where there is no NumPy. Usage: check_numpy.py LIBRARY_OF_SAMPLES LIBRARY_OF_TESTS"""
 
 import ctypes
+import fractions
 import gc
 import pathlib
 import runpy
@@ -101,11 +102,71 @@ for _ in range(1000):
     view[0, :16]
 assert int(status().split()[1]) - pages < 20000, "memory grows"
 
+# A consumer that refuses: its own reason comes through, and what it did not take is freed.
+pages = int(status().split()[0])
+for type in ("bf16", "f8e4m3") * 100:
+    refusing = device.tensor(type, [2048, 1024])
+    try:
+        numpy.from_dlpack(refusing)
+    except Exception as error:
+        assert not isinstance(error, (SystemError, tessera.Error)) and str(error), repr(error)
+    else:
+        assert False, f"NumPy takes {type}"
+assert int(status().split()[0]) - pages < 25000, "what NumPy refuses is kept"
+array = numpy.arange(12, dtype=numpy.float32).reshape(3, 4)
+before = references(array)
+try:
+    capsule = tessera.Tensor.of(array, stream).__dlpack__()
+    raise ValueError("not this one")
+except ValueError as error:
+    del capsule  # while the exception is there
+    assert str(error) == "not this one"
+assert references(array) == before
+
 # Errors are Tessera's sentences.
 refused("argument 1", "f64 [3,4]", "In<f32, 2>", action=lambda: scaled(stream, array.astype("f8"), shared, 2))
 refused("2 arguments for 3 parameters", action=lambda: scaled(stream, array, shared))
 refused("no kernel 'scale'", "scaled", action=lambda: samples["scale"])
 refused("broken", "kernels.cpp", action=lambda: tests["broken"])
+# Numbers: each that the parameter's type holds, of whatever type it is itself; others are refused.
+def given(type, number):
+    result = numpy.zeros(1, dict(i="i", u="u", f="f")[type[0]] + str(int(type[1:]) // 8))
+    tests["give_" + type](stream, result, number)
+    return result[0].item()
+
+
+kinds = [int, float, fractions.Fraction, numpy.int8, numpy.uint8, numpy.int32, numpy.int64, numpy.uint64, numpy.float16]
+for type in "i32 u32 i64 u64 f32 f64".split():
+    is_real = type[0] == "f"
+    for kind in kinds:
+        if is_real or hasattr(kind, "__index__"):
+            assert given(type, kind(7)) == 7, (type, kind)
+        else:
+            refused("argument 2 is the real number 7", f"Scalar<{type}>", action=lambda: given(type, kind(7)))
+    bits = int(type[1:])
+    lowest, highest = (0, 2**bits - 1) if type[0] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    for number in (lowest, highest, numpy.dtype(type[0] + str(bits // 8)).type(highest if not is_real else 0.5)):
+        assert given(type, number) == (number if not is_real else getattr(numpy, f"float{bits}")(number)), (type, number)
+    for number in (lowest - 1, highest + 1, 2**64, -(2**63) - 1, 10**30):
+        if is_real:
+            assert given(type, number) == getattr(numpy, f"float{bits}")(number), (type, number)
+            continue
+        try:
+            assert False, (type, number, given(type, number))
+        except OverflowError as error:  # of more than 64 bits
+            assert not -(2**63) <= number < 2**64 and f"argument 2 is {number}" in str(error) and f"Scalar<{type}>" in str(error)
+        except tessera.Error as error:
+            assert -(2**63) <= number < 2**64 and f"given {number}, which is out of its range" in str(error), error
+for number, wanted in ((10**400, OverflowError), ([7], TypeError), ("7", TypeError), (7j, TypeError), (None, TypeError)):
+    try:
+        assert False, (number, given("f64", number))
+    except wanted:
+        pass
+try:
+    assert False, device.tensor("f32", [2**64 + 3])
+except OverflowError:
+    pass
+assert "[2,3]" in repr(device.tensor("f32", [numpy.int64(2), numpy.uint8(3)]))
 numbers = numpy.zeros(40, numpy.int64)
 tests["add_numbers"](stream, numbers, -1, 1 << 40, 5.5)
 assert (numbers == (1 << 40) + 4).all()

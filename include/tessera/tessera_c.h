@@ -30,7 +30,7 @@ typedef enum tessera_status {
   TESSERA_INTERNAL = 3       /* a mistake in Tessera: please report it */
 } tessera_status;
 
-/* "0.1.0". */
+/* "0.3.0". */
 const char* tessera_version(void);
 /* Of the last function that failed in this thread, one sentence in UTF-8, until the next one fails; "" before. */
 const char* tessera_last_error(void);
@@ -89,6 +89,9 @@ tessera_status tessera_tensor_from_dlpack(struct DLManagedTensor* managed, const
 tessera_status tessera_tensor_to_dlpack(const tessera_tensor* tensor, struct DLManagedTensor** managed);
 /* Calls the deleter of one that nobody took; null is fine. */
 void tessera_dlpack_free(struct DLManagedTensor* managed);
+/* The destructor of a Python capsule (a PyObject*) that holds one under the name "dltensor", as __dlpack__ returns it: frees
+ * what nobody took. Called by Python, with its lock; a pending exception stays as it is. */
+void tessera_dlpack_capsule_free(void* capsule);
 /* "f32 [2,3]"; it lives as long as the handle. */
 tessera_status tessera_tensor_text(const tessera_tensor* tensor, const char** text);
 /* All elements of `from`, of the same type and extents, any strides and any device: behind all work of both devices,

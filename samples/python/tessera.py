@@ -1,11 +1,24 @@
 """Tessera from Python, by ctypes and nothing else: kernels of a C++ library run on tensors of NumPy, PyTorch or CuPy
-where they lie, through DLPack. include/tessera/tessera_c.h says what each call does, docs/contracts.md who waits for whom."""
+where they lie, through DLPack. include/tessera/tessera_c.h says what each call does, docs/contracts.md who waits for whom.
+
+libtessera_c.so is what TESSERA_C names; else, of an installed tessera.py, that of the same install; else the loader's."""
 
 import ctypes
+import operator
 import os
+import re
 from ctypes import POINTER, byref, c_char_p, c_double, c_int32, c_int64, c_size_t, c_uint64, c_void_p
 
-_lib = ctypes.CDLL(os.environ.get("TESSERA_C", "libtessera_c.so"))
+def _open_library():
+    installed = os.path.join(os.path.dirname(os.path.realpath(__file__)), "../../libtessera_c.so")
+    found = os.path.normpath(installed) if os.path.exists(installed) else "libtessera_c.so"
+    try:
+        return ctypes.CDLL(os.environ.get("TESSERA_C") or found)
+    except OSError as error:
+        raise ImportError(f"{error}; let TESSERA_C name libtessera_c.so, with its folder") from None
+
+
+_lib = _open_library()
 
 
 class Error(Exception):
@@ -27,6 +40,13 @@ class _Value(ctypes.Union):
 
 class _Argument(ctypes.Structure):
     _fields_ = [("kind", c_int32), ("value", _Value)]
+
+
+_TENSOR, _INTEGER, _UNSIGNED, _REAL = range(4)  # its kinds
+
+
+def _fits_i64(number):
+    return -(1 << 63) <= number < 1 << 63
 
 
 for _name, *_types in [
@@ -105,6 +125,9 @@ class Device(_Handle):
 
     def tensor(self, type, extents):
         """device.tensor("f32", [2, 3]): contents undefined."""
+        extents = [operator.index(extent) for extent in extents]
+        if not all(map(_fits_i64, extents)):  # ctypes takes them modulo 2^64
+            raise OverflowError(f"extents {extents} are not all of 64 bits")
         extents = (c_int64 * len(extents))(*extents)
         return Tensor(self, _made(_lib.tessera_tensor_new, self, type.encode(), len(extents), extents))
 
@@ -141,15 +164,12 @@ class Event(_Handle):
 _FREE, _TAKEN = b"dltensor", b"used_dltensor"
 _python = ctypes.pythonapi
 _python.PyCapsule_New.restype, _python.PyCapsule_New.argtypes = ctypes.py_object, [c_void_p, c_char_p, c_void_p]
-_python.PyCapsule_IsValid.argtypes = [c_void_p, c_char_p]
 _python.PyCapsule_GetPointer.restype, _python.PyCapsule_GetPointer.argtypes = c_void_p, [c_void_p, c_char_p]
 _python.PyCapsule_SetName.argtypes = [c_void_p, c_char_p]
 
 
-@ctypes.PYFUNCTYPE(None, c_void_p)
-def _drop(capsule):  # called when it goes; what nobody took goes with it
-    if _python.PyCapsule_IsValid(capsule, _FREE):
-        _lib.tessera_dlpack_free(_python.PyCapsule_GetPointer(capsule, _FREE))
+# Frees what nobody took when the capsule goes. No Python function: a consumer that refuses the tensor has set an exception then.
+_DROP = ctypes.cast(_lib.tessera_dlpack_capsule_free, c_void_p)
 
 
 class Tensor(_Handle):
@@ -181,7 +201,7 @@ class Tensor(_Handle):
         if self.device.dlpack[0] != 1 and stream != -1:
             self.device.stream_from(stream).wait(self.stream.record())
         managed = _made(_lib.tessera_tensor_to_dlpack, self)
-        return _python.PyCapsule_New(managed, _FREE, ctypes.cast(_drop, c_void_p))
+        return _python.PyCapsule_New(managed, _FREE, _DROP)
 
     def copy_from(self, other):
         _lib.tessera_tensor_copy(self, other)
@@ -204,19 +224,37 @@ class Library(_Handle):
 
 class Kernel(_Handle):
     def __call__(self, stream, *values):
-        """Tensors, arrays that have __dlpack__, and numbers."""
+        """Tensors, arrays that have __dlpack__, and numbers: Python's, NumPy's, whatever has __index__ or __float__."""
         arguments, tensors = (_Argument * len(values))(), []
-        for argument, value in zip(arguments, values):
+        for position, (argument, value) in enumerate(zip(arguments, values)):
             if hasattr(value, "__dlpack__"):
                 tensors.append(value if isinstance(value, Tensor) else Tensor.of(value, stream))
-                argument.kind, argument.value.tensor = 0, tensors[-1]._as_parameter_
-            elif isinstance(value, int):
-                argument.kind, argument.value.integer = 1, value
+                argument.kind, argument.value.tensor = _TENSOR, tensors[-1]._as_parameter_
             else:
-                argument.kind, argument.value.real = 3, value
+                self._set_number(argument, position, value)
         _lib.tessera_launch(stream, self, arguments, len(values))
         for tensor in tensors:
             tensor.stream = stream
+
+    def _set_number(self, argument, position, value):
+        try:
+            integer = operator.index(value)
+        except TypeError:
+            if not hasattr(value, "__float__"):
+                what = type(value).__name__
+                raise TypeError(f"argument {position + 1} is a {what}: neither a number nor with __dlpack__") from None
+            argument.kind, argument.value.real = _REAL, float(value)
+            return
+        if _fits_i64(integer):
+            argument.kind, argument.value.integer = _INTEGER, integer
+        elif 0 <= integer < 1 << 64:
+            argument.kind, argument.value.number = _UNSIGNED, integer
+        else:
+            parameters = re.findall(r"\w+<[^>]*>", repr(self))
+            if position < len(parameters) and parameters[position] not in ("Scalar<f32>", "Scalar<f64>"):
+                raise OverflowError(f"argument {position + 1} is {integer}, which 64 bits do not hold; "
+                                    f"parameter {position + 1} is {parameters[position]}")
+            argument.kind, argument.value.real = _REAL, float(integer)
 
     def __repr__(self):
         return _made(_lib.tessera_kernel_text, self, kind=c_char_p).decode()

@@ -1,5 +1,6 @@
 #include "tessera/tessera_c.h"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <mutex>
@@ -116,6 +117,12 @@ void keep(SharedLibrary library) {
   static auto& kept = *new std::vector<SharedLibrary>;
   const std::lock_guard lock(mutex);
   kept.push_back(std::move(library));
+}
+
+/// A function of the Python that this is loaded into; null elsewhere.
+template <class Function>
+Function python(const char* name) {
+  return reinterpret_cast<Function>(::dlsym(RTLD_DEFAULT, name));
 }
 
 c::LaunchValue value_of(const tessera_argument& argument, std::size_t position) {
@@ -241,6 +248,19 @@ tessera_status tessera_tensor_to_dlpack(const tessera_tensor* tensor, DLManagedT
 }
 void tessera_dlpack_free(DLManagedTensor* managed) {
   (void)guarded(__func__, [&] { detail::free_dlpack(managed); });
+}
+void tessera_dlpack_capsule_free(void* capsule) {
+  // Of the Python that calls it. Its lock is released meanwhile, as for each call by ctypes: a deleter may wait for it.
+  static const auto is_valid = python<int (*)(void*, const char*)>("PyCapsule_IsValid");
+  static const auto pointer = python<void* (*)(void*, const char*)>("PyCapsule_GetPointer");
+  static const auto release = python<void* (*)()>("PyEval_SaveThread");
+  static const auto lock = python<void (*)(void*)>("PyEval_RestoreThread");
+  constexpr const char* unclaimed = "dltensor";
+  if (!is_valid || !pointer || !release || !lock || !is_valid(capsule, unclaimed)) return;
+  auto* const managed = static_cast<DLManagedTensor*>(pointer(capsule, unclaimed));
+  void* const thread = release();
+  tessera_dlpack_free(managed);
+  lock(thread);
 }
 tessera_status tessera_tensor_text(const tessera_tensor* tensor, const char** text) {
   return guarded(__func__, [&] {

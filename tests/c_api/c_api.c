@@ -185,6 +185,7 @@ int main(int argc, char** argv) {
   EXPECT(lent && memcmp(lent->dl_tensor.data, values, sizeof values) == 0);
   tessera_dlpack_free(lent);
   tessera_dlpack_free(NULL);
+  tessera_dlpack_capsule_free(NULL); /* there is no Python here */
   int64_t length[1] = {40};
   OK(tessera_tensor_new(device, "i64", 1, length, &n));
   REFUSED(tessera_tensor_copy(z, n), "f32 [2,3]", "i64 [40]");

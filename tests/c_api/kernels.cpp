@@ -13,9 +13,19 @@ auto add_numbers() {
               cast<i64>(constant<f64>(0) + c));
   });
 }
+template <class T>
+auto give(const char* name) {
+  return kernel(name, [](Out<T, 1> y, Scalar<T> number) { store(y, {0}, full<T>({1}, 0) + number); });
+}
 auto broken() {
   return kernel("broken", [](In<f32, 1> x, Out<f32, 1>) { (void)load(x, {0}, {32}); });
 }
 
 TESSERA_EXPORT_KERNEL(add_numbers, add_numbers())
 TESSERA_EXPORT_KERNEL(broken, broken())
+TESSERA_EXPORT_KERNEL(give_i32, give<i32>("give_i32"))
+TESSERA_EXPORT_KERNEL(give_u32, give<u32>("give_u32"))
+TESSERA_EXPORT_KERNEL(give_i64, give<i64>("give_i64"))
+TESSERA_EXPORT_KERNEL(give_u64, give<u64>("give_u64"))
+TESSERA_EXPORT_KERNEL(give_f32, give<f32>("give_f32"))
+TESSERA_EXPORT_KERNEL(give_f64, give<f64>("give_f64"))
