@@ -18,7 +18,9 @@ foreach(kind static shared)
   install(EXPORT tessera-${kind} NAMESPACE tessera:: FILE tessera-${kind}.cmake DESTINATION ${package})
 endforeach()
 
-install(TARGETS tessera_c LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})  # for C, by its name
+# For C, by its name; and for Python, which finds it from there.
+install(TARGETS tessera_c LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(FILES samples/python/tessera.py DESTINATION ${CMAKE_INSTALL_LIBDIR}/tessera/python)
 
 # What an archive has yet to be linked with; a shared library has it.
 set(dependencies Threads)
@@ -40,11 +42,31 @@ configure_package_config_file(cmake/tessera-config.cmake.in tessera-config.cmake
 write_basic_package_version_file(tessera-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/tessera-config.cmake ${CMAKE_CURRENT_BINARY_DIR}/tessera-config-version.cmake
               cmake/FindPCRE2.cmake cmake/kernel_library.cmake cmake/kernel_library.map DESTINATION ${package})
+# For pkg-config: NAME, the shared library, and NAME-static, the archive. A program finds its libraries by an rpath, and the
+# compiler warns of nothing in the headers. In /usr both are so by themselves, and -isystem would hide the compiler's headers.
+file(RELATIVE_PATH pc_to_include ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_FULL_INCLUDEDIR})
 foreach(library ${libraries})
   string(REPLACE "_" "-" name ${library})
-  configure_file(cmake/${name}.pc.in ${name}.pc @ONLY)
-  install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+  foreach(suffix "" -static)
+    set(linked "-l${library}")
+    if(suffix)
+      set(linked "-l:lib${library}.a ${archives_of_${library}}")
+    endif()
+    set(include_flag "-I")
+    set(rpath "")
+    configure_file(cmake/${name}.pc.in pkgconfig/usr/${name}${suffix}.pc @ONLY)
+    set(include_flag "-isystem ")
+    set(rpath " -Wl,-rpath,\${libdir}")
+    configure_file(cmake/${name}.pc.in pkgconfig/elsewhere/${name}${suffix}.pc @ONLY)
+  endforeach()
 endforeach()
+install(CODE "
+  set(folder elsewhere)
+  if(CMAKE_INSTALL_PREFIX MATCHES \"^/usr/?$\")
+    set(folder usr)
+  endif()
+  file(INSTALL \"${CMAKE_CURRENT_BINARY_DIR}/pkgconfig/\${folder}/\"
+       DESTINATION \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/pkgconfig\")")
 
 # cpack -G DEB makes a package of all that.
 set(CPACK_GENERATOR DEB)

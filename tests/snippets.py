@@ -1,0 +1,42 @@
+#!/usr/bin/env python3
+"""Prints one C++ file with all ```cpp blocks of Markdown pages, to be compiled. Usage: snippets.py PAGES...
+
+A block is statements of a function, but for the functions that it begins with: what ends with a `}` alone on its line. Where
+it needs more than that, a comment ahead of it, which readers do not see, says so: <!-- snippet CODE -->. The code goes ahead
+of the statements; if it has a `$`, all of the block goes there. What a block leaves out, `...` as a line or `{ ... }`, is
+nothing."""
+
+import re
+import sys
+from pathlib import Path
+
+BLOCK = re.compile(r"(?:^<!-- snippet (?P<code>(?:(?!-->).)*)-->\n)?^```cpp\n(?P<text>.*?)^```$", re.M | re.S)
+
+
+def snippets(page):
+    """Of each block what it includes, and the rest."""
+    text = page.read_text()
+    for number, found in enumerate(BLOCK.finditer(text), 1):
+        line = text.count("\n", 0, found.start("text")) + 1
+        block = re.sub(r"^ *\.\.\.$", "", found["text"], flags=re.M).replace("{ ... }", "{}")
+        includes = "".join(re.findall(r"^#include.*\n", block, re.M))
+        block = re.sub(r"^#include.*$", "", block, flags=re.M)
+        before, place, after = (found["code"] or "").partition("$")
+        functions = ""
+        if not place:
+            functions, statements = re.fullmatch(r"(.*^}\n|)(.*)", block, re.M | re.S).groups()
+            before, after = f"void run() {{\n{before}", "}"
+            if functions:
+                functions, line, block = f'#line {line} "{page}"\n{functions}', line + functions.count("\n"), statements
+        yield includes, (f'namespace {page.stem}_{number} {{\n{functions}{before}\n#line {line} "{page}"\n{block}{after}\n}}\n')
+
+
+def main(pages):
+    found = [snippet for page in pages for snippet in snippets(page)]
+    if len(found) != sum(page.read_text().count("```cpp") for page in pages):
+        sys.exit("snippets: a block is not closed")
+    print("#include <tessera/tessera.hpp>\n" + "".join(includes for includes, _ in found) + "using namespace tessera;")
+    print("".join(code for _, code in found))
+
+
+main([Path(page) for page in sys.argv[1:]])
