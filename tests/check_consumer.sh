@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # A project that uses Tessera is configured, built and run. Usage:
 #   check_consumer.sh installed SOURCE COMPILER BUILD   it is installed from BUILD: found by find_package, as archives and as shared
-#                                                       libraries, and by pkg-config
+#                                                       libraries, by pkg-config and from Python; programs find the emulator
 #   check_consumer.sh package SOURCE COMPILER BUILD     the same of a Debian package of BUILD
-#   check_consumer.sh sources SOURCE COMPILER           it is a folder of the project, or FetchContent's, and oneTBB is absent
+#   check_consumer.sh sources SOURCE COMPILER BUILD     it is a folder of the project, or FetchContent's, and oneTBB is absent
 set -euo pipefail
 how=$1 source=$2 compiler=$3
 work=$(mktemp -d)
@@ -29,6 +29,13 @@ if [[ $how == sources ]]; then
   configure sources -DTESSERA_FETCHED=ON
   make sources
   "$work/sources/vector_add"
+  emulator=$4/bin/libtessera_emulator.so
+  if [[ -e $emulator ]]; then # that of the build stands in for the one that this one makes
+    cmake --build "$work/sources" --target tessera_emulated_device -- -n >/dev/null
+    mkdir -p "$work/sources/bin"
+    cp "$emulator" "$work/sources/bin"
+    TESSERA_DEVICE=emulated "$work/sources/vector_add"
+  fi
   exit
 fi
 
@@ -47,31 +54,61 @@ if grep -rF -e "$work/made" -e "$source" "$prefix" --include='*.cmake' --include
   echo "what is installed names the folder that it came from"
   exit 1
 fi
+library=$(find "$prefix" -name libtessera.so)
+libdir=$(dirname "$library")
+has_emulator=$(find "$libdir" -maxdepth 1 -name libtessera_emulator.so)
+# Runs a program as it is, on the CPU, and with the emulator, which it is to find.
+run() {
+  "$@"
+  [[ -z $has_emulator ]] || TESSERA_DEVICE=emulated "$@"
+}
+
 for kind in OFF ON; do
   configure "build-$kind" -DCMAKE_PREFIX_PATH="$prefix" -DBUILD_SHARED_LIBS=$kind
   make "build-$kind"
-  "$work/build-$kind/vector_add"
+  run "$work/build-$kind/vector_add"
   "$work/build-$kind/model" "$source/samples/models/storyteller-6m"
 done
 [[ -z $(shared_by "$work/build-OFF/model") ]] || { echo "archives are asked for"; exit 1; }
-for program in vector_add:libtessera.so.0.2 model:libtessera_model.so.0.2; do
+for program in vector_add:libtessera.so.0.3 model:libtessera_model.so.0.3; do
   shared_by "$work/build-ON/${program%:*}" | grep -qxF "${program#*:}" || { echo "$program: not by that version"; exit 1; }
 done
 # Nothing is shown but what include/tessera declares.
-library=$(find "$prefix" -name libtessera.so)
 shown=$(nm -DC --defined-only "$library" | cut -d' ' -f3- | grep -E '^(typeinfo for |vtable for )?(tessera|spdlog)::' |
   grep -cE 'codegen|Nvrtc|spdlog|Cache' || true) # other names are the standard library's
 ((shown == 0)) || { echo "the shared library shows $shown names of its inside"; exit 1; }
-emulator=$(find "$prefix" -name libtessera_emulator.so)
-if [[ -n $emulator ]]; then
-  for kind in OFF ON; do TESSERA_DEVICE=emulated TESSERA_EMULATOR=$emulator "$work/build-$kind/vector_add"; done
-fi
+
+# By pkg-config, the shared libraries and the archives, with many warnings: of the headers there are none.
+warnings=(-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wold-style-cast -Werror)
+if [[ $how == installed ]]; then warnings+=(-Wsign-conversion); fi
 if command -v pkg-config >/dev/null; then
-  export PKG_CONFIG_PATH=$(dirname "$library")/pkgconfig
-  read -ra flags <<<"$(pkg-config --cflags --libs tessera-model)"
-  quietly "$compiler" -O0 "$source/tests/consumer/model.cpp" -o "$work/model" "${flags[@]}"
-  LD_LIBRARY_PATH=$(dirname "$library") "$work/model" "$source/samples/models/storyteller-6m"
-  read -ra flags <<<"$(pkg-config --static --cflags --libs tessera | sed 's/-ltessera /-l:libtessera.a /')"
-  quietly "$compiler" -O0 "$source"/tests/consumer/{vector_add,names}.cpp -o "$work/vector_add" "${flags[@]}"
-  "$work/vector_add"
+  export PKG_CONFIG_PATH=$libdir/pkgconfig
+  if [[ $how == package ]]; then export LD_LIBRARY_PATH=$libdir; fi # as of /usr/lib, where the package has it
+  for kind in "" -static; do
+    for program in model:tessera-model "vector_add names:tessera"; do
+      sources=()
+      for name in ${program%:*}; do sources+=("$source/tests/consumer/$name.cpp"); done
+      read -ra flags <<<"$(pkg-config --cflags --libs "${program#*:}$kind")"
+      quietly "$compiler" -O0 "${warnings[@]}" "${sources[@]}" \
+        -o "$work/${program#*:}$kind" "${flags[@]}"
+    done
+    run "$work/tessera$kind"
+    "$work/tessera-model$kind" "$source/samples/models/storyteller-6m"
+  done
+  [[ -z $(shared_by "$work/tessera-model-static") ]] || { echo "archives are asked for"; exit 1; }
+fi
+
+# The programs, and the demo with its second device.
+"$prefix/bin/tessera-generate" --temp 0 -n 4 "Once upon a time" | grep -q . || { echo "tessera-generate prints nothing"; exit 1; }
+TESSERA_DEVICE=cpu "$prefix/bin/tessera-demo" kernel,code,devices >"$work/demo" || { cat "$work/demo"; exit 1; }
+if [[ -n $has_emulator ]] && ! grep -q emulated "$work/demo"; then cat "$work/demo" && exit 1; fi
+
+# From Python, by the one line that the documentation has.
+if command -v python3 >/dev/null; then
+  export PYTHONPATH=$libdir/tessera/python
+  env -u TESSERA_C python3 "$source/tests/consumer/launch.py" "$work/build-OFF/libkernels.so"
+  [[ -z $has_emulator ]] || env -u TESSERA_C python3 "$source/tests/consumer/launch.py" "$work/build-OFF/libkernels.so" emulated
+  # What the pages say compiles with what is installed.
+  python3 "$source/tests/snippets.py" "$source"/README.md "$source"/docs/*.md >"$work/snippets.cpp"
+  quietly "$compiler" -std=c++20 -fsyntax-only -I"$prefix/include" "$work/snippets.cpp"
 fi
