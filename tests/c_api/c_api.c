@@ -199,10 +199,14 @@ int main(int argc, char** argv) {
   OK(tessera_library_count(library, &kernels));
   EXPECT(kernels == 2);
   OK(tessera_library_count(tests, &kernels)); /* each has a list of its own */
-  EXPECT(kernels == 2);
-  OK(tessera_library_name(tests, 0, &text));
-  EXPECT(strcmp(text, "broken") == 0 || strcmp(text, "add_numbers") == 0);
-  REFUSED(tessera_library_name(tests, 2, &text), "no kernel of number 2", "");
+  EXPECT(kernels == 8);
+  int known = 0;
+  for (size_t i = 0; i < kernels; ++i) {
+    OK(tessera_library_name(tests, i, &text));
+    known += strcmp(text, "broken") == 0 || strcmp(text, "add_numbers") == 0;
+  }
+  EXPECT(known == 2);
+  REFUSED(tessera_library_name(tests, 8, &text), "no kernel of number 8", "");
   REFUSED(tessera_library_open("/nowhere/libkernels.so", &library), "libkernels.so", "");
   REFUSED(tessera_library_open(argv[3], &library), "was made with another Tessera than this one", "build it again");
   REFUSED(tessera_library_open(argv[4], &library), "tessera_exported_kernels", "");
