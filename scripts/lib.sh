@@ -22,7 +22,7 @@ drop_build_of_another_tree() {
 # Takes the build folder for this script, by file descriptor 9: one build at a time.
 take_build() {
   if ! { mkdir -p "$root/build" && : >>"$root/build/lock"; } 2>/dev/null; then
-    echo "$me: cannot write to $root/build; work in a copy of the checkout that can be written to, or link $root/build to a folder that can" >&2
+    echo "$me: cannot write to $root/build; copy the checkout to a folder of yours, or build by hand: cmake -S $root -B FOLDER" >&2
     exit 1
   fi
   exec 9>"$root/build/lock"
@@ -32,7 +32,7 @@ take_build() {
 
 # Configures the release build where that has yet to be done. Several files are compiled at once, which is faster for all of
 # them; who works on some configures by himself.
-configure() { [[ -f $build/build.ninja ]] || (cd "$root" && cmake --preset release -DCMAKE_UNITY_BUILD=ON); }
+configure() { [[ -f $build/build.ninja && -f $build/CMakeCache.txt ]] || (cd "$root" && cmake --preset release -DCMAKE_UNITY_BUILD=ON); }
 
 # build_quietly TARGETS...: sets up, configures and builds. If that fails, prints the compiler's lines with what leads to
 # each error, the author's own line among it; not the commands.

@@ -31,6 +31,8 @@ if [[ $how == sources ]]; then
   "$work/sources/vector_add"
   emulator=$4/bin/libtessera_emulator.so
   if [[ -e $emulator ]]; then # that of the build stands in for the one that this one makes
+    ! TESSERA_DEVICE=emulated "$work/sources/vector_add" 2>"$work/log" || { echo "an emulator from elsewhere"; exit 1; }
+    grep -qF -- "cmake --build $work/sources --target tessera_emulated_device" "$work/log" || { cat "$work/log" && exit 1; }
     cmake --build "$work/sources" --target tessera_emulated_device -- -n >/dev/null
     mkdir -p "$work/sources/bin"
     cp "$emulator" "$work/sources/bin"
@@ -108,7 +110,10 @@ if command -v python3 >/dev/null; then
   export PYTHONPATH=$libdir/tessera/python
   env -u TESSERA_C python3 "$source/tests/consumer/launch.py" "$work/build-OFF/libkernels.so"
   [[ -z $has_emulator ]] || env -u TESSERA_C python3 "$source/tests/consumer/launch.py" "$work/build-OFF/libkernels.so" emulated
-  # What the pages say compiles with what is installed.
+fi
+
+# What the pages show compiles with what is installed.
+if [[ $how == installed ]] && command -v python3 >/dev/null; then
   python3 "$source/tests/snippets.py" "$source"/README.md "$source"/docs/*.md >"$work/snippets.cpp"
   quietly "$compiler" -std=c++20 -fsyntax-only -I"$prefix/include" "$work/snippets.cpp"
 fi
