@@ -3,6 +3,7 @@
 #include <map>
 #include <numeric>
 #include <random>
+#include <set>
 
 #include "catch.hpp"
 #include "devices.hpp"
@@ -18,7 +19,8 @@ struct Settings {
   float top_p = 1, min_p = 0;
 };
 
-// The distribution that transformers draws from: penalty, temperature, top-k, top-p, min-p in this order, ties kept.
+// The distribution that transformers draws from: penalty, temperature, top-k, top-p, min-p in this order. (No two of
+// the tests' logits are equal.)
 std::vector<double> expected(const std::vector<float>& logits, const std::vector<u8>& seen, const Settings& s) {
   const std::size_t n = logits.size();
   std::vector<double> x(logits.begin(), logits.end());
@@ -77,6 +79,31 @@ std::vector<i32> draw(const std::vector<float>& logits, const std::vector<u8>& s
   return token.to_vector();
 }
 
+/// Draws from one row of logits, each with a key of its own, however large the vocabulary: every row is that one.
+std::vector<i32> draw_from_one(const std::vector<float>& logits, std::int64_t rows, std::int64_t seed) {
+  const Device& device = test_device();
+  const auto vocab = static_cast<std::int64_t>(logits.size());
+  static std::map<std::int64_t, decltype(kernels::sample(0))> made;
+  const auto& kernel = made.try_emplace(vocab, kernels::sample(static_cast<int>(vocab))).first->second;
+  const Tensor<f32, 1> row(device, {vocab});
+  const Tensor<u8, 1> marks(device, {vocab});
+  row.copy_from(logits);
+  marks.copy_from(std::vector<u8>(logits.size()));
+  const Tensor<f32, 2> x(device, row.data(), {rows, vocab}, {0, 1});
+  const Tensor<u8, 2> seen(device, marks.data(), {rows, vocab}, {0, 1});
+  const Tensor<i32, 1> past(device, {rows}), token(device, {rows});
+  const Tensor<i64, 1> keys(device, {rows});
+  std::vector<i64> all_keys;
+  for (std::int64_t i = 0; i < rows; ++i) all_keys.push_back(seed + i);
+  past.copy_from(std::vector<i32>(static_cast<std::size_t>(rows), 5));
+  keys.copy_from(all_keys);
+  launch(device.stream(), kernel, x, seen, past, keys, token, 1.0f, 1.0f, 0, 1.0f, 0.0f);
+  return token.to_vector();
+}
+
+/// Many more draws where they are quick.
+bool has_gpu() { return test_device().info().arch.has_value(); }
+
 std::vector<float> random_logits(std::size_t n, unsigned seed) {
   std::mt19937 generator(seed);
   std::normal_distribution<float> normal(0, 2);
@@ -121,13 +148,108 @@ TEST_CASE("filters keep exactly the tokens they should, in large vocabularies to
   }
 }
 
-TEST_CASE("ties with the last token kept are kept", "[model]") {
+TEST_CASE("top-k keeps k tokens, of equals the lowest", "[model]") {
+  const auto drawn = [](const std::vector<float>& logits, int k) {
+    std::set<i32> tokens;
+    for (i32 token : draw(logits, std::vector<u8>(logits.size()), {1, 1, k}, 500, 1)) tokens.insert(token);
+    return tokens;
+  };
+  using Set = std::set<i32>;
   const std::vector<float> logits{1, 3, 2, 2, 2, 0};
-  std::map<i32, int> counts;
-  for (i32 token : draw(logits, std::vector<u8>(6), {1, 1, 2}, 4000, 1)) ++counts[token];
-  CHECK(counts.size() == 4);
-  CHECK(counts.count(0) == 0);
-  CHECK(counts.count(5) == 0);
+  CHECK(drawn(logits, 1) == Set{1});
+  CHECK(drawn(logits, 2) == Set{1, 2});
+  CHECK(drawn(logits, 3) == Set{1, 2, 3});
+  CHECK(drawn(logits, 4) == Set{1, 2, 3, 4});
+  CHECK(drawn(logits, 5) == Set{0, 1, 2, 3, 4});
+  CHECK(drawn(logits, 6) == Set{0, 1, 2, 3, 4, 5});
+  CHECK(drawn(std::vector<float>(300, -7.5f), 3) == Set{0, 1, 2});
+  CHECK(drawn({-0.0f, 0.0f, -1, 0.0f}, 2) == Set{0, 1});  // -0 is 0
+  CHECK(drawn({1.5e-45f, 0, 3e-45f, -1.5e-45f}, 1) == Set{2});
+  CHECK(drawn({-3e38f, 3e38f, -2e38f, 2.9e38f}, 1) == Set{1});
+}
+
+TEST_CASE("top-k holds at any temperature", "[model]") {
+  std::vector<float> logits = random_logits(300, 4);
+  std::vector<std::size_t> order(logits.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::ranges::sort(order, [&](auto a, auto b) { return logits[a] > logits[b]; });
+  for (const float temperature : {1e-30f, 1.0f, 1e12f, 1e16f, 1e20f, 3e38f}) {
+    INFO(temperature);
+    std::set<std::size_t> tokens;
+    for (i32 token : draw(logits, std::vector<u8>(300), {1, temperature, 3}, 200, 9))
+      tokens.insert(static_cast<std::size_t>(token));
+    const bool hot = temperature >= 1e12f;
+    if (hot) CHECK(tokens == std::set<std::size_t>(order.begin(), order.begin() + 3));
+    if (!hot) CHECK(std::ranges::all_of(tokens, [&](auto t) { return logits[t] >= logits[order[2]]; }));
+  }
+}
+
+TEST_CASE("exponentials have the bits of f32 however small they are", "[model]") {
+  constexpr int columns = 4096;
+  const std::int64_t size = std::int64_t{1} << 22;
+  const auto draw_all = kernel("exponentials", [=](Out<f32, 1> e) {
+    Index block = blocks(cdiv(e.extent(0), columns));
+    Tile word = (cast<i64>(block) * columns + cast<i64>(iota({columns}, 0))) * 2;
+    store(e, {block}, kernels::exponential(random_bits(3, word), random_bits(3, word + 1)));
+  });
+  const Tensor<f32, 1> drawn(test_device(), {size});
+  launch(test_device().stream(), draw_all, drawn);
+  std::vector<float> e = drawn.to_vector();
+  std::ranges::sort(e);
+  const double n = static_cast<double>(size);
+  const auto check = [&](double below, double probability) {
+    INFO("below " << below);
+    const auto count = std::ranges::lower_bound(e, static_cast<float>(below)) - e.begin();
+    CHECK(std::abs(static_cast<double>(count) - n * probability) <=
+          4.5 * std::sqrt(n * probability * (1 - probability)));
+  };
+  for (int k = -3; k <= 17; ++k) check(std::ldexp(1.0, -k), -std::expm1(-std::ldexp(1.0, -k)));
+  CHECK(e.front() > 0);
+  CHECK(e.back() < 17);
+  CHECK(std::accumulate(e.begin(), e.end(), 0.0) / n == Approx(1).margin(4.5 / std::sqrt(n)));
+  // The smallest win the race: of the 256 below 2^-14 no two are equal.
+  const auto end = std::ranges::lower_bound(e, 0x1p-14f);
+  CHECK(std::adjacent_find(e.begin(), end) == end);
+}
+
+TEST_CASE("flat distributions are drawn evenly over large vocabularies", "[model][many]") {
+  const int vocab = GENERATE(50257, 1 << 20);
+  constexpr std::int64_t bins = 64;
+  const std::int64_t draws = has_gpu() ? 1000000 : vocab == 50257 ? 6400 : bins;
+  std::vector<std::int64_t> counts(bins);
+  const std::vector<float> logits(static_cast<std::size_t>(vocab), 0.25f);
+  for (std::int64_t at = 0; at < draws;) {
+    const std::int64_t rows = std::min<std::int64_t>(draws - at, 8192);
+    for (const i32 token : draw_from_one(logits, rows, 1000 + at))
+      ++counts.at(static_cast<std::size_t>(token * bins / vocab));
+    at += rows;
+  }
+  double chi_square = 0;
+  for (std::int64_t bin = 0; bin < bins; ++bin) {
+    // A bin of one token more is more probable.
+    const auto first = [&](std::int64_t b) { return (b * vocab + bins - 1) / bins; };
+    const double expected = static_cast<double>(draws * (first(bin + 1) - first(bin))) / vocab;
+    chi_square += std::pow(static_cast<double>(counts[static_cast<std::size_t>(bin)]) - expected, 2) / expected;
+  }
+  INFO("vocabulary " << vocab << ", chi square " << chi_square);
+  CHECK(chi_square < 115);  // of 63 degrees of freedom: less with probability 0.9999
+}
+
+TEST_CASE("improbable tokens are drawn at their rate", "[model][many]") {
+  constexpr int vocab = 50257;
+  const std::int64_t draws = has_gpu() ? 2000000 : 1500;
+  const double probability = has_gpu() ? 1e-8 : 1e-6;
+  std::vector<float> logits(vocab, static_cast<float>(std::log(probability)));
+  logits[7] = 0;
+  std::int64_t rare = 0;
+  for (std::int64_t at = 0; at < draws;) {
+    const std::int64_t rows = std::min<std::int64_t>(draws - at, 8192);
+    for (const i32 token : draw_from_one(logits, rows, 77 + at)) rare += token != 7;
+    at += rows;
+  }
+  const double mass = (vocab - 1) * probability, expected = static_cast<double>(draws) * mass / (1 + mass);
+  INFO(rare << " of " << draws << ", expected " << expected);
+  CHECK(std::abs(static_cast<double>(rare) - expected) < 4 * std::sqrt(expected));
 }
 
 TEST_CASE("the fewest tokens whose mass is top-p are kept, be it exactly top-p", "[model]") {
@@ -142,8 +264,25 @@ TEST_CASE("the fewest tokens whose mass is top-p are kept, be it exactly top-p",
   CHECK(drawn(halves, 0.5f) == 1);
   CHECK(drawn(halves, std::nextafter(0.5f, 1.0f)) == 2);
   CHECK(drawn(halves, 0.75f) == 2);
-  CHECK(drawn(halves, std::nextafter(0.75f, 1.0f)) == 4);
-  CHECK(drawn(halves, 0.875f) == 4);
+  CHECK(drawn(halves, std::nextafter(0.75f, 1.0f)) == 3);  // the first of two equals
+  CHECK(drawn(halves, 0.875f) == 3);
+  CHECK(drawn(halves, std::nextafter(0.875f, 1.0f)) == 4);
+}
+
+TEST_CASE("top-p keeps the lowest of equal tokens, min-p all of them", "[model]") {
+  const auto drawn = [](const std::vector<float>& logits, const Settings& settings) {
+    std::set<i32> tokens;
+    for (i32 token : draw(logits, std::vector<u8>(logits.size()), settings, 500, 1)) tokens.insert(token);
+    return tokens;
+  };
+  using Set = std::set<i32>;
+  const std::vector<float> best{0, 2, 2, 1, 2};
+  CHECK(drawn(best, {1, 1, 0, 0.01f}) == Set{1});
+  CHECK(drawn(best, {1, 1, 0, 0.5f}) == Set{1, 2});
+  CHECK(drawn(best, {1, 1, 0, 0.7f}) == Set{1, 2, 4});
+  CHECK(drawn(best, {1, 1, 2, 0.99f}) == Set{1, 2});
+  CHECK(drawn(best, {1, 1, 0, 1, 1}) == Set{1, 2, 4});
+  CHECK(drawn(std::vector<float>(256), {1, 1, 0, 4 / 256.0f}) == Set{0, 1, 2, 3});
 }
 
 TEST_CASE("tokens at least min-p times as probable as the best are kept, be it exactly min-p", "[model]") {

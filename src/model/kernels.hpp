@@ -7,6 +7,8 @@
 // Sequences differ in length: `past` [B] counts the positions in the cache, `count` [B] the new ones, both on the
 // device.
 #pragma once
+#include <bit>
+
 #include "tessera/tessera.hpp"
 
 namespace tessera::internal::kernels {
@@ -258,50 +260,82 @@ inline auto greedy_token(int parts) {
   });
 }
 
+/// The last integer of [low, high) for which `holds`: it does for `low`, and from some integer on no more. Halves the
+/// interval `rounds` times.
+Tile<i32, 2> last_integer(const Tile<i32, 2>& low, const Tile<i32, 2>& high, const Index& rounds, auto const& holds) {
+  Var from = low, to = high;
+  for ([[maybe_unused]] Index i : range(rounds)) {
+    Tile middle = (from & to) + ((from ^ to) >> 1);  // the mean, without a sum that overflows
+    Tile found = holds(middle);
+    from = where(found, middle, from);
+    to = where(found, to, middle);
+  }
+  return from;
+}
+
+/// The f32 whose rank is `rank`: ranks are integers in the order of the numbers, 0 is that of 0.
+inline auto number_of_rank(TileExpr auto const& rank) {
+  Tile bits = rank;
+  return bitcast<f32>(bits ^ ((bits >> 31) & 0x7fffffff));
+}
+
+/// An exponential of rate 1 from 64 random bits: of 2^-64 steps near 0, and at most 16.6, which takes 2^-24 off its
+/// mean.
+inline auto exponential(TileExpr auto const& high, TileExpr auto const& low) {
+  Tile uniform = cast<f32>(bitcast<u32>(high)) * 0x1p-32f + (cast<f32>(bitcast<u32>(low)) + 0.5f) * 0x1p-64f;
+  return -log1p(-minimum(uniform, 1 - 0x1p-24f));
+}
+
 /// token [B] drawn from logits [B,V]: repetition penalty, temperature, top-k, top-p, min-p, in the order of
-/// transformers. k < 1, p >= 1 and min-p 0 switch their filter off; ties with the last token kept are kept. The draw is
-/// an exponential race: the largest p / e, e exponential, is token i with probability p_i. The random key is that of
-/// the sequence in keys [B], the index position and token: what is drawn does not depend on the rows beside it.
+/// transformers. k < 1, p >= 1 and min-p 0 switch their filter off. Top-k keeps k tokens, and top-p the fewest that
+/// have its mass: the lowest of equals. The draw is an exponential race: the largest p / e, e exponential, is token i
+/// with probability p_i. e has the 24 bits of f32 however small it is, so a tie is as rare as p is rounded. The random
+/// key is that of the sequence in keys [B], the index position and token: what is drawn does not depend on the rows
+/// beside it.
 inline auto sample(int vocab) {
   return kernel("sample", [=](In<f32, 2> logits, In<u8, 2> seen, In<i32, 1> past, In<i64, 1> keys, Out<i32, 1> token,
                               Scalar<f32> penalty, Scalar<f32> temperature, Scalar<i32> top_k, Scalar<f32> top_p,
                               Scalar<f32> min_p) {
+    constexpr int rank_of_infinity = 0x7f800000;
+    const int bits_of_id = std::bit_width(static_cast<unsigned>(vocab));
     Index b = blocks(logits.extent(0));
     Tile raw = load(logits, {b, 0}, {1, vocab});
     Tile score = penalized(raw, load(seen, {b, 0}, {1, vocab}), penalty);
-    // At most 0, however small the temperature. Below -200 an exponential is 0, and no bound need be found.
-    Tile x = (score - max(score, 1)) / temperature;
+    Tile id = iota({1, vocab}, 1);
+    Tile ids = full<i32>({1, 1}, vocab);
 
-    // The largest bound that at least k scores reach, by bisection of [-200, 0] to 2^-60 of it.
-    Tile k = where((top_k < 1) | (top_k > vocab), vocab, top_k);
-    Var low = full<f32>({1, 1}, -200), high = zeros<f32>({1, 1});
-    for ([[maybe_unused]] Index i : range(60)) {
-      Tile middle = low + (high - low) * 0.5f;
-      Tile enough = sum(where(x >= middle, 1, 0), 1) >= k;
-      low = where(enough, middle, low);
-      high = where(enough, high, middle);
-    }
-    Tile enough_at_0 = sum(where(x >= 0, 1, 0), 1) >= k;
-    Tile weight = where(x >= where(enough_at_0, 0.0f, low), exp(x), 0.0f);
+    // The largest bound that at least k scores reach, by bisection of all f32; then the last id that is kept of those
+    // at the bound, where they are too many. The temperature comes later: it may make scores equal that differ.
+    Tile all = (top_k < 1) | (top_k >= vocab);
+    Tile k = where(all, vocab, top_k);
+    Tile lowest = full<i32>({1, 1}, -rank_of_infinity - 1);
+    Tile bound = number_of_rank(
+        last_integer(lowest, full<i32>({1, 1}, rank_of_infinity + 1), where(all, 0, 32),
+                     [&](const auto& rank) { return sum(where(score >= number_of_rank(rank), 1, 0), 1) >= k; }));
+    Tile crowded = sum(where(score >= bound, 1, 0), 1) > k;
+    Tile last = last_integer(where(crowded, 0, ids), ids, item(where(crowded, bits_of_id, 0)), [&](const auto& end) {
+      return sum(where((score > bound) | ((score == bound) & (id < end)), 1, 0), 1) < k;
+    });
+    Tile among_k = (score > bound) | ((score == bound) & (id <= last));
+    // At most 0, however small the temperature.
+    Tile weight = where(among_k, exp((score - max(score, 1)) / temperature), 0.0f);
     Tile p = weight / sum(weight, 1);
 
-    // The same for the smallest set of the most probable tokens whose mass is top_p.
+    // The same for the fewest of the most probable tokens whose mass is top_p. Ranks of what is not negative are bits.
     Tile largest = max(p, 1);
-    Var less = zeros<f32>({1, 1}), more = largest;
-    for ([[maybe_unused]] Index i : range(60)) {
-      Tile middle = less + (more - less) * 0.5f;
-      Tile enough = sum(where(p >= middle, p, 0.0f), 1) >= top_p;
-      less = where(enough, middle, less);
-      more = where(enough, more, middle);
-    }
-    Tile only_largest = sum(where(p >= largest, p, 0.0f), 1) >= top_p;
-    Tile bound = where(top_p >= 1.0f, 0.0f, where(only_largest, largest, less));
+    Tile least = number_of_rank(
+        last_integer(zeros<i32>({1, 1}), bitcast<i32>(largest) + 1, where(top_p >= 1.0f, 0, 30),
+                     [&](const auto& rank) { return sum(where(p >= number_of_rank(rank), p, 0.0f), 1) >= top_p; }));
+    Tile tied = (least > 0.0f) & (sum(where(p == least, 1, 0), 1) > 1);
+    Tile last_tied = last_integer(where(tied, 0, ids), ids, item(where(tied, bits_of_id, 0)), [&](const auto& end) {
+      return sum(where((p > least) | ((p == least) & (id < end)), p, 0.0f), 1) < top_p;
+    });
     // min-p asks what top-p leaves, but the best is in that, and dividing by its mass changes no ratio.
-    Tile kept = (p >= maximum(bound, min_p * largest)) & (p > 0.0f);
+    Tile kept = ((p > least) | ((p == least) & (id <= last_tied))) & (p >= min_p * largest) & (p > 0.0f);
 
     Tile key = item(load(keys, {b}, {1}));
-    Tile index = cast<i64>(item(load(past, {b}, {1}))) * vocab + cast<i64>(iota({1, vocab}, 1));
-    Tile race = where(kept, p / -log(random_uniform(key, index)), -1.0f);
+    Tile word = (cast<i64>(item(load(past, {b}, {1}))) * vocab + cast<i64>(id)) * 2;
+    Tile race = where(kept, p / exponential(random_bits(key, word), random_bits(key, word + 1)), -1.0f);
     store(token, {b}, checked(argmax(race, 1), raw));
   });
 }
