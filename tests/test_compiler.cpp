@@ -16,6 +16,7 @@
 #include "jit/compile/compiler.hpp"
 #include "jit/compile/disassemble.hpp"
 #include "jit/compile/dump.hpp"
+#include "stderr.hpp"
 #include "support.hpp"
 #include "tessera/tessera.hpp"
 
@@ -44,26 +45,6 @@ KernelSource scale(const std::string& factor = "2.0f") {
 Options with(std::map<std::string, std::string> values) {
   values.emplace("TESSERA_CACHE_DIR", "off");
   return read_options([&](std::string_view variable) { return values[std::string(variable)]; });
-}
-
-/// What `action` writes to stderr.
-template <class Action>
-std::string stderr_of(Action&& action) {
-  const TempDir folder;
-  const fs::path path = folder / "stderr";
-  std::fflush(stderr);
-  const int before = ::dup(2), file = ::open(path.c_str(), O_CREAT | O_WRONLY, 0600);
-  ::dup2(file, 2);
-  try {
-    action();
-  } catch (...) {
-    ::dup2(before, 2);
-    throw;
-  }
-  std::fflush(stderr);
-  ::dup2(before, 2);
-  for (const int opened : {before, file}) ::close(opened);
-  return read_text(path);
 }
 
 bool has(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }

@@ -1,11 +1,15 @@
 // GPT-2 against golden data computed in double precision by another implementation.
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <optional>
+#include <random>
 
 #include "catch.hpp"
 #include "devices.hpp"
+#include "stderr.hpp"
 #include "support.hpp"
 #include "tessera/model/gpt2.hpp"
 
@@ -68,6 +72,120 @@ double relative_difference(std::span<const float> a, std::span<const float> b) {
   return std::sqrt(error / norm);
 }
 
+/// A model of one layer and 19 tokens with random weights, and its logits in double precision.
+class OneLayer {
+ public:
+  OneLayer(std::size_t width, std::size_t heads) : c_(width), heads_(heads), inner_(2 * width) {
+    write_text(folder_ / "config.json", nlohmann::json{{"vocab_size", vocab},
+                                                       {"n_positions", positions},
+                                                       {"n_embd", c_},
+                                                       {"n_layer", 1},
+                                                       {"n_head", heads_},
+                                                       {"n_inner", inner_}}
+                                            .dump());
+    const double deviation = 0.4 / std::sqrt(static_cast<double>(c_));
+    add("wte.weight", {vocab, c_}, 0, 1), add("wpe.weight", {positions, c_}, 0, 1);
+    for (const char* norm : {"h.0.ln_1.", "h.0.ln_2.", "ln_f."})
+      add(norm + std::string("weight"), {c_}, 1, 0.1), add(norm + std::string("bias"), {c_}, 0, 0.1);
+    const auto linear = [&](const std::string& name, std::size_t in, std::size_t out) {
+      add(name + ".weight", {in, out}, 0, deviation), add(name + ".bias", {out}, 0, 0.1);
+    };
+    linear("h.0.attn.c_attn", c_, 3 * c_), linear("h.0.attn.c_proj", c_, c_);
+    linear("h.0.mlp.c_fc", c_, inner_), linear("h.0.mlp.c_proj", inner_, c_);
+    std::vector<TensorBytes> tensors;
+    for (const auto& [name, weight] : weights_)
+      tensors.push_back({name, StoredType::f32, weight.shape, std::as_bytes(std::span(weight.values))});
+    write_safetensors(folder_ / "model.safetensors", tensors);
+  }
+  Checkpoint checkpoint() const { return Checkpoint::open(folder_.path()); }
+
+  std::vector<float> logits(const Tokens& ids) const {
+    Rows x(ids.size(), std::vector<double>(c_));
+    for (std::size_t t = 0; t < ids.size(); ++t)
+      for (std::size_t i = 0; i < c_; ++i)
+        x[t][i] = at("wte.weight", static_cast<std::size_t>(ids[t]) * c_ + i) + at("wpe.weight", t * c_ + i);
+    const auto qkv = linear("h.0.attn.c_attn", norm("h.0.ln_1", x), 3 * c_);
+    Rows attended(x.size(), std::vector<double>(c_));
+    const std::size_t d = c_ / heads_;
+    for (std::size_t t = 0; t < x.size(); ++t)
+      for (std::size_t h = 0; h < heads_; ++h) {
+        std::vector<double> scores;
+        for (std::size_t s = 0; s <= t; ++s) {
+          double score = 0;
+          for (std::size_t i = h * d; i < (h + 1) * d; ++i) score += qkv[t][i] * qkv[s][c_ + i];
+          scores.push_back(std::exp(score / std::sqrt(static_cast<double>(d))));
+        }
+        const double sum = std::accumulate(scores.begin(), scores.end(), 0.0);
+        for (std::size_t s = 0; s <= t; ++s)
+          for (std::size_t i = h * d; i < (h + 1) * d; ++i) attended[t][i] += scores[s] / sum * qkv[s][2 * c_ + i];
+      }
+    add_to(x, linear("h.0.attn.c_proj", attended, c_));
+    Rows up = linear("h.0.mlp.c_fc", norm("h.0.ln_2", x), inner_);
+    for (auto& row : up)
+      for (double& v : row) v *= 0.5 * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (v + 0.044715 * v * v * v)));
+    add_to(x, linear("h.0.mlp.c_proj", up, c_));
+    std::vector<float> result;
+    for (const auto& row : norm("ln_f", x))
+      for (std::size_t token = 0; token < vocab; ++token) {
+        double sum = 0;
+        for (std::size_t i = 0; i < c_; ++i) sum += row[i] * at("wte.weight", token * c_ + i);
+        result.push_back(static_cast<float>(sum));
+      }
+    return result;
+  }
+
+  static constexpr std::size_t vocab = 19, positions = 40;
+
+ private:
+  using Rows = std::vector<std::vector<double>>;
+  struct Weight {
+    std::vector<std::uint64_t> shape;
+    std::vector<float> values;
+  };
+
+  void add(const std::string& name, std::vector<std::uint64_t> shape, double mean, double deviation) {
+    std::normal_distribution<double> normal(mean, deviation);
+    std::size_t size = 1;
+    for (const std::uint64_t extent : shape) size *= extent;
+    Weight weight{std::move(shape), std::vector<float>(size)};
+    for (float& value : weight.values) value = static_cast<float>(normal(random_));
+    weights_.emplace(name, std::move(weight));
+  }
+  double at(const std::string& name, std::size_t i) const {
+    return static_cast<double>(weights_.at(name).values.at(i));
+  }
+  static void add_to(Rows& x, const Rows& update) {
+    for (std::size_t t = 0; t < x.size(); ++t)
+      for (std::size_t i = 0; i < x[t].size(); ++i) x[t][i] += update[t][i];
+  }
+  Rows norm(const std::string& name, Rows x) const {
+    for (auto& row : x) {
+      const double size = static_cast<double>(row.size());
+      const double mean = std::accumulate(row.begin(), row.end(), 0.0) / size;
+      double variance = 0;
+      for (const double v : row) variance += (v - mean) * (v - mean) / size;
+      for (std::size_t i = 0; i < row.size(); ++i)
+        row[i] = (row[i] - mean) / std::sqrt(variance + 1e-5) * at(name + ".weight", i) + at(name + ".bias", i);
+    }
+    return x;
+  }
+  Rows linear(const std::string& name, const Rows& x, std::size_t out) const {
+    const auto &weight = weights_.at(name + ".weight").values, &bias = weights_.at(name + ".bias").values;
+    Rows y;
+    for (const auto& row : x) {
+      auto& sums = y.emplace_back(bias.begin(), bias.end());
+      for (std::size_t k = 0; k < row.size(); ++k)
+        for (std::size_t n = 0; n < out; ++n) sums[n] += row[k] * static_cast<double>(weight[k * out + n]);
+    }
+    return y;
+  }
+
+  std::size_t c_, heads_, inner_;
+  std::mt19937 random_{5};
+  std::map<std::string, Weight> weights_;
+  TempDir folder_;
+};
+
 void append_one(Session& session, std::int32_t token) {
   const std::vector<Tokens> tokens{{token}};
   session.append(tokens);
@@ -109,6 +227,89 @@ TEST_CASE("with the exact GELU, logits equal those computed with it", "[model]")
   Session session(model, static_cast<int>(golden.prompts.size()), static_cast<int>(golden.prompts[0].size()));
   session.append(golden.prompts);
   CHECK(largest_difference(session.all_logits(), expected) <= 2e-5);
+}
+
+TEST_CASE("token embedding and head are tied as transformers 5 ties them", "[model]") {
+  const std::filesystem::path stored = root / "tests/data/tied-head";  // wte and lm_head, which differ
+  const SafeTensors golden = SafeTensors::open(stored / "golden.safetensors");
+  const SafeTensors weights = SafeTensors::open(stored / "model.safetensors");
+  const std::string wte = "transformer.wte.weight", head = "lm_head.weight";
+  struct Case {
+    const char *tied, *logits;
+    std::string left_out;
+    bool warns = false;
+  };
+  const Case cases[] = {{"true", "logits", "", true}, {"", "logits", "", true}, {"false", "logits", ""},
+                        {"true", "logits.wte", head}, {"", "logits.wte", head}, {"true", "logits.lm_head", wte},
+                        {"", "logits.lm_head", wte}};
+  for (const Case& c : cases) {
+    INFO("tie_word_embeddings " << c.tied << ", " << c.logits);
+    const TempDir folder;
+    auto config = nlohmann::json::parse(read_text(stored / "config.json"));
+    config.erase("tie_word_embeddings");
+    if (*c.tied) config["tie_word_embeddings"] = std::string_view(c.tied) == "true";
+    write_text(folder / "config.json", config.dump());
+    std::vector<std::vector<std::byte>> bytes;
+    std::vector<TensorBytes> tensors;
+    for (const StoredTensor& t : weights.tensors()) {
+      if (t.name == c.left_out) continue;
+      tensors.push_back({t.name, t.type, t.shape, bytes.emplace_back(weights.read(t))});
+    }
+    write_safetensors(folder / "model.safetensors", tensors);
+    std::optional<Checkpoint> checkpoint;
+    const std::string warning = stderr_of([&] { checkpoint = Checkpoint::open(folder.path()); });
+    if (c.warns) CHECK(says(warning.substr(0, warning.find('\n')), {"tie_word_embeddings", head, wte}));
+    if (!c.warns) CHECK(warning.empty());
+    CHECK((checkpoint->head == checkpoint->wte) == !c.left_out.empty());
+    const Gpt2 model(test_device(), *checkpoint);
+    Session session(model, 1, 5);
+    session.append(std::vector<Tokens>{values<std::int32_t>(golden, "ids")});
+    CHECK(largest_difference(session.all_logits(), values<float>(golden, c.logits)) <= 2e-5);
+  }
+}
+
+TEST_CASE("a head that equals the token embedding is that", "[model]") {
+  const std::filesystem::path stored = root / "tests/data/tied-head";
+  const SafeTensors weights = SafeTensors::open(stored / "model.safetensors");
+  const TempDir folder;
+  std::filesystem::copy_file(stored / "config.json", folder / "config.json");
+  std::vector<std::vector<std::byte>> bytes;
+  std::vector<TensorBytes> tensors;
+  for (const StoredTensor& t : weights.tensors())
+    tensors.push_back(
+        {t.name, t.type, t.shape,
+         bytes.emplace_back(weights.read(t.name == "lm_head.weight" ? *weights.find("transformer.wte.weight") : t))});
+  write_safetensors(folder / "model.safetensors", tensors);
+  CHECK(stderr_of([&] {
+          const Checkpoint checkpoint = Checkpoint::open(folder.path());
+          CHECK(checkpoint.head == checkpoint.wte);
+        }).empty());
+}
+
+TEST_CASE("heads may have any width", "[model]") {
+  // Of 1, as sshleifer/tiny-gpt2 has them, of less than any matrix instruction multiplies, and of more than registers
+  // hold.
+  const auto [width, heads] =
+      GENERATE(table<std::size_t, std::size_t>({{2, 2}, {6, 2}, {12, 3}, {7, 1}, {27, 3}, {300, 1}, {640, 2}}));
+  INFO("width " << width << ", " << heads << " heads");
+  const OneLayer one(width, heads);
+  const Tokens ids = {3, 0, 18, 7, 7, 11, 2, 5, 16, 9, 1, 4, 4, 13, 8, 17, 6, 10, 12, 14, 15, 3, 2, 1, 0};
+  const auto expected = one.logits(ids);
+  const auto scale = static_cast<double>(*std::ranges::max_element(expected, {}, [](float v) { return std::abs(v); }));
+  for (const Compute compute : {Compute::f32, Compute::tf32, Compute::bf16}) {
+    const Gpt2 model(test_device(), one.checkpoint(), compute);
+    Session session(model, 1, OneLayer::positions);
+    session.append(std::vector<Tokens>{{ids.begin(), ids.end() - 2}});
+    std::vector<float> logits = session.all_logits();
+    for (auto id = ids.end() - 2; id != ids.end(); ++id) {
+      append_one(session, *id);
+      const auto last = session.logits();
+      logits.insert(logits.end(), last.begin(), last.end());
+    }
+    if (compute == Compute::f32) CHECK(largest_difference(logits, expected) <= 2e-5 * std::max(std::abs(scale), 1.0));
+    if (compute != Compute::f32)
+      CHECK(relative_difference(logits, expected) <= (compute == Compute::tf32 ? 2.5e-3 : 2e-2));
+  }
 }
 
 TEST_CASE("the same input gives the same bits, every time", "[model]") {

@@ -200,7 +200,10 @@ TEST_CASE("R6: __metadata__ maps strings to strings", "[model]") {
     files.check_refused(with_header(R"({"__metadata__":{"k":)" + std::string(bad) + "}}"),
                         {"'k' of __metadata__", "a string is expected"});
   }
-  for (const char* bad : {"1", "\"x\"", "[]", "null"}) {
+  CHECK(files.open(with_header(R"({"__metadata__":null})")).tensors().empty());  // as none, as the reference reads it
+  files.check_refused(with_header(R"({"__metadata__":null,"__metadata__":{}})"), {"two __metadata__"});
+  files.check_refused(with_header(R"({"__metadata__":null,"x":null})"), {"'x' is null", "an object"});
+  for (const char* bad : {"1", "\"x\"", "[]", "true"}) {
     files.check_refused(with_header(R"({"__metadata__":)" + std::string(bad) + "}"), {"'__metadata__'", "an object"});
   }
   files.check_refused(with_header(R"({"__metadata__":{"a":"1","b":"","a":"2"}})"), {"'a'", "twice"});

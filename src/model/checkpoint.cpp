@@ -83,10 +83,15 @@ class WeightList {
  public:
   explicit WeightList(const SafeTensors& file) : file_(file) {}
 
-  /// The tensor `name`, with or without prefix, if it is there and as it should be.
-  const StoredTensor* take(const std::string& name, const Extents& shape) {
+  /// The tensor `name`, with or without prefix, if it is there.
+  const StoredTensor* find(const std::string& name) const {
     const StoredTensor* found = file_.find(std::string(prefix) + name);
-    if (!found) found = file_.find(name);
+    return found ? found : file_.find(name);
+  }
+
+  /// The same, which must be there and as it should be.
+  const StoredTensor* take(const std::string& name, const Extents& shape) {
+    const StoredTensor* found = find(name);
     if (!found) {
       missing_.push_back(name);
       return nullptr;
@@ -132,6 +137,52 @@ class WeightList {
   std::vector<std::string> missing_, misshapen_, mistyped_;
 };
 
+/// Do they have the same type and the same bytes?
+bool are_equal(const SafeTensors& file, const StoredTensor& a, const StoredTensor& b) {
+  constexpr std::uint64_t most = std::uint64_t{1} << 20;  // at a time
+  if (a.type != b.type || a.size != b.size) return false;
+  std::vector<std::byte> part_a, part_b;
+  for (std::uint64_t at = 0; at < a.size; at += most) {
+    part_a.resize(std::min(most, a.size - at)), part_b.resize(part_a.size());
+    file.read(a, part_a, at), file.read(b, part_b, at);
+    if (part_a != part_b) return false;
+  }
+  return true;
+}
+
+/// Token embedding and head as transformers 5 ties them: a model that is tied may store the matrix under either name;
+/// where both are there and differ, they stay two, whatever config.json says.
+struct Embeddings {
+  const StoredTensor *wte, *head;
+  Embeddings(WeightList& weights, const Gpt2Config& config, const Extents& shape) {
+    const std::string embedding_name = "wte.weight", head_name = "lm_head.weight";
+    const bool has_head = weights.find(head_name), only_head = has_head && !weights.find(embedding_name);
+    wte = weights.take(only_head && config.tied ? head_name : embedding_name, shape);
+    head = has_head ? weights.take(head_name, shape) : wte;
+  }
+
+  /// When both are known to be well formed.
+  void tie(const SafeTensors& file, const Gpt2Config& config) {
+    if (wte == head) {
+      if (!config.tied) {
+        log_warn(
+            fmt::format("{} has no lm_head.weight, though tie_word_embeddings is false in config.json; the head is {}",
+                        in_quotes(file.path().native()), wte->name));
+      }
+    } else if (config.tied) {
+      if (are_equal(file, *wte, *head)) {
+        head = wte;
+      } else {
+        log_warn(
+            fmt::format("{} has {} and {}, which differ, though tie_word_embeddings is true in config.json or "
+                        "missing; both are taken as they are, as transformers 5 does. If that is meant, set "
+                        "tie_word_embeddings to false",
+                        in_quotes(file.path().native()), wte->name, head->name));
+      }
+    }
+  }
+};
+
 }  // namespace
 
 Checkpoint Checkpoint::open(const fs::path& folder) {
@@ -149,7 +200,7 @@ Checkpoint Checkpoint::open(const fs::path& folder) {
   const auto width = static_cast<std::uint64_t>(model.config.width);
   const auto inner = static_cast<std::uint64_t>(model.config.inner);
   WeightList weights(model.file);
-  model.wte = weights.take("wte.weight", {vocab, width});
+  Embeddings embeddings(weights, model.config, {vocab, width});
   model.wpe = weights.take("wpe.weight", {positions, width});
   for (std::int32_t i = 0; i < model.config.layers; ++i) {
     const auto take = [&](std::string_view name, const Extents& shape) {
@@ -170,10 +221,9 @@ Checkpoint Checkpoint::open(const fs::path& folder) {
   }
   model.ln_f_weight = weights.take("ln_f.weight", {width});
   model.ln_f_bias = weights.take("ln_f.bias", {width});
-  // No GPT-2 file in the wild stores a tied head, and some that say they are untied have none either.
-  const bool has_head = model.file.find("lm_head.weight") != nullptr;
-  model.head = has_head ? weights.take("lm_head.weight", {vocab, width}) : model.wte;
   weights.finish();
+  embeddings.tie(model.file, model.config);
+  model.wte = embeddings.wte, model.head = embeddings.head;
   return model;
 }
 

@@ -7,6 +7,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "model/input_file.hpp"
 #include "tessera/graph/error.hpp"
@@ -14,6 +15,7 @@
 namespace tessera::internal {
 namespace {
 
+constexpr std::int32_t min_token = std::numeric_limits<std::int32_t>::min();
 constexpr std::int32_t max_token = std::numeric_limits<std::int32_t>::max();
 
 struct Size {
@@ -36,6 +38,9 @@ class Settings {
  public:
   explicit Settings(const std::filesystem::path& path) : file_(in_quotes(path.native())) {
     const std::string text = read_whole(path, std::size_t{1} << 20);
+    // The parser takes NUL for the end, behind which anything could hide.
+    if (const std::size_t at = text.find('\0'); at != text.npos)
+      throw Error(fmt::format("{} is not JSON at byte {}", file_, at + 1));
     try {
       values_ = nlohmann::json::parse(text);
     } catch (const nlohmann::json::parse_error& e) {
@@ -86,6 +91,15 @@ class Settings {
     }
   }
 
+  /// Something other than null, false, the number `off` and what is empty.
+  bool turns_on(std::string_view key, double off) const {
+    if (!sets(key)) return false;
+    const auto& found = values_[key];
+    if (found.is_boolean()) return found.get<bool>();
+    if (found.is_number()) return found.get<double>() != off;
+    return found.is_string() || !found.empty();
+  }
+
   [[noreturn]] void refuse(std::string_view key, std::string_view expected) const {
     refuse(key, value(key, expected), expected);
   }
@@ -99,10 +113,10 @@ class Settings {
 
   std::int32_t integer(std::string_view key, const nlohmann::json& found, std::int32_t least, std::int32_t most) const {
     // What is not negative is kept unsigned: nothing wraps, however large.
-    if (!found.is_number_unsigned() || found.get<std::uint64_t>() < static_cast<std::uint64_t>(least) ||
-        found.get<std::uint64_t>() > static_cast<std::uint64_t>(most)) {
-      refuse(key, found, integers(least, most));
-    }
+    const bool fits = found.is_number_unsigned() ? std::cmp_greater_equal(found.get<std::uint64_t>(), least) &&
+                                                       std::cmp_less_equal(found.get<std::uint64_t>(), most)
+                                                 : found.is_number_integer() && found.get<std::int64_t>() >= least;
+    if (!fits) refuse(key, found, integers(least, most));
     return found.get<std::int32_t>();
   }
 
@@ -117,6 +131,44 @@ class Settings {
   nlohmann::json values_;
 };
 
+/// A key of generation_config.json by which transformers 5.24 would generate another text, and the number that turns it
+/// off; null, false and what is empty do so, too. Keys that change no text (caches, outputs, assistants) and those that
+/// a model without an encoder has no use for are not here.
+struct IgnoredKey {
+  std::string_view key;
+  double off = 0;
+};
+constexpr IgnoredKey ignored_keys[] = {
+    {"bad_words_ids"},
+    {"begin_suppress_tokens"},
+    {"constraints"},
+    {"diversity_penalty"},
+    {"dola_layers"},
+    {"epsilon_cutoff"},
+    {"eta_cutoff"},
+    {"exponential_decay_length_penalty"},
+    {"force_words_ids"},
+    {"forced_bos_token_id", -1},
+    {"forced_eos_token_id", -1},
+    {"guidance_scale", 1},
+    {"max_time", -1},
+    {"min_length"},
+    {"min_new_tokens"},
+    {"no_repeat_ngram_size"},
+    {"num_beam_groups", 1},
+    {"num_beams", 1},
+    {"num_return_sequences", 1},
+    {"penalty_alpha"},
+    {"remove_invalid_values"},
+    {"sequence_bias"},
+    {"stop_strings"},
+    {"suppress_tokens"},
+    {"token_healing"},
+    {"top_h", -1},
+    {"typical_p", 1},
+    {"watermarking_config"},
+};
+
 Preset gpt2_like(std::string_view name, std::int32_t layers, std::int32_t width, std::int32_t heads) {
   constexpr std::int32_t end_of_text = 50256;
   return {name,
@@ -127,7 +179,7 @@ Preset gpt2_like(std::string_view name, std::int32_t layers, std::int32_t width,
            .heads = heads,
            .inner = 4 * width,
            .bos = end_of_text,
-           .eos = end_of_text}};
+           .eos = {end_of_text}}};
 }
 
 }  // namespace
@@ -140,21 +192,9 @@ void check(const Gpt2Config& config) {
   if (config.width % config.heads != 0) {
     throw Error(fmt::format("n_embd is {}, it must be a multiple of n_head, {}", config.width, config.heads));
   }
-  if (config.head_width() < 8 || config.head_width() > 256) {
-    throw Error(fmt::format("n_embd / n_head is {} / {}, heads of {}; they must be 8 to 256 wide", config.width,
-                            config.heads, config.head_width()));
-  }
   if (!(config.epsilon > 0 && config.epsilon < 1)) {
     throw Error(fmt::format("layer_norm_epsilon is {}, it must be between 0 and 1", config.epsilon));
   }
-  const auto require_token = [&](std::string_view key, std::optional<std::int32_t> token) {
-    if (token && (*token < 0 || *token >= config.vocab)) {
-      throw Error(fmt::format("{} is {}, it must be {}, a token of the vocabulary", key, *token,
-                              integers(0, config.vocab - 1)));
-    }
-  };
-  require_token("bos_token_id", config.bos);
-  require_token("eos_token_id", config.eos);
 }
 
 Gpt2Config read_config(const std::filesystem::path& folder) {
@@ -183,10 +223,11 @@ Gpt2Config read_config(const std::filesystem::path& folder) {
   if (file.has("layer_norm_epsilon")) {
     const double epsilon = file.number("layer_norm_epsilon");
     if (!(epsilon > 0 && epsilon < 1)) file.refuse("layer_norm_epsilon", "between 0 and 1");
-    config.epsilon = static_cast<float>(epsilon);
+    // Below the smallest normal f32 it tells no rows apart but constant ones, whose inverse deviation stays finite.
+    config.epsilon = std::max(static_cast<float>(epsilon), std::numeric_limits<float>::min());
   }
-  if (file.sets("bos_token_id")) config.bos = file.integer("bos_token_id", 0, max_token);
-  if (file.sets("eos_token_id")) config.eos = file.integer("eos_token_id", 0, max_token);
+  if (file.sets("bos_token_id")) config.bos = file.integer("bos_token_id", min_token, max_token);
+  if (file.sets("eos_token_id")) config.eos = file.integers_at("eos_token_id", min_token, max_token);
   if (file.has("tie_word_embeddings")) config.tied = file.boolean("tie_word_embeddings");
   try {
     check(config);
@@ -207,8 +248,12 @@ GenerationDefaults read_generation_config(const std::filesystem::path& folder) {
   if (file.sets("min_p")) defaults.min_p = file.number("min_p");
   if (file.sets("repetition_penalty")) defaults.repetition_penalty = file.number("repetition_penalty");
   if (file.sets("top_k")) defaults.top_k = file.integer("top_k", 0, max_token);
+  if (file.sets("max_new_tokens")) defaults.max_new_tokens = file.integer("max_new_tokens", 0, max_token);
+  if (file.sets("max_length")) defaults.max_length = file.integer("max_length", 0, max_token);
   if (file.sets("do_sample")) defaults.do_sample = file.boolean("do_sample");
-  if (file.sets("eos_token_id")) defaults.eos = file.integers_at("eos_token_id", 0, max_token);
+  if (file.sets("eos_token_id")) defaults.eos = file.integers_at("eos_token_id", min_token, max_token);
+  for (const auto& [key, off] : ignored_keys)
+    if (file.turns_on(key, off)) defaults.ignored.emplace_back(key);
   return defaults;
 }
 

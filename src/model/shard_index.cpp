@@ -40,14 +40,9 @@ class IndexReader final : public nlohmann::json_sax<nlohmann::json> {
   bool null() override { return value("null"); }
   bool boolean(bool value) override { return this->value(value ? "true" : "false"); }
   bool number_integer(std::int64_t value) override { return this->value(value ? fmt::to_string(value) : "-0"); }
+  bool number_unsigned(std::uint64_t value) override { return this->value(fmt::to_string(value)); }
   bool number_float(double, const std::string& text) override { return value(text); }
   bool binary(binary_t&) override { return value("binary"); }
-
-  bool number_unsigned(std::uint64_t value) override {
-    if (!at_total_size()) return this->value(fmt::to_string(value));
-    index.total_size = value;
-    return true;
-  }
 
   bool string(std::string& value) override {
     if (in_ != Object::weight_map) return this->value("the string " + in_quotes(value));
@@ -108,11 +103,11 @@ class IndexReader final : public nlohmann::json_sax<nlohmann::json> {
   bool at_total_size() const { return in_ == Object::metadata && key_ == "total_size"; }
 
   /// A value where nothing is expected of this kind, or nothing at all.
-  bool value(std::string_view what) const {
+  bool value(std::string_view what) {
     if (in_ == Object::weight_map) {
       refuse("gives tensor {} to {}, where the name of a file is expected", in_quotes(key_), what);
     }
-    if (at_total_size()) refuse("has total_size {}, where an unsigned integer is expected", what);
+    if (at_total_size()) index.total_size = what;
     if (in_ == Object::root && (key_ == "weight_map" || key_ == "metadata")) {
       refuse("has {} {}, where an object is expected", key_, what);
     }

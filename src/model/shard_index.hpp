@@ -15,9 +15,9 @@ struct ShardIndex {
     std::string tensor;
     std::uint32_t file;  ///< of `files`
   };
-  std::vector<std::string> files;           ///< plain names, of files beside the index, each once
-  std::vector<Entry> tensors;               ///< sorted by name, each once
-  std::optional<std::uint64_t> total_size;  ///< metadata.total_size: bytes of all tensors
+  std::vector<std::string> files;         ///< plain names, of files beside the index, each once
+  std::vector<Entry> tensors;             ///< sorted by name, each once
+  std::optional<std::string> total_size;  ///< metadata.total_size, which should be the bytes of all tensors, as it is
 };
 
 /// Reads an index of at most 64 MiB, in time and memory linear in it but for sorting the names. Keys that are not

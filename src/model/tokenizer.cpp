@@ -45,8 +45,12 @@ std::string read_text(const path& file) {
 }
 
 json parse_json(const path& file, const json::parser_callback_t& callback = nullptr) {
+  const std::string text = read_text(file);
+  // The parser takes NUL for the end, behind which anything could hide.
+  if (const std::size_t at = text.find('\0'); at != text.npos)
+    fail(file, fmt::format("it is not JSON from byte {} on; download it again", at + 1));
   try {
-    return json::parse(read_text(file), callback);
+    return json::parse(text, callback);
   } catch (const json::parse_error& error) {
     fail(file, fmt::format("it is not JSON from byte {} on; download it again", error.byte));
   } catch (const json::out_of_range&) {

@@ -28,12 +28,14 @@ struct Checkpoint {
   const StoredTensor* wte = nullptr;                                ///< [vocab, C]
   const StoredTensor* wpe = nullptr;                                ///< [positions, C]
   const StoredTensor *ln_f_weight = nullptr, *ln_f_bias = nullptr;  ///< [C], [C]
-  const StoredTensor* head = nullptr;  ///< [vocab, C]: lm_head.weight, or wte where the file has none
+  const StoredTensor* head = nullptr;  ///< [vocab, C]: lm_head.weight, or wte where that is the same
   std::vector<Layer> layers;
 
   /// Opens config.json, the weights and, if there, generation_config.json in `folder`. Weights are model.safetensors
   /// or, where that is missing, the files that model.safetensors.index.json names (shards). Names may have the prefix
-  /// "transformer." or not; the causal masks that old files store (attn.bias, attn.masked_bias) are ignored.
+  /// "transformer." or not. As in transformers 5, a model whose config.json has tie_word_embeddings may store the token
+  /// embedding as lm_head.weight alone, and where both are there and differ, both are used and a warning names the key.
+  /// The causal masks that old files store (attn.bias, attn.masked_bias) are ignored.
   /// Error, naming the file, on anything missing or wrong; one message lists all weights that are missing, unknown,
   /// of another shape or of a type that is not supported.
   static Checkpoint open(const std::filesystem::path& folder);

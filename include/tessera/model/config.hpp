@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -23,15 +24,16 @@ struct Gpt2Config {
   float epsilon = 1e-5f;            ///< layer_norm_epsilon: in (0, 1)
   Gelu gelu = Gelu::tanh;           ///< activation_function: gelu_new or gelu_pytorch_tanh, or gelu
   std::optional<std::int32_t> bos;  ///< bos_token_id
-  std::optional<std::int32_t> eos;  ///< eos_token_id
-  bool tied = true;                 ///< tie_word_embeddings: the head is the token embedding
+  std::vector<std::int32_t> eos;    ///< eos_token_id: one, or several
+  bool tied = true;                 ///< tie_word_embeddings: head and token embedding are one matrix
 
-  /// Width of one attention head: 8 to 256.
+  /// Width of one attention head.
   std::int32_t head_width() const { return width / heads; }
 };
 
 /// Error, naming key, value and what is allowed, unless every size lies in its range (so that a product of any three
-/// fits 63 bits), heads divide the width into heads of 8 to 256, and bos and eos are tokens.
+/// fits 63 bits) and heads divide the width. bos and eos may lie outside of the vocabulary: no logit names such a
+/// token.
 void check(const Gpt2Config& config);
 
 /// Reads `folder`/config.json and checks it. Required are vocab_size, n_positions (or n_ctx), n_embd, n_layer and
@@ -46,7 +48,10 @@ struct GenerationDefaults {
   std::optional<double> temperature, top_p, min_p, repetition_penalty;
   std::optional<int> top_k;
   std::optional<bool> do_sample;
-  std::vector<std::int32_t> eos;  ///< tokens that end a text; not checked against a vocabulary
+  std::optional<int> max_new_tokens;  ///< tokens of a text without its prompt, at most
+  std::optional<int> max_length;      ///< with its prompt; max_new_tokens, where both are there, is what holds
+  std::vector<std::int32_t> eos;      ///< tokens that end a text; not checked against a vocabulary
+  std::vector<std::string> ignored;   ///< keys that change what transformers generates, and that Tessera does not obey
 };
 
 /// Reads `folder`/generation_config.json; all empty if there is none. Unknown keys and null are ignored; Error, naming
