@@ -177,7 +177,7 @@ void show_text(const Devices& devices) {
   int made = 0;
   for (; made < tokens; ++made) {
     ids = session.sample(sampling);
-    if (ids.front() == model.config().eos) break;
+    if (std::ranges::find(model.config().eos, ids.front()) != model.config().eos.end()) break;
     stream(characters.push(tokenizer.bytes_of(ids.front())));
     session.append({&ids, 1});
   }

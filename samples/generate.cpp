@@ -69,6 +69,7 @@ class Generator {
                               config_.positions));
     prompt.is_empty = prompt.ids.empty();
     if (prompt.is_empty) prompt.ids.push_back(first_token(config_));
+    course_.most(prompt.ids.size());
     return prompt;
   }
 
@@ -144,7 +145,8 @@ class Generator {
 
   std::vector<Written> continued(const std::vector<Job>& jobs, const Interrupt& interrupt) {
     std::size_t capacity = 0;
-    for (const Job& job : jobs) capacity = std::max(capacity, job.prompt->ids.size() + options_.new_tokens);
+    for (const Job& job : jobs)
+      capacity = std::max(capacity, job.prompt->ids.size() + course_.most(job.prompt->ids.size()));
     capacity = std::min(capacity, static_cast<std::size_t>(config_.positions));
     std::optional<ProgressLine> compiling(std::in_place, compile_progress);
     compile_ahead(model_, jobs.size(), course_.sampling);
@@ -153,7 +155,8 @@ class Generator {
     for (std::size_t i = 0; i < jobs.size(); ++i) {
       texts.append(i, jobs[i].prompt->ids, course_);
       texts.set_stream(i, static_cast<std::int64_t>(jobs[i].sample));
-      written.emplace_back(tokenizer_, options_.stops, options_.new_tokens).begin(jobs[i].prompt->ids);
+      written.emplace_back(tokenizer_, options_.stops, course_.most(jobs[i].prompt->ids.size()))
+          .begin(jobs[i].prompt->ids);
     }
     const auto begin = [&] {
       if (!compiling) return;

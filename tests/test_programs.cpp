@@ -206,6 +206,52 @@ TEST_CASE("What a model says of sampling counts, and options more", "[programs]"
                 {"generation_config.json", "temperature -1"});
 }
 
+TEST_CASE("A model says how long texts are, unless -n does", "[programs]") {
+  const StoryFolder model;
+  const fs::path wishes = model.folder / "generation_config.json";
+  Arguments arguments{"Once upon a time", "--temp", "0", "--print-ids", "-q", "--model", model.folder.path().string()};
+  const auto new_tokens = [&](const char* text, const Arguments& more = {}) {
+    write_text(wishes, text);
+    Arguments all = arguments;
+    all.insert(all.end(), more.begin(), more.end());
+    const std::string ids = output("generate", all);
+    return std::ranges::count(ids, ' ') + 1 - 4;  // of the prompt
+  };
+  CHECK(new_tokens(R"({"max_new_tokens": 3})") == 3);
+  CHECK(new_tokens(R"({"max_new_tokens": 3})", {"-n", "5"}) == 5);
+  CHECK(new_tokens(R"({"max_length": 6})") == 2);
+  CHECK(new_tokens(R"({"max_length": 6, "max_new_tokens": 3})") == 3);
+  CHECK(new_tokens(R"({"max_length": 4})", {"-n", "1"}) == 1);
+  write_text(wishes, R"({"max_length": 4})");
+  check_refused("generate", arguments, {"4 tokens", "max_length", "is 4", "-n"});
+
+  // What is not obeyed is named once.
+  write_text(wishes, R"({"no_repeat_ngram_size": 2, "num_beams": 1, "suppress_tokens": [5], "bad_words_ids": null})");
+  arguments.insert(arguments.end(), {"-n", "1"});
+  const std::string warning = run("generate", arguments).err;
+  INFO(warning);
+  CHECK(says(warning.substr(0, warning.find('\n')),
+             {"generation_config.json", "no_repeat_ngram_size, suppress_tokens,"}));
+  CHECK(std::ranges::count(warning, '\n') == 1);
+}
+
+TEST_CASE("Begin and end tokens outside of the vocabulary are as good as none", "[programs]") {
+  const StoryFolder model;
+  json config = json::parse(read_text(model.folder / "config.json"));
+  config["bos_token_id"] = config["eos_token_id"] = 50256;
+  fs::remove(model.folder / "config.json");
+  write_text(model.folder / "config.json", config.dump());
+  write_text(model.folder / "generation_config.json", "{}");
+  const Arguments arguments{"--model", model.folder.path().string(), "--temp", "0", "-n", "3", "-q", "--prompt"};
+  const auto with = [&](const char* prompt) {
+    Arguments all = arguments;
+    all.push_back(prompt);
+    return all;
+  };
+  CHECK(output("generate", with("Once upon a time")).starts_with("Once upon a time"));
+  check_refused("generate", with(""), {"no token to begin with"});
+}
+
 TEST_CASE("generate ends before a stop text, wherever tokens begin", "[programs]") {
   const json example = golden().at(0);
   const auto prompt = example.at("prompt").get<std::string>();

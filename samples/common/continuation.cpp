@@ -9,9 +9,22 @@
 
 namespace tessera::internal {
 
+std::size_t Course::most(std::size_t prompt) const {
+  if (!max_length) return new_tokens;
+  if (prompt >= *max_length)
+    throw Error(
+        fmt::format("the prompt has {} tokens, and max_length in generation_config.json of the model is {}; say with "
+                    "-n how many new ones there may be",
+                    prompt, *max_length));
+  return *max_length - prompt;
+}
+
 std::int32_t first_token(const Gpt2Config& config) {
-  if (!config.bos && !config.eos) throw Error("the prompt is empty, and the model has no token to begin with");
-  return config.bos ? *config.bos : *config.eos;
+  // A token outside of the vocabulary begins nothing.
+  if (config.bos && *config.bos >= 0 && *config.bos < config.vocab) return *config.bos;
+  for (const std::int32_t id : config.eos)
+    if (id >= 0 && id < config.vocab) return id;
+  throw Error("the prompt is empty, and the model has no token to begin with");
 }
 
 void check_vocabulary(const Ids& ids, const Gpt2Config& config) {

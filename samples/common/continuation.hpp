@@ -15,9 +15,14 @@ using Ids = std::vector<std::int32_t>;
 struct Course {
   Sampling sampling;
   Ids ends;  ///< tokens that end a text
+  std::size_t new_tokens = 200;             ///< of a text, at most
+  std::optional<std::size_t> max_length{};  ///< tokens of prompt and text together, in place of new_tokens
   bool context_shift =
       false;  ///< a text that fills the context loses the older half of what stands behind `keep` tokens
   std::optional<std::size_t> keep{};  ///< at most 2 less than the context has; none: as many as it began with
+
+  /// New tokens of a text whose prompt has so many. Error if max_length leaves none.
+  std::size_t most(std::size_t prompt) const;
 };
 
 /// What the model was taught that a text begins with; GPT-2 has one token for that and for the end. Error if it has

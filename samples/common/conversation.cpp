@@ -58,7 +58,7 @@ class Conversation {
   /// Lets the model go on, behind the text that is `shown` first.
   void answer(const Ids& shown) {
     std::vector<Written> written;
-    Written& one = written.emplace_back(&tokenizer_, options_.stops, options_.new_tokens);
+    Written& one = written.emplace_back(&tokenizer_, options_.stops, course_.new_tokens);
     one.begin(shown);
     interrupt_.rearm();
     std::optional<ProgressLine> compiling(std::in_place, compile_progress);

@@ -1,9 +1,11 @@
 #include "common/text_options.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <random>
 
+#include "jit/options/log.hpp"
 #include "tessera/graph/error.hpp"
 #include "tessera/model/stop_text.hpp"
 
@@ -64,7 +66,7 @@ TextOptions TextOptions::parse(CommandLine& line) {
   line.option("--batch-size", options.batch_size, "N",
               fmt::format("So many texts at a time on the device, of --batch and --samples [{}]", options.batch_size));
   line.option("-n,--max-new-tokens", options.new_tokens, "N",
-              fmt::format("At most so many new tokens [{}]", options.new_tokens));
+              sampled("At most so many new tokens", Course().new_tokens));
   line.option("--temp,--temperature", options.temperature, "T",
               sampled("0: always the most probable token; above 1: bolder", fallback.temperature));
   line.option("--top-k", options.top_k, "K", sampled("Only the K most probable tokens; 0: all", fallback.top_k));
@@ -132,7 +134,18 @@ Sampling TextOptions::sampling(const GenerationDefaults& wishes) const {
 Course TextOptions::course(const OpenModel& opened) const {
   const Gpt2Config& config = opened.model.config();
   Course course{.sampling = sampling(opened.defaults), .ends = opened.defaults.eos, .context_shift = context_shift};
-  if (course.ends.empty() && config.eos) course.ends.push_back(*config.eos);
+  if (course.ends.empty()) course.ends = config.eos;
+  const GenerationDefaults& wishes = opened.defaults;
+  if (new_tokens || wishes.max_new_tokens) {
+    course.new_tokens = new_tokens.value_or(static_cast<std::uint32_t>(wishes.max_new_tokens.value_or(0)));
+  } else if (wishes.max_length && !interactive) {
+    course.max_length = static_cast<std::size_t>(*wishes.max_length);
+  }
+  if (!wishes.ignored.empty())
+    log_warn(
+        fmt::format("generation_config.json of the model has {}, by which transformers would generate another text; "
+                    "Tessera does without",
+                    fmt::join(wishes.ignored, ", ")));
   if (context_shift && config.positions < 2) throw Error("--context-shift needs a model that holds 2 tokens or more");
   if (keep && *keep > config.positions - 2)
     throw Error(fmt::format("--keep {} leaves no text to shift in a context of {} tokens; keep at most {}", *keep,

@@ -14,7 +14,8 @@ struct TextOptions {
   ModelOptions model;
   std::optional<std::string> prompt, file, batch;
   std::optional<Ids> prompt_ids;
-  std::uint32_t new_tokens = 200, samples = 1, batch_size = 8;
+  std::optional<std::uint32_t> new_tokens;
+  std::uint32_t samples = 1, batch_size = 8;
   std::optional<float> temperature, top_p, min_p, repetition_penalty;
   std::optional<std::int32_t> top_k;
   std::optional<std::uint64_t> seed;
