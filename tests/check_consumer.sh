@@ -80,13 +80,16 @@ shown=$(nm -DC --defined-only "$library" | cut -d' ' -f3- | grep -E '^(typeinfo 
   grep -cE 'codegen|Nvrtc|spdlog|Cache' || true) # other names are the standard library's
 ((shown == 0)) || { echo "the shared library shows $shown names of its inside"; exit 1; }
 
-# By pkg-config, the shared libraries and the archives, with many warnings: of the headers there are none.
-warnings=(-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wold-style-cast -Werror)
-if [[ $how == installed ]]; then warnings+=(-Wsign-conversion); fi
+# By pkg-config, the shared libraries and the archives, with many warnings: of the headers there are none. Those of the package
+# are the system's in /usr alone.
+warnings=(-Wall -Wextra -Wpedantic)
+if [[ $how == installed ]]; then warnings+=(-Wshadow -Wconversion -Wsign-conversion -Wold-style-cast -Werror); fi
 if command -v pkg-config >/dev/null; then
   export PKG_CONFIG_PATH=$libdir/pkgconfig
   if [[ $how == package ]]; then export LD_LIBRARY_PATH=$libdir; fi # as of /usr/lib, where the package has it
-  for kind in "" -static; do
+  kinds=("" -static)
+  if [[ $how == package ]]; then kinds=(""); fi # which takes half of the time
+  for kind in "${kinds[@]}"; do
     for program in model:tessera-model "vector_add names:tessera"; do
       sources=()
       for name in ${program%:*}; do sources+=("$source/tests/consumer/$name.cpp"); done
@@ -97,7 +100,7 @@ if command -v pkg-config >/dev/null; then
     run "$work/tessera$kind"
     "$work/tessera-model$kind" "$source/samples/models/storyteller-6m"
   done
-  [[ -z $(shared_by "$work/tessera-model-static") ]] || { echo "archives are asked for"; exit 1; }
+  [[ $how == package || -z $(shared_by "$work/tessera-model-static") ]] || { echo "archives are asked for"; exit 1; }
 fi
 
 # The programs, and the demo with its second device.
