@@ -6,7 +6,7 @@
 #   check_consumer.sh sources SOURCE COMPILER BUILD     it is a folder of the project, or FetchContent's, and oneTBB is absent
 set -euo pipefail
 how=$1 source=$2 compiler=$3
-work=$(mktemp -d)
+work=$(cd "$(mktemp -d)" && pwd -P)
 trap 'rm -rf "$work"' EXIT
 quietly() { "$@" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }; }
 # configure FOLDER ARGS...
