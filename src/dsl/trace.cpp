@@ -62,10 +62,11 @@ void Trace::refuse_launch(const std::string& kernel) {
 }
 
 Graph Trace::finish() {
-  if (!broken_.empty()) throw Error(broken_);
+  // A region that is still open comes first: Vars that go after it are taken to go inside of it.
   if (builder_.depth() > 1)
     builder_.fail(builder_.graph().location,
                   "an exception left a loop or an if_ and was caught inside the kernel; let it leave the kernel");
+  if (!broken_.empty()) throw Error(broken_);
   Graph graph = canonical(builder_.graph());
   verify(graph, "tracing");
   return graph;
@@ -318,6 +319,12 @@ void Trace::abandon_loop(Location location) {
 }
 
 std::vector<Handle> Trace::blocks(const std::vector<Handle>& extents, Location location) {
+  constexpr std::size_t most_axes = 8;
+  if (extents.size() > most_axes)
+    builder_.fail(location,
+                  fmt::format("blocks(...) of {} extents; a grid has at most {} axes: make one of several, and "
+                              "divide its index in the kernel",
+                              extents.size(), most_axes));
   std::vector<Id> ids;
   for (Handle extent : extents) ids.push_back(use(extent, location));
   builder_.set_grid(ids, location);
