@@ -418,9 +418,9 @@ TEST_CASE("variants of a kernel compile at the same time", "[jit]") {
 TEST_CASE("a kernel's parameters are laid out as it declares them", "[jit]") {
   Machine machine;
   machine.source.workspace_bytes = 8;
-  machine.source.parameters = {{Kind::extent, 0, 0}, {Kind::pointer, 0},   {Kind::scalar, 2},   {Kind::scalar, 3},
-                               {Kind::scalar, 4},    {Kind::stride, 1, 0}, {Kind::grid, 0, 1},  {Kind::blocks},
-                               {Kind::first_block},  {Kind::workspace},    {Kind::stride, 0, 1}};
+  machine.source.parameters = {{Kind::extent, 0, 0}, {Kind::pointer, 0},   {Kind::scalar, 2},  {Kind::scalar, 3},
+                               {Kind::scalar, 4},    {Kind::stride, 1, 0}, {Kind::grid, 0, 1}, {Kind::blocks},
+                               {Kind::workspace},    {Kind::stride, 0, 1}};
   const Device device = machine.open();
   const auto mixed = kernel("mixed", [](In<f32, 2> x, Out<f32, 2> y, Scalar<i32> n, Scalar<i64> big, Scalar<f32> f) {
     auto [i, j] = blocks(n, 7);
@@ -443,10 +443,9 @@ TEST_CASE("a kernel's parameters are laid out as it declares them", "[jit]") {
     CHECK(read<std::int32_t>(bytes, 36) == 7);   // stride
     CHECK(read<std::int32_t>(bytes, 40) == 7);   // grid
     CHECK(read<std::int32_t>(bytes, 44) == 77);  // blocks
-    CHECK(read<std::int64_t>(bytes, 48) == 0);   // the first
-    CHECK(read<std::uint64_t>(bytes, 56) != 0);  // workspace
-    CHECK(read<std::int32_t>(bytes, 64) == 1);
-    CHECK(bytes.size() == 68);
+    CHECK(read<std::uint64_t>(bytes, 48) != 0);  // workspace
+    CHECK(read<std::int32_t>(bytes, 56) == 1);
+    CHECK(bytes.size() == 60);
   }
   const Tensor<f32, 2> wide(device, memory.data(), {1, 5}, {std::int64_t(1) << 33, 1});
   launch(device.stream(), mixed, wide, y, 11, 1, 2.5);
@@ -455,7 +454,7 @@ TEST_CASE("a kernel's parameters are laid out as it declares them", "[jit]") {
   CHECK(read<std::int64_t>(bytes, 40) == 7);  // stride
   CHECK(read<std::int32_t>(bytes, 48) == 7);  // grid
   CHECK(read<std::int64_t>(bytes, 56) == 77);
-  CHECK(bytes.size() == 88);
+  CHECK(bytes.size() == 80);
 }
 
 TEST_CASE("clusters share the rounds of a product where the grid has few blocks", "[jit]") {
@@ -688,6 +687,29 @@ TEST_CASE("a launch brings ahead what no launch in flight writes", "[jit]") {
   const How shared{true, false};
   const Stream users = device.stream_from(stream.native());
   for (const Stream& one : {users, stream, stream, device.stream()}) CHECK(from(one, weights, a) == shared);
+}
+
+TEST_CASE("tensors that share one byte with what a launch in flight writes are not brought ahead", "[jit]") {
+  Machine machine;
+  machine.source.waits_for_previous = true;
+  machine.source.brought_ahead = {0};
+  machine.source.parameters = {{Kind::ahead}};
+  machine.fake.parameter_bytes["entry"] = {4};
+  const Device device = machine.open();
+  const Tensor<u8, 1> memory(device, {100});
+  const auto copy = kernel("copy", [](In<u8, 1> x, Out<u8, 1> y) { store(y, {0}, load(x, {0}, {4})); });
+  const Stream stream = device.new_stream();
+  const auto ahead = [&](std::int64_t first, std::int64_t count, std::int64_t to) {
+    launch(stream, copy, memory.slice(0, first, count), memory.slice(0, to, 1));
+    return read<std::int32_t>(machine.fake.launches.back().parameters, 0) != 0;
+  };
+  launch(stream, copy, memory.slice(0, 0, 1), memory.slice(0, 40, 10));  // writes 40 to 49
+  CHECK(ahead(30, 10, 90));
+  CHECK_FALSE(ahead(30, 11, 91));
+  CHECK_FALSE(ahead(49, 11, 92));
+  CHECK(ahead(50, 10, 93));
+  CHECK_FALSE(ahead(90, 1, 94));  // one byte of one byte
+  CHECK(ahead(95, 1, 96));
 }
 
 TEST_CASE("a tensor map says where a tensor lies in memory", "[jit]") {
@@ -925,21 +947,20 @@ TEST_CASE("a grid with a zero launches nothing", "[jit]") {
   CHECK(machine.compiled.empty());
 }
 
-TEST_CASE("a grid larger than a launch takes several", "[jit]") {
+TEST_CASE("a grid has as many blocks as a launch may have", "[jit]") {
   Machine machine;
-  machine.source.parameters = {{Kind::blocks}, {Kind::first_block}};
+  machine.source.parameters = {{Kind::blocks}};
   const Device device = machine.open();
   const Tensor<f32, 1> y(device, {4});
-  launch(device.stream(), grid_kernel(), y, 1 << 16, 1 << 16, 1);
-  const std::int64_t most = 0x7fffffff, all = std::int64_t(1) << 32;
+  constexpr int most = 0x7fffffff;
+  launch(device.stream(), grid_kernel(), y, 1, most, 1);
   CHECK(machine.compiled.at(0).wide);
-  REQUIRE(machine.fake.launches.size() == 3);
-  for (std::size_t i = 0; i < 3; ++i) {
-    const FakeCuda::Launch& launched = machine.fake.launches[i];
-    CHECK(launched.grid == (i < 2 ? most : 2));
-    CHECK(read<std::int64_t>(launched.parameters, 0) == all);
-    CHECK(read<std::int64_t>(launched.parameters, 8) == static_cast<std::int64_t>(i) * most);
-  }
+  REQUIRE(machine.fake.launches.size() == 1);
+  CHECK(machine.fake.launches[0].grid == most);
+  CHECK(read<std::int64_t>(machine.fake.launches[0].parameters, 0) == most);
+  CHECK(says(error_of([&] { launch(device.stream(), grid_kernel(), y, 1 << 16, 1 << 15, 1); }),
+             {"launch of kernel 'grid' refused: a grid of [65536,32768,1] blocks", "2^31 - 1 at most"}));
+  CHECK(machine.fake.launches.size() == 1);
 }
 
 TEST_CASE("a launch is wide from so many blocks on", "[jit]") {

@@ -298,22 +298,21 @@ TEST_CASE("lines are scanned by lanes", "[emulator]") {
 }
 
 TEST_CASE("parameters are what the launch says", "[emulator]") {
-  std::vector<i64> seen(2 * 8);
+  std::vector<i64> seen(7);
   const Tensor strided{{Access::in, ElementType::f32, 2},
                        {.data = seen.data(), .extent = {0, 7}, .stride = {9, 1}}};  // empty: never touched
   const Tensor number{{Access::scalar, ElementType::f32, 0}, {.scalar = {.f32 = 2.5f}}};
   using Kind = KernelParameter::Kind;
   const HandWritten kernel{
       .parameters =
-          "const float* x, i64* seen, int extent, i64 stride, float number, int across, i64 blocks, i64 first_block, "
-          "char* workspace",
+          "const float* x, i64* seen, int extent, i64 stride, float number, int across, i64 blocks, char* workspace",
       .body = R"(
     if (thread_index() > 0) return;
-    const i64 facts[8] = {extent, stride, static_cast<i64>(number * 2), across, blocks, first_block, block_index(), grid_size()};
-    i64* const own = reinterpret_cast<i64*>(workspace) + block_index() * 8;
-    for (int i = 0; i < 8; ++i) own[i] = facts[i];
+    const i64 facts[7] = {extent, stride, static_cast<i64>(number * 2), across, blocks, block_index(), grid_size()};
+    i64* const own = reinterpret_cast<i64*>(workspace) + block_index() * 7;
+    for (int i = 0; i < 7; ++i) own[i] = facts[i];
     if (block_index() == grid_size() - 1) {
-      for (int i = 0; i < 8; ++i) seen[first_block / 4 * 8 + i] = own[i];
+      for (int i = 0; i < 7; ++i) seen[i] = own[i];
     })",
       .workspace_bytes = 64,
       .more = {{Kind::extent, 0, 1},
@@ -321,11 +320,10 @@ TEST_CASE("parameters are what the launch says", "[emulator]") {
                {Kind::scalar, 2},
                {Kind::grid, 0, 1},
                {Kind::blocks},
-               {Kind::first_block},
                {Kind::workspace}}};
-  const Report report = run(kernel, {strided, out(seen), number}, {.launch_blocks = 4}, {2, 3});
+  const Report report = run(kernel, {strided, out(seen), number}, {}, {2, 3});
   CHECK(report.text() == "");
-  CHECK(seen == std::vector<i64>{7, 9, 5, 3, 6, 0, 3, 4, 7, 9, 5, 3, 6, 4, 1, 2});
+  CHECK(seen == std::vector<i64>{7, 9, 5, 3, 6, 5, 6});
 }
 
 TEST_CASE("persistent blocks take the whole grid", "[emulator]") {
@@ -420,7 +418,6 @@ TEST_CASE("two blocks that use one element race, whatever their order", "[emulat
   const Fault race = only(prepared.run({}, {3}));
   CHECK(race.kind == Fault::Kind::race);
   CHECK(says(race.text, {"byte 0 of argument 0 (Out<f32, 1>) (4 bytes) at author.cpp:1, which thread 0 of block "}));
-  CHECK(prepared.run({.launch_blocks = 1}, {3}).text() == "");  // launches are in order
 }
 
 TEST_CASE("an asynchronous copy is there after the wait that covers it", "[emulator]") {

@@ -339,6 +339,43 @@ TEST_CASE("numbers of 1 and 8 bytes and predicates change threads", "[cpu][emula
   CHECK(error(t) == 0);
 }
 
+TEST_CASE("the largest tiles are planned", "[generate]") {
+  constexpr int most = 1 << 30;
+  const auto plans = [](const auto& function) {
+    const Graph graph = run_passes(trace_kernel("largest", function));
+    for (const char* arch : {"sm_80", "sm_90a"})
+      CHECK(generate(graph, dense_variant(graph), Arch::parse(arch), {.verify = true}).threads > 0);
+  };
+  for (const Shape& shape :
+       {Shape{most}, Shape{1, most}, Shape{most - 1, 1}, Shape{32769, 32767}, Shape{3, 357913941}}) {
+    INFO(to_string(shape));
+    const std::vector<int> extents(shape.begin(), shape.end());
+    if (shape.rank() == 1)
+      plans([=](In<u8, 1> x, Out<u8, 1> y) { store(y, {0}, load(x, {0}, {extents[0]})); });
+    else
+      plans([=](In<u8, 2> x, Out<u8, 2> y) { store(y, {0, 0}, load(x, {0, 0}, {extents[0], extents[1]})); });
+  }
+  plans([](In<u8, 1> x, Out<i32, 1> y) { store(y, {0}, sum(cast<i32>(load(x, {0}, {most})), 0)); });
+  plans([](Out<i32, 1> y) { store(y, {0}, max(iota({most}, 0), axis(0))); });
+  plans([](In<u8, 1> x, Out<i32, 1> y) { store(y, {0}, sum(cast<i32>(iota({most}, 0) < x.extent(0)), 0)); });
+  plans([](In<i32, 1> x, Out<i32, 1> y) { store(y, {0}, histogram(load(x, {0}, {64}), most)); });
+  plans([](In<f64, 2> x, Out<f64, 2> y) { store(y, {0, 0}, transpose(load(x, {0, 0}, {1 << 15, 1 << 15}))); });
+}
+
+TEST_CASE("what the text does not name is not declared", "[nvrtc]") {
+  const auto of = [](const auto& kernel) {
+    const Graph graph = run_passes(kernel.graph());
+    return generate(graph, dense_variant(graph), Arch::sm_90a);
+  };
+  const auto folded = kernel("folded", [](InOut<f32, 2> z) {
+    scatter(z, histogram(full<i32>({2}, 1), 1, 0), {0}, full<f32>({1, 1}, 1.0f));
+  });
+  const KernelSource source = of(folded);
+  CHECK(source.text.find("const int t0") == source.text.npos);
+  CHECK(source.text.find("const int lane = ") != source.text.npos);
+  if (nvrtc_here()) CHECK(compile_check(source, Arch::sm_90a) == "");
+}
+
 TEST_CASE("a kernel may have a name that CUDA C++ has for something else", "[nvrtc]") {
   if (!nvrtc_here()) return;
   for (const char* name : {"exp", "round", "float", "std", "main", "memory", "u8"}) {
@@ -392,8 +429,7 @@ TEST_CASE("a grid may take several launches", "[emulator][planted]") {
         const KernelSource source = generate(graph, variant, Arch::sm_90a);
         CHECK((source.text.find("grouped(block % ") != source.text.npos) == (&trial == trials));
         const Emulator emulator = Emulator::compile(std::array{source});
-        const RunOptions options{.launch_blocks = wide ? 7 : 0};
-        CHECK(emulator.run(0, graph, memory.arguments(), trial.grid(), options).text() == "");
+        CHECK(emulator.run(0, graph, memory.arguments(), trial.grid(), {}).text() == "");
         return {};
       });
       INFO(trial.graph().name << (wide ? ", wide: " : ": ") << (failure ? failure->text : ""));

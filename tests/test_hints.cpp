@@ -118,6 +118,13 @@ TEST_CASE("a plan has what hints ask for, or says what it has not", "[plan]") {
   CHECK(has(plan(column_sums(0, {{.warps = 3}})), left + "3 warps; a block has 1, 2, 4, ... 32"));
   CHECK(has(plan(column_sums(0, {{.stages = 2}})), left + "2 stages; no loop fetches ahead"));
   CHECK(has(plan(column_sums(0, {{.occupancy = 1000}})), left + "1000 blocks of a multiprocessor; "));
+  // 32 blocks of a warp each are as many as a multiprocessor has at a time; GPUs of sm_86 have 16.
+  const std::vector<Hints> most{{.warps = 1, .occupancy = 32}};
+  CHECK(has(cuda_source(column_sums(0, most), Arch::sm_80), "__launch_bounds__(32, 32)"));
+  CHECK(has(plan(column_sums(0, most), Arch::parse("sm_86")), left + "32 blocks of a multiprocessor; "));
+  for (const int more : {33, 48, 1'000'000})
+    CHECK(has(plan(column_sums(0, {{.warps = 1, .occupancy = more}})),
+              left + std::to_string(more) + " blocks of a multiprocessor; "));
   CHECK(has(plan(column_sums(0, {{.cluster = 2}})), left + "a cluster of 2; no cluster shares the rounds"));
   CHECK(has(plan(column_sums(0, {{.arch = "sm_9"}})), left + "there is no architecture sm_9"));
   CHECK(has(plan(product({{.warps = 1}})), left + "1 warps; its tiles take 4"));

@@ -1,6 +1,7 @@
 // The language's errors when traced, and its rules about loops, threads and nesting. Its type rules are in
 // compile_fail/.
 #include <chrono>
+#include <limits>
 #include <optional>
 #include <thread>
 
@@ -425,6 +426,31 @@ TEST_CASE("an exception caught inside a kernel does not leave half a kernel", "[
              {"exception left a loop or an if_"}));
 }
 
+TEST_CASE("an exception caught inside a kernel is named though Vars are alive", "[language]") {
+  CHECK(says(traced([](In<f32, 1> x, Out<f32, 1> y) {
+               Var sums = load(x, {0}, {4});
+               try {
+                 for (Index i : range(3)) {
+                   sums = sums + load(x, {i}, {4});
+                   throw 1;
+                 }
+               } catch (int) {}
+               store(y, {0}, sums);
+             }),
+             {"exception left a loop or an if_"}));
+  CHECK(says(traced([](In<f32, 1> x, Out<f32, 1> y) {
+               Var sums = load(x, {0}, {4});
+               try {
+                 if_(x.extent(0) == 3, [&] {
+                   sums = sums + 1.0f;
+                   throw 1;
+                 });
+               } catch (int) {}
+               store(y, {0}, sums);
+             }),
+             {"exception left a loop or an if_"}));
+}
+
 TEST_CASE("a Var may not end in a loop it was made outside of", "[language]") {
   CHECK(says(traced([](In<f32, 1> x, Out<f32, 1> y) {
                std::optional<Var<f32, 1>> v;
@@ -461,17 +487,57 @@ TEST_CASE("every error knows its place", "[language]") {
       says(traced([](In<f32, 1> x, Out<i32, 1> y) { store(y, {0}, argmax(load(x, {0}, {4}), 1)); }), {file, "argmax"}));
 }
 
-TEST_CASE("tiles are at most 2^31 elements, however they come about", "[language]") {
+TEST_CASE("tiles are at most 2^30 elements, however they come about", "[language]") {
   CHECK(says(traced([](Out<i32, 2> y) {
                store(y, {0, 0}, iota({65536, 1}, 0) + iota({1, 65536}, 1));
              }),
-             {"[65536,65536]", "2^31"}));
-  CHECK(says(traced([](Out<i32, 2> y) { store(y, {0, 0}, zeros<i32>({65536, 65536})); }), {"2^31"}));
-  CHECK(says(traced([](Out<u8, 1> y) {
-               Tile half = zeros<u8>({1 << 30});
-               store(y, {0}, concat(0, half, half, half));
-             }),
-             {"concat"}));
+             {"[65536,65536]", "2^30"}));
+  CHECK(says(traced([](Out<i32, 2> y) { store(y, {0, 0}, zeros<i32>({65536, 65536})); }), {"2^30"}));
+  constexpr int most = 1 << 30;
+  for (const int parts : {2, 3})
+    CHECK(says(traced([&](Out<u8, 1> y) {
+                 Tile half = zeros<u8>({most});
+                 store(y, {0}, parts == 2 ? concat(0, half, half) : concat(0, half, half, half));
+               }),
+               {"concat"}));
+  const auto refused = [](const auto& make) {
+    return says(traced([&](In<u8, 1> x, Out<i32, 1> y) { store(y, {0}, make(x)); }), {"more than 2^30 elements"});
+  };
+  const auto taken = [](const auto& make) {
+    return traced([&](In<u8, 1> x, Out<i32, 1> y) { store(y, {0}, make(x)); }) == "(no error)";
+  };
+  for (const int n : {most + 1, std::numeric_limits<int>::max()}) {
+    INFO(n);
+    CHECK(refused([&](auto& x) { return cast<i32>(load(x, {0}, {n})); }));
+    CHECK(refused([&](auto& x) { return sum(cast<i32>(load(x, {0}, {n})), 0); }));
+    CHECK(refused([&](auto&) { return iota({n}, 0); }));
+    CHECK(refused([&](auto&) { return full<i32>({n}, 1); }));
+    CHECK(refused([&](auto& x) { return broadcast(cast<i32>(load(x, {0}, {1})), {n}); }));
+    CHECK(refused([&](auto& x) { return histogram(cast<i32>(load(x, {0}, {4})), n); }));
+  }
+  CHECK(taken([&](auto& x) { return cast<i32>(load(x, {0}, {most})); }));
+  CHECK(taken([&](auto& x) { return histogram(cast<i32>(load(x, {0}, {4})), most); }));
+}
+
+TEST_CASE("slices of slices go by steps of 2^29 together", "[language]") {
+  const auto stepped = [](int first, int second) {
+    return traced([=](In<u8, 2> x, Out<u8, 2> y) {
+      store(y, {0, 0}, load(x.slice(1, 0, 9, first).permute({1, 0}).slice(0, 0, 9, second), {0, 0}, {9, 1}));
+    });
+  };
+  CHECK(stepped(-(1 << 20), 1 << 9) == "(no error)");
+  CHECK(says(stepped(-(1 << 20), 1 << 10), {"test_language.cpp:", "a step of 1024", "by steps of -1048576", "2^29"}));
+  CHECK(says(stepped(1 << 29, -2), {"a step of -2", "2^29"}));
+}
+
+TEST_CASE("a grid has at most 8 axes", "[language]") {
+  const auto grid = [](Out<i32, 1> y, auto... extents) {
+    const auto at = blocks(extents...);
+    store(y, {at[0]}, full<i32>({1}, 1));
+  };
+  CHECK(traced([&](Out<i32, 1> y) { grid(y, 1, 1, 1, 1, 1, 1, 1, y.extent(0)); }) == "(no error)");
+  CHECK(says(traced([&](Out<i32, 1> y) { grid(y, 1, 1, 1, 1, 1, 1, 1, 1, y.extent(0)); }),
+             {"test_language.cpp:", "blocks(...) of 9 extents", "at most 8 axes"}));
 }
 
 TEST_CASE("a kernel's name is a C++ name", "[language]") {

@@ -1,6 +1,7 @@
 // What planted faults (scripts/mutants) showed to be untested. Numbers are small integers, so that sums are exact.
 #include <algorithm>
 #include <array>
+#include <climits>
 #include <cmath>
 #include <cstddef>
 #include <iterator>
@@ -636,6 +637,93 @@ TEST_CASE("rows more than 2^31 elements apart", "[cpu][emulated][planted]") {
       device.copy_out(row.data(), y.row(i), row.size());
       all.insert(all.end(), row.begin(), row.end());
     }
+    return all;
+  });
+}
+
+TEST_CASE("tiles that begin far before their tensors", "[cpu][emulated][planted]") {
+  // The last rows of a tile are those of the tensor, 2^31 elements and more behind the tile's first.
+  constexpr int tile = 32, first = 2 - tile;
+  constexpr std::int64_t count = 2, length = 32, apart = (std::int64_t{1} << 27) + 16;
+  const auto move = kernel("move", [](In<u8, 2> x, In<u8, 2> dense, InOut<u8, 2> y, Out<u8, 2> read,
+                                      Out<u8, 2> gathered, Scalar<i32> start) {
+    const auto from = x.slice(0, start, tile);
+    const auto to = y.slice(0, start, tile);
+    const Tile columns = iota({4}, 0) * 9;
+    store(read, {0, 0}, load(from, {0, 0}, {tile, length}, 9));
+    store(gathered, {0, 0}, gather(from.permute({1, 0}), columns, {0}, {tile}, 7));
+    store(to, {0, 0}, load(dense, {0, 0}, {tile, length}));
+    scatter(to.permute({1, 0}), columns, {0}, cast<u8>(iota({4, tile}, 1) + 50));
+  });
+  const auto add = kernel("add", [](InOut<i32, 2> y, Scalar<i32> start) {
+    atomic_add(y.slice(0, start, tile), {0, 0}, iota({tile, 8}, 0) + 1);
+  });
+  const auto multiply = kernel("multiply", [](In<bf16, 2> x, In<bf16, 2> w, Out<f32, 2> y, Scalar<i32> start) {
+    const auto from = x.slice(0, start, tile);
+    Var sums = zeros<f32>({tile, 16});
+    for (Index i : range(cdiv(x.extent(1), 16)))
+      sums = mma(load(from, {0, i}, {tile, 16}), load(w, {i, 0}, {16, 16}), sums);
+    store(y, {0, 0}, sums);
+  });
+  check_same([&](const Device& device) {
+    std::vector<float> all;
+    const auto keep = [&](const auto& values) {
+      for (const auto value : values) all.push_back(static_cast<float>(value));
+    };
+    const auto rows = [&](auto number, unsigned seed) {
+      using T = decltype(number);
+      const FarRows<T> far(device, count, length, apart);
+      for (std::int64_t i = 0; i < count; ++i) {
+        const auto row = small_numbers<T, 1>(device, {length}, seed + static_cast<unsigned>(i));
+        device.stream().copy(far.row(i), row.data(), length * sizeof(T));
+      }
+      return far;
+    };
+    const auto keep_rows = [&]<class T>(const FarRows<T>& of) {
+      for (std::int64_t i = 0; i < count; ++i) {
+        std::vector<T> row(length);
+        device.copy_out(row.data(), of.row(i), row.size() * sizeof(T));
+        keep(row);
+      }
+    };
+    const FarRows<u8> x = rows(u8{}, 1), y = rows(u8{}, 5);
+    const Tensor<u8, 2> read(device, {tile, length}), gathered(device, {4, tile});
+    launch(device.stream(), move, x.tensor, small_numbers<u8, 2>(device, {tile, length}, 7), y.tensor, read, gathered,
+           first);
+    keep(read.to_vector()), keep(gathered.to_vector()), keep_rows(y);
+    const FarRows<i32> sums = rows(i32{}, 9);
+    launch(device.stream(), add, sums.tensor, first);
+    keep_rows(sums);
+    const Tensor<f32, 2> products(device, {tile, 16});
+    launch(device.stream(), multiply, rows(bf16{}, 11).tensor, small_numbers<bf16, 2>(device, {length, 16}, 15),
+           products, first);
+    keep(products.to_vector());
+    return all;
+  });
+}
+
+TEST_CASE("slices by steps that lead far before their tensors", "[cpu][emulated][planted]") {
+  constexpr int step = 1 << 29, half = 1 << 14;
+  const auto k = kernel("steps", [](In<f32, 1> x, In<f32, 2> rows, Out<f32, 2> y, Out<f32, 1> z, Scalar<i32> start) {
+    const auto place = [&](const auto& tile) { return reshape(tile, {1, 8}); };
+    store(y, {0, 0}, place(load(x.slice(0, INT_MIN, 8, step), {0}, {8}, 7)));  // element 4 is the tensor's first
+    store(y, {1, 0}, place(load(x.slice(0, start, 8, step), {0}, {8}, 7)));
+    store(y, {2, 0}, place(load(x.slice(0, 3 * step + 3, 8, -step), {0}, {8}, 7)));  // element 3 is its fourth
+    store(y, {3, 0}, place(load(x.slice(0, INT_MIN, 8 * half, half * 2).slice(0, 0, 8, half), {0}, {8}, 7)));
+    store(y, {4, 0}, place(load(rows.permute({1, 0}).slice(0, start, 8, step), {0, 1}, {8, 1}, 7)));
+    store(z.slice(0, start, 8, step), {0}, cast<f32>(iota({8}, 0)) + 50.0f);
+    store(z.slice(0, 3 * step + 5, 8, -step), {0}, cast<f32>(iota({8}, 0)) + 60.0f);
+  });
+  check_same([&](const Device& device) {
+    const auto x = small_numbers<f32, 1>(device, {8}, 1);
+    const auto rows = small_numbers<f32, 2>(device, {3, 8}, 2);
+    const Tensor<f32, 2> y(device, {5, 8});
+    const Tensor<f32, 1> z(device, {8});
+    z.copy_from(std::vector<float>(8, -1));
+    launch(device.stream(), k, x, rows, y, z, INT_MIN + 3);
+    std::vector<float> all = y.to_vector();
+    const std::vector<float> stored = z.to_vector();
+    all.insert(all.end(), stored.begin(), stored.end());
     return all;
   });
 }

@@ -46,7 +46,7 @@ class Passes {
   explicit Passes(std::string_view kernel, Arch arch = Arch::sm_90a)
       : variant_(dense_variant(plan_graph(kernel))),
         facts_(plan_graph(kernel), variant_, Target::of(arch)),
-        planning(facts_, false) {}
+        planning(facts_, tile_reaches(facts_.graph), false) {}
 
   /// One; what it says.
   bool run(std::string_view name) {
@@ -546,8 +546,7 @@ TEST_CASE("registers of an operand are found by those of a result, of whatever d
 
 TEST_CASE("a launch fills in what the plan names", "[plan]") {
   const auto parameters = [](std::string_view kernel, const Variant& variant) {
-    constexpr std::string_view kinds[] = {"pointer", "extent", "stride",      "scalar",
-                                          "grid",    "blocks", "first_block", "workspace"};
+    constexpr std::string_view kinds[] = {"pointer", "extent", "stride", "scalar", "grid", "blocks", "workspace"};
     Lines lines;
     for (const KernelParameter& p : make_plan(plan_graph(kernel), variant, Arch::sm_90a, {}).parameters)
       lines.push_back(fmt::format("{} {} {}", kinds[static_cast<int>(p.kind)], p.argument, p.axis));
@@ -558,7 +557,7 @@ TEST_CASE("a launch fills in what the plan names", "[plan]") {
         Lines{"pointer 0 0", "extent 0 0", "pointer 1 0", "extent 1 0", "scalar 2 0", "grid 0 0"});
   CHECK(parameters("pointwise", strided_variant(pointwise)) == Lines{"pointer 0 0", "extent 0 0", "stride 0 0",
                                                                      "pointer 1 0", "extent 1 0", "stride 1 0",
-                                                                     "scalar 2 0", "grid 0 0", "first_block 0 0"});
+                                                                     "scalar 2 0", "grid 0 0"});
   const Lines beyond = parameters("beyond", dense_variant(plan_graph("beyond")));
   CHECK(Lines(beyond.end() - 3, beyond.end()) == Lines{"stride 2 0", "blocks 0 0", "workspace 0 0"});
 }

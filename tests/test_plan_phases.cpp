@@ -41,6 +41,8 @@ Plan lower_phases(const Lines& kernels, Arch arch) {
     const Layouts layouts = choose_layouts(facts, products.plans, warps);
     const GraphPlace place{static_cast<int>(i), static_cast<int>(plan.tensors.size()), first_axis};
     plan.tensors.insert(plan.tensors.end(), graph.parameters.begin(), graph.parameters.end());
+    const std::vector<TileReach> reaches = tile_reaches(graph);
+    plan.reaches.insert(plan.reaches.end(), reaches.begin(), reaches.end());
     plan.variant.tensors.insert(plan.variant.tensors.end(), variant.tensors.begin(), variant.tensors.end());
     Role role{.name = "all", .warps = warps, .body = {}};
     REQUIRE(lower(facts, products.plans, layouts, 128, {}, place, plan, role).empty());

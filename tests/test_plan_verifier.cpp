@@ -548,6 +548,17 @@ const PlantedFault of_places[] =
         {"what is written goes by the read-only cache", "same_place",
          [](Plan& p) { the<Load>(p).access.read_only = true; }, "inout0 is taken to be read only"},
         {"a scalar as a tensor", "pointwise", [](Plan& p) { the<Load>(p).access.parameter = 2; }, "is no tensor"},
+        {"a tile that reaches farther than a launch allows for", "pointwise", [](Plan& p) { p.reaches[0][0] -= 1; },
+         "elements along axis 0 of in0, and a launch allows for"},
+        {"a tile of steps that no launch knows of", "pointwise",
+         [](Plan& p) { axis_of(the<Load>(p).access, 0).slices.push_back({literal(0), literal(9), -2}); },
+         "elements along axis 0 of in0, and a launch allows for"},
+        {"a tile of far steps in 32 bits", "pointwise",
+         [](Plan& p) {
+  axis_of(the<Load>(p).access, 0).viewed.factor = 1 << 22;
+  p.reaches[0][0] = std::int64_t{1} << 40;
+         },
+         "along axis 0 of in0 are computed in 32 bits"},
         {"an axis stands twice", "turned", [](Plan& p) { axis_of(the<Load>(p).access, 0).tensor_axis = 1; },
          "axis 1 of in0 stands twice or is none"},
         {"an axis that the tensor has not", "turned", [](Plan& p) { axis_of(the<Load>(p).access, 0).tensor_axis = 2; },
@@ -1065,7 +1076,6 @@ const PlantedFault of_launch[] =
     {"a parameter of another tensor", "turned", [](Plan& p) { p.parameters[0].argument = 7; }, "parameters, and needs"},
     {"the number of blocks is missing", "beyond", [](Plan& p) { drop_parameter(p, KernelParameter::Kind::blocks); },
      "parameters, and needs"},
-    {"the first block is missing", "pointwise", [](Plan& p) { p.variant.wide = true; }, "parameters, and needs"},
     {"a workspace whose blocks are not in flight", "beyond",
      [](Plan& p) {
   p.phases[0].schedule.kind = Schedule::Kind::grid;

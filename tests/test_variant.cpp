@@ -1,8 +1,12 @@
 // What a launch's tensors let code assume.
 #include <algorithm>
+#include <limits>
 
 #include "catch.hpp"
+#include "codegen/passes/passes.hpp"
 #include "codegen/variant.hpp"
+#include "support.hpp"
+#include "tessera/tessera.hpp"
 
 using namespace tessera::internal;
 
@@ -89,4 +93,52 @@ TEST_CASE("dense tensors are what the copy engine can address, up to 5 axes", "[
     graph.parameters.push_back({.access = Access::in, .type = ElementType::f32, .rank = rank});
   const Variant variant = dense_variant(graph);
   for (std::size_t i = 0; i < 6; ++i) CHECK(variant.tensors[i].boxable == (i < 5));
+}
+
+TEST_CASE("offsets have 32 bits where neither tensors nor tiles reach 2^30 elements", "[plan]") {
+  constexpr std::int64_t far = std::int64_t{1} << 30;
+  const auto is_wide = [](const Graph& graph, std::vector<std::int64_t> extents, std::vector<std::int64_t> strides) {
+    Argument argument;
+    argument.data = reinterpret_cast<void*>(std::uintptr_t{1} << 40);
+    std::ranges::copy(extents, argument.extent.begin());
+    std::ranges::copy(strides, argument.stride.begin());
+    Argument small = argument;  // what is stored to
+    small.extent = small.stride = {1, 1};
+    return classify(run_passes(graph), {{argument, small}}).wide;
+  };
+  const auto copies = [](int rows, int columns) {
+    return trace_kernel("copy", [=](In<u8, 2> x, Out<u8, 2> y) { store(y, {0, 0}, load(x, {0, 0}, {rows, columns})); });
+  };
+  // All of a tensor.
+  CHECK_FALSE(is_wide(copies(1, 1), {7, far / 8 - 1}, {far / 8, 1}));
+  CHECK(is_wide(copies(1, 1), {7, far / 8}, {far / 8, 1}));
+  CHECK(is_wide(copies(1, 1), {2, 8}, {-far / 2, 1}));
+  // A tile, though the tensor is a row.
+  CHECK_FALSE(is_wide(copies(17, 1), {1, 8}, {far / 16 - 1, 1}));
+  CHECK_FALSE(is_wide(copies(16, 1), {1, 8}, {far / 16, 1}));
+  CHECK(is_wide(copies(17, 1), {1, 8}, {far / 16, 1}));
+  CHECK(is_wide(copies(17, 1), {1, 8}, {-far / 16, 1}));
+  CHECK(is_wide(copies(2, 1), {0, 8}, {std::numeric_limits<std::int64_t>::min(), 1}));
+  // Steps, windows and turned axes count.
+  const auto read = [](auto view) {
+    return trace_kernel("read", [=](In<u8, 2> x, Out<u8, 2> y) { store(y, {0, 0}, view(x)); });
+  };
+  const auto stepped = [&](int step) {
+    return read([=](auto& x) { return load(x.slice(1, 0, 9, step), {0, 0}, {1, 9}); });
+  };
+  CHECK_FALSE(is_wide(stepped(-(1 << 26)), {1, 8}, {8, 1}));
+  CHECK(is_wide(stepped(-(1 << 27)), {1, 8}, {8, 1}));
+  CHECK(is_wide(stepped(1 << 27), {1, 8}, {8, 1}));
+  const auto turned = read([](auto& x) { return load(x.permute({1, 0}), {0, 0}, {1, 9}); });
+  CHECK_FALSE(is_wide(turned, {1, 8}, {far / 8 - 1, 1}));
+  CHECK(is_wide(turned, {1, 8}, {far / 8, 1}));
+  const auto windows = read([](auto& x) { return reshape(load(x.unfold(0, 3, 4), {0, 0, 0}, {3, 3, 1}), {3, 3}); });
+  CHECK_FALSE(is_wide(windows, {1, 8}, {far / 10 - 1, 1}));
+  CHECK(is_wide(windows, {1, 8}, {far / 10 + 1, 1}));
+  // Rows that are gathered have offsets of 64 bits.
+  const auto gathered = read([](auto& x) { return gather(x, iota({64}, 0), {0}, {1}); });
+  CHECK_FALSE(is_wide(gathered, {1, 8}, {far / 16, 1}));
+  // Without a launch what is known counts.
+  CHECK(dense_variant(run_passes(stepped(1 << 27))).wide);
+  CHECK_FALSE(dense_variant(run_passes(stepped(1 << 26))).wide);
 }

@@ -27,20 +27,19 @@ struct BoxedTensor {
 /// One parameter of a generated kernel, in order; the launcher fills it in.
 struct KernelParameter {
   enum class Kind : std::uint8_t {
-    pointer,      ///< of tensor `argument`, 8 bytes
-    extent,       ///< of tensor `argument` along `axis`: int
-    stride,       ///< of tensor `argument` along `axis`, in elements: long long in a wide variant, else int
-    scalar,       ///< of scalar `argument`: 4 or 8 bytes, as its type is
-    grid,         ///< extent `axis` of the grid: int
-    blocks,       ///< blocks of the whole grid, for persistent blocks: as stride
-    first_block,  ///< of the launch, for others in a wide variant, whose grid may take several: long long
-    workspace,    ///< address of the launch's workspace, 8 bytes
-    flags,        ///< address of a u32 for each block of threads, all 0 before and after the launch, 8 bytes
-    section,      ///< blocks of all axes of the grid but `axis` that run together along it: int
-    abreast,      ///< tiles that as many blocks of threads walk through together, where the grid shares rounds: int
-    ahead,        ///< may what a kernel brings ahead be brought before launches before it have ended: int, 0 or 1
-    reports,      ///< address of the board on which the kernel tells the host (graph/reports.hpp), 8 bytes
-    tensor_map,   ///< of boxed tensor `argument`: 128 bytes
+    pointer,     ///< of tensor `argument`, 8 bytes
+    extent,      ///< of tensor `argument` along `axis`: int
+    stride,      ///< of tensor `argument` along `axis`, in elements: long long in a wide variant, else int
+    scalar,      ///< of scalar `argument`: 4 or 8 bytes, as its type is
+    grid,        ///< extent `axis` of the grid: int
+    blocks,      ///< blocks of the whole grid, for persistent blocks: as stride
+    workspace,   ///< address of the launch's workspace, 8 bytes
+    flags,       ///< address of a u32 for each block of threads, all 0 before and after the launch, 8 bytes
+    section,     ///< blocks of all axes of the grid but `axis` that run together along it: int
+    abreast,     ///< tiles that as many blocks of threads walk through together, where the grid shares rounds: int
+    ahead,       ///< may what a kernel brings ahead be brought before launches before it have ended: int, 0 or 1
+    reports,     ///< address of the board on which the kernel tells the host (graph/reports.hpp), 8 bytes
+    tensor_map,  ///< of boxed tensor `argument`: 128 bytes
   };
   Kind kind{};
   int argument = 0, axis = 0;

@@ -9,6 +9,23 @@ Target Target::of(Arch arch, bool specialise) {
   target.keeps_reads = arch.number() == 90;   // nor this
   if (specialise && arch == Arch::sm_90a) target.tier = Tier::wgmma;
   target.shared_bytes = arch.shared_bytes();
+  switch (arch.number()) {
+    case 80:
+    case 90:
+    case 100:
+    case 103:
+      target.resident_blocks = 32;
+      break;
+    case 89:
+    case 101:
+    case 110:
+    case 120:
+    case 121:
+      target.resident_blocks = 24;
+      break;
+    default:
+      target.resident_blocks = 16;
+  }
   if (arch.number() >= 100) {
     target.registers_more_for_products = 32;
     target.registers_of_reads = 384;  // 512 were seen to do well, 576 to spill

@@ -23,6 +23,7 @@ struct Target {
   int register_unit = 8;                ///< registers of a thread come in multiples of it
   int most_registers = 255;             ///< of a thread
   int threads = 1536;                   ///< of a multiprocessor, on every architecture at least
+  int resident_blocks = 16;             ///< of a multiprocessor at a time, at most (CUDA C++ Programming Guide)
   int most_blocks = 8;                  ///< of a multiprocessor that are worth fewer registers for each
   int registers_besides = 20;           ///< that ptxas takes in a thread besides those of values: addresses, counters
   int registers_besides_products = 28;  ///< the same where products are

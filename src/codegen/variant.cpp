@@ -1,8 +1,11 @@
 #include "codegen/variant.hpp"
 
 #include <algorithm>
+#include <cstdlib>
+#include <limits>
 
 #include "codegen/kernel_parameter.hpp"
+#include "graph/views.hpp"
 
 namespace tessera::internal {
 namespace {
@@ -13,6 +16,17 @@ constexpr std::int64_t most_boxed_extent = std::int64_t{1} << 32, most_boxed_str
 
 // The largest power of two that divides all of which the bits are in `bits`.
 std::int8_t divisor(std::uint64_t bits) { return static_cast<std::int8_t>(bits & (~bits + 1)); }
+
+// `sum` plus so many positions, in either direction, of elements `stride` apart; saturates.
+std::uint64_t beyond(std::uint64_t sum, std::int64_t positions, std::int64_t stride) {
+  const auto size = [](std::int64_t n) {
+    return n < 0 ? -static_cast<std::uint64_t>(n) : static_cast<std::uint64_t>(n);
+  };
+  std::uint64_t distance = 0;
+  const bool far = __builtin_mul_overflow(size(positions), size(stride), &distance) ||
+                   __builtin_add_overflow(sum, distance, &distance);
+  return far ? std::numeric_limits<std::uint64_t>::max() : distance;
+}
 
 }  // namespace
 
@@ -48,39 +62,58 @@ TensorClass classify(const Parameter& parameter, const Argument& argument) {
   return result;
 }
 
+std::vector<TileReach> tile_reaches(const Graph& graph) {
+  std::vector<TileReach> reaches(graph.parameters.size());
+  for (const Node& node : graph.nodes) {
+    if ((!is_read(node.op) && !is_write(node.op)) || by_elements(node.op)) continue;
+    const Id view = node.in[static_cast<std::size_t>(view_operand(node.op))];
+    TileReach& reach = reaches[static_cast<std::size_t>(view_parameter(graph, view))];
+    const std::vector<ViewAxis> axes = view_axes(graph, view);
+    TileReach of_tile{};
+    // Rows that are gathered are places of their own.
+    for (std::size_t i = operand_of(node.op, OperandKind::further_indices) >= 0 ? 1 : 0; i < axes.size(); ++i) {
+      // Windows, and what is in one, are two axes of the tile along one of the tensor.
+      of_tile[static_cast<std::size_t>(axes[i].axes.back())] +=
+          (node.shape[static_cast<int>(i)] - 1) * std::abs(axes[i].step());
+    }
+    for (std::size_t axis = 0; axis < reach.size(); ++axis) reach[axis] = std::max(reach[axis], of_tile[axis]);
+  }
+  return reaches;
+}
+
 Variant classify(const Graph& graph, std::span<const Argument> arguments) {
   Variant variant;
-  classify(graph, arguments, variant);
+  classify(graph, tile_reaches(graph), arguments, variant);
   return variant;
 }
 
-void classify(const Graph& graph, std::span<const Argument> arguments, Variant& variant) {
+void classify(const Graph& graph, std::span<const TileReach> reaches, std::span<const Argument> arguments,
+              Variant& variant) {
   variant.tensors.clear();
   variant.wide = false;
   for (std::size_t i = 0; i < graph.parameters.size(); ++i) {
     const Parameter& parameter = graph.parameters[i];
     variant.tensors.push_back(classify(parameter, arguments[i]));
     if (parameter.access == Access::scalar) continue;
-    std::uint64_t reach = 0;  // of the farthest element; tiles may hang over the edge, which is why half is left
+    std::uint64_t in_tensor = 0, in_tile = 0;  // of the farthest element
     for (std::size_t axis = 0; axis < static_cast<std::size_t>(parameter.rank); ++axis) {
       const std::int64_t stride = arguments[i].stride[axis];
-      const std::uint64_t step =
-          stride < 0 ? 0 - static_cast<std::uint64_t>(stride) : static_cast<std::uint64_t>(stride);
-      std::uint64_t length = 0;
-      if (__builtin_mul_overflow(step, static_cast<std::uint64_t>(arguments[i].extent[axis]), &length) ||
-          __builtin_add_overflow(reach, length, &reach))
-        reach = ~std::uint64_t(0);
+      in_tensor = beyond(in_tensor, arguments[i].extent[axis], stride);
+      in_tile = beyond(in_tile, reaches[i][axis], stride);
     }
-    variant.wide |= reach >= std::uint64_t(1) << 30;
+    variant.wide |= beyond_narrow(in_tensor) || beyond_narrow(in_tile);
   }
 }
 
 Variant dense_variant(const Graph& graph) {
   Variant variant;
-  for (const Parameter& parameter : graph.parameters) {
+  const std::vector<TileReach> reaches = tile_reaches(graph);
+  for (std::size_t i = 0; i < graph.parameters.size(); ++i) {
+    const Parameter& parameter = graph.parameters[i];
     TensorClass tensor;
     if (parameter.access != Access::scalar) {
       tensor.unit_axis = static_cast<std::int8_t>(parameter.rank - 1);
+      variant.wide |= beyond_narrow(beyond(0, reaches[i].at(static_cast<std::size_t>(tensor.unit_axis)), 1));
       tensor.alignment = 16;
       tensor.granule = 16;
       tensor.boxable = parameter.rank <= most_boxed_axes;

@@ -1,5 +1,6 @@
 // What generated code may assume of a launch's tensors: small facts that many launches share, never values.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -36,14 +37,23 @@ struct Variant {
   bool operator==(const Variant&) const = default;
 };
 
-/// A launch of more blocks is wide. Of as many, one launch holds all, and a number stays below 2^32 when that of all
-/// persistent blocks is added.
+/// A launch of more blocks is wide. Of as many, a number stays below 2^32 when that of all persistent blocks is added.
 inline constexpr std::int64_t most_narrow_blocks = std::int64_t{1} << 30;
+
+/// The largest distance from a tile's first element to another one, along each axis of a tensor, in positions: of all
+/// tiles of a kernel. A tile may begin that far outside of its tensor and still have elements in it.
+using TileReach = std::array<std::int64_t, max_rank>;
+/// One a parameter of the graph.
+std::vector<TileReach> tile_reaches(const Graph& graph);
+
+/// A narrow variant has no offset as large, neither within a tensor nor within a tile: the sum of both has 32 bits.
+constexpr bool beyond_narrow(std::uint64_t offset) { return offset >= std::uint64_t{1} << 30; }
 
 TensorClass classify(const Parameter& parameter, const Argument& argument);
 Variant classify(const Graph& graph, std::span<const Argument> arguments);
-/// The same into `result`, whose memory it uses again.
-void classify(const Graph& graph, std::span<const Argument> arguments, Variant& result);
+/// The same into `result`, whose memory it uses again; `reaches` are the graph's.
+void classify(const Graph& graph, std::span<const TileReach> reaches, std::span<const Argument> arguments,
+              Variant& result);
 
 /// The class of dense, aligned tensors whose extents divide: what a kernel is lowered for where no launch is at hand.
 Variant dense_variant(const Graph& graph);

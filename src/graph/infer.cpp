@@ -17,6 +17,8 @@ template <class... Args>
 }
 
 constexpr std::int64_t farthest_step = std::int64_t(1) << 29;
+// Whoever executes a tile may round it up to whole warps and instructions, and counts its elements by an int.
+constexpr std::int64_t most_elements = std::int64_t(1) << 30;
 
 int checked_axis(Op op, std::int64_t axis, int rank) {
   if (axis < 0 || axis >= rank) mismatch("{}: no axis {} in rank {}", name(op), axis, rank);
@@ -110,6 +112,15 @@ ViewAxis unsliced(const Graph& graph, Op op, Id view, int axis) {
   return at;
 }
 
+Shape sliced(const Graph& graph, Id view, int axis, std::int64_t step) {
+  if (step == 0 || std::abs(step) > farthest_step)
+    mismatch("slice: a step of {}; a step is not 0, and 2^29 at most", step);
+  const std::int64_t before = view_axes(graph, view)[static_cast<std::size_t>(axis)].step();
+  if (std::abs(before * step) > farthest_step)
+    mismatch("slice: a step of {} in a view by steps of {}; together they are 2^29 at most", step, before);
+  return graph[view].shape;
+}
+
 Shape unfolded(const Graph& graph, Id view, int axis, std::span<const std::int64_t> attr) {
   const Op op = Op::unfold_view;
   const int rank = graph[view].shape.rank();
@@ -157,8 +168,8 @@ void check_tile(Op op, const Shape& shape) {
   std::int64_t size = 1;
   for (int extent : shape) {
     if (extent < 1) mismatch("{}: a tile of shape {}; every extent must be at least 1", name(op), to_string(shape));
-    if ((size *= extent) > std::int64_t(1) << 31)
-      mismatch("{}: a tile of shape {} has more than 2^31 elements; make it smaller, and loop", name(op),
+    if ((size *= extent) > most_elements)
+      mismatch("{}: a tile of shape {} has more than 2^30 elements; make it smaller, and loop", name(op),
                to_string(shape));
   }
 }
@@ -243,10 +254,7 @@ Shape infer_shape(const Graph& graph, Op op, std::span<const Id> in, std::span<c
     case Op::permute_view:
       return permuted(op, shape(0), attr);
     case Op::slice:
-      axis();
-      if (attr[1] == 0 || std::abs(attr[1]) > farthest_step)
-        mismatch("slice: a step of {}; a step is not 0, and 2^29 at most", attr[1]);
-      return shape(0);
+      return sliced(graph, in[0], axis(), attr[1]);
     case Op::unfold_view:
       return unfolded(graph, in[0], axis(), attr);
     case Op::flatten_view:

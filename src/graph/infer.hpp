@@ -16,7 +16,7 @@ struct Mismatch : std::runtime_error {
 Shape infer_shape(const Graph& graph, Op op, std::span<const Id> in, std::span<const std::int64_t> attr,
                   const Shape& requested);
 
-/// Throws Mismatch unless a tile may have this shape: extents of at least 1, at most 2^31 elements.
+/// Throws Mismatch unless a tile may have this shape: extents of at least 1, at most 2^30 elements.
 void check_tile(Op op, const Shape& shape);
 
 /// Throws Mismatch unless the op takes operands of these element types and gives `type`.

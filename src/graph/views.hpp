@@ -19,6 +19,12 @@ struct ViewAxis {
   int within = 0;                ///< above 0: it has the positions of one window, which are so many
   std::vector<Slice> slices;     ///< of those positions: the first was taken first
 
+  /// Elements of the last of the tensor's axes from one position to the next, slices included.
+  std::int64_t step() const {
+    std::int64_t step = factor;
+    for (const Slice& slice : slices) step *= slice.step;
+    return step;
+  }
   /// Is it an axis of the tensor, or slices of one?
   bool of_tensor() const { return axes.size() == 1 && windows.empty() && within == 0; }
 };

@@ -20,7 +20,7 @@
 namespace tessera::internal {
 namespace {
 
-constexpr std::size_t most_axes = 8;  // of a grid
+constexpr std::int64_t most_blocks = std::numeric_limits<std::int32_t>::max();  // of a grid, as of one launch of CUDA
 
 bool is_written(const Parameter& parameter) {
   return parameter.access == Access::out || parameter.access == Access::in_out;
@@ -177,7 +177,7 @@ Grid Executable::prepare(std::span<const Argument> arguments) const {
     if (value(i) == 0) refuse(arguments, fmt::format("it requires: {}", requirements[i]));
   Grid grid{.extent = {}, .rank = graph_.grid.size(), .axes = graph_.cuda ? CudaText::axes : graph_.grid.size()};
   auto& extent = grid.extent;
-  if (grid.axes > most_axes || grid.rank > extent.size()) refuse(arguments, "a grid has at most 8 axes");
+  if (grid.rank > extent.size()) throw InternalError(fmt::format("a grid of {} numbers", grid.rank));
   for (std::size_t i = 0; i < grid.rank; ++i) {
     extent[i] = value(requirements.size() + i);
     if (extent[i] < 0 && i < grid.axes)
@@ -187,7 +187,10 @@ Grid Executable::prepare(std::span<const Argument> arguments) const {
   if (grid.is_empty()) return grid;
   std::int64_t blocks = 1;
   for (std::size_t i = 0; i < grid.axes; ++i)
-    if (__builtin_mul_overflow(blocks, extent[i], &blocks)) refuse(arguments, "the grid has more than 2^63 blocks");
+    if ((blocks *= extent[i]) > most_blocks)
+      refuse(arguments, fmt::format("a grid of [{}] blocks; it has 2^31 - 1 at most: give each block a larger tile, or "
+                                    "several in a loop",
+                                    fmt::join(extent.begin(), extent.begin() + grid.axes, ",")));
   return grid;
 }
 

@@ -44,7 +44,7 @@ namespace {
 
 /// What a launch adds to arguments and grid.
 struct LaunchCells {
-  std::int64_t blocks, first_block, at_once;
+  std::int64_t blocks, at_once;
   void *workspace, *flags, *reports;
   int abreast;
   bool ahead;
@@ -68,8 +68,6 @@ std::uint64_t cell(const KernelParameter& parameter, std::span<const Argument> a
       return static_cast<std::uint64_t>(grid[axis]);
     case Kind::blocks:
       return static_cast<std::uint64_t>(launch.blocks);
-    case Kind::first_block:
-      return static_cast<std::uint64_t>(launch.first_block);
     case Kind::workspace:
       return reinterpret_cast<std::uintptr_t>(launch.workspace);
     case Kind::flags:
@@ -151,10 +149,9 @@ Report Emulator::State::run(std::size_t index, const Graph& graph, std::span<con
     throw InternalError(fmt::format("kernel {} has blocks of {} threads", kernel.name, kernel.threads));
   }
   const std::int64_t blocks = std::accumulate(grid.begin(), grid.end(), std::int64_t{1}, std::multiplies<>());
+  if (blocks == 0) return {};
   const bool by_grid = kernel.sharing == Sharing::grid;
-  const std::int64_t most = kernel.persistent           ? options.persistent_blocks
-                            : options.launch_blocks > 0 ? options.launch_blocks
-                                                        : blocks;
+  const std::int64_t most = kernel.persistent ? options.persistent_blocks : blocks;
   const int in_flight = static_cast<int>(std::min<std::int64_t>(options.blocks_in_flight, most));
   const int cluster = kernel.sharing == Sharing::cluster ? options.cluster : 1;
   const int abreast = kernel.sharing == Sharing::grid ? options.abreast : 1;
@@ -168,53 +165,49 @@ Report Emulator::State::run(std::size_t index, const Graph& graph, std::span<con
   Report report;
   const Reports reports(graph);
   std::vector<std::uint32_t> board(reports.empty() ? 0 : reports.words());
-  for (std::int64_t first = 0; first < blocks; first += most) {
-    const std::int64_t count = by_grid ? most / abreast * abreast : std::min(most, blocks - first);
-    Flags flags(count * cluster);
-    Atomics atomics;
-    char* const workspace = memory.new_workspace(static_cast<std::size_t>(kernel.workspace_bytes * count * cluster));
-    std::vector<std::uint64_t> cells;
-    for (const KernelParameter& parameter : kernel.parameters) {
-      if (parameter.kind == KernelParameter::Kind::tensor_map) {
-        const BoxedTensor& boxed = kernel.boxed.at(static_cast<std::size_t>(parameter.argument));
-        const auto argument = static_cast<std::size_t>(boxed.argument);
-        const MapWords words = encode(boxed, graph.parameters.at(argument), memory.arguments()[argument]);
-        cells.insert(cells.end(), words.begin(), words.end());
-        continue;
-      }
-      cells.push_back(cell(parameter, memory.arguments(), grid,
-                           {.blocks = blocks,
-                            .first_block = first,
-                            .at_once = count,
-                            .workspace = workspace,
-                            .flags = flags.data(),
-                            .reports = board.data(),
-                            .abreast = abreast,
-                            .ahead = options.ahead}));
+  const std::int64_t count = by_grid ? most / abreast * abreast : std::min(most, blocks);
+  Flags flags(count * cluster);
+  Atomics atomics;
+  char* const workspace = memory.new_workspace(static_cast<std::size_t>(kernel.workspace_bytes * count * cluster));
+  std::vector<std::uint64_t> cells;
+  for (const KernelParameter& parameter : kernel.parameters) {
+    if (parameter.kind == KernelParameter::Kind::tensor_map) {
+      const BoxedTensor& boxed = kernel.boxed.at(static_cast<std::size_t>(parameter.argument));
+      const auto argument = static_cast<std::size_t>(boxed.argument);
+      const MapWords words = encode(boxed, graph.parameters.at(argument), memory.arguments()[argument]);
+      cells.insert(cells.end(), words.begin(), words.end());
+      continue;
     }
-    const Launch launch{.kernel = kernel.name,
-                        .entry = library.entry(index),
-                        .cells = cells,
-                        .threads = kernel.threads,
-                        .shared_bytes = kernel.shared_bytes,
-                        .blocks = count * cluster,
-                        .cluster = cluster,
-                        .first_block = static_cast<std::uint32_t>(first + 1),
-                        .lines = library.lines(),
-                        .random = random,
-                        .report = report,
-                        .flags = flags,
-                        .atomics = atomics,
-                        .checks = options.checks ? &checks : nullptr};
-    if (options.checks) checks.begin_launch(launch.first_block, memory.workspace_shadow());
-    if (!this->launch(launch, stacks, in_flight, by_grid)) break;
-    if (const int raised = flags.raised())
-      report.faults.push_back({.kind = Fault::Kind::misuse,
-                               .kernel = kernel.name,
-                               .line = {},
-                               .text = fmt::format("kernel {} leaves {} flags raised", kernel.name, raised)});
-    if (kernel.persistent) break;  // persistent blocks take the whole grid
+    cells.push_back(cell(parameter, memory.arguments(), grid,
+                         {.blocks = blocks,
+                          .at_once = count,
+                          .workspace = workspace,
+                          .flags = flags.data(),
+                          .reports = board.data(),
+                          .abreast = abreast,
+                          .ahead = options.ahead}));
   }
+  const Launch launch{.kernel = kernel.name,
+                      .entry = library.entry(index),
+                      .cells = cells,
+                      .threads = kernel.threads,
+                      .shared_bytes = kernel.shared_bytes,
+                      .blocks = count * cluster,
+                      .cluster = cluster,
+                      .first_block = 1,
+                      .lines = library.lines(),
+                      .random = random,
+                      .report = report,
+                      .flags = flags,
+                      .atomics = atomics,
+                      .checks = options.checks ? &checks : nullptr};
+  if (options.checks) checks.begin_launch(launch.first_block, memory.workspace_shadow());
+  const bool ended = this->launch(launch, stacks, in_flight, by_grid);
+  if (const int raised = ended ? flags.raised() : 0)
+    report.faults.push_back({.kind = Fault::Kind::misuse,
+                             .kernel = kernel.name,
+                             .line = {},
+                             .text = fmt::format("kernel {} leaves {} flags raised", kernel.name, raised)});
   memory.copy_back();
   if (!reports.empty()) {
     const Reports::Told told = reports.take(board);

@@ -52,8 +52,6 @@ struct RunOptions {
   int cluster = 1;            ///< blocks of a cluster, of a kernel that takes clusters
   int abreast = 1;            ///< tiles that blocks walk through together, of a kernel whose grid shares rounds
   bool ahead = true;          ///< launches before have ended: what they do not write may be brought ahead
-  std::int64_t launch_blocks =
-      0;  ///< blocks a launch of another, wide kernel: its grid may take several; 0: all in one
 };
 
 /// Compiled kernels. One thread of the host at a time may use it.

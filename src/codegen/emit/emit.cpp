@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <span>
 #include <utility>
 
@@ -141,8 +142,27 @@ std::string blocks_name(const Plan& plan, int phase) {
   return plan.phases.size() == 1 ? "blocks" : fmt::format("blocks{}", phase);
 }
 
+// Does a text name a variable?
+bool names(std::string_view text, std::string_view name) {
+  const auto goes_on = [&](std::size_t at) {
+    return at < text.size() && (text[at] == '_' || std::isalnum(static_cast<unsigned char>(text[at])));
+  };
+  for (std::size_t at = text.find(name); at != text.npos; at = text.find(name, at + 1))
+    if ((at == 0 || !goes_on(at - 1)) && !goes_on(at + name.size())) return true;
+  return false;
+}
+
 // Where the threads of a role, and what the body names of the plan, are found.
 void declarations(Writer& w, const Writer& body) {
+  // Where conditions and offsets were folded, the text does not name all that was asked for.
+  std::vector<std::string> terms;
+  for (const ThreadTerm& term : body.terms)
+    if (names(body.text, term.name))
+      terms.push_back(fmt::format("const int {} = {};", term.name, digits(term.digits, w.lane(), w.warp())));
+  const auto named = [&](std::string_view name) {
+    return names(body.text, name) ||
+           std::ranges::any_of(terms, [&](const std::string& term) { return names(term, name); });
+  };
   // Of a team's threads or warps, the block having `index` of them.
   const auto of_team = [&](const char* index, int first, int count) {
     const IndexExpression in_role = IndexExpression::call(index, {}) - first;
@@ -152,16 +172,16 @@ void declarations(Writer& w, const Writer& body) {
     w.line("const int team = {};", (IndexExpression::call("warp_index", {}) - w.role.first_warp) / w.role.warps);
   if (body.uses.thread)
     w.line("const int thread = {};", of_team("thread_index", w.role.first_warp * 32, w.role.threads()));
-  if (body.uses.lane) w.line("const int lane = lane_index();");
-  if (body.uses.warp) w.line("const int warp = {};", of_team("warp_index", w.role.first_warp, w.role.warps));
+  if (body.uses.lane && named("lane")) w.line("const int lane = lane_index();");
+  if (body.uses.warp && named("warp"))
+    w.line("const int warp = {};", of_team("warp_index", w.role.first_warp, w.role.warps));
   for (const int parameter : body.uses.kept) {
     const Parameter& tensor = w.tensor(parameter);
     IndexExpression bytes = info(tensor.type).bytes;
     for (int axis = tensor.rank; axis-- > 0;) bytes = cast_i64(w.extent(parameter, axis)) * bytes;
     w.line("const u64 {}_priority = priority_of_read({});", tensor_name(w.plan, parameter), bytes);
   }
-  for (const ThreadTerm& term : body.terms)
-    w.line("const int {} = {};", term.name, digits(term.digits, w.lane(), w.warp()));
+  for (const std::string& term : terms) w.line("{}", term);
   std::set<std::string> known;  // of one name there may be several, in the same place
   for (StorageId id : body.storages) {
     const Storage& storage = w.plan.storages[id];
@@ -254,7 +274,7 @@ void block_place(Writer& w, const Writer& body) {
   if (is_persistent(w.phase))
     open_blocks(w, 0, 1);
   else
-    w.line("const {} block = {}block_index();", block_type(w.plan), w.plan.variant.wide ? "first_block + " : "");
+    w.line("const {} block = block_index();", block_type(w.plan));
   block_indices(w, body);
 }
 
@@ -303,8 +323,6 @@ std::string parameter_text(const Plan& plan, const KernelParameter& p) {
       return fmt::format("int grid{}", p.axis);
     case Kind::blocks:
       return fmt::format("{} {}", block_type(plan), blocks_name(plan, p.argument));
-    case Kind::first_block:
-      return "i64 first_block";
     case Kind::workspace:
       return "char* all_workspace";
     case Kind::flags:

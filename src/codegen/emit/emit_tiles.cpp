@@ -11,10 +11,6 @@
 namespace tessera::internal::codegen {
 namespace {
 
-bool is_gathered(const TileAccess& access, std::size_t axis) {
-  return (access.rows && axis == 0) || access.axes[axis].element;
-}
-
 IndexExpression window_name(const TileAccess& access, std::size_t axis) {
   return IndexExpression::variable(fmt::format("{}_in{}", name_of(access.label), axis));
 }
@@ -32,7 +28,7 @@ IndexExpression start_in_view(Writer& w, const TileAccess::Axis& axis) {
 // The same of the tensor.
 IndexExpression start_of(Writer& w, const TileAccess& access, std::size_t i) {
   const TileAccess::Axis& axis = access.axes[i];
-  IndexExpression start = is_gathered(access, i) ? cast_i64(0) : start_in_view(w, axis);
+  IndexExpression start = access.is_gathered(i) ? cast_i64(0) : start_in_view(w, axis);
   for (const TileAccess::Slice& slice : axis.slices) start = start * slice.step + scalar(w, slice.start);
   return start;
 }
@@ -166,7 +162,7 @@ Spot spot_of(Writer& w, const TileAccess& access, const std::vector<IndexExpress
       continue;
     }
     const IndexExpression by = stride_of(w, access, i);
-    if (is_gathered(access, i)) {
+    if (access.is_gathered(i)) {
       const IndexExpression row = IndexExpression::variable(row_name(access, i));
       inside = both(inside, row_inside(w, access, axis, row));
       offset = offset + (by.is(1) ? row : cast_i64(row) * by);
@@ -330,7 +326,10 @@ void elements(Writer& w, const Sweep& sweep, const Each& each, const Each& begin
 
 IndexExpression stride_of(const Writer& w, const TileAccess& access, std::size_t i) {
   const TileAccess::Axis& axis = access.axes[i];
-  return w.stride(access.parameter, axis.tensor_axis) * axis.step();
+  const IndexExpression stride = w.stride(access.parameter, axis.tensor_axis) * axis.step();
+  // A wide variant's strides have 64 bits, but for constants.
+  const bool far = w.plan.variant.wide && beyond_narrow(static_cast<std::uint64_t>(access.reach(axis.tensor_axis)));
+  return stride.is_constant() && far ? cast_i64(stride) : stride;
 }
 
 void place(Writer& w, const TileAccess& access, bool writes) {
@@ -339,7 +338,7 @@ void place(Writer& w, const TileAccess& access, bool writes) {
   // Of a tile that is outside along one axis nobody asks where it lies along the others.
   bool none = false;
   for (std::size_t i = 0; i < access.axes.size(); ++i)
-    none |= access.axes[i].tensor_axis >= 0 && !is_gathered(access, i) && inside_of(w, access, i).is_none();
+    none |= access.axes[i].tensor_axis >= 0 && !access.is_gathered(i) && inside_of(w, access, i).is_none();
   for (std::size_t i = 0; i < access.axes.size(); ++i) {
     const int axis = access.axes[i].tensor_axis;
     if (axis < 0) continue;
@@ -348,7 +347,7 @@ void place(Writer& w, const TileAccess& access, bool writes) {
       w.line("const i64 {} = {};", at, start);
       offset = offset + at * (w.stride(access.parameter, axis) * access.axes[i].viewed.factor);
     }
-    if (!none && !is_gathered(access, i)) declare_window(w, access, i, start, at);
+    if (!none && !access.is_gathered(i)) declare_window(w, access, i, start, at);
   }
   std::string base = beyond(tensor_name(w.plan, access.parameter), offset);
   if (access.from_here) base = fmt::format("from_here({})", base);

@@ -63,6 +63,7 @@ bool share_work(Planning& planning) {
   plan.target = facts.target;
   plan.variant = facts.variant;
   plan.tensors = facts.graph.parameters;
+  plan.reaches = planning.reaches;
   plan.functions = facts.graph.functions;
   std::vector<Role>& roles = plan.phases.emplace_back().roles;
   if (const Way* const way = way_of(planning)) {
@@ -252,7 +253,6 @@ void set_parameters(Plan& plan) {
       plan.parameters.push_back({Kind::blocks, static_cast<int>(i), 0});
   for (const Phase& phase : plan.phases)
     if (phase.sections_of_launch()) plan.parameters.push_back({Kind::section, 0, phase.first_axis});
-  if (!plan.persistent() && plan.variant.wide) plan.parameters.push_back({Kind::first_block, 0, 0});
   if (plan.workspace_bytes > 0) plan.parameters.push_back({Kind::workspace, 0, 0});
   if (plan.shared_by_grid())
     for (const Kind kind : {Kind::flags, Kind::abreast}) plan.parameters.push_back({kind, 0, 0});
@@ -261,7 +261,8 @@ void set_parameters(Plan& plan) {
   plan.progress = Progress::complete;
 }
 
-Planning::Planning(const Facts& facts, bool debug) : facts(facts), debug(debug) {
+Planning::Planning(const Facts& facts, std::vector<TileReach> reaches, bool debug)
+    : facts(facts), reaches(std::move(reaches)), debug(debug) {
   const Products products = plan_products(facts, 1);
   has_products = !products.plans.empty();
   const bool tells =
@@ -302,7 +303,7 @@ Plan make_plan(const Graph& whole, const Variant& variant, Arch arch, const Gene
   const Target target = Target::of(arch, options.specialise);
   const std::optional<Graph> split = split_products(whole, target);
   const Facts facts(split ? *split : whole, variant, target);
-  Planning planning(facts, options.debug);
+  Planning planning(facts, tile_reaches(whole), options.debug);
   for (std::size_t i = 0; i < std::size(passes); ++i) {
     const bool done = passes[i].run(planning);
     if (done) {

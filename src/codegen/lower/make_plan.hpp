@@ -26,9 +26,10 @@ using Way = std::variant<Specialisation, Chain>;
 
 /// A plan in the making.
 struct Planning {
-  Planning(const Facts& facts, bool debug);
+  Planning(const Facts& facts, std::vector<TileReach> reaches, bool debug);
 
   const Facts& facts;
+  const std::vector<TileReach> reaches;  ///< those that a launch knows of
   const bool debug;  ///< the kernel checks itself
   Plan plan;
   std::vector<Attempt> attempts;  ///< from the one that is wanted to those that take fewer registers

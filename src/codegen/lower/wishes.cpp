@@ -41,7 +41,7 @@ int wished_warps(const Hints& hints) {
 
 int wished_blocks(const Facts& facts, const Plan& plan, bool has_products, int needed) {
   const int blocks = facts.hints.occupancy, threads = plan.threads();
-  if (blocks < 1 || blocks > facts.target.threads / threads) return 0;
+  if (blocks < 1 || blocks > std::min(facts.target.threads / threads, facts.target.resident_blocks)) return 0;
   return Budget(facts.target, threads, has_products).holds(blocks, needed) ? blocks : 0;
 }
 
@@ -71,7 +71,7 @@ void note_wishes(const Facts& facts, Plan& plan) {
   if (hints.occupancy && hints.occupancy != plan.blocks)
     note("{} blocks of a multiprocessor; {}", hints.occupancy,
          roles.size() > 1 ? std::string("of roles it has one")
-                          : fmt::format("threads have registers for {}, or no more threads fit", plan.blocks));
+                          : fmt::format("threads have registers for {}, or no more fit", plan.blocks));
   if (hints.cluster > 1 && plan.phases[0].schedule.sharing != Sharing::cluster)
     note("a cluster of {}; no cluster shares the rounds of this plan", hints.cluster);
 }

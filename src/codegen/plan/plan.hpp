@@ -215,6 +215,7 @@ struct Plan {
   Variant variant;
   bool debug = false;
   std::vector<Parameter> tensors;
+  std::vector<TileReach> reaches;  ///< of the tensors' tiles: a launch is narrow where they are near
   std::vector<KernelParameter> parameters;
   std::vector<CustomFunction> functions;
   int blocks = 1;  ///< at least so many on a multiprocessor at a time: bounds the registers of a thread

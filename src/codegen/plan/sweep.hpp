@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <cstdlib>
 #include <optional>
 #include <vector>
 
@@ -94,6 +95,8 @@ struct TileAccess {
       for (const Slice& slice : slices) step *= slice.step;
       return step;
     }
+    /// Of the tensor's axis, in positions: from a tile's first element to the farthest.
+    std::int64_t reach() const { return (extent - 1) * std::abs(step()); }
     bool operator==(const Axis&) const = default;
   };
   Label label;
@@ -111,6 +114,15 @@ struct TileAccess {
   bool read_only = false;  ///< nobody writes the tensor during the launch: reads may go by the read-only cache
 
   bool by_elements() const { return !axes.empty() && axes[0].element; }
+  /// Is the tile's place along an axis given element by element?
+  bool is_gathered(std::size_t axis) const { return (rows && axis == 0) || axes[axis].element; }
+  /// Along an axis of the tensor, in positions: from a tile's first element to the farthest.
+  std::int64_t reach(int tensor_axis) const {
+    std::int64_t reach = 0;
+    for (std::size_t i = 0; i < axes.size(); ++i)
+      if (axes[i].tensor_axis == tensor_axis && !is_gathered(i)) reach += axes[i].reach();
+    return reach;
+  }
 };
 
 /// Where a part of a tile begins in it.

@@ -154,8 +154,23 @@ class Accesses {
       findings_.require(axis.extent >= 1, "a tile of {} elements", axis.extent);
     }
     findings_.require(axes + 1 == 1u << tensor.rank, "not every axis of {} has its place", name);
+    reach(access, tensor, known, name);
     if (sweep) extents(access, *sweep, writes);
     vector(access, sweep, tensor, known, name);
+  }
+  // A narrow variant computes offsets in 32 bits: a launch has asked how far the graph's tiles reach, and none of the
+  // plan's reaches further.
+  void reach(const TileAccess& access, const Parameter& tensor, const TensorClass& known, const std::string& name) {
+    if (plan_.variant.wide) return;
+    const auto parameter = static_cast<std::size_t>(access.parameter);
+    const TileReach asked = parameter < plan_.reaches.size() ? plan_.reaches[parameter] : TileReach{};
+    for (int axis = 0; axis < tensor.rank; ++axis) {
+      const std::int64_t reach = access.reach(axis), most = asked[static_cast<std::size_t>(axis)];
+      findings_.require(reach <= most, "a tile reaches {} elements along axis {} of {}, and a launch allows for {}",
+                        reach, axis, name, most);
+      findings_.require(axis != known.unit_axis || !beyond_narrow(static_cast<std::uint64_t>(reach)),
+                        "offsets of {} elements along axis {} of {} are computed in 32 bits", reach, axis, name);
+    }
   }
   void viewed(const TileAccess::Axis& axis) {
     findings_.require(axis.viewed.factor >= 1 && axis.viewed.within >= 0, "an axis of windows, {} apart, of {}",

@@ -68,7 +68,6 @@ void check_parameters(Findings& findings) {
     if (plan.phases[i].schedule.kind != Schedule::Kind::grid) wanted.insert({Kind::blocks, static_cast<int>(i), 0});
   for (const Phase& phase : plan.phases)
     if (phase.sections_of_launch()) wanted.insert({Kind::section, 0, phase.first_axis});
-  if (!plan.persistent() && plan.variant.wide) wanted.insert({Kind::first_block, 0, 0});
   if (plan.workspace_bytes > 0) wanted.insert({Kind::workspace, 0, 0});
   if (plan.shared_by_grid())
     for (const Kind kind : {Kind::flags, Kind::abreast}) wanted.insert({kind, 0, 0});

@@ -39,7 +39,6 @@ std::size_t bytes_of(const KernelParameter& parameter, const Graph& graph, bool 
     case Kind::scalar:
       return static_cast<std::size_t>(info(graph.parameters[static_cast<std::size_t>(parameter.argument)].type).bytes);
     case Kind::pointer:
-    case Kind::first_block:
     case Kind::workspace:
     case Kind::flags:
     case Kind::reports:
@@ -145,6 +144,7 @@ class SharedMemory {
 CudaKernel::CudaKernel(std::shared_ptr<CudaBackend> device, const Graph& graph)
     : device_(std::move(device)),
       graph_(graph),
+      reaches_(tile_reaches(graph)),
       rounds_(Target::of(*device_->info().arch, generate_options().specialise).tier == Target::Tier::wgmma
                   ? SharedRounds(graph)
                   : SharedRounds()),
@@ -178,7 +178,6 @@ CudaKernel::Code CudaKernel::make(const Variant& variant) const {
   code.threads = static_cast<unsigned>(source.threads);
   code.shared_bytes = static_cast<unsigned>(source.shared_bytes);
   code.workspace_bytes = source.workspace_bytes;
-  code.persistent = source.persistent;
   code.sharing = source.sharing;
   code.brought_ahead = source.brought_ahead;
   constexpr int records_early = 12030;  // of CUDA: older drivers do not record such launches
@@ -237,9 +236,6 @@ void CudaKernel::fill(const Code& code, std::span<const Argument> arguments, std
       case Kind::blocks:
         value = part.blocks;
         break;
-      case Kind::first_block:
-        value = part.first_block;
-        break;
       case Kind::workspace:
         value = static_cast<std::int64_t>(part.workspace);
         break;
@@ -272,7 +268,7 @@ void CudaKernel::launch(StreamBackend& stream, std::span<const Argument> argumen
   for (const std::int64_t extent : grid) blocks *= extent;
   if (blocks == 0) return;
   thread_local Variant variant;
-  classify(graph_, arguments, variant);
+  classify(graph_, reaches_, arguments, variant);
   variant.wide |= blocks > most_narrow_blocks;
   const int multiprocessors = device_->info().multiprocessors;
   // Rounds are computed only where somebody may share them.
@@ -309,28 +305,23 @@ void CudaKernel::launch(const Code& code, CudaStream& stream, std::span<const Ar
   for (const std::size_t offset : code.offsets) each.push_back(block + offset);
   if (code.maps) code.maps->write(arguments, block);
   CudaStream::Turn turn = stream.turn(graph_, arguments, code.early, code.brought_ahead);
-  for (std::int64_t first = 0; first < blocks.count; first += code.persistent ? blocks.count : at_once) {
-    fill(code, arguments, grid,
-         {.blocks = blocks.count,
-          .first_block = first,
-          .at_once = at_once,
-          .workspace = shared ? shared->parts() : workspace.address(),
-          .flags = shared ? shared->flags() : 0,
-          .reports = board_,
-          .abreast = blocks.abreast,
-          .ahead = turn.ahead},
-         block);
-    const auto count =
-        static_cast<unsigned>(blocks.sharing > 0 ? at_once : std::min(at_once, blocks.count - first) * blocks.cluster);
-    if (const CUresult result = start(code, stream, count, static_cast<unsigned>(blocks.cluster), turn.early,
-                                      code.maps ? each.data() : nullptr, code.maps ? nullptr : extra)) {
-      stream.failed(turn);
-      device_->check(result,
-                     blocks.cluster > 1 || turn.early ? driver.cuLaunchKernelEx.name : driver.cuLaunchKernel.name,
-                     fmt::format("kernel '{}'", graph_.name), stream.last());
-    }
-    stream.launched(code.loaded);
+  fill(code, arguments, grid,
+       {.blocks = blocks.count,
+        .at_once = at_once,
+        .workspace = shared ? shared->parts() : workspace.address(),
+        .flags = shared ? shared->flags() : 0,
+        .reports = board_,
+        .abreast = blocks.abreast,
+        .ahead = turn.ahead},
+       block);
+  const auto count = static_cast<unsigned>(blocks.sharing > 0 ? at_once : at_once * blocks.cluster);
+  if (const CUresult result = start(code, stream, count, static_cast<unsigned>(blocks.cluster), turn.early,
+                                    code.maps ? each.data() : nullptr, code.maps ? nullptr : extra)) {
+    stream.failed(turn);
+    device_->check(result, blocks.cluster > 1 || turn.early ? driver.cuLaunchKernelEx.name : driver.cuLaunchKernel.name,
+                   fmt::format("kernel '{}'", graph_.name), stream.last());
   }
+  stream.launched(code.loaded);
   turn.lock.unlock();
   if (device_->settings().synchronous && !stream.is_recording()) stream.synchronize();
 }

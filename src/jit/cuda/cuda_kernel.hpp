@@ -31,14 +31,14 @@ class CudaKernel final : public DeviceKernel {
     unsigned threads, shared_bytes;
     std::int64_t workspace_bytes;  // of a block in flight
     std::int64_t most_blocks;      // of one launch
-    bool persistent, early;        // early: begins while the kernel before ends
+    bool early;                    // begins while the kernel before ends
     Sharing sharing;
     std::vector<int> brought_ahead;                             // tensors
     std::array<int, most_blocks_of_cluster + 1> most_clusters;  // at a time, by how many blocks they have; 0: none
   };
-  /// What differs between the launches of one grid.
+  /// What a launch adds to arguments and grid.
   struct Part {
-    std::int64_t blocks, first_block, at_once;
+    std::int64_t blocks, at_once;
     cuda::CUdeviceptr workspace, flags, reports;
     int abreast;
     bool ahead;
@@ -66,6 +66,7 @@ class CudaKernel final : public DeviceKernel {
 
   std::shared_ptr<CudaBackend> device_;
   const Graph& graph_;
+  const std::vector<TileReach> reaches_;
   const SharedRounds rounds_;
   const int most_of_cluster_;      // as the kernel's hints say; 0: nothing
   const cuda::CUdeviceptr board_;  // on which it tells the host; 0: it tells nothing
