@@ -26,8 +26,9 @@ namespace {
 struct AttentionTiles {
   int m, n, d;
 };
-/// Which keys a query sees; `square`: as causal, of as many keys as queries.
-enum class Mask { full, causal, square, window, prefix, documents };
+/// Which keys a query sees; `square`: as causal, of as many keys as queries; `distance`: as window, by how far a key
+/// is.
+enum class Mask { full, causal, square, window, distance, prefix, documents };
 constexpr int window_length = 70, prefix_length = 45;
 
 struct Kind {
@@ -57,11 +58,12 @@ auto attention(const AttentionTiles& of, Mask mask, int group, Kind kind = {}) {
       Tile columns = j * bn + iota({1, bn}, 1);
       Tile there = columns < count;
       Tile own = reshape(gather(document, reshape(minimum(rows, count - 1), {bm})), {bm, 1});
-      Tile seen = ends                   ? Tile(columns <= rows)
-                  : mask == Mask::window ? Tile(there & (columns <= rows) & (columns > rows - window_length))
-                  : mask == Mask::prefix ? Tile(there & ((columns <= rows) | (columns < prefix_length)))
-                  : mask == Mask::full   ? Tile(there)
-                                         : Tile(there & (load(document, {j}, {bn}) == own));
+      Tile seen = ends                     ? Tile(columns <= rows)
+                  : mask == Mask::window   ? Tile(there & (columns <= rows) & (columns > rows - window_length))
+                  : mask == Mask::distance ? Tile(there & (rows - columns >= 0) & (rows - columns < window_length))
+                  : mask == Mask::prefix   ? Tile(there & ((columns <= rows) | (columns < prefix_length)))
+                  : mask == Mask::full     ? Tile(there)
+                                           : Tile(there & (load(document, {j}, {bn}) == own));
       Tile keys = reshape(load(k, {from, j, 0}, {1, bn, d}), {bn, d});
       Tile values = reshape(load(v, {from, j, 0}, {1, bn, d}), {bn, d});
       Tile s = where(seen, mma(queries, transpose(keys), zeros<f32>({bm, bn})) * (scale * log2e), -inf);
@@ -95,6 +97,7 @@ bool sees(Mask mask, int row, int column, const std::vector<std::int32_t>& docum
     case Mask::square:
       return column <= row;
     case Mask::window:
+    case Mask::distance:
       return column <= row && column > row - window_length;
     case Mask::prefix:
       return column <= row || column < prefix_length;
@@ -185,6 +188,7 @@ TEST_CASE("chains by roles: attention of each tile and mask", "[cpu]") {
       if (!cases.skip()) check<bf16>(tiles, mask, {.heads = 2, .group = 2, .queries = 200, .keys = 200});
   check<f16>({128, 128, 64}, Mask::causal, {.heads = 1, .group = 1, .queries = 130, .keys = 130});
   check<bf16>({128, 176, 64}, Mask::causal, {.heads = 1, .group = 1, .queries = 190, .keys = 190});
+  check<bf16>({64, 64, 64}, Mask::distance, {.heads = 1, .group = 1, .queries = 200, .keys = 200});
 }
 
 TEST_CASE("chains by roles: attention of few or many positions, and of more keys than queries", "[cpu]") {
@@ -399,6 +403,7 @@ TEST_CASE("a chain holds queries, brings keys and values by rings of their own, 
   CHECK(text.find("const bool logical_and0 = ((-2147483648ll) <=") != std::string::npos);
   const auto of = [](Mask mask) { return plan_of(attention<bf16>({192, 64, 64}, mask, 1, {.looks = true}).graph()); };
   CHECK(!of(Mask::full).phases[0].schedule.to_and_fro);
+  CHECK(count<codegen::Branch>(of(Mask::distance)) == 1);
   CHECK((count<codegen::Branch>(of(Mask::window)) == 1 && count<codegen::Branch>(of(Mask::full)) == 1));
   // What a tensor says of each element is asked of each.
   CHECK((count<codegen::Branch>(of(Mask::documents)) == 0 && count<codegen::Branch>(of(Mask::prefix)) == 0));

@@ -1,6 +1,7 @@
 // The fuzzer itself: what it makes, prints, shrinks and finds.
 #include <fmt/format.h>
 
+#include <cctype>
 #include <cmath>
 #include <map>
 #include <ranges>
@@ -16,6 +17,7 @@
 #include "fuzz/memory.hpp"
 #include "fuzz/program.hpp"
 #include "fuzz/trial.hpp"
+#include "graph/views.hpp"
 #include "jit/options/shared_library.hpp"
 #include "plan_steps.hpp"
 #include "reference/reference.hpp"
@@ -132,6 +134,24 @@ void see_layout(const Parameter& parameter, const fuzz::Given& given, Seen& seen
     seen.insert(fmt::format("{} beyond 2^31", access_names[static_cast<std::size_t>(parameter.access)]));
 }
 
+/// Tiles whose elements are 2^31 apart and more, along the tensor's rows or by the steps of views.
+void see_far_tiles(const Graph& graph, std::span<const Argument> arguments, Seen& seen) {
+  for (const auto& region : schedule(graph))
+    for (const Id id : region) {
+      const Node& node = graph[id];
+      if (node.op != Op::load && node.op != Op::store) continue;
+      const Id view = node.in[static_cast<std::size_t>(view_operand(node.op))];
+      const Argument& argument = arguments[static_cast<std::size_t>(view_parameter(graph, view))];
+      const std::vector<ViewAxis> axes = view_axes(graph, view);
+      for (std::size_t i = 0; i < axes.size(); ++i) {
+        const std::int64_t apart = (node.shape[static_cast<int>(i)] - 1) * std::abs(axes[i].step());
+        const std::int64_t stride = std::abs(argument.stride[static_cast<std::size_t>(axes[i].axes.back())]);
+        if (apart > 0 && stride > 0 && apart >= (std::int64_t{1} << 31) / stride)
+          seen.insert(fmt::format("{} of a tile 2^31 long by {}", name(node.op), stride > 1 ? "rows" : "steps"));
+      }
+    }
+}
+
 /// Effects in loops and in loops in these; and tensors to which a tile is appended that was made of the one before it,
 /// again and again.
 void see_effects(const Body& body, int loops, Seen& seen) {
@@ -204,6 +224,7 @@ TEST_CASE("random programs hold all that the language has", "[fuzz]") {
       refused = true;
     }
     if (refused) here.insert("a refused launch");
+    see_far_tiles(graph, memory.arguments(), here);
     if (std::ranges::count(grid, 0)) here.insert("a grid of no blocks");
     if (grid.size() == 3) here.insert("a grid of three axes");
     if (depth_of(program.body, Statement::Kind::loop) > 1) here.insert("a loop in a loop");
@@ -232,7 +253,11 @@ TEST_CASE("random programs hold all that the language has", "[fuzz]") {
                                      "an axis repeated",
                                      "an effect in a loop",
                                      "an effect in a loop in a loop",
-                                     "three tiles appended"};
+                                     "three tiles appended",
+                                     "load of a tile 2^31 long by rows",
+                                     "load of a tile 2^31 long by steps",
+                                     "store of a tile 2^31 long by rows",
+                                     "store of a tile 2^31 long by steps"};
   for (const std::string large : {"", "oversized "}) {
     for (const char* rows : {"iota", "constant", "broadcast", "loaded", "computed"}) {
       wanted.push_back(fmt::format("{}gather by {} rows in an expression", large, rows));
@@ -388,6 +413,36 @@ TEST_CASE("random programs that compute in f64 have the functions for it", "[fuz
     }
   }
   CHECK(programs > 50);
+}
+
+TEST_CASE("random programs name each place of a thread that they declare", "[fuzz]") {
+  const auto names = [](std::string_view text, std::string_view name) {
+    const auto goes_on = [&](std::size_t at) {
+      return at < text.size() && (text[at] == '_' || std::isalnum(text[at]));
+    };
+    for (std::size_t at = text.find(name); at != text.npos; at = text.find(name, at + 1))
+      if (!goes_on(at - 1) && !goes_on(at + name.size())) return true;
+    return false;
+  };
+  int declared = 0;
+  for (std::uint64_t seed = 1; seed <= (sanitized ? 40 : 120); ++seed) {
+    const Program program = fuzz::generate(seed);
+    const Graph graph = run_passes(fuzz::trace(program));
+    fuzz::Memory memory(graph.parameters, program.given, seed);
+    const std::string text = tessera::internal::generate(graph, classify(graph, memory.arguments()), Arch::sm_90a).text;
+    // Until the next role's declaration of the name.
+    constexpr std::string_view head = "\n  const int ";
+    for (std::size_t at = text.find(head); at != text.npos; at = text.find(head, at + 1)) {
+      const std::string_view rest = std::string_view(text).substr(at + head.size());
+      const std::string_view name = rest.substr(0, rest.find(' '));
+      if (name != "lane" && name != "warp" && (name.size() < 2 || name[0] != 't' || !std::isdigit(name[1]))) continue;
+      const std::string_view behind = rest.substr(name.size());
+      ++declared;
+      INFO("seed " << seed << ": " << name);
+      CHECK(names(behind.substr(0, behind.find(fmt::format("const int {} = ", name))), name));
+    }
+  }
+  CHECK(declared > 100);
 }
 
 TEST_CASE("a printed program means the program", "[fuzz]") {

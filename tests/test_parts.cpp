@@ -111,6 +111,32 @@ TEST_CASE("parts are taken out of a tile and put into it at tile positions", "[c
     }
 }
 
+TEST_CASE("parts are taken by steps from wherever they begin", "[cpu]") {
+  constexpr int count = 4;
+  const auto k = kernel("stepped", [](In<i32, 2> x, Out<i32, 3> y, Scalar<i32> first) {
+    const Tile t = load(x, {0, 0}, {rows, columns});
+    store(y, {0, 0, 0}, reshape(slice(t, 0, first, count, 3), {1, count, columns}));
+    store(y, {1, 0, 0}, reshape(slice(t, 0, first, count, -2), {1, count, columns}));
+    store(y, {2, 0, 0}, reshape(slice(t, 0, first, count, 1), {1, count, columns}));
+  });
+  const auto x = tensor<i32, 2>({rows, columns}, numbered<i32>(rows * columns, 1));
+  std::vector<int> firsts{INT_MIN, -1000, 1000, INT_MAX};
+  for (int first = -14; first < rows + 14; ++first) firsts.push_back(first);
+  for (const int first : firsts) {
+    INFO("from " << first);
+    const auto y = tensor<i32, 3>({3, count, columns}, std::vector<i32>(3 * count * columns, -1));
+    launch(test_device().stream(), k, x, y, first);
+    std::vector<i32> expected;
+    for (const std::int64_t step : {3, -2, 1})
+      for (int i = 0; i < count; ++i)
+        for (int j = 0; j < columns; ++j) {
+          const std::int64_t row = first + i * step;
+          expected.push_back(row < 0 || row >= rows ? 0 : number_at(static_cast<int>(row), j));
+        }
+    CHECK(y.to_vector() == expected);
+  }
+}
+
 TEST_CASE("a view as tiles of one shape", "[cpu]") {
   const auto k = kernel("tiles", [](In<i32, 2> x, Out<i32, 2> y, Out<i32, 1> counts) {
     const auto from = x.permute({1, 0}).tiles({3, 4});

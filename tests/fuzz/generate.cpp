@@ -117,6 +117,9 @@ Program Generator::run() {
   const int kind = between(0, 99);
   far_ = kind < 5;
   by_roles_ = kind >= 94;
+  // By a source of its own, so that each seed's program is otherwise the one that it was before there were chains.
+  by_chain_ = !by_roles_ && !far_ && std::mt19937_64(program_.seed * 0x9E3779B97F4A7C15ull + 11)() % 40 == 0;
+  by_roles_ |= by_chain_;
   if (by_roles_) oversized_ = large_ = false;
   round_ = large_ || oversized_ ? chance(70) : chance(40);
   constexpr std::array odd = {1, 2, 3, 4, 4, 5, 7, 8, 8, 9, 12, 16, 16, 17, 31, 32, 33};
@@ -125,7 +128,9 @@ Program Generator::run() {
   if (oversized_) palette_ = {128, 256};  // besides another: tensors are about as large
   while (palette_.size() < 3) palette_.push_back(large_ ? one_of(large) : round_ ? one_of(round) : one_of(odd));
   fuel_ = 1000;
-  if (by_roles_)
+  if (by_chain_)
+    make_role_chain();
+  else if (by_roles_)
     make_role_product();
   else
     make_parameters();
@@ -144,11 +149,15 @@ Program Generator::run() {
   if (chance(8)) print();
   fuel_ = between(10, 90);
   if (by_roles_) {
-    product_by_roles();
+    if (by_chain_)
+      chain_by_roles();
+    else
+      product_by_roles();
     if (chance(12)) statements(1, between(1, 2));
     return std::move(program_);
   }
   const std::size_t first = visible_.size();
+  if (far_view_) reach_far();
   if (large_) product(one_of(palette_));
   if (oversized_)
     for (int i = between(3, 5); i > 0; --i) oversized();

@@ -56,6 +56,15 @@ class Generator {
     Extents tile = {};           ///< along those
   };
 
+  /// A view along whose first axis a tile begins 2^31 elements and more before the tensor, some of whose elements are
+  /// the tile's last: by rows that are far apart, or by far steps.
+  struct FarView {
+    int parameter = 0;
+    Extents tile = {};
+    int start = 0, step = 1;
+    Name scalar = nothing;  ///< what gives the start
+  };
+
   /// What of a tensor is an operand of a product, or of its size.
   struct Operand {
     int parameter = 0;
@@ -101,6 +110,8 @@ class Generator {
   Fill fill();
   void make_layout(Given& given, Access access, std::int64_t reach);
   void share_memory();
+  void make_far_view();
+  void reach_far();
   void make_grid();
   void make_places();
   void view_of(Place place);  // one more, made of a place
@@ -148,6 +159,9 @@ class Generator {
                        int along_last = 50);
   void make_boxable(Given& given, std::size_t inner);
   void product_by_roles();
+  void make_role_chain();
+  void chain_by_roles();
+  Name mask(Name rows, Name columns);
   void add_product(Name var, Name a, Name b);
   Name left_operand(const std::vector<Name>& at);
   Name load_operand(const Operand& operand, const Extents& tile, const std::vector<Name>& at);
@@ -205,7 +219,9 @@ class Generator {
   bool oversized_ = false;  ///< some tiles are too large for registers
   bool far_ = false;        ///< the rows of a tensor, still to be made, are 2^31 elements and more apart
   bool by_roles_ = false;   ///< the program is a product that roles share the work of, and little else
+  bool by_chain_ = false;   ///< of two products, the first one's masked sums being the second one's left operand
   RoleProduct roles_;
+  std::optional<FarView> far_view_;
   std::vector<int> palette_;  ///< extents that this program likes, so that shapes often agree
   std::vector<int> grid_;
   std::vector<Owner> owners_;

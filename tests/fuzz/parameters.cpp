@@ -33,6 +33,78 @@ void Generator::make_parameters() {
     memory_most_.push_back(0);
   }
   if (chance(8)) share_memory();
+  make_far_view();
+}
+
+/// By a source of its own, so that each seed's program is otherwise the one that it was before there were any.
+void Generator::make_far_view() {
+  std::mt19937_64 random(program_.seed * 0x9E3779B97F4A7C15ull + 37);
+  const auto from = [&](int low, int high) {
+    return low + static_cast<int>(random() % static_cast<std::uint64_t>(high - low + 1));
+  };
+  if (oversized_ || from(0, 11) > 0) return;
+  FarView view{.parameter = static_cast<int>(program_.parameters.size())};
+  constexpr std::array types = {ElementType::u8, ElementType::bf16, ElementType::f32, ElementType::i32};
+  Given given;
+  if (from(0, 2) > 0) {
+    view.tile = {from(0, 1) > 0 ? 16 : 32, from(1, 12)};
+    const int rows = from(1, 3), step = std::array{1, 2, -1}[static_cast<std::size_t>(from(0, 2))];
+    given.extents = {rows, view.tile[1] + from(-1, 1)};
+    const std::int64_t apart = (std::int64_t{1} << 32) / ((view.tile[0] - 1) * std::abs(step));
+    given.strides = {apart + (from(0, 1) > 0 ? from(0, 5) : 16 - apart % 16), 1};
+    view.step = step;
+    view.start = -step * (view.tile[0] - 1 - from(0, 2)) + from(0, std::max(0, rows - 1));
+  } else {
+    const int bits = from(26, 29), most = (1 << (31 - bits)) - 1;
+    view.tile = {most + 1 + from(1, 9)};
+    given.extents = {from(1, 40)};
+    view.step = (1 << bits) * (from(0, 1) > 0 ? 1 : -1);
+    view.start = -view.step * most + from(0, static_cast<int>(given.extents[0]) - 1);
+  }
+  given.fill = exact_ ? Fill::whole : Fill::real;
+  const bool alone = std::accumulate(grid_.begin(), grid_.end(), 1, std::multiplies<>()) == 1;
+  add_tensor(alone && from(0, 1) > 0 ? Access::in_out : Access::in, types[static_cast<std::size_t>(from(0, 3))],
+             std::move(given));
+  if (from(0, 1) > 0) {
+    view.scalar = static_cast<Name>(values_.size());
+    program_.parameters.push_back({Access::scalar, i32, 0});
+    program_.given.push_back({.scalar = static_cast<double>(view.start)});
+    values_.push_back({i32, {}, 0x1p31, true});
+    memory_most_.push_back(0);
+  }
+  far_view_ = std::move(view);
+}
+
+void Generator::reach_far() {
+  const FarView& far = *far_view_;
+  const auto rank = far.tile.size();
+  const Parameter& parameter = program_.parameters[static_cast<std::size_t>(far.parameter)];
+  const Name start = far.scalar != nothing ? far.scalar : literal(i32, far.start), zero = literal(i32, 0);
+  const Name view = emit({.op = Op::slice,
+                          .type = parameter.type,
+                          .shape = Extents(rank, 0),
+                          .from = {static_cast<Name>(far.parameter), start, literal(i32, far.tile[0])},
+                          .attributes = {0, far.step},
+                          .fixed = 1},
+                         0);
+  Place place{
+      view, far.parameter, parameter.type, parameter.access, false, std::vector<Name>(rank, nothing), Extents(rank, 0),
+      {}};
+  place.extents.assign(far.tile.begin(), far.tile.end());
+  place.cut.assign(rank, Place::Cut::sliced);
+  Statement load{.op = Op::load, .type = parameter.type, .shape = far.tile, .from = {view}, .fixed = 1};
+  load.from.resize(rank + 1, zero);
+  load.attributes = {padding_of(parameter.type)};
+  emit(std::move(load), memory_most_[static_cast<std::size_t>(far.parameter)]);
+  if (place.writable()) {
+    const Name value = limit(want(parameter.type, far.tile, 1), 64);
+    Statement store{.op = Op::store, .type = parameter.type, .shape = far.tile, .from = {value, view}, .fixed = 2};
+    store.from.resize(rank + 2, zero);
+    for (const Name name : store.from) of(name).used = true;
+    written_.insert(far.parameter);
+    body_->push_back(std::move(store));
+  }
+  places_.push_back(std::move(place));
 }
 
 void Generator::make_tensor(Access access) {

@@ -230,6 +230,90 @@ void Generator::product_by_roles() {
       store_sums(sums[sums.size() > 1 ? between(0, 2) : 0], Place(place));
 }
 
+/// Queries, keys and what each query sees of them, as of attention.
+void Generator::make_role_chain() {
+  RoleProduct& p = roles_;
+  p.factors = one_of(std::array{ElementType::f16, ElementType::bf16});
+  p.m = one_of(std::array{64, 64, 128});
+  p.n = p.k = 64;
+  p.rounds = between(1, 3);
+  grid_ = {between(1, 2)};
+  const auto length = [&](int tile, int count) { return tile * count - (chance(50) ? between(1, tile - 1) : 0); };
+  const int queries = length(p.m, grid_[0]), keys = length(p.n, p.rounds);
+  p.left = {static_cast<int>(program_.parameters.size()), {0, 1}};
+  add_tensor(Access::in, p.factors, {.extents = {queries, p.k}, .fill = Fill::whole});
+  p.right = {static_cast<int>(program_.parameters.size()), {0, 1}};
+  add_tensor(Access::in, p.factors, {.extents = {keys, p.k}, .fill = Fill::whole});
+  owners_.push_back({static_cast<int>(program_.parameters.size()), false, {0}, {p.m}});
+  add_tensor(Access::out, f32, {.extents = {queries, p.k}, .fill = Fill::whole});
+}
+
+void Generator::chain_by_roles() {
+  const RoleProduct& p = roles_;
+  const Name block = std::ranges::find(*body_, Statement::Kind::blocks, &Statement::kind)->to, zero = literal(i32, 0);
+  const auto tile_of = [&](const Operand& operand, int rows, Name at) {
+    return emit({.op = Op::load,
+                 .type = p.factors,
+                 .shape = {rows, p.k},
+                 .from = {static_cast<Name>(operand.parameter), at, zero},
+                 .attributes = {0},
+                 .fixed = 1},
+                4);
+  };
+  const auto positions = [&](Name at, int tile, int axis) {
+    const Extents shape = axis == 0 ? Extents{tile, 1} : Extents{1, tile};
+    const Name first = binary(Op::mul, at, literal(i32, tile), 1e3);
+    const Name further = emit({.op = Op::iota, .type = i32, .shape = shape, .attributes = {axis}}, tile);
+    return binary(Op::add, first, further, 1e3);
+  };
+  const Name queries = tile_of(p.left, p.m, block), rows = positions(block, p.m, 0);
+  const Name sums = new_var(literal(f32, 0, {p.m, p.k}), 0);
+  const Name all = emit({.op = Op::extent, .type = i32, .from = {p.right.parameter}, .attributes = {0}}, 200);
+  within(loop_of(binary(Op::cdiv, all, literal(i32, p.n), 6)), [&] {
+    const Name round = visible_.back();
+    const Name keys = tile_of(p.right, p.n, round), columns = positions(round, p.n, 1);
+    const Name turned =
+        emit({.op = Op::permute, .type = p.factors, .shape = {p.k, p.n}, .from = {keys}, .attributes = {1, 0}}, 4);
+    const Name none = literal(f32, 0, {p.m, p.n});
+    const Name scores = emit({.op = Op::mma, .type = f32, .shape = {p.m, p.n}, .from = {queries, turned, none}}, 1024);
+    const Name seen = mask(rows, columns);
+    const Name left = emit({.op = Op::select,
+                            .type = f32,
+                            .shape = {p.m, p.n},
+                            .from = {seen, scores, literal(f32, one_of(std::array{0, 0, -3}))}},
+                           1024);
+    add_product(sums, convert(left, p.factors), keys);
+  });
+  const Place place = *std::ranges::find_if(places_, &Place::writable);
+  write(Op::store, place, {p.m, p.k}, {limit(read(sums), comfortable), place.view});
+}
+
+/// Which columns a row sees: those up to it, or near it, in one of the ways to write that.
+Name Generator::mask(Name rows, Name columns) {
+  const auto sum = [&](Op op, Name a, Name b) { return binary(op, a, b, 2e3); };
+  const Name by = literal(i32, between(-40, 100));
+  Name seen = nothing;
+  switch (between(0, 4)) {
+    case 0:
+      seen = sum(Op::less_equal, columns, sum(Op::add, rows, by));
+      break;
+    case 1:
+      seen = sum(Op::greater_equal, sum(Op::sub, rows, columns), by);
+      break;
+    case 2:
+      seen = sum(Op::less, sum(Op::sub, columns, rows), by);
+      break;
+    case 3: {
+      const Name left = sum(Op::sub, by, columns), right = sum(Op::sub, literal(i32, 5), rows);
+      seen = sum(Op::greater, left, right);
+      break;
+    }
+    default:
+      seen = sum(Op::less_equal, sum(Op::sub, rows, by), columns);
+  }
+  return chance(35) ? binary(Op::logical_and, seen, mask(rows, columns), 1) : seen;
+}
+
 /// To the sums of a Var, in the loop.
 void Generator::add_product(Name var, Name a, Name b) {
   const double most = of(var).most + of(a).most * of(b).most * of(a).shape[1] * 6;

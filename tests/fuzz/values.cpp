@@ -477,6 +477,12 @@ Name Generator::make_structural(ElementType type, const Extents& shape, int dept
       s.from[axis + 1] = chance(60)
                              ? literal(ElementType::i32, step > 0 ? between(0, 2) : operand[axis] - between(1, 2))
                              : coordinate(operand[axis]);
+      // Some begin so far before that only their last elements are the tile's; by a source of their own.
+      std::mt19937_64 random(program_.seed * 0xD1342543DE82EF95ull + values_.size());
+      if (random() % 3 == 0 && shape[axis] > 1) {
+        const auto before = static_cast<int>(1 + random() % static_cast<std::uint64_t>(shape[axis] - 1));
+        s.from[axis + 1] = binary(Op::sub, s.from[axis + 1], literal(ElementType::i32, step * before), 1000);
+      }
       s.attributes.resize(shape.size(), 1);
       s.attributes[axis] = step;
       return emit(std::move(s), of(a).most);
