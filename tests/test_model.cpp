@@ -287,28 +287,31 @@ TEST_CASE("a head that equals the token embedding is that", "[model]") {
 }
 
 TEST_CASE("heads may have any width", "[model]") {
-  // Of 1, as sshleifer/tiny-gpt2 has them, of less than any matrix instruction multiplies, and of more than registers
-  // hold.
-  const auto [width, heads] =
-      GENERATE(table<std::size_t, std::size_t>({{2, 2}, {6, 2}, {12, 3}, {7, 1}, {27, 3}, {300, 1}, {640, 2}}));
-  INFO("width " << width << ", " << heads << " heads");
-  const OneLayer one(width, heads);
+  // Of 1, as sshleifer/tiny-gpt2 has them, of less than matrix instructions multiply, and of more than registers hold.
+  constexpr std::pair<std::size_t, std::size_t> shapes[] = {{6, 2},  {2, 2},   {12, 3}, {7, 1},
+                                                            {27, 3}, {300, 1}, {640, 2}};
+  Cases cases(3 * 12 * std::size(shapes));  // that many kernels
   const Tokens ids = {3, 0, 18, 7, 7, 11, 2, 5, 16, 9, 1, 4, 4, 13, 8, 17, 6, 10, 12, 14, 15, 3, 2, 1, 0};
-  const auto expected = one.logits(ids);
-  const auto scale = static_cast<double>(*std::ranges::max_element(expected, {}, [](float v) { return std::abs(v); }));
-  for (const Compute compute : {Compute::f32, Compute::tf32, Compute::bf16}) {
-    const Gpt2 model(test_device(), one.checkpoint(), compute);
-    Session session(model, 1, OneLayer::positions);
-    session.append(std::vector<Tokens>{{ids.begin(), ids.end() - 2}});
-    std::vector<float> logits = session.all_logits();
-    for (auto id = ids.end() - 2; id != ids.end(); ++id) {
-      append_one(session, *id);
-      const auto last = session.logits();
-      logits.insert(logits.end(), last.begin(), last.end());
+  for (const Compute compute : {Compute::bf16, Compute::f32, Compute::tf32}) {
+    for (const auto& [width, heads] : shapes) {
+      if (cases.skip()) continue;
+      INFO("width " << width << ", " << heads << " heads, compute " << static_cast<int>(compute));
+      const OneLayer one(width, heads);
+      const Gpt2 model(test_device(), one.checkpoint(), compute);
+      Session session(model, 1, OneLayer::positions);
+      session.append(std::vector<Tokens>{{ids.begin(), ids.end() - 2}});
+      std::vector<float> logits = session.all_logits();
+      for (auto id = ids.end() - 2; id != ids.end(); ++id) {
+        append_one(session, *id);
+        const auto last = session.logits();
+        logits.insert(logits.end(), last.begin(), last.end());
+      }
+      const auto expected = one.logits(ids);
+      const float largest = std::abs(*std::ranges::max_element(expected, {}, [](float v) { return std::abs(v); }));
+      if (compute == Compute::f32) CHECK(largest_difference(logits, expected) <= 2e-5 * std::max(largest, 1.0f));
+      if (compute == Compute::tf32) CHECK(relative_difference(logits, expected) <= 2.5e-3);
+      if (compute == Compute::bf16) CHECK(relative_difference(logits, expected) <= 2e-2);
     }
-    if (compute == Compute::f32) CHECK(largest_difference(logits, expected) <= 2e-5 * std::max(std::abs(scale), 1.0));
-    if (compute != Compute::f32)
-      CHECK(relative_difference(logits, expected) <= (compute == Compute::tf32 ? 2.5e-3 : 2e-2));
   }
 }
 

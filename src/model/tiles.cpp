@@ -13,6 +13,9 @@ int power_at_most(int n) { return static_cast<int>(std::bit_floor(static_cast<un
 
 AttentionTiles attention_tiles(const TileTarget& target) {
   if (!target.gpu) return {32, 64};
+  // Wider than registers hold: what is left of a tile is in memory, the less the fewer its rows.
+  if (target.head_width > 512) return {16, 8};
+  if (target.head_width > 256) return {16, 16};
   if (target.operands == ElementType::f32) return {64, 32};
   // A warp group has 64 rows; beside 128 columns of the result registers hold 160 scores of two groups, beside 64 those
   // of three. On an H200 large tiles are worth it where rounds are many.
