@@ -202,6 +202,71 @@ TEST_CASE("a tensor is filled with numbers of its type", "[api]") {
   CHECK(says(error_of([&] { Tensor<f8e4m3, 1>(cpu, {4}).fill(449); }), {"f8e4m3", "449"}));
 }
 
+namespace {
+template <class T>
+void check_rounded_once() {
+  // Halfway between two neighbours, and a little more: to nearest is up, and to nearest twice is down.
+  const int digits = std::is_same_v<T, f16> ? 10 : std::is_same_v<T, bf16> ? 7 : std::is_same_v<T, f8e4m3> ? 3 : 2;
+  const double up = 1 + std::ldexp(1, -digits), number = 1 + std::ldexp(1, -digits - 1) + 0x1p-40;
+  const long double farther = 1 + static_cast<long double>(std::ldexp(1, -digits - 1)) + 0x1p-60L;
+  const auto value = [](T x) { return double{static_cast<float>(x)}; };
+  CHECK(value(T(number)) == up);
+  CHECK(value(T(-number)) == -up);
+  CHECK(value(T(farther)) == up);
+  CHECK(value(T(number - 0x1p-39)) == 1);
+  CHECK(value(T(double{value(T(number))})) == up);
+  const auto k = kernel("rounded", [&](Out<T, 1> y) {
+    store(y, {0}, concat(0, full<T>({1}, number), full<T>({1}, farther)));
+  });
+  const Tensor<T, 1> x(cpu, {3}), y(cpu, {2});
+  x.fill(number);
+  CHECK(value(x.to_vector()[1]) == up);
+  x.fill(farther);
+  CHECK(value(x.to_vector()[1]) == up);
+  CHECK(value(Tensor<T, 1>::of(cpu, {number, -number}).to_vector()[1]) == -up);
+  launch(cpu.stream(), k, y);
+  CHECK(value(y.to_vector()[0]) == up);
+  CHECK(value(y.to_vector()[1]) == up);
+  // Integers that no float holds.
+  const std::int64_t integer = (std::int64_t{1} << 40) + (std::int64_t{1} << (39 - digits)) + 1;
+  if (digits == 7) CHECK(value(T(integer)) == std::ldexp(up, 40));
+  if (digits == 7) CHECK(value(T(static_cast<std::uint64_t>(integer) << 23)) == std::ldexp(up, 63));
+  // What lies below the smallest float, and at the ends.
+  CHECK(value(T(1e-300)) == 0);
+  CHECK(std::signbit(value(T(-1e-300))));
+  CHECK(std::isnan(value(T(std::nan("")))));
+}
+}  // namespace
+
+TEST_CASE("a number becomes an element of memory by one rounding", "[api]") {
+  check_rounded_once<f16>();
+  check_rounded_once<bf16>();
+  check_rounded_once<f8e4m3>();
+  check_rounded_once<f8e5m2>();
+  CHECK(std::isinf(static_cast<float>(f16(65520.0))));
+  CHECK(static_cast<float>(f16(std::nextafter(65520.0, 0))) == 65504);
+  CHECK(static_cast<float>(f8e4m3(1e300)) == 448);
+  CHECK(static_cast<float>(bf16(std::numeric_limits<double>::infinity())) == std::numeric_limits<float>::infinity());
+  const Tensor<f32, 1> x(cpu, {1});
+  x.fill(1 + 0x1p-24L + 0x1p-60L);  // which as a double is halfway
+  CHECK(x.to_vector()[0] == 1 + 0x1p-23f);
+  const auto k = kernel("rounded", [&](Out<f32, 1> y) { store(y, {0}, full<f32>({1}, 1 + 0x1p-24L + 0x1p-60L)); });
+  launch(cpu.stream(), k, x);
+  CHECK(x.to_vector()[0] == 1 + 0x1p-23f);
+}
+
+TEST_CASE("a number out of range is named in few digits", "[api]") {
+  CHECK(says(error_of([&] { Tensor<f32, 1>(cpu, {4}).fill(1e300); }), {"f32 is filled with 1e+300, which"}));
+  const auto k = kernel("scale", [](Out<f32, 1> y, Scalar<f32> a, Scalar<i32> n) {
+    store(y, {0}, full<f32>({1}, 0) + a + cast<f32>(n));
+  });
+  const Tensor<f32, 1> y(cpu, {1});
+  CHECK(says(error_of([&] { launch(cpu.stream(), k, y, 1e300, 1); }),
+             {"launch of kernel 'scale' refused: argument 2: a Scalar<f32> is given 1e+300, which is out of its range"}));
+  CHECK(says(error_of([&] { launch(cpu.stream(), k, y, 1, std::int64_t{1} << 40); }),
+             {"launch of kernel 'scale' refused: argument 3: a Scalar<i32> is given 1099511627776, which"}));
+}
+
 TEST_CASE("tensors that share memory are copied as if they did not", "[api]") {
   const auto x = cpu.tensor<i32>({3, 3}, numbered<i32>(9));
   x.copy_from(x.transposed());

@@ -41,9 +41,10 @@ class Arguments {
         } else if constexpr (std::is_floating_point_v<T>) {
           argument.scalar = cell_of(static_cast<T>(given));
           if (std::isinf(static_cast<T>(given)) && !std::isinf(static_cast<double>(given)))
-            detail::refuse_number(position + 1, type, fmt::format("{}", given));
+            detail::refuse_number(kernel_.name(), position + 1, type, detail::text_of(given));
         } else if constexpr (std::is_integral_v<N>) {
-          if (!std::in_range<T>(given)) detail::refuse_number(position + 1, type, fmt::format("{}", given));
+          if (!std::in_range<T>(given))
+            detail::refuse_number(kernel_.name(), position + 1, type, detail::text_of(given));
           argument.scalar = cell_of(static_cast<T>(given));
         } else {
           refuse(position, fmt::format("is the real number {}, and the parameter takes an integer", given));

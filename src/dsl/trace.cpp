@@ -102,7 +102,7 @@ Handle Trace::apply(Op op, ElementType type, const std::vector<Handle>& in, cons
 std::int64_t Trace::literal_bits(ElementType type, Number value, Location location) {
   const auto misfit = [&](std::string_view why) {
     const std::string text = value.integral() && value.representable() ? fmt::format("{}", value.integer())
-                                                                       : fmt::format("{}", value.real());
+                                                                       : fmt::format("{}", static_cast<double>(value.real()));
     builder_.fail(location, fmt::format("the literal {} does not fit {}: {}", text, name(type), why));
   };
   const bool large = !value.representable();  // more than an i64 holds
@@ -110,12 +110,14 @@ std::int64_t Trace::literal_bits(ElementType type, Number value, Location locati
   const ElementInfo target = info(type);
   Cell cell;
   if (target.kind == ElementKind::real) {
-    cell = evaluate_cast(ElementType::f64, type, cell_of(value.real()));
+    // Rounded once: a long double to f64, or odd on its way to what is narrower.
+    const double real = type == ElementType::f64 ? static_cast<double>(value.real()) : detail::to_odd<double>(value.real());
+    cell = evaluate_cast(ElementType::f64, type, cell_of(real));
     const ElementType held = type == ElementType::f64 ? type : ElementType::f32;
     const double kept = evaluate_cast(held, ElementType::f64, cell).f64;
     // Of 8 bits what is too large becomes the largest there is, as infinity does.
     const Cell largest = evaluate_cast(ElementType::f64, type, cell_of(std::numeric_limits<double>::max()));
-    const bool saturated = std::abs(value.real()) > evaluate_cast(held, ElementType::f64, largest).f64;
+    const bool saturated = std::abs(real) > evaluate_cast(held, ElementType::f64, largest).f64;
     if ((std::isinf(kept) || saturated) && !std::isinf(value.real())) misfit("it is out of range");
     if (value.integral() && evaluate_cast(held, ElementType::i64, cell).i64 != value.integer())
       misfit("it would be rounded; write it as a floating literal if that is meant");

@@ -293,20 +293,12 @@ inline float f8e5m2_value(std::uint8_t bits) {
   return bits & 0x80u ? -number : number;
 }
 
-/// A number on its way to a type narrower than f32: of a double the nearest float of an odd last digit, unless a float
-/// holds it, so that it is not rounded twice (Boldo and Melquiond, 2008).
+/// A number on its way to a type narrower than f32. Integers round to f32 first, as ops.def says.
 template <class T>
 float to_be_narrowed(T x) {
   return static_cast<float>(x);
 }
-inline float to_be_narrowed(double x) {
-  const float nearest = static_cast<float>(x);
-  const double back = static_cast<double>(nearest);
-  const auto bits = std::bit_cast<std::uint32_t>(nearest);
-  // Cut off, then made odd. An infinity that was none before is one above the largest number, which is odd.
-  const std::uint32_t cut = std::fabs(back) > std::fabs(x) ? bits - 1 : bits;
-  return back == x || x != x ? nearest : std::bit_cast<float>(cut | 1u);
-}
+inline float to_be_narrowed(double x) { return tessera::internal::detail::to_odd<float>(x); }
 
 // Casts. Real to integer truncates and saturates, NaN gives 0; integer to a narrower integer wraps.
 /// To the element type T, as the type that holds it.

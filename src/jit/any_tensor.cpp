@@ -134,6 +134,11 @@ AnyTensor reshaped(const AnyTensor& tensor, std::span<const std::int64_t> extent
   return view;
 }
 
+std::string text_of(long double number) {
+  const auto rounded = static_cast<double>(number);
+  return static_cast<long double>(rounded) == number ? fmt::format("{}", rounded) : fmt::format("{}", number);
+}
+
 void expect(const AnyTensor& tensor, ElementType type, int rank) {
   if (tensor.type != type || tensor.rank != rank)
     throw Error(fmt::format("a tensor {}, of rank {}, is taken for a Tensor<{}, {}>", tensor.text(), tensor.rank,

@@ -63,13 +63,14 @@ constexpr bool check_argument() {
   }
 }
 
-[[noreturn]] inline void refuse_number(std::size_t number, ElementType type, const std::string& value) {
-  throw Error("argument " + std::to_string(number) + ": a Scalar<" + std::string(name(type)) + "> is given " + value +
-              ", which is out of its range");
+[[noreturn]] inline void refuse_number(const std::string& kernel, std::size_t argument, ElementType type,
+                                       const std::string& value) {
+  throw Error("launch of kernel '" + kernel + "' refused: argument " + std::to_string(argument) + ": a Scalar<" +
+              std::string(name(type)) + "> is given " + value + ", which is out of its range");
 }
 
 template <std::size_t number, class P, class A>
-Argument argument_for(const A& value) {
+Argument argument_for(const std::string& kernel, const A& value) {
   Argument argument;
   if constexpr (!check_argument<number, P, A>()) {
   } else if constexpr (P::parameter.access != Access::scalar) {
@@ -78,10 +79,10 @@ Argument argument_for(const A& value) {
     using T = typename P::type;
     argument.scalar = cell_of(static_cast<T>(value));
     if (std::isinf(static_cast<T>(value)) && !std::isinf(static_cast<long double>(value)))
-      refuse_number(number, element_type<T>, std::to_string(value));
+      refuse_number(kernel, number, element_type<T>, text_of(value));
   } else {
     using T = typename P::type;
-    if (!std::in_range<T>(value)) refuse_number(number, element_type<T>, std::to_string(value));
+    if (!std::in_range<T>(value)) refuse_number(kernel, number, element_type<T>, text_of(value));
     argument.scalar = cell_of(static_cast<T>(value));
   }
   return argument;
@@ -112,7 +113,7 @@ std::array<Argument, sizeof...(A)> arguments_for(const Stream& stream, const Ker
   if constexpr (sizeof...(P) == sizeof...(A)) {
     Trace::refuse_launch(kernel.name());
     const auto arguments = [&]<std::size_t... I>(std::index_sequence<I...>) {
-      return std::array<Argument, sizeof...(A)>{argument_for<I + 1, P>(values)...};
+      return std::array<Argument, sizeof...(A)>{argument_for<I + 1, P>(kernel.name(), values)...};
     }
     (std::index_sequence_for<A...>());
     std::size_t position = 0;

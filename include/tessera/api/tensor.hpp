@@ -51,16 +51,17 @@ std::uint64_t filling(N number) {
   if constexpr (std::is_same_v<N, T>) {
     element = number;
   } else if constexpr (is_number && is_integer && std::is_integral_v<N>) {
-    if (!std::in_range<T>(number)) refuse_filling(element_type<T>, std::to_string(number));
+    if (!std::in_range<T>(number)) refuse_filling(element_type<T>, text_of(number));
     element = static_cast<T>(number);
   } else if constexpr (is_number && !is_integer) {
-    using Held = std::conditional_t<std::is_arithmetic_v<T>, T, float>;  // what T is made from
-    element = T(static_cast<Held>(number));
-    const auto held = static_cast<long double>(static_cast<Held>(element));
-    const auto most = static_cast<long double>(static_cast<Held>(T(std::numeric_limits<Held>::max())));
+    using Held = std::conditional_t<std::is_arithmetic_v<T>, T, float>;
+    element = static_cast<T>(number);
+    // Of 8 bits what is too large becomes the largest there is.
+    const auto most = static_cast<Held>(static_cast<T>(std::numeric_limits<Held>::max()));
     const auto given = static_cast<long double>(number);
-    if (std::isfinite(given) && (std::isinf(held) || std::abs(given) > most))
-      refuse_filling(element_type<T>, std::to_string(number));
+    if (std::isfinite(given) && (std::isinf(static_cast<Held>(element)) ||
+                                 (!std::is_arithmetic_v<T> && std::abs(given) > static_cast<long double>(most))))
+      refuse_filling(element_type<T>, text_of(number));
   }
   std::uint64_t bits = 0;
   std::memcpy(&bits, &element, sizeof element);
@@ -113,9 +114,9 @@ class Tensor {
     std::copy_n(tensor.place.stride.begin(), R, strides_.begin());
   }
   /// From values in braces, as many within one another as there are axes:
-  /// `Tensor<f32, 2>::of(device, {{1, 2}, {3, 4}})`. Those of f16, bf16, f8e4m3 and f8e5m2 are written as floats. Error
-  /// if rows differ in length.
-  using Braces = typename detail::Braces<std::conditional_t<std::is_arithmetic_v<T>, T, float>, R>::type;
+  /// `Tensor<f32, 2>::of(device, {{1, 2}, {3, 4}})`. Those of f16, bf16, f8e4m3 and f8e5m2 are written as doubles.
+  /// Error if rows differ in length.
+  using Braces = typename detail::Braces<std::conditional_t<std::is_arithmetic_v<T>, T, double>, R>::type;
   static Tensor of(const Device& device, Braces values) {
     Extents extents, place{};
     extents.fill(-1);

@@ -30,21 +30,21 @@ class Number {
  public:
   template <std::integral N>
   constexpr Number(N value)
-      : integer_(static_cast<std::int64_t>(value)), real_(static_cast<double>(value)), integral_(true) {
+      : integer_(static_cast<std::int64_t>(value)), real_(static_cast<long double>(value)), integral_(true) {
     static_assert(detail::is_integer<N>, "tessera: a bool or a character is no number here; write an integer");
     if constexpr (detail::is_integer<N>) representable_ = std::in_range<std::int64_t>(value);
   }
   template <std::floating_point N>
-  constexpr Number(N value) : real_(static_cast<double>(value)) {}
+  constexpr Number(N value) : real_(static_cast<long double>(value)) {}
   constexpr bool integral() const { return integral_; }
   constexpr std::int64_t integer() const { return integer_; }
-  constexpr double real() const { return real_; }
+  constexpr long double real() const { return real_; }
   /// Does integer() hold it? An unsigned one may be too large.
   constexpr bool representable() const { return representable_; }
 
  private:
   std::int64_t integer_ = 0;
-  double real_ = 0;
+  long double real_ = 0;
   bool integral_ = false, representable_ = true;
 };
 

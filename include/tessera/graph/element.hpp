@@ -1,5 +1,8 @@
 // Element types: their C++ names, what they can do, and how one number of each is held on the host.
 #pragma once
+#include <bit>
+#include <cmath>
+#include <concepts>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -54,37 +57,71 @@ using u16 = std::uint16_t;
 using u32 = std::uint32_t;
 using u64 = std::uint64_t;
 
-/// IEEE 754 binary16. Conversion from float rounds to nearest even.
+namespace detail {
+/// A number on its way through To to a type that is narrower still, so that it is rounded once: the To next to it with an
+/// odd last digit, unless a To holds it ("round to odd", Boldo and Melquiond, 2008).
+template <std::floating_point To, std::floating_point From>
+To to_odd(From x) {
+  using Bits = std::conditional_t<sizeof(To) == 4, std::uint32_t, std::uint64_t>;
+  const To nearest = static_cast<To>(x);
+  const From back = static_cast<From>(nearest);
+  const Bits bits = std::bit_cast<Bits>(nearest);
+  // Cut off, then made odd. An infinity that was none before is one above the largest number, which is odd.
+  const Bits cut = std::fabs(back) > std::fabs(x) ? bits - 1 : bits;
+  return back == x || x != x ? nearest : std::bit_cast<To>(cut | 1);
+}
+template <class N>
+concept NarrowedByFloat = std::is_arithmetic_v<N> && !std::same_as<N, float>;
+template <NarrowedByFloat N>
+float to_be_narrowed(N number) {
+  if constexpr (std::floating_point<N>)
+    return to_odd<float>(number);
+  else
+    return to_odd<float>(static_cast<long double>(number));  // which holds any integer
+}
+}  // namespace detail
+
+// The reals that are only stored. A number of any type is rounded once, to nearest even.
+
+/// IEEE 754 binary16.
 struct f16 {
   std::uint16_t bits = 0;
   f16() = default;
   explicit f16(float value);
+  template <detail::NarrowedByFloat N>
+  explicit f16(N value) : f16(detail::to_be_narrowed(value)) {}
   explicit operator float() const;
 };
 
-/// The upper half of a binary32. Conversion from float rounds to nearest even.
+/// The upper half of a binary32.
 struct bf16 {
   std::uint16_t bits = 0;
   bf16() = default;
   explicit bf16(float value);
+  template <detail::NarrowedByFloat N>
+  explicit bf16(N value) : bf16(detail::to_be_narrowed(value)) {}
   explicit operator float() const;
 };
 
-/// 8 bits, 4 of exponent and 3 of fraction (OCP 8-bit floating point, 2023): no infinity, 448 is the largest.
-/// Conversion from float rounds to nearest even; what is larger, an infinity too, becomes 448.
+/// 8 bits, 4 of exponent and 3 of fraction (OCP 8-bit floating point, 2023): no infinity, 448 is the largest. A larger
+/// number, an infinity too, becomes 448.
 struct f8e4m3 {
   std::uint8_t bits = 0;
   f8e4m3() = default;
   explicit f8e4m3(float value);
+  template <detail::NarrowedByFloat N>
+  explicit f8e4m3(N value) : f8e4m3(detail::to_be_narrowed(value)) {}
   explicit operator float() const;
 };
 
-/// 8 bits, 5 of exponent and 2 of fraction: the upper half of a binary16, 57344 is the largest. Conversion from float
-/// rounds to nearest even; a larger number becomes 57344, an infinity stays one.
+/// 8 bits, 5 of exponent and 2 of fraction: the upper half of a binary16, 57344 is the largest. A larger number becomes
+/// 57344, an infinity stays one.
 struct f8e5m2 {
   std::uint8_t bits = 0;
   f8e5m2() = default;
   explicit f8e5m2(float value);
+  template <detail::NarrowedByFloat N>
+  explicit f8e5m2(N value) : f8e5m2(detail::to_be_narrowed(value)) {}
   explicit operator float() const;
 };
 

@@ -1,5 +1,6 @@
 // A tensor whose element type and rank the compiler does not know: what lies behind Tensor<T, R>, DLPack and the C API.
 #pragma once
+#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -52,6 +53,13 @@ AnyTensor sliced(AnyTensor tensor, int axis, std::int64_t start, std::int64_t ex
 AnyTensor permuted(const AnyTensor& tensor, std::span<const int> order);
 /// A dense tensor in other extents, of which one may be -1.
 AnyTensor reshaped(const AnyTensor& tensor, std::span<const std::int64_t> extents);
+
+/// A number as an error says it, in as few digits as stand for it: "1e+300", not 301 of them.
+std::string text_of(long double number);
+template <std::integral N>
+std::string text_of(N number) {
+  return std::to_string(number);
+}
 
 /// Error that names both unless the tensor has the type and the rank.
 void expect(const AnyTensor& tensor, ElementType type, int rank);
