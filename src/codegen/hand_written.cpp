@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "graph/in_literal.hpp"
 #include "tessera/graph/cuda_text.hpp"
 
 namespace tessera::internal {
@@ -22,7 +23,7 @@ KernelSource hand_written(const Graph& graph) {
     source.parameters.push_back({Kind::grid, 0, static_cast<int>(i)});
   source.plan += fmt::format("{} numbers of the launch\n", graph.grid.size() - CudaText::first_number);
   source.text = fmt::format("// kernel {} in CUDA C++, by hand\n#line {} \"{}\"\n{}", graph.name, text.location.line,
-                            text.location.file, text.source);
+                            in_literal(text.location.file), text.source);
   return source;
 }
 

@@ -2,6 +2,7 @@
 
 #include <iterator>
 
+#include "graph/in_literal.hpp"
 #include "tessera/graph/cuda_text.hpp"
 #include "tessera/graph/graph.hpp"
 
@@ -105,7 +106,7 @@ class Printer {
     attributes(node);
     if (is_view(node.op) || has_value(node.op))
       out(" : {}{}", name(node.type), is_view(node.op) ? "" : to_string(node.shape));
-    if (locations_) out("   // {}:{}", node.location.file, node.location.line);
+    if (locations_) out("   // {}:{}", in_literal(node.location.file), node.location.line);
     out("\n");
     if (has_region(node.op)) region(node.body(), depth + 1);
   }

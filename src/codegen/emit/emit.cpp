@@ -11,6 +11,7 @@
 #include "codegen/emit/emit_steps.hpp"
 #include "codegen/plan/names.hpp"
 #include "codegen/plan/spelling.hpp"
+#include "graph/in_literal.hpp"
 
 namespace tessera::internal::codegen {
 namespace {
@@ -92,7 +93,7 @@ std::string ops_of(const Step& step) {
 void comment(Writer& w, const Step& step) {
   const std::string ops = ops_of(step);
   if (ops.empty() || !step.location.file || !*step.location.file) return;
-  const std::string file(step.location.file);
+  const std::string file = in_literal(step.location.file);
   std::string directive = fmt::format("#line {} \"{}\"", step.location.line, file);
   auto& last = w.last_comment;
   if (directive == last.directive && ops == last.ops && w.depth == last.depth) return;

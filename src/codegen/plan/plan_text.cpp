@@ -8,6 +8,7 @@
 #include "codegen/plan/names.hpp"
 #include "codegen/plan/tables_text.hpp"
 #include "codegen/plan/spelling.hpp"
+#include "graph/in_literal.hpp"
 
 namespace tessera::internal::codegen {
 namespace {
@@ -373,9 +374,8 @@ void tree(const Plan& plan, const Body& steps, int depth, std::string& text) {
   for (const Step& step : steps) {
     std::string line = step_text(plan, step);
     if (step.location.file && *step.location.file && !step.action.is<Barrier>()) {
-      const std::string_view file(step.location.file);
-      const std::size_t slash = file.find_last_of('/');
-      line += fmt::format("   // {}:{}", slash == file.npos ? file : file.substr(slash + 1), step.location.line);
+      const std::string file = in_literal(step.location.file);
+      line += fmt::format("   // {}:{}", file.substr(file.find_last_of('/') + 1), step.location.line);
     }
     indented(depth, line);
     if (const Loop* loop = step.action.as<Loop>(); loop && loop->stages > 1) {
