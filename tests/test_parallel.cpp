@@ -1,9 +1,13 @@
 // Loops over the blocks of a grid: by oneTBB where it is there, and, in a program of their own, by the pool that stands
 // in.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <mutex>
 #include <set>
 #include <stdexcept>
@@ -30,6 +34,13 @@ std::int64_t sum_to(std::int64_t count) {
   });
   return sum;
 }
+
+// Made before the first loop, so destroyed after what that made.
+struct AtTheEnd {
+  ~AtTheEnd() {
+    if (sum_to(1000) != 499500) std::_Exit(3);
+  }
+} const at_the_end;
 }  // namespace
 
 TEST_CASE("a parallel loop goes once through each of its indices", "[cpu]") {
@@ -98,4 +109,41 @@ TEST_CASE("parallel loops of several threads do not mix", "[cpu]") {
     });
   for (std::thread& thread : threads) thread.join();
   CHECK(wrong == 0);
+}
+
+TEST_CASE("a forked child shares its loops among threads of its own", "[cpu]") {
+  CHECK(sum_to(1000) == 499500);
+  const auto status_of = [](const auto& work) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(20);
+      ::_exit(work());
+    }
+    int status = -1;
+    ::waitpid(child, &status, 0);
+    return status;
+  };
+  for (int round = 0; round < 3; ++round) CHECK(status_of([] { return sum_to(1000) == 499500 ? 0 : 1; }) == 0);
+  CHECK(status_of([&] {  // and a child of it
+          return sum_to(1000) == 499500 ? status_of([] { return sum_to(1000) == 499500 ? 0 : 1; }) : 1;
+        }) == 0);
+  // While other threads are in a loop.
+  std::atomic<bool> stop = false;
+  std::vector<std::thread> busy;
+  for (int i = 0; i < 2; ++i)
+    busy.emplace_back([&] {
+      while (!stop) sum_to(1000);
+    });
+  for (int round = 0; round < 10; ++round) CHECK(status_of([] { return sum_to(1000) == 499500 ? 0 : 1; }) == 0);
+  stop = true;
+  for (std::thread& thread : busy) thread.join();
+  CHECK(sum_to(1000) == 499500);
+}
+
+TEST_CASE("a loop within a loop ends", "[cpu]") {
+  std::atomic<std::int64_t> sum = 0;
+  parallel_for(8, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) sum += sum_to(100);
+  });
+  CHECK(sum == 8 * 4950);
 }

@@ -1,11 +1,15 @@
 #include "cpu/parallel.hpp"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #ifdef TESSERA_HAS_TBB
@@ -40,39 +44,23 @@ const char* missing_instructions() {
   return "";
 }
 
-#ifdef TESSERA_HAS_TBB
-
-void parallel_for(std::int64_t count, void (*body)(void*, std::int64_t, std::int64_t), void* context) {
-  static tbb::task_arena arena(threads());
-  const auto run = [&] {
-    tbb::parallel_for(tbb::blocked_range<std::int64_t>(0, count), [&](const tbb::blocked_range<std::int64_t>& range) {
-      body(context, range.begin(), range.end());
-    });
-  };
-  arena.execute(run);
-}
-
-#else
-
 namespace {
 
-// Where oneTBB is absent: threads that sleep between loops and take ranges from a shared counter.
+// Threads that sleep between loops and take ranges from a shared counter: where oneTBB is absent, and in a forked child,
+// which has none of the threads that its oneTBB counts on. A pool is never destroyed: who launches at the end of the
+// process may still use it.
 class Pool {
  public:
   explicit Pool(int threads) {
-    for (int i = 1; i < threads; ++i) workers_.emplace_back([this] { work(); });
-  }
-  ~Pool() {
-    {
-      std::lock_guard lock(mutex_);
-      stop_ = true;
+    try {
+      for (int i = 1; i < threads; ++i) workers_.emplace_back([this] { work(); });
+    } catch (const std::system_error&) {  // the system has no more: those that there are do the work
     }
-    wake_.notify_all();
-    for (std::thread& worker : workers_) worker.join();
   }
 
+  /// A loop that begins while another one runs, be it in a body of that one, is run by its own thread alone.
   void run(std::int64_t count, void (*body)(void*, std::int64_t, std::int64_t), void* context) {
-    std::lock_guard one_loop_at_a_time(loops_);
+    if (in_use_.exchange(true)) return count > 0 ? body(context, 0, count) : void();
     {
       std::lock_guard lock(mutex_);
       body_ = body, context_ = context, count_ = count, error_ = nullptr;
@@ -85,7 +73,23 @@ class Pool {
     take();
     std::unique_lock lock(mutex_);
     done_.wait(lock, [&] { return busy_ == 0; });
-    if (error_) std::rethrow_exception(error_);
+    const std::exception_ptr error = std::exchange(error_, nullptr);
+    lock.unlock();
+    in_use_ = false;
+    if (error) std::rethrow_exception(error);
+  }
+
+  /// Ends the threads, whose code may go. Loops from now on are run by those who ask for them.
+  void stop() {
+    if (in_use_.exchange(true)) return;  // by whoever ends the process
+    {
+      std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    wake_.notify_all();
+    for (std::thread& worker : workers_) worker.join();
+    workers_.clear();
+    in_use_ = false;
   }
 
  private:
@@ -117,7 +121,8 @@ class Pool {
     }
   }
 
-  std::mutex loops_, mutex_;
+  std::atomic<bool> in_use_ = false;
+  std::mutex mutex_;
   std::condition_variable wake_, done_;
   std::vector<std::thread> workers_;
   void (*body_)(void*, std::int64_t, std::int64_t) = nullptr;
@@ -130,13 +135,55 @@ class Pool {
   std::exception_ptr error_;
 };
 
+// What this process has. A forked child has its parent's memory and none of its threads.
+std::mutex making;
+std::atomic<Pool*> pool{nullptr};
+#ifdef TESSERA_HAS_TBB
+std::atomic<tbb::task_arena*> arena{nullptr};
+#endif
+std::atomic<bool> has_lost_threads{false};
+
+void after_fork_in_child() {
+  pool = nullptr;
+#ifdef TESSERA_HAS_TBB
+  has_lost_threads = arena.load() != nullptr;
+#endif
+  making.unlock();
+}
+
+void watch_forks() {  // once, whatever is made
+  static const int watched = pthread_atfork([] { making.lock(); }, [] { making.unlock(); }, &after_fork_in_child);
+  (void)watched;
+}
+
+template <class T>
+T& made(std::atomic<T*>& place) {
+  if (T* const found = place.load()) return *found;
+  const std::lock_guard lock(making);
+  watch_forks();
+  if (!place.load()) place = new T(threads());
+  return *place.load();
+}
+
+// A library that is closed takes the code of its threads along.
+struct StopsThreads {
+  ~StopsThreads() {
+    if (Pool* const last = pool.load()) last->stop();
+  }
+} const stops_threads;
+
 }  // namespace
 
 void parallel_for(std::int64_t count, void (*body)(void*, std::int64_t, std::int64_t), void* context) {
-  static Pool pool(threads());
-  pool.run(count, body, context);
-}
-
+#ifdef TESSERA_HAS_TBB
+  if (!has_lost_threads)
+    return made(arena).execute([&] {
+      tbb::parallel_for(tbb::blocked_range<std::int64_t>(0, count), [&](const tbb::blocked_range<std::int64_t>& range) {
+        body(context, range.begin(), range.end());
+      });
+    });
 #endif
+  made(pool).run(count, body, context);
+}
 
 }  // namespace tessera::internal::cpu
