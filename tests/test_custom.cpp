@@ -1,4 +1,5 @@
 // An author's own elementwise ops: cuda_op.
+#include <atomic>
 #include <cmath>
 #include <vector>
 
@@ -117,4 +118,73 @@ TEST_CASE("an author's op that cannot be is refused", "[graph]") {
                });
              }),
              {"require states what holds of extents and scalars"}));
+}
+
+namespace {
+std::atomic<int> refusals;
+
+auto doubled() {
+  return kernel("doubled", [](In<f32, 1> x, Out<f32, 1> y) {
+    Index i = blocks(cdiv(y.extent(0), 64));
+    store(y, {i}, load(x, {i}, {64}) * 2);
+  });
+}
+
+/// What an element's function does that is more than to compute.
+template <class Does>
+float refused(const Does& does) {
+  const std::string text = error_of(does);
+  if (says(text, {"refused: the function of a cuda_op", "kernel 'outer'", "test_custom.cpp:", "cannot launch"})) ++refusals;
+  return 0;
+}
+}  // namespace
+
+TEST_CASE("the function of a cuda_op cannot launch, copy by a kernel, or fill, in any thread", "[api]") {
+  static const auto inner = doubled();
+  static const Device cpu = Device::cpu();
+  static const Tensor<f32, 2> x(cpu, {64, 64}), y(cpu, {64, 64});
+  static const CapturedGraph recorded =
+      cpu.stream().capture([] { launch(cpu.stream(), inner, x.reshaped({64 * 64}), y.reshaped({64 * 64})); });
+  x.fill(1);
+  const auto launches = cuda_op("launches", "a", [](float a) {
+    return a + refused([] { launch(cpu.stream(), inner, x.reshaped({64 * 64}), y.reshaped({64 * 64})); });
+  });
+  const auto replays = cuda_op("replays", "a", [](float a) { return a + refused([] { cpu.stream().launch(recorded); }); });
+  const auto fills = cuda_op("fills", "a", [](float a) { return a + refused([] { y.fill(3); }); });
+  const auto copies = cuda_op("copies", "a", [](float a) { return a + refused([] { y.copy_from(x.transposed()); }); });
+  // What computes nothing by a kernel does no harm: to trace, to copy as it lies, to wait.
+  const auto others = cuda_op("others", "a", [](float a) {
+    (void)doubled();
+    std::vector<float> values = x.to_vector();
+    cpu.synchronize();
+    return a + values[5] - 1;
+  });
+  const Tensor<f32, 1> in(cpu, {300}), out(cpu, {300});
+  const std::vector<float> sevens(300, 7);
+  in.copy_from(sevens);
+  const auto check = [&](const auto& op, int expected) {
+    const auto outer = kernel("outer", [&](In<f32, 1> a, Out<f32, 1> b) {
+      Index i = blocks(cdiv(b.extent(0), 4));
+      store(b, {i}, op(load(a, {i}, {4})));
+    });
+    refusals = 0;
+    launch(cpu.stream(), outer, in, out);
+    CHECK(out.to_vector() == sevens);
+    CHECK(refusals == expected);
+  };
+  check(launches, 300), check(replays, 300), check(fills, 300), check(copies, 300), check(others, 0);
+  // The error comes out of the launch, and the next launch runs.
+  const auto throws = cuda_op("throws", "a", [](float a) {
+    launch(cpu.stream(), inner, x.reshaped({64 * 64}), y.reshaped({64 * 64}));
+    return a;
+  });
+  const auto outer = kernel("outer", [&](In<f32, 1> a, Out<f32, 1> b) {
+    Index i = blocks(cdiv(b.extent(0), 4));
+    store(b, {i}, throws(load(a, {i}, {4})));
+  });
+  CHECK(says(error_of([&] { launch(cpu.stream(), outer, in, out); }),
+             {"launch of kernel 'doubled' refused: the function of a cuda_op, which computes an element of kernel "
+              "'outer', "}));
+  launch(cpu.stream(), inner, x.reshaped({64 * 64}), y.reshaped({64 * 64}));
+  CHECK(y.to_vector() == std::vector<float>(64 * 64, 2));
 }

@@ -8,6 +8,7 @@
 
 #include "cpu/convert.hpp"
 #include "graph/math.hpp"
+#include "graph/of_this_thread.hpp"
 
 #ifdef __F16C__
 #include <immintrin.h>
@@ -172,13 +173,16 @@ void with_view(const Matrix& matrix, int rows, int columns, std::vector<float>& 
   row_major(scratch.data(), columns);
 }
 
-thread_local std::vector<float> scratch_a, scratch_b;
+struct Scratch {
+  std::vector<float> a, b;
+};
 
 void multiply_add(Matrix a, Matrix b, float* c, int m, int n, int k) {
   if (m == 1 && row_times(a, b, c, n, k)) return;
   Eigen::Map<RowMajor> result(c, m, n);
-  with_view(a, m, k, scratch_a,
-            [&](const auto& x) { with_view(b, k, n, scratch_b, [&](const auto& y) { result.noalias() += x * y; }); });
+  Scratch& scratch = of_this_thread<Scratch>();
+  with_view(a, m, k, scratch.a,
+            [&](const auto& x) { with_view(b, k, n, scratch.b, [&](const auto& y) { result.noalias() += x * y; }); });
 }
 
 // Of other types than f32, whatever the strides are.

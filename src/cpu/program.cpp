@@ -17,6 +17,7 @@
 #include "cpu/tape.hpp"
 #include "cpu/view_ref.hpp"
 #include "graph/math.hpp"
+#include "graph/of_this_thread.hpp"
 #include "tessera/graph/error.hpp"
 
 namespace tessera::internal::cpu {
@@ -37,6 +38,9 @@ class Frame {
  public:
   void bind(const Launch& launch);
   void run_block(std::int64_t block);
+  void run_blocks(const Launch& launch, std::int64_t begin, std::int64_t end);
+  /// The kernel whose blocks it runs, or null.
+  const Tape* running() const { return running_; }
 
  private:
   void reserve(std::size_t bytes, const Tape& tape);
@@ -71,6 +75,7 @@ class Frame {
   void tile_start(std::span<const Id> indices, const Shape& shape, int first_axis, Strides& start) const;
 
   const Tape* tape_ = nullptr;
+  const Tape* running_ = nullptr;
   const Launch* launch_ = nullptr;
   std::uint64_t serial_ = 0;
   std::int64_t block_ = 0;
@@ -170,6 +175,8 @@ void Frame::run_loop(const Loop& loop, Id first) {
     counter = static_cast<std::int32_t>(i);
     run(loop.body);
     if (loop.again != no_id && index(loop.again) != 0) ++end;
+    if (launch_->debug && loop.again != no_id && end > 1 << 20)
+      fail(node(loop.again), "a while_ goes on after 1048576 rounds");
     for (const Carried& carried : loop.carried)
       if (carried.through_temporary) {
         const Node& argument = node(carried.argument);
@@ -639,7 +646,15 @@ void Frame::run_node(Id id) {
   throw InternalError("the CPU executor does not know " + std::string(name(node.op)));
 }
 
-thread_local Frame frame;
+void Frame::run_blocks(const Launch& launch, std::int64_t begin, std::int64_t end) {
+  struct Running {
+    const Tape*& what;
+    ~Running() { what = nullptr; }
+  } const running{running_ = &launch.tape};
+  bind(launch);
+  for (std::int64_t block = begin; block < end; ++block) run_block(block);
+}
+
 std::atomic<std::uint64_t> next_serial{1};
 
 // Below this much work a launch is done sooner on one core than the others can be woken.
@@ -653,6 +668,10 @@ Program::Program(Program&&) noexcept = default;
 
 void Program::run(std::span<const Argument> arguments, std::span<const std::int64_t> grid) const {
   if (std::any_of(grid.begin(), grid.end(), [](std::int64_t extent) { return extent <= 0; })) return;
+  if (const Tape* const running = of_this_thread<Frame>().running())
+    throw Error("launch of kernel '" + tape_->graph.name + "' refused: the function of a cuda_op, which computes an " +
+                "element of kernel '" + running->graph.name + "', " + running->graph.location.file + ':' +
+                std::to_string(running->graph.location.line) + ", cannot launch, copy or fill; do so ahead of the launch");
   std::int64_t blocks = 1;
   for (std::int64_t extent : grid) blocks *= extent;
   constexpr std::size_t few = 128;
@@ -666,8 +685,10 @@ void Program::run(std::span<const Argument> arguments, std::span<const std::int6
   tape_->uniform_program.run(arguments, uniforms);
   Launch launch{*tape_, arguments, grid, uniforms, next_serial++, debug_};
   const auto body = [](void* context, std::int64_t begin, std::int64_t end) {
-    frame.bind(*static_cast<const Launch*>(context));
-    for (std::int64_t block = begin; block < end; ++block) frame.run_block(block);
+    const Launch& launch = *static_cast<const Launch*>(context);
+    Frame& frame = of_this_thread<Frame>();
+    // A thread of oneTBB whose block waits for tasks of an author's function may be given further blocks meanwhile.
+    frame.running() ? Frame().run_blocks(launch, begin, end) : frame.run_blocks(launch, begin, end);
   };
   // Blocks that print do so one after the other.
   if (blocks == 1 || tape_->reports.prints() || static_cast<double>(blocks) * tape_->work_per_block < worth_sharing)
