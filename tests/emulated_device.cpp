@@ -83,21 +83,6 @@ class EmulatedCode {
   std::uint64_t launches_ = 0;  ///< each in an order of its own
 };
 
-class EmulatedKernel final : public DeviceKernel {
- public:
-  explicit EmulatedKernel(const Graph& graph) : code_(std::make_shared<EmulatedCode>(graph)) {}
-
-  void launch(StreamBackend& stream, std::span<const Argument> arguments, std::span<const std::int64_t> grid) override {
-    HostGraph* const recording = static_cast<HostStream&>(stream).recording();
-    if (!recording) return code_->run(arguments, grid);
-    recording->calls.emplace_back([code = code_, arguments = std::vector(arguments.begin(), arguments.end()),
-                                   grid = std::vector(grid.begin(), grid.end())] { code->run(arguments, grid); });
-  }
-
- private:
-  std::shared_ptr<EmulatedCode> code_;
-};
-
 class EmulatedBackend final : public HostBackend {
  public:
   EmulatedBackend() {
@@ -106,7 +91,11 @@ class EmulatedBackend final : public HostBackend {
     info_.multiprocessors = 1;
   }
   std::unique_ptr<DeviceKernel> kernel(const Graph& graph) override {
-    return std::make_unique<EmulatedKernel>(graph);
+    const auto code = std::make_shared<EmulatedCode>(graph);
+    return std::make_unique<HostKernel>(
+        graph, [code](std::span<const Argument> arguments, std::span<const std::int64_t> grid) {
+          code->run(arguments, grid);
+        });
   }
 };
 
@@ -114,7 +103,7 @@ class EmulatedBackend final : public HostBackend {
 }  // namespace tessera::internal
 
 void tessera_emulated_backend(std::shared_ptr<tessera::internal::DeviceBackend>& backend) {
-  static const auto one = std::make_shared<tessera::internal::EmulatedBackend>();
+  static const auto& one = *new auto(std::make_shared<tessera::internal::EmulatedBackend>());  // never destroyed
   backend = one;
 }
 

@@ -292,3 +292,68 @@ TEST_CASE("the compiler's words of a kernel in CUDA C++ name its author's lines"
   const std::string other = compiled(cuda_kernel("one", axpy_text, launches), Arch::sm_80);
   CHECK(says(other, {"kernel 'one': its text defines no extern \"C\" __global__ void one"}));
 }
+
+TEST_CASE("the function that runs a kernel in CUDA C++ on the host may launch others", "[api]") {
+  static const auto twice = kernel("twice", [](In<f32, 1> x, Out<f32, 1> y) {
+    Index i = blocks(cdiv(y.extent(0), 64));
+    store(y, {i}, load(x, {i}, {64}) * 2);
+  });
+  const auto outer = cuda_kernel(
+      "outer", "extern \"C\" __global__ void outer(const float* x, float* y, int n) {}",
+      [](In<f32, 1> x, Out<f32, 1>) {
+        return CudaLaunch{.blocks = {1}, .threads = {1}, .numbers = {x.extent(0)}};
+      },
+      [](const float* x, float* y, int n) {
+        const Device cpu = Device::cpu();
+        const Tensor<f32, 1> from(cpu, const_cast<float*>(x), {n}, {1}), to(cpu, y, {n}, {1});
+        const Tensor<f32, 1> between(cpu, {n});
+        launch(cpu.stream(), twice, from, between);
+        launch(cpu.stream(), twice, between, to);
+      });
+  const Device cpu = Device::cpu();
+  const Tensor<f32, 1> x(cpu, {300}), y(cpu, {300});
+  x.fill(3);
+  launch(cpu.stream(), outer, x, y);
+  CHECK(y.to_vector() == std::vector<float>(300, 12));
+  const CapturedGraph graph = cpu.stream().capture([&] { launch(cpu.stream(), outer, x, y); });
+  y.fill(0);
+  cpu.stream().launch(graph);
+  CHECK(y.to_vector() == std::vector<float>(300, 12));
+}
+
+namespace {
+auto kernel_at_an_odd_place() {
+// clang-format off
+#line 7 "a \"quoted\" folder\\with\nlines\\/odd \"file\"\\.cpp"
+  return kernel("odd_place", [](In<f32, 1> x, Out<f32, 1> y) {
+    Tile a = load(x, {0}, {64});
+    check(a < 100.0f, "small");
+    store(y, {0}, a * 2.0f);
+  });
+#line 334 "test_cuda_kernel.cpp"
+  // clang-format on
+}
+}  // namespace
+
+TEST_CASE("a source of any name compiles, and errors name it", "[cpu]") {
+  const auto k = kernel_at_an_odd_place();
+  const std::string text = cuda_source(k, Arch::sm_90a);
+  CHECK(text.find(R"(#line 8 "a \"quoted\" folder\\with\012lines\\/odd \"file\"\\.cpp")") != text.npos);
+  const Device& device = test_device();
+  const Tensor<f32, 1> x(device, {64}), y(device, {64});
+  x.fill(3);
+  launch(device.stream(), k, x, y);
+  CHECK(y.to_vector() == std::vector<float>(64, 6));
+  x.fill(200);
+  const std::string failed = error_of([&] {
+    launch(device.stream(), k, x, y);
+    device.synchronize();
+  });
+  CHECK(failed.find("odd \"file\"\\.cpp:9: check failed: small") != failed.npos);
+  const auto by_hand = cuda_kernel(
+      "by_hand", "extern \"C\" __global__ void by_hand(float* y) { y[threadIdx.x] = 1; }",
+      [](Out<f32, 1>) { return CudaLaunch{.blocks = {1}, .threads = {64}}; },
+      [](float* y) { std::fill_n(y, 64, 1.0f); }, Location{"b \"c\"\\", 4});
+  launch(device.stream(), by_hand, y);
+  CHECK(y.to_vector() == std::vector<float>(64, 1));
+}

@@ -286,3 +286,68 @@ TEST_CASE("tiles of a view take atomics as functions do", "[cpu][atomics]") {
              }),
              {"atomic_compare_exchange: a tile of [1,1] among tiles of [2,4]"}));
 }
+
+TEST_CASE("the stride of an axis of one element is no step of a flattened tensor", "[cpu]") {
+  const auto flat = kernel("flat", [](In<f32, 2> x, Out<f32, 1> y) { store(y, {0}, load(x.flatten(0), {0}, {8}, -1)); });
+  const auto nested = kernel("nested", [](In<f32, 3> x, Out<f32, 1> y) {
+    auto pairs = x.flatten(0);
+    auto all = pairs.flatten(0);
+    store(y, {0}, load(all, {0}, {16}, -1) + reshape(load(pairs, {0, 0}, {16, 1}, 0), {16}));
+  });
+  const auto two_ways = kernel("two_ways", [](In<f32, 3> x, Out<f32, 2> y) {
+    store(y, {0, 0}, load(x.flatten(0), {0, 0}, {2, 4}) + load(x.permute({0, 2, 1}).flatten(1), {0, 0}, {2, 4}));
+  });
+  const auto written = kernel("written", [](In<f32, 1> x, Out<f32, 2> y) { store(y.flatten(0), {0}, load(x, {0}, {8})); });
+  const Device& device = test_device();
+  std::vector<float> values(64);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+  const Tensor<f32, 1> memory(device, {64}), y8(device, {8}), y16(device, {16});
+  memory.copy_from(values);
+  const auto over = [&]<std::size_t R>(const std::int64_t(&extents)[R], const std::int64_t(&strides)[R]) {
+    return Tensor<f32, static_cast<int>(R)>(device, memory.data(), extents, strides, memory.memory());
+  };
+  const auto steps = [&](int count, int step, std::size_t size) {
+    std::vector<float> expected(size, -1);
+    for (int i = 0; i < count; ++i) expected[static_cast<std::size_t>(i)] = static_cast<float>(i * step);
+    return expected;
+  };
+  // Columns: dense, at steps of 2, as NumPy's a[:, None] has them, backwards in the other axis; and rows.
+  for (const auto& [column, step] : {std::pair(over({6, 1}, {1, 6}), 1), std::pair(over({6, 1}, {2, 777}), 2),
+                                     std::pair(over({6, 1}, {1, 0}), 1), std::pair(over({6, 1}, {3, 1}), 3),
+                                     std::pair(over({6, 1}, {1, -5}), 1), std::pair(over({1, 6}, {-9, 2}), 2),
+                                     std::pair(over({1, 1}, {50, 60}), 1)}) {
+    CAPTURE(column.extents(), column.strides());
+    launch(device.stream(), flat, column, y8);
+    CHECK(y8.to_vector() == steps(column.extent(0) * column.extent(1) == 1 ? 1 : 6, step, 8));
+  }
+  CHECK(says(error_of([&] { launch(device.stream(), flat, over({3, 2}, {1, 3}), y8); }), {"axes 0, 1", "strides [1,3]"}));
+  // Inner, middle and outer axes of one element, in views of views.
+  for (const auto& [x, step] : {std::pair(over({3, 4, 1}, {4, 1, 777}), 1), std::pair(over({12, 1, 1}, {2, 5, 9}), 2),
+                                std::pair(over({1, 1, 1}, {7, 7, 7}), 1), std::pair(over({1, 12, 1}, {0, 3, 0}), 3)}) {
+    CAPTURE(x.extents(), x.strides());
+    std::vector<float> expected = steps(static_cast<int>(x.size()), step, 16);
+    for (std::size_t i = 0; i < static_cast<std::size_t>(x.size()); ++i) expected[i] *= 2;
+    launch(device.stream(), nested, x, y16);
+    CHECK(y16.to_vector() == expected);
+  }
+  std::vector<float> expected(16, -1);
+  for (std::size_t i = 0; i < 12; ++i) expected[i] = static_cast<float>(i);
+  launch(device.stream(), nested, over({3, 1, 4}, {4, 777, 1}), y16);
+  {
+    std::vector<float> pairs = expected;
+    for (std::size_t i = 0; i < 16; ++i) pairs[i] = expected[i] + (i < 3 ? static_cast<float>(4 * i) : 0);
+    CHECK(y16.to_vector() == pairs);
+  }
+  // An axis of one element that is flattened with the one before it and with the one behind it has one stride at most.
+  CHECK(says(error_of([&] { launch(device.stream(), two_ways, over({2, 1, 4}, {4, 4, 1}), over({2, 4}, {4, 1})); }),
+             {"overlaps"}));
+  const Tensor<f32, 2> y24(device, {2, 4});
+  CHECK(says(error_of([&] { launch(device.stream(), two_ways, over({2, 1, 4}, {4, 4, 1}), y24); }),
+             {"launch of kernel 'two_ways' refused: ", "test_views.cpp:", "axis 1 of argument 1, of one element",
+              "address the axes one by one"}));
+  const Tensor<f32, 2> column = over({6, 1}, {2, 333});
+  const Tensor<f32, 1> ones(device, {8});
+  ones.fill(1);
+  launch(device.stream(), written, ones, column);
+  for (int i = 0; i < 12; i += 2) CHECK(memory.to_vector()[static_cast<std::size_t>(i)] == 1);
+}

@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "tessera/graph/argument.hpp"
 #include "tessera/graph/error.hpp"
@@ -59,6 +60,11 @@ class DeviceBackend {
   /// `graph`, as the passes leave it, outlives the kernel.
   virtual std::unique_ptr<DeviceKernel> kernel(const Graph& graph) = 0;
 };
+
+/// The arguments of a launch as errors list them: "argument 1 is f32 [2,3], argument 2 is 5".
+std::string arguments_text(std::span<const Parameter> parameters, std::span<const Argument> arguments);
+/// "for a launch of kernel 'k' (argument 1 is ...)".
+[[noreturn]] void refuse_for_memory(const Graph& graph, std::span<const Argument> arguments);
 
 /// A handle as that of the kind of device it is given to. Throws Error if it is of another kind.
 template <class Own, class Handle>

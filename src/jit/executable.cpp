@@ -22,11 +22,38 @@ namespace {
 
 constexpr std::int64_t most_blocks = std::numeric_limits<std::int32_t>::max();  // of a grid, as of one launch of CUDA
 
+/// The axis whose stride is the step of flattened axes: the innermost that has further elements. The stride of an axis
+/// of one element means nothing.
+std::size_t step_axis(const Flattened& flattened, const Argument& argument) {
+  for (std::size_t i = flattened.axes.size(); i-- > 0;)
+    if (const auto axis = static_cast<std::size_t>(flattened.axes[i]); argument.extent[axis] != 1) return axis;
+  return static_cast<std::size_t>(flattened.axes.back());
+}
+
 bool is_written(const Parameter& parameter) {
   return parameter.access == Access::out || parameter.access == Access::in_out;
 }
 
 }  // namespace
+
+std::string arguments_text(std::span<const Parameter> parameters, std::span<const Argument> arguments) {
+  std::string text;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const Parameter& parameter = parameters[i];
+    text += fmt::format("{}argument {} is ", text.empty() ? "" : ", ", i + 1);
+    if (parameter.access == Access::scalar)
+      text += number_text(parameter.type, encode(parameter.type, arguments[i].scalar));
+    else
+      text += fmt::format("{} [{}]", name(parameter.type),
+                          fmt::join(arguments[i].extent.begin(), arguments[i].extent.begin() + parameter.rank, ","));
+  }
+  return text;
+}
+
+void refuse_for_memory(const Graph& graph, std::span<const Argument> arguments) {
+  throw OutOfMemory(fmt::format("there is no memory of the host left for a launch of kernel '{}' ({})", graph.name,
+                                arguments_text(graph.parameters, arguments)));
+}
 
 struct Executable::State {
   std::vector<std::string> requirements;
@@ -56,17 +83,8 @@ Executable::Executable(Graph graph)
 }
 
 void Executable::refuse(std::span<const Argument> arguments, std::string_view why) const {
-  std::string text;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const Parameter& parameter = graph_.parameters[i];
-    text += fmt::format("{}argument {} is ", text.empty() ? "" : ", ", i + 1);
-    if (parameter.access == Access::scalar)
-      text += number_text(parameter.type, encode(parameter.type, arguments[i].scalar));
-    else
-      text += fmt::format("{} [{}]", tessera::internal::name(parameter.type),
-                          fmt::join(arguments[i].extent.begin(), arguments[i].extent.begin() + parameter.rank, ","));
-  }
-  throw Error(fmt::format("launch of kernel '{}' refused: {} ({})", graph_.name, why, text));
+  throw Error(fmt::format("launch of kernel '{}' refused: {} ({})", graph_.name, why,
+                          arguments_text(graph_.parameters, arguments)));
 }
 
 void Executable::check_overlap(std::span<const Argument> arguments, std::size_t written) const {
@@ -86,14 +104,14 @@ void Executable::check_overlap(std::span<const Argument> arguments, std::size_t 
 void Executable::check_flattened(std::span<const Argument> arguments, const Flattened& flattened) const {
   const Argument& argument = arguments[static_cast<std::size_t>(flattened.parameter)];
   const Location location = graph_[flattened.view].location;
+  const std::int64_t step = argument.stride[step_axis(flattened, argument)];
   std::int64_t elements = 1;
   for (std::size_t i = flattened.axes.size(); i-- > 0;) {
     const auto axis = static_cast<std::size_t>(flattened.axes[i]);
-    const std::int64_t extent = argument.extent[axis],
-                       inner = argument.stride[static_cast<std::size_t>(flattened.axes.back())];
+    const std::int64_t extent = argument.extent[axis];
     std::int64_t apart = 0;
-    if (extent > 1 && elements > 0 && i + 1 < flattened.axes.size() &&
-        (__builtin_mul_overflow(elements, inner, &apart) || apart != argument.stride[axis]))
+    if (extent > 1 && elements > 0 &&
+        (__builtin_mul_overflow(elements, step, &apart) || apart != argument.stride[axis]))
       refuse(arguments,
              fmt::format("{}:{}: axes {} of argument {} are flattened, but with strides [{}] a row does not "
                          "begin where the one before it ends; give a dense tensor, or address the axes one by one",
@@ -197,10 +215,42 @@ Grid Executable::prepare(std::span<const Argument> arguments) const {
 void Executable::launch(const Stream& stream, std::span<const Argument> arguments, const Grid& grid) const {
   DeviceBackend& device = stream.backend().device();
   if (grid.is_empty()) return;
-  const auto& kernel = state_->kernels.find_or_make(&device, [&] {
-    return graph_.cuda && device.shares_host_memory() ? host_function(graph_) : device.kernel(graph_);
+  try {
+    const auto& kernel = state_->kernels.find_or_make(&device, [&] {
+      return graph_.cuda && device.shares_host_memory() ? host_function(graph_) : device.kernel(graph_);
+    });
+    const std::vector<Argument> changed = with_steps(arguments);
+    kernel->launch(stream.backend(), changed.empty() ? arguments : changed, {grid.extent.data(), grid.rank});
+  } catch (const std::bad_alloc&) {
+    refuse_for_memory(graph_, arguments);
+  }
+}
+
+// Devices take the step of flattened axes from the last of them. Where that has one element, it is given the step.
+std::vector<Argument> Executable::with_steps(std::span<const Argument> arguments) const {
+  std::vector<Argument> changed;
+  const auto each = [&](const auto& visit) {
+    for (const Flattened& flattened : state_->flattened) {
+      const auto parameter = static_cast<std::size_t>(flattened.parameter),
+                 last = static_cast<std::size_t>(flattened.axes.back()),
+                 step_of = step_axis(flattened, arguments[parameter]);
+      if (arguments[parameter].extent[step_of] > 1) visit(flattened, parameter, last, arguments[parameter].stride[step_of]);
+    }
+  };
+  each([&](const Flattened&, std::size_t parameter, std::size_t last, std::int64_t step) {
+    if (step == arguments[parameter].stride[last]) return;
+    if (changed.empty()) changed.assign(arguments.begin(), arguments.end());
+    changed[parameter].stride[last] = step;
   });
-  kernel->launch(stream.backend(), arguments, {grid.extent.data(), grid.rank});
+  if (changed.empty()) return changed;
+  each([&](const Flattened& flattened, std::size_t parameter, std::size_t last, std::int64_t step) {
+    if (changed[parameter].stride[last] == step) return;
+    const Location location = graph_[flattened.view].location;
+    refuse(arguments, fmt::format("{}:{}: axis {} of argument {}, of one element, is flattened with axes of different "
+                                  "strides; address the axes one by one",
+                                  location.file, location.line, last, parameter + 1));
+  });
+  return changed;
 }
 
 }  // namespace tessera::internal

@@ -62,16 +62,19 @@ bool overlap(const Parameter& a_parameter, const Argument& a, const Parameter& b
   if (x.begin == x.end || y.begin == y.end || x.end <= y.begin || y.end <= x.begin) return false;
 
   const std::int64_t bytes = info(a_parameter.type).bytes;
-  const auto rank = static_cast<std::size_t>(a_parameter.rank);
   const Wide between = Wide(reinterpret_cast<std::uintptr_t>(a.data)) - reinterpret_cast<std::uintptr_t>(b.data);
   if (a_parameter.rank != b_parameter.rank || info(b_parameter.type).bytes != bytes || between % bytes != 0)
     return true;
   std::array<Axis, max_rank> axes{};
-  for (std::size_t i = 0; i < rank; ++i) {
-    if (a.stride[i] != b.stride[i] || a.stride[i] < 1) return true;
-    axes[i] = {a.stride[i], a.extent[i], b.extent[i]};
+  // The stride of an axis of one element means nothing.
+  std::size_t rank = 0;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(a_parameter.rank); ++i) {
+    if (a.extent[i] == 1 && b.extent[i] == 1) continue;
+    const std::int64_t stride = a.extent[i] == 1 ? b.stride[i] : a.stride[i];
+    if (stride < 1 || (a.extent[i] > 1 && b.extent[i] > 1 && a.stride[i] != b.stride[i])) return true;
+    axes[rank++] = {stride, a.extent[i], b.extent[i]};
   }
-  // Axes that are not there have a stride of 0 and sort last.
+  // Those that are not there have a stride of 0 and sort last.
   std::sort(axes.begin(), axes.end(), [](const Axis& p, const Axis& q) { return p.stride > q.stride; });
   for (std::size_t i = 0; i + 1 < rank; ++i)
     if (axes[i].stride < Wide(axes[i + 1].stride) * std::max(axes[i + 1].extent_a, axes[i + 1].extent_b)) return true;

@@ -11,6 +11,11 @@ struct Error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// There is no memory of the host left for what is asked for.
+struct OutOfMemory : Error {
+  using Error::Error;
+};
+
 /// A broken invariant inside Tessera. No input should ever cause one.
 struct InternalError : std::logic_error {
   explicit InternalError(const std::string& what)

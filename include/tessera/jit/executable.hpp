@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tessera/graph/argument.hpp"
 #include "tessera/graph/graph.hpp"
@@ -54,6 +55,7 @@ class Executable {
   void check(std::span<const Argument> arguments) const;
   void check_text(std::span<const Argument> arguments, const Grid& grid) const;
   void check_flattened(std::span<const Argument> arguments, const Flattened& flattened) const;
+  std::vector<Argument> with_steps(std::span<const Argument> arguments) const;
   void check_overlap(std::span<const Argument> arguments, std::size_t written) const;
   [[noreturn]] void refuse(std::span<const Argument> arguments, std::string_view why) const;
 

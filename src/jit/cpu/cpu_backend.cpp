@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <vector>
+#include <memory>
 
 #include "cpu/parallel.hpp"
 #include "cpu/program.hpp"
@@ -13,21 +13,6 @@
 
 namespace tessera::internal {
 namespace {
-
-class CpuKernel final : public DeviceKernel {
- public:
-  explicit CpuKernel(const Graph& graph) : program_(std::make_shared<cpu::Program>(graph, options().debug)) {}
-
-  void launch(StreamBackend& stream, std::span<const Argument> arguments, std::span<const std::int64_t> grid) override {
-    HostGraph* recording = static_cast<HostStream&>(stream).recording();
-    if (!recording) return program_->run(arguments, grid);
-    recording->calls.emplace_back([program = program_, arguments = std::vector(arguments.begin(), arguments.end()),
-                                   grid = std::vector(grid.begin(), grid.end())] { program->run(arguments, grid); });
-  }
-
- private:
-  std::shared_ptr<const cpu::Program> program_;  // recorded launches share it
-};
 
 class CpuBackend final : public HostBackend {
  public:
@@ -45,14 +30,18 @@ class CpuBackend final : public HostBackend {
 
   std::unique_ptr<DeviceKernel> kernel(const Graph& graph) override {
     dump_cpu_kernel(graph);
-    return std::make_unique<CpuKernel>(graph);
+    const auto program = std::make_shared<const cpu::Program>(graph, options().debug);
+    return std::make_unique<HostKernel>(
+        graph, [program](std::span<const Argument> arguments, std::span<const std::int64_t> grid) {
+          program->run(arguments, grid);
+        });
   }
 };
 
 }  // namespace
 
 const std::shared_ptr<DeviceBackend>& cpu_backend() {
-  static const std::shared_ptr<DeviceBackend> backend = std::make_shared<CpuBackend>();
+  static const auto& backend = *new std::shared_ptr<DeviceBackend>(std::make_shared<CpuBackend>());  // never destroyed
   return backend;
 }
 

@@ -6,6 +6,8 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <new>
+#include <utility>
 
 #include "tessera/graph/error.hpp"
 
@@ -51,11 +53,30 @@ void HostStream::launch(GraphBackend& graph) {
   for (const auto& call : calls) call();
 }
 
+HostKernel::HostKernel(const Graph& graph, Code code)
+    : graph_(std::make_shared<Graph>(graph)), code_(std::make_shared<Code>(std::move(code))) {}
+
+void HostKernel::launch(StreamBackend& stream, std::span<const Argument> arguments,
+                        std::span<const std::int64_t> grid) {
+  const auto run = [graph = graph_, code = code_](std::span<const Argument> given,
+                                                  std::span<const std::int64_t> of_grid) {
+    try {
+      (*code)(given, of_grid);
+    } catch (const std::bad_alloc&) {
+      refuse_for_memory(*graph, given);
+    }
+  };
+  HostGraph* const recording = static_cast<HostStream&>(stream).recording();
+  if (!recording) return run(arguments, grid);
+  recording->calls.emplace_back([run, arguments = std::vector(arguments.begin(), arguments.end()),
+                                 grid = std::vector(grid.begin(), grid.end())] { run(arguments, grid); });
+}
+
 std::shared_ptr<void> HostBackend::allocate(std::size_t bytes) {
   constexpr std::size_t alignment = 64;
   const std::size_t rounded = (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
   if (void* memory = rounded >= bytes ? std::aligned_alloc(alignment, rounded) : nullptr) return {memory, std::free};
-  throw Error(fmt::format("there is no memory left for {:.1f} MB", static_cast<double>(bytes) * 1e-6));
+  throw OutOfMemory(fmt::format("there is no memory left for {:.1f} MB", static_cast<double>(bytes) * 1e-6));
 }
 
 void HostBackend::copy(void* to, const void* from, std::size_t bytes) {

@@ -37,6 +37,20 @@ class HostStream final : public StreamBackend {
   DeviceBackend& device_;
 };
 
+/// A kernel whose code runs on the host.
+class HostKernel final : public DeviceKernel {
+ public:
+  using Code = std::function<void(std::span<const Argument> arguments, std::span<const std::int64_t> grid)>;
+  /// Recorded launches share the code.
+  HostKernel(const Graph& graph, Code code);
+
+  void launch(StreamBackend& stream, std::span<const Argument> arguments, std::span<const std::int64_t> grid) override;
+
+ private:
+  std::shared_ptr<const Graph> graph_;
+  std::shared_ptr<const Code> code_;
+};
+
 class HostBackend : public DeviceBackend, public std::enable_shared_from_this<HostBackend> {
  public:
   const DeviceInfo& info() const override { return info_; }
