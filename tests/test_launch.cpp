@@ -1,7 +1,10 @@
 // Launches, tensors, devices, options: what is checked, and what is said.
 #include <algorithm>
+#include <cstdio>
 #include <limits>
+#include <new>
 #include <random>
+#include <string>
 #include <thread>
 
 #include "catch.hpp"
@@ -33,6 +36,69 @@ Tensor<f32, 2> filled(std::int64_t rows, std::int64_t columns, float value) {
 const Stream stream = Device::cpu().stream();
 
 }  // namespace
+
+namespace {
+/// What tests/lifetime says.
+std::string lifetime(const std::string& device, const std::string& how) {
+  FILE* const pipe = ::popen(("TESSERA_DEVICE=" + device + " " TESSERA_BIN_DIR "/lifetime " + how + " 2>&1").c_str(), "r");
+  REQUIRE(pipe);
+  std::string text;
+  for (int c; (c = std::fgetc(pipe)) != EOF;) text += static_cast<char>(c);
+  const int status = ::pclose(pipe);
+  return status == 0 ? text : text + "status " + std::to_string(status);
+}
+}  // namespace
+
+TEST_CASE("devices are there to the very end of a process, and in forked children", "[api]") {
+  std::vector<std::string> devices{"cpu"};
+#ifdef TESSERA_HAS_EMULATOR
+  if (!sanitized) devices.push_back("emulated");  // a library of its own, which has no sanitizer
+#endif
+  for (const std::string& device : devices) {
+    CAPTURE(device);
+    CHECK(lifetime(device, "static") == "main: 150\nstatic: 150\n");
+    CHECK(lifetime(device, "atexit") == "main: 150\natexit: 150\n");
+    CHECK(lifetime(device, "fork") == "main: 150\nchild: 150\nstatus 0\nparent: 150\n");
+    // What threads of the parent own is lost to a child that ends by itself, as LeakSanitizer says.
+    if (!sanitized) CHECK(lifetime(device, "fork-exit") == "main: 150\nchild: 150\nstatus 0\nparent: 150\n");
+  }
+}
+
+TEST_CASE("a while_ without an end is an error on the CPU in a debug build of a kernel", "[jit]") {
+  const Graph rounds = trace_kernel("rounds", [](InOut<i32, 1> x, Scalar<i32> count) {
+    Var n = constant<i32>(0);
+    while_([&] { return n != count; }, [&] { n = n + 1; });
+    store(x, {0}, reshape(n, {1}));
+  }, Location::current());
+  const auto run = [&](int count, bool debug) {
+    i32 x = 0;
+    Argument arguments[2];
+    arguments[0].data = &x, arguments[0].extent[0] = arguments[0].stride[0] = 1;
+    arguments[1].scalar = cell_of(count);
+    const std::int64_t grid[] = {1};
+    const std::string error = error_of([&] { cpu::Program(rounds, debug).run(arguments, grid); });
+    return error == "(no error)" ? std::to_string(x) : error;
+  };
+  CHECK(run(1 << 20, true) == "1048576");
+  CHECK(run((1 << 20) + 1, false) == "1048577");
+  CHECK(says(run((1 << 20) + 1, true),
+             {"kernel 'rounds', ", "test_launch.cpp:", "a while_ goes on after 1048576 rounds (block 0)"}));
+}
+
+TEST_CASE("where there is no memory for a launch, the error names the kernel and its tensors", "[api]") {
+  const auto k = cuda_kernel(
+      "hungry", "extern \"C\" __global__ void hungry(float* y) {}",
+      [](Out<f32, 1>) { return CudaLaunch{.blocks = {1}, .threads = {1}}; }, [](float*) { throw std::bad_alloc(); });
+  const Device device = Device::cpu();
+  const Tensor<f32, 1> y(device, {5});
+  const auto refused = [](const std::string& text) {
+    return says(text, {"no memory of the host left for a launch of kernel 'hungry' (argument 1 is f32 [5])"});
+  };
+  CHECK(refused(error_of([&] { launch(device.stream(), k, y); })));
+  const CapturedGraph graph = device.stream().capture([&] { launch(device.stream(), k, y); });
+  CHECK(refused(error_of([&] { device.stream().launch(graph); })));
+  CHECK_THROWS_AS(launch(device.stream(), k, y), OutOfMemory);
+}
 
 TEST_CASE("a launch computes the grid from the arguments", "[api]") {
   const auto a = filled(5, 7, 1), b = filled(5, 7, 2), y = filled(5, 7, -1);

@@ -7,6 +7,7 @@
 #include <new>
 
 #include "c/launch.hpp"
+#include "graph/of_this_thread.hpp"
 #include "jit/options/shared_library.hpp"
 #include "tessera/c/exported.hpp"
 #include "tessera/graph/error.hpp"
@@ -65,13 +66,14 @@ struct tessera_kernel : Kind {
 
 namespace {
 
-thread_local std::string last_error;
+// Also of what runs at the end of the process, as Python's atexit.
+std::string& last_error() { return of_this_thread<std::string>(); }
 
 tessera_status failed(tessera_status status, const char* function, std::string_view text) noexcept {
   try {
-    last_error = fmt::format("{}: {}", function, text);
+    last_error() = fmt::format("{}: {}", function, text);
   } catch (const std::exception&) {  // no memory for the text
-    last_error.clear();
+    last_error().clear();
   }
   return status;
 }
@@ -82,6 +84,8 @@ tessera_status guarded(const char* function, const Work& work) noexcept {
   try {
     work();
     return TESSERA_OK;
+  } catch (const OutOfMemory& error) {
+    return failed(TESSERA_OUT_OF_MEMORY, function, error.what());
   } catch (const Error& error) {
     return failed(TESSERA_ERROR, function, error.what());
   } catch (const std::bad_alloc&) {
@@ -143,7 +147,7 @@ c::LaunchValue value_of(const tessera_argument& argument, std::size_t position) 
 }  // namespace
 
 const char* tessera_version() { return version(); }
-const char* tessera_last_error() { return last_error.c_str(); }
+const char* tessera_last_error() { return last_error().c_str(); }
 
 // Devices -----------------------------------------------------------------------------------------
 
@@ -280,6 +284,7 @@ tessera_status tessera_library_open(const char* path, tessera_library** library)
   return guarded(__func__, [&] {
     tessera_library*& made = result(library);
     const std::string places[] = {std::string(given(path, "the path of the library"))};
+    if (places[0].empty()) throw Error("the path of the library is empty");
     SharedLibrary opened = SharedLibrary::open("the library of kernels", places);
     const auto& exported = *opened.symbol<const detail::ExportedKernels* (*)()>("tessera_exported_kernels")();
     if (detail::exported_layout() != exported.made_with)

@@ -258,7 +258,7 @@ GenerationDefaults read_generation_config(const std::filesystem::path& folder) {
 }
 
 const std::vector<Preset>& presets() {
-  static const std::vector<Preset> all = {
+  static const auto& all = *new std::vector<Preset>{
       gpt2_like("nano", 3, 48, 3),        gpt2_like("micro", 4, 128, 4),          gpt2_like("mini", 6, 192, 6),
       gpt2_like("gpt2", 12, 768, 12),     gpt2_like("gpt2-medium", 24, 1024, 16), gpt2_like("gpt2-large", 36, 1280, 20),
       gpt2_like("gpt2-xl", 48, 1600, 25), gpt2_like("tile-small", 4, 64, 4),      gpt2_like("tile-medium", 6, 128, 4),

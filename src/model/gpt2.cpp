@@ -167,7 +167,7 @@ class WeightLoader {
     if constexpr (std::same_as<T, From>) {
       return flat.reshaped(extents);
     } else {
-      static const auto convert = kernels::convert<T, From>(elements_per_block);
+      static const auto& convert = *new auto(kernels::convert<T, From>(elements_per_block));
       Tensor<T, 1> result(device_, {flat.size()});
       launch(stream_, convert, flat, result);
       return result.reshaped(extents);
@@ -197,14 +197,14 @@ class WeightMaker {
 
   template <Element W>
   Tensor<W, 2> matrix(std::int64_t rows, std::int64_t columns) {
-    static const auto random = kernels::random_weights<W>(elements_per_block);
+    static const auto& random = *new auto(kernels::random_weights<W>(elements_per_block));
     Tensor<W, 1> weights(device_, {rows * columns});
     // Each tensor has a key of its own: the golden ratio in 64 bits keeps neighbouring seeds apart.
     launch(stream_, random, weights, 0.02f, static_cast<std::int64_t>(seed_ + 0x9E3779B97F4A7C15ull * ++made_));
     return weights.reshaped(std::array{rows, columns});
   }
   Tensor<f32, 1> vector(std::int64_t size, float value) {
-    static const auto fill = kernels::fill<f32>(elements_per_block);
+    static const auto& fill = *new auto(kernels::fill<f32>(elements_per_block));
     Tensor<f32, 1> weights(device_, {size});
     launch(stream_, fill, weights, value);
     return weights;

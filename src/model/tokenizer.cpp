@@ -385,7 +385,7 @@ std::vector<std::int32_t> Tokenizer::encode(std::string_view text) const {
 
 #ifdef TESSERA_HAS_PCRE2
 void Tokenizer::encode_ordinary(std::string_view text, Scratch& scratch, std::vector<std::int32_t>& ids) const {
-  static const PiecePattern pattern;
+  static const PiecePattern& pattern = *new PiecePattern;
   pattern.cut(text, [&](std::string_view piece) { encode_piece(piece, scratch, ids); });
 }
 #else

@@ -208,6 +208,7 @@ int main(int argc, char** argv) {
   EXPECT(known == 2);
   REFUSED(tessera_library_name(tests, 8, &text), "no kernel of number 8", "");
   REFUSED(tessera_library_open("/nowhere/libkernels.so", &library), "libkernels.so", "");
+  REFUSED(tessera_library_open("", &library), "the path of the library is empty", "");
   REFUSED(tessera_library_open(argv[3], &library), "was made with another Tessera than this one", "build it again");
   REFUSED(tessera_library_open(argv[4], &library), "tessera_exported_kernels", "");
   OK(tessera_kernel_get(library, "scaled", &scaled));
@@ -230,7 +231,7 @@ int main(int argc, char** argv) {
   arguments[2] = tensor(x);
   REFUSED(tessera_launch(stream, scaled, arguments, 3), "argument 3 is a tensor", "parameter 3 is Scalar<f32>");
   arguments[2] = real(1e300);
-  REFUSED(tessera_launch(stream, scaled, arguments, 3), "argument 3: a Scalar<f32>", "out of its range");
+  REFUSED(tessera_launch(stream, scaled, arguments, 3), "launch of kernel 'scaled' refused: argument 3: a Scalar<f32>", "out of its range");
   arguments[2] = real(2);
   arguments[0] = tensor(n);
   REFUSED(tessera_launch(stream, scaled, arguments, 3), "argument 1 is a tensor i64 [40]", "In<f32, 2>");

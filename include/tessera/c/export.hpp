@@ -37,7 +37,7 @@ struct Export : ExportedKernel {
 };
 
 [[gnu::visibility("hidden")]] inline const ExportedKernels* exported_kernels() {
-  static const std::string layout = exported_layout();
+  static const std::string& layout = *new std::string(exported_layout());  // it may be opened by what runs at exit
   static const ExportedKernels kernels{layout.c_str(), first_exported_kernel()};
   return &kernels;
 }

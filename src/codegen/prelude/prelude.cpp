@@ -178,7 +178,7 @@ std::vector<bool> items_used(Names& names) {
 }  // namespace
 
 std::span<const PreludeItem> prelude_items() {
-  static const std::vector<PreludeItem> items = Order(parse_files()).result();
+  static const auto& items = *new std::vector<PreludeItem>(Order(parse_files()).result());
   return items;
 }
 

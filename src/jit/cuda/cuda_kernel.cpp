@@ -9,6 +9,7 @@
 
 #include "codegen/sections.hpp"
 #include "codegen/target.hpp"
+#include "graph/of_this_thread.hpp"
 #include "tessera/graph/cuda_text.hpp"
 #include "tessera/graph/error.hpp"
 
@@ -267,7 +268,7 @@ void CudaKernel::launch(StreamBackend& stream, std::span<const Argument> argumen
   std::int64_t blocks = 1;
   for (const std::int64_t extent : grid) blocks *= extent;
   if (blocks == 0) return;
-  thread_local Variant variant;
+  Variant& variant = of_this_thread<Variant>();
   classify(graph_, reaches_, arguments, variant);
   variant.wide |= blocks > most_narrow_blocks;
   const int multiprocessors = device_->info().multiprocessors;
@@ -300,7 +301,7 @@ void CudaKernel::launch(const Code& code, CudaStream& stream, std::span<const Ar
                    reinterpret_cast<void*>(CU_LAUNCH_PARAM_END)};
   // Of a buffer that begins with tensor maps, aligned to 64 bytes, the driver took too few (seen on an H200): the last
   // parameters came out as 0. One by one they arrive.
-  thread_local std::vector<void*> each;
+  auto& each = of_this_thread<std::vector<void*>>();
   each.clear();
   for (const std::size_t offset : code.offsets) each.push_back(block + offset);
   if (code.maps) code.maps->write(arguments, block);

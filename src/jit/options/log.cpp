@@ -9,14 +9,14 @@ namespace tessera::internal {
 namespace {
 
 spdlog::logger& logger() {
-  static const std::shared_ptr<spdlog::logger> logger = [] {
+  static spdlog::logger& logger = *[] {
     auto sink = std::make_shared<spdlog::sinks::stderr_color_sink_mt>();
     sink->set_pattern("%n: %^%l%$: %v");
-    auto made = std::make_shared<spdlog::logger>("tessera", sink);
+    auto* const made = new spdlog::logger("tessera", std::move(sink));
     made->set_level(spdlog::level::from_str(options().log));
     return made;
   }();
-  return *logger;
+  return logger;
 }
 
 }  // namespace

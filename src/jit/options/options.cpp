@@ -77,10 +77,10 @@ Options read_options(const std::function<std::string(std::string_view)>& lookup)
 }
 
 const Options& options() {
-  static const Options options = read_options([](std::string_view variable) {
+  static const Options& options = *new Options(read_options([](std::string_view variable) {
     const char* text = std::getenv(std::string(variable).c_str());
     return std::string(text ? text : "");
-  });
+  }));
   return options;
 }
 
