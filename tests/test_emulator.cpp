@@ -2,11 +2,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <fstream>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <numeric>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "catch.hpp"
@@ -14,7 +17,9 @@
 #include "emulator/emulator.hpp"
 #include "emulator/history.hpp"
 #include "emulator/library.hpp"
+#include "emulator/mapping.hpp"
 #include "emulator/prelude.hpp"
+#include "emulator/shadow.hpp"
 #include "graph/host_ops.hpp"
 #include "hand_written.hpp"
 #include "support.hpp"
@@ -697,4 +702,37 @@ TEST_CASE("two accesses stand for a whole history", "[emulator]") {
       all.push_back(now.event);
     }
   }
+}
+
+TEST_CASE("kernels share the stacks of the process", "[emulator]") {
+  const auto mappings = [] {
+    std::ifstream file("/proc/self/maps");
+    return std::count(std::istreambuf_iterator<char>(file), {}, '\n');
+  };
+  const HandWritten kernel{.parameters = "float* y", .body = "if (thread_index() == 0) y[0] = 1;", .threads = 1024};
+  std::vector<float> y(1);
+  std::vector<Prepared> kept;
+  kept.push_back(prepare(kernel, {out(y)}));
+  CHECK(kept.back().run({}).text() == "");
+  const auto before = mappings();
+  for (int i = 0; i < 6; ++i) {
+    kept.push_back(prepare(kernel, {out(y)}));
+    CHECK(kept.back().run({}).text() == "");
+  }
+  CHECK(mappings() < before + 500);
+}
+
+TEST_CASE("where there is no memory for an emulated kernel, the error names what is too large", "[emulator]") {
+  std::vector<float> y(2048);
+  const Prepared kernel =
+      prepare({.parameters = "float* y", .body = "for (int i = 0; i < 64; ++i) y[thread_index() * 64 + i] = 1;"}, {out(y)});
+  const std::size_t most = std::exchange(emulator::Shadow::most_bytes, 1 << 16);
+  const std::string text = error_of([&] { kernel.run({}); });
+  emulator::Shadow::most_bytes = most;
+  CHECK(says(text, {"no memory left for what the emulator knows of the accesses of kernel 'hand_written' to argument 0 "
+                    "(Out<f32, 1>), of 8192 bytes", "TESSERA_EMULATOR_CHECKS=0"}));
+  CHECK(kernel.run({}).text() == "");
+  CHECK(kernel.run({.checks = false}).text() == "");
+  CHECK(says(error_of([] { emulator::Mapping(std::size_t{1} << 62, "a copy of argument 1"); }),
+             {"the emulator has no memory for a copy of argument 1, 4611686018427387904 bytes: "}));
 }

@@ -1,4 +1,8 @@
 // TESSERA_DEVICE=emulated of a program that was not linked with the emulator (emulated_device/mistakes.cpp).
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -127,4 +131,61 @@ TEST_CASE("a library that is no emulator, or another version's, is refused", "[e
 TEST_CASE("a program that has the emulator in it opens no other", "[emulator]") {
   CHECK(Device::parse("emulated") == emulated_device());
   CHECK(Device::parse("emulated").name().starts_with("emulated sm_"));
+}
+
+TEST_CASE("the emulator leaves nothing in TMPDIR, whatever that is called", "[emulator]") {
+  const TempDir folder;
+  const auto among = folder / "o'neil $HOME `x` \\ b";
+  std::filesystem::create_directory(among);
+  const std::string quoted = "TMPDIR=" + folder.path().string() + "/o\\'neil\\ \\$HOME\\ \\`x\\`\\ \\\\\\ b";
+  CHECK(said(quoted, program + " twice") == "emulated sm_90a: 6\n");
+  CHECK(std::filesystem::is_empty(among));
+  CHECK(said(quoted, TESSERA_BIN_DIR "/lifetime static") == "main: 150\nstatic: 150\n");  // it fills tensors
+  CHECK(std::filesystem::is_empty(among));
+  const std::string race = said(quoted, program + " race");
+  CAPTURE(race);
+  CHECK(race.find("mistakes.cpp:15") != race.npos);  // found in a library whose file has no name any more
+  CHECK(std::filesystem::is_empty(among));
+}
+
+TEST_CASE("a TMPDIR that is no folder is an error that names it", "[emulator]") {
+  CHECK(said("TMPDIR=/nonexistent/x", program + " twice").starts_with(
+      "TMPDIR=/nonexistent/x: the emulator compiles kernels in a folder of it, which fails: "));
+  CHECK(said("PATH=/nonexistent", program + " twice")
+            .starts_with("the emulator compiles kernels with g++, which fails: cannot run g++"));
+}
+
+TEST_CASE("folders of emulators that were killed go, those in use stay", "[emulator]") {
+  const TempDir folder;
+  const auto killed = folder / "tessera-emulator-abcdef", used = folder / "tessera-emulator-ghijkl";
+  for (const auto& each : {killed, used}) {
+    std::filesystem::create_directory(each);
+    write_text(each / "kernels.cpp", "");
+  }
+  const int lock = ::open(used.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  REQUIRE(::flock(lock, LOCK_EX | LOCK_NB) == 0);
+  CHECK(said("TMPDIR=" + folder.path().string(), program + " twice") == "emulated sm_90a: 6\n");
+  CHECK(!std::filesystem::exists(killed));
+  CHECK(std::filesystem::exists(used / "kernels.cpp"));
+  ::close(lock);
+}
+
+TEST_CASE("a text that the host's compiler refuses is kept in a file of its own", "[emulator]") {
+  const TempDir folder, temporary;
+  const std::string to = "TESSERA_DUMP=cuda TESSERA_DUMP_DIR=" + folder.path().string();
+  said(to, program + " twice");
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
+    write_text(entry.path(), read_text(entry.path()) + "\nnonsense\n");
+  write_text(folder / "victim", "untouched");
+  for (const char* const name : {"tessera-emulator-refused.cpp", "tessera-refused-.cpp"})
+    std::filesystem::create_symlink(folder / "victim", temporary / name);
+  const std::string text = said("TMPDIR=" + temporary.path().string() + " TESSERA_OVERRIDE_DIR=" + folder.path().string(),
+                                program + " twice");
+  CAPTURE(text);
+  const std::string_view before = "refuses the emulated kernels, kept in ";
+  REQUIRE(text.find(before) != text.npos);
+  const std::string kept = text.substr(text.find(before) + before.size());
+  CHECK(read_text(kept.substr(0, kept.find(":\n"))).find("nonsense") != text.npos);
+  CHECK(text.find("nonsense") != text.npos);
+  CHECK(read_text(folder / "victim") == "untouched");
 }

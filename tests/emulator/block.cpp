@@ -48,10 +48,16 @@ Block::Block(Cluster& cluster, const Launch& launch, std::int64_t index, const S
     Thread& thread = threads_.emplace_back(Thread{.block = *this, .index = i});
     const auto life = [this, &thread](boost::context::fiber&& scheduler) {
       scheduler_ = std::move(scheduler);
-      launch_.entry(launch_.cells.data());
-      thread.ended = true;
-      ++ended_;
-      cluster_.left();
+      try {
+        launch_.entry(launch_.cells.data());
+        thread.ended = true;
+        ++ended_;
+        cluster_.left();
+      } catch (const boost::context::detail::forced_unwind&) {
+        throw;
+      } catch (...) {  // of the emulator, which the kernel called
+        failure_ = std::current_exception();
+      }
       return std::move(scheduler_);
     };
     const boost::context::stack_context stack = stacks[first_stack + i];
@@ -97,6 +103,7 @@ void Block::run(Thread& thread) {
   current = &thread;
   thread.fiber = std::move(thread.fiber).resume();
   current = nullptr;
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
 void Block::suspend() { scheduler_ = std::move(scheduler_).resume(); }

@@ -3,6 +3,7 @@
 #include <array>
 #include <boost/context/fiber.hpp>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <span>
 #include <string>
@@ -179,6 +180,7 @@ class Block {
   RegisterPool registers_;
   CopyEngine copy_engine_{*this};
   MatrixUnits matrix_units_{*this};
+  std::exception_ptr failure_;  ///< of the emulator itself, in the thread that ran last
   bool stopped_ = false;
   bool paused_ = false;  ///< since the last step began
 };

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <new>
 #include <utility>
 
 #include "emulator/block.hpp"
 #include "emulator/cluster.hpp"
+#include "tessera/graph/error.hpp"
 
 namespace tessera::internal::emulator {
 namespace {
@@ -88,12 +90,19 @@ void Checks::access(Thread& thread, const void* pointer, std::size_t bytes, std:
   now.event.in_flight = use == Use::copy_start;
   now.event.write = use != Use::read;
   std::optional<Verdict> wrong;
-  shadow->visit(address, bytes, [&](const Owner* owner, Cell& cell) {
-    const bool early = use == Use::read && owner && owner->early;
-    if (!rank && !early && !thread.outside) thread.outside = code;
-    if (const std::optional<Verdict> verdict = judge(owner, cell, now, use); verdict && !wrong) wrong = verdict;
-    (use == Use::read ? cell.reads : cell.writes).add(now);
-  });
+  try {
+    shadow->visit(address, bytes, [&](const Owner* owner, Cell& cell) {
+      const bool early = use == Use::read && owner && owner->early;
+      if (!rank && !early && !thread.outside) thread.outside = code;
+      if (const std::optional<Verdict> verdict = judge(owner, cell, now, use); verdict && !wrong) wrong = verdict;
+      (use == Use::read ? cell.reads : cell.writes).add(now);
+    });
+  } catch (const std::bad_alloc&) {
+    throw OutOfMemory(fmt::format(
+        "there is no memory left for what the emulator knows of the accesses of kernel '{}' to {}, of {} bytes; use a "
+        "smaller tensor, or TESSERA_EMULATOR_CHECKS=0, which leaves out the checks",
+        thread.block.launch().kernel, shadow->owners().front().name, shadow->end() - shadow->begin()));
+  }
   if (wrong) {
     report(wrong->kind, thread, code, subject(place(*shadow, address)) + story(thread.block, *wrong, now.event),
            wrong->other.code);

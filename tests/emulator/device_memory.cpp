@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
+#include <string>
+#include <utility>
 
 namespace tessera::internal::emulator {
 namespace {
@@ -11,7 +14,21 @@ namespace {
 constexpr std::size_t gap = std::size_t{1} << 20;  // on either side of a buffer
 constexpr std::size_t page = 4096;                 // an address keeps its place in a page, and so its alignment
 
-std::unique_ptr<Mapping> mapped(std::size_t bytes) { return std::make_unique<Mapping>(bytes + page + 2 * gap); }
+std::unique_ptr<Mapping> mapped(std::size_t bytes, const std::string& what) {
+  return std::make_unique<Mapping>(bytes + page + 2 * gap, what);
+}
+
+/// Copies what differs: pages of zeros that nobody has touched stay so, on both sides.
+void copy_changes(char* to, const char* from, std::size_t bytes) {
+  for (std::size_t done = 0; done < bytes; done += page) {
+    const std::size_t here = std::min(page, bytes - done);
+    if (std::memcmp(to + done, from + done, here) != 0) std::memcpy(to + done, from + done, here);
+  }
+}
+
+std::string text_of(std::size_t argument, const Parameter& parameter) {
+  return fmt::format("argument {} ({})", argument, to_string(parameter));
+}
 
 std::int64_t bytes_of(const Parameter& parameter) { return info(parameter.type).bytes; }
 
@@ -34,6 +51,29 @@ void for_each_row(const Parameter& parameter, const Argument& argument, Visit&& 
 }
 
 }  // namespace
+
+/// `ranges` where `parts` are not, and there the owner's.
+std::vector<Shadow::Range> DeviceMemory::laid_over(const std::vector<Shadow::Range>& ranges,
+                                                   const std::vector<Part>& parts, std::size_t owner) {
+  std::vector<Shadow::Range> result;
+  auto range = ranges.begin();
+  std::size_t begin = 0;  // of what is left of *range, once a part covers its begin
+  const auto keep_before = [&](std::size_t limit) {
+    for (; range != ranges.end() && range->begin < limit; ++range) {
+      const std::size_t from = std::max(range->begin, begin), to = std::min(range->end, limit);
+      if (from < to) result.push_back({from, to, range->owner});
+      if (range->end > limit) return;
+    }
+  };
+  for (const Part& part : parts) {
+    keep_before(part.first);
+    result.push_back({part.first, part.end, owner});
+    begin = part.end;
+    while (range != ranges.end() && range->end <= begin) ++range;
+  }
+  keep_before(std::numeric_limits<std::size_t>::max());
+  return result;
+}
 
 DeviceMemory::DeviceMemory(const Graph& graph, std::span<const Argument> arguments)
     : graph_(graph), arguments_(arguments.begin(), arguments.end()) {
@@ -61,31 +101,40 @@ DeviceMemory::DeviceMemory(const Graph& graph, std::span<const Argument> argumen
   }
   buffers_ = std::move(merged);
   for (Buffer& buffer : buffers_) {
-    buffer.memory = mapped(static_cast<std::size_t>(buffer.host_end - buffer.host_begin));
+    const std::size_t first = buffer.tensors.front();
+    buffer.memory = mapped(static_cast<std::size_t>(buffer.host_end - buffer.host_begin),
+                           "a copy of " + text_of(first, graph.parameters[first]));
     buffer.begin = buffer.memory->data() + gap + reinterpret_cast<std::uintptr_t>(buffer.host_begin) % page;
     for (const std::size_t tensor : buffer.tensors) {
       void*& data = arguments_[tensor].data;
       data = buffer.begin + (static_cast<char*>(data) - buffer.host_begin);
     }
     buffer.parts = parts_of(buffer);
-    for (const auto& [first, end] : buffer.parts)
-      std::memcpy(buffer.begin + first, buffer.host_begin + first, end - first);
+    for (const auto& [begin, end] : buffer.parts)
+      copy_changes(buffer.begin + begin, buffer.host_begin + begin, end - begin);
   }
 }
 
-std::vector<DeviceMemory::Part> DeviceMemory::parts_of(const Buffer& buffer) const {
-  std::vector<Part> rows, parts;
-  for (const std::size_t tensor : buffer.tensors) {
-    const std::int64_t bytes = bytes_of(graph_.parameters[tensor]);
-    const std::int64_t base = static_cast<const char*>(arguments_[tensor].data) - buffer.begin;
-    for_each_row(graph_.parameters[tensor], arguments_[tensor], [&](std::int64_t offset, std::int64_t count) {
-      const std::int64_t first = base + offset * bytes;
-      rows.push_back({static_cast<std::size_t>(first), static_cast<std::size_t>(first + count * bytes)});
-    });
-  }
+/// The bytes of a tensor's elements, from its buffer's begin on, in rising order.
+std::vector<DeviceMemory::Part> DeviceMemory::bytes_of_tensor(const Buffer& buffer, std::size_t tensor) const {
+  std::vector<Part> rows;
+  const std::int64_t bytes = bytes_of(graph_.parameters[tensor]);
+  const std::int64_t base = static_cast<const char*>(arguments_[tensor].data) - buffer.begin;
+  for_each_row(graph_.parameters[tensor], arguments_[tensor], [&](std::int64_t offset, std::int64_t count) {
+    const auto first = static_cast<std::size_t>(base + offset * bytes), end = first + static_cast<std::size_t>(count * bytes);
+    if (!rows.empty() && rows.back().end == first)
+      rows.back().end = end;
+    else
+      rows.push_back({first, end});
+  });
   std::ranges::sort(rows, {}, &Part::first);
+  return merged(rows, 0);
+}
+
+std::vector<DeviceMemory::Part> DeviceMemory::merged(const std::vector<Part>& rows, std::size_t apart) {
+  std::vector<Part> parts;
   for (const Part& row : rows) {
-    if (parts.empty() || row.first > parts.back().end + gap)
+    if (parts.empty() || row.first > parts.back().end + apart)
       parts.push_back(row);
     else
       parts.back().end = std::max(parts.back().end, row.end);
@@ -93,17 +142,27 @@ std::vector<DeviceMemory::Part> DeviceMemory::parts_of(const Buffer& buffer) con
   return parts;
 }
 
+std::vector<DeviceMemory::Part> DeviceMemory::parts_of(const Buffer& buffer) const {
+  std::vector<Part> rows;
+  for (const std::size_t tensor : buffer.tensors) {
+    const std::vector<Part> of_tensor = bytes_of_tensor(buffer, tensor);
+    rows.insert(rows.end(), of_tensor.begin(), of_tensor.end());
+  }
+  std::ranges::sort(rows, {}, &Part::first);
+  return merged(rows, gap);
+}
+
 void DeviceMemory::copy_back() const {
   for (const Buffer& buffer : buffers_) {
     const auto is_written = [&](std::size_t tensor) { return graph_.parameters[tensor].access != Access::in; };
     if (std::ranges::none_of(buffer.tensors, is_written)) continue;
     for (const auto& [first, end] : buffer.parts)
-      std::memcpy(buffer.host_begin + first, buffer.begin + first, end - first);
+      copy_changes(buffer.host_begin + first, buffer.begin + first, end - first);
   }
 }
 
 char* DeviceMemory::new_workspace(std::size_t bytes) {
-  workspace_ = mapped(bytes);
+  workspace_ = mapped(bytes, "the workspace");
   workspace_bytes_ = bytes;
   char* const begin = workspace_->data() + gap;
   std::memset(begin, poison, bytes);
@@ -116,25 +175,21 @@ std::vector<Shadow> DeviceMemory::tensor_shadows(std::span<const int> early) con
     std::vector<Owner> owners;
     for (const std::size_t tensor : buffer.tensors) {
       const Parameter& parameter = graph_.parameters[tensor];
-      owners.push_back({.name = fmt::format("argument {} ({})", tensor, to_string(parameter)),
+      owners.push_back({.name = text_of(tensor, parameter),
                         .base = static_cast<const char*>(arguments_[tensor].data),
                         .initialised = parameter.access != Access::out,
                         .writable = parameter.access != Access::in,
                         .early = std::ranges::find(early, static_cast<int>(tensor)) != early.end()});
     }
-    const std::size_t first_shadow = shadows.size();
-    for (const auto& [first, end] : buffer.parts)
-      shadows.emplace_back(buffer.begin + first, end - first, owners).give(0, end - first, Shadow::nobody);
-    for (std::size_t owner = 0; owner < owners.size(); ++owner) {
-      const Parameter& parameter = graph_.parameters[buffer.tensors[owner]];
-      const std::int64_t size = bytes_of(parameter);
-      for_each_row(parameter, arguments_[buffer.tensors[owner]], [&](std::int64_t offset, std::int64_t count) {
-        const char* const row = owners[owner].base + offset * size;
-        const auto behind = std::upper_bound(shadows.begin() + static_cast<std::ptrdiff_t>(first_shadow), shadows.end(),
-                                             row, [](const char* at, const Shadow& s) { return at < s.begin(); });
-        Shadow& shadow = *std::prev(behind);
-        shadow.give(static_cast<std::size_t>(row - shadow.begin()), static_cast<std::size_t>(count * size), owner);
-      });
+    std::vector<Shadow::Range> ranges;
+    for (std::size_t owner = 0; owner < owners.size(); ++owner)
+      ranges = laid_over(ranges, bytes_of_tensor(buffer, buffer.tensors[owner]), owner);
+    auto range = ranges.begin();
+    for (const auto& [first, end] : buffer.parts) {
+      std::vector<Shadow::Range> inside;
+      for (; range != ranges.end() && range->begin < end; ++range)
+        inside.push_back({range->begin - first, range->end - first, range->owner});
+      shadows.emplace_back(buffer.begin + first, end - first, owners, std::move(inside));
     }
   }
   return shadows;

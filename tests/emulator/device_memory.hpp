@@ -45,7 +45,12 @@ class DeviceMemory {
     char* begin = nullptr;
     std::vector<Part> parts{};
   };
+  std::vector<Part> bytes_of_tensor(const Buffer& buffer, std::size_t tensor) const;
   std::vector<Part> parts_of(const Buffer& buffer) const;
+  /// Of sorted parts those that are at most so many bytes apart are one.
+  static std::vector<Part> merged(const std::vector<Part>& rows, std::size_t apart);
+  static std::vector<Shadow::Range> laid_over(const std::vector<Shadow::Range>& ranges, const std::vector<Part>& parts,
+                                              std::size_t owner);
 
   const Graph& graph_;
   std::vector<Argument> arguments_;

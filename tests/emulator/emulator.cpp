@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <numeric>
-#include <optional>
 #include <set>
 
 #include "codegen/sections.hpp"
@@ -31,13 +30,11 @@ class Emulator::State {
 
  private:
   const Library& library(bool checks);
-  const Stacks& stacks(int count);
   bool launch(const Launch& launch, const Stacks& stacks, int in_flight, bool in_order);
 
   std::vector<KernelSource> kernels_;
   bool contract_;
   std::shared_ptr<const Library> libraries_[2];  ///< without and with checks
-  std::optional<Stacks> stacks_;
 };
 
 namespace {
@@ -92,11 +89,6 @@ const Library& Emulator::State::library(bool checks) {
   std::shared_ptr<const Library>& library = libraries_[checks];
   if (!library) library = Library::of(kernels_, checks, contract_);
   return *library;
-}
-
-const Stacks& Emulator::State::stacks(int count) {
-  if (!stacks_ || stacks_->count() < count) stacks_.emplace(count);
-  return *stacks_;
 }
 
 /// Runs the clusters of a launch in a shuffled order, some at a time; most are of one block. Where blocks wait for each
@@ -156,7 +148,8 @@ Report Emulator::State::run(std::size_t index, const Graph& graph, std::span<con
   const int cluster = kernel.sharing == Sharing::cluster ? options.cluster : 1;
   const int abreast = kernel.sharing == Sharing::grid ? options.abreast : 1;
   const Library& library = this->library(options.checks);
-  const Stacks& stacks = this->stacks(in_flight * cluster * kernel.threads);
+  const LentStacks lent(in_flight * cluster * kernel.threads);
+  const Stacks& stacks = *lent;
   DeviceMemory memory(graph, arguments);
   const std::span<const int> early =
       options.ahead ? std::span<const int>(kernel.brought_ahead) : std::span<const int>();

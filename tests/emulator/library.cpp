@@ -1,18 +1,22 @@
 #include "emulator/library.hpp"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <list>
 #include <mutex>
 #include <string_view>
+#include <system_error>
+#include <utility>
 
 #include "emulator/machine.hpp"
 #include "emulator/prelude.hpp"
 #include "emulator/texts.hpp"
+#include "emulator/work_folder.hpp"
+#include "jit/options/process.hpp"
 #include "tessera/graph/error.hpp"
 
 namespace tessera::internal::emulator {
@@ -33,7 +37,7 @@ std::string body(const KernelSource& kernel) {
 std::string translation_unit(std::span<const KernelSource> kernels, bool checks) {
   std::string text = "#include \"text.hpp\"\n";
   if (checks) text += "#include \"hooks.hpp\"\n";
-  static const std::string prelude = emulated_prelude();
+  static const std::string& prelude = *new std::string(emulated_prelude());
   text += "#line 1 \"prelude\"\n" + prelude;
   for (std::size_t i = 0; i < kernels.size(); ++i) {
     text += fmt::format("#line 1 \"{1}.cu\"\nnamespace kernel_{0} {{\n{2}\n}}\n#line 1 \"entry\"\nENTRY({0}, {1})\n", i,
@@ -53,24 +57,29 @@ std::string emulator_library() {
 
 /// Writes, compiles and links the text; the file that came of it.
 fs::path build(const fs::path& folder, const std::string& text, bool checks, bool contract) {
-  write_text(folder / "kernels.cpp", text);
+  {
+    OutputFile file(folder / "kernels.cpp");
+    file.write(text);
+    file.publish();
+  }
   // Memory is read as whatever type it is written. No libraries: what the text calls is in this program, and
   // -fsanitize=thread brings no ThreadSanitizer with it. With checks to optimise takes longer than most kernels run;
   // GCC contracts only where it optimises.
-  const std::string how = fmt::format("{} -ffp-contract={} {}", checks && !contract ? "-O0" : "-O1",
-                                      contract ? "fast" : "off", checks ? "-fsanitize=thread" : "");
-  static const std::string library = emulator_library();
-  const std::string command = fmt::format(
-      "cd '{}' && g++ -std=c++20 {} -g1 -w -march=native -fno-strict-aliasing "
-      "-fno-exceptions -fPIC -fvisibility=hidden -I '{}' -shared -nostdlib kernels.cpp {} -lgcc -o kernels.so >log "
-      "2>&1",
-      folder.string(), how, texts_folder().string(), library.empty() ? "" : fmt::format("'{}'", library));
-  if (std::system(command.c_str()) != 0) {
-    const fs::path kept = fs::temp_directory_path() / "tessera-emulator-refused.cpp";
-    fs::copy_file(folder / "kernels.cpp", kept, fs::copy_options::overwrite_existing);
-    throw Error(fmt::format("the host's compiler refuses the emulated kernels, kept in {}:\n{}", kept.string(),
-                            read_text(folder / "log").substr(0, 4000)));
-  }
+  std::vector<std::string> command{"g++", "-std=c++20", checks && !contract ? "-O0" : "-O1",
+                                   contract ? "-ffp-contract=fast" : "-ffp-contract=off"};
+  if (checks) command.push_back("-fsanitize=thread");
+  for (const char* const flag : {"-g1", "-w", "-march=native", "-fno-strict-aliasing", "-fno-exceptions", "-fPIC",
+                                 "-fvisibility=hidden", "-shared", "-nostdlib", "-I"})
+    command.push_back(flag);
+  command.insert(command.end(), {texts_folder().string(), "kernels.cpp"});
+  static const std::string& library = *new std::string(emulator_library());
+  if (!library.empty()) command.push_back(library);
+  command.insert(command.end(), {"-lgcc", "-o", "kernels.so"});
+  Process compiler(command, {.folder = folder.string()});
+  std::string log;
+  if (!compiler.read(log) || !compiler.succeeded())
+    throw Error(fmt::format("the host's compiler refuses the emulated kernels, kept in {}:\n{}",
+                            keep_for_users(text).string(), log.substr(0, 4000)));
   return folder / "kernels.so";
 }
 
@@ -89,11 +98,27 @@ std::vector<Library::Entry> entries(const SharedLibrary& library, std::span<cons
 
 }  // namespace
 
-Library::Library(std::span<const KernelSource> kernels, const std::string& text, bool checks, bool contract)
-    : library_(SharedLibrary::open("the emulated kernels",
-                                   std::array{build(folder_.path(), text, checks, contract).string()})),
+/// Loaded, the file needs no name: its folder goes at once, however this process may end.
+struct Library::Built {
+  std::string folder;
+  Descriptor file;
+  SharedLibrary library;
+
+  static Built of(const std::string& text, bool checks, bool contract) {
+    const WorkFolder folder;
+    const fs::path path = build(folder.path(), text, checks, contract);
+    Descriptor file(path, O_RDONLY);
+    if (!file) throw_errno("read", path);
+    return {folder.path().string(), std::move(file),
+            SharedLibrary::open("the emulated kernels", std::array{path.string()})};
+  }
+};
+
+Library::Library(std::span<const KernelSource> kernels, Built built)
+    : library_(std::move(built.library)),
       entries_(entries(library_, kernels)),
-      lines_(folder_ / "kernels.so", entries_.empty() ? nullptr : reinterpret_cast<Code>(entries_.front())) {}
+      lines_(std::move(built.folder), std::move(built.file),
+             entries_.empty() ? nullptr : reinterpret_cast<Code>(entries_.front())) {}
 
 std::shared_ptr<const Library> Library::of(std::span<const KernelSource> kernels, bool checks, bool contract) {
   struct Compiled {
@@ -102,7 +127,7 @@ std::shared_ptr<const Library> Library::of(std::span<const KernelSource> kernels
     std::shared_ptr<const Library> library;
   };
   static std::mutex mutex;
-  static std::list<Compiled> latest;
+  static auto& latest = *new std::list<Compiled>;  // never destroyed: kernels may run at the end of the process
   constexpr std::size_t most = 100;
   std::string text = translation_unit(kernels, checks);
   const std::lock_guard lock(mutex);
@@ -111,8 +136,12 @@ std::shared_ptr<const Library> Library::of(std::span<const KernelSource> kernels
   if (known != latest.end()) {
     latest.splice(latest.begin(), latest, known);
   } else {
-    std::shared_ptr<const Library> library(new Library(kernels, text, checks, contract));
-    latest.push_front({std::move(text), contract, std::move(library)});
+    try {
+      std::shared_ptr<const Library> library(new Library(kernels, Built::of(text, checks, contract)));
+      latest.push_front({std::move(text), contract, std::move(library)});
+    } catch (const std::system_error& error) {
+      throw Error(fmt::format("the emulator compiles kernels with g++, which fails: {}", error.what()));
+    }
     if (latest.size() > most) latest.pop_back();
   }
   return latest.front().library;

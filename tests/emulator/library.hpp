@@ -8,8 +8,8 @@
 
 #include "codegen/generate.hpp"
 #include "emulator/lines.hpp"
+#include "jit/options/files.hpp"
 #include "jit/options/shared_library.hpp"
-#include "support.hpp"
 
 namespace tessera::internal::emulator {
 
@@ -26,9 +26,9 @@ class Library {
   const Lines& lines() const { return lines_; }
 
  private:
-  Library(std::span<const KernelSource> kernels, const std::string& text, bool checks, bool contract);
+  struct Built;
+  Library(std::span<const KernelSource> kernels, Built built);
 
-  TempDir folder_;
   SharedLibrary library_;
   std::vector<Entry> entries_;
   Lines lines_;

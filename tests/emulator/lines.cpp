@@ -2,7 +2,12 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
-#include <stdio.h>
+
+#include <algorithm>
+#include <system_error>
+#include <utility>
+
+#include "jit/options/process.hpp"
 
 namespace tessera::internal::emulator {
 namespace {
@@ -15,7 +20,8 @@ const char* base_of(const void* address) {
 
 }  // namespace
 
-Lines::Lines(std::filesystem::path path, Code inside) : path_(std::move(path)), base_(base_of(inside)) {}
+Lines::Lines(std::string folder, Descriptor file, Code inside)
+    : folder_(std::move(folder)), file_(std::move(file)), base_(base_of(inside)) {}
 
 bool Lines::contain(const void* address) const { return base_of(address) == base_; }
 
@@ -24,14 +30,17 @@ const std::string& Lines::operator[](Code code) const {
   const auto [known, is_new] = known_.try_emplace(code);
   std::string& line = known->second;
   if (!is_new) return line;
-  const std::string command = fmt::format("addr2line -i -e '{}' {:#x}", path_.string(), offset(code) - 1);
-  if (FILE* const output = popen(command.c_str(), "r")) {
-    char text[4096];
-    while (fgets(text, sizeof text, output)) line = text;  // the outermost frame comes last
-    pclose(output);
+  try {
+    Process program({"addr2line", "-i", "-e", "/dev/stdin", fmt::format("{:#x}", offset(code) - 1)},
+                    {.input = file_.get()});
+    program.read(line);
+  } catch (const std::system_error&) {
+    return line = "an unknown place (there is no addr2line)";
   }
-  line.resize(std::min(line.find_first_of(" \n"), line.size()));  // " (discriminator 3)"
-  const std::string folder = path_.parent_path().string() + "/";  // which stands before relative names
+  while (line.ends_with('\n')) line.pop_back();
+  line.erase(0, line.rfind('\n') + 1);                                    // the outermost frame comes last
+  line.resize(std::min(line.rfind(" (discriminator"), line.size()));      // "file:3 (discriminator 3)"
+  const std::string folder = folder_ + "/";                               // which stands before relative names
   if (line.starts_with(folder)) line.erase(0, folder.size());
   return line;
 }

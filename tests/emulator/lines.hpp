@@ -1,10 +1,11 @@
 // From an address in compiled kernels to the author's line.
 #pragma once
 #include <cstdint>
-#include <filesystem>
 #include <map>
 #include <mutex>
 #include <string>
+
+#include "jit/options/files.hpp"
 
 namespace tessera::internal::emulator {
 
@@ -13,8 +14,8 @@ using Code = const void*;
 
 class Lines {
  public:
-  /// Of the shared library at `path`, loaded where `inside` is an address in it.
-  Lines(std::filesystem::path path, Code inside);
+  /// Of the shared library in `file`, compiled in `folder`, loaded where `inside` is an address in it.
+  Lines(std::string folder, Descriptor file, Code inside);
 
   /// "file:line" of the kernel's statement that the address belongs to, whatever helpers are inlined there.
   const std::string& operator[](Code code) const;
@@ -26,7 +27,8 @@ class Lines {
   bool contain(const void* address) const;
 
  private:
-  std::filesystem::path path_;
+  std::string folder_;
+  Descriptor file_;
   const char* base_;
   mutable std::mutex mutex_;
   mutable std::map<Code, std::string> known_;

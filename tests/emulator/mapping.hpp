@@ -4,16 +4,19 @@
 
 #include <cerrno>
 #include <cstddef>
-#include <system_error>
+#include <cstring>
+#include <string>
+
+#include "tessera/graph/error.hpp"
 
 namespace tessera::internal::emulator {
 
 class Mapping {
  public:
-  /// At least a byte: the system has no mapping of none.
-  explicit Mapping(std::size_t bytes) : bytes_(bytes > 0 ? bytes : 1) {
+  /// At least a byte: the system has no mapping of none. OutOfMemory says for what it was.
+  explicit Mapping(std::size_t bytes, const std::string& what = "its own use") : bytes_(bytes > 0 ? bytes : 1) {
     void* memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "memory of the emulator");
+    if (memory == MAP_FAILED) refuse(what);
     data_ = static_cast<char*>(memory);
   }
   Mapping(const Mapping&) = delete;
@@ -23,7 +26,17 @@ class Mapping {
   char* data() const { return data_; }
   std::size_t size() const { return bytes_; }
 
+  /// Lets nobody touch some pages.
+  void close(std::size_t offset, std::size_t bytes, const std::string& what) {
+    if (mprotect(data_ + offset, bytes, PROT_NONE) != 0) refuse(what);
+  }
+
  private:
+  [[noreturn]] void refuse(const std::string& what) const {
+    throw OutOfMemory("the emulator has no memory for " + what + ", " + std::to_string(bytes_) +
+                      " bytes: " + std::strerror(errno));
+  }
+
   std::size_t bytes_;
   char* data_;
 };

@@ -1,7 +1,12 @@
 #include "emulator/stacks.hpp"
 
 #include <sanitizer/asan_interface.h>
-#include <sys/mman.h>
+
+#include <algorithm>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace tessera::internal::emulator {
 namespace {
@@ -11,10 +16,37 @@ constexpr std::size_t stride = 32 * page;  // of which the lowest page is never 
 constexpr std::size_t colour = 5 * 64;     // stacks that start at other lines of the cache do not evict each other
 constexpr std::size_t colours = 12;
 
+std::string text_of(int count) { return "the stacks of " + std::to_string(count) + " threads"; }
+
+std::mutex idle_mutex;
+std::vector<std::unique_ptr<const Stacks>>& idle() {
+  static auto& idle = *new std::vector<std::unique_ptr<const Stacks>>;  // never destroyed
+  return idle;
+}
+
 }  // namespace
 
-Stacks::Stacks(int count) : memory_(static_cast<std::size_t>(count) * stride) {
-  for (std::size_t at = 0; at < memory_.size(); at += stride) mprotect(memory_.data() + at, page, PROT_NONE);
+Stacks::Stacks(int count) : memory_(static_cast<std::size_t>(count) * stride, text_of(count)) {
+  for (std::size_t at = 0; at < memory_.size(); at += stride) memory_.close(at, page, text_of(count));
+}
+
+LentStacks::LentStacks(int count) {
+  {
+    const std::lock_guard lock(idle_mutex);
+    const auto largest = std::ranges::max_element(idle(), {}, [](const auto& stacks) { return stacks->count(); });
+    if (largest != idle().end()) {
+      stacks_ = std::move(*largest);
+      idle().erase(largest);
+    }
+  }
+  if (stacks_ && stacks_->count() >= count) return;
+  stacks_.reset();  // ahead of those that replace them
+  stacks_ = std::make_unique<const Stacks>(count);
+}
+
+LentStacks::~LentStacks() {
+  const std::lock_guard lock(idle_mutex);
+  idle().push_back(std::move(stacks_));
 }
 
 int Stacks::count() const { return static_cast<int>(memory_.size() / stride); }

@@ -1,7 +1,8 @@
-// The stacks of threads: mapped once, used again by block after block.
+// The stacks of threads: mapped once, used again by block after block, and by run after run of whatever kernel.
 #pragma once
 #include <boost/context/stack_context.hpp>
 #include <cstddef>
+#include <memory>
 
 #include "emulator/mapping.hpp"
 
@@ -20,6 +21,20 @@ class Stacks {
 
  private:
   Mapping memory_;
+};
+
+/// Stacks for a run, at least `count`, of those of the process. There are as many as runs at a time, however many
+/// kernels there are: each stack takes two of the mappings that a process may have.
+class LentStacks {
+ public:
+  explicit LentStacks(int count);
+  LentStacks(const LentStacks&) = delete;
+  LentStacks& operator=(const LentStacks&) = delete;
+  ~LentStacks();
+  const Stacks& operator*() const { return *stacks_; }
+
+ private:
+  std::unique_ptr<const Stacks> stacks_;
 };
 
 }  // namespace tessera::internal::emulator

@@ -3,15 +3,11 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
-#include <spawn.h>
 #include <stdlib.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -21,9 +17,8 @@
 
 #include "jit/compile/nvrtc.hpp"
 #include "jit/options/files.hpp"
+#include "jit/options/process.hpp"
 #include "tessera/graph/error.hpp"
-
-extern char** environ;
 
 namespace tessera::internal {
 namespace {
@@ -74,67 +69,6 @@ class TemporaryFile {
   std::string path_;
 };
 
-/// A program without a shell, its output through a pipe.
-class Process {
- public:
-  explicit Process(const std::vector<std::string>& command) {
-    int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0) throw_errno("make a pipe to", command[0]);
-    output_ = ends[0];
-    posix_spawn_file_actions_t actions;
-    ::posix_spawn_file_actions_init(&actions);
-    ::posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-    for (const int stream : {1, 2}) ::posix_spawn_file_actions_adddup2(&actions, ends[1], stream);
-    std::vector<char*> arguments;
-    for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
-    arguments.push_back(nullptr);
-    const int error = ::posix_spawn(&child_, command[0].c_str(), &actions, nullptr, arguments.data(), environ);
-    ::posix_spawn_file_actions_destroy(&actions);
-    ::close(ends[1]);
-    if (error == 0) return;
-    ::close(output_);
-    errno = error;
-    throw_errno("run", command[0]);
-  }
-  Process(const Process&) = delete;
-  Process& operator=(const Process&) = delete;
-  ~Process() { end(SIGKILL); }
-
-  /// All that it writes, until it ends; false if that takes too long or is too much.
-  bool read(std::string& text) {
-    const auto deadline = std::chrono::steady_clock::now() + time_limit;
-    for (;;) {
-      const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-      pollfd wait{.fd = output_, .events = POLLIN, .revents = 0};
-      const int ready = left > 0ms ? ::poll(&wait, 1, static_cast<int>(left.count())) : 0;
-      if (ready < 0 && errno == EINTR) continue;
-      if (ready <= 0 || text.size() > size_limit) return false;
-      char buffer[1 << 14];
-      const ssize_t got = ::read(output_, buffer, sizeof buffer);
-      if (got < 0 && errno == EINTR) continue;
-      if (got <= 0) return got == 0;
-      text.append(buffer, static_cast<std::size_t>(got));
-    }
-  }
-
-  bool succeeded() { return end(0) == 0; }
-
- private:
-  /// Sends a signal, waits for the end and gives the exit status, -1 if there is none.
-  int end(int signal) {
-    if (child_ <= 0) return -1;
-    ::close(output_);
-    if (signal) ::kill(child_, signal);
-    int status = 0;
-    while (::waitpid(child_, &status, 0) < 0 && errno == EINTR) continue;
-    child_ = 0;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  }
-
-  pid_t child_ = 0;
-  int output_ = -1;
-};
-
 }  // namespace
 
 std::string disassemble(std::span<const std::byte> cubin) {
@@ -147,7 +81,7 @@ std::string disassemble(std::span<const std::byte> cubin) {
     const TemporaryFile file(cubin);
     Process process({program.native(), "--print-code", file.path()});
     std::string text;
-    if (!process.read(text)) {
+    if (!process.read(text, {.time = time_limit, .bytes = size_limit})) {
       throw Error(
           fmt::format("{} was stopped after {} s or {} MiB", program.native(), time_limit / 1s, size_limit >> 20));
     }
