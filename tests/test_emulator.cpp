@@ -422,7 +422,7 @@ TEST_CASE("two blocks that use one element race, whatever their order", "[emulat
   const Prepared prepared = prepare(kernel, {out(y)});
   const Fault race = only(prepared.run({}, {3}));
   CHECK(race.kind == Fault::Kind::race);
-  CHECK(says(race.text, {"byte 0 of argument 0 (Out<f32, 1>) (4 bytes) at author.cpp:1, which thread 0 of block "}));
+  CHECK(says(race.text, {"byte 0 of argument 1 (Out<f32, 1>) (4 bytes) at author.cpp:1, which thread 0 of block "}));
 }
 
 TEST_CASE("an asynchronous copy is there after the wait that covers it", "[emulator]") {
@@ -492,23 +492,23 @@ TEST_CASE("accesses outside of memory are reported before they are made", "[emul
     return fault.text;
   };
   CHECK(
-      says(fault("y[thread_index() + 1] = 0;"), {"thread 31 writes 4 bytes past argument 1 (Out<f32, 1>) (4 bytes)"}));
+      says(fault("y[thread_index() + 1] = 0;"), {"thread 31 writes 4 bytes past argument 2 (Out<f32, 1>) (4 bytes)"}));
   CHECK(
-      says(fault("if (thread_index() == 3) y[3] = x[-2];"), {"thread 3 reads 8 bytes before argument 0 (In<f32, 1>)"}));
+      says(fault("if (thread_index() == 3) y[3] = x[-2];"), {"thread 3 reads 8 bytes before argument 1 (In<f32, 1>)"}));
   CHECK(says(fault("shared_memory()[thread_index() * 4 + 4] = 0;"), {"thread 31 writes 1 bytes past shared memory"}));
   CHECK(says(fault("workspace[thread_index() + 1] = 0;"), {"thread 31 writes 1 bytes past the workspace"}));
   CHECK(says(fault("*reinterpret_cast<int*>(thread_index()) = 0;"), {"writes"}));
   CHECK(says(fault("copy_async<4>(shared_memory() + 128, x, true);"), {"starts a copy to 4 bytes past shared memory"}));
   CHECK(says(fault("copy_async<4>(shared_memory() + thread_index() * 4, x + 64, true);"),
-             {"reads 4 bytes past argument 0"}));
+             {"reads 4 bytes past argument 1"}));
   CHECK(says(fault("u32 out[2]; load_matrix_x2(out, shared_memory() + 128);"), {"reads 16 bytes past shared memory"}));
-  CHECK(says(fault("atomic_add(y + 32, 1.0f);"), {"changes 4 bytes past argument 1"}));
+  CHECK(says(fault("atomic_add(y + 32, 1.0f);"), {"changes 4 bytes past argument 2"}));
   // Some instructions take addresses of one memory alone.
   CHECK(says(fault("copy_async<4>(y + thread_index(), x, true);"),
-             {"starts a copy to byte ", "of argument 1", "with an instruction for shared memory"}));
+             {"starts a copy to byte ", "of argument 2", "with an instruction for shared memory"}));
   CHECK(says(fault("copy_async<4>(shared_memory(), shared_memory() + 64, true);"),
              {"reads byte 64 of shared memory", "with an instruction for memory outside of the block"}));
-  CHECK(says(fault("u32 out[2]; load_matrix_x2(out, x);"), {"reads byte 0 of argument 0", "for shared memory"}));
+  CHECK(says(fault("u32 out[2]; load_matrix_x2(out, x);"), {"reads byte 0 of argument 1", "for shared memory"}));
   CHECK(says(fault("u32 row[4], out[2]; load_matrix_x2(out, row);"), {"reads", "(16 bytes)"}));
 }
 
@@ -548,7 +548,7 @@ TEST_CASE("vectors have their alignment", "[emulator]") {
     CHECK(fault.kind == Fault::Kind::misaligned);
     CHECK(fault.line == "author.cpp:2");
     CHECK(says(fault.text,
-               {"byte 4 of argument 0 (In<f32, 1>)", vector == 2 ? "no multiple of 8" : "no multiple of 16"}));
+               {"byte 4 of argument 1 (In<f32, 1>)", vector == 2 ? "no multiple of 8" : "no multiple of 16"}));
   }
 }
 
@@ -729,7 +729,7 @@ TEST_CASE("where there is no memory for an emulated kernel, the error names what
   const std::size_t most = std::exchange(emulator::Shadow::most_bytes, 1 << 16);
   const std::string text = error_of([&] { kernel.run({}); });
   emulator::Shadow::most_bytes = most;
-  CHECK(says(text, {"no memory left for what the emulator knows of the accesses of kernel 'hand_written' to argument 0 "
+  CHECK(says(text, {"no memory left for what the emulator knows of the accesses of kernel 'hand_written' to argument 1 "
                     "(Out<f32, 1>), of 8192 bytes", "TESSERA_EMULATOR_CHECKS=0"}));
   CHECK(kernel.run({}).text() == "");
   CHECK(kernel.run({.checks = false}).text() == "");

@@ -140,8 +140,8 @@ std::mutex making;
 std::atomic<Pool*> pool{nullptr};
 #ifdef TESSERA_HAS_TBB
 std::atomic<tbb::task_arena*> arena{nullptr};
-#endif
 std::atomic<bool> has_lost_threads{false};
+#endif
 
 void after_fork_in_child() {
   pool = nullptr;

@@ -27,7 +27,7 @@ void copy_changes(char* to, const char* from, std::size_t bytes) {
 }
 
 std::string text_of(std::size_t argument, const Parameter& parameter) {
-  return fmt::format("argument {} ({})", argument, to_string(parameter));
+  return fmt::format("argument {} ({})", argument + 1, to_string(parameter));
 }
 
 std::int64_t bytes_of(const Parameter& parameter) { return info(parameter.type).bytes; }
