@@ -29,9 +29,9 @@ const std::vector<ElementType> stored_types = {
 
 /// A view: where its axes lie in a tensor. What is outside of any view on the way is outside.
 struct Axis {
-  int of;                      // the tensor's axis
-  std::int64_t start, step;    // element i is the tensor's start + i * step
-  std::int64_t low, high;      // i that exist
+  int of;                    // the tensor's axis
+  std::int64_t start, step;  // element i is the tensor's start + i * step
+  std::int64_t low, high;    // i that exist
 };
 struct View {
   const Memory* memory;
@@ -634,6 +634,68 @@ TEST_CASE("elements of a view that is turned and sliced, among those in memory",
     }
   CHECK(y_is == y_wanted);
   CHECK(z_is == z_wanted);
+}
+
+namespace {
+
+template <class T>
+void check_repeated_indices(int rows, int columns, int colors) {
+  INFO(name(element_type<T>) << " [" << rows << "," << columns << "," << colors << "]");
+  const auto k = kernel("repeated", [=](In<T, 3> table, In<i32, 3> any, Out<T, 3> y, Out<T, 3> z, Out<T, 3> spread,
+                                        InOut<i32, 3> counts) {
+    Tile i = iota({rows, 1, 1}, 0) * 2 - 1, j = columns - iota({1, columns, 1}, 1), c = iota({1, 1, colors}, 2);
+    Tile l = load(any, {0, 0, 0}, {rows, columns, colors});
+    Tile by_axes = gather(table, {i, j, c}, 5);
+    store(y, {0, 0, 0}, by_axes);
+    store(z, {0, 0, 0}, gather(table, {l, j, c}, 6));
+    scatter(spread, {i, j, c}, by_axes);
+    atomic_add(counts, {i, l, c}, full<i32>({1, 1, 1}, 1));
+  });
+  const std::int64_t size = std::int64_t{rows} * columns * colors;
+  const auto extents = std::array<std::int64_t, 3>{rows, columns, colors};
+  Rng rng(5);
+  std::vector<T> table(static_cast<std::size_t>(size));
+  std::vector<i32> any(table.size());
+  for (T& x : table) x = static_cast<T>(rng() % 100);
+  for (i32& x : any) x = oracle::between(rng, -1, std::min(rows, columns));
+  const auto place = [&](int i, int j, int c) {
+    const bool there = i >= 0 && i < rows && j >= 0 && j < columns;
+    return there ? (static_cast<std::size_t>(i) * static_cast<std::size_t>(columns) + static_cast<std::size_t>(j)) *
+                           static_cast<std::size_t>(colors) +
+                       static_cast<std::size_t>(c)
+                 : table.size();
+  };
+  std::vector<T> y(table.size()), z(table.size()), spread(table.size(), T(77));
+  std::vector<i32> counts(table.size());
+  for (int r = 0; r < rows; ++r)
+    for (int s = 0; s < columns; ++s)
+      for (int c = 0; c < colors; ++c) {
+        const std::size_t here = place(r, s, c), from = place(2 * r - 1, columns - s, c),
+                          other = place(any[here], columns - s, c), counted = place(2 * r - 1, any[here], c);
+        y[here] = from < table.size() ? table[from] : T(5);
+        z[here] = other < table.size() ? table[other] : T(6);
+        if (from < table.size()) spread[from] = y[here];
+        if (counted < table.size()) ++counts[counted];
+      }
+  const auto t = tensor<T, 3>(extents, table), y_is = tensor<T, 3>(extents, std::vector<T>(table.size(), T(77))),
+             z_is = tensor<T, 3>(extents, std::vector<T>(table.size(), T(77))),
+             spread_is = tensor<T, 3>(extents, std::vector<T>(table.size(), T(77)));
+  const auto counts_are = tensor<i32, 3>(extents, std::vector<i32>(table.size()));
+  launch(test_device().stream(), k, t, tensor<i32, 3>(extents, any), y_is, z_is, spread_is, counts_are);
+  CHECK(y_is.to_vector() == y);
+  CHECK(z_is.to_vector() == z);
+  CHECK(spread_is.to_vector() == spread);
+  CHECK(counts_are.to_vector() == counts);
+}
+
+}  // namespace
+
+TEST_CASE("elements by indices that repeat along axes, in rows of any length", "[cpu]") {
+  for (const auto [rows, columns, colors] : {std::array{3, 130, 3}, std::array{130, 3, 3}, std::array{2, 5, 200},
+                                             std::array{1, 1, 700}, std::array{40, 1, 40}, std::array{2, 600, 1}}) {
+    check_repeated_indices<u8>(rows, columns, colors);
+    check_repeated_indices<f64>(rows, columns, colors);
+  }
 }
 
 // Nothing in the text of such a kernel needs the name of the type, so no overload may count on it.

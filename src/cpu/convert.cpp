@@ -4,6 +4,9 @@
 #include <immintrin.h>
 #endif
 
+#include <cstring>
+#include <tuple>
+
 #include "graph/host_ops.hpp"
 #include "tessera/graph/error.hpp"
 
@@ -57,6 +60,35 @@ void narrow_f16(std::uint16_t* out, std::int64_t stride, const float* in, std::i
   for (; i < count; ++i) out[i * stride] = f16_bits(in[i * in_stride]);
 }
 
+// Where element i of a strip is, or `elsewhere` if it does not exist: chosen by bits, as a branch on it is often
+// mispredicted.
+template <class T>
+T* place_of(char* base, std::int64_t place, T* elsewhere) {
+  const auto missing = static_cast<std::uintptr_t>((place - ElementStrip::nowhere / 2) >> 63);
+  const auto there = reinterpret_cast<std::uintptr_t>(base) + static_cast<std::uintptr_t>(place);
+  return reinterpret_cast<T*>((there & ~missing) | (reinterpret_cast<std::uintptr_t>(elsewhere) & missing));
+}
+
+template <class T, class Held, class Convert>
+void collect(Held* __restrict out, const ElementStrip& strip, const void* padding, Convert convert) {
+  const auto [base, place, n] = std::tuple(strip.base, strip.place, strip.count);
+  T none;
+  std::memcpy(&none, padding, sizeof none);
+  if (strip.all)
+    for (int i = 0; i < n; ++i) out[i] = convert(*reinterpret_cast<const T*>(base + place[i]));
+  else
+    for (int i = 0; i < n; ++i) out[i] = convert(*place_of(base, place[i], &none));
+}
+template <class T, class Held, class Convert>
+void spread(const ElementStrip& strip, const Held* in, Convert convert) {
+  const auto [base, place, n] = std::tuple(strip.base, strip.place, strip.count);
+  T sink;
+  if (strip.all)
+    for (int i = 0; i < n; ++i) *reinterpret_cast<T*>(base + place[i]) = convert(in[i]);
+  else
+    for (int i = 0; i < n; ++i) *place_of(base, place[i], &sink) = convert(in[i]);
+}
+
 template <ElementType type, class Body>
 void with_type(const Body& body) {
   using T = typename tessera::internal::detail::TypeOf<type>::type;
@@ -100,6 +132,25 @@ void to_memory(ElementType type, void* memory, std::int64_t stride, const void* 
   with_stored(type, [&]<class T, class Held>(T, Held) {
     run(static_cast<T*>(memory), stride, static_cast<const Held*>(in), in_stride, count,
         [](Held x) { return static_cast<T>(x); });
+  });
+}
+
+void from_places(ElementType type, void* out, const ElementStrip& strip, const Cell& padding) {
+  Cell stored;
+  to_memory(type, &stored, 1, &padding, 1, 1);
+  if (type == ElementType::f16) return collect<std::uint16_t>(static_cast<float*>(out), strip, &stored, f16_value);
+  if (type == ElementType::bf16)
+    return collect<std::uint16_t>(static_cast<float*>(out), strip, &stored, math::bf16_value);
+  with_stored(type, [&]<class T, class Held>(T, Held) {
+    collect<T>(static_cast<Held*>(out), strip, &stored, [](T x) { return static_cast<Held>(x); });
+  });
+}
+
+void to_places(ElementType type, const ElementStrip& strip, const void* in) {
+  if (type == ElementType::f16) return spread<std::uint16_t>(strip, static_cast<const float*>(in), f16_bits);
+  if (type == ElementType::bf16) return spread<std::uint16_t>(strip, static_cast<const float*>(in), math::bf16_bits);
+  with_stored(type, [&]<class T, class Held>(T, Held) {
+    spread<T>(strip, static_cast<const Held*>(in), [](Held x) { return static_cast<T>(x); });
   });
 }
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 
-#include "tessera/graph/element.hpp"
+#include "cpu/elements.hpp"
 
 namespace tessera::internal::cpu {
 
@@ -11,6 +11,10 @@ void from_memory(ElementType type, void* out, const void* memory, std::int64_t s
 /// `count` values in host form, `in_stride` apart, into a tensor, `stride` elements apart.
 void to_memory(ElementType type, void* memory, std::int64_t stride, const void* in, std::int64_t in_stride,
                std::int64_t count);
+/// The elements of a strip, in host form; `padding` for those that do not exist.
+void from_places(ElementType type, void* out, const ElementStrip& strip, const Cell& padding);
+/// Values in host form into the elements of a strip that exist, in their order.
+void to_places(ElementType type, const ElementStrip& strip, const void* in);
 /// The same bits in both forms?
 constexpr bool same_form(ElementType type) { return info(type).bytes == host_bytes(host_type(type)); }
 

@@ -9,6 +9,7 @@
 
 #include "cpu/atomic.hpp"
 #include "cpu/convert.hpp"
+#include "cpu/elements.hpp"
 #include "cpu/matmul.hpp"
 #include "cpu/parallel.hpp"
 #include "cpu/reduce.hpp"
@@ -45,20 +46,20 @@ class Frame {
  private:
   void reserve(std::size_t bytes, const Tape& tape);
   void run(const Body& body);
-  void run_node(Id id);
+  void run_node(const Step& step);
   void run_chain(const Chain& chain);
   void run_loop(const Loop& loop, Id first);
   void load(Id id);
-  void gather(Id id);
-  void gather_elements(Id id);
+  void gather(Id id, int plan);
+  void gather_elements(Id id, int plan);
   void store(Id id);
-  void scatter(Id id);
-  void scatter_elements(Id id);
-  void atomic(Id id);
-  template <class Each>
-  void each_element(const Node& node, const Each& each) const;
+  void scatter(Id id, int plan);
+  void scatter_elements(Id id, int plan);
+  void atomic(Id id, int plan);
+  ElementWalk elements(const Node& node, int plan, std::span<const Ref* const> operands);
   void look_for_nan(const Node& node, const Ref& tile, std::int64_t offset, std::int64_t step,
                     std::int64_t count) const;
+  void look_for_nan(const Node& node, const ElementStrip& strip) const;
   [[noreturn]] void fail(const Node& node, std::string_view what) const;
   void print(const Node& node) const;
   void reshape(Id id);
@@ -71,6 +72,11 @@ class Frame {
   const Ref& ref(Id id) const { return refs_[value(id)]; }
   std::int32_t index(Id id) const { return *reinterpret_cast<const std::int32_t*>(ref(id).data); }
   char* slot(Id id) { return arena_ + tape_->slot[id]; }
+  /// One field at a time: all at once they would be put together elsewhere, and read before that is done.
+  void set(Id id, char* data, const Strides& stride, ElementType narrow = ElementType::f32) {
+    Ref& ref = refs_[id];
+    ref.data = data, ref.stride = stride, ref.narrow = narrow;
+  }
 
   void tile_start(std::span<const Id> indices, const Shape& shape, int first_axis, Strides& start) const;
 
@@ -90,10 +96,13 @@ class Frame {
   char* arena_ = nullptr;
   char* strips_ = nullptr;
   std::vector<void*> registers_;
-  std::vector<Strides> input_strides_;
+  std::vector<StripPlan> plans_;
+  std::uint64_t plans_of_ = 0;           // the tape's serial
+  std::vector<std::int32_t> positions_;  // 0, 1, 2, ...
 };
 
-constexpr std::size_t strip_bytes = strip_length * 8;
+// Strips of 4 KB would all lie in the same sets of the first-level cache.
+constexpr std::size_t strip_bytes = strip_length * 8 + 2048 + 64;
 
 void Frame::reserve(std::size_t bytes, const Tape& tape) {
   if (bytes <= bytes_) return;
@@ -119,7 +128,11 @@ void Frame::bind(const Launch& launch) {
   arena_ = memory_.get();
   strips_ = arena_ + tape.arena_bytes;
   if (registers_.size() < registers) registers_.resize(registers);
-  if (input_strides_.size() < registers) input_strides_.resize(registers);
+  if (plans_of_ != tape.serial) {
+    plans_of_ = tape.serial;
+    if (plans_.size() < at(tape.plans)) plans_.resize(at(tape.plans));
+    for (StripPlan& plan : plans_) plan.made = false;
+  }
   refs_.assign(tape.refs.begin(), tape.refs.end());
   for (Id id = 0; id < refs_.size(); ++id)
     if (tape.slot[id] >= 0) refs_[id].data = slot(id);
@@ -154,7 +167,7 @@ void Frame::run(const Body& body) {
         run_chain(tape_->chains[at(step.index)]);
         break;
       case StepKind::node:
-        run_node(step.id);
+        run_node(step);
         break;
       case StepKind::loop:
         run_loop(tape_->loops[at(step.index)], node(step.id).in[0]);
@@ -198,7 +211,7 @@ void Frame::run_loop(const Loop& loop, Id first) {
 void Frame::run_chain(const Chain& chain) {
   const std::size_t inputs = chain.inputs.size();
   for (std::size_t r = inputs; r < at(chain.registers); ++r) registers_[r] = strips_ + r * strip_bytes;
-  if (chain.shape.size() == 1) {
+  if (chain.single) {
     for (std::size_t i = 0; i < inputs; ++i) registers_[i] = refs_[chain.inputs[i].value].data;
     for (const auto& output : chain.outputs) registers_[at(output.reg)] = slot(output.value);
     for (const Chain::Step& step : chain.steps) {
@@ -207,44 +220,29 @@ void Frame::run_chain(const Chain& chain) {
     }
     return;
   }
-  for (std::size_t i = 0; i < inputs; ++i)
-    input_strides_[i] = stretched(refs_[chain.inputs[i].value].stride, chain.inputs[i].shape, chain.shape);
-  Strides extent = extents_of(chain.shape);
-  const int rank = std::max(1, collapse(extent, chain.shape.rank(), {input_strides_.data(), inputs}));
-  const std::int64_t row = extent[at(rank - 1)];
-  const std::int64_t rows = chain.shape.size() / row;
-  Strides position{};
-  for (std::int64_t r = 0; r < rows; ++r) {
-    for (std::int64_t done = 0; done < row; done += strip_length) {
-      const int n = static_cast<int>(std::min<std::int64_t>(strip_length, row - done));
-      for (std::size_t i = 0; i < inputs; ++i) {
-        const Chain::Input& input = chain.inputs[i];
-        const Strides& stride = input_strides_[i];
-        const std::int64_t step = stride[at(rank - 1)];
-        std::int64_t offset = done * step;
-        for (int axis = 0; axis < rank - 1; ++axis) offset += position[at(axis)] * stride[at(axis)];
-        char* data = refs_[input.value].data + offset * host_bytes(input.type);
-        char* strip = strips_ + i * strip_bytes;
-        if (step == 1)
-          registers_[i] = data;
-        else
-          registers_[i] = strip;
-        if (step == 0)
-          splat(strip, data, input.type, n);
-        else if (step != 1)
-          collect(strip, data, step, input.type, n);
-      }
-      for (const auto& output : chain.outputs)
-        registers_[at(output.reg)] = slot(output.value) + (r * row + done) * host_bytes(output.type);
-      for (const Chain::Step& step : chain.steps) {
-        const auto operand = [&](int reg) { return reg < 0 ? nullptr : registers_[at(reg)]; };
-        step.function(registers_[at(step.out)], operand(step.a), operand(step.b), operand(step.c), n);
-      }
+  StripPlan& plan = plans_[at(chain.plan)];
+  plan.update(chain.shape, inputs, [&](std::size_t i) {
+    const Chain::Input& input = chain.inputs[i];
+    return std::pair<const Strides&, const Shape&>(refs_[input.value].stride, input.shape);
+  });
+  const auto bring = [&](const StripWalk& walk, std::size_t i) {
+    const Chain::Input& input = chain.inputs[i];
+    registers_[i] = const_cast<char*>(
+        walk.elements(plan.sources[i], refs_[input.value].data, input.type, strips_ + i * strip_bytes));
+  };
+  StripWalk walk(plan);
+  for (std::size_t i = 0; i < inputs; ++i) bring(walk, i);
+  for (;;) {
+    for (const auto& output : chain.outputs)
+      registers_[at(output.reg)] = slot(output.value) + walk.first() * host_bytes(output.type);
+    for (const Chain::Step& step : chain.steps) {
+      const auto operand = [&](int reg) { return reg < 0 ? nullptr : registers_[at(reg)]; };
+      step.function(registers_[at(step.out)], operand(step.a), operand(step.b), operand(step.c), walk.count());
     }
-    for (int axis = rank - 2; axis >= 0; --axis) {
-      if (++position[at(axis)] < extent[at(axis)]) break;
-      position[at(axis)] = 0;
-    }
+    walk.next();
+    if (walk.done()) return;
+    for (std::size_t i = 0; i < inputs; ++i)
+      if (plan.sources[i].outside) bring(walk, i);
   }
 }
 
@@ -257,16 +255,14 @@ void Frame::tile_start(std::span<const Id> indices, const Shape& shape, int firs
   }
 }
 
-void read_row(const Node& node, const ViewRef& view, char* out, char* memory, Part part, std::int64_t extent,
-              Cell padding) {
+void read_row(const Node& node, const TileRows::Axis& row, char* out, const char* memory, Part part, Cell padding) {
   const HostType type = host_type(node.type);
   const int bytes = host_bytes(type), stored = info(node.type).bytes;
-  const std::int64_t stride = view.stride[at(node.shape.rank() - 1)];
   if (part.begin > 0) splat(out, &padding, type, static_cast<int>(part.begin));
   if (part.end > part.begin)
-    from_memory(node.type, out + part.begin * bytes, memory + part.begin * stride * stored, stride,
+    from_memory(node.type, out + part.begin * bytes, memory + part.begin * row.stride * stored, row.stride,
                 part.end - part.begin);
-  if (part.end < extent) splat(out + part.end * bytes, &padding, type, static_cast<int>(extent - part.end));
+  if (part.end < row.extent) splat(out + part.end * bytes, &padding, type, static_cast<int>(row.extent - part.end));
 }
 
 void Frame::load(Id id) {
@@ -283,23 +279,24 @@ void Frame::load(Id id) {
   if (whole && !load.ordered && (raw || same_form(load.type))) {
     std::int64_t offset = 0;
     for (int axis = 0; axis < shape.rank(); ++axis) offset += start[at(axis)] * view.stride[at(axis)];
-    refs_[id] = {view.data + offset * info(load.type).bytes, view.stride, raw ? load.type : ElementType::f32};
-    return;
+    return set(id, view.data + offset * info(load.type).bytes, view.stride, raw ? load.type : ElementType::f32);
   }
   const Cell padding = load.number();
   char* out = slot(id);
-  refs_[id] = {out, dense_strides(shape), ElementType::f32};
-  const std::int64_t row = shape[shape.rank() - 1];
-  each_row(view, shape, start, info(load.type).bytes, 0, view.data, 0,
-           [&](char* memory, std::int64_t offset, Part part) {
-    read_row(load, view, out + offset * host_bytes(host_type(load.type)), memory, part, row, padding);
+  const Strides& dense = tape_->refs[id].stride;
+  set(id, out, dense);
+  const int bytes = host_bytes(host_type(load.type)), stored = info(load.type).bytes;
+  const TileRows rows = tile_rows(view, shape, start, stored, 0, view.data, dense);
+  each_row(rows, stored, [&](const char* memory, std::int64_t offset, Part part) {
+    read_row(load, rows.row(), out + offset * bytes, memory, part, padding);
   });
 }
 
-void Frame::gather(Id id) {
+void Frame::gather(Id id, int plan) {
   const Node& gather = node(id);
-  const ViewRef& view = views_[gather.in[0]];
   const Shape& shape = gather.shape;
+  if (shape.rank() == 1) return gather_elements(id, plan);  // each row is one
+  const ViewRef& view = views_[gather.in[0]];
   const Cell padding = gather.number();
   const int bytes = host_bytes(host_type(gather.type)), stored = info(gather.type).bytes;
   Strides start{};
@@ -307,64 +304,33 @@ void Frame::gather(Id id) {
   const Ref& rows = ref(gather.in[1]);
   char* out = slot(id);
   const std::int64_t size = shape.size() / shape[0];
+  TileRows inner = tile_rows(view, shape, start, stored, 1, view.data, dense_strides(shape));
+  char* const first = inner.memory;
   for (int i = 0; i < shape[0]; ++i, out += size * bytes) {
     const std::int64_t source = reinterpret_cast<const std::int32_t*>(rows.data)[i * rows.stride[0]];
-    char* memory = source >= view.lo[0] && source < view.hi[0] ? view.data + source * view.stride[0] * stored : nullptr;
-    if (shape.rank() == 1) {
-      if (memory)
-        from_memory(gather.type, out, memory, 1, 1);
-      else
-        splat(out, &padding, host_type(gather.type), 1);
-      continue;
-    }
-    each_row(view, shape, start, stored, 1, memory, 0, [&](char* row, std::int64_t offset, Part part) {
-      read_row(gather, view, out + offset * bytes, row, part, shape[shape.rank() - 1], padding);
+    inner.memory = source >= view.lo[0] && source < view.hi[0] ? first + source * view.stride[0] * stored : nullptr;
+    each_row(inner, stored, [&](const char* memory, std::int64_t offset, Part part) {
+      read_row(gather, inner.row(), out + offset * bytes, memory, part, padding);
     });
   }
 }
 
-// Of an access element by element: hands each one's number, its position in the tile and where it lies in memory over,
-// nullptr if it does not exist.
-template <class Each>
-void Frame::each_element(const Node& node, const Each& each) const {
-  const auto view_at = at(view_operand(node.op));
-  const ViewRef& view = views_[node.in[view_at]];
-  const Shape& shape = node.shape;
-  const int stored = info(node.type).bytes;
-  const bool by_index = by_elements(node.op);
-  Strides position{}, start{};
-  if (!by_index) tile_start(std::span(node.in).subspan(view_at + 1), shape, 0, start);
-  const auto index_of = [&](std::size_t axis) {
-    if (!by_index) return start[axis] + position[axis];
-    const Ref& indices = ref(node.in[view_at + 1 + axis]);
-    return std::int64_t{reinterpret_cast<const std::int32_t*>(indices.data)[offset_in(indices, position, shape)]};
-  };
-  for (std::int64_t e = 0; e < shape.size(); ++e) {
-    char* memory = view.data;
-    for (std::size_t i = 0; i + view_at + 1 < node.in.size() && memory; ++i) {
-      const std::int64_t index = index_of(i);
-      const bool exists = index >= view.lo[i] && index < view.hi[i];
-      memory = exists ? memory + index * view.stride[i] * stored : nullptr;
-    }
-    each(e, position, memory);
-    for (int axis = shape.rank() - 1; axis >= 0; --axis) {
-      if (++position[at(axis)] < shape[axis]) break;
-      position[at(axis)] = 0;
-    }
-  }
+// The strips of an access whose places are tiles of indices.
+ElementWalk Frame::elements(const Node& node, int plan, std::span<const Ref* const> operands) {
+  const auto view = at(view_operand(node.op));
+  const Ref* indices[max_rank];
+  const std::size_t axes = node.in.size() - view - 1;
+  for (std::size_t axis = 0; axis < axes; ++axis) indices[axis] = &ref(node.in[view + 1 + axis]);
+  return ElementWalk(plans_[at(plan)], views_[node.in[view]], info(node.type).bytes, node.shape, {indices, axes},
+                     operands, host_type(node.type));
 }
 
-void Frame::gather_elements(Id id) {
+void Frame::gather_elements(Id id, int plan) {
   const Node& gather = node(id);
   const Cell padding = gather.number();
-  const HostType type = host_type(gather.type);
-  char* const out = slot(id);
-  each_element(gather, [&](std::int64_t e, const Strides&, const char* memory) {
-    if (memory)
-      from_memory(gather.type, out + e * host_bytes(type), memory, 1, 1);
-    else
-      splat(out + e * host_bytes(type), &padding, type, 1);
-  });
+  const int bytes = host_bytes(host_type(gather.type));
+  ElementWalk walk = elements(gather, plan, {});
+  for (ElementStrip strip; walk.next(strip);) from_places(gather.type, slot(id) + strip.first * bytes, strip, padding);
 }
 
 void Frame::fail(const Node& node, std::string_view what) const {
@@ -399,6 +365,15 @@ void Frame::look_for_nan(const Node& node, const Ref& tile, std::int64_t offset,
   });
 }
 
+void Frame::look_for_nan(const Node& node, const ElementStrip& strip) const {
+  if (!launch_->debug) return;
+  with_host(host_type(node.type), [&]<class T>(T) {
+    const T* const elements = reinterpret_cast<const T*>(strip.operand[0]);
+    for (int i = 0; i < strip.count; ++i)
+      if (strip.has(i) && elements[i] != elements[i]) fail(node, "NaN is stored");
+  });
+}
+
 void Frame::store(Id id) {
   const Node& store = node(id);
   const ViewRef& view = views_[store.in[1]];
@@ -406,66 +381,90 @@ void Frame::store(Id id) {
   const int bytes = host_bytes(host_type(store.type));
   Strides start{};
   tile_start(std::span(store.in).subspan(2), store.shape, 0, start);
-  each_written_row(view, store.shape, start, info(store.type).bytes, 0, view.data, tile, 0,
-                   [&](char* memory, std::int64_t stride, std::int64_t offset, std::int64_t step, std::int64_t count) {
+  const int stored = info(store.type).bytes;
+  const TileRows rows = tile_rows(view, store.shape, start, stored, 0, view.data, tile.stride);
+  each_written_row(rows, stored, [&](char* memory, std::int64_t offset, std::int64_t count) {
+    const auto& [extent, part, stride, step] = rows.row();
     look_for_nan(store, tile, offset, step, count);
     to_memory(store.type, memory, stride, tile.data + offset * bytes, step, count);
   });
 }
 
-void Frame::scatter(Id id) {
+void Frame::scatter(Id id, int plan) {
   const Node& scatter = node(id);
+  if (scatter.shape.rank() == 1) return scatter_elements(id, plan);  // each row is one
   const ViewRef& view = views_[scatter.in[1]];
   const Ref &tile = ref(scatter.in[0]), &rows = ref(scatter.in[2]);
   const int bytes = host_bytes(host_type(scatter.type)), stored = info(scatter.type).bytes;
   Strides start{};
   tile_start(std::span(scatter.in).subspan(3), scatter.shape, 1, start);
-  const auto write =
-      [&](char* memory, std::int64_t stride, std::int64_t offset, std::int64_t step, std::int64_t count) {
-    look_for_nan(scatter, tile, offset, step, count);
-    to_memory(scatter.type, memory, stride, tile.data + offset * bytes, step, count);
-  };
+  TileRows inner = tile_rows(view, scatter.shape, start, stored, 1, view.data, tile.stride);
+  char* const first = inner.memory;
   for (int i = 0; i < scatter.shape[0]; ++i) {
     const std::int64_t row = reinterpret_cast<const std::int32_t*>(rows.data)[i * rows.stride[0]];
     if (row < view.lo[0] || row >= view.hi[0]) continue;
-    char* memory = view.data + row * view.stride[0] * stored;
-    const std::int64_t offset = i * (scatter.shape[0] == 1 ? 0 : tile.stride[0]);
-    if (scatter.shape.rank() == 1)
-      write(memory, 1, offset, 1, 1);
-    else
-      each_written_row(view, scatter.shape, start, stored, 1, memory, tile, offset, write);
+    inner.memory = first + row * view.stride[0] * stored;
+    const std::int64_t begin = i * (scatter.shape[0] == 1 ? 0 : tile.stride[0]);
+    each_written_row(inner, stored, [&](char* memory, std::int64_t offset, std::int64_t count) {
+      const auto& [extent, part, stride, step] = inner.row();
+      look_for_nan(scatter, tile, begin + offset, step, count);
+      to_memory(scatter.type, memory, stride, tile.data + (begin + offset) * bytes, step, count);
+    });
   }
 }
 
-void Frame::scatter_elements(Id id) {
+void Frame::scatter_elements(Id id, int plan) {
   const Node& scatter = node(id);
-  const Ref& tile = ref(scatter.in[0]);
-  const int bytes = host_bytes(host_type(scatter.type));
-  each_element(scatter, [&](std::int64_t, const Strides& position, char* memory) {
-    if (!memory) return;
-    const std::int64_t offset = offset_in(tile, position, scatter.shape);
-    look_for_nan(scatter, tile, offset, 0, 1);
-    to_memory(scatter.type, memory, 1, tile.data + offset * bytes, 1, 1);
-  });
+  const Ref* const tile = &ref(scatter.in[0]);
+  ElementWalk walk = elements(scatter, plan, {&tile, 1});
+  for (ElementStrip strip; walk.next(strip);) {
+    look_for_nan(scatter, strip);
+    to_places(scatter.type, strip, strip.operand[0]);
+  }
 }
 
-void Frame::atomic(Id id) {
+void Frame::atomic(Id id, int plan) {
   const Node& atomic = node(id);
-  const Ref &tile = ref(atomic.in[0]), &expected = ref(atomic.in[at(view_operand(atomic.op) - 1)]);
+  const Ref* const operands[] = {&ref(atomic.in[0]), &ref(atomic.in[at(view_operand(atomic.op) - 1)])};
   const std::memory_order order = order_of(atomic.order());
   const Op op = at_position(atomic.op);
   const bool keeps_nan = op != Op::atomic_max && op != Op::atomic_min;
-  with_host(host_type(atomic.type), [&]<class T>(T) {
-    T* const was = reinterpret_cast<T*>(slot(id));
-    each_element(atomic, [&](std::int64_t e, const Strides& position, char* memory) {
-      was[e] = T();
-      if (!memory) return;
-      const std::int64_t offset = offset_in(tile, position, atomic.shape);
-      if (keeps_nan) look_for_nan(atomic, tile, offset, 0, 1);
-      was[e] = change(op, *reinterpret_cast<T*>(memory), reinterpret_cast<const T*>(tile.data)[offset],
-                      reinterpret_cast<const T*>(expected.data)[offset_in(expected, position, atomic.shape)], order);
-    });
-  });
+  const auto each_strip = [&](ElementWalk walk) {
+    for (ElementStrip strip; walk.next(strip);) {
+      if (keeps_nan) look_for_nan(atomic, strip);
+      with_host(host_type(atomic.type), [&]<class T>(T) {
+        T* const was = reinterpret_cast<T*>(slot(id)) + strip.first;
+        const T* const values = reinterpret_cast<const T*>(strip.operand[0]);
+        const T* const expected = reinterpret_cast<const T*>(strip.operand[1]);
+        for (int i = 0; i < strip.count; ++i)
+          was[i] = strip.has(i)
+                       ? change(op, *reinterpret_cast<T*>(strip.base + strip.place[i]), values[i], expected[i], order)
+                       : T();
+      });
+    }
+  };
+  if (by_elements(atomic.op)) return each_strip(elements(atomic, plan, operands));
+  // At a tile's place: of a view that begins there, by each element's position.
+  const auto view_at = at(view_operand(atomic.op));
+  const Shape& shape = atomic.shape;
+  ViewRef view = views_[atomic.in[view_at]];
+  Strides start{};
+  tile_start(std::span(atomic.in).subspan(view_at + 1), shape, 0, start);
+  Ref positions[max_rank];
+  const Ref* indices[max_rank];
+  for (std::size_t axis = 0; axis < at(shape.rank()); ++axis) {
+    const int extent = shape[static_cast<int>(axis)];
+    slice(view, axis, start[axis], extent, 1, info(atomic.type).bytes);
+    while (positions_.size() < static_cast<std::size_t>(extent))
+      positions_.push_back(static_cast<std::int32_t>(positions_.size()));
+  }
+  for (std::size_t axis = 0; axis < at(shape.rank()); ++axis) {
+    positions[axis].data = reinterpret_cast<char*>(positions_.data());
+    positions[axis].stride[axis] = 1;
+    indices[axis] = &positions[axis];
+  }
+  each_strip(ElementWalk(plans_[at(plan)], view, info(atomic.type).bytes, shape, {indices, at(shape.rank())}, operands,
+                         host_type(atomic.type)));
 }
 
 // --- shapes and products
@@ -475,10 +474,10 @@ void Frame::reshape(Id id) {
   const Ref& from = ref(reshape.in[0]);
   const Shape& shape = node(reshape.in[0]).shape;
   if (tape_->slot[id] >= 0 && tape_->slot[id] != tape_->slot[value(reshape.in[0])]) {
-    refs_[id] = {slot(id), dense_strides(reshape.shape), ElementType::f32};
+    set(id, slot(id), tape_->refs[id].stride);
     return copy(slot(id), from, shape, host_type(reshape.type));
   }
-  Strides stride = dense_strides(reshape.shape);
+  if (reshape.shape.size() == 1) return set(id, from.data, {}, from.narrow);
   int axis = 0;
   bool units = true;  // the axes that are not of extent 1 agree: the elements stay as they lie
   Strides mapped{};
@@ -489,7 +488,7 @@ void Frame::reshape(Id id) {
     if (!units) break;
     mapped[at(i)] = from.stride[at(axis++)];
   }
-  refs_[id] = {from.data, units ? mapped : stride, from.narrow};
+  set(id, from.data, units ? mapped : dense_strides(reshape.shape), from.narrow);
 }
 
 void Frame::concat(Id id) {
@@ -542,10 +541,9 @@ void Frame::extract(Id id) {
     part.stride[at(axis)] = step * stride;
   }
   if (tape_->slot[id] < 0 || tape_->slot[id] == tape_->slot[value(extract.in[0])]) {
-    refs_[id] = part;  // as it lies
-    return;
+    return set(id, part.data, part.stride);  // as it lies
   }
-  refs_[id] = {slot(id), dense_strides(shape), ElementType::f32};
+  set(id, slot(id), tape_->refs[id].stride);
   if (whole) return copy(slot(id), part, shape, type);
   std::memset(slot(id), 0, static_cast<std::size_t>(shape.size() * bytes));
   Strides position{};
@@ -574,14 +572,15 @@ void Frame::mma(Id id) {
   multiply_add(mma.type, matrix(a), matrix(b), out, mma.shape[0], mma.shape[1], node(mma.in[0]).shape[1]);
 }
 
-void Frame::run_node(Id id) {
+void Frame::run_node(const Step& step) {
+  const Id id = step.id;
   const Node& node = this->node(id);
-  if (is_atomic(node.op)) return atomic(id);
+  if (is_atomic(node.op)) return atomic(id, step.index);
   switch (node.op) {
     case Op::slice:
-      views_[id] = sliced(views_[node.in[0]], at(node.axis()), index(node.in[1]), index(node.in[2]), node.step(),
-                          info(node.type).bytes);
-      return;
+      views_[id] = views_[node.in[0]];
+      return slice(views_[id], at(node.axis()), index(node.in[1]), index(node.in[2]), node.step(),
+                   info(node.type).bytes);
     case Op::permute_view:
       views_[id] = permuted(views_[node.in[0]], node.permutation());
       return;
@@ -594,15 +593,15 @@ void Frame::run_node(Id id) {
     case Op::load:
       return load(id);
     case Op::gather:
-      return gather(id);
+      return gather(id, step.index);
     case Op::gather_elements:
-      return gather_elements(id);
+      return gather_elements(id, step.index);
     case Op::store:
       return store(id);
     case Op::scatter:
-      return scatter(id);
+      return scatter(id, step.index);
     case Op::scatter_elements:
-      return scatter_elements(id);
+      return scatter_elements(id, step.index);
     case Op::check:
       if (index(node.in[0]) == 0) throw Error(tape_->reports.failed(node.text(), block_));
       return;
@@ -620,9 +619,7 @@ void Frame::run_node(Id id) {
       return;
     }
     case Op::broadcast:
-      refs_[id] = {ref(node.in[0]).data, stretched(ref(node.in[0]).stride, this->node(node.in[0]).shape, node.shape),
-                   ElementType::f32};
-      return;
+      return set(id, ref(node.in[0]).data, stretched(ref(node.in[0]).stride, this->node(node.in[0]).shape, node.shape));
     case Op::concat:
       return concat(id);
     case Op::extract:
@@ -640,8 +637,13 @@ void Frame::run_node(Id id) {
   if (is_scan(node.op)) return scan(node.op, operand.type, lines, node.scan_options(), slot(id));
   const int extent = node.shape[node.axis()];
   std::int32_t* const whole = reinterpret_cast<std::int32_t*>(slot(id));
-  if (node.op == Op::sort) return sort(operand.type, lines, node.sort_options(), extent, slot(id));
-  if (node.op == Op::argsort) return argsort(operand.type, lines, node.sort_options(), extent, whole);
+  if (is_sort(node.op)) {
+    const auto slot_of = [&](Op op) {
+      return node.op == op ? slot(id) : step.also != no_id ? slot(step.also) : nullptr;
+    };
+    return sort(operand.type, lines, node.sort_options(), extent, slot_of(Op::sort),
+                reinterpret_cast<std::int32_t*>(slot_of(Op::argsort)));
+  }
   if (node.op == Op::histogram) return histogram(lines, extent, whole);
   throw InternalError("the CPU executor does not know " + std::string(name(node.op)));
 }

@@ -1,23 +1,33 @@
 #include "cpu/sort.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <utility>
 #include <vector>
+
+#include "tessera/graph/element.hpp"
 
 namespace tessera::internal::cpu {
 namespace {
 
-template <class T>
-struct Indexed {
-  T value;
+// An element's place in the order, as a number, and its index along the axis.
+template <class K>
+struct Entry {
+  K key;
   std::int32_t index;
+  bool operator<(const Entry& other) const { return key != other.key ? key < other.key : index < other.index; }
 };
 
-// Does a go before b in rising order? NaN is larger than any number, and equal to itself.
+// Rises as the element does; equal elements, as -0 and +0, have the same. NaN is larger than any number.
 template <class T>
-bool is_less(T a, T b) {
+auto key_of(T x) {
+  using K = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
+  constexpr K sign = K{1} << (8 * sizeof(K) - 1);
+  const K bits = std::bit_cast<K>(x);
   if constexpr (std::is_floating_point_v<T>)
-    if (a != a || b != b) return a == a;
-  return a < b;
+    return x != x ? ~K{0} : x == 0 ? sign : bits & sign ? static_cast<K>(~bits) : bits | sign;
+  else
+    return std::is_signed_v<T> ? bits ^ sign : bits;
 }
 
 // Where the elements of a line's result begin, which are `inner` apart.
@@ -30,42 +40,92 @@ struct ResultLines {
   std::int64_t first(std::int64_t line) const { return line / inner * inner * count + line % inner; }
 };
 
-// Calls put(place in a dense result, element) for the first `kept` of each line in order.
-template <class T, class Put>
-void each_sorted(const Lines& lines, SortOptions options, int kept, const Put& put) {
+// Sorts `count` elements digit by digit from the lowest (LSD radix sort), but only where keys differ: `varying` has
+// those bits. first(i) is entry i; the entries come in the order of their indices, and each digit keeps the order that
+// it finds. last(place, entry) takes them in the end.
+// Functions are copied, as what they refer to could not be kept in registers.
+template <class K, class First, class Last>
+void sort_by_digits(std::int64_t count, K varying, First first, Last last) {
+  constexpr int bits = 8;
+  constexpr K mask = (K{1} << bits) - 1;
+  static thread_local std::vector<Entry<K>> buffers[2];
+  int buffer = 0;
+  const auto pass = [&varying, count](auto from, auto to) {
+    const int shift = std::countr_zero(varying);
+    varying &= ~(mask << shift);
+    std::int32_t begin[mask + 1] = {};
+    for (std::int64_t i = 0; i < count; ++i) ++begin[from(i).key >> shift & mask];
+    std::int32_t before = 0;
+    for (std::int32_t& digit : begin) before += std::exchange(digit, before);
+    for (std::int64_t i = 0; i < count; ++i) {
+      const Entry<K> entry = from(i);
+      to(begin[entry.key >> shift & mask]++, entry);
+    }
+  };
+  // Only the last digit's pass writes results, and only the first one's reads elements.
+  const auto is_last = [&] { return (varying & ~(mask << std::countr_zero(varying))) == 0; };
+  const auto rest = [&](auto from) {
+    Entry<K>* const to = buffers[buffer].data();
+    if (is_last()) return pass(from, last);
+    pass(from, [to](std::int32_t place, const Entry<K>& entry) { to[place] = entry; });
+  };
+  if (varying == 0) {
+    for (std::int64_t i = 0; i < count; ++i) last(static_cast<std::int32_t>(i), first(i));
+    return;
+  }
+  if (!is_last())
+    for (std::vector<Entry<K>>& entries : buffers) entries.resize(static_cast<std::size_t>(count));
+  rest(first);
+  while (varying != 0) {
+    const Entry<K>* const from = buffers[buffer].data();
+    buffer = 1 - buffer;
+    rest([from](std::int64_t i) { return from[i]; });
+  }
+}
+
+// From this many elements on, a digit's counts are worth their sums.
+constexpr std::int64_t many = 128;
+
+template <class T>
+void sort_as(const Lines& lines, SortOptions options, int kept, T* values, std::int32_t* indices) {
+  using K = decltype(key_of(T{}));
   const std::int64_t count = lines.shape[lines.axis], stride = lines.stride[at(lines.axis)];
   const ResultLines result(lines, kept);
-  std::vector<Indexed<T>> all(static_cast<std::size_t>(count));
-  const auto goes_before = [&](const Indexed<T>& a, const Indexed<T>& b) {
-    if (is_less(a.value, b.value)) return !options.descending;
-    if (is_less(b.value, a.value)) return options.descending;
-    return a.index < b.index;
-  };
+  const K turned = options.descending ? ~K{0} : K{0};
+  static thread_local std::vector<Entry<K>> entries;
   each_line(lines, [&](std::int64_t offset, std::int64_t line) {
-    const T* in = reinterpret_cast<const T*>(lines.data) + offset;
-    for (std::int64_t i = 0; i < count; ++i)
-      all[static_cast<std::size_t>(i)] = {in[i * stride], static_cast<std::int32_t>(i)};
-    if (kept < count)
-      std::partial_sort(all.begin(), all.begin() + kept, all.end(), goes_before);
+    const T* const in = reinterpret_cast<const T*>(lines.data) + offset;
+    T* const value_out = values ? values + result.first(line) : nullptr;
+    std::int32_t* const index_out = indices ? indices + result.first(line) : nullptr;
+    const auto entry = [in, stride, turned](std::int64_t i) {
+      return Entry<K>{static_cast<K>(key_of(in[i * stride]) ^ turned), static_cast<std::int32_t>(i)};
+    };
+    const auto put = [=, inner = result.inner](std::int32_t place, const Entry<K>& entry) {
+      if (place >= kept) return;
+      if (value_out) value_out[place * inner] = in[entry.index * stride];
+      if (index_out) index_out[place * inner] = entry.index;
+    };
+    if (count >= many && kept * 4 >= count) {
+      K varying = 0;
+      const K first = key_of(in[0]);
+      for (std::int64_t i = 0; i < count; ++i) varying |= key_of(in[i * stride]) ^ first;
+      return sort_by_digits<K>(count, varying, entry, put);
+    }
+    entries.resize(static_cast<std::size_t>(count));
+    for (std::int64_t i = 0; i < count; ++i) entries[static_cast<std::size_t>(i)] = entry(i);
+    if (kept * 4 < count)
+      std::partial_sort(entries.begin(), entries.begin() + kept, entries.end());
     else
-      std::sort(all.begin(), all.end(), goes_before);
-    for (int i = 0; i < kept; ++i) put(result.first(line) + i * result.inner, all[static_cast<std::size_t>(i)]);
+      std::sort(entries.begin(), entries.end());
+    for (int i = 0; i < kept; ++i) put(i, entries[static_cast<std::size_t>(i)]);
   });
 }
 
 }  // namespace
 
-void sort(ElementType type, const Lines& lines, SortOptions options, int kept, char* out) {
-  with_host(host_type(type), [&]<class T>(T) {
-    each_sorted<T>(lines, options, kept,
-                   [&](std::int64_t to, const Indexed<T>& x) { reinterpret_cast<T*>(out)[to] = x.value; });
-  });
-}
-
-void argsort(ElementType type, const Lines& lines, SortOptions options, int kept, std::int32_t* out) {
-  with_host(host_type(type), [&]<class T>(T) {
-    each_sorted<T>(lines, options, kept, [&](std::int64_t to, const Indexed<T>& x) { out[to] = x.index; });
-  });
+void sort(ElementType type, const Lines& lines, SortOptions options, int kept, char* values, std::int32_t* indices) {
+  with_host(host_type(type),
+            [&]<class T>(T) { sort_as<T>(lines, options, kept, reinterpret_cast<T*>(values), indices); });
 }
 
 void histogram(const Lines& lines, int bins, std::int32_t* out) {

@@ -4,10 +4,9 @@
 
 namespace tessera::internal::cpu {
 
-/// Results are dense, with the first `kept` of the axis in order.
-void sort(ElementType type, const Lines& lines, SortOptions options, int kept, char* out);
-/// Their indices along the axis, equal ones in rising order.
-void argsort(ElementType type, const Lines& lines, SortOptions options, int kept, std::int32_t* out);
+/// The first `kept` elements of each line in order, dense, and their indices along the axis, equal ones in rising
+/// order. Either may be nullptr, if it is not wanted.
+void sort(ElementType type, const Lines& lines, SortOptions options, int kept, char* values, std::int32_t* indices);
 /// How many elements of each line, of i32, are 0, 1, ..., bins - 1.
 void histogram(const Lines& lines, int bins, std::int32_t* out);
 

@@ -1,6 +1,7 @@
 #include "cpu/tape.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <iterator>
 #include <limits>
 #include <map>
@@ -176,6 +177,7 @@ class TapeBuilder {
     Body body;
     std::map<int, Group> open;  // by number, which is the order they were begun in
     std::map<std::vector<int>, int> of_shape;
+    std::set<Id> done;  // with a step ahead of its own
     const auto shape_key = [](const Shape& shape) { return std::vector<int>(shape.begin(), shape.end()); };
     const auto emit = [&](std::map<int, Group>::iterator at) {
       const Group group = std::move(at->second);
@@ -208,13 +210,28 @@ class TapeBuilder {
         continue;
       }
       if (info(node.op).role == OpRole::claim) continue;  // the launch has checked it
+      if (done.contains(id)) continue;
       for (Id in : node.in) emit_holding(in, -1);
       Step step;
       step.id = id;
+      if (view_operand(node.op) >= 0 && !is_view(node.op)) step.index = tape_.plans++;
+      if (is_sort(node.op)) step.also = twin(id, order_[region]);
+      if (step.also != no_id) done.insert(step.also);
       body.push_back(step);
     }
     while (!open.empty()) emit(open.begin());
     return body;
+  }
+
+  /// Of a sort the argsort of the same elements, of an argsort the sort, where the region has it.
+  Id twin(Id id, const std::vector<Id>& region) const {
+    const Node& node = graph_[id];
+    const auto found = std::find_if(region.begin(), region.end(), [&](Id other) {
+      const Node& candidate = graph_[other];
+      return is_sort(candidate.op) && candidate.op != node.op && value(candidate.in[0]) == value(node.in[0]) &&
+             candidate.attr == node.attr && candidate.shape == node.shape;
+    });
+    return found == region.end() ? no_id : *found;
   }
 
   Step loop_step(Id id) {
@@ -236,6 +253,7 @@ class TapeBuilder {
   Step chain_step(const Group& group) {
     Chain chain;
     chain.shape = group.shape;
+    chain.single = group.shape.size() == 1;
     std::unordered_map<Id, int> reg, last_use;
     for (std::size_t i = 0; i < group.members.size(); ++i)
       for (Id in : graph_[group.members[i]].in) last_use[value(in)] = static_cast<int>(i);
@@ -287,6 +305,7 @@ class TapeBuilder {
       chain.steps.push_back(step);
     }
     chain.registers = next;
+    chain.plan = tape_.plans++;
     tape_.chains.push_back(std::move(chain));
     Step step;
     step.kind = StepKind::chain, step.index = static_cast<int>(tape_.chains.size()) - 1;
@@ -385,6 +404,7 @@ class TapeBuilder {
             owner_[step.id] = owner(value(node.in[0]));
           else if (has_value(node.op))
             add_slot(step.id, step.position);
+          if (step.also != no_id) add_slot(step.also, step.position);
           break;
         }
         case StepKind::loop:
@@ -544,6 +564,7 @@ class TapeBuilder {
         case StepKind::node:
           for (Id in : graph_[step.id].in) use(value(in));
           use(step.id);
+          if (step.also != no_id) use(step.also);
           break;
         case StepKind::loop: {
           const Loop& loop = tape_.loops[static_cast<std::size_t>(step.index)];
@@ -617,6 +638,10 @@ class TapeBuilder {
 
 }  // namespace
 
-Tape::Tape(Graph source) : graph(std::move(source)), reports(graph) { TapeBuilder(*this).run(); }
+Tape::Tape(Graph source) : graph(std::move(source)), reports(graph) {
+  static std::atomic<std::uint64_t> next{1};
+  serial = next++;
+  TapeBuilder(*this).run();
+}
 
 }  // namespace tessera::internal::cpu

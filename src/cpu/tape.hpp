@@ -37,10 +37,12 @@ struct Chain {
     HostType type;
   };
   Shape shape;
+  bool single = false;  // of one element
   std::vector<Input> inputs;
   std::vector<Step> steps;
   std::vector<Output> outputs;
   int registers = 0;
+  int plan = 0;  // of its strips, which a thread keeps
 };
 
 struct Step;
@@ -68,7 +70,8 @@ enum class StepKind : std::uint8_t { chain, node, loop };
 struct Step {
   StepKind kind = StepKind::node;
   Id id = no_id;     // of the node; of a chain: none
-  int index = -1;    // into chains or loops
+  Id also = no_id;   // of a sort: the argsort of the same elements, or the other way round, made at once
+  int index = -1;    // into chains or loops; of a node: the plan of its strips
   int position = 0;  // in the order of all steps
   int end = 0;       // loop: position after the last step of the body
 };
@@ -78,6 +81,7 @@ struct Tape {
   explicit Tape(Graph source);
 
   Graph graph;
+  std::uint64_t serial;        // no other tape has it
   std::vector<Id> stands_for;  // a value that another one stands for: casts that change nothing
   Body body;
   std::vector<Chain> chains;
@@ -93,6 +97,7 @@ struct Tape {
   std::vector<Cell> constants;
   std::vector<std::unique_ptr<std::int32_t[]>> iotas;
   int registers = 0;          // most registers of any chain
+  int plans = 0;              // of strips, of chains and of accesses by elements
   double work_per_block = 0;  // about how many elementary operations, loops counted as four rounds: 4^100 in a nest
 };
 

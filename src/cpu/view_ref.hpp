@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 
+#include "cpu/lines.hpp"
 #include "cpu/strides.hpp"
 #include "cpu/tape.hpp"
 
@@ -16,19 +17,18 @@ struct ViewRef {
 inline std::int64_t floor_of(std::int64_t a, std::int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
 
 // Element i < extent of the axis is what was element start + i * step.
-inline ViewRef sliced(ViewRef view, std::size_t axis, std::int64_t start, std::int64_t extent, std::int64_t step,
-                      int bytes) {
+inline void slice(ViewRef& view, std::size_t axis, std::int64_t start, std::int64_t extent, std::int64_t step,
+                  int bytes) {
   view.data += start * view.stride[axis] * bytes;
   // The first i at which it has come to `bound`, from below or from above.
   const auto first_beyond = [&](std::int64_t bound) {
-    return step > 0 ? -floor_of(start - bound, step) : floor_of(start - bound, -step) + 1;
+    return step == 1 ? bound - start : step > 0 ? -floor_of(start - bound, step) : floor_of(start - bound, -step) + 1;
   };
   const std::int64_t low = first_beyond(step > 0 ? view.lo[axis] : view.hi[axis]),
                      high = first_beyond(step > 0 ? view.hi[axis] : view.lo[axis]);
   view.lo[axis] = std::max<std::int64_t>(0, low);
   view.hi[axis] = std::min(extent, high);
   view.stride[axis] *= step;
-  return view;
 }
 
 // Of the axis, which no slice moved, windows and what is in one.
@@ -69,41 +69,83 @@ inline Part part_of(const ViewRef& view, int axis, std::int64_t start, std::int6
   return {begin, std::clamp<std::int64_t>(view.hi[at(axis)] - start, begin, extent)};
 }
 
-// Is this a tile's last axis? With the limit in it, no compiler thinks of a walk that goes on behind it.
-inline bool is_innermost(const Shape& shape, int axis) { return axis + 1 >= std::min(shape.rank(), max_rank); }
+// A tile in a view as rows: of its axes those are one that follow one another in memory as in the tile.
+struct TileRows {
+  struct Axis {
+    std::int64_t extent;
+    Part part;            // of it, in elements of the tile, what exists
+    std::int64_t stride;  // from one element to the next in memory, in elements
+    std::int64_t step;    // in the tile
+  };
+  int rank = 0;
+  Axis axes[max_rank];     // outermost first
+  char* memory = nullptr;  // where the tile's first element lies, or would lie
+  bool empty = false;      // nothing of it exists
 
-// Walks the rows of a tile from `axis` inwards, handing over where each row lies in memory and in the tile and which
-// part of it exists. Rows that do not exist come with memory == nullptr and an empty part.
-template <class Row>
-void each_row(const ViewRef& view, const Shape& shape, const Strides& start, int bytes, int axis, char* memory,
-              std::int64_t offset, const Row& row) {
-  const std::int64_t extent = shape[axis];
-  const Part part = memory ? part_of(view, axis, start[at(axis)], extent) : Part{0, 0};
-  if (is_innermost(shape, axis))
-    return row(memory ? memory + start[at(axis)] * view.stride[at(axis)] * bytes : nullptr, offset, part);
-  for (std::int64_t i = 0; i < extent; ++i) {
-    const bool exists = i >= part.begin && i < part.end;
-    char* next = exists ? memory + (start[at(axis)] + i) * view.stride[at(axis)] * bytes : nullptr;
-    each_row(view, shape, start, bytes, axis + 1, next, offset * shape[axis + 1] + i * shape[axis + 1], row);
+  const Axis& row() const { return axes[rank - 1]; }
+};
+
+// Of a tile's axes from `first` on, whose element at position 0 of the view lies at `memory`; `step` is how the tile's
+// elements lie, `stored` their size in memory.
+inline TileRows tile_rows(const ViewRef& view, const Shape& shape, const Strides& start, int stored, int first,
+                          char* memory, const Strides& step) {
+  TileRows rows;
+  rows.memory = memory;
+  TileRows::Axis reversed[max_rank];
+  for (int axis = shape.rank() - 1; axis >= first; --axis) {
+    const TileRows::Axis here{shape[axis], part_of(view, axis, start[at(axis)], shape[axis]), view.stride[at(axis)],
+                              step[at(axis)]};
+    rows.memory += start[at(axis)] * here.stride * stored;
+    rows.empty = rows.empty || here.part.begin == here.part.end;
+    if (here.extent == 1 && (rows.rank > 0 || axis > first)) continue;
+    if (rows.rank > 0) {
+      TileRows::Axis& inner = reversed[rows.rank - 1];
+      const bool whole = inner.part.begin == 0 && inner.part.end == inner.extent;
+      if (whole && here.stride == inner.stride * inner.extent && here.step == inner.step * inner.extent) {
+        inner.part = {here.part.begin * inner.extent, here.part.end * inner.extent};
+        inner.extent *= here.extent;
+        continue;
+      }
+    }
+    reversed[rows.rank++] = here;
   }
+  std::reverse_copy(reversed, reversed + rows.rank, rows.axes);
+  return rows;
 }
 
-// Hands each row of a tile that exists in memory to `write(memory, first element in the tile, stride in the tile,
-// count)`.
-template <class Write>
-void each_written_row(const ViewRef& view, const Shape& shape, const Strides& start, int stored, int axis, char* memory,
-                      const Ref& tile, std::int64_t offset, const Write& write) {
-  const Part part = part_of(view, axis, start[at(axis)], shape[axis]);
-  const std::int64_t stride = view.stride[at(axis)], step = shape[axis] == 1 ? 0 : tile.stride[at(axis)];
-  if (is_innermost(shape, axis)) {
-    if (part.end > part.begin)
-      write(memory + (start[at(axis)] + part.begin) * stride * stored, stride, offset + part.begin * step, step,
-            part.end - part.begin);
-    return;
+// Is this a tile's last axis? With the limit in it, no compiler thinks of a walk that goes on behind it.
+inline bool is_innermost(const TileRows& rows, int axis) { return axis + 1 >= std::min(rows.rank, max_rank); }
+
+// Walks the rows of a tile, handing over where each lies in memory and in the tile, and which part of it exists. A row
+// that does not exist comes with memory == nullptr and an empty part.
+template <class Row>
+void each_row(const TileRows& rows, int stored, int axis, char* memory, std::int64_t offset, const Row& row) {
+  const TileRows::Axis& here = rows.axes[axis];
+  const Part part = memory ? here.part : Part{0, 0};
+  if (is_innermost(rows, axis)) return row(memory, offset, part);
+  for (std::int64_t i = 0; i < here.extent; ++i) {
+    const bool exists = i >= part.begin && i < part.end;
+    each_row(rows, stored, axis + 1, exists ? memory + i * here.stride * stored : nullptr, offset + i * here.step, row);
   }
+}
+template <class Row>
+void each_row(const TileRows& rows, int stored, const Row& row) {
+  each_row(rows, stored, 0, rows.empty ? nullptr : rows.memory, 0, row);
+}
+
+// Hands what exists of each row to `write(memory, first element in the tile, count)`.
+template <class Write>
+void each_written_row(const TileRows& rows, int stored, int axis, char* memory, std::int64_t offset,
+                      const Write& write) {
+  const auto& [extent, part, stride, step] = rows.axes[axis];
+  if (is_innermost(rows, axis))
+    return write(memory + part.begin * stride * stored, offset + part.begin * step, part.end - part.begin);
   for (std::int64_t i = part.begin; i < part.end; ++i)
-    each_written_row(view, shape, start, stored, axis + 1, memory + (start[at(axis)] + i) * stride * stored, tile,
-                     offset + i * step, write);
+    each_written_row(rows, stored, axis + 1, memory + i * stride * stored, offset + i * step, write);
+}
+template <class Write>
+void each_written_row(const TileRows& rows, int stored, const Write& write) {
+  if (!rows.empty) each_written_row(rows, stored, 0, rows.memory, 0, write);
 }
 
 }  // namespace tessera::internal::cpu
