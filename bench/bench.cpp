@@ -17,6 +17,7 @@
 #include "common/median.hpp"
 #include "common/program.hpp"
 #include "common/start.hpp"
+#include "cpu/parallel.hpp"
 #include "jit/options/files.hpp"
 #include "jit/options/options.hpp"
 #include "tessera/graph/error.hpp"
@@ -50,7 +51,7 @@ Settings parse(CommandLine& line) {
   line.option("--json", settings.file, "FILE",
               "Where the figures go, too [bench/results/DATE-MACHINE.json,\nif everything is measured]");
   line.option("--peer", settings.peer, "FILE", "The Python script that measures the peer, or none [bench/peer.py]");
-  line.option("--device", settings.device, "DEVICE", "cuda or cuda:N [cuda]");
+  line.option("--device", settings.device, "DEVICE", "cuda or cuda:N [cuda]; of gather-* it is the CPU");
   line.option("--repetitions", settings.repetitions, "N", fmt::format("Turns of each side [{}]", settings.repetitions));
   line.option("--pause", settings.pause_ms, "MS",
               fmt::format("Rest before each pair of turns [{}]", settings.pause_ms));
@@ -69,7 +70,10 @@ Settings parse(CommandLine& line) {
       "largest of sampled elements against f64, over their root mean square. docs/performance.md says more.\n\n"
       "Groups of rows are measured only if a pattern begins with their name, as 'sweep-*': smallm-, products of few\n"
       "rows; sweep-, of random extents; rows-, what memory bounds, row by row or turned; order-, what meets across a\n"
-      "line: sorts, counts, running sums of all; t1-, without wgmma, as with TESSERA_TIER=mma_sync; gqa-, attention whose queries share heads of keys; window-, attention to the last 1024\n"
+      "line: sorts, counts, running sums of all; gather-, on the CPU, what reaches elements one by one:\n"
+      "the peer is a plain loop on one core, and TESSERA_THREADS says how many cores are ours; t1-, without wgmma, as "
+      "with TESSERA_TIER=mma_sync; "
+      "gqa-, attention whose queries share heads of keys; window-, attention to the last 1024\n"
       "positions; chosen-, each tile that choose() might choose: the peer is the best of them, and the ratio its time\n"
       "by that of the tile chosen.");
   line.parse();
@@ -107,7 +111,8 @@ std::optional<ProductTiles> parse_tiles(const Settings& settings) {
   return tiles;
 }
 
-Device open_device(const Settings& settings) {
+Device open_device(const Settings& settings, bool on_cpu) {
+  if (on_cpu) return Device::cpu();
   const Device device = Device::parse(settings.device);
   if (!device.info().arch && !settings.small)
     throw Error("figures are of a GPU, and this is the CPU; --small tries the program out here");
@@ -141,10 +146,13 @@ std::unique_ptr<Peer> start_peer(const Settings& settings, const Device& device)
   }
 }
 
+bool is_of_cpu(const Row& row) { return row.beside_loop != nullptr; }
+
 void measure_rows(const Settings& settings, const std::vector<Row>& rows, const Device& device, json& results,
                   std::vector<std::string>& failed) {
-  const std::unique_ptr<Peer> peer = start_peer(settings, device);
-  results["peer"] = peer ? json(peer->name()) : json();
+  const bool loops = std::ranges::all_of(rows, is_of_cpu);
+  const std::unique_ptr<Peer> peer = loops ? nullptr : start_peer(settings, device);
+  results["peer"] = loops ? json("plain loops on one core") : peer ? json(peer->name()) : json();
   print(Figures::heading());
   const Pace pace{.repetitions = static_cast<int>(settings.repetitions),
                   .pause_ms = static_cast<int>(settings.pause_ms)};
@@ -209,8 +217,11 @@ void run(CommandLine& line, const std::string& command_line) {
   std::optional<Earlier> earlier;
   if (settings.compare) earlier.emplace(*settings.compare);
 
-  const Device device = open_device(settings);
-  const std::string machine = machine_name(device);
+  const bool on_cpu = !rows.empty() && std::ranges::all_of(rows, is_of_cpu);
+  if (!on_cpu && !settings.small && std::ranges::any_of(rows, is_of_cpu))
+    throw Error("rows of the CPU and of a GPU are measured apart: give patterns of gather-* alone");
+  const Device device = open_device(settings, on_cpu);
+  const std::string machine = on_cpu ? fmt::format("cpu-{}", cpu::threads()) : machine_name(device);
   json results{{"machine", machine},         {"device", device.name()}, {"date", today()},
                {"commit", commit(settings)}, {"command", command_line}, {"repetitions", settings.repetitions},
                {"rows", json::array()}};

@@ -6,6 +6,7 @@
 #include <list>
 #include <nlohmann/json.hpp>
 #include <thread>
+#include <tuple>
 
 #include "common/machine.hpp"
 #include "common/median.hpp"
@@ -102,6 +103,8 @@ nlohmann::json Figures::json() const {
                       {"ratio", or_null(ratio)},
                       {"ceiling_share", or_null(ceiling_share)},
                       {"error", or_null(error)}};
+  if (ours_cpu_ms) json["ours_cpu_ms"] = *ours_cpu_ms;
+  if (peer_cpu_ms) json["peer_cpu_ms"] = *peer_cpu_ms;
   for (const auto& [alternative, figure] : alternatives) {
     json["alternatives"][alternative] = {{"ms", or_null(figure.ms)}};
     if (!figure.failure.empty()) json["alternatives"][alternative]["failure"] = figure.failure;
@@ -121,6 +124,9 @@ std::string Figures::line() const {
       fmt::format("{:<38} {:>10} {:>10} {:>7} {:>7} {:>8}", name, cell(ours_ms, 1, 4, ""), cell(peer_ms, 1, 4, ""),
                   cell(ratio, 1, 2, ""), cell(ceiling_share, 100, 1, "%"), error ? fmt::format("{:.1e}", *error) : "-");
   if (!peer.empty()) line += "  " + peer;
+  if (ours_cpu_ms && peer_cpu_ms)
+    line += fmt::format("; CPU time {:.4f} and {:.4f} ms, ratio {:.2f}", *ours_cpu_ms, *peer_cpu_ms,
+                        *peer_cpu_ms / *ours_cpu_ms);
   if (!peer_failure.empty()) line += fmt::format("\n  no peer: {}", peer_failure);
   for (const auto& [alternative, figure] : alternatives)
     if (!figure.failure.empty()) line += fmt::format("\n  {} failed: {}", alternative, figure.failure);
@@ -132,8 +138,14 @@ Figures measure(const Row& row, const Device& device, Peer* peer, const Pace& pa
   Figures figures{.name = row.name()};
   const Turns turns = turns_of(device, row);
   Side ours(figures.failure), theirs(figures.peer_failure);
-  std::unique_ptr<Workload> workload;
-  ours.attempt([&] { workload = row.make(device, turns); });
+  std::unique_ptr<Workload> workload, loop;
+  ours.attempt([&] {
+    if (row.beside_loop)
+      std::tie(workload, loop) = row.beside_loop(device);
+    else
+      workload = row.make(device, turns);
+  });
+  if (loop) peer = nullptr, figures.peer = "a plain loop, g++ -O2";
   std::optional<Rivals> rivals;
   if (row.alternatives) rivals.emplace(row, device, turns), peer = nullptr;
   if (peer) theirs.attempt([&] { figures.peer = peer->prepare(row, turns); });
@@ -142,6 +154,7 @@ Figures measure(const Row& row, const Device& device, Peer* peer, const Pace& pa
     ours.attempt([&] { ours.turns.push_back(workload->turn()); });
     if (peer) theirs.attempt([&] { theirs.turns.push_back(peer->turn()); });
     if (rivals) rivals->turn();
+    if (loop) theirs.attempt([&] { theirs.turns.push_back(loop->turn()); });
   }
   ours.attempt([&] {
     const std::optional<double> launched = workload->launched();
@@ -150,6 +163,7 @@ Figures measure(const Row& row, const Device& device, Peer* peer, const Pace& pa
   });
   if (peer) theirs.attempt([&] { figures.peer_launched_ms = peer->launched(); });
 
+  if (loop) figures.ours_cpu_ms = workload->cpu(), figures.peer_cpu_ms = loop->cpu();
   figures.ours_ms = ours.median_ms();
   figures.peer_ms = theirs.median_ms();
   if (rivals) rivals->finish(figures);

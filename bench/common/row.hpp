@@ -26,6 +26,8 @@ class Workload {
   /// root mean square of their references. Infinite if any element at all was not written or is not finite. Nothing
   /// where there is no reference.
   virtual std::optional<double> error() = 0;
+  /// Milliseconds of CPU time of a call, of all cores together, in the median of the turns; nothing on a GPU.
+  virtual std::optional<double> cpu() { return {}; }
 };
 
 /// How a row is laid out over memory and time, on both sides.
@@ -49,10 +51,10 @@ struct Row {
                                     ///< "window" of attention
   std::string group = {};           ///< "sweep": measured only when asked for by a pattern that begins so
   std::vector<std::int64_t> shape;  ///< copy, sum, histogram [n]; gelu, cumsum [n] or any; sort, layer_norm and others
-                                    ///< of rows [rows,width];
-                                    ///< gemv [n,k]; gemm, linear_* [m,n,k]; attention [batch,positions,heads,head
-                                    ///< width], of gqa heads of keys and values behind; decode [batch,cached]; prefill
-                                    ///< [batch,length]
+                                    ///< of rows [rows,width]; csr_* [rows,nonzeros]; mandelbrot, bilinear
+                                    ///< [height,width]; gemv [n,k]; gemm, linear_* [m,n,k]; attention
+                                    ///< [batch,positions,heads,head width], of gqa heads of keys and values behind;
+                                    ///< decode [batch,cached]; prefill [batch,length]
   Resource resource = Resource::memory;
   double work = 0;     ///< of a call: bytes that must be moved, or floating-point operations
   double bytes = 0;    ///< of memory that a call uses
@@ -61,6 +63,8 @@ struct Row {
   MakeWorkload make = {};
   /// If it is there, not a program beside is the peer, but the fastest of these and of ours.
   std::function<std::vector<Alternative>(const Device&)> alternatives = {};
+  /// If it is there, the row is measured on the CPU, and the peer is a plain loop on one core: ours, and the loop.
+  std::function<std::pair<std::unique_ptr<Workload>, std::unique_ptr<Workload>>(const Device&)> beside_loop = {};
 
   /// "gemm-bf16-4096x4096x4096", "sweep-gemm-bf16-4096x4096x4096-nk"
   std::string name() const;

@@ -3,6 +3,7 @@
 
 #include "common/attention.hpp"
 #include "common/decode.hpp"
+#include "common/gather_rows.hpp"
 #include "common/memory_rows.hpp"
 #include "common/order_rows.hpp"
 #include "common/products.hpp"
@@ -13,6 +14,7 @@ std::vector<Row> rows(const RowSettings& settings) {
   const bool small = settings.small;
   std::vector<Row> rows = memory_rows(small);
   std::ranges::move(order_rows(small), std::back_inserter(rows));
+  std::ranges::move(gather_rows(small), std::back_inserter(rows));
   std::ranges::move(product_rows(settings), std::back_inserter(rows));
   std::ranges::move(attention_rows(settings), std::back_inserter(rows));
   const Gpt2Config config = preset(small ? "nano" : "gpt2");

@@ -12,9 +12,9 @@ bool add_places(std::int64_t* place, const std::int64_t* before, const std::int3
   std::int32_t missing = 0;
   for (int i = 0; i < n; ++i) {
     const bool exists = static_cast<std::uint32_t>(index[i]) - low < count;
-    const std::int64_t here = std::int64_t{index[i]} * step;
+    const std::int64_t here = exists ? index[i] : 0;  // any other times the step may be too much
     missing |= exists ? 0 : 1;
-    place[i] = before[i] + (exists ? here : ElementStrip::nowhere);
+    place[i] = before[i] + here * step + (exists ? 0 : ElementStrip::nowhere);
   }
   return missing == 0;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -50,7 +51,7 @@ void sort_by_digits(std::int64_t count, K varying, First first, Last last) {
   constexpr K mask = (K{1} << bits) - 1;
   static thread_local std::vector<Entry<K>> buffers[2];
   int buffer = 0;
-  const auto pass = [&varying, count](auto from, auto to) {
+  const auto pass = [=, &varying](auto from, auto to) {
     const int shift = std::countr_zero(varying);
     varying &= ~(mask << shift);
     std::int32_t begin[mask + 1] = {};
@@ -86,38 +87,53 @@ void sort_by_digits(std::int64_t count, K varying, First first, Last last) {
 // From this many elements on, a digit's counts are worth their sums.
 constexpr std::int64_t many = 128;
 
+// Calls body(stride, inner) with numbers that are known when compiled, where lines and results are contiguous.
+template <class Body>
+void with_strides(std::int64_t stride, std::int64_t inner, const Body& body) {
+  using One = std::integral_constant<std::int64_t, 1>;
+  if (stride == 1 && inner == 1) return body(One(), One());
+  body(stride, inner);
+}
+
+// A line, of which the first `kept` in order go to `values` and `indices`.
+template <class T, class Stride, class Inner>
+void sort_line(const T* in, Stride stride, std::int64_t count, bool descending, int kept, T* values,
+               std::int32_t* indices, Inner inner) {
+  using K = decltype(key_of(T{}));
+  static thread_local std::vector<Entry<K>> entries;
+  const K turned = descending ? ~K{0} : K{0};
+  const auto entry = [in, stride, turned](std::int64_t i) {
+    return Entry<K>{static_cast<K>(key_of(in[i * stride]) ^ turned), static_cast<std::int32_t>(i)};
+  };
+  const auto put = [=](std::int32_t place, const Entry<K>& entry) {
+    if (place >= kept) return;
+    if (values) values[place * inner] = in[entry.index * stride];
+    if (indices) indices[place * inner] = entry.index;
+  };
+  if (count >= many && kept * 4 >= count) {
+    K varying = 0;
+    const K first = key_of(in[0]);
+    for (std::int64_t i = 0; i < count; ++i) varying |= key_of(in[i * stride]) ^ first;
+    return sort_by_digits<K>(count, varying, entry, put);
+  }
+  entries.resize(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < count; ++i) entries[static_cast<std::size_t>(i)] = entry(i);
+  if (kept * 4 < count)
+    std::partial_sort(entries.begin(), entries.begin() + kept, entries.end());
+  else
+    std::sort(entries.begin(), entries.end());
+  for (int i = 0; i < kept; ++i) put(i, entries[static_cast<std::size_t>(i)]);
+}
+
 template <class T>
 void sort_as(const Lines& lines, SortOptions options, int kept, T* values, std::int32_t* indices) {
-  using K = decltype(key_of(T{}));
-  const std::int64_t count = lines.shape[lines.axis], stride = lines.stride[at(lines.axis)];
   const ResultLines result(lines, kept);
-  const K turned = options.descending ? ~K{0} : K{0};
-  static thread_local std::vector<Entry<K>> entries;
   each_line(lines, [&](std::int64_t offset, std::int64_t line) {
-    const T* const in = reinterpret_cast<const T*>(lines.data) + offset;
-    T* const value_out = values ? values + result.first(line) : nullptr;
-    std::int32_t* const index_out = indices ? indices + result.first(line) : nullptr;
-    const auto entry = [in, stride, turned](std::int64_t i) {
-      return Entry<K>{static_cast<K>(key_of(in[i * stride]) ^ turned), static_cast<std::int32_t>(i)};
-    };
-    const auto put = [=, inner = result.inner](std::int32_t place, const Entry<K>& entry) {
-      if (place >= kept) return;
-      if (value_out) value_out[place * inner] = in[entry.index * stride];
-      if (index_out) index_out[place * inner] = entry.index;
-    };
-    if (count >= many && kept * 4 >= count) {
-      K varying = 0;
-      const K first = key_of(in[0]);
-      for (std::int64_t i = 0; i < count; ++i) varying |= key_of(in[i * stride]) ^ first;
-      return sort_by_digits<K>(count, varying, entry, put);
-    }
-    entries.resize(static_cast<std::size_t>(count));
-    for (std::int64_t i = 0; i < count; ++i) entries[static_cast<std::size_t>(i)] = entry(i);
-    if (kept * 4 < count)
-      std::partial_sort(entries.begin(), entries.begin() + kept, entries.end());
-    else
-      std::sort(entries.begin(), entries.end());
-    for (int i = 0; i < kept; ++i) put(i, entries[static_cast<std::size_t>(i)]);
+    const std::int64_t to = result.first(line);
+    with_strides(lines.stride[at(lines.axis)], result.inner, [&](auto stride, auto inner) {
+      sort_line(reinterpret_cast<const T*>(lines.data) + offset, stride, lines.shape[lines.axis], options.descending,
+                kept, values ? values + to : nullptr, indices ? indices + to : nullptr, inner);
+    });
   });
 }
 
@@ -129,16 +145,18 @@ void sort(ElementType type, const Lines& lines, SortOptions options, int kept, c
 }
 
 void histogram(const Lines& lines, int bins, std::int32_t* out) {
-  const std::int64_t count = lines.shape[lines.axis], stride = lines.stride[at(lines.axis)];
+  const std::int64_t count = lines.shape[lines.axis];
   const ResultLines result(lines, bins);
   std::fill_n(out, lines.shape.size() / count * bins, 0);
   each_line(lines, [&](std::int64_t offset, std::int64_t line) {
-    const std::int32_t* in = reinterpret_cast<const std::int32_t*>(lines.data) + offset;
-    std::int32_t* counts = out + result.first(line);
-    for (std::int64_t i = 0; i < count; ++i) {
-      const std::int32_t bin = in[i * stride];
-      if (bin >= 0 && bin < bins) ++counts[bin * result.inner];
-    }
+    const std::int32_t* const in = reinterpret_cast<const std::int32_t*>(lines.data) + offset;
+    std::int32_t* const counts = out + result.first(line);
+    with_strides(lines.stride[at(lines.axis)], result.inner, [=](auto stride, auto inner) {
+      for (std::int64_t i = 0; i < count; ++i) {
+        const std::int32_t bin = in[i * stride];
+        if (bin >= 0 && bin < bins) ++counts[bin * inner];
+      }
+    });
   });
 }
 
