@@ -131,6 +131,16 @@ class Bench(unittest.TestCase):
         self.assertEqual((errors["sort"], errors["histogram"]), (0, 0))
         self.assertLess(errors["cumsum"], 1e-5)
 
+    def test_loops_on_the_cpu(self):
+        self.assertIn("gather: 8 rows, geometric mean of 8 ratios", self.bench("--small", "gather-*"))
+        figures = self.figures()
+        self.assertRegex(figures["machine"], "^cpu-[0-9]+$")
+        self.assertEqual(figures["peer"], "plain loops on one core")
+        for row in figures["rows"]:
+            self.assertGreater(row["ours_cpu_ms"] * row["peer_cpu_ms"], 0, row["name"])
+            self.assertAlmostEqual(row["ratio"], row["peer_ms"] / row["ours_ms"])
+        self.assertIn("give patterns of gather-* alone", self.bench("gather-*,copy*", status=2))
+
     def test_peer_knows_each_row(self):
         names = subprocess.run([BENCH, "--list"], capture_output=True, text=True, timeout=60).stdout
         ops = re.search(r"\nOPS = {.*?\n}\n", (Path(__file__).parent / "peer.py").read_text(), re.DOTALL)[0]

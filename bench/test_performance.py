@@ -47,6 +47,11 @@ class Page(unittest.TestCase):
         self.assertIn("Geometric mean of 1 ratios: 0.50; ahead in 0.", page)
         self.assertNotIn("No figures", page)
 
+    def test_row_of_the_cpu(self):
+        row = ROW | {"name": "gather-radix_pass-u32-100", "ours_cpu_ms": 0.8, "peer_cpu_ms": 0.2}
+        page = self.page(a=results("cpu-2", [row], groups={"gather": {"rows": 1}}))
+        self.assertIn("| `gather-radix_pass-u32-100` | 0.400 | 0.200 | 0.50 | 0.800 | 0.200 | 0.25 |", page.splitlines())
+
     def test_row_without_peer(self):
         page = self.page(a=results("h200", [ALONE], peer=None))
         self.assertIn("| `copy-f32-100` | 0.1000 | - | - | - | - | - | - | - |", page)
