@@ -122,6 +122,17 @@ void from_memory(ElementType type, void* out, const void* memory, std::int64_t s
   });
 }
 
+void read_row(ElementType type, const TileRows::Axis& row, char* out, const char* memory, Part part,
+              const Cell& padding) {
+  const HostType held = host_type(type);
+  const int bytes = host_bytes(held), stored = info(type).bytes;
+  if (part.begin > 0) splat(out, &padding, held, static_cast<int>(part.begin));
+  if (part.end > part.begin)
+    from_memory(type, out + part.begin * bytes, memory + part.begin * row.stride * stored, row.stride,
+                part.end - part.begin);
+  if (part.end < row.extent) splat(out + part.end * bytes, &padding, held, static_cast<int>(row.extent - part.end));
+}
+
 void to_memory(ElementType type, void* memory, std::int64_t stride, const void* in, std::int64_t in_stride,
                std::int64_t count) {
   if (type == ElementType::f16)

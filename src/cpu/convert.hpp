@@ -8,6 +8,9 @@ namespace tessera::internal::cpu {
 
 /// `count` elements of a tensor, `stride` elements apart, into contiguous host form.
 void from_memory(ElementType type, void* out, const void* memory, std::int64_t stride, std::int64_t count);
+/// A row of a tile, into contiguous host form: of what lies at `memory`, the part that exists; padding around it.
+void read_row(ElementType type, const TileRows::Axis& row, char* out, const char* memory, Part part,
+              const Cell& padding);
 /// `count` values in host form, `in_stride` apart, into a tensor, `stride` elements apart.
 void to_memory(ElementType type, void* memory, std::int64_t stride, const void* in, std::int64_t in_stride,
                std::int64_t count);

@@ -255,16 +255,6 @@ void Frame::tile_start(std::span<const Id> indices, const Shape& shape, int firs
   }
 }
 
-void read_row(const Node& node, const TileRows::Axis& row, char* out, const char* memory, Part part, Cell padding) {
-  const HostType type = host_type(node.type);
-  const int bytes = host_bytes(type), stored = info(node.type).bytes;
-  if (part.begin > 0) splat(out, &padding, type, static_cast<int>(part.begin));
-  if (part.end > part.begin)
-    from_memory(node.type, out + part.begin * bytes, memory + part.begin * row.stride * stored, row.stride,
-                part.end - part.begin);
-  if (part.end < row.extent) splat(out + part.end * bytes, &padding, type, static_cast<int>(row.extent - part.end));
-}
-
 void Frame::load(Id id) {
   const Node& load = node(id);
   const ViewRef& view = views_[load.in[0]];
@@ -288,7 +278,7 @@ void Frame::load(Id id) {
   const int bytes = host_bytes(host_type(load.type)), stored = info(load.type).bytes;
   const TileRows rows = tile_rows(view, shape, start, stored, 0, view.data, dense);
   each_row(rows, stored, [&](const char* memory, std::int64_t offset, Part part) {
-    read_row(load, rows.row(), out + offset * bytes, memory, part, padding);
+    read_row(load.type, rows.row(), out + offset * bytes, memory, part, padding);
   });
 }
 
@@ -310,7 +300,7 @@ void Frame::gather(Id id, int plan) {
     const std::int64_t source = reinterpret_cast<const std::int32_t*>(rows.data)[i * rows.stride[0]];
     inner.memory = source >= view.lo[0] && source < view.hi[0] ? first + source * view.stride[0] * stored : nullptr;
     each_row(inner, stored, [&](const char* memory, std::int64_t offset, Part part) {
-      read_row(gather, inner.row(), out + offset * bytes, memory, part, padding);
+      read_row(gather.type, inner.row(), out + offset * bytes, memory, part, padding);
     });
   }
 }
@@ -673,7 +663,8 @@ void Program::run(std::span<const Argument> arguments, std::span<const std::int6
   if (const Tape* const running = of_this_thread<Frame>().running())
     throw Error("launch of kernel '" + tape_->graph.name + "' refused: the function of a cuda_op, which computes an " +
                 "element of kernel '" + running->graph.name + "', " + running->graph.location.file + ':' +
-                std::to_string(running->graph.location.line) + ", cannot launch, copy or fill; do so ahead of the launch");
+                std::to_string(running->graph.location.line) +
+                ", cannot launch, copy or fill; do so ahead of the launch");
   std::int64_t blocks = 1;
   for (std::int64_t extent : grid) blocks *= extent;
   constexpr std::size_t few = 128;
