@@ -184,6 +184,25 @@ TEST_CASE("overlap in one memory is found exactly", "[jit]") {
   CHECK(wrong == 0);
 }
 
+TEST_CASE("the stride of an axis of one element does not matter to overlap", "[jit]") {
+  const Parameter parameter{.access = Access::in, .type = ElementType::u8, .rank = 2};
+  std::vector<char> memory(64);
+  const auto column = [&](std::size_t first, std::int64_t extent, std::int64_t stride) {
+    Argument argument;
+    argument.data = &memory[first];
+    argument.extent = {extent, 1}, argument.stride = {2, stride};
+    return argument;
+  };
+  for (const std::int64_t stride : {1, 9, 0, -5}) {
+    CAPTURE(stride);
+    CHECK(!overlap(parameter, column(0, 4, 1), parameter, column(1, 4, stride)));
+    CHECK(!overlap(parameter, column(1, 4, stride), parameter, column(0, 4, 7)));
+    CHECK(overlap(parameter, column(0, 4, 1), parameter, column(2, 4, stride)));
+    CHECK(overlap(parameter, column(4, 1, stride), parameter, column(0, 4, 7)));
+    CHECK(!overlap(parameter, column(3, 1, stride), parameter, column(0, 4, 7)));
+  }
+}
+
 TEST_CASE("overlap of tensors laid out alike is never missed", "[jit]") {
   std::mt19937 engine(37);
   const auto number = [&](int low, int high) { return std::uniform_int_distribution(low, high)(engine); };
