@@ -16,6 +16,7 @@
 #include "jit/compile/compiler.hpp"
 #include "jit/compile/disassemble.hpp"
 #include "jit/compile/dump.hpp"
+#include "patterns.hpp"
 #include "stderr.hpp"
 #include "support.hpp"
 #include "tessera/tessera.hpp"
@@ -149,6 +150,31 @@ TEST_CASE("A kernel without a compiler is dumped as far as it goes", "[jit]") {
           CHECK(quiet.texts(scale(), gpu, {"cuda", "plan"}) == std::vector{scale().text, scale().plan});
         })
             .empty());
+}
+
+TEST_CASE("What is missing among dumped files is told on stderr, once", "[jit]") {
+  const TempDir temp;
+  const auto compiler = [&](const Nvrtc& (*nvrtc)()) {
+    return Compiler(with({{"TESSERA_DUMP", "cuda,log,stats"}, {"TESSERA_DUMP_DIR", temp.path().native()}}),
+                    std::chrono::seconds(10), nvrtc);
+  };
+  const auto count = [](const std::string& all, const std::string& part) { return matches(all, part).size(); };
+  Compiler without = compiler(no_nvrtc);
+  const std::string text = stderr_of([&] {
+    without.dump(scale(), gpu);
+    without.dump(scale("3.0f"), gpu);
+  });
+  INFO(text);
+  CHECK(count(text, "kernel 'scale' is dumped without its log: NVRTC was not found anywhere") == 1);
+  CHECK(count(text, "\n") == 1);
+  CHECK(read_text(temp / (stem_of(scale()) + ".stats")) == "no stats: NVRTC was not found anywhere\n");
+  if (!nvrtc_here()) return;
+  const Variable place("TMPDIR", temp.path().native());
+  Compiler with_nvrtc = compiler(&Nvrtc::instance);
+  const std::string wrong = stderr_of([&] { with_nvrtc.dump(scale("nothing"), gpu); });
+  INFO(wrong);
+  CHECK(count(wrong, "kernel 'scale' is dumped without its log: kernel 'scale' does not compile") == 1);
+  CHECK(count(wrong, "\n") == 1);
 }
 
 TEST_CASE("What is to be compiled is checked first, and what the cache has is not", "[jit]") {

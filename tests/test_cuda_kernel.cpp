@@ -249,6 +249,34 @@ TEST_CASE("a kernel in CUDA C++ has a graph and a text, and no plan", "[graph]")
   CHECK(says(error_of([&] { kernel_texts(k.graph(), Arch::sm_80, {"plan:lower"}); }), {"of which there is no plan"}));
 }
 
+TEST_CASE("stats of a kernel in CUDA C++ have the threads and the memory of its launch", "[nvrtc]") {
+  if (!nvrtc_here()) return;
+  const CudaSource text = R"(extern "C" __global__ void one(float* y) {
+    extern __shared__ float all[];
+    __shared__ float some[8];
+    some[threadIdx.x % 8] = all[threadIdx.x] = 1;
+    y[threadIdx.x] = some[0] + all[1];
+  })";
+  const auto stats = [&](const auto& launch) {
+    return kernel_texts(cuda_kernel("one", text, launch).executable().graph(), Arch::sm_80, {"stats"})[0];
+  };
+  const std::string constant = stats([](Out<f32, 1>) {
+    return CudaLaunch{.blocks = {1}, .threads = {64, 2, 2}, .shared_bytes = 1024};
+  });
+  INFO(constant);
+  CHECK(constant.find(": 256 threads, ") != constant.npos);
+  CHECK(constant.find(" 1024 + 32 bytes of shared memory") != constant.npos);
+  const std::string computed = stats([](Out<f32, 1> y) {
+    return CudaLaunch{.blocks = {1}, .threads = {y.extent(0), 2}, .shared_bytes = y.extent(0) * 4};
+  });
+  INFO(computed);
+  CHECK(computed.find(": as many threads as the launch says, ") != computed.npos);
+  CHECK(computed.find(" the launch's + 32 bytes of shared memory") != computed.npos);
+  const std::string none = stats([](Out<f32, 1>) { return CudaLaunch{.blocks = {1}, .threads = {32}}; });
+  CHECK(none.find(": 32 threads, ") != none.npos);
+  CHECK(none.find(" 0 + 32 bytes of shared memory") != none.npos);
+}
+
 TEST_CASE("what compilations cost a process is summed up", "[nvrtc]") {
   if (!nvrtc_here()) return;
   // The first brings along what tests before it had compiled in another way.

@@ -2,16 +2,31 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+
 #include "graph/in_literal.hpp"
 #include "tessera/graph/cuda_text.hpp"
 
 namespace tessera::internal {
+namespace {
+
+/// A number of the launch, if each launch has the same.
+std::optional<int> constant_of_launch(const Graph& graph, std::size_t number) {
+  const Node& node = graph[graph.grid[number]];
+  return node.op == Op::constant ? std::optional<int>(node.number().i32) : std::nullopt;
+}
+
+}  // namespace
 
 KernelSource hand_written(const Graph& graph) {
   const CudaText& text = *graph.cuda;
   KernelSource source;
   source.author = source.name = graph.name;
   source.by_hand = true;
+  source.threads = 1;
+  for (std::size_t axis = 0; axis < CudaText::axes; ++axis)
+    source.threads *= constant_of_launch(graph, CudaText::first_thread + axis).value_or(0);
+  source.shared_bytes = constant_of_launch(graph, CudaText::shared_bytes).value_or(-1);
   source.plan = fmt::format("kernel {} in CUDA C++, by hand\n", graph.name);
   using Kind = KernelParameter::Kind;
   for (std::size_t i = 0; i < graph.parameters.size(); ++i) {

@@ -5,7 +5,7 @@
 namespace tessera::internal {
 
 /// Its parameters are a pointer for each tensor and the number for each scalar, in the graph's order, then the launch's
-/// own numbers.
+/// own numbers. Threads and bytes of shared memory are those of its launches, 0 and -1 where these differ.
 KernelSource hand_written(const Graph& graph);
 
 }  // namespace tessera::internal

@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <fnmatch.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <condition_variable>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <iterator>
@@ -57,10 +59,14 @@ std::string text_of_ptx(const CompiledCode& code) {
 
 std::string stats(const KernelSource& source, Arch gpu, const CompiledCode& code, bool cached) {
   const CompileReport& report = code.report;
-  std::string text = fmt::format("{} for {}: {} threads, ", source.author, gpu.name(), source.threads);
+  // What differs between the launches of a kernel by hand is 0 or less.
+  std::string text = fmt::format("{} for {}: {}, ", source.author, gpu.name(),
+                                 source.threads > 0 ? fmt::format("{} threads", source.threads)
+                                                    : "as many threads as the launch says");
   if (!code.is_ptx) {
     text += fmt::format("{} registers, {} + {} bytes of shared memory (dynamic + static), {} bytes of stack, ",
-                        report.registers, source.shared_bytes, report.shared_bytes, report.stack_bytes);
+                        report.registers, source.shared_bytes >= 0 ? std::to_string(source.shared_bytes) : "the launch's", report.shared_bytes,
+                        report.stack_bytes);
     text += fmt::format("spills of {} bytes stored and {} loaded, ", report.spill_store_bytes, report.spill_load_bytes);
   }
   if (!code.is_ptx) text += fmt::format("{} bytes of instructions, ", instruction_bytes(code.image));
@@ -73,6 +79,17 @@ std::string stats(const KernelSource& source, Arch gpu, const CompiledCode& code
 bool has_entry(const CompiledCode& code, std::string_view name) {
   return code.is_ptx ? text_of_ptx(code).find(fmt::format(".entry {}(", name)) != std::string::npos
                      : code.log.find(fmt::format("Compiling entry function '{}'", name)) != std::string::npos;
+}
+
+/// A line in place of a stage. Where nobody would see it, in a file, a warning says the same, once a process.
+void dump_failure(const Options& options, std::string_view kernel, std::string_view stem, std::string_view stage,
+                  const std::string& why) {
+  write_dump(options, stem, stage, fmt::format("no {}: {}\n", stage, why));
+  if (options.dump_dir.empty()) return;
+  static std::mutex mutex;
+  static std::set<std::string>& told = *new std::set<std::string>;  // never destroyed, as the compiler
+  if (const std::lock_guard lock(mutex); !told.insert(why).second) return;
+  log_warn(fmt::format("kernel '{}' is dumped without its {}: {}", kernel, stage, why));
 }
 
 /// The text of `file`, if it is there.
@@ -261,7 +278,7 @@ CompiledKernel Compiler::finish(const Job& job, bool anew) {
     try {
       write_dump(options_, job.stem, stage, text(job, code, stage));
     } catch (const Error& e) {  // the kernel runs all the same
-      write_dump(options_, job.stem, stage, fmt::format("no {}: {}\n", stage, e.what()));
+      dump_failure(options_, job.source.author, job.stem, stage, e.what());
     }
   }
   return {job.source, code.entry};
@@ -294,7 +311,7 @@ KernelSource Compiler::dump(KernelSource source, Arch gpu) {
     finish(job, options_.always_compile);
   } catch (const Error& e) {
     for (const std::string_view stage : code_stages)
-      if (wanted(stage)) write_dump(options_, job.stem, stage, fmt::format("no {}: {}", stage, e.what()));
+      if (wanted(stage)) dump_failure(options_, job.source.author, job.stem, stage, e.what());
   }
   return job.source;
 }
@@ -388,7 +405,37 @@ CompiledKernel recompile_kernel(const Graph& graph, const Variant& variant, Arch
   return Compiler::instance().recompile(std::move(kernel.source), gpu, std::move(kernel.check));
 }
 
+namespace {
+
+/// Says at the end of the process if TESSERA_DUMP_FILTER has matched no kernel.
+void watch_filter(const std::string& kernel) {
+  struct Filter {
+    std::mutex mutex;
+    bool matched = false;
+    std::set<std::string> others;
+  };
+  // Never destroyed, as kernels may be made until the end.
+  static Filter& watch = *new Filter;
+  static const bool begun = [] {
+    (void)logs_debug();  // the logger is made first, so that it is there in the end
+    std::atexit([] {
+      const std::lock_guard lock(watch.mutex);
+      if (!watch.matched)
+        log_warn(fmt::format("nothing was dumped: TESSERA_DUMP_FILTER={} matches no kernel; there were {}",
+                             options().dump_filter, fmt::join(watch.others, ", ")));
+    });
+    return true;
+  }();
+  (void)begun;
+  const std::lock_guard lock(watch.mutex);
+  watch.matched = watch.matched || ::fnmatch(options().dump_filter.c_str(), kernel.c_str(), 0) == 0;
+  if (!watch.matched) watch.others.insert(kernel);
+}
+
+}  // namespace
+
 void dump_graph(const Graph& graph) {
+  if (!options().dump.empty()) watch_filter(graph.name);
   if (wants_dump(options(), graph.name, "graph"))
     write_dump(options(), stem_of(graph), "graph", to_string(graph, true));
 }

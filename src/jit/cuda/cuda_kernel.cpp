@@ -189,7 +189,7 @@ CudaKernel::Code CudaKernel::make(const Variant& variant) const {
   const OutsideRecording outside(device_->driver());
   const Driver& driver = device_->driver();
   const std::string subject = fmt::format("kernel '{}'", graph_.name);
-  if (source.shared_bytes > 0)
+  if (source.shared_bytes > 0 && !source.by_hand)
     device_->check(driver.cuFuncSetAttribute(loaded->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                              source.shared_bytes),
                    driver.cuFuncSetAttribute.name,
