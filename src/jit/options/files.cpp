@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
+#include <ctime>
 #include <random>
 #include <system_error>
 #include <utility>
@@ -70,7 +72,33 @@ void make_folder(const fs::path& folder) {
   if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) throw_errno("make", folder);
 }
 
+namespace {
+
+/// While it is there, a file that grows beyond the process's limit is a failed write, not a signal that kills.
+class FileSizeLimit {
+ public:
+  FileSizeLimit() {
+    sigemptyset(&signal_), sigaddset(&signal_, SIGXFSZ);
+    ::pthread_sigmask(SIG_BLOCK, &signal_, &before_);
+  }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+  ~FileSizeLimit() {
+    const int error = errno;
+    const timespec now{};
+    if (!sigismember(&before_, SIGXFSZ)) ::sigtimedwait(&signal_, nullptr, &now);  // the kernel's, to this thread
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    errno = error;
+  }
+
+ private:
+  sigset_t signal_, before_;
+};
+
+}  // namespace
+
 void write_all(const Descriptor& file, std::span<const std::byte> bytes, const fs::path& path) {
+  const FileSizeLimit limit;
   while (!bytes.empty()) {
     const ssize_t written = ::write(file.get(), bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
