@@ -10,6 +10,7 @@
 
 #include "common/program.hpp"
 #include "common/terminal.hpp"
+#include "jit/diagnosis.hpp"
 #include "tessera/graph/error.hpp"
 #include "tessera/model/utf8.hpp"
 #include "tessera/tessera.hpp"
@@ -106,33 +107,40 @@ void show_code() {
 
 // ---- 3
 
+/// What a device makes of the softmax of some rows, beside double precision.
+struct Trial {
+  std::vector<f32> y{};
+  double worst = 0, allowed = 4e-6;  ///< relative error; as lesson 2 says
+
+  explicit Trial(const Device& device) {
+    const int rows = 5, cols = 1024;
+    const auto x = random_values(static_cast<std::size_t>(rows * cols));
+    const Tensor<f32, 2> in = tensor_of(device, rows, cols), out(device, {rows, cols});
+    launch(device.stream(), softmax(cols), in, out);
+    y = out.to_vector();
+    for (std::size_t row = 0; row < x.size(); row += cols) {
+      double sum = 0;
+      for (std::size_t i = row; i < row + cols; ++i) sum += std::exp(static_cast<double>(x[i]));
+      for (std::size_t i = row; i < row + cols; ++i) {
+        const double error = std::abs(y[i] / (std::exp(static_cast<double>(x[i])) / sum) - 1);
+        if (!(error <= worst)) worst = std::isnan(error) ? inf : error;
+      }
+    }
+  }
+  bool is_right() const { return worst <= allowed; }
+  std::string verdict() const { return fmt::format("largest error {:.1e} of {:.0e} allowed", worst, allowed); }
+};
+
 /// Whether both devices give the softmax of double precision.
 bool show_devices(const Devices& devices) {
   title(3, "The same result on two devices");
-  const int rows = 5, cols = 1024;
-  const auto x = random_values(static_cast<std::size_t>(rows * cols));
-  std::vector<double> expected(x.size());
-  for (std::size_t row = 0; row < x.size(); row += cols) {
-    double sum = 0;
-    for (std::size_t i = row; i < row + cols; ++i) sum += expected[i] = std::exp(static_cast<double>(x[i]));
-    for (std::size_t i = row; i < row + cols; ++i) expected[i] /= sum;
-  }
-  const double allowed = 4e-6;  // relative; as lesson 2 says
   bool right = true;
   const auto run_on = [&](const Device& device) {
-    const Tensor<f32, 2> in = tensor_of(device, rows, cols), out(device, {rows, cols});
-    launch(device.stream(), softmax(cols), in, out);
-    const std::vector<f32> y = out.to_vector();
-    double worst = 0;
-    for (std::size_t i = 0; i < y.size(); ++i) {
-      const double error = std::abs(y[i] / expected[i] - 1);
-      if (!(error <= worst)) worst = std::isnan(error) ? inf : error;
-    }
-    right &= worst <= allowed;
-    const std::string verdict = fmt::format("largest error {:.1e} of {:.0e} allowed", worst, allowed);
+    const Trial trial(device);
+    right &= trial.is_right();
     say(fmt::format("{:<36} y[0][0..2] = {}   {}", device.name(),
-                    paint.number(fmt::format("{:.7f} {:.7f} {:.7f}", y[0], y[1], y[2])),
-                    worst <= allowed ? paint.good(verdict) : paint.bad(verdict)));
+                    paint.number(fmt::format("{:.7f} {:.7f} {:.7f}", trial.y[0], trial.y[1], trial.y[2])),
+                    trial.is_right() ? paint.good(trial.verdict()) : paint.bad(trial.verdict())));
   };
   run_on(devices.first);
   if (devices.second) run_on(*devices.second);
@@ -288,14 +296,48 @@ void show_comparison(const Devices& devices) {
     say(paint.aside(fmt::format("The loops run on one core; tiles on all {}.", device.info().multiprocessors)));
 }
 
+// ---- --doctor
+
+/// What was found of this machine, a line each. Whether a kernel runs on the device that programs take here.
+bool doctor() {
+  const auto tell = [](bool good, const std::string& part, const std::string& text) {
+    print(fmt::format("{} {:<9} {}\n", good ? paint.good("found  ") : paint.bad("missing"), part, printable(text)));
+  };
+  const auto runs = [&](const auto& device_of) {
+    try {
+      const Device device = device_of();
+      const Trial trial(device);
+      tell(trial.is_right(), "kernel", fmt::format("runs on {}: {}", describe(device), trial.verdict()));
+      return trial.is_right();
+    } catch (const Error& error) {
+      tell(false, "kernel", error.what());
+      return false;
+    }
+  };
+  tell(true, "Tessera", version());
+  bool has_emulator = false;
+  for (const Finding& finding : diagnose()) {
+    tell(finding.found, finding.part,
+         finding.mend.empty() ? finding.text : fmt::format("{}; {}", finding.text, finding.mend));
+    has_emulator |= finding.found && finding.part == "emulator";
+  }
+  if (has_emulator) runs([] { return Device::parse("emulated"); });  // which needs g++, too
+  return runs(&Device::best);
+}
+
 constexpr std::string_view parts[] = {"kernel", "code", "devices", "text", "comparison"};
 
 /// Whether all is right.
 bool demo(CommandLine& line) {
   std::string list = fmt::format("{}", fmt::join(parts, ","));
   line.option("parts", list, "PARTS", "Only these, with commas: " + list, {std::begin(parts), std::end(parts)});
+  bool looks = false;
+  line.flag("--doctor", looks,
+            "Shows nothing of this, but what was found of driver, GPU, NVRTC,\nemulator, cache and threads, or how to "
+            "get it; the exit status is 1\nif no kernel runs");
   line.footer("Shown in colour on a terminal, unless NO_COLOR is set. Times are measured then and there.");
   line.parse();
+  if (looks) return doctor();
   std::vector<std::string> wanted;
   std::istringstream stream(list);
   for (std::string part; std::getline(stream, part, ',');) {

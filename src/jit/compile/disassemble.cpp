@@ -29,7 +29,9 @@ using namespace std::chrono_literals;
 constexpr auto time_limit = 30s;
 constexpr std::size_t size_limit = 64 << 20;
 
-fs::path find_nvdisasm() {
+}  // namespace
+
+fs::path nvdisasm_path() {
   std::vector<fs::path> folders;
   const auto variable = [](const char* name) {
     const char* value = std::getenv(name);
@@ -45,8 +47,12 @@ fs::path find_nvdisasm() {
   for (const fs::path& folder : folders) {
     if (folder.is_absolute() && ::access((folder / "nvdisasm").c_str(), X_OK) == 0) return folder / "nvdisasm";
   }
-  return {};
+  throw Error(
+      "machine code needs nvdisasm, which is neither in PATH nor in CUDA_HOME, CUDA_PATH or /usr/local/cuda*; it "
+      "comes with the CUDA toolkit (package cuda-nvdisasm)");
 }
+
+namespace {
 
 /// A file with the bytes, removed in the end.
 class TemporaryFile {
@@ -72,11 +78,7 @@ class TemporaryFile {
 }  // namespace
 
 std::string disassemble(std::span<const std::byte> cubin) {
-  const fs::path program = find_nvdisasm();
-  if (program.empty())
-    throw Error(
-        "machine code needs nvdisasm, which is neither in PATH nor in CUDA_HOME, CUDA_PATH or /usr/local/cuda*; it "
-        "comes with the CUDA toolkit (package cuda-nvdisasm)");
+  const fs::path program = nvdisasm_path();
   try {
     const TemporaryFile file(cubin);
     Process process({program.native(), "--print-code", file.path()});

@@ -10,22 +10,24 @@
 
 namespace tessera::internal {
 
+inline constexpr const char* driver_library = "libcuda.so.1";
+
 /// The driver and each device are opened when first asked for.
 class CudaDevices {
  public:
   /// Those of the process.
   static CudaDevices& instance();
-  explicit CudaDevices(std::vector<std::string> driver_places = {"libcuda.so.1"}, CudaSettings settings = {})
+  explicit CudaDevices(std::vector<std::string> driver_places = {driver_library}, CudaSettings settings = {})
       : places_(std::move(driver_places)), settings_(std::move(settings)) {}
 
-  /// Both throw Error that says in one line why there is no such device.
+  /// All throw Error that says in one line why there is no such device.
+  int count();  ///< at least 1
   std::shared_ptr<DeviceBackend> open(int ordinal);
   /// The first that kernels can be compiled for.
   std::shared_ptr<DeviceBackend> first();
 
  private:
   std::shared_ptr<const cuda::Driver> driver();
-  int count();
 
   std::vector<std::string> places_;
   CudaSettings settings_;

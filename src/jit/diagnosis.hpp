@@ -1,0 +1,19 @@
+// What of this machine kernels can run on, and where its parts were looked for.
+#pragma once
+#include <string>
+#include <vector>
+
+namespace tessera::internal {
+
+/// A part that was looked for.
+struct Finding {
+  std::string part;  ///< "driver", "GPU", "NVRTC", "nvdisasm", "emulator", "cache", "threads" or "settings"
+  bool found;
+  std::string text;       ///< where it is and its version; or why it is missing, and where it was looked for
+  std::string mend = {};  ///< how to get what is missing
+};
+
+/// All of them, in that order; a line for each GPU. Opens what it finds, as a launch would. Throws nothing.
+std::vector<Finding> diagnose();
+
+}  // namespace tessera::internal
