@@ -1,8 +1,11 @@
 // Shows what a kernel becomes on its way to machine code. No GPU is needed.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <sstream>
 
+#include "common/declared.hpp"
 #include "common/kernels.hpp"
 #include "common/program.hpp"
 #include "jit/compile/compiler.hpp"
@@ -10,6 +13,19 @@
 using namespace tessera::internal;
 
 namespace {
+
+const std::vector<std::string> arch_names = {"sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120"};
+const std::vector<std::string> stage_names = {"graph", "plan", "cuda", "ptx", "sass", "log", "stats"};
+
+/// What `look` gives. Its Error names the choices; what was probably meant comes after them.
+template <class Look>
+auto with_suggestion(std::string_view word, std::span<const std::string> names, const Look& look) {
+  try {
+    return look();
+  } catch (const Error& error) {
+    throw Error(error.what() + did_you_mean(word, names));
+  }
+}
 
 std::vector<std::string> split(const std::string& list) {
   std::vector<std::string> parts;
@@ -25,10 +41,10 @@ void inspect(CommandLine& line) {
   for (const NamedKernel& kernel : named_kernels()) names.push_back(kernel.name);
   line.option("kernel", pattern, "KERNEL", "Name of a kernel, or a pattern as 'linear*-bf16'", names);
   line.option("--arch", arch, "ARCH", "GPU to compile for: sm_80, sm_86, sm_89, sm_90a, ... [sm_90a]",
-              {"sm_80", "sm_86", "sm_89", "sm_90a"});
+              arch_names);
   line.option("--show", show, "STAGES",
               "Any of graph, plan, plan:PASS, cuda, ptx, sass, log, stats, with commas [cuda]",
-              {"graph", "plan", "cuda", "ptx", "sass", "log", "stats"});
+              stage_names);
   line.flag("--list", list, "Print the names of the kernels and exit");
   line.footer(
       "ptx, log and stats need NVRTC, sass needs nvdisasm, too: without them nothing is shown, and the exit status is 2.\n"
@@ -40,10 +56,14 @@ void inspect(CommandLine& line) {
   }
   if (pattern.empty()) throw Error("name a kernel; inspect --list shows which there are");
 
-  const Arch gpu = Arch::parse(arch);
+  const Arch gpu = with_suggestion(arch, arch_names, [&] { return Arch::parse(arch); });
   const std::vector<NamedKernel> kernels = find_kernels(pattern, gpu);
   const std::vector<std::string> stages = split(show);
   if (stages.empty()) throw Error("--show: name a stage");
+  for (const std::string& stage : stages)
+    if (std::ranges::find(stage_names, stage) == stage_names.end() && !stage.starts_with("plan:"))
+      throw Error(fmt::format("a kernel has no stage '{}'; choose from {}, or plan:PASS{}", stage,
+                              fmt::join(stage_names, ", "), did_you_mean(stage, stage_names)));
   // One text alone has no title, so that it can be piped into a file.
   const bool titles = kernels.size() > 1 || stages.size() > 1;
   for (const NamedKernel& kernel : kernels) {

@@ -9,6 +9,8 @@
 #include <map>
 #include <random>
 
+#include "common/declared.hpp"
+
 namespace gallery {
 namespace {
 
@@ -64,13 +66,15 @@ static bool run(const std::string& name, const Entry& entry, const Device& devic
 int main(int argc, char** argv) try {
   using namespace gallery;
   std::vector<std::string> names(argv + 1, argv + argc);
-  if (names.empty())
-    for (const auto& [name, entry] : entries()) names.push_back(name);
+  std::vector<std::string> all;
+  for (const auto& [name, entry] : entries()) all.push_back(name);
+  if (names.empty()) names = all;
   const Device device = Device::best();
   bool right = true;
   for (const std::string& name : names) {
     const auto found = entries().find(name);
-    if (found == entries().end()) throw Error("the gallery has no program '" + name + "'");
+    if (found == entries().end())
+      throw Error("the gallery has no program '" + name + "'" + tessera::internal::did_you_mean(name, all));
     right &= run(name, found->second, device);
   }
   return right ? 0 : 1;

@@ -4,6 +4,7 @@
 #include <fnmatch.h>
 
 #include "common/computed_products.hpp"
+#include "common/declared.hpp"
 #include "common/lessons.hpp"
 #include "jit/product_tiles.hpp"
 #include "model/kernels.hpp"
@@ -169,14 +170,19 @@ const std::vector<NamedKernel>& named_kernels() {
 
 std::vector<NamedKernel> find_kernels(std::string_view pattern, Arch gpu) {
   std::vector<NamedKernel> found;
-  std::string names;
+  std::vector<std::string> names;
+  std::string others;  // GPUs that have such kernels
   for (const NamedKernel& kernel : named_kernels()) {
     const bool matches = ::fnmatch(std::string(pattern).c_str(), kernel.name.c_str(), 0) == 0;
     if (kernel.name == pattern || (matches && kernel.is_of(gpu))) found.push_back(kernel);
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", kernel.name);
+    if (matches && kernel.only && others.find(kernel.only->name()) == others.npos)
+      others += (others.empty() ? "" : ", ") + kernel.only->name();
+    names.push_back(kernel.name);
   }
-  if (found.empty()) throw Error(fmt::format("there is no kernel '{}'; choose from {}", pattern, names));
-  return found;
+  if (!found.empty()) return found;
+  if (!others.empty()) throw Error(fmt::format("the kernels '{}' are those of {}, not of {}", pattern, others, gpu.name()));
+  throw Error(fmt::format("there is no kernel '{}'{} (inspect --list shows all {})", pattern,
+                          did_you_mean(pattern, names), names.size()));
 }
 
 }  // namespace tessera::internal

@@ -26,8 +26,8 @@ struct NamedKernel {
 /// each tile that choose() takes there, in clusters, with operands that threads copy or that are computed on the way.
 const std::vector<NamedKernel>& named_kernels();
 
-/// Those of a GPU whose names match a pattern (fnmatch), or the one that is named, one at least; Error, listing the
-/// names, if there is none.
+/// Those of a GPU whose names match a pattern (fnmatch), or the one that is named, one at least; Error, with the names
+/// that are most like it, if there is none.
 std::vector<NamedKernel> find_kernels(std::string_view pattern, Arch gpu);
 
 }  // namespace tessera::internal
