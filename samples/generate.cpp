@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <exception>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -19,7 +21,7 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-constexpr int status_of_wrong_prompts = 1, status_of_interrupt = 130;  // as of a process that SIGINT ended
+constexpr int status_of_wrong_texts = 1, status_of_interrupt = 130;  // as of a process that SIGINT ended
 
 std::string without_newline(std::string text) {
   if (text.ends_with('\n')) text.pop_back();
@@ -36,7 +38,7 @@ std::string prompt_text(const TextOptions& options) {
 struct Prompt {
   std::string text{};
   Ids ids{};
-  bool is_empty = false;  ///< there are ids all the same: the model's first token
+  bool is_empty = false;  ///< there may be ids all the same: the model's first token
   std::string error{};    ///< why nothing comes of it
 };
 
@@ -45,6 +47,12 @@ struct Job {
   const Prompt* prompt;
   std::size_t number, sample;  ///< of the prompt, and among its texts
   bool is_wrong() const { return !prompt->error.empty(); }
+};
+
+/// A job's text, and why it ended early, if it failed.
+struct Made {
+  Written written;
+  std::string error{};
 };
 
 /// All of the program but for -i.
@@ -59,8 +67,8 @@ class Generator {
         course_(std::move(course)),
         timings_(timings) {}
 
-  /// Error unless the model holds it.
-  Prompt prompt(std::string text, const std::optional<Ids>& ids = {}) const {
+  /// Error unless the model holds it. An empty one is the model's first token, unless the text `begins_later`.
+  Prompt prompt(std::string text, const std::optional<Ids>& ids = {}, bool begins_later = false) const {
     Prompt prompt{.text = std::move(text)};
     prompt.ids = ids ? *ids : tokenizer_->encode(prompt.text);
     check_vocabulary(prompt.ids, config_);
@@ -68,7 +76,7 @@ class Generator {
       throw Error(fmt::format("the prompt has {} tokens, the model holds {}; shorten it", prompt.ids.size(),
                               config_.positions));
     prompt.is_empty = prompt.ids.empty();
-    if (prompt.is_empty) prompt.ids.push_back(first_token(config_));
+    if (prompt.is_empty && !begins_later) prompt.ids.push_back(first_token(config_));
     course_.most(prompt.ids.size());
     return prompt;
   }
@@ -82,8 +90,8 @@ class Generator {
       if (line.ends_with('\r')) line.pop_back();
       try {
         prompts.push_back(prompt(line));
-      } catch (const Error& error) {
-        prompts.push_back({.text = line, .error = error.what()});
+      } catch (const std::exception&) {
+        prompts.push_back({.text = line, .error = message_of_failure()});
       }
     }
     return prompts;
@@ -101,13 +109,12 @@ class Generator {
       run(group, interrupt);
       rest = interrupt.heard() ? std::span<const Job>() : rest.subspan(group.size());
     }
-    const Json timings = this->timings();
-    for (Json& object : objects_) {
-      object["timings"] = timings;
-      print_json(object);
+    if (last_) {
+      (*last_)["timings"] = timings();
+      print_json(*last_);
     }
     if (interrupt.heard()) return status_of_interrupt;
-    return std::ranges::any_of(jobs, &Job::is_wrong) ? status_of_wrong_prompts : 0;
+    return failed_ || std::ranges::any_of(jobs, &Job::is_wrong) ? status_of_wrong_texts : 0;
   }
 
  private:
@@ -124,26 +131,63 @@ class Generator {
   void run(std::span<const Job> group, const Interrupt& interrupt) {
     std::vector<Job> jobs;
     std::ranges::copy_if(group, std::back_inserter(jobs), [](const Job& job) { return !job.is_wrong(); });
-    const std::vector<Written> written = jobs.empty() ? std::vector<Written>() : continued(jobs, interrupt);
-    auto next = written.begin();
+    const std::vector<Made> made = jobs.empty() ? std::vector<Made>() : made_of(jobs, interrupt);
+    auto next = made.begin();
     for (const Job& job : group) {
       if (prints_json()) {
         Json object = job.is_wrong() ? object_of(job) : object_of(job, *next++);
-        if (options_.batch) print_json(object);
-        if (!options_.batch) objects_.push_back(std::move(object));
+        if (options_.batch) {
+          print_json(object);
+        } else {
+          if (last_) print_json(*last_);
+          last_ = std::move(object);
+        }
       } else if (!streams_) {
         if (job.sample > 0 && !options_.print_ids) print("---\n");
-        print(shown_prompt(job, *next));
-        for (const std::int32_t id : next->ids)
+        print(shown_prompt(job, next->written));
+        for (const std::int32_t id : next->written.ids)
           if (options_.print_ids) print(with_separator(id));
-        if (!options_.print_ids) print(next->text);
+        if (!options_.print_ids) print(next->written.text);
         print("\n");
+        if (!next->error.empty()) note(fmt::format("sample {}: {}", job.sample, printable(next->error)));
         separator_ = "", ++next;
       }
     }
   }
 
-  std::vector<Written> continued(const std::vector<Job>& jobs, const Interrupt& interrupt) {
+  /// Continues them together; where that fails, each half of them apart, so that in the end a failure is that of one
+  /// text.
+  std::vector<Made> made_of(std::span<const Job> jobs, const Interrupt& interrupt) {
+    std::vector<Written> written;
+    for (const Job& job : jobs)
+      written.emplace_back(tokenizer_, options_.stops, course_.most(job.prompt->ids.size())).begin(job.prompt->ids);
+    std::string error;
+    try {
+      continue_texts(jobs, written, interrupt);
+    } catch (const std::exception&) {
+      if (streams_) throw;
+      error = message_of_failure();
+    }
+    if (!error.empty() && jobs.size() > 1) {
+      std::vector<Made> made = made_of(jobs.first(jobs.size() / 2), interrupt);
+      std::ranges::move(made_of(jobs.subspan(jobs.size() / 2), interrupt), std::back_inserter(made));
+      return made;
+    }
+    std::vector<Made> made;
+    for (Written& one : written) {
+      const std::string held = one.finish();
+      if (streams_) print(options_.print_ids ? "\n" : held + "\n");
+      if (!error.empty()) one.ending = Ending::failure, failed_ = true;
+      made.push_back({std::move(one), error});
+    }
+    const Written& first = made[0].written;
+    if (streams_ && first.ending == Ending::context)
+      note(fmt::format("the context of {} tokens is full, after {} of {} new ones", config_.positions, first.ids.size(),
+                       first.most));
+    return made;
+  }
+
+  void continue_texts(std::span<const Job> jobs, std::vector<Written>& written, const Interrupt& interrupt) {
     std::size_t capacity = 0;
     for (const Job& job : jobs)
       capacity = std::max(capacity, job.prompt->ids.size() + course_.most(job.prompt->ids.size()));
@@ -151,12 +195,9 @@ class Generator {
     std::optional<ProgressLine> compiling(std::in_place, compile_progress);
     compile_ahead(model_, jobs.size(), course_.sampling);
     Continuation texts(model_, jobs.size(), static_cast<int>(capacity), timings_);
-    std::vector<Written> written;
     for (std::size_t i = 0; i < jobs.size(); ++i) {
       texts.append(i, jobs[i].prompt->ids, course_);
       texts.set_stream(i, static_cast<std::int64_t>(jobs[i].sample));
-      written.emplace_back(tokenizer_, options_.stops, course_.most(jobs[i].prompt->ids.size()))
-          .begin(jobs[i].prompt->ids);
     }
     const auto begin = [&] {
       if (!compiling) return;
@@ -173,15 +214,6 @@ class Generator {
       throw;
     }
     begin();
-    for (Written& one : written) {
-      const std::string held = one.finish();
-      if (streams_) print(options_.print_ids ? "\n" : held + "\n");
-    }
-    const Written& first = written[0];
-    if (streams_ && first.ending == Ending::context)
-      note(fmt::format("the context of {} tokens is full, after {} of {} new ones", config_.positions, first.ids.size(),
-                       first.most));
-    return written;
   }
 
   std::string with_separator(std::int32_t id) { return fmt::format("{}{}", std::exchange(separator_, " "), id); }
@@ -204,7 +236,8 @@ class Generator {
     return object;
   }
 
-  Json object_of(const Job& job, const Written& written) const {
+  Json object_of(const Job& job, const Made& made) const {
+    const Written& written = made.written;
     Json object = object_of(job);
     if (tokenizer_ && options_.prompt_ids) object["prompt"] = job.prompt->is_empty ? "" : written.prompt;
     object["prompt_ids"] = job.prompt->ids;
@@ -214,6 +247,7 @@ class Generator {
     }
     object["ids"] = written.ids;
     object["ended_by"] = name(*written.ending);
+    if (!made.error.empty()) object["error"] = made.error;
     object["seed"] = course_.sampling.seed;
     object["model"] = options_.model.preset ? *options_.model.preset : options_.model.path().string();
     object["dtype"] = options_.model.dtype;
@@ -233,7 +267,7 @@ class Generator {
             {"eval_tokens", timings_.evaluated},
             {"sample_ms", timings_.sample},
             {"sample_tokens", timings_.sampled},
-            {"total_ms", timings_.total.milliseconds()}};
+            {"total_ms", timings_.total_milliseconds()}};
   }
 
   /// On one line. Bytes that are no UTF-8, as paths and wrong prompts may have, become U+FFFD.
@@ -249,7 +283,8 @@ class Generator {
   Timings& timings_;
   bool streams_ = false;  // the one text goes out as it is made
   const char* separator_ = "";
-  std::vector<Json> objects_;  // that wait for the timings
+  std::optional<Json> last_;  // waits for the timings
+  bool failed_ = false;       // has a text?
 };
 
 int generate(CommandLine& line) {
@@ -266,7 +301,8 @@ int generate(CommandLine& line) {
   if (options.batch)
     prompts = generator.prompts(read_input(*options.batch));
   else
-    prompts.push_back(generator.prompt(options.prompt_ids ? "" : prompt_text(options), options.prompt_ids));
+    prompts.push_back(
+        generator.prompt(options.prompt_ids ? "" : prompt_text(options), options.prompt_ids, options.interactive));
   timings.loaded();
   Interrupt interrupt;
   if (!options.quiet) note(fmt::format("device: {}\nseed: {}", describe(opened.model.device()), course.sampling.seed));
@@ -275,8 +311,7 @@ int generate(CommandLine& line) {
   if (!options.interactive)
     status = generator.run(prompts, interrupt);
   else
-    converse(options, opened.model, *tokenizer, course, prompts[0].is_empty ? Ids() : prompts[0].ids, interrupt,
-             timings);
+    converse(options, opened.model, *tokenizer, course, prompts[0].ids, interrupt, timings);
   if (!options.quiet) note(timings.text());
   return status;
 }

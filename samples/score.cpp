@@ -100,9 +100,13 @@ std::vector<Window> windows_of(const Settings& settings, const Gpt2Config& confi
     if (id < 0 || id >= config.vocab)
       throw Error(fmt::format("token {} is not in the vocabulary, which has 0 to {}", id, config.vocab - 1));
   const auto context = static_cast<std::size_t>(config.positions);
+  if (context < 2 && ids.size() > context)
+    throw Error(fmt::format("the model holds 1 token at a time, so no token has another before it; a text of {} tokens "
+                            "cannot be scored",
+                            ids.size()));
   const std::size_t stride = settings.stride.value_or(static_cast<std::uint32_t>(config.positions / 2));
   // Windows that do not overlap would have first tokens with nothing before them.
-  if ((settings.stride || ids.size() > context) && (stride < 1 || stride >= context))
+  if (context > 1 && (settings.stride || ids.size() > context) && (stride < 1 || stride >= context))
     throw Error(fmt::format("--stride {}: give 1 to {}; the model holds {} tokens", stride, context - 1, context));
   return windows_of(ids.size(), context, stride);
 }
@@ -183,7 +187,7 @@ void score(CommandLine& line) {
   if (!settings.ids) {
     text = given_text(settings.text, settings.file);
     if (text.empty())
-      throw Error("the text is empty; there is nothing to score. Give a text in quotes, or one through a pipe");
+      line.refuse("the text is empty; there is nothing to score. Give a text in quotes, or one through a pipe");
   }
   const Gpt2 model = open_model(settings.model, settings.seed).model;
   const std::optional<Tokenizer> tokenizer = tokenizer_of(settings);

@@ -27,7 +27,7 @@ void tokenize(CommandLine& line) {
   line.at_most_one({"--text", "--file", "--decode"});
   if (!ids && !text && !file) {
     text = given_text({}, {});
-    if (text->empty()) throw Error("there is nothing to tokenize; give a text in quotes, or one through a pipe");
+    if (text->empty()) line.refuse("there is nothing to tokenize; give a text in quotes, or one through a pipe");
   }
 
   const Tokenizer tokenizer = Tokenizer::open(folder ? find_model(*folder) : shipped_model());

@@ -126,7 +126,7 @@ inline Run run(const std::string& program, const Arguments& arguments, const Str
 /// of.
 class Talk {
  public:
-  enum class Through { pipes, terminal };
+  enum class Through { pipes, nonblocking_pipes, terminal };
 
   Talk(Through through, const std::string& program, const Arguments& arguments, const Arguments& environment = {}) {
     posix_spawn_file_actions_t actions;
@@ -141,6 +141,8 @@ class Talk {
       child_ = start(program, arguments, actions, variables, true);
     } else {
       Pipe in, out;
+      if (through == Through::nonblocking_pipes)  // the program's ends
+        for (const int end : {in.ends[0], out.ends[1]}) require(::fcntl(end, F_SETFL, O_NONBLOCK) == 0, "fcntl");
       posix_spawn_file_actions_adddup2(&actions, in.ends[0], 0);
       posix_spawn_file_actions_adddup2(&actions, out.ends[1], 1);
       posix_spawn_file_actions_addopen(&actions, 2, (folder_ / "err").c_str(), O_WRONLY | O_CREAT, 0600);

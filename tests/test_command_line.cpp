@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <limits>
 #include <set>
 #include <sstream>
 
 #include "catch.hpp"
+#include "common/command_line.hpp"
+#include "common/declared.hpp"
 #include "running.hpp"
 #include "support.hpp"
 
@@ -84,6 +87,47 @@ TEST_CASE("An option that there is not is named, and the one that was meant", "[
   CHECK(help_of_lesson == "01_vector_add: error: there is no option -x (see 01_vector_add --help)\n");
 }
 
+TEST_CASE("Words that are like a wrong one are found, and numbers are refused in words", "[programs]") {
+  using tessera::internal::convert;
+  using tessera::internal::did_you_mean;
+  const std::vector<std::string> names{"softmax", "layer_norm-f32", "layer_norm-bf16", "linear-64-f32", "linear-128-f32"};
+  CHECK(did_you_mean("sotfmax", names) == "; did you mean softmax?");
+  CHECK(did_you_mean("layer_nrom-f32", names) == "; did you mean layer_norm-f32?");
+  CHECK(did_you_mean("layer_norm", names) == "; did you mean layer_norm-f32 or layer_norm-bf16?");
+  CHECK(did_you_mean("linear-256-f32", names) == "; did you mean linear-64-f32 or linear-128-f32?");
+  CHECK(did_you_mean("attention", names).empty());
+  CHECK(did_you_mean("s", names).empty());
+  CHECK(did_you_mean(std::string(100000, 's'), names).empty());
+  std::uint32_t count = 7;
+  std::int32_t number = 7;
+  CHECK(error_of([&] { convert("-5", count); }) == "'-5' is negative; give 0 or more");
+  CHECK(error_of([&] { convert("-5x", count); }) == "'-5x' is not an integer");
+  CHECK(error_of([&] { convert("-", count); }) == "'-' is not an integer");
+  CHECK(error_of([&] { convert("", count); }) == "'' is not an integer");
+  CHECK(error_of([&] { convert("5.0", count); }) == "'5.0' is not an integer");
+  CHECK(error_of([&] { convert("4294967296", count); }) == "'4294967296' is too large; give 4294967295 at most");
+  CHECK(error_of([&] { convert("-2147483649", number); }) == "'-2147483649' is too small; give -2147483648 at least");
+  convert("4294967295", count), convert("-2147483648", number);
+  CHECK(count == 4294967295u);
+  CHECK(number == std::numeric_limits<std::int32_t>::min());
+}
+
+TEST_CASE("inspect names the kernels and words that were probably meant", "[programs]") {
+  const auto meant = [](const Arguments& arguments, std::string_view text) {
+    check_refused("inspect", arguments, {text});
+    CHECK(run("inspect", arguments).err.size() < 300);
+  };
+  meant({"layer_nrom-f32"}, "there is no kernel 'layer_nrom-f32'; did you mean layer_norm-f32? (inspect --list shows all ");
+  meant({"softmx"}, "; did you mean softmax?");
+  meant({"layer_norm"}, "; did you mean layer_norm-");
+  meant({"nothing_like_it_at_all"}, "there is no kernel 'nothing_like_it_at_all' (inspect --list");
+  meant({"nothing*"}, "there is no kernel 'nothing*' (inspect --list");
+  meant({"softmax", "--show", "plna"}, "a kernel has no stage 'plna'; choose from graph, plan, ");
+  meant({"softmax", "--show", "plna"}, "; did you mean plan?");
+  meant({"softmax", "--show", "graph,cudda"}, "; did you mean cuda?");
+  meant({"softmax", "--arch", "sm90a"}, "; did you mean sm_90a");
+}
+
 TEST_CASE("Letters behind one dash are options, all of them or none", "[programs]") {
   check_refused("generate", {"-hello"}, {"there is no option -hello"});
   check_refused("generate", {"-qx", "Hi"}, {"there is no option -qx"});
@@ -138,6 +182,13 @@ TEST_CASE("bash completes what --help lists", "[programs]") {
   const std::string models = folder / "models", most = folder / "most";
   CHECK(completed("generate", {"-m", folder / "mo"}) == Words{models});
   CHECK(completed("generate", {"-f", folder / "mo"}) == Words{models, most});
+}
+
+TEST_CASE("emulated is among the devices that help and completion name", "[programs]") {
+  for (const char* program : {"generate", "score"}) {
+    CHECK(output(program, {"--help"}).find("cuda:N or emulated") != std::string::npos);
+    CHECK(completed(program, {"--device", "emu"}) == Words{"emulated"});
+  }
 }
 
 TEST_CASE("zsh is told what --help lists", "[programs]") {

@@ -4,10 +4,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
+#include <thread>
 
 #include "catch.hpp"
 #include "common/interrupt.hpp"
@@ -15,6 +17,7 @@
 #include "common/progress.hpp"
 #include "running.hpp"
 #include "support.hpp"
+#include "tessera/model/safetensors.hpp"
 #include "tessera/model/tokenizer.hpp"
 
 using namespace tessera::internal;
@@ -48,6 +51,56 @@ json object(const Arguments& arguments, const Streams& streams = {}) {
   REQUIRE(lines_of(text).size() == 1);
   return json::parse(text);
 }
+
+/// The shipped model, of whose tokens the tokenizer knows the first `tokens` alone: bytes, and merges of them.
+struct PaddedModel {
+  static constexpr std::int32_t tokens = 300;
+  PaddedModel() {
+    for (const char* name : {"config.json", "model.safetensors"}) fs::create_symlink(story / name, folder / name);
+    const json whole = json::parse(read_text(story / "vocab.json"));
+    json vocabulary;
+    for (const auto& [text, id] : whole.items())
+      if (id < tokens) vocabulary[text] = id;
+    write_text(folder / "vocab.json", vocabulary.dump());
+    std::istringstream merges(read_text(story / "merges.txt"));
+    std::string first;
+    std::int32_t size = 257;  // the end token, and a token for each byte
+    for (std::string line; size <= tokens && std::getline(merges, line); ++size) first += line + "\n";
+    write_text(folder / "merges.txt", first);
+  }
+  TempDir folder;
+  std::string path = folder.path();
+};
+
+/// The shipped model, whose logits are not finite behind the token "Z".
+struct ModelThatFailsAtZ {
+  ModelThatFailsAtZ() {
+    for (const char* name : {"generation_config.json", "vocab.json", "merges.txt"})
+      fs::create_symlink(story / name, folder / name);
+    json config = json::parse(read_text(story / "config.json"));
+    config["tie_word_embeddings"] = false;
+    write_text(folder / "config.json", config.dump());
+    const SafeTensors whole = SafeTensors::open(story / "model.safetensors");
+    std::vector<std::vector<std::byte>> bytes;
+    for (const StoredTensor& tensor : whole.tensors()) bytes.push_back(whole.read(tensor));
+    std::vector<std::byte> spoilt;
+    std::vector<TensorBytes> tensors;
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      const StoredTensor& tensor = whole.tensors()[i];
+      tensors.push_back({tensor.name, tensor.type, tensor.shape, bytes[i]});
+      if (!tensor.name.ends_with("wte.weight")) continue;
+      tensors.push_back({"lm_head.weight", tensor.type, tensor.shape, bytes[i]});
+      spoilt = bytes[i];
+      const std::size_t row = spoilt.size() / tensor.shape[0];
+      const std::int32_t token = *Tokenizer::open(story).id_of("Z");
+      std::fill_n(spoilt.begin() + static_cast<std::ptrdiff_t>(row) * token, row, std::byte{0x7f});  // NaN
+      tensors[i].bytes = spoilt;
+    }
+    write_safetensors(folder / "model.safetensors", tensors);
+  }
+  TempDir folder;
+  std::string path = folder.path();
+};
 
 Ids ids_of(const std::string& line) {
   std::istringstream words(line);
@@ -150,14 +203,130 @@ TEST_CASE("A batch has the text of each prompt alone, whatever its size", "[prog
   CHECK(says(made[3].at("error").get<std::string>(), {"600 tokens", "512"}));
   CHECK(says(made[6].at("error").get<std::string>(), {"not UTF-8"}));
   for (const char* size : {"1", "3"}) CHECK(batch({"--batch", file.string(), "--batch-size", size}) == text);
-  // From stdin, with lines that end as Windows ends them, and the last not at all.
-  CHECK(batch({"--batch", "-"}, {.input = fmt::format("{}", fmt::join(prompts, "\r\n"))}) == text);
+  // From stdin, with a byte order mark, lines that end as Windows ends them, and the last not at all.
+  CHECK(batch({"--batch", "-"}, {.input = fmt::format("\xef\xbb\xbf{}", fmt::join(prompts, "\r\n"))}) == text);
 
   CHECK(output("generate", {"-q", "--batch", "/dev/null"}).empty());
   check_refused("generate", {"--batch", "/nonexistent"}, {"cannot read '/nonexistent'"});
   check_refused("generate", {"--batch", file.string(), "x"}, {"exclude each other"});
   check_refused("generate", {"--batch", file.string(), "--batch-size", "0"}, {"--batch-size"});
   check_refused("generate", {"--batch", file.string(), "-i"}, {"--batch"});
+}
+
+TEST_CASE("An id without a token gives no text, and ends nothing", "[programs]") {
+  const PaddedModel model;
+  const Tokenizer tokenizer = Tokenizer::open(model.path);
+  REQUIRE(tokenizer.size() == PaddedModel::tokens);
+  // So hot that most ids have no token.
+  const Arguments hot{"-q",      "-m", model.path, "-n", "20", "--temp", "1000",
+                      "--top-k", "0",  "--top-p",  "1",  "-s", "5"};
+  const json made = lines_of(output("generate", with(hot, {"--json", "The"}))).at(0);
+  const Ids ids = made.at("ids").get<Ids>();
+  CHECK(std::ranges::count_if(ids, [](std::int32_t id) { return id >= PaddedModel::tokens; }) > 10);
+  CHECK(made.at("text").get<std::string>() == tokenizer.decode(ids));
+  CHECK(output("generate", with(hot, {"The"})) == "The" + tokenizer.decode(ids) + "\n");
+  // What is drawn does not depend on the tokenizer.
+  const Ids prompt = made.at("prompt_ids").get<Ids>();
+  Ids all = prompt;
+  all.insert(all.end(), ids.begin(), ids.end());
+  const Arguments whole{"-q",      "-n", "20",      "--temp", "1000", "--top-k",     "0", "--top-p", "1", "-s", "5",
+                        "--prompt-ids", fmt::format("{}", fmt::join(prompt, ",")), "--print-ids"};
+  CHECK(ids_of(output("generate", whole)) == all);
+  CHECK(ids_of(output("generate", with(hot, {"--print-ids", "The"}))) == all);
+  // Ids of a prompt, too.
+  CHECK(output("generate", {"-q", "-m", model.path, "-n", "0", "--prompt-ids", "4000," + fmt::format("{}", fmt::join(prompt, ","))}) ==
+        "The\n");
+
+  const auto samples = lines_of(output("generate", with(hot, {"--json", "--samples", "3", "The"})));
+  REQUIRE(samples.size() == 3);
+  CHECK(samples[0].at("ids") == ids);
+  for (const json& sample : samples) CHECK(sample.at("text") == tokenizer.decode(sample.at("ids").get<Ids>()));
+  for (const char* size : {"1", "4"}) {
+    const auto batch = lines_of(
+        output("generate", with(hot, {"--batch", "-", "--batch-size", size}), {.input = "The\nking\n\nand\nThe\n"}));
+    REQUIRE(batch.size() == 5);
+    for (const json& one : batch) CHECK_FALSE(one.contains("error"));
+    for (const std::size_t i : {0, 4}) CHECK(batch[i].at("ids") == ids);
+  }
+  const Run talked = run("generate", with(hot, {"-i"}), {.input = "The\n\n"});
+  CHECK(talked.status == 0);
+  CHECK(talked.err.empty());
+  CHECK(talked.out.starts_with(tokenizer.decode(ids) + "\n---\n"));
+
+  const std::string scored = output("score", {"-q", "-m", model.path, "--ids", "33,4000,34"});
+  CHECK(scored.find("\n1\t4000\t\"\"\t-") != scored.npos);
+  const json scores = json::parse(output("score", {"-q", "--json", "-m", model.path, "--ids", "33,4000,34"}));
+  CHECK(scores.at("tokens").at(1).at("text") == "");
+}
+
+TEST_CASE("A prompt's failure is that prompt's alone", "[programs]") {
+  const ModelThatFailsAtZ model;
+  const Arguments options{"-q", "-m", model.path, "--temp", "0", "-n", "5"};
+  const auto alone = [&](const std::string& prompt) {
+    return lines_of(output("generate", with(options, {"--json", prompt}))).at(0).at("ids");
+  };
+  const char* const prompts[] = {"Once upon", "The king", "AZ", "Z", "She had"};
+  std::string lines;
+  for (const char* prompt : prompts) lines += std::string(prompt) + "\n";
+  for (const char* size : {"1", "2", "8"}) {
+    INFO("--batch-size " << size);
+    const Run result = run("generate", with(options, {"--batch", "-", "--batch-size", size}), {.input = lines});
+    CHECK(result.status == 1);
+    CHECK(result.err.empty());
+    const auto made = lines_of(result.out);
+    REQUIRE(made.size() == 5);
+    for (std::size_t i = 0; i < 5; ++i) {
+      CHECK(made[i].at("prompt") == prompts[i]);
+      if (made[i].at("prompt").get<std::string>().find('Z') == std::string::npos) {
+        CHECK_FALSE(made[i].contains("error"));
+        CHECK(made[i].at("ids") == alone(prompts[i]));
+      } else {
+        CHECK(made[i].at("ended_by") == "error");
+        CHECK(made[i].at("error").get<std::string>().find("not finite") != std::string::npos);
+      }
+    }
+  }
+  const Run samples = run("generate", with(options, {"--samples", "3", "--json", "Z"}));
+  CHECK(samples.status == 1);
+  for (const json& one : lines_of(samples.out)) CHECK(one.contains("error"));
+  CHECK(lines_of(samples.out).size() == 3);
+  const Run texts = run("generate", with(options, {"--samples", "2", "Z"}));
+  CHECK(texts.status == 1);
+  CHECK(texts.out == "Z\n---\nZ\n");
+  for (const char* part : {"sample 0: the model's logits are not finite", "sample 1: the model's logits"})
+    CHECK(texts.err.find(part) != texts.err.npos);
+  const Run text = run("generate", with(options, {"Z"}));
+  CHECK(text.status == 2);
+  CHECK(text.err.starts_with("generate: error: the model's logits are not finite"));
+  // -i goes on with the next line.
+  const Run talked = run("generate", with(options, {"-i"}), {.input = "Z\n/reset\nOnce upon\n"});
+  CHECK(talked.status == 0);
+  CHECK(talked.err.find("not finite") != talked.err.npos);
+  CHECK(talked.out.ends_with("---\n" + Tokenizer::open(story).decode(alone("Once upon").get<Ids>()) + "\n"));
+  const Run full = run("generate", with(options, {"-i"}), {.input = "Once upon\nOnce\n", .output = "/dev/full"});
+  CHECK(full.status == 2);
+  CHECK(full.err.find("No space left") != full.err.npos);
+}
+
+TEST_CASE("A model that has no first token takes its first line from -i", "[programs]") {
+  const TempDir folder;
+  for (const char* name : {"model.safetensors", "vocab.json", "merges.txt"})
+    fs::create_symlink(story / name, folder / name);
+  json config = json::parse(read_text(story / "config.json"));
+  config["bos_token_id"] = config["eos_token_id"] = nullptr;
+  write_text(folder / "config.json", config.dump());
+  const Arguments options{"-q", "-m", folder.path().string(), "--temp", "0", "-n", "5"};
+  const std::string text = output("generate", with(options, {"Once upon"}));
+  const Run talked = run("generate", with(options, {"-i"}), {.input = "\nOnce upon\n"});
+  CHECK(talked.status == 0);
+  CHECK("Once upon" + talked.out == text);
+  CHECK(says(talked.err.substr(0, talked.err.size() - 1), {"no token to begin with"}));  // the empty line
+  CHECK(output("generate", with(options, {"-i", "Once upon"})) == text);
+  check_refused("generate", with(options, {""}), {"no token to begin with"});
+  const auto batch = run("generate", with(options, {"--batch", "-"}), {.input = "\nOnce upon\n"});
+  CHECK(batch.status == 1);
+  CHECK(lines_of(batch.out).at(0).contains("error"));
+  CHECK("Once upon" + lines_of(batch.out).at(1).at("text").get<std::string>() + "\n" == text);
 }
 
 TEST_CASE("Samples are texts of one prompt, the first of which is that without --samples", "[programs]") {
@@ -181,6 +350,7 @@ TEST_CASE("Samples are texts of one prompt, the first of which is that without -
   REQUIRE(objects.size() == 3);
   for (std::size_t i = 0; i < 3; ++i) {
     CHECK(objects[i].at("sample") == i);
+    CHECK(objects[i].contains("timings") == (i == 2));  // so that they add up
     CHECK("Once upon" + objects[i].at("text").get<std::string>() + "\n" == texts[i]);
     std::string line;
     std::getline(lines, line);
@@ -318,16 +488,20 @@ TEST_CASE("-i goes on after each line, through a pipe too", "[programs]") {
   const Run two = talked("Once upon a time\n\n", {"-q"});
   CHECK(two.status == 0);
   CHECK(two.err.empty());
-  REQUIRE(std::count(two.out.begin(), two.out.end(), '\n') == 2);
-  const std::size_t end = two.out.find('\n');
-  CHECK("Once upon a time" + two.out.substr(0, end) + two.out.substr(end + 1) == one.out);
+  // A line of --- stands between answers.
+  REQUIRE(std::count(two.out.begin(), two.out.end(), '\n') == 3);
+  const std::size_t end = two.out.find("\n---\n"), next = end + 5;
+  REQUIRE(end == two.out.find('\n'));
+  CHECK("Once upon a time" + two.out.substr(0, end) + two.out.substr(next) == one.out);
+  // Lines that end as Windows ends them, behind a byte order mark.
+  CHECK(talked("\xef\xbb\xbfOnce upon a time\r\n\r\n/quit\r\nunread\n", {"-q"}).out == two.out);
   // As a prompt, shown before; and a last line without a newline.
   CHECK(talked("", {"-q", "Once upon a time"}).out == "Once upon a time" + two.out.substr(0, end + 1));
   CHECK(talked("Once upon a time", {"-q"}).out == two.out.substr(0, end + 1));
   // What stands before a line counts; /reset forgets it.
   const std::string more = talked("Once upon a time\n The king\n", {"-q"}).out;
   const json joined = object({"--temp", "0", "-n", "8", "Once upon a time" + two.out.substr(0, end) + " The king"});
-  CHECK(more.substr(end + 1) == joined.at("text").get<std::string>() + "\n");
+  CHECK(more.substr(next) == joined.at("text").get<std::string>() + "\n");
   CHECK(talked("x\n/reset\nOnce upon a time\n", {"-q"}).out.ends_with("\n" + two.out.substr(0, end + 1)));
   // Commands, and what is none.
   const Run commands = talked("/nope\n/temp x\n/temp -1\n/seed\n/help\n//x\n/quit\nunread\n", {"-q"});
@@ -338,9 +512,12 @@ TEST_CASE("-i goes on after each line, through a pipe too", "[programs]") {
     CHECK(commands.err.find(part) != commands.err.npos);
   const Run drawn =
       talked("/seed 5\n/temp 0.8\nOnce upon\n/reset\n/seed 6\nOnce upon\n/reset\n/seed 5\nOnce upon\n", {"-q"});
+  CHECK(drawn.err.empty());
   std::istringstream answers(drawn.out);
-  std::string first, second, third;
-  std::getline(answers, first), std::getline(answers, second), std::getline(answers, third);
+  std::string first, second, third, mark;
+  std::getline(answers, first), std::getline(answers, mark), std::getline(answers, second);
+  CHECK(mark == "---");
+  std::getline(answers, mark), std::getline(answers, third);
   CHECK("Once upon" + first + "\n" == output("generate", {"-q", "-s", "5", "-n", "8", "Once upon"}));
   CHECK(first != second);
   CHECK(first == third);
@@ -357,9 +534,32 @@ TEST_CASE("-i goes on after each line, through a pipe too", "[programs]") {
   CHECK(shifted.err.empty());
   CHECK(shifted.status == 0);
   CHECK(talked("Once upon a time\n").err.find("total = ") != std::string::npos);
+  // Commands answer in a few words, unless nobody wants them.
+  const Run told = talked("/seed 5\n/temp 0.5\n/reset\n/temp x\n");
+  for (const char* part : {"\nseed: 5\n", "\ntemperature: 0.5\n", "\nThe text is forgotten.\n", "'x' is not a number"})
+    CHECK(told.err.find(part) != told.err.npos);
   check_refused("generate", {"-i", "--json"}, {"--json"});
   check_refused("generate", {"-i", "-f", "-"}, {"stdin"});
   check_refused("generate", {"-i", "--preset", "nano", "--prompt-ids", "1"}, {"tokenizer"});
+}
+
+TEST_CASE("The timings of -i are without the time in which it waits for a line", "[programs]") {
+  const auto begin = std::chrono::steady_clock::now();
+  Talk talk(Talk::Through::pipes, "generate", {"-i", "--temp", "0", "-n", "2"});
+  talk.type("Once upon\n");
+  talk.until("\n");
+  std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  talk.type("a time\n");
+  talk.hang_up();
+  talk.rest();
+  CHECK(talk.status() == 0);
+  const std::chrono::duration<double, std::milli> all = std::chrono::steady_clock::now() - begin;
+  const std::string err = talk.err();
+  const std::size_t at = err.find("total = ");
+  REQUIRE(at != err.npos);
+  const double total = std::stod(err.substr(at + 8));
+  CHECK(total > 0);
+  CHECK(total < all.count() - 1000);
 }
 
 TEST_CASE("-i in a terminal: a prompt, lines that are edited, and Ctrl-C", "[programs]") {

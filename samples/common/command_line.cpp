@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <set>
 #include <span>
 #include <sstream>
 #include <system_error>
@@ -36,7 +37,16 @@ void convert_number(std::string_view text, T& value, const std::string& expected
 template <std::integral T>
 void convert_integer(std::string_view text, T& value) {
   using Limits = std::numeric_limits<T>;
-  convert_number(text, value, fmt::format("an integer from {} to {}", Limits::min(), Limits::max()));
+  if (std::is_unsigned_v<T> && text.size() > 1 && text.starts_with('-') &&
+      text.find_first_not_of("0123456789", 1) == text.npos)
+    throw Error(fmt::format("{} is negative; give 0 or more", in_quotes(text)));
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error == std::errc::result_out_of_range && stop == end)
+    throw Error(fmt::format("{} is too {}; give {} at {}", in_quotes(text), text.starts_with('-') ? "small" : "large",
+                            text.starts_with('-') ? Limits::min() : Limits::max(),
+                            text.starts_with('-') ? "least" : "most"));
+  convert_number(text, value, "an integer");
 }
 
 /// Those with dashes of "-p,--prompt,prompt".
@@ -50,14 +60,22 @@ std::vector<std::string> names_of(const std::string& list) {
 
 /// What stands on a command line, as CLI11 will take it.
 struct Reading {
-  std::vector<std::string> words;  ///< that are no options and no values of options
-  std::string unknown;             ///< the first option that there is not
+  std::vector<std::string> words{};  ///< that are no options and no values of options
+  std::string unknown{};             ///< the first option that there is not
+  std::string wrong{};               ///< what is wrong with another
 };
 
-/// CLI11 names all it did not expect from the last to the first, takes what follows an unknown option for the text, and
-/// finds -h in -hello. So this comes before it.
+/// CLI11 names all it did not expect from the last to the first, takes what follows an unknown option for the text,
+/// finds -h in -hello, and has words of its own for values. So this comes before it.
 Reading read_arguments(const DeclaredProgram& program, std::span<char* const> arguments) {
   Reading reading;
+  std::set<const DeclaredOption*> given;
+  const auto take = [&](const DeclaredOption& option, bool has_value) {
+    if (!reading.wrong.empty() || option.is_flag()) return;
+    if (!has_value) reading.wrong = fmt::format("{} needs a value, {}", option.names.back(), option.what);
+    if (!given.insert(&option).second && !option.repeatable)
+      reading.wrong = fmt::format("{} is given twice; give it once", option.names.back());
+  };
   bool named = true;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string_view word = arguments[i];
@@ -68,20 +86,29 @@ Reading read_arguments(const DeclaredProgram& program, std::span<char* const> ar
     } else if (word.starts_with("--")) {
       const std::string_view name = word.substr(0, word.find('='));
       const DeclaredOption* const option = program.find(name);
-      if (!option) return {.words = {}, .unknown = std::string(name)};
+      if (!option) return {.unknown = std::string(name)};
       if (name == "--help") return {};  // what follows does not matter
+      if (option->is_flag() && name != word && reading.wrong.empty())
+        reading.wrong = fmt::format("{} takes no value", name);
       if (!option->is_flag() && name == word) ++i;
+      take(*option, i < arguments.size());
     } else {
       for (std::size_t at = 1; at < word.size(); ++at) {
         const DeclaredOption* const option = program.find(fmt::format("-{}", word[at]));
-        if (!option) return {.words = {}, .unknown = std::string(word)};
+        if (!option) return {.unknown = std::string(word)};
         if (option->is_flag()) continue;
         if (at + 1 == word.size()) ++i;
+        take(*option, i < arguments.size());
         break;
       }
       if (word == "-h") return {};
     }
   }
+  for (const DeclaredOption* const argument : program.arguments())
+    if (given.contains(argument) && !reading.words.empty() && reading.wrong.empty())
+      reading.wrong = fmt::format("{} is given, and {}, too; give one of them{}", argument->names.back(),
+                                  in_quotes(reading.words[0]),
+                                  argument->what == "TEXT" ? ", and a text of several words in quotes" : "");
   return reading;
 }
 
@@ -194,6 +221,7 @@ void CommandLine::Parser::check(const Reading& reading) const {
                        : has_text     ? "; a text that begins with a dash comes after --"
                                       : ""));
   }
+  if (!reading.wrong.empty()) refuse(reading.wrong);
   if (reading.words.size() <= arguments.size()) return;
   const std::string words = fmt::format("{}", fmt::join(reading.words, " "));
   if (has_text) refuse(fmt::format("put a text of several words in quotes: \"{}\"", words));
@@ -232,6 +260,8 @@ void CommandLine::parse() {
   print(manual ? manual_page(parser.declared) : completion_script(parser.declared, *shell));
   throw Answered{};
 }
+
+void CommandLine::refuse(const std::string& what) const { parser_->refuse(what); }
 
 void CommandLine::at_most_one(std::initializer_list<const char*> names) const {
   const char* first = nullptr;

@@ -50,6 +50,8 @@ class CommandLine {
   void parse();
   /// After parse(): Error if more than one of these options was given.
   void at_most_one(std::initializer_list<const char*> names) const;
+  /// Error that says where to read on.
+  [[noreturn]] void refuse(const std::string& what) const;
 
  private:
   using Take = std::function<void(const std::string&)>;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <exception>
 #include <optional>
 #include <utility>
 
@@ -35,6 +36,9 @@ class Conversation {
         text_(model, 1, model.config().positions, timings),
         interrupt_(interrupt) {}
 
+  /// From now on a line of --- stands between answers, as nobody sees the lines that they answer.
+  void separate_answers() { separates_ = true; }
+
   void begin(const Ids& text) {
     if (text.empty()) return;
     text_.append(0, text, course_);
@@ -55,8 +59,20 @@ class Conversation {
     return Then::answer;
   }
 
-  /// Lets the model go on, behind the text that is `shown` first.
+  /// Lets the model go on, behind the text that is `shown` first. A failure is told, and ends the answer alone.
   void answer(const Ids& shown) {
+    if (separates_ && std::exchange(answered_, true)) print("---\n");
+    try {
+      write_answer(shown);
+    } catch (const OutputError&) {
+      throw;
+    } catch (const std::exception&) {
+      note(printable(message_of_failure()));
+    }
+  }
+
+ private:
+  void write_answer(const Ids& shown) {
     std::vector<Written> written;
     Written& one = written.emplace_back(&tokenizer_, options_.stops, course_.new_tokens);
     one.begin(shown);
@@ -84,7 +100,11 @@ class Conversation {
                        model_.config().positions));
   }
 
- private:
+  /// Says what a command has done.
+  void confirm(const std::string& what) const {
+    if (!options_.quiet) note(what);
+  }
+
   Then command(const std::string& line) {
     const std::size_t blank = line.find(' ');
     const std::string name = line.substr(0, blank), value = blank == line.npos ? "" : line.substr(blank + 1);
@@ -93,6 +113,7 @@ class Conversation {
       note(help);
     } else if (name == "/reset") {
       text_.clear(0);
+      confirm("The text is forgotten.");
     } else if (name == "/temp" || name == "/seed") {
       Sampling changed = course_.sampling;
       if (name == "/seed") {
@@ -102,6 +123,8 @@ class Conversation {
       }
       check(changed);
       course_.sampling = changed;
+      confirm(name == "/seed" ? fmt::format("seed: {}", changed.seed)
+                              : fmt::format("temperature: {}", changed.temperature));
     } else {
       throw Error(fmt::format("there is no command {}; /help lists them, and // begins a text with /", name));
     }
@@ -114,6 +137,7 @@ class Conversation {
   Course course_;
   Continuation text_;
   Interrupt& interrupt_;
+  bool separates_ = false, answered_ = false;
 };
 
 }  // namespace
@@ -126,11 +150,14 @@ void converse(const TextOptions& options, const Gpt2& model, const Tokenizer& to
   }
   Conversation conversation(options, model, tokenizer, std::move(course), interrupt, timings);
   LineReader lines(interrupt);
+  if (!lines.is_terminal()) conversation.separate_answers();
   if (lines.is_terminal() && !options.quiet) note("A line goes on with the text; /help says more, Ctrl-D leaves.");
   conversation.begin(text);
   std::string line;
   for (bool interrupted = false;;) {
+    const Stopwatch waiting;
     const LineReader::Got got = lines.next(line);
+    timings.waited += waiting.milliseconds();
     if (got == LineReader::Got::end || (got == LineReader::Got::interrupt && interrupted)) return;
     interrupted = got == LineReader::Got::interrupt;
     if (interrupted) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace tessera::internal {
 
@@ -43,25 +44,41 @@ std::vector<const DeclaredOption*> DeclaredProgram::arguments() const {
   return found;
 }
 
-std::string DeclaredProgram::closest(std::string_view option) const {
-  const std::string_view word = without_dashes(option);
-  std::string best;
-  std::size_t least = 64;  // nobody misspells a longer name, and the distance takes the square of the time
-  if (word.size() < 2 || word.size() > least) return best;
-  for (const DeclaredOption& declared : options) {
-    for (const std::string& name : declared.names) {
-      if (!name.starts_with("--")) continue;
-      const std::string_view known = without_dashes(name);
-      // A third of the letters may be wrong; of a beginning or an end of the name, none.
-      std::size_t wrong = distance(word, known);
-      if (wrong > std::max(word.size(), known.size()) / 3) {
-        if (word.size() < 3 || !(known.starts_with(word) || known.ends_with(word))) continue;
-        wrong += least / 2;
-      }
-      if (wrong < least) best = name, least = wrong;
+std::vector<std::string> closest(std::string_view word, std::span<const std::string> names) {
+  constexpr std::size_t longest = 64;  // nobody misspells a longer name, and the distance takes the square of the time
+  if (word.size() < 2 || word.size() > longest) return {};
+  std::vector<std::pair<std::size_t, std::string>> like;
+  for (const std::string& name : names) {
+    // A third of the letters may be wrong; of a beginning or an end of the name, none.
+    std::size_t wrong = distance(word, name);
+    if (wrong > std::max(word.size(), name.size()) / 3) {
+      if (word.size() < 3 || !(name.starts_with(word) || name.ends_with(word))) continue;
+      wrong += longest / 2;
     }
+    if (wrong < longest) like.emplace_back(wrong, name);
   }
+  std::ranges::stable_sort(like, {}, &std::pair<std::size_t, std::string>::first);
+  std::vector<std::string> best;
+  for (const auto& [wrong, name] : like)
+    if (best.size() < 3 && wrong <= like[0].first + 1) best.push_back(name);
   return best;
+}
+
+std::string did_you_mean(std::string_view word, std::span<const std::string> names) {
+  const std::vector<std::string> like = closest(word, names);
+  std::string text;
+  for (std::size_t i = 0; i < like.size(); ++i)
+    text += (i == 0 ? "; did you mean " : i + 1 == like.size() ? " or " : ", ") + like[i];
+  return text.empty() ? text : text + "?";
+}
+
+std::string DeclaredProgram::closest(std::string_view option) const {
+  std::vector<std::string> names;
+  for (const DeclaredOption& declared : options)
+    for (const std::string& name : declared.names)
+      if (name.starts_with("--")) names.emplace_back(without_dashes(name));
+  const std::vector<std::string> like = internal::closest(without_dashes(option), names);
+  return like.empty() ? "" : "--" + like[0];
 }
 
 std::string one_line(std::string text) {

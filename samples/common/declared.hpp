@@ -1,5 +1,6 @@
 // What a program has declared of its command line: from this follow --help's companions, --man and --completion.
 #pragma once
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +32,12 @@ struct DeclaredProgram {
   /// The name that is most like one that there is not; empty if none is.
   std::string closest(std::string_view option) const;
 };
+
+/// Which of `names` are most like a word that is none of them: three at most, the best first; none if nothing is like
+/// it.
+std::vector<std::string> closest(std::string_view word, std::span<const std::string> names);
+/// "; did you mean NAME?", or nothing.
+std::string did_you_mean(std::string_view word, std::span<const std::string> names);
 
 /// On one line: line breaks are made blanks.
 std::string one_line(std::string text);

@@ -101,7 +101,12 @@ LineReader::LineReader(const Interrupt& interrupt) : interrupt_(interrupt), term
 LineReader::~LineReader() = default;
 
 LineReader::Got LineReader::next(std::string& line) {
-  return editor_ ? editor_->next(line, interrupt_) : next_of_stream(line);
+  if (editor_) return editor_->next(line, interrupt_);
+  const Got got = next_of_stream(line);
+  if (got != Got::line) return got;
+  if (line.ends_with('\r')) line.pop_back();
+  if (std::exchange(first_, false) && line.starts_with(byte_order_mark)) line.erase(0, byte_order_mark.size());
+  return got;
 }
 
 LineReader::Got LineReader::next_of_stream(std::string& line) {

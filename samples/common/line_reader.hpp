@@ -16,7 +16,7 @@ class LineReader {
   ~LineReader();
 
   enum class Got { line, interrupt, end };
-  /// The next line without its newline. An interrupt is Ctrl-C, and takes what was typed of the line. Error if stdin
+  /// The next line without its end, of Unix or Windows, and the first without a byte order mark. An interrupt is Ctrl-C, and takes what was typed of the line. Error if stdin
   /// cannot be read or has a line of more than 256 MiB.
   Got next(std::string& line);
 
@@ -30,6 +30,7 @@ class LineReader {
   bool terminal_;
   std::unique_ptr<Editor> editor_;  // none: no editing
   std::string held_;                // was read, and is not a line yet
+  bool first_ = true;
 };
 
 }  // namespace tessera::internal

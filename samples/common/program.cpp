@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,8 +15,8 @@
 #include <system_error>
 
 #include "common/progress.hpp"
+#include "jit/options/files.hpp"
 #include "model/input_file.hpp"
-#include "tessera/graph/error.hpp"
 #include "tessera/model/hub.hpp"
 #include "tessera/model/utf8.hpp"
 
@@ -33,6 +34,23 @@ void occupy_standard_streams() {
     if (::fcntl(fd, F_GETFD) >= 0) continue;
     if (::open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) < 0) return;  // the wrong way: using it fails
   }
+}
+
+/// Makes a call of read or write until it gives something: others may have made the file non-blocking, as programs that
+/// share a terminal do.
+template <class Transfer>
+ssize_t transferred(int file, short event, const Transfer& transfer) {
+  for (;;) {
+    const ssize_t size = transfer();
+    if (size >= 0 || (errno != EINTR && errno != EAGAIN)) return size;
+    pollfd ready{file, event, 0};
+    if (errno == EAGAIN) ::poll(&ready, 1, -1);
+  }
+}
+
+[[noreturn]] void fail_output(int error) {
+  if (error == EPIPE) throw ReaderGone{};
+  throw OutputError("cannot write to stdout: " + reason_of(error));
 }
 
 fs::path executable_folder() {
@@ -54,27 +72,40 @@ int run_program(int argc, char** argv, const std::string& program, const std::st
                 const std::function<void(CommandLine&)>& body) {
   const std::string name = called_name(argc, argv, program);
   occupy_standard_streams();
-  std::signal(SIGPIPE, SIG_IGN);  // a reader that has gone shows as a failed write
-  std::string message;
+  // A reader that has gone and a file that is too large show as a failed write, and nothing is left behind.
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     CommandLine line(argc, argv, name, purpose);
     body(line);
     return 0;
   } catch (const Answered&) {
     return 0;
-  } catch (const std::bad_alloc&) {
-    message = "there is no memory left; choose a smaller model or a shorter text";
-  } catch (const std::exception& error) {
-    message = error.what();
+  } catch (const ReaderGone&) {
+    return 128 + SIGPIPE;  // as of a process that the signal ended
+  } catch (...) {
+    note(fmt::format("{}: error: {}", name, printable(message_of_failure())));
+    return 2;
   }
-  note(fmt::format("{}: error: {}", name, printable(message)));
-  return 2;
+}
+
+std::string message_of_failure() {
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    return "there is no memory left; choose a smaller model or a shorter text";
+  } catch (const std::exception& error) {
+    return error.what();
+  }
 }
 
 void print(std::string_view text) {
-  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
-  if (written && !std::ferror(stdout)) return;
-  throw Error("cannot write to stdout: " + reason_of(errno));
+  if (std::fflush(stdout) != 0 || std::ferror(stdout)) fail_output(errno);  // what lessons have printed
+  while (!text.empty()) {
+    const ssize_t size = transferred(1, POLLOUT, [&] { return ::write(1, text.data(), text.size()); });
+    if (size < 0) fail_output(errno);
+    text.remove_prefix(static_cast<std::size_t>(size));
+  }
 }
 
 void note(std::string_view line) { std::fputs(fmt::format("{}\n", line).c_str(), stderr); }
@@ -104,21 +135,25 @@ std::string printable(std::string_view text) {
 }
 
 std::string read_input(const std::string& path) {
-  constexpr std::size_t most = std::size_t{1} << 28;
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> opened(path == "-" ? nullptr : std::fopen(path.c_str(), "rb"),
-                                                               [](std::FILE* file) { return std::fclose(file); });
-  std::FILE* const file = path == "-" ? stdin : opened.get();
-  const std::string name = path == "-" ? "stdin" : in_quotes(path);
+  constexpr std::size_t most = std::size_t{1} << 28, part = std::size_t{1} << 16;
+  const bool is_stdin = path == "-";
+  const std::string name = is_stdin ? "stdin" : in_quotes(path);
+  const auto refuse = [&] { throw Error(fmt::format("cannot read {}: {}", name, reason_of(errno))); };
+  const Descriptor opened = is_stdin ? Descriptor() : Descriptor::through_links(path, O_RDONLY | O_NOCTTY);
+  if (!is_stdin && !opened) refuse();
+  if (is_stdin && ::isatty(0) && ::isatty(2)) note("Reads from the terminal; Ctrl-D at the beginning of a line ends it.");
+  const int file = is_stdin ? 0 : opened.get();
   std::string text;
-  std::size_t got = 1;
-  while (file && got > 0 && text.size() <= most) {
+  // Not by stdio, which reads on behind the end that a terminal gives once.
+  for (ssize_t size = 1; size > 0 && text.size() <= most;) {
     const std::size_t before = text.size();
-    text.resize(before + (std::size_t{1} << 16));
-    got = std::fread(text.data() + before, 1, text.size() - before, file);
-    text.resize(before + got);
+    text.resize(before + part);
+    size = transferred(file, POLLIN, [&] { return ::read(file, text.data() + before, part); });
+    if (size < 0) refuse();
+    text.resize(before + static_cast<std::size_t>(size));
   }
-  if (!file || std::ferror(file)) throw Error(fmt::format("cannot read {}: {}", name, reason_of(errno)));
   if (text.size() > most) throw Error(fmt::format("{} has more than {} MiB; that is no text", name, most >> 20));
+  if (text.starts_with(byte_order_mark)) text.erase(0, byte_order_mark.size());
   return text;
 }
 
@@ -154,8 +189,8 @@ void ModelOptions::declare(CommandLine& line) {
               "-medium, -large; ids only,\nas there is no tokenizer",
               std::move(names));
   line.option("--dtype", dtype, "TYPE", "f32, tf32 or bf16: what products multiply [f32]", {"f32", "tf32", "bf16"});
-  line.option("--device", device, "DEVICE", "auto, cpu, cuda or cuda:N; never another than asked for [auto]",
-              {"auto", "cpu", "cuda"});
+  line.option("--device", device, "DEVICE", "auto, cpu, cuda, cuda:N or emulated; never another than asked for\n[auto]",
+              {"auto", "cpu", "cuda", "emulated"});
 }
 
 fs::path ModelOptions::path() const { return folder ? find_model(*folder) : shipped_model(); }

@@ -9,17 +9,29 @@
 #include <string_view>
 
 #include "common/command_line.hpp"
+#include "tessera/graph/error.hpp"
 #include "tessera/model/gpt2.hpp"
 #include "tessera/model/tokenizer.hpp"
 
 namespace tessera::internal {
 
 /// Runs `body` and returns the exit status: 0, or 2 after "program: error: ..." on one line of stderr for whatever was
-/// thrown. The program goes by the name that it was called by, if that is one.
+/// thrown, or, quietly, 141 where the reader of stdout has gone. The program goes by the name that it was called by, if
+/// that is one.
 int run_program(int argc, char** argv, const std::string& program, const std::string& purpose,
                 const std::function<void(CommandLine&)>& body);
 
-/// Writes to stdout at once. Error if that fails or has failed before: a full disk, a reader that has gone.
+/// What a user is told of the exception that is being handled.
+std::string message_of_failure();
+
+/// stdout takes no more, as on a full disk.
+struct OutputError : Error {
+  using Error::Error;
+};
+/// The reader of stdout has gone, as `head` does.
+struct ReaderGone {};
+
+/// Writes to stdout at once. Throws OutputError or ReaderGone if that fails or has failed before.
 void print(std::string_view text);
 /// One line on stderr.
 void note(std::string_view line);
@@ -27,8 +39,12 @@ void note(std::string_view line);
 /// `text` on one line and fit for a terminal: control characters and what is no UTF-8 as \xNN.
 std::string printable(std::string_view text);
 
-/// The whole of a file, a pipe, or, for "-", of stdin. Error if it cannot be read or is endless.
+/// The whole of a file, a pipe, or, for "-", of stdin, without the byte order mark of UTF-8 at its beginning. Error if
+/// it cannot be read or is endless.
 std::string read_input(const std::string& path);
+
+/// What editors of some systems put before a text in UTF-8.
+inline constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
 
 /// `text`, or else what `file` holds, or else, if stdin is a pipe or a file, what that holds. Empty if there is
 /// nothing.

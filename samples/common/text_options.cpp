@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <random>
 
@@ -54,7 +55,7 @@ TextOptions TextOptions::parse(CommandLine& line) {
     return fmt::format("{}\n[generation_config.json of the model, else {}]", what, value);
   };
   line.option("-p,--prompt,prompt", options.prompt, "TEXT",
-              "The text to continue; put it in quotes. Without one, it is what comes\nthrough a pipe to stdin");
+              "The text to continue; put it in quotes. Without one, it is what comes\nthrough a pipe to stdin. \"\" begins with nothing");
   line.option("-f,--file", options.file, "FILE",
               "Reads the prompt from a file, or stdin if it is -; one newline\nat its end is dropped");
   line.option("--prompt-ids", options.prompt_ids, "IDS", "The prompt as token ids: 1,2,3");
@@ -101,6 +102,10 @@ TextOptions TextOptions::parse(CommandLine& line) {
   line.at_most_one({"--prompt", "--file", "--prompt-ids", "--batch"});
   line.at_most_one({"--model", "--preset"});
   check_together(options);
+  const bool has_prompt = options.prompt || options.file || options.prompt_ids || options.batch;
+  if (!has_prompt && !options.interactive && ::isatty(0))
+    line.refuse("there is no prompt; give a text in quotes, or one through a pipe. \"\" begins with nothing, and with -i "
+                "you and the model write in turn");
   if (options.model.preset && !options.json) options.print_ids = true;
   return options;
 }

@@ -30,7 +30,7 @@ std::string Timings::text() const {
   stage("prompt eval", prompt, prompt_tokens);
   stage("eval", evaluate, evaluated);
   stage("sample", sample, sampled);
-  stage("total", total.milliseconds(), prompt_tokens + sampled);
+  stage("total", total_milliseconds(), prompt_tokens + sampled);
   return lines;
 }
 

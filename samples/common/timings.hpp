@@ -12,11 +12,13 @@ namespace tessera::internal {
 /// Milliseconds and tokens of each stage. What kernels took to compile is in none of them but in a line of its own.
 struct Timings {
   double load = 0, prompt = 0, evaluate = 0, sample = 0;
+  double waited = 0;  ///< for what somebody types; no part of the total
   std::size_t prompt_tokens = 0, evaluated = 0, sampled = 0;
   Stopwatch total;
 
   /// Notes what loading took: all time up to now.
   void loaded();
+  double total_milliseconds() const { return total.milliseconds() - waited; }
   /// A line for each stage.
   std::string text() const;
 };

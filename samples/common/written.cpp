@@ -16,6 +16,8 @@ std::string_view name(Ending ending) {
       return "context";
     case Ending::interrupt:
       return "interrupt";
+    case Ending::failure:
+      return "error";
   }
   return "";
 }

@@ -14,8 +14,8 @@
 
 namespace tessera::internal {
 
-enum class Ending { end_token, stop_text, length, context, interrupt };
-/// "eos", "stop", "length", "context" or "interrupt".
+enum class Ending { end_token, stop_text, length, context, interrupt, failure };
+/// "eos", "stop", "length", "context", "interrupt" or "error".
 std::string_view name(Ending ending);
 
 /// What one text has got: all new tokens, and the text they make, whole characters up to a stop text.
