@@ -208,7 +208,9 @@ TEST_CASE("Every stage is dumped, from a warm cache too", "[jit]") {
                             {"TESSERA_DUMP_DIR", folder.native()},
                             {"TESSERA_CACHE_DIR", (temp / "cache").native()}}));
     CompiledKernel kernel;
-    CHECK(stderr_of([&] { kernel = compiler.compile(scale(), gpu); }).empty());
+    const std::string told = stderr_of([&] { kernel = compiler.compile(scale(), gpu); });
+    INFO(told);
+    CHECK((told.empty() || has(told, "without its sass: machine code needs nvdisasm")));
     CHECK(kernel.source.text == scale().text);
     CHECK_FALSE(kernel.entry->code.image.empty());
     CHECK(compiler.counters().disk_hits == (warm ? 1 : 0));

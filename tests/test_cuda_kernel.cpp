@@ -252,10 +252,10 @@ TEST_CASE("a kernel in CUDA C++ has a graph and a text, and no plan", "[graph]")
 TEST_CASE("stats of a kernel in CUDA C++ have the threads and the memory of its launch", "[nvrtc]") {
   if (!nvrtc_here()) return;
   const CudaSource text = R"(extern "C" __global__ void one(float* y) {
-    extern __shared__ float all[];
-    __shared__ float some[8];
-    some[threadIdx.x % 8] = all[threadIdx.x] = 1;
-    y[threadIdx.x] = some[0] + all[1];
+    extern __shared__ float dynamic[];
+    __shared__ float fixed[8];
+    fixed[threadIdx.x % 8] = dynamic[threadIdx.x] = 1;
+    y[threadIdx.x] = fixed[0] + dynamic[1];
   })";
   const auto stats = [&](const auto& launch) {
     return kernel_texts(cuda_kernel("one", text, launch).executable().graph(), Arch::sm_80, {"stats"})[0];

@@ -59,7 +59,7 @@ TEST_CASE("--doctor says what was found, where, and how to get the rest, a line 
   CHECK(lines >= 10);
   CHECK(all.out.find('\x1b') == all.out.npos);
 
-  const Run without = told({"TESSERA_DEVICE=cpu", "TESSERA_NVRTC=/nonexistent", "TESSERA_EMULATOR=/nonexistent",
+  const Run without = told({"TESSERA_DEVICE=cpu", "TESSERA_NVRTC=/nonexistent/nvrtc", "TESSERA_EMULATOR=/nonexistent/emulator",
                             "TESSERA_CACHE_DIR=off"});
   INFO(without.out);
   CHECK(without.status == 0);
