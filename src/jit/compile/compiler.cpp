@@ -417,7 +417,6 @@ void watch_filter(const std::string& kernel) {
   // Never destroyed, as kernels may be made until the end.
   static Filter& watch = *new Filter;
   static const bool begun = [] {
-    (void)logs_debug();  // the logger is made first, so that it is there in the end
     std::atexit([] {
       const std::lock_guard lock(watch.mutex);
       if (!watch.matched)
