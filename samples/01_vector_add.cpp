@@ -20,6 +20,7 @@ using namespace tessera;
 
 auto vector_add(int size) {
   return kernel("vector_add", [=](In<f32, 1> a, In<f32, 1> b, Out<f32, 1> c) {
+    same_extents(a, b, c);
     Index i = blocks(cdiv(c.extent(0), size));
     store(c, {i}, load(a, {i}, {size}) + load(b, {i}, {size}));
   });

@@ -18,6 +18,8 @@ using namespace tessera;
 
 auto softmax(int width) {
   return kernel("softmax", [=](In<f32, 2> x, Out<f32, 2> y) {
+    require(x.extent(1) <= width, "rows no wider than the kernel was made for");
+    same_extents(x, y);
     Index row = blocks(x.extent(0));
     Tile xs = load(x, {row, 0}, {1, width}, -inf);
     Tile e = exp(xs - max(xs, 1));  // the largest becomes exp(0): nothing overflows

@@ -20,6 +20,7 @@ auto layer_norm(int cols) {
   return kernel("layer_norm", [=](In<f32, 2> x, In<f32, 1> weight, In<f32, 1> bias, Out<f32, 2> y, Scalar<f32> eps) {
     require(x.extent(1) == cols, "rows as wide as the kernel was made for");
     require((weight.extent(0) == cols) & (bias.extent(0) == cols), "a weight and a bias for each column");
+    same_extents(x, y);
     Index row = blocks(x.extent(0));
     Tile xs = load(x, {row, 0}, {1, cols});
     Tile xc = xs - sum(xs, 1) / cols;

@@ -27,6 +27,8 @@ template <Element T>
 auto linear_gelu(int bm, int bn, int bk) {
   return kernel("linear_gelu", [=](In<T, 2> x, In<T, 2> w, In<f32, 1> bias, Out<T, 2> y) {
     require(x.extent(1) == w.extent(0), "inner extents agree");
+    require((y.extent(0) == x.extent(0)) & (y.extent(1) == w.extent(1)), "a row of y for each of x, a column for each of w");
+    require(bias.extent(0) == w.extent(1), "a bias for each column");
     auto [m, n] = blocks(cdiv(y.extent(0), bm), cdiv(y.extent(1), bn));
     Var acc = zeros<f32>({bm, bn});
     for (Index k : range(cdiv(x.extent(1), bk))) acc = mma(load(x, {m, k}, {bm, bk}), load(w, {k, n}, {bk, bn}), acc);

@@ -4,12 +4,17 @@
 // next: the largest score so far (top), the sum of exp(score - top) (norm) and the same sum weighted by v (acc). When a
 // larger score turns up, what was added before is scaled down to it: the online softmax (Dao et al., 2022).
 //
+// top begins with the lowest number and not with -inf, for with a mask of another kind, a window say, a query may see no
+// key of its first tile: then score - top would be -inf less -inf, a NaN that never goes. So it holds for any mask. A query
+// that sees no key at all has a norm of 0, and its row of o is 0.
+//
 // Two kinds of decision. `causal` is a C++ bool, there when the kernel is traced: ?: and if choose what the kernel
 // contains, and two kernels come of it. Whether a query sees a key is known inside the kernel only, for each element
 // of a tile: that is where(condition, a, b). `if (tile)` does not compile.
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -18,14 +23,20 @@
 
 using namespace tessera;
 
+constexpr f32 lowest = std::numeric_limits<f32>::lowest();
+
 template <Element T>
 auto flash_attention(int bm, int bn, int d, bool causal) {
   return kernel("flash_attention", [=](In<T, 3> q, In<T, 3> k, In<T, 3> v, Out<T, 3> o, Scalar<f32> scale) {
-    require(q.extent(2) == d, "heads as wide as the kernel was made for");
+    require((q.extent(2) == d) & (k.extent(2) == d), "heads as wide as the kernel was made for");
+    require(q.extent(0) == k.extent(0), "as many heads of keys as of queries");
+    if (causal) require(q.extent(1) <= k.extent(1), "a key for each query, as query i sees the keys 0 to i");
+    same_extents(k, v);
+    same_extents(q, o);
     auto [m, head] = blocks(cdiv(q.extent(1), bm), q.extent(0));
     Tile qs = reshape(load(q, {head, m, 0}, {1, bm, d}), {bm, d});
     Tile rows = m * bm + iota({bm, 1}, 0);
-    Var top = full<f32>({bm, 1}, -inf), norm = zeros<f32>({bm, 1}), acc = zeros<f32>({bm, d});
+    Var top = full<f32>({bm, 1}, lowest), norm = zeros<f32>({bm, 1}), acc = zeros<f32>({bm, d});
 
     Tile length = causal ? Index((m + 1) * bm) : k.extent(1);  // no key behind the last query matters
     for (Index j : range(cdiv(length, bn))) {
@@ -42,7 +53,8 @@ auto flash_attention(int bm, int bn, int d, bool causal) {
       acc = mma(cast<T>(p), vs, acc * shrink);
       top = hi;
     }
-    store(o, {head, m, 0}, reshape(cast<T>(acc * (1 / norm)), {1, bm, d}));
+    Tile inverse = where(norm == 0, 0, 1 / norm);
+    store(o, {head, m, 0}, reshape(cast<T>(acc * inverse), {1, bm, d}));
   });
 }
 

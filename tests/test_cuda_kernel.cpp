@@ -244,7 +244,7 @@ TEST_CASE("a kernel in CUDA C++ has a graph and a text, and no plan", "[graph]")
   const std::string text = cuda_source(k, Arch::sm_80);
   CHECK(text.find(whole_text) != text.npos);
   CHECK(text.find("#line ") != text.npos);
-  CHECK(plan_text(k, Arch::sm_80).find("kernel axpy in CUDA C++, by hand\nparameter 0: In<f32, 1>\n") !=
+  CHECK(plan_text(k, Arch::sm_80).find("kernel axpy in CUDA C++, by hand\nparameter 1: In<f32, 1>\n") !=
         std::string::npos);
   CHECK(says(error_of([&] { kernel_texts(k.graph(), Arch::sm_80, {"plan:lower"}); }), {"of which there is no plan"}));
 }

@@ -45,6 +45,7 @@ using internal::axis, internal::bitcast, internal::broadcast, internal::cast, in
 using internal::argmax, internal::argmin, internal::argsort, internal::histogram, internal::max_with_index,
     internal::mean, internal::min_with_index, internal::reduce, internal::scan, internal::sort,
     internal::sort_with_index, internal::top_k;
+using internal::ScanOptions, internal::SortOptions, internal::TopKOptions;
 
 // Memory.
 using internal::gather, internal::load, internal::MemoryOrder, internal::MemoryScope, internal::scatter,

@@ -6,6 +6,8 @@ namespace gallery {
 auto batched_matmul(int bm, int bn, int bk) {
   return kernel("batched_matmul", [=](In<bf16, 3> a, In<bf16, 3> b, Out<f32, 3> c) {
     require(a.extent(2) == b.extent(1), "inner extents agree");
+    require((a.extent(0) == b.extent(0)) & (a.extent(0) == c.extent(0)), "as many matrices of each");
+    require((c.extent(1) == a.extent(1)) & (c.extent(2) == b.extent(2)), "a row of c for each of a, a column for each of b");
     auto [batch, m, n] = blocks(c.extent(0), cdiv(c.extent(1), bm), cdiv(c.extent(2), bn));
     Var acc = zeros<f32>({bm, bn});
     for (Index k : range(cdiv(a.extent(2), bk)))

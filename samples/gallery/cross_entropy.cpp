@@ -9,6 +9,7 @@ namespace gallery {
 auto cross_entropy(int width) {
   return kernel("cross_entropy", [=](In<f32, 2> logits, In<i32, 1> targets, Out<f32, 1> loss, Out<f32, 2> gradient) {
     require(logits.extent(1) <= width, "rows no wider than the kernel was made for");
+    require(targets.extent(0) == logits.extent(0), "a target for each row");
     same_extents(targets, loss);
     same_extents(logits, gradient);
     Index row = blocks(logits.extent(0));

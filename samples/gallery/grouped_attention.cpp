@@ -1,21 +1,25 @@
 // Attention in which several heads of queries share one of keys and values (Ainslie et al., 2023), for any number of
-// keys: those of the last tile that are not there have a score of -inf.
+// keys: those of the last tile that are not there have a score of -inf. The largest score so far begins with the lowest
+// number, so that this holds for any mask; a query that sees no key gives 0.
 #include <cmath>
+#include <limits>
 
 #include "gallery/gallery.hpp"
 
 namespace gallery {
 
+constexpr f32 lowest = std::numeric_limits<f32>::lowest();
+
 auto grouped_attention(int bm, int bn, int d, int group) {
   return kernel("grouped_attention", [=](In<f32, 3> q, In<f32, 3> k, In<f32, 3> v, Out<f32, 3> o) {
-    require(q.extent(2) == d, "heads as wide as the kernel was made for");
+    require((q.extent(2) == d) & (k.extent(2) == d), "heads as wide as the kernel was made for");
     require(q.extent(0) == k.extent(0) * group, "a head of keys for each group of heads of queries");
     same_extents(k, v);
     same_extents(q, o);
     auto [m, head] = blocks(cdiv(q.extent(1), bm), q.extent(0));
     Tile qs = squeeze(load(q, {head, m, 0}, {1, bm, d}), 0) * (log2e / std::sqrt(d));
     Index shared = head / group;
-    Var top = full<f32>({bm, 1}, -inf), norm = zeros<f32>({bm, 1}), acc = zeros<f32>({bm, d});
+    Var top = full<f32>({bm, 1}, lowest), norm = zeros<f32>({bm, 1}), acc = zeros<f32>({bm, d});
     for (Index n : range(cdiv(k.extent(1), bn))) {
       Tile ks = squeeze(load(k, {shared, n, 0}, {1, bn, d}), 0), vs = squeeze(load(v, {shared, n, 0}, {1, bn, d}), 0);
       Tile there = n * bn + iota({1, bn}, 1) < k.extent(1);
@@ -25,7 +29,7 @@ auto grouped_attention(int bm, int bn, int d, int group) {
       acc = mma(p, vs, acc * shrink);
       top = highest;
     }
-    store(o, {head, m, 0}, expand_dims(acc / norm, 0));
+    store(o, {head, m, 0}, expand_dims(where(norm == 0, 0, acc / norm), 0));
   });
 }
 

@@ -11,6 +11,10 @@ auto layer_norm_forward(int cols, double eps) {
   return kernel("layer_norm_forward", [=](In<f32, 2> x, In<f32, 1> weight, In<f32, 1> bias, Out<f32, 2> y,
                                           Out<f32, 2> means, Out<f32, 2> scales) {
     require(x.extent(1) == cols, "rows as wide as the kernel was made for");
+    require((weight.extent(0) == cols) & (bias.extent(0) == cols), "a weight and a bias for each column");
+    require((means.extent(0) == x.extent(0)) & (means.extent(1) == 1), "a mean for each row");
+    same_extents(x, y);
+    same_extents(means, scales);
     Index row = blocks(x.extent(0));
     Tile xs = load(x, {row, 0}, {1, cols}), average = mean(xs, 1), centred = xs - average;
     Tile scale = rsqrt(mean(centred * centred, 1) + eps);
@@ -24,7 +28,12 @@ auto layer_norm_backward(int rows, int cols) {
   return kernel("layer_norm_backward", [=](In<f32, 2> x, In<f32, 1> weight, In<f32, 2> means, In<f32, 2> scales,
                                            In<f32, 2> dy, Out<f32, 2> dx, InOut<f32, 2> dweight, InOut<f32, 2> dbias) {
     require(x.extent(1) == cols, "rows as wide as the kernel was made for");
+    require(weight.extent(0) == cols, "a weight for each column");
+    require((means.extent(0) == x.extent(0)) & (means.extent(1) == 1), "a mean for each row");
+    require((dweight.extent(0) == 1) & (dweight.extent(1) == cols), "a row of gradients of weights");
     same_extents(x, dy, dx);
+    same_extents(means, scales);
+    same_extents(dweight, dbias);
     Index i = blocks(cdiv(x.extent(0), rows));
     Tile g = load(dy, {i, 0}, {rows, cols}), scale = load(scales, {i, 0}, {rows, 1});
     Tile normal = (load(x, {i, 0}, {rows, cols}) - load(means, {i, 0}, {rows, 1})) * scale;

@@ -9,6 +9,8 @@ auto mixture_of_experts(int bm, int bn, int bk) {
                                           In<i32, 1> expert_of_tile, Out<f32, 2> y) {
     require(x.extent(1) == experts.extent(1), "inner extents agree");
     require(rows.extent(0) == expert_of_tile.extent(0) * bm, "an expert for each tile of rows");
+    require(weights.extent(0) == x.extent(0), "a weight for each token");
+    require((y.extent(0) == x.extent(0)) & (y.extent(1) == experts.extent(2)), "a row of y for each token");
     auto [m, n] = blocks(expert_of_tile.extent(0), cdiv(y.extent(1), bn));
     Tile tokens = load(rows, {m}, {bm});
     Index expert = item(load(expert_of_tile, {m}, {1}));

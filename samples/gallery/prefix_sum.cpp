@@ -5,6 +5,7 @@ namespace gallery {
 
 auto sums_of_parts(int size) {
   return kernel("sums_of_parts", [=](In<f32, 1> x, Out<f32, 1> sums) {
+    require(sums.extent(0) == cdiv(x.extent(0), size), "a sum for each part");
     Index part = blocks(sums.extent(0));
     store(sums, {part}, sum(load(x, {part}, {size}), 0));
   });
@@ -20,6 +21,7 @@ auto sums_ahead(int most) {
 
 auto sums_within(int size) {
   return kernel("sums_within", [=](In<f32, 1> x, In<f32, 1> ahead, Out<f32, 1> y) {
+    require(ahead.extent(0) == cdiv(x.extent(0), size), "a sum for each part");
     same_extents(x, y);
     Index part = blocks(ahead.extent(0));
     store(y, {part}, load(ahead, {part}, {1}) + cumsum(load(x, {part}, {size}), 0));

@@ -12,6 +12,7 @@ auto told(int what, const auto& sum) { return cast<u64>(bitcast<u32>(sum)) | ful
 auto single_pass(int size) {
   return kernel("single_pass", [=](In<f32, 1> x, Out<f32, 1> y, InOut<i32, 1> next, InOut<u64, 1> words) {
     same_extents(x, y);
+    require(next.extent(0) == 1, "a number of the next part, 0 at first");
     require(words.extent(0) == cdiv(x.extent(0), size), "a word for each part, 0 at first");
     [[maybe_unused]] Index block = blocks(words.extent(0));
     // Parts are taken in their order: those that a block waits for are taken by blocks that run, whichever these are.

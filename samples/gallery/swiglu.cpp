@@ -8,6 +8,8 @@ namespace gallery {
 auto swiglu(int bm, int bn, int bk) {
   return kernel("swiglu", [=](In<f32, 3> x, In<f32, 3> w, In<f32, 3> v, Out<f32, 3> y) {
     require(x.extent(2) == w.extent(1), "inner extents agree");
+    require((x.extent(0) == w.extent(0)) & (x.extent(0) == y.extent(0)), "as many matrices of each");
+    require((y.extent(1) == x.extent(1)) & (y.extent(2) == w.extent(2)), "a row of y for each of x, a column for each of w");
     same_extents(w, v);
     auto [batch, m, n] = blocks(y.extent(0), cdiv(y.extent(1), bm), cdiv(y.extent(2), bn));
     Var gate = zeros<f32>({bm, bn}), up = zeros<f32>({bm, bn});

@@ -9,7 +9,7 @@ namespace gallery {
 auto top_k(int width, int k) {
   return kernel("top_k", [=](In<f32, 2> x, Out<f32, 2> values, Out<i32, 2> places) {
     require(x.extent(1) <= width, "rows no wider than the kernel was made for");
-    require(values.extent(1) == k, "room for k of each row");
+    require((values.extent(0) == x.extent(0)) & (values.extent(1) == k), "room for k of each row");
     same_extents(values, places);
     Index rows = blocks(cdiv(x.extent(0), 4));  // of which each is sorted by a warp
     auto [largest, place] = top_k(load(x, {rows, 0}, {4, width}, -inf), k, 1);

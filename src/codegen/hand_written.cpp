@@ -32,7 +32,7 @@ KernelSource hand_written(const Graph& graph) {
   for (std::size_t i = 0; i < graph.parameters.size(); ++i) {
     const bool scalar = graph.parameters[i].access == Access::scalar;
     source.parameters.push_back({scalar ? Kind::scalar : Kind::pointer, static_cast<int>(i), 0});
-    source.plan += fmt::format("parameter {}: {}\n", i, to_string(graph.parameters[i]));
+    source.plan += fmt::format("parameter {}: {}\n", i + 1, to_string(graph.parameters[i]));
   }
   for (std::size_t i = CudaText::first_number; i < graph.grid.size(); ++i)
     source.parameters.push_back({Kind::grid, 0, static_cast<int>(i)});

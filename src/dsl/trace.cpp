@@ -121,6 +121,14 @@ std::int64_t Trace::literal_bits(ElementType type, Number value, Location locati
     if ((std::isinf(kept) || saturated) && !std::isinf(value.real())) misfit("it is out of range");
     if (value.integral() && evaluate_cast(held, ElementType::i64, cell).i64 != value.integer())
       misfit("it would be rounded; write it as a floating literal if that is meant");
+    if (kept == 0 && value.real() != 0)
+      misfit(fmt::format("it would be 0, as its smallest number is {:.2g}; write 0 if that is meant",
+                         type == ElementType::f64    ? std::numeric_limits<double>::denorm_min()
+                         : type == ElementType::f16  ? 0x1p-24
+                         : type == ElementType::bf16 ? 0x1p-133
+                         : type == ElementType::f8e4m3 ? 0x1p-9
+                         : type == ElementType::f8e5m2 ? 0x1p-16
+                                                       : 0x1p-149));
   } else {
     if (!value.integral()) misfit("it is not an integer literal");
     const std::int64_t given = value.integer();

@@ -13,9 +13,6 @@ REAL_FUNCTION(log)
 REAL_FUNCTION(log2)
 REAL_FUNCTION(log10)
 REAL_FUNCTION(log1p)
-REAL_FUNCTION(sin)
-REAL_FUNCTION(cos)
-REAL_FUNCTION(tan)
 REAL_FUNCTION(asin)
 REAL_FUNCTION(acos)
 REAL_FUNCTION(atan)
@@ -27,6 +24,16 @@ REAL_FUNCTION(erfc)
 REAL_FUNCTION(cbrt)
 REAL_FUNCTION(sqrt)
 #undef REAL_FUNCTION
+// Next to a multiple of pi / 2 that is far from 0, glibc's reduction leaves a double some 48 bits; a long double has enough.
+#define WAVE(name, few_digits)                                                                            \
+  inline double name(double x) {                                                                          \
+    const double y = std::name(x), size = std::fabs(y);                                                   \
+    return few_digits ? static_cast<double>(std::name(static_cast<long double>(x))) : y;                  \
+  }
+WAVE(sin, size < 0x1p-30)
+WAVE(cos, size < 0x1p-30)
+WAVE(tan, size < 0x1p-30 || size > 0x1p30)
+#undef WAVE
 inline double sigmoid2(double x) { return 1 / (1 + std::exp2(-x)); }
 inline double rsqrt(double x) { return 1 / std::sqrt(x); }
 inline double pow(double x, double y) { return std::pow(x, y); }

@@ -14,6 +14,7 @@
 #include "jit/growing_list.hpp"
 #include "jit/options/log.hpp"
 #include "jit/overlap.hpp"
+#include "tessera/codegen/arch.hpp"
 #include "tessera/graph/cuda_text.hpp"
 #include "tessera/graph/error.hpp"
 
@@ -32,6 +33,34 @@ std::size_t step_axis(const Flattened& flattened, const Argument& argument) {
 
 bool is_written(const Parameter& parameter) {
   return parameter.access == Access::out || parameter.access == Access::in_out;
+}
+
+// What no kernel can have.
+std::vector<std::string> impossible(const Hints& hints) {
+  std::vector<std::string> texts;
+  const auto expect = [&]<class... A>(bool possible, fmt::format_string<A...> text, A&&... values) {
+    if (!possible) texts.push_back(fmt::format(text, std::forward<A>(values)...));
+  };
+  expect(hints.warps == 0 || (hints.warps > 0 && hints.warps <= 32 && (hints.warps & (hints.warps - 1)) == 0),
+         ".warps = {}, and a block has 1, 2, 4, 8, 16 or 32", hints.warps);
+  expect(hints.stages >= 0, ".stages = {}, and a loop has 1 or more", hints.stages);
+  expect(hints.cluster >= 0 && hints.cluster <= 16, ".cluster = {}, and a cluster has 1 to 16 blocks", hints.cluster);
+  expect(hints.occupancy >= 0 && hints.occupancy <= 32,
+         ".occupancy = {}, and a multiprocessor has 1 to 32 blocks at a time", hints.occupancy);
+  try {
+    if (!hints.arch.empty()) Arch::parse(hints.arch);
+  } catch (const Error&) {
+    expect(false, ".arch = \"{}\", and there is no such architecture; \"sm_90a\" is one", hints.arch);
+  }
+  return texts;
+}
+
+// Errors from 0.4 on.
+void warn_of_hints(const Graph& graph) {
+  for (const Hints& hints : graph.hints)
+    for (const std::string& what : impossible(hints))
+      log_warn(fmt::format("kernel '{}', {}:{}: hints: {}; it is left out", graph.name, graph.location.file,
+                           graph.location.line, what));
 }
 
 }  // namespace
@@ -66,6 +95,7 @@ Executable::~Executable() = default;
 
 Executable::Executable(Graph graph)
     : traced_(std::move(graph)), graph_(run_passes(traced_)), state_(std::make_unique<State>()) {
+  warn_of_hints(traced_);
   std::vector<Id> roots;
   for (Id id : graph_.regions[0].effects)
     if (graph_[id].op == Op::require) {

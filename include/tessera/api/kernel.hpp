@@ -13,16 +13,24 @@
 namespace tessera {
 namespace [[gnu::visibility("default")]] internal {
 
-/// A kernel whose parameters are P: In, Out, InOut and Scalar. A handle; traced once, launched from any thread.
+/// A kernel whose parameters are P, in their order: Kernel<In<f32, 2>, Out<f32, 2>, Scalar<f32>>. A handle: traced
+/// once, launched from any thread; copies are the same kernel. It has a default constructor, so that it may be a member
+/// that is given its kernel later; until then it is false, and any use of it throws Error.
 template <class... P>
 class Kernel {
  public:
+  Kernel() = default;
   explicit Kernel(Graph graph) : executable_(std::make_shared<Executable>(std::move(graph))) {}
-  const std::string& name() const { return executable_->name(); }
+  /// Was it given a kernel?
+  explicit operator bool() const { return executable_ != nullptr; }
+  const std::string& name() const { return executable().name(); }
   /// The tile ops, as traced.
-  const Graph& graph() const { return executable_->traced(); }
-  const Executable& executable() const { return *executable_; }
-  const std::shared_ptr<const Executable>& shared_executable() const { return executable_; }
+  const Graph& graph() const { return executable().traced(); }
+  const Executable& executable() const { return *shared_executable(); }
+  const std::shared_ptr<const Executable>& shared_executable() const {
+    if (!executable_) throw Error("a Kernel that was given no kernel is used; assign one to it: k = kernel(...)");
+    return executable_;
+  }
 
  private:
   std::shared_ptr<const Executable> executable_;

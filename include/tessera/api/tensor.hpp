@@ -83,6 +83,13 @@ class Tensor {
  public:
   using type = T;
   static constexpr int rank = R;
+  template <class I>
+  T operator[](const I&) const {
+    static_assert(std::is_same_v<I, void>,
+                  "tessera: a Tensor has no [ ], for its memory may be a GPU's: to_vector() and copy_to give its elements, "
+                  "copy_from and fill write them");
+    return T();
+  }
   using Extents = std::array<std::int64_t, R>;
 
   /// No memory, of no device, and all extents 0.

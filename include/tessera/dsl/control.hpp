@@ -75,8 +75,9 @@ void require(const C& condition, std::string text, Location location = Location:
 }
 
 /// hints({.warps = 8, .stages = 3, .cluster = 2, .occupancy = 2, .arch = "sm_90"}): what the kernel's code should be
-/// like, on that architecture or on all. It changes no result and fails nowhere: what cannot be had is left out, and the
-/// plan's text says so. Called as often as one likes; of what is said twice the last holds.
+/// like, on that architecture or on all. Hints never change results. What this kernel cannot have is left out, and the
+/// plan's text says so; what no kernel can have is a warning now, and an error from 0.4 on. The last of two equal hints
+/// counts.
 inline void hints(const Hints& hints, Location location = Location::current()) {
   Trace::current(location).hints(hints);
 }
@@ -338,6 +339,13 @@ template <class P>
 inline constexpr bool is_parameter = requires {
   P::parameter;
 };
+// Parameters are handles, which are made for the call.
+template <class... P>
+constexpr bool check_values() {
+  constexpr bool values = ((!std::is_lvalue_reference_v<P> || std::is_const_v<std::remove_reference_t<P>>)&&...);
+  static_assert(values, "tessera: a kernel's parameters are taken by value: Out<f32, 1> y, not Out<f32, 1>& y");
+  return values;
+}
 
 // What F takes, or one message of why it is no kernel, and Parameters<void> so that nothing else is said of it.
 template <class F, class C, class R, class... P>
@@ -345,7 +353,7 @@ constexpr auto check_parameters(R (C::*)(P...) const) {
   static_assert(std::is_void_v<R>, "tessera: a kernel returns nothing; store what it computes");
   static_assert((is_parameter<std::remove_cvref_t<P>> && ...),
                 "tessera: a kernel's parameters are In, Out, InOut and Scalar");
-  return std::conditional_t < std::is_void_v<R> && (is_parameter<std::remove_cvref_t<P>> && ...),
+  return std::conditional_t < std::is_void_v<R> && check_values<P...>() && (is_parameter<std::remove_cvref_t<P>> && ...),
          Parameters<std::remove_cvref_t<P>...>, Parameters < void >> ();
 }
 template <class F>

@@ -20,7 +20,8 @@ struct CudaSource {
   CudaSource(std::string text, Location at = Location::current()) : text(std::move(text)), location(at) {}
 };
 
-/// How a kernel in CUDA C++ is launched: integers, or Indices computed from extents and scalars.
+/// How a kernel in CUDA C++ is launched: integers, or Indices computed from extents and scalars. Designated initializers
+/// stand in this order: .blocks, .threads, .shared_bytes, .numbers.
 struct CudaLaunch {
   std::vector<GridExtent> blocks;              ///< along x, y and z: one to three
   std::vector<GridExtent> threads;             ///< of a block: likewise, 1024 in all at most
@@ -36,7 +37,7 @@ constexpr auto launch_parameters(R (C::*)(P...) const) {
   static_assert(launches, "tessera: the function of a cuda_kernel returns its CudaLaunch: {.blocks = .., .threads = ..}");
   static_assert((is_parameter<std::remove_cvref_t<P>> && ...),
                 "tessera: a kernel's parameters are In, Out, InOut and Scalar");
-  return std::conditional_t < launches && (is_parameter<std::remove_cvref_t<P>> && ...),
+  return std::conditional_t < launches && check_values<P...>() && (is_parameter<std::remove_cvref_t<P>> && ...),
          Parameters<std::remove_cvref_t<P>...>, Parameters < void >> ();
 }
 template <class F>

@@ -12,6 +12,9 @@
 namespace tessera {
 namespace [[gnu::visibility("default")]] internal {
 
+template <Element T, int R>
+struct Refused;
+
 struct ExprTag {
   /// A tile has no truth value in C++: the kernel is traced before any tile has a value.
   template <class Bool>
@@ -22,6 +25,13 @@ struct ExprTag {
         "tessera: a tile has no truth value in C++; use where(condition, a, b) or if_(condition, ...), and for "
         "loops for (Index i : range(n))");
     return false;
+  }
+  template <class I>
+  auto operator[](const I&) const {
+    static_assert(std::same_as<I, void>,
+                  "tessera: a tile has no [ ]: slice(x, axis, first, count) and extract(x, {i, j}, {m, n}) are parts of "
+                  "it, item(x) is the only element, and where(condition, a, x) has others in some places");
+    return Refused<std::conditional_t<std::same_as<I, void>, I, f32>, 0>();
   }
 };
 
@@ -77,6 +87,21 @@ struct Apply : ExprTag {
   Handle lower(Trace& trace, Location location) const { return operands.apply(op, element_type<T_>, trace, location); }
 };
 
+/// What stands for a result of which the compiler has said that there is none: nothing more is said of it.
+template <Element T_, int R_>
+struct Refused : ExprTag {
+  using type = T_;
+  static constexpr int rank = R_;
+  static constexpr bool refused = true;
+  Handle lower(Trace&, Location) const { return {}; }
+  template <class A>
+  Refused& operator=(const A&) {
+    return *this;
+  }
+};
+template <class A>
+inline constexpr bool is_refused = requires { A::refused; };
+
 namespace detail {
 
 // Of the first tile; of numbers alone f32 if one is real, else i32.
@@ -102,11 +127,20 @@ constexpr int rank_of() {
     return 0;
 }
 
+// Can A be an operand of element type T?
+template <Element T, Operand A>
+constexpr bool fits() {
+  if constexpr (TileExpr<A>)
+    return std::is_same_v<typename A::type, T> && !is_refused<A>;
+  else
+    return std::integral<A> || info(element_type<T>).kind == ElementKind::real;
+}
+
 // An operand as an expression of element type T; what cannot be one stops here, with one message.
 template <Element T, Operand A>
 auto operand(const A& a) {
   if constexpr (TileExpr<A>) {
-    static_assert(std::is_same_v<typename A::type, T>,
+    static_assert(is_refused<A> || std::is_same_v<typename A::type, T>,
                   "tessera: the operands have different element types; cast<T>(x) one of them");
     if constexpr (requires { a.leaf(); })
       return a.leaf();
@@ -136,41 +170,50 @@ constexpr bool check_op() {
     static_assert(accepts(op, element_type<T>), "tessera: this op takes f32; cast<f32>(x) first");
   else if constexpr (info(op).operands == Operands::index)
     static_assert(accepts(op, element_type<T>), "tessera: this op takes i64; cast<i64>(x) first");
-  else
+  else if constexpr (op == Op::modulo || op == Op::floor_div || op == Op::cdiv)
     static_assert(accepts(op, element_type<T>),
-                  "tessera: this op takes integers; f32 is divided by /, and bitcast<i32>(x) is its bits");
+                  "tessera: this op takes integers; the remainder of reals is a - b * floor(a / b), and floor(a / b) and "
+                  "ceil(a / b) are whole quotients");
+  else
+    static_assert(accepts(op, element_type<T>), "tessera: this op takes integers; bitcast<i32>(x) has the bits of an f32");
   return accepts(op, element_type<T>);
+}
+
+// The op of operands x, each made of one of A. Where one was refused, or the op refuses them, the type of what an author
+// may have meant: of functions of reals a real.
+template <Op op, Element T, int R, class... A, class... X>
+auto applied(const X&... x) {
+  if constexpr ((fits<T, A>() && ...)) {
+    if constexpr (check_op<op, T>()) {
+      using Result = typename TypeOf<result_type(op, element_type<T>)>::type;
+      return Apply<op, Result, R, X...>(x...);
+    } else if constexpr (info(op).operands == Operands::real || info(op).operands == Operands::single) {
+      return Refused<f32, R>();
+    } else {
+      return Refused<T, R>();
+    }
+  } else {
+    return Refused<T, R>();
+  }
 }
 
 template <Op op, TileExpr A>
 auto unary(const A& a) {
   using T = typename A::type;
-  auto x = operand<T>(a);
-  check_op<op, T>();
-  using R = typename TypeOf<result_type(op, element_type<T>)>::type;
-  return Apply<op, R, A::rank, decltype(x)>(x);
+  return applied<op, T, A::rank, A>(operand<T>(a));
 }
 
 template <Op op, Operand A, Operand B>
 auto binary(const A& a, const B& b) {
   using T = common_element<A, B>;
-  auto x = operand<T>(a);
-  auto y = operand<T>(b);
-  check_op<op, T>();
-  using R = typename TypeOf<result_type(op, element_type<T>)>::type;
-  return Apply<op, R, std::max(rank_of<A>(), rank_of<B>()), decltype(x), decltype(y)>(x, y);
+  return applied<op, T, std::max(rank_of<A>(), rank_of<B>()), A, B>(operand<T>(a), operand<T>(b));
 }
 
 template <Op op, Operand A, Operand B, Operand C>
 auto ternary(const A& a, const B& b, const C& c) {
   using T = common_element<A, B, C>;
-  auto x = operand<T>(a);
-  auto y = operand<T>(b);
-  auto z = operand<T>(c);
-  check_op<op, T>();
-  using R = typename TypeOf<result_type(op, element_type<T>)>::type;
   constexpr int rank = std::max({rank_of<A>(), rank_of<B>(), rank_of<C>()});
-  return Apply<op, R, rank, decltype(x), decltype(y), decltype(z)>(x, y, z);
+  return applied<op, T, rank, A, B, C>(operand<T>(a), operand<T>(b), operand<T>(c));
 }
 
 }  // namespace detail
@@ -257,6 +300,16 @@ auto operator~(const A& a) {
   return detail::unary<op>(a);
 }
 
+/// Streams hold what C++ knows when the kernel is traced, which of a tile is nothing.
+template <class Stream, TileExpr A>
+requires requires { typename Stream::traits_type; }
+Stream& operator<<(Stream& stream, const A&) {
+  static_assert(std::same_as<A, void>,
+                "tessera: a tile has no value yet when the kernel is traced; print(\"x is {}\", x) prints it when the "
+                "kernel runs");
+  return stream;
+}
+
 template <class A, class B>
 requires(TileExpr<A> || TileExpr<B>) auto operator&&(const A& a, const B&) {
   static_assert(!std::same_as<A, A>, "tessera: && cannot be traced; use & on pred tiles");
@@ -273,7 +326,7 @@ template <TileExpr C, Operand A, Operand B>
 auto where(const C& condition, const A& a, const B& b) {
   using T = detail::common_element<A, B>;
   constexpr bool logical = std::is_same_v<typename C::type, pred>;
-  static_assert(logical, "tessera: where takes a pred as its condition, as comparisons give; of a number it is x != 0");
+  static_assert(logical || is_refused<C>, "tessera: where takes a pred as its condition, as comparisons give; of a number it is x != 0");
   auto c = [&] {
     if constexpr (logical)
       return detail::operand<pred>(condition);

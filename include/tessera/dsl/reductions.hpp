@@ -29,11 +29,13 @@ constexpr bool has_two_readings(Op op) {
 }
 
 template <Op op, TileExpr A>
-Tile<typename A::type, A::rank> reduction(const A& a, Axis axis) {
-  check_op<op, typename A::type>();
-  return along<typename A::type>(
-      op, a, axis,
-      has_two_readings(op) ? "; of two values, maximum(a, b) is the larger and minimum(a, b) the smaller" : "");
+auto reduction(const A& a, Axis axis) {
+  if constexpr (check_op<op, typename A::type>())
+    return along<typename A::type>(
+        op, a, axis,
+        has_two_readings(op) ? "; of two values, maximum(a, b) is the larger and minimum(a, b) the smaller" : "");
+  else
+    return Refused<i32, A::rank>();
 }
 // `max(x, 0)` may be meant as the larger of each element and 0; max(x, 1) of a tile is the usual way to name an axis.
 // Only a literal 0 is a null pointer, too, which an overload prefers to an Axis.
@@ -52,13 +54,16 @@ A check_braces(const A& a) {
 }
 
 template <Op op, TileExpr A>
-Tile<typename A::type, A::rank> reduction(const A& a, const std::vector<Axis>& axes, Location location) {
-  using Result = Tile<typename A::type, A::rank>;
-  check_op<op, typename A::type>();
-  Handle value = Result(a, location).lower(Trace::current(location), location);
-  for (Axis axis : axes)
-    value = Trace::current(location).apply(op, element_type<typename A::type>, {value}, {axis.number}, location);
-  return Result(value);
+auto reduction(const A& a, const std::vector<Axis>& axes, Location location) {
+  if constexpr (check_op<op, typename A::type>()) {
+    using Result = Tile<typename A::type, A::rank>;
+    Handle value = Result(a, location).lower(Trace::current(location), location);
+    for (Axis axis : axes)
+      value = Trace::current(location).apply(op, element_type<typename A::type>, {value}, {axis.number}, location);
+    return Result(value);
+  } else {
+    return Refused<i32, A::rank>();
+  }
 }
 template <TileExpr A>
 std::vector<Axis> axes_of(const A&, std::string_view what, Location location, std::span<const int> named) {
@@ -72,7 +77,7 @@ std::vector<Axis> axes_of(const A&, std::string_view what, Location location) {
 }
 
 template <TileExpr A>
-Tile<typename A::type, A::rank> mean(const A& a, const std::vector<Axis>& axes, Location location) {
+auto mean(const A& a, const std::vector<Axis>& axes, Location location) {
   const Tile<typename A::type, A::rank> x(a, location);
   constexpr bool real = accepts(Op::div, element_type<typename A::type>);
   static_assert(real, "tessera: mean is of real numbers; cast<f32>(x) first");
@@ -80,9 +85,9 @@ Tile<typename A::type, A::rank> mean(const A& a, const std::vector<Axis>& axes, 
     Trace& trace = Trace::current(location);
     double count = 1;
     for (Axis axis : axes) count *= trace.shape(x.lower(trace, location), location)[axis.number];
-    return {reduction<Op::sum>(x, axes, location) / count, location};
+    return Tile<typename A::type, A::rank>(reduction<Op::sum>(x, axes, location) / count, location);
   } else {
-    return x;
+    return Refused<f32, A::rank>();
   }
 }
 
@@ -196,12 +201,15 @@ Indexed<typename A::type, A::rank> min_with_index(const A& a, Axis axis) {
 
 namespace detail {
 template <Op op, TileExpr A>
-Tile<typename A::type, A::rank> scan(const A& a, Axis axis, ScanOptions options) {
-  check_op<op, typename A::type>();
-  Trace& trace = Trace::current(axis.location);
-  const std::int64_t normal = trace.axis(axis, A::rank, name(op)), which = options.reverse + 2 * options.exclusive;
-  return Tile<typename A::type, A::rank>(
-      trace.apply(op, element_type<typename A::type>, {a.lower(trace, axis.location)}, {normal, which}, axis.location));
+auto scan(const A& a, Axis axis, ScanOptions options) {
+  if constexpr (check_op<op, typename A::type>()) {
+    Trace& trace = Trace::current(axis.location);
+    const std::int64_t normal = trace.axis(axis, A::rank, name(op)), which = options.reverse + 2 * options.exclusive;
+    return Tile<typename A::type, A::rank>(trace.apply(
+        op, element_type<typename A::type>, {a.lower(trace, axis.location)}, {normal, which}, axis.location));
+  } else {
+    return Refused<i32, A::rank>();
+  }
 }
 template <TileExpr A>
 A check_options(const A& a) {

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "tessera/dsl/expr.hpp"
+#include "tessera/dsl/std_functions.hpp"
 
 namespace tessera {
 namespace [[gnu::visibility("default")]] internal {
@@ -40,6 +41,12 @@ class Tile : public ExprTag {
     static_assert(!std::is_same_v<N, N>,
                   "tessera: a number alone has no element type; constant<f32>(x), or constant<i32>(n) for an Index");
   }
+  template <class None = void>
+  Tile() {
+    static_assert(!std::is_void_v<None>,
+                  "tessera: a Tile is declared with its value, as in Tile x = load(...); what changes later is a Var, which "
+                  "has a first value, too: Var x = zeros<f32>({8, 16})");
+  }
   explicit Tile(Handle value) : value_(value) {}
   Tile(const Tile&) = default;
   Tile& operator=(const Tile&) = delete;
@@ -70,6 +77,7 @@ template <TileExpr E>
 Tile(const E&) -> Tile<typename E::type, E::rank>;
 template <Literal N>
 Tile(N) -> Tile<f32, 0>;
+Tile()->Tile<f32, 0>;
 template <Element T, int R>
 Tile(const OrderedTile<T, R>&) -> Tile<T, R>;
 
@@ -92,6 +100,12 @@ class Var : public ExprTag {
   Var(N) {
     static_assert(!std::is_same_v<N, N>,
                   "tessera: a number alone has no element type; constant<f32>(x), or constant<i32>(n) for an Index");
+  }
+  template <class None = void>
+  Var() : slot_() {
+    static_assert(!std::is_void_v<None>,
+                  "tessera: a Var is declared with its first value, which says its type and shape: Var x = zeros<f32>({8, "
+                  "16}), or constant<i32>(0) for one number");
   }
   ~Var() {
     if (Trace* trace = Trace::current_or_null()) trace->drop_var(slot_);
@@ -155,6 +169,7 @@ template <TileExpr E>
 Var(const E&) -> Var<typename E::type, E::rank>;
 template <Literal N>
 Var(N) -> Var<f32, 0>;
+Var()->Var<f32, 0>;
 template <Element T, int R>
 Var(const OrderedTile<T, R>&) -> Var<T, R>;
 
@@ -226,6 +241,16 @@ Tile<f32, R> zeros(const Extent (&shape)[R]) {
   static_assert(R < 0, "tessera: what is made from nothing is told its element type: zeros<f32>({..})");
   return full<f32>(shape, 0);
 }
+template <Element T, Operand... Extents>
+Tile<T, 1> full(const Extents&...) {
+  static_assert(sizeof...(Extents) > sizeof...(Extents), "tessera: a shape stands in braces: full<f32>({8, 16}, x)");
+  return Tile<T, 1>(Handle());
+}
+template <Element T, Operand... Extents>
+Tile<T, 1> zeros(const Extents&...) {
+  static_assert(sizeof...(Extents) > sizeof...(Extents), "tessera: a shape stands in braces: zeros<f32>({8, 16})");
+  return Tile<T, 1>(Handle());
+}
 /// A number as a value of rank 0.
 template <Element T>
 Tile<T, 0> constant(Number value, Location location = Location::current()) {
@@ -237,12 +262,6 @@ Tile<i32, R> iota(const Extent (&shape)[R], Axis axis) {
   Trace& trace = Trace::current(axis.location);
   return Tile<i32, R>(trace.apply(Op::iota, ElementType::i32, {}, {trace.axis(axis, R, "iota")}, axis.location,
                                   detail::shape_of(shape)));
-}
-
-/// 1 / (1 + e^-x). A factor that x has anyway can take in log2e: then sigmoid2 saves a multiplication.
-template <TileExpr A>
-auto sigmoid(const A& x) {
-  return sigmoid2(x * log2e);
 }
 
 namespace detail {
@@ -268,24 +287,80 @@ auto named(const A& a, Body) {
 }
 }  // namespace detail
 
+namespace detail {
+/// What a constant loses when it is rounded to T.
+template <Element T>
+constexpr double rounded_off(long double exact) {
+  return static_cast<double>(exact - static_cast<long double>(static_cast<T>(exact)));
+}
+/// The exact x c less x c as it is rounded: what an exponential, which turns an absolute error of its argument into a
+/// relative one of its result, is corrected by. x is finite.
+template <TileExpr X>
+auto lost_by_product(const X& x, long double c) {
+  using T = typename X::type;
+  const double near = static_cast<double>(static_cast<T>(c));
+  return fma(x, rounded_off<T>(c), fma(x, near, -(x * near)));
+}
+
+inline constexpr long double exact_log2e = 1.44269504088896340735992468100189214L;
+inline constexpr long double exact_sqrt_half = 0.70710678118654752440084436210484904L;
+
+/// x, or a bound below which an activation is 0, so that -inf times 0 is never computed. A NaN stays one.
+template <TileExpr X>
+auto from_bound(const X& x, double bound) {
+  return maximum_nan(x, bound);
+}
+}  // namespace detail
+
+/// 1 / (1 + e^-x), to 7e-7 of itself. sigmoid2 is shorter: a constant factor of x may take in log2e.
+template <TileExpr A>
+auto sigmoid(const A& a) {
+  return detail::named(a, [](const auto& given) {
+    const auto x = detail::from_bound(given, -2000);
+    const auto s = sigmoid2(x * log2e);
+    const auto lost = detail::lost_by_product(minimum(x, 0), detail::exact_log2e);
+    return fma(s, lost * 0.69314718055994530942, s);
+  });
+}
+
 // Activations of machine learning. They take anything, so that a function of the same name that takes tiles alone, such
 // as kernels have of their own, is preferred to them.
 
-/// x / (1 + e^-x) (Elfwing et al., 2017), also called swish.
+/// x / (1 + e^-x) (Elfwing et al., 2017), also called swish; to 1e-6 of itself. Far below 0 the sigmoid is subnormal
+/// before the product is; there the sigmoid of x is the square of that of x / 2.
 template <class A>
 auto silu(const A& a) {
-  return detail::named(a, [](const auto& x) { return x * sigmoid(x); });
+  return detail::named(a, [](const auto& given) {
+    using T = typename std::remove_cvref_t<decltype(given)>::type;
+    const LiteralExpr<T> half(0.5), one(1);
+    const auto x = detail::from_bound(given, -2000);
+    const auto far = x < -80;
+    const auto part = x * where(far, half, one);
+    const auto s = sigmoid2(part * log2e);
+    const auto lost = detail::lost_by_product(minimum(part, 0), detail::exact_log2e);
+    const auto better = fma(s, lost * 0.69314718055994530942, s);
+    return x * better * where(far, better, one);
+  });
 }
-/// x times the probability that a normal variable is below x (Hendrycks and Gimpel, 2016): x / 2 (1 + erf(x / sqrt 2)).
+/// x times the probability that a normal variable is below x (Hendrycks and Gimpel, 2016): x / 2 erfc(-x / sqrt 2), to
+/// 1.2e-6 of itself. erfc(w + d) is erfc(w) (1 - 2 w d) where w is large and d small.
 template <class A>
 auto gelu(const A& a) {
-  return detail::named(a, [](const auto& x) { return x * (0.5 + 0.5 * erf(x * 0.70710678118654752440)); });
+  return detail::named(a, [](const auto& given) {
+    const auto x = detail::from_bound(given, -64);
+    const auto below = minimum(x, 0);
+    const auto tail = erfc(x * static_cast<double>(-detail::exact_sqrt_half));
+    const auto lost = detail::lost_by_product(below, -detail::exact_sqrt_half);
+    return x * 0.5 * fma(tail, lost * (below * static_cast<double>(2 * detail::exact_sqrt_half)), tail);
+  });
 }
 /// Its approximation x / 2 (1 + tanh u), u = 0.79.. (x + 0.044715 x^3), to 5e-4. It is x / (1 + e^-2u), which costs
-/// less and loses nothing where tanh is near to -1.
+/// less and loses nothing where tanh is near to -1: to 5e-7 + 2e-7 |2u| of itself, where it is above 16 times the smallest
+/// normal number.
 template <class A>
 auto gelu_tanh(const A& a) {
-  return detail::named(a, [](const auto& x) {
+  return detail::named(a, [](const auto& given) {
+    const auto x = detail::from_bound(given, -64);
     constexpr double slope = 2 * log2e * 0.7978845608028654;
     return x * sigmoid2(x * (slope + 0.044715 * slope * x * x));
   });
@@ -299,6 +374,11 @@ Tile<typename A::type, R> reshape(const A& a, const Extent (&shape)[R], Location
   return Tile<typename A::type, R>(
       trace.apply(Op::reshape, element_type<typename A::type>, {tile}, {}, location,
                   detail::completed(detail::shape_of(shape), trace.shape(tile, location))));
+}
+template <TileExpr A, Operand First, Operand... More>
+Tile<typename A::type, A::rank> reshape(const A& a, const First&, const More&...) {
+  static_assert(std::same_as<A, void>, "tessera: a shape stands in braces: reshape(x, {8, 16})");
+  return Tile<typename A::type, A::rank>(a);
 }
 /// The only element of a tile, as a value of rank 0.
 template <TileExpr A>

@@ -92,6 +92,14 @@ class TensorView {
   /// The view as tiles of one shape (dsl/tiled_view.hpp).
   TiledView<access_, T, R> tiles(const Extent (&shape)[R], Location location = Location::current()) const;
 
+  template <class I>
+  Refused<f32, 0> operator[](const I&) const {
+    static_assert(std::same_as<I, void>,
+                  "tessera: a tensor in a kernel has no [ ]: load(x, {i, j}, {m, n}) reads the tile at a tile position, "
+                  "store(y, {i, j}, tile) writes one, and gather(x, {i, j}) and scatter(y, {i, j}, tile) go by elements");
+    return {};
+  }
+
   Handle value() const { return value_; }
 
  private:
@@ -138,7 +146,7 @@ constexpr void check_readable() {
 template <Access access, Element T, int R, class E>
 constexpr void check_writable() {
   static_assert(access != Access::in, "tessera: an In is only read; declare the parameter Out or InOut to write it");
-  static_assert(std::same_as<typename E::type, T>,
+  static_assert(is_refused<E> || std::same_as<typename E::type, T>,
                 "tessera: the tile and the tensor have different element types; cast<T>(tile)");
   static_assert(E::rank == R, "tessera: the tile and the tensor have different ranks; reshape the tile");
 }
@@ -308,6 +316,34 @@ Tile<T, R> load(const TensorView<access, T, R>&, const Coord (&)[A], const Exten
   static_assert(A == R, "tessera: load takes an index for each axis of the tensor");
   static_assert(S == R, "tessera: load takes an extent for each axis of the tensor");
   return Tile<T, R>(Handle());
+}
+
+// So do places and shapes without their braces.
+namespace detail {
+template <Element T, int R>
+Tile<T, R> check_load_braces() {
+  static_assert(R == 0,
+                "tessera: load takes the place and the shape in braces, a number for each axis: load(x, {i}, {64}), or "
+                "load(x, {i, j}, {32, 64}, padding)");
+  return Tile<T, R>(Handle());
+}
+}  // namespace detail
+template <Access access, Element T, int R, Operand At, Operand... More>
+auto load(const TensorView<access, T, R>&, const At&, const More&...) {
+  return detail::check_load_braces<T, R>();
+}
+template <Access access, Element T, int R, int A, Operand Shape, Operand... More>
+auto load(const TensorView<access, T, R>&, const Coord (&)[A], const Shape&, const More&...) {
+  return detail::check_load_braces<T, R>();
+}
+template <Access access, Element T, int R, Operand At, int S>
+auto load(const TensorView<access, T, R>&, const At&, const Extent (&)[S], Number = 0) {
+  return detail::check_load_braces<T, R>();
+}
+template <Access access, Element T, int R, Operand At, Operand... More>
+void store(const TensorView<access, T, R>&, const At&, const More&...) {
+  static_assert(R == 0,
+                "tessera: store takes the place in braces, an index for each axis, then the tile: store(y, {i, j}, tile)");
 }
 
 }  // namespace internal

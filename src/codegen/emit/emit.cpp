@@ -9,6 +9,7 @@
 
 #include "codegen/emit/emit.hpp"
 #include "codegen/emit/emit_steps.hpp"
+#include "codegen/plan/called.hpp"
 #include "codegen/plan/names.hpp"
 #include "codegen/plan/spelling.hpp"
 #include "graph/in_literal.hpp"
@@ -342,14 +343,27 @@ std::string parameter_text(const Plan& plan, const KernelParameter& p) {
   return "";
 }
 
-// One of the author's, on a line of its own, where the compiler names what is wrong with it.
-std::string function_text(const CustomFunction& function) {
-  const std::string_view type = register_type(function.type);
+std::string function_head(std::string_view type, std::string_view name, std::size_t operands) {
   std::string parameters;
-  for (int i = 0; i < function.operands; ++i)
+  for (std::size_t i = 0; i < operands; ++i)
     parameters += fmt::format("{}{} {}", i ? ", " : "", type, static_cast<char>('a' + i));
-  return fmt::format("__device__ inline {} user_{}({}) {{ return {}; }}", type, function.name, parameters,
-                     function.expression);
+  return fmt::format("{} {}({})", type, name, parameters);
+}
+
+// One of the author's. The compiler names the op where its expression is wrong, as the directive gives it as the file.
+std::string function_text(const CustomFunction& function) {
+  const std::string head =
+      function_head(register_type(function.type), "user_" + function.name, static_cast<std::size_t>(function.operands));
+  // Its last line may end in a comment.
+  const bool comment = function.expression.find("//") != std::string::npos;
+  return fmt::format("#line 1 \"cuda_op {}\"\n__device__ inline {} {{ return {}{}; }}", function.name, head,
+                     function.expression, comment ? "\n" : "");
+}
+
+std::string called_text(Op op, ElementType type) {
+  return fmt::format("__device__ __attribute__((noinline)) {} {{ return {}; }}",
+                     function_head(register_type(type), fmt::format("called_{}", name(op)), info(op).in.count),
+                     info(op).cuda_real);
 }
 
 }  // namespace
@@ -453,6 +467,10 @@ std::string emit(const Plan& plan) {
     if (std::ranges::count(before, plan.functions[i].name, &CustomFunction::name) == 0)
       line(0, function_text(plan.functions[i]));
   }
+  if (!plan.functions.empty() && plan.location.file)
+    line(0, fmt::format("#line {} \"{}\"", plan.location.line, plan.location.file));
+  if (calls_functions(plan))
+    for (const auto& [op, type] : long_functions(plan)) line(0, called_text(op, type));
   line(0, fmt::format("extern \"C\" __global__ void __launch_bounds__({}, {}) {}(", plan.threads(), plan.blocks,
                       plan.kernel));
   std::vector<std::string> parameters;

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "codegen/emit/emit_values.hpp"
+#include "codegen/plan/called.hpp"
 #include "codegen/plan/names.hpp"
 #include "codegen/plan/spelling.hpp"
 
@@ -31,8 +32,14 @@ std::string bitcast(ElementType from, ElementType to, const std::string& value) 
   return narrow(to) ? fmt::format("{}_value({})", name(to), bits) : fmt::format("float_of({})", bits);
 }
 
-Spelled spell(const Plan& plan, const Term& term, const std::vector<Spelled>& in) {
+Spelled spell(const Writer& w, const Term& term, const std::vector<Spelled>& in) {
   if (is_kept(term)) return in[0];
+  const auto call = [&](std::string_view function, std::string_view of) {
+    std::string text;
+    for (const Spelled& one : in) text += (text.empty() ? "" : ", ") + one.text;
+    return Spelled{fmt::format("{}_{}({})", function, of, text)};
+  };
+  if (w.calls_functions && is_long(term)) return call("called", name(term.op));
   switch (term.op) {
     case Op::select:
       if (info(term.type).kind == ElementKind::integer)
@@ -40,11 +47,8 @@ Spelled spell(const Plan& plan, const Term& term, const std::vector<Spelled>& in
       return {fmt::format("{} ? {} : {}", in[0].operand(), in[1].operand(), in[2].operand()), Spelled::Binds::other};
     case Op::cast:
       return {fmt::format("cast_{}({})", name(term.type), in[0].text)};
-    case Op::custom: {
-      std::string text;
-      for (const Spelled& one : in) text += (text.empty() ? "" : ", ") + one.text;
-      return {fmt::format("user_{}({})", plan.functions[static_cast<std::size_t>(term.function)].name, text)};
-    }
+    case Op::custom:
+      return call("user", w.plan.functions[static_cast<std::size_t>(term.function)].name);
     case Op::bitcast:
       return {bitcast(term.operand, term.type, in[0].text)};
     default: {
@@ -129,7 +133,7 @@ Spelled expression(Writer& w, const Sweep& sweep, const IndexExpression& index) 
     std::vector<Spelled> in;
     for (std::size_t k = 0; k < term.in.size(); ++k)
       in.push_back(operand(w, sweep, made, term.in[k], type_of_operand(term, k), index));
-    Spelled spelled = spell(w.plan, term, in);
+    Spelled spelled = spell(w, term, in);
     const bool last = i + 1 == terms.size();
     if (!last && (uses[i] > 1 || spelled.text.size() > longest)) {
       Spelled named{fmt::format("{}{}", term.op == Op::select ? "where" : name(term.op), w.temporaries++)};

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "codegen/emit/emit_index.hpp"
+#include "codegen/plan/called.hpp"
 #include "codegen/plan/plan.hpp"
 
 namespace tessera::internal::codegen {
@@ -24,11 +25,12 @@ IndexExpression place_in(bool workspace, std::int64_t offset);
 
 struct Writer {
   Writer(const Plan& plan, const Phase& phase, const Role& role, int depth)
-      : plan(plan), phase(phase), role(role), depth(depth) {}
+      : plan(plan), phase(phase), role(role), calls_functions(codegen::calls_functions(plan)), depth(depth) {}
 
   const Plan& plan;
   const Phase& phase;
   const Role& role;
+  const bool calls_functions;  ///< those of many instructions
 
   std::string text;
   int depth;

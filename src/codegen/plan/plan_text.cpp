@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "codegen/plan/called.hpp"
 #include "codegen/plan/names.hpp"
 #include "codegen/plan/tables_text.hpp"
 #include "codegen/plan/spelling.hpp"
@@ -428,7 +429,9 @@ std::string to_string(const Plan& plan) {
        plan.threads(), plan.shared_bytes,
        plan.workspace_bytes ? fmt::format(", {} bytes of workspace a block", plan.workspace_bytes) : "");
   for (std::size_t i = 0; i < plan.tensors.size(); ++i)
-    line("parameter {}: {}", i, class_text(plan.tensors[i], plan.variant.tensors[i]));
+    line("parameter {}, {}: {}", i + 1, tensor_name(plan, static_cast<int>(i)),
+         class_text(plan.tensors[i], plan.variant.tensors[i]));
+  if (calls_functions(plan)) line("long functions are called: inlined they would take very long to compile");
   if (plan.variant.wide) line("offsets and numbers of blocks have 64 bits");
   for (const Phase& phase : plan.phases)
     if (phase.schedule.group) line("blocks run in groups of {} along the first axis", phase.schedule.group);
