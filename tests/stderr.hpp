@@ -26,3 +26,11 @@ std::string stderr_of(Action&& action) {
   for (const int opened : {before, file}) ::close(opened);
   return read_text(path);
 }
+
+/// The same of an action that writes one line at most, without its end.
+template <class Action>
+std::string line_of(Action&& action) {
+  std::string text = stderr_of(action);
+  if (text.ends_with('\n')) text.pop_back();
+  return text;
+}

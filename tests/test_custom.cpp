@@ -4,9 +4,11 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "compiling.hpp"
 #include "codegen/generate.hpp"
 #include "devices.hpp"
 #include "jit/compile/compiler.hpp"
+#include "stderr.hpp"
 #include "support.hpp"
 #include "tessera/tessera.hpp"
 
@@ -85,6 +87,40 @@ TEST_CASE("an author's op is one function of the text, computed along with its n
   CHECK(text.find(function) == text.rfind(function));
   CHECK(text.find("user_half(float a)") == text.rfind("user_half(float a)"));
   CHECK(text.find("__shared__") == text.npos);
+}
+
+TEST_CASE("an author's op that does not compile is named", "[jit]") {
+  const auto with = [](const auto& op) {
+    return kernel("wrong", [&](In<f32, 1> x, Out<f32, 1> y) { store(y, {0}, op(Tile(load(x, {0}, {64})))); });
+  };
+  // An expression may end in a comment.
+  const auto twice = with(cuda_op("twice", "2.0f * a  // of each", [](float a) { return 2 * a; }));
+  CHECK(cuda_source(twice, Arch::sm_90a).find("#line 1 \"cuda_op twice\"\n__device__ inline float user_twice(float a) "
+                                              "{ return 2.0f * a  // of each\n; }\n#line ") != std::string::npos);
+  if (!nvrtc_here()) return;
+  const auto on_cpu = [](const auto& kernel) {
+    const Device device = Device::cpu();
+    const Tensor<f32, 1> x(device, {64}), y(device, {64});
+    x.fill(1);
+    const std::string said = line_of([&] { launch(device.stream(), kernel, x, y); });
+    CHECK(y.to_vector()[63] == 2);
+    return said;
+  };
+  CHECK(on_cpu(twice).empty());
+  const auto wrong = with(cuda_op("thrice", "2.0f * b", [](float a) { return 2 * a; }));
+  const std::string said = on_cpu(wrong);
+  INFO(said);
+  CHECK(says(said, {"warning", "kernel 'wrong'", "cuda_op thrice", "\"b\" is undefined"}));
+  CHECK(on_cpu(wrong).empty());  // said once
+  CHECK(says(error_of([&] { Compiler::instance().compile(generate(wrong.executable().graph(), dense_variant(wrong.graph()), Arch::sm_90a), Arch::sm_90a); }),
+             {"kernel 'wrong'", "cuda_op thrice"}));
+  const CudaSource text = "extern \"C\" __global__ void broken(float* y) { y[0] = nonsense; }";
+  const auto broken = cuda_kernel("broken", text, [](Out<f32, 1>) { return CudaLaunch{.blocks = {1}, .threads = {1}}; },
+                                  [](float* y) { y[63] = 2; });
+  const Device device = Device::cpu();
+  const Tensor<f32, 1> y(device, {64});
+  CHECK(says(line_of([&] { launch(device.stream(), broken, y); }), {"warning", "kernel 'broken'", "nonsense"}));
+  CHECK(y.to_vector()[63] == 2);
 }
 
 TEST_CASE("an author's op of a constant is left to the device", "[graph]") {

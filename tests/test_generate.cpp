@@ -325,6 +325,53 @@ TEST_CASE("a debug build of a kernel checks itself", "[generate]") {
 }
 #endif
 
+TEST_CASE("long functions of which there would be very many copies are called", "[generate]") {
+  const auto chain = [](auto type, int length, const auto& function) {
+    using T = decltype(type);
+    return cuda_source(kernel("chain",
+                              [&](In<T, 2> x, Out<T, 2> y) {
+      Var a = load(x, {0, 0}, {64, 128});
+      for (int i = 0; i < length; ++i) a = function(Tile(a)) * 1.1;
+      store(y, {0, 0}, a);
+                              }),
+                       hopper);
+  };
+  const auto count = [](const std::string& text, const std::string& part) {
+    int found = 0;
+    for (std::size_t at = 0; (at = text.find(part, at)) != text.npos; at += part.size()) ++found;
+    return found;
+  };
+  const auto check = [&](auto type, const std::string& name, const auto& function) {
+    INFO(name << (sizeof(type) == 4 ? " of f32" : " of f64"));
+    const std::string few = chain(type, 1, function), many = chain(type, 40, function);
+    CHECK(count(few, "called_") == 0);
+    CHECK(count(many, "called_" + name + "(") == 41);  // the function, and each use
+    CHECK(count(many, "__device__ __attribute__((noinline)) ") == 1);
+    CHECK(count(many, "// long functions are called") == 1);
+  };
+  const auto each = [&](auto type) {
+    check(type, "sin", [](const auto& a) { return sin(a); });
+    check(type, "cos", [](const auto& a) { return cos(a); });
+    check(type, "tan", [](const auto& a) { return tan(a); });
+    check(type, "pow", [](const auto& a) { return pow(a, 1.5); });
+    check(type, "atan2", [](const auto& a) { return atan2(a, 1.5); });
+    check(type, "erfc", [](const auto& a) { return erfc(a); });
+  };
+  each(f32{});
+  each(f64{});
+  check(f64{}, "log1p", [](const auto& a) { return log1p(a); });
+  // Short functions never are.
+  CHECK(count(chain(f32{}, 200, [](const auto& a) { return exp2(a); }), "called_") == 0);
+  if (!nvrtc_here()) return;
+  const auto k = kernel("chain", [](In<f32, 2> x, Out<f32, 2> y) {
+    Var a = load(x, {0, 0}, {64, 128});
+    for (int i = 0; i < 20; ++i) a = sin(a) * 1.1 + cos(a * 0.3);
+    store(y, {0, 0}, a);
+  });
+  for (const Arch arch : test_archs())
+    CHECK(compile_check(generate(k.executable().graph(), dense_variant(k.graph()), arch), arch) == "");
+}
+
 // prelude/device/select.cuh says why it must see none.
 TEST_CASE("no max or min of integers reaches ptxas", "[generate]") {
   if (!nvrtc_here()) return;

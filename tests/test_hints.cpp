@@ -1,10 +1,13 @@
 // Hints of authors: loops that are unrolled, warps, stages, blocks. They change texts, and no results.
+#include <fmt/format.h>
+
 #include <functional>
 #include <numeric>
 #include <vector>
 
 #include "catch.hpp"
 #include "codegen/generate.hpp"
+#include "stderr.hpp"
 #include "support.hpp"
 #include "tensors.hpp"
 #include "tessera/tessera.hpp"
@@ -75,6 +78,19 @@ TEST_CASE("hints change no result", "[cpu]") {
     CHECK(sums_of(2, {wanted}) == sums);
     CHECK(product_of(0, {wanted}) == products);
   }
+}
+
+TEST_CASE("what no kernel can have is a warning", "[plan]") {
+  const auto said = [](const Hints& wanted) { return line_of([&] { column_sums(0, {wanted}); }); };
+  for (const int warps : {64, 3, -1})
+    CHECK(says(said({.warps = warps}), {"warning", "kernel 'column_sums', ", "test_hints.cpp:",
+                                        fmt::format(".warps = {}, and a block has 1, 2, 4, 8, 16 or 32", warps)}));
+  CHECK(says(said({.stages = -2}), {".stages = -2, and a loop has 1 or more"}));
+  CHECK(says(said({.cluster = 99}), {".cluster = 99, and a cluster has 1 to 16 blocks"}));
+  CHECK(says(said({.occupancy = 1000000}), {".occupancy = 1000000, and a multiprocessor has 1 to 32 blocks"}));
+  for (const char* arch : {"SM_90", "cuda", "sm_90a "})
+    CHECK(says(said({.arch = arch}), {fmt::format(".arch = \"{}\", and there is no such architecture", arch)}));
+  CHECK(said({.warps = 32, .stages = 4, .cluster = 8, .occupancy = 32, .arch = "sm_90"}).empty());
 }
 
 TEST_CASE("a loop is unrolled as its author says", "[plan]") {

@@ -200,6 +200,13 @@ TEST_CASE("literals that do not fit are refused, those that do are exact", "[lan
   CHECK(real(16777216) == "(no error)");
   CHECK(real(16777217.0) == "(no error)");  // a floating literal rounds, as in C++
   CHECK(says(real(1e39), {"f32", "range"}));
+  CHECK(says(real(1e-50), {"1e-50", "f32", "it would be 0"}));
+  CHECK(says(real(-7e-46), {"f32", "it would be 0"}));  // half of the smallest, to even
+  CHECK(real(1e-45) == "(no error)");
+  CHECK(real(-0.0) == "(no error)");
+  CHECK(says(traced([](Out<f16, 1> y) { store(y, {0}, full<f16>({4}, 1e-9)); }), {"f16", "it would be 0"}));
+  CHECK(says(traced([](Out<f8e4m3, 1> y) { store(y, {0}, full<f8e4m3>({4}, 1e-4)); }), {"f8e4m3", "it would be 0"}));
+  CHECK(traced([](Out<f64, 1> y) { store(y, {0}, full<f64>({4}, 5e-324)); }) == "(no error)");
   CHECK(real(inf) == "(no error)");
   CHECK(says(traced([](Out<f16, 1> y) { store(y, {0}, full<f16>({4}, 70000.0)); }), {"f16", "range"}));
   CHECK(says(traced([](Out<u8, 1> y) { store(y, {0}, full<u8>({4}, 256)); }), {"256", "[0, 255]"}));
@@ -207,6 +214,33 @@ TEST_CASE("literals that do not fit are refused, those that do are exact", "[lan
   const Graph graph =
       trace_kernel("wide", [](In<i64, 1> x, Out<i64, 1> y) { store(y, {0}, load(x, {0}, {4}) + 9007199254740993ll); });
   CHECK(to_string(graph).find("9007199254740993") != std::string::npos);  // above 2^53, where doubles have gaps
+}
+
+TEST_CASE("a Kernel may be given its kernel later", "[language]") {
+  struct Holder {
+    Kernel<In<f32, 1>, Out<f32, 1>> copy;
+  } holder;
+  CHECK(!holder.copy);
+  CHECK(says(error_of([&] { (void)holder.copy.name(); }), {"a Kernel that was given no kernel is used"}));
+  const Device device = Device::cpu();
+  const Tensor<f32, 1> x(device, {4}), y(device, {4});
+  CHECK(says(error_of([&] { launch(device.stream(), holder.copy, x, y); }), {"a Kernel that was given no kernel"}));
+  holder.copy = kernel("copy", [](In<f32, 1> from, Out<f32, 1> to) { store(to, {0}, load(from, {0}, {4})); });
+  CHECK(holder.copy);
+  x.copy_from({1, 2, 3, 4});
+  launch(device.stream(), holder.copy, x, y);
+  CHECK(y.to_vector() == std::vector<f32>{1, 2, 3, 4});
+}
+
+TEST_CASE("options of scans and sorts have names", "[language]") {
+  const auto behind = [](const auto& x, tessera::ScanOptions options) { return cumsum(x, 0, options); };
+  const auto ordered = [](const auto& x, tessera::SortOptions options) { return sort(x, 0, options); };
+  const auto some = [](const auto& x, tessera::TopKOptions options) { return top_k(x, 2, 0, options); };
+  CHECK(traced([&](In<f32, 1> x, Out<f32, 1> y) {
+          Tile t = load(x, {0}, {4});
+          store(y, {0}, ordered(behind(t, {.reverse = true}), {.descending = true}));
+          store(y, {1}, some(t, {.smallest = true}).value);
+        }) == "(no error)");
 }
 
 TEST_CASE("a value may not leave its loop but in a Var", "[language]") {

@@ -1,4 +1,4 @@
-// expect: tessera: this op takes integers; f32 is divided by /
+// expect: floor(a / b) and ceil(a / b) are whole quotients
 #include <tessera/tessera.hpp>
 using namespace tessera;
 

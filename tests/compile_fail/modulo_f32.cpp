@@ -1,4 +1,4 @@
-// expect: this op takes integers
+// expect: the remainder of reals is a - b * floor(a / b)
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

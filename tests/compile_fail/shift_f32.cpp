@@ -1,4 +1,4 @@
-// expect: tessera: this op takes integers; f32 is divided by /, and bitcast<i32>(x) is its bits
+// expect: tessera: this op takes integers; bitcast<i32>(x) has the bits of an f32
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -93,14 +93,13 @@ std::string elementwise() {
                      "`error` is the largest relative error of an f32, none where it is empty; of f64 it is 2^-29 of that. Of results below the\n"
                      "smallest normal number it is relative to that one, of `sin_approx`, `cos_approx` and `log2_approx` to 1 where they are less.\n\n"
                      "| written | types | result | error | meaning | example |\n|---|---|---|---|---|---|\n";
-  const auto line = [&](Op op, std::string_view result, double low, double high, double error) {
+  const auto line = [&](Op op, std::string_view result, double low, double high, std::string_view error) {
     std::vector<std::string> names{"x", "y", "z"};
     names.resize(info(op).in.count);
-    row(page, {"`" + written(op, names) + "`", types_text(op), std::string(result), error > 0 ? fmt::format("{}", error) : "",
-               std::string(info(op).meaning),
-               example(op, low, high).value_or("")});
+    row(page, {"`" + written(op, names) + "`", types_text(op), std::string(result), error == "0" ? "" : std::string(error),
+               std::string(info(op).meaning), example(op, low, high).value_or("")});
   };
-#define UNARY(name, operands, result, host, real, integer, low, high, error, ...) line(Op::name, #result, low, high, error);
+#define UNARY(name, operands, result, host, real, integer, low, high, error, ...) line(Op::name, #result, low, high, #error);
 #define BINARY UNARY
 #define TERNARY UNARY
 #define REDUCTION(...)

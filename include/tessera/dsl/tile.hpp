@@ -280,10 +280,12 @@ template <class A, class Body>
 auto named(const A& a, Body) {
   constexpr bool tile = TileExpr<A>;
   static_assert(tile, "tessera: an activation takes a tile");
-  if constexpr (tile)
+  if constexpr (!tile)
+    return LiteralExpr<f32>(0);
+  else if constexpr (check_op<Op::exp, typename A::type>())
     return Named<decltype(operand<typename A::type>(a)), Body>(operand<typename A::type>(a));
   else
-    return LiteralExpr<f32>(0);
+    return Refused<f32, A::rank>();
 }
 }  // namespace detail
 

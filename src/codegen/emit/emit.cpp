@@ -9,6 +9,7 @@
 
 #include "codegen/emit/emit.hpp"
 #include "codegen/emit/emit_steps.hpp"
+#include "codegen/hand_written.hpp"
 #include "codegen/plan/called.hpp"
 #include "codegen/plan/names.hpp"
 #include "codegen/plan/spelling.hpp"
@@ -341,23 +342,6 @@ std::string parameter_text(const Plan& plan, const KernelParameter& p) {
       return "const __grid_constant__ TensorMap " + name_of(plan, TensorMapId{p.argument});
   }
   return "";
-}
-
-std::string function_head(std::string_view type, std::string_view name, std::size_t operands) {
-  std::string parameters;
-  for (std::size_t i = 0; i < operands; ++i)
-    parameters += fmt::format("{}{} {}", i ? ", " : "", type, static_cast<char>('a' + i));
-  return fmt::format("{} {}({})", type, name, parameters);
-}
-
-// One of the author's. The compiler names the op where its expression is wrong, as the directive gives it as the file.
-std::string function_text(const CustomFunction& function) {
-  const std::string head =
-      function_head(register_type(function.type), "user_" + function.name, static_cast<std::size_t>(function.operands));
-  // Its last line may end in a comment.
-  const bool comment = function.expression.find("//") != std::string::npos;
-  return fmt::format("#line 1 \"cuda_op {}\"\n__device__ inline {} {{ return {}{}; }}", function.name, head,
-                     function.expression, comment ? "\n" : "");
 }
 
 std::string called_text(Op op, ElementType type) {

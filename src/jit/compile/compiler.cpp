@@ -225,8 +225,8 @@ Compiler::Code Compiler::code(const Job& job, bool anew) {
     Watch watch(patience_, [&] {
       const std::string& text = job.source.text;
       log_warn(fmt::format(
-          "kernel '{}' is still compiling after {} s; its text has {} lines ({} kB). Smaller tiles, shorter "
-          "lines of sort and argsort, and range() in place of a C++ loop compile faster (docs/language.md, Loops)",
+          "kernel '{}' is still compiling after {} s; its text has {} lines ({} kB). range() in place of a "
+          "C++ loop, smaller tiles and shorter lines of sort and argsort compile faster (docs/language.md, Loops)",
           job.source.author, std::chrono::duration<double>(patience_).count(),
           std::count(text.begin(), text.end(), '\n'), (text.size() + 999) / 1000));
     });

@@ -6,6 +6,7 @@
 
 #include "cpu/parallel.hpp"
 #include "cpu/program.hpp"
+#include "jit/compile/check_text.hpp"
 #include "jit/compile/compiler.hpp"
 #include "jit/cpu/host_backend.hpp"
 #include "jit/options/options.hpp"
@@ -30,6 +31,7 @@ class CpuBackend final : public HostBackend {
 
   std::unique_ptr<DeviceKernel> kernel(const Graph& graph) override {
     dump_cpu_kernel(graph);
+    check_cuda_text(graph);
     const auto program = std::make_shared<const cpu::Program>(graph, options().debug);
     return std::make_unique<HostKernel>(
         graph, [program](std::span<const Argument> arguments, std::span<const std::int64_t> grid) {

@@ -1,0 +1,13 @@
+// expect: this op takes f32 or f64; cast<f32>(x) first
+#include <tessera/tessera.hpp>
+
+using namespace tessera;
+
+auto subject = kernel("silu_i32", [](In<i32, 1> n, Out<f32, 1> y) {
+  Tile i = load(n, {0}, {8});
+#ifndef GOOD
+  store(y, {0}, silu(i));
+#else
+  store(y, {0}, silu(cast<f32>(i)));
+#endif
+});
