@@ -227,7 +227,7 @@ TEST_CASE("a Kernel may be given its kernel later", "[language]") {
   CHECK(says(error_of([&] { launch(device.stream(), holder.copy, x, y); }), {"a Kernel that was given no kernel"}));
   holder.copy = kernel("copy", [](In<f32, 1> from, Out<f32, 1> to) { store(to, {0}, load(from, {0}, {4})); });
   CHECK(holder.copy);
-  x.copy_from({1, 2, 3, 4});
+  x.copy_from(std::vector<f32>{1, 2, 3, 4});
   launch(device.stream(), holder.copy, x, y);
   CHECK(y.to_vector() == std::vector<f32>{1, 2, 3, 4});
 }
