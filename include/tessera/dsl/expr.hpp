@@ -28,10 +28,10 @@ struct ExprTag {
   }
   template <class I>
   auto operator[](const I&) const {
-    static_assert(std::same_as<I, void>,
+    static_assert(std::is_void_v<I>,
                   "tessera: a tile has no [ ]: slice(x, axis, first, count) and extract(x, {i, j}, {m, n}) are parts of "
                   "it, item(x) is the only element, and where(condition, a, x) has others in some places");
-    return Refused<std::conditional_t<std::same_as<I, void>, I, f32>, 0>();
+    return Refused<std::conditional_t<std::is_void_v<I>, I, f32>, 0>();
   }
 };
 
@@ -304,7 +304,7 @@ auto operator~(const A& a) {
 template <class Stream, TileExpr A>
 requires requires { typename Stream::traits_type; }
 Stream& operator<<(Stream& stream, const A&) {
-  static_assert(std::same_as<A, void>,
+  static_assert(std::is_void_v<A>,
                 "tessera: a tile has no value yet when the kernel is traced; print(\"x is {}\", x) prints it when the "
                 "kernel runs");
   return stream;

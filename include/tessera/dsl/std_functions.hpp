@@ -9,7 +9,7 @@ namespace [[gnu::visibility("default")]] internal {
 namespace detail {
 template <class A>
 LiteralExpr<f32> check_std() {
-  static_assert(!std::same_as<A, A>,
+  static_assert(!std::is_same_v<A, A>,
                 "tessera: functions of std take C++'s numbers; those of tiles have no std:: before them: exp(x), pow(x, y), "
                 "and the larger of two values is maximum(x, y), the smaller minimum(x, y)");
   return LiteralExpr<f32>(0);

@@ -379,7 +379,7 @@ Tile<typename A::type, R> reshape(const A& a, const Extent (&shape)[R], Location
 }
 template <TileExpr A, Operand First, Operand... More>
 Tile<typename A::type, A::rank> reshape(const A& a, const First&, const More&...) {
-  static_assert(std::same_as<A, void>, "tessera: a shape stands in braces: reshape(x, {8, 16})");
+  static_assert(std::is_void_v<A>, "tessera: a shape stands in braces: reshape(x, {8, 16})");
   return Tile<typename A::type, A::rank>(a);
 }
 /// The only element of a tile, as a value of rank 0.

@@ -94,7 +94,7 @@ class TensorView {
 
   template <class I>
   Refused<f32, 0> operator[](const I&) const {
-    static_assert(std::same_as<I, void>,
+    static_assert(std::is_void_v<I>,
                   "tessera: a tensor in a kernel has no [ ]: load(x, {i, j}, {m, n}) reads the tile at a tile position, "
                   "store(y, {i, j}, tile) writes one, and gather(x, {i, j}) and scatter(y, {i, j}, tile) go by elements");
     return {};
