@@ -21,6 +21,12 @@ class Kernel {
   const std::string& name() const { return executable_->name(); }
   /// The tile ops, as traced.
   const Graph& graph() const { return executable_->traced(); }
+  /// What became of each of its statements on a GPU of this architecture, for dense, aligned tensors, and why not more:
+  /// by file and line. Needs neither NVRTC nor a GPU.
+  std::vector<Remark> remarks(Arch arch) const { return kernel_remarks(executable_->graph(), arch); }
+  /// Threads, registers, memory, instructions. What only NVRTC knows is missing where there is none; else the kernel is
+  /// compiled, or taken from the cache. Throws Error if it does not compile.
+  KernelInfo info(Arch arch) const { return kernel_info(executable_->graph(), arch); }
   const Executable& executable() const { return *executable_; }
   const std::shared_ptr<const Executable>& shared_executable() const { return executable_; }
 

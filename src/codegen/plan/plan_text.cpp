@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "codegen/plan/names.hpp"
+#include "codegen/plan/remarks.hpp"
 #include "codegen/plan/tables_text.hpp"
 #include "codegen/plan/spelling.hpp"
 #include "graph/in_literal.hpp"
@@ -466,7 +467,7 @@ std::string to_string(const Plan& plan) {
          storage.pairs ? storage.registers / 2 : storage.registers, home[static_cast<int>(storage.home)],
          storage.pairs ? ", pairs" : "", to_string(value.layout));
   }
-  for (const std::string& note : plan.notes) line("note: {}", note);
+  for (const std::string& note : notes(plan)) line("note: {}", note);
   return text;
 }
 
