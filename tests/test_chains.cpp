@@ -9,6 +9,7 @@
 #include "catch.hpp"
 #include "codegen/lower/make_plan.hpp"
 #include "codegen/passes/passes.hpp"
+#include "codegen/plan/remarks.hpp"
 #include "codegen/plan/verify_plan.hpp"
 #include "codegen/sections.hpp"
 #include "codegen/source_of.hpp"
@@ -81,7 +82,7 @@ Plan plan_of(const Graph& traced) {
   const Graph graph = run_passes(traced);
   return codegen::make_plan(graph, dense_variant(graph), Arch::sm_90a, {.verify = true});
 }
-std::string why_not(const Plan& plan) { return plan.notes.empty() ? "" : plan.notes.back(); }
+std::string why_not(const Plan& plan) { return notes(plan).empty() ? "" : notes(plan).front(); }
 
 struct Sizes {
   int heads = 1, group = 1, queries = 0, keys = 0;
@@ -355,7 +356,7 @@ TEST_CASE("the verifier names what is wrong with tiles of a slice", "[plan]") {
 
 TEST_CASE("a chain's tiles may be of a slice from a constant on", "[plan]") {
   const auto says = [](const Plan& plan, std::string_view words) {
-    return std::ranges::any_of(plan.notes, [&](const std::string& note) { return note.find(words) != note.npos; });
+    return std::ranges::any_of(notes(plan), [&](const std::string& note) { return note.find(words) != note.npos; });
   };
   CHECK(says(cached_plan(), "rounds overlap"));
   CHECK(!says(cached_plan(), "blocks overlap"));

@@ -297,12 +297,12 @@ TEST_CASE("An edited dump is compiled in place of what was generated", "[jit]") 
                  {"'scale'", file, "extern \"C\" __global__ void scale", "TESSERA_OVERRIDE_DIR"}));
     });
   }
-  // An edit that does not compile is the user's to mend.
-  write_text(file, "extern \"C\" __global__ void scale() { oops }");
+  // An edit that does not compile is the user's to mend, by the lines of the file.
+  write_text(file, "#line 7 \"scale.cpp\"\n\nextern \"C\" __global__ void scale() { oops }");
   const Variable place("TMPDIR", temp.path().native());
   stderr_of([&] {
     const std::string error = error_of([&] { compiler().compile(scale(), gpu); });
-    CHECK(says(error, {"'scale'", "\"oops\" is undefined", temp.path().native() + "/tessera-scale-"}));
+    CHECK(says(error, {"'scale'", file + ":3: ", "\"oops\" is undefined", temp.path().native() + "/tessera-scale-"}));
   });
   fs::remove(file);
   fs::create_directory(file);
@@ -457,6 +457,10 @@ TEST_CASE("Tiles that registers cannot hold are spoken of, once a kernel", "[jit
   CHECK(has(text, "test_compiler.cpp:" + std::to_string(line)));
   CHECK(spoken(large).empty());
   CHECK(spoken(small).empty());
+  // When it is dumped for the CPU or emulated, too.
+  Compiler dumping(with({}), std::chrono::minutes(1), no_nvrtc);
+  CHECK(stderr_of([&] { dumping.dump(generate(large, dense_variant(large), gpu), gpu); }) == text);
+  CHECK(stderr_of([&] { dumping.dump(generate(small, dense_variant(small), gpu), gpu); }).empty());
 }
 
 TEST_CASE("For a GPU newer than NVRTC there is PTX to look at", "[jit]") {

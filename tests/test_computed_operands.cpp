@@ -10,6 +10,7 @@
 #include "codegen/lower/make_plan.hpp"
 #include "codegen/passes/passes.hpp"
 #include "codegen/plan/plan_text.hpp"
+#include "codegen/plan/remarks.hpp"
 #include "codegen/plan/verify_plan.hpp"
 #include "codegen/source_of.hpp"
 #include "compiled_device.hpp"
@@ -75,7 +76,7 @@ Plan plan_of(const Graph& traced, const std::vector<int>& unit_axes = {}, bool c
 bool has_roles(const Plan& plan) { return plan.phases[0].roles.size() > 1; }
 std::string why_not(const Plan& plan) {
   if (has_roles(plan)) return {};
-  for (const std::string& note : plan.notes)
+  for (const std::string& note : notes(plan))
     if (note.starts_with("one role does all: ")) return note.substr(19);
   return "(no note)";
 }

@@ -3,6 +3,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -60,6 +61,21 @@ TEST_CASE("a text that was edited by hand is what the emulator runs", "[emulator
   }
   REQUIRE(edited == 1);
   CHECK(said("TESSERA_OVERRIDE_DIR=" + folder.path().string(), program + " twice").ends_with("emulated sm_90a: 15\n"));
+}
+
+TEST_CASE("what is wrong with an edited text is named by the lines of its file", "[emulator]") {
+  const TempDir folder;
+  said("TESSERA_DUMP=cuda TESSERA_DUMP_DIR=" + folder.path().string(), program + " twice");
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    std::string text = read_text(entry.path());
+    const std::size_t at = text.rfind("* 2.0f");
+    if (at == text.npos) continue;
+    const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
+    write_text(entry.path(), text.replace(at, 6, "* two"));
+    const std::string report = said("TESSERA_OVERRIDE_DIR=" + folder.path().string(), program + " twice");
+    CAPTURE(report);
+    CHECK(report.find(entry.path().string() + ":" + std::to_string(line) + ":") != report.npos);
+  }
 }
 
 TEST_CASE("the emulator reports what a program does wrong as an error with kernel and place", "[emulator]") {

@@ -11,6 +11,7 @@
 #include "codegen/generate.hpp"
 #include "codegen/lower/make_plan.hpp"
 #include "codegen/passes/passes.hpp"
+#include "codegen/plan/remarks.hpp"
 #include "codegen/prelude/prelude.hpp"
 #include "cpu/program.hpp"
 #include "devices.hpp"
@@ -321,7 +322,7 @@ TEST_CASE("random products have roles, in each way that there is, or lack them f
     if (std::ranges::none_of(graph.nodes, [](const Node& node) { return node.op == Op::mma; })) continue;
     fuzz::Memory memory(graph.parameters, program.given, seed);
     codegen::Plan plan = codegen::make_plan(graph, classify(graph, memory.arguments()), Arch::sm_90a, {});
-    for (const std::string& note : plan.notes) ++seen[note];
+    for (const std::string& note : notes(plan)) ++seen[note];
     if (plan.phases[0].roles.size() == 1) continue;
     ++with_roles;
     const codegen::Role& consumer = plan.phases[0].roles[1];

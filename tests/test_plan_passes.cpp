@@ -13,6 +13,7 @@
 #include "codegen/plan/layout.hpp"
 #include "codegen/plan/names.hpp"
 #include "codegen/plan/plan_text.hpp"
+#include "codegen/plan/remarks.hpp"
 #include "codegen/plan/verify_plan.hpp"
 #include "common/kernels.hpp"
 #include "plan_kernels.hpp"
@@ -118,7 +119,7 @@ TEST_CASE("a plan is shown as any of the passes leaves it", "[plan]") {
   for (const auto& [pass, text] : last) CHECK(plan_after(graph, variant, Arch::sm_90a, pass) == text);
   CHECK(error_of([&] { plan_after(graph, variant, Arch::sm_90a, "nonsense"); }) ==
         "there is no pass 'nonsense' over plans; choose from specialise, lower, prune, registers, memory, tensor_cores, "
-        "copies, early, kept, barriers, parameters");
+        "copies, early, kept, barriers, remarks, parameters");
 }
 
 TEST_CASE("the verifier's error names kernel, pass and step", "[plan]") {
@@ -359,11 +360,11 @@ TEST_CASE("a product with an operand in the workspace leaves the tensor cores", 
   Plan& plan = passes.until("memory");
   CHECK(passes.run("tensor_cores"));
   CHECK(the<Multiply>(plan).product.kind == ProductKind::tensor);
-  CHECK(plan.notes.empty());
+  CHECK(notes(plan).empty());
   plan.buffers[the<Multiply>(plan).product.b.buffer].in_workspace = true;
   CHECK(passes.run("tensor_cores"));
   CHECK(the<Multiply>(plan).product.kind == ProductKind::block);
-  CHECK(plan.notes == Lines{"right_10_12 does not fit into shared memory"});
+  CHECK(notes(plan) == Lines{"right_10_12 does not fit into shared memory"});
 }
 
 TEST_CASE("a product that leaves the tensor cores has its left operand in memory", "[plan]") {

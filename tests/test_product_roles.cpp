@@ -12,6 +12,7 @@
 #include "catch.hpp"
 #include "codegen/lower/make_plan.hpp"
 #include "codegen/passes/passes.hpp"
+#include "codegen/plan/remarks.hpp"
 #include "devices.hpp"
 #include "model/kernels.hpp"
 #include "plan_steps.hpp"
@@ -34,7 +35,7 @@ codegen::Plan plan_of(const Graph& traced, const std::vector<int>& unit_axes) {
 /// Do roles share the kernel's work?
 bool has_roles(const Graph& traced, const std::vector<int>& unit_axes) {
   const codegen::Plan plan = plan_of(traced, unit_axes);
-  for (const std::string& note : plan.notes) UNSCOPED_INFO(note);
+  for (const std::string& note : notes(plan)) UNSCOPED_INFO(note);
   return plan.phases[0].roles.size() > 1;
 }
 

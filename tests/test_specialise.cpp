@@ -6,6 +6,7 @@
 #include "codegen/lower/make_plan.hpp"
 #include "codegen/lower/reads_in_order.hpp"
 #include "codegen/passes/passes.hpp"
+#include "codegen/plan/remarks.hpp"
 #include "codegen/plan/verify_plan.hpp"
 #include "model/kernels.hpp"
 #include "plan_steps.hpp"
@@ -30,7 +31,7 @@ bool has_roles(const Plan& plan) { return plan.phases[0].roles.size() > 1; }
 std::string why_not(const Graph& traced, const Changes& change = {}) {
   const Plan plan = plan_of(traced, change);
   if (has_roles(plan)) return {};
-  for (const std::string& note : plan.notes)
+  for (const std::string& note : notes(plan))
     if (note.starts_with("one role does all: ")) return note.substr(19);
   return "(no note)";
 }
@@ -98,7 +99,7 @@ TEST_CASE("a kernel of one product in a loop over k has roles, on sm_90a alone",
     const Plan plan = plan_of(plain(tile), {}, Arch::parse(arch));
     INFO(arch);
     CHECK(!has_roles(plan));
-    CHECK(plan.notes.empty());
+    CHECK(notes(plan).empty());
   }
 }
 
@@ -384,25 +385,23 @@ TEST_CASE("the first pass says how roles share the work, or why they do not", "[
   REQUIRE(turns.phases[0].roles.size() == 2);
   CHECK(turns.phases[0].roles[1].teams == 2);
   CHECK(turns.phases[0].roles[1].body.empty());
-  CHECK(turns.notes ==
+  CHECK(notes(turns) ==
         Notes{"roles share the work: [128,128] by 64 of bf16, 2 teams of 1 warp group, 5 stages, 1 store by the "
               "copy engine"});
-  CHECK(decided(plain({64, 64, 64}), [](Variant& v) { v.sharing = Sharing::cluster; })
-            .notes[0]
+  CHECK(notes(decided(plain({64, 64, 64}), [](Variant& v) { v.sharing = Sharing::cluster; }))[0]
             .ends_with("1 team of 1 warp group, 12 stages, clusters share the rounds, 1 store by the copy engine"));
-  CHECK(decided(plain({64, 64, 64}), [](Variant& v) { v.tensors[1].boxable = false; })
-            .notes[0]
+  CHECK(notes(decided(plain({64, 64, 64}), [](Variant& v) { v.tensors[1].boxable = false; }))[0]
             .ends_with("12 stages, 1 tile copied by threads, 1 store by the copy engine"));
   // The sums of a thread leave no registers for GELU: two warp groups share them.
   const Plan shared = decided(gelu({128, 192, 64}));
   CHECK(shared.phases[0].roles[1].warps == 8);
-  REQUIRE(shared.notes.size() == 2);
-  CHECK(shared.notes[1].starts_with("a way before it was left: "));
-  CHECK(shared.notes[1].ends_with(" registers for values, and a thread has 220"));
+  REQUIRE(notes(shared).size() == 2);
+  CHECK(notes(shared)[1].starts_with("a way before it was left: "));
+  CHECK(notes(shared)[1].ends_with(" registers for values, and a thread has 220"));
   const Plan one = decided(plain({32, 64, 64}));
   CHECK(one.phases[0].roles.size() == 1);
-  CHECK(one.notes == Notes{"one role does all: wgmma multiplies no tiles of [32,64] by [64,64]"});
-  CHECK(decided(plain({64, 64, 64}), {}, Arch::sm_80).notes.empty());
+  CHECK(notes(one) == Notes{"one role does all: wgmma multiplies no tiles of [32,64] by [64,64]"});
+  CHECK(notes(decided(plain({64, 64, 64}), {}, Arch::sm_80)).empty());
 }
 
 TEST_CASE("a kernel by roles waits for the launch before it ahead of its first access", "[plan]") {

@@ -11,6 +11,7 @@
 #include "codegen/lower/make_plan.hpp"
 #include "codegen/passes/passes.hpp"
 #include "codegen/plan/plan_text.hpp"
+#include "codegen/plan/remarks.hpp"
 #include "codegen/plan/verify_plan.hpp"
 #include "codegen/source_of.hpp"
 #include "compiled_device.hpp"
@@ -43,7 +44,7 @@ Plan plan_of(const Graph& traced, const Changes& change = {}) {
 bool has_roles(const Plan& plan) { return plan.phases[0].roles.size() > 1; }
 std::string why_not(const Plan& plan) {
   if (has_roles(plan)) return {};
-  for (const std::string& note : plan.notes)
+  for (const std::string& note : notes(plan))
     if (note.starts_with("one role does all: ")) return note.substr(19);
   return "(no note)";
 }
@@ -481,8 +482,7 @@ TEST_CASE("a round of tf32 has half of k and as many bytes", "[plan]") {
     CHECK(to_string(plan).find("loaded as tf32") != std::string::npos);
     CHECK(to_string(plan).find("2 from 8 of k to the next") != std::string::npos);
   }
-  CHECK(plan_of(plain<f32>({64, 64, 32}).graph(), [](Variant& v) { v.sharing = Sharing::cluster; })
-            .notes[0]
+  CHECK(notes(plan_of(plain<f32>({64, 64, 32}).graph(), [](Variant& v) { v.sharing = Sharing::cluster; }))[0]
             .find("[64,64] by 32 of tf32, 1 team of 1 warp group") != std::string::npos);
   CHECK(plan_of(plain<f32>({128, 256, 32}).graph(), [](Variant& v) { v.sharing = Sharing::grid; }).shared_by_grid());
 }

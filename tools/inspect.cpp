@@ -15,7 +15,7 @@ using namespace tessera::internal;
 namespace {
 
 const std::vector<std::string> arch_names = {"sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120"};
-const std::vector<std::string> stage_names = {"graph", "plan", "cuda", "ptx", "sass", "log", "stats"};
+const std::vector<std::string> stage_names = {"graph", "plan", "remarks", "remarks-json", "cuda", "ptx", "sass", "log", "stats"};
 
 /// What `look` gives. Its Error names the choices; what was probably meant comes after them.
 template <class Look>
@@ -43,7 +43,7 @@ void inspect(CommandLine& line) {
   line.option("--arch", arch, "ARCH", "GPU to compile for: sm_80, sm_86, sm_89, sm_90a, ... [sm_90a]",
               arch_names);
   line.option("--show", show, "STAGES",
-              "Any of graph, plan, plan:PASS, cuda, ptx, sass, log, stats, with commas [cuda]",
+              "Any of graph, plan, plan:PASS, remarks, remarks-json, cuda, ptx, sass, log, stats, with commas [cuda]",
               stage_names);
   line.flag("--list", list, "Print the names of the kernels and exit");
   line.footer(

@@ -21,8 +21,8 @@ using internal::Element, internal::Operand, internal::Stored, internal::TileExpr
 
 // Kernels and launches.
 using internal::cuda_kernel, internal::cuda_source, internal::CudaLaunch, internal::CudaSource, internal::In,
-    internal::InOut, internal::Kernel, internal::kernel, internal::launch, internal::Out, internal::plan_text,
-    internal::Scalar, internal::Sequence, internal::to_string;
+    internal::InOut, internal::Kernel, internal::kernel, internal::KernelInfo, internal::launch, internal::Out,
+    internal::plan_text, internal::Remark, internal::Scalar, internal::Sequence, internal::to_json, internal::to_string;
 using internal::choose, internal::ProductFamily, internal::ProductShape, internal::ProductTiles;
 
 // The host.

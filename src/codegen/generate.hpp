@@ -9,6 +9,7 @@
 #include "codegen/kernel_parameter.hpp"
 #include "codegen/variant.hpp"
 #include "tessera/codegen/arch.hpp"
+#include "tessera/codegen/remark.hpp"
 #include "tessera/graph/graph.hpp"
 
 namespace tessera::internal {
@@ -21,6 +22,7 @@ struct KernelSource {
   std::string plan;       ///< decisions and all steps, as text
   bool by_hand = false;   ///< the author's: each line stands where `#line` has it
   std::string slow = {};  ///< what its author should know of tiles that registers cannot hold; empty: nothing
+  std::vector<Remark> remarks = {};  ///< by the author's lines; by hand: none
   std::vector<KernelParameter> parameters = {};
   std::vector<BoxedTensor> boxed = {};  ///< tensors of parameters that are tensor maps
   int threads = 0;                      ///< of a block; by hand: as the launch says

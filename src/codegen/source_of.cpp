@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <iterator>
 #include <sstream>
+#include <tuple>
 
 #include "codegen/emit/emit.hpp"
-#include "codegen/plan/tiles_in_memory.hpp"
+#include "codegen/plan/remarks.hpp"
 #include "codegen/prelude/prelude.hpp"
 
 namespace tessera::internal {
@@ -22,7 +23,9 @@ KernelSource source_of(const codegen::Plan& plan) {
   for (std::string line; std::getline(lines, line);) fmt::format_to(std::back_inserter(source.text), "// {}\n", line);
   const std::string kernel = emit(plan);
   fmt::format_to(std::back_inserter(source.text), "\n{}\n// ---- kernel ----\n{}", prelude_for(kernel), kernel);
-  source.slow = tiles_in_memory(plan);
+  source.slow = codegen::slow_tiles(plan.author, plan.remarks);
+  source.remarks = plan.remarks;
+  std::ranges::stable_sort(source.remarks, {}, [](const Remark& remark) { return std::tie(remark.file, remark.line); });
   source.parameters = plan.parameters;
   for (const codegen::TensorMap& map : plan.tensor_maps) source.boxed.push_back(map.tensor);
   source.threads = plan.threads();

@@ -24,11 +24,28 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The kernel without the prelude before it, as a function of whatever namespace it is put into.
+/// Where the kernel begins, behind the prelude.
+std::size_t begin_of(const std::string& text) {
+  constexpr std::string_view mark = "// ---- kernel ----\n";
+  const std::size_t found = text.find(mark);
+  return found == text.npos ? 0 : found + mark.size();
+}
+
+/// A `#line` for what begins there: the line of the whole text; of one that was edited, which itself begins with a
+/// `#line`, of its file.
+std::string line_of(const KernelSource& kernel, std::size_t begin) {
+  constexpr std::string_view first = "#line 1 ";
+  const std::string_view text = kernel.text;
+  const auto line = std::ranges::count(text.substr(0, begin), '\n');
+  if (line > 0 && text.starts_with(first))
+    return fmt::format("#line {} {}", line, text.substr(first.size(), text.find('\n') - first.size()));
+  return fmt::format("#line {} \"{}.cu\"", line + 1, kernel.name);
+}
+
+/// The kernel as a function of whatever namespace it is put into.
 std::string body(const KernelSource& kernel) {
-  constexpr std::string_view mark = "// ---- kernel ----\n", head = "extern \"C\" __global__";
-  const std::size_t begin = kernel.text.find(mark);
-  std::string text = begin == kernel.text.npos ? kernel.text : kernel.text.substr(begin + mark.size());
+  constexpr std::string_view head = "extern \"C\" __global__";
+  std::string text = kernel.text.substr(begin_of(kernel.text));
   const std::size_t at = text.find(head);
   if (at == text.npos) throw InternalError("no extern \"C\" __global__ in the text of kernel " + kernel.name);
   return text.replace(at, head.size(), "static __global__");
@@ -40,8 +57,9 @@ std::string translation_unit(std::span<const KernelSource> kernels, bool checks)
   static const std::string& prelude = *new std::string(emulated_prelude());
   text += "#line 1 \"prelude\"\n" + prelude;
   for (std::size_t i = 0; i < kernels.size(); ++i) {
-    text += fmt::format("#line 1 \"{1}.cu\"\nnamespace kernel_{0} {{\n{2}\n}}\n#line 1 \"entry\"\nENTRY({0}, {1})\n", i,
-                        kernels[i].name, repeat_lines(body(kernels[i])));
+    text += fmt::format("namespace kernel_{0} {{\n{3}\n{2}\n}}\n#line 1 \"entry\"\nENTRY({0}, {1})\n", i,
+                        kernels[i].name, repeat_lines(body(kernels[i])),
+                        line_of(kernels[i], begin_of(kernels[i].text)));
   }
   return text;
 }

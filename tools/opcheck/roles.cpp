@@ -4,6 +4,7 @@
 
 #include "codegen/lower/make_plan.hpp"
 #include "codegen/passes/passes.hpp"
+#include "codegen/plan/remarks.hpp"
 #include "opcheck/memory.hpp"
 
 namespace tessera::internal::opcheck {
@@ -15,7 +16,7 @@ Verdict check_roles(const Case& each) {
   const codegen::Plan plan = codegen::make_plan(graph, variant, Arch::sm_90a, {.verify = false});
   constexpr std::string_view note_of_one = "one role does all: ";
   std::string why = plan.phases[0].roles.size() > 1 ? "" : "(no note)";
-  for (const std::string& note : plan.notes)
+  for (const std::string& note : notes(plan))
     if (note.starts_with(note_of_one)) why = note.substr(note_of_one.size());
   if (why == *each.why_no_roles) return {};
   const auto said = [](const std::string& why) { return why.empty() ? "roles" : fmt::format("no roles, as {}", why); };

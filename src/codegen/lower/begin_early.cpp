@@ -4,6 +4,7 @@
 
 #include "codegen/lower/reads_in_order.hpp"
 #include "codegen/plan/effects.hpp"
+#include "codegen/plan/remarks.hpp"
 
 namespace tessera::internal::codegen {
 namespace {
@@ -16,19 +17,22 @@ void read_behind_wait(Body& steps) {
 }
 
 // Plain loads of copies the compiler may bring forward. Roles that share the work have no registers for loads that stay
-// where they are.
-bool may_wait(const Plan& plan) {
-  bool may = true;
+// where they are. Empty, or why it may not and where.
+std::string why_no_wait(const Plan& plan, Location& where) {
+  std::string why;
+  const auto because = [&](const Step& step, std::string_view reason) {
+    if (why.empty()) why = reason, where = step.location;
+  };
   Walk walk(plan);
   walk.each([&](const Role& role, const Step& step, int, const std::vector<const Interval*>&) {
     if (const Fetch* const fetch = step.action.as<Fetch>())
-      may &= std::ranges::all_of(fetch->tiles, [](const auto& tile) { return tile.copy == Fetch::Copy::async; });
-    if (plan.phases.front().roles.size() > 1)
-      may &= std::ranges::none_of(effects(plan, role, step), [](const Effect& effect) {
-        return effect.space == Effect::Space::tensor && !effect.write;
-      });
+      if (!std::ranges::all_of(fetch->tiles, [](const auto& tile) { return tile.copy == Fetch::Copy::async; }))
+        because(step, "an operand is copied by way of registers");
+    const auto reads = [](const Effect& effect) { return effect.space == Effect::Space::tensor && !effect.write; };
+    if (plan.phases.front().roles.size() > 1 && std::ranges::any_of(effects(plan, role, step), reads))
+      because(step, "threads of a warp-specialized kernel read a tensor");
   });
-  return may;
+  return why;
 }
 
 // Behind what the role brings ahead; else behind the registers that it takes.
@@ -47,7 +51,15 @@ void wait_in_role(Body& steps) {
 
 void begin_early(Plan& plan) {
   if (!plan.target.begins_early) return;
-  const bool waits = may_wait(plan), roles = plan.phases.front().roles.size() > 1;
+  Location where = plan.location;
+  const std::string why = why_no_wait(plan, where);
+  const bool waits = why.empty(), roles = plan.phases.front().roles.size() > 1;
+  if (waits)
+    add_remark(plan, where, Remark::Status::passed, remark_kind::pdl,
+               "it may begin while the launch before it ends (programmatic dependent launch)");
+  else
+    add_remark(plan, where, Remark::Status::missed, remark_kind::pdl,
+               "it begins when the launch before it has ended, as {}", why);
   if (!waits && !roles) return;
   // Behind it comes the barrier that ends a prologue.
   Body& prologue = plan.phases.front().prologue;

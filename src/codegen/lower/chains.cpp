@@ -21,8 +21,8 @@ class Finder {
     if (facts_.target.tier != Target::Tier::wgmma || !feed_each_other()) return {};
     chain_.ahead = known_ahead();
     for (const auto& rule : {&Finder::loop, &Finder::shapes, &Finder::operands, &Finder::room})
-      if (std::string why = (this->*rule)(); !why.empty()) return {{}, std::move(why)};
-    Chains chains{{chain_}, {}};
+      if (std::string why = (this->*rule)(); !why.empty()) return {.why_not = std::move(why), .where = where_};
+    Chains chains{.ways = {chain_}};
     const auto better = [&](const Chain& chain) { chains.ways.insert(chains.ways.begin(), chain); };
     if (!may_overlap()) return chains;
     chain_.overlaps = true;
@@ -78,17 +78,18 @@ class Finder {
 
   std::string loop() {
     const Region& body = facts_.graph.regions[first().region];
+    where_ = chain_.products[0].id;
     if (body.kind != RegionKind::loop) return "products that feed one another are in no loop";
     chain_.loop = facts_.owner[first().region];
     if (node(chain_.loop).region != 0) return "the products' loop is in another loop or a branch";
     for (const ChainProduct& product : chain_.products)
-      if (node(product.id).region != first().region) return "its products are not all in one loop";
+      if (node(product.id).region != first().region) return because(product.id, "its products are not all in one loop");
     for (const auto& region : facts_.order)
       for (const Id id : region) {
-        if (node(id).op == Op::branch) return "it has a branch";
-        if (has_region(node(id).op) && id != chain_.loop) return "it has another loop";
+        if (node(id).op == Op::branch) return because(id, "it has a branch");
+        if (has_region(node(id).op) && id != chain_.loop) return because(id, "it has another loop");
       }
-    if (!chain_.ahead[node(chain_.loop).in[0]]) return "the loop's rounds follow from what is computed";
+    if (!chain_.ahead[node(chain_.loop).in[0]]) return because(chain_.loop, "the loop's rounds follow from what is computed");
     chain_.has_round = range_of(facts_, node(chain_.loop).in[0]).least >= 1;
     return {};
   }
@@ -98,6 +99,7 @@ class Finder {
     for (const ChainProduct& product : chain_.products) {
       const Node& at = node(product.id);
       const Node& left = node(at.in[0]);
+      where_ = product.id;
       if (left.type != ElementType::f16 && left.type != ElementType::bf16)
         return fmt::format("a chain multiplies f16 or bf16, not {}", name(left.type));
       const int m = at.shape[0], n = at.shape[1], k = left.shape[1];
@@ -114,6 +116,7 @@ class Finder {
       for (const bool left : {true, false}) {
         const Id operand = node(product.id).in[left ? 0 : 1];
         const Source source = find_source(facts_.graph, operand);
+        where_ = end_of_source(facts_.graph, operand);
         if (left && source.load == no_id) continue;
         if (source.load == no_id) return "a right operand " + why_no_source(facts_.graph, operand);
         ChainOperand& of = left ? product.left : product.right;
@@ -175,6 +178,7 @@ class Finder {
 
   // The next block's held tiles are there when it begins, if that costs the others no stage.
   std::string room() {
+    where_ = chain_.products[0].id;
     if (std::ranges::all_of(chain_.tiles, &ChainTile::held)) return "its products read nothing anew in a round";
     const int stages = stages_beside(1);
     if (stages < 2) return "two stages do not fit into shared memory";
@@ -245,8 +249,15 @@ class Finder {
     return false;
   }
 
+  // What is in the way.
+  std::string because(Id id, std::string why) {
+    where_ = id;
+    return why;
+  }
+
   const Facts& facts_;
   Chain chain_;
+  Id where_ = no_id;
 };
 
 }  // namespace

@@ -45,10 +45,11 @@ struct Chain {
   std::vector<char> ahead;  ///< by node: what the role that copies needs, to know which tiles, and computes itself
 };
 
-/// Chains of a kernel, the best first; or why there is none, in a few words.
+/// Chains of a kernel, the best first; or why there is none, in a few words, and which node is in the way.
 struct Chains {
-  std::vector<Chain> ways;
-  std::string why_not;
+  std::vector<Chain> ways = {};
+  std::string why_not = {};
+  Id where = no_id;
 };
 Chains find_chains(const Facts& facts);
 

@@ -50,7 +50,10 @@ class Follower {
     while (is_seen_through(facts_.graph, node(from))) result_.values.insert(from = node(from).in[0]);
     if (facts_.in_region(from, loop_) && (node(from).op != Op::load || node(from).ordered)) stop(from);
   }
-  void stop(Id id) { result_.why_not = why_no_source(facts_.graph, id); }
+  void stop(Id id) {
+    result_.why_not = why_no_source(facts_.graph, id);
+    result_.where = end_of_source(facts_.graph, id);
+  }
 
   const Facts& facts_;
   const Id operand_;

@@ -14,6 +14,7 @@ struct ComputedOperand {
   std::vector<Id> tiles;     ///< of those: as large as the operand, and of a load
   std::set<Id> values;       ///< what else it names
   std::string why_not = {};  ///< no such expression, in a few words; empty: it is one
+  Id where = no_id;          ///< what is in its way
 };
 ComputedOperand computed_operand(const Facts& facts, Id operand, RegionId loop);
 

@@ -307,7 +307,7 @@ class ChainConsumer final : public ChainDuty {
         push(steps, WaitFull{cursors_[tile]});
     });
     push(steps, WgmmaFence{});
-    push(steps, wgmma);
+    steps.push(product.id, wgmma);
     push(steps, CommitWgmma{});
   }
   // Rows beyond a slice, in the few tiles that have some: outside of turns, since all groups come to the barrier.

@@ -256,7 +256,8 @@ class Consumer final : public RingDuty {
     push(steps, WaitFull{cursor_});
     if (!shared_.how.computed.empty()) return fragments_.multiply(steps, id, std::exchange(round_, {})), true;
     push(steps, WgmmaFence{});
-    for (RoundProduct& one : std::exchange(round_, {})) push(steps, std::move(one.wgmma));
+    const std::vector<RoundProduct> round = std::exchange(round_, {});
+    for (std::size_t i = 0; i < round.size(); ++i) steps.push(products[i], round[i].wgmma);
     push(steps, CommitWgmma{});
     for (const ValueId sums : sums_) push(steps, RegisterFence{sums});
     push(steps, WaitWgmma{1});

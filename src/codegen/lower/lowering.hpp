@@ -88,6 +88,8 @@ int axis_below(const Graph& graph, const Node& node, int axis);
 Source find_source(const Graph& graph, Id operand);
 /// Does it go on from here to the node's operand?
 bool is_seen_through(const Graph& graph, const Node& node);
+/// Where it stops.
+Id end_of_source(const Graph& graph, Id operand);
 /// What it stopped at where it finds no load, as "comes from 'mul'".
 std::string why_no_source(const Graph& graph, Id operand);
 

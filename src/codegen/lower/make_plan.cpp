@@ -10,12 +10,14 @@
 #include "codegen/lower/memory.hpp"
 #include "codegen/lower/prune.hpp"
 #include "codegen/lower/reads_in_order.hpp"
+#include "codegen/lower/remarks.hpp"
 #include "codegen/lower/split_products.hpp"
 #include "codegen/lower/sync.hpp"
 #include "codegen/lower/wishes.hpp"
 #include "codegen/plan/budget.hpp"
 #include "codegen/plan/effects.hpp"
 #include "codegen/plan/names.hpp"
+#include "codegen/plan/remarks.hpp"
 #include "codegen/plan/verify_plan.hpp"
 #include "codegen/prelude/identifier.hpp"
 #include "tessera/graph/error.hpp"
@@ -23,13 +25,33 @@
 namespace tessera::internal::lowering {
 namespace {
 
+using Status = Remark::Status;
+
+// Where a step first reads scratch memory other than for sums of other blocks of threads.
+Location exchange(const Plan& plan, int of_parts) {
+  std::optional<Location> at;
+  Walk walk(plan);
+  walk.each([&](const Role& role, const Step& step, int, const std::vector<const Interval*>&) {
+    const auto exchanges = [&](const Effect& effect) {
+      return effect.space == Effect::Space::scratch && effect.index >= of_parts && !effect.write;
+    };
+    if (!at && std::ranges::any_of(effects(plan, role, step), exchanges)) at = step.location;
+  });
+  return at.value_or(plan.location);
+}
+
 // Teams have registers of their own, and no other memory for elements. Empty, or what needs some.
-std::string needs_memory(const Plan& plan) {
+std::string needs_memory(const Facts& facts, const Plan& plan, Location& where) {
   const int of_parts = plan.phases[0].schedule.sharing != Sharing::none ? 1 : 0;
-  if (plan.scratch.size() > of_parts) return "its threads exchange elements of tiles";
+  if (plan.scratch.size() > of_parts) {
+    where = exchange(plan, of_parts);
+    return "its threads exchange elements of tiles";
+  }
   for (const Storage& storage : plan.storages)
-    if (storage.home != Home::registers && storage.home != Home::variable)
+    if (storage.home != Home::registers && storage.home != Home::variable) {
+      where = location_of(facts, storage.label);
       return fmt::format("{} registers of a thread for one tile", storage.registers);
+    }
   return {};
 }
 
@@ -38,9 +60,20 @@ std::pair<int, int> warp_groups(const Way& way) {
   return {std::get<Chain>(way).groups, 1};
 }
 
+Location location_of(const Facts& facts, const Way& way) {
+  if (const auto* const how = std::get_if<Specialisation>(&way)) return facts[how->products[0]].location;
+  return facts[std::get<Chain>(way).products[0].id].location;
+}
+
+Sharing sharing_of(const Way* way) {
+  const auto* const how = way ? std::get_if<Specialisation>(way) : nullptr;
+  return how ? how->sharing : Sharing::none;
+}
+
 // The next attempt is another way, or that of one role.
-bool not_this_way(Planning& planning, std::string why) {
+bool not_this_way(Planning& planning, std::string why, Location where) {
   planning.why_not = std::move(why);
+  planning.where = where;
   ++planning.attempt;
   return false;
 }
@@ -70,13 +103,19 @@ bool share_work(Planning& planning) {
     const auto [groups, teams] = warp_groups(*way);
     roles.push_back({.name = "producer", .warps = 4, .body = {}});
     roles.push_back({.name = "consumer", .first_warp = 4, .warps = 4 * groups, .teams = teams});
-    plan.notes.push_back("roles share the work: " +
-                         std::visit([&](const auto& how) { return text_of(facts, how); }, *way));
-    if (!planning.why_not.empty()) plan.notes.push_back("a way before it was left: " + planning.why_not);
+    add_remark(plan, location_of(facts, *way), Status::passed, remark_kind::wgmma, "{}",
+               std::visit([&](const auto& how) { return text_of(facts, how); }, *way));
+    if (!planning.why_not.empty())
+      add_remark(plan, planning.where, Status::analysis, remark_kind::wgmma, "{}", planning.why_not);
   } else {
     roles.push_back({.name = "all", .warps = planning.attempts[planning.attempt].warps, .body = {}});
-    if (!planning.why_not.empty()) plan.notes.push_back("one role does all: " + planning.why_not);
+    if (!planning.why_not.empty())
+      add_remark(plan, planning.where, Status::missed, remark_kind::wgmma, "{}", planning.why_not);
   }
+  if (planning.has_products && plan.variant.sharing != Sharing::none && sharing_of(way_of(planning)) == Sharing::none)
+    add_remark(plan, plan.location, Status::missed, remark_kind::split_k, "{}",
+               planning.why_not_split.empty() ? "only tiles that go by wgmma share their k-iterations, where registers suffice"
+                                              : planning.why_not_split);
   return true;
 }
 
@@ -100,8 +139,9 @@ bool lower_graph(Planning& planning) {
   if (phase.axes >= 2 && has_block_products) phase.schedule.group = 8;
   if (way) {
     std::visit([&](const auto& how) { lower_roles(facts, how, products, layouts, plan); }, *way);
-    const std::string why = needs_memory(plan);
-    return why.empty() || not_this_way(planning, why);
+    Location where;
+    const std::string why = needs_memory(facts, plan, where);
+    return why.empty() || not_this_way(planning, why, where);
   }
   Role role{.name = "all", .warps = layouts.warps, .body = {}};
   const std::set<Id> more =
@@ -124,7 +164,8 @@ bool fit_registers(Planning& planning) {
     const auto* const how = std::get_if<Specialisation>(way);
     const auto [values, room] = role_pressure(plan, how && how->reads_ahead);
     return values <= room ||
-           not_this_way(planning, fmt::format("{} registers for values, and a thread has {}", values, room));
+           not_this_way(planning, fmt::format("{} registers for values, and a thread has {}", values, room),
+                        location_of(planning.facts, *way));
   }
   const Pressure needed = pressure(plan);
   const Budget budget(plan.target, plan.threads(), planning.has_products);
@@ -178,7 +219,8 @@ bool tensor_cores(Planning& planning) {
     for (Role& role : phase.roles) left.merge(leave_tensor_cores(role.body, plan));
   for (int i = 0; i < plan.buffers.size(); ++i)
     if (plan.buffers[BufferId{i}].in_workspace)
-      plan.notes.push_back(fmt::format("{} does not fit into shared memory", name_of(plan, BufferId{i})));
+      add_remark(plan, location_of(planning.facts, plan.buffers[BufferId{i}].label), Status::missed,
+                 remark_kind::shared, "{} does not fit into shared memory", name_of(plan, BufferId{i}));
   if (left.empty()) return true;
   planning.in_memory.left.insert(left.begin(), left.end());
   planning.in_memory.values.clear();
@@ -207,8 +249,13 @@ bool barriers(Planning& planning) {
   return true;
 }
 
-bool parameters(Planning& planning) {
+bool remarks(Planning& planning) {
   note_wishes(planning.facts, planning.plan);
+  remark_steps(planning.facts, planning.plan);
+  return true;
+}
+
+bool parameters(Planning& planning) {
   set_parameters(planning.plan);
   return true;
 }
@@ -224,6 +271,7 @@ constexpr PlanPass passes[] = {
     {"early", "the launch begins while the one before it ends, and waits for it ahead of its first access", early},
     {"kept", "what is read once stays in the L2 cache longer than what is written", kept},
     {"barriers", "where threads wait for one another", barriers},
+    {"remarks", "what became of the author's statements", remarks},
     {"parameters", "what a launch fills in", parameters},
 };
 
@@ -271,13 +319,18 @@ Planning::Planning(const Facts& facts, std::vector<TileReach> reaches, bool debu
     // What is told is known to all threads.
     const bool learns = learns_of_others(facts), by_all = tells || learns;
     Specialised specialised =
-        by_all ? Specialised{{}, tells ? "it checks or prints" : "its atomics are of all threads"} : specialise(facts);
+        by_all ? Specialised{.why_not = tells ? "it checks or prints" : "its atomics are of all threads"} : specialise(facts);
     if (debug)  // the copy engine looks at nothing that it stores
       for (Specialisation& way : specialised.ways) way.boxed.clear();
     Chains chains = by_all ? Chains{} : find_chains(facts);
-    why_not = chains.why_not.empty() ? specialised.why_not : chains.why_not;
+    const bool is_chain = !chains.why_not.empty();
+    why_not = is_chain ? chains.why_not : specialised.why_not;
+    why_not_split = specialised.why_not_split;
+    const Id at = is_chain ? chains.where : specialised.where;
+    where = at == no_id ? facts[products.plans.begin()->first].location : facts[at].location;
     std::ranges::move(specialised.ways, std::back_inserter(ways));
     std::ranges::move(chains.ways, std::back_inserter(ways));
+    if (!ways.empty()) why_not.clear();  // of the other kind
     for (int way = 0; way < static_cast<int>(ways.size()); ++way) attempts.push_back({0, 0, way});
     if (const int wished = wished_warps(facts.hints)) attempts.push_back({wished, 128});
     for (int warps : {products.warps, std::min(2 * products.warps, 16)}) attempts.push_back({warps, 128});

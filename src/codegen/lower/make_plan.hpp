@@ -36,9 +36,11 @@ struct Planning {
   std::size_t attempt = 0;
   InMemory in_memory;
   bool has_products = false;
-  /// Ways in which roles share the work, the best first; and why there are none, or none that fits.
+  /// Ways in which roles share the work, the best first; and why there are none, or none that fits, and what is in
+  /// their way.
   std::vector<Way> ways;
-  std::string why_not;
+  std::string why_not, why_not_split;
+  Location where;
 };
 
 struct PlanPass {

@@ -42,9 +42,13 @@ Source find_source(const Graph& graph, Id operand) {
   return source;
 }
 
-std::string why_no_source(const Graph& graph, Id id) {
+Id end_of_source(const Graph& graph, Id id) {
   while (is_seen_through(graph, graph[id])) id = graph[id].in[0];
-  const Node& at = graph[id];
+  return id;
+}
+
+std::string why_no_source(const Graph& graph, Id operand) {
+  const Node& at = graph[end_of_source(graph, operand)];
   if (at.op != Op::load) return fmt::format("comes from '{}'", name(at.op));
   return at.ordered ? "is of a tensor that is written" : "is padded with another value than 0";
 }

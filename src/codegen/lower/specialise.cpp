@@ -25,13 +25,16 @@ class Classifier {
     how_.launch = facts_.known_from([](Id, RegionId) { return false; });
     for (const auto& rule : {&Classifier::products, &Classifier::loop, &Classifier::tile, &Classifier::operands,
                              &Classifier::rounds, &Classifier::epilogue})
-      if (std::string why = (this->*rule)(); !why.empty()) return {{}, std::move(why)};
+      if (std::string why = (this->*rule)(); !why.empty()) return {.why_not = std::move(why), .where = where_};
     stores();
     Specialised result;
     const int rows = product().shape[0];
     const int fewest = rows / 64 > 2 || sums_of(1) > most_accumulators ? 2 : 1;
     // Blocks that share rounds all start from zeros.
     const bool is_sum = how_.products.size() == 1 && starts_from_zeros(facts_, how_.loop, product().in[2]);
+    if (!is_sum)
+      result.why_not_split =
+          how_.products.size() > 1 ? "the loop has several products" : "the sums start from a tile and not from zeros";
     if (facts_.variant.sharing == Sharing::cluster && is_sum) {
       how_.sharing = Sharing::cluster;
       for (int groups = fewest; groups <= 2 && rows % (64 * groups) == 0; ++groups) add_way(result, groups);
@@ -57,7 +60,7 @@ class Classifier {
     how_.teams = groups == 1 && how_.sharing == Sharing::none ? 2 : 1;
     how_.stages = stages();
     if (how_.stages < 2) {
-      if (result.ways.empty()) result.why_not = "two stages do not fit into shared memory";
+      if (result.ways.empty()) result.why_not = "two stages do not fit into shared memory", result.where = how_.products[0];
       return;
     }
     const bool reads = std::ranges::any_of(facts_.order[0], [&](Id id) { return is_read_ahead(facts_, how_, id); });
@@ -84,7 +87,9 @@ class Classifier {
              node(node(id).in[0]).shape != node(product().in[0]).shape ||
              node(node(id).in[0]).type != node(product().in[0]).type;
     };
-    if (std::ranges::any_of(how_.products, differs)) return "it has several products, which differ";
+    where_ = how_.products[0];
+    if (const auto other = std::ranges::find_if(how_.products, differs); other != how_.products.end())
+      return because(*other, "it has several products, which differ");
     if (!has_wgmma(type())) return fmt::format("wgmma multiplies f16, bf16 or tf32, not {}", name(type()));
     return {};
   }
@@ -103,10 +108,13 @@ class Classifier {
     };
     if (body.yields.size() != how_.products.size() || !std::ranges::all_of(how_.products, carries))
       return "the loop carries more than the sums";
-    if (!how_.launch[loop.in[0]]) return "the loop's rounds are not the same for all blocks";
+    if (!how_.launch[loop.in[0]]) return because(how_.loop, "the loop's rounds are not the same for all blocks");
     return {};
   }
-  std::string rounds() { return range_of(facts_, node(how_.loop).in[0]).least < 1 ? "the loop may have no round" : ""; }
+  std::string rounds() {
+    const bool none = range_of(facts_, node(how_.loop).in[0]).least < 1;
+    return none ? because(how_.loop, "the loop may have no round") : "";
+  }
 
   std::string tile() {
     const int m = product().shape[0], n = product().shape[1], k = node(product().in[0]).shape[1];
@@ -130,13 +138,14 @@ class Classifier {
         continue;
       if (op != Op::mma && op != Op::argument && op != Op::load && !is_seen_through(facts_.graph, node(id)) &&
           !is_view(op) && !how_.ahead[id])
-        return fmt::format("the loop does more than to multiply: '{}'", name(op));
+        return because(id, fmt::format("the loop does more than to multiply: '{}'", name(op)));
     }
     return {};
   }
   std::string operand(Id operand, std::size_t side) {
     const Source source = find_source(facts_.graph, operand);
     const std::string why = why_not_as_it_is(source, operand, side);
+    where_ = end_of_source(facts_.graph, operand);
     if (why.empty()) return staged(source, side, type());
     return side == 0 ? computed(operand) : "the right operand " + why;
   }
@@ -156,10 +165,11 @@ class Classifier {
   std::string computed(Id operand) {
     if (how_.computed.contains(operand)) return {};
     ComputedOperand computed = computed_operand(facts_, operand, product().region);
-    if (!computed.why_not.empty()) return "the left operand " + computed.why_not;
+    if (!computed.why_not.empty()) return because(computed.where, "the left operand " + computed.why_not);
     for (const Id tile : computed.tiles) {
       const Source source = find_source(facts_.graph, tile);
       const ElementType type = node(source.load).type;
+      where_ = source.load;
       if (info(type).bytes != 2 && info(type).bytes != 4)
         return fmt::format("the left operand is computed of {}", name(type));
       if (std::string why = staged(source, 0, type); !why.empty()) return why;
@@ -201,6 +211,7 @@ class Classifier {
     for (const auto& region : facts_.order)
       for (const Id id : region) {
         const Node& at = node(id);
+        where_ = id;
         if (at.op == Op::loop && id != how_.loop) return "it has another loop";
         const bool carries = has_region(at.op) && facts_.graph.carried(id) > 0;
         if (at.op == Op::repeat || (carries && at.op != Op::loop)) return "it has a branch or a while_ with values";
@@ -257,8 +268,15 @@ class Classifier {
                     wanted > 0 ? std::clamp(wanted, 2, most) : most);
   }
 
+  // What is in the way.
+  std::string because(Id id, std::string why) {
+    where_ = id;
+    return why;
+  }
+
   const Facts& facts_;
   Specialisation how_;
+  Id where_ = no_id;
   // Of left and right operands, which of their axes is k, and what a stage holds of them.
   std::set<std::tuple<Id, int, ElementType>> loads_[2];
 };

@@ -26,10 +26,12 @@ struct Specialisation {
 };
 
 /// Specialisations of a kernel, the best first, those behind it taking fewer registers; or why there is none, in a few
-/// words.
+/// words, and which node is in the way.
 struct Specialised {
-  std::vector<Specialisation> ways;
-  std::string why_not;
+  std::vector<Specialisation> ways = {};
+  std::string why_not = {};
+  Id where = no_id;                ///< none: all of the kernel
+  std::string why_not_split = {};  ///< blocks of threads share no rounds, though they are few
 };
 Specialised specialise(const Facts& facts);
 

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "codegen/plan/budget.hpp"
+#include "codegen/plan/remarks.hpp"
 #include "tessera/graph/error.hpp"
 
 namespace tessera::internal::lowering {
@@ -48,7 +49,7 @@ int wished_blocks(const Facts& facts, const Plan& plan, bool has_products, int n
 void note_wishes(const Facts& facts, Plan& plan) {
   const Hints& hints = facts.hints;
   const auto note = [&]<class... Args>(fmt::format_string<Args...> format, Args&&... args) {
-    plan.notes.push_back("a hint is left out: " + fmt::format(format, std::forward<Args>(args)...));
+    add_remark(plan, plan.location, Remark::Status::missed, remark_kind::hint, format, std::forward<Args>(args)...);
   };
   for (const Hints& one : facts.graph.hints)
     if (!one.arch.empty() && !is_arch(one.arch)) note("there is no architecture {}", one.arch);

@@ -9,7 +9,7 @@ int wished_warps(const Hints& hints);
 /// Blocks of a multiprocessor for a plan whose threads need so many registers for values: as its hints say, where that
 /// leaves these registers; else 0.
 int wished_blocks(const Facts& facts, const Plan& plan, bool has_products, int needed);
-/// Notes in the plan what of the hints it does not have, and why.
+/// Remarks what of the hints it does not have, and why.
 void note_wishes(const Facts& facts, Plan& plan);
 
 }  // namespace tessera::internal::lowering

@@ -16,6 +16,7 @@
 #include "codegen/plan/steps.hpp"
 #include "codegen/target.hpp"
 #include "codegen/variant.hpp"
+#include "tessera/codegen/remark.hpp"
 
 namespace tessera::internal::codegen {
 
@@ -229,7 +230,7 @@ struct Plan {
   Table<Cursor> cursors;
   Table<TensorMap> tensor_maps;
   std::vector<Phase> phases;
-  std::vector<std::string> notes;  ///< why it is as it is
+  std::vector<Remark> remarks;  ///< why it is as it is, in the order of decisions
 
   int threads() const;
   bool persistent() const;

@@ -7,6 +7,7 @@
 
 #include "codegen/plan/called.hpp"
 #include "codegen/plan/names.hpp"
+#include "codegen/plan/remarks.hpp"
 #include "codegen/plan/tables_text.hpp"
 #include "codegen/plan/spelling.hpp"
 #include "graph/in_literal.hpp"
@@ -469,7 +470,7 @@ std::string to_string(const Plan& plan) {
          storage.pairs ? storage.registers / 2 : storage.registers, home[static_cast<int>(storage.home)],
          storage.pairs ? ", pairs" : "", to_string(value.layout));
   }
-  for (const std::string& note : plan.notes) line("note: {}", note);
+  for (const std::string& note : notes(plan)) line("note: {}", note);
   return text;
 }
 

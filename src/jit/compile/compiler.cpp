@@ -18,6 +18,7 @@
 #include <thread>
 #include <utility>
 
+#include "graph/in_literal.hpp"
 #include "jit/compile/disassemble.hpp"
 #include "jit/compile/dump.hpp"
 #include "jit/options/files.hpp"
@@ -29,7 +30,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 2> source_stages = {"plan", "cuda"};
+constexpr std::array<std::string_view, 4> source_stages = {"plan", "remarks", "remarks-json", "cuda"};
 constexpr std::array<std::string_view, 4> code_stages = {"ptx", "sass", "log", "stats"};
 
 bool is_one_of(std::string_view stage, const auto& stages) {
@@ -38,7 +39,7 @@ bool is_one_of(std::string_view stage, const auto& stages) {
 
 // `#line` directives for a text edited by hand, whose lines are its own.
 std::string with_own_lines(std::string_view text, const fs::path& file) {
-  std::string result = fmt::format("#line 1 \"{}\"\n", file.native());
+  std::string result = fmt::format("#line 1 \"{}\"\n", in_literal(file.native()));
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size() - 1) + 1;
     const std::string_view line = text.substr(0, end);
@@ -48,8 +49,13 @@ std::string with_own_lines(std::string_view text, const fs::path& file) {
   return result;
 }
 
-const std::string& text_of(const KernelSource& source, std::string_view stage) {
-  return stage == "plan" ? source.plan : source.text;
+std::string text_of(const KernelSource& source, std::string_view stage) {
+  if (stage == "plan") return source.plan;
+  if (stage == "remarks-json") return to_json(source.remarks);
+  if (stage == "remarks")
+    return source.by_hand ? fmt::format("kernel {} is CUDA C++ by hand, of which there are no remarks\n", source.author)
+                          : to_string(source.remarks);
+  return source.text;
 }
 
 std::string text_of_ptx(const CompiledCode& code) {
@@ -69,6 +75,7 @@ std::string stats(const KernelSource& source, Arch gpu, const CompiledCode& code
                         report.stack_bytes);
     text += fmt::format("spills of {} bytes stored and {} loaded, ", report.spill_store_bytes, report.spill_load_bytes);
   }
+  text += fmt::format("{} bytes of workspace a block, ", source.workspace_bytes);
   if (!code.is_ptx) text += fmt::format("{} bytes of instructions, ", instruction_bytes(code.image));
   text += fmt::format("{} bytes of {}, compiled in {:.1f} ms, cache {}", code.image.size(),
                       code.is_ptx ? "PTX" : "cubin", report.compile_ms, cached ? "hit" : "miss");
@@ -303,17 +310,46 @@ CompiledKernel Compiler::recompile(KernelSource source, Arch gpu, std::function<
 }
 
 KernelSource Compiler::dump(KernelSource source, Arch gpu) {
-  const Job job = start(std::move(source), gpu);
+  warn_of_tiles(source);
+  Job job = start(std::move(source), gpu);
   dump_source(job);
   const auto wanted = [&](std::string_view stage) { return wants_dump(options_, job.source.author, stage); };
-  if (std::none_of(code_stages.begin(), code_stages.end(), wanted)) return job.source;
+  if (std::any_of(code_stages.begin(), code_stages.end(), wanted)) try {
+      finish(job, options_.always_compile);
+    } catch (const Error& e) {
+      for (const std::string_view stage : code_stages)
+        if (wanted(stage)) dump_failure(options_, job.source.author, job.stem, stage, e.what());
+    }
+  if (!job.edited.empty()) job.source.text = with_own_lines(job.source.text, job.edited);
+  return std::move(job.source);
+}
+
+KernelInfo Compiler::info(KernelSource source, Arch gpu) {
+  const Job job = start(std::move(source), gpu);
+  KernelInfo info{.threads = std::max(job.source.threads, 0),
+                  .shared_bytes = std::max(job.source.shared_bytes, 0),
+                  .workspace_bytes = job.source.workspace_bytes};
   try {
-    finish(job, options_.always_compile);
+    nvrtc_();
   } catch (const Error& e) {
-    for (const std::string_view stage : code_stages)
-      if (wanted(stage)) dump_failure(options_, job.source.author, job.stem, stage, e.what());
+    info.why_not_compiled = e.what();
+    return info;
   }
-  return job.source;
+  const Code code = this->code(job, options_.always_compile);
+  const CompiledCode& compiled = code.entry->code;
+  const CompileReport& report = compiled.report;
+  info.shared_bytes += report.shared_bytes;
+  if (compiled.is_ptx) {
+    info.why_not_compiled = compiled.note;
+    return info;
+  }
+  constexpr int bytes_of_instruction = 16;  // from sm_70 on
+  info.registers = report.registers;
+  info.stack_bytes = report.stack_bytes;
+  info.spill_store_bytes = report.spill_store_bytes;
+  info.spill_load_bytes = report.spill_load_bytes;
+  info.instructions = static_cast<int>(instruction_bytes(compiled.image)) / bytes_of_instruction;
+  return info;
 }
 
 std::vector<std::string> Compiler::texts(KernelSource source, Arch gpu, const std::vector<std::string>& stages) {
@@ -477,5 +513,12 @@ std::vector<std::string> kernel_texts(const Graph& graph, Arch gpu, const std::v
 
 std::string cuda_source(const Graph& graph, Arch gpu) { return kernel_texts(graph, gpu, {"cuda"})[0]; }
 std::string plan_text(const Graph& graph, Arch gpu) { return kernel_texts(graph, gpu, {"plan"})[0]; }
+
+std::vector<Remark> kernel_remarks(const Graph& graph, Arch gpu) {
+  return generate_here(graph, dense_variant(graph), gpu).remarks;
+}
+KernelInfo kernel_info(const Graph& graph, Arch gpu) {
+  return Compiler::instance().info(generate_here(graph, dense_variant(graph), gpu), gpu);
+}
 
 }  // namespace tessera::internal

@@ -51,8 +51,8 @@ void dump_graph(const Graph& graph);
 /// runs on the CPU. What cannot be had, without NVRTC for one, is replaced by a line that says why.
 void dump_cpu_kernel(const Graph& graph);
 
-/// What TESSERA_DUMP shows of a kernel as each of `stages` ("graph", "plan", "cuda", "ptx", "sass", "log" or "stats";
-/// and "plan:PASS", the plan after one of the passes that make it), for a class of launches, or dense_variant(). It is
+/// What TESSERA_DUMP shows of a kernel as each of `stages` ("graph", "plan", "remarks", "remarks-json", "cuda", "ptx",
+/// "sass", "log" or "stats"; and "plan:PASS", the plan after one of the passes that make it), for a class of launches, or dense_variant(). It is
 /// compiled once for all of them. Throws Error for another stage, and as compile_kernel does.
 std::vector<std::string> kernel_texts(const Graph& graph, const Variant& variant, Arch gpu,
                                       const std::vector<std::string>& stages);
@@ -70,9 +70,11 @@ class Compiler {
   CompiledKernel compile(KernelSource source, Arch gpu, std::function<void()> check = {});
   CompiledKernel recompile(KernelSource source, Arch gpu, std::function<void()> check = {});
   /// Dumps what TESSERA_DUMP asks for beyond the graph, of a kernel that no GPU runs: the text that one would be given.
+  /// A text of TESSERA_OVERRIDE_DIR has `#line` as its first line, and no other: lines are those of its file.
   KernelSource dump(KernelSource source, Arch gpu);
   /// Stages beyond the graph, as kernel_texts() has them.
   std::vector<std::string> texts(KernelSource source, Arch gpu, const std::vector<std::string>& stages);
+  KernelInfo info(KernelSource source, Arch gpu);
 
   CompileCache::Counters counters() const { return cache_.counters(); }
 

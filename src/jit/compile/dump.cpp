@@ -20,7 +20,7 @@ std::string dump_stem(std::string_view kernel, std::string_view architecture, st
 }
 
 std::string dump_file(std::string_view stem, std::string_view stage) {
-  return fmt::format("{}.{}", stem, stage == "cuda" ? "cu" : stage);
+  return fmt::format("{}.{}", stem, stage == "cuda" ? "cu" : stage == "remarks-json" ? "remarks.json" : stage);
 }
 
 bool wants_dump(const Options& options, std::string_view kernel, std::string_view stage) {

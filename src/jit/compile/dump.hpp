@@ -10,7 +10,8 @@ namespace tessera::internal {
 /// Names the files of a kernel, "softmax-1f2e3d4c": by its name and by what else makes it another than its namesakes.
 /// `text` counts as in a cache key; NVRTC does not, so that an edited file is found again whatever NVRTC is there.
 std::string dump_stem(std::string_view kernel, std::string_view architecture, std::string_view text);
-/// The file of a stage: "softmax-1f2e3d4c.cu" for "cuda", else with the stage's name as its ending.
+/// The file of a stage: "softmax-1f2e3d4c.cu" for "cuda", ".remarks.json" for "remarks-json", else with the stage's name
+/// as its ending.
 std::string dump_file(std::string_view stem, std::string_view stage);
 
 /// Is the stage asked for, of this kernel?

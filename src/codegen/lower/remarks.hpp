@@ -1,0 +1,14 @@
+// What became of a kernel's statements, as remarks of its complete plan.
+#pragma once
+#include "codegen/lower/lowering.hpp"
+
+namespace tessera::internal::lowering {
+
+/// Appends to the plan's remarks what its steps are: how tiles are accessed and copied, what products are made of, what
+/// lies in which memory; and why a better form was not taken. What other passes decide they have remarked themselves.
+void remark_steps(const Facts& facts, Plan& plan);
+
+/// The author's place of what a label names.
+Location location_of(const Facts& facts, const Label& label);
+
+}  // namespace tessera::internal::lowering

@@ -1,0 +1,38 @@
+// Remarks of a plan: passes append them where they decide.
+#pragma once
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "codegen/plan/plan.hpp"
+
+namespace tessera::internal::codegen {
+
+/// What a remark is about.
+namespace remark_kind {
+inline constexpr std::string_view launch = "launch", wgmma = "wgmma", mma_sync = "mma.sync", fma = "fma", tma = "tma",
+                                  cp_async = "cp.async", vector = "vector", split_k = "split-k", exchange = "exchange",
+                                  registers = "registers", shared = "shared", pdl = "pdl", hint = "hint";
+}  // namespace remark_kind
+
+template <class... Args>
+void add_remark(Plan& plan, Location at, Remark::Status status, std::string_view kind,
+                fmt::format_string<Args...> format, Args&&... args) {
+  plan.remarks.push_back({.file = at.file ? at.file : "",
+                          .line = at.line,
+                          .status = status,
+                          .kind = std::string(kind),
+                          .message = fmt::format(format, std::forward<Args>(args)...)});
+}
+
+/// The remarks that explain a plan as a whole, as its text has them.
+std::vector<std::string> notes(const Plan& plan);
+
+/// What the author of a kernel should be warned of: tiles that lie elsewhere than in registers, operands that lie
+/// elsewhere than in shared memory. The first names the largest. Empty: nothing.
+std::string slow_tiles(std::string_view kernel, const std::vector<Remark>& remarks);
+
+}  // namespace tessera::internal::codegen
