@@ -18,7 +18,8 @@ if [[ $how == good ]]; then
   set -e
   work=$(mktemp -d)
   trap 'rm -rf "$work"' EXIT
-  echo '#include <tessera/tessera.hpp>' >"$work/all.cpp"
+  # The headers first: each file becomes a namespace.
+  { echo '#include <tessera/tessera.hpp>' && sed -n '/^#include </p' "${files[@]}"; } >"$work/all.cpp"
   for file in "${files[@]}"; do
     printf 'namespace %s_good {\n#include "%s"\n}\n' "$(basename "$file" .cpp)" "$file" >>"$work/all.cpp"
   done

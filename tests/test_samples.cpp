@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "common/declared.hpp"
 #include "common/lesson.hpp"
 #include "devices.hpp"
 #include "support.hpp"
