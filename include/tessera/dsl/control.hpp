@@ -133,8 +133,8 @@ void check(const C& condition, std::string text, Location location = Location::c
 struct PrintText {
   std::string text;
   Location location;
-  PrintText(const char* text, Location at = Location::current()) : text(text), location(at) {}
-  PrintText(std::string text, Location at = Location::current()) : text(std::move(text)), location(at) {}
+  PrintText(const char* line, Location at = Location::current()) : text(line), location(at) {}
+  PrintText(std::string line, Location at = Location::current()) : text(std::move(line)), location(at) {}
 };
 /// Prints a line on stdout: the text, with a value in the place of each {}. Braces that are meant stand twice.
 template <class... Values>

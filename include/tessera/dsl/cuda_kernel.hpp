@@ -16,8 +16,8 @@ namespace [[gnu::visibility("default")]] internal {
 struct CudaSource {
   std::string text;
   Location location;
-  CudaSource(const char* text, Location at = Location::current()) : text(text), location(at) {}
-  CudaSource(std::string text, Location at = Location::current()) : text(std::move(text)), location(at) {}
+  CudaSource(const char* source, Location at = Location::current()) : text(source), location(at) {}
+  CudaSource(std::string source, Location at = Location::current()) : text(std::move(source)), location(at) {}
 };
 
 /// How a kernel in CUDA C++ is launched: integers, or Indices computed from extents and scalars. Designated initializers

@@ -219,8 +219,7 @@ constexpr bool accepts(Op op, ElementType type) {
 
 /// The element type of the result of a unary, binary or ternary op.
 constexpr ElementType result_type(Op op, ElementType operand) {
-  constexpr ElementType pred = ElementType::pred, i32 = ElementType::i32, f32 = ElementType::f32;
-  (void)pred, (void)i32, (void)f32;
+  using enum ElementType;  // as ops.def names them
   const ElementType same = operand;
   switch (op) {
 #define UNARY(name, operands, result, ...) \

@@ -15,7 +15,10 @@ namespace [[gnu::visibility("default")]] internal {
 
 /// The element type of the operands of products; what is added up is f32. For tf32, activations are f32 in memory; for
 /// bf16, they are bf16 and weights become bf16. Else weights stay in memory as they are.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"  // GCC takes a scoped name to hide the type of that name
 enum class Compute : std::uint8_t { f32, tf32, bf16 };
+#pragma GCC diagnostic pop
 /// "f32", "tf32" or "bf16"; Error otherwise.
 Compute parse_compute(std::string_view text);
 

@@ -17,10 +17,13 @@ namespace [[gnu::visibility("default")]] internal {
 
 /// The element types of the format, all of them, in the order of the reference implementation.
 // clang-format off
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"  // GCC takes a scoped name to hide the type of that name
 enum class StoredType : std::uint8_t {
   boolean, f4, f6_e2m3, f6_e3m2, u8, i8, f8_e5m2, f8_e4m3, f8_e8m0, f8_e4m3fnuz, f8_e5m2fnuz,
   i16, u16, f16, bf16, i32, u32, f32, c64, f64, i64, u64,
 };
+#pragma GCC diagnostic pop
 // clang-format on
 
 /// The name in the file, as "BF16".
