@@ -57,8 +57,7 @@ class Frame {
   void scatter_elements(Id id, int plan);
   void atomic(Id id, int plan);
   ElementWalk elements(const Node& node, int plan, std::span<const Ref* const> operands);
-  void look_for_nan(const Node& node, const Ref& tile, std::int64_t offset, std::int64_t step,
-                    std::int64_t count) const;
+  void look_for_nan(const Node& node, const Ref& tile, std::int64_t offset, std::int64_t step, std::int64_t count) const;
   void look_for_nan(const Node& node, const ElementStrip& strip) const;
   [[noreturn]] void fail(const Node& node, std::string_view what) const;
   void print(const Node& node) const;

@@ -1,11 +1,13 @@
 #include "cpu/sort.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "graph/of_this_thread.hpp"
 #include "tessera/graph/element.hpp"
 
 namespace tessera::internal::cpu {
@@ -49,7 +51,7 @@ template <class K, class First, class Last>
 void sort_by_digits(std::int64_t count, K varying, First first, Last last) {
   constexpr int bits = 8;
   constexpr K mask = (K{1} << bits) - 1;
-  static thread_local std::vector<Entry<K>> buffers[2];
+  auto& buffers = of_this_thread<std::array<std::vector<Entry<K>>, 2>>();
   int buffer = 0;
   const auto pass = [=, &varying](auto from, auto to) {
     const int shift = std::countr_zero(varying);
@@ -100,7 +102,7 @@ template <class T, class Stride, class Inner>
 void sort_line(const T* in, Stride stride, std::int64_t count, bool descending, int kept, T* values,
                std::int32_t* indices, Inner inner) {
   using K = decltype(key_of(T{}));
-  static thread_local std::vector<Entry<K>> entries;
+  auto& entries = of_this_thread<std::vector<Entry<K>>>();
   const K turned = descending ? ~K{0} : K{0};
   const auto entry = [in, stride, turned](std::int64_t i) {
     return Entry<K>{static_cast<K>(key_of(in[i * stride]) ^ turned), static_cast<std::int32_t>(i)};
