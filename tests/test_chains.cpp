@@ -732,7 +732,9 @@ TEST_CASE("a block's last sums are multiplied with the next block's first scores
 
 TEST_CASE("what keeps a chain from roles is said", "[plan]") {
   const auto note = [](const AttentionTiles& tiles) {
-    return why_not(plan_of(attention<bf16>(tiles, Mask::causal, 1).graph()));
+    const std::vector<std::string> all = notes(plan_of(attention<bf16>(tiles, Mask::causal, 1).graph()));
+    const auto found = std::ranges::find_if(all, [](const std::string& one) { return one.starts_with("one role"); });
+    return found == all.end() ? std::string() : *found;
   };
   CHECK(note({64, 32, 64}) == "one role does all: wgmma multiplies no tiles of [64,64] by [64,32] in a chain");
   CHECK(note({256, 64, 64}) == "one role does all: wgmma multiplies no tiles of [256,64] by [64,64] in a chain");
