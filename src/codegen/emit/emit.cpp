@@ -452,7 +452,7 @@ std::string emit(const Plan& plan) {
       line(0, function_text(plan.functions[i]));
   }
   if (!plan.functions.empty() && plan.location.file)
-    line(0, fmt::format("#line {} \"{}\"", plan.location.line, plan.location.file));
+    line(0, fmt::format("#line {} \"{}\"", plan.location.line, in_literal(plan.location.file)));
   if (calls_functions(plan))
     for (const auto& [op, type] : long_functions(plan)) line(0, called_text(op, type));
   line(0, fmt::format("extern \"C\" __global__ void __launch_bounds__({}, {}) {}(", plan.threads(), plan.blocks,
