@@ -9,6 +9,8 @@
 #include <limits>
 #include <type_traits>
 
+#include "tessera/graph/element.hpp"
+
 namespace tessera::internal::math {
 
 // Polynomials and range reductions after Cephes (Moshier, 1989), coefficients for binary32.
