@@ -151,6 +151,11 @@ TEST_CASE("casts of exact and of inexact numbers", "[reference]") {
   CHECK(is(reference::cast(ElementType::i32, ElementType::u8, Interval::of(-1)), 255));
   CHECK(is(reference::cast(ElementType::i64, ElementType::f32, Interval::of(16777217)), 16777216));
   CHECK(is_anything(reference::cast(ElementType::i64, ElementType::i32, Interval{0, 0x1p32L})));
+  // The smaller of an unknown number and -630 may be any number below, which wraps to any byte.
+  const Interval at_most = reference::cast(ElementType::i32, ElementType::u8, Interval{-real_inf, -630, true});
+  CHECK(is_anything(at_most));
+  CHECK(is_anything(reference::cast(ElementType::i32, ElementType::u64, Interval{-real_inf, -630, true})));
+  CHECK(is_anything(reference::cast(ElementType::u8, ElementType::f32, Interval::anything())));
 }
 
 TEST_CASE("integers wrap, and divide as Python's do", "[reference]") {

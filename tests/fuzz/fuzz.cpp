@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -217,6 +218,7 @@ int fuzz_all(CommandLine& line) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  ::setenv("TESSERA_LOG", "off", 0);  // random programs have slow tiles and odd hints, which is no news
   int status = 0;
   const int usage =
       run_program(argc, argv, "fuzz", "Random programs, checked on several executors against a reference.",

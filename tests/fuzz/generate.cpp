@@ -500,8 +500,11 @@ Name Generator::loop_count() {
   const int kind = between(0, 9);
   if (kind < 2) return literal(i32, between(0, 4));
   if (kind < 5) {
+    // The start of a far view is a number of 2^31, so it is no count.
+    const Name far = far_view_ ? far_view_->scalar : nothing;
     for (std::size_t i = 0; i < program_.parameters.size(); ++i)
-      if (program_.parameters[i] == Parameter{Access::scalar, i32, 0}) return static_cast<Name>(i);
+      if (program_.parameters[i] == Parameter{Access::scalar, i32, 0} && static_cast<Name>(i) != far)
+        return static_cast<Name>(i);
   }
   if (kind < 8) {
     const Place& place = one_of(places_);

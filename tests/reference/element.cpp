@@ -448,11 +448,10 @@ Element cast(ElementType from, ElementType to, const Element& a) {
     const Element number{truncated(a.low, to), truncated(a.high, to)};
     return a.empty() ? Element::of(0) : a.nan ? hull(number, Element::of(0)) : number;
   }
-  if (std::isinf(a.low)) return a;
   if (numbers::is_real(to)) {
     const ElementType by = to == ElementType::f64 ? to : ElementType::f32;
     const auto real = [&](Real x) { return numbers::rounded(numbers::rounded(x, by), to); };
-    return {real(a.low), real(a.high)};
+    return {real(a.low), real(a.high), a.nan};
   }
   if (a.low >= static_cast<Real>(numbers::lowest_number(to)) &&
       a.high <= static_cast<Real>(numbers::highest_number(to)))
