@@ -382,7 +382,7 @@ TEST_CASE("a chain's tiles may be of a slice from a constant on", "[plan]") {
             .phases[0]
             .roles.size() == 2);
   CHECK(says(sliced([&](In<i32, 1> at, Index m) { return std::pair(number(at, m), number(at, m)); }),
-             "the copy engine cannot address tensor 1"));
+             "the copy engine cannot address parameter 2"));
 }
 
 TEST_CASE("a chain holds queries, brings keys and values by rings of their own, and asks a mask where it cuts",

@@ -97,6 +97,18 @@ TEST_CASE("sorts of lines that no warp holds", "[cpu]") {
       }
 }
 
+TEST_CASE("sorts of lines in which one element differs", "[cpu]") {
+  Cases cases(30);
+  for (const ElementType type : number_types)
+    for (const int place : {0, 1, 2, 151, 299}) {
+      if (cases.skip()) continue;
+      Array a(type, {300});
+      if (!a.real.empty()) a.real[static_cast<std::size_t>(place)] = -1;
+      if (!a.whole.empty()) a.whole[static_cast<std::size_t>(place)] = oracle::wrapped(-1, type);
+      check_sorted(a, 0, 300, place % 2 != 0);
+    }
+}
+
 TEST_CASE("sorts of tiles that no block has the registers for", "[cpu]") {
   Cases cases(18);
   oracle::Rng rng(37);

@@ -263,14 +263,14 @@ TEST_CASE("why a product has no roles: its operands", "[plan]") {
                   for (I k : range(cdiv(x.extent(1), 64)))
                     acc = mma(load(x.slice(0, first, 640), {m, k}, {64, 64}), right(w, k, n), acc);
                   store(y, {m, n}, acc);
-                }).graph()) == "the tile of tensor 0 follows from what is computed");
+                }).graph()) == "the tile of parameter 1 follows from what is computed");
   CHECK(why_not(kernel("indirect", [&](X x, X w, In<i32, 1> at, Y y) {
                   auto [m, n] = blocks(cdiv(y.extent(0), 64), cdiv(y.extent(1), 64));
                   const Index row = item(load(at, {m}, {1}));
                   Var acc = zeros<f32>({64, 64});
                   for (I k : range(cdiv(x.extent(1), 64))) acc = mma(load(x, {row, k}, {64, 64}), right(w, k, n), acc);
                   store(y, {m, n}, acc);
-                }).graph()) == "the tile of tensor 0 follows from what is computed");
+                }).graph()) == "the tile of parameter 1 follows from what is computed");
   const Graph batches = kernel("batches", [&](In<bf16, 3> x, X w, Y y) {
                           auto [m, n] = blocks(cdiv(y.extent(0), 64), cdiv(y.extent(1), 64));
                           Var acc = zeros<f32>({64, 64});

@@ -151,9 +151,9 @@ class Finder {
     const ElementType type = facts_.graph.parameters[static_cast<std::size_t>(access.parameter)].type;
     if (!facts_.variant.tensors[static_cast<std::size_t>(access.parameter)].boxable || access.fast != tile.columns ||
         !sliced(access, tile))
-      return fmt::format("the copy engine cannot address tensor {}", access.parameter);
+      return fmt::format("the copy engine cannot address parameter {}", access.parameter + 1);
     if (!std::ranges::all_of(access.axes, is_known))
-      return fmt::format("the tile of tensor {} follows from what is computed", access.parameter);
+      return fmt::format("the tile of parameter {} follows from what is computed", access.parameter + 1);
     const Shape& shape = node(tile.load).shape;
     if (std::string why = why_no_panels(shape[tile.rows], shape[tile.columns], type); !why.empty()) return why;
     if (shape[tile.rows] > 256) return fmt::format("{} rows are more than a box has", shape[tile.rows]);

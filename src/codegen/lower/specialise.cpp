@@ -200,7 +200,7 @@ class Classifier {
     };
     for (const GraphAccess::Axis& axis : access.axes)
       if (!how_.ahead[axis.index] || !std::ranges::all_of(axis.slices, is_known))
-        return fmt::format("the tile of tensor {} follows from what is computed", access.parameter);
+        return fmt::format("the tile of parameter {} follows from what is computed", access.parameter + 1);
     const int rows = access.axes[static_cast<std::size_t>(row_axis)].extent,
               columns = access.axes[static_cast<std::size_t>(column_axis)].extent;
     return why_no_panels(rows, columns, type);
