@@ -254,7 +254,7 @@ void tessera_dlpack_free(DLManagedTensor* managed) {
   (void)guarded(__func__, [&] { detail::free_dlpack(managed); });
 }
 void tessera_dlpack_capsule_free(void* capsule) {
-  // Of the Python that calls it. Its lock is released meanwhile, as for each call by ctypes: a deleter may wait for it.
+  // These are functions of the Python that calls. The call releases its lock, as ctypes does: a deleter may wait for it.
   static const auto is_valid = python<int (*)(void*, const char*)>("PyCapsule_IsValid");
   static const auto pointer = python<void* (*)(void*, const char*)>("PyCapsule_GetPointer");
   static const auto release = python<void* (*)()>("PyEval_SaveThread");

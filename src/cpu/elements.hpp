@@ -14,7 +14,7 @@ struct ElementStrip {
   bool all;                ///< every element exists
   const char* operand[2];  ///< what the access writes, in host form, contiguous
 
-  /// What place[i] has in it for each axis whose index is out of range; nothing else comes near it.
+  /// place[i] contains this once for each axis whose index is out of range; no place of a tensor comes near it.
   static constexpr std::int64_t nowhere = -(std::int64_t{1} << 59);
   static bool is_place(std::int64_t place) { return place > nowhere / 2; }
   /// Does element i exist?

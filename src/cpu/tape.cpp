@@ -223,7 +223,7 @@ class TapeBuilder {
     return body;
   }
 
-  /// Of a sort the argsort of the same elements, of an argsort the sort, where the region has it.
+  /// The argsort of the elements that a sort sorts, or the sort of an argsort's, if the region has it.
   Id twin(Id id, const std::vector<Id>& region) const {
     const Node& node = graph_[id];
     const auto found = std::find_if(region.begin(), region.end(), [&](Id other) {

@@ -85,8 +85,8 @@ struct TileRows {
   const Axis& row() const { return axes[rank - 1]; }
 };
 
-// Of a tile's axes from `first` on, whose element at position 0 of the view lies at `memory`; `step` is how the tile's
-// elements lie, `stored` their size in memory.
+// The rows of a tile's axes from `first` on. The element at position 0 of the view lies at `memory`; `step` has the strides
+// of the tile's elements, `stored` is the size of one in memory.
 inline TileRows tile_rows(const ViewRef& view, const Shape& shape, const Strides& start, int stored, int first,
                           char* memory, const Strides& step) {
   TileRows rows;

@@ -17,7 +17,7 @@ template <class... Args>
 }
 
 constexpr std::int64_t farthest_step = std::int64_t(1) << 29;
-// Whoever executes a tile may round it up to whole warps and instructions, and counts its elements by an int.
+// Executors round a tile up to whole warps and instructions, and count its elements by an int.
 constexpr std::int64_t most_elements = std::int64_t(1) << 30;
 
 int checked_axis(Op op, std::int64_t axis, int rank) {

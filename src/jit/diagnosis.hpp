@@ -1,4 +1,4 @@
-// What of this machine kernels can run on, and where its parts were looked for.
+// The devices and libraries of this machine that kernels can run on, and where they were looked for.
 #pragma once
 #include <string>
 #include <vector>

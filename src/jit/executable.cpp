@@ -35,7 +35,7 @@ bool is_written(const Parameter& parameter) {
   return parameter.access == Access::out || parameter.access == Access::in_out;
 }
 
-// What no kernel can have.
+// Hints that no kernel can have, a sentence each.
 std::vector<std::string> impossible(const Hints& hints) {
   std::vector<std::string> texts;
   const auto expect = [&]<class... A>(bool possible, fmt::format_string<A...> text, A&&... values) {

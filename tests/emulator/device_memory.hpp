@@ -47,7 +47,7 @@ class DeviceMemory {
   };
   std::vector<Part> bytes_of_tensor(const Buffer& buffer, std::size_t tensor) const;
   std::vector<Part> parts_of(const Buffer& buffer) const;
-  /// Of sorted parts those that are at most so many bytes apart are one.
+  /// Joins sorted parts that are at most so many bytes apart.
   static std::vector<Part> merged(const std::vector<Part>& rows, std::size_t apart);
   static std::vector<Shadow::Range> laid_over(const std::vector<Shadow::Range>& ranges, const std::vector<Part>& parts,
                                               std::size_t owner);

@@ -14,7 +14,7 @@ using Code = const void*;
 
 class Lines {
  public:
-  /// Of the shared library in `file`, compiled in `folder`, loaded where `inside` is an address in it.
+  /// Lines of the shared library in `file`, compiled in `folder`, loaded where `inside` is an address in it.
   Lines(std::string folder, Descriptor file, Code inside);
 
   /// "file:line" of the kernel's statement that the address belongs to, whatever helpers are inlined there.

@@ -26,11 +26,11 @@ class Kernel {
   const std::string& name() const { return executable().name(); }
   /// The tile ops, as traced.
   const Graph& graph() const { return executable().traced(); }
-  /// What became of each of its statements on a GPU of this architecture, for dense, aligned tensors, and why not more:
-  /// by file and line. Needs neither NVRTC nor a GPU.
+  /// Optimization remarks by file and line: how each statement runs on a GPU of this architecture, for dense, aligned
+  /// tensors, and why not faster. Needs neither NVRTC nor a GPU.
   std::vector<Remark> remarks(Arch arch) const { return kernel_remarks(executable().graph(), arch); }
-  /// Threads, registers, memory, instructions. What only NVRTC knows is missing where there is none; else the kernel is
-  /// compiled, or taken from the cache. Throws Error if it does not compile.
+  /// Threads, registers, memory, instructions. Compiles the kernel, or takes it from the cache; without NVRTC the fields that
+  /// only it knows are empty. Throws Error if the kernel does not compile.
   KernelInfo info(Arch arch) const { return kernel_info(executable().graph(), arch); }
   const Executable& executable() const { return *shared_executable(); }
   const std::shared_ptr<const Executable>& shared_executable() const {

@@ -56,7 +56,7 @@ std::uint64_t filling(N number) {
   } else if constexpr (is_number && !is_integer) {
     using Held = std::conditional_t<std::is_arithmetic_v<T>, T, float>;
     element = static_cast<T>(number);
-    // Of 8 bits what is too large becomes the largest there is.
+    // The types of 8 bits saturate, so compare with their largest number.
     const auto most = static_cast<Held>(static_cast<T>(std::numeric_limits<Held>::max()));
     const auto given = static_cast<long double>(number);
     if (std::isfinite(given) && (std::isinf(static_cast<Held>(element)) ||

@@ -87,7 +87,7 @@ struct Apply : ExprTag {
   Handle lower(Trace& trace, Location location) const { return operands.apply(op, element_type<T_>, trace, location); }
 };
 
-/// What stands for a result of which the compiler has said that there is none: nothing more is said of it.
+/// The result of a call that a static_assert has refused. It is an expression, so that no further error follows.
 template <Element T_, int R_>
 struct Refused : ExprTag {
   using type = T_;

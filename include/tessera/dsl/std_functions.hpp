@@ -1,5 +1,5 @@
-// What the compiler says of std::exp(tile) and the like: one sentence, and not each function that it tried. No program
-// becomes valid by these overloads. They take the base of all expressions, so where namespaces std and tessera are both
+// Overloads that refuse std::exp(tile) and the like by one sentence, in place of the compiler's list of candidates. They
+// make no program valid. They take the base of all expressions, so where namespaces std and tessera are both
 // used, exp(tile) prefers the function of tessera.
 #pragma once
 #include "tessera/dsl/expr.hpp"

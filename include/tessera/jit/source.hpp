@@ -17,12 +17,12 @@ namespace [[gnu::visibility("default")]] internal {
 std::string cuda_source(const Graph& graph, Arch gpu);
 std::string plan_text(const Graph& graph, Arch gpu);
 
-/// What a kernel takes of a GPU.
+/// The resources that a kernel takes of a GPU.
 struct KernelInfo {
   int threads = 0;                   ///< of a block; of a cuda_kernel, whose launch says, 0
   std::int64_t shared_bytes = 0;     ///< of shared memory, of a block
   std::int64_t workspace_bytes = 0;  ///< of global memory, of a block in flight: for tiles that nothing else holds
-  // What NVRTC makes of it; nothing where there is no NVRTC, or one that does not know the architecture.
+  // NVRTC's figures; empty where there is no NVRTC, or one that does not know the architecture.
   std::optional<int> registers = {}, stack_bytes = {};  ///< of a thread
   std::optional<int> spill_store_bytes = {}, spill_load_bytes = {};
   std::optional<int> instructions = {};  ///< of the machine code

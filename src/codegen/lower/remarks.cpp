@@ -231,7 +231,7 @@ class Remarker {
                      storage.home, at_->location});
   }
 
-  // What says nothing of its own.
+  // All other steps give no remark.
   template <class Kind>
   void of(const Kind&) {}
 

@@ -1,4 +1,4 @@
-// What became of a kernel's statements, as remarks of its complete plan.
+// Optimization remarks on a complete plan: how each statement of the kernel runs.
 #pragma once
 #include "codegen/lower/lowering.hpp"
 

@@ -31,8 +31,8 @@ void add_remark(Plan& plan, Location at, Remark::Status status, std::string_view
 /// The remarks that explain a plan as a whole, as its text has them.
 std::vector<std::string> notes(const Plan& plan);
 
-/// What the author of a kernel should be warned of: tiles that lie elsewhere than in registers, operands that lie
-/// elsewhere than in shared memory. The first names the largest. Empty: nothing.
+/// The warning that a kernel's author gets: tiles outside of registers, operands outside of shared memory. It names the
+/// largest and counts the others. Empty if there is none.
 std::string slow_tiles(std::string_view kernel, const std::vector<Remark>& remarks);
 
 }  // namespace tessera::internal::codegen

@@ -95,7 +95,7 @@ struct TileAccess {
       for (const Slice& slice : slices) step *= slice.step;
       return step;
     }
-    /// Of the tensor's axis, in positions: from a tile's first element to the farthest.
+    /// Positions of the tensor's axis from a tile's first element to its farthest one.
     std::int64_t reach() const { return (extent - 1) * std::abs(step()); }
     bool operator==(const Axis&) const = default;
   };

@@ -4,8 +4,8 @@
 
 namespace tessera::internal {
 
-/// Of a kernel for the CPU: compiles its text, or the expressions of its cuda_ops, where NVRTC is there, and warns if they
-/// are not CUDA C++. Once for each text; what was compiled is kept in the cache.
+/// For a kernel that runs on the CPU: if NVRTC is there, compiles the kernel's text, or the expressions of its cuda_ops, and
+/// warns if they are not CUDA C++. Each text is compiled once and kept in the cache.
 void check_cuda_text(const Graph& graph);
 
 }  // namespace tessera::internal

@@ -65,7 +65,7 @@ std::string text_of_ptx(const CompiledCode& code) {
 
 std::string stats(const KernelSource& source, Arch gpu, const CompiledCode& code, bool cached) {
   const CompileReport& report = code.report;
-  // What differs between the launches of a kernel by hand is 0 or less.
+  // A cuda_kernel's number that differs between launches is 0 or less.
   std::string text = fmt::format("{} for {}: {}, ", source.author, gpu.name(),
                                  source.threads > 0 ? fmt::format("{} threads", source.threads)
                                                     : "as many threads as the launch says");
