@@ -107,7 +107,7 @@ void show_code() {
 
 // ---- 3
 
-/// What a device makes of the softmax of some rows, beside double precision.
+/// Runs the softmax of some rows on a device, and compares it with double precision.
 struct Trial {
   std::vector<f32> y{};
   double worst = 0, allowed = 4e-6;  ///< relative error; as lesson 2 says
@@ -298,7 +298,7 @@ void show_comparison(const Devices& devices) {
 
 // ---- --doctor
 
-/// What was found of this machine, a line each. Whether a kernel runs on the device that programs take here.
+/// Prints a line for each part of this machine that was looked for. Whether a kernel runs on the device that programs take here.
 bool doctor() {
   const auto tell = [](bool good, const std::string& part, const std::string& text) {
     print(fmt::format("{} {:<9} {}\n", good ? paint.good("found  ") : paint.bad("missing"), part, printable(text)));

@@ -1,4 +1,4 @@
-// What is written to stderr, as warnings are.
+// Captures stderr, which warnings are written to.
 #pragma once
 #include <fcntl.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 
 #include "support.hpp"
 
-/// What `action` writes to stderr.
+/// The text that `action` writes to stderr.
 template <class Action>
 std::string stderr_of(Action&& action) {
   const TempDir folder;

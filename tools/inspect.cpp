@@ -17,7 +17,7 @@ namespace {
 const std::vector<std::string> arch_names = {"sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120"};
 const std::vector<std::string> stage_names = {"graph", "plan", "remarks", "remarks-json", "cuda", "ptx", "sass", "log", "stats"};
 
-/// What `look` gives. Its Error names the choices; what was probably meant comes after them.
+/// The result of `look`. Its Error names the choices; the likely one is added behind them.
 template <class Look>
 auto with_suggestion(std::string_view word, std::span<const std::string> names, const Look& look) {
   try {

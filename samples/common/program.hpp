@@ -21,7 +21,7 @@ namespace tessera::internal {
 int run_program(int argc, char** argv, const std::string& program, const std::string& purpose,
                 const std::function<void(CommandLine&)>& body);
 
-/// What a user is told of the exception that is being handled.
+/// The message for the exception that is being handled.
 std::string message_of_failure();
 
 /// stdout takes no more, as on a full disk.
@@ -43,7 +43,7 @@ std::string printable(std::string_view text);
 /// it cannot be read or is endless.
 std::string read_input(const std::string& path);
 
-/// What editors of some systems put before a text in UTF-8.
+/// The byte order mark that some editors put before a text in UTF-8.
 inline constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
 
 /// `text`, or else what `file` holds, or else, if stdin is a pipe or a file, what that holds. Empty if there is

@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What `look` says of a part; where it throws, the part is missing.
+/// The result of `look` for a part; if it throws, the part is missing.
 Finding finding(const std::string& part, const std::function<std::string()>& look, const std::string& mend) {
   try {
     return {part, true, look()};

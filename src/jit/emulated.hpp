@@ -25,6 +25,6 @@ std::shared_ptr<DeviceBackend> emulated_backend();
 
 }  // namespace tessera::internal
 
-/// What an emulator has to offer: its entry, and the version() of the Tessera it was built with.
+/// An emulator exports its entry, and the version() of the Tessera it was built with.
 extern "C" void tessera_emulated_backend(std::shared_ptr<tessera::internal::DeviceBackend>& backend);
 extern "C" const char* tessera_emulator_version();

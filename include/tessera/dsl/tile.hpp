@@ -290,7 +290,7 @@ auto named(const A& a, Body) {
 }  // namespace detail
 
 namespace detail {
-/// What a constant loses when it is rounded to T.
+/// The part of a constant that rounding to T drops.
 template <Element T>
 constexpr double rounded_off(long double exact) {
   return static_cast<double>(exact - static_cast<long double>(static_cast<T>(exact)));

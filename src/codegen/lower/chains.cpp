@@ -249,7 +249,7 @@ class Finder {
     return false;
   }
 
-  // What is in the way.
+  // The node that is in the way.
   std::string because(Id id, std::string why) {
     where_ = id;
     return why;

@@ -268,7 +268,7 @@ class Classifier {
                     wanted > 0 ? std::clamp(wanted, 2, most) : most);
   }
 
-  // What is in the way.
+  // The node that is in the way.
   std::string because(Id id, std::string why) {
     where_ = id;
     return why;

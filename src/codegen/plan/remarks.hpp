@@ -11,7 +11,7 @@
 
 namespace tessera::internal::codegen {
 
-/// What a remark is about.
+/// The subject of a remark.
 namespace remark_kind {
 inline constexpr std::string_view launch = "launch", wgmma = "wgmma", mma_sync = "mma.sync", fma = "fma", tma = "tma",
                                   cp_async = "cp.async", vector = "vector", split_k = "split-k", exchange = "exchange",

@@ -36,7 +36,7 @@ class CudaKernel final : public DeviceKernel {
     std::vector<int> brought_ahead;                             // tensors
     std::array<int, most_blocks_of_cluster + 1> most_clusters;  // at a time, by how many blocks they have; 0: none
   };
-  /// What a launch adds to arguments and grid.
+  /// The parameters that a launch adds to arguments and grid.
   struct Part {
     std::int64_t blocks, at_once;
     cuda::CUdeviceptr workspace, flags, reports;
