@@ -393,8 +393,8 @@ auto fill(int size) {
   });
 }
 
-/// As linear_gelu, with the exact GELU in place of its approximation: x / 2 is all that is kept of x, and one fma is what
-/// follows, as registers are few. (Last in the file: what stands above keeps its places, and so do the texts of its kernels.)
+/// As linear_gelu, with the exact GELU by erf, as PyTorch computes it; erfc, which keeps the tail below -4, spills here.
+/// x / 2 is all that is kept of x, as registers are few. (Last in the file: the lines above keep their numbers.)
 template <Element P, Element W>
 auto linear_exact_gelu(ProductTiles tiles) {
   using A = Activation<P>;
