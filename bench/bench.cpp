@@ -69,10 +69,11 @@ Settings parse(CommandLine& line) {
       "error: the\n"
       "largest of sampled elements against f64, over their root mean square. docs/performance.md says more.\n\n"
       "Groups of rows are measured only if a pattern begins with their name, as 'sweep-*': smallm-, products of few\n"
-      "rows; sweep-, of random extents; rows-, what memory bounds, row by row or turned; order-, what meets across a\n"
+      "rows; sweep-, of random extents; rows-, what memory bounds, row by row or transposed; order-, what meets across "
+      "a\n"
       "line: sorts, counts, running sums of all; gather-, on the CPU, what reaches elements one by one:\n"
       "the peer is a plain loop on one core, and TESSERA_THREADS says how many cores are ours; t1-, without wgmma, as "
-      "with TESSERA_TIER=mma_sync; "
+      "with TESSERA_TENSOR_CORES=mma_sync; "
       "gqa-, attention whose queries share heads of keys; window-, attention to the last 1024\n"
       "positions; chosen-, each tile that choose() might choose: the peer is the best of them, and the ratio its time\n"
       "by that of the tile chosen.");
@@ -100,9 +101,9 @@ std::vector<std::string> names(const std::vector<Row>& rows) {
 }
 
 /// --tiles
-std::optional<ProductTiles> parse_tiles(const Settings& settings) {
+std::optional<MatmulTiles> parse_tiles(const Settings& settings) {
   if (!settings.tiles) return {};
-  ProductTiles tiles{};
+  MatmulTiles tiles{};
   int end = 0;
   const bool read = std::sscanf(settings.tiles->c_str(), "%4d,%4d,%4d%n", &tiles.m, &tiles.n, &tiles.k, &end) == 3 &&
                     static_cast<std::size_t>(end) == settings.tiles->size();
@@ -206,7 +207,7 @@ void write(const std::filesystem::path& path, const json& results) {
 void run(CommandLine& line, const std::string& command_line) {
   const Settings settings = parse(line);
   if (settings.first_text) return print(first_text(settings.device, settings.small).dump() + "\n");
-  const std::optional<ProductTiles> tiles = parse_tiles(settings);
+  const std::optional<MatmulTiles> tiles = parse_tiles(settings);
   std::vector<Row> rows = tessera::internal::bench::rows({settings.small, tiles, settings.seed});
   if (settings.list) return print(join(names(rows), "\n") + "\n");
   std::erase_if(rows, [&](const Row& row) { return !wanted(settings, row.name(), row.group); });

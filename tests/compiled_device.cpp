@@ -33,9 +33,10 @@ std::string short_digest(std::string_view text) {
 std::string class_text(const Graph& graph, const Variant& variant) {
   std::string text = to_string(graph);
   for (const TensorClass& tensor : variant.tensors)
-    text += fmt::format(" {},{},{}{}", int{tensor.unit_axis}, int{tensor.alignment}, int{tensor.granule},
-                        std::string(tensor.boxable ? ",boxable" : "") + (tensor.has_elements ? "" : ",empty"));
-  return text + (variant.wide ? " wide" : "");
+    text += fmt::format(
+        " {},{},{}{}", int{tensor.contiguous_axis}, int{tensor.alignment}, int{tensor.row_alignment},
+        std::string(tensor.tma_addressable ? ",tma_addressable" : "") + (tensor.has_elements ? "" : ",empty"));
+  return text + (variant.index64 ? " wide" : "");
 }
 
 /// Each text once in the life of the process.

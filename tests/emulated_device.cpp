@@ -36,7 +36,7 @@ class EmulatedCode {
     // As large as can be, for few rounds, too.
     const int cluster = static_cast<int>(std::clamp<std::int64_t>(
         std::min(multiprocessors() / blocks, rounds_.of(arguments) / 2), 1, most_blocks_of_cluster));
-    variant.sharing = by_grid ? Sharing::grid : cluster > 1 ? Sharing::cluster : Sharing::none;
+    variant.split_k = by_grid ? SplitK::stream_k : cluster > 1 ? SplitK::cluster : SplitK::none;
     auto found = variants_.begin();
     while (found != variants_.end() && !(found->first == variant)) ++found;
     if (found == variants_.end()) {
@@ -55,7 +55,7 @@ class EmulatedCode {
                                               : cluster > 1 ? 2
                                                             : 3,
                          .cluster = cluster,
-                         .abreast = by_grid ? 1 + static_cast<int>(launches_ % 2) : 1,
+                         .lockstep_rows = by_grid ? 1 + static_cast<int>(launches_ % 2) : 1,
                          .ahead = launches_ % 4 < 2};
     const Report report = found->second.run(0, graph_, arguments, grid, run);
     if (report.clean()) return;

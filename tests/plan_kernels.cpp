@@ -32,7 +32,7 @@ void add_moves(Kernels& kernels) {
     store(y, {i}, exp(t * factor) + t);
   });
   // Through scratch memory, which the second exchange takes again.
-  kernels.add("turned", [](In<f32, 2> x, Out<f32, 2> y, Out<f32, 2> z) {
+  kernels.add("transposed", [](In<f32, 2> x, Out<f32, 2> y, Out<f32, 2> z) {
     auto [i, j] = blocks(cdiv(x.extent(0), 64), cdiv(x.extent(1), 64));
     Tile t = load(x, {i, j}, {64, 64}) + 1.0f;
     store(y, {j, i}, transpose(t));
@@ -105,11 +105,11 @@ void add_effects(Kernels& kernels) {
     store(z, {i}, old);
   });
   kernels.add("mixed", [](InOut<i32, 1> y) {
-    Tile turned = 255 - iota({256}, 0);
+    Tile transposed = 255 - iota({256}, 0);
     atomic_add(y, {0}, iota({256}, 0));
-    atomic_add(y, {turned}, iota({256}, 0));
+    atomic_add(y, {transposed}, iota({256}, 0));
     atomic_max(y, {0}, iota({256}, 0));
-    atomic_exchange(y, {turned}, iota({256}, 0));
+    atomic_exchange(y, {transposed}, iota({256}, 0));
     atomic_exchange(y, {0}, iota({256}, 0));
   });
   kernels.add("branched", [](In<f32, 1> x, Out<f32, 1> y, Scalar<i32> n) {

@@ -19,27 +19,28 @@ class ProductPlan {
   explicit ProductPlan(const RoleTile& tile) : tile_(tile) {
     plan.kernel = plan.author = "product";
     plan.target = Target::of(Arch::sm_90a);
-    const TensorClass dense{.unit_axis = 1, .alignment = 16, .granule = 16, .boxable = true, .has_elements = true};
+    const TensorClass dense{
+        .contiguous_axis = 1, .alignment = 16, .row_alignment = 16, .tma_addressable = true, .has_elements = true};
     for (Access access : {Access::in, Access::in, Access::out}) {
       plan.tensors.push_back({.access = access, .type = ElementType::bf16, .rank = 2});
       plan.variant.tensors.push_back(dense);
     }
     Phase& phase = plan.phases.emplace_back();
     phase.axes = 2;
-    phase.schedule = {.kind = Schedule::Kind::tiles, .group = 8};
+    phase.schedule = {.kind = Schedule::Kind::tiles, .raster_group = 8};
     a_ = buffer("left", tile.m, k);
     b_ = tile.b_along_n ? buffer("right", k, tile.n) : buffer("right", tile.n, k);
-    Ring ring{.label = {.stem = "ring"}, .buffers = {a_, b_}, .stages = tile.stages};
-    ring.empty_arrivals = tile.in_turn ? 1 : 2;
-    ring.bytes = plan.buffers[a_].stage_bytes() + plan.buffers[b_].stage_bytes();
-    ring_ = plan.rings.add(std::move(ring));
+    Pipeline pipeline{.label = {.stem = "pipeline"}, .buffers = {a_, b_}, .stages = tile.stages};
+    pipeline.empty_arrivals = tile.in_turn ? 1 : 2;
+    pipeline.bytes = plan.buffers[a_].stage_bytes() + plan.buffers[b_].stage_bytes();
+    pipeline_ = plan.pipelines.add(std::move(pipeline));
     map_a_ = map("map_a", 0, tile.m, false);
     map_b_ = map("map_b", 1, tile.b_along_n ? k : tile.n, false);
     map_c_ = map("map_c", 2, tile.m, true);
     extent_k_ = known(ExtentParameter{0, 1});
     row_ = known(BlockIndex{0});
     column_ = known(BlockIndex{1});
-    phase.prologue = {{InitRing{ring_}}, {Barrier{}}};
+    phase.prologue = {{InitPipeline{pipeline_}}, {Barrier{}}};
     phase.roles.push_back(producer());
     if (tile.in_turn)
       for (int i = 0; i < 2; ++i) phase.roles.push_back(consumer(i));
@@ -71,7 +72,7 @@ class ProductPlan {
   }
   ValueId known(Known known) {
     const StorageId storage =
-        plan.storages.add({.label = {}, .type = ElementType::i32, .home = Home::variable, .known = known});
+        plan.storages.add({.label = {}, .type = ElementType::i32, .storage_class = StorageClass::variable, .known = known});
     return plan.values.add({storage, Shape{}, Layout(0)});
   }
   static Operand of(ValueId value) { return {.kind = Operand::Kind::value, .value = value, .map = {}}; }
@@ -93,8 +94,8 @@ class ProductPlan {
   }
   // The rounds of k.
   Step rounds(const std::string& role, ValueId& out) {
-    const StorageId storage =
-        plan.storages.add({.label = {.stem = "rounds_" + role}, .type = ElementType::i32, .home = Home::variable});
+    const StorageId storage = plan.storages.add(
+        {.label = {.stem = "rounds_" + role}, .type = ElementType::i32, .storage_class = StorageClass::variable});
     out = plan.values.add({storage, Shape{}, Layout(0)});
     const ElementType i32 = ElementType::i32;
     Sweep sweep{.shape = Shape{}, .layout = Layout(0)};
@@ -104,15 +105,15 @@ class ProductPlan {
   }
   LoopId loop(const std::string& role) { return plan.loops.add({{.stem = "k_" + role}}); }
   ValueId counter(LoopId loop) { return known(Counter{loop}); }
-  CursorId cursor(const std::string& role) { return plan.cursors.add({{.stem = "at_" + role}, ring_}); }
+  PipelineStateId state(const std::string& role) { return plan.states.add({{.stem = "at_" + role}, pipeline_}); }
 
   Role producer() {
     Role role{.name = "producer", .first_warp = 0, .warps = 4, .body = {}, .registers = 40};
     ValueId count;
     const LoopId over = loop("producer");
     const Operand at_k = of(counter(over));
-    const CursorId at = cursor("producer");
-    Body round{{Acquire{at}}, {Expect{at}}};
+    const PipelineStateId at = state("producer");
+    Body round{{WaitEmpty{at}}, {ArriveExpectTx{at}}};
     round.push_back({TmaLoad{map_a_, a_, at, 0, {{at_k, k, 0}, {of(row_), tile_.m, 0}}}});
     if (tile_.b_along_n)
       for (int n = 0; n < tile_.n; n += 64)
@@ -120,11 +121,11 @@ class ProductPlan {
             map_b_, b_, at, n / 64 * plan.buffers[b_].panel_bytes(), {{of(column_), tile_.n, n}, {at_k, k, 0}}}});
     else
       round.push_back({TmaLoad{map_b_, b_, at, 0, {{at_k, k, 0}, {of(column_), tile_.n, 0}}}});
-    round.push_back({Advance{at, literal(1)}});
-    role.body.push_back({SetRegisters{40, false}});
+    round.push_back({AdvanceStage{at, literal(1)}});
+    role.body.push_back({SetMaxNReg{40, false}});
     role.body.push_back(rounds("producer", count));
     Loop step{.loop = over, .count = of(count), .arrive = {}, .ahead = {}, .issued = {}, .body = std::move(round)};
-    role.body.push_back({Elected{128, {{TileLoop{0, 1, {{std::move(step)}}}}}}});
+    role.body.push_back({ElectOne{128, {{TileLoop{0, 1, {{std::move(step)}}}}}}});
     return role;
   }
 
@@ -134,7 +135,7 @@ class ProductPlan {
     Role role{.name = name, .first_warp = 4 + 4 * turn, .warps = 4 * groups, .body = {}, .registers = 232};
     ValueId count;
     const LoopId over = loop(name);
-    const CursorId at = cursor(name);
+    const PipelineStateId at = state(name);
     const Shape shape{tile_.m, tile_.n};
     const Layout layout = wgmma_accumulator_layout(shape, groups);
     const StorageId storage = plan.storages.add({.label = {.stem = "sums_" + name},
@@ -149,18 +150,18 @@ class ProductPlan {
     round.push_back({Wgmma{.out = sums,
                            .a = a_,
                            .b = b_,
-                           .a_cursor = at,
-                           .b_cursor = at,
+                           .a_state = at,
+                           .b_state = at,
                            .type = ElementType::bf16,
                            .m = tile_.m,
                            .n = tile_.n,
                            .k = k,
                            .b_k_major = !tile_.b_along_n}});
-    round.push_back({CommitWgmma{}});
+    round.push_back({WgmmaCommit{}});
     round.push_back({RegisterFence{sums}});
-    round.push_back({WaitWgmma{1}});
-    round.push_back({Elected{128, {{Release{at, 1, over}}}}});
-    round.push_back({Advance{at, literal(1)}});
+    round.push_back({WgmmaWait{1}});
+    round.push_back({ElectOne{128, {{ArriveEmpty{at, 1, over}}}}});
+    round.push_back({AdvanceStage{at, literal(1)}});
 
     Body tile;
     const auto mine = [](int turn) { return 4 + turn; };
@@ -169,12 +170,12 @@ class ProductPlan {
     tile.push_back(
         {Loop{.loop = over, .count = {}, .arrive = {}, .ahead = {}, .issued = {}, .body = std::move(round)}});
     if (tile_.in_turn) tile.push_back({NamedBarrier{mine(1 - turn), 256, true}});
-    tile.push_back({WaitWgmma{0}});
-    tile.push_back({Elected{128, {{Release{at, 1, {}}}}}});
+    tile.push_back({WgmmaWait{0}});
+    tile.push_back({ElectOne{128, {{ArriveEmpty{at, 1, {}}}}}});
     tile.push_back({RegisterFence{sums}});
     const Step count_rounds = rounds(name, count);
     tile[tile_.in_turn ? 2 : 1].action.get<Loop>().count = of(count);
-    if (tile_.in_turn) tile.push_back({Advance{at, of(count), true}});
+    if (tile_.in_turn) tile.push_back({AdvanceStage{at, of(count), true}});
     // Columns go by two buffers in turn.
     std::array<BufferId, 2> out;
     for (int i = 0; i < 2; ++i)
@@ -184,27 +185,27 @@ class ProductPlan {
       const BufferId to = out[static_cast<std::size_t>(n / 64 % 2)];
       // Of an odd number the first goes to the buffer that the last of the tile before went to.
       const int pending = n == 0 && tile_.n / 64 % 2 ? 0 : 1;
-      tile.push_back({Elected{threads, {{WaitStores{pending}}}}});
+      tile.push_back({ElectOne{threads, {{TmaStoreWait{pending}}}}});
       tile.push_back({NamedBarrier{id, threads, false}});
-      tile.push_back({Stage{.buffer = to, .sweep = columns(sums, n), .by = Stage::By::matrix}});
+      tile.push_back({StoreShared{.buffer = to, .sweep = columns(sums, n), .by = StoreShared::By::matrix}});
       tile.push_back({ProxyFence{}});
       tile.push_back({NamedBarrier{id, threads, false}});
-      tile.push_back({Elected{
-          threads, {{TmaStore{map_c_, to, {{of(column_), tile_.n, n}, {of(row_), tile_.m, 0}}}}, {CommitStores{}}}}});
+      tile.push_back({ElectOne{
+          threads, {{TmaStore{map_c_, to, {{of(column_), tile_.n, n}, {of(row_), tile_.m, 0}}}}, {TmaStoreCommit{}}}}});
     }
-    role.body = {{SetRegisters{232, true}}, count_rounds};
+    role.body = {{SetMaxNReg{232, true}}, count_rounds};
     if (turn == 1) {
       role.body.push_back({NamedBarrier{mine(0), 256, true}});
-      role.body.push_back({Advance{at, of(count), true}});
+      role.body.push_back({AdvanceStage{at, of(count), true}});
     }
     role.body.push_back({TileLoop{turn, tile_.in_turn ? 2 : 1, std::move(tile)}});
-    role.body.push_back({Elected{threads, {{WaitStores{0}}}}});
+    role.body.push_back({ElectOne{threads, {{TmaStoreWait{0}}}}});
     return role;
   }
 
   RoleTile tile_;
   BufferId a_, b_;
-  RingId ring_;
+  PipelineId pipeline_;
   TensorMapId map_a_, map_b_, map_c_;
   ValueId extent_k_, row_, column_;
 };

@@ -134,15 +134,15 @@ TEST_CASE("what is compared are bits", "[cpu][atomics]") {
 
 TEST_CASE("atomics of a block happen in its order, whichever threads have the elements", "[cpu][atomics]") {
   const auto k = kernel("in_order", [](InOut<i32, 1> y, InOut<i32, 1> z, Out<i32, 2> seen) {
-    Tile turned = 255 - iota({256}, 0);
+    Tile transposed = 255 - iota({256}, 0);
     Tile first = atomic_exchange(y, {0}, iota({256}, 0) * 10);
-    Tile second = atomic_add(y, {turned}, full<i32>({256}, 1));  // by other threads than those that exchanged
+    Tile second = atomic_add(y, {transposed}, full<i32>({256}, 1));  // by other threads than those that exchanged
     atomic_max(z, {0}, iota({256}, 0));
-    atomic_add(z, {turned}, full<i32>({256}, 1000));  // another op: it may not change places
+    atomic_add(z, {transposed}, full<i32>({256}, 1000));  // another op: it may not change places
     Tile after = load(z, {0}, {256});
     Tile third = atomic_add(y, {0}, full<i32>({256}, 1));
     atomic_exchange(z, {0}, iota({256}, 0));
-    atomic_exchange(z, {turned}, iota({256}, 0));
+    atomic_exchange(z, {transposed}, iota({256}, 0));
     store(seen, {0, 0}, reshape(first, {1, 256}));
     store(seen, {1, 0}, reshape(second, {1, 256}));
     store(seen, {2, 0}, reshape(after, {1, 256}));

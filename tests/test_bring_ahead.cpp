@@ -6,10 +6,10 @@
 
 #include "catch.hpp"
 #include "codegen/generate.hpp"
+#include "codegen/kernel_source.hpp"
 #include "codegen/lower/make_plan.hpp"
 #include "codegen/passes/passes.hpp"
 #include "codegen/plan/verify_plan.hpp"
-#include "codegen/source_of.hpp"
 #include "model/kernels.hpp"
 #include "plan_steps.hpp"
 #include "tessera/tessera.hpp"
@@ -63,12 +63,11 @@ Graph gated() {
   }).graph();
 }
 
-void shares(Variant& variant, Sharing sharing) { variant.sharing = sharing; }
+void shares(Variant& variant, SplitK split_k) { variant.split_k = split_k; }
 
 bool waits_in_roles(const Plan& plan) {
   for (const Role& role : plan.phases[0].roles)
-    if (std::ranges::count_if(
-            role.body, [](const Step& step) { return step.action.is<WaitForPrevious>(); }) != 1)
+    if (std::ranges::count_if(role.body, [](const Step& step) { return step.action.is<GridDependencyWait>(); }) != 1)
       return false;
   return true;
 }
@@ -76,25 +75,25 @@ bool waits_in_roles(const Plan& plan) {
 }  // namespace
 
 TEST_CASE("right operands are brought ahead of the wait where threads read nothing of tensors", "[plan]") {
-  for (const Sharing sharing : {Sharing::none, Sharing::cluster}) {
-    const Plan plan = plan_of(plain<X>(), [&](Variant& v) { shares(v, sharing); });
-    CHECK(plan.brought_ahead() == std::vector{1});
+  for (const SplitK split_k : {SplitK::none, SplitK::cluster}) {
+    const Plan plan = plan_of(plain<X>(), [&](Variant& v) { shares(v, split_k); });
+    CHECK(plan.prefetched_before_wait() == std::vector{1});
     CHECK(waits_in_roles(plan));
     CHECK(plan.waits_for_previous());
-    CHECK(count<BringAhead>(plan) == 1);
-    CHECK(plan.parameters.back().kind == KernelParameter::Kind::ahead);
+    CHECK(count<PrefetchBeforeWait>(plan) == 1);
+    CHECK(plan.parameters.back().kind == KernelParameter::Kind::may_prefetch);
   }
-  CHECK(plan_of(gated()).brought_ahead() == std::vector{1, 2});
+  CHECK(plan_of(gated()).prefetched_before_wait() == std::vector{1, 2});
   // Rows of 50257 are copied by threads.
-  CHECK(plan_of(plain<X>(), [](Variant& v) { v.tensors[1].boxable = false; }).brought_ahead().empty());
-  CHECK(plan_of(plain<X>(), [](Variant& v) { shares(v, Sharing::grid); }).brought_ahead().empty());
-  CHECK(plan_of(plain<InOut<bf16, 2>>()).brought_ahead().empty());
-  CHECK(plan_of(plain<X>(), {}, Arch::sm_80).brought_ahead().empty());
+  CHECK(plan_of(plain<X>(), [](Variant& v) { v.tensors[1].tma_addressable = false; }).prefetched_before_wait().empty());
+  CHECK(plan_of(plain<X>(), [](Variant& v) { shares(v, SplitK::stream_k); }).prefetched_before_wait().empty());
+  CHECK(plan_of(plain<InOut<bf16, 2>>()).prefetched_before_wait().empty());
+  CHECK(plan_of(plain<X>(), {}, Arch::sm_80).prefetched_before_wait().empty());
   const Plan biased = plan_of(kernels::linear<bf16, bf16>({64, 64, 64}).executable().graph());
   CHECK(biased.phases[0].roles.size() == 2);
-  CHECK(biased.brought_ahead().empty());
+  CHECK(biased.prefetched_before_wait().empty());
   CHECK_FALSE(biased.waits_for_previous());
-  CHECK(source_of(plan_of(plain<X>())).brought_ahead == std::vector{1});
+  CHECK(kernel_source(plan_of(plain<X>())).prefetched_before_wait == std::vector{1});
 }
 
 TEST_CASE("the verifier names what is wrong with what is brought ahead", "[plan]") {
@@ -104,29 +103,31 @@ TEST_CASE("the verifier names what is wrong with what is brought ahead", "[plan]
     const char* says;
   };
   // Of a role, whose wait stands behind what it brings ahead.
-  const auto wait_of = [](Plan& p, std::size_t role) { return place_of<WaitForPrevious>(p, role); };
+  const auto wait_of = [](Plan& p, std::size_t role) { return place_of<GridDependencyWait>(p, role); };
   const Fault faults[] = {
       {"a role does not wait", [&](Plan& p) { wait_of(p, 1).drop(); }, "not all wait"},
       {"a role waits twice",
-       [&](Plan& p) { wait_of(p, 0).body->insert(wait_of(p, 0).body->begin(), {WaitForPrevious{}}); }, "waits again"},
+       [&](Plan& p) { wait_of(p, 0).body->insert(wait_of(p, 0).body->begin(), {GridDependencyWait{}}); },
+       "waits again"},
       {"a role waits behind its tiles", [&](Plan& p) { wait_of(p, 1).move(static_cast<std::ptrdiff_t>(2)); },
        "did something before"},
-      {"all waited before", [&](Plan& p) { p.phases[0].prologue.push_back({WaitForPrevious{}}); }, "waits again"},
-      {"it is brought behind the wait", [&](Plan& p) { place_of<BringAhead>(p).move(1); }, "waited for already"},
+      {"all waited before", [&](Plan& p) { p.phases[0].prologue.push_back({GridDependencyWait{}}); }, "waits again"},
+      {"it is brought behind the wait", [&](Plan& p) { place_of<PrefetchBeforeWait>(p).move(1); },
+       "waited for already"},
       {"nothing is brought",
        [](Plan& p) {
-    place_of<BringAhead>(p).drop();
+    place_of<PrefetchBeforeWait>(p).drop();
     p.parameters.pop_back();
   }, "loads them 1 times"},
       {"it is brought twice",
        [](Plan& p) {
-    const StepPlace place = place_of<BringAhead>(p);
+    const StepPlace place = place_of<PrefetchBeforeWait>(p);
     place.body->insert(place.body->begin(), place.step());
   }, "2 times"},
       {"it is loaded once more",
        [](Plan& p) {
-    const StepPlace place = place_of<UnlessBrought>(p);
-    const Body inner = place.step().action.get<UnlessBrought>().body;
+    const StepPlace place = place_of<IfNotPrefetched>(p);
+    const Body inner = place.step().action.get<IfNotPrefetched>().body;
     place.drop();
     place.body->insert(place.body->begin() + static_cast<std::ptrdiff_t>(place.index), inner.begin(), inner.end());
   }, "loads them 0 times"},
@@ -148,27 +149,28 @@ TEST_CASE("the verifier names what is wrong with what is brought ahead", "[plan]
           block && block->axis == 0)
         the<TmaLoad>(p).at[0].index.value = ValueId{static_cast<int>(&value - &*p.values.begin())};
   }, "other boxes"},
-      {"two stages at a time", [](Plan& p) { the<Advance>(p).by.literal = 2; }, "one stage is filled"},
+      {"two stages at a time", [](Plan& p) { the<AdvanceStage>(p).by.literal = 2; }, "one stage is filled"},
       {"as many rounds as stages",
        [](Plan& p) { the<Loop>(p).count = {.kind = Operand::Kind::literal, .literal = 12}; }, "other rounds"},
       {"another part of the stage", [](Plan& p) { the<TmaLoad>(p, 1).offset += 1024; }, "other boxes"},
-      {"nobody expects it", [](Plan& p) { place_of<Expect>(p).drop(); }, "other boxes"},
-      {"more rounds than stages", [](Plan& p) { the<BringAhead>(p).most += 1; }, "rounds are brought ahead into"},
+      {"nobody expects it", [](Plan& p) { place_of<ArriveExpectTx>(p).drop(); }, "other boxes"},
+      {"more rounds than stages", [](Plan& p) { the<PrefetchBeforeWait>(p).most += 1; },
+       "rounds are brought ahead into"},
       {"a tensor that the launch writes", [](Plan& p) { p.tensors[1].access = Access::in_out; },
        "the launch writes it"},
       {"a launch that says nothing", [](Plan& p) { p.parameters.pop_back(); }, "parameters"},
       {"all threads count",
        [](Plan& p) {
-    Elected& one = the<Elected>(p);
+    ElectOne& one = the<ElectOne>(p);
     const Body inner = one.body;
-    const StepPlace place = place_of<Elected>(p);
+    const StepPlace place = place_of<ElectOne>(p);
     place.drop();
     place.body->insert(place.body->begin() + static_cast<std::ptrdiff_t>(place.index), inner.begin(), inner.end());
   }, "threads count what was brought"},
       {"tiles that the grid shares",
        [](Plan& p) {
-    p.phases[0].schedule.sharing = Sharing::grid;
-    for (const auto kind : {KernelParameter::Kind::flags, KernelParameter::Kind::abreast})
+    p.phases[0].schedule.split_k = SplitK::stream_k;
+    for (const auto kind : {KernelParameter::Kind::flags, KernelParameter::Kind::lockstep_rows})
       p.parameters.push_back({kind, 0, 0});
   }, "other tiles"},
   };
@@ -225,8 +227,8 @@ struct Exact {
 TEST_CASE("what is brought ahead is what would be loaded", "[emulator]") {
   const Graph graph = run_passes(plain<X>());
   std::vector<KernelSource> sources;
-  for (const Sharing sharing : {Sharing::none, Sharing::cluster})
-    sources.push_back(source_of(plan_of(plain<X>(), [&](Variant& v) { shares(v, sharing); })));
+  for (const SplitK split_k : {SplitK::none, SplitK::cluster})
+    sources.push_back(kernel_source(plan_of(plain<X>(), [&](Variant& v) { shares(v, split_k); })));
   const Emulator emulator = Emulator::compile(sources);
   // Fewer rounds than stages, as many, more; ragged in each way.
   for (const std::int64_t k : {40, 64 * 12, 64 * 13 + 8})
@@ -258,23 +260,23 @@ TEST_CASE("faults in what is brought ahead are found without the verifier", "[em
   const Planted all[] = {
       {"it is loaded once more", "once too often",
        [](Plan& p) {
-    const StepPlace place = place_of<UnlessBrought>(p);
-    const Body inner = place.step().action.get<UnlessBrought>().body;
+    const StepPlace place = place_of<IfNotPrefetched>(p);
+    const Body inner = place.step().action.get<IfNotPrefetched>().body;
     place.drop();
     place.body->insert(place.body->begin() + static_cast<std::ptrdiff_t>(place.index), inner.begin(), inner.end());
   }},
-      {"nobody expects it", "bytes", [](Plan& p) { place_of<Expect>(p).drop(); }},
-      {"one stage gets all", "once too often", [](Plan& p) { place_of<Advance>(p).drop(); }},
+      {"nobody expects it", "bytes", [](Plan& p) { place_of<ArriveExpectTx>(p).drop(); }},
+      {"one stage gets all", "once too often", [](Plan& p) { place_of<AdvanceStage>(p).drop(); }},
       {"rows of another round", "", [](Plan& p) { the<TmaLoad>(p).at[1].offset = 64; }},
       {"columns of another block", "", [](Plan& p) { the<TmaLoad>(p).at[0].offset = 64; }},
-      {"more rounds than stages", "once too often", [](Plan& p) { the<BringAhead>(p).most += 1; }},
+      {"more rounds than stages", "once too often", [](Plan& p) { the<PrefetchBeforeWait>(p).most += 1; }},
   };
   const Graph graph = run_passes(plain<X>());
   std::vector<KernelSource> sources;
   for (const Planted& planted : all) {
     Plan plan = plan_of(plain<X>());
     planted.plant(plan);
-    sources.push_back(source_of(plan));
+    sources.push_back(kernel_source(plan));
   }
   const Emulator emulator = Emulator::compile(sources);
   for (std::size_t i = 0; i < sources.size(); ++i) {

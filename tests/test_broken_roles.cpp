@@ -66,7 +66,7 @@ struct Sample {
 
 /// y = x w, of x as a cast makes it of what memory holds.
 template <Stored L, Stored O>
-Sample product(const char* name, ProductTiles tiles, Matrix x, Matrix w, std::vector<Edit> faults, int cluster = 1) {
+Sample product(const char* name, MatmulTiles tiles, Matrix x, Matrix w, std::vector<Edit> faults, int cluster = 1) {
   const auto k = kernel(name, [=](In<L, 2> x, In<bf16, 2> w, tessera::internal::Out<O, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
     Var acc = zeros<f32>({tiles.m, tiles.n});
@@ -108,12 +108,12 @@ Sample product(const char* name, ProductTiles tiles, Matrix x, Matrix w, std::ve
           std::move(faults)};
 }
 
-const Edit no_full_wait{"", "consumers do not wait for a stage's data", R"( +barrier_wait\(ring_full[^\n]*\n)"},
-    no_empty_wait{"", "the producer does not wait until a stage is free", R"( +barrier_wait\(ring_empty[^\n]*\n)"},
+const Edit no_full_wait{"", "consumers do not wait for a stage's data", R"( +barrier_wait\(pipeline_full[^\n]*\n)"},
+    no_empty_wait{"", "the producer does not wait until a stage is free", R"( +barrier_wait\(pipeline_empty[^\n]*\n)"},
     no_matrix_wait{"", "a stage is released while it is multiplied", R"( +wgmma_wait<1>\(\);\n)"},
     no_store_fence{
         "", "what threads stage is not fenced for the copy engine",
-        R"( +async_proxy_fence\(\);\n( +named_barrier\(\S+( \+ 1)?, (128|256)\);\n +if \(thread == 0\) \{\n +store_box))",
+        R"( +async_proxy_fence\(\);\n( +named_barrier\(\S+( \+ 1)?, (128|256)\);\n +if \(thread == 0\) \{\n +tma_store_guarded))",
         "$1"},
     no_bound_of_reads{"memcheck", "threads copy what lies outside of the tensor",
                       R"((read_input<1>\([^;]*), [^,;]* < [^;]*\);)", "$1, true);"};
@@ -136,7 +136,7 @@ std::vector<Sample> samples(bool many = false) {
            no_empty_wait,
            no_matrix_wait,
            no_store_fence,
-           {"synccheck", "barriers are not initialised", R"( +barrier_init\(ring_full[^\n]*\n)"},
+           {"synccheck", "barriers are not initialised", R"( +barrier_init\(pipeline_full[^\n]*\n)"},
            {"", "of a stage half of the bytes are waited for", R"(\* 512\))", "* 256)"},
            {"", "rows that no box fills are not cleared", R"( +clear_rest<128[^\n]*\n)"},
            {"", "one warp group of two releases a stage", R"(thread % 128 == 0)", "thread == 0"},
@@ -148,7 +148,7 @@ std::vector<Sample> samples(bool many = false) {
            {"", "blocks end while their sums are read", R"( +cluster_barrier\(\);\n)", "", {1, 3}},
            {"memcheck", "sums go beyond shared memory", R"(put_part<128>\(reinterpret_cast<float\*>\()", "$&32768 + "}},
           4),
-      product<bf16, bf16>(  // operands that threads copy into the ring
+      product<bf16, bf16>(  // operands that threads copy into the pipeline
           "role_copied", {64, 64, 64}, {70, 903}, {903, 67},
           {no_full_wait,
            no_empty_wait,
@@ -193,7 +193,7 @@ TEST_CASE("a kernel by roles that is broken is reported", "[emulator]") {
       const Graph graph = run_passes(sample.graph);
       fuzz::Memory memory(graph.parameters, sample.given, 1);
       Variant variant = classify(graph, memory.arguments());
-      variant.sharing = sample.cluster > 1 ? Sharing::cluster : Sharing::none;
+      variant.split_k = sample.cluster > 1 ? SplitK::cluster : SplitK::none;
       const KernelSource whole = generate(graph, variant, Arch::sm_90a);
       REQUIRE(whole.plan.find("role producer") != std::string::npos);
       std::vector<KernelSource> sources{whole};

@@ -65,9 +65,9 @@ std::vector<Case> pressing() {
     cases += traced(fmt::format("{} tiles at once", count),
                     [&](Reals x, Out<f32, 2> y) { all_at_once(count, rows_of(x), store_to(y)); });
   for (const int count : {4, 8})
-    cases += traced(fmt::format("{} turned tiles at once", count), [&](Reals x, Out<f32, 2> y) {
-      const auto turned = [&](int i) { return load(x.permute({1, 0}), {0, i}, {64, 64}); };
-      all_at_once(count, turned, store_to(y));
+    cases += traced(fmt::format("{} transposed tiles at once", count), [&](Reals x, Out<f32, 2> y) {
+      const auto transposed = [&](int i) { return load(x.permute({1, 0}), {0, i}, {64, 64}); };
+      all_at_once(count, transposed, store_to(y));
     });
   for (const int count : {4, 10})
     cases += traced(fmt::format("{} gathers at once", count), [&](Reals x, Rows rows, Out<f32, 2> y) {
@@ -132,7 +132,7 @@ std::vector<Case> all_cases() {
     for (const std::string_view name : {"linear-1-bf16", "linear-128-f32", "attention-bf16", "sample"})
       if (kernel.name == name) cases += Case{.name = kernel.name, .graph = kernel.graph()};
   for (Case& one : cases)
-    for (const std::string_view slow : {"8 turned tiles at once", "12 tiles at once", "16 tiles at once", "large",
+    for (const std::string_view slow : {"8 transposed tiles at once", "12 tiles at once", "16 tiles at once", "large",
                                         "sample", "thin of long rows", "attention-bf16", "scatters", "atomics"})
       if (one.name == slow) one.archs = {Arch::sm_90a, Arch::parse("sm_120")};
   return cases;
@@ -175,8 +175,8 @@ Account account(const Case& one, Arch arch) {
     }
     result.limit = budget.limit(plan.blocks);
     for (int i = 0; i < plan.storages.size(); ++i) {
-      const codegen::Home home = plan.storages[codegen::StorageId{i}].home;
-      result.in_memory |= home == codegen::Home::shared || home == codegen::Home::workspace;
+      const codegen::StorageClass home = plan.storages[codegen::StorageId{i}].storage_class;
+      result.in_memory |= home == codegen::StorageClass::shared || home == codegen::StorageClass::workspace;
     }
     result.shared_bytes = plan.shared_bytes;
     result.most_shared_bytes = plan.target.shared_bytes;
@@ -232,8 +232,8 @@ TEST_CASE("kernels take what the budget counts", "[generate][budget]") {
   if (!nvrtc_here()) return;
   // Measured for what ptxas took beyond what was counted, where values are in registers and ptxas had not all that
   // there are: 18 to 28 registers for tiles, gathers, scatters and atomics, of which the budget has 20 besides values;
-  // up to 65 for turned tiles, as ptxas moves reads ahead where it can; up to 75 for products and 114 for many loads,
-  // for the same reason. So it is bounded for the first, and for all it is seen that nothing spills. Of what was
+  // up to 65 for transposed tiles, as ptxas moves reads ahead where it can; up to 75 for products and 114 for many
+  // loads, for the same reason. So it is bounded for the first, and for all it is seen that nothing spills. Of what was
   // counted it left 27 at most, where it made k of a product as it went.
   constexpr int most_beyond = 72, most_left = 32;
   const std::vector<Case> cases = all_cases();
@@ -274,7 +274,7 @@ TEST_CASE("what multiplies takes what the budget counts", "[generate][budget]") 
     CompileReport report{}, unset{};  ///< unset: where no role sets registers
   };
   std::vector<Job> jobs;
-  for (const ProductTiles& tiles : wgmma_tiles())
+  for (const MatmulTiles& tiles : wgmma_tiles())
     for (const bool clusters : {false, true}) {
       if (tiles.m * tiles.n < 64 * 128) continue;  // of which a thread has few
       const auto add = [&](const char* name, const Graph& graph) {
@@ -289,11 +289,11 @@ TEST_CASE("what multiplies takes what the budget counts", "[generate][budget]") 
   in_parallel(jobs.size(), [&](std::size_t i) {
     Job& job = jobs[i];
     Variant variant = dense_variant(job.graph);
-    variant.sharing = job.clusters ? Sharing::cluster : Sharing::none;
+    variant.split_k = job.clusters ? SplitK::cluster : SplitK::none;
     job.counted = codegen::role_pressure(codegen::make_plan(job.graph, variant, Arch::sm_90a, {}), false);
     const KernelSource source = generate(job.graph, variant, Arch::sm_90a);
     KernelSource unset = source;
-    unset.text = replaced(replaced(source.text, R"((take|give)_registers<[0-9]+>\(\);)", ""),
+    unset.text = replaced(replaced(source.text, R"(setmaxnreg_(inc|dec)<[0-9]+>\(\);)", ""),
                           R"(__launch_bounds__\([^)]*\))", "__launch_bounds__(256, 1)");
     job.unset = compile_report(unset, Arch::sm_90a);
     job.report = job.clusters ? compile_report(source, Arch::sm_90a) : job.unset;
@@ -314,7 +314,7 @@ TEST_CASE("inputs are read in order where ptxas would bring too many forward", "
       CAPTURE(one.name, arch);
       const std::string text = generate(one.graph, dense_variant(one.graph), Arch::parse(arch)).text;
       const bool too_many = one.name == "sum of 120 loads" && std::string_view(arch) == "sm_120";
-      CHECK((text.find("read_in_order<4>(") != std::string::npos) == too_many);
+      CHECK((text.find("read_no_hoist<4>(") != std::string::npos) == too_many);
       CHECK((text.find("read_input<4>(load") == std::string::npos) == too_many);
     }
   }

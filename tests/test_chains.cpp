@@ -7,12 +7,12 @@
 #include <random>
 
 #include "catch.hpp"
+#include "codegen/kernel_source.hpp"
 #include "codegen/lower/make_plan.hpp"
 #include "codegen/passes/passes.hpp"
 #include "codegen/plan/remarks.hpp"
 #include "codegen/plan/verify_plan.hpp"
-#include "codegen/sections.hpp"
-#include "codegen/source_of.hpp"
+#include "codegen/raster_order.hpp"
 #include "compiling.hpp"
 #include "devices.hpp"
 #include "plan_steps.hpp"
@@ -231,22 +231,22 @@ struct Planted {
   const char* verifier;  ///< what it says
 };
 const Planted faults[] = {
-    {"scores are read while they are multiplied", [](Plan& p) { place_of<codegen::WaitWgmma>(p, 0).drop(); },
+    {"scores are read while they are multiplied", [](Plan& p) { place_of<codegen::WgmmaWait>(p, 0).drop(); },
      "is the result of an open product"},
-    {"a stage is given back while it is multiplied", [](Plan& p) { place_of<codegen::WaitWgmma>(p, 1).move(3); },
+    {"a stage is given back while it is multiplied", [](Plan& p) { place_of<codegen::WgmmaWait>(p, 1).move(3); },
      "products that read the stage are open"},
     {"keys are multiplied before they are there", [](Plan& p) { place_of<codegen::WaitFull>(p, 1).drop(); },
      "not known to be full"},
     {"queries are multiplied before they are there", [](Plan& p) { place_of<codegen::WaitFull>(p, 0).drop(); },
      "not known to be full"},
-    {"queries are never given back", [](Plan& p) { place_of<codegen::Release>(p, 2).drop(); },
+    {"queries are never given back", [](Plan& p) { place_of<codegen::ArriveEmpty>(p, 2).drop(); },
      "stages read, 0 released"},
     {"values are given back twice",
      [](Plan& p) {
-  const StepPlace place = place_of<codegen::Release>(p, 1);
+  const StepPlace place = place_of<codegen::ArriveEmpty>(p, 1);
   place.body->push_back(place.step());
 }, "released"},
-    {"a cursor of keys stays", [](Plan& p) { place_of<codegen::Advance>(p, 3).drop(); }, "goes on by"},
+    {"a cursor of keys stays", [](Plan& p) { place_of<codegen::AdvanceStage>(p, 3).drop(); }, "goes on by"},
     {"no fence ahead of probabilities", [](Plan& p) { place_of<codegen::WgmmaFence>(p, 1).drop(); }, "no fence stands"},
     {"probabilities behind the fence",
      [](Plan& p) {
@@ -263,12 +263,12 @@ const Planted faults[] = {
   codegen::Value& sums = p.values[the<codegen::Wgmma>(p, 1).out];
   sums.layout = codegen::wgmma_accumulator_layout(sums.shape, 1);
 }, "registers, its storage"},
-    {"sections said twice", [](Plan& p) { p.phases[0].schedule.section = 16; }, "whose sections a launch chooses"},
+    {"sections said twice", [](Plan& p) { p.phases[0].schedule.l2_group = 16; }, "whose sections a launch chooses"},
     {"nobody says the sections",
      [](Plan& p) {
-  std::erase_if(p.parameters, [](const KernelParameter& one) { return one.kind == KernelParameter::Kind::section; });
+  std::erase_if(p.parameters, [](const KernelParameter& one) { return one.kind == KernelParameter::Kind::l2_group; });
 }, "parameters, and needs"},
-    {"keys for values", [](Plan& p) { the<codegen::Wgmma>(p, 1).b_cursor = the<codegen::Wgmma>(p, 0).b_cursor; },
+    {"keys for values", [](Plan& p) { the<codegen::Wgmma>(p, 1).b_state = the<codegen::Wgmma>(p, 0).b_state; },
      "not known to be full"},
 };
 
@@ -295,26 +295,26 @@ StepPlace next_in(const StepPlace& place, std::ptrdiff_t by) {
 }
 
 const Planted of_caches[] = {
-    {"no fence behind the zeros", [](Plan& p) { next_in(place_of<codegen::ClearBeyond>(p, 0), 1).drop(); },
+    {"no fence behind the zeros", [](Plan& p) { next_in(place_of<codegen::ZeroFillPastEnd>(p, 0), 1).drop(); },
      "wgmma, at at_consumer_35 and at_consumer_52: threads cleared rows of it"},
-    {"no barrier behind the zeros", [](Plan& p) { next_in(place_of<codegen::ClearBeyond>(p, 3), 2).drop(); },
+    {"no barrier behind the zeros", [](Plan& p) { next_in(place_of<codegen::ZeroFillPastEnd>(p, 3), 2).drop(); },
      "a fence and then a barrier stand before"},
-    {"the fence behind the barrier", [](Plan& p) { next_in(place_of<codegen::ClearBeyond>(p, 2), 1).move(1); },
+    {"the fence behind the barrier", [](Plan& p) { next_in(place_of<codegen::ZeroFillPastEnd>(p, 2), 1).move(1); },
      "a fence and then a barrier stand before"},
     {"zeros before the tile has come", [](Plan& p) { place_of<codegen::WaitFull>(p, 1).move(3); },
      "not known to be full"},
     {"zeros of one group",
      [](Plan& p) {
-  const StepPlace clear = place_of<codegen::ClearBeyond>(p, 1);
-  codegen::Elected some{.threads = 128, .body = {}};
+  const StepPlace clear = place_of<codegen::ZeroFillPastEnd>(p, 1);
+  codegen::ElectOne some{.threads = 128, .body = {}};
   some.body.push_back(clear.step());
   clear.step().action = std::move(some);
 }, "threads clear it"},
     {"no zeros", [](Plan& p) { next_in(place_of<codegen::WaitFull>(p, 1), 3).drop(); }, "are not cleared"},
     {"the fence of one group",
      [](Plan& p) {
-  const StepPlace fence = next_in(place_of<codegen::ClearBeyond>(p, 1), 1);
-  codegen::Elected some{.threads = 128, .body = {}};
+  const StepPlace fence = next_in(place_of<codegen::ZeroFillPastEnd>(p, 1), 1);
+  codegen::ElectOne some{.threads = 128, .body = {}};
   some.body.push_back(fence.step());
   fence.step().action = std::move(some);
 }, "threads fence what they wrote"},
@@ -328,16 +328,17 @@ const Planted of_caches[] = {
                       codegen::Step{codegen::Action(std::move(other))});
 }, "stand in the same branch"},
     {"zeros in the other tile",
-     [](Plan& p) { the<codegen::ClearBeyond>(p, 0).buffer = the<codegen::ClearBeyond>(p, 1).buffer; },
-     "is no buffer of the ring"},
+     [](Plan& p) { the<codegen::ZeroFillPastEnd>(p, 0).buffer = the<codegen::ZeroFillPastEnd>(p, 1).buffer; },
+     "is no buffer of the pipeline"},
     {"zeros while the tile is multiplied",
      [](Plan& p) {
   const StepPlace branch = place_of<codegen::Branch>(p, 0);
-  REQUIRE(count<codegen::ClearBeyond>(p) == 4);
+  REQUIRE(count<codegen::ZeroFillPastEnd>(p) == 4);
   // Behind the fence of wgmma, the product and its group.
   branch.move(3);
 }, "products that read the stage are open"},
-    {"all groups meet within a turn", [](Plan& p) { place_of<codegen::Turn>(p, 1).move(-1); }, "wait for their turn"},
+    {"all groups meet within a turn", [](Plan& p) { place_of<codegen::OrderedBarrier>(p, 1).move(-1); },
+     "wait for their turn"},
 };
 
 }  // namespace
@@ -385,25 +386,26 @@ TEST_CASE("a chain's tiles may be of a slice from a constant on", "[plan]") {
              "the copy engine cannot address parameter 2"));
 }
 
-TEST_CASE("a chain holds queries, brings keys and values by rings of their own, and asks a mask where it cuts",
+TEST_CASE("a chain holds queries, brings keys and values by pipelines of their own, and asks a mask where it cuts",
           "[plan]") {
   Plan plan = causal_plan();
   REQUIRE(plan.phases[0].roles.size() == 2);
   CHECK(plan.phases[0].roles[1].warps == 12);
-  REQUIRE(plan.rings.size() == 3);
-  CHECK(plan.rings[codegen::RingId{0}].stages == 2);  // the next block's queries come meanwhile
-  CHECK(plan_of(attention<bf16>({128, 128, 128}, Mask::causal, 1).graph()).rings[codegen::RingId{0}].stages == 1);
-  CHECK((plan.rings[codegen::RingId{1}].stages == 4 && plan.rings[codegen::RingId{2}].stages == 4));
+  REQUIRE(plan.pipelines.size() == 3);
+  CHECK(plan.pipelines[codegen::PipelineId{0}].stages == 2);  // the next block's queries come meanwhile
+  CHECK(plan_of(attention<bf16>({128, 128, 128}, Mask::causal, 1).graph()).pipelines[codegen::PipelineId{0}].stages ==
+        1);
+  CHECK((plan.pipelines[codegen::PipelineId{1}].stages == 4 && plan.pipelines[codegen::PipelineId{2}].stages == 4));
   CHECK((the<codegen::Wgmma>(plan, 0).overwrites && !the<codegen::Wgmma>(plan, 0).left));
   CHECK((!the<codegen::Wgmma>(plan, 1).overwrites && the<codegen::Wgmma>(plan, 1).left));
   CHECK(count<codegen::Branch>(plan) == 1);
-  CHECK((plan.phases[0].schedule.to_and_fro && plan.phases[0].sections_of_launch()));
-  const std::string text = source_of(plan).text;
+  CHECK((plan.phases[0].schedule.snake_order && plan.phases[0].l2_groups_of_launch()));
+  const std::string text = kernel_source(plan).text;
   CHECK(text.find("const int block0 = grid0 - 1 - place.column;") != std::string::npos);
   // Terms are in this order whatever compiler built Tessera.
   CHECK(text.find("const bool logical_and0 = ((-2147483648ll) <=") != std::string::npos);
   const auto of = [](Mask mask) { return plan_of(attention<bf16>({192, 64, 64}, mask, 1, {.looks = true}).graph()); };
-  CHECK(!of(Mask::full).phases[0].schedule.to_and_fro);
+  CHECK(!of(Mask::full).phases[0].schedule.snake_order);
   CHECK(count<codegen::Branch>(of(Mask::distance)) == 1);
   CHECK((count<codegen::Branch>(of(Mask::window)) == 1 && count<codegen::Branch>(of(Mask::full)) == 1));
   // What a tensor says of each element is asked of each.
@@ -412,7 +414,7 @@ TEST_CASE("a chain holds queries, brings keys and values by rings of their own, 
 
 TEST_CASE("sections of blocks that differ are few lines whose blocks fill rounds", "[plan]") {
   const auto lines_of = [](std::vector<std::int64_t> grid, std::int64_t at_once) {
-    return section_of(grid, 0, at_once);
+    return l2_group_of(grid, 0, at_once);
   };
   CHECK(lines_of({8, 16, 16}, 132) == 33);
   CHECK(lines_of({16, 8, 16}, 132) == 33);
@@ -423,7 +425,7 @@ TEST_CASE("sections of blocks that differ are few lines whose blocks fill rounds
   CHECK(lines_of({8, 256}, 114) == 57);
   CHECK((lines_of({5, 7}, 1) == 7 && lines_of({6, 7}, 2) == 1 && lines_of({1, 1}, 132) == 1));
   CHECK(lines_of({7, std::int64_t{1} << 40}, 132) == std::numeric_limits<int>::max());
-  CHECK(section_of(std::array<std::int64_t, 3>{4, 8, 16}, 1, 132) == 33);
+  CHECK(l2_group_of(std::array<std::int64_t, 3>{4, 8, 16}, 1, 132) == 33);
 }
 
 TEST_CASE("a mask that is too long for bounds is asked of each element", "[plan]") {
@@ -566,7 +568,7 @@ TEST_CASE("what a chain may be asked for", "[plan]") {
   for (const int bm : {64, 128, 192})
     for (const bool looks : {false, true}) {
       CHECK(roles(asked(bm, looks)) == 2);
-      CHECK(plan_of(asked(bm, looks)).rings.size() == 2);  // of queries, and of keys
+      CHECK(plan_of(asked(bm, looks)).pipelines.size() == 2);  // of queries, and of keys
     }
   // A tile that is both operands of a product.
   CHECK(roles(trace_kernel("square", [](In<bf16, 2> x, In<bf16, 2> w, tessera::internal::Out<f32, 2> y) {
@@ -621,8 +623,8 @@ TEST_CASE("two warp groups multiply a round's sums with the next round's scores"
   CHECK(products[1].body == products[2].body);
   CHECK((products[0].body != products[1].body && products[2].body != products[3].body));
   std::vector<int> pending;
-  for (const StepPlace& place : places_of<codegen::WaitWgmma>(plan))
-    pending.push_back(place.step().action.get<codegen::WaitWgmma>().pending);
+  for (const StepPlace& place : places_of<codegen::WgmmaWait>(plan))
+    pending.push_back(place.step().action.get<codegen::WgmmaWait>().pending);
   CHECK(pending == std::vector<int>{0, 1, 0, 0});
   // Beside 128 columns of sums there is room, too: what the first round computes is not kept.
   CHECK(count<codegen::Wgmma>(plan_of(attention<bf16>({128, 128, 128}, Mask::causal, 1).graph())) == 4);
@@ -634,27 +636,27 @@ TEST_CASE("two warp groups multiply a round's sums with the next round's scores"
     INFO(all);
     CHECK(all.find(words) != std::string::npos);
   };
-  is_named([](Plan& p) { the<codegen::WaitWgmma>(p, 1).pending = 2; }, "is the result of an open product");
-  is_named([](Plan& p) { place_of<codegen::WaitWgmma>(p, 2).drop(); }, "of an open product");
-  is_named([](Plan& p) { the<codegen::WaitWgmma>(p, 2).pending = 1; }, "of an open product");
-  is_named([](Plan& p) { the<codegen::Wgmma>(p, 2).b_cursor = the<codegen::Wgmma>(p, 1).b_cursor; },
+  is_named([](Plan& p) { the<codegen::WgmmaWait>(p, 1).pending = 2; }, "is the result of an open product");
+  is_named([](Plan& p) { place_of<codegen::WgmmaWait>(p, 2).drop(); }, "of an open product");
+  is_named([](Plan& p) { the<codegen::WgmmaWait>(p, 2).pending = 1; }, "of an open product");
+  is_named([](Plan& p) { the<codegen::Wgmma>(p, 2).b_state = the<codegen::Wgmma>(p, 1).b_state; },
            "products that read the stage are open");
 
   // The groups start their products in turn, so that one multiplies while the other has its exponentials.
-  using codegen::Turn;
-  const std::vector<StepPlace> turns = places_of<Turn>(plan);
+  using codegen::OrderedBarrier;
+  const std::vector<StepPlace> turns = places_of<OrderedBarrier>(plan);
   REQUIRE(turns.size() == 3);
-  CHECK(turns[0].step().action.get<Turn>().kind == Turn::Kind::begin);
+  CHECK(turns[0].step().action.get<OrderedBarrier>().kind == OrderedBarrier::Kind::begin);
   CHECK((turns[1].body == products[1].body && turns[1].index < products[1].index));
   CHECK((turns[2].body == products[1].body && turns[2].index > products[2].index));
-  is_named([](Plan& p) { place_of<Turn>(p, 0).drop(); }, "no turn has begun");
-  is_named([](Plan& p) { place_of<Turn>(p, 1).drop(); }, "it is not the group's turn");
-  is_named([](Plan& p) { place_of<Turn>(p, 2).drop(); }, "not given on before the round ends");
-  is_named([](Plan& p) { the<Turn>(p, 2).kind = Turn::Kind::wait; }, "already the group's turn");
-  is_named([](Plan& p) { the<Turn>(p, 1).kind = Turn::Kind::begin; }, "begin 2 times");
-  is_named([](Plan& p) { the<Turn>(p, 1).id = 15; }, "there is no barrier 16");
+  is_named([](Plan& p) { place_of<OrderedBarrier>(p, 0).drop(); }, "no turn has begun");
+  is_named([](Plan& p) { place_of<OrderedBarrier>(p, 1).drop(); }, "it is not the group's turn");
+  is_named([](Plan& p) { place_of<OrderedBarrier>(p, 2).drop(); }, "not given on before the round ends");
+  is_named([](Plan& p) { the<OrderedBarrier>(p, 2).kind = OrderedBarrier::Kind::wait; }, "already the group's turn");
+  is_named([](Plan& p) { the<OrderedBarrier>(p, 1).kind = OrderedBarrier::Kind::begin; }, "begin 2 times");
+  is_named([](Plan& p) { the<OrderedBarrier>(p, 1).id = 15; }, "there is no barrier 16");
   is_named([](Plan& p) {
-    for (int i = 0; i < 3; ++i) the<Turn>(p, i).id = 1;
+    for (int i = 0; i < 3; ++i) the<OrderedBarrier>(p, i).id = 1;
   }, "barrier 1 is not of turns alone");
 }
 
@@ -669,14 +671,14 @@ TEST_CASE("a block's last sums are multiplied with the next block's first scores
   CHECK((products[1].body != products[3].body && products[0].body != products[3].body));
   CHECK(the<codegen::Wgmma>(plan, 0).out == the<codegen::Wgmma>(plan, 4).out);
   std::vector<int> pending;
-  for (const StepPlace& place : places_of<codegen::WaitWgmma>(plan))
-    pending.push_back(place.step().action.get<codegen::WaitWgmma>().pending);
+  for (const StepPlace& place : places_of<codegen::WgmmaWait>(plan))
+    pending.push_back(place.step().action.get<codegen::WgmmaWait>().pending);
   CHECK(pending == std::vector<int>{0, 1, 0, 1, 0});
-  CHECK(places_of<codegen::WaitWgmma>(plan)[4].index > places_of<codegen::Store>(plan)[0].index);
+  CHECK(places_of<codegen::WgmmaWait>(plan)[4].index > places_of<codegen::Store>(plan)[0].index);
   // The next block's queries come while the last round reads this block's, and all its memory is used.
   const auto stages = [](const Plan& of) {
     std::vector<int> stages;
-    for (int i = 0; i < of.rings.size(); ++i) stages.push_back(of.rings[codegen::RingId{i}].stages);
+    for (int i = 0; i < of.pipelines.size(); ++i) stages.push_back(of.pipelines[codegen::PipelineId{i}].stages);
     return stages;
   };
   CHECK(stages(plan) == std::vector<int>{2, 3, 2});
@@ -698,20 +700,20 @@ TEST_CASE("a block's last sums are multiplied with the next block's first scores
     INFO(all);
     CHECK(all.find(words) != std::string::npos);
   };
-  is_named([](Plan& p) { the<codegen::WaitWgmma>(p, 3).pending = 2; }, "of an open product");
-  is_named([](Plan& p) { place_of<codegen::WaitWgmma>(p, 4).drop(); }, "of an open product");
-  is_named([](Plan& p) { the<codegen::WaitWgmma>(p, 0).pending = 1; }, "of an open product");
+  is_named([](Plan& p) { the<codegen::WgmmaWait>(p, 3).pending = 2; }, "of an open product");
+  is_named([](Plan& p) { place_of<codegen::WgmmaWait>(p, 4).drop(); }, "of an open product");
+  is_named([](Plan& p) { the<codegen::WgmmaWait>(p, 0).pending = 1; }, "of an open product");
   const auto waits = places_of<codegen::WaitFull>(plan);
   for (std::size_t i = 0; i < waits.size(); ++i)
     is_named([&](Plan& p) { place_of<codegen::WaitFull>(p, static_cast<int>(i)).drop(); }, "not known to be full");
-  const auto releases = places_of<codegen::Release>(plan);
+  const auto releases = places_of<codegen::ArriveEmpty>(plan);
   for (std::size_t i = 0; i < releases.size(); ++i)
-    is_named([&](Plan& p) { place_of<codegen::Release>(p, static_cast<int>(i)).drop(); }, "released");
+    is_named([&](Plan& p) { place_of<codegen::ArriveEmpty>(p, static_cast<int>(i)).drop(); }, "released");
   // Where queries are given back, behind the step that releases them.
   const auto given_back = [](Plan& p) {
-    const codegen::CursorId queries = the<codegen::Wgmma>(p, 0).a_cursor;
-    for (const StepPlace& place : places_of<codegen::Advance>(p))
-      if (place.step().action.get<codegen::Advance>().cursor == queries) return place;
+    const codegen::PipelineStateId queries = the<codegen::Wgmma>(p, 0).a_state;
+    for (const StepPlace& place : places_of<codegen::AdvanceStage>(p))
+      if (place.step().action.get<codegen::AdvanceStage>().state == queries) return place;
     throw std::logic_error("queries are not given back");
   };
   is_named([&](Plan& p) {  // behind the wait for the next block's, which is none then
@@ -746,7 +748,7 @@ TEST_CASE("attention of other tiles compiles without a spill", "[generate]") {
   const auto add = [&](const Plan& plan) {
     INFO(why_not(plan));
     CHECK(plan.phases[0].roles.size() == 2);
-    sources.push_back(source_of(plan));
+    sources.push_back(kernel_source(plan));
   };
   for (const AttentionTiles& tiles :
        {AttentionTiles{192, 128, 64}, AttentionTiles{128, 128, 128}, AttentionTiles{128, 64, 128},

@@ -16,9 +16,9 @@ namespace {
 
 const ProductTarget h200{Target::of(Arch::sm_90a), 132}, a100{Target::of(Arch::sm_80), 108};
 
-std::string chosen(const ProductShape& shape, ProductFamily family = ProductFamily::plain,
+std::string chosen(const MatmulShape& shape, MatmulFamily family = MatmulFamily::plain,
                    ElementType operands = ElementType::bf16, const ProductTarget& target = h200) {
-  const ProductTiles tiles = choose(family, shape, operands, target);
+  const MatmulTiles tiles = choose(family, shape, operands, target);
   return fmt::format("{}x{}x{}", tiles.m, tiles.n, tiles.k);
 }
 
@@ -29,7 +29,7 @@ TEST_CASE("large products get the tiles that were the fastest when measured", "[
     for (const ElementType operands : {ElementType::f16, ElementType::bf16}) {
       const auto plain = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
         INFO(m << "x" << n << "x" << k);
-        return chosen({m, n, k, nk}, ProductFamily::plain, operands);
+        return chosen({m, n, k, nk}, MatmulFamily::plain, operands);
       };
       CHECK(plain(4096, 4096, 4096) == "128x256x64");  // 3.9 waves instead of 5.3
       CHECK(plain(8192, 8192, 8192) == "128x192x64");
@@ -43,52 +43,52 @@ TEST_CASE("large products get the tiles that were the fastest when measured", "[
       CHECK(plain(64, 2304, 768) == "64x64x128");  // more blocks
     }
   // GELU leaves no registers for 192 sums of a thread, and what the tile's two groups then do at once nothing hides.
-  CHECK(chosen({8192, 3072, 768}, ProductFamily::activated) == "128x128x64");
+  CHECK(chosen({8192, 3072, 768}, MatmulFamily::activated) == "128x128x64");
   // Of tf32 where w lies along k: as if k were twice as long.
   const auto tf32_of = [](std::int64_t m, std::int64_t n, std::int64_t k) {
-    return chosen({m, n, k, true}, ProductFamily::plain, ElementType::tf32);
+    return chosen({m, n, k, true}, MatmulFamily::plain, ElementType::tf32);
   };
   CHECK(tf32_of(4096, 4096, 4096) == "128x256x32");
   CHECK(tf32_of(8192, 3072, 768) == "128x192x32");
   CHECK(tf32_of(64, 2304, 768) == "64x64x32");
-  CHECK(chosen({8192, 768, 768}, ProductFamily::activated) == "128x192x64");  // two waves, not three
+  CHECK(chosen({8192, 768, 768}, MatmulFamily::activated) == "128x192x64");  // two waves, not three
 }
 
 TEST_CASE("what wgmma cannot serve gets plain tiles", "[jit]") {
   const std::string plain = "128x128x64";
-  CHECK(chosen({4096, 4096, 4096}, ProductFamily::plain, ElementType::bf16, a100) == plain);
-  CHECK(chosen({4096, 4096, 4096}, ProductFamily::plain, ElementType::bf16, {Target::of(Arch::sm_90a, false), 132}) ==
+  CHECK(chosen({4096, 4096, 4096}, MatmulFamily::plain, ElementType::bf16, a100) == plain);
+  CHECK(chosen({4096, 4096, 4096}, MatmulFamily::plain, ElementType::bf16, {Target::of(Arch::sm_90a, false), 132}) ==
         plain);
   // Two blocks of two stages, in the shared memory that these have.
   for (const char* arch : {"sm_86", "sm_89", "sm_120"})
-    CHECK(chosen({4096, 4096, 4096}, ProductFamily::plain, ElementType::f16, {Target::of(Arch::parse(arch)), 84}) ==
+    CHECK(chosen({4096, 4096, 4096}, MatmulFamily::plain, ElementType::f16, {Target::of(Arch::parse(arch)), 84}) ==
           "128x128x32");
-  CHECK(chosen({4096, 4096, 4096}, ProductFamily::plain, ElementType::tf32) == "128x128x32");
-  CHECK(chosen({4096, 4096, 4098, true}, ProductFamily::plain, ElementType::tf32) == "128x128x32");
-  CHECK(chosen({4096, 4096, 4096, true}, ProductFamily::plain, ElementType::tf32, a100) == "128x128x32");
+  CHECK(chosen({4096, 4096, 4096}, MatmulFamily::plain, ElementType::tf32) == "128x128x32");
+  CHECK(chosen({4096, 4096, 4098, true}, MatmulFamily::plain, ElementType::tf32) == "128x128x32");
+  CHECK(chosen({4096, 4096, 4096, true}, MatmulFamily::plain, ElementType::tf32, a100) == "128x128x32");
   CHECK(chosen({4096, 4097, 4096}) == plain);  // rows of w that the copy engine cannot address
   CHECK(chosen({8192, 2303, 768, true}) == "128x192x64");
   CHECK(chosen({4096, 4096, 4097, true}) == "128x128x64");
   CHECK(chosen({2, 2304, 768}) == "64x64x128");
   CHECK(chosen({1, 2304, 768}) == "1x16x768");
   for (const ElementType bytes : {ElementType::i8, ElementType::u8}) {
-    CHECK(chosen({4096, 4096, 4096}, ProductFamily::plain, bytes) == "128x128x128");
-    CHECK(chosen({4096, 4096, 4096}, ProductFamily::plain, bytes, {Target::of(Arch::parse("sm_86")), 84}) ==
+    CHECK(chosen({4096, 4096, 4096}, MatmulFamily::plain, bytes) == "128x128x128");
+    CHECK(chosen({4096, 4096, 4096}, MatmulFamily::plain, bytes, {Target::of(Arch::parse("sm_86")), 84}) ==
           "128x128x64");
   }
-  CHECK(chosen({4096, 4096, 4096}, ProductFamily::plain, ElementType::f8e4m3) == plain);
-  CHECK(chosen({4096, 4096, 4096}, ProductFamily::plain, ElementType::f64) == "64x64x16");
+  CHECK(chosen({4096, 4096, 4096}, MatmulFamily::plain, ElementType::f8e4m3) == plain);
+  CHECK(chosen({4096, 4096, 4096}, MatmulFamily::plain, ElementType::f64) == "64x64x16");
   // What comes from memory comes while another tile is multiplied.
   CHECK(chosen({8192, 768, 768}) == "128x192x64");
-  CHECK(chosen({8192, 768, 768}, ProductFamily::residual) == "64x128x64");
-  CHECK(chosen({8192, 768, 3072}, ProductFamily::residual) == "128x128x64");
+  CHECK(chosen({8192, 768, 768}, MatmulFamily::residual) == "64x128x64");
+  CHECK(chosen({8192, 768, 3072}, MatmulFamily::residual) == "128x128x64");
   CHECK(chosen({1, 50257, 768, true}) == "1x16x768");
-  CHECK(choose<bf16>(ProductFamily::plain, {100, 100, 100}, Device::cpu()) == ProductTiles{128, 128, 100});
+  CHECK(choose<bf16>(MatmulFamily::plain, {100, 100, 100}, Device::cpu()) == MatmulTiles{128, 128, 100});
 }
 
 TEST_CASE("products of f32 get large tiles where all multiprocessors have some", "[jit]") {
   const auto of = [](std::int64_t m, std::int64_t n, std::int64_t k, bool nk = false, const ProductTarget& on = h200) {
-    return chosen({m, n, k, nk}, ProductFamily::plain, ElementType::f32, on);
+    return chosen({m, n, k, nk}, MatmulFamily::plain, ElementType::f32, on);
   };
   for (const ProductTarget& target : {h200, a100}) {
     CHECK(of(4096, 4096, 4096, false, target) == "128x128x16");
@@ -99,10 +99,10 @@ TEST_CASE("products of f32 get large tiles where all multiprocessors have some",
 }
 
 TEST_CASE("sums that leave registers to one block leave all shared memory to its stages", "[generate]") {
-  const auto stages = [](std::string_view arch, const ProductTiles& tiles) {
+  const auto stages = [](std::string_view arch, const MatmulTiles& tiles) {
     const auto kernel = kernels::linear<bf16, bf16>(tiles);
     const Graph& graph = kernel.executable().graph();
-    const std::string plan = generate(graph, dense_variant(graph), Arch::parse(arch), {.specialise = false}).plan;
+    const std::string plan = generate(graph, dense_variant(graph), Arch::parse(arch), {.warp_specialize = false}).plan;
     return plan[plan.find(" stages of ") - 1] - '0';
   };
   CHECK(stages("sm_90a", {128, 128, 64}) == 3);  // two blocks of 96 KB
@@ -121,7 +121,7 @@ TEST_CASE("tiles suit every extent and device", "[jit]") {
         for (const std::int64_t m : {1, 2, 16, 17, 64, 65, 1024, 1025, 100000})
           for (const bool nk : {false, true}) {
             INFO(name(operands) << " " << m << " rows, " << k << " deep");
-            const ProductTiles tiles = choose(ProductFamily::plain, {m, 768, k, nk}, operands, target);
+            const MatmulTiles tiles = choose(MatmulFamily::plain, {m, 768, k, nk}, operands, target);
             CHECK((tiles.m == 1) == (m == 1));
             CHECK((tiles.n >= 16 && tiles.k >= 1));
             if (k % 64 == 0) CHECK(k % tiles.k == 0);
@@ -141,14 +141,14 @@ TEST_CASE("kernels of each tile that may be chosen share their work and fit", "[
     CHECK(source.plan.find("one role does all") == std::string::npos);
     if (in_share(number++) && nvrtc_here()) CHECK(compile_check(source, Arch::sm_90a, false) == "");
   };
-  for (const ProductTiles& tiles : wgmma_tiles()) {
+  for (const MatmulTiles& tiles : wgmma_tiles()) {
     INFO(tiles.m << "x" << tiles.n << "x" << tiles.k);
     check(kernels::linear<bf16, bf16>(tiles));
     check(kernels::linear_gelu<bf16, bf16>(tiles));
     check(kernels::linear_residual<bf16, bf16>(tiles));
     check(kernels::lm_head<bf16, bf16>(tiles));
   }
-  for (const ProductTiles& tiles : wgmma_tiles(ElementType::tf32)) {
+  for (const MatmulTiles& tiles : wgmma_tiles(ElementType::tf32)) {
     INFO(tiles.m << "x" << tiles.n << "x" << tiles.k << " of tf32");
     check(kernels::lm_head<tf32, f32>(tiles));
   }
@@ -158,9 +158,9 @@ TEST_CASE("the highest tier of instructions is an option", "[generate]") {
   const auto kernel = kernels::linear<bf16, bf16>({128, 128, 64});
   const Graph& graph = kernel.executable().graph();
   const KernelSource with = generate(graph, dense_variant(graph), Arch::sm_90a),
-                     without = generate(graph, dense_variant(graph), Arch::sm_90a, {.specialise = false});
+                     without = generate(graph, dense_variant(graph), Arch::sm_90a, {.warp_specialize = false});
   CHECK(with.text.find("wgmma") != std::string::npos);
   CHECK(without.text.find("wgmma") == std::string::npos);
   CHECK(strip_comments(with.text) != strip_comments(without.text));  // what the cache goes by
-  CHECK(without.boxed.empty());
+  CHECK(without.tma_tensors.empty());
 }

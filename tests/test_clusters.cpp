@@ -23,7 +23,7 @@ using namespace tessera::internal::codegen;
 namespace {
 
 template <class T>
-Graph product(const ProductTiles& tiles) {
+Graph product(const MatmulTiles& tiles) {
   return kernel("product", [=](In<T, 2> x, In<T, 2> w, In<f32, 1> bias, tessera::internal::Out<T, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
     store(y, {m, n}, cast<T>(kernels::product<T>(x, w, m, n, tiles) + load(bias, {n}, {tiles.n})));
@@ -33,13 +33,13 @@ Graph product(const ProductTiles& tiles) {
 Plan plan_of(const Graph& traced, bool clusters = true) {
   const Graph graph = run_passes(traced);
   Variant variant = dense_variant(graph);
-  variant.sharing = clusters ? Sharing::cluster : Sharing::none;
+  variant.split_k = clusters ? SplitK::cluster : SplitK::none;
   return make_plan(graph, variant, Arch::sm_90a, {.verify = true});
 }
-bool has_clusters(const Plan& plan) { return plan.phases[0].schedule.sharing == Sharing::cluster; }
+bool has_clusters(const Plan& plan) { return plan.phases[0].schedule.split_k == SplitK::cluster; }
 
 // Of [64,256] the only warp group has no registers for parts of other blocks, too.
-constexpr ProductTiles tiles[] = {{64, 64, 64}, {64, 128, 64}, {128, 64, 64}, {128, 128, 64}, {128, 192, 64}};
+constexpr MatmulTiles tiles[] = {{64, 64, 64}, {64, 128, 64}, {128, 64, 64}, {128, 128, 64}, {128, 192, 64}};
 
 }  // namespace
 
@@ -96,18 +96,18 @@ TEST_CASE("the rounds that blocks may share are those of the only product's loop
 }
 
 TEST_CASE("of a cluster each block runs its share of rounds, and the first adds up", "[plan]") {
-  for (const ProductTiles& tile : tiles) {
+  for (const MatmulTiles& tile : tiles) {
     const Plan plan = plan_of(product<bf16>(tile));
     INFO(tile.m << " x " << tile.n);
     REQUIRE(has_clusters(plan));
     CHECK(to_string(plan).find("a cluster of blocks of threads shares the rounds") != std::string::npos);
-    CHECK(plan.phases[0].roles[1].teams == 1);
-    CHECK(count<ShareRounds>(plan) == 2);
+    CHECK(plan.phases[0].roles[1].consumer_groups == 1);
+    CHECK(count<SplitKRange>(plan) == 2);
     CHECK(count<ClusterBarrier>(plan) == 4);
-    CHECK(count<PutPart>(plan) == 1);
-    CHECK(count<AddParts>(plan) == 1);
+    CHECK(count<StorePartial>(plan) == 1);
+    CHECK(count<ReducePartials>(plan) == 1);
     // Of one warp group each thread has all the registers there are for it.
-    CHECK(count<SetRegisters>(plan) == (plan.phases[0].roles[1].warps == 4 ? 0 : 2));
+    CHECK(count<SetMaxNReg>(plan) == (plan.phases[0].roles[1].warps == 4 ? 0 : 2));
     CHECK_FALSE(has_clusters(plan_of(product<bf16>(tile), false)));
   }
 }
@@ -122,12 +122,12 @@ TEST_CASE("a kernel whose sums do not fit beside its operands has no clusters", 
   CHECK_FALSE(has_clusters(small));
   const Graph graph = run_passes(product<bf16>({64, 64, 64}));
   Variant variant = dense_variant(graph);
-  variant.sharing = Sharing::cluster;
-  CHECK(generate(graph, variant, Arch::sm_90a).sharing == Sharing::cluster);
-  CHECK(generate(graph, variant, Arch::sm_80).sharing == Sharing::none);
-  CHECK(generate(graph, variant, Arch::sm_90a, {.specialise = false}).sharing == Sharing::none);
-  variant.sharing = Sharing::none;
-  CHECK(generate(graph, variant, Arch::sm_90a).sharing == Sharing::none);
+  variant.split_k = SplitK::cluster;
+  CHECK(generate(graph, variant, Arch::sm_90a).split_k == SplitK::cluster);
+  CHECK(generate(graph, variant, Arch::sm_80).split_k == SplitK::none);
+  CHECK(generate(graph, variant, Arch::sm_90a, {.warp_specialize = false}).split_k == SplitK::none);
+  variant.split_k = SplitK::none;
+  CHECK(generate(graph, variant, Arch::sm_90a).split_k == SplitK::none);
 }
 
 TEST_CASE("kernels of clusters compile without a spill", "[generate]") {
@@ -135,12 +135,12 @@ TEST_CASE("kernels of clusters compile without a spill", "[generate]") {
   std::vector<std::string> wrong(std::size(tiles) * 3);
   in_parallel(wrong.size(), [&](std::size_t i) {
     if (!in_share(i)) return;
-    const ProductTiles& tile = tiles[i / 3];
+    const MatmulTiles& tile = tiles[i / 3];
     const Graph graph = run_passes(i % 3 == 0   ? product<f16>(tile)
                                    : i % 3 == 1 ? product<bf16>(tile)
                                                 : kernels::linear_gelu<bf16, bf16>(tile).graph());
     Variant variant = dense_variant(graph);
-    variant.sharing = Sharing::cluster;
+    variant.split_k = SplitK::cluster;
     wrong[i] = compile_check(generate(graph, variant, Arch::sm_90a), Arch::sm_90a);
   });
   for (const std::string& one : wrong) CHECK(one == "");
@@ -152,9 +152,9 @@ TEST_CASE("the verifier names what is wrong between the blocks of a cluster", "[
     std::function<void(Plan&)> plant;
     const char* says;
   };
-  const auto in_part = [](Plan& p, bool first) -> OfPart& {
-    for (StepPlace place : places_of<OfPart>(p))
-      if (OfPart& part = place.step().action.get<OfPart>(); part.first == first) return part;
+  const auto in_part = [](Plan& p, bool first) -> IfFirstSplit& {
+    for (StepPlace place : places_of<IfFirstSplit>(p))
+      if (IfFirstSplit& part = place.step().action.get<IfFirstSplit>(); part.first == first) return part;
     throw std::runtime_error("no such part");
   };
   const Fault faults[] = {
@@ -163,7 +163,7 @@ TEST_CASE("the verifier names what is wrong between the blocks of a cluster", "[
       {"a role comes to fewer barriers", [](Plan& p) { place_of<ClusterBarrier>(p, 0).drop(); }, "different numbers"},
       {"a thread alone comes",
        [](Plan& p) {
-    Elected one{.threads = 128, .body = {{ClusterBarrier{}}}};
+    ElectOne one{.threads = 128, .body = {{ClusterBarrier{}}}};
     place_of<ClusterBarrier>(p, 0).step().action = std::move(one);
   }, "not all threads"},
       {"the first block puts", [&](Plan& p) { in_part(p, false).first = true; }, "puts nothing"},
@@ -171,10 +171,11 @@ TEST_CASE("the verifier names what is wrong between the blocks of a cluster", "[
       {"nobody puts", [&](Plan& p) { in_part(p, false).body.clear(); }, "may not be there"},
       {"nobody adds up", [&](Plan& p) { in_part(p, true).body.clear(); }, "not added"},
       {"sums are put where there is no room", [](Plan& p) { p.scratch[ScratchId{0}].bytes /= 2; }, "scratch"},
-      {"a block runs all rounds", [](Plan& p) { the<Loop>(p, 0).count = the<ShareRounds>(p, 0).rounds; }, "all rounds"},
-      {"rounds are shared by no cluster", [](Plan& p) { p.phases[0].schedule.sharing = Sharing::none; }, "nobody to share"},
-      {"a share that nobody makes", [](Plan& p) { place_of<ShareRounds>(p, 0).drop(); }, "nothing has made"},
-      {"two teams", [](Plan& p) { p.phases[0].roles[1].teams = 2; }, "teams"},
+      {"a block runs all rounds", [](Plan& p) { the<Loop>(p, 0).count = the<SplitKRange>(p, 0).rounds; }, "all rounds"},
+      {"rounds are shared by no cluster", [](Plan& p) { p.phases[0].schedule.split_k = SplitK::none; },
+       "nobody to share"},
+      {"a share that nobody makes", [](Plan& p) { place_of<SplitKRange>(p, 0).drop(); }, "nothing has made"},
+      {"two teams", [](Plan& p) { p.phases[0].roles[1].consumer_groups = 2; }, "teams"},
   };
   const Plan right = plan_of(product<bf16>({64, 64, 64}));
   CHECK(violations(right).empty());

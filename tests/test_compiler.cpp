@@ -37,7 +37,7 @@ KernelSource scale(const std::string& factor = "2.0f") {
                           factor + ";\n}\n",
                       .plan = "plan of scale: one block\n",
                       .parameters = {},
-                      .boxed = {}};
+                      .tma_tensors = {}};
   source.threads = 128;
   return source;
 }

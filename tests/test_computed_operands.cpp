@@ -12,7 +12,7 @@
 #include "codegen/plan/plan_text.hpp"
 #include "codegen/plan/remarks.hpp"
 #include "codegen/plan/verify_plan.hpp"
-#include "codegen/source_of.hpp"
+#include "codegen/kernel_source.hpp"
 #include "compiled_device.hpp"
 #include "compiling.hpp"
 #include "devices.hpp"
@@ -36,7 +36,7 @@ struct Parts {
   const Row &gamma, &beta;
   Tile<f32, 2> mean, scale;  ///< [m,1], known ahead of the loop
   Index m, k;
-  ProductTiles tiles;
+  MatmulTiles tiles;
 
   auto tile(const In<L, 2>& of) const { return load(of, {m, k}, {tiles.m, tiles.k}); }
   Tile<f32, 2> real(const In<L, 2>& of) const { return cast<f32>(tile(of)); }
@@ -45,7 +45,7 @@ struct Parts {
 
 /// y = make(...) w, in f32.
 template <class L, class T, class Make>
-auto product_of(const ProductTiles& tiles, const Make& make) {
+auto product_of(const MatmulTiles& tiles, const Make& make) {
   return kernel("computed",
                 [=](In<L, 2> x, In<L, 2> z, Column mean, Column scale, Row gamma, Row beta, In<T, 2> w, Out<f32, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
@@ -63,13 +63,13 @@ auto product_of(const ProductTiles& tiles, const Make& make) {
 Plan plan_of(const Graph& traced, const std::vector<int>& unit_axes = {}, bool clusters = false, int apart = 16) {
   const Graph graph = run_passes(traced);
   Variant variant = dense_variant(graph);
-  variant.sharing = clusters ? Sharing::cluster : Sharing::none;
+  variant.split_k = clusters ? SplitK::cluster : SplitK::none;
   for (std::size_t i = 0; i < unit_axes.size(); ++i)
-    variant.tensors[i].unit_axis = static_cast<std::int8_t>(unit_axes[i]);
+    variant.tensors[i].contiguous_axis = static_cast<std::int8_t>(unit_axes[i]);
   for (const std::size_t left : {0, 1}) {
     if (apart == 16) continue;
-    variant.tensors[left].alignment = variant.tensors[left].granule = static_cast<std::int8_t>(apart);
-    variant.tensors[left].boxable = false;
+    variant.tensors[left].alignment = variant.tensors[left].row_alignment = static_cast<std::int8_t>(apart);
+    variant.tensors[left].tma_addressable = false;
   }
   return make_plan(graph, variant, Arch::sm_90a, {.verify = true});
 }
@@ -83,7 +83,7 @@ std::string why_not(const Plan& plan) {
 
 struct Sizes {
   int m, n, k;
-  bool turned = false, w_turned = false;  ///< in memory: the left operand's tiles, the right operand
+  bool transposed = false, w_transposed = false;  ///< in memory: the left operand's tiles, the right operand
   int gap = 0;                            ///< behind each row of those tiles
 };
 
@@ -111,16 +111,16 @@ struct Numbers {
 };
 
 template <class T>
-Tensor<T, 2> matrix(const std::vector<float>& values, int rows, int columns, bool turned, int gap,
+Tensor<T, 2> matrix(const std::vector<float>& values, int rows, int columns, bool transposed, int gap,
                     std::vector<Tensor<T, 1>>& memory) {
-  const int stride = (turned ? rows : columns) + gap;
-  std::vector<T> elements(static_cast<std::size_t>(turned ? columns : rows) * stride, stored<T>(100));
+  const int stride = (transposed ? rows : columns) + gap;
+  std::vector<T> elements(static_cast<std::size_t>(transposed ? columns : rows) * stride, stored<T>(100));
   for (int i = 0; i < rows; ++i)
     for (int j = 0; j < columns; ++j)
-      elements[static_cast<std::size_t>(turned ? j * stride + i : i * stride + j)] =
+      elements[static_cast<std::size_t>(transposed ? j * stride + i : i * stride + j)] =
           T(values[static_cast<std::size_t>(i) * columns + j]);
   memory.push_back(tensor<T, 1>({static_cast<std::int64_t>(elements.size())}, elements));
-  return Tensor<T, 2>(test_device(), memory.back().data(), {rows, columns}, {turned ? 1 : stride, turned ? stride : 1});
+  return Tensor<T, 2>(test_device(), memory.back().data(), {rows, columns}, {transposed ? 1 : stride, transposed ? stride : 1});
 }
 
 /// Empty, or the first sum that is not that of value(numbers, i, l), as a T, times w.
@@ -144,29 +144,29 @@ std::string difference(const Tensor<f32, 2>& y, const Numbers& numbers,
 }
 
 template <class L, class T, class Make>
-void check(const ProductTiles& tiles, const Sizes& of, const Make& make,
+void check(const MatmulTiles& tiles, const Sizes& of, const Make& make,
            const std::function<double(const Numbers&, int, int)>& value) {
   INFO(fmt::format("tiles of [{},{}] by {}, {}x{}x{}{}{}, {} as {}", tiles.m, tiles.n, tiles.k, of.m, of.n, of.k,
-                   of.turned ? ", left turned" : "", of.w_turned ? ", right turned" : "", name(element_type<L>),
+                   of.transposed ? ", left transposed" : "", of.w_transposed ? ", right transposed" : "", name(element_type<L>),
                    name(element_type<T>)));
   const auto k = product_of<L, T>(tiles, make);
-  const int left = of.turned ? 0 : 1;
-  const int row = ((of.turned ? of.m : of.k) + of.gap) * static_cast<int>(sizeof(L));
+  const int left = of.transposed ? 0 : 1;
+  const int row = ((of.transposed ? of.m : of.k) + of.gap) * static_cast<int>(sizeof(L));
   const bool addressed = row % 16 == 0;
-  Plan plan = plan_of(k.graph(), {left, left, 1, 1, 0, 0, of.w_turned ? 0 : 1}, false, addressed ? 16 : sizeof(L));
+  Plan plan = plan_of(k.graph(), {left, left, 1, 1, 0, 0, of.w_transposed ? 0 : 1}, false, addressed ? 16 : sizeof(L));
   INFO(why_not(plan));
   CHECK(has_roles(plan));
-  const auto stages = places_of<Stage>(plan);
-  const auto fills = [](const StepPlace& place) { return bool(place.step().action.get<Stage>().cursor); };
+  const auto stages = places_of<StoreShared>(plan);
+  const auto fills = [](const StepPlace& place) { return bool(place.step().action.get<StoreShared>().state); };
   CHECK(std::ranges::any_of(stages, fills) == !addressed);  // what the copy engine cannot address threads bring
   const Numbers numbers(of);
   std::vector<Tensor<L, 1>> memory;
   std::vector<Tensor<T, 1>> w_memory;
   const auto y = tensor<f32, 2>({of.m, of.n}, std::vector<f32>(static_cast<std::size_t>(of.m) * of.n, 99));
-  launch(test_device().stream(), k, matrix<L>(numbers.x, of.m, of.k, of.turned, of.gap, memory),
-         matrix<L>(numbers.z, of.m, of.k, of.turned, of.gap, memory), tensor<f32, 2>({of.m, 1}, numbers.mean),
+  launch(test_device().stream(), k, matrix<L>(numbers.x, of.m, of.k, of.transposed, of.gap, memory),
+         matrix<L>(numbers.z, of.m, of.k, of.transposed, of.gap, memory), tensor<f32, 2>({of.m, 1}, numbers.mean),
          tensor<f32, 2>({of.m, 1}, numbers.scale), tensor<f32, 1>({of.k}, numbers.gamma),
-         tensor<f32, 1>({of.k}, numbers.beta), matrix<T>(numbers.w, of.k, of.n, of.w_turned, 0, w_memory), y);
+         tensor<f32, 1>({of.k}, numbers.beta), matrix<T>(numbers.w, of.k, of.n, of.w_transposed, 0, w_memory), y);
   CHECK(difference<T>(y, numbers, value) == "");
 }
 
@@ -193,7 +193,7 @@ template <class T>
 constexpr auto multiplied = [](const auto& p) { return Tile<T, 2>(cast<T>(p.real(p.x) * p.real(p.z))); };
 const auto x_by_z = [](const Numbers& n, int i, int l) { return double{n.at(n.x, i, l) * n.at(n.z, i, l)}; };
 
-constexpr ProductTiles all_tiles[] = {{64, 64, 64},   {64, 192, 64}, {64, 256, 64},  {64, 128, 128},
+constexpr MatmulTiles all_tiles[] = {{64, 64, 64},   {64, 192, 64}, {64, 256, 64},  {64, 128, 128},
                                       {64, 64, 256},  {128, 64, 64}, {128, 128, 64}, {128, 192, 64},
                                       {128, 256, 64}, {256, 64, 64}, {256, 128, 64}};
 
@@ -201,7 +201,7 @@ constexpr ProductTiles all_tiles[] = {{64, 64, 64},   {64, 192, 64}, {64, 256, 6
 
 TEST_CASE("products by roles: computed operands that are cast", "[cpu]") {
   Cases cases(24);
-  for (const ProductTiles& tiles : all_tiles) {
+  for (const MatmulTiles& tiles : all_tiles) {
     const Sizes of{tiles.m + 40, tiles.n + 24, 2 * tiles.k + 8};
     // Two stages of f32 do not fit beside what is stored.
     const bool fits = tiles.m < 256 && tiles.k < 256;
@@ -209,13 +209,13 @@ TEST_CASE("products by roles: computed operands that are cast", "[cpu]") {
     if (!cases.skip()) check<f16, bf16>(tiles, {of.m, of.n, of.k, false, true}, casted<bf16>, x_itself);
     if (!cases.skip()) check<bf16, f16>(tiles, {of.m, of.n, of.k, true, false}, casted<f16>, x_itself);
   }
-  for (const bool turned : {true, false})
-    for (const bool w_turned : {true, false}) {
-      if (!cases.skip()) check<f32, f16>({64, 64, 64}, {72, 136, 200, turned, w_turned}, casted<f16>, x_itself);
-      if (!cases.skip()) check<f32, bf16>({128, 128, 64}, {136, 80, 136, turned, w_turned}, casted<bf16>, x_itself);
+  for (const bool transposed : {true, false})
+    for (const bool w_transposed : {true, false}) {
+      if (!cases.skip()) check<f32, f16>({64, 64, 64}, {72, 136, 200, transposed, w_transposed}, casted<f16>, x_itself);
+      if (!cases.skip()) check<f32, bf16>({128, 128, 64}, {136, 80, 136, transposed, w_transposed}, casted<bf16>, x_itself);
     }
   check<i32, bf16>({64, 64, 64}, {72, 72, 136}, casted<bf16>, x_itself);
-  // 96 columns of 16 bits are no panels: their right operand lies turned.
+  // 96 columns of 16 bits are no panels: their right operand lies transposed.
   check<f32, bf16>({64, 96, 64}, {72, 120, 136, false, true}, casted<bf16>, x_itself);
   check<bf16, f16>({128, 96, 64}, {136, 120, 200, true, true}, casted<f16>, x_itself);
 }
@@ -242,12 +242,12 @@ TEST_CASE("products by roles: computed operands of fewer rows than tiles, of one
 
 TEST_CASE("products by roles: computed operands of tiles that the copy engine cannot address", "[cpu]") {
   check<f32, bf16>({64, 64, 64}, {.m = 72, .n = 136, .k = 144, .gap = 1}, normalized<bf16>, x_normalized);
-  check<bf16, bf16>({64, 128, 64}, {.m = 67, .n = 136, .k = 133, .turned = true, .gap = 0}, multiplied<bf16>, x_by_z);
+  check<bf16, bf16>({64, 128, 64}, {.m = 67, .n = 136, .k = 133, .transposed = true, .gap = 0}, multiplied<bf16>, x_by_z);
   check<f32, f16>({128, 128, 64}, {.m = 136, .n = 72, .k = 71}, casted<f16>, x_itself);
 }
 
-// Where in the matrix an element is, what a round is, and a tile that lies turned beside one that does not.
-TEST_CASE("products by roles: computed operands of places, rounds and turned tiles", "[cpu]") {
+// Where in the matrix an element is, what a round is, and a tile that lies transposed beside one that does not.
+TEST_CASE("products by roles: computed operands of places, rounds and transposed tiles", "[cpu]") {
   const auto masked = [](const auto& p) {
     const Tile rows = p.m * p.tiles.m + iota({p.tiles.m, 1}, 0), columns = p.k * p.tiles.k + iota({1, p.tiles.k}, 1);
     return Tile<bf16, 2>(cast<bf16>(where(columns <= rows, p.real(p.x), cast<f32>(p.k % 3))));
@@ -255,8 +255,8 @@ TEST_CASE("products by roles: computed operands of places, rounds and turned til
   check<bf16, bf16>({64, 64, 64}, {136, 72, 200}, masked, [](const Numbers& n, int i, int l) {
     return double{l <= i ? n.at(n.x, i, l) : static_cast<float>(l / 64 % 3)};
   });
-  const auto turned =
-      kernel("turned", [](In<f32, 2> x, In<bf16, 2> z, In<f32, 2> factors, In<bf16, 2> w, Out<f32, 2> y) {
+  const auto transposed =
+      kernel("transposed", [](In<f32, 2> x, In<bf16, 2> z, In<f32, 2> factors, In<bf16, 2> w, Out<f32, 2> y) {
         auto [m, n] = blocks(cdiv(y.extent(0), 64), cdiv(y.extent(1), 64));
         Var acc = zeros<f32>({64, 64});
         for (Index k : range(cdiv(w.extent(0), 64))) {
@@ -266,7 +266,7 @@ TEST_CASE("products by roles: computed operands of places, rounds and turned til
         }
         store(y, {m, n}, acc);
       });
-  CHECK(why_not(plan_of(turned.graph())) == "");
+  CHECK(why_not(plan_of(transposed.graph())) == "");
   const Sizes of{72, 136, 200};
   const Numbers numbers(of);
   std::vector<float> factors;
@@ -277,7 +277,7 @@ TEST_CASE("products by roles: computed operands of places, rounds and turned til
   for (int i = 0; i < of.m; ++i)
     for (int l = 0; l < of.k; ++l) x[static_cast<std::size_t>(l) * of.m + i] = numbers.at(numbers.x, i, l);
   const auto y = tensor<f32, 2>({of.m, of.n}, std::vector<f32>(static_cast<std::size_t>(of.m) * of.n, 99));
-  launch(test_device().stream(), turned, matrix<f32>(x, of.k, of.m, false, 0, x_memory),
+  launch(test_device().stream(), transposed, matrix<f32>(x, of.k, of.m, false, 0, x_memory),
          matrix<bf16>(numbers.z, of.m, of.k, false, 0, memory), tensor<f32, 2>({of.m, 4}, factors),
          matrix<bf16>(numbers.w, of.k, of.n, false, 0, memory), y);
   CHECK(difference<bf16>(y, numbers, [&](const Numbers& n, int i, int l) {
@@ -355,18 +355,18 @@ TEST_CASE("products by roles: computed operands of several products, and of batc
 }
 
 TEST_CASE("a left operand is computed piece by piece, in registers that pieces have in turn", "[plan]") {
-  for (const ProductTiles& tiles : all_tiles)
+  for (const MatmulTiles& tiles : all_tiles)
     for (const bool clusters : {false, true}) {
       Plan plan = plan_of(product_of<bf16, bf16>(tiles, normalized<bf16>).graph(), {}, clusters);
       INFO(fmt::format("[{},{}] by {}\n", tiles.m, tiles.n, tiles.k) << tree_text(plan));
       REQUIRE(why_not(plan) == "");
       const int groups = plan.phases[0].roles[1].warps / 4, pieces = tiles.k * tiles.m / (64 * groups * 32);
-      CHECK(count<ReadStage>(plan) == pieces);
+      CHECK(count<LoadFragment>(plan) == pieces);
       CHECK(count<Wgmma>(plan) == pieces);
-      CHECK(count<CommitWgmma>(plan) == pieces);
+      CHECK(count<WgmmaCommit>(plan) == pieces);
       CHECK(count<WgmmaFence>(plan) == pieces);
-      CHECK(count<WaitWgmma>(plan) == pieces + 1);
-      CHECK(plan.rings[RingId{0}].empty_arrivals == 4 * groups);
+      CHECK(count<WgmmaWait>(plan) == pieces + 1);
+      CHECK(plan.pipelines[PipelineId{0}].empty_arrivals == 4 * groups);
       int sets = 0;
       for (const Storage& storage : plan.storages) {
         if (!storage.pairs) continue;
@@ -384,7 +384,7 @@ TEST_CASE("a left operand is computed piece by piece, in registers that pieces h
 }
 
 TEST_CASE("why a left operand is not computed from registers", "[plan]") {
-  const ProductTiles tiles{64, 64, 64};
+  const MatmulTiles tiles{64, 64, 64};
   const auto of = [&](const auto& make) { return why_not(plan_of(product_of<f32, bf16>(tiles, make).graph())); };
   CHECK(of(normalized<bf16>) == "");
   CHECK(of([](const auto& p) { return Tile<bf16, 2>(cast<bf16>(p.real(p.x) - max(p.real(p.x), Axis(1)))); }) ==
@@ -416,16 +416,16 @@ TEST_CASE("kernels that compute a left operand compile without a spill", "[gener
   if (!nvrtc_here()) return;
   std::vector<KernelSource> sources;
   const auto add = [&](const auto& kernel, bool clusters = false) {
-    sources.push_back(source_of(plan_of(kernel.graph(), {}, clusters)));
+    sources.push_back(kernel_source(plan_of(kernel.graph(), {}, clusters)));
   };
-  for (const ProductTiles& tiles : all_tiles) {
+  for (const MatmulTiles& tiles : all_tiles) {
     if (tiles.m < 256 && tiles.k < 256) add(product_of<f32, bf16>(tiles, normalized<bf16>));
     add(product_of<bf16, f16>(tiles, normalized<f16>), tiles.n == 64);
     add(product_of<f16, bf16>(tiles, casted<bf16>));
     add(product_of<bf16, bf16>(tiles, multiplied<bf16>), tiles.n == 128);
   }
   sources.push_back(
-      source_of(plan_of(product_of<f32, bf16>({64, 96, 64}, casted<bf16>).graph(), {1, 1, 1, 1, 0, 0, 0})));
+      kernel_source(plan_of(product_of<f32, bf16>({64, 96, 64}, casted<bf16>).graph(), {1, 1, 1, 1, 0, 0, 0})));
   std::vector<std::string> wrong(sources.size());
   in_parallel(wrong.size(), [&](std::size_t i) {
     if (in_share(i)) wrong[i] = compile_check(sources[i], Arch::sm_90a);
@@ -446,10 +446,10 @@ const Planted faults[] =
     {
         {"a fragment is written while its product is open",
          [](Plan& p) {
-  for (std::size_t i = 0; i < 2; ++i) the<WaitWgmma>(p, i).pending = 2;
+  for (std::size_t i = 0; i < 2; ++i) the<WgmmaWait>(p, i).pending = 2;
          },
          "is the left operand of an open product", "registers"},
-        {"nobody waits for the product of the piece before", [](Plan& p) { place_of<WaitWgmma>(p, 1).drop(); },
+        {"nobody waits for the product of the piece before", [](Plan& p) { place_of<WgmmaWait>(p, 1).drop(); },
          "is the left operand of an open product", "registers"},
         {"one set of fragments",
          [](Plan& p) {
@@ -467,23 +467,23 @@ const Planted faults[] =
               {"a piece is left out",
                [](Plan& p) {
   place_of<Wgmma>(p, 1).drop();
-  place_of<CommitWgmma>(p, 1).drop();
+  place_of<WgmmaCommit>(p, 1).drop();
                },
                "along k are multiplied", "registers"},
     {"a piece is multiplied by another's rows", [](Plan& p) { the<Wgmma>(p, 1).first_k = 0; },
      "k is multiplied from 0 on", ""},
-    {"a piece of another place", [](Plan& p) { the<ReadStage>(p, 1).sweep.origin[1] = 0; },
+    {"a piece of another place", [](Plan& p) { the<LoadFragment>(p, 1).sweep.origin[1] = 0; },
      "is of another part of the tile", ""},
     {"a stage is read before it is full", [](Plan& p) { place_of<WaitFull>(p).move(1); }, "not known to be full",
      "the copy engine"},
-    {"a tile that is turned", [](Plan& p) { the<ReadStage>(p, 0).turned = true; }, nullptr, ""},
+    {"a tile that is transposed", [](Plan& p) { the<LoadFragment>(p, 0).transposed = true; }, nullptr, ""},
     {"one thread releases for its warp group",
      [](Plan& p) {
-  for (const StepPlace& place : places_of<Elected>(p)) {
-    Elected& one = place.step().action.get<Elected>();
+  for (const StepPlace& place : places_of<ElectOne>(p)) {
+    ElectOne& one = place.step().action.get<ElectOne>();
     if (one.threads == 32) one.threads = 128;
   }
-  p.rings[RingId{0}].empty_arrivals /= 4;
+  p.pipelines[PipelineId{0}].empty_arrivals /= 4;
      },
      "release what each has read", "with no barrier between"},
     {"no barrier of the warp ahead of a release",
@@ -493,15 +493,15 @@ const Planted faults[] =
      "a barrier of the warp stands before", "with no barrier between"},
     {"a stage is released while it is multiplied",
      [](Plan& p) {
-  the<Release>(p) = {.cursor = the<Release>(p).cursor, .behind = 0, .not_first = {}};
-  place_of<Release>(p, 1).drop();
+  the<ArriveEmpty>(p) = {.state = the<ArriveEmpty>(p).state, .behind = 0, .not_first = {}};
+  place_of<ArriveEmpty>(p, 1).drop();
      },
      "products that read the stage are open", "with no barrier between"},
     {"sums of another operand", [](Plan& p) { the<Wgmma>(p, 1).left = the<Wgmma>(p, 0).left; }, "is multiplied",
      "registers"},
     {"pairs are taken for elements",
      [](Plan& p) {
-  Value& value = p.values[the<ReadStage>(p, 0).out];
+  Value& value = p.values[the<LoadFragment>(p, 0).out];
   p.storages[value.storage].type = ElementType::bf16;
   p.storages[value.storage].pairs = true;
      },
@@ -545,18 +545,18 @@ TEST_CASE("faults in a left operand in registers are found without the verifier"
       matrix(x.data(), m, k), matrix(x.data(), m, k), matrix(mean.data(), m, 1), matrix(mean.data(), m, 1), line, line,
       matrix(w.data(), k, n), matrix(y.data(), m, n)};
   const Plan right = make_plan(graph, dense_variant(graph), Arch::sm_90a, {});
-  std::vector<KernelSource> sources{source_of(right)};
+  std::vector<KernelSource> sources{kernel_source(right)};
   std::vector<const Planted*> planted;
   for (const Planted& fault : faults) {
     if (!fault.emulator) continue;
     Plan plan = right;
     fault.plant(plan);
-    sources.push_back(source_of(plan));
+    sources.push_back(kernel_source(plan));
     planted.push_back(&fault);
   }
   // Halves of a fragment that change places.
   static const Planted swapped{"halves of a fragment", [](Plan&) {}, nullptr, ""};
-  KernelSource& halves = sources.emplace_back(source_of(right));
+  KernelSource& halves = sources.emplace_back(kernel_source(right));
   const std::size_t at = halves.text.find("pack_bf16(pair[0], pair[1])", halves.text.find("// ---- kernel"));
   REQUIRE(at != std::string::npos);
   halves.text.replace(at, 27, "pack_bf16(pair[1], pair[0])");

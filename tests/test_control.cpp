@@ -61,11 +61,11 @@ TEST_CASE("a store hides nothing that was read before it", "[cpu]") {
   // The tile read first is used last, after its memory was written twice.
   const auto k = kernel("stale", [](InOut<f32, 2> x, Out<f32, 2> y) {
     const Tile old = load(x, {0, 0}, {3, 5});
-    const Tile turned = load(x.permute({1, 0}), {0, 0}, {5, 3});
-    store(x, {0, 0}, transpose(turned) * 2 + 1);
+    const Tile transposed = load(x.permute({1, 0}), {0, 0}, {5, 3});
+    store(x, {0, 0}, transpose(transposed) * 2 + 1);
     const Tile now = load(x, {0, 0}, {3, 5});
     store(x, {0, 0}, zeros<f32>({3, 5}));
-    store(y, {0, 0}, old * 1000 + now + transpose(turned) * 1000000);
+    store(y, {0, 0}, old * 1000 + now + transpose(transposed) * 1000000);
   });
   const auto x = tensor<f32, 2>({3, 5}, numbered<f32>(15)), y = tensor<f32, 2>({3, 5}, std::vector<f32>(15, NAN));
   launch(test_device().stream(), k, x, y);
@@ -278,7 +278,7 @@ TEST_CASE("Vars that change places", "[cpu]") {
   }
 }
 
-TEST_CASE("carried values of several types, turned and stretched", "[cpu]") {
+TEST_CASE("carried values of several types, transposed and stretched", "[cpu]") {
   const auto k = kernel("types", [](In<f32, 2> x, In<i64, 1> n, In<bf16, 1> h, Out<f32, 2> y, Out<i64, 1> m,
                                     Out<bf16, 1> o, Out<u8, 1> p, Scalar<i32> rounds) {
     Var t = load(x, {0, 0}, {6, 6});
@@ -314,9 +314,9 @@ TEST_CASE("carried values of several types, turned and stretched", "[cpu]") {
     launch(test_device().stream(), k, x, n, h, y, m, o, p, rounds);
     std::vector<f32> t = numbered<f32>(36), reduced(6, 0);
     for (int i = 0; i < rounds; ++i) {
-      std::vector<f32> turned(36);
-      for (int j = 0; j < 36; ++j) turned[j] = t[j % 6 * 6 + j / 6];
-      t = turned;
+      std::vector<f32> transposed(36);
+      for (int j = 0; j < 36; ++j) transposed[j] = t[j % 6 * 6 + j / 6];
+      t = transposed;
       for (int j = 0; j < 6; ++j) reduced[j] += t[30 + j];
     }
     for (int i = 0; i < 24; ++i) t.push_back(rounds ? static_cast<float>((rounds - 1) * 6 + i % 6) : 0.0f);

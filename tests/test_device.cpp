@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "catch.hpp"
-#include "codegen/source_of.hpp"
+#include "codegen/kernel_source.hpp"
 #include "fake_cuda/machine.hpp"
 #include "jit/cuda/tensor_maps.hpp"
 #include "role_plans.hpp"
@@ -27,16 +27,21 @@ using Calls = std::vector<std::string>;
 /// A machine with a GPU, and a compiler that answers with `source` for whatever kernel.
 struct Machine {
   FakeCuda& fake = new_fake_cuda();
-  KernelSource source{
-      .author = "entry", .name = "entry", .text = "text", .plan = "", .parameters = {}, .boxed = {}, .threads = 128};
+  KernelSource source{.author = "entry",
+                      .name = "entry",
+                      .text = "text",
+                      .plan = "",
+                      .parameters = {},
+                      .tma_tensors = {},
+                      .threads = 128};
   std::mutex mutex;  // of the next
   std::vector<Variant> compiled;
   std::function<void()> compiling = [] {};  ///< what happens while it compiles
   int recompiled = 0;
   std::string image = "image";
   std::vector<std::shared_ptr<const CacheEntry>> entries;
-  bool synchronous = false, overlap = true;
-  SharingPolicy sharing = SharingPolicy::cluster;
+  bool synchronous = false, pdl = true;
+  SplitKPolicy split_k = SplitKPolicy::cluster;
 
   Device open() {
     const auto code = [this](const std::string& text) {
@@ -46,8 +51,8 @@ struct Machine {
     };
     CudaSettings settings;
     settings.synchronous = synchronous;
-    settings.overlap = overlap;
-    settings.sharing = sharing;
+    settings.pdl = pdl;
+    settings.split_k = split_k;
     settings.compile = [=, this](const Graph&, const Variant& variant, Arch) {
       compiling();
       const std::lock_guard lock(mutex);
@@ -450,7 +455,7 @@ TEST_CASE("a kernel's parameters are laid out as it declares them", "[jit]") {
   const Tensor<f32, 2> wide(device, memory.data(), {1, 5}, {std::int64_t(1) << 33, 1});
   launch(device.stream(), mixed, wide, y, 11, 1, 2.5);
   const auto& bytes = machine.fake.launches.at(1).parameters;
-  CHECK(machine.compiled.at(1).wide);
+  CHECK(machine.compiled.at(1).index64);
   CHECK(read<std::int64_t>(bytes, 40) == 7);  // stride
   CHECK(read<std::int32_t>(bytes, 48) == 7);  // grid
   CHECK(read<std::int64_t>(bytes, 56) == 77);
@@ -460,7 +465,7 @@ TEST_CASE("a kernel's parameters are laid out as it declares them", "[jit]") {
 TEST_CASE("clusters share the rounds of a product where the grid has few blocks", "[jit]") {
   Machine machine;
   machine.source.persistent = true;
-  machine.source.sharing = Sharing::cluster;
+  machine.source.split_k = SplitK::cluster;
   const Device device = machine.open();
   const auto product = kernel("product", [](In<bf16, 2> x, In<bf16, 2> w, Out<f32, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), 64), cdiv(y.extent(1), 64));
@@ -475,7 +480,7 @@ TEST_CASE("clusters share the rounds of a product where the grid has few blocks"
     return machine.fake.launches.back();
   };
   const FakeCuda::Launch shared = launched(16, 768, 3072);
-  CHECK(machine.compiled.back().sharing == Sharing::cluster);
+  CHECK(machine.compiled.back().split_k == SplitK::cluster);
   CHECK(shared.cluster == 4);
   CHECK(shared.grid == 12 * 4);
   CHECK(machine.fake.count("cuLaunchKernelEx entry") == 1);
@@ -483,21 +488,21 @@ TEST_CASE("clusters share the rounds of a product where the grid has few blocks"
   CHECK(launched(16, 1408, 12800).cluster == 5);  // 22 tiles: of clusters of 6 there are 16 at a time
   CHECK(machine.compiled.size() == 1);
   CHECK(launched(16, 768, 768).cluster == 1);
-  CHECK(machine.compiled.back().sharing == Sharing::none);
+  CHECK(machine.compiled.back().split_k == SplitK::none);
   CHECK(machine.fake.count("cuLaunchKernel entry") == 1);
   const FakeCuda::Launch full = launched(512, 768, 3072);  // 96 blocks on 132 multiprocessors
   CHECK(full.cluster == 1);
   CHECK(full.grid == 96);
   CHECK(machine.compiled.size() == 2);
   // Code that takes none is launched as any.
-  machine.source.sharing = Sharing::none;
+  machine.source.split_k = SplitK::none;
   const Device other = machine.open();
   const Tensor<bf16, 2> x(other, {16, 3072}), w(other, {3072, 768});
   const Tensor<f32, 2> y(other, {16, 768});
   launch(other.stream(), product, x, w, y);
   CHECK(machine.fake.launches.back().cluster == 1);
   CHECK(machine.fake.launches.back().grid == 12);
-  machine.source.sharing = Sharing::cluster;
+  machine.source.split_k = SplitK::cluster;
   machine.fake.fail = {{"cuLaunchKernelEx", 701}};
   const Device third = machine.open();
   const Tensor<bf16, 2> a(third, {16, 3072}), b(third, {3072, 768});
@@ -507,11 +512,11 @@ TEST_CASE("clusters share the rounds of a product where the grid has few blocks"
 
 TEST_CASE("the grid shares the rounds of a product where multiprocessors would be idle", "[jit]") {
   Machine machine;
-  machine.sharing = SharingPolicy::automatic;
+  machine.split_k = SplitKPolicy::automatic;
   machine.source.persistent = true;
-  machine.source.sharing = Sharing::grid;
+  machine.source.split_k = SplitK::stream_k;
   machine.source.workspace_bytes = 1000;
-  machine.source.parameters = {{Kind::blocks}, {Kind::abreast}, {Kind::workspace}, {Kind::flags}};
+  machine.source.parameters = {{Kind::blocks}, {Kind::lockstep_rows}, {Kind::workspace}, {Kind::flags}};
   machine.fake.parameter_bytes["entry"] = {4, 4, 8, 8};
   const Device device = machine.open();
   const auto product = kernel("product", [](In<bf16, 2> x, In<bf16, 2> w, Out<f32, 2> y) {
@@ -528,7 +533,7 @@ TEST_CASE("the grid shares the rounds of a product where multiprocessors would b
   };
   const auto flags_of = [&](const FakeCuda::Launch& one) { return read<std::uint64_t>(one.parameters, 16); };
   const FakeCuda::Launch first = launched(device.stream(), 496, 2176, 4400);
-  CHECK(machine.compiled.back().sharing == Sharing::grid);
+  CHECK(machine.compiled.back().split_k == SplitK::stream_k);
   CHECK(first.grid == 132);
   CHECK(read<std::int32_t>(first.parameters, 0) == 68);
   CHECK(read<std::int32_t>(first.parameters, 4) == 1);
@@ -556,9 +561,9 @@ TEST_CASE("the grid shares the rounds of a product where multiprocessors would b
   }
   CHECK(machine.fake.memory.size() == before);
   CHECK(machine.compiled.size() == 1);
-  machine.source.sharing = Sharing::none;
+  machine.source.split_k = SplitK::none;
   CHECK(launched(device.stream(), 128, 16896, 3584).grid == 132);  // one whole wave
-  CHECK(machine.compiled.back().sharing == Sharing::none);
+  CHECK(machine.compiled.back().split_k == SplitK::none);
   CHECK(machine.compiled.size() == 2);
   // Code that shares nothing is launched as any.
   const Device third = machine.open();
@@ -570,9 +575,9 @@ TEST_CASE("the grid shares the rounds of a product where multiprocessors would b
 
 TEST_CASE("a kernel that waits for the launch before it begins while that ends", "[jit]") {
   Machine machine;
-  const auto early = [&](bool waits, bool overlap) {
+  const auto early = [&](bool waits, bool pdl) {
     machine.source.waits_for_previous = waits;
-    machine.overlap = overlap;
+    machine.pdl = pdl;
     const Device device = machine.open();
     const Stream stream = device.new_stream();
     const Tensor<f32, 1> x(device, {4});
@@ -594,8 +599,8 @@ TEST_CASE("a kernel that waits for the launch before it begins while that ends",
 TEST_CASE("a launch brings ahead what no launch in flight writes", "[jit]") {
   Machine machine;
   machine.source.waits_for_previous = true;
-  machine.source.brought_ahead = {0};
-  machine.source.parameters = {{Kind::ahead}};
+  machine.source.prefetched_before_wait = {0};
+  machine.source.parameters = {{Kind::may_prefetch}};
   machine.fake.parameter_bytes["entry"] = {4};
   const Device device = machine.open();
   const Tensor<f32, 1> memory(device, {1000});
@@ -692,8 +697,8 @@ TEST_CASE("a launch brings ahead what no launch in flight writes", "[jit]") {
 TEST_CASE("tensors that share one byte with what a launch in flight writes are not brought ahead", "[jit]") {
   Machine machine;
   machine.source.waits_for_previous = true;
-  machine.source.brought_ahead = {0};
-  machine.source.parameters = {{Kind::ahead}};
+  machine.source.prefetched_before_wait = {0};
+  machine.source.parameters = {{Kind::may_prefetch}};
   machine.fake.parameter_bytes["entry"] = {4};
   const Device device = machine.open();
   const Tensor<u8, 1> memory(device, {100});
@@ -721,11 +726,11 @@ TEST_CASE("a tensor map says where a tensor lies in memory", "[jit]") {
   const Tensor<f32, 1> y(device, {1});
   bf16* const data = memory.data();
   using Numbers = std::vector<std::uint64_t>;
-  const auto check = [&]<class T, int R>(const Tensor<T, R>& x, BoxedTensor boxed, const Numbers& extents,
+  const auto check = [&]<class T, int R>(const Tensor<T, R>& x, TmaTensor tma_tensors, const Numbers& extents,
                                          const Numbers& strides, int type = 9) {
-    machine.source.boxed = {boxed};
+    machine.source.tma_tensors = {tma_tensors};
     launch(device.stream(), boxes_kernel<T, R>(), x, y);
-    const std::vector<unsigned> box(boxed.box.begin(), boxed.box.begin() + R), steps(R, 1);
+    const std::vector<unsigned> box(tma_tensors.box.begin(), tma_tensors.box.begin() + R), steps(R, 1);
     REQUIRE(!machine.fake.tensor_maps.empty());
     const FakeCuda::TensorMap& map = machine.fake.tensor_maps.back();
     CHECK(map.type == type);
@@ -739,9 +744,9 @@ TEST_CASE("a tensor map says where a tensor lies in memory", "[jit]") {
     CHECK(map.promotion == 2);  // 128 bytes
     CHECK(map.fill == 0);       // zeros
   };
-  const BoxedTensor rows{.axes = {1, 0, -1, -1, -1}, .box = {64, 128, 1, 1, 1}};
-  const BoxedTensor columns{.axes = {0, 1, -1, -1, -1}, .box = {64, 32, 1, 1, 1}};
-  const BoxedTensor batch{.axes = {2, 1, 0, -1, -1}, .box = {64, 16, 1, 1, 1}};
+  const TmaTensor rows{.axes = {1, 0, -1, -1, -1}, .box = {64, 128, 1, 1, 1}};
+  const TmaTensor columns{.axes = {0, 1, -1, -1, -1}, .box = {64, 32, 1, 1, 1}};
+  const TmaTensor batch{.axes = {2, 1, 0, -1, -1}, .box = {64, 16, 1, 1, 1}};
   const Tensor<bf16, 2> dense(device, data, {256, 128}, {128, 1});
   check(dense, rows, {128, 256}, {256});
   check(dense.slice(0, 3, 7), rows, {128, 7}, {256});
@@ -758,22 +763,22 @@ TEST_CASE("a tensor map says where a tensor lies in memory", "[jit]") {
   check(Tensor<bf16, 5>(device, {2, 3, 4, 5, 8}), {.axes = {4, 3, 2, 1, 0}, .box = {8, 5, 4, 3, 2}}, {8, 5, 4, 3, 2},
         {16, 80, 320, 960});
 
-  const BoxedTensor small{.axes = {1, 0, -1, -1, -1}, .box = {16, 8, 1, 1, 1}};
+  const TmaTensor small{.axes = {1, 0, -1, -1, -1}, .box = {16, 8, 1, 1, 1}};
   check(Tensor<u8, 2>(device, {8, 32}), small, {32, 8}, {32}, 0);
   check(Tensor<i32, 2>(device, {8, 32}), small, {32, 8}, {128}, 3);
   check(Tensor<i64, 2>(device, {8, 32}), small, {32, 8}, {256}, 5);
   check(Tensor<f16, 2>(device, {8, 32}), small, {32, 8}, {64}, 6);
   check(Tensor<f32, 2>(device, {8, 32}), small, {32, 8}, {128}, 7);
-  BoxedTensor rounded = small;
+  TmaTensor rounded = small;
   rounded.rounds = true;
   check(Tensor<f32, 2>(device, {8, 32}), rounded, {32, 8}, {128}, 11);  // to tf32
 }
 
 TEST_CASE("tensor maps lie among a kernel's parameters as it declares them", "[jit]") {
   Machine machine;
-  machine.source.boxed = {{.argument = 1, .axes = {0, -1, -1, -1, -1}, .box = {4, 1, 1, 1, 1}},
-                          {.argument = 0, .axes = {1, 0, -1, -1, -1}, .box = {8, 8, 1, 1, 1}},
-                          {.argument = 0, .axes = {1, 0, -1, -1, -1}, .box = {8, 4, 1, 1, 1}}};
+  machine.source.tma_tensors = {{.argument = 1, .axes = {0, -1, -1, -1, -1}, .box = {4, 1, 1, 1, 1}},
+                                {.argument = 0, .axes = {1, 0, -1, -1, -1}, .box = {8, 8, 1, 1, 1}},
+                                {.argument = 0, .axes = {1, 0, -1, -1, -1}, .box = {8, 4, 1, 1, 1}}};
   const Device device = machine.open();
   const Tensor<f32, 2> x(device, {3, 8});
   const Tensor<f32, 1> y(device, {4});
@@ -810,7 +815,7 @@ namespace {
 /// A machine whose kernels have a tensor map of argument 1, and its address.
 struct BoxMachine : Machine {
   BoxMachine() {
-    source.boxed = {{.argument = 0, .axes = {1, 0, -1, -1, -1}, .box = {64, 64, 1, 1, 1}}};
+    source.tma_tensors = {{.argument = 0, .axes = {1, 0, -1, -1, -1}, .box = {64, 64, 1, 1, 1}}};
     source.parameters = {{Kind::tensor_map}, {Kind::pointer, 0}};
     fake.parameter_bytes["entry"] = {128, 8};
   }
@@ -922,7 +927,7 @@ TEST_CASE("a recorded launch keeps its tensor map", "[jit]") {
 
 TEST_CASE("a tensor that the driver makes no map of is an error that describes it", "[jit]") {
   BoxMachine machine;
-  machine.source.boxed[0].box = {128, 32, 1, 1, 1};  // rows of 256 bytes
+  machine.source.tma_tensors[0].box = {128, 32, 1, 1, 1};  // rows of 256 bytes
   const Device device = machine.open();
   const Tensor<bf16, 2> x(device, {64, 128});
   const Tensor<f32, 1> y(device, {1});
@@ -930,7 +935,7 @@ TEST_CASE("a tensor that the driver makes no map of is an error that describes i
              {"cuda:0", "kernel 'boxes'", "argument 1", "bf16 [48,128]", "strides [128,1]", "boxes of [128,32]",
               "dense copy", "cuTensorMapEncodeTiled failed with", "(1)"}));
   CHECK(machine.fake.launches.empty());
-  machine.source.boxed[0].box = {64, 32, 1, 1, 1};
+  machine.source.tma_tensors[0].box = {64, 32, 1, 1, 1};
   machine.fake.fail["!cuTensorMapEncodeTiled"] = 1;  // once
   const auto boxes = boxes_kernel<bf16, 2>();
   CHECK(says(error_of([&] { launch(device.stream(), boxes, x, y); }), {"kernel 'boxes'"}));
@@ -954,7 +959,7 @@ TEST_CASE("a grid has as many blocks as a launch may have", "[jit]") {
   const Tensor<f32, 1> y(device, {4});
   constexpr int most = 0x7fffffff;
   launch(device.stream(), grid_kernel(), y, 1, most, 1);
-  CHECK(machine.compiled.at(0).wide);
+  CHECK(machine.compiled.at(0).index64);
   REQUIRE(machine.fake.launches.size() == 1);
   CHECK(machine.fake.launches[0].grid == most);
   CHECK(read<std::int64_t>(machine.fake.launches[0].parameters, 0) == most);
@@ -968,9 +973,9 @@ TEST_CASE("a launch is wide from so many blocks on", "[jit]") {
   const Device device = machine.open();
   const Tensor<f32, 1> y(device, {4});
   launch(device.stream(), grid_kernel(), y, 1 << 15, 1 << 15, 1);
-  CHECK_FALSE(machine.compiled.back().wide);
+  CHECK_FALSE(machine.compiled.back().index64);
   launch(device.stream(), grid_kernel(), y, (1 << 15) + 1, 1 << 15, 1);
-  CHECK(machine.compiled.back().wide);
+  CHECK(machine.compiled.back().index64);
 }
 
 TEST_CASE("blocks that take the grid's in turn fill the GPU once", "[jit]") {

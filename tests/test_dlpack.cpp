@@ -70,11 +70,11 @@ TEST_CASE("a tensor of another library is used where it lies", "[api]") {
 }
 
 TEST_CASE("it may have strides, an offset, or no elements", "[api]") {
-  Foreign turned({3, 2});
-  for (int i = 0; i < 8; ++i) turned.values()[i] = static_cast<float>(i);
-  turned.stride({1, 3});
-  turned.managed.dl_tensor.byte_offset = 2 * sizeof(float);
-  CHECK(from_dlpack<f32, 2>(&turned.managed).to_vector() == std::vector<f32>{2, 5, 3, 6, 4, 7});
+  Foreign transposed({3, 2});
+  for (int i = 0; i < 8; ++i) transposed.values()[i] = static_cast<float>(i);
+  transposed.stride({1, 3});
+  transposed.managed.dl_tensor.byte_offset = 2 * sizeof(float);
+  CHECK(from_dlpack<f32, 2>(&transposed.managed).to_vector() == std::vector<f32>{2, 5, 3, 6, 4, 7});
   Foreign backward({3});
   for (int i = 0; i < 3; ++i) backward.values()[i] = static_cast<float>(i);
   backward.stride({-1});

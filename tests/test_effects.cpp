@@ -40,8 +40,8 @@ Kind with(Value Kind::*member, std::type_identity_t<Value> value, const Rest&...
 // A reduction over warps, which put parts of it and take them.
 template <class Kind>
 Kind across_warps(ScratchId scratch) {
-  Partials partials;
-  partials.round = {{with(&PutPartials::scratch, scratch)}, {with(&TakePartials::scratch, scratch)}};
+  CrossWarpReduce partials;
+  partials.round = {{with(&StoreWarpPartials::scratch, scratch)}, {with(&ReduceWarpPartials::scratch, scratch)}};
   return with(&Kind::across, {{partials}});
 }
 
@@ -51,7 +51,7 @@ TEST_CASE("steps say which shared memory they read and write", "[plan]") {
   const BufferId one{1}, two{2};
   const ScratchId three{3}, four{4}, five{5}, elsewhere{6};
   Plan plan;
-  const RingId ring = plan.rings.add(with(&Ring::clipped, {{one}, {two}}));
+  const PipelineId pipeline = plan.pipelines.add(with(&Pipeline::clipped, {{one}, {two}}));
   while (plan.scratch.size() < elsewhere.index) plan.scratch.add({});
   plan.scratch.add(with(&Scratch::in_workspace, true));
   Fetch::Tile tile, other;
@@ -64,38 +64,38 @@ TEST_CASE("steps say which shared memory they read and write", "[plan]") {
     Action action;
     std::string_view effects;
   } steps[] = {
-      {with(&PutPartials::scratch, three), "writes scratch 3"},
-      {with(&TakePartials::scratch, three), "reads scratch 3"},
+      {with(&StoreWarpPartials::scratch, three), "writes scratch 3"},
+      {with(&ReduceWarpPartials::scratch, three), "reads scratch 3"},
       {across_warps<Reduce>(three), "writes scratch 3, reads scratch 3"},
       {across_warps<Argmax>(three), "writes scratch 3, reads scratch 3"},
-      {across_warps<Replicas>(three), "writes scratch 3, reads scratch 3"},
-      {with(&PutTotals::scratch, three), "writes scratch 3"},
-      {with(&AddTotals::scratch, three), "reads scratch 3"},
+      {across_warps<LaneReduce>(three), "writes scratch 3, reads scratch 3"},
+      {with(&WriteScanTotals::scratch, three), "writes scratch 3"},
+      {with(&AddScanPrefix::scratch, three), "reads scratch 3"},
       {with(&Merge::from, three, &Merge::to, four, &Merge::to_at, five),
        "reads scratch 3, writes scratch 4, writes scratch 5"},
       {with(&Merge::from, three, &Merge::to, four), "reads scratch 3, writes scratch 4"},
-      {with(&CountNumbers::scratch, three), "writes scratch 3"},
-      {with(&AddCounts::scratch, three), "reads scratch 3"},
-      {with(&Put::scratch, three), "writes scratch 3"},
-      {with(&Get::scratch, three), "reads scratch 3"},
-      {with(&Tell::values, {{three}, {four}}), "reads scratch 3, reads scratch 4"},
-      {with(&Stage::buffer, one), "writes buffer 1"},
-      {with(&ReadStage::buffer, one), "reads buffer 1"},
-      {with(&Clear::buffer, one), "writes buffer 1"},
+      {with(&HistogramUpdate::scratch, three), "writes scratch 3"},
+      {with(&HistogramReduce::scratch, three), "reads scratch 3"},
+      {with(&StoreScratch::scratch, three), "writes scratch 3"},
+      {with(&LoadScratch::scratch, three), "reads scratch 3"},
+      {with(&HostReport::values, {{three}, {four}}), "reads scratch 3, reads scratch 4"},
+      {with(&StoreShared::buffer, one), "writes buffer 1"},
+      {with(&LoadFragment::buffer, one), "reads buffer 1"},
+      {with(&ZeroFill::buffer, one), "writes buffer 1"},
       {with(&Fetch::tiles, {tile, other}), "writes buffer 1, writes buffer 2, reads tensor 7, reads tensor 7"},
       {with(&Multiply::product, product), "reads buffer 1, reads buffer 2"},
       {with(&Multiply::product, of_registers), "reads buffer 2"},
-      {with(&ClearRest::ring, ring), "writes buffer 1, writes buffer 2"},
-      {with(&ClearBeyond::buffer, one), "writes buffer 1"},
+      {with(&ZeroFillRows::pipeline, pipeline), "writes buffer 1, writes buffer 2"},
+      {with(&ZeroFillPastEnd::buffer, one), "writes buffer 1"},
       {with(&TmaLoad::buffer, one), "writes buffer 1"},
       {with(&TmaStore::buffer, one), "reads buffer 1"},
       {with(&Wgmma::a, one, &Wgmma::b, two), "reads buffer 1, reads buffer 2"},
       {with(&Wgmma::b, two, &Wgmma::left, ValueId{8}), "reads buffer 2"},
-      {with(&PutPart::scratch, three), "writes scratch 3"},
-      {with(&AddParts::scratch, three), "reads scratch 3"},
-      {with(&AddParts::scratch, elsewhere), ""},  // what other blocks have put
+      {with(&StorePartial::scratch, three), "writes scratch 3"},
+      {with(&ReducePartials::scratch, three), "reads scratch 3"},
+      {with(&ReducePartials::scratch, elsewhere), ""},  // what other blocks have put
       {Barrier{}, ""},
-      {WaitWgmma{}, ""},
+      {WgmmaWait{}, ""},
   };
   for (const auto& step : steps) {
     INFO(step.action.index());

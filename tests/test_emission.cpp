@@ -16,12 +16,12 @@ struct Handmade {
     plan.target = Target::of(Arch::sm_90a);
   }
 
-  ValueId value(const char* stem, const Layout& layout, Home home, Known known = {}) {
+  ValueId value(const char* stem, const Layout& layout, StorageClass home, Known known = {}) {
     Storage storage;
     storage.label.stem = stem;
     storage.label.number = 1;
     storage.type = ElementType::i32;
-    storage.home = home;
+    storage.storage_class = home;
     storage.registers = layout.registers();
     storage.offset = 64;
     storage.known = known;
@@ -68,9 +68,9 @@ Layout line(int warps, int registers) {
 
 TEST_CASE("roles of a phase have declarations of their own, counted from their first warp", "[generate]") {
   Handmade made;
-  const ValueId block = made.value("", Layout(0), Home::variable, BlockIndex{1});
-  const ValueId sum = made.value("sum", line(4, 1), Home::variable),
-                late = made.value("late", line(2, 2), Home::shared);
+  const ValueId block = made.value("", Layout(0), StorageClass::variable, BlockIndex{1});
+  const ValueId sum = made.value("sum", line(4, 1), StorageClass::variable),
+                late = made.value("late", line(2, 2), StorageClass::shared);
   Phase& phase = made.persistent_phase();
   phase.roles.push_back({"consumer", 0, 4, {made.add_coordinate(sum, block)}});
   phase.roles.push_back({"producer", 4, 2, {made.add_coordinate(late, block)}});
@@ -109,10 +109,10 @@ TEST_CASE("roles of a phase have declarations of their own, counted from their f
 TEST_CASE("phases follow one another, each over its own grid and by its own warps", "[generate]") {
   Handmade made;
   for (int axis : {0, 2}) {
-    const ValueId block = made.value("", Layout(0), Home::variable, BlockIndex{axis});
-    const ValueId sum = made.value("sum", line(1, 1), Home::variable);
+    const ValueId block = made.value("", Layout(0), StorageClass::variable, BlockIndex{axis});
+    const ValueId sum = made.value("sum", line(1, 1), StorageClass::variable);
     Phase& phase = made.persistent_phase();
-    if (axis == 2) phase.schedule.group = 8;
+    if (axis == 2) phase.schedule.raster_group = 8;
     phase.roles.push_back({"all", 0, axis == 2 ? 1 : 2, {made.add_coordinate(sum, block)}});
   }
   CHECK(emit(made.plan) == R"(extern "C" __global__ void __launch_bounds__(64, 1) k_handmade(

@@ -21,7 +21,7 @@
 #include "emulator/prelude.hpp"
 #include "emulator/shadow.hpp"
 #include "graph/host_ops.hpp"
-#include "hand_written.hpp"
+#include "raw_cuda.hpp"
 #include "support.hpp"
 #include "tessera/graph/argument.hpp"
 #include "tessera/graph/element.hpp"
@@ -191,26 +191,28 @@ TEST_CASE("matrix instructions multiply", "[emulator]") {
   }
 }
 
-TEST_CASE("matrix instructions multiply bytes, of operands that lie along k and turned", "[emulator]") {
-  std::vector<std::int8_t> a(16 * 32), b(32 * 16), a_turned(a.size()), b_turned(b.size());
+TEST_CASE("matrix instructions multiply bytes, of operands that lie along k and transposed", "[emulator]") {
+  std::vector<std::int8_t> a(16 * 32), b(32 * 16), a_transposed(a.size()), b_transposed(b.size());
   for (std::size_t i = 0; i < a.size(); ++i)
     a[i] = static_cast<std::int8_t>(i * 7 % 253), b[i] = static_cast<std::int8_t>(i * 11 % 251);
   for (std::size_t k = 0; k < 32; ++k)
-    for (std::size_t i = 0; i < 16; ++i) a_turned[k * 16 + i] = a[i * 32 + k], b_turned[i * 32 + k] = b[k * 16 + i];
+    for (std::size_t i = 0; i < 16; ++i)
+      a_transposed[k * 16 + i] = a[i * 32 + k], b_transposed[i * 32 + k] = b[k * 16 + i];
   const auto product = [&](auto element) {
     std::vector<i32> c(16 * 16);
     for (std::size_t e = 0; e < c.size(); ++e)
       for (std::size_t k = 0; k < 32; ++k) c[e] += element(a[e / 16 * 32 + k]) * element(b[k * 16 + e % 16]);
     return c;
   };
-  std::vector<i32> along(16 * 16), turned(16 * 16);
+  std::vector<i32> along(16 * 16), transposed(16 * 16);
   for (const std::string type : {"i8", "u8"}) {
-    const Report report =
-        run({.parameters = "const i8* a, const i8* b, const i8* a_turned, const i8* b_turned, int* along, int* turned",
-             .body = "#define MULTIPLY mma_" + type + R"(
+    const Report report = run(
+        {.parameters =
+             "const i8* a, const i8* b, const i8* a_transposed, const i8* b_transposed, int* along, int* transposed",
+         .body = "#define MULTIPLY mma_" + type + R"(
     char* const memory = shared_memory();
     const int lane = lane_index(), row = lane / 4, column = lane % 4;
-    const i8* const from[] = {a, b_turned, a_turned, b};
+    const i8* const from[] = {a, b_transposed, a_transposed, b};
     for (int i = lane; i < 4 * 512; i += 32) memory[i] = static_cast<char>(from[i / 512][i % 512]);
     warp_barrier();
     u32 left[4], right[4];
@@ -223,33 +225,33 @@ TEST_CASE("matrix instructions multiply bytes, of operands that lie along k and 
       MULTIPLY<1>(sum, left, right + 2 * j);
       for (int i = 0; i < 4; ++i) along[(row + i / 2 * 8) * 16 + j * 8 + column * 2 + i % 2] = sum[i];
     }
-    load_bytes_turned<1, 1>(left, memory + 1024, 0);
-    load_bytes_turned<1, 2>(right, memory + 1536, 0);
+    load_bytes_transposed<1, 1>(left, memory + 1024, 0);
+    load_bytes_transposed<1, 2>(right, memory + 1536, 0);
     int sum[8] = {};
     MULTIPLY<2>(sum, left, right);
     MULTIPLY<2>(sum + 1, left, right + 2);
-    for (int i = 0; i < 8; ++i) turned[(row * 2 + i / 4) * 16 + column * 4 + i % 4] = sum[i];)",
-             .shared_bytes = 2048},
-            {in(a), in(b), in(a_turned), in(b_turned), out(along), out(turned)});
+    for (int i = 0; i < 8; ++i) transposed[(row * 2 + i / 4) * 16 + column * 4 + i % 4] = sum[i];)",
+         .shared_bytes = 2048},
+        {in(a), in(b), in(a_transposed), in(b_transposed), out(along), out(transposed)});
     CHECK(report.text() == "");
     const std::vector<i32> expected = type == "i8"
                                           ? product([](std::int8_t x) { return i32{x}; })
                                           : product([](std::int8_t x) { return i32{static_cast<std::uint8_t>(x)}; });
     CHECK(along == expected);
-    CHECK(turned == expected);
+    CHECK(transposed == expected);
   }
 }
 
-TEST_CASE("rows of bytes that are turned lie in different banks", "[emulator]") {
+TEST_CASE("rows of bytes that are transposed lie in different banks", "[emulator]") {
   // Of each of four matrices, eight rows of 16 bytes: all 128 bytes of a line of banks.
   std::vector<i32> at(4 * 32);
   const Report report = run({.parameters = "int* at",
                              .body = R"(
     const char* const tile = shared_memory();
-    at[lane_index()] = static_cast<int>(bytes_row_turned<2>(tile, 1) - tile);
-    at[32 + lane_index()] = static_cast<int>(bytes_row_turned<4>(tile, 1) - tile);
-    at[64 + lane_index()] = static_cast<int>(bytes_row_turned<8>(tile, 1) - tile);
-    at[96 + lane_index()] = static_cast<int>(bytes_row_turned<16>(tile, 1) - tile);)",
+    at[lane_index()] = static_cast<int>(bytes_row_transposed<2>(tile, 1) - tile);
+    at[32 + lane_index()] = static_cast<int>(bytes_row_transposed<4>(tile, 1) - tile);
+    at[64 + lane_index()] = static_cast<int>(bytes_row_transposed<8>(tile, 1) - tile);
+    at[96 + lane_index()] = static_cast<int>(bytes_row_transposed<16>(tile, 1) - tile);)",
                              .shared_bytes = 32 * 256},
                             {out(at)});
   CHECK(report.text() == "");
@@ -313,9 +315,9 @@ TEST_CASE("parameters are what the launch says", "[emulator]") {
           "const float* x, i64* seen, int extent, i64 stride, float number, int across, i64 blocks, char* workspace",
       .body = R"(
     if (thread_index() > 0) return;
-    const i64 facts[7] = {extent, stride, static_cast<i64>(number * 2), across, blocks, block_index(), grid_size()};
+    const i64 analysis[7] = {extent, stride, static_cast<i64>(number * 2), across, blocks, block_index(), grid_size()};
     i64* const own = reinterpret_cast<i64*>(workspace) + block_index() * 7;
-    for (int i = 0; i < 7; ++i) own[i] = facts[i];
+    for (int i = 0; i < 7; ++i) own[i] = analysis[i];
     if (block_index() == grid_size() - 1) {
       for (int i = 0; i < 7; ++i) seen[i] = own[i];
     })",
@@ -394,7 +396,7 @@ TEST_CASE("a missing barrier is a race, with both lines", "[emulator]") {
     const Report report = kernel.run({.seed = seed});
     const auto race = std::ranges::find(report.faults, Fault::Kind::race, &Fault::kind);
     REQUIRE(race != report.faults.end());
-    CHECK(says(race->text, {"kernel hand_written, block 0: thread ", "of shared memory", "author.cpp:6", "author.cpp:2",
+    CHECK(says(race->text, {"kernel raw_cuda, block 0: thread ", "of shared memory", "author.cpp:6", "author.cpp:2",
                             "with no barrier between"}));
   }
 }
@@ -729,8 +731,9 @@ TEST_CASE("where there is no memory for an emulated kernel, the error names what
   const std::size_t most = std::exchange(emulator::Shadow::most_bytes, 1 << 16);
   const std::string text = error_of([&] { kernel.run({}); });
   emulator::Shadow::most_bytes = most;
-  CHECK(says(text, {"no memory left for what the emulator knows of the accesses of kernel 'hand_written' to argument 1 "
-                    "(Out<f32, 1>), of 8192 bytes", "TESSERA_EMULATOR_CHECKS=0"}));
+  CHECK(says(text, {"no memory left for what the emulator knows of the accesses of kernel 'raw_cuda' to argument 1 "
+                    "(Out<f32, 1>), of 8192 bytes",
+                    "TESSERA_EMULATOR_CHECKS=0"}));
   CHECK(kernel.run({}).text() == "");
   CHECK(kernel.run({.checks = false}).text() == "");
   CHECK(says(error_of([] { emulator::Mapping(std::size_t{1} << 62, "a copy of argument 1"); }),

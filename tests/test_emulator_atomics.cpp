@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "catch.hpp"
-#include "hand_written.hpp"
+#include "raw_cuda.hpp"
 #include "support.hpp"
 
 using namespace tessera::internal;

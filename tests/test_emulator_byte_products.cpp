@@ -62,8 +62,8 @@ std::string wrong(const Graph& traced, const Case& of, std::string_view arch, co
   const Graph graph = run_passes(traced);
   std::vector<T> x = some<T>(of.rows * of.depth, 1), w = some<T>(of.depth * of.columns, 2);
   std::vector<i32> y(static_cast<std::size_t>(of.rows) * static_cast<std::size_t>(of.columns), 77);
-  const auto argument = [](auto& values, std::int64_t rows, std::int64_t columns, bool turned) {
-    if (turned) std::swap(rows, columns);
+  const auto argument = [](auto& values, std::int64_t rows, std::int64_t columns, bool transposed) {
+    if (transposed) std::swap(rows, columns);
     return Argument{.data = values.data(), .extent = {rows, columns}, .stride = {columns, 1}, .scalar = {}};
   };
   const std::vector<Argument> arguments{argument(x, of.rows, of.depth, of.km), argument(w, of.depth, of.columns, of.nk),
@@ -90,7 +90,7 @@ void check(const Case& of, std::string_view arch = "sm_80") {
   CHECK(wrong<T>(product<T>(of).graph(), of, arch, [](T x) { return x; }) == "");
 }
 
-KernelSource source_of(const Case& of, Arch arch, bool ragged = false) {
+KernelSource kernel_source(const Case& of, Arch arch, bool ragged = false) {
   const Graph graph = run_passes(product<i8>(of).graph());
   return generate(graph, ragged ? ragged_variant(graph) : dense_variant(graph), arch, {.verify = true});
 }
@@ -146,17 +146,17 @@ TEST_CASE("an operand of bytes that does not fit into shared memory leaves the t
   CHECK(wrong<i8>(large.graph(), of, "sm_86", [](i8 x) { return x >> 1; }) == "");
 }
 
-TEST_CASE("operands of bytes are read by load_matrix, turned where they do not lie along k", "[generate]") {
+TEST_CASE("operands of bytes are read by load_matrix, transposed where they do not lie along k", "[generate]") {
   const auto has = [](const KernelSource& source, std::string_view text) {
     return source.text.find(text) != std::string::npos;
   };
   for (const char* arch : {"sm_80", "sm_90a", "sm_120"})
     for (const bool km : {false, true})
       for (const bool nk : {false, true}) {
-        const KernelSource source = source_of({128, 128, 64, 128, 128, 128, km, nk}, Arch::parse(arch));
+        const KernelSource source = kernel_source({128, 128, 64, 128, 128, 128, km, nk}, Arch::parse(arch));
         CHECK(has(source, nk ? "mma_i8<1>(" : "mma_i8<2>("));
-        CHECK(has(source, "load_bytes_turned<8, 1>(a") == km);
-        CHECK(has(source, "load_bytes_turned<8, 2>(b") == !nk);
+        CHECK(has(source, "load_bytes_transposed<8, 1>(a") == km);
+        CHECK(has(source, "load_bytes_transposed<8, 2>(b") == !nk);
         CHECK(has(source, "copy_async<16>("));
         CHECK(has(source, nk ? "store_vector<2>(" : "store_vector<4>("));
       }
@@ -170,8 +170,8 @@ TEST_CASE("products of bytes spill nothing", "[generate]") {
       for (const bool nk : {false, true})
         for (const bool ragged : {false, true}) {
           const Arch arch = Arch::parse(name);
-          sources.emplace_back(source_of({128, 128, 64, 0, 0, 0, km, nk}, arch, ragged), arch);
-          sources.emplace_back(source_of({128, 256, 128, 0, 0, 0, km, nk}, arch, ragged), arch);
+          sources.emplace_back(kernel_source({128, 128, 64, 0, 0, 0, km, nk}, arch, ragged), arch);
+          sources.emplace_back(kernel_source({128, 256, 128, 0, 0, 0, km, nk}, arch, ragged), arch);
         }
   std::vector<std::string> wrong(sources.size());
   in_parallel(sources.size(), [&](std::size_t i) {

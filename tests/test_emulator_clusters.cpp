@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "catch.hpp"
-#include "hand_written.hpp"
+#include "raw_cuda.hpp"
 
 namespace {
 
@@ -77,17 +77,17 @@ namespace {
 Report run_flags(const std::string& body, std::vector<float>& y, std::uint64_t seed, int in_flight) {
   using Kind = tessera::internal::KernelParameter::Kind;
   tessera::internal::HandWritten kernel{.parameters = "float* y, char* all, u32* flags, int abreast",
-                              .body =
-                                  "float* const mine = reinterpret_cast<float*>(all + block_index() * 256);\n"
-                                  "const int thread = thread_index();\nconst u32 block = block_index();\n" +
-                                  body,
-                              .threads = 64,
-                              .workspace_bytes = 256,
-                              .persistent = true,
-                              .more = {{Kind::workspace}, {Kind::flags}, {Kind::abreast}}};
+                                        .body =
+                                            "float* const mine = reinterpret_cast<float*>(all + block_index() * 256);\n"
+                                            "const int thread = thread_index();\nconst u32 block = block_index();\n" +
+                                            body,
+                                        .threads = 64,
+                                        .workspace_bytes = 256,
+                                        .persistent = true,
+                                        .more = {{Kind::workspace}, {Kind::flags}, {Kind::lockstep_rows}}};
   kernel.shares_grid = true;
   return run(kernel, {tessera::internal::out(y)},
-             {.seed = seed, .blocks_in_flight = in_flight, .persistent_blocks = 5, .abreast = 2}, {3});
+             {.seed = seed, .blocks_in_flight = in_flight, .persistent_blocks = 5, .lockstep_rows = 2}, {3});
 }
 
 }  // namespace

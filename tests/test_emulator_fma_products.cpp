@@ -34,7 +34,7 @@ struct Sizes {
 
 /// y = x w; what differs from the sums on the host, or what the emulator finds.
 template <class X, class W, class Finish>
-std::string wrong(const auto& traced, const ProductTiles& tiles, const Sizes& of, const Finish& finish) {
+std::string wrong(const auto& traced, const MatmulTiles& tiles, const Sizes& of, const Finish& finish) {
   const Graph graph = run_passes(traced.graph());
   std::vector<X> x = some<X>(of.m * of.k, 1);
   std::vector<W> w = some<W>(of.k * of.n, 2);
@@ -63,7 +63,7 @@ std::string wrong(const auto& traced, const ProductTiles& tiles, const Sizes& of
 }
 
 template <class X = f32, class W = f32>
-void check(const ProductTiles& tiles, const Sizes& of) {
+void check(const MatmulTiles& tiles, const Sizes& of) {
   INFO(fmt::format("{}x{}x{} of {}x{}x{}{}{}", tiles.m, tiles.n, tiles.k, of.m, of.n, of.k, of.km ? " km" : "",
                    of.nk ? " nk" : ""));
   const auto product = kernel("product", [=](In<X, 2> x, In<W, 2> w, Out<f32, 2> y) {
@@ -104,7 +104,7 @@ TEST_CASE("products by fused multiply-adds take operands of other types, and com
       check<bf16, f32>({128, 128, 16}, {128, 136, 40, km, nk});
       check<f32, bf16>({64, 128, 16}, {64, 136, 40, km, nk});
     }
-  constexpr ProductTiles tiles{128, 128, 16};
+  constexpr MatmulTiles tiles{128, 128, 16};
   const auto computed = kernel("computed", [=](In<f32, 2> x, In<f32, 2> w, Out<f32, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
     Var acc = zeros<f32>({tiles.m, tiles.n});

@@ -36,7 +36,8 @@ std::string wrong(const Graph& traced, const Sizes& of, const std::vector<std::i
   };
   const std::vector<Argument> arguments{
       argument(x, of.m, of.k), of.nk ? argument(w, of.n, of.k) : argument(w, of.k, of.n), argument(y, of.m, of.n)};
-  const KernelSource source = generate(graph, classify(graph, arguments), Arch::parse(arch), {.specialise = false});
+  const KernelSource source =
+      generate(graph, classify(graph, arguments), Arch::parse(arch), {.warp_specialize = false});
   const Emulator emulator = Emulator::compile(std::span(&source, 1));
   const Report report = emulator.run(0, graph, arguments, grid);
   if (!report.clean()) return report.text();
@@ -52,7 +53,7 @@ std::string wrong(const Graph& traced, const Sizes& of, const std::vector<std::i
   return {};
 }
 
-auto product(const ProductTiles& tiles, bool nk) {
+auto product(const MatmulTiles& tiles, bool nk) {
   return kernel("product", [=](In<bf16, 2> x, In<bf16, 2> w, Out<bf16, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
     const auto right = nk ? w.permute({1, 0}) : w.permute({0, 1});
@@ -63,7 +64,7 @@ auto product(const ProductTiles& tiles, bool nk) {
 }  // namespace
 
 TEST_CASE("products by mma.sync read ahead, fetch within and store by quads", "[emulator]") {
-  const auto check = [](const ProductTiles& tiles, const Sizes& of, std::string_view arch = "sm_80") {
+  const auto check = [](const MatmulTiles& tiles, const Sizes& of, std::string_view arch = "sm_80") {
     INFO(tiles.m << "x" << tiles.n << "x" << tiles.k << " of " << of.m << "x" << of.n << "x" << of.k << " for "
                  << arch);
     const std::vector<std::int64_t> grid{(of.m + tiles.m - 1) / tiles.m, (of.n + tiles.n - 1) / tiles.n};
@@ -82,7 +83,7 @@ TEST_CASE("products by mma.sync read ahead, fetch within and store by quads", "[
 
 TEST_CASE("places of a round that is fetched within a product are its own", "[emulator]") {
   // The fetch computes the same places as the round at hand, for another round.
-  const auto turned = kernel("turned", [](In<bf16, 2> x, In<bf16, 2> w, Out<bf16, 2> y) {
+  const auto transposed = kernel("transposed", [](In<bf16, 2> x, In<bf16, 2> w, Out<bf16, 2> y) {
     Index rounds = cdiv(x.extent(1), 64);
     Var acc = zeros<f32>({64, 64});
     for (Index i : range(rounds)) {
@@ -91,7 +92,7 @@ TEST_CASE("places of a round that is fetched within a product are its own", "[em
     }
     store(y, {0, 0}, cast<bf16>(acc));
   });
-  CHECK(wrong(turned.graph(), {64, 64, 64 * 6}, {}, "sm_80") == "");
+  CHECK(wrong(transposed.graph(), {64, 64, 64 * 6}, {}, "sm_80") == "");
 }
 
 TEST_CASE("eight neighbours of a byte each are not stored as 16 bytes", "[emulator]") {
@@ -103,7 +104,7 @@ TEST_CASE("eight neighbours of a byte each are not stored as 16 bytes", "[emulat
   for (const int alignment : {8, 16}) {
     Variant variant = dense_variant(graph);
     variant.tensors[2].alignment = static_cast<std::int8_t>(alignment);
-    const KernelSource source = generate(graph, variant, Arch::sm_80, {.verify = true, .specialise = false});
+    const KernelSource source = generate(graph, variant, Arch::sm_80, {.verify = true, .warp_specialize = false});
     CHECK(source.text.find("by quads") == std::string::npos);
   }
 }

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "catch.hpp"
-#include "codegen/source_of.hpp"
+#include "codegen/kernel_source.hpp"
 #include "emulator/emulator.hpp"
 #include "emulator/operands.hpp"
-#include "hand_written.hpp"
+#include "raw_cuda.hpp"
 #include "plan_steps.hpp"
 #include "role_plans.hpp"
 #include "support.hpp"
@@ -108,41 +108,42 @@ HandWritten two_warps(int arrivals, const std::string& full, const std::string& 
           .shared_bytes = 64 + 128};
 }
 
-/// What a kernel of a warp group does with a [64,16] and b [16,n] in shared memory, their rows along k or turned; or
-/// with a in registers (PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk16").
+/// What a kernel of a warp group does with a [64,16] and b [16,n] in shared memory, their rows along k or transposed;
+/// or with a in registers (PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk16").
 template <class T>
-HandWritten one_wgmma(int n, bool turned_a, bool turned_b, const std::string& fence, const std::string& wait,
+HandWritten one_wgmma(int n, bool transposed_a, bool transposed_b, const std::string& fence, const std::string& wait,
                       bool in_registers = false) {
-  const auto place = [](bool turned, int other) {
+  const auto place = [](bool transposed, int other) {
     return fmt::format(
         "const int row = {}, column = {}; char* const to = {{}} + column / 64 * {} + panel_offset(row, "
         "column % 64 / 8) + column % 8 * 2;",
-        turned ? "k" : "i", turned ? "i" : "k", turned ? 16 * 128 : other * 128);
+        transposed ? "k" : "i", transposed ? "i" : "k", transposed ? 16 * 128 : other * 128);
   };
   const std::string type = std::is_same_v<T, f16> ? "f16" : "bf16";
-  const auto filled = [&](const char* name, bool turned, int other) {
+  const auto filled = [&](const char* name, bool transposed, int other) {
     return fmt::format(
         "for (int e = thread; e < {0} * 16; e += 128) {{ const int i = e / 16, k = e % 16; {1} "
         "*reinterpret_cast<{2}*>(to) = {3}[e]; }}\n",
-        other, fmt::format(fmt::runtime(place(turned, other)), fmt::format("at_{}", name)), type, name);
+        other, fmt::format(fmt::runtime(place(transposed, other)), fmt::format("at_{}", name)), type, name);
   };
-  const auto descriptor = [&](const char* name, bool turned) {
-    return fmt::format("matrix_descriptor<{}, 64>(at_{})", turned ? 128 : 1, name);
+  const auto descriptor = [&](const char* name, bool transposed) {
+    return fmt::format("matrix_descriptor<{}, 64>(at_{})", transposed ? 128 : 1, name);
   };
   return {
       .parameters = fmt::format("const {0}* a, const {0}* b, float* c", type),
       .body =
           "char *const at_a = panel_memory(), *const at_b = at_a + 8192;\nconst int thread = thread_index();\n" +
-          filled("a", turned_a, 64) + filled("b", turned_b, n) + fence + "\nbarrier();\n" +
+          filled("a", transposed_a, 64) + filled("b", transposed_b, n) + fence + "\nbarrier();\n" +
           fmt::format("float sums[{0}];\nfor (int i = 0; i < {0}; ++i) sums[i] = 0.5f;\n", n / 2) +
           (in_registers ? "u32 left[4];\nfor (int i = 0; i < 4; ++i) left[i] = *reinterpret_cast<const u32*>(a + "
                           "(thread / 32 * 16 + thread % 32 / 4 + i % 2 * 8) * 16 + i / 2 * 8 + thread % 4 * 2);\n"
                         : "") +
           "wgmma_fence();\n" +
-          (in_registers ? fmt::format("wgmma_left_{}_n{}<{}>(sums, left, {}, true);", type, n, int{turned_b},
-                                      descriptor("b", turned_b))
-                        : fmt::format("wgmma_{}_n{}<{}, {}>(sums, {}, {}, true);", type, n, int{turned_a},
-                                      int{turned_b}, descriptor("a", turned_a), descriptor("b", turned_b))) +
+          (in_registers
+               ? fmt::format("wgmma_left_{}_n{}<{}>(sums, left, {}, true);", type, n, int{transposed_b},
+                             descriptor("b", transposed_b))
+               : fmt::format("wgmma_{}_n{}<{}, {}>(sums, {}, {}, true);", type, n, int{transposed_a}, int{transposed_b},
+                             descriptor("a", transposed_a), descriptor("b", transposed_b))) +
           fmt::format("\nwgmma_commit();\n{}\n", wait) +
           fmt::format("for (int i = 0; i < {}; ++i)\n  c[(thread / 32 * 16 + thread % 32 / 4 + i / 2 % 2 * 8) * {} + "
                       "i / 4 * 8 + thread % 4 * 2 + i % 2] = sums[i];",
@@ -200,11 +201,11 @@ void check_tf32(int n, bool in_registers) {
 }
 
 template <class T>
-void check_wgmma(int n, bool turned_a, bool turned_b, bool in_registers = false) {
-  INFO("n " << n << ", turned " << turned_a << turned_b);
+void check_wgmma(int n, bool transposed_a, bool transposed_b, bool in_registers = false) {
+  INFO("n " << n << ", transposed " << transposed_a << transposed_b);
   const std::vector<T> a = rows_of_16<T>(64, 7), b = rows_of_16<T>(n, 11);
   std::vector<float> c(static_cast<std::size_t>(64 * n));
-  CHECK(run(one_wgmma<T>(n, turned_a, turned_b, "async_proxy_fence();", "wgmma_wait<0>();", in_registers),
+  CHECK(run(one_wgmma<T>(n, transposed_a, transposed_b, "async_proxy_fence();", "wgmma_wait<0>();", in_registers),
             {in(a), in(b), out(c)})
             .text() == "");
   int wrong = 0;
@@ -296,8 +297,8 @@ TEST_CASE("boxes go in and out of shared memory, cut at the tensor's edges", "[e
                                     bytes, fence, to_row),
                 .shared_bytes = 2048 + 8,
                 .more = {{KernelParameter::Kind::tensor_map, 0}, {KernelParameter::Kind::tensor_map, 1}},
-                .boxed = {{.argument = 0, .axes = {1, 0, -1, -1, -1}, .box = {32, 8, 1, 1, 1}},
-                          {.argument = 2, .axes = {1, 0, -1, -1, -1}, .box = {32, 8, 1, 1, 1}}}},
+                .tma_tensors = {{.argument = 0, .axes = {1, 0, -1, -1, -1}, .box = {32, 8, 1, 1, 1}},
+                                {.argument = 2, .axes = {1, 0, -1, -1, -1}, .box = {32, 8, 1, 1, 1}}}},
                {matrix(Access::in, x), out(y), matrix(Access::in_out, z)});
   };
   CHECK(moved("async_proxy_fence();", 1024).text() == "");
@@ -347,7 +348,7 @@ TEST_CASE("a box may have three axes", "[emulator]") {
       })",
              .shared_bytes = 1024 + 8,
              .more = {{KernelParameter::Kind::tensor_map, 0}},
-             .boxed = {{.argument = 0, .axes = {2, 1, 0, -1, -1}, .box = {16, 3, 2, 1, 1}}}},
+             .tma_tensors = {{.argument = 0, .axes = {2, 1, 0, -1, -1}, .box = {16, 3, 2, 1, 1}}}},
             {cube, out(y)})
             .text() == "");
   for (int i = 0; i < 2; ++i)
@@ -360,15 +361,15 @@ TEST_CASE("a box may have three axes", "[emulator]") {
 }
 
 TEST_CASE("wgmma multiplies what its descriptors say", "[emulator]") {
-  for (const bool turned_a : {false, true})
-    for (const bool turned_b : {false, true}) check_wgmma<bf16>(96, turned_a, turned_b);
+  for (const bool transposed_a : {false, true})
+    for (const bool transposed_b : {false, true}) check_wgmma<bf16>(96, transposed_a, transposed_b);
   check_wgmma<f16>(64, false, true);
   check_wgmma<f16>(256, false, false);
   for (const bool in_registers : {false, true})
     for (const int n : {64, 96, 256}) check_tf32(n, in_registers);
-  for (const bool turned_b : {false, true}) {
-    check_wgmma<bf16>(96, false, turned_b, true);
-    check_wgmma<f16>(192, false, turned_b, true);
+  for (const bool transposed_b : {false, true}) {
+    check_wgmma<bf16>(96, false, transposed_b, true);
+    check_wgmma<f16>(192, false, transposed_b, true);
   }
 }
 
@@ -440,17 +441,17 @@ TEST_CASE("threads have the registers that others gave up", "[emulator]") {
   const auto kernel = [](const std::string& first, const std::string& others) {
     return run({.body = "if (warp_index() < 4)\n" + first + "\nelse\n" + others, .threads = 384}, {});
   };
-  CHECK(kernel("give_registers<40>();", "take_registers<232>();").text() == "");
-  CHECK(only(kernel("give_registers<42>();", "take_registers<168>();")).kind == Fault::Kind::misuse);
-  CHECK(only(kernel("take_registers<160>();", "take_registers<168>();")).kind == Fault::Kind::misuse);
-  const Fault greedy = only(kernel("give_registers<40>();", "take_registers<240>();"));
+  CHECK(kernel("setmaxnreg_dec<40>();", "setmaxnreg_inc<232>();").text() == "");
+  CHECK(only(kernel("setmaxnreg_dec<42>();", "setmaxnreg_inc<168>();")).kind == Fault::Kind::misuse);
+  CHECK(only(kernel("setmaxnreg_inc<160>();", "setmaxnreg_inc<168>();")).kind == Fault::Kind::misuse);
+  const Fault greedy = only(kernel("setmaxnreg_dec<40>();", "setmaxnreg_inc<240>();"));
   CHECK(greedy.kind == Fault::Kind::deadlock);
-  CHECK(says(greedy.text, {"wait in take_registers at author.cpp:4 for 72 registers more of "}));
+  CHECK(says(greedy.text, {"wait in setmaxnreg_inc at author.cpp:4 for 72 registers more of "}));
 }
 
 TEST_CASE("a product by roles is right, whatever the order", "[emulator]") {
   std::vector<KernelSource> sources;
-  for (const RoleTile& tile : role_tiles) sources.push_back(source_of(product_by_roles(tile)));
+  for (const RoleTile& tile : role_tiles) sources.push_back(kernel_source(product_by_roles(tile)));
   const Emulator emulator = Emulator::compile(sources);
   for (std::size_t i = 0; i < sources.size(); ++i) {
     const RoleTile& tile = role_tiles[i];
@@ -471,7 +472,7 @@ TEST_CASE("a product by roles is right, whatever the order", "[emulator]") {
 }
 
 TEST_CASE("the copy engine stores whole chunks of 16 bytes", "[emulator]") {
-  const KernelSource source = source_of(product_by_roles(role_tiles[0]));
+  const KernelSource source = kernel_source(product_by_roles(role_tiles[0]));
   const Emulator emulator = Emulator::compile(std::span(&source, 1));
   RoleProduct torn(role_tiles[0], 8, 300, 64);  // a row of 37.5 chunks
   const Report report = torn.run(emulator, 0, {});
@@ -497,42 +498,42 @@ TEST_CASE("faults in roles are found without the verifier", "[emulator]") {
   std::vector<Planted> all{
       {"nobody waits until a stage is full", "the copy engine", [](Plan& p) { place_of<WaitFull>(p).drop(); },
        "", "", false, true},
-      {"nobody acquires", "once too often", [](Plan& p) { place_of<Acquire>(p).drop(); }},
-      {"the producer stays", "once too often", [](Plan& p) { place_of<Advance>(p).drop(); }},
-      {"a consumer stays", stuck, [](Plan& p) { place_of<Advance>(p, 1).drop(); }},
-      {"a stage is not released", stuck, [](Plan& p) { place_of<Release>(p).drop(); }},
-      {"the last stage is not released", stuck, [](Plan& p) { place_of<Release>(p, 1).drop(); }},
+      {"nobody acquires", "once too often", [](Plan& p) { place_of<WaitEmpty>(p).drop(); }},
+      {"the producer stays", "once too often", [](Plan& p) { place_of<AdvanceStage>(p).drop(); }},
+      {"a consumer stays", stuck, [](Plan& p) { place_of<AdvanceStage>(p, 1).drop(); }},
+      {"a stage is not released", stuck, [](Plan& p) { place_of<ArriveEmpty>(p).drop(); }},
+      {"the last stage is not released", stuck, [](Plan& p) { place_of<ArriveEmpty>(p, 1).drop(); }},
       {"a stage is released while it is read", race, [](Plan& p) {
-         the<Release>(p) = {.cursor = the<Release>(p).cursor, .behind = 0, .not_first = {}};
-         place_of<Release>(p, 1).drop();
+         the<ArriveEmpty>(p) = {.state = the<ArriveEmpty>(p).state, .behind = 0, .not_first = {}};
+         place_of<ArriveEmpty>(p, 1).drop();
        }, "", "", false, true},
-      {"one of two releases", race, [](Plan& p) { p.rings[RingId{0}].empty_arrivals = 1; }},
-      {"arrivals that nobody makes", "lacks 1 of 3 arrivals", [](Plan& p) { p.rings[RingId{0}].empty_arrivals = 3; }},
-      {"fewer bytes are expected", "-1024 bytes", [](Plan& p) { p.rings[RingId{0}].bytes -= 1024; }},
-      {"more bytes are expected", "and 1024 bytes", [](Plan& p) { p.rings[RingId{0}].bytes += 1024; }},
-      {"nobody expects", "-49152 bytes", [](Plan& p) { place_of<Expect>(p).drop(); }},
+      {"one of two releases", race, [](Plan& p) { p.pipelines[PipelineId{0}].empty_arrivals = 1; }},
+      {"arrivals that nobody makes", "lacks 1 of 3 arrivals", [](Plan& p) { p.pipelines[PipelineId{0}].empty_arrivals = 3; }},
+      {"fewer bytes are expected", "-1024 bytes", [](Plan& p) { p.pipelines[PipelineId{0}].bytes -= 1024; }},
+      {"more bytes are expected", "and 1024 bytes", [](Plan& p) { p.pipelines[PipelineId{0}].bytes += 1024; }},
+      {"nobody expects", "-49152 bytes", [](Plan& p) { place_of<ArriveExpectTx>(p).drop(); }},
       {"an operand is not loaded", "and 16384 bytes", [](Plan& p) { place_of<TmaLoad>(p).drop(); }},
       {"no fence ahead of wgmma", "no wgmma_fence", [](Plan& p) { place_of<WgmmaFence>(p).drop(); }},
-      {"products are not committed", race, [](Plan& p) { place_of<CommitWgmma>(p).drop(); },
+      {"products are not committed", race, [](Plan& p) { place_of<WgmmaCommit>(p).drop(); },
        "", "", false, true},
-      {"the last product stays open", race, [](Plan& p) { the<WaitWgmma>(p, 1).pending = 1; },
+      {"the last product stays open", race, [](Plan& p) { the<WgmmaWait>(p, 1).pending = 1; },
        "", "", false, true},
       {"no fence ahead of a store", "no async_proxy_fence", [](Plan& p) { place_of<ProxyFence>(p).drop(); }},
       {"no barrier ahead of a store", race, [](Plan& p) { place_of<NamedBarrier>(p, 1).drop(); }},
       {"no barrier behind the wait for stores", race, [](Plan& p) { place_of<NamedBarrier>(p, 4).drop(); }},
-      {"nobody waits for stores", race, [&](Plan& p) { drop_all.operator()<WaitStores>(p); }},
-      {"stores are not committed", race, [&](Plan& p) { drop_all.operator()<CommitStores>(p); }},
+      {"nobody waits for stores", race, [&](Plan& p) { drop_all.operator()<TmaStoreWait>(p); }},
+      {"stores are not committed", race, [&](Plan& p) { drop_all.operator()<TmaStoreCommit>(p); }},
       {"a barrier of other threads", "and others for", [](Plan& p) { the<NamedBarrier>(p).threads = 128; }},
       {"a barrier for more than come", "256 of 288 threads came", [](Plan& p) {
          for (StepPlace place : places_of<NamedBarrier>(p)) place.step().action.get<NamedBarrier>().threads = 288;
        }},
-      {"more registers than there are", "take_registers", [](Plan& p) { the<SetRegisters>(p, 1).registers = 240; }},
-      {"registers by twos", "no multiple of 8", [](Plan& p) { the<SetRegisters>(p).registers = 42; }},
-      {"rings that others do not know of", race, [](Plan& p) { p.phases[0].prologue.pop_back(); }},
-      {"rings that the copy engine does not know of", "no barrier_init_fence", nothing, "barrier_init_fence();", ""},
+      {"more registers than there are", "setmaxnreg_inc", [](Plan& p) { the<SetMaxNReg>(p, 1).registers = 240; }},
+      {"registers by twos", "no multiple of 8", [](Plan& p) { the<SetMaxNReg>(p).registers = 42; }},
+      {"pipelines that others do not know of", race, [](Plan& p) { p.phases[0].prologue.pop_back(); }},
+      {"pipelines that the copy engine does not know of", "no barrier_init_fence", nothing, "barrier_init_fence();", ""},
       {"a wrong parity", "barrier at byte", nothing, "at_consumer0.phase);", "at_consumer0.phase ^ 1);"},
       {"a matrix of another stride", "", nothing, "matrix_descriptor<1, 64>", "matrix_descriptor<1, 32>"},
-      {"a matrix that is turned", "", nothing, "wgmma_bf16_n256<0, 0>", "wgmma_bf16_n256<1, 0>"},
+      {"a matrix that is transposed", "", nothing, "wgmma_bf16_n256<0, 0>", "wgmma_bf16_n256<1, 0>"},
       {"results of other rows", "", nothing, "pack_bf16(staged[0], staged[1])", "pack_bf16(staged[2], staged[3])"},
       {"no turns", race, [](Plan& p) { place_of<NamedBarrier>(p, 9).drop(); }, "", "", true},
   };
@@ -542,7 +543,7 @@ TEST_CASE("faults in roles are found without the verifier", "[emulator]") {
   for (const Planted& planted : all) {
     Plan plan = product_by_roles(role_tiles[planted.in_turn ? 1 : 0]);
     planted.plant(plan);
-    KernelSource& source = sources.emplace_back(source_of(plan));
+    KernelSource& source = sources.emplace_back(kernel_source(plan));
     const std::string_view from = planted.from, to = planted.to;
     if (from.empty()) continue;
     std::size_t at = source.text.find(from, source.text.find("// ---- kernel"));

@@ -42,7 +42,7 @@ template <class T>
 using Held = kernels::Activation<T>;
 
 template <class T>
-auto biased(ProductTiles tiles) {
+auto biased(MatmulTiles tiles) {
   return kernel("biased", [=](In<Held<T>, 2> x, In<Held<T>, 2> w, In<f32, 1> bias, InOut<f32, 2> z, Out<Held<T>, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
     Tile sums = kernels::product<T>(x, w, m, n, tiles) + load(bias, {n}, {tiles.n});
@@ -54,7 +54,7 @@ auto biased(ProductTiles tiles) {
 
 /// Of sums that start from something else.
 template <class T>
-auto started(ProductTiles tiles) {
+auto started(MatmulTiles tiles) {
   using H = Held<T>;
   return kernel("started", [=](In<H, 2> x, In<H, 2> w, In<f32, 1> bias, InOut<f32, 2> z, Out<H, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
@@ -68,7 +68,7 @@ auto started(ProductTiles tiles) {
 }
 
 template <class T>
-void check_product(ProductTiles tiles, std::int64_t m, std::int64_t n, std::int64_t k, bool starts = false) {
+void check_product(MatmulTiles tiles, std::int64_t m, std::int64_t n, std::int64_t k, bool starts = false) {
   const auto product = starts ? started<T>(tiles) : biased<T>(tiles);
   std::vector<float> y_of[2], z_of[2];
   for (int i = 0; i < 2; ++i) {
@@ -95,7 +95,7 @@ void check_product(ProductTiles tiles, std::int64_t m, std::int64_t n, std::int6
 }
 
 template <class T>
-void check_product(const Multiprocessors& on, ProductTiles tiles, std::int64_t m, std::int64_t n, std::int64_t k) {
+void check_product(const Multiprocessors& on, MatmulTiles tiles, std::int64_t m, std::int64_t n, std::int64_t k) {
   const auto cdiv = [](std::int64_t a, int b) { return (a + b - 1) / b; };
   CHECK(on.count / (cdiv(m, tiles.m) * cdiv(n, tiles.n)) > 1);
   CHECK(cdiv(k, tiles.k) / 2 > 1);

@@ -25,7 +25,7 @@ struct Orders {
 };
 constexpr Orders all_orders[] = {{false, false}, {false, true}, {true, false}, {true, true}};
 
-Graph product_graph(const ProductTiles& tiles, const Orders& orders = {}) {
+Graph product_graph(const MatmulTiles& tiles, const Orders& orders = {}) {
   const auto traced = kernel("product", [=](In<f32, 2> x, In<f32, 2> w, Out<f32, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
     const auto left = orders.km ? x.permute({1, 0}) : x.permute({0, 1});
@@ -35,7 +35,7 @@ Graph product_graph(const ProductTiles& tiles, const Orders& orders = {}) {
   return run_passes(traced.graph());
 }
 
-Plan product_plan(const ProductTiles& tiles, const Orders& orders = {}) {
+Plan product_plan(const MatmulTiles& tiles, const Orders& orders = {}) {
   const Graph graph = product_graph(tiles, orders);
   return make_plan(graph, dense_variant(graph), Arch::sm_90a, {.verify = true});
 }
@@ -74,18 +74,18 @@ TEST_CASE("a thread has 8 x 16 sums of a large product in fused multiply-adds", 
   CHECK(the<Multiply>(wide).layout.registers() == 128);
 }
 
-TEST_CASE("operands of many sums that lie along k are turned on their way to shared memory", "[plan]") {
+TEST_CASE("operands of many sums that lie along k are transposed on their way to shared memory", "[plan]") {
   for (const Orders& orders : all_orders) {
     Plan many = product_plan({128, 128, 16}, orders), few = product_plan({64, 64, 16}, orders),
          odd = product_plan({128, 128, 24}, orders);  // whose rows 128 threads do not share
-    const Product &turned = the<Multiply>(many).product, &as_it_lies = the<Multiply>(few).product,
+    const Product &transposed = the<Multiply>(many).product, &as_it_lies = the<Multiply>(few).product,
                   &uneven = the<Multiply>(odd).product;
-    CHECK((!turned.a.k_major && !turned.b.k_major));
+    CHECK((!transposed.a.k_major && !transposed.b.k_major));
     CHECK((as_it_lies.a.k_major == !orders.km && as_it_lies.b.k_major == orders.nk));
     CHECK((uneven.a.k_major == !orders.km && uneven.b.k_major == orders.nk));
     for (const StepPlace& place : places_of<Fetch>(many))
       for (const Fetch::Tile& tile : place.step().action.get<Fetch>().tiles) {
-        const bool lies_along_k = tile.buffer == turned.a.buffer ? !orders.km : orders.nk;
+        const bool lies_along_k = tile.buffer == transposed.a.buffer ? !orders.km : orders.nk;
         CHECK(tile.access.fast + (lies_along_k ? 2 : 1) == static_cast<int>(tile.access.axes.size()));
         CHECK(tile.access.vector == (lies_along_k ? 1 : 4));
         CHECK(tile.copy == Fetch::Copy::async);
@@ -95,7 +95,7 @@ TEST_CASE("operands of many sums that lie along k are turned on their way to sha
 
 TEST_CASE("rows across k have an odd number of chunks, of which none is permuted", "[plan]") {
   for (const Orders& orders : all_orders)
-    for (const ProductTiles& tiles : {ProductTiles{128, 128, 16}, {64, 64, 16}, {20, 72, 12}}) {
+    for (const MatmulTiles& tiles : {MatmulTiles{128, 128, 16}, {64, 64, 16}, {20, 72, 12}}) {
       Plan plan = product_plan(tiles, orders);
       const Product& product = the<Multiply>(plan).product;
       for (const ProductOperand* operand : {&product.a, &product.b}) {
@@ -110,8 +110,8 @@ TEST_CASE("rows across k have an odd number of chunks, of which none is permuted
 
 TEST_CASE("operands of fused multiply-adds are read without bank conflicts, half a warp at a time", "[plan]") {
   for (const Orders& orders : all_orders)
-    for (const ProductTiles& tiles :
-         {ProductTiles{128, 128, 16}, {128, 256, 16}, {256, 128, 32}, {64, 64, 16}, {64, 128, 8}}) {
+    for (const MatmulTiles& tiles :
+         {MatmulTiles{128, 128, 16}, {128, 256, 16}, {256, 128, 32}, {64, 64, 16}, {64, 128, 8}}) {
       Plan plan = product_plan(tiles, orders);
       const Multiply& multiply = the<Multiply>(plan);
       for (int warp = 0; warp < plan.threads() / 32; ++warp)

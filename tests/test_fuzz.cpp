@@ -296,17 +296,17 @@ TEST_CASE("random programs hold all that the language has", "[fuzz]") {
   }
 }
 
-/// Where two products have one operand, turned in the second: whether it is the left one of the first, and of the
+/// Where two products have one operand, transposed in the second: whether it is the left one of the first, and of the
 /// second.
-std::set<std::pair<bool, bool>> turned_operands(const Graph& graph) {
+std::set<std::pair<bool, bool>> transposed_operands(const Graph& graph) {
   std::set<std::pair<bool, bool>> found;
   for (const Node& first : graph.nodes)
     for (const Node& then : graph.nodes) {
       if (first.op != Op::mma || then.op != Op::mma) continue;
       for (const std::size_t a : {0, 1})
         for (const std::size_t b : {0, 1}) {
-          const Node& turned = graph.nodes[static_cast<std::size_t>(then.in[b])];
-          if (turned.op == Op::permute && turned.in[0] == first.in[a]) found.insert({a == 0, b == 0});
+          const Node& transposed = graph.nodes[static_cast<std::size_t>(then.in[b])];
+          if (transposed.op == Op::permute && transposed.in[0] == first.in[a]) found.insert({a == 0, b == 0});
         }
     }
   return found;
@@ -326,20 +326,20 @@ TEST_CASE("random products have roles, in each way that there is, or lack them f
     if (plan.phases[0].roles.size() == 1) continue;
     ++with_roles;
     const codegen::Role& consumer = plan.phases[0].roles[1];
-    ++seen[fmt::format("teams {}, warps {}", consumer.teams, consumer.warps)];
+    ++seen[fmt::format("teams {}, warps {}", consumer.consumer_groups, consumer.warps)];
     const bool boxes = std::ranges::any_of(plan.tensor_maps, &codegen::TensorMap::store);
     ++seen[boxes ? "stored by boxes" : "stored otherwise"];
     for (const codegen::TensorMap& map : plan.tensor_maps)
       if (map.tensor.axes[2] >= 0) ++seen["more than two axes"];
-    for (const StepPlace& place : places_of<codegen::Stage>(plan)) {
-      const auto& stage = place.step().action.get<codegen::Stage>();
-      if (!stage.cursor) continue;
-      ++seen["written to a ring by threads"];
+    for (const StepPlace& place : places_of<codegen::StoreShared>(plan)) {
+      const auto& stage = place.step().action.get<codegen::StoreShared>();
+      if (!stage.state) continue;
+      ++seen["written to a pipeline by threads"];
       ++seen[stage.sweep.reads[0].run > 1 ? "neighbours are written" : "no neighbours are written"];
     }
-    for (const StepPlace& place : places_of<codegen::ReadStage>(plan))
-      ++seen[place.step().action.get<codegen::ReadStage>().turned ? "computed of rows along m"
-                                                                      : "computed of rows along k"];
+    for (const StepPlace& place : places_of<codegen::LoadFragment>(plan))
+      ++seen[place.step().action.get<codegen::LoadFragment>().transposed ? "computed of rows along m"
+                                                                         : "computed of rows along k"];
     std::set<codegen::ValueId> sums;
     for (const StepPlace& place : places_of<codegen::Wgmma>(plan)) {
       const auto& product = place.step().action.get<codegen::Wgmma>();
@@ -348,12 +348,12 @@ TEST_CASE("random products have roles, in each way that there is, or lack them f
                          product.left && product.type == ElementType::tf32 ? " from registers" : "")];
       ++seen[product.left ? "left from registers" : product.a_k_major ? "left along k" : "left along m"];
       ++seen[product.b_k_major ? "right along k" : "right along n"];
-      ++seen[product.fresh ? "from nothing" : "from a tile"];
+      ++seen[product.overwrites_first ? "from nothing" : "from a tile"];
       sums.insert(product.out);
     }
     if (sums.size() == 1) continue;
-    for (const auto& [left_first, left_then] : turned_operands(graph))
-      ++seen[fmt::format("{} in one product, turned {} in another", left_first ? "left" : "right",
+    for (const auto& [left_first, left_then] : transposed_operands(graph))
+      ++seen[fmt::format("{} in one product, transposed {} in another", left_first ? "left" : "right",
                          left_then ? "left" : "right")];
   }
   CHECK(with_roles > 0);
@@ -375,14 +375,14 @@ TEST_CASE("random products have roles, in each way that there is, or lack them f
                            "computed of rows along m",
                            "right along k",
                            "right along n",
-                           "left in one product, turned left in another",
-                           "left in one product, turned right in another",
-                           "right in one product, turned left in another",
-                           "right in one product, turned right in another",
+                           "left in one product, transposed left in another",
+                           "left in one product, transposed right in another",
+                           "right in one product, transposed left in another",
+                           "right in one product, transposed right in another",
                            "from nothing",
                            "from a tile",
                            "crosses warps",
-                           "written to a ring by threads",
+                           "written to a pipeline by threads",
                            "neighbours are written",
                            "no neighbours are written",
                            " in memory",

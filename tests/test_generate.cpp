@@ -90,7 +90,7 @@ TEST_CASE("the table's products of one GPU alone go by roles", "[generate]") {
     const Graph graph = kernel.graph();
     const KernelSource source = generate(graph, kernel.variant(graph), *kernel.only);
     CHECK(source.plan.find("role producer") != std::string::npos);
-    CHECK((source.sharing == Sharing::cluster) == (kernel.name.find("clusters") != std::string::npos));
+    CHECK((source.split_k == SplitK::cluster) == (kernel.name.find("clusters") != std::string::npos));
   }
 }
 

@@ -254,7 +254,7 @@ TEST_CASE("a reshape drops an axis that lanes were spread over", "[cpu][emulated
   SECTION("and makes the column a row of the next product") {
     const auto y = random.twins<f32, 2>({1, 16});
     const auto z = random.twins<f32, 1>({1});
-    const auto k = kernel("turned", [](In<bf16, 2> x, In<bf16, 2> w, In<bf16, 2> v, Out<f32, 2> y, Out<f32, 1> z) {
+    const auto k = kernel("transposed", [](In<bf16, 2> x, In<bf16, 2> w, In<bf16, 2> v, Out<f32, 2> y, Out<f32, 1> z) {
       Tile p = mma(load(x, {0, 0}, {32, 16}), load(w, {0, 0}, {16, 1}), zeros<f32>({32, 1}));
       Tile row = cast<bf16>(reshape(p, {1, 32}));
       store(y, {0, 0}, mma(row, load(v, {0, 0}, {32, 16}), zeros<f32>({1, 16})));
@@ -425,7 +425,7 @@ TEST_CASE("a grid may take several launches", "[emulator][planted]") {
       const auto failure = trial.check("emulated", [&](fuzz::Memory& memory) -> std::optional<fuzz::Failure> {
         const Graph graph = run_passes(trial.graph());
         Variant variant = classify(graph, memory.arguments());
-        variant.wide = wide;
+        variant.index64 = wide;
         const KernelSource source = generate(graph, variant, Arch::sm_90a);
         CHECK((source.text.find("grouped(block % ") != source.text.npos) == (&trial == trials));
         const Emulator emulator = Emulator::compile(std::array{source});

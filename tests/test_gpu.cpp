@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "catch.hpp"
-#include "codegen/source_of.hpp"
+#include "codegen/kernel_source.hpp"
 #include "jit/compile/compiler.hpp"
 #include "jit/cuda/cuda_devices.hpp"
 #include "jit/cuda/tensor_maps.hpp"
@@ -257,10 +257,10 @@ TEST_CASE("a GPU's driver makes maps of what the copy engine is said to address"
       Graph graph;
       graph.name = "boxes";
       graph.parameters = {{.access = Access::in, .type = type, .rank = c.rank}};
-      CHECK(classify(graph.parameters[0], argument).boxable);
-      const BoxedTensor boxed{
+      CHECK(classify(graph.parameters[0], argument).tma_addressable);
+      const TmaTensor tma_tensors{
           .axes = c.axes, .box = {16 / info(type).bytes, 8, 1, 1, 1}, .rounds = type == ElementType::f32};
-      TensorMaps maps(*backend, graph, {{boxed, 0}});
+      TensorMaps maps(*backend, graph, {{tma_tensors, 0}});
       alignas(64) std::array<std::byte, 128> block{};
       CHECK(error_of([&] { maps.write(std::span(&argument, 1), block.data()); }) == "(no error)");
       CHECK(std::ranges::count(block, std::byte{0}) < 128);
@@ -273,7 +273,7 @@ TEST_CASE("a GPU computes a product by the copy engine and wgmma", "[cuda]") {
   for (const RoleTile& tile : role_tiles) {
     CudaSettings settings;
     settings.compile = settings.recompile = [&](const Graph&, const Variant&, Arch arch) {
-      return Compiler::instance().compile(source_of(product_by_roles(tile)), arch);
+      return Compiler::instance().compile(kernel_source(product_by_roles(tile)), arch);
     };
     const Device device(CudaDevices({"libcuda.so.1"}, settings).first());
     const auto product = kernel("product", [&](In<bf16, 2> a, In<bf16, 2> b, Out<bf16, 2> c) {

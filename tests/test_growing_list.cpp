@@ -1,5 +1,5 @@
 // A list whose values are made once for each key, those of different keys at the same time.
-#include "jit/growing_list.hpp"
+#include "jit/lock_free_list.hpp"
 
 #include <barrier>
 #include <chrono>
@@ -13,7 +13,7 @@
 using namespace tessera::internal;
 
 TEST_CASE("A growing list makes values of different keys at the same time", "[jit]") {
-  GrowingList<int, int> list;
+  LockFreeList<int, int> list;
   std::promise<void> begun[2];
   const auto make = [&](int key) {
     return std::async(std::launch::async, [&list, &begun, key] {
@@ -31,7 +31,7 @@ TEST_CASE("A growing list makes values of different keys at the same time", "[ji
 
 TEST_CASE("A growing list makes each value once, where it stays", "[jit]") {
   constexpr int threads = 8, keys = 50;
-  GrowingList<int, int> list;
+  LockFreeList<int, int> list;
   std::atomic<int> made = 0, wrong = 0;
   std::barrier start(threads);
   std::vector<const int*> places(threads * keys);
@@ -57,7 +57,7 @@ TEST_CASE("A growing list makes each value once, where it stays", "[jit]") {
 }
 
 TEST_CASE("What cannot be made is tried again", "[jit]") {
-  GrowingList<int, int> list;
+  LockFreeList<int, int> list;
   CHECK_THROWS_AS(list.find_or_make(1, []() -> int { throw std::runtime_error("not now"); }), std::runtime_error);
   CHECK(list.find_or_make(1, [] { return 5; }) == 5);
   CHECK(list.find_or_make(1, [] { return 6; }) == 5);

@@ -73,24 +73,24 @@ TEST_CASE("hints change no result", "[cpu]") {
   }
   for (const Hints& wanted :
        {Hints{.warps = 1}, Hints{.warps = 8, .stages = 3, .occupancy = 2}, Hints{.warps = 32, .stages = 1},
-        Hints{.warps = 5, .stages = -2, .cluster = 99, .occupancy = 1000, .arch = "sm_9"}}) {
+        Hints{.warps = 16, .stages = 7, .cluster = 16, .occupancy = 32, .arch = "sm_80"}}) {
     INFO(to_string(wanted));
     CHECK(sums_of(2, {wanted}) == sums);
     CHECK(product_of(0, {wanted}) == products);
   }
 }
 
-TEST_CASE("what no kernel can have is a warning", "[plan]") {
-  const auto said = [](const Hints& wanted) { return line_of([&] { column_sums(0, {wanted}); }); };
+TEST_CASE("what no kernel can have is an error", "[plan]") {
+  const auto said = [](const Hints& wanted) { return error_of([&] { column_sums(0, {wanted}); }); };
   for (const int warps : {64, 3, -1})
-    CHECK(says(said({.warps = warps}), {"warning", "kernel 'column_sums', ", "test_hints.cpp:",
+    CHECK(says(said({.warps = warps}), {"kernel 'column_sums', ", "test_hints.cpp:",
                                         fmt::format(".warps = {}, and a block has 1, 2, 4, 8, 16 or 32", warps)}));
   CHECK(says(said({.stages = -2}), {".stages = -2, and a loop has 1 or more"}));
   CHECK(says(said({.cluster = 99}), {".cluster = 99, and a cluster has 1 to 16 blocks"}));
   CHECK(says(said({.occupancy = 1000000}), {".occupancy = 1000000, and a multiprocessor has 1 to 32 blocks"}));
   for (const char* arch : {"SM_90", "cuda", "sm_90a "})
     CHECK(says(said({.arch = arch}), {fmt::format(".arch = \"{}\", and there is no such architecture", arch)}));
-  CHECK(said({.warps = 32, .stages = 4, .cluster = 8, .occupancy = 32, .arch = "sm_90"}).empty());
+  CHECK(said({.warps = 32, .stages = 4, .cluster = 8, .occupancy = 32, .arch = "sm_90"}) == "(no error)");
 }
 
 TEST_CASE("a loop is unrolled as its author says", "[plan]") {
@@ -131,18 +131,12 @@ TEST_CASE("a plan has what hints ask for, or says what it has not", "[plan]") {
   CHECK_FALSE(has(plan(product({{.warps = 8, .stages = 3}})), left));
   CHECK(has(plan(product({{.warps = 8}})), "256 threads"));
   CHECK(has(plan(product({{.stages = 16}})), left + "16 stages"));
-  CHECK(has(plan(column_sums(0, {{.warps = 3}})), left + "3 warps; a block has 1, 2, 4, ... 32"));
   CHECK(has(plan(column_sums(0, {{.stages = 2}})), left + "2 stages; no loop fetches ahead"));
-  CHECK(has(plan(column_sums(0, {{.occupancy = 1000}})), left + "1000 blocks of a multiprocessor; "));
   // 32 blocks of a warp each are as many as a multiprocessor has at a time; GPUs of sm_86 have 16.
   const std::vector<Hints> most{{.warps = 1, .occupancy = 32}};
   CHECK(has(cuda_source(column_sums(0, most), Arch::sm_80), "__launch_bounds__(32, 32)"));
   CHECK(has(plan(column_sums(0, most), Arch::parse("sm_86")), left + "32 blocks of a multiprocessor; "));
-  for (const int more : {33, 48, 1'000'000})
-    CHECK(has(plan(column_sums(0, {{.warps = 1, .occupancy = more}})),
-              left + std::to_string(more) + " blocks of a multiprocessor; "));
   CHECK(has(plan(column_sums(0, {{.cluster = 2}})), left + "a cluster of 2; no cluster shares the rounds"));
-  CHECK(has(plan(column_sums(0, {{.arch = "sm_9"}})), left + "there is no architecture sm_9"));
   CHECK(has(plan(product({{.warps = 1}})), left + "1 warps; its tiles take 4"));
   const auto roles = product({{.warps = 2, .occupancy = 2}});
   const std::string by_roles = plan(roles, Arch::sm_90a);

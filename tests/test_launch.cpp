@@ -493,8 +493,13 @@ TEST_CASE("options are parsed from their table", "[jit]") {
     CHECK(says(error_of([&] { read("TESSERA_DUMP_ARCH", bad); }),
                {"TESSERA_DUMP_ARCH=" + std::string(bad), "choose from sm_80, sm_86"}));
   CHECK((!defaults.debug && !read("TESSERA_DEBUG", "0").debug && read("TESSERA_DEBUG", "1").debug));
-  CHECK((defaults.tier == "wgmma" && read("TESSERA_TIER", "mma_sync").tier == "mma_sync"));
-  CHECK(says(error_of([&] { read("TESSERA_TIER", "wmma"); }), {"TESSERA_TIER=wmma", "mma_sync"}));
+  CHECK((defaults.tensor_cores == "wgmma" && read("TESSERA_TENSOR_CORES", "mma_sync").tensor_cores == "mma_sync"));
+  CHECK(says(error_of([&] { read("TESSERA_TIER", "wgmma"); }), {"TESSERA_TIER is called TESSERA_TENSOR_CORES now"}));
+  CHECK(says(error_of([&] { read("TESSERA_SHARING", "none"); }), {"TESSERA_SHARING is called TESSERA_SPLIT_K now"}));
+  CHECK(says(error_of([&] { read("TESSERA_OVERLAP", "0"); }), {"TESSERA_OVERLAP is called TESSERA_PDL now"}));
+  CHECK(says(error_of([&] { read("TESSERA_SPLIT_K", "grid"); }), {"TESSERA_SPLIT_K=grid: the value is called stream_k now"}));
+  CHECK(read("TESSERA_SPLIT_K", "stream_k").split_k == "stream_k");
+  CHECK(says(error_of([&] { read("TESSERA_TENSOR_CORES", "wmma"); }), {"TESSERA_TENSOR_CORES=wmma", "mma_sync"}));
   for (const char* bad : {"2", "yes", "01"})
     CHECK(says(error_of([&] { read("TESSERA_ALWAYS_COMPILE", bad); }), {"TESSERA_ALWAYS_COMPILE", bad, "0 or 1"}));
   for (const OptionInfo& option : option_table()) {
@@ -503,13 +508,13 @@ TEST_CASE("options are parsed from their table", "[jit]") {
   }
 }
 
-TEST_CASE("the README's table of variables is the table", "[jit]") {
-  const std::string readme = read_text(std::filesystem::path(TESSERA_SOURCE_DIR) / "README.md");
+TEST_CASE("the page of environment variables is the table of options", "[jit]") {
+  const std::string page = read_text(std::filesystem::path(TESSERA_SOURCE_DIR) / "docs/environment.md");
   for (const OptionInfo& option : option_table()) {
     const std::string row = "| `" + std::string(option.variable) + "` | " +
                             (option.fallback.empty() ? "" : "`" + std::string(option.fallback) + "` ") + "| " +
                             std::string(option.meaning) + " |";
     INFO(row);
-    CHECK(readme.find(row) != std::string::npos);
+    CHECK(page.find(row) != std::string::npos);
   }
 }

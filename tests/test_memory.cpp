@@ -52,9 +52,9 @@ struct View {
     a.low = low, a.high = high;
   }
   void permute(const std::vector<int>& order) {
-    std::vector<Axis> turned;
-    for (int axis : order) turned.push_back(axes[axis]);
-    axes = turned;
+    std::vector<Axis> transposed;
+    for (int axis : order) transposed.push_back(axes[axis]);
+    axes = transposed;
   }
   /// Where element `at` lies in memory, or -1 outside.
   std::int64_t place(const std::vector<std::int64_t>& at) const {
@@ -503,15 +503,15 @@ TEST_CASE("views and their extents", "[cpu]") {
   const auto k = kernel(
       "views", [](In<i32, 3> x, Out<i32, 1> e, Out<i32, 2> y, Out<i32, 2> z, Scalar<i32> start, Scalar<i32> extent) {
         const auto part = x.slice(-1, start, extent);
-        const auto turned = part.permute({-1, 0, 1});
-        const auto again = turned.slice(0, 1, 2);
+        const auto transposed = part.permute({-1, 0, 1});
+        const auto again = transposed.slice(0, 1, 2);
         store(e, {0}, reshape(x.extent(2) + 0 * start, {1}));
         store(e, {1}, reshape(part.extent(-1) + 0 * start, {1}));
-        store(e, {2}, reshape(turned.extent(0) + 0 * start, {1}));
-        store(e, {3}, reshape(turned.extent(1) + 0 * start, {1}));
+        store(e, {2}, reshape(transposed.extent(0) + 0 * start, {1}));
+        store(e, {3}, reshape(transposed.extent(1) + 0 * start, {1}));
         store(e, {4}, reshape(again.extent(0) + 0 * start, {1}));
         store(e, {5}, reshape(again.extent(-1) + 0 * start, {1}));
-        store(y, {0, 0}, reshape(load(turned, {0, 1, 0}, {4, 1, 3}, -1), {4, 3}));
+        store(y, {0, 0}, reshape(load(transposed, {0, 1, 0}, {4, 1, 3}, -1), {4, 3}));
         store(z, {0, 0}, reshape(load(again, {0, 0, 0}, {4, 1, 3}, -2), {4, 3}));
       });
   const auto x = tensor<i32, 3>({2, 3, 5}, numbered<i32>(30));
@@ -600,7 +600,7 @@ TEST_CASE("elements by tiles of their indices", "[cpu]") {
   CHECK(one.to_vector() == std::vector<f32>{5});
 }
 
-TEST_CASE("elements of a view that is turned and sliced, among those in memory", "[cpu]") {
+TEST_CASE("elements of a view that is transposed and sliced, among those in memory", "[cpu]") {
   const auto k = kernel("views", [](In<f16, 2> x, In<i32, 2> at, InOut<f16, 2> y, Out<f16, 2> z) {
     Index b = blocks(3);
     auto part = x.permute({1, 0}).slice(0, b, 4);
@@ -749,7 +749,7 @@ TEST_CASE("colliding scatters leave one of the values", "[cpu]") {
   }
 }
 
-TEST_CASE("a gather from a table of three axes, turned and sliced", "[cpu]") {
+TEST_CASE("a gather from a table of three axes, transposed and sliced", "[cpu]") {
   const auto k = kernel("table", [](In<i32, 3> x, In<i32, 1> rows, Out<i32, 3> y) {
     const Tile r = load(rows, {0}, {4});
     store(y, {0, 0, 0}, gather(x.permute({1, 2, 0}).slice(0, 1, 3), r, {0, 1}, {4, 1}, -1));

@@ -137,7 +137,7 @@ TEST_CASE("sums along an axis, over rounds of warps of lanes of neighbours", "[c
   check(f32{}, 1, 50257, 1);  // in memory
 }
 
-TEST_CASE("tiles that are turned, over the edges of their tensors", "[cpu][emulated][planted]") {
+TEST_CASE("tiles that are transposed, over the edges of their tensors", "[cpu][emulated][planted]") {
   const auto check = [](auto from, auto to, std::int64_t rows, std::int64_t columns) {
     using From = decltype(from);
     using To = decltype(to);
@@ -278,7 +278,7 @@ TEST_CASE("strides of tensors that are large have 64 bits", "[cpu][emulated][pla
   const Graph graph = run_passes(k.executable().graph());
   Variant variant = dense_variant(graph);
   CHECK(generate(graph, variant, Arch::sm_90a).text.find(" int in0_stride0") != std::string::npos);
-  variant.wide = true;
+  variant.index64 = true;
   CHECK(generate(graph, variant, Arch::sm_90a).text.find(" i64 in0_stride0") != std::string::npos);
 }
 
@@ -412,8 +412,8 @@ TEST_CASE("a sum of products is read before the next is added", "[cpu][emulated]
   }
 }
 
-TEST_CASE("a carried tile of three axes is turned in each round", "[cpu][emulated][planted]") {
-  const auto k = kernel("turned", [](In<f32, 3> x, Out<f32, 3> y, Scalar<i32> n) {
+TEST_CASE("a carried tile of three axes is transposed in each round", "[cpu][emulated][planted]") {
+  const auto k = kernel("transposed", [](In<f32, 3> x, Out<f32, 3> y, Scalar<i32> n) {
     Var t = load(x, {0, 0, 0}, {8, 8, 8});
     for ([[maybe_unused]] Index i : range(n)) t = permute(t, {1, 2, 0});
     store(y, {0, 0, 0}, t);
@@ -471,10 +471,10 @@ TEST_CASE("a view that starts between the vectors of its tensor", "[cpu][emulate
 }
 
 TEST_CASE("a product whose warps hold an odd number of right operands", "[cpu][emulated][planted]") {
-  const auto k = kernel("odd", [](In<bf16, 2> x, In<bf16, 2> w, In<bf16, 2> turned, Out<f32, 2> y) {
+  const auto k = kernel("odd", [](In<bf16, 2> x, In<bf16, 2> w, In<bf16, 2> transposed, Out<f32, 2> y) {
     const Tile a = load(x, {0, 0}, {32, 16});
     const Tile sums = mma(a, load(w, {0, 0}, {16, 48}), zeros<f32>({32, 48}));
-    store(y, {0, 0}, mma(a, transpose(load(turned, {0, 0}, {48, 16})), sums * 100.0f));
+    store(y, {0, 0}, mma(a, transpose(load(transposed, {0, 0}, {48, 16})), sums * 100.0f));
   });
   check_same([&](const Device& device) {
     const Tensor<f32, 2> y(device, {32, 48});
@@ -763,9 +763,9 @@ TEST_CASE("a tile too large for registers is gathered by computed rows in an exp
     check_same([&](const Device& device) {
       const auto y = small_numbers<f32, 2>(device, {258, 250}, 3);
       const Tensor<i32, 1> rows(device, {128});
-      std::vector<i32> turned = numbered<i32>(128);
-      std::ranges::reverse(turned);
-      rows.copy_from(turned);
+      std::vector<i32> transposed = numbered<i32>(128);
+      std::ranges::reverse(transposed);
+      rows.copy_from(transposed);
       launch(device.stream(), k, small_numbers<f32, 2>(device, {120, 256}, 1),
              small_numbers<f32, 2>(device, {128, 240}, 2), rows, y);
       return y.to_vector();
@@ -803,9 +803,9 @@ TEST_CASE("rows too large for registers are part of the expression that gathers 
   });
   check_same([&](const Device& device) {
     const Tensor<i32, 1> x(device, {32000}), y(device, {65500});
-    std::vector<i32> turned = numbered<i32>(32000);
-    std::ranges::reverse(turned);
-    x.copy_from(turned);
+    std::vector<i32> transposed = numbered<i32>(32000);
+    std::ranges::reverse(transposed);
+    x.copy_from(transposed);
     launch(device.stream(), k, x, y);
     return y.to_vector();
   });
@@ -827,8 +827,8 @@ TEST_CASE("a tile too large for registers is what it was before a store", "[cpu]
   });
 }
 
-TEST_CASE("a tile that is turned is stored by the first of those who hold copies", "[cpu][emulated][planted]") {
-  const auto k = kernel("turned", [](In<f32, 2> x, In<f32, 2> w, Out<f32, 2> y, Out<f32, 2> z) {
+TEST_CASE("a tile that is transposed is stored by the first of those who hold copies", "[cpu][emulated][planted]") {
+  const auto k = kernel("transposed", [](In<f32, 2> x, In<f32, 2> w, Out<f32, 2> y, Out<f32, 2> z) {
     store(y, {0, 0}, load(w, {0, 0}, {64, 64}) * 2.0f);
     store(z, {0, 0}, transpose(load(x, {0, 0}, {16, 16})));
   });

@@ -260,7 +260,7 @@ TEST_CASE("sums of long rows lose no more than f32 sums may", "[cpu]") {
   }
 }
 
-TEST_CASE("reductions of tiles that are turned, stretched, joined or computed", "[cpu]") {
+TEST_CASE("reductions of tiles that are transposed, stretched, joined or computed", "[cpu]") {
   Cases cases(1500);
   oracle::Rng rng(23);
   for (ElementType type :
@@ -599,11 +599,11 @@ TEST_CASE("reductions of the language: the largest or smallest with its index", 
     for (std::size_t i = 0; i < a.size(); ++i) values[i] = oracle::is_real(a.type) ? T(a.real[i]) : T(a.whole[i]);
     x.copy_from(values);
     launch(device.stream(), k, x, value, index);
-    Array turned = a;  // whose largest are the smallest of a
-    for (Real& r : turned.real) r = -r;
-    for (i64& w : turned.whole) w = -w - 1;
+    Array transposed = a;  // whose largest are the smallest of a
+    for (Real& r : transposed.real) r = -r;
+    for (i64& w : transposed.whole) w = -w - 1;
     const Array high = oracle::reduce(Op::max, a, axis), low = oracle::reduce(Op::min, a, axis);
-    const Array at_high = oracle::argmax(a, axis), at_low = oracle::argmax(turned, axis);
+    const Array at_high = oracle::argmax(a, axis), at_low = oracle::argmax(transposed, axis);
     const auto got = value.to_vector();
     const auto at = index.to_vector();
     for (int i = 0; i < n; ++i) {
@@ -734,7 +734,7 @@ TEST_CASE("tiles that are wholly known: full, zeros, iota, constants", "[cpu]") 
       const Array expected = oracle::iota(shape, axis);
       const auto make = [&](const Values&) { return oracle::apply(Op::iota, ElementType::i32, {}, {axis}, shape); };
       CHECK(oracle::difference(oracle::evaluate({}, expected, make), expected) == "");
-      // Used in arithmetic, turned, reduced.
+      // Used in arithmetic, transposed, reduced.
       const Array square = oracle::binary(Op::mul, expected, expected);
       CHECK(oracle::difference(
                 oracle::evaluate({}, square,
@@ -745,9 +745,10 @@ TEST_CASE("tiles that are wholly known: full, zeros, iota, constants", "[cpu]") 
                 oracle::evaluate({}, total, [&](const Values& x) { return along(Op::sum, make(x), axis); }), total) ==
             "");
       const std::vector<int> axes = random_axes(rng, shape.size());
-      const Array turned = oracle::permute(expected, axes);
-      CHECK(oracle::difference(oracle::evaluate({}, turned, [&](const Values& x) { return permuted(make(x), axes); }),
-                               turned) == "");
+      const Array transposed = oracle::permute(expected, axes);
+      CHECK(
+          oracle::difference(oracle::evaluate({}, transposed, [&](const Values& x) { return permuted(make(x), axes); }),
+                             transposed) == "");
     }
     for (ElementType type : all_types) {
       if (cases.skip()) continue;
@@ -811,7 +812,7 @@ TEST_CASE("mma of every type of factor", "[cpu]") {
                            Sizes{64, 1, 64}, Sizes{128, 64, 96}, Sizes{2, 700, 3}, Sizes{5, 7, 9}, Sizes{8, 300, 17}}) {
       for (int turn = 0; turn < 8; ++turn) {  // bit 0: a, 1: b, 2: c come transposed
         if (cases.skip()) continue;
-        INFO(name(type) << " " << s.m << "x" << s.k << "x" << s.n << " turned " << turn);
+        INFO(name(type) << " " << s.m << "x" << s.k << "x" << s.n << " transposed " << turn);
         const auto numbers = [&](ElementType of, const Extents& shape) {
           return oracle::is_real(of) ? oracle::random_array(rng, of, shape, -2, 2)
                                      : oracle::random_bits_array(rng, of, shape);
@@ -947,12 +948,12 @@ void check_orders() {
   const auto value = [](int seed, int i, int j) {
     return (i * 7 + j * 11 + seed) % 13 % 5 - (std::is_unsigned_v<T> ? 0 : 2);
   };
-  const auto made = [&](int seed, int rows, int columns, bool turned) {
+  const auto made = [&](int seed, int rows, int columns, bool transposed) {
     std::vector<T> values;
-    for (int i = 0; i < (turned ? columns : rows); ++i)
-      for (int j = 0; j < (turned ? rows : columns); ++j)
-        values.push_back(stored<T>(turned ? value(seed, j, i) : value(seed, i, j)));
-    return tensor<T, 2>({turned ? columns : rows, turned ? rows : columns}, values);
+    for (int i = 0; i < (transposed ? columns : rows); ++i)
+      for (int j = 0; j < (transposed ? rows : columns); ++j)
+        values.push_back(stored<T>(transposed ? value(seed, j, i) : value(seed, i, j)));
+    return tensor<T, 2>({transposed ? columns : rows, transposed ? rows : columns}, values);
   };
   const auto y = tensor<Sum, 3>({4, m, n}, std::vector<Sum>(4 * m * n, Sum(-77)));
   launch(test_device().stream(), multiply, made(1, m, k, false), made(1, m, k, true), made(4, k, n, false),

@@ -1,4 +1,4 @@
-// What ops.def says of an op, and that no more places than README.md and a list here say know one by name.
+// What ops.def says of an op, and that no more places than CONTRIBUTING.md and a list here say know one by name.
 #include <filesystem>
 #include <map>
 #include <set>
@@ -100,7 +100,7 @@ TEST_CASE("an attribute is asked of the ops that have it", "[graph]") {
 TEST_CASE("a structural op is a shape rule, a function and a case in each executor", "[graph]") {
   namespace fs = std::filesystem;
   const fs::path root = TESSERA_SOURCE_DIR;
-  // Where every op may have its case, and what README.md calls it.
+  // Where every op may have its case, and what CONTRIBUTING.md calls it.
   const std::map<std::string, std::string> homes = {
       {"src/graph/infer.cpp", "infer.cpp"},
       {"include/tessera/dsl/expr.hpp", "include/tessera/dsl"},
@@ -124,15 +124,15 @@ TEST_CASE("a structural op is a shape rule, a function and a case in each execut
       {"src/codegen/emit/emit_atomic.cpp", {"atomic_max", "atomic_min"}},
       {"src/codegen/emit/emit.cpp", {"broadcast"}},
       {"src/codegen/emit/emit_expressions.cpp", {"bitcast", "broadcast", "cast", "custom", "select"}},
-      {"src/codegen/hand_written.cpp", {"constant"}},
-      {"src/codegen/lower/boxes.cpp", {"block", "constant", "extent"}},
-      {"src/codegen/lower/chains.cpp", {"block", "branch", "constant", "load", "mma", "reshape"}},
+      {"src/codegen/raw_cuda.cpp", {"constant"}},
+      {"src/codegen/lower/tma_boxes.cpp", {"block", "constant", "extent"}},
+      {"src/codegen/lower/fused_matmul.cpp", {"block", "branch", "constant", "load", "mma", "reshape"}},
       {"src/codegen/lower/computed_operands.cpp", {"broadcast", "constant", "iota", "load"}},
-      {"src/codegen/lower/facts.cpp", {"block", "constant", "extent", "scalar", "scatter"}},
+      {"src/codegen/lower/graph_analysis.cpp", {"block", "constant", "extent", "scalar", "scatter"}},
       {"src/codegen/lower/layouts.cpp",
        {"argmax", "argument", "broadcast", "extract", "gather", "gather_elements", "permute", "reshape", "result",
         "scatter"}},
-      {"src/codegen/lower/lower_chain.cpp", {"broadcast", "cast", "constant", "mma", "select"}},
+      {"src/codegen/lower/lower_fused_matmul.cpp", {"broadcast", "cast", "constant", "mma", "select"}},
       {"src/codegen/lower/lower_exchange.cpp", {"broadcast", "check", "concat", "permute", "reshape"}},
       {"src/codegen/lower/lower_scratch.cpp", {"broadcast"}},
       {"src/codegen/lower/lower_sort.cpp", {"broadcast"}},
@@ -145,20 +145,20 @@ TEST_CASE("a structural op is a shape rule, a function and a case in each execut
       {"src/codegen/lower/lower_steps.cpp", {"broadcast", "cast", "constant", "custom", "gather", "iota", "load"}},
       {"src/codegen/lower/lowering.hpp", {"argument"}},
       {"src/codegen/lower/masks.cpp", {"broadcast", "cast", "constant", "iota"}},
-      {"src/codegen/lower/products.cpp", {"argument", "mma"}},
+      {"src/codegen/lower/matmul_plan.cpp", {"argument", "mma"}},
       {"src/codegen/lower/ranges.cpp", {"block", "constant", "extent"}},
-      {"src/codegen/lower/source.cpp", {"cast", "load", "permute", "reshape"}},
-      {"src/codegen/lower/specialise.cpp",
+      {"src/codegen/lower/operand_source.cpp", {"cast", "load", "permute", "reshape"}},
+      {"src/codegen/lower/warp_specialization.cpp",
        {"argmax", "argument", "block", "broadcast", "concat", "constant", "extract", "histogram", "iota", "load",
         "loop", "mma", "repeat", "store"}},
       {"src/codegen/lower/split_products.cpp", {"argument", "block", "constant", "load", "loop", "mma"}},
-      {"src/codegen/lower/turned.cpp", {"permute"}},
+      {"src/codegen/lower/transposed.cpp", {"permute"}},
       {"src/codegen/lower/wgmma_tiles.cpp", {"broadcast", "constant"}},
-      {"src/codegen/passes/eliminate_dead.cpp", {"argument", "branch", "loop", "repeat", "result"}},
-      {"src/codegen/passes/fold.cpp",
+      {"src/codegen/passes/dce.cpp", {"argument", "branch", "loop", "repeat", "result"}},
+      {"src/codegen/passes/constant_fold.cpp",
        {"bitcast", "broadcast", "cast", "constant", "custom", "extract", "permute", "reshape", "select"}},
-      {"src/codegen/passes/lift_reshapes.cpp", {"broadcast", "reshape"}},
-      {"src/codegen/passes/widen_factors.cpp", {"cast", "mma"}},
+      {"src/codegen/passes/hoist_reshapes.cpp", {"broadcast", "reshape"}},
+      {"src/codegen/passes/promote_fp8.cpp", {"cast", "mma"}},
       {"src/codegen/plan/effects.cpp", {"atomic_compare_exchange", "atomic_exchange"}},
       {"src/codegen/plan/plan_text.cpp", {"bitcast", "broadcast", "cast", "custom"}},
       {"src/codegen/plan/sweep.hpp", {"broadcast"}},
@@ -187,7 +187,7 @@ TEST_CASE("a structural op is a shape rule, a function and a case in each execut
        {"atomic_add", "atomic_and", "atomic_compare_exchange", "atomic_exchange", "atomic_max", "atomic_min",
         "atomic_or", "atomic_xor"}},
   };
-  const std::string page = read_text(root / "README.md");
+  const std::string page = read_text(root / "CONTRIBUTING.md");
   const std::size_t begin = page.find("**An op**");
   REQUIRE(begin != page.npos);
   const std::string said = page.substr(begin, page.find("\n\n", begin) - begin);

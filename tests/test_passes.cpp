@@ -32,16 +32,17 @@ TEST_CASE("the pass table is in order and documented", "[passes]") {
     names.push_back(pass.name);
     CHECK(!pass.what.empty());
   }
-  CHECK(names == std::vector<std::string_view>{"reshape", "widen", "fold", "common", "dead"});
+  CHECK(names == std::vector<std::string_view>{"hoist_reshapes", "promote_fp8", "constant_fold", "cse_loads",
+                                                       "dce"});
 }
 
-TEST_CASE("fold computes constants", "[passes]") {
-  const Graph graph = fold(trace_kernel("constants", [](In<f32, 2> x, Out<f32, 2> y) {
+TEST_CASE("constant_fold computes constants", "[passes]") {
+  const Graph graph = constant_fold(trace_kernel("constants", [](In<f32, 2> x, Out<f32, 2> y) {
     Tile c = full<f32>({4, 8}, 2) * 3.0f + exp2(full<f32>({8}, 3));
     Tile i = transpose(broadcast(cast<f32>(constant<i32>(7) / constant<i32>(2)), {8, 4}));
     store(y, {0, 0}, load(x, {0, 0}, {4, 8}) + (c + i));
   }));
-  verify(graph, "fold");
+  verify(graph, "constant_fold");
   CHECK_FALSE(has(graph, Op::mul));
   CHECK_FALSE(has(graph, Op::exp2));
   CHECK_FALSE(has(graph, Op::cast));
@@ -50,14 +51,14 @@ TEST_CASE("fold computes constants", "[passes]") {
   CHECK(to_string(graph).find("constant {17} : f32[4,8]") != std::string::npos);  // 6 + 8 + 3
 }
 
-TEST_CASE("fold drops what changes nothing, and nothing more", "[passes]") {
+TEST_CASE("constant_fold drops what changes nothing, and nothing more", "[passes]") {
   const auto ops_of = [](auto expression) {
     return live_ops(
-        eliminate_dead(fold(trace_kernel("identity", [=](In<i32, 1> x, In<f32, 1> f, InOut<i32, 1> y, InOut<f32, 1> g) {
-          Tile i = load(x, {0}, {4});
-          Tile r = load(f, {0}, {4});
-          expression(i, r, y, g);
-        }))));
+        dce(constant_fold(trace_kernel("identity", [=](In<i32, 1> x, In<f32, 1> f, InOut<i32, 1> y, InOut<f32, 1> g) {
+      Tile i = load(x, {0}, {4});
+      Tile r = load(f, {0}, {4});
+      expression(i, r, y, g);
+    }))));
   };
   using Integers = Tile<i32, 1>;
   using Reals = Tile<f32, 1>;
@@ -126,7 +127,7 @@ TEST_CASE("fold drops what changes nothing, and nothing more", "[passes]") {
 }
 
 TEST_CASE("common reads an InOut once where nothing wrote in between", "[passes]") {
-  const Graph graph = eliminate_common(trace_kernel("reads", [](InOut<f32, 1> x, Out<f32, 1> y) {
+  const Graph graph = cse_loads(trace_kernel("reads", [](InOut<f32, 1> x, Out<f32, 1> y) {
     Tile a = load(x, {0}, {4});
     Tile b = load(x, {0}, {4});
     store(y, {0}, a + b);  // may not touch x, but the pass does not look that far
@@ -140,7 +141,7 @@ TEST_CASE("common reads an InOut once where nothing wrote in between", "[passes]
 }
 
 TEST_CASE("common does not reach across loops", "[passes]") {
-  const Graph graph = eliminate_common(trace_kernel("loops", [](InOut<f32, 1> x, Out<f32, 1> y) {
+  const Graph graph = cse_loads(trace_kernel("loops", [](InOut<f32, 1> x, Out<f32, 1> y) {
     Tile a = load(x, {0}, {4});
     store(y, {0}, a);
     for (Index i : range(3)) {
@@ -155,7 +156,7 @@ TEST_CASE("common does not reach across loops", "[passes]") {
 }
 
 TEST_CASE("dead drops loops, carried values, branches and reads that nobody needs", "[passes]") {
-  const Graph graph = eliminate_dead(trace_kernel("dead", [](InOut<f32, 1> x, Out<f32, 1> y) {
+  const Graph graph = dce(trace_kernel("dead", [](InOut<f32, 1> x, Out<f32, 1> y) {
     Var used = zeros<f32>({4}), unused = zeros<f32>({4}), feeds_itself = zeros<f32>({4});
     [[maybe_unused]] Tile ignored = load(x, {3}, {4});
     for ([[maybe_unused]] Index i : range(7)) {
@@ -183,7 +184,7 @@ TEST_CASE("dead keeps what an effect inside needs", "[passes]") {
       if_(i % 2 == 0, [&] { store(y, {i, 0}, sum_so_far * 2); });
     }
   });
-  const Graph graph = eliminate_dead(kernel);
+  const Graph graph = dce(kernel);
   verify(graph, "dead");
   CHECK(to_string(graph) == to_string(kernel));
 }

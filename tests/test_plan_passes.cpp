@@ -7,7 +7,7 @@
 #include "codegen/generate.hpp"
 #include "codegen/lower/make_plan.hpp"
 #include "codegen/lower/memory.hpp"
-#include "codegen/lower/prune.hpp"
+#include "codegen/lower/plan_dce.hpp"
 #include "codegen/lower/sync.hpp"
 #include "codegen/plan/budget.hpp"
 #include "codegen/plan/layout.hpp"
@@ -46,8 +46,8 @@ class Passes {
  public:
   explicit Passes(std::string_view kernel, Arch arch = Arch::sm_90a)
       : variant_(dense_variant(plan_graph(kernel))),
-        facts_(plan_graph(kernel), variant_, Target::of(arch)),
-        planning(facts_, tile_reaches(facts_.graph), false) {}
+        analysis_(plan_graph(kernel), variant_, Target::of(arch)),
+        planning(analysis_, tile_reaches(analysis_.graph), false) {}
 
   /// One; what it says.
   bool run(std::string_view name) {
@@ -65,7 +65,7 @@ class Passes {
 
  private:
   Variant variant_;
-  lowering::Facts facts_;
+  lowering::GraphAnalysis analysis_;
 
  public:
   lowering::Planning planning;
@@ -73,9 +73,10 @@ class Passes {
 
 Plan plan_after_pass(std::string_view kernel, std::string_view pass) { return Passes(kernel).until(pass); }
 
-int count_homes(const Plan& plan, Home home) {
-  return static_cast<int>(std::count_if(plan.storages.begin(), plan.storages.end(),
-                                        [&](const Storage& storage) { return storage.home == home; }));
+int count_storage_classes(const Plan& plan, StorageClass storage_class) {
+  return static_cast<int>(std::count_if(plan.storages.begin(), plan.storages.end(), [&](const Storage& storage) {
+    return storage.storage_class == storage_class;
+  }));
 }
 
 }  // namespace
@@ -118,8 +119,8 @@ TEST_CASE("a plan is shown as any of the passes leaves it", "[plan]") {
   CHECK(last.size() == lowering::plan_passes().size());
   for (const auto& [pass, text] : last) CHECK(plan_after(graph, variant, Arch::sm_90a, pass) == text);
   CHECK(error_of([&] { plan_after(graph, variant, Arch::sm_90a, "nonsense"); }) ==
-        "there is no pass 'nonsense' over plans; choose from specialise, lower, prune, registers, memory, tensor_cores, "
-        "copies, early, kept, barriers, remarks, parameters");
+        "there is no pass 'nonsense' over plans; choose from schedule, lower, plan_dce, registers, memory, tensor_cores, "
+        "copies, pdl, l2_policy, barriers, remarks, parameters");
 }
 
 TEST_CASE("the verifier's error names kernel, pass and step", "[plan]") {
@@ -145,9 +146,9 @@ TEST_CASE("lowering makes a step of each chain of ops", "[plan]") {
 }
 
 TEST_CASE("lowering gives a value to other threads through scratch memory", "[plan]") {
-  const Lines turned = lines_of(plan_after_pass("turned", "lower"));
-  REQUIRE(turned.size() == 10);
-  CHECK(Lines(turned.begin() + 5, turned.end()) ==
+  const Lines transposed = lines_of(plan_after_pass("transposed", "lower"));
+  REQUIRE(transposed.size() == 10);
+  CHECK(Lines(transposed.begin() + 5, transposed.end()) ==
         Lines{"scratch0[0 + x0 * 64 + x1 * 1] = add_10", "reshape_14 = scratch0[x0 * 64 + x1 * 8 + x2 * 1]",
               "scratch1[0 + x0 * 64 + x1 * 8 + x2 * 1] = reshape_14", "reshape_16 = scratch1[x0 * 64 + x1 * 1]",
               "out2[block0 * 64, block1 * 64] by 4 = reshape_16"});
@@ -189,7 +190,7 @@ TEST_CASE("lowering adds a product up where its sum is carried, and takes one's 
   CHECK((scores.product.a.buffer && !scores.product.a.value));
   CHECK((sums.product.a.value && !sums.product.a.buffer));
   CHECK(name_of(chained, sums.product.a.value) == "cast_21");
-  CHECK(count<Stage>(chained) == 0);
+  CHECK(count<StoreShared>(chained) == 0);
 }
 
 TEST_CASE("a product's warps have 64 x 64 sums, read ahead, and fetch within", "[plan]") {
@@ -209,7 +210,7 @@ TEST_CASE("a product's warps have 64 x 64 sums, read ahead, and fetch within", "
   CHECK(!the<Store>(read).by_quads);
   Variant pieces = dense_variant(plan_graph("pipelined"));  // of 8 bytes, whose addresses take registers
   pieces.tensors[0].alignment = 8;
-  pieces.tensors[0].boxable = false;
+  pieces.tensors[0].tma_addressable = false;
   Plan aligned = make_plan(plan_graph("pipelined"), pieces, Arch::sm_80, {.verify = true});
   CHECK((the<Multiply>(aligned).fetching && !the<Multiply>(aligned).holds_last));
 
@@ -231,16 +232,16 @@ TEST_CASE("a product's warps have 64 x 64 sums, read ahead, and fetch within", "
 TEST_CASE("lowering adds up parts of a product's sums once its loop is done", "[plan]") {
   Plan thin = plan_after_pass("thin", "lower");
   CHECK(the<Multiply>(thin).product.partial);
-  const StepPlace loop = place_of<Loop>(thin), replicas = place_of<Replicas>(thin);
+  const StepPlace loop = place_of<Loop>(thin), replicas = place_of<LaneReduce>(thin);
   CHECK(replicas.body == loop.body);
   CHECK(replicas.index == loop.index + 1);
   const auto& start = (*loop.body)[loop.index - 1].action.get<Compute>();
   CHECK((start.zero_lanes == 24 && start.zero_warps == 7));  // what the sums start with is there once
-  CHECK((the<Replicas>(thin).lanes == 24 && the<Replicas>(thin).warps == 7));
+  CHECK((the<LaneReduce>(thin).lanes == 24 && the<LaneReduce>(thin).warps == 7));
 
   Plan alone = plan_after_pass("thin_alone", "lower");
   CHECK(!the<Multiply>(alone).product.partial);
-  CHECK(place_of<Replicas>(alone).index == place_of<Multiply>(alone).index + 1);
+  CHECK(place_of<LaneReduce>(alone).index == place_of<Multiply>(alone).index + 1);
 }
 
 TEST_CASE("lowering leaves places in memory and barriers to others", "[plan]") {
@@ -254,14 +255,14 @@ TEST_CASE("lowering leaves places in memory and barriers to others", "[plan]") {
   }
 }
 
-// --- prune
+// --- plan_dce
 
-TEST_CASE("prune drops what the host computes", "[plan]") {
-  CHECK(lines_of(plan_after_pass("pointwise", "prune")) ==
+TEST_CASE("plan_dce drops what the host computes", "[plan]") {
+  CHECK(lines_of(plan_after_pass("pointwise", "plan_dce")) ==
         Lines{"load_6 = in0[block0 * 1024] by 4", "out1[block0 * 1024] by 4 = add(exp(mul(load_6, scalar2)), load_6)"});
 }
 
-TEST_CASE("prune drops chains that nobody reads, and no value that changes", "[plan]") {
+TEST_CASE("plan_dce drops chains that nobody reads, and no value that changes", "[plan]") {
   Plan plan = plan_of("pointwise");
   const Lines before = lines_of(plan);
   // A load, what is computed of it, and of that.
@@ -299,18 +300,19 @@ TEST_CASE("prune drops chains that nobody reads, and no value that changes", "[p
 
 TEST_CASE("a plan is made again until a thread's registers suffice", "[plan]") {
   Passes small("pointwise");
-  small.until("prune");
+  small.until("plan_dce");
   CHECK(small.run("registers"));
   CHECK(small.planning.attempt == 0);
 
   Passes large("large");
-  const int wanted = large.until("prune").threads();
+  const int wanted = large.until("plan_dce").threads();
   CHECK(!large.run("registers"));
   CHECK(large.planning.attempt == 1);
   const Plan& made = large.until("registers");
   CHECK(made.threads() < wanted);
-  CHECK(count_homes(made, Home::workspace) == 4);
-  for (const Storage& storage : made.storages) CHECK((storage.home != Home::registers || storage.registers <= 32));
+  CHECK(count_storage_classes(made, StorageClass::workspace) == 4);
+  for (const Storage& storage : made.storages)
+    CHECK((storage.storage_class != StorageClass::registers || storage.registers <= 32));
 
   for (const std::string& kernel : plan_kernels()) {
     INFO(kernel);
@@ -323,10 +325,10 @@ TEST_CASE("a plan is made again until a thread's registers suffice", "[plan]") {
 // --- memory
 
 TEST_CASE("what is in use at other times shares a place", "[plan]") {
-  const Plan turned = plan_after_pass("turned", "memory");
-  REQUIRE(turned.scratch.size() == 2);
-  CHECK(turned.scratch[ScratchId{0}].offset == turned.scratch[ScratchId{1}].offset);
-  CHECK(turned.shared_bytes == 64 * 64 * 4);
+  const Plan transposed = plan_after_pass("transposed", "memory");
+  REQUIRE(transposed.scratch.size() == 2);
+  CHECK(transposed.scratch[ScratchId{0}].offset == transposed.scratch[ScratchId{1}].offset);
+  CHECK(transposed.shared_bytes == 64 * 64 * 4);
 
   const Plan product = plan_after_pass("in_place", "memory");
   REQUIRE(product.buffers.size() == 2);
@@ -341,11 +343,11 @@ TEST_CASE("what is in use at other times shares a place", "[plan]") {
 
 TEST_CASE("what does not fit goes to the workspace, and blocks are persistent", "[plan]") {
   Passes passes("large");
-  CHECK(count_homes(passes.until("registers"), Home::shared) == 0);
+  CHECK(count_storage_classes(passes.until("registers"), StorageClass::shared) == 0);
   CHECK(passes.run("memory"));
   const Plan& large = passes.planning.plan;
-  CHECK(count_homes(large, Home::shared) == 3);
-  CHECK(count_homes(large, Home::workspace) == 1);
+  CHECK(count_storage_classes(large, StorageClass::shared) == 3);
+  CHECK(count_storage_classes(large, StorageClass::workspace) == 1);
   CHECK(large.shared_bytes <= large.target.shared_bytes);
   CHECK(large.workspace_bytes == 32 * 1024 * 4);
   CHECK(large.persistent());
@@ -359,11 +361,11 @@ TEST_CASE("a product with an operand in the workspace leaves the tensor cores", 
   Passes passes("staged", Arch::sm_80);
   Plan& plan = passes.until("memory");
   CHECK(passes.run("tensor_cores"));
-  CHECK(the<Multiply>(plan).product.kind == ProductKind::tensor);
+  CHECK(the<Multiply>(plan).product.kind == MatmulKind::mma_sync);
   CHECK(notes(plan).empty());
   plan.buffers[the<Multiply>(plan).product.b.buffer].in_workspace = true;
   CHECK(passes.run("tensor_cores"));
-  CHECK(the<Multiply>(plan).product.kind == ProductKind::block);
+  CHECK(the<Multiply>(plan).product.kind == MatmulKind::simt);
   CHECK(notes(plan) == Lines{"right_10_12 does not fit into shared memory"});
 }
 
@@ -377,19 +379,19 @@ TEST_CASE("a product that leaves the tensor cores has its left operand in memory
   CHECK(passes.planning.in_memory.left == std::set<Id>{product});
   CHECK(passes.planning.attempt == 0);
   passes.until("memory");
-  CHECK(count<Stage>(plan) == 1);
+  CHECK(count<StoreShared>(plan) == 1);
   CHECK((the<Multiply>(plan, 1).product.a.buffer && !the<Multiply>(plan, 1).product.a.value));
-  CHECK(the<Multiply>(plan, 0).product.kind == ProductKind::tensor);
+  CHECK(the<Multiply>(plan, 0).product.kind == MatmulKind::mma_sync);
 }
 
 // --- copies
 
 TEST_CASE("a tile is copied asynchronously if it can be", "[plan]") {
-  const auto tile_for = [](int alignment, bool in_workspace, int granule = 16) {
+  const auto tile_for = [](int alignment, bool in_workspace, int row_alignment = 16) {
     const Graph& graph = plan_graph("in_place");
     Variant variant = dense_variant(graph);
     variant.tensors[0].alignment = static_cast<std::int8_t>(alignment);
-    variant.tensors[0].granule = static_cast<std::int8_t>(granule);
+    variant.tensors[0].row_alignment = static_cast<std::int8_t>(row_alignment);
     Plan plan = make_plan(graph, variant, Arch::sm_90a, {});
     plan.buffers[BufferId{0}].in_workspace = in_workspace;
     choose_copies(plan);
@@ -413,7 +415,7 @@ TEST_CASE("threads wait where they read what others wrote, and nowhere else", "[
   CHECK(count<Barrier>(plan_of("pointwise")) == 0);
   CHECK(count<Barrier>(plan_of("same_place")) == 0);
   CHECK(count<Barrier>(plan_of("exchanged")) == 2);  // before the load of what was stored, and before the store
-  CHECK(count<Barrier>(plan_of("turned")) == 3);     // two exchanges, and between them
+  CHECK(count<Barrier>(plan_of("transposed")) == 3);  // two exchanges, and between them
   CHECK(count<Barrier>(plan_of("shifted")) == 2);    // one for the round before
   CHECK(count<Barrier>(plan_of("in_place")) == 1);
   CHECK(count<Barrier>(plan_of("unpipelined")) == 2);
@@ -450,13 +452,13 @@ TEST_CASE("who asks for old values gets them, from the one thread that changed a
   Plan kept = plan_of("acquired"), left = plan_of("awaited"), own = plan_of("drawn");
   const Atomic& first = the<Atomic>(kept);
   CHECK(first.out);
-  CHECK(count<Put>(kept) == 1);
-  CHECK(count<Get>(kept) == 1);
+  CHECK(count<StoreScratch>(kept) == 1);
+  CHECK(count<LoadScratch>(kept) == 1);
   CHECK(!the<Atomic>(left).out);
-  CHECK(count<Put>(left) == 0);
+  CHECK(count<StoreScratch>(left) == 0);
   CHECK(the<Atomic>(own).out);
   CHECK(the<Atomic>(own).expected);
-  CHECK(count<Put>(own) == 0);
+  CHECK(count<StoreScratch>(own) == 0);
   CHECK(step_text(left, places_of<Atomic>(left)[0].step()).find("atomic_or of") != std::string::npos);
   const std::string text = generate(plan_graph("released"), dense_variant(plan_graph("released")), Arch::sm_90a).text;
   CHECK(text.find("atomic_or<Release, SystemScope>(") != std::string::npos);
@@ -508,11 +510,11 @@ TEST_CASE("barriers that stand are enough", "[plan]") {
 }
 
 TEST_CASE("of values put side by side only those of one tile wait for no reader", "[plan]") {
-  Plan plan = plan_of("turned");
+  Plan plan = plan_of("transposed");
   Body& body = plan.phases[0].roles[0].body;
-  const Step first = place_of<Put>(plan, 0).step(), second = place_of<Put>(plan, 1).step(),
-             reads_first = place_of<Get>(plan, 0).step(), reads_second = place_of<Get>(plan, 1).step();
-  const ScratchId one = first.action.get<Put>().scratch, other = second.action.get<Put>().scratch;
+  const Step first = place_of<StoreScratch>(plan, 0).step(), second = place_of<StoreScratch>(plan, 1).step(),
+             reads_first = place_of<LoadScratch>(plan, 0).step(), reads_second = place_of<LoadScratch>(plan, 1).step();
+  const ScratchId one = first.action.get<StoreScratch>().scratch, other = second.action.get<StoreScratch>().scratch;
   REQUIRE(one != other);
   plan.scratch[other].offset = plan.scratch[one].offset + plan.scratch[one].bytes;
   const auto barriers_behind = [&](const Body& steps) {
@@ -537,10 +539,10 @@ TEST_CASE("registers of an operand are found by those of a result, of whatever d
     for (const Factor& factor : factors) layout.add(0, factor);
     return layout;
   };
-  const Layout whole = along({{Place::reg, 8, 1}}), turned = along({{Place::reg, 4, 1}, {Place::reg, 2, 4}});
+  const Layout whole = along({{Place::reg, 8, 1}}), transposed = along({{Place::reg, 4, 1}, {Place::reg, 2, 4}});
   CHECK(register_map(whole, whole) == std::vector<Digit>{{1, 8, 1}});
-  CHECK(register_map(turned, whole) == std::vector<Digit>{{2, 4, 1}, {1, 2, 4}});
-  CHECK(register_map(whole, turned) == std::vector<Digit>{{4, 2, 1}, {1, 4, 2}});
+  CHECK(register_map(transposed, whole) == std::vector<Digit>{{2, 4, 1}, {1, 2, 4}});
+  CHECK(register_map(whole, transposed) == std::vector<Digit>{{4, 2, 1}, {1, 4, 2}});
 }
 
 // --- parameters

@@ -8,7 +8,7 @@
 #include "codegen/emit/emit.hpp"
 #include "codegen/lower/make_plan.hpp"
 #include "codegen/lower/memory.hpp"
-#include "codegen/lower/prune.hpp"
+#include "codegen/lower/plan_dce.hpp"
 #include "codegen/lower/sync.hpp"
 #include "codegen/plan/verify_plan.hpp"
 #include "codegen/prelude/prelude.hpp"
@@ -36,16 +36,16 @@ Plan lower_phases(const Lines& kernels, Arch arch) {
   for (std::size_t i = 0; i < kernels.size(); ++i) {
     const Graph& graph = plan_graph(kernels[i]);
     const Variant variant = dense_variant(graph);
-    const Facts facts(graph, variant, plan.target);
-    const Products products = plan_products(facts, warps);
-    const Layouts layouts = choose_layouts(facts, products.plans, warps);
+    const GraphAnalysis analysis(graph, variant, plan.target);
+    const Products products = plan_products(analysis, warps);
+    const Layouts layouts = choose_layouts(analysis, products.plans, warps);
     const GraphPlace place{static_cast<int>(i), static_cast<int>(plan.tensors.size()), first_axis};
     plan.tensors.insert(plan.tensors.end(), graph.parameters.begin(), graph.parameters.end());
     const std::vector<TileReach> reaches = tile_reaches(graph);
     plan.reaches.insert(plan.reaches.end(), reaches.begin(), reaches.end());
     plan.variant.tensors.insert(plan.variant.tensors.end(), variant.tensors.begin(), variant.tensors.end());
     Role role{.name = "all", .warps = warps, .body = {}};
-    REQUIRE(lower(facts, products.plans, layouts, 128, {}, place, plan, role).empty());
+    REQUIRE(lower(analysis, products.plans, layouts, 128, {}, place, plan, role).empty());
     Phase& phase = plan.phases.emplace_back();
     phase.roles.push_back(std::move(role));
     phase.first_axis = first_axis;
@@ -88,7 +88,7 @@ TEST_CASE("graphs in one plan do not collide", "[plan][compiles]") {
   const Lines chosen[] = {
       {"pointwise", "pipelined"},
       {"pipelined", "pipelined"},
-      {"pipelined", "normalized", "turned", "shifted"},
+      {"pipelined", "normalized", "transposed", "shifted"},
   };
   for (const Lines& kernels : chosen)
     for (const Arch arch : {Arch::sm_80, Arch::sm_90a}) {
@@ -127,13 +127,13 @@ TEST_CASE("a graph's steps name its own tensors, scalars, grid and values", "[pl
 
 TEST_CASE("phases share their shared memory, one after the other", "[plan]") {
   const auto bytes = [](const Lines& kernels) { return finished(lower_phases(kernels, Arch::sm_90a)).shared_bytes; };
-  CHECK(bytes({"pipelined", "turned"}) == std::max(bytes({"pipelined"}), bytes({"turned"})));
+  CHECK(bytes({"pipelined", "transposed"}) == std::max(bytes({"pipelined"}), bytes({"transposed"})));
 }
 
 TEST_CASE("a phase waits for the one before it, and its blocks for each other", "[plan]") {
   // The second phase has barriers, but may have no block: then the third comes after the first. Its own blocks need not
   // wait for one another where they begin, since each has two places that it takes in turn.
-  Plan plan = finished(lower_phases({"turned", "exchanged", "normalized"}, Arch::sm_90a), [](Plan& placed) {
+  Plan plan = finished(lower_phases({"transposed", "exchanged", "normalized"}, Arch::sm_90a), [](Plan& placed) {
     Scratch& last = placed.scratch[ScratchId{3}];
     last.offset = last.bytes;
   });

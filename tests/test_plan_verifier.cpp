@@ -110,7 +110,7 @@ Storage& known_storage(Plan& plan, const Known& becomes) {
 
 Fetch::Tile& fetched(Plan& plan) { return the<Fetch>(plan).tiles.front(); }
 Buffer& buffer_of(Plan& plan, int index = 0) { return plan.buffers[BufferId{index}]; }
-Partials& partials_of(Plan& plan) { return the<Partials>(plan); }
+CrossWarpReduce& partials_of(Plan& plan) { return the<CrossWarpReduce>(plan); }
 TileAccess::Axis& axis_of(TileAccess& access, std::size_t axis) { return access.axes.at(axis); }
 void drop_parameter(Plan& plan, KernelParameter::Kind kind) {
   std::erase_if(plan.parameters, [&](const KernelParameter& parameter) { return parameter.kind == kind; });
@@ -127,7 +127,7 @@ const PlantedFault of_ids[] =
          [](Plan& p) { the<Store>(p).access.axes[0].index.value = ValueId{9999}; }, "names value 9999, which is none"},
         {"a product's operand is in no buffer that there is", "in_place",
          [](Plan& p) { the<Multiply>(p).product.b.buffer = BufferId{99}; }, "names buffer 99, which is none"},
-        {"scratch memory that there is not", "turned", [](Plan& p) { the<Get>(p).scratch = ScratchId{99}; },
+        {"scratch memory that there is not", "transposed", [](Plan& p) { the<LoadScratch>(p).scratch = ScratchId{99}; },
          "names scratch memory 99, which is none"},
         {"a loop that there is not", "pipelined", [](Plan& p) { the<Loop>(p).loop = LoopId{99}; },
          "names loop 99, which is none"},
@@ -225,13 +225,13 @@ const PlantedFault of_values[] =
   layout = edited(layout, [](auto& axes) { factor_of(axes, Place::lane).size /= 2; });
          },
          "the layout of the sweep reaches 512 of 1024"},
-                   {"the same lanes twice in a layout", "turned",
+                   {"the same lanes twice in a layout", "transposed",
                     [](Plan& p) {
-  Layout& layout = value_of(p, the<Get>(p).out).layout;
+  Layout& layout = value_of(p, the<LoadScratch>(p).out).layout;
   layout = edited(layout, [](auto& axes) { axes[0].push_back({Place::lane, 2, 1}); });
                     },
                     "are the same threads"},
-    {"the same warps twice in a sweep", "turned",
+    {"the same warps twice in a sweep", "transposed",
      [](Plan& p) {
   Layout& layout = the<Store>(p).sweep.layout;
   layout = edited(layout, [](auto& axes) {
@@ -257,20 +257,20 @@ const PlantedFault of_values[] =
   layout = edited(layout, [](auto& axes) { axes[0].insert(axes[0].begin(), {Place::warp, 2, 32}); });
      },
      "needs more warps than a role has"},
-    {"registers with a gap", "turned",
+    {"registers with a gap", "transposed",
      [](Plan& p) {
-  Layout& layout = value_of(p, the<Get>(p).out).layout;
+  Layout& layout = value_of(p, the<LoadScratch>(p).out).layout;
   layout = edited(layout, [](auto& axes) { factor_of(axes, Place::reg).unit *= 2; });
      },
      "are not numbered without gaps"},
-    {"storage with fewer registers than its layout", "turned",
-     [](Plan& p) { p.storage(the<Get>(p).out).registers /= 2; }, "registers, its storage"},
-    {"a variable of many elements", "turned", [](Plan& p) { p.storage(the<Get>(p).out).home = Home::variable; },
+    {"storage with fewer registers than its layout", "transposed",
+     [](Plan& p) { p.storage(the<LoadScratch>(p).out).registers /= 2; }, "registers, its storage"},
+    {"a variable of many elements", "transposed", [](Plan& p) { p.storage(the<LoadScratch>(p).out).storage_class = StorageClass::variable; },
      "is one variable of"},
     {"memory that is not made of whole vectors", "large",
      [](Plan& p) {
   for (Storage& storage : p.storages)
-    if (storage.home == Home::shared || storage.home == Home::workspace) storage.vector = 3;
+    if (storage.storage_class == StorageClass::shared || storage.storage_class == StorageClass::workspace) storage.vector = 3;
      },
      "are not whole vectors of 3"},
     {"a step over another layout than its result's", "exchanged",
@@ -371,19 +371,19 @@ const PlantedFault of_values[] =
   p.storage(count).type = ElementType::f32;
      },
      "is f32, not i32"},
-    {"registers that a loop indexes", "turned", [](Plan& p) { the<Get>(p).sweep.unrolled = false; },
+    {"registers that a loop indexes", "transposed", [](Plan& p) { the<LoadScratch>(p).sweep.unrolled = false; },
      "is in registers, and the sweep is not unrolled"},
     {"rows that a loop indexes", "gathered",
      [](Plan& p) {
   the<Store>(p).sweep.unrolled = false;
-  p.storage(the<Store>(p).access.rows).home = Home::registers;
+  p.storage(the<Store>(p).access.rows).storage_class = StorageClass::registers;
      },
      "and the sweep is not unrolled"},
     };
 
 // Types and terms.
 const PlantedFault of_types[] = {
-    {"a result of another type than its expression", "turned",
+    {"a result of another type than its expression", "transposed",
      [](Plan& p) { p.storage(the<Compute>(p).out).type = ElementType::i32; }, "the expression is f32, the result i32"},
     {"a load of another type than its tensor", "pointwise",
      [](Plan& p) { p.storage(the<Load>(p).out).type = ElementType::f16; }, "the elements are f32, the result f16"},
@@ -401,10 +401,10 @@ const PlantedFault of_types[] = {
      "there is no expression"},
     {"a tensor of another type than what is stored", "pointwise", [](Plan& p) { p.tensors[1].type = ElementType::i64; },
      "the expression is f32, the result i64"},
-    {"scratch memory of another type than what comes from it", "turned",
-     [](Plan& p) { p.scratch[the<Get>(p).scratch].type = ElementType::i32; }, "the elements are i32, the result f32"},
+    {"scratch memory of another type than what comes from it", "transposed",
+     [](Plan& p) { p.scratch[the<LoadScratch>(p).scratch].type = ElementType::i32; }, "the elements are i32, the result f32"},
     {"parts of another type than the result", "rows",
-     [](Plan& p) { p.scratch[the<PutPartials>(p).scratch].type = ElementType::i64; },
+     [](Plan& p) { p.scratch[the<StoreWarpPartials>(p).scratch].type = ElementType::i64; },
      "the elements are i64, the result f32"},
     {"an index of argmax that is a real number", "best_rows",
      [](Plan& p) { p.storage(the<Argmax>(p).out).type = ElementType::f32; }, "the elements are i32, the result f32"},
@@ -438,13 +438,13 @@ const PlantedFault of_parts[] =
                     },
                     "warps & 0 hold parts, and combine what they have"},
     {"some registers are not combined", "rows", [](Plan& p) { partials_of(p).registers = 8; }, "8 registers of sum_"},
-    {"a round takes fewer registers than it is for", "rows", [](Plan& p) { the<TakePartials>(p).chunk = 4; },
+    {"a round takes fewer registers than it is for", "rows", [](Plan& p) { the<ReduceWarpPartials>(p).chunk = 4; },
      "a round combines other registers than it is for"},
-    {"a round puts another value", "best_rows", [](Plan& p) { the<PutPartials>(p).best = {}; },
+    {"a round puts another value", "best_rows", [](Plan& p) { the<StoreWarpPartials>(p).best = {}; },
      "a round combines other registers than it is for"},
-    {"parts of a sum are combined by max", "rows", [](Plan& p) { the<TakePartials>(p).op = Op::max; },
+    {"parts of a sum are combined by max", "rows", [](Plan& p) { the<ReduceWarpPartials>(p).op = Op::max; },
      "parts of 'sum' are combined by 'max'"},
-    {"parts of half of the warps", "rows", [](Plan& p) { the<TakePartials>(p).warps /= 2; }, "parts of warps &"},
+    {"parts of half of the warps", "rows", [](Plan& p) { the<ReduceWarpPartials>(p).warps /= 2; }, "parts of warps &"},
     {"parts are taken before they are put", "rows",
      [](Plan& p) {
   Body& round = partials_of(p).round;
@@ -452,25 +452,25 @@ const PlantedFault of_parts[] =
      },
      "takes parts that it has not put"},
     {"parts are taken from other scratch memory", "rows",
-     [](Plan& p) { the<TakePartials>(p).scratch = p.scratch.add(p.scratch[the<PutPartials>(p).scratch]); },
+     [](Plan& p) { the<ReduceWarpPartials>(p).scratch = p.scratch.add(p.scratch[the<StoreWarpPartials>(p).scratch]); },
      "takes parts that it has not put"},
-    {"parts are put and not taken", "rows", [](Plan& p) { place_of<TakePartials>(p).drop(); },
+    {"parts are put and not taken", "rows", [](Plan& p) { place_of<ReduceWarpPartials>(p).drop(); },
      "a round of parts is a put and a take"},
     {"more registers a round than there are", "rows",
-     [](Plan& p) { partials_of(p).chunk = the<PutPartials>(p).chunk = the<TakePartials>(p).chunk = 64; },
+     [](Plan& p) { partials_of(p).chunk = the<StoreWarpPartials>(p).chunk = the<ReduceWarpPartials>(p).chunk = 64; },
      "64 at a time"},
-    {"sums of lanes that hold others", "thin", [](Plan& p) { the<Replicas>(p).lanes = 31; },
+    {"sums of lanes that hold others", "thin", [](Plan& p) { the<LaneReduce>(p).lanes = 31; },
      "hold other elements, not parts of the same"},
-    {"sums of warps that hold others", "thin_alone", [](Plan& p) { the<Replicas>(p).warps = 255; },
+    {"sums of warps that hold others", "thin_alone", [](Plan& p) { the<LaneReduce>(p).warps = 255; },
      "hold other elements, not parts of the same"},
-    {"lanes keep no whole part of the registers", "thin", [](Plan& p) { the<Replicas>(p).kept = 3; },
+    {"lanes keep no whole part of the registers", "thin", [](Plan& p) { the<LaneReduce>(p).kept = 3; },
      "registers are kept"},
-    {"parts of sums are not added up", "thin", [](Plan& p) { place_of<Replicas>(p).drop(); }, "hold parts of its sums"},
-    {"totals of warps are not added", "scanned", [](Plan& p) { place_of<AddTotals>(p).drop(); }, "hold parts of its sums"},
-    {"totals that nobody put are added", "scanned", [](Plan& p) { place_of<PutTotals>(p).drop(); },
+    {"parts of sums are not added up", "thin", [](Plan& p) { place_of<LaneReduce>(p).drop(); }, "hold parts of its sums"},
+    {"totals of warps are not added", "scanned", [](Plan& p) { place_of<AddScanPrefix>(p).drop(); }, "hold parts of its sums"},
+    {"totals that nobody put are added", "scanned", [](Plan& p) { place_of<WriteScanTotals>(p).drop(); },
      "is read where nothing has filled it"},
-    {"totals along another axis", "scanned", [](Plan& p) { the<AddTotals>(p).axis = 2; }, "sums run along axis 2 of"},
-    {"parts of sums are not added up in place", "thin_alone", [](Plan& p) { place_of<Replicas>(p).drop(); },
+    {"totals along another axis", "scanned", [](Plan& p) { the<AddScanPrefix>(p).axis = 2; }, "sums run along axis 2 of"},
+    {"parts of sums are not added up in place", "thin_alone", [](Plan& p) { place_of<LaneReduce>(p).drop(); },
      "hold parts"},
     {"what a sum begins with is added by all who hold parts", "thin",
      [](Plan& p) {
@@ -508,7 +508,7 @@ const PlantedFault of_sorts[] =
         {"places that lie otherwise than values", "sorted",
          [](Plan& p) { value_of(p, the<Sort>(p).at).layout = value_of(p, the<Sort>(p).at).layout.without(0); },
          "does not lie as"},
-        {"chunks are merged where nobody put them", "merged", [](Plan& p) { place_of<Put>(p).drop(); },
+        {"chunks are merged where nobody put them", "merged", [](Plan& p) { place_of<StoreScratch>(p).drop(); },
          "is read where nothing has filled it"},
         {"chunks are not merged", "merged", [](Plan& p) { place_of<Merge>(p).drop(); },
          "is read where nothing has filled it"},
@@ -525,11 +525,11 @@ const PlantedFault of_sorts[] =
          [](Plan& p) { p.scratch[the<Merge>(p).to].type = ElementType::i32; }, "what is put has another type"},
         {"no memory for lines that are put", "merged", [](Plan& p) { p.scratch[the<Merge>(p).to].bytes = 16; },
          "in 16 bytes of scratch memory"},
-        {"counts that begin anywhere", "bins", [](Plan& p) { place_of<Put>(p).drop(); },
+        {"counts that begin anywhere", "bins", [](Plan& p) { place_of<StoreScratch>(p).drop(); },
          "is read where nothing has filled it"},
-        {"counts of nothing", "bins", [](Plan& p) { place_of<CountNumbers>(p).drop(); }, "has no counts"},
-        {"three copies of a count", "bins", [](Plan& p) { the<AddCounts>(p).copies = 3; }, "3 copies of a count"},
-        {"more bins than there is memory for", "bins", [](Plan& p) { the<CountNumbers>(p).bins = 1000; },
+        {"counts of nothing", "bins", [](Plan& p) { place_of<HistogramUpdate>(p).drop(); }, "has no counts"},
+        {"three copies of a count", "bins", [](Plan& p) { the<HistogramReduce>(p).copies = 3; }, "3 copies of a count"},
+        {"more bins than there is memory for", "bins", [](Plan& p) { the<HistogramUpdate>(p).bins = 1000; },
          "bytes of scratch memory"},
         {"counts are added up before all have counted", "bins",
          [](Plan& p) {
@@ -559,17 +559,17 @@ const PlantedFault of_places[] =
   p.reaches[0][0] = std::int64_t{1} << 40;
          },
          "along axis 0 of in0 are computed in 32 bits"},
-        {"an axis stands twice", "turned", [](Plan& p) { axis_of(the<Load>(p).access, 0).tensor_axis = 1; },
+        {"an axis stands twice", "transposed", [](Plan& p) { axis_of(the<Load>(p).access, 0).tensor_axis = 1; },
          "axis 1 of in0 stands twice or is none"},
-        {"an axis that the tensor has not", "turned", [](Plan& p) { axis_of(the<Load>(p).access, 0).tensor_axis = 2; },
+        {"an axis that the tensor has not", "transposed", [](Plan& p) { axis_of(the<Load>(p).access, 0).tensor_axis = 2; },
          "axis 2 of in0 stands twice or is none"},
-        {"an axis has no place", "turned",
+        {"an axis has no place", "transposed",
          [](Plan& p) {
   axis_of(the<Store>(p).access, 0).tensor_axis = -1;
   axis_of(the<Store>(p).access, 0).extent = 1;
          },
          "not every axis of out1 has its place"},
-        {"many elements along no axis", "turned", [](Plan& p) { axis_of(the<Store>(p).access, 0).tensor_axis = -1; },
+        {"many elements along no axis", "transposed", [](Plan& p) { axis_of(the<Store>(p).access, 0).tensor_axis = -1; },
          "elements along no axis"},
         {"a tile of another extent than the sweep", "pointwise",
          [](Plan& p) { axis_of(the<Store>(p).access, 0).extent = 512; },
@@ -586,9 +586,9 @@ const PlantedFault of_places[] =
                    {"vectors wider than the tensor's alignment", "pointwise",
                     [](Plan& p) { p.variant.tensors[0].alignment = 4; }, "in0, aligned to 4"},
                    {"vectors over the end of rows that are no multiples of them", "pointwise",
-                    [](Plan& p) { p.variant.tensors[1].granule = 4; }, "may reach over its end"},
+                    [](Plan& p) { p.variant.tensors[1].row_alignment = 4; }, "may reach over its end"},
                    {"vectors along an axis whose elements are no neighbours", "pointwise",
-                    [](Plan& p) { p.variant.tensors[0].unit_axis = -1; }, "whose neighbours are along -1"},
+                    [](Plan& p) { p.variant.tensors[0].contiguous_axis = -1; }, "whose neighbours are along -1"},
                    {"vectors of 3 elements", "pointwise", [](Plan& p) { the<Load>(p).access.vector = 3; },
                     "vectors of 3"},
                    {"vectors of 8 elements where registers have runs of 4", "pointwise",
@@ -715,7 +715,7 @@ const PlantedFault of_products[] =
      [](Plan& p) {
   for (const StepPlace& place : places_of<Multiply>(p)) {
     Product& product = place.step().action.get<Multiply>().product;
-    if (product.a.value) product.kind = ProductKind::block;
+    if (product.a.value) product.kind = MatmulKind::simt;
   }
      },
      "the left operand is in no buffer"},
@@ -770,12 +770,12 @@ const PlantedFault of_products[] =
      "registers are multiplied with registers"},
     {"a tile that is larger than its buffer", "staged",
      [](Plan& p) {
-  the<Stage>(p).sweep.shape = Shape{40, 100};
+  the<StoreShared>(p).sweep.shape = Shape{40, 100};
      },
      "a tile of [40,100] in a buffer of"},
-    {"what lies beyond an operand is not cleared", "staged", [](Plan& p) { place_of<Clear>(p).drop(); },
+    {"what lies beyond an operand is not cleared", "staged", [](Plan& p) { place_of<ZeroFill>(p).drop(); },
      "and nothing has cleared it"},
-    {"an operand is not written", "staged", [](Plan& p) { place_of<Stage>(p).drop(); },
+    {"an operand is not written", "staged", [](Plan& p) { place_of<StoreShared>(p).drop(); },
      "is read where nothing has filled it"},
     {"an operand is not fetched", "in_place", [](Plan& p) { place_of<Fetch>(p).drop(); },
      "is read where nothing has filled it"},
@@ -808,20 +808,20 @@ const PlantedFault of_products[] =
 // Barriers, and copies that are waited for.
 const PlantedFault of_sync[] =
     {
-        {"no barrier before values come from scratch memory", "turned", [](Plan& p) { barrier_before<Get>(p).drop(); },
+        {"no barrier before values come from scratch memory", "transposed", [](Plan& p) { barrier_before<LoadScratch>(p).drop(); },
          "there is no barrier between it and writes of scratch"},
-        {"a barrier behind what it is for", "turned", [](Plan& p) { barrier_before<Get>(p).move(1); },
+        {"a barrier behind what it is for", "transposed", [](Plan& p) { barrier_before<LoadScratch>(p).move(1); },
          "there is no barrier between it and writes of scratch"},
-        {"no barrier before scratch memory is written again", "turned", [](Plan& p) { barrier_before<Put>(p).drop(); },
+        {"no barrier before scratch memory is written again", "transposed", [](Plan& p) { barrier_before<StoreScratch>(p).drop(); },
          "there is no barrier between it and uses of scratch"},
-        {"no barrier before totals are added", "scanned", [](Plan& p) { barrier_before<AddTotals>(p).drop(); },
+        {"no barrier before totals are added", "scanned", [](Plan& p) { barrier_before<AddScanPrefix>(p).drop(); },
          "there is no barrier between it and writes of scratch"},
         {"no barrier before a product", "in_place", [](Plan& p) { barrier_before<Multiply>(p).drop(); },
          "seen by all threads: there is no barrier"},
         {"no barrier before a product of what threads wrote", "staged",
          [](Plan& p) { barrier_before<Multiply>(p).drop(); }, "there is no barrier between it and writes of"},
         {"no barrier between zeros and what overwrites them", "staged",
-         [](Plan& p) { barrier_before<Stage>(p).drop(); }, "there is no barrier between it and uses of left_"},
+         [](Plan& p) { barrier_before<StoreShared>(p).drop(); }, "there is no barrier between it and uses of left_"},
         {"no barrier between a store and a load", "exchanged", [](Plan& p) { barrier_before<Load>(p).drop(); },
          "there is no barrier between it and writes of inout0"},
         {"no barrier between a load and a store", "exchanged", [](Plan& p) { barrier_before<Store>(p).drop(); },
@@ -840,12 +840,12 @@ const PlantedFault of_sync[] =
          "there is no barrier between it and uses of inout1"},
         {"a round does not wait for the one before it", "shifted", [](Plan& p) { place_of<Barrier>(p).drop(); },
          "of inout0"},
-        {"parts are taken before all have put theirs", "rows", [](Plan& p) { barrier_before<TakePartials>(p).drop(); },
+        {"parts are taken before all have put theirs", "rows", [](Plan& p) { barrier_before<ReduceWarpPartials>(p).drop(); },
          "there is no barrier between it and writes of scratch"},
         {"a round puts parts while the one before it takes some", "rows",
-         [](Plan& p) { barrier_before<PutPartials>(p).drop(); }, "there is no barrier between it and uses of scratch"},
+         [](Plan& p) { barrier_before<StoreWarpPartials>(p).drop(); }, "there is no barrier between it and uses of scratch"},
         {"a barrier of later rounds is the only one", "rows",
-         [](Plan& p) { barrier_before<TakePartials>(p).step().action.get<Barrier>().again = true; },
+         [](Plan& p) { barrier_before<ReduceWarpPartials>(p).step().action.get<Barrier>().again = true; },
          "there is no barrier between it and writes of scratch"},
         {"no barrier at the top of a round", "pipelined",
          [](Plan& p) {
@@ -859,7 +859,7 @@ const PlantedFault of_sync[] =
          [](Plan& p) { barrier_before<Fetch>(p).drop(); }, "there is no barrier between it and uses of tile_"},
         {"copies for a loop into what is still read", "two_loops", [](Plan& p) { barrier_before<Loop>(p).drop(); },
          "there is no barrier between its first fetch and uses of"},
-        {"a block does not wait for the one before it", "beyond", [](Plan& p) { barrier_before<Stage>(p).drop(); },
+        {"a block does not wait for the one before it", "beyond", [](Plan& p) { barrier_before<StoreShared>(p).drop(); },
          "there is no barrier between it and uses of left_"},
         {"a copy ends in no group", "in_place", [](Plan& p) { place_of<Commit>(p, 1).drop(); }, "is not in a group"},
         {"a copy is not waited for", "in_place", [](Plan& p) { place_of<Wait>(p, 1).drop(); }, "is not waited for"},
@@ -971,22 +971,22 @@ const PlantedFault of_memory[] =
         {"scratch memory in the place of a value", "large",
          [](Plan& p) {
   for (const Storage& storage : p.storages)
-    if (storage.home == Home::shared) p.scratch[the<PutPartials>(p).scratch].offset = storage.offset;
+    if (storage.storage_class == StorageClass::shared) p.scratch[the<StoreWarpPartials>(p).scratch].offset = storage.offset;
          },
          "are in use at the same time"},
                    {"two values in one place", "large",
                     [](Plan& p) {
   std::vector<Storage*> large;
   for (Storage& storage : p.storages)
-    if (storage.home == Home::shared || storage.home == Home::workspace) large.push_back(&storage);
-  large.at(1)->home = large.at(0)->home;
+    if (storage.storage_class == StorageClass::shared || storage.storage_class == StorageClass::workspace) large.push_back(&storage);
+  large.at(1)->storage_class = large.at(0)->storage_class;
   large.at(1)->offset = large.at(0)->offset;
                     },
                     "are in use at the same time"},
     {"a buffer that is not aligned to 128 bytes", "in_place", [](Plan& p) { buffer_of(p).offset += 64; },
      "not at a multiple of 128"},
-    {"scratch memory that is not aligned to 16 bytes", "turned",
-     [](Plan& p) { p.scratch[the<Put>(p).scratch].offset = 8; }, "not at a multiple of 16"},
+    {"scratch memory that is not aligned to 16 bytes", "transposed",
+     [](Plan& p) { p.scratch[the<StoreScratch>(p).scratch].offset = 8; }, "not at a multiple of 16"},
     {"a buffer below 0", "in_place", [](Plan& p) { buffer_of(p).offset = -128; }, "begins at -128"},
     {"a buffer beyond the end", "in_place", [](Plan& p) { buffer_of(p).offset = 128 * 1024; }, "ends at"},
     {"less shared memory than is used", "in_place", [](Plan& p) { p.shared_bytes -= 128; }, "ends at"},
@@ -995,22 +995,22 @@ const PlantedFault of_memory[] =
      "bytes of shared memory, sm_90a has"},
     {"a workspace whose blocks are not aligned", "beyond", [](Plan& p) { p.workspace_bytes += 16; },
      "no multiple of 128"},
-    {"scratch memory too small for what is put", "turned", [](Plan& p) { p.scratch[the<Put>(p).scratch].bytes -= 4; },
+    {"scratch memory too small for what is put", "transposed", [](Plan& p) { p.scratch[the<StoreScratch>(p).scratch].bytes -= 4; },
      "of scratch memory"},
-    {"scratch memory too small for parts", "rows", [](Plan& p) { p.scratch[the<PutPartials>(p).scratch].bytes /= 2; },
+    {"scratch memory too small for parts", "rows", [](Plan& p) { p.scratch[the<StoreWarpPartials>(p).scratch].bytes /= 2; },
      "of scratch memory"},
-    {"a part that begins where the last one ends", "joined", [](Plan& p) { the<Put>(p, 1).base += 64; },
+    {"a part that begins where the last one ends", "joined", [](Plan& p) { the<StoreScratch>(p, 1).base += 64; },
      "of scratch memory"},
-    {"a part that begins below 0", "joined", [](Plan& p) { the<Put>(p).base = -1; }, "it begins at -1"},
-    {"elements in each other's places", "turned",
+    {"a part that begins below 0", "joined", [](Plan& p) { the<StoreScratch>(p).base = -1; }, "it begins at -1"},
+    {"elements in each other's places", "transposed",
      [](Plan& p) {
-  Strides& strides = the<Put>(p).strides;
+  Strides& strides = the<StoreScratch>(p).strides;
   strides[0] = strides[1];
      },
      "lie among others"},
-    {"elements taken from each other's places", "turned", [](Plan& p) { the<Get>(p).strides[0] = 2; },
+    {"elements taken from each other's places", "transposed", [](Plan& p) { the<LoadScratch>(p).strides[0] = 2; },
      "lie among others"},
-    {"scratch memory too small for totals", "scanned", [](Plan& p) { p.scratch[the<PutTotals>(p).scratch].bytes -= 4; },
+    {"scratch memory too small for totals", "scanned", [](Plan& p) { p.scratch[the<WriteScanTotals>(p).scratch].bytes -= 4; },
      "of scratch memory"},
     };
 
@@ -1040,7 +1040,7 @@ const PlantedFault of_launch[] =
      "64 warps in a block"},
     {"more blocks at a time than there are threads for", "pointwise", [](Plan& p) { p.blocks = 1000; },
      "threads at a time"},
-    {"groups of blocks in a grid of one axis", "pointwise", [](Plan& p) { p.phases[0].schedule.group = 8; },
+    {"groups of blocks in a grid of one axis", "pointwise", [](Plan& p) { p.phases[0].schedule.raster_group = 8; },
      "blocks run in groups of 8 in a grid of 1 axes"},
     {"a grid that begins at another axis", "pointwise", [](Plan& p) { p.phases[0].first_axis = 1; },
      "a phase's grid begins at axis 1, not 0"},
@@ -1052,7 +1052,7 @@ const PlantedFault of_launch[] =
   p.phases.push_back(std::move(second));
      },
      "of several phases one's blocks are those of the launch"},
-    {"a second phase of fewer warps", "turned",
+    {"a second phase of fewer warps", "transposed",
      [](Plan& p) {
   Phase second = p.phases[0];
   second.first_axis = 2;
@@ -1073,7 +1073,7 @@ const PlantedFault of_launch[] =
      "parameters, and needs"},
     {"a parameter stands twice", "pointwise", [](Plan& p) { p.parameters.push_back(p.parameters[0]); },
      "a parameter is passed twice"},
-    {"a parameter of another tensor", "turned", [](Plan& p) { p.parameters[0].argument = 7; }, "parameters, and needs"},
+    {"a parameter of another tensor", "transposed", [](Plan& p) { p.parameters[0].argument = 7; }, "parameters, and needs"},
     {"the number of blocks is missing", "beyond", [](Plan& p) { drop_parameter(p, KernelParameter::Kind::blocks); },
      "parameters, and needs"},
     {"a workspace whose blocks are not in flight", "beyond",
@@ -1123,16 +1123,16 @@ bool must_stand(const Plan& plan, const Body& body, std::size_t index) {
       });
   const auto puts_into = [&](ScratchId scratch) {
     return std::count_if(body.begin(), body.end(), [&](const Step& other) {
-      const Put* put = other.action.as<Put>();
+      const StoreScratch* put = other.action.as<StoreScratch>();
       return put && put->scratch == scratch;
     });
   };
   const Overloaded stands{
       [&]<OneOf<Compute, Load, Reduce, Argmax> T>(const T& s) { return !plan.storage(s.out).changes; },
-      [&](const Put& s) { return puts_into(s.scratch) == 1; },
+      [&](const StoreScratch& s) { return puts_into(s.scratch) == 1; },
       [&]<OneOf<Commit, Wait> T>(const T&) { return !more_copies; },
-      []<OneOf<Barrier, Fetch, Clear, Stage, Get, Replicas, Partials, PutPartials, TakePartials, Sort, Merge,
-               CountNumbers, AddCounts>
+      []<OneOf<Barrier, Fetch, ZeroFill, StoreShared, LoadScratch, LaneReduce, CrossWarpReduce, StoreWarpPartials, ReduceWarpPartials, Sort, Merge,
+               HistogramUpdate, HistogramReduce>
              T>(const T&) { return true; },
       [](const auto&) { return false; },
   };

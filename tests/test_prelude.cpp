@@ -98,11 +98,11 @@ void load_input(u32* words, const void* from, bool inside) {
   if (inside) std::memcpy(to, words, 16);
 }
 template <int Bytes>
-void load_in_order(u32* words, const void* from, bool inside) {
+void load_no_hoist(u32* words, const void* from, bool inside) {
   load_input_over<Bytes>(words, from, inside);
 }
-[[maybe_unused]] void load_kept(u32* words, const void* from, bool inside, u64) {
-  load_in_order<16>(words, from, inside);
+[[maybe_unused]] void load_evict_last(u32* words, const void* from, bool inside, u64) {
+  load_no_hoist<16>(words, from, inside);
 }
 bool less(float a, float b) { return a < b; }
 [[maybe_unused]] bool less(double a, double b) { return a < b; }
@@ -115,7 +115,7 @@ float reciprocal_approximate(float x) { return 1 / x; }
 #include "codegen/prelude/random.cuh"
 #include "codegen/prelude/scan.cuh"
 #include "codegen/prelude/sort.cuh"
-#include "codegen/prelude/waves.cuh"
+#include "codegen/prelude/trig.cuh"
 #undef __device__
 
 }  // namespace host
@@ -826,13 +826,13 @@ constexpr Kernel kernels[] = {
   store_whole<4>(f + 8, f, i[7] > 0);
   i[4] = read_input(u, i[7] > 0) + read_input(i, i[7] > 0, 3);
   l[4] = read_input(l, i[7] > 0);
-  read_in_order<4>(f + 8, f + 16, i[7] > 0);
-  read_in_order<2>(f + 4, b, i[7] > 0, 1.0f);
-  f[5] = read_in_order(h, i[7] > 0) + read_in_order(b, i[7] > 0, 2.0f);
-  i[4] = read_in_order(u, i[7] > 0) + read_in_order(i, i[7] > 0, 3);
-  l[4] = read_in_order(l, i[7] > 0);
-  read_kept<4>(f + 8, f + 16, i[7] > 0, priority_of_read(l[0]));
-  read_kept<8>(f + 8, b, i[7] > 0, priority_of_read(l[0]));
+  read_no_hoist<4>(f + 8, f + 16, i[7] > 0);
+  read_no_hoist<2>(f + 4, b, i[7] > 0, 1.0f);
+  f[5] = read_no_hoist(h, i[7] > 0) + read_no_hoist(b, i[7] > 0, 2.0f);
+  i[4] = read_no_hoist(u, i[7] > 0) + read_no_hoist(i, i[7] > 0, 3);
+  l[4] = read_no_hoist(l, i[7] > 0);
+  read_evict_last<4>(f + 8, f + 16, i[7] > 0, priority_of_read(l[0]));
+  read_evict_last<8>(f + 8, b, i[7] > 0, priority_of_read(l[0]));
 )"},
     {"copies", R"(  copy_async<4>(shared_memory(), f, i[0] > 0);
   copy_async<8>(shared_memory() + 8, f, i[0] > 0);
@@ -855,8 +855,8 @@ constexpr Kernel kernels[] = {
   mma_bf16(c, x, y);
   store_vector<4>(f + 4 * thread_index(), c);
   int sums[8] = {};
-  load_bytes_turned<8, 1>(x, shared_memory(), 1);
-  load_bytes_turned<4, 2>(y, shared_memory(), 0);
+  load_bytes_transposed<8, 1>(x, shared_memory(), 1);
+  load_bytes_transposed<4, 2>(y, shared_memory(), 0);
   mma_i8<1>(sums, x, y);
   mma_u8<2>(sums + 1, x, y + 2);
   store_vector<4>(i, sums);
@@ -893,14 +893,14 @@ constexpr Kernel kernels[] = {
   const Window inside = both(window(l[0], 16, l[1]), stepped_window(l[2], i[3], 16, l[3]));
   read_vector<4>(f, f + 64, within(inside, i[0]), 0.0f);
   read_tile<8, bf16, 8>(f + 4, tile, i[0], 8);
-  const GridPlace place = grouped(to_and_fro(l[4]), i[1], i[2], 4);
+  const GridPlace place = grouped(snake_order(l[4]), i[1], i[2], 4);
   u32 x[12], y[8];
   load_matrix_x4(x, left_row<8>(tile, place.row, 0));
-  load_matrix_x4_transposed(x + 4, left_row_turned<8>(tile, place.column));
+  load_matrix_x4_transposed(x + 4, left_row_transposed<8>(tile, place.column));
   load_matrix_x4(x + 8, right_row<4>(tile, 0, 0));
-  load_matrix_x4_transposed(y, right_row_turned<4>(tile, 0));
+  load_matrix_x4_transposed(y, right_row_transposed<4>(tile, 0));
   load_matrix_x2(y + 4, right_row<2>(tile, 0, 0));
-  load_matrix_x2_transposed(y + 6, right_row_turned<2>(tile, 0));
+  load_matrix_x2_transposed(y + 6, right_row_transposed<2>(tile, 0));
   exchange_quads(x);
   store_words(f, x, inside.low < 8);
   mma_bf16(f, x, y);
@@ -918,14 +918,14 @@ constexpr Kernel kernels[] = {
     // Macros, as NVRTC takes a generic lambda for a function of the host.
     {"orders", R"(
 #define ALL(y)                                                 \
-  y[1] = atomic_add<Acquire, BlockScope>(y, y[2]);             \
-  y[1] = atomic_max<Release, DeviceScope>(y, y[1]);            \
+  y[1] = atomic_add<WaitEmpty, BlockScope>(y, y[2]);             \
+  y[1] = atomic_max<ArriveEmpty, DeviceScope>(y, y[1]);            \
   y[1] = atomic_min<AcquireRelease, SystemScope>(y, y[1]);     \
   y[1] = atomic_exchange<Relaxed, BlockScope>(y, y[1]);        \
   y[1] = atomic_compare_exchange<AcquireRelease, DeviceScope>(y, y[1], y[2]);
 #define BITS(y)                                                \
-  y[1] = atomic_and<Release, BlockScope>(y, y[2]);             \
-  y[1] = atomic_or<Acquire, SystemScope>(y, y[1]);             \
+  y[1] = atomic_and<ArriveEmpty, BlockScope>(y, y[2]);             \
+  y[1] = atomic_or<WaitEmpty, SystemScope>(y, y[1]);             \
   y[1] = atomic_xor(y, y[1]);
   double* const d = reinterpret_cast<double*>(l + 9);
   ALL(f) ALL(d) ALL(i) ALL(l) ALL(w) ALL(m)
@@ -962,13 +962,13 @@ constexpr Kernel kernels[] = {
 
 // What only sm_90a has: the copy engine, barriers in memory, warp groups.
 constexpr Kernel hopper_kernels[] = {
-    {"rings", R"(  u64* const full = reinterpret_cast<u64*>(panel_memory());
+    {"pipelines", R"(  u64* const full = reinterpret_cast<u64*>(panel_memory());
   if (thread_index() == 0) {
     barrier_init(full, 1);
     barrier_init_fence();
   }
   barrier();
-  Cursor at = {0, 0};
+  PipelineState at = {0, 0};
   barrier_expect(full + at.stage, 1024);
   barrier_arrive(full + stage_behind<4>(at, 1));
   barrier_wait(full + at.stage, at.phase);
@@ -992,10 +992,10 @@ constexpr Kernel hopper_kernels[] = {
     {"walks", R"(  float* const part = reinterpret_cast<float*>(l);
   u32* const flags = reinterpret_cast<u32*>(l + 4096);
   float d[8] = {}, e[64] = {};
-  for (Span span = first_span(i[0], i[1], i[2]); span.rounds > 0; next_span(span, i[0], i[1], i[2])) {
+  for (WorkRange span = first_span(i[0], i[1], i[2]); span.rounds > 0; next_span(span, i[0], i[1], i[2])) {
     i[span.block] = span.first;
     if (thread_index() == 0) raise_flag(flags + block_index());
-    for (Others others = others_of(span, i[0], i[1], i[2]); others.left > 0; next_of(others, i[0], i[1], i[2])) {
+    for (Peers others = peers_of(span, i[0], i[1], i[2]); others.left > 0; next_of(others, i[0], i[1], i[2])) {
       if (thread_index() == 0) await_flag(flags + others.block);
       barrier();
       add_part<64>(d, of_block(part, 4096, others.block), thread_index());
@@ -1015,14 +1015,14 @@ constexpr Kernel hopper_kernels[] = {
   tma_load(map, tile, full, i[0], i[1], i[2], i[3]);
   tma_load(map, tile, full, i[0], i[1], i[2], i[3], box_coordinate(l[0]));
   async_proxy_fence();
-  store_box(map, tile, i[0], i[1]);
+  tma_store_guarded(map, tile, i[0], i[1]);
   tma_store(map, tile, i[0], i[1]);
   tma_store(map, tile, i[0], i[1], i[2]);
   tma_store_commit();
   tma_store_wait<0>();
 )"},
-    {"warp_groups", R"(  give_registers<40>();
-  take_registers<232>();
+    {"warp_groups", R"(  setmaxnreg_dec<40>();
+  setmaxnreg_inc<232>();
   char* const tile = panel_memory();
   clear_rest<64, 64>(tile, i[1], i[0], thread_index());
   const u64 matrix = matrix_descriptor<1, 64>(tile);

@@ -28,7 +28,7 @@ codegen::Plan plan_of(const Graph& traced, const std::vector<int>& unit_axes) {
   const Graph graph = run_passes(traced);
   Variant variant = dense_variant(graph);
   for (std::size_t i = 0; i < unit_axes.size(); ++i)
-    variant.tensors[i].unit_axis = static_cast<std::int8_t>(unit_axes[i]);
+    variant.tensors[i].contiguous_axis = static_cast<std::int8_t>(unit_axes[i]);
   return codegen::make_plan(graph, variant, Arch::sm_90a, {.verify = true});
 }
 
@@ -54,10 +54,10 @@ struct Apart {
   int at = 0, gap = 0;
 };
 
-/// What a product is of: A [m,k] and B [k,n], either of them turned in memory.
+/// What a product is of: A [m,k] and B [k,n], either of them transposed in memory.
 struct Sizes {
   int m, n, k;
-  bool a_turned = false, b_turned = false;
+  bool a_transposed = false, b_transposed = false;
   int seed = 0;  ///< of B's elements
   Apart a = {}, b = {};
 };
@@ -74,15 +74,15 @@ class Problem {
     for (int i = 0; i < of.m; ++i)
       for (int l = 0; l < of.k; ++l)
         for (int j = 0; j < of.n; ++j) sums_[at(i, j)] += static_cast<float>(a[i * of.k + l] * b[l * of.n + j]);
-    x = matrix(a, of.m, of.k, of.a_turned, of.a);
-    w = matrix(b, of.k, of.n, of.b_turned, of.b);
+    x = matrix(a, of.m, of.k, of.a_transposed, of.a);
+    w = matrix(b, of.k, of.n, of.b_transposed, of.b);
   }
 
   Tensor<T, 2> x, w;
   double sum(int row, int column) const { return sums_[at(row, column)]; }
   std::vector<T> x_memory() const { return memory_[0].to_vector(); }
   std::vector<T> w_memory() const { return memory_[1].to_vector(); }
-  std::vector<int> unit_axes() const { return {of_.a_turned ? 0 : 1, of_.b_turned ? 0 : 1}; }
+  std::vector<int> unit_axes() const { return {of_.a_transposed ? 0 : 1, of_.b_transposed ? 0 : 1}; }
 
   /// Empty, or the first element of y that is not `expected` of its row, column and sum, rounded to its type.
   template <class O>
@@ -107,17 +107,17 @@ class Problem {
     for (int& x : result) x = static_cast<int>(rng() % 3) - 1;
     return result;
   }
-  Tensor<T, 2> matrix(const std::vector<int>& values, int rows, int columns, bool turned, const Apart& apart) {
-    const int stride = (turned ? rows : columns) + apart.gap;
-    const std::size_t count = static_cast<std::size_t>(turned ? columns : rows) * stride + apart.at;
+  Tensor<T, 2> matrix(const std::vector<int>& values, int rows, int columns, bool transposed, const Apart& apart) {
+    const int stride = (transposed ? rows : columns) + apart.gap;
+    const std::size_t count = static_cast<std::size_t>(transposed ? columns : rows) * stride + apart.at;
     std::vector<T> memory(count, T(1000.0f));
     for (int i = 0; i < rows; ++i)
       for (int j = 0; j < columns; ++j)
-        memory[static_cast<std::size_t>(apart.at + (turned ? j * stride + i : i * stride + j))] =
+        memory[static_cast<std::size_t>(apart.at + (transposed ? j * stride + i : i * stride + j))] =
             T(static_cast<float>(values[static_cast<std::size_t>(i) * columns + j]));
     memory_.push_back(tensor<T, 1>({static_cast<int>(count)}, memory));
     return Tensor<T, 2>(test_device(), memory_.back().data() + apart.at, {rows, columns},
-                        {turned ? 1 : stride, turned ? stride : 1});
+                        {transposed ? 1 : stride, transposed ? stride : 1});
   }
 
   Sizes of_;
@@ -138,7 +138,7 @@ std::vector<float> whole_numbers(int count, int modulus) {
 // --- tiles, types and orders
 
 template <class T, class O>
-auto plain(ProductTiles tiles) {
+auto plain(MatmulTiles tiles) {
   return kernel("plain", [=](In<T, 2> x, In<T, 2> w, tessera::internal::Out<O, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
     store(y, {m, n}, cast<O>(kernels::product<T>(x, w, m, n, tiles)));
@@ -146,10 +146,10 @@ auto plain(ProductTiles tiles) {
 }
 
 template <class T, class O>
-void check_plain(const ProductTiles& tiles, const Sizes& of) {
+void check_plain(const MatmulTiles& tiles, const Sizes& of) {
   INFO(fmt::format("tiles of [{},{}] by {}, {}x{}x{}{}{}, {} to {}", tiles.m, tiles.n, tiles.k, of.m, of.n, of.k,
-                   of.a_turned ? ", left turned" : "", of.b_turned ? ", right turned" : "", name(element_type<T>),
-                   name(element_type<O>)));
+                   of.a_transposed ? ", left transposed" : "", of.b_transposed ? ", right transposed" : "",
+                   name(element_type<T>), name(element_type<O>)));
   const auto k = plain<T, O>(tiles);
   const Problem<T> problem(of);
   CHECK(has_roles(k.graph(), problem.unit_axes()));
@@ -159,7 +159,7 @@ void check_plain(const ProductTiles& tiles, const Sizes& of) {
 }
 
 // Roles, unless two stages of operands do not fit beside what is stored.
-bool fits(const ProductTiles& tiles) { return tiles.m < 256 || tiles.k == 64 || tiles.n == 64; }
+bool fits(const MatmulTiles& tiles) { return tiles.m < 256 || tiles.k == 64 || tiles.n == 64; }
 
 }  // namespace
 
@@ -203,10 +203,10 @@ TEST_CASE("products by roles: results of every type", "[cpu]") {
 
 TEST_CASE("products by roles: an operand as wide as it is high, in any order", "[cpu]") {
   Cases cases(8);
-  for (const bool a_turned : {true, false})
-    for (const bool b_turned : {false, true}) {
-      if (!cases.skip()) check_plain<bf16, bf16>({64, 64, 64}, {72, 136, 72, a_turned, b_turned});
-      if (!cases.skip()) check_plain<f16, f32>({128, 128, 128}, {136, 80, 136, a_turned, b_turned});
+  for (const bool a_transposed : {true, false})
+    for (const bool b_transposed : {false, true}) {
+      if (!cases.skip()) check_plain<bf16, bf16>({64, 64, 64}, {72, 136, 72, a_transposed, b_transposed});
+      if (!cases.skip()) check_plain<f16, f32>({128, 128, 128}, {136, 80, 136, a_transposed, b_transposed});
     }
 }
 
@@ -214,7 +214,7 @@ TEST_CASE("products by roles: an operand as wide as it is high, in any order", "
 // rows run along k, are zeros.
 TEST_CASE("products by roles: tensors of fewer rows than tiles", "[cpu]") {
   Cases cases(24);
-  for (const ProductTiles& tiles : {ProductTiles{64, 64, 64}, {128, 256, 64}, {64, 128, 128}})
+  for (const MatmulTiles& tiles : {MatmulTiles{64, 64, 64}, {128, 256, 64}, {64, 128, 128}})
     for (const Sizes& of : {Sizes{1, 72, 200}, {16, 8, 136}, {56, 200, 8}, {8, 16, 40}}) {
       if (!cases.skip()) check_plain<bf16, bf16>(tiles, of);
       if (!cases.skip() && of.m >= 8) check_plain<f16, f32>(tiles, {of.m, of.n, of.k, true, true});
@@ -225,7 +225,7 @@ TEST_CASE("products by roles: tensors of fewer rows than tiles", "[cpu]") {
 TEST_CASE("products by roles: operands that the copy engine cannot address", "[cpu]") {
   Cases cases(24);
   const Apart odd{.at = 0, .gap = 1}, one_in{.at = 1}, pairs{.at = 2, .gap = 2}, fours{.at = 4};
-  const auto check = [&](const ProductTiles& tiles, Sizes of) {
+  const auto check = [&](const MatmulTiles& tiles, Sizes of) {
     const Apart a = std::exchange(of.a, {}), b = std::exchange(of.b, {});
     for (const bool left : {false, true})
       for (const bool right : {false, true}) {
@@ -236,15 +236,15 @@ TEST_CASE("products by roles: operands that the copy engine cannot address", "[c
       }
   };
   check({64, 64, 64}, {.m = 72, .n = 136, .k = 144, .a = odd, .b = one_in});
-  check({64, 64, 64}, {.m = 80, .n = 80, .k = 96, .a_turned = true, .b_turned = true, .a = pairs, .b = fours});
+  check({64, 64, 64}, {.m = 80, .n = 80, .k = 96, .a_transposed = true, .b_transposed = true, .a = pairs, .b = fours});
   check({128, 128, 64}, {.m = 144, .n = 160, .k = 80, .a = fours, .b = pairs});
-  check({128, 192, 64}, {.m = 136, .n = 200, .k = 72, .b_turned = true, .a = one_in, .b = odd});
-  check({128, 256, 64}, {.m = 200, .n = 264, .k = 136, .a_turned = true, .a = odd, .b = odd});
+  check({128, 192, 64}, {.m = 136, .n = 200, .k = 72, .b_transposed = true, .a = one_in, .b = odd});
+  check({128, 256, 64}, {.m = 200, .n = 264, .k = 136, .a_transposed = true, .a = odd, .b = odd});
   // No extent is even, nor any row; and y is stored from registers.
-  for (const bool a_turned : {false, true})
-    for (const bool b_turned : {false, true}) {
-      if (!cases.skip()) check_plain<f16, f16>({64, 128, 128}, {67, 131, 133, a_turned, b_turned});
-      if (!cases.skip()) check_plain<bf16, f32>({128, 64, 64}, {131, 67, 71, a_turned, b_turned});
+  for (const bool a_transposed : {false, true})
+    for (const bool b_transposed : {false, true}) {
+      if (!cases.skip()) check_plain<f16, f16>({64, 128, 128}, {67, 131, 133, a_transposed, b_transposed});
+      if (!cases.skip()) check_plain<bf16, f32>({128, 64, 64}, {131, 67, 71, a_transposed, b_transposed});
     }
 }
 
@@ -269,7 +269,7 @@ TEST_CASE("products by roles: many tiles and rounds", "[cpu]") {
 }
 
 TEST_CASE("products by roles: what a row, a column and each element add to the sums", "[cpu]") {
-  const ProductTiles tiles{64, 64, 64};
+  const MatmulTiles tiles{64, 64, 64};
   const auto k = kernel("epilogue", [=](In<bf16, 2> x, In<bf16, 2> w, In<f32, 1> bias, In<f32, 2> scale,
                                         In<f32, 2> added, Out<bf16, 2> y, Out<bf16, 2> z, Out<f32, 2> u) {
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
@@ -298,7 +298,7 @@ TEST_CASE("products by roles: what a row, a column and each element add to the s
 }
 
 TEST_CASE("products by roles: padding of what is added", "[cpu]") {
-  const ProductTiles tiles{64, 64, 64};
+  const MatmulTiles tiles{64, 64, 64};
   const auto k = kernel("padded", [=](In<bf16, 2> x, In<bf16, 2> w, In<f32, 1> bias, Out<f32, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
     store(y, {m, n}, kernels::product<bf16>(x, w, m, n, tiles) + load(bias, {n}, {tiles.n}, 7));
@@ -314,7 +314,7 @@ TEST_CASE("products by roles: padding of what is added", "[cpu]") {
 
 // No read of y moves ahead of a store to y: what a part of the tile reads comes first.
 TEST_CASE("a residual is read by parts that registers hold", "[plan]") {
-  const auto parts = [](const ProductTiles& tiles) {
+  const auto parts = [](const MatmulTiles& tiles) {
     const auto k = kernels::linear_residual<bf16, bf16>(tiles);
     codegen::Plan plan = plan_of(k.graph(), {1, 1, 0, 1});
     std::vector<int> columns;
@@ -338,7 +338,7 @@ TEST_CASE("a residual is read by parts that registers hold", "[plan]") {
 // Where a tile that is stored was loaded, and what stands in between. Only one that is part of one store, to its own
 // place, with nothing written in between, is read there; the others are loaded, and kept.
 TEST_CASE("products by roles: tiles that are read and written", "[cpu]") {
-  constexpr ProductTiles tiles{64, 64, 64};
+  constexpr MatmulTiles tiles{64, 64, 64};
   const Sizes of{136, 72, 72};
   const Problem<bf16> problem(of);
   const std::vector<float> before = whole_numbers(of.m * 2 * of.n, 31);
@@ -422,7 +422,7 @@ TEST_CASE("products by roles: tiles that are read and written", "[cpu]") {
 
 // Of 16 bits, where four threads may store what one of them has read.
 TEST_CASE("products by roles: a residual of 16 bits", "[cpu]") {
-  constexpr ProductTiles tiles{64, 64, 64};
+  constexpr MatmulTiles tiles{64, 64, 64};
   const auto residual = kernel("residual", [=](In<f16, 2> x, In<f16, 2> w, InOut<f16, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
     const Tile old = load(y, {m, n}, {tiles.m, tiles.n});
@@ -450,7 +450,7 @@ TEST_CASE("products by roles: a residual of 16 bits", "[cpu]") {
 }
 
 TEST_CASE("products by roles: functions of the sums, and of where they are", "[cpu]") {
-  const ProductTiles tiles{64, 128, 64};
+  const MatmulTiles tiles{64, 128, 64};
   const auto k = kernel("masked", [=](In<f16, 2> x, In<f16, 2> w, Out<f32, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
     const Tile value = kernels::gelu(kernels::product<f16>(x, w, m, n, tiles));
@@ -468,7 +468,7 @@ TEST_CASE("products by roles: functions of the sums, and of where they are", "[c
 }
 
 TEST_CASE("products by roles: reductions of rows", "[cpu]") {
-  for (const ProductTiles& tiles : {ProductTiles{64, 64, 64}, {128, 128, 64}, {128, 256, 64}}) {
+  for (const MatmulTiles& tiles : {MatmulTiles{64, 64, 64}, {128, 128, 64}, {128, 256, 64}}) {
     const Sizes of{.m = 136, .n = 2 * tiles.n, .k = 200};
     const Problem<bf16> problem(of);
     const auto k = kernel("rows", [=](In<bf16, 2> x, In<bf16, 2> w, Out<f32, 2> most, Out<i32, 2> place,
@@ -511,10 +511,10 @@ TEST_CASE("products by roles: reductions of rows", "[cpu]") {
 
 TEST_CASE("products by roles: several in one loop", "[cpu]") {
   // Two of one left operand, stored together and apart; as SwiGLU's gate and up.
-  for (const ProductTiles& tiles :
-       {ProductTiles{64, 64, 64}, {64, 128, 64}, {128, 128, 64}, {128, 192, 64}, {128, 256, 64}}) {
+  for (const MatmulTiles& tiles :
+       {MatmulTiles{64, 64, 64}, {64, 128, 64}, {128, 128, 64}, {128, 192, 64}, {128, 256, 64}}) {
     const Sizes of{.m = 136, .n = 264, .k = 200};
-    const Problem<bf16> gate(of), up({.m = of.m, .n = of.n, .k = of.k, .b_turned = true, .seed = 1});
+    const Problem<bf16> gate(of), up({.m = of.m, .n = of.n, .k = of.k, .b_transposed = true, .seed = 1});
     const auto k = kernel("gated", [=](In<bf16, 2> x, In<bf16, 2> w, In<bf16, 2> v, Out<f32, 2> y, Out<bf16, 2> z) {
       auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
       Var a = zeros<f32>({tiles.m, tiles.n}), b = full<f32>({tiles.m, tiles.n}, 1);
@@ -536,9 +536,9 @@ TEST_CASE("products by roles: several in one loop", "[cpu]") {
     CHECK(up.difference(z, [](int, int, double sum) { return 1 + sum; }) == "");
   }
   // Three, each of operands of its own.
-  const ProductTiles tiles{64, 64, 64};
+  const MatmulTiles tiles{64, 64, 64};
   const Sizes of{.m = 72, .n = 136, .k = 136};
-  const Problem<f16> first(of), second({.m = of.m, .n = of.n, .k = of.k, .a_turned = true, .seed = 1});
+  const Problem<f16> first(of), second({.m = of.m, .n = of.n, .k = of.k, .a_transposed = true, .seed = 1});
   const auto k = kernel("three", [=](In<f16, 2> x0, In<f16, 2> w0, In<f16, 2> x1, In<f16, 2> w1, Out<f32, 2> y0,
                                      Out<f32, 2> y1, Out<f32, 2> y2) {
     auto [m, n] = blocks(cdiv(y0.extent(0), tiles.m), cdiv(y0.extent(1), tiles.n));
@@ -564,7 +564,7 @@ TEST_CASE("products by roles: several in one loop", "[cpu]") {
 }
 
 TEST_CASE("products by roles: sums that start from a tile, and stores that not all blocks do", "[cpu]") {
-  const ProductTiles tiles{64, 64, 64};
+  const MatmulTiles tiles{64, 64, 64};
   const auto k = kernel("started", [=](In<bf16, 2> x, In<bf16, 2> w, In<f32, 2> start, Out<f32, 2> y, Out<f32, 2> z) {
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
     Var acc = load(start, {m, n}, {tiles.m, tiles.n});
@@ -596,9 +596,9 @@ TEST_CASE("products by roles: a long inner axis, and few blocks to share it", "[
 }
 
 // One load, of which one product takes the tile as it is, another its transpose, and a third both.
-TEST_CASE("products by roles: a tile, and the same turned", "[cpu]") {
+TEST_CASE("products by roles: a tile, and the same transposed", "[cpu]") {
   const int t = 64, m = 128, n = 192, k = 192;
-  const auto both = kernel("both", [=](In<bf16, 2> x, In<bf16, 2> w, Out<f32, 2> y, Out<f32, 2> turned) {
+  const auto both = kernel("both", [=](In<bf16, 2> x, In<bf16, 2> w, Out<f32, 2> y, Out<f32, 2> transposed) {
     auto [i, j] = blocks(y.extent(0) / t, y.extent(1) / t);
     Var sums = zeros<f32>({t, t}), others = zeros<f32>({t, t});
     for (Index l : range(cdiv(x.extent(1), t))) {
@@ -607,7 +607,7 @@ TEST_CASE("products by roles: a tile, and the same turned", "[cpu]") {
       others = mma(transpose(left), transpose(right), others);
     }
     store(y, {i, j}, sums);
-    store(turned, {i, j}, others);
+    store(transposed, {i, j}, others);
   });
   const auto square = kernel("square", [=](In<bf16, 2> x, Out<f32, 2> y) {
     Index i = blocks(x.extent(0) / t);
@@ -629,11 +629,11 @@ TEST_CASE("products by roles: a tile, and the same turned", "[cpu]") {
   const auto at = [](const std::vector<bf16>& of, int columns, int i, int j) {
     return static_cast<double>(float(of[static_cast<std::size_t>(i) * columns + j]));
   };
-  const auto y = full_of<f32>(m, n, 99), turned = full_of<f32>(m, n, 99), squares = full_of<f32>(m, t, 99);
+  const auto y = full_of<f32>(m, n, 99), transposed = full_of<f32>(m, n, 99), squares = full_of<f32>(m, t, 99);
   const auto left = tensor<bf16, 2>({m, k}, x);
-  launch(test_device().stream(), both, left, tensor<bf16, 2>({k, n}, w), y, turned);
+  launch(test_device().stream(), both, left, tensor<bf16, 2>({k, n}, w), y, transposed);
   launch(test_device().stream(), square, left, squares);
-  const std::vector<float> sums = y.to_vector(), others = turned.to_vector(), own = squares.to_vector();
+  const std::vector<float> sums = y.to_vector(), others = transposed.to_vector(), own = squares.to_vector();
   int wrong = 0;
   for (int i = 0; i < m; ++i)
     for (int j = 0; j < n; ++j) {
@@ -653,7 +653,7 @@ TEST_CASE("products by roles: a tile, and the same turned", "[cpu]") {
 
 // Of clusters each block has a part of the rounds; blocks end in any order.
 TEST_CASE("products by roles: parts of sums are added in the same order each time", "[cpu]") {
-  const ProductTiles tiles{64, 64, 64};
+  const MatmulTiles tiles{64, 64, 64};
   const int m = 72, n = 104, k = 64 * 41;
   const auto product = plain<bf16, f32>(tiles);
   std::mt19937 rng(7);
@@ -675,7 +675,7 @@ TEST_CASE("products by roles: parts of sums are added in the same order each tim
 
 // Queries, keys and values have an output each: a tile goes to the one that its columns lie in.
 TEST_CASE("products by roles: three outputs, by the columns of a tile", "[cpu]") {
-  const ProductTiles tiles{64, 64, 64};
+  const MatmulTiles tiles{64, 64, 64};
   const int width = 128;
   const auto split = kernel("split", [=](In<bf16, 2> x, In<bf16, 2> w, Out<bf16, 2> q, Out<bf16, 2> k, Out<bf16, 2> v) {
     auto [m, n] = blocks(cdiv(x.extent(0), tiles.m), cdiv(w.extent(1), tiles.n));
@@ -700,7 +700,7 @@ TEST_CASE("products by roles: three outputs, by the columns of a tile", "[cpu]")
 }
 
 TEST_CASE("products by roles: an axis of batches", "[cpu]") {
-  const ProductTiles tiles{256, 64, 64};
+  const MatmulTiles tiles{256, 64, 64};
   const auto k = kernel("batches", [=](In<bf16, 3> x, In<bf16, 3> w, Out<bf16, 3> y) {
     auto [b, m, n] = blocks(y.extent(0), cdiv(y.extent(1), tiles.m), cdiv(y.extent(2), tiles.n));
     Var acc = zeros<f32>({tiles.m, tiles.n});
@@ -712,7 +712,7 @@ TEST_CASE("products by roles: an axis of batches", "[cpu]") {
   CHECK(has_roles(k.graph(), {2, 2, 2}));
   constexpr int batches = 2;
   const Sizes of{264, 72, 72, false, true};
-  // The first batch is of one product, the second of it turned upside down.
+  // The first batch is of one product, the second of it transposed upside down.
   const Problem<bf16> problem(of);
   const std::vector<bf16> a = problem.x_memory(), b = problem.w_memory();
   std::vector<bf16> x(a), w(b);
@@ -872,11 +872,11 @@ TEST_CASE("products by roles: tiles far outside of their tensors", "[cpu]") {
     }
 }
 
-TEST_CASE("products by roles: sums that are turned, combined, or carried on", "[cpu]") {
+TEST_CASE("products by roles: sums that are transposed, combined, or carried on", "[cpu]") {
   // Turned ones lie otherwise than the copy engine stores them; those that another loop carries are computed by one
   // role.
-  const ProductTiles tiles{64, 64, 64};
-  const auto turned = kernel("turned", [=](In<bf16, 2> x, In<bf16, 2> w, Out<f32, 2> y) {
+  const MatmulTiles tiles{64, 64, 64};
+  const auto transposed = kernel("transposed", [=](In<bf16, 2> x, In<bf16, 2> w, Out<f32, 2> y) {
     auto [m, n] = blocks(cdiv(x.extent(0), tiles.m), cdiv(w.extent(1), tiles.n));
     store(y, {n, m}, transpose(kernels::product<bf16>(x, w, m, n, tiles)));
   });
@@ -896,13 +896,13 @@ TEST_CASE("products by roles: sums that are turned, combined, or carried on", "[
   const Sizes of{136, 72, 72};
   const Problem<bf16> problem(of);
   const auto y = full_of<f32>(of.n, of.m, 99);
-  launch(test_device().stream(), turned, problem.x, problem.w, y);
+  launch(test_device().stream(), transposed, problem.x, problem.w, y);
   const std::vector<float> got = y.to_vector();
   for (int i = 0; i < of.m; ++i)
     for (int j = 0; j < of.n; ++j) REQUIRE(got[static_cast<std::size_t>(j) * of.m + i] == problem.sum(i, j));
   const auto z = full_of<f32>(3, 2, 99);
   launch(test_device().stream(), halves, problem.x, problem.w, y, z);
-  CHECK(has_roles(turned.graph(), problem.unit_axes()));
+  CHECK(has_roles(transposed.graph(), problem.unit_axes()));
   CHECK(has_roles(halves.graph(), problem.unit_axes()));
   CHECK(has_roles(looped.graph(), problem.unit_axes()) == false);
   const auto u = full_of<f32>(of.m, of.n, 99);

@@ -800,8 +800,8 @@ TEST_CASE("A plan can be seen after each of its passes", "[programs]") {
   CHECK(has(after, "    barrier\n"));
   CHECK(has(shown("softmax", "plan"), after.substr(after.find('\n'))));  // the last pass adds no step
   std::string all;
-  const char* const passes[] = {"specialise",   "lower",  "prune",    "registers", "memory",
-                                "tensor_cores", "copies", "early", "barriers", "parameters"};
+  const char* const passes[] = {"schedule",     "lower",  "plan_dce", "registers", "memory",
+                                "tensor_cores", "copies", "pdl",      "l2_policy", "barriers", "parameters"};
   for (const char* pass : passes) all += std::string(all.empty() ? "" : ",") + "plan:" + pass;
   const std::string each = shown("softmax", all);
   for (const char* pass : passes)
@@ -809,14 +809,17 @@ TEST_CASE("A plan can be seen after each of its passes", "[programs]") {
   CHECK(has(each, "==== softmax, plan:barriers ====\n" + after));
   for (const char* pass : {"nonsense", ""})
     check_refused("inspect", {"softmax", "--show", std::string("plan:") + pass},
-                  {fmt::format("there is no pass '{}' over plans; choose from specialise, lower, ", pass)});
+                  {fmt::format("there is no pass '{}' over plans; choose from schedule, lower, plan_dce, ", pass)});
+  for (const auto& [was, now] : {std::pair("specialise", "schedule"), {"prune", "plan_dce"}, {"early", "pdl"}, {"kept", "l2_policy"}})
+    check_refused("inspect", {"softmax", "--show", std::string("plan:") + was},
+                  {fmt::format("the pass '{}' over plans is called {} now", was, now)});
 }
 
-TEST_CASE("TESSERA_TIER says what products are made of at best", "[programs]") {
+TEST_CASE("TESSERA_TENSOR_CORES is the highest tensor-core instruction set that matmuls use", "[programs]") {
   for (const char* stages : {"cuda", "plan:lower"}) {
     const auto of_wgmma = [&](const std::string& tier) {
-      const Run result = run("/usr/bin/env", {"TESSERA_TIER=" + tier, TESSERA_BIN_DIR "/inspect", "linear-128-bf16",
-                                              "--arch", "sm_90a", "--show", stages});
+      const Run result = run("/usr/bin/env", {"TESSERA_TENSOR_CORES=" + tier, TESSERA_BIN_DIR "/inspect",
+                                              "linear-128-bf16", "--arch", "sm_90a", "--show", stages});
       INFO(result.err);
       CHECK(result.status == 0);
       return result.out.find("wgmma") != result.out.npos;
@@ -825,9 +828,9 @@ TEST_CASE("TESSERA_TIER says what products are made of at best", "[programs]") {
     CHECK(of_wgmma(""));
     CHECK_FALSE(of_wgmma("mma_sync"));
   }
-  const Run refused = run("/usr/bin/env", {"TESSERA_TIER=mma", TESSERA_BIN_DIR "/inspect", "linear-128-bf16"});
+  const Run refused = run("/usr/bin/env", {"TESSERA_TENSOR_CORES=mma", TESSERA_BIN_DIR "/inspect", "linear-128-bf16"});
   CHECK(refused.status == 2);
-  CHECK(refused.err.find("TESSERA_TIER=mma") != refused.err.npos);
+  CHECK(refused.err.find("TESSERA_TENSOR_CORES=mma") != refused.err.npos);
 }
 
 TEST_CASE("Model folders that are wrong are refused", "[programs]") {

@@ -61,13 +61,13 @@ std::vector<Meeting> meetings() {
     return centred * rsqrt(sum(centred * centred, 1) / 1536 + 1e-5);
   };
   const auto largest = [](const auto& x) { return max(x, Axis(0)); };
-  const auto turned = [](const auto& x) { return reshape(permute(reshape(x, {64, 16}), {1, 0}), {32, 32}); };
+  const auto transposed = [](const auto& x) { return reshape(permute(reshape(x, {64, 16}), {1, 0}), {32, 32}); };
   const auto scanned = [](const auto& x) { return cumsum(x, 1); };
   const auto smallest = [](const auto& x) { return x - min(x, 1); };
   return {product<f32>("race_product_f32"),          product<f16>("race_product_f16"),
           product<bf16>("race_product_bf16"),        of_rows("race_sum", 1, 4096, total),
           of_rows("race_softmax", 1, 2048, softmax), of_rows("race_layer_norm", 1, 1536, layer_norm),
-          of_rows("race_columns", 256, 16, largest), of_rows("race_reshape", 32, 32, turned),
+          of_rows("race_columns", 256, 16, largest), of_rows("race_reshape", 32, 32, transposed),
           of_rows("race_cumsum", 4, 512, scanned),   of_rows("race_smallest", 2, 4096, smallest)};
 }
 constexpr int end_of_kernels = __LINE__;

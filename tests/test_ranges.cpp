@@ -27,9 +27,9 @@ lowering::Range bounds(const Rounds& rounds, const std::function<void(Variant&)>
   }));
   Variant variant = dense_variant(graph);
   if (change) change(variant);
-  const lowering::Facts facts(graph, variant, Target::of(Arch::sm_90a));
+  const lowering::GraphAnalysis analysis(graph, variant, Target::of(Arch::sm_90a));
   for (Id id = 0; id < static_cast<Id>(graph.nodes.size()); ++id)
-    if (graph[id].op == Op::loop) return lowering::range_of(facts, graph[id].in[0]);
+    if (graph[id].op == Op::loop) return lowering::range_of(analysis, graph[id].in[0]);
   return {};
 }
 bool is(const lowering::Range& range, std::int64_t least, std::int64_t most) {
@@ -42,8 +42,8 @@ bool is(const lowering::Range& range, std::int64_t least, std::int64_t most) {
 TEST_CASE("bounds of numbers", "[plan]") {
   const auto extent = [](const X& x, const Index&, const Scalar<i32>&) { return x.extent(0); };
   CHECK(is(bounds(extent), 1, far));
-  CHECK(is(bounds(extent, [](Variant& v) { v.wide = true; }), 1, largest));
-  CHECK(is(bounds(extent, [](Variant& v) { v.tensors[0].boxable = false; }), 1, largest));
+  CHECK(is(bounds(extent, [](Variant& v) { v.index64 = true; }), 1, largest));
+  CHECK(is(bounds(extent, [](Variant& v) { v.tensors[0].tma_addressable = false; }), 1, largest));
   CHECK(is(bounds(extent, [](Variant& v) { v.tensors[0].has_elements = false; }), 0, far));
   CHECK(is(bounds([](const X&, const Index&, const Scalar<i32>& s) { return s; }), smallest, largest));
   CHECK(is(bounds([](const X&, const Index& m, const Scalar<i32>&) { return m; }), 0, far / 64 - 1));

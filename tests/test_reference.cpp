@@ -604,10 +604,10 @@ TEST_CASE("the CPU keeps to the reference: casts, products and what moves elemen
       const Array a = oracle::is_real(from) ? oracle::random_array(rng, from, {4, 4}, -300, 300)
                                             : oracle::random_bits_array(rng, from, {4, 4});
       CHECK(disagreement({a}, {Array(to, {2, 4, 4})}, [&](const Values& x) {
-              const Value turned = oracle::apply(Op::permute, from, {x[0]}, {1, 0});
-              const Value both = oracle::apply(Op::concat, from, {x[0], turned}, {0});
-              return Values{oracle::apply_reshape(oracle::apply_cast(both, to), {2, 4, 4})};
-            }) == "");
+        const Value transposed = oracle::apply(Op::permute, from, {x[0]}, {1, 0});
+        const Value both = oracle::apply(Op::concat, from, {x[0], transposed}, {0});
+        return Values{oracle::apply_reshape(oracle::apply_cast(both, to), {2, 4, 4})};
+      }) == "");
     }
   for (ElementType type : {ElementType::f32, ElementType::f16, ElementType::bf16, ElementType::tf32}) {
     INFO("mma of " << name(type));

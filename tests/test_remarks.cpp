@@ -6,10 +6,10 @@
 #include <nlohmann/json.hpp>
 
 #include "catch.hpp"
+#include "codegen/kernel_source.hpp"
 #include "codegen/lower/make_plan.hpp"
 #include "codegen/passes/passes.hpp"
 #include "codegen/plan/remarks.hpp"
-#include "codegen/source_of.hpp"
 #include "compiling.hpp"
 #include "jit/compile/compiler.hpp"
 #include "support.hpp"
@@ -327,8 +327,8 @@ TEST_CASE("remarks say what copies operands, and why not more at a time", "[plan
   CHECK(of(old, "pdl", missed).empty());
   const auto apart = [](int bytes) {
     return [=](Variant& variant) {
-      variant.tensors[0].alignment = variant.tensors[0].granule = static_cast<std::int8_t>(bytes);
-      variant.tensors[0].boxable = false;
+      variant.tensors[0].alignment = variant.tensors[0].row_alignment = static_cast<std::int8_t>(bytes);
+      variant.tensors[0].tma_addressable = false;
     };
   };
   CHECK(says(source_for(graph, Arch::sm_80, apart(4)).remarks, "cp.async", missed,
@@ -352,11 +352,11 @@ TEST_CASE("remarks say what copies operands, and why not more at a time", "[plan
 }
 
 TEST_CASE("remarks say whether blocks share k-iterations, and why not", "[plan]") {
-  const auto few = [](Variant& variant) { variant.sharing = Sharing::cluster; };
+  const auto few = [](Variant& variant) { variant.split_k = SplitK::cluster; };
   const auto remarks = [&](const Graph& graph, Arch arch = Arch::sm_90a) { return source_for(graph, arch, few).remarks; };
   CHECK(says(remarks(product(64, 64, 64)), "split-k", passed, "a cluster shares"));
   CHECK(of(remarks(product(64, 64, 64)), "split-k", missed).empty());
-  CHECK(says(source_for(product(64, 64, 64), Arch::sm_90a, [](Variant& v) { v.sharing = Sharing::grid; }).remarks,
+  CHECK(says(source_for(product(64, 64, 64), Arch::sm_90a, [](Variant& v) { v.split_k = SplitK::stream_k; }).remarks,
              "split-k", passed, "stream-K"));
   CHECK(says(remarks(product(64, 64, 64, {}, true)), "split-k", missed, "the sums start from a tile"));
   CHECK(says(remarks(product(32, 64, 64)), "split-k", missed, "only tiles that go by wgmma"));
@@ -399,9 +399,9 @@ TEST_CASE("remarks say by how many bytes threads access tensors, and why not by 
   INFO(all(dense));
   CHECK(says(dense, "vector", passed, "parameter 1 is read by 16 bytes an access"));
   CHECK(of(dense, "vector", passed)[0].line == at);
-  CHECK(says(x_is([](TensorClass& x) { x.granule = 4; }), "vector", missed,
+  CHECK(says(x_is([](TensorClass& x) { x.row_alignment = 4; }), "vector", missed,
              "parameter 1 is read by 4 bytes an access and not 16, as its rows are a multiple of 4 bytes only"));
-  CHECK(says(x_is([](TensorClass& x) { x.unit_axis = -1; }), "vector", missed,
+  CHECK(says(x_is([](TensorClass& x) { x.contiguous_axis = -1; }), "vector", missed,
              "as the tensor has no axis whose elements are neighbors"));
   CHECK(says(source_for(kernel("narrow", [](In<f32, 1> x, tessera::internal::Out<f32, 1> y) {
                           Index i = blocks(cdiv(x.extent(0), 6));
@@ -434,11 +434,11 @@ TEST_CASE("remarks name exchanges between threads and the warps that sums cross"
 }
 
 TEST_CASE("notes of a plan are remarks", "[plan]") {
-  const Graph graph = product(32, 64, 64, {.warps = 3});
+  const Graph graph = product(32, 64, 64, {.warps = 1});
   Variant variant = dense_variant(graph);
   const codegen::Plan plan = codegen::make_plan(graph, variant, Arch::sm_90a, {.verify = true});
   CHECK(notes(plan) == std::vector<std::string>{"one role does all: wgmma multiplies no tiles of [32,64] by [64,64]",
-                                                "a hint is left out: 3 warps; a block has 1, 2, 4, ... 32"});
+                                                "a hint is left out: 1 warps; its tiles take 2"});
   const std::string text = to_string(plan);
   for (const std::string& note : notes(plan)) CHECK(text.find("note: " + note + '\n') != text.npos);
 }
@@ -493,9 +493,9 @@ TEST_CASE("products and chains of the extents that docs/speed.md lists go by wgm
     if (goes(attention({64, n, 64}))) add(widths, n);
   for (int d = 16; d <= 320; d += 16)
     if (goes(attention({64, 64, d}))) add(depths, d);
-  const std::string of_chain = fmt::format("| attention | {} | {} keys | d = {} |", rows, widths, depths);
-  INFO(of_chain);
-  CHECK(page.find(of_chain) != page.npos);
+  const std::string of_fused_matmul = fmt::format("| attention | {} | {} keys | d = {} |", rows, widths, depths);
+  INFO(of_fused_matmul);
+  CHECK(page.find(of_fused_matmul) != page.npos);
 }
 
 TEST_CASE("warps follow from tiles as docs/speed.md has it", "[plan]") {

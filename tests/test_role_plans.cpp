@@ -9,7 +9,7 @@
 #include "codegen/plan/plan.hpp"
 #include "codegen/plan/plan_text.hpp"
 #include "codegen/plan/verify_plan.hpp"
-#include "codegen/source_of.hpp"
+#include "codegen/kernel_source.hpp"
 #include "jit/compile/nvrtc.hpp"
 #include "plan_steps.hpp"
 #include "role_plans.hpp"
@@ -27,9 +27,9 @@ TEST_CASE("A product by the copy engine and wgmma verifies, prints and compiles"
     CHECK(found.empty());
     CHECK(to_string(plan).find("map_a: boxes of [64,128] along axes 1,0 of in0, loaded") != std::string::npos);
     CHECK(tree_text(plan).find("role producer: warps 0 to 3") != std::string::npos);
-    const KernelSource source = source_of(plan);
+    const KernelSource source = kernel_source(plan);
     CHECK(source.persistent);
-    CHECK(source.boxed.size() == 3);
+    CHECK(source.tma_tensors.size() == 3);
     const std::string& text = source.text;
     INFO(text);
     CHECK(text.find("wgmma_bf16_n") != std::string::npos);
@@ -82,22 +82,22 @@ TEST_CASE("The verifier names what is wrong between roles", "[plan]") {
   };
   const Fault faults[] =
       {
-          {"a stage is not released", [](Plan& p) { place_of<Release>(p).drop(); }, "released"},
-          {"the last stage is not released", [](Plan& p) { place_of<Release>(p, 1).drop(); }, "released"},
-          {"a stage is released while it is read", [](Plan& p) { the<Release>(p).behind = 0; }, "open"},
-          {"all threads release", [](Plan& p) { the<Elected>(p, 1).threads = 32; }, "awaited"},
+          {"a stage is not released", [](Plan& p) { place_of<ArriveEmpty>(p).drop(); }, "released"},
+          {"the last stage is not released", [](Plan& p) { place_of<ArriveEmpty>(p, 1).drop(); }, "released"},
+          {"a stage is released while it is read", [](Plan& p) { the<ArriveEmpty>(p).behind = 0; }, "open"},
+          {"all threads release", [](Plan& p) { the<ElectOne>(p, 1).threads = 32; }, "awaited"},
           {"nobody waits until a stage is full", [](Plan& p) { place_of<WaitFull>(p).drop(); }, "full"},
-          {"nobody acquires", [](Plan& p) { place_of<Acquire>(p).drop(); }, "acquired"},
-          {"nobody expects", [](Plan& p) { place_of<Expect>(p).drop(); }, "expect"},
+          {"nobody acquires", [](Plan& p) { place_of<WaitEmpty>(p).drop(); }, "acquired"},
+          {"nobody expects", [](Plan& p) { place_of<ArriveExpectTx>(p).drop(); }, "expect"},
           {"an operand is not loaded", [](Plan& p) { place_of<TmaLoad>(p).drop(); }, "bytes loaded"},
-          {"the producer stays", [](Plan& p) { place_of<Advance>(p).drop(); }, "goes on"},
-          {"a consumer stays", [](Plan& p) { place_of<Advance>(p, 1).drop(); }, "goes on"},
-          {"a ring of other bytes", [](Plan& p) { p.rings[RingId{0}].bytes -= 1024; }, "bytes"},
-          {"a ring of another number of stages", [](Plan& p) { ++p.rings[RingId{0}].stages; }, "stages"},
-          {"arrivals that nobody makes", [](Plan& p) { ++p.rings[RingId{0}].empty_arrivals; }, "awaited"},
+          {"the producer stays", [](Plan& p) { place_of<AdvanceStage>(p).drop(); }, "goes on"},
+          {"a consumer stays", [](Plan& p) { place_of<AdvanceStage>(p, 1).drop(); }, "goes on"},
+          {"a pipeline of other bytes", [](Plan& p) { p.pipelines[PipelineId{0}].bytes -= 1024; }, "bytes"},
+          {"a pipeline of another number of stages", [](Plan& p) { ++p.pipelines[PipelineId{0}].stages; }, "stages"},
+          {"arrivals that nobody makes", [](Plan& p) { ++p.pipelines[PipelineId{0}].empty_arrivals; }, "awaited"},
           {"no fence ahead of wgmma", [](Plan& p) { place_of<WgmmaFence>(p).drop(); }, "fence"},
-          {"products are not committed", [](Plan& p) { place_of<CommitWgmma>(p).drop(); }, "committed"},
-          {"products stay open", [](Plan& p) { the<WaitWgmma>(p, 1).pending = 1; }, "open"},
+          {"products are not committed", [](Plan& p) { place_of<WgmmaCommit>(p).drop(); }, "committed"},
+          {"products stay open", [](Plan& p) { the<WgmmaWait>(p, 1).pending = 1; }, "open"},
           {"accumulators of another layout",
            [](Plan& p) {
     for (Value& v : p.values)
@@ -108,38 +108,38 @@ TEST_CASE("The verifier names what is wrong between roles", "[plan]") {
           {"no barrier ahead of the copy", [](Plan& p) { place_of<NamedBarrier>(p, 1).drop(); }, "barrier"},
           {"a copy may still read",
            [](Plan& p) {
-    the<WaitStores>(p, 0).pending = 2;
-    the<WaitStores>(p, 1).pending = 2;
-    the<WaitStores>(p, 2).pending = 2;
-    the<WaitStores>(p, 3).pending = 2;
+    the<TmaStoreWait>(p, 0).pending = 2;
+    the<TmaStoreWait>(p, 1).pending = 2;
+    the<TmaStoreWait>(p, 2).pending = 2;
+    the<TmaStoreWait>(p, 3).pending = 2;
            },
            "may still read"},
-              {"stores are not waited for at the end", [](Plan& p) { place_of<WaitStores>(p, 4).drop(); },
+              {"stores are not waited for at the end", [](Plan& p) { place_of<TmaStoreWait>(p, 4).drop(); },
                "ends while its stores"},
               {"a barrier of other threads", [](Plan& p) { the<NamedBarrier>(p).threads = 128; }, "threads come"},
               {"a barrier that the hardware has not", [](Plan& p) { the<NamedBarrier>(p).id = 16; }, "no barrier 16"},
               {"a barrier of all threads in a role", [](Plan& p) { p.phases[0].roles[1].body.push_back({Barrier{}}); },
                "all threads"},
               {"a role waits for the launch before",
-               [](Plan& p) { p.phases[0].roles[1].body.push_back({WaitForPrevious{}}); }, "did something before"},
+               [](Plan& p) { p.phases[0].roles[1].body.push_back({GridDependencyWait{}}); }, "did something before"},
               {"two waits for the launch before",
                [](Plan& p) {
-    for (int i = 0; i < 2; ++i) p.phases[0].prologue.push_back({WaitForPrevious{}});
+    for (int i = 0; i < 2; ++i) p.phases[0].prologue.push_back({GridDependencyWait{}});
                },
                "waits 2 times"},
-      {"registers that are no multiple of 8", [](Plan& p) { the<SetRegisters>(p).registers = 42; }, "registers"},
+      {"registers that are no multiple of 8", [](Plan& p) { the<SetMaxNReg>(p).registers = 42; }, "registers"},
       {"more registers than there are",
        [](Plan& p) {
     p.phases[0].roles[1].registers = 240;
-    the<SetRegisters>(p, 1).registers = 240;
+    the<SetMaxNReg>(p, 1).registers = 240;
     p.phases[0].roles[0].registers = 64;
-    the<SetRegisters>(p, 0).registers = 64;
+    the<SetMaxNReg>(p, 0).registers = 64;
        },
        "registers for the roles"},
-      {"a ring that is not made", [](Plan& p) { p.phases[0].prologue.erase(p.phases[0].prologue.begin()); },
+      {"a pipeline that is not made", [](Plan& p) { p.phases[0].prologue.erase(p.phases[0].prologue.begin()); },
        "not made"},
-      {"no barrier behind the making of rings", [](Plan& p) { p.phases[0].prologue.pop_back(); }, "no barrier"},
-      {"a cursor of two roles", [](Plan& p) { the<WaitFull>(p).cursor = CursorId{0}; }, "at_"},
+      {"no barrier behind the making of pipelines", [](Plan& p) { p.phases[0].prologue.pop_back(); }, "no barrier"},
+      {"a cursor of two roles", [](Plan& p) { the<WaitFull>(p).state = PipelineStateId{0}; }, "at_"},
       {"a panel in the wrong place", [](Plan& p) { the<TmaLoad>(p).offset = 512; }, "of a stage"},
       {"a box of another size", [](Plan& p) { p.tensor_maps[TensorMapId{0}].tensor.box[1] = 64; }, "bytes"},
       {"rows longer than the swizzle", [](Plan& p) { p.tensor_maps[TensorMapId{0}].tensor.box[0] = 128; }, "swizzle"},
@@ -147,8 +147,8 @@ TEST_CASE("The verifier names what is wrong between roles", "[plan]") {
       {"panels that are not aligned", [](Plan& p) { p.buffers[BufferId{1}].offset += 128; }, "multiple of 1024"},
       {"buffers on top of one another", [](Plan& p) { p.buffers[BufferId{0}].offset = p.buffers[BufferId{1}].offset; },
        "same time"},
-      {"barriers of a ring in a buffer", [](Plan& p) { p.rings[RingId{0}].offset = 0; }, "same time"},
-      {"accumulators used while open", [](Plan& p) { place_of<WaitWgmma>(p, 1).drop(); }, "open"},
+      {"barriers of a pipeline in a buffer", [](Plan& p) { p.pipelines[PipelineId{0}].offset = 0; }, "same time"},
+      {"accumulators used while open", [](Plan& p) { place_of<WgmmaWait>(p, 1).drop(); }, "open"},
       };
   const Plan product = product_by_roles(role_tiles[0]);
   REQUIRE(violations(product).empty());

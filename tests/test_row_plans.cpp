@@ -3,7 +3,7 @@
 
 #include "catch.hpp"
 #include "codegen/lower/make_plan.hpp"
-#include "codegen/lower/reads_in_order.hpp"
+#include "codegen/lower/no_hoist_loads.hpp"
 #include "codegen/passes/passes.hpp"
 #include "codegen/plan/verify_plan.hpp"
 #include "plan_steps.hpp"
@@ -21,7 +21,7 @@ Plan plan_for(const F& function) {
 }
 
 template <Element From, Element To>
-Plan turned(int rows, int columns) {
+Plan transposed(int rows, int columns) {
   return plan_for([=](In<From, 2> x, Out<To, 2> y) {
     auto [i, j] = blocks(cdiv(x.extent(0), rows), cdiv(x.extent(1), columns));
     Tile t = load(x, {i, j}, {rows, columns});
@@ -34,21 +34,21 @@ Plan turned(int rows, int columns) {
 
 }  // namespace
 
-TEST_CASE("a tile is turned in registers, by whole accesses both ways", "[plan]") {
+TEST_CASE("a tile is transposed in registers, by whole accesses both ways", "[plan]") {
   const auto check = [](Plan plan, int read, int written) {
     CHECK(plan.scratch.size() == 0);
     CHECK(the<Load>(plan).access.vector == read);
     CHECK(the<Store>(plan).access.vector == written);
     CHECK(the<Store>(plan).whole);
   };
-  check(turned<bf16, bf16>(64, 64), 8, 8);
-  check(turned<f32, f32>(64, 64), 4, 4);
-  check(turned<bf16, f32>(64, 64), 8, 4);
-  check(turned<f32, bf16>(64, 64), 4, 8);
-  check(turned<bf16, bf16>(32, 96), 8, 8);
+  check(transposed<bf16, bf16>(64, 64), 8, 8);
+  check(transposed<f32, f32>(64, 64), 4, 4);
+  check(transposed<bf16, f32>(64, 64), 8, 4);
+  check(transposed<f32, bf16>(64, 64), 4, 8);
+  check(transposed<bf16, bf16>(32, 96), 8, 8);
 }
 
-TEST_CASE("what a permuted view reads is turned in registers, too", "[plan]") {
+TEST_CASE("what a permuted view reads is transposed in registers, too", "[plan]") {
   Plan plan = plan_for([](In<f32, 2> x, In<f32, 2> z, Out<f32, 2> y) {
     auto [i, j] = blocks(cdiv(y.extent(0), 64), cdiv(y.extent(1), 64));
     store(y, {i, j}, load(x.permute({1, 0}), {i, j}, {64, 64}) + load(z, {i, j}, {64, 64}));
@@ -172,12 +172,12 @@ TEST_CASE("sums along a row stay in registers, and warps exchange totals alone",
     });
   };
   Plan row = scan(1, 4096, 1);
-  CHECK(count<Put>(row) + count<Get>(row) == 0);
+  CHECK(count<StoreScratch>(row) + count<LoadScratch>(row) == 0);
   CHECK(count<Barrier>(row) == 1);
   CHECK(row.threads() == 512);
-  CHECK(row.scratch[the<PutTotals>(row).scratch].bytes == 4 * 32);
+  CHECK(row.scratch[the<WriteScanTotals>(row).scratch].bytes == 4 * 32);
   CHECK(the<Scan>(row).sweep.expression.terms.size() == 1);
   CHECK(scan(32, 128, 1).scratch.size() == 0);
   Plan columns = scan(256, 64, 0);
-  CHECK(count<Put>(columns) + count<Get>(columns) == 0);
+  CHECK(count<StoreScratch>(columns) + count<LoadScratch>(columns) == 0);
 }

@@ -403,8 +403,8 @@ TEST_CASE("gallery: other kernels of any extents", "[cpu][samples]") {
     const auto at = [&, m = m, n = n](int i, int j) -> double {
       return i < 0 || i >= m || j < 0 || j >= n ? 0 : x[static_cast<std::size_t>(i * n + j)];
     };
-    const auto turned = empty({n, m}), warmer = empty({m, n});
-    run(gallery::transposed(16, 16), given({m, n}, x), turned);
+    const auto columns = empty({n, m}), warmer = empty({m, n});
+    run(gallery::transposed(16, 16), given({m, n}, x), columns);
     run(gallery::heat(16, 16), given({m, n}, x), warmer, 0.2f);
     Exact transposed, heated, means, variances;
     for (int j = 0; j < n; ++j)
@@ -418,7 +418,7 @@ TEST_CASE("gallery: other kernels of any extents", "[cpu][samples]") {
       for (int j = 0; j < n; ++j) variance += (at(i, j) - mean) * (at(i, j) - mean) / n;
       means.push_back(mean), variances.push_back(variance);
     }
-    expect(turned, transposed);
+    expect(columns, transposed);
     expect(warmer, heated);
     if (n == 0) continue;  // the mean of nothing is no number
     const auto mean = empty({m}), variance = empty({m});

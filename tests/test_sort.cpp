@@ -316,7 +316,7 @@ TEST_CASE("a row that a warp holds is sorted in registers, and read by whole acc
     store(at, {i, 0}, place);
   });
   CHECK(count<Sort>(rows) == 1);
-  CHECK(count<Put>(rows) + count<Get>(rows) + count<Merge>(rows) + count<Barrier>(rows) == 0);
+  CHECK(count<StoreScratch>(rows) + count<LoadScratch>(rows) + count<Merge>(rows) + count<Barrier>(rows) == 0);
   CHECK(rows.threads() == 128);
   CHECK(the<Load>(rows).access.vector == 4);
   CHECK(the<Sort>(rows).kept == 1024);
@@ -327,7 +327,7 @@ TEST_CASE("a row that a warp holds is sorted in registers, and read by whole acc
   CHECK(the<Sort>(few).kept == 8);
   CHECK_FALSE(the<Sort>(few).at);
   Plan columns = plan_for([](In<f32, 2> x, Out<f32, 2> y) { store(y, {0, 0}, sort(load(x, {0, 0}, {16, 128}), 0)); });
-  CHECK(count<Put>(columns) + count<Get>(columns) == 0);  // each column is a lane's
+  CHECK(count<StoreScratch>(columns) + count<LoadScratch>(columns) == 0);  // each column is a lane's
   Plan longer = plan_for([](In<f32, 1> x, Out<f32, 1> y) { store(y, {0}, sort(load(x, {0}, {4000}), 0)); });
   CHECK(count<Merge>(longer) == 1);
   CHECK(the<Merge>(longer).chunk == 1024);
@@ -343,8 +343,8 @@ TEST_CASE("places may be in registers where their keys are in memory", "[plan]")
     store(y, {-1, -1}, cast<f16>(cast<f32>(one) + cast<f32>(other)));
   });
   const Sort& sort = the<Sort>(plan);
-  CHECK(plan.storage(sort.out).home != Home::registers);
-  CHECK(plan.storage(sort.at).home == Home::registers);
+  CHECK(plan.storage(sort.out).storage_class != StorageClass::registers);
+  CHECK(plan.storage(sort.at).storage_class == StorageClass::registers);
   CHECK(sort.sweep.unrolled);
 }
 
@@ -353,8 +353,8 @@ TEST_CASE("counts have copies for lanes, as far as numbers and memory go", "[pla
   const auto copies = [](int numbers, int bins) {
     Plan plan = plan_for(
         [=](In<u8, 1> x, Out<i32, 1> y) { store(y, {0}, histogram(cast<i32>(load(x, {0}, {numbers})), bins)); });
-    CHECK(the<AddCounts>(plan).copies == the<CountNumbers>(plan).copies);
-    return the<CountNumbers>(plan).copies;
+    CHECK(the<HistogramReduce>(plan).copies == the<HistogramUpdate>(plan).copies);
+    return the<HistogramUpdate>(plan).copies;
   };
   CHECK(copies(65536, 256) == 32);
   CHECK(copies(8192, 256) == 8);

@@ -4,7 +4,7 @@
 #include "catch.hpp"
 #include "codegen/generate.hpp"
 #include "codegen/lower/make_plan.hpp"
-#include "codegen/lower/reads_in_order.hpp"
+#include "codegen/lower/no_hoist_loads.hpp"
 #include "codegen/passes/passes.hpp"
 #include "codegen/plan/remarks.hpp"
 #include "codegen/plan/verify_plan.hpp"
@@ -41,7 +41,7 @@ using Y = Out<f32, 2>;
 
 /// A kernel of one product, of which `operands` are made of each round's places, and `epilogue` does the rest.
 template <class Make, class Finish>
-Graph product_of(ProductTiles tiles, const Make& operands, const Finish& epilogue) {
+Graph product_of(MatmulTiles tiles, const Make& operands, const Finish& epilogue) {
   return kernel(
              "product",
              [&](X x, X w, InOut<f32, 2> z, Y y) {
@@ -56,7 +56,7 @@ Graph product_of(ProductTiles tiles, const Make& operands, const Finish& epilogu
              })
       .graph();
 }
-constexpr ProductTiles tile{64, 64, 64};
+constexpr MatmulTiles tile{64, 64, 64};
 const auto stored = [](const Tile<f32, 2>& sums, const InOut<f32, 2>&, const Y& y, const Index& m, const Index& n) {
   store(y, {m, n}, sums);
 };
@@ -65,7 +65,7 @@ Graph with_operands(const Make& make) {
   return product_of(tile, make, stored);
 }
 template <class Finish>
-Graph with_epilogue(const Finish& finish, ProductTiles tiles = tile) {
+Graph with_epilogue(const Finish& finish, MatmulTiles tiles = tile) {
   const auto any = [=](const X& x, const X& w, const Index& m, const Index& n, const Index& k) {
     return std::pair(Tile<bf16, 2>(load(x, {m, k}, {tiles.m, tiles.k})),
                      Tile<bf16, 2>(load(w, {k, n}, {tiles.k, tiles.n})));
@@ -85,9 +85,9 @@ Graph with_rounds(const Count& count) {
              })
       .graph();
 }
-Graph plain(ProductTiles tiles) { return with_epilogue(stored, tiles); }
+Graph plain(MatmulTiles tiles) { return with_epilogue(stored, tiles); }
 
-Graph gelu(ProductTiles tiles) { return kernels::linear_gelu<bf16, bf16>(tiles).executable().graph(); }
+Graph gelu(MatmulTiles tiles) { return kernels::linear_gelu<bf16, bf16>(tiles).executable().graph(); }
 
 }  // namespace
 
@@ -162,7 +162,7 @@ TEST_CASE("why a product has no roles: the product and its loop", "[plan]") {
                           store(y, {m, n}, acc);
                         }).graph();
   CHECK(why_not(counted) == "");
-  CHECK(why_not(counted, [](Variant& v) { v.tensors[3].boxable = false; }) == "");
+  CHECK(why_not(counted, [](Variant& v) { v.tensors[3].tma_addressable = false; }) == "");
   CHECK(why_not(counted, [](Variant& v) { v.tensors[3].has_elements = false; }) ==
         no_round);
   const auto also = [](const auto& what) {
@@ -192,8 +192,7 @@ TEST_CASE("why a product has no roles: its tiles", "[plan]") {
   const auto none = [](int m, int n, int k) {
     return fmt::format("wgmma multiplies no tiles of [{0},{2}] by [{2},{1}]", m, n, k);
   };
-  for (const ProductTiles& tiles :
-       {ProductTiles{32, 64, 64}, {192, 64, 64}, {64, 32, 64}, {64, 80, 64}, {64, 64, 32}}) {
+  for (const MatmulTiles& tiles : {MatmulTiles{32, 64, 64}, {192, 64, 64}, {64, 32, 64}, {64, 80, 64}, {64, 64, 32}}) {
     INFO(fmt::format("[{},{}] by {}", tiles.m, tiles.n, tiles.k));
     CHECK(why_not(plain(tiles)) == none(tiles.m, tiles.n, tiles.k));
   }
@@ -250,8 +249,8 @@ TEST_CASE("why a product has no roles: its operands", "[plan]") {
                 }).graph()) == "the left operand is of a tensor that is written");
   CHECK(why_not(kernels::linear<bf16, f32>({64, 64, 64}).graph()) == "the right operand is f32 in memory");
   for (const std::size_t i : {0, 1}) {
-    CHECK(why_not(plain(tile), [=](Variant& v) { v.tensors[i].boxable = false; }) == "");
-    CHECK(why_not(plain(tile), [=](Variant& v) { v.tensors[i].unit_axis = -1; }) == "");
+    CHECK(why_not(plain(tile), [=](Variant& v) { v.tensors[i].tma_addressable = false; }) == "");
+    CHECK(why_not(plain(tile), [=](Variant& v) { v.tensors[i].contiguous_axis = -1; }) == "");
   }
   CHECK(why_not(with_operands([&](const X& x, const X& w, const I& m, const I& n, const I& k) {
           return std::pair(B(load(x.slice(1, 8, 640), {m, k}, {64, 64})), right(w, k, n));
@@ -279,9 +278,9 @@ TEST_CASE("why a product has no roles: its operands", "[plan]") {
                           store(y, {m, n}, acc);
                         }).graph();
   CHECK(why_not(batches) == "");
-  CHECK(why_not(batches, [](Variant& v) { v.tensors[0].unit_axis = 0; }) == "");
+  CHECK(why_not(batches, [](Variant& v) { v.tensors[0].contiguous_axis = 0; }) == "");
   CHECK(why_not(plain({64, 96, 64})) == "[64,96] bf16 are not made of panels");
-  CHECK(why_not(plain({64, 96, 64}), [](Variant& v) { v.tensors[1].unit_axis = 0; }) == "");
+  CHECK(why_not(plain({64, 96, 64}), [](Variant& v) { v.tensors[1].contiguous_axis = 0; }) == "");
 }
 
 TEST_CASE("why a product has no roles: what follows it", "[plan]") {
@@ -336,8 +335,8 @@ TEST_CASE("why a product has no roles: what follows it", "[plan]") {
 
 TEST_CASE("teams, warp groups, stages and the order of blocks follow from the tile", "[plan]") {
   struct Share {
-    ProductTiles tiles;
-    int groups, teams, stages, together;
+    MatmulTiles tiles;
+    int groups, consumer_groups, stages, together;
   };
   for (const Share& share : {Share{{64, 64, 64}, 1, 2, 12, 16},
                              {{64, 128, 64}, 1, 2, 8, 16},
@@ -357,15 +356,15 @@ TEST_CASE("teams, warp groups, stages and the order of blocks follow from the ti
     const Role &producer = plan.phases[0].roles[0], &consumer = plan.phases[0].roles[1];
     CHECK(producer.warps == 4);
     CHECK(consumer.warps == 4 * share.groups);
-    CHECK(consumer.teams == share.teams);
-    REQUIRE(plan.rings.size() == 1);
-    CHECK(plan.rings[RingId{0}].stages == share.stages);
-    CHECK(plan.phases[0].schedule.group == share.together);
+    CHECK(consumer.consumer_groups == share.consumer_groups);
+    REQUIRE(plan.pipelines.size() == 1);
+    CHECK(plan.pipelines[PipelineId{0}].stages == share.stages);
+    CHECK(plan.phases[0].schedule.raster_group == share.together);
     CHECK(plan.shared_bytes <= plan.target.shared_bytes);
     CHECK(count<TmaLoad>(plan) == share.tiles.k / 64 + 2 * (share.tiles.n / 64));  // the right ones ahead, too
     CHECK(count<TmaStore>(plan) == share.tiles.n / 32);
     CHECK(count<Store>(plan) == 0);
-    CHECK(count<Reserve>(plan) == 1);
+    CHECK(count<DeclareAccumulator>(plan) == 1);
   }
 }
 
@@ -376,22 +375,22 @@ TEST_CASE("the first pass says how roles share the work, or why they do not", "[
     if (change) change(variant);
     std::optional<Plan> plan;
     make_plan(graph, variant, arch, {.verify = true}, [&](std::string_view pass, const Plan& made) {
-      if (pass == "specialise") plan = made;
+      if (pass == "schedule") plan = made;
     });
     return plan.value();
   };
   using Notes = std::vector<std::string>;
   const Plan turns = decided(plain({128, 128, 64}));
   REQUIRE(turns.phases[0].roles.size() == 2);
-  CHECK(turns.phases[0].roles[1].teams == 2);
+  CHECK(turns.phases[0].roles[1].consumer_groups == 2);
   CHECK(turns.phases[0].roles[1].body.empty());
   CHECK(notes(turns) ==
         Notes{"roles share the work: [128,128] by 64 of bf16, 2 teams of 1 warp group, 5 stages, 1 store by the "
               "copy engine"});
-  CHECK(notes(decided(plain({64, 64, 64}), [](Variant& v) { v.sharing = Sharing::cluster; }))[0]
-            .ends_with("1 team of 1 warp group, 12 stages, clusters share the rounds, 1 store by the copy engine"));
-  CHECK(notes(decided(plain({64, 64, 64}), [](Variant& v) { v.tensors[1].boxable = false; }))[0]
-            .ends_with("12 stages, 1 tile copied by threads, 1 store by the copy engine"));
+  CHECK(notes(decided(plain({64, 64, 64}), [](Variant& v) { v.split_k = SplitK::cluster; }))[0].ends_with(
+      "1 team of 1 warp group, 12 stages, clusters share the rounds, 1 store by the copy engine"));
+  CHECK(notes(decided(plain({64, 64, 64}), [](Variant& v) { v.tensors[1].tma_addressable = false; }))[0].ends_with(
+      "12 stages, 1 tile copied by threads, 1 store by the copy engine"));
   // The sums of a thread leave no registers for GELU: two warp groups share them.
   const Plan shared = decided(gelu({128, 192, 64}));
   CHECK(shared.phases[0].roles[1].warps == 8);
@@ -409,16 +408,16 @@ TEST_CASE("a kernel by roles waits for the launch before it ahead of its first a
   CHECK(plan.waits_for_previous());
   std::string order;
   for (const Step& step : plan.phases[0].prologue) {
-    if (step.action.is<LetNextBegin>()) order += "let ";
-    if (step.action.is<WaitForPrevious>()) order += "wait ";
+    if (step.action.is<GridDependencyTrigger>()) order += "let ";
+    if (step.action.is<GridDependencyWait>()) order += "wait ";
     if (step.action.is<Barrier>()) order += "barrier ";
   }
   CHECK(order == "let barrier ");
   for (const Role& role : plan.phases[0].roles) {
-    const auto wait = std::ranges::find_if(
-        role.body, [](const Step& step) { return step.action.is<WaitForPrevious>(); });
+    const auto wait =
+        std::ranges::find_if(role.body, [](const Step& step) { return step.action.is<GridDependencyWait>(); });
     CHECK(std::all_of(role.body.begin(), wait, [](const Step& step) {
-      return step.action.is<SetRegisters>() || step.action.is<Compute>() || step.action.is<BringAhead>();
+      return step.action.is<SetMaxNReg>() || step.action.is<Compute>() || step.action.is<PrefetchBeforeWait>();
     }));
     CHECK(wait < role.body.end() - 1);
   }
@@ -430,9 +429,8 @@ TEST_CASE("roles whose threads read a bias let the next launch begin, and begin 
   const Plan plan = plan_of(gelu({128, 128, 64}));
   CHECK(plan.phases[0].roles.size() > 1);
   CHECK_FALSE(plan.waits_for_previous());
-  CHECK(std::ranges::any_of(plan.phases[0].prologue, [](const Step& step) {
-    return step.action.is<LetNextBegin>();
-  }));
+  CHECK(std::ranges::any_of(plan.phases[0].prologue,
+                            [](const Step& step) { return step.action.is<GridDependencyTrigger>(); }));
 }
 
 TEST_CASE("what threads read stays behind the wait for the launch before", "[plan]") {
@@ -471,18 +469,18 @@ TEST_CASE("what threads read stays behind the wait for the launch before", "[pla
 }
 
 TEST_CASE("rows that no box fills are cleared before they are read", "[plan]") {
-  for (const ProductTiles& tiles : {ProductTiles{64, 64, 64}, {128, 256, 64}}) {
+  for (const MatmulTiles& tiles : {MatmulTiles{64, 64, 64}, {128, 256, 64}}) {
     const Plan whole = plan_of(plain(tiles));
     INFO(tree_text(whole));
-    CHECK(whole.rings[RingId{0}].clipped == std::vector<ClippedRows>{{BufferId{0}, 0, 0}, {BufferId{1}, 1, 0}});
+    CHECK(whole.pipelines[PipelineId{0}].clipped == std::vector<ClippedRows>{{BufferId{0}, 0, 0}, {BufferId{1}, 1, 0}});
     // Two teams know of each other's part by their turns.
     const bool two = tiles.n == 64;
-    CHECK(whole.phases[0].roles[1].teams == (two ? 2 : 1));
+    CHECK(whole.phases[0].roles[1].consumer_groups == (two ? 2 : 1));
     // So many steps behind the clearing.
     const auto behind = [](Plan& plan, std::size_t steps) {
       Body& body = plan.phases[0].roles[1].body;
       std::size_t i = 0;
-      while (!body.at(i).action.is<ClearRest>()) ++i;
+      while (!body.at(i).action.is<ZeroFillRows>()) ++i;
       return StepPlace{&body, i + steps};
     };
     struct Fault {
@@ -495,10 +493,10 @@ TEST_CASE("rows that no box fills are cleared before they are read", "[plan]") {
         {"not cleared", [&](Plan& p) { behind(p, 1).drop(); }},
         {two ? "" : "not cleared", [&](Plan& p) { two ? place_of<NamedBarrier>(p, 0).drop() : behind(p, 2).drop(); }},
         {"no fewer rows", [](Plan& p) { p.tensor_maps[TensorMapId{0}].tensor.clipped = false; }},
-        {"has fewer rows", [](Plan& p) { p.rings[RingId{0}].clipped.pop_back(); }},
-        {"not clipped as its boxes", [](Plan& p) { p.rings[RingId{0}].clipped[0].axis = 1; }},
-        {"not clipped as its boxes", [](Plan& p) { p.rings[RingId{0}].clipped[1].argument = 0; }},
-        {"which is not known", [](Plan& p) { p.rings[RingId{0}].clipped[1].axis = 2; }},
+        {"has fewer rows", [](Plan& p) { p.pipelines[PipelineId{0}].clipped.pop_back(); }},
+        {"not clipped as its boxes", [](Plan& p) { p.pipelines[PipelineId{0}].clipped[0].axis = 1; }},
+        {"not clipped as its boxes", [](Plan& p) { p.pipelines[PipelineId{0}].clipped[1].argument = 0; }},
+        {"which is not known", [](Plan& p) { p.pipelines[PipelineId{0}].clipped[1].axis = 2; }},
     };
     CHECK(violations(whole).empty());
     for (const Fault& fault : faults) {
@@ -563,7 +561,7 @@ TEST_CASE("places of tiles that 32 bits may not hold", "[plan]") {
 }
 
 TEST_CASE("a bias is read ahead of the loop where registers hold it, else part by part", "[plan]") {
-  const auto steps = [](ProductTiles tiles) {
+  const auto steps = [](MatmulTiles tiles) {
     Plan plan = plan_of(gelu(tiles));
     std::string order;
     each_step(plan.phases[0].roles[1].body, [&](StepPlace at) {
@@ -583,7 +581,7 @@ TEST_CASE("the copy engine stores whole tiles of sums, of one type, where nothin
   using S = Tile<f32, 2>;
   using I = Index;
   struct Stores {
-    int boxed, others;
+    int tma_tensors, others;
     bool operator==(const Stores&) const = default;
   };
   const auto stores = [](const Graph& graph, const Changes& change = {}) {
@@ -608,7 +606,7 @@ TEST_CASE("the copy engine stores whole tiles of sums, of one type, where nothin
   CHECK(of([](const S& s, const Z&, const Y& y, const I& m, const I& n) {
           store(y.slice(1, 0, 640), {m, n}, s);
         }) == Stores{0, 1});
-  // As high as wide, and turned: its elements are not where those of sums are.
+  // As high as wide, and transposed: its elements are not where those of sums are.
   CHECK(of([](const S& s, const Z&, const Y& y, const I& m, const I& n) {
           store(y, {n, m}, transpose(s));
         }) == Stores{0, 1});
@@ -618,8 +616,8 @@ TEST_CASE("the copy engine stores whole tiles of sums, of one type, where nothin
           store(z, {m, n}, s);
         }).others >= 1);
   const Graph plain = with_epilogue(stored);
-  CHECK(stores(plain, [](Variant& v) { v.tensors[3].boxable = false; }) == Stores{0, 1});
-  CHECK(stores(plain, [](Variant& v) { v.tensors[3].unit_axis = 0; }) == Stores{0, 1});
+  CHECK(stores(plain, [](Variant& v) { v.tensors[3].tma_addressable = false; }) == Stores{0, 1});
+  CHECK(stores(plain, [](Variant& v) { v.tensors[3].contiguous_axis = 0; }) == Stores{0, 1});
   const auto typed = [&](const auto& epilogue) {
     return stores(kernel("typed", [&](X x, X w, Out<bf16, 2> y, Out<bf16, 2> z, Y u) {
                     auto [m, n] = blocks(cdiv(y.extent(0), 64), cdiv(y.extent(1), 192));
@@ -646,7 +644,7 @@ TEST_CASE("the copy engine stores whole tiles of sums, of one type, where nothin
 }
 
 TEST_CASE("a product by roles is short to read, and its head says what its numbers are", "[plan]") {
-  for (const ProductTiles& tiles : {ProductTiles{128, 256, 64}, {256, 128, 64}, {128, 192, 64}, {128, 128, 64}})
+  for (const MatmulTiles& tiles : {MatmulTiles{128, 256, 64}, {256, 128, 64}, {128, 192, 64}, {128, 128, 64}})
     for (const bool nk : {false, true}) {
       const auto gemm = kernel("gemm", [=](X x, X w, Out<bf16, 2> y) {
         auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
@@ -662,15 +660,15 @@ TEST_CASE("a product by roles is short to read, and its head says what its numbe
       INFO(source.plan << own);
       CHECK(std::ranges::count(own, '\n') < 220);
       const Plan plan = plan_of(gemm.graph());
-      const Ring& ring = plan.rings[RingId{0}];
+      const Pipeline& pipeline = plan.pipelines[PipelineId{0}];
       const auto says = [&](const std::string& what) { return source.plan.find(what) != std::string::npos; };
-      CHECK(says(fmt::format("ring: {} stages, whose barriers are at {}: ", ring.stages, ring.offset)));
+      CHECK(says(fmt::format("pipeline: {} stages, whose barriers are at {}: ", pipeline.stages, pipeline.offset)));
       for (const Role& role : plan.phases[0].roles)
         CHECK(says(fmt::format("role {}: warps {} to {}", role.name, role.first_warp, role.end_warp() - 1)));
       CHECK(says("24 registers a thread"));
       CHECK(says("240 registers a thread"));
-      CHECK(
-          says(plan.phases[0].roles[1].teams > 1 ? "barriers 1,2,3,4 of the hardware" : "barriers 1 of the hardware"));
+      CHECK(says(plan.phases[0].roles[1].consumer_groups > 1 ? "barriers 1,2,3,4 of the hardware"
+                                                             : "barriers 1 of the hardware"));
       CHECK(says(" rows a warp group by "));
     }
 }

@@ -55,12 +55,12 @@ Tensor<T, 2> numbers(const Device& device, std::int64_t rows, std::int64_t colum
   return tensor;
 }
 
-/// y [40,48] as a kernel fills it, from x [40,K] and w [K,48], or w [48,K] if it is `turned`.
+/// y [40,48] as a kernel fills it, from x [40,K] and w [K,48], or w [48,K] if it is `transposed`.
 template <class T, class... S>
-std::vector<f32> run(const Kernel<In<f32, 2>, In<T, 2>, Out<f32, 2>, S...>& kernel, std::int64_t k, bool turned,
+std::vector<f32> run(const Kernel<In<f32, 2>, In<T, 2>, Out<f32, 2>, S...>& kernel, std::int64_t k, bool transposed,
                      const Device& device, const typename S::type&... scalars) {
   const auto x = numbers<f32>(device, 40, k, 1);
-  const auto w = turned ? numbers<T>(device, 48, k, 2) : numbers<T>(device, k, 48, 2);
+  const auto w = transposed ? numbers<T>(device, 48, k, 2) : numbers<T>(device, k, 48, 2);
   const Tensor<f32, 2> y(device, {40, 48});
   y.copy_from(std::vector<f32>(40 * 48, -1));
   launch(device.stream(), kernel, x, w, y, scalars...);
@@ -69,14 +69,15 @@ std::vector<f32> run(const Kernel<In<f32, 2>, In<T, 2>, Out<f32, 2>, S...>& kern
 
 /// Checks that a kernel is split, and runs it whole and split.
 template <class T = f32, class F, class... S>
-void check_same(const F& function, std::int64_t k, bool turned = false, const S&... scalars) {
+void check_same(const F& function, std::int64_t k, bool transposed = false, const S&... scalars) {
   using K = Kernel<In<f32, 2>, In<T, 2>, Out<f32, 2>, Scalar<S>...>;
   const Graph whole = graph_of(function);
   const auto split = split_products(whole, Target::of(blackwell));
   REQUIRE(split);
   CHECK(split->parameters == whole.parameters);
   CHECK(split->grid.size() == whole.grid.size());
-  CHECK(run(K(*split), k, turned, Device::cpu(), scalars...) == run(K(whole), k, turned, Device::cpu(), scalars...));
+  CHECK(run(K(*split), k, transposed, Device::cpu(), scalars...) ==
+        run(K(whole), k, transposed, Device::cpu(), scalars...));
 }
 
 }  // namespace

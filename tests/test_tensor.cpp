@@ -119,7 +119,7 @@ struct Machine {
                           .text = "text",
                           .plan = "",
                           .parameters = {},
-                          .boxed = {},
+                          .tma_tensors = {},
                           .threads = 128};
       return CompiledKernel{source, std::make_shared<const CacheEntry>(std::move(entry))};
     };
@@ -290,11 +290,11 @@ TEST_CASE("tensors that share memory are copied as if they did not", "[api]") {
 
 TEST_CASE("a tensor is permuted and transposed", "[api]") {
   const auto x = cpu.tensor<i32>({2, 3, 4}, numbered<i32>(24));
-  const auto turned = x.permuted({2, 0, -2});
-  CHECK(turned.extents() == std::array<std::int64_t, 3>{4, 2, 3});
-  CHECK(turned.strides() == std::array<std::int64_t, 3>{1, 12, 4});
-  CHECK(turned.stride(-1) == 4);
-  CHECK(turned.data() == x.data());
+  const auto transposed = x.permuted({2, 0, -2});
+  CHECK(transposed.extents() == std::array<std::int64_t, 3>{4, 2, 3});
+  CHECK(transposed.strides() == std::array<std::int64_t, 3>{1, 12, 4});
+  CHECK(transposed.stride(-1) == 4);
+  CHECK(transposed.data() == x.data());
   CHECK(x.transposed().extents() == std::array<std::int64_t, 3>{2, 4, 3});
   CHECK(x.transposed().transposed().strides() == x.strides());
   CHECK(says(error_of([&] { x.permuted({0, 1, -2}); }), {"i32 [2,3,4]", "[0,1,-2]", "axis 1 twice"}));

@@ -8,12 +8,12 @@
 
 #include "catch.hpp"
 #include "codegen/generate.hpp"
+#include "codegen/kernel_source.hpp"
 #include "codegen/lower/make_plan.hpp"
 #include "codegen/passes/passes.hpp"
 #include "codegen/plan/plan_text.hpp"
 #include "codegen/plan/remarks.hpp"
 #include "codegen/plan/verify_plan.hpp"
-#include "codegen/source_of.hpp"
 #include "compiled_device.hpp"
 #include "compiling.hpp"
 #include "devices.hpp"
@@ -37,7 +37,7 @@ using Changes = std::function<void(Variant&)>;
 Plan plan_of(const Graph& traced, const Changes& change = {}) {
   const Graph graph = run_passes(traced);
   Variant variant = dense_variant(graph);
-  variant.tensors[1].unit_axis = 0;
+  variant.tensors[1].contiguous_axis = 0;
   if (change) change(variant);
   return make_plan(graph, variant, Arch::sm_90a, {.verify = true});
 }
@@ -50,11 +50,11 @@ std::string why_not(const Plan& plan) {
 }
 std::string why_not(const Graph& traced, const Changes& change = {}) { return why_not(plan_of(traced, change)); }
 Changes along(std::size_t tensor, int axis) {
-  return [=](Variant& variant) { variant.tensors[tensor].unit_axis = static_cast<std::int8_t>(axis); };
+  return [=](Variant& variant) { variant.tensors[tensor].contiguous_axis = static_cast<std::int8_t>(axis); };
 }
 
 template <class O>
-auto plain(ProductTiles tiles) {
+auto plain(MatmulTiles tiles) {
   return kernel("plain", [=](F x, F w, Out<O, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
     store(y, {m, n}, cast<O>(kernels::product<tf32>(x, w, m, n, tiles)));
@@ -70,8 +70,8 @@ struct Sizes {
   int m, n, k;
   bool uneven_right = false;  ///< which operand has such numbers; the other is of whole ones
   int x_gap = 0, w_gap = 0;   ///< elements behind each row in memory
-  bool x_turned = false;      ///< rows of x run along m
-  bool w_turned = true;       ///< those of w along k
+  bool x_transposed = false;  ///< rows of x run along m
+  bool w_transposed = true;   ///< those of w along k
   unsigned seed = 0;
 };
 
@@ -87,8 +87,8 @@ class Problem {
     numbers(a, of.m * of.k, !of.uneven_right);
     numbers(b, of.k * of.n, of.uneven_right);
     sums_ = product([&](int i, int l) { return double{a_at(i, l)}; });
-    x = matrix(a, of.m, of.k, of.x_turned, of.x_gap);
-    w = matrix(b, of.k, of.n, of.w_turned, of.w_gap);
+    x = matrix(a, of.m, of.k, of.x_transposed, of.x_gap);
+    w = matrix(b, of.k, of.n, of.w_transposed, of.w_gap);
   }
 
   Tensor<f32, 2> x, w;
@@ -98,8 +98,8 @@ class Problem {
   double sum(int i, int j) const { return sums_[at(i, j)]; }
   Changes change() const {
     return [of = of_](Variant& variant) {
-      variant.tensors[0].unit_axis = of.x_turned ? 0 : 1;
-      variant.tensors[1].unit_axis = of.w_turned ? 0 : 1;
+      variant.tensors[0].contiguous_axis = of.x_transposed ? 0 : 1;
+      variant.tensors[1].contiguous_axis = of.w_transposed ? 0 : 1;
     };
   }
   /// Of another left operand.
@@ -130,15 +130,15 @@ class Problem {
 
  private:
   std::size_t at(int i, int j) const { return static_cast<std::size_t>(i) * of_.n + j; }
-  Tensor<f32, 2> matrix(const std::vector<float>& values, int rows, int columns, bool turned, int gap) {
-    const int stride = (turned ? rows : columns) + gap;
-    std::vector<f32> memory(static_cast<std::size_t>(turned ? columns : rows) * stride, 1000);
+  Tensor<f32, 2> matrix(const std::vector<float>& values, int rows, int columns, bool transposed, int gap) {
+    const int stride = (transposed ? rows : columns) + gap;
+    std::vector<f32> memory(static_cast<std::size_t>(transposed ? columns : rows) * stride, 1000);
     for (int i = 0; i < rows; ++i)
       for (int j = 0; j < columns; ++j)
-        memory[static_cast<std::size_t>(turned ? j * stride + i : i * stride + j)] =
+        memory[static_cast<std::size_t>(transposed ? j * stride + i : i * stride + j)] =
             values[static_cast<std::size_t>(i) * columns + j];
     memory_.push_back(tensor<f32, 1>({static_cast<std::int64_t>(memory.size())}, memory));
-    return {test_device(), memory_.back().data(), {rows, columns}, {turned ? 1 : stride, turned ? stride : 1}};
+    return {test_device(), memory_.back().data(), {rows, columns}, {transposed ? 1 : stride, transposed ? stride : 1}};
   }
 
   Sizes of_;
@@ -158,7 +158,7 @@ std::vector<float> whole_numbers(int count, int modulus) {
 const auto itself = [](int, int, double sum) { return sum; };
 
 template <class O = f32>
-void check_plain(const ProductTiles& tiles, const Sizes& of, bool by_roles = true) {
+void check_plain(const MatmulTiles& tiles, const Sizes& of, bool by_roles = true) {
   INFO(fmt::format("tiles of [{},{}] by {}, {}x{}x{} to {}", tiles.m, tiles.n, tiles.k, of.m, of.n, of.k,
                    name(element_type<O>)));
   const auto k = plain<O>(tiles);
@@ -187,7 +187,7 @@ TEST_CASE("products by roles: tf32, of every tile", "[cpu]") {
 
 TEST_CASE("products by roles: tf32, of fewer rows than tiles, and of many rounds", "[cpu]") {
   Cases cases(14);
-  for (const ProductTiles& tiles : {ProductTiles{64, 64, 32}, {128, 256, 32}, {64, 128, 64}})
+  for (const MatmulTiles& tiles : {MatmulTiles{64, 64, 32}, {128, 256, 32}, {64, 128, 64}})
     for (const Sizes& of : {Sizes{1, 72, 200}, {16, 8, 136, true}, {56, 200, 4}}) {
       if (!cases.skip()) check_plain(tiles, of);
     }
@@ -208,12 +208,12 @@ TEST_CASE("products by roles: tf32 that the copy engine cannot address, which th
 
 TEST_CASE("products by roles: tf32 that lies along m or n", "[cpu]") {
   // Threads read a left operand along k, as what is computed on the way.
-  check_plain({64, 64, 32}, {.m = 72, .n = 136, .k = 136, .x_turned = true});
-  check_plain({128, 128, 64}, {.m = 136, .n = 80, .k = 200, .x_turned = true});
-  check_plain({128, 256, 32}, {.m = 136, .n = 80, .k = 99, .x_gap = 1, .x_turned = true});
-  check_plain({64, 64, 32}, {.m = 72, .n = 136, .k = 136, .w_turned = false}, false);
-  check_plain({64, 64, 32}, {.m = 72, .n = 136, .k = 136, .uneven_right = true, .x_turned = true, .w_turned = false},
-              false);
+  check_plain({64, 64, 32}, {.m = 72, .n = 136, .k = 136, .x_transposed = true});
+  check_plain({128, 128, 64}, {.m = 136, .n = 80, .k = 200, .x_transposed = true});
+  check_plain({128, 256, 32}, {.m = 136, .n = 80, .k = 99, .x_gap = 1, .x_transposed = true});
+  check_plain({64, 64, 32}, {.m = 72, .n = 136, .k = 136, .w_transposed = false}, false);
+  check_plain({64, 64, 32},
+              {.m = 72, .n = 136, .k = 136, .uneven_right = true, .x_transposed = true, .w_transposed = false}, false);
 }
 
 TEST_CASE("products by roles: tf32 of infinities, NaN, and what is near them", "[cpu]") {
@@ -241,7 +241,7 @@ TEST_CASE("products by roles: tf32 of infinities, NaN, and what is near them", "
 }
 
 TEST_CASE("products by roles: tf32, what follows the sums", "[cpu]") {
-  const ProductTiles tiles{64, 128, 32};
+  const MatmulTiles tiles{64, 128, 32};
   const Sizes of{.m = 136, .n = 264, .k = 136};
   const Problem problem(of);
   const std::vector<float> b = whole_numbers(of.n, 9), s = whole_numbers(of.m, 5),
@@ -298,7 +298,7 @@ TEST_CASE("products by roles: tf32, what follows the sums", "[cpu]") {
 }
 
 TEST_CASE("products by roles: tf32, several in one loop", "[cpu]") {
-  const ProductTiles tiles{64, 128, 32};
+  const MatmulTiles tiles{64, 128, 32};
   const Sizes of{.m = 136, .n = 136, .k = 136};
   const Problem gate(of), up({.m = of.m, .n = of.n, .k = of.k, .seed = 1});
   const auto gated = kernel("gated", [=](F x, F w, F v, Sums y, Sums z) {
@@ -328,7 +328,7 @@ TEST_CASE("products by roles: tf32, several in one loop", "[cpu]") {
 
 // Of one tensor what is multiplied as tf32 is rounded, and what is computed with is not.
 TEST_CASE("products by roles: one tile, rounded and as it is", "[cpu][sanitize]") {
-  const ProductTiles tiles{64, 64, 32};
+  const MatmulTiles tiles{64, 64, 32};
   const Sizes of{.m = 72, .n = 72, .k = 136};
   const Problem problem(of);
   const auto both = kernel("both", [=](F x, F w, Sums y, Sums z) {
@@ -365,7 +365,7 @@ namespace {
 
 /// y = make(a tile of x, of z, a row of gamma) w.
 template <class L, class Make>
-auto computed(ProductTiles tiles, const Make& make) {
+auto computed(MatmulTiles tiles, const Make& make) {
   return kernel("computed", [=](In<L, 2> x, F w, F z, In<f32, 1> gamma, Sums y) {
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
     Var acc = zeros<f32>({tiles.m, tiles.n});
@@ -379,7 +379,7 @@ auto computed(ProductTiles tiles, const Make& make) {
   });
 }
 template <class L, class Make>
-void check_computed(const ProductTiles& tiles, const Sizes& of, const Make& make,
+void check_computed(const MatmulTiles& tiles, const Sizes& of, const Make& make,
                     const std::function<double(float x, float z, float gamma)>& value) {
   INFO(fmt::format("tiles of [{},{}] by {}, {}x{}x{} of {}", tiles.m, tiles.n, tiles.k, of.m, of.n, of.k,
                    name(element_type<L>)));
@@ -426,7 +426,7 @@ TEST_CASE("products of tf32 have roles where their right operand lies along k", 
         "the right operand does not lie along k, as wgmma reads tf32");
   CHECK(why_not(plain<f32>({128, 256, 32}).graph(), along(1, -1)) == "");  // threads copy it
   CHECK(why_not(plain<f32>({128, 128, 32}).graph(), along(0, 0)) == "");   // threads round it
-  for (const ProductTiles& tiles : {ProductTiles{64, 64, 16}, {64, 64, 48}, {64, 64, 160}, {32, 64, 32}, {64, 80, 32}})
+  for (const MatmulTiles& tiles : {MatmulTiles{64, 64, 16}, {64, 64, 48}, {64, 64, 160}, {32, 64, 32}, {64, 80, 32}})
     CHECK(why_not(plain<f32>(tiles).graph()) ==
           fmt::format("wgmma multiplies no tiles of [{0},{2}] by [{2},{1}]", tiles.m, tiles.n, tiles.k));
   const auto right_of = [](const auto& make) {
@@ -458,8 +458,8 @@ TEST_CASE("products of tf32 have roles where their right operand lies along k", 
 
 TEST_CASE("a round of tf32 has half of k and as many bytes", "[plan]") {
   struct Share {
-    ProductTiles tiles;
-    int groups, teams, stages;
+    MatmulTiles tiles;
+    int groups, consumer_groups, stages;
   };
   for (const Share& share : {Share{{64, 64, 32}, 1, 2, 12},
                              {{128, 128, 32}, 1, 2, 5},
@@ -472,8 +472,8 @@ TEST_CASE("a round of tf32 has half of k and as many bytes", "[plan]") {
     REQUIRE(has_roles(plan));
     const Role& consumer = plan.phases[0].roles[1];
     CHECK(consumer.warps == 4 * share.groups);
-    CHECK(consumer.teams == share.teams);
-    CHECK(plan.rings[RingId{0}].stages == share.stages);
+    CHECK(consumer.consumer_groups == share.consumer_groups);
+    CHECK(plan.pipelines[PipelineId{0}].stages == share.stages);
     CHECK(plan.shared_bytes <= plan.target.shared_bytes);
     CHECK(count<TmaLoad>(plan) == 3 * (share.tiles.k / 32));  // the right ones ahead, too
     CHECK(count<TmaStore>(plan) == share.tiles.n / 32);
@@ -482,9 +482,9 @@ TEST_CASE("a round of tf32 has half of k and as many bytes", "[plan]") {
     CHECK(to_string(plan).find("loaded as tf32") != std::string::npos);
     CHECK(to_string(plan).find("2 from 8 of k to the next") != std::string::npos);
   }
-  CHECK(notes(plan_of(plain<f32>({64, 64, 32}).graph(), [](Variant& v) { v.sharing = Sharing::cluster; }))[0]
-            .find("[64,64] by 32 of tf32, 1 team of 1 warp group") != std::string::npos);
-  CHECK(plan_of(plain<f32>({128, 256, 32}).graph(), [](Variant& v) { v.sharing = Sharing::grid; }).shared_by_grid());
+  CHECK(notes(plan_of(plain<f32>({64, 64, 32}).graph(), [](Variant& v) { v.split_k = SplitK::cluster; }))[0].find(
+            "[64,64] by 32 of tf32, 1 team of 1 warp group") != std::string::npos);
+  CHECK(plan_of(plain<f32>({128, 256, 32}).graph(), [](Variant& v) { v.split_k = SplitK::stream_k; }).shared_by_grid());
 }
 
 // What is only rounded has one register with what is read, which must be free ahead of that (C7513).
@@ -492,11 +492,11 @@ TEST_CASE("a left operand of tf32 waits for its registers before it is read", "[
   for (const Graph& graph :
        {computed<f32>({64, 64, 32}, rectified).graph(), computed<f32>({128, 256, 32}, rectified).graph()}) {
     Plan plan = plan_of(graph);
-    const std::vector<StepPlace> reads = places_of<ReadStage>(plan);
+    const std::vector<StepPlace> reads = places_of<LoadFragment>(plan);
     REQUIRE(!reads.empty());
     for (const StepPlace& place : reads) {
       REQUIRE(place.index > 0);
-      CHECK((*place.body)[place.index - 1].action.is<WaitWgmma>());
+      CHECK((*place.body)[place.index - 1].action.is<WgmmaWait>());
     }
   }
 }
@@ -545,7 +545,7 @@ TEST_CASE("the verifier names what is wrong with tf32", "[plan]") {
   const auto left_of = [](Plan& p) -> Storage& { return p.storage(the<Wgmma>(p).left); };
   const Fault of_fragments[] = {
       {"is no registers of tf32", [&](Plan& p) { left_of(p).type = ElementType::f32; }},
-      {"is the left operand of an open product", [](Plan& p) { place_of<WaitWgmma>(p, 1).drop(); }},
+      {"is the left operand of an open product", [](Plan& p) { place_of<WgmmaWait>(p, 1).drop(); }},
       {"no fence stands", [](Plan& p) { place_of<WgmmaFence>(p, 1).drop(); }},
       {"no fence stands", [](Plan& p) { place_of<WgmmaFence>(p, 1).move(-3); }},
   };
@@ -562,18 +562,18 @@ TEST_CASE("products of tf32 by roles compile without a spill", "[generate]") {
   if (!nvrtc_here()) return;
   std::vector<KernelSource> sources;
   const auto add = [&](const Graph& graph, const Changes& change = {}) {
-    sources.push_back(source_of(plan_of(graph, change)));
+    sources.push_back(kernel_source(plan_of(graph, change)));
   };
   const auto copied = [](std::size_t tensor) {
     return [=](Variant& variant) {
-      variant.tensors[1].unit_axis = 0;
-      variant.tensors[tensor].alignment = variant.tensors[tensor].granule = 4;
-      variant.tensors[tensor].boxable = false;
+      variant.tensors[1].contiguous_axis = 0;
+      variant.tensors[tensor].alignment = variant.tensors[tensor].row_alignment = 4;
+      variant.tensors[tensor].tma_addressable = false;
     };
   };
-  for (const ProductTiles& tiles : wgmma_tiles(ElementType::tf32)) {
+  for (const MatmulTiles& tiles : wgmma_tiles(ElementType::tf32)) {
     add(plain<f32>(tiles).graph());
-    add(plain<bf16>(tiles).graph(), [](Variant& v) { v.sharing = Sharing::grid; });
+    add(plain<bf16>(tiles).graph(), [](Variant& v) { v.split_k = SplitK::stream_k; });
     if (tiles.m * tiles.n <= 128 * 128) add(plain<f32>(tiles).graph(), copied(tiles.m == 128 ? 1 : 0));
     add(computed<f32>(tiles, combined).graph());
     add(computed<f32>(tiles, rectified).graph());
@@ -602,16 +602,18 @@ TEST_CASE("a map that does not round is found by the results", "[emulator]") {
         expected[static_cast<std::size_t>(i * n + j)] +=
             double{math::round_to_tf32(x[static_cast<std::size_t>(i * k + l)])} *
             w[static_cast<std::size_t>(j * k + l)];
-  const auto matrix = [](void* data, int rows, int columns, bool turned) {
-    return Argument{
-        .data = data, .extent = {rows, columns}, .stride = {turned ? 1 : columns, turned ? rows : 1}, .scalar = {}};
+  const auto matrix = [](void* data, int rows, int columns, bool transposed) {
+    return Argument{.data = data,
+                    .extent = {rows, columns},
+                    .stride = {transposed ? 1 : columns, transposed ? rows : 1},
+                    .scalar = {}};
   };
   const std::vector<Argument> arguments = {matrix(x.data(), m, k, false), matrix(w.data(), k, n, true),
                                            matrix(y.data(), m, n, false)};
   Variant variant = classify(graph, arguments);
   std::vector<KernelSource> sources{generate(graph, variant, Arch::sm_90a)};
   sources.push_back(sources[0]);
-  for (BoxedTensor& boxed : sources[1].boxed) boxed.rounds = false;
+  for (TmaTensor& tma_tensors : sources[1].tma_tensors) tma_tensors.rounds = false;
   const Emulator emulator = Emulator::compile(sources);
   for (const std::size_t i : {0, 1}) {
     CHECK(emulator.run(i, graph, arguments, std::vector<std::int64_t>{1, 1}, {.persistent_blocks = 1}).text() == "");

@@ -49,7 +49,7 @@ struct AttentionSetup {
   Seen kind = Seen::causal;
   int group = 1;  ///< heads of queries to one of keys and values
   std::string named = {};
-  std::optional<ProductTiles> tiles = {};  ///< m queries, n keys; else attention_tiles()'s
+  std::optional<MatmulTiles> tiles = {};  ///< m queries, n keys; else attention_tiles()'s
 };
 
 Row attention(const AttentionSetup& of) {

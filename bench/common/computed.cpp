@@ -8,7 +8,7 @@ namespace {
 
 /// `make_call` gives, for tiles on a device, what launches the kernels on x, w and y; `left(row, k)` is the left
 /// operand's element as it must be.
-Row computed(std::string op, const ProductShape& e, std::optional<ProductTiles> tiles, const Normal& x_numbers,
+Row computed(std::string op, const MatmulShape& e, std::optional<MatmulTiles> tiles, const Normal& x_numbers,
              auto make_call, auto left) {
   const auto real = [](auto value) { return static_cast<double>(value); };
   Row row{.op = std::move(op),
@@ -30,7 +30,7 @@ Row computed(std::string op, const ProductShape& e, std::optional<ProductTiles> 
       for (std::int64_t k = 0; k < e.k; ++k) sum += operand(k) * static_cast<float>(bf16(right[k * e.n + index % e.n]));
       return sum;
     };
-    const ProductTiles chosen = tiles ? *tiles : choose<bf16>(ProductFamily::plain, e, device);
+    const MatmulTiles chosen = tiles ? *tiles : choose<bf16>(MatmulFamily::plain, e, device);
     return std::make_unique<Captured>(
         device, turns,
         [=, call = make_call(chosen, device)](const Stream& stream, int i) { call(stream, x[i], w[i], y[i]); },
@@ -41,26 +41,21 @@ Row computed(std::string op, const ProductShape& e, std::optional<ProductTiles> 
 
 }  // namespace
 
-Row linear_cast(const ProductShape& shape, std::optional<ProductTiles> tiles) {
+Row linear_cast(const MatmulShape& shape, std::optional<MatmulTiles> tiles) {
   const Normal numbers(1);
-  return computed(
-      "linear_cast", shape, tiles, numbers,
-      [](const ProductTiles& chosen, const Device&) {
+  return computed("linear_cast", shape, tiles, numbers, [](const MatmulTiles& chosen, const Device&) {
     return [kernel = kernels::linear_cast(chosen)](const Stream& stream, const auto& x, const auto& w, const auto& y) {
       launch(stream, kernel, x, w, y);
     };
-      },
-      [=](std::int64_t row) {
+  }, [=](std::int64_t row) {
     return [=](std::int64_t k) { return static_cast<double>(static_cast<float>(bf16(numbers[row * shape.k + k]))); };
   });
 }
 
-Row linear_norm(const ProductShape& shape, std::optional<ProductTiles> tiles) {
+Row linear_norm(const MatmulShape& shape, std::optional<MatmulTiles> tiles) {
   const Normal numbers(1), weights(3), biases(4);
   constexpr float epsilon = 1e-5F;
-  return computed(
-      "linear_norm", shape, tiles, numbers,
-      [=](const ProductTiles& chosen, const Device& device) {
+  return computed("linear_norm", shape, tiles, numbers, [=](const MatmulTiles& chosen, const Device& device) {
     const Tensor<f32, 2> mean(device, {shape.m, 1}), rstd(device, {shape.m, 1});
     return
         [=, moments = kernels::row_moments(static_cast<int>(shape.k)), kernel = kernels::linear_norm(chosen),
@@ -69,8 +64,7 @@ Row linear_norm(const ProductShape& shape, std::optional<ProductTiles> tiles) {
       launch(stream, moments, x, mean, rstd, epsilon);
       launch(stream, kernel, x, mean, rstd, weight, bias, w, y);
         };
-      },
-      [=](std::int64_t row) {
+  }, [=](std::int64_t row) {
     double mean = 0, variance = 0;
     const auto at = [=](std::int64_t k) { return static_cast<double>(numbers[row * shape.k + k]); };
     for (std::int64_t k = 0; k < shape.k; ++k) mean += at(k) / static_cast<double>(shape.k);

@@ -5,7 +5,7 @@
 namespace tessera::internal::bench {
 
 /// y [m,n] in bf16 = x [m,k] w, x being f32: rounded to bf16, or its layer norm.
-Row linear_cast(const ProductShape& shape, std::optional<ProductTiles> tiles);
-Row linear_norm(const ProductShape& shape, std::optional<ProductTiles> tiles);
+Row linear_cast(const MatmulShape& shape, std::optional<MatmulTiles> tiles);
+Row linear_norm(const MatmulShape& shape, std::optional<MatmulTiles> tiles);
 
 }  // namespace tessera::internal::bench

@@ -125,8 +125,8 @@ inline auto spread_digits_kernel(int size, int shift) {
 }
 
 /// y = x transposed, by squares.
-inline auto turned_kernel(int size) {
-  return kernel("turned", [=](In<f32, 2> x, Out<f32, 2> y) {
+inline auto transposed_kernel(int size) {
+  return kernel("transposed", [=](In<f32, 2> x, Out<f32, 2> y) {
     require((x.extent(0) == y.extent(1)) & (x.extent(1) == y.extent(0)), "extents exchanged");
     auto [i, j] = blocks(cdiv(y.extent(0), size), cdiv(y.extent(1), size));
     store(y, {i, j}, load(x.permute({1, 0}), {i, j}, {size, size}));

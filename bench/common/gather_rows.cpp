@@ -173,9 +173,9 @@ Row transpose(int rows, int columns) {
     const auto out = poisoned<f32, 2>(device, {columns, rows});
     const auto matrix = std::make_shared<std::vector<f32>>(in.to_vector());
     const auto expected = std::make_shared<std::vector<f32>>(matrix->size());
-    return Sides{[=, kernel = turned_kernel(64)] { launch(device.stream(), kernel, in, out); },
-                 [=] { loops::transpose(matrix->data(), expected->data(), rows, columns); },
-                 [=] { return largest_difference(out.to_vector(), *expected); }};
+    return Sides{[=, kernel = transposed_kernel(64)] { launch(device.stream(), kernel, in, out); }, [=] {
+      loops::transpose(matrix->data(), expected->data(), rows, columns);
+    }, [=] { return largest_difference(out.to_vector(), *expected); }};
   });
 }
 

@@ -138,7 +138,7 @@ inline auto cumsum_kernel(int width) {
 
 /// y [1,n] = x [1,k] times w, which is [n,k], or [k,n].
 template <Element T>
-auto gemv_kernel(ProductTiles tiles, bool nk) {
+auto gemv_kernel(MatmulTiles tiles, bool nk) {
   return kernel("gemv", [=](In<T, 2> x, In<T, 2> w, Out<T, 2> y) {
     require(x.extent(1) == w.extent(nk ? 1 : 0), "inner extents agree");
     Index n = blocks(cdiv(y.extent(1), tiles.n));

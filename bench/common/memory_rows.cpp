@@ -160,7 +160,7 @@ Row cross_entropy(const MemorySetup& setup) {
 }
 
 template <Element T>
-Row turned(const MemorySetup& setup) {
+Row transposed(const MemorySetup& setup) {
   const std::int64_t rows = setup.shape[0], columns = setup.shape[1];
   return of_memory<T, T>("transpose", setup, std::array{rows, columns}, std::array{columns, rows}, [=](const Device&) {
     return launching(transpose_kernel<T>());
@@ -189,7 +189,7 @@ Row gemv(MemorySetup setup, bool nk) {
   const Normal of_x(2, static_cast<float>(1 / std::sqrt(static_cast<double>(k))));
   return of_memory<bf16, bf16>("gemv", setup, nk ? std::array{n, k} : std::array{k, n}, std::array{std::int64_t{1}, n},
                                [=](const Device& device) {
-    const ProductTiles tiles = choose<bf16>(ProductFamily::plain, {1, n, k, nk}, device);
+    const MatmulTiles tiles = choose<bf16>(MatmulFamily::plain, {1, n, k, nk}, device);
     return [=, x = tensor_of<bf16, 2>(device, {1, k}, of_x), kernel = gemv_kernel<bf16>(tiles, nk)](
                const Stream& stream, const auto& w, const auto& y) { launch(stream, kernel, x, w, y); };
   }, [=](const auto& at, std::int64_t column) {
@@ -227,8 +227,8 @@ std::vector<Row> memory_rows(bool small) {
   };
   add_types(f32());
   add_types(bf16());
-  rows.push_back(turned<bf16>(in_group({8192, 8192}, {70, 200})));
-  rows.push_back(turned<f32>(in_group({8192, 8192}, {70, 200})));
+  rows.push_back(transposed<bf16>(in_group({8192, 8192}, {70, 200})));
+  rows.push_back(transposed<f32>(in_group({8192, 8192}, {70, 200})));
   rows.push_back(total(in_group({1 << 28}, {200'000})));
   rows.push_back(running_sums(in_group({32768, 4096}, {7, 160})));
   rows.push_back(gemv(in_group({50304, 768}, {786, 96}), true));

@@ -1,4 +1,4 @@
-// Rows bound by memory: element by element, row by row, turned, added up, times a vector.
+// Rows bound by memory: element by element, row by row, transposed, added up, times a vector.
 #pragma once
 #include "common/row.hpp"
 

@@ -21,7 +21,7 @@ using Sums = std::conditional_t<std::same_as<T, i8>, i32, f32>;
 
 /// y [m,n] = x [m,k] w, the factors rounded to M; w is [k,n], or [n,k] if `nk`.
 template <Element T, Element M>
-auto gemm_kernel(ProductTiles tiles, bool nk) {
+auto gemm_kernel(MatmulTiles tiles, bool nk) {
   return kernel("gemm", [=](In<T, 2> x, In<T, 2> w, Out<Result<T>, 2> y) {
     require(x.extent(1) == w.extent(nk ? 1 : 0), "inner extents agree");
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
@@ -37,18 +37,18 @@ constexpr std::string_view without_wgmma_group = "t1", chosen_group = "chosen";
 
 /// Which row, besides its types.
 struct Setup {
-  ProductShape shape;
+  MatmulShape shape;
   std::string group = {}, form = {};
-  std::optional<ProductTiles> tiles = {};  ///< else choose()'s
+  std::optional<MatmulTiles> tiles = {};  ///< else choose()'s
 };
 
 /// x times w, and what comes behind: `make_call` gives, for tiles on a device, what launches the kernel on x, w and y;
 /// `finish` is what becomes of the element of the product in a column.
 template <Element T, class M>
-Row product(std::string op, ProductFamily family, const Setup& setup, auto make_call, auto finish) {
+Row product(std::string op, MatmulFamily family, const Setup& setup, auto make_call, auto finish) {
   const auto real = [](auto value) { return static_cast<double>(value); };
-  const ProductShape e = setup.shape;
-  const bool specialise = setup.group != without_wgmma_group;
+  const MatmulShape e = setup.shape;
+  const bool warp_specialize = setup.group != without_wgmma_group;
   Row row{.op = std::move(op),
           .type = type_name<M>,
           .form = setup.form,
@@ -61,11 +61,11 @@ Row product(std::string op, ProductFamily family, const Setup& setup, auto make_
           .tiled = setup.group != chosen_group};
   const auto tiles_on = [=](const Device& device) {
     ProductTarget target = product_target(device);
-    if (target.gpu && !specialise) target.gpu = Target::of(*device.info().arch, false);
+    if (target.gpu && !warp_specialize) target.gpu = Target::of(*device.info().arch, false);
     return choose(family, e, element_type<M>, target);
   };
-  const auto make = [=](const Device& any, const Turns& turns, ProductTiles tiles) {
-    const Device device = specialise ? any : without_wgmma(any);
+  const auto make = [=](const Device& any, const Turns& turns, MatmulTiles tiles) {
+    const Device device = warp_specialize ? any : without_wgmma(any);
     constexpr float in_a_byte = 20;  // of a million numbers none is six times as large
     constexpr bool bytes = std::same_as<T, i8>;
     const Normal left(1, bytes ? in_a_byte : 1),
@@ -91,7 +91,7 @@ Row product(std::string op, ProductFamily family, const Setup& setup, auto make_
   if (setup.group == chosen_group)
     row.alternatives = [=](const Device& device) {
       std::vector<Alternative> others;
-      for (const ProductTiles& tiles : wgmma_tiles())
+      for (const MatmulTiles& tiles : wgmma_tiles())
         if (tiles != tiles_on(device))
           others.push_back({fmt::format("{}x{}x{}", tiles.m, tiles.n, tiles.k),
                             [=](const Device& on, const Turns& turns) { return make(on, turns, tiles); }});
@@ -104,42 +104,37 @@ template <Element T, Element M>
 Row gemm(Setup setup) {
   const bool nk = setup.shape.nk;
   if (nk) setup.form = "nk";
-  return product<T, M>(
-      "gemm", ProductFamily::plain, setup,
-      [nk](const ProductTiles& tiles, const Device&) {
+  return product<T, M>("gemm", MatmulFamily::plain, setup, [nk](const MatmulTiles& tiles, const Device&) {
     return [kernel = gemm_kernel<T, M>(tiles, nk)](const Stream& stream, const auto& x, const auto& w, const auto& y) {
       launch(stream, kernel, x, w, y);
     };
-      },
-      [](double sum, std::int64_t) { return sum; });
+  }, [](double sum, std::int64_t) { return sum; });
 }
 
 /// The first half of a transformer's MLP, by the model's own kernel.
 Row linear_gelu(const Setup& setup) {
   const Normal normal(3);
   const std::int64_t n = setup.shape.n;
-  return product<bf16, bf16>(
-      "linear_gelu", ProductFamily::activated, setup,
-      [=](const ProductTiles& tiles, const Device& device) {
+  return product<bf16, bf16>("linear_gelu", MatmulFamily::activated, setup,
+                             [=](const MatmulTiles& tiles, const Device& device) {
     return [kernel = kernels::linear_gelu<bf16, bf16>(tiles), bias = tensor_of<f32, 1>(device, {n}, normal)](
                const Stream& stream, const auto& x, const auto& w, const auto& y) {
       launch(stream, kernel, x, w, bias, y);
     };
-      },
-      [=](double sum, std::int64_t column) { return gelu(sum + normal[column]); });
+  }, [=](double sum, std::int64_t column) { return gelu(sum + normal[column]); });
 }
 
 /// Different extents, log-uniform multiples of 8 of at most 2e12 operations.
-std::vector<ProductShape> random_shapes(std::uint64_t seed, std::size_t count, int least, int most) {
+std::vector<MatmulShape> random_shapes(std::uint64_t seed, std::size_t count, int least, int most) {
   std::mt19937_64 generator(seed);
   const auto extent = [&] {
     const double unit = static_cast<double>(generator() >> 11) * 0x1p-53;
     return std::llround(least * std::pow(static_cast<double>(most) / least, unit) / 8) * 8;
   };
-  std::vector<ProductShape> shapes;
+  std::vector<MatmulShape> shapes;
   while (shapes.size() < count) {
     const std::int64_t m = extent(), n = extent(), k = extent();
-    const auto same = [&](const ProductShape& shape) { return shape.m == m && shape.n == n && shape.k == k; };
+    const auto same = [&](const MatmulShape& shape) { return shape.m == m && shape.n == n && shape.k == k; };
     if (2.0 * static_cast<double>(m * n) * static_cast<double>(k) <= 2e12 && std::ranges::none_of(shapes, same))
       shapes.push_back({m, n, k});
   }
@@ -150,47 +145,46 @@ std::vector<ProductShape> random_shapes(std::uint64_t seed, std::size_t count, i
 
 std::vector<Row> product_rows(const RowSettings& settings) {
   std::vector<Row> rows;
-  const auto bf16_gemm = [&](const ProductShape& shape, std::string group = "") {
+  const auto bf16_gemm = [&](const MatmulShape& shape, std::string group = "") {
     rows.push_back(gemm<bf16, bf16>({shape, std::move(group), "", settings.tiles}));
   };
   const bool small = settings.small;
-  const ProductShape tiny{64, 48, 32};
-  const std::vector<ProductShape> table =
-      small ? std::vector{tiny}
-            : std::vector<ProductShape>{{4096, 4096, 4096}, {8192, 8192, 8192}, {8192, 2304, 768},
-                                        {8192, 768, 768},   {8192, 3072, 768},  {8192, 768, 3072},
-                                        {8192, 50304, 768}, {1024, 3072, 768},  {16384, 6400, 1600}};
+  const MatmulShape tiny{64, 48, 32};
+  const std::vector<MatmulShape> table =
+      small ? std::vector{tiny} : std::vector<MatmulShape>{{4096, 4096, 4096}, {8192, 8192, 8192}, {8192, 2304, 768},
+                                                           {8192, 768, 768},   {8192, 3072, 768},  {8192, 768, 3072},
+                                                           {8192, 50304, 768}, {1024, 3072, 768},  {16384, 6400, 1600}};
   for (const bool nk : {false, true})
-    for (const ProductShape& shape : table) bf16_gemm({shape.m, shape.n, shape.k, nk});
+    for (const MatmulShape& shape : table) bf16_gemm({shape.m, shape.n, shape.k, nk});
   for (const std::int64_t extent : small ? std::vector<std::int64_t>{48} : std::vector<std::int64_t>{4096, 8192})
     rows.push_back(gemm<f16, f16>({{extent, extent, extent}, "", "", settings.tiles}));
-  rows.push_back(gemm<f32, tf32>({small ? tiny : ProductShape{4096, 4096, 4096}, "", "", settings.tiles}));
-  for (const ProductShape& shape : table)
+  rows.push_back(gemm<f32, tf32>({small ? tiny : MatmulShape{4096, 4096, 4096}, "", "", settings.tiles}));
+  for (const MatmulShape& shape : table)
     rows.push_back(gemm<f32, tf32>({{shape.m, shape.n, shape.k, true}, "", "", settings.tiles}));
   for (const std::int64_t extent : small ? std::vector<std::int64_t>{32} : std::vector<std::int64_t>{2048, 4096})
     rows.push_back(gemm<f32, f32>({{extent, extent, extent}, "", "", settings.tiles}));
   for (const char* peer : {"", "eager", "lt"})
-    rows.push_back(linear_gelu({small ? tiny : ProductShape{8192, 3072, 768}, "", peer, settings.tiles}));
+    rows.push_back(linear_gelu({small ? tiny : MatmulShape{8192, 3072, 768}, "", peer, settings.tiles}));
   for (const auto& make : {linear_cast, linear_norm})
-    rows.push_back(make(small ? tiny : ProductShape{8192, 3072, 768}, settings.tiles));
+    rows.push_back(make(small ? tiny : MatmulShape{8192, 3072, 768}, settings.tiles));
 
-  const std::vector<ProductShape> matrices =  // by their columns and rows
+  const std::vector<MatmulShape> matrices =  // by their columns and rows
       small ? std::vector{tiny}
-            : std::vector<ProductShape>{{0, 2304, 768}, {0, 3072, 768}, {0, 768, 3072}, {0, 6400, 1600}};
+            : std::vector<MatmulShape>{{0, 2304, 768}, {0, 3072, 768}, {0, 768, 3072}, {0, 6400, 1600}};
   for (const std::int64_t m : {16, 32, 64})
-    for (const ProductShape& w : matrices) bf16_gemm({m, w.n, w.k}, "smallm");
-  const std::vector<ProductShape> random =
+    for (const MatmulShape& w : matrices) bf16_gemm({m, w.n, w.k}, "smallm");
+  const std::vector<MatmulShape> random =
       small ? random_shapes(settings.seed, 4, 16, 96) : random_shapes(settings.seed, 60, 16, 16384);
-  for (const ProductShape& shape : random) bf16_gemm(shape, "sweep");
-  for (const ProductShape& shape :
-       small ? std::vector{tiny} : std::vector<ProductShape>{{4096, 4096, 4096}, {8192, 3072, 768}})
+  for (const MatmulShape& shape : random) bf16_gemm(shape, "sweep");
+  for (const MatmulShape& shape :
+       small ? std::vector{tiny} : std::vector<MatmulShape>{{4096, 4096, 4096}, {8192, 3072, 768}})
     bf16_gemm(shape, std::string(without_wgmma_group));
   for (const bool nk : {false, true})
     for (const std::int64_t extent : small ? std::vector<std::int64_t>{48} : std::vector<std::int64_t>{4096, 8192})
       rows.push_back(gemm<i8, i8>({{extent, extent, extent, nk}, "bytes", "", settings.tiles}));
-  std::vector<ProductShape> several = table;
+  std::vector<MatmulShape> several = table;
   several.insert(several.end(), random.begin(), random.begin() + 3);
-  for (const ProductShape& shape : several) rows.push_back(gemm<bf16, bf16>({shape, std::string(chosen_group)}));
+  for (const MatmulShape& shape : several) rows.push_back(gemm<bf16, bf16>({shape, std::string(chosen_group)}));
   return rows;
 }
 

@@ -72,7 +72,7 @@ struct Row {
 
 struct RowSettings {
   bool small = false;  ///< the same on extents that a CPU does at once: tries out the program itself
-  std::optional<ProductTiles> tiles = {};  ///< of the products; else choose()'s
+  std::optional<MatmulTiles> tiles = {};   ///< of the products; else choose()'s
   std::uint64_t seed = 1;                  ///< of random extents
 };
 /// All rows, those of groups behind.

@@ -10,7 +10,7 @@ Device without_wgmma(const Device& device) {
   if (!device.info().arch) return device;
   const auto compile = [](const Graph& graph, const Variant& variant, Arch gpu) {
     GenerateOptions options = generate_options();
-    options.specialise = false;
+    options.warp_specialize = false;
     return Compiler::instance().compile(generate(graph, variant, gpu, options), gpu);
   };
   // Never destroyed, as those of the process.

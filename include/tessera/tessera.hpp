@@ -20,10 +20,10 @@ using internal::bf16, internal::f16, internal::f32, internal::f64, internal::f8e
 using internal::Element, internal::Operand, internal::Stored, internal::TileExpr;
 
 // Kernels and launches.
+using internal::choose, internal::MatmulFamily, internal::MatmulShape, internal::MatmulTiles;
 using internal::cuda_kernel, internal::cuda_source, internal::CudaLaunch, internal::CudaSource, internal::In,
     internal::InOut, internal::Kernel, internal::kernel, internal::KernelInfo, internal::launch, internal::Out,
     internal::plan_text, internal::Remark, internal::Scalar, internal::Sequence, internal::to_json, internal::to_string;
-using internal::choose, internal::ProductFamily, internal::ProductShape, internal::ProductTiles;
 
 // The host.
 using internal::Arch, internal::CapturedGraph, internal::Device, internal::DeviceInfo, internal::Error,

@@ -30,7 +30,7 @@ typedef enum tessera_status {
   TESSERA_INTERNAL = 3       /* a mistake in Tessera: please report it */
 } tessera_status;
 
-/* "0.3.0". */
+/* "0.4.0". */
 const char* tessera_version(void);
 /* Of the last function that failed in this thread, one sentence in UTF-8, until the next one fails; "" before. */
 const char* tessera_last_error(void);

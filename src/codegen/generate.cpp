@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
-#include "codegen/hand_written.hpp"
+#include "codegen/kernel_source.hpp"
 #include "codegen/lower/make_plan.hpp"
 #include "codegen/plan/plan.hpp"
-#include "codegen/source_of.hpp"
+#include "codegen/raw_cuda.hpp"
 #include "tessera/graph/error.hpp"
 
 namespace tessera::internal {
@@ -16,14 +16,18 @@ namespace tessera::internal {
 using namespace codegen;
 
 KernelSource generate(const Graph& graph, const Variant& variant, Arch arch, const GenerateOptions& options) {
-  if (graph.cuda) return hand_written(graph);
-  return source_of(make_plan(graph, variant, arch, options));
+  if (graph.cuda) return raw_cuda(graph);
+  return kernel_source(make_plan(graph, variant, arch, options));
 }
 
 std::string plan_after(const Graph& graph, const Variant& variant, Arch arch, std::string_view pass,
                        const GenerateOptions& options) {
   std::vector<std::string_view> names;
-  for (const lowering::PlanPass& known : lowering::plan_passes()) names.push_back(known.name);
+  for (const lowering::PlanPass& known : lowering::plan_passes()) {
+    names.push_back(known.name);
+    if (!pass.empty() && known.was == pass)
+      throw Error(fmt::format("the pass '{}' over plans is called {} now", pass, known.name));
+  }
   if (std::find(names.begin(), names.end(), pass) == names.end())
     throw Error(fmt::format("there is no pass '{}' over plans; choose from {}", pass, fmt::join(names, ", ")));
   if (graph.cuda) throw Error(fmt::format("kernel '{}' is CUDA C++ by hand, of which there is no plan", graph.name));

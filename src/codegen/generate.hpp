@@ -24,7 +24,7 @@ struct KernelSource {
   std::string slow = {};  ///< what its author should know of tiles that registers cannot hold; empty: nothing
   std::vector<Remark> remarks = {};  ///< by the author's lines; by hand: none
   std::vector<KernelParameter> parameters = {};
-  std::vector<BoxedTensor> boxed = {};  ///< tensors of parameters that are tensor maps
+  std::vector<TmaTensor> tma_tensors = {};  ///< tensors of parameters that are tensor maps
   int threads = 0;                      ///< of a block; by hand: as the launch says
   int shared_bytes = 0;                 ///< dynamic shared memory
   std::int64_t workspace_bytes = 0;     ///< of a block in flight; 0: none
@@ -34,18 +34,18 @@ struct KernelSource {
   /// A launch may begin before the one before it has ended: the kernel waits for it by itself.
   bool waits_for_previous = false;
   /// Tensors of which it brings some before that, where the launch says that no launch before writes them.
-  std::vector<int> brought_ahead = {};
+  std::vector<int> prefetched_before_wait = {};
   /// cluster: persistent blocks may be launched in clusters of up to 8, each of which takes one of the grid's blocks
   /// after another; at most as many blocks as the loop of its product has rounds. grid: in any number that `abreast`
   /// divides.
-  Sharing sharing = Sharing::none;
+  SplitK split_k = SplitK::none;
 };
 
 /// Lowers a graph, as the passes leave it, for a class of launches on an architecture. Never refuses a valid graph; the
 /// same graph, variant and architecture give the same bytes, whatever compiler built Tessera.
 KernelSource generate(const Graph& graph, const Variant& variant, Arch arch, const GenerateOptions& options = {});
 
-/// The plan of a kernel as it is after one of the passes that make it ("lower", "prune", ..., "parameters"), as text.
+/// The plan of a kernel as it is after one of the passes that make it ("lower", "plan_dce", ..., "parameters"), as text.
 /// Throws Error with the choices for a pass that there is not.
 std::string plan_after(const Graph& graph, const Variant& variant, Arch arch, std::string_view pass,
                        const GenerateOptions& options = {});

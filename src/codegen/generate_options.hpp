@@ -6,7 +6,7 @@ namespace tessera::internal {
 struct GenerateOptions {
   bool debug = false;      ///< checks of bounds and NaN in the kernel (TESSERA_DEBUG)
   bool verify = true;      ///< the plan after each pass
-  bool specialise = true;  ///< kernels by roles, where the GPU has wgmma (TESSERA_TIER)
+  bool warp_specialize = true;  ///< kernels by roles, where the GPU has wgmma (TESSERA_TENSOR_CORES)
 };
 
 }  // namespace tessera::internal

@@ -2,12 +2,12 @@
 
 namespace tessera::internal {
 
-Target Target::of(Arch arch, bool specialise) {
+Target Target::of(Arch arch, bool warp_specialize) {
   Target target;
   target.arch = arch;
-  target.begins_early = arch.number() == 90;  // others have it, too, but nobody has measured it there
-  target.keeps_reads = arch.number() == 90;   // nor this
-  if (specialise && arch == Arch::sm_90a) target.tier = Tier::wgmma;
+  target.programmatic_launch = arch.number() == 90;  // others have it, too, but nobody has measured it there
+  target.l2_policy = arch.number() == 90;            // nor this
+  if (warp_specialize && arch == Arch::sm_90a) target.tier = Tier::wgmma;
   target.shared_bytes = arch.shared_bytes();
   switch (arch.number()) {
     case 80:

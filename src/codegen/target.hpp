@@ -15,8 +15,8 @@ struct Target {
 
   Arch arch;
   Tier tier = Tier::mma_sync;
-  bool begins_early = false;            ///< a launch may begin while the one before it ends
-  bool keeps_reads = false;             ///< the L2 cache writes in better order if it keeps what was read longer
+  bool programmatic_launch = false;     ///< a launch may begin while the one before it ends
+  bool l2_policy = false;               ///< the L2 cache writes in better order if it keeps what was read longer
   int shared_bytes = 0;                 ///< of shared memory that one block may have
   int registers = 65536;                ///< of a multiprocessor
   int parts = 4;                        ///< of a multiprocessor: each has its share of the registers, for its warps
@@ -37,7 +37,7 @@ struct Target {
   std::int64_t shared_bytes_besides = 4096;  ///< of shared memory that staging leaves to exchanges between threads
 
   /// Without `specialise` of the lowest tier.
-  static Target of(Arch arch, bool specialise = true);
+  static Target of(Arch arch, bool warp_specialize = true);
 };
 
 }  // namespace tessera::internal

@@ -11,8 +11,8 @@ namespace tessera::internal {
 namespace {
 
 // What an encoded tensor may have (CUDA Driver API, "cuTensorMapEncodeTiled").
-constexpr int most_boxed_axes = std::tuple_size_v<decltype(BoxedTensor::axes)>;
-constexpr std::int64_t most_boxed_extent = std::int64_t{1} << 32, most_boxed_stride = (std::int64_t{1} << 40) - 1;
+constexpr int most_tma_axes = std::tuple_size_v<decltype(TmaTensor::axes)>;
+constexpr std::int64_t most_tma_extent = std::int64_t{1} << 32, most_tma_stride = (std::int64_t{1} << 40) - 1;
 
 // The largest power of two that divides all of which the bits are in `bits`.
 std::int8_t divisor(std::uint64_t bits) { return static_cast<std::int8_t>(bits & (~bits + 1)); }
@@ -36,28 +36,29 @@ TensorClass classify(const Parameter& parameter, const Argument& argument) {
   // Of several axes with a stride of 1 (all but one have the extent 1) the longest is the one to read along; the last,
   // if all are as short.
   for (int axis = 0; axis < parameter.rank; ++axis) {
-    const auto i = static_cast<std::size_t>(axis), best = static_cast<std::size_t>(std::max<int>(result.unit_axis, 0));
-    if (argument.stride[i] == 1 && (result.unit_axis < 0 || argument.extent[i] >= argument.extent[best]))
-      result.unit_axis = static_cast<std::int8_t>(axis);
+    const auto i = static_cast<std::size_t>(axis),
+               best = static_cast<std::size_t>(std::max<int>(result.contiguous_axis, 0));
+    if (argument.stride[i] == 1 && (result.contiguous_axis < 0 || argument.extent[i] >= argument.extent[best]))
+      result.contiguous_axis = static_cast<std::int8_t>(axis);
   }
   const std::int64_t bytes = info(parameter.type).bytes;
-  result.boxable = result.unit_axis >= 0 && parameter.rank <= most_boxed_axes;
+  result.tma_addressable = result.contiguous_axis >= 0 && parameter.rank <= most_tma_axes;
   result.has_elements = true;
   std::uint64_t all = reinterpret_cast<std::uintptr_t>(argument.data) | 16;
   for (int axis = 0; axis < parameter.rank; ++axis) {
     const std::int64_t extent = argument.extent[static_cast<std::size_t>(axis)];
     const std::int64_t stride = argument.stride[static_cast<std::size_t>(axis)];
     result.has_elements &= extent >= 1;
-    result.boxable &= extent >= 1 && extent <= most_boxed_extent;
-    if (axis == result.unit_axis || extent <= 1) continue;
-    result.boxable &= stride > 0 && stride <= most_boxed_stride / bytes;
+    result.tma_addressable &= extent >= 1 && extent <= most_tma_extent;
+    if (axis == result.contiguous_axis || extent <= 1) continue;
+    result.tma_addressable &= stride > 0 && stride <= most_tma_stride / bytes;
     all |= static_cast<std::uint64_t>(stride) * static_cast<std::uint64_t>(bytes);
   }
   result.alignment = divisor(all);
-  result.boxable &= result.alignment == 16;
-  if (result.unit_axis >= 0) {
-    const std::int64_t row = argument.extent[static_cast<std::size_t>(result.unit_axis)] * bytes;
-    result.granule = divisor(static_cast<std::uint64_t>(row) | 16);
+  result.tma_addressable &= result.alignment == 16;
+  if (result.contiguous_axis >= 0) {
+    const std::int64_t row = argument.extent[static_cast<std::size_t>(result.contiguous_axis)] * bytes;
+    result.row_alignment = divisor(static_cast<std::uint64_t>(row) | 16);
   }
   return result;
 }
@@ -90,7 +91,7 @@ Variant classify(const Graph& graph, std::span<const Argument> arguments) {
 void classify(const Graph& graph, std::span<const TileReach> reaches, std::span<const Argument> arguments,
               Variant& variant) {
   variant.tensors.clear();
-  variant.wide = false;
+  variant.index64 = false;
   for (std::size_t i = 0; i < graph.parameters.size(); ++i) {
     const Parameter& parameter = graph.parameters[i];
     variant.tensors.push_back(classify(parameter, arguments[i]));
@@ -101,7 +102,7 @@ void classify(const Graph& graph, std::span<const TileReach> reaches, std::span<
       in_tensor = beyond(in_tensor, arguments[i].extent[axis], stride);
       in_tile = beyond(in_tile, reaches[i][axis], stride);
     }
-    variant.wide |= beyond_narrow(in_tensor) || beyond_narrow(in_tile);
+    variant.index64 |= beyond_narrow(in_tensor) || beyond_narrow(in_tile);
   }
 }
 
@@ -112,11 +113,11 @@ Variant dense_variant(const Graph& graph) {
     const Parameter& parameter = graph.parameters[i];
     TensorClass tensor;
     if (parameter.access != Access::scalar) {
-      tensor.unit_axis = static_cast<std::int8_t>(parameter.rank - 1);
-      variant.wide |= beyond_narrow(beyond(0, reaches[i].at(static_cast<std::size_t>(tensor.unit_axis)), 1));
+      tensor.contiguous_axis = static_cast<std::int8_t>(parameter.rank - 1);
+      variant.index64 |= beyond_narrow(beyond(0, reaches[i].at(static_cast<std::size_t>(tensor.contiguous_axis)), 1));
       tensor.alignment = 16;
-      tensor.granule = 16;
-      tensor.boxable = parameter.rank <= most_boxed_axes;
+      tensor.row_alignment = 16;
+      tensor.tma_addressable = parameter.rank <= most_tma_axes;
       tensor.has_elements = true;
     }
     variant.tensors.push_back(tensor);

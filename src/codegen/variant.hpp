@@ -13,27 +13,28 @@ namespace tessera::internal {
 
 /// What code may assume of one tensor.
 struct TensorClass {
-  std::int8_t unit_axis = -1;  ///< the axis whose elements are neighbours in memory; -1: none, or a tensor of no use
+  std::int8_t contiguous_axis =
+      -1;                      ///< the axis whose elements are neighbours in memory; -1: none, or a tensor of no use
   std::int8_t alignment = 1;   ///< bytes, at most 16: a power of two that divides the address and every other stride
-  std::int8_t granule = 1;     ///< bytes, at most 16: a power of two that divides the length of a row of neighbours
+  std::int8_t row_alignment = 1;  ///< bytes, at most 16: a power of two that divides the length of a row of neighbours
   /// sm_90's copy engine can address it: aligned to 16, strides positive, at most 5 axes, none of extent 0.
-  bool boxable = false;
+  bool tma_addressable = false;
   bool has_elements = false;  ///< no axis has an extent of 0
   bool operator==(const TensorClass&) const = default;
 };
 
 /// Who adds up the rounds of a product's tile.
-enum class Sharing : std::uint8_t {
-  none,     ///< a block of threads
-  cluster,  ///< all blocks of a cluster, each a part of them
-  grid,     ///< all blocks of the launch share all rounds of all tiles: of a tile one does all of them, or several do
+enum class SplitK : std::uint8_t {
+  none,      ///< a block of threads
+  cluster,   ///< all blocks of a cluster, each a part of them
+  stream_k,  ///< all blocks of the launch share all rounds of all tiles: of a tile one does all of them, or several do
 };
 
 /// The class of a launch.
 struct Variant {
   std::vector<TensorClass> tensors;  ///< one a parameter; scalars keep the default
-  bool wide = false;                 ///< the offset of an element, or a block's number, may need more than 31 bits
-  Sharing sharing = Sharing::none;   ///< of the rounds of a product, where else multiprocessors would be idle
+  bool index64 = false;              ///< the offset of an element, or a block's number, may need more than 31 bits
+  SplitK split_k = SplitK::none;     ///< of the rounds of a product, where else multiprocessors would be idle
   bool operator==(const Variant&) const = default;
 };
 

@@ -11,7 +11,7 @@ class Scheduler {
 
   std::vector<std::vector<Id>> run() {
     visit_all([](Id) {});
-    find_homes();
+    find_storage_classes();
     visit_all([&](Id id) { order_[home_[id]].push_back(id); });
     return std::move(order_);
   }
@@ -58,7 +58,7 @@ class Scheduler {
 
   // The region that a node is computed in: its own, or within that the innermost branch around all who use it. Users
   // come behind what they use.
-  void find_homes() {
+  void find_storage_classes() {
     constexpr RegionId nobody = ~RegionId(0);
     home_.assign(graph_.nodes.size(), nobody);
     const auto use = [&](Id id, RegionId region) {

@@ -37,7 +37,7 @@ ElementType multiplied_as(ElementType type) {
 constexpr double peak = 2048;  // multiply-adds of wgmma on 16-bit operands
 
 struct Candidate {
-  ProductTiles tiles;
+  MatmulTiles tiles;
   double rate;       // share of the peak that the loop over k reaches where its operands are there
   bool cooperative;  // both warp groups share a tile, and store it at once; else they take turns, and one multiplies
                      // while the other stores
@@ -53,14 +53,14 @@ constexpr double across = 1.42;       // bytes of rows that begin within that ca
 constexpr double of_round = 25;       // barriers
 constexpr double first_round = 0.45;  // of a round more, until the first stage is full
 /// Beside 192 sums a thread has no registers for more than to store them: warp groups share such a tile.
-bool is_cooperative(const Candidate& candidate, ProductFamily family) {
-  return candidate.cooperative || (family != ProductFamily::plain && candidate.tiles.m * candidate.tiles.n > 128 * 128);
+bool is_cooperative(const Candidate& candidate, MatmulFamily family) {
+  return candidate.cooperative || (family != MatmulFamily::plain && candidate.tiles.m * candidate.tiles.n > 128 * 128);
 }
 /// Of the epilogue, for each sum that a thread has. What comes from memory one team waits for while another multiplies;
 /// where warp groups share a tile all wait at once (both as GPT-2's of 8192 rows took an H200).
-double epilogue_of_sum(ProductFamily family, bool cooperative) {
-  if (family == ProductFamily::residual) return cooperative ? 270 : 144;
-  return family == ProductFamily::plain ? cycles_of_sum : 2 * cycles_of_sum;
+double epilogue_of_sum(MatmulFamily family, bool cooperative) {
+  if (family == MatmulFamily::residual) return cooperative ? 270 : 144;
+  return family == MatmulFamily::plain ? cycles_of_sum : 2 * cycles_of_sum;
 }
 
 /// Tiles that the multiprocessor with most of them has.
@@ -68,10 +68,9 @@ double waves_of(std::int64_t count, std::int64_t multiprocessors) {
   return static_cast<double>((count + multiprocessors - 1) / multiprocessors);
 }
 
-double cycles(const Candidate& candidate, ProductFamily family, const ProductShape& shape,
-              const ProductTarget& target) {
+double cycles(const Candidate& candidate, MatmulFamily family, const MatmulShape& shape, const ProductTarget& target) {
   const int multiprocessors = std::max(target.multiprocessors, 1);
-  const ProductTiles& tiles = candidate.tiles;
+  const MatmulTiles& tiles = candidate.tiles;
   const std::int64_t grid[] = {(shape.m + tiles.m - 1) / tiles.m, (shape.n + tiles.n - 1) / tiles.n};
   const std::int64_t count = grid[0] * grid[1];
   const double waves = waves_of(count, multiprocessors);
@@ -83,15 +82,16 @@ double cycles(const Candidate& candidate, ProductFamily family, const ProductSha
   const double round = std::max(bytes / bytes_a_cycle, sums * tiles.k / (peak * candidate.rate)) + of_round;
   const std::int64_t rounds = (shape.k + tiles.k - 1) / tiles.k;
   const RoundExtents extents{tiles.m, tiles.n, tiles.k};
-  const SharedLaunch shared = share_launch(extents, grid, rounds, multiprocessors, target.sharing);
-  const int cluster = shared.sharing == Sharing::cluster ? shared.blocks : 1;
+  const SplitKLaunch shared = split_k_of_launch(extents, grid, rounds, multiprocessors, target.split_k);
+  const int cluster = shared.split_k == SplitK::cluster ? shared.blocks : 1;
   const double loop = static_cast<double>((rounds + cluster - 1) / cluster) * round;
   const bool cooperative = is_cooperative(candidate, family);
   const double of_sum = epilogue_of_sum(family, cooperative);
   const double epilogue = sums / (cooperative ? 256 : 128) * of_sum;
   const double begin = first_round * round;
-  if (shared.sharing == Sharing::grid)
-    return begin + cycles_by_grid(extents, shared, count, rounds, round, sums / threads_of_team(extents) * of_sum);
+  if (shared.split_k == SplitK::stream_k)
+    return begin +
+           cycles_by_grid(extents, shared, count, rounds, round, sums / threads_of_consumer_group(extents) * of_sum);
   if (cluster > 1) return begin + loop + cycles_of_cluster(extents, cluster) + epilogue;
   if (cooperative) return begin + waves * (loop + epilogue);
   return begin + waves * std::max(loop + cycles_of_turn, (loop + epilogue) / 2) + epilogue;
@@ -101,14 +101,14 @@ double cycles(const Candidate& candidate, ProductFamily family, const ProductSha
 
 // The rates are estimates from a few shapes on an H200; they were not fitted.
 struct FmaCandidate {
-  ProductTiles tiles;
+  MatmulTiles tiles;
   double rate;   // share of a multiprocessor's fused multiply-adds, of as many tiles at a time as it has room for
   double alone;  // of one tile
 };
 constexpr FmaCandidate fma_candidates[] = {{{128, 128, 16}, 0.85, 0.6}, {{64, 64, 16}, 0.6, 0.2}};
 
-double cycles(const FmaCandidate& candidate, const ProductShape& shape, const ProductTarget& target) {
-  const ProductTiles& tiles = candidate.tiles;
+double cycles(const FmaCandidate& candidate, const MatmulShape& shape, const ProductTarget& target) {
+  const MatmulTiles& tiles = candidate.tiles;
   const std::int64_t count = ((shape.m + tiles.m - 1) / tiles.m) * ((shape.n + tiles.n - 1) / tiles.n);
   const double each = waves_of(count, std::max(target.multiprocessors, 1));
   return each * tiles.m * tiles.n / std::min(candidate.rate, each * candidate.alone);
@@ -116,13 +116,13 @@ double cycles(const FmaCandidate& candidate, const ProductShape& shape, const Pr
 
 /// Are there rows enough for wgmma, and can the copy engine address both operands, whose rows are then 16 bytes apart?
 /// (Of others threads bring what wgmma reads, if their tiles suit it: which do best has not been measured.)
-bool suits_wgmma(const ProductShape& shape, ElementType operands, const ProductTarget& target) {
+bool suits_wgmma(const MatmulShape& shape, ElementType operands, const ProductTarget& target) {
   if (!target.gpu || target.gpu->tier != Target::Tier::wgmma || shape.m == 1) return false;
   if (operands == ElementType::tf32) return shape.nk && shape.k % 4 == 0;  // whose rows run along k
   return is_half(operands) && shape.k % 8 == 0 && (shape.nk || shape.n % 8 == 0);
 }
 
-ProductTiles of_type(ProductTiles tiles, ElementType operands) {
+MatmulTiles of_type(MatmulTiles tiles, ElementType operands) {
   tiles.k /= halves_of(operands);
   return tiles;
 }
@@ -132,7 +132,7 @@ ProductTiles of_type(ProductTiles tiles, ElementType operands) {
 ProductTarget product_target(const Device& device) {
   const DeviceInfo& info = device.info();
   if (!info.arch) return {};
-  return {Target::of(*info.arch, generate_options().specialise), info.multiprocessors, sharing_policy()};
+  return {Target::of(*info.arch, generate_options().warp_specialize), info.multiprocessors, split_k_policy()};
 }
 
 int rule_rows(std::int64_t rows, ElementType operands, bool gpu) {
@@ -145,7 +145,7 @@ int rule_rows(std::int64_t rows, ElementType operands, bool gpu) {
   return small ? 64 : 128;
 }
 
-ProductTiles rule_tiles(int m, const ProductShape& shape, ElementType operands, bool gpu) {
+MatmulTiles rule_tiles(int m, const MatmulShape& shape, ElementType operands, bool gpu) {
   const int n = m == 128 ? 128 : 64;
   if (!gpu) return {m, n, along_inner(shape.k, 256, 1)};
   const ElementType type = multiplied_as(operands);
@@ -156,34 +156,33 @@ ProductTiles rule_tiles(int m, const ProductShape& shape, ElementType operands, 
   return {m, n, along_inner(shape.k, has_matrix_units(type) ? 128 / bytes : m == 16 ? 32 : 16, 16)};
 }
 
-ProductTiles choose(ProductFamily family, const ProductShape& shape, ElementType operands,
-                    const ProductTarget& target) {
+MatmulTiles choose(MatmulFamily family, const MatmulShape& shape, ElementType operands, const ProductTarget& target) {
   const bool gpu = target.gpu.has_value();
   if (gpu && operands == ElementType::f32 && shape.m > 16) {
     const auto time = [&](const FmaCandidate& candidate) { return cycles(candidate, shape, target); };
-    ProductTiles tiles = std::ranges::min_element(fma_candidates, {}, time)->tiles;
+    MatmulTiles tiles = std::ranges::min_element(fma_candidates, {}, time)->tiles;
     tiles.k = along_inner(shape.k, tiles.k, 16);
     return tiles;
   }
   if (!suits_wgmma(shape, operands, target)) {
-    ProductTiles tiles = rule_tiles(rule_rows(shape.m, operands, gpu), shape, operands, gpu);
+    MatmulTiles tiles = rule_tiles(rule_rows(shape.m, operands, gpu), shape, operands, gpu);
     // Two blocks of a multiprocessor hide each other's barriers and stores: less of k at a time, if that makes room.
     const int bytes = info(multiplied_as(operands)).bytes, row = tiles.k * bytes;
     if (gpu && bytes <= 2 && row == 128 && 2 * 2 * (tiles.m + tiles.n) * row > target.gpu->shared_bytes) tiles.k /= 2;
     return tiles;
   }
-  ProductShape as_halves = shape;
+  MatmulShape as_halves = shape;
   as_halves.k *= halves_of(operands);
   const auto time = [&](const Candidate& candidate) { return cycles(candidate, family, as_halves, target); };
   return of_type(std::ranges::min_element(candidates, {}, time)->tiles, operands);
 }
 
-ProductTiles choose(ProductFamily family, const ProductShape& shape, ElementType operands, const Device& device) {
+MatmulTiles choose(MatmulFamily family, const MatmulShape& shape, ElementType operands, const Device& device) {
   return choose(family, shape, operands, product_target(device));
 }
 
-std::vector<ProductTiles> wgmma_tiles(ElementType operands) {
-  std::vector<ProductTiles> tiles;
+std::vector<MatmulTiles> wgmma_tiles(ElementType operands) {
+  std::vector<MatmulTiles> tiles;
   for (const Candidate& candidate : candidates) tiles.push_back(of_type(candidate.tiles, operands));
   return tiles;
 }

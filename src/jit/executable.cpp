@@ -1,6 +1,7 @@
 #include "tessera/jit/executable.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
@@ -11,7 +12,7 @@
 #include "jit/backend.hpp"
 #include "jit/compile/compiler.hpp"
 #include "jit/cpu/host_function.hpp"
-#include "jit/growing_list.hpp"
+#include "jit/lock_free_list.hpp"
 #include "jit/options/log.hpp"
 #include "jit/overlap.hpp"
 #include "tessera/codegen/arch.hpp"
@@ -55,12 +56,12 @@ std::vector<std::string> impossible(const Hints& hints) {
   return texts;
 }
 
-// Errors from 0.4 on.
-void warn_of_hints(const Graph& graph) {
+// Throws Error for a hint that no kernel can have.
+void check_hints(const Graph& graph) {
   for (const Hints& hints : graph.hints)
-    for (const std::string& what : impossible(hints))
-      log_warn(fmt::format("kernel '{}', {}:{}: hints: {}; it is left out", graph.name, graph.location.file,
-                           graph.location.line, what));
+    if (const std::vector<std::string> what = impossible(hints); !what.empty())
+      throw Error(fmt::format("kernel '{}', {}:{}: hints: {}", graph.name, graph.location.file, graph.location.line,
+                              fmt::join(what, "; ")));
 }
 
 }  // namespace
@@ -88,14 +89,14 @@ struct Executable::State {
   std::vector<std::string> requirements;
   std::vector<Flattened> flattened;
   UniformProgram uniform;                                                     // the requirements, then the grid
-  GrowingList<const DeviceBackend*, std::unique_ptr<DeviceKernel>> kernels;  // of devices launched on
+  LockFreeList<const DeviceBackend*, std::unique_ptr<DeviceKernel>> kernels;  // of devices launched on
 };
 
 Executable::~Executable() = default;
 
 Executable::Executable(Graph graph)
     : traced_(std::move(graph)), graph_(run_passes(traced_)), state_(std::make_unique<State>()) {
-  warn_of_hints(traced_);
+  check_hints(traced_);
   std::vector<Id> roots;
   for (Id id : graph_.regions[0].effects)
     if (graph_[id].op == Op::require) {

@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "codegen/sharing.hpp"
+#include "codegen/split_k.hpp"
 #include "codegen/target.hpp"
 #include "tessera/jit/choose.hpp"
 
@@ -13,23 +13,23 @@ namespace tessera::internal {
 struct ProductTarget {
   std::optional<Target> gpu = {};  ///< none: a CPU
   int multiprocessors = 0;         ///< of the GPU
-  SharingPolicy sharing = SharingPolicy::automatic;
+  SplitKPolicy split_k = SplitKPolicy::automatic;
 
   /// Has it the matrix units of sm_90a, and are they used?
   bool has_wgmma() const { return gpu && gpu->tier == Target::Tier::wgmma; }
 };
-/// A device, and what TESSERA_TIER and TESSERA_SHARING make of it.
+/// A device, and what TESSERA_TENSOR_CORES and TESSERA_SPLIT_K make of it.
 [[gnu::visibility("default")]] ProductTarget product_target(const Device& device);  // for tessera::model, too
 
 /// As choose() of a device, for what runs the product.
-ProductTiles choose(ProductFamily family, const ProductShape& shape, ElementType operands, const ProductTarget& target);
+MatmulTiles choose(MatmulFamily family, const MatmulShape& shape, ElementType operands, const ProductTarget& target);
 
 /// The plain rules, for a CPU and for what every GPU has: rows of a tile, which take few values, and the tile of so
 /// many rows.
 int rule_rows(std::int64_t rows, ElementType operands, bool gpu);
-ProductTiles rule_tiles(int m, const ProductShape& shape, ElementType operands, bool gpu);
+MatmulTiles rule_tiles(int m, const MatmulShape& shape, ElementType operands, bool gpu);
 
 /// All that choose() chooses from where it asks the model: of products of f16, bf16 or tf32.
-std::vector<ProductTiles> wgmma_tiles(ElementType operands = ElementType::bf16);
+std::vector<MatmulTiles> wgmma_tiles(ElementType operands = ElementType::bf16);
 
 }  // namespace tessera::internal

@@ -76,15 +76,15 @@ using kernels::Activation;
 template <class K>
 class ByTiles {
  public:
-  explicit ByTiles(K (*make)(ProductTiles)) : make_(make) {}
-  const K& operator[](const ProductTiles& tiles) {
+  explicit ByTiles(K (*make)(MatmulTiles)) : make_(make) {}
+  const K& operator[](const MatmulTiles& tiles) {
     auto& made = kernels_[{tiles.m, tiles.n, tiles.k}];
     if (!made) made.emplace(make_(tiles));
     return *made;
   }
 
  private:
-  K (*make_)(ProductTiles);
+  K (*make_)(MatmulTiles);
   std::map<std::array<int, 3>, std::optional<K>> kernels_;
 };
 
@@ -266,14 +266,14 @@ class TypedNetwork final : public Gpt2::Network {
   /// Kernels of the products for so many rows; made when first asked for.
   Products<P, W> products(std::int64_t rows) const {
     const std::int64_t c = this->config().width, inner = this->config().inner;
-    const auto tiles = [&](std::int64_t n, std::int64_t k, ProductFamily family = ProductFamily::plain) {
+    const auto tiles = [&](std::int64_t n, std::int64_t k, MatmulFamily family = MatmulFamily::plain) {
       return choose<P>(family, {rows, n, k}, this->device());
     };
     std::lock_guard lock(mutex_);
-    return {linear_[tiles(3 * c, c)], linear_gelu_[tiles(inner, c, ProductFamily::activated)],
-            linear_residual_[tiles(c, c, ProductFamily::residual)],
-            linear_residual_[tiles(c, inner, ProductFamily::residual)],
-            head_[choose<P>(ProductFamily::plain, {rows, this->config().vocab, c, true}, this->device())]};
+    return {linear_[tiles(3 * c, c)], linear_gelu_[tiles(inner, c, MatmulFamily::activated)],
+            linear_residual_[tiles(c, c, MatmulFamily::residual)],
+            linear_residual_[tiles(c, inner, MatmulFamily::residual)],
+            head_[choose<P>(MatmulFamily::plain, {rows, this->config().vocab, c, true}, this->device())]};
   }
 
   struct Kernels {

@@ -30,7 +30,7 @@ auto normalize(TileExpr auto const& e, int width, const auto& weight, const auto
 
 /// acc = x w over all of the inner axis, for the tile (m, n) of the result.
 template <Element P, Element A, Element W>
-Tile<f32, 2> product(const In<A, 2>& x, const In<W, 2>& w, const Index& m, const Index& n, ProductTiles tiles) {
+Tile<f32, 2> product(const In<A, 2>& x, const In<W, 2>& w, const Index& m, const Index& n, MatmulTiles tiles) {
   Var acc = zeros<f32>({tiles.m, tiles.n});
   for (Index k : range(cdiv(x.extent(1), tiles.k)))
     acc = mma(cast<P>(load(x, {m, k}, {tiles.m, tiles.k})), cast<P>(load(w, {k, n}, {tiles.k, tiles.n})), acc);
@@ -75,7 +75,7 @@ auto last_norm(int width) {
 
 /// y [rows,N] = x [rows,K] w [K,N] + bias.
 template <Element P, Element W>
-auto linear(ProductTiles tiles) {
+auto linear(MatmulTiles tiles) {
   using A = Activation<P>;
   return kernel("linear", [=](In<A, 2> x, In<W, 2> w, In<f32, 1> bias, Out<A, 2> y) {
     require(x.extent(1) == w.extent(0), "inner extents agree");
@@ -86,7 +86,7 @@ auto linear(ProductTiles tiles) {
 
 /// y [rows,N] = gelu(x [rows,K] w [K,N] + bias).
 template <Element P, Element W>
-auto linear_gelu(ProductTiles tiles) {
+auto linear_gelu(MatmulTiles tiles) {
   using A = Activation<P>;
   return kernel("linear_gelu", [=](In<A, 2> x, In<W, 2> w, In<f32, 1> bias, Out<A, 2> y) {
     require(x.extent(1) == w.extent(0), "inner extents agree");
@@ -97,7 +97,7 @@ auto linear_gelu(ProductTiles tiles) {
 
 /// y [rows,N] += x [rows,K] w [K,N] + bias: y is the residual stream.
 template <Element P, Element W>
-auto linear_residual(ProductTiles tiles) {
+auto linear_residual(MatmulTiles tiles) {
   using A = Activation<P>;
   return kernel("linear_residual", [=](In<A, 2> x, In<W, 2> w, In<f32, 1> bias, InOut<f32, 2> y) {
     require(x.extent(1) == w.extent(0), "inner extents agree");
@@ -110,7 +110,7 @@ auto linear_residual(ProductTiles tiles) {
 
 /// logits [rows,V] = x [rows,C] head^T: the head, tied to the embedding or not, is [V,C].
 template <Element P, Element W>
-auto lm_head(ProductTiles tiles) {
+auto lm_head(MatmulTiles tiles) {
   using A = Activation<P>;
   return kernel("lm_head", [=](In<A, 2> x, In<W, 2> head, Out<f32, 2> logits) {
     require(x.extent(1) == head.extent(1), "inner extents agree");
@@ -396,7 +396,7 @@ auto fill(int size) {
 /// As linear_gelu, with the exact GELU by erf, as PyTorch computes it; erfc, which keeps the tail below -4, spills here.
 /// x / 2 is all that is kept of x, as registers are few. (Last in the file: the lines above keep their numbers.)
 template <Element P, Element W>
-auto linear_exact_gelu(ProductTiles tiles) {
+auto linear_exact_gelu(MatmulTiles tiles) {
   using A = Activation<P>;
   return kernel("linear_exact_gelu", [=](In<A, 2> x, In<W, 2> w, In<f32, 1> bias, Out<A, 2> y) {
     require(x.extent(1) == w.extent(0), "inner extents agree");

@@ -6,8 +6,8 @@ using namespace tessera;
 auto subject = kernel("permute_axes", [](In<f32, 1> x) {
   Tile f = reshape(load(x, {0}, {8}), {2, 4});
 #ifndef GOOD
-  Tile turned = permute(f, {1, 0, 2});
+  Tile transposed = permute(f, {1, 0, 2});
 #else
-  Tile turned = permute(f, {1, 0});
+  Tile transposed = permute(f, {1, 0});
 #endif
 });

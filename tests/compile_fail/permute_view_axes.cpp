@@ -5,8 +5,8 @@ using namespace tessera;
 
 auto subject = kernel("permute_view_axes", [](In<f32, 2> x) {
 #ifndef GOOD
-  auto turned = x.permute({0, 2, 1});
+  auto transposed = x.permute({0, 2, 1});
 #else
-  auto turned = x.permute({1, 0});
+  auto transposed = x.permute({1, 0});
 #endif
 });

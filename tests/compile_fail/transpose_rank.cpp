@@ -6,8 +6,8 @@ using namespace tessera;
 auto subject = kernel("transpose_rank", [](In<f32, 1> x) {
   Tile f = load(x, {0}, {8});
 #ifndef GOOD
-  Tile turned = transpose(f);
+  Tile transposed = transpose(f);
 #else
-  Tile turned = transpose(reshape(f, {2, 4}));
+  Tile transposed = transpose(reshape(f, {2, 4}));
 #endif
 });

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <set>
 
-#include "codegen/sections.hpp"
+#include "codegen/raster_order.hpp"
 #include "emulator/block.hpp"
 #include "emulator/checks.hpp"
 #include "emulator/cluster.hpp"
@@ -43,7 +43,7 @@ namespace {
 struct LaunchCells {
   std::int64_t blocks, at_once;
   void *workspace, *flags, *reports;
-  int abreast;
+  int lockstep_rows;
   bool ahead;
 };
 
@@ -71,11 +71,11 @@ std::uint64_t cell(const KernelParameter& parameter, std::span<const Argument> a
       return reinterpret_cast<std::uintptr_t>(launch.flags);
     case Kind::reports:
       return reinterpret_cast<std::uintptr_t>(launch.reports);
-    case Kind::section:
-      return static_cast<std::uint64_t>(section_of(grid, parameter.axis, launch.at_once));
-    case Kind::abreast:
-      return static_cast<std::uint64_t>(launch.abreast);
-    case Kind::ahead:
+    case Kind::l2_group:
+      return static_cast<std::uint64_t>(l2_group_of(grid, parameter.axis, launch.at_once));
+    case Kind::lockstep_rows:
+      return static_cast<std::uint64_t>(launch.lockstep_rows);
+    case Kind::may_prefetch:
       return launch.ahead;
     case Kind::tensor_map:
       break;  // takes more than one
@@ -142,32 +142,32 @@ Report Emulator::State::run(std::size_t index, const Graph& graph, std::span<con
   }
   const std::int64_t blocks = std::accumulate(grid.begin(), grid.end(), std::int64_t{1}, std::multiplies<>());
   if (blocks == 0) return {};
-  const bool by_grid = kernel.sharing == Sharing::grid;
+  const bool by_grid = kernel.split_k == SplitK::stream_k;
   const std::int64_t most = kernel.persistent ? options.persistent_blocks : blocks;
   const int in_flight = static_cast<int>(std::min<std::int64_t>(options.blocks_in_flight, most));
-  const int cluster = kernel.sharing == Sharing::cluster ? options.cluster : 1;
-  const int abreast = kernel.sharing == Sharing::grid ? options.abreast : 1;
+  const int cluster = kernel.split_k == SplitK::cluster ? options.cluster : 1;
+  const int lockstep_rows = kernel.split_k == SplitK::stream_k ? options.lockstep_rows : 1;
   const Library& library = this->library(options.checks);
   const LentStacks lent(in_flight * cluster * kernel.threads);
   const Stacks& stacks = *lent;
   DeviceMemory memory(graph, arguments);
   const std::span<const int> early =
-      options.ahead ? std::span<const int>(kernel.brought_ahead) : std::span<const int>();
+      options.ahead ? std::span<const int>(kernel.prefetched_before_wait) : std::span<const int>();
   Checks checks(stacks, library.lines(), options.checks ? memory.tensor_shadows(early) : std::vector<Shadow>());
   Random random(options.seed);
   Report report;
   const Reports reports(graph);
   std::vector<std::uint32_t> board(reports.empty() ? 0 : reports.words());
-  const std::int64_t count = by_grid ? most / abreast * abreast : std::min(most, blocks);
+  const std::int64_t count = by_grid ? most / lockstep_rows * lockstep_rows : std::min(most, blocks);
   Flags flags(count * cluster);
   Atomics atomics;
   char* const workspace = memory.new_workspace(static_cast<std::size_t>(kernel.workspace_bytes * count * cluster));
   std::vector<std::uint64_t> cells;
   for (const KernelParameter& parameter : kernel.parameters) {
     if (parameter.kind == KernelParameter::Kind::tensor_map) {
-      const BoxedTensor& boxed = kernel.boxed.at(static_cast<std::size_t>(parameter.argument));
-      const auto argument = static_cast<std::size_t>(boxed.argument);
-      const MapWords words = encode(boxed, graph.parameters.at(argument), memory.arguments()[argument]);
+      const TmaTensor& tma_tensors = kernel.tma_tensors.at(static_cast<std::size_t>(parameter.argument));
+      const auto argument = static_cast<std::size_t>(tma_tensors.argument);
+      const MapWords words = encode(tma_tensors, graph.parameters.at(argument), memory.arguments()[argument]);
       cells.insert(cells.end(), words.begin(), words.end());
       continue;
     }
@@ -177,7 +177,7 @@ Report Emulator::State::run(std::size_t index, const Graph& graph, std::span<con
                           .workspace = workspace,
                           .flags = flags.data(),
                           .reports = board.data(),
-                          .abreast = abreast,
+                          .lockstep_rows = lockstep_rows,
                           .ahead = options.ahead}));
   }
   const Launch launch{.kernel = kernel.name,

@@ -50,7 +50,7 @@ struct RunOptions {
   int blocks_in_flight = 1;   ///< blocks that take turns
   int persistent_blocks = 3;  ///< blocks of a launch of a persistent kernel; of one that takes clusters, clusters
   int cluster = 1;            ///< blocks of a cluster, of a kernel that takes clusters
-  int abreast = 1;            ///< tiles that blocks walk through together, of a kernel whose grid shares rounds
+  int lockstep_rows = 1;      ///< tiles that blocks walk through together, of a kernel whose grid shares rounds
   bool ahead = true;          ///< launches before have ended: what they do not write may be brought ahead
 };
 

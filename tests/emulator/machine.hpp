@@ -51,11 +51,11 @@ void emulated_box_store_wait(int pending);
 void emulated_proxy_fence();
 
 /// d[64,n] = or += a[64,16] b[16,n], a and b by their descriptors; of tf32 8 of k, which their rows run along.
-void emulated_wgmma(EmulatedOperand type, int n, bool turned_a, bool turned_b, float* d, unsigned long long a,
+void emulated_wgmma(EmulatedOperand type, int n, bool transposed_a, bool transposed_b, float* d, unsigned long long a,
                     unsigned long long b, bool adds);
 /// The same of a in registers, two elements in each or a tf32.
-void emulated_wgmma_left(EmulatedOperand type, int n, bool turned_b, float* d, const unsigned* a, unsigned long long b,
-                         bool adds);
+void emulated_wgmma_left(EmulatedOperand type, int n, bool transposed_b, float* d, const unsigned* a,
+                         unsigned long long b, bool adds);
 void emulated_wgmma_fence();
 void emulated_wgmma_commit();
 void emulated_wgmma_wait(int pending);

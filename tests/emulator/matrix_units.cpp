@@ -47,16 +47,17 @@ constexpr std::uint32_t poisoned = ~0u;
 }  // namespace
 
 bool Wgmma::same(const Wgmma& other) const {
-  return type == other.type && n == other.n && turned_a == other.turned_a && turned_b == other.turned_b &&
-         (left == nullptr) == (other.left == nullptr) && a == other.a && b == other.b && adds == other.adds;
+  return type == other.type && n == other.n && transposed_a == other.transposed_a &&
+         transposed_b == other.transposed_b && (left == nullptr) == (other.left == nullptr) && a == other.a &&
+         b == other.b && adds == other.adds;
 }
 
-Matrix Matrix::decode(std::uint64_t descriptor, EmulatedOperand type, bool turned, int other) {
+Matrix Matrix::decode(std::uint64_t descriptor, EmulatedOperand type, bool transposed, int other) {
   const auto field = [&](int bit, std::uint32_t mask) { return static_cast<std::uint32_t>(descriptor >> bit) & mask; };
   Matrix matrix{.start = field(0, 0x3fff) * 16,
                 .leading = field(16, 0x3fff) * 16,
                 .stride = field(32, 0x3fff) * 16,
-                .turned = turned,
+                .transposed = transposed,
                 .other = other,
                 .in_chunk = core_row / bytes_of(type)};
   constexpr std::uint32_t chunks_of_mode[] = {1, 8, 4, 2};  // bits 62 and 63: no swizzle, of 128 bytes, of 64, of 32
@@ -72,7 +73,7 @@ std::uint32_t Matrix::address(int i) const {
   const auto u = [](int x) { return static_cast<std::uint32_t>(x); };
   const std::uint32_t row = row_chunks * core_row;
   std::uint32_t offset;
-  if (turned) {
+  if (transposed) {
     const std::uint32_t k = u(i % most_deep), j = u(i / most_deep);
     offset = k % 8 * row;
     offset += row_chunks == 1 ? j * stride + k / 8 * leading
@@ -101,12 +102,12 @@ void MatrixUnits::start(std::span<Thread> threads, std::span<const Wgmma> asked,
   for (std::size_t i = 1; i < group_size; ++i)
     if (!asked[i].same(first))
       block_.refuse(threads[i], code, fmt::format("asks for another product than thread {}", threads[0].index));
-  if (first.type == emulated_tf32 && (first.turned_a || first.turned_b))
+  if (first.type == emulated_tf32 && (first.transposed_a || first.transposed_b))
     block_.refuse(threads[0], code, "gives wgmma tf32 whose rows do not run along k");
   const Product product{.type = first.type,
                         .left = first.left ? &fragments(unit, threads, asked, code) : nullptr,
-                        .a = Matrix::decode(first.a, first.type, first.turned_a, rows),
-                        .b = Matrix::decode(first.b, first.type, first.turned_b, first.n),
+                        .a = Matrix::decode(first.a, first.type, first.transposed_a, rows),
+                        .b = Matrix::decode(first.b, first.type, first.transposed_b, first.n),
                         .adds = first.adds,
                         .group = static_cast<int>(unit.closed.size()),
                         .sums = &accumulators(unit, threads, asked, code)};

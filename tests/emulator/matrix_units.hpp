@@ -22,7 +22,7 @@ inline constexpr int group_size = 128;
 struct Wgmma {
   EmulatedOperand type{};
   int n = 0;
-  bool turned_a = false, turned_b = false;  ///< rows of the matrix in memory run along k
+  bool transposed_a = false, transposed_b = false;  ///< rows of the matrix in memory run along k
   float* d = nullptr;
   unsigned* left = nullptr;    ///< registers of a, two elements in each or a tf32; null: it is in memory
   std::uint64_t a = 0, b = 0;  ///< descriptors
@@ -36,16 +36,16 @@ struct Wgmma {
 struct Matrix {
   std::uint32_t start = 0, leading = 0, stride = 0;  ///< bytes
   std::uint32_t row_chunks = 0;                      ///< of a swizzled row; 0: no such mode
-  bool turned = false;
+  bool transposed = false;
   int other = 0;
   int in_chunk = 8;  ///< elements
 
-  static Matrix decode(std::uint64_t descriptor, EmulatedOperand type, bool turned, int other);
+  static Matrix decode(std::uint64_t descriptor, EmulatedOperand type, bool transposed, int other);
   int chunks() const { return 2 * other; }
   /// Where chunk `i` of 16 bytes lies; element j of it belongs to k and other(i, j).
   std::uint32_t address(int i) const;
-  int k(int i, int j) const { return turned ? i % 16 : i % 2 * in_chunk + j; }
-  int along(int i, int j) const { return turned ? i / 16 * 8 + j : i / 2; }
+  int k(int i, int j) const { return transposed ? i % 16 : i % 2 * in_chunk + j; }
+  int along(int i, int j) const { return transposed ? i / 16 * 8 + j : i / 2; }
 };
 
 /// The warp groups' units of a block. Threads come in a warp group's order, all 128 of them.

@@ -118,17 +118,29 @@ void emulated_proxy_fence() {
   self.block.order().fence(self.index);
 }
 
-void emulated_wgmma(EmulatedOperand type, int n, bool turned_a, bool turned_b, float* d, unsigned long long a,
+void emulated_wgmma(EmulatedOperand type, int n, bool transposed_a, bool transposed_b, float* d, unsigned long long a,
                     unsigned long long b, bool adds) {
-  start_product(
-      {.type = type, .n = n, .turned_a = turned_a, .turned_b = turned_b, .d = d, .a = a, .b = b, .adds = adds}, CALLER);
+  start_product({.type = type,
+                 .n = n,
+                 .transposed_a = transposed_a,
+                 .transposed_b = transposed_b,
+                 .d = d,
+                 .a = a,
+                 .b = b,
+                 .adds = adds},
+                CALLER);
 }
 
-void emulated_wgmma_left(EmulatedOperand type, int n, bool turned_b, float* d, const unsigned* a, unsigned long long b,
-                         bool adds) {
-  start_product(
-      {.type = type, .n = n, .turned_b = turned_b, .d = d, .left = const_cast<unsigned*>(a), .b = b, .adds = adds},
-      CALLER);
+void emulated_wgmma_left(EmulatedOperand type, int n, bool transposed_b, float* d, const unsigned* a,
+                         unsigned long long b, bool adds) {
+  start_product({.type = type,
+                 .n = n,
+                 .transposed_b = transposed_b,
+                 .d = d,
+                 .left = const_cast<unsigned*>(a),
+                 .b = b,
+                 .adds = adds},
+                CALLER);
 }
 
 void emulated_wgmma_fence() {

@@ -39,7 +39,7 @@ void RegisterPool::take(Thread& self, int registers, Code code) {
   if (more < 0) block_.refuse(self, code, fmt::format("takes up to {} registers and has {}", registers, owned(self)));
   while (free_ < more) {
     waiting_.push_back(&self);
-    block_.sleep(self, {.what = "take_registers", .code = code, .operands = &more, .place = this});
+    block_.sleep(self, {.what = "setmaxnreg_inc", .code = code, .operands = &more, .place = this});
   }
   free_ -= more;
   owned(self) = registers;

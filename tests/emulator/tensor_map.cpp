@@ -23,25 +23,26 @@ int BoxMap::bytes() const {
   return bytes;
 }
 
-MapWords encode(const BoxedTensor& boxed, const Parameter& parameter, const Argument& argument) {
+MapWords encode(const TmaTensor& tma_tensors, const Parameter& parameter, const Argument& argument) {
   BoxMap map;
   map.mark = map_mark;
   map.element_bytes = static_cast<std::uint16_t>(info(parameter.type).bytes);
-  map.rounds = boxed.rounds;
-  require(!boxed.rounds || parameter.type == ElementType::f32, parameter, "what it rounds to tf32 is f32");
+  map.rounds = tma_tensors.rounds;
+  require(!tma_tensors.rounds || parameter.type == ElementType::f32, parameter, "what it rounds to tf32 is f32");
   map.base = static_cast<char*>(argument.data);
   require(reinterpret_cast<std::uintptr_t>(map.base) % 16 == 0, parameter, "it begins at no multiple of 16 bytes");
-  for (std::size_t a = 0; a < BoxMap::most_axes && boxed.axes[a] >= 0; ++a, ++map.axes) {
-    const auto axis = static_cast<std::size_t>(boxed.axes[a]);
-    require(boxed.axes[a] < parameter.rank, parameter, "it has fewer axes than its box");
+  for (std::size_t a = 0; a < BoxMap::most_axes && tma_tensors.axes[a] >= 0; ++a, ++map.axes) {
+    const auto axis = static_cast<std::size_t>(tma_tensors.axes[a]);
+    require(tma_tensors.axes[a] < parameter.rank, parameter, "it has fewer axes than its box");
     map.extent[a] = argument.extent[axis];
     // Along an axis of one element nothing is a stride apart: the launch gives any.
     map.stride[a] = a > 0 && map.extent[a] == 1 ? 16 : argument.stride[axis] * map.element_bytes;
     require(map.extent[a] > 0, parameter, "an extent is 0");
     require(a == 0 ? argument.stride[axis] == 1 : map.stride[a] > 0 && map.stride[a] % 16 == 0, parameter,
             a == 0 ? "elements of the fastest axis are no neighbours" : "a stride is no multiple of 16 bytes");
-    require(boxed.box[a] >= 1 && boxed.box[a] <= 256, parameter, "a box has 1 to 256 elements along an axis");
-    map.box[a] = static_cast<std::uint16_t>(boxed.length(a, map.extent[a]));
+    require(tma_tensors.box[a] >= 1 && tma_tensors.box[a] <= 256, parameter,
+            "a box has 1 to 256 elements along an axis");
+    map.box[a] = static_cast<std::uint16_t>(tma_tensors.length(a, map.extent[a]));
   }
   require(map.axes >= 1, parameter, "it has no axes");
   require(map.row_bytes() % 16 == 0 && map.row_bytes() <= 128, parameter, "rows of a box have 16 to 128 bytes");

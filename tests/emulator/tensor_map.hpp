@@ -48,7 +48,7 @@ struct BoxMap {
 /// The 128 bytes that a kernel is passed. Throws InternalError for what the hardware does not take (CUDA Driver API,
 /// "cuTensorMapEncodeTiled").
 using MapWords = std::array<std::uint64_t, 16>;
-MapWords encode(const BoxedTensor& boxed, const Parameter& parameter, const Argument& argument);
+MapWords encode(const TmaTensor& tma_tensors, const Parameter& parameter, const Argument& argument);
 
 /// What was encoded; of no axes if `map` is none.
 BoxMap decode(const void* map);

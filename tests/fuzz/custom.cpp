@@ -18,7 +18,7 @@ std::span<const Custom> customs() {
       CUSTOM(f32, 2, "further", "fabsf(a) < fabsf(b) ? b : a",
              [](float a, float b) { return std::fabs(a) < std::fabs(b) ? b : a; }),
       CUSTOM(f32, 3, "chosen", "a < b ? c : a", [](float a, float b, float c) { return a < b ? c : a; }),
-      CUSTOM(i32, 1, "turned", "~a", [](int a) { return ~a; }),
+      CUSTOM(i32, 1, "transposed", "~a", [](int a) { return ~a; }),
       CUSTOM(i32, 2, "differing", "a ^ b", [](int a, int b) { return a ^ b; }),
       CUSTOM(i32, 3, "mixed", "(a & b) | (~a & c)", [](int a, int b, int c) { return (a & b) | (~a & c); }),
   };

@@ -37,10 +37,10 @@ std::vector<std::optional<Failure>> check_emulated(std::span<const std::unique_p
     failures[i] = trials[i]->check("generate", [&](Memory& memory) -> std::optional<Failure> {
       Kernel kernel{i, run_passes(trials[i]->graph()), {}};
       Variant variant = classify(kernel.graph, memory.arguments());
-      variant.wide |= is_wide(*trials[i]);
+      variant.index64 |= is_wide(*trials[i]);
       kernel.source = generate(kernel.graph, variant, Arch::sm_90a);
       // Of those that one role does every other one for another architecture.
-      if (trials[i]->seed() % 2 && kernel.source.boxed.empty())
+      if (trials[i]->seed() % 2 && kernel.source.tma_tensors.empty())
         kernel.source = generate(kernel.graph, variant, Arch::sm_80);
       sources.push_back(kernel.source);
       kernels.push_back(std::move(kernel));

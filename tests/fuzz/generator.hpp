@@ -44,7 +44,7 @@ class Generator {
     /// What its axes are: unfold takes none that is sliced, flatten the tensor's.
     enum class Cut : std::uint8_t { none, sliced, windows, window };
     std::vector<Cut> cut = {};
-    bool turned = false;  ///< its axes are not in the tensor's order
+    bool transposed = false;  ///< its axes are not in the tensor's order
     bool readable() const { return !shared && access != Access::out; }
     bool writable() const { return !shared && access != Access::in; }
   };
@@ -77,12 +77,12 @@ class Generator {
     Operand left = {}, right = {};
     std::vector<Operand> beside = {};   ///< what may be read for the sums
     std::vector<Operand> of_left = {};  ///< what the left operand is computed of, beside its own tile
-    /// A second product of the loop has one of the first's operands turned, the same load: the side that has it in the
-    /// first product and in the second.
+    /// A second product of the loop has one of the first's operands transposed, the same load: the side that has it in
+    /// the first product and in the second.
     struct Turned {
       bool left_first = true, left_then = true;
     };
-    std::optional<Turned> turned = {};
+    std::optional<Turned> transposed = {};
   };
 
   // Chance. Calls of it stand in statements of their own, or the order would be the compiler's choice.
@@ -157,7 +157,7 @@ class Generator {
   void make_role_product();
   Operand make_operand(Access access, ElementType type, const Extents& extents, std::vector<int> axes,
                        int along_last = 50);
-  void make_boxable(Given& given, std::size_t inner);
+  void make_tma_addressable(Given& given, std::size_t inner);
   void product_by_roles();
   void make_role_chain();
   void chain_by_roles();

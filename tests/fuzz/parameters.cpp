@@ -357,7 +357,7 @@ bool Generator::unfold(Place& place) {
 // Of tensors whose rows follow one another.
 bool Generator::flatten(Place& place) {
   const std::size_t rank = place.at.size();
-  if (rank < 2 || place.turned || !program_.given[static_cast<std::size_t>(place.parameter)].strides.empty())
+  if (rank < 2 || place.transposed || !program_.given[static_cast<std::size_t>(place.parameter)].strides.empty())
     return false;
   const int axis = between(0, static_cast<int>(rank) - 2);
   const auto a = static_cast<std::size_t>(axis);
@@ -386,7 +386,7 @@ void Generator::view_of(Place place) {
                        .fixed = 1},
                       0);
     const Place before = place;
-    place.turned = true;
+    place.transposed = true;
     for (std::size_t i = 0; i < axes.size(); ++i) {
       const auto from = static_cast<std::size_t>(axes[i]);
       place.at[i] = before.at[from], place.tile[i] = before.tile[from], place.extents[i] = before.extents[from];

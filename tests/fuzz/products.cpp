@@ -32,10 +32,10 @@ void Generator::product(int rows) {
              others = chance(45) ? new_var(literal(sums, 0, tile), 0) : nothing;
   const Name count = k > 64 ? literal(i32, between(1, 2)) : loop_count();
   within(loop_of(count), [&] {
-    const bool turned = chance(25);
+    const bool transposed = chance(25);
     const Name a = convert(load_from(left, {rows, k}, nothing), factors);
-    Name b = convert(load_from(right, turned ? Extents{columns, k} : Extents{k, columns}, nothing), factors);
-    if (turned)
+    Name b = convert(load_from(right, transposed ? Extents{columns, k} : Extents{k, columns}, nothing), factors);
+    if (transposed)
       b = emit({.op = Op::permute, .type = factors, .shape = {k, columns}, .from = {b}, .attributes = {1, 0}},
                of(b).most);
     const double all = of(a).most * of(b).most * k * 8;  // after as many rounds as there may be
@@ -67,14 +67,14 @@ void Generator::make_role_product() {
   p.m = one_of(std::array{64, 64, 64, 128, 128, 256});
   p.n = p.m == 256 ? 64 : one_of(std::array{64, 64, 96, 128, 192});
   p.k = (p.m * p.n > 128 * 128 ? 64 : one_of(std::array{64, 64, 64, 128})) * 2 / info(stored).bytes;
-  if (chance(40)) {  // what is turned is as wide as it is high
+  if (chance(40)) {  // what is transposed is as wide as it is high
     const bool first = chance(50), then = chance(50);
-    p.turned = {first, then};
+    p.transposed = {first, then};
     p.m = p.n = p.k = chance(90) ? 64 : 128;
     if (first && then && p.k == 64) p.n = one_of(std::array{64, 128, 192});
     if (!first && !then && p.k == 64) p.m = one_of(std::array{64, 128, 256});
   }
-  int tiles = std::max(2, most / (p.m * p.n * p.k * (p.turned ? 2 : 1)));
+  int tiles = std::max(2, most / (p.m * p.n * p.k * (p.transposed ? 2 : 1)));
   const auto some = [&](int at_most) {
     const int count = between(1, std::min(at_most, tiles));
     tiles /= count;
@@ -89,14 +89,14 @@ void Generator::make_role_product() {
   };
   const int m = length(p.m, grid_[0]), n = length(p.n, grid_[1]), k = length(p.k, p.rounds);
   const auto type = [&](int percent) { return chance(percent) ? stored : stored_type(); };
-  p.left = make_operand(Access::in, type(p.turned ? 97 : 85), {m, k}, {0, 1});
+  p.left = make_operand(Access::in, type(p.transposed ? 97 : 85), {m, k}, {0, 1});
   // Of tf32 along k, mostly, as wgmma reads it.
   p.right = make_operand(Access::in, type(93), {k, n}, {0, 1}, p.factors == ElementType::tf32 ? 10 : 50);
-  if (chance(6)) {  // the left operand turned
+  if (chance(6)) {  // the left operand transposed
     p.right = p.left;
     for (int& axis : p.right.axes) axis = axis < 0 ? axis : 1 - axis;
   }
-  const int less = p.turned ? 4 : 1;
+  const int less = p.transposed ? 4 : 1;
   if (chance(20 / less)) p.of_left.push_back(make_operand(Access::in, type(30), {m, k}, {1}));
   if (chance(15 / less)) p.of_left.push_back(make_operand(Access::in, type(30), {m, k}, {0, -1}));
   if (chance(15 / less)) p.of_left.push_back(make_operand(Access::in, type(50), {m, k}, {0, 1}));
@@ -108,8 +108,8 @@ void Generator::make_role_product() {
   for (const Access access : kinds) {
     const ElementType of_sums = chance(95) ? one_of(std::array{stored, stored, f32}) : stored_type();
     const Operand sums = make_operand(access, of_sums, {m, n}, {0, 1});
-    const bool turned = sums.axes[0] == 1;
-    owners_.push_back({sums.parameter, false, turned ? std::vector{1, 0} : std::vector{0, 1}, {p.m, p.n}});
+    const bool transposed = sums.axes[0] == 1;
+    owners_.push_back({sums.parameter, false, transposed ? std::vector{1, 0} : std::vector{0, 1}, {p.m, p.n}});
   }
 }
 
@@ -129,7 +129,7 @@ Generator::Operand Generator::make_operand(Access access, ElementType type, cons
     std::size_t inner = axes.size();
     const int fast = chance(in ? along_last : 92) ? 1 : 0;
     while (inner-- > 1 && axes[inner] != fast) continue;
-    make_boxable(given, inner);
+    make_tma_addressable(given, inner);
   } else {
     make_layout(given, access, 0);
   }
@@ -139,7 +139,7 @@ Generator::Operand Generator::make_operand(Access access, ElementType type, cons
 }
 
 /// Neighbours along the axis `inner`, and all else multiples of 16 bytes apart, of elements of 2 and more.
-void Generator::make_boxable(Given& given, std::size_t inner) {
+void Generator::make_tma_addressable(Given& given, std::size_t inner) {
   const auto whole = [](std::int64_t elements) { return (elements + 7) / 8 * 8; };
   given.strides.assign(given.extents.size(), 1);
   std::int64_t stride = whole(given.extents[inner]) + (chance(30) ? 8 * between(1, 3) : 0);
@@ -192,7 +192,7 @@ void Generator::product_by_roles() {
       start = emit({.op = Op::broadcast, .type = f32, .shape = tile, .from = {start}}, of(start).most);
   }
   const Name var = new_var(start, of(start).most);
-  const Name other = p.turned ? new_var(literal(f32, 0, tile), 0) : nothing;
+  const Name other = p.transposed ? new_var(literal(f32, 0, tile), 0) : nothing;
   Name count = nothing;
   if (chance(25)) {
     count = literal(i32, chance(95) ? p.rounds : 0);
@@ -206,21 +206,21 @@ void Generator::product_by_roles() {
     const Name a = left_operand({blocks[0], round});
     const Name b = convert(load_operand(p.right, {p.k, p.n}, {round, blocks[1]}), p.factors);
     add_product(var, a, b);
-    if (p.turned) {
-      const Name same = p.turned->left_first ? a : b;
+    if (p.transposed) {
+      const Name same = p.transposed->left_first ? a : b;
       const Extents shape = of(same).shape;
-      const Name turned = emit(
+      const Name transposed = emit(
           {.op = Op::permute, .type = p.factors, .shape = {shape[1], shape[0]}, .from = {same}, .attributes = {1, 0}},
           of(same).most);
-      if (p.turned->left_then)
-        add_product(other, turned, b);
+      if (p.transposed->left_then)
+        add_product(other, transposed, b);
       else
-        add_product(other, a, turned);
+        add_product(other, a, transposed);
     }
     if (chance(8)) some_effect();
   });
   std::vector<Name> sums = {limit(read(var), comfortable)};
-  if (p.turned) {
+  if (p.transposed) {
     sums.push_back(limit(read(other), comfortable));
     const double most = of(sums[0]).most + of(sums[1]).most;
     sums.push_back(limit(binary(one_of(std::array{Op::add, Op::sub}), sums[0], sums[1], most), comfortable));
@@ -272,10 +272,11 @@ void Generator::chain_by_roles() {
   within(loop_of(binary(Op::cdiv, all, literal(i32, p.n), 6)), [&] {
     const Name round = visible_.back();
     const Name keys = tile_of(p.right, p.n, round), columns = positions(round, p.n, 1);
-    const Name turned =
+    const Name transposed =
         emit({.op = Op::permute, .type = p.factors, .shape = {p.k, p.n}, .from = {keys}, .attributes = {1, 0}}, 4);
     const Name none = literal(f32, 0, {p.m, p.n});
-    const Name scores = emit({.op = Op::mma, .type = f32, .shape = {p.m, p.n}, .from = {queries, turned, none}}, 1024);
+    const Name scores =
+        emit({.op = Op::mma, .type = f32, .shape = {p.m, p.n}, .from = {queries, transposed, none}}, 1024);
     const Name seen = mask(rows, columns);
     const Name left = emit({.op = Op::select,
                             .type = f32,
@@ -334,7 +335,7 @@ Name Generator::left_operand(const std::vector<Name>& at) {
     const double x = of(result).most, y = of(by).most;
     result = limit(binary(op, result, by, op == Op::mul ? x * y : x + y), 64);
   }
-  if (chance(p.turned ? 3 : 10))
+  if (chance(p.transposed ? 3 : 10))
     result = unary(one_of(std::array{Op::neg, Op::abs}), convert(result, f32), of(result).most);
   return convert(result, p.factors);
 }

@@ -202,8 +202,8 @@ View Interpreter::view(const Node& node) const {
     const std::vector<std::int64_t> axes(node.permutation().begin(), node.permutation().end()), from = result.extents;
     for (std::size_t i = 0; i < axes.size(); ++i) result.extents[i] = from[static_cast<std::size_t>(axes[i])];
     result.steps.push_back([axes](Coordinates& at) {
-      const Coordinates turned = at;
-      for (std::size_t i = 0; i < axes.size(); ++i) at[static_cast<std::size_t>(axes[i])] = turned[i];
+      const Coordinates transposed = at;
+      for (std::size_t i = 0; i < axes.size(); ++i) at[static_cast<std::size_t>(axes[i])] = transposed[i];
       return true;
     });
     return result;

@@ -5,7 +5,7 @@
 namespace tessera::internal::kernels {
 
 /// y [rows,N] = x [rows,K], rounded to bf16, w [K,N].
-inline auto linear_cast(ProductTiles tiles) {
+inline auto linear_cast(MatmulTiles tiles) {
   return kernel("linear_cast", [=](In<f32, 2> x, In<bf16, 2> w, Out<bf16, 2> y) {
     require(x.extent(1) == w.extent(0), "inner extents agree");
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
@@ -30,7 +30,7 @@ inline auto row_moments(int width) {
 }
 
 /// y [rows,N] = the layer norm of x [rows,K], by the moments of its rows, rounded to bf16, w [K,N].
-inline auto linear_norm(ProductTiles tiles) {
+inline auto linear_norm(MatmulTiles tiles) {
   return kernel("linear_norm", [=](In<f32, 2> x, In<f32, 2> mean, In<f32, 2> rstd, In<f32, 1> weight, In<f32, 1> bias,
                                    In<bf16, 2> w, Out<bf16, 2> y) {
     require(x.extent(1) == w.extent(0), "inner extents agree");

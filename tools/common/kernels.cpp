@@ -42,8 +42,8 @@ class Table {
     const int width = config.width, heads = config.heads, head_width = config.head_width();
     const TileTarget gpu{.gpu = true, .operands = element_type<P>, .width = width, .head_width = head_width};
     for (const int m : {1, 16, 64, 128}) {
-      const ProductTiles tiles = rule_tiles(m, {m, width, width}, gpu.operands, true),
-                         head = rule_tiles(m, {m, width, width, true}, gpu.operands, true);
+      const MatmulTiles tiles = rule_tiles(m, {m, width, width}, gpu.operands, true),
+                        head = rule_tiles(m, {m, width, width, true}, gpu.operands, true);
       const auto product = [&](std::string_view kernel) { return fmt::format("{}-{}-{}", kernel, m, type); };
       add(product("linear"), [=] { return kernels::linear<P, W>(tiles); });
       add(product("linear_gelu"), [=] { return kernels::linear_gelu<P, W>(tiles); });
@@ -68,8 +68,8 @@ class Table {
     const auto add_one = [&](const std::string& name, auto make, std::function<void(Variant&)> unlike_dense = {}) {
       add_typed(name + "-bf16", make, std::move(unlike_dense));
     };
-    const auto linear = [](ProductTiles tiles) { return [=] { return kernels::linear<bf16, bf16>(tiles); }; };
-    for (const ProductTiles& tiles : wgmma_tiles()) {
+    const auto linear = [](MatmulTiles tiles) { return [=] { return kernels::linear<bf16, bf16>(tiles); }; };
+    for (const MatmulTiles& tiles : wgmma_tiles()) {
       const std::string of = fmt::format("{}x{}x{}", tiles.m, tiles.n, tiles.k);
       add_one("linear-" + of, linear(tiles));
       add_one("linear_gelu-" + of, [=] { return kernels::linear_gelu<bf16, bf16>(tiles); });
@@ -79,13 +79,13 @@ class Table {
       if (tiles.m < 256)  // of which erf spills 20 bytes; choose() takes these for rows of 128 alone, which no model has
         add_one("linear_exact_gelu-" + of, [=] { return kernels::linear_exact_gelu<bf16, bf16>(tiles); });
     }
-    const auto shared = [](Sharing sharing) { return [=](Variant& variant) { variant.sharing = sharing; }; };
-    for (const ProductTiles& tiles : wgmma_tiles(ElementType::tf32)) {
+    const auto shared = [](SplitK split_k) { return [=](Variant& variant) { variant.split_k = split_k; }; };
+    for (const MatmulTiles& tiles : wgmma_tiles(ElementType::tf32)) {
       const std::string of = fmt::format("{}x{}x{}-tf32", tiles.m, tiles.n, tiles.k);
       const auto nk = [=] { return kernels::lm_head<tf32, f32>(tiles); };
       add_typed("gemm_nk-" + of, nk, {});
-      add_typed("gemm_nk-grid-" + of, nk, shared(Sharing::grid));
-      if (tiles.m * tiles.n <= 64 * 128) add_typed("gemm_nk-clusters-" + of, nk, shared(Sharing::cluster));
+      add_typed("gemm_nk-grid-" + of, nk, shared(SplitK::stream_k));
+      if (tiles.m * tiles.n <= 64 * 128) add_typed("gemm_nk-clusters-" + of, nk, shared(SplitK::cluster));
     }
     for (const auto& [heads, width, seen] : {std::tuple{12, 64, 512}, {12, 64, 2048}, {8, 128, 512}, {8, 128, 4096}}) {
       const auto [queries, keys] = attention_tiles(
@@ -95,14 +95,14 @@ class Table {
         return kernels::attention<bf16>(heads, width, queries, keys);
       });
     }
-    for (const ProductTiles& tiles : {ProductTiles{64, 64, 64}, {64, 64, 128}, {128, 64, 64}, {128, 128, 64}}) {
+    for (const MatmulTiles& tiles : {MatmulTiles{64, 64, 64}, {64, 64, 128}, {128, 64, 64}, {128, 128, 64}}) {
       const std::string of = fmt::format("{}x{}x{}", tiles.m, tiles.n, tiles.k);
-      add_one("linear-clusters-" + of, linear(tiles), shared(Sharing::cluster));
+      add_one("linear-clusters-" + of, linear(tiles), shared(SplitK::cluster));
       const auto copied = [](std::initializer_list<std::size_t> operands) {
         return [operands = std::vector(operands)](Variant& variant) {
           for (const std::size_t i : operands) {
-            variant.tensors[i].alignment = variant.tensors[i].granule = 2;
-            variant.tensors[i].boxable = false;
+            variant.tensors[i].alignment = variant.tensors[i].row_alignment = 2;
+            variant.tensors[i].tma_addressable = false;
           }
         };
       };

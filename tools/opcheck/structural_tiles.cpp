@@ -78,7 +78,7 @@ Case conversion(Op op, ElementType from, ElementType to, const Setting& setting,
 
 /// a [m,k] times b [k,n] plus c [m,n] in tiles.
 struct Product {
-  ProductTiles tile;
+  MatmulTiles tile;
   std::int64_t m, n, k;
   Layout a = Layout::dense, b = Layout::dense;
 
@@ -124,7 +124,7 @@ struct Product {
 Product large_product(ElementType type, Purpose purpose) {
   const bool gpu = purpose == Purpose::perf_gpu;
   const int extent = gpu ? 4096 : 512;
-  const ProductShape shape{extent, extent, extent};
+  const MatmulShape shape{extent, extent, extent};
   return {rule_tiles(rule_rows(extent, type, gpu), shape, type, gpu), extent, extent, extent};
 }
 

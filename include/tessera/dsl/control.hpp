@@ -76,7 +76,7 @@ void require(const C& condition, std::string text, Location location = Location:
 
 /// hints({.warps = 8, .stages = 3, .cluster = 2, .occupancy = 2, .arch = "sm_90"}): what the kernel's code should be
 /// like, on that architecture or on all. Hints never change results. What this kernel cannot have is left out, and the
-/// plan's text says so; what no kernel can have is a warning now, and an error from 0.4 on. The last of two equal hints
+/// plan's text says so; what no kernel can have is an error. The last of two equal hints
 /// counts.
 inline void hints(const Hints& hints, Location location = Location::current()) {
   Trace::current(location).hints(hints);

@@ -4,7 +4,7 @@
 namespace tessera {
 namespace [[gnu::visibility("default")]] internal {
 
-/// "0.3.0": that of the libraries that a program is linked with.
+/// "0.4.0": that of the libraries that a program is linked with.
 const char* version();
 
 }  // namespace internal

@@ -9,10 +9,10 @@
 
 #include "codegen/emit/emit.hpp"
 #include "codegen/emit/emit_steps.hpp"
-#include "codegen/hand_written.hpp"
 #include "codegen/plan/called.hpp"
 #include "codegen/plan/names.hpp"
 #include "codegen/plan/spelling.hpp"
+#include "codegen/raw_cuda.hpp"
 #include "graph/in_literal.hpp"
 
 namespace tessera::internal::codegen {
@@ -56,22 +56,22 @@ std::string ops_of(const Step& step) {
       [&](const Atomic& s) { return ops(s.sweep.expression, name(s.op)); },
       [&](const Reduce& s) { return ops(s.sweep.expression, name(s.op)); },
       [&](const Argmax& s) { return ops(s.sweep.expression, "argmax"); },
-      [&](const Replicas&) { return ops({}, name(Op::sum)); },
-      [&](const Partials&) { return std::string(); },
-      [&](const PutPartials&) { return std::string(); },
-      [&](const TakePartials&) { return std::string(); },
-      [&](const Put& s) { return ops(s.sweep.expression, "move"); },
+      [&](const LaneReduce&) { return ops({}, name(Op::sum)); },
+      [&](const CrossWarpReduce&) { return std::string(); },
+      [&](const StoreWarpPartials&) { return std::string(); },
+      [&](const ReduceWarpPartials&) { return std::string(); },
+      [&](const StoreScratch& s) { return ops(s.sweep.expression, "move"); },
       [&](const Scan& s) { return ops(s.sweep.expression, scan_name(s.by.op)); },
-      [&](const PutTotals&) { return std::string(); },
-      [&](const AddTotals& s) { return ops({}, scan_name(s.by.op)); },
-      [&](const Get& s) { return ops(s.sweep.expression, "move"); },
+      [&](const WriteScanTotals&) { return std::string(); },
+      [&](const AddScanPrefix& s) { return ops({}, scan_name(s.by.op)); },
+      [&](const LoadScratch& s) { return ops(s.sweep.expression, "move"); },
       [&](const Sort& s) { return ops(s.sweep.expression, "sort"); },
       [&](const Merge& s) { return ops(s.sweep.expression, "sort"); },
-      [&](const CountNumbers& s) { return ops(s.sweep.expression, "histogram"); },
-      [&](const AddCounts&) { return ops({}, "histogram"); },
-      [&](const Stage& s) { return ops(s.sweep.expression, "stage"); },
-      [&](const ReadStage&) { return ops({}, "load"); },
-      [&](const Clear&) { return ops({}, ""); },
+      [&](const HistogramUpdate& s) { return ops(s.sweep.expression, "histogram"); },
+      [&](const HistogramReduce&) { return ops({}, "histogram"); },
+      [&](const StoreShared& s) { return ops(s.sweep.expression, "stage"); },
+      [&](const LoadFragment&) { return ops({}, "load"); },
+      [&](const ZeroFill&) { return ops({}, ""); },
       [&](const Fetch&) { return ops({}, "fetch"); },
       [&](const Commit&) { return std::string(); },
       [&](const Wait&) { return std::string(); },
@@ -79,12 +79,12 @@ std::string ops_of(const Step& step) {
       [&](const Barrier&) { return std::string(); },
       [&](const Loop&) { return ops({}, "range"); },
       [&](const Branch&) { return ops({}, "if_"); },
-      [&](const Tell& s) { return ops({}, s.unless ? "check" : "print"); },
-      [&]<OneOf<Elected, OfTeam, OfPart, EachPart, TileLoop, BringAhead, UnlessBrought, SetRegisters, PrefetchMap,
-               InitRing, ClearRest, ClearBeyond, Acquire, Expect, TmaLoad, Arrive, WaitFull, Release, Advance, Reserve,
-               RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma, ProxyFence, TmaStore, CommitStores, WaitStores,
-               NamedBarrier, WaitForPrevious, LetNextBegin, ShareRounds, PutPart, AddParts, ClusterBarrier, TellPart,
-               AwaitPart, WarpBarrier, Turn>
+      [&](const HostReport& s) { return ops({}, s.unless ? "check" : "print"); },
+      [&]<OneOf<ElectOne, IfConsumerGroup, IfFirstSplit, ForEachPeer, TileLoop, PrefetchBeforeWait, IfNotPrefetched, SetMaxNReg, PrefetchMap,
+               InitPipeline, ZeroFillRows, ZeroFillPastEnd, WaitEmpty, ArriveExpectTx, TmaLoad, Arrive, WaitFull, ArriveEmpty, AdvanceStage, DeclareAccumulator,
+               RegisterFence, WgmmaFence, Wgmma, WgmmaCommit, WgmmaWait, ProxyFence, TmaStore, TmaStoreCommit, TmaStoreWait,
+               NamedBarrier, GridDependencyWait, GridDependencyTrigger, SplitKRange, StorePartial, ReducePartials, ClusterBarrier, SignalPartial,
+               WaitPartial, WarpBarrier, OrderedBarrier>
              T>(const T&) { return std::string(); },
   };
   // clang-format on
@@ -111,32 +111,51 @@ void emit_step(Writer& w, const Step& step) {
   w.author_line = step.location.line;
   comment(w, step);
   const Overloaded print{
-      [&](const Compute& s) { emit(w, s); },     [&](const Load& s) { emit(w, s); },
-      [&](const Store& s) { emit(w, s); },       [&](const Atomic& s) { emit(w, s); },
-      [&](const Reduce& s) { emit(w, s); },      [&](const Argmax& s) { emit(w, s); },
-      [&](const Replicas& s) { emit(w, s); },    [&](const Partials& s) { emit(w, s); },
-      [&](const PutPartials& s) { emit(w, s); }, [&](const TakePartials& s) { emit(w, s); },
-      [&](const Scan& s) { emit(w, s); },        [&](const PutTotals& s) { emit(w, s); },
-      [&](const AddTotals& s) { emit(w, s); },   [&](const Put& s) { emit(w, s); },
-      [&](const Get& s) { emit(w, s); },         [&](const Sort& s) { emit(w, s); },
-      [&](const Merge& s) { emit(w, s); },       [&](const CountNumbers& s) { emit(w, s); },
-      [&](const AddCounts& s) { emit(w, s); },   [&](const Stage& s) { emit(w, s); },
-      [&](const Clear& s) { emit(w, s); },       [&](const ReadStage& s) { emit(w, s); },
-      [&](const Fetch& s) { emit(w, s); },       [&](const Commit& s) { emit(w, s); },
-      [&](const Wait& s) { emit(w, s); },        [&](const Multiply& s) { emit(w, s); },
-      [&](const Barrier& s) { emit(w, s); },     [&](const Loop& s) { emit(w, s); },
-      [&](const Branch& s) { emit(w, s); },      [&](const Elected& s) { emit(w, s); },
-      [&](const OfTeam& s) { emit(w, s); },      [&](const OfPart& s) { emit(w, s); },
-      [&](const EachPart& s) { emit(w, s); },    [&](const TileLoop& s) { emit(w, s); },
-      [&](const BringAhead& s) { emit(w, s); },  [&](const UnlessBrought& s) { emit(w, s); },
-      [&](const Tell& s) { emit(w, s); },        [&]<OfRoles T>(const T& s) { emit(w, s); },
+      [&](const Compute& s) { emit(w, s); },
+      [&](const Load& s) { emit(w, s); },
+      [&](const Store& s) { emit(w, s); },
+      [&](const Atomic& s) { emit(w, s); },
+      [&](const Reduce& s) { emit(w, s); },
+      [&](const Argmax& s) { emit(w, s); },
+      [&](const LaneReduce& s) { emit(w, s); },
+      [&](const CrossWarpReduce& s) { emit(w, s); },
+      [&](const StoreWarpPartials& s) { emit(w, s); },
+      [&](const ReduceWarpPartials& s) { emit(w, s); },
+      [&](const Scan& s) { emit(w, s); },
+      [&](const WriteScanTotals& s) { emit(w, s); },
+      [&](const AddScanPrefix& s) { emit(w, s); },
+      [&](const StoreScratch& s) { emit(w, s); },
+      [&](const LoadScratch& s) { emit(w, s); },
+      [&](const Sort& s) { emit(w, s); },
+      [&](const Merge& s) { emit(w, s); },
+      [&](const HistogramUpdate& s) { emit(w, s); },
+      [&](const HistogramReduce& s) { emit(w, s); },
+      [&](const StoreShared& s) { emit(w, s); },
+      [&](const ZeroFill& s) { emit(w, s); },
+      [&](const LoadFragment& s) { emit(w, s); },
+      [&](const Fetch& s) { emit(w, s); },
+      [&](const Commit& s) { emit(w, s); },
+      [&](const Wait& s) { emit(w, s); },
+      [&](const Multiply& s) { emit(w, s); },
+      [&](const Barrier& s) { emit(w, s); },
+      [&](const Loop& s) { emit(w, s); },
+      [&](const Branch& s) { emit(w, s); },
+      [&](const ElectOne& s) { emit(w, s); },
+      [&](const IfConsumerGroup& s) { emit(w, s); },
+      [&](const IfFirstSplit& s) { emit(w, s); },
+      [&](const ForEachPeer& s) { emit(w, s); },
+      [&](const TileLoop& s) { emit(w, s); },
+      [&](const PrefetchBeforeWait& s) { emit(w, s); },
+      [&](const IfNotPrefetched& s) { emit(w, s); },
+      [&](const HostReport& s) { emit(w, s); },
+      [&]<OfRoles T>(const T& s) { emit(w, s); },
   };
   visit_kind(print, step.action);
 }
 
 // --- a role
 
-std::string_view block_type(const Plan& plan) { return plan.variant.wide ? "i64" : "u32"; }
+std::string_view block_type(const Plan& plan) { return plan.variant.index64 ? "i64" : "u32"; }
 bool is_persistent(const Phase& phase) { return phase.schedule.kind == Schedule::Kind::persistent; }
 bool has_tile_loops(const Phase& phase) { return phase.schedule.kind == Schedule::Kind::tiles; }
 
@@ -167,17 +186,17 @@ void declarations(Writer& w, const Writer& body) {
            std::ranges::any_of(terms, [&](const std::string& term) { return names(term, name); });
   };
   // Of a team's threads or warps, the block having `index` of them.
-  const auto of_team = [&](const char* index, int first, int count) {
+  const auto of_consumer_group = [&](const char* index, int first, int count) {
     const IndexExpression in_role = IndexExpression::call(index, {}) - first;
-    return w.role.teams == 1 ? in_role : (first % count ? in_role : IndexExpression::call(index, {})) % count;
+    return w.role.consumer_groups == 1 ? in_role : (first % count ? in_role : IndexExpression::call(index, {})) % count;
   };
-  if (w.role.teams > 1)
+  if (w.role.consumer_groups > 1)
     w.line("const int team = {};", (IndexExpression::call("warp_index", {}) - w.role.first_warp) / w.role.warps);
   if (body.uses.thread)
-    w.line("const int thread = {};", of_team("thread_index", w.role.first_warp * 32, w.role.threads()));
+    w.line("const int thread = {};", of_consumer_group("thread_index", w.role.first_warp * 32, w.role.threads()));
   if (body.uses.lane && named("lane")) w.line("const int lane = lane_index();");
   if (body.uses.warp && named("warp"))
-    w.line("const int warp = {};", of_team("warp_index", w.role.first_warp, w.role.warps));
+    w.line("const int warp = {};", of_consumer_group("warp_index", w.role.first_warp, w.role.warps));
   for (const int parameter : body.uses.kept) {
     const Parameter& tensor = w.tensor(parameter);
     IndexExpression bytes = info(tensor.type).bytes;
@@ -188,23 +207,24 @@ void declarations(Writer& w, const Writer& body) {
   std::set<std::string> known;  // of one name there may be several, in the same place
   for (StorageId id : body.storages) {
     const Storage& storage = w.plan.storages[id];
-    if (storage.home != Home::shared && storage.home != Home::workspace) continue;
-    std::string text = fmt::format("{0}* const {1} = reinterpret_cast<{0}*>({2}) + {3};", register_type(storage.type),
-                                   name_of(w.plan, id), place_in(storage.home == Home::workspace, storage.offset),
-                                   IndexExpression::variable("thread") * storage.vector);
+    if (storage.storage_class != StorageClass::shared && storage.storage_class != StorageClass::workspace) continue;
+    std::string text =
+        fmt::format("{0}* const {1} = reinterpret_cast<{0}*>({2}) + {3};", register_type(storage.type),
+                    name_of(w.plan, id), place_in(storage.storage_class == StorageClass::workspace, storage.offset),
+                    IndexExpression::variable("thread") * storage.vector);
     if (known.insert(text).second) w.line("{}", text);
   }
-  for (RingId id : body.rings) {
+  for (PipelineId id : body.pipelines) {
     const std::string name = name_of(w.plan, id);
-    const Ring& ring = w.plan.rings[id];
-    w.line("u64* const {}_full = reinterpret_cast<u64*>({});", name, place_in(false, ring.offset));
-    w.line("u64* const {0}_empty = {0}_full + {1};", name, ring.stages);
+    const Pipeline& pipeline = w.plan.pipelines[id];
+    w.line("u64* const {}_full = reinterpret_cast<u64*>({});", name, place_in(false, pipeline.offset));
+    w.line("u64* const {0}_empty = {0}_full + {1};", name, pipeline.stages);
   }
-  for (CursorId id : body.cursors) w.line("Cursor {} = {{0, 0}};", name_of(w.plan, id));
+  for (PipelineStateId id : body.states) w.line("PipelineState {} = {{0, 0}};", name_of(w.plan, id));
   for (BufferId id : body.buffers) {
     const Buffer& buffer = w.plan.buffers[id];
     IndexExpression place = place_in(buffer.in_workspace, buffer.offset);
-    if (buffer.teams > 1) place = place + IndexExpression::variable("team") * buffer.team_bytes();
+    if (buffer.consumer_groups > 1) place = place + IndexExpression::variable("team") * buffer.consumer_group_bytes();
     w.line("char* const {} = {};", name_of(w.plan, id), place);
   }
 }
@@ -222,24 +242,24 @@ void block_indices(Writer& w, const Writer& body) {
     if (wanted.contains(phase.first_axis + axis)) w.line("const int block{} = {};", phase.first_axis + axis, value);
   };
   const auto in_time = [&](const IndexExpression& first) {
-    return phase.schedule.to_and_fro ? grid(0) - 1 - first : first;
+    return phase.schedule.snake_order ? grid(0) - 1 - first : first;
   };
-  const bool sections = phase.schedule.section > 0 || phase.sections_of_launch();
-  const int grouped = phase.schedule.group ? 2 : sections ? 1 : 0;
+  const bool l2_groups = phase.schedule.l2_group > 0 || phase.l2_groups_of_launch();
+  const int grouped = phase.schedule.raster_group ? 2 : l2_groups ? 1 : 0;
   IndexExpression rest = IndexExpression::variable("block");
-  if (phase.schedule.group) {
+  if (phase.schedule.raster_group) {
     const IndexExpression plane =
         IndexExpression::call(fmt::format("static_cast<{}>", block_type(plan)), {grid(0)}) * grid(1);
     w.line("const GridPlace place = grouped({}, {}, {}, {});", phase.axes > 2 ? rest % plane : rest, grid(0), grid(1),
-           phase.schedule.group);
+           phase.schedule.raster_group);
     index(0, IndexExpression::variable("place.row"));
     index(1, IndexExpression::variable("place.column"));
     rest = rest / plane;
-  } else if (sections) {
+  } else if (l2_groups) {
     IndexExpression others = grid(1);
     for (int axis = 2; axis < phase.axes; ++axis) others = others * grid(axis);
     w.line("const GridPlace place = grouped({}, {}, {}, {});", rest, others, grid(0),
-           phase.schedule.section > 0 ? std::to_string(phase.schedule.section) : "section");
+           phase.schedule.l2_group > 0 ? std::to_string(phase.schedule.l2_group) : "section");
     index(0, in_time(IndexExpression::variable("place.column")));
     rest = IndexExpression::variable("place.row");
   }
@@ -253,7 +273,7 @@ void block_indices(Writer& w, const Writer& body) {
 
 // The number of a block of threads, or of its cluster, and how many there are.
 std::pair<IndexExpression, IndexExpression> own_number(const Writer& w) {
-  const bool clusters = w.phase.schedule.sharing == Sharing::cluster;
+  const bool clusters = w.phase.schedule.split_k == SplitK::cluster;
   return {IndexExpression::call(clusters ? "cluster_index" : "block_index", {}),
           IndexExpression::call(clusters ? "clusters" : "grid_size", {})};
 }
@@ -261,10 +281,10 @@ std::pair<IndexExpression, IndexExpression> own_number(const Writer& w) {
 // The blocks of threads share out those of the grid, starting with their own number.
 void open_blocks(Writer& w, IndexExpression first, int step) {
   const std::string blocks = blocks_name(w.plan, static_cast<int>(&w.phase - w.plan.phases.data()));
-  if (w.phase.schedule.to_and_fro) {
+  if (w.phase.schedule.snake_order) {
     w.open("for ({0} round = 0; round < {1}; round += grid_size()) {{", block_type(w.plan), blocks);
-    w.line("if (to_and_fro(round) >= {}) break;", blocks);
-    w.line("const {} block = to_and_fro(round);", block_type(w.plan));
+    w.line("if (snake_order(round) >= {}) break;", blocks);
+    w.line("const {} block = snake_order(round);", block_type(w.plan));
     return;
   }
   const auto [own, size] = own_number(w);
@@ -318,7 +338,7 @@ std::string parameter_text(const Plan& plan, const KernelParameter& p) {
     case Kind::extent:
       return fmt::format("int {}_extent{}", tensor_name(plan, p.argument), p.axis);
     case Kind::stride:
-      return fmt::format("{} {}_stride{}", plan.variant.wide ? "i64" : "int", tensor_name(plan, p.argument), p.axis);
+      return fmt::format("{} {}_stride{}", plan.variant.index64 ? "i64" : "int", tensor_name(plan, p.argument), p.axis);
     case Kind::scalar:
       return fmt::format("{} scalar{}", register_type(plan.tensors[static_cast<std::size_t>(p.argument)].type),
                          p.argument);
@@ -332,11 +352,11 @@ std::string parameter_text(const Plan& plan, const KernelParameter& p) {
       return "u32* flags";
     case Kind::reports:
       return "u32* reports";
-    case Kind::section:
+    case Kind::l2_group:
       return "int section";
-    case Kind::abreast:
+    case Kind::lockstep_rows:
       return "int abreast";
-    case Kind::ahead:
+    case Kind::may_prefetch:
       return "int ahead";
     case Kind::tensor_map:
       return "const __grid_constant__ TensorMap " + name_of(plan, TensorMapId{p.argument});
@@ -369,12 +389,13 @@ static void emit_of_block(Writer& w, const Inside& inside) {
 void emit(Writer& w, const TileLoop& loop) {
   if (loop.rounds) {
     const std::string rounds = scalar(w, *loop.rounds).text();
-    w.open("for (Span span = first_span({0}, {1}, abreast); span.rounds > 0; next_span(span, {0}, {1}, abreast)) {{",
-           blocks_name(w.plan, static_cast<int>(&w.phase - w.plan.phases.data())), rounds);
+    w.open(
+        "for (WorkRange span = first_span({0}, {1}, abreast); span.rounds > 0; next_span(span, {0}, {1}, abreast)) {{",
+        blocks_name(w.plan, static_cast<int>(&w.phase - w.plan.phases.data())), rounds);
     w.line("const u32 block = span.block;");
   } else {
     IndexExpression first = loop.first;
-    if (w.role.teams > 1) first = first + IndexExpression::variable("team");
+    if (w.role.consumer_groups > 1) first = first + IndexExpression::variable("team");
     open_blocks(w, first, loop.step);
   }
   emit_of_block(w, [&] { emit(w, loop.body); });
@@ -382,7 +403,7 @@ void emit(Writer& w, const TileLoop& loop) {
 }
 
 // A launch has no more blocks of threads than the grid has blocks.
-void emit(Writer& w, const BringAhead& bring) {
+void emit(Writer& w, const PrefetchBeforeWait& bring) {
   w.uses.thread = true;
   w.line("int brought = 0;");
   w.open("if (ahead && thread == 0) {{");
@@ -438,7 +459,7 @@ std::string emit(const Plan& plan) {
       for (const Role& role : phase.roles) {
         line(depth, fmt::format("{}if ({}) {{", &role == &first ? "" : "} else ", is_of_role(role)));
         line(depth + 1, fmt::format("// role {}: warps {} to {}{}", role.name, role.first_warp, role.end_warp() - 1,
-                                    role.teams > 1 ? fmt::format(", {} teams", role.teams) : ""));
+                                    role.consumer_groups > 1 ? fmt::format(", {} teams", role.consumer_groups) : ""));
         role_at(phase, role, depth + 1);
       }
       line(depth, "}");

@@ -89,7 +89,7 @@ void emit(Writer& w, const Branch& branch) {
 void emit(Writer& w, const Barrier& barrier) {
   const char* const condition = barrier.again ? "if (c > 0) " : "";
   if (w.role.barrier)
-    w.line("{}named_barrier({}, {});", condition, team_barrier(w, w.role.barrier), w.role.threads());
+    w.line("{}named_barrier({}, {});", condition, consumer_group_barrier(w, w.role.barrier), w.role.threads());
   else
     w.line("{}barrier();", condition);
 }

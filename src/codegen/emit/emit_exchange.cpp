@@ -30,7 +30,7 @@ std::vector<int> bits_of(int mask) {
 }
 
 int registers_of(const Writer& w, ValueId id) { return w.plan.values[id].layout.registers(); }
-bool in_registers(const Writer& w, ValueId id) { return w.plan.storage(id).home == Home::registers; }
+bool in_registers(const Writer& w, ValueId id) { return w.plan.storage(id).storage_class == StorageClass::registers; }
 
 // Calls each(index) for the first `count` registers of a value.
 void over_results(Writer& w, ValueId out, int count, const Each& each) {
@@ -94,9 +94,9 @@ std::string slot(Writer& w, const IndexExpression& i, const IndexExpression& war
 }
 
 // What a round's values are put through.
-const PutPartials& put_of(const Partials& partials) {
+const StoreWarpPartials& put_of(const CrossWarpReduce& partials) {
   for (const Step& step : partials.round)
-    if (const auto* put = step.action.as<PutPartials>()) return *put;
+    if (const auto* put = step.action.as<StoreWarpPartials>()) return *put;
   throw InternalError("warps take parts of a result that none puts");
 }
 
@@ -124,7 +124,7 @@ void emit(Writer& w, const Reduce& reduce) {
   emit(w, reduce.across);
 }
 
-void emit(Writer& w, const Replicas& replicas) {
+void emit(Writer& w, const LaneReduce& replicas) {
   const std::string name = w.name(replicas.out);
   const int registers = registers_of(w, replicas.out);
   const std::vector<int> masks = bits_of(replicas.lanes);
@@ -170,8 +170,8 @@ void emit(Writer& w, const Argmax& argmax) {
   emit(w, argmax.across);
 }
 
-void emit(Writer& w, const Partials& partials) {
-  const PutPartials& put = put_of(partials);
+void emit(Writer& w, const CrossWarpReduce& partials) {
+  const StoreWarpPartials& put = put_of(partials);
   const ElementType type = w.plan.storage(put.best ? put.best : put.out).type;
   w.open("{{");
   w.line("{}* const partial = {};", scratch_type(type), w.scratch(put.scratch, type));
@@ -187,7 +187,7 @@ void emit(Writer& w, const Partials& partials) {
   w.close();
 }
 
-void emit(Writer& w, const PutPartials& put) {
+void emit(Writer& w, const StoreWarpPartials& put) {
   over_round(w, put.registers, put.chunk, [&](const IndexExpression& i, const IndexExpression& result) {
     const std::string at = slot(w, i, w.warp());
     w.line("partial{} = {};", at, element(w, put.best ? put.best : put.out, result));
@@ -195,7 +195,7 @@ void emit(Writer& w, const PutPartials& put) {
   });
 }
 
-void emit(Writer& w, const TakePartials& take) {
+void emit(Writer& w, const ReduceWarpPartials& take) {
   bool first = true;
   over_members(w, take.warps, [&](const IndexExpression& warp) {
     over_round(w, take.registers, take.chunk, [&](const IndexExpression& i, const IndexExpression& result) {
@@ -219,7 +219,7 @@ namespace {
 struct InScratch {
   IndexExpression at, inside;
 };
-InScratch picked(Writer& w, const Get& get, const IndexExpression& index) {
+InScratch picked(Writer& w, const LoadScratch& get, const IndexExpression& index) {
   InScratch place{0, inside_tile(w, get.sweep, index)};
   for (std::size_t axis = 0; axis < get.picked.size(); ++axis) {
     const Picked& pick = get.picked[axis];
@@ -239,7 +239,7 @@ InScratch picked(Writer& w, const Get& get, const IndexExpression& index) {
 
 }  // namespace
 
-void emit(Writer& w, const Put& put) {
+void emit(Writer& w, const StoreScratch& put) {
   const ElementType type = put.sweep.expression.terms.back().type;
   w.open("{{");
   w.line("{}* const to = {};", scratch_type(type), w.scratch(put.scratch, type));
@@ -252,7 +252,7 @@ void emit(Writer& w, const Put& put) {
   w.close();
 }
 
-void emit(Writer& w, const Get& get) {
+void emit(Writer& w, const LoadScratch& get) {
   const ElementType type = w.plan.storage(get.out).type;
   declare(w, get.out, false);
   w.open("{{");

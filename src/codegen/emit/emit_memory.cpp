@@ -15,7 +15,7 @@ void emit(Writer& w, const Load& load) {
     w.unroll(load.sweep);
     w.open("for (int g = 0; g < {}; g += {}) {{", count, access.vector);
     const Spot at = spot(w, load.sweep, access, group);
-    if (w.plan.storage(load.out).home == Home::registers) {
+    if (w.plan.storage(load.out).storage_class == StorageClass::registers) {
       w.line("{}", read_vector(w, access, at, w.name(load.out) + " + g"));
     } else {
       w.line("{} read[{}];", register_type(w.tensor(access.parameter).type), access.vector);
@@ -214,7 +214,7 @@ void emit(Writer& w, const Fetch& fetch) {
 namespace {
 
 // Where an element of the sweep goes in the buffer.
-std::string staged_at(Writer& w, const Stage& stage, const IndexExpression& index) {
+std::string staged_at(Writer& w, const StoreShared& stage, const IndexExpression& index) {
   const Buffer& to = w.buffer(stage.buffer);
   const IndexExpression column = coordinate(w, stage.sweep.layout, 1, index),
                         row = coordinate(w, stage.sweep.layout, 0, index);
@@ -224,28 +224,28 @@ std::string staged_at(Writer& w, const Stage& stage, const IndexExpression& inde
                      column);
 }
 
-// Of a ring's stage: where a thread's first element is, and the others from there on. Their rows differ in other bits
-// than those of threads, and so do the swizzles, which are the same for all threads.
-void declare_first(Writer& w, const Stage& stage) {
+// Of a pipeline's stage: where a thread's first element is, and the others from there on. Their rows differ in other
+// bits than those of threads, and so do the swizzles, which are the same for all threads.
+void declare_first(Writer& w, const StoreShared& stage) {
   const Buffer& to = w.buffer(stage.buffer);
   const int last = stage.sweep.shape.rank() - 1;
   const IndexExpression column = coordinate(w, stage.sweep.layout, last, 0),
                         row = coordinate(w, stage.sweep.layout, last - 1, 0);
   w.line("const int first = panels_offset<{}, {}>({}, {});", memory_type(to.type), to.rows, row, column);
 }
-std::string from_first(Writer& w, const Stage& stage, const IndexExpression& index) {
+std::string from_first(Writer& w, const StoreShared& stage, const IndexExpression& index) {
   const Buffer& to = w.buffer(stage.buffer);
   const int last = stage.sweep.shape.rank() - 1;
   const IndexExpression row = digits(stage.sweep.layout.register_digits(last - 1), index),
                         column = digits(stage.sweep.layout.register_digits(last), index);
   const std::string permuted =
-      fmt::format("{} + (first ^ {})", stage_at(w, stage.buffer, stage.cursor), grouped(row % 8 * 16));
+      fmt::format("{} + (first ^ {})", stage_at(w, stage.buffer, stage.state), grouped(row % 8 * 16));
   return fmt::format("reinterpret_cast<{}*>({})", memory_type(to.type),
                      beyond(permuted, row * 128 + column / to.panel_columns() * to.panel_bytes()));
 }
 
 // Four matrices of eight rows and columns, two by two; each lane gives the address of a row of one of them.
-void store_matrices(Writer& w, const Stage& stage, const IndexExpression& index) {
+void store_matrices(Writer& w, const StoreShared& stage, const IndexExpression& index) {
   const Buffer& to = w.buffer(stage.buffer);
   const std::vector<Digit> blocks = stage.sweep.layout.register_digits(0),
                            columns = stage.sweep.layout.register_digits(1);
@@ -263,7 +263,7 @@ void store_matrices(Writer& w, const Stage& stage, const IndexExpression& index)
 
 }  // namespace
 
-void emit(Writer& w, const Stage& stage) {
+void emit(Writer& w, const StoreShared& stage) {
   const Buffer& to = w.buffer(stage.buffer);
   const IndexExpression mine = first_copy(w, stage.sweep.layout);
   const auto condition = [&](const IndexExpression& index) {
@@ -275,24 +275,24 @@ void emit(Writer& w, const Stage& stage) {
     w.line("staged[r - g] = {};", expression(w, stage.sweep, index).text);
   };
   switch (stage.by) {
-    case Stage::By::element:
+    case StoreShared::By::element:
       return sweep(w, stage.sweep, {}, [&](const IndexExpression& index) {
         const Spelled value = expression(w, stage.sweep, index);
         w.line("{}*{} = to_memory<{}>({});", condition(index), staged_at(w, stage, index), memory_type(to.type),
                value.text);
       });
-    case Stage::By::vector:
-      if (stage.cursor) {
+    case StoreShared::By::vector:
+      if (stage.state) {
         w.open("{{");
         declare_first(w, stage);
       }
       sweep(w, stage.sweep, {}, each, begin, [&](const IndexExpression& index) {
         w.line("{}store_vector<{}>({}, staged);", condition(index), count,
-               stage.cursor ? from_first(w, stage, index) : staged_at(w, stage, index));
+               stage.state ? from_first(w, stage, index) : staged_at(w, stage, index));
       });
-      if (stage.cursor) w.close();
+      if (stage.state) w.close();
       return;
-    case Stage::By::matrix:
+    case StoreShared::By::matrix:
       return sweep(w, stage.sweep, {}, each, begin,
                    [&](const IndexExpression& index) { store_matrices(w, stage, index); });
   }
@@ -300,17 +300,17 @@ void emit(Writer& w, const Stage& stage) {
 
 // What tells a thread's registers apart are other bits than tell threads apart, so each is a constant away from the
 // thread's first element.
-void emit(Writer& w, const ReadStage& read) {
+void emit(Writer& w, const LoadFragment& read) {
   const Buffer& from = w.buffer(read.buffer);
   const Sweep& sweep = read.sweep;
-  const int rows = read.turned ? 1 : 0, columns = 1 - rows, count = sweep.layout.registers();
+  const int rows = read.transposed ? 1 : 0, columns = 1 - rows, count = sweep.layout.registers();
   const std::string_view type = memory_type(from.type);
   declare(w, read.out, false);
   w.open("{{");
-  w.line("const char* const panels = {};", stage_at(w, read.buffer, read.cursor));
+  w.line("const char* const panels = {};", stage_at(w, read.buffer, read.state));
   const IndexExpression column = coordinate(w, sweep.layout, columns, 0), row = coordinate(w, sweep.layout, rows, 0);
   w.line("const int first = panels_offset<{}, {}>({}, {});", type, from.rows, row, column);
-  const int vector = read.turned ? 1 : sweep.layout.run(columns);
+  const int vector = read.transposed ? 1 : sweep.layout.run(columns);
   const auto further = [&](int axis) {
     std::vector<Digit> of_groups = sweep.layout.register_digits(axis);
     std::erase_if(of_groups, [&](const Digit& digit) { return digit.unit < vector; });
@@ -324,7 +324,7 @@ void emit(Writer& w, const ReadStage& read) {
   w.close();
 }
 
-void emit(Writer& w, const Clear& clear) {
+void emit(Writer& w, const ZeroFill& clear) {
   const Buffer& buffer = w.buffer(clear.buffer);
   w.line("clear_tile<{}>({}, {});", threads_from_first(w), name_of(w.plan, clear.buffer), buffer.stage_bytes() / 16);
 }

@@ -103,7 +103,7 @@ void left_fragments(Writer& w, const Product& p, int count, const std::string& t
   const int chunks = w.buffer(p.a.buffer).chunks(), rows = 16 * 16 * chunks;  // bytes of 16 rows
   if (p.pairs().rows) {
     w.unrolled("i", count, [&](const IndexExpression& i) {
-      w.line("load_bytes_turned<{}, 1>({}[{}], left + k * {}, {});", chunks, to, i, 2 * rows,
+      w.line("load_bytes_transposed<{}, 1>({}[{}], left + k * {}, {});", chunks, to, i, 2 * rows,
              IndexExpression::variable("row") / 16 + i);
     });
   } else if (p.a.k_major) {
@@ -112,7 +112,7 @@ void left_fragments(Writer& w, const Product& p, int count, const std::string& t
                [&](const IndexExpression& i) { w.line("load_matrix_x4({}[{}], {});", to, i, beyond("at", i * rows)); });
   } else {
     w.unrolled("i", count, [&](const IndexExpression& i) {
-      w.line("load_matrix_x4_transposed({}[{}], left_row_turned<{}>(left, {}) + k * {});", to, i, chunks,
+      w.line("load_matrix_x4_transposed({}[{}], left_row_transposed<{}>(left, {}) + k * {});", to, i, chunks,
              IndexExpression::variable("row") / 8 + i * 2, rows);
     });
   }
@@ -123,7 +123,7 @@ void right_fragments(Writer& w, const Product& p, int count, const std::string& 
   const int chunks = w.buffer(p.b.buffer).chunks(), rows = 8 * 16 * chunks;  // bytes of 8 rows
   if (p.pairs().columns) {
     return w.unrolled("j", count / 2, [&](const IndexExpression& j) {
-      w.line("load_bytes_turned<{}, 2>({}[{}], right + k * {}, {});", chunks, to, j * 2, 4 * rows,
+      w.line("load_bytes_transposed<{}, 2>({}[{}], right + k * {}, {});", chunks, to, j * 2, 4 * rows,
              IndexExpression::variable("column") / 16 + j);
     });
   }
@@ -132,8 +132,8 @@ void right_fragments(Writer& w, const Product& p, int count, const std::string& 
     if (p.b.k_major)
       w.line("load_matrix_x{}({}[{}], {});", matrices, to, j, beyond("from", j * rows));
     else
-      w.line("load_matrix_x{}_transposed({}[{}], right_row_turned<{}>(right, {}) + k * {});", matrices, to, j, chunks,
-             IndexExpression::variable("column") / 8 + j, 2 * rows);
+      w.line("load_matrix_x{}_transposed({}[{}], right_row_transposed<{}>(right, {}) + k * {});", matrices, to, j,
+             chunks, IndexExpression::variable("column") / 8 + j, 2 * rows);
   };
   if (count > 3) {
     w.unroll(true);
@@ -451,11 +451,11 @@ void end_rounds(Writer& w, const Multiply& multiply) {
 
 void emit(Writer& w, const Multiply& multiply) {
   switch (multiply.product.kind) {
-    case ProductKind::tensor:
+    case MatmulKind::mma_sync:
       return multiply.product.type == ElementType::tf32 ? tf32_product(w, multiply) : matrix_product(w, multiply);
-    case ProductKind::block:
+    case MatmulKind::simt:
       return block_product(w, multiply);
-    case ProductKind::thin:
+    case MatmulKind::gemv:
       return thin_product(w, multiply);
   }
 }

@@ -1,4 +1,4 @@
-// Rings, the copy engine, wgmma, and clusters.
+// Pipelines, the copy engine, wgmma, and clusters.
 #include "codegen/emit/emit_steps.hpp"
 #include "codegen/plan/names.hpp"
 #include "codegen/plan/spelling.hpp"
@@ -6,17 +6,17 @@
 namespace tessera::internal::codegen {
 namespace {
 
-const Ring& ring_of(Writer& w, CursorId id) {
-  w.cursors.insert(id);
-  w.rings.insert(w.plan.cursors[id].ring);
+const Pipeline& pipeline_of(Writer& w, PipelineStateId id) {
+  w.states.insert(id);
+  w.pipelines.insert(w.plan.states[id].pipeline);
   w.use_memory(false);
-  return w.plan.rings[w.plan.cursors[id].ring];
+  return w.plan.pipelines[w.plan.states[id].pipeline];
 }
 
 // The barrier of the stage at a cursor.
-std::string barrier_at(Writer& w, CursorId id, std::string_view which) {
-  ring_of(w, id);
-  return fmt::format("{}_{} + {}.stage", name_of(w.plan, w.plan.cursors[id].ring), which, name_of(w.plan, id));
+std::string barrier_at(Writer& w, PipelineStateId id, std::string_view which) {
+  pipeline_of(w, id);
+  return fmt::format("{}_{} + {}.stage", name_of(w.plan, w.plan.states[id].pipeline), which, name_of(w.plan, id));
 }
 
 std::string coordinates(Writer& w, const std::vector<TileCoordinate>& at) {
@@ -41,20 +41,20 @@ int rows_of_group(const Writer& w, int rows) { return rows / (w.role.warps / 4);
 
 }  // namespace
 
-std::string stage_at(Writer& w, BufferId id, CursorId cursor) {
+std::string stage_at(Writer& w, BufferId id, PipelineStateId state) {
   const Buffer& buffer = w.buffer(id);
-  if (!cursor) return name_of(w.plan, id);
-  ring_of(w, cursor);
-  return fmt::format("{} + {}.stage * {}", name_of(w.plan, id), name_of(w.plan, cursor), buffer.stage_bytes());
+  if (!state) return name_of(w.plan, id);
+  pipeline_of(w, state);
+  return fmt::format("{} + {}.stage * {}", name_of(w.plan, id), name_of(w.plan, state), buffer.stage_bytes());
 }
 
-IndexExpression team_barrier(Writer& w, int first, bool next) {
-  if (w.role.teams == 1) return first;
-  const IndexExpression team = IndexExpression::variable("team", w.role.teams);
-  return (next ? (team + 1) % w.role.teams : team) + first;
+IndexExpression consumer_group_barrier(Writer& w, int first, bool next) {
+  if (w.role.consumer_groups == 1) return first;
+  const IndexExpression consumer_group = IndexExpression::variable("team", w.role.consumer_groups);
+  return (next ? (consumer_group + 1) % w.role.consumer_groups : consumer_group) + first;
 }
 
-void emit(Writer& w, const Elected& elected) {
+void emit(Writer& w, const ElectOne& elected) {
   w.uses.thread = true;
   const bool all = elected.threads == w.role.threads();
   const std::string one = fmt::format("if (thread{} == 0)", all ? "" : fmt::format(" % {}", elected.threads));
@@ -72,37 +72,37 @@ void emit(Writer& w, const Elected& elected) {
   w.line("{} {}", one, std::string_view(body).substr(text, body.size() - text - 1));
 }
 
-void emit(Writer& w, const UnlessBrought& unless) {
+void emit(Writer& w, const IfNotPrefetched& unless) {
   w.open("if (!take_one(brought)) {{");
   emit(w, unless.body);
   w.close();
 }
 
-void emit(Writer& w, const OfTeam& of_team) {
-  w.open("if (team == {}) {{", of_team.team);
-  emit(w, of_team.body);
+void emit(Writer& w, const IfConsumerGroup& of_consumer_group) {
+  w.open("if (team == {}) {{", of_consumer_group.consumer_group);
+  emit(w, of_consumer_group.body);
   w.close();
 }
 
-void emit(Writer& w, const OfPart& of_part) {
+void emit(Writer& w, const IfFirstSplit& of_part) {
   w.open("if ({} {} 0) {{", of_part.share ? w.name(of_part.share) : "cluster_rank()", of_part.first ? "==" : ">");
   emit(w, of_part.body);
   w.close();
 }
 
-void emit(Writer& w, const EachPart& each) {
+void emit(Writer& w, const ForEachPeer& each) {
   const std::string rounds = scalar(w, each.rounds).text();
   w.open(
-      "for (Others others = others_of(span, blocks, {0}, abreast); others.left > 0; next_of(others, blocks, {0}, "
+      "for (Peers others = peers_of(span, blocks, {0}, abreast); others.left > 0; next_of(others, blocks, {0}, "
       "abreast)) {{",
       rounds);
   emit(w, each.body);
   w.close();
 }
 
-void emit(Writer& w, const ShareRounds& share) {
+void emit(Writer& w, const SplitKRange& share) {
   const std::string first = w.name(share.first), count = w.name(share.count);
-  if (w.phase.schedule.sharing == Sharing::grid) {
+  if (w.phase.schedule.split_k == SplitK::stream_k) {
     w.line("const int {} = span.first;", first);
     w.line("const int {} = span.rounds;", count);
     return;
@@ -112,12 +112,12 @@ void emit(Writer& w, const ShareRounds& share) {
   w.line("const int {} = share_of({}, cluster_rank() + 1) - {};", count, rounds, first);
 }
 
-void emit(Writer& w, const PutPart& put) {
+void emit(Writer& w, const StorePartial& put) {
   w.uses.thread = true;
   w.line("put_part<{}>({}, {}, thread);", w.role.threads(), w.scratch(put.scratch, ElementType::f32), w.name(put.sums));
 }
 
-void emit(Writer& w, const AddParts& add) {
+void emit(Writer& w, const ReducePartials& add) {
   w.uses.thread = true;
   if (w.plan.scratch[add.scratch].in_workspace)
     return w.line("add_part<{}>({}, of_block({}, {}ll, others.block), thread);", w.role.threads(), w.name(add.sums),
@@ -128,117 +128,115 @@ void emit(Writer& w, const AddParts& add) {
 
 void emit(Writer& w, const ClusterBarrier&) { w.line("cluster_barrier();"); }
 
-void emit(Writer& w, const TellPart&) { w.line("raise_flag(flags + block_index());"); }
+void emit(Writer& w, const SignalPartial&) { w.line("raise_flag(flags + block_index());"); }
 
-void emit(Writer& w, const AwaitPart&) { w.line("await_flag(flags + others.block);"); }
+void emit(Writer& w, const WaitPartial&) { w.line("await_flag(flags + others.block);"); }
 
 void emit(Writer& w, const WarpBarrier&) { w.line("warp_barrier();"); }
 
-void emit(Writer& w, const Turn& turn) {
+void emit(Writer& w, const OrderedBarrier& turn) {
   w.uses.warp = true;
   constexpr int threads = 2 * 128;  // one group waits, another comes
   const int groups = w.role.warps / 4;
   const IndexExpression group = IndexExpression::variable("warp", w.role.warps) / 4;
-  if (turn.kind == Turn::Kind::wait) return w.line("named_barrier({}, {});", group + turn.id, threads);
-  if (turn.kind == Turn::Kind::begin) w.open("if ({} == {}) {{", group, groups - 1);
+  if (turn.kind == OrderedBarrier::Kind::wait) return w.line("named_barrier({}, {});", group + turn.id, threads);
+  if (turn.kind == OrderedBarrier::Kind::begin) w.open("if ({} == {}) {{", group, groups - 1);
   w.line("named_barrier_arrive({}, {});", (group + 1) % groups + turn.id, threads);
-  if (turn.kind == Turn::Kind::begin) w.close();
+  if (turn.kind == OrderedBarrier::Kind::begin) w.close();
 }
 
-void emit(Writer& w, const SetRegisters& set) {
-  w.line("{}_registers<{}>();", set.more ? "take" : "give", set.registers);
-}
+void emit(Writer& w, const SetMaxNReg& set) { w.line("setmaxnreg_{}<{}>();", set.more ? "inc" : "dec", set.registers); }
 
 void emit(Writer& w, const PrefetchMap& prefetch) { w.line("prefetch_map(&{});", name_of(w.plan, prefetch.map)); }
 
-void emit(Writer& w, const InitRing& init) {
-  const Ring& ring = w.plan.rings[init.ring];
-  const std::string name = name_of(w.plan, init.ring);
-  w.rings.insert(init.ring);
+void emit(Writer& w, const InitPipeline& init) {
+  const Pipeline& pipeline = w.plan.pipelines[init.pipeline];
+  const std::string name = name_of(w.plan, init.pipeline);
+  w.pipelines.insert(init.pipeline);
   w.use_memory(false);
   w.uses.thread = true;
   w.open("if (thread == 0) {{");
-  w.open("for (int stage = 0; stage < {}; ++stage) {{", ring.stages);
-  w.line("barrier_init({}_full + stage, {});", name, ring.full_arrivals);
-  w.line("barrier_init({}_empty + stage, {});", name, ring.empty_arrivals);
+  w.open("for (int stage = 0; stage < {}; ++stage) {{", pipeline.stages);
+  w.line("barrier_init({}_full + stage, {});", name, pipeline.full_arrivals);
+  w.line("barrier_init({}_empty + stage, {});", name, pipeline.empty_arrivals);
   w.close();
   w.line("barrier_init_fence();");
   w.close();
 }
 
-void emit(Writer& w, const ClearRest& clear) {
-  const Ring& ring = w.plan.rings[clear.ring];
+void emit(Writer& w, const ZeroFillRows& clear) {
+  const Pipeline& pipeline = w.plan.pipelines[clear.pipeline];
   const int threads = w.role.threads();
   w.uses.thread = true;
-  const bool clusters = w.phase.schedule.sharing == Sharing::cluster;
+  const bool clusters = w.phase.schedule.split_k == SplitK::cluster;
   w.line("const int stages_used = {} + {} < blocks ? {} : {};", clusters ? "cluster_index()" : "block_index()",
-         clusters ? "clusters()" : "grid_size()", ring.stages,
-         IndexExpression::call("minimum", {scalar(w, clear.rounds), ring.stages}));
+         clusters ? "clusters()" : "grid_size()", pipeline.stages,
+         IndexExpression::call("minimum", {scalar(w, clear.rounds), pipeline.stages}));
   IndexExpression thread = IndexExpression::variable("thread");
-  if (w.role.teams > 1) thread = IndexExpression::variable("team", w.role.teams) * threads + thread;
-  for (const ClippedRows& clipped : ring.clipped) {
+  if (w.role.consumer_groups > 1) thread = IndexExpression::variable("team", w.role.consumer_groups) * threads + thread;
+  for (const ClippedRows& clipped : pipeline.clipped) {
     const Buffer& buffer = w.buffer(clipped.buffer);
     const IndexExpression panels =
         IndexExpression::variable("stages_used") * (buffer.stage_bytes() / buffer.panel_bytes());
-    w.line("clear_rest<{}, {}>({}, {}, {}, {});", buffer.rows, threads * w.role.teams, name_of(w.plan, clipped.buffer),
-           panels, w.extent(clipped.argument, clipped.axis), thread);
+    w.line("clear_rest<{}, {}>({}, {}, {}, {});", buffer.rows, threads * w.role.consumer_groups,
+           name_of(w.plan, clipped.buffer), panels, w.extent(clipped.argument, clipped.axis), thread);
   }
 }
 
-void emit(Writer& w, const ClearBeyond& clear) {
+void emit(Writer& w, const ZeroFillPastEnd& clear) {
   const Buffer& buffer = w.buffer(clear.buffer);
   w.uses.thread = true;
   w.line("clear_rest<{}, {}>({}, {}, {}, thread);", buffer.rows, w.role.threads(),
-         stage_at(w, clear.buffer, clear.cursor), buffer.stage_bytes() / buffer.panel_bytes(), scalar(w, clear.filled));
+         stage_at(w, clear.buffer, clear.state), buffer.stage_bytes() / buffer.panel_bytes(), scalar(w, clear.filled));
 }
 
 // The first use of each stage waits for the phase before the first, which counts as over.
-void emit(Writer& w, const Acquire& acquire) {
-  w.line("barrier_wait({}, {}.phase ^ 1);", barrier_at(w, acquire.cursor, "empty"), name_of(w.plan, acquire.cursor));
+void emit(Writer& w, const WaitEmpty& acquire) {
+  w.line("barrier_wait({}, {}.phase ^ 1);", barrier_at(w, acquire.state, "empty"), name_of(w.plan, acquire.state));
 }
 
-void emit(Writer& w, const Expect& expect) {
-  const Ring& ring = ring_of(w, expect.cursor);
-  std::int64_t whole = ring.bytes;
+void emit(Writer& w, const ArriveExpectTx& expect) {
+  const Pipeline& pipeline = pipeline_of(w, expect.state);
+  std::int64_t whole = pipeline.bytes;
   IndexExpression bytes = 0;
-  for (const ClippedRows& clipped : ring.clipped) {
+  for (const ClippedRows& clipped : pipeline.clipped) {
     const Buffer& buffer = w.plan.buffers[clipped.buffer];
     whole -= buffer.stage_bytes();
     bytes = bytes + rows_filled(w, clipped) * (buffer.stage_bytes() / buffer.rows);
   }
-  w.line("barrier_expect({}, {});", barrier_at(w, expect.cursor, "full"), bytes + whole);
+  w.line("barrier_expect({}, {});", barrier_at(w, expect.state, "full"), bytes + whole);
 }
 
 void emit(Writer& w, const TmaLoad& load) {
   const std::string at = coordinates(w, load.at);
-  w.line("tma_load(&{}, {}{}, {}, {});", name_of(w.plan, load.map), stage_at(w, load.buffer, load.cursor),
-         load.offset ? fmt::format(" + {}", load.offset) : "", barrier_at(w, load.cursor, "full"), at);
+  w.line("tma_load(&{}, {}{}, {}, {});", name_of(w.plan, load.map), stage_at(w, load.buffer, load.state),
+         load.offset ? fmt::format(" + {}", load.offset) : "", barrier_at(w, load.state, "full"), at);
 }
 
-void emit(Writer& w, const Arrive& arrive) { w.line("barrier_arrive({});", barrier_at(w, arrive.cursor, "full")); }
+void emit(Writer& w, const Arrive& arrive) { w.line("barrier_arrive({});", barrier_at(w, arrive.state, "full")); }
 
 void emit(Writer& w, const WaitFull& wait) {
-  w.line("barrier_wait({}, {}.phase);", barrier_at(w, wait.cursor, "full"), name_of(w.plan, wait.cursor));
+  w.line("barrier_wait({}, {}.phase);", barrier_at(w, wait.state, "full"), name_of(w.plan, wait.state));
 }
 
-void emit(Writer& w, const Release& release) {
-  const Ring& ring = ring_of(w, release.cursor);
+void emit(Writer& w, const ArriveEmpty& release) {
+  const Pipeline& pipeline = pipeline_of(w, release.state);
   const std::string condition =
       release.not_first ? fmt::format("if ({} > 0) ", name_of(w.plan, release.not_first)) : "";
   if (release.behind == 0)
-    w.line("{}barrier_arrive({});", condition, barrier_at(w, release.cursor, "empty"));
+    w.line("{}barrier_arrive({});", condition, barrier_at(w, release.state, "empty"));
   else
     w.line("{}barrier_arrive({}_empty + stage_behind<{}>({}, {}));", condition,
-           name_of(w.plan, w.plan.cursors[release.cursor].ring), ring.stages, name_of(w.plan, release.cursor),
+           name_of(w.plan, w.plan.states[release.state].pipeline), pipeline.stages, name_of(w.plan, release.state),
            release.behind);
 }
 
-void emit(Writer& w, const Advance& advance) {
-  const Ring& ring = ring_of(w, advance.cursor);
-  w.line("advance<{}>({}, {});", ring.stages, name_of(w.plan, advance.cursor), scalar(w, advance.by));
+void emit(Writer& w, const AdvanceStage& advance) {
+  const Pipeline& pipeline = pipeline_of(w, advance.state);
+  w.line("advance<{}>({}, {});", pipeline.stages, name_of(w.plan, advance.state), scalar(w, advance.by));
 }
 
-void emit(Writer& w, const Reserve& reserve) { declare(w, reserve.value, false); }
+void emit(Writer& w, const DeclareAccumulator& reserve) { declare(w, reserve.value, false); }
 
 void emit(Writer& w, const RegisterFence& fence) {
   w.line("{}_fence({});", w.plan.storage(fence.value).pairs ? "fragment" : "register", w.name(fence.value));
@@ -265,16 +263,16 @@ void emit(Writer& w, const Wgmma& s) {
     const Buffer& a = w.plan.buffers[s.a];
     left = descriptor_of(a, s.a_k_major);
     of_block = (s.a_k_major ? 64 * 128 : a.panel_bytes()) / 16;
-    std::string at = stage_at(w, s.a, s.a_cursor);
+    std::string at = stage_at(w, s.a, s.a_state);
     // Rows of a warp group: further rows of each panel, or other panels.
     const std::int64_t of_group = s.a_k_major ? std::int64_t{rows} * 128 : a.panel_bytes() * (rows / a.panel_columns());
     if (groups > 1) at += fmt::format(" + {} / 4 * {}", w.warp(), of_group);
     w.line("const u64 left_matrix = matrix_descriptor<{}, {}>({});", left.leading, left.stride, at);
   }
   w.line("const u64 right_matrix = matrix_descriptor<{}, {}>({});", right.leading, right.stride,
-         stage_at(w, s.b, s.b_cursor));
+         stage_at(w, s.b, s.b_state));
   const std::string adds = s.overwrites ? "k > 0"
-                           : s.fresh    ? name_of(w.plan, s.fresh) + " > 0 || k > 0"
+                           : s.overwrites_first    ? name_of(w.plan, s.overwrites_first) + " > 0 || k > 0"
                                         : "true",
                     to_right = step(b, s.b_k_major, right.k_step);
   w.unroll(true);
@@ -295,29 +293,29 @@ void emit(Writer& w, const Wgmma& s) {
   w.close();
 }
 
-void emit(Writer& w, const CommitWgmma&) { w.line("wgmma_commit();"); }
+void emit(Writer& w, const WgmmaCommit&) { w.line("wgmma_commit();"); }
 
-void emit(Writer& w, const WaitWgmma& wait) { w.line("wgmma_wait<{}>();", wait.pending); }
+void emit(Writer& w, const WgmmaWait& wait) { w.line("wgmma_wait<{}>();", wait.pending); }
 
 void emit(Writer& w, const ProxyFence&) { w.line("async_proxy_fence();"); }
 
 void emit(Writer& w, const TmaStore& store) {
   const std::string at = coordinates(w, store.at);
   w.buffer(store.buffer);
-  w.line("store_box(&{}, {}, {});", name_of(w.plan, store.map), name_of(w.plan, store.buffer), at);
+  w.line("tma_store_guarded(&{}, {}, {});", name_of(w.plan, store.map), name_of(w.plan, store.buffer), at);
 }
 
-void emit(Writer& w, const CommitStores&) { w.line("tma_store_commit();"); }
+void emit(Writer& w, const TmaStoreCommit&) { w.line("tma_store_commit();"); }
 
-void emit(Writer& w, const WaitStores& wait) { w.line("tma_store_wait<{}>();", wait.pending); }
+void emit(Writer& w, const TmaStoreWait& wait) { w.line("tma_store_wait<{}>();", wait.pending); }
 
 void emit(Writer& w, const NamedBarrier& barrier) {
-  w.line("named_barrier{}({}, {});", barrier.arrives ? "_arrive" : "", team_barrier(w, barrier.id, barrier.next_team),
-         barrier.threads);
+  w.line("named_barrier{}({}, {});", barrier.arrives ? "_arrive" : "",
+         consumer_group_barrier(w, barrier.id, barrier.next_consumer_group), barrier.threads);
 }
 
-void emit(Writer& w, const WaitForPrevious&) { w.line("wait_for_previous();"); }
+void emit(Writer& w, const GridDependencyWait&) { w.line("wait_for_previous();"); }
 
-void emit(Writer& w, const LetNextBegin&) { w.line("let_next_begin();"); }
+void emit(Writer& w, const GridDependencyTrigger&) { w.line("let_next_begin();"); }
 
 }  // namespace tessera::internal::codegen

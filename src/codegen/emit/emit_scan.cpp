@@ -228,8 +228,8 @@ void emit(Writer& w, const Scan& scan) {
   LineText(w, scan.by, scan.out, scan.axis).within_warps();
 }
 
-void emit(Writer& w, const PutTotals& put) { LineText(w, put.by, put.out, put.axis).put_totals(put.scratch); }
+void emit(Writer& w, const WriteScanTotals& put) { LineText(w, put.by, put.out, put.axis).put_totals(put.scratch); }
 
-void emit(Writer& w, const AddTotals& add) { LineText(w, add.by, add.out, add.axis).add_totals(add.scratch); }
+void emit(Writer& w, const AddScanPrefix& add) { LineText(w, add.by, add.out, add.axis).add_totals(add.scratch); }
 
 }  // namespace tessera::internal::codegen

@@ -85,7 +85,7 @@ void emit(Writer& w, const Merge& merge) {
   w.close();
 }
 
-void emit(Writer& w, const CountNumbers& count) {
+void emit(Writer& w, const HistogramUpdate& count) {
   w.open("{{");
   w.line("int* const counts = {};", w.scratch(count.scratch, ElementType::i32));
   const IndexExpression mine = first_copy(w, count.sweep.layout);
@@ -108,7 +108,7 @@ void emit(Writer& w, const CountNumbers& count) {
   w.close();
 }
 
-void emit(Writer& w, const AddCounts& add) {
+void emit(Writer& w, const HistogramReduce& add) {
   declare(w, add.out, false);
   w.open("{{");
   w.line("const int* const counts = {};", w.scratch(add.scratch, ElementType::i32));

@@ -14,9 +14,9 @@ void emit(Writer& w, const Compute& compute);
 void emit(Writer& w, const Load& load);
 void emit(Writer& w, const Store& store);
 void emit(Writer& w, const Fetch& fetch);
-void emit(Writer& w, const Stage& stage);
-void emit(Writer& w, const ReadStage& read);
-void emit(Writer& w, const Clear& clear);
+void emit(Writer& w, const StoreShared& stage);
+void emit(Writer& w, const LoadFragment& read);
+void emit(Writer& w, const ZeroFill& clear);
 
 // emit_atomic.cpp
 void emit(Writer& w, const Atomic& atomic);
@@ -24,23 +24,23 @@ void emit(Writer& w, const Atomic& atomic);
 // emit_exchange.cpp: what goes across threads
 void emit(Writer& w, const Reduce& reduce);
 void emit(Writer& w, const Argmax& argmax);
-void emit(Writer& w, const Replicas& replicas);
-void emit(Writer& w, const Partials& partials);
-void emit(Writer& w, const PutPartials& put);
-void emit(Writer& w, const TakePartials& take);
-void emit(Writer& w, const Put& put);
-void emit(Writer& w, const Get& get);
+void emit(Writer& w, const LaneReduce& replicas);
+void emit(Writer& w, const CrossWarpReduce& partials);
+void emit(Writer& w, const StoreWarpPartials& put);
+void emit(Writer& w, const ReduceWarpPartials& take);
+void emit(Writer& w, const StoreScratch& put);
+void emit(Writer& w, const LoadScratch& get);
 
 // emit_scan.cpp: sums along an axis
 void emit(Writer& w, const Scan& scan);
-void emit(Writer& w, const PutTotals& put);
-void emit(Writer& w, const AddTotals& add);
+void emit(Writer& w, const WriteScanTotals& put);
+void emit(Writer& w, const AddScanPrefix& add);
 
 // emit_sort.cpp: orders along an axis, and counts
 void emit(Writer& w, const Sort& sort);
 void emit(Writer& w, const Merge& merge);
-void emit(Writer& w, const CountNumbers& count);
-void emit(Writer& w, const AddCounts& add);
+void emit(Writer& w, const HistogramUpdate& count);
+void emit(Writer& w, const HistogramReduce& add);
 
 // emit_products.cpp
 void emit(Writer& w, const Multiply& multiply);
@@ -48,53 +48,53 @@ void emit(Writer& w, const Multiply& multiply);
 // emit_control.cpp: loops and branches, and what orders steps
 void emit(Writer& w, const Loop& loop);
 void emit(Writer& w, const Branch& branch);
-void emit(Writer& w, const Tell& tell);
+void emit(Writer& w, const HostReport& tell);
 void emit(Writer& w, const Barrier& barrier);
 void emit(Writer& w, const Commit& commit);
 void emit(Writer& w, const Wait& wait);
 
-void emit(Writer& w, const Elected& elected);
-void emit(Writer& w, const OfTeam& of_team);
-void emit(Writer& w, const OfPart& of_part);
-void emit(Writer& w, const EachPart& each);
+void emit(Writer& w, const ElectOne& elected);
+void emit(Writer& w, const IfConsumerGroup& of_consumer_group);
+void emit(Writer& w, const IfFirstSplit& of_part);
+void emit(Writer& w, const ForEachPeer& each);
 void emit(Writer& w, const TileLoop& loop);     // emit.cpp
-void emit(Writer& w, const BringAhead& bring);  // emit.cpp
-void emit(Writer& w, const UnlessBrought& unless);
+void emit(Writer& w, const PrefetchBeforeWait& bring);  // emit.cpp
+void emit(Writer& w, const IfNotPrefetched& unless);
 
-// emit_roles.cpp: rings, the copy engine, wgmma, and clusters
-void emit(Writer& w, const ShareRounds& share);
-void emit(Writer& w, const PutPart& put);
-void emit(Writer& w, const AddParts& add);
+// emit_roles.cpp: pipelines, the copy engine, wgmma, and clusters
+void emit(Writer& w, const SplitKRange& share);
+void emit(Writer& w, const StorePartial& put);
+void emit(Writer& w, const ReducePartials& add);
 void emit(Writer& w, const ClusterBarrier& barrier);
-void emit(Writer& w, const TellPart& tell);
-void emit(Writer& w, const AwaitPart& await);
+void emit(Writer& w, const SignalPartial& tell);
+void emit(Writer& w, const WaitPartial& await);
 void emit(Writer& w, const WarpBarrier& barrier);
-void emit(Writer& w, const Turn& turn);
-void emit(Writer& w, const SetRegisters& set);
+void emit(Writer& w, const OrderedBarrier& turn);
+void emit(Writer& w, const SetMaxNReg& set);
 void emit(Writer& w, const PrefetchMap& prefetch);
-void emit(Writer& w, const ClearRest& clear);
-void emit(Writer& w, const ClearBeyond& clear);
-void emit(Writer& w, const InitRing& init);
-void emit(Writer& w, const Acquire& acquire);
-void emit(Writer& w, const Expect& expect);
+void emit(Writer& w, const ZeroFillRows& clear);
+void emit(Writer& w, const ZeroFillPastEnd& clear);
+void emit(Writer& w, const InitPipeline& init);
+void emit(Writer& w, const WaitEmpty& acquire);
+void emit(Writer& w, const ArriveExpectTx& expect);
 void emit(Writer& w, const TmaLoad& load);
 void emit(Writer& w, const Arrive& arrive);
 void emit(Writer& w, const WaitFull& wait);
-void emit(Writer& w, const Release& release);
-void emit(Writer& w, const Advance& advance);
-void emit(Writer& w, const Reserve& reserve);
+void emit(Writer& w, const ArriveEmpty& release);
+void emit(Writer& w, const AdvanceStage& advance);
+void emit(Writer& w, const DeclareAccumulator& reserve);
 void emit(Writer& w, const RegisterFence& fence);
 void emit(Writer& w, const WgmmaFence& fence);
 void emit(Writer& w, const Wgmma& product);
-void emit(Writer& w, const CommitWgmma& commit);
-void emit(Writer& w, const WaitWgmma& wait);
+void emit(Writer& w, const WgmmaCommit& commit);
+void emit(Writer& w, const WgmmaWait& wait);
 void emit(Writer& w, const ProxyFence& fence);
 void emit(Writer& w, const TmaStore& store);
-void emit(Writer& w, const CommitStores& commit);
-void emit(Writer& w, const WaitStores& wait);
+void emit(Writer& w, const TmaStoreCommit& commit);
+void emit(Writer& w, const TmaStoreWait& wait);
 void emit(Writer& w, const NamedBarrier& barrier);
-void emit(Writer& w, const WaitForPrevious& wait);
-void emit(Writer& w, const LetNextBegin& let);
+void emit(Writer& w, const GridDependencyWait& wait);
+void emit(Writer& w, const GridDependencyTrigger& let);
 
 /// Ahead of a loop's rounds, and behind them: what of the product that has the fetch within goes over rounds.
 void begin_rounds(Writer& w, const Multiply& multiply);
@@ -104,9 +104,9 @@ void emit_fetch_ahead(Writer& w, const Loop& loop);
 /// Where a buffer starts; of one with stages that of a loop's round.
 std::string stage_of(Writer& w, BufferId id, LoopId loop);
 /// The same of the stage at a cursor, if there is one.
-std::string stage_at(Writer& w, BufferId id, CursorId cursor);
+std::string stage_at(Writer& w, BufferId id, PipelineStateId state);
 /// The number of a team's barrier, of which there is one for each from `first` on; or that of the next team.
-IndexExpression team_barrier(Writer& w, int first, bool next = false);
+IndexExpression consumer_group_barrier(Writer& w, int first, bool next = false);
 /// Threads of a role, for a function of the prelude that counts them from the block's first.
 int threads_from_first(const Writer& w);
 

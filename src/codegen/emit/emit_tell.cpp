@@ -5,7 +5,7 @@ namespace tessera::internal::codegen {
 namespace {
 
 // As the grid counts its blocks, whichever order they run in.
-IndexExpression number_of_block(Writer& w, const Tell& tell) {
+IndexExpression number_of_block(Writer& w, const HostReport& tell) {
   IndexExpression number = 0;
   for (std::size_t axis = 0; axis < tell.block.size(); ++axis) {
     const IndexExpression extent =
@@ -19,7 +19,7 @@ IndexExpression number_of_block(Writer& w, const Tell& tell) {
 }  // namespace
 
 // A check's condition is the same for all threads, and so is the record of a print.
-void emit(Writer& w, const Tell& tell) {
+void emit(Writer& w, const HostReport& tell) {
   const IndexExpression block = number_of_block(w, tell);
   if (tell.unless) {
     w.line("if (!({})) fail_check(reports, {}, {});", scalar(w, *tell.unless), tell.text, block);
@@ -28,11 +28,11 @@ void emit(Writer& w, const Tell& tell) {
   w.uses.thread = true;
   w.open("if (thread == 0) {{");
   std::int64_t words = 0;
-  for (const Tell::Tile& tile : tell.values)
+  for (const HostReport::Tile& tile : tell.values)
     words += tile.elements * host_bytes(host_type(w.plan.scratch[tile.scratch].type)) / 4;
   w.line("u32* const record = new_record(reports, {}, {}, {});", tell.text, block, words);
   std::int64_t at = 0;
-  for (const Tell::Tile& tile : tell.values) {
+  for (const HostReport::Tile& tile : tell.values) {
     const ElementType type = w.plan.scratch[tile.scratch].type;
     w.line("if (record) record_elements(record + {}, {}, {});", at, w.scratch(tile.scratch, type), tile.elements);
     at += tile.elements * host_bytes(host_type(type)) / 4;

@@ -201,7 +201,7 @@ Spot spot_of_element(Writer& w, const Sweep& sweep, const TileAccess& access, co
 }
 
 std::string_view reader(const TileAccess& access) {
-  return access.kept ? "read_kept" : access.in_order ? "read_in_order" : "read_input";
+  return access.kept ? "read_evict_last" : access.in_order ? "read_no_hoist" : "read_input";
 }
 // What the reader is given last.
 std::string priority(Writer& w, const TileAccess& access) {
@@ -328,7 +328,7 @@ IndexExpression stride_of(const Writer& w, const TileAccess& access, std::size_t
   const TileAccess::Axis& axis = access.axes[i];
   const IndexExpression stride = w.stride(access.parameter, axis.tensor_axis) * axis.step();
   // A wide variant's strides have 64 bits, but for constants.
-  const bool far = w.plan.variant.wide && beyond_narrow(static_cast<std::uint64_t>(access.reach(axis.tensor_axis)));
+  const bool far = w.plan.variant.index64 && beyond_narrow(static_cast<std::uint64_t>(access.reach(axis.tensor_axis)));
   return stride.is_constant() && far ? cast_i64(stride) : stride;
 }
 

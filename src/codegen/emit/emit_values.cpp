@@ -66,22 +66,22 @@ IndexExpression inside_tile(Writer& w, const Sweep& sweep, const IndexExpression
 }
 
 bool is_indexed_by_constants(const Storage& storage) {
-  return storage.home == Home::registers || storage.home == Home::variable;
+  return storage.storage_class == StorageClass::registers || storage.storage_class == StorageClass::variable;
 }
 
 std::string element(Writer& w, ValueId id, const IndexExpression& index) {
   const Storage& storage = w.plan.storage(id);
   const std::string name = w.name(id);
-  switch (storage.home) {
-    case Home::variable:
+  switch (storage.storage_class) {
+    case StorageClass::variable:
       return name;
-    case Home::registers:
+    case StorageClass::registers:
       return fmt::format("{}[{}]", name, index);
-    case Home::shared:
-    case Home::workspace:
+    case StorageClass::shared:
+    case StorageClass::workspace:
       break;
   }
-  w.use_memory(storage.home == Home::workspace);
+  w.use_memory(storage.storage_class == StorageClass::workspace);
   w.uses.thread = true;
   return fmt::format("{}[{}]", name,
                      index / storage.vector * (w.role.threads() * storage.vector) + index % storage.vector);
@@ -96,20 +96,20 @@ void declare(Writer& w, ValueId id, bool array_only) {
   const Storage& storage = w.plan.storage(id);
   const std::string name = w.name(id);
   const std::string_view type = register_type(storage.type);
-  switch (storage.home) {
-    case Home::registers:
+  switch (storage.storage_class) {
+    case StorageClass::registers:
       if (!w.declares(w.plan.values[id].storage)) break;
       if (storage.pairs)
         w.line("u32 {}[{}];", name, storage.registers / 2);
       else
         w.line("{} {}[{}];", type, name, storage.registers);
       break;
-    case Home::variable:
+    case StorageClass::variable:
       if (!array_only && w.declares(w.plan.values[id].storage)) w.line("{} {};", type, name);
       break;
-    case Home::shared:
-    case Home::workspace:
-      w.use_memory(storage.home == Home::workspace);
+    case StorageClass::shared:
+    case StorageClass::workspace:
+      w.use_memory(storage.storage_class == StorageClass::workspace);
       w.uses.thread = true;
       break;
   }
@@ -117,7 +117,7 @@ void declare(Writer& w, ValueId id, bool array_only) {
 
 std::string assign(Writer& w, ValueId id, const IndexExpression& index) {
   const Storage& storage = w.plan.storage(id);
-  if (storage.home != Home::variable) return element(w, id, index) + " = ";
+  if (storage.storage_class != StorageClass::variable) return element(w, id, index) + " = ";
   const std::string name = w.name(id);
   if (!w.declares(w.plan.values[id].storage)) return name + " = ";
   return fmt::format("{}{} {} = ", storage.changes ? "" : "const ", register_type(storage.type), name);

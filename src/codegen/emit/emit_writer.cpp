@@ -70,7 +70,7 @@ IndexExpression Writer::extent(int parameter, int axis) const {
 }
 
 IndexExpression Writer::stride(int parameter, int axis) const {
-  if (axis == plan.variant.tensors[static_cast<std::size_t>(parameter)].unit_axis) return 1;
+  if (axis == plan.variant.tensors[static_cast<std::size_t>(parameter)].contiguous_axis) return 1;
   return IndexExpression::variable(fmt::format("{}_stride{}", tensor_name(plan, parameter), axis));
 }
 

@@ -42,8 +42,8 @@ struct Writer {
   } uses;                        ///< of the kernel's own variables
   std::set<StorageId> storages;  ///< that the text names
   std::set<BufferId> buffers;
-  std::set<RingId> rings;
-  std::set<CursorId> cursors;
+  std::set<PipelineId> pipelines;
+  std::set<PipelineStateId> states;
   unsigned author_line = 0;
   const Loop* fetching = nullptr;  ///< around the step at hand, one of whose products has the fetch within
   IndexExpression fetched_if = IndexExpression::always();  ///< else fetches read nothing

@@ -5,7 +5,8 @@ namespace {
 
 class Follower {
  public:
-  Follower(const Facts& facts, Id operand, RegionId loop) : facts_(facts), operand_(operand), loop_(loop) {}
+  Follower(const GraphAnalysis& analysis, Id operand, RegionId loop)
+      : analysis_(analysis), operand_(operand), loop_(loop) {}
 
   // A stack of our own: an expression may be a hundred thousand ops deep.
   ComputedOperand run() {
@@ -16,7 +17,7 @@ class Follower {
       open.pop_back();
       if (!seen.insert(id).second) continue;
       const Node& at = node(id);
-      const bool inside = facts_.in_region(id, loop_) && at.shape.rank() > 0;
+      const bool inside = analysis_.in_region(id, loop_) && at.shape.rank() > 0;
       if (at.op == Op::broadcast || (inside && is_elementwise(at.op))) {
         if (at.op != Op::broadcast) result_.nodes.insert(id);
         open.insert(open.end(), at.in.begin(), at.in.end());
@@ -30,11 +31,11 @@ class Follower {
   }
 
  private:
-  const Node& node(Id id) const { return facts_[id]; }
+  const Node& node(Id id) const { return analysis_[id]; }
 
-  // A load as large as the operand, perhaps turned.
+  // A load as large as the operand, perhaps transposed.
   void tile(Id id) {
-    if (find_source(facts_.graph, id).load == no_id) return stop(id);
+    if (find_source(analysis_.graph, id).load == no_id) return stop(id);
     result_.tiles.push_back(id);
     for (;; id = node(id).in[0]) {
       result_.nodes.insert(id);
@@ -45,17 +46,17 @@ class Follower {
   void value(Id id) {
     result_.values.insert(id);
     const Node& at = node(id);
-    if (!facts_.in_region(id, loop_) || at.shape.rank() == 0 || at.op == Op::constant || at.op == Op::iota) return;
+    if (!analysis_.in_region(id, loop_) || at.shape.rank() == 0 || at.op == Op::constant || at.op == Op::iota) return;
     Id from = id;
-    while (is_seen_through(facts_.graph, node(from))) result_.values.insert(from = node(from).in[0]);
-    if (facts_.in_region(from, loop_) && (node(from).op != Op::load || node(from).ordered)) stop(from);
+    while (is_seen_through(analysis_.graph, node(from))) result_.values.insert(from = node(from).in[0]);
+    if (analysis_.in_region(from, loop_) && (node(from).op != Op::load || node(from).ordered)) stop(from);
   }
   void stop(Id id) {
-    result_.why_not = why_no_source(facts_.graph, id);
-    result_.where = end_of_source(facts_.graph, id);
+    result_.why_not = why_no_source(analysis_.graph, id);
+    result_.where = end_of_source(analysis_.graph, id);
   }
 
-  const Facts& facts_;
+  const GraphAnalysis& analysis_;
   const Id operand_;
   const RegionId loop_;
   ComputedOperand result_;
@@ -63,8 +64,8 @@ class Follower {
 
 }  // namespace
 
-ComputedOperand computed_operand(const Facts& facts, Id operand, RegionId loop) {
-  return Follower(facts, operand, loop).run();
+ComputedOperand computed_operand(const GraphAnalysis& analysis, Id operand, RegionId loop) {
+  return Follower(analysis, operand, loop).run();
 }
 
 }  // namespace tessera::internal::lowering

@@ -8,7 +8,7 @@
 
 namespace tessera::internal::lowering {
 
-/// One expression for each element, of tiles that a ring brings and of values that threads have.
+/// One expression for each element, of tiles that a pipeline brings and of values that threads have.
 struct ComputedOperand {
   std::set<Id> nodes;        ///< no steps of their own: the loop's ops of the expression, and what brings its tiles
   std::vector<Id> tiles;     ///< of those: as large as the operand, and of a load
@@ -16,6 +16,6 @@ struct ComputedOperand {
   std::string why_not = {};  ///< no such expression, in a few words; empty: it is one
   Id where = no_id;          ///< what is in its way
 };
-ComputedOperand computed_operand(const Facts& facts, Id operand, RegionId loop);
+ComputedOperand computed_operand(const GraphAnalysis& analysis, Id operand, RegionId loop);
 
 }  // namespace tessera::internal::lowering

@@ -12,18 +12,18 @@ namespace {
 
 class Chooser {
  public:
-  Chooser(const Facts& facts, const std::map<Id, ProductPlan>& products, int warps)
-      : facts_(facts), products_(products), known_(facts.graph.nodes.size()) {
+  Chooser(const GraphAnalysis& analysis, const std::map<Id, ProductPlan>& products, int warps)
+      : analysis_(analysis), products_(products), known_(analysis.graph.nodes.size()) {
     layouts_.warps = warps;
-    layouts_.of.resize(facts.graph.nodes.size());
-    for (const auto& region : facts.order)
+    layouts_.of.resize(analysis.graph.nodes.size());
+    for (const auto& region : analysis.order)
       for (Id id : region) {
-        const Node& node = facts[id];
+        const Node& node = analysis[id];
         if (node.op == Op::result) results_[{node.in[0], node.position()}] = id;
         if (!has_region(node.op)) continue;
         for (std::size_t k = 1; k < node.in.size(); ++k) carried_[{id, node.in[k]}].push_back(k - 1);
-        const Region& body = facts.graph.body(id);
-        for (std::size_t k = 0; k < facts.graph.carried(id); ++k) carried_[{id, body.yields[k]}].push_back(k);
+        const Region& body = analysis.graph.body(id);
+        for (std::size_t k = 0; k < analysis.graph.carried(id); ++k) carried_[{id, body.yields[k]}].push_back(k);
       }
   }
 
@@ -33,15 +33,15 @@ class Chooser {
     anchor_accesses();
     // What is left: the largest first, and of equals the one that comes first.
     std::vector<Id> rest;
-    for (const auto& region : facts_.order)
+    for (const auto& region : analysis_.order)
       for (Id id : region)
         if (has_value(id)) rest.push_back(id);
     std::stable_sort(rest.begin(), rest.end(), [&](Id a, Id b) {
-      const auto x = facts_[a].shape.size(), y = facts_[b].shape.size();
-      return x != y ? x > y : facts_.number[a] < facts_.number[b];
+      const auto x = analysis_[a].shape.size(), y = analysis_[b].shape.size();
+      return x != y ? x > y : analysis_.number[a] < analysis_.number[b];
     });
     for (Id id : rest) {
-      const Shape& shape = facts_[id].shape;
+      const Shape& shape = analysis_[id].shape;
       set(id, blocked_layout(shape, shape.rank() - 1, 1, layouts_.warps));
       settle();
     }
@@ -50,13 +50,13 @@ class Chooser {
 
  private:
   bool has_value(Id id) const {
-    const Op op = facts_[id].op;
-    return facts_.live(id) && tessera::internal::has_value(op);
+    const Op op = analysis_[id].op;
+    return analysis_.live(id) && tessera::internal::has_value(op);
   }
 
   void set(Id id, const Layout& layout) {
     if (!has_value(id) || known_[id]) return;
-    const Node& node = facts_[id];
+    const Node& node = analysis_[id];
     if (is_scan(node.op) && !line_of(layout, node.axis())) return;  // it has another, and what it adds up moves
     if (is_sort(node.op) && in_registers(node) && layout != sorted(node)) return;
     known_[id] = true;
@@ -66,28 +66,28 @@ class Chooser {
 
   void anchor_products() {
     std::vector<std::pair<int, Id>> products;
-    for (const auto& [id, plan] : products_) products.emplace_back(facts_.number[id], id);
+    for (const auto& [id, plan] : products_) products.emplace_back(analysis_.number[id], id);
     std::sort(products.begin(), products.end());
     for (auto [number, id] : products) {
       const Layout& layout = products_.at(id).layout;
       set(id, layout);
       if (!products_.at(id).product.partial) continue;
       // What a thread has of a sum is its own: it stays where it is from round to round.
-      Id carried = facts_[id].in[2];
+      Id carried = analysis_[id].in[2];
       set(carried, layout);
-      if (facts_[carried].op == Op::mul) set(facts_[carried].in[0], layout);
+      if (analysis_[carried].op == Op::mul) set(analysis_[carried].in[0], layout);
     }
     for (auto [number, id] : products) {
       const ProductPlan& plan = products_.at(id);
       const Product& product = plan.product;
-      if (product.kind == ProductKind::tensor && product.layout_a.rank() > 0) {
-        set(facts_[id].in[0], product.layout_a);
-      } else if (product.kind == ProductKind::thin) {
-        set(facts_[id].in[0], product.layout_a);
-        set(facts_[id].in[1], product.layout_b);
-      } else if (product.kind == ProductKind::tensor && info(product.type).bytes > 1 && plan.a.load == no_id &&
+      if (product.kind == MatmulKind::mma_sync && product.layout_a.rank() > 0) {
+        set(analysis_[id].in[0], product.layout_a);
+      } else if (product.kind == MatmulKind::gemv) {
+        set(analysis_[id].in[0], product.layout_a);
+        set(analysis_[id].in[1], product.layout_b);
+      } else if (product.kind == MatmulKind::mma_sync && info(product.type).bytes > 1 && plan.a.load == no_id &&
                  product.warps_n == 1) {
-        set(facts_[id].in[0], accumulator_layout({product.m, product.k}, product.warps_m, 1));
+        set(analysis_[id].in[0], accumulator_layout({product.m, product.k}, product.warps_m, 1));
       }
     }
     settle();
@@ -96,9 +96,9 @@ class Chooser {
   // A sort has its elements where a warp leaves them, but for lines that go through memory, and takes them as they are
   // read best.
   void anchor_sorts() {
-    for (const auto& region : facts_.order)
+    for (const auto& region : analysis_.order)
       for (Id id : region) {
-        const Node& node = facts_[id];
+        const Node& node = analysis_[id];
         if (!is_sort(node.op)) continue;
         const Layout layout = sorted(node);
         if (in_registers(node)) set(id, layout);
@@ -106,7 +106,7 @@ class Chooser {
       }
     settle();
   }
-  const Node& operand(const Node& node) const { return facts_[node.in[0]]; }
+  const Node& operand(const Node& node) const { return analysis_[node.in[0]]; }
   bool in_registers(const Node& sort) const {
     return sort_chunks(operand(sort).shape[sort.axis()], operand(sort).type) == 1;
   }
@@ -121,23 +121,23 @@ class Chooser {
       Id access, value;
     };
     std::vector<Anchor> anchors;
-    for (const auto& region : facts_.order)
+    for (const auto& region : analysis_.order)
       for (Id id : region) {
-        const Node& node = facts_[id];
+        const Node& node = analysis_[id];
         if (is_read(node.op) || is_write(node.op))
-          anchors.push_back(
-              {node.shape.size() * info(node.type).bytes, facts_.number[id], id, is_read(node.op) ? id : node.in[0]});
+          anchors.push_back({node.shape.size() * info(node.type).bytes, analysis_.number[id], id,
+                             is_read(node.op) ? id : node.in[0]});
       }
     std::sort(anchors.begin(), anchors.end(), [](const Anchor& a, const Anchor& b) {
       return a.bytes != b.bytes ? a.bytes > b.bytes : a.number < b.number;
     });
     for (const Anchor& anchor : anchors) {
       if (known_[anchor.value]) continue;
-      const GraphAccess access = facts_.access(anchor.access);
-      const Shape& shape = facts_[anchor.value].shape;
+      const GraphAccess access = analysis_.access(anchor.access);
+      const Shape& shape = analysis_[anchor.value].shape;
       const int fast = access.fast >= 0 ? access.fast : shape.rank() - 1;
-      const Run across = access.vector > 1 ? turned_access(facts_, anchor.value, fast) : Run{};
-      layouts_.turned |= across.axis >= 0;
+      const Run across = access.vector > 1 ? transposed_access(analysis_, anchor.value, fast) : Run{};
+      layouts_.transposed |= across.axis >= 0;
       set(anchor.value, blocked_layout(shape, fast, access.vector, layouts_.warps, across));
       settle();
     }
@@ -149,30 +149,30 @@ class Chooser {
       const Id id = work_.front();
       work_.pop_front();
       to_operands(id);
-      for (Id user : facts_.users[id]) to_user(id, user);
-      if (facts_[id].op == Op::argument && facts_[id].position() > 0)
-        to_carried(facts_.owner[facts_[id].region], facts_[id].position() - 1, id);
-      if (facts_[id].op == Op::result) to_carried(facts_[id].in[0], facts_[id].position(), id);
+      for (Id user : analysis_.users[id]) to_user(id, user);
+      if (analysis_[id].op == Op::argument && analysis_[id].position() > 0)
+        to_carried(analysis_.owner[analysis_[id].region], analysis_[id].position() - 1, id);
+      if (analysis_[id].op == Op::result) to_carried(analysis_[id].in[0], analysis_[id].position(), id);
     }
   }
 
   void to_carried(Id loop, std::size_t k, Id from) {
     const Layout layout = layouts_.of[from];
-    const Region& body = facts_.graph.body(loop);
-    set(facts_[loop].in[k + 1], layout);
+    const Region& body = analysis_.graph.body(loop);
+    set(analysis_[loop].in[k + 1], layout);
     set(body.arguments[k + 1], layout);
     set(body.yields[k], layout);
     if (const auto result = results_.find({loop, k}); result != results_.end()) set(result->second, layout);
   }
 
   void to_operands(Id id) {
-    const Node& node = facts_[id];
+    const Node& node = analysis_[id];
     const Layout layout = layouts_.of[id];
     if (is_elementwise(node.op) || node.op == Op::broadcast) {
-      for (Id in : node.in) set(in, layout.of_operand(facts_[in].shape, node.shape));
+      for (Id in : node.in) set(in, layout.of_operand(analysis_[in].shape, node.shape));
     } else if (node.op == Op::reshape) {
-      if (only_unit_axes(facts_[node.in[0]].shape, node.shape))
-        set(node.in[0], layout.with_unit_axes(node.shape, facts_[node.in[0]].shape));
+      if (only_unit_axes(analysis_[node.in[0]].shape, node.shape))
+        set(node.in[0], layout.with_unit_axes(node.shape, analysis_[node.in[0]].shape));
     } else if (node.op == Op::permute) {
       set(node.in[0], layout.permuted(inverse(node.permutation())));
     } else if (node.op == Op::gather) {
@@ -187,16 +187,17 @@ class Chooser {
   }
 
   void to_user(Id id, Id user) {
-    const Node& node = facts_[user];
+    const Node& node = analysis_[user];
     const Layout layout = layouts_.of[id];
     if (is_elementwise(node.op)) {
-      if (facts_[id].shape == node.shape) set(user, layout);
+      if (analysis_[id].shape == node.shape) set(user, layout);
     } else if (is_reduction(node.op) || node.op == Op::argmax) {
       set(user, layout.without(node.axis()));
     } else if (is_scan(node.op)) {
       set(user, layout);
     } else if (node.op == Op::reshape) {
-      if (only_unit_axes(facts_[id].shape, node.shape)) set(user, layout.with_unit_axes(facts_[id].shape, node.shape));
+      if (only_unit_axes(analysis_[id].shape, node.shape))
+        set(user, layout.with_unit_axes(analysis_[id].shape, node.shape));
     } else if (node.op == Op::permute) {
       set(user, layout.permuted(node.permutation()));
     } else if (node.op == Op::scatter && node.in[0] == id) {
@@ -204,7 +205,7 @@ class Chooser {
     } else if (node.op == Op::gather_elements) {
       set(user, layout);
     } else if (by_elements(node.op) || is_atomic(node.op)) {  // and writes
-      if (facts_[id].shape == node.shape) set_all_of(user, layout);
+      if (analysis_[id].shape == node.shape) set_all_of(user, layout);
     } else if (has_region(node.op)) {
       // Once, however often the loop names it.
       if (const auto carried = carried_.extract({user, id}))
@@ -215,8 +216,8 @@ class Chooser {
   // Of an atomic or a scatter of elements: its tiles, and what was there.
   void set_all_of(Id id, const Layout& layout) {
     set(id, layout);
-    for (Id in : facts_[id].in)
-      if (facts_[in].shape == facts_[id].shape) set(in, layout);
+    for (Id in : analysis_[id].in)
+      if (analysis_[in].shape == analysis_[id].shape) set(in, layout);
   }
 
   static Layout rows_of(const Layout& layout) {
@@ -234,7 +235,7 @@ class Chooser {
     return result;
   }
 
-  const Facts& facts_;
+  const GraphAnalysis& analysis_;
   const std::map<Id, ProductPlan>& products_;
   Layouts layouts_;
   std::vector<char> known_;
@@ -245,55 +246,55 @@ class Chooser {
 
 }  // namespace
 
-Layouts choose_layouts(const Facts& facts, const std::map<Id, ProductPlan>& products, int warps) {
-  return Chooser(facts, products, warps).run();
+Layouts choose_layouts(const GraphAnalysis& analysis, const std::map<Id, ProductPlan>& products, int warps) {
+  return Chooser(analysis, products, warps).run();
 }
 
 namespace {
 
 // Does each element go its own way through memory, once?
-bool is_pointwise(const Facts& facts) {
-  if (facts.order.size() > 1) return false;
-  return std::ranges::none_of(facts.order.front(), [&](Id id) {
-    const Op op = facts[id].op;
+bool is_pointwise(const GraphAnalysis& analysis) {
+  if (analysis.order.size() > 1) return false;
+  return std::ranges::none_of(analysis.order.front(), [&](Id id) {
+    const Op op = analysis[id].op;
     return is_reduction(op) || is_scan(op) || is_sort(op) || op == Op::argmax || op == Op::extract;
   });
 }
 
 // Is a tile like the value's added up along its fast axis?
-bool is_reduced(const Facts& facts, const Shape& shape, int fast) {
+bool is_reduced(const GraphAnalysis& analysis, const Shape& shape, int fast) {
   bool reduced = false;
-  for (const auto& region : facts.order)
+  for (const auto& region : analysis.order)
     for (Id id : region) {
-      const Node& node = facts[id];
+      const Node& node = analysis[id];
       const bool along = is_reduction(node.op) || node.op == Op::argmax;
-      reduced |= along && node.axis() == fast && facts[node.in[0]].shape == shape;
+      reduced |= along && node.axis() == fast && analysis[node.in[0]].shape == shape;
     }
   return reduced;
 }
 
 // Chunks of lines are a warp's each; more warps would sort copies. Of more than 512 threads each has too few registers.
-int warps_of_sorts(const Facts& facts) {
+int warps_of_sorts(const GraphAnalysis& analysis) {
   int most = 0;
-  for (const auto& region : facts.order)
+  for (const auto& region : analysis.order)
     for (Id id : region) {
-      if (!is_sort(facts[id].op)) continue;
-      const Node& operand = facts[facts[id].in[0]];
-      const Layout layout = sorted_layout(operand.shape, facts[id].axis(), operand.type, 1);
-      most = std::max(most, layout.registers() / line_of(layout, facts[id].axis())->run.size);
+      if (!is_sort(analysis[id].op)) continue;
+      const Node& operand = analysis[analysis[id].in[0]];
+      const Layout layout = sorted_layout(operand.shape, analysis[id].axis(), operand.type, 1);
+      most = std::max(most, layout.registers() / line_of(layout, analysis[id].axis())->run.size);
     }
   return most == 0 ? 32 : std::min(most, 16);
 }
 
 }  // namespace
 
-int choose_warps(const Facts& facts) {
+int choose_warps(const GraphAnalysis& analysis) {
   std::int64_t largest = 1, most_bytes = 0;
   int vector = 1;
   Id accessed = no_id;
-  for (const auto& region : facts.order)
+  for (const auto& region : analysis.order)
     for (Id id : region) {
-      const Node& node = facts[id];
+      const Node& node = analysis[id];
       const bool accesses = is_read(node.op) || is_write(node.op);
       if (is_view(node.op) || (is_effect(node.op) && !accesses)) continue;
       largest = std::max(largest, node.shape.size());
@@ -303,19 +304,19 @@ int choose_warps(const Facts& facts) {
       most_bytes = std::max(most_bytes, bytes);
     }
   constexpr int most_warps = 32;
-  int most = std::min(most_warps, warps_of_sorts(facts));
+  int most = std::min(most_warps, warps_of_sorts(analysis));
   int of_few = 2, of_many = 2;  // accesses, at least, of each of up to 256 threads, of more
   if (accessed != no_id) {
-    const GraphAccess access = facts.access(accessed);
-    const Id value = is_read(facts[accessed].op) ? accessed : facts[accessed].in[0];
+    const GraphAccess access = analysis.access(accessed);
+    const Id value = is_read(analysis[accessed].op) ? accessed : analysis[accessed].in[0];
     vector = access.vector;
-    const Shape& shape = facts[value].shape;
-    if (const int across = vector > 1 ? turned_access(facts, value, access.fast).length : 1; across > 1) {
+    const Shape& shape = analysis[value].shape;
+    if (const int across = vector > 1 ? transposed_access(analysis, value, access.fast).length : 1; across > 1) {
       const int elements = 32 * vector * across;  // of a warp, if each lane has one block of them
       const auto warps = static_cast<std::uint64_t>((shape.size() + elements - 1) / elements);
       return static_cast<int>(std::min<std::uint64_t>(std::bit_ceil(warps), most_warps));
     }
-    if (access.fast >= 0 && is_reduced(facts, shape, access.fast)) {
+    if (access.fast >= 0 && is_reduced(analysis, shape, access.fast)) {
       // Rows are better a warp's each, which takes no barrier, while it has registers for one. Else a row takes the
       // fewer registers besides its elements, the fewer threads have it.
       constexpr int most_registers = 64;  // of elements
@@ -323,7 +324,7 @@ int choose_warps(const Facts& facts) {
       if (rows > 1 && shape[access.fast] <= 32 * most_registers)
         most = static_cast<int>(std::min<std::int64_t>(rows, most));
       of_many = 4;
-    } else if (vector * info(facts[value].type).bytes >= 16 && is_pointwise(facts)) {
+    } else if (vector * info(analysis[value].type).bytes >= 16 && is_pointwise(analysis)) {
       // Many threads with one access each: memory has enough to do, and blocks that are done sooner.
       of_few = 1;
     }

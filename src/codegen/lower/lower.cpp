@@ -15,17 +15,17 @@ namespace {
 
 class Lowering {
  public:
-  Lowering(Steps& steps, Fetches& fetches, const std::map<Id, ProductPlan>& products, Duty& duty)
-      : steps_(steps), fetches_(fetches), products_(products), duty_(duty) {}
+  Lowering(Steps& steps, Fetches& fetches, const std::map<Id, ProductPlan>& products, RoleLowering& role_lowering)
+      : steps_(steps), fetches_(fetches), products_(products), role_lowering_(role_lowering) {}
 
   void lower(RegionId region, const std::function<bool(Id)>& which) {
-    for (Id id : steps_.facts.order[region])
-      if (duty_.does(id) && which(id)) lower_node(id);
+    for (Id id : steps_.analysis.order[region])
+      if (role_lowering_.does(id) && which(id)) lower_node(id);
   }
 
  private:
   const Node& node(Id id) const { return steps_.node(id); }
-  const Region& body_of(Id owner) const { return steps_.facts.graph.body(owner); }
+  const Region& body_of(Id owner) const { return steps_.analysis.graph.body(owner); }
 
   void lower(RegionId region) {
     lower(region, [](Id) { return true; });
@@ -35,7 +35,7 @@ class Lowering {
     const Node& at = node(id);
     const bool absorbed = steps_.fusion.absorbed[id];
     if (is_elementwise(at.op)) {
-      if (steps_.fusion.root[id] == id && !absorbed && !duty_.compute(steps_, id)) steps_.compute(id);
+      if (steps_.fusion.root[id] == id && !absorbed && !role_lowering_.compute(steps_, id)) steps_.compute(id);
       return;
     }
     if (is_reduction(at.op) || at.op == Op::argmax) return reduction(id);
@@ -49,7 +49,7 @@ class Lowering {
       case Op::extent:
         steps_.values.add_known(
             id,
-            ExtentParameter{steps_.place.first_parameter + view_parameter(steps_.facts.graph, at.in[0]), at.axis()});
+            ExtentParameter{steps_.place.first_parameter + view_parameter(steps_.analysis.graph, at.in[0]), at.axis()});
         return;
       case Op::block:
         steps_.values.add_known(id, BlockIndex{steps_.place.first_axis + static_cast<int>(at.grid_axis())});
@@ -64,7 +64,7 @@ class Lowering {
       case Op::store:
       case Op::scatter:
       case Op::scatter_elements:
-        if (!duty_.store(steps_, id)) steps_.store(id);
+        if (!role_lowering_.store(steps_, id)) steps_.store(id);
         return;
       case Op::reshape:
       case Op::permute:
@@ -77,7 +77,7 @@ class Lowering {
       case Op::histogram:
         return histogram(steps_, id);
       case Op::mma:
-        if (!duty_.multiply(steps_, id, loop_)) multiply(steps_, fetches_, id);
+        if (!role_lowering_.multiply(steps_, id, loop_)) multiply(steps_, fetches_, id);
         return;
       case Op::loop:
         return loop(id);
@@ -112,9 +112,9 @@ class Lowering {
   // Another op of the same elements with the same attributes, and that as many results.
   Id beside(Id id, Op wanted) const {
     const Node& at = node(id);
-    for (Id other : steps_.facts.users[at.in[0]])
+    for (Id other : steps_.analysis.users[at.in[0]])
       if (node(other).op == wanted && node(other).attr == at.attr && node(other).shape == at.shape &&
-          duty_.does(other) && steps_.facts.home[other] == steps_.facts.home[id])
+          role_lowering_.does(other) && steps_.analysis.storage_class[other] == steps_.analysis.storage_class[id])
         return other;
     return no_id;
   }
@@ -132,8 +132,8 @@ class Lowering {
   bool is_read_where_used(Id id) const {
     if (names_places(id) || node(id).op == Op::gather_elements) return false;
     const bool ordered = node(id).ordered;
-    if (ordered) return duty_.reads_where_used(id) && is_replaced(id) && !has_copies(steps_.layouts.of[id]);
-    return steps_.values.is_large(steps_.layouts.of[id]) || duty_.reads_where_used(id) || takes_registers(id);
+    if (ordered) return role_lowering_.reads_where_used(id) && is_replaced(id) && !has_copies(steps_.layouts.of[id]);
+    return steps_.values.is_large(steps_.layouts.of[id]) || role_lowering_.reads_where_used(id) || takes_registers(id);
   }
   // Do several threads have an element? Where it is stored one of them writes it while others may still read.
   bool has_copies(const Layout& layout) const {
@@ -145,10 +145,10 @@ class Lowering {
     constexpr int many = 16;
     if (!products_.empty() || node(id).op != Op::load || steps_.layouts.of[id].registers() < many) return false;
     const Id store = stored_by(id);
-    const std::vector<RegionId>& home = steps_.facts.home;
-    if (store == no_id || node(store).op != Op::store || home[store] != home[id]) return false;
-    return std::ranges::any_of(steps_.facts.order[home[id]], [&](Id other) {
-      return is_reduction(node(other).op) && steps_.facts.number[other] < steps_.facts.number[id];
+    const std::vector<RegionId>& storage_class = steps_.analysis.storage_class;
+    if (store == no_id || node(store).op != Op::store || storage_class[store] != storage_class[id]) return false;
+    return std::ranges::any_of(steps_.analysis.order[storage_class[id]], [&](Id other) {
+      return is_reduction(node(other).op) && steps_.analysis.number[other] < steps_.analysis.number[id];
     });
   }
   // Is a load only part of what one store writes to the same place? Then it may be read there, unless something else is
@@ -162,10 +162,10 @@ class Lowering {
     };
     if (node(store).op != Op::store || place(store) != place(id) || node(store).shape != node(id).shape) return false;
     const auto is_between = [&](Id other) {
-      return steps_.facts.number[other] > steps_.facts.number[id] &&
-             steps_.facts.number[other] < steps_.facts.number[store];
+      return steps_.analysis.number[other] > steps_.analysis.number[id] &&
+             steps_.analysis.number[other] < steps_.analysis.number[store];
     };
-    for (const auto& region : steps_.facts.order)
+    for (const auto& region : steps_.analysis.order)
       for (Id other : region)
         if (is_write(node(other).op) && is_between(other)) return false;
     return true;
@@ -173,7 +173,7 @@ class Lowering {
   // The only step that the value is part of, if it is no value's own.
   Id stored_by(Id id) const {
     Id root = no_id;
-    for (Id user : steps_.facts.users[id]) {
+    for (Id user : steps_.analysis.users[id]) {
       const Id next = is_elementwise(node(user).op) ? steps_.fusion.root[user] : user;
       if (next == user && is_elementwise(node(user).op)) return no_id;
       if (root != no_id && root != next) return no_id;
@@ -182,7 +182,7 @@ class Lowering {
     return root;
   }
   bool names_places(Id id) const {
-    const std::vector<Id>& users = steps_.facts.users[id];
+    const std::vector<Id>& users = steps_.analysis.users[id];
     return std::any_of(users.begin(), users.end(), [&](Id user) {
       if (by_elements(node(user).op)) return true;
       const int rows = operand_of(node(user).op, OperandKind::rows);
@@ -231,13 +231,13 @@ class Lowering {
     const RegionId region = at.body();
     const Region& body = body_of(id);
     std::vector<ValueId> carried = carry(id);
-    duty_.before_loop(steps_);
+    role_lowering_.before_loop(steps_);
     Loop step;
     step.unrolled = body.unroll;
     step.loop = steps_.plan.loops.add({steps_.values.label(body.arguments[0], "i")});
     steps_.values.add_known(body.arguments[0], Counter{step.loop});
-    Duty::Rounds rounds = duty_.rounds(steps_, id);
-    if (const std::optional<ValueId> some = duty_.first_apart(steps_, rounds.count))
+    RoleLowering::Rounds rounds = role_lowering_.rounds(steps_, id);
+    if (const std::optional<ValueId> some = role_lowering_.first_apart(steps_, rounds.count))
       rounds = first_round(id, carried, *some, rounds.count);
     step.count = rounds.count;
     fetches_.ahead(region, step);
@@ -246,12 +246,12 @@ class Lowering {
       if (rounds.first) count_from(body.arguments[0], rounds.first);
       lower(region);
       move_on(id, carried);
-      duty_.end_round(steps_, step.loop);
+      role_lowering_.end_round(steps_, step.loop);
       loop_ = outer;
     });
     // Where a round does nothing but add to sums, these may be behind while the next round arrives. (Of smaller pieces
     // there are more addresses: then, and from sm_100 on, ptxas spills for it.)
-    const bool has_registers = steps_.facts.target.registers_more_for_products == 0 && fetches_large_pieces(step);
+    const bool has_registers = steps_.analysis.target.registers_more_for_products == 0 && fetches_large_pieces(step);
     if (has_registers && step.body.size() == 1 && fetching_product(step)) {
       Multiply& multiply = step.body[0].action.get<Multiply>();
       multiply.holds_last = multiply.product.rounds() % 2 == 0;
@@ -259,7 +259,7 @@ class Lowering {
     const bool pipelined = step.stages > 1;
     steps_.push(id, std::move(step));
     if (pipelined) steps_.push(id, Wait{0});
-    duty_.after_loop(steps_);
+    role_lowering_.after_loop(steps_);
     // What a thread has of a sum that its loop left apart becomes the sum.
     for (std::size_t k = 0; k < carried.size(); ++k)
       if (const Product* product = partial_product(id, k)) add_replicas(steps_, body.yields[k], carried[k], *product);
@@ -267,7 +267,7 @@ class Lowering {
   }
 
   // The round by itself, and those that are left.
-  Duty::Rounds first_round(Id id, const std::vector<ValueId>& carried, ValueId some, const Operand& count) {
+  RoleLowering::Rounds first_round(Id id, const std::vector<ValueId>& carried, ValueId some, const Operand& count) {
     const Id argument = body_of(id).arguments[0];
     const ElementType type = node(argument).type;
     const auto number = [&](std::string_view stem, Term term) {
@@ -322,8 +322,8 @@ class Lowering {
   // Carried values start.
   std::vector<ValueId> carry(Id loop) {
     std::vector<ValueId> carried;
-    for (std::size_t k = 0; k < steps_.facts.graph.carried(loop); ++k)
-      carried.push_back(duty_.does(body_of(loop).arguments[k + 1]) ? carry(loop, k) : ValueId{});
+    for (std::size_t k = 0; k < steps_.analysis.graph.carried(loop); ++k)
+      carried.push_back(role_lowering_.does(body_of(loop).arguments[k + 1]) ? carry(loop, k) : ValueId{});
     return carried;
   }
   ValueId carry(Id loop, std::size_t k) {
@@ -338,8 +338,8 @@ class Lowering {
     const ValueId out = steps_.values.add(steps_.values.label(argument, "carry"), argument, layout);
     steps_.plan.storage(out).changes = true;
     start.out = steps_.values.set(argument, out);
-    if (duty_.starts_fresh(argument))
-      steps_.push(loop, Reserve{out});
+    if (role_lowering_.skips_zero_init(argument))
+      steps_.push(loop, DeclareAccumulator{out});
     else
       steps_.push(loop, std::move(start));
     return out;
@@ -388,24 +388,26 @@ class Lowering {
   Steps& steps_;
   Fetches& fetches_;
   const std::map<Id, ProductPlan>& products_;
-  Duty& duty_;
+  RoleLowering& role_lowering_;
   LoopId loop_;                                 // around the nodes at hand
   std::map<Id, std::vector<ValueId>> carried_;  // of loops
 };
 
 }  // namespace
 
-Duty::Rounds Duty::rounds(Steps& steps, Id loop) { return {.count = steps.scalar(steps.node(loop).in[0])}; }
+RoleLowering::Rounds RoleLowering::rounds(Steps& steps, Id loop) {
+  return {.count = steps.scalar(steps.node(loop).in[0])};
+}
 
-std::set<Id> lower(const Facts& facts, const std::map<Id, ProductPlan>& products, const Layouts& layouts,
+std::set<Id> lower(const GraphAnalysis& analysis, const std::map<Id, ProductPlan>& products, const Layouts& layouts,
                    int most_registers, const InMemory& in_memory, const GraphPlace& place, Plan& plan, Role& role,
-                   Duty&& duty) {
-  const Fusion fusion = fuse(facts, products, layouts);
-  Values values(facts, layouts, most_registers, in_memory, place, plan);
-  Steps steps(facts, fusion, layouts, place, values, plan, role);
-  Fetches fetches(steps, duty.stages() ? products : std::map<Id, ProductPlan>{});
-  Lowering lowering(steps, fetches, products, duty);
-  duty.whole(steps, [&](const std::function<bool(Id)>& which) { lowering.lower(0, which); });
+                   RoleLowering&& role_lowering) {
+  const Fusion fusion = fuse(analysis, products, layouts);
+  Values values(analysis, layouts, most_registers, in_memory, place, plan);
+  Steps steps(analysis, fusion, layouts, place, values, plan, role);
+  Fetches fetches(steps, role_lowering.stages() ? products : std::map<Id, ProductPlan>{});
+  Lowering lowering(steps, fetches, products, role_lowering);
+  role_lowering.whole(steps, [&](const std::function<bool(Id)>& which) { lowering.lower(0, which); });
   return values.must_be_in_memory();
 }
 

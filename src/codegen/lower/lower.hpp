@@ -28,9 +28,9 @@ class Steps;
 using LowerNodes = std::function<void(const std::function<bool(Id)>& which)>;
 
 /// What a role does of a graph where several share the work; all of it, unless it says otherwise.
-class Duty {
+class RoleLowering {
  public:
-  virtual ~Duty() = default;
+  virtual ~RoleLowering() = default;
   virtual void whole(Steps&, const LowerNodes& lower) {
     lower([](Id) { return true; });
   }
@@ -40,7 +40,7 @@ class Duty {
   /// Is a load no step, but part of those that use it?
   virtual bool reads_where_used(Id) const { return false; }
   /// Does a carried value need nothing to start from?
-  virtual bool starts_fresh(Id) const { return false; }
+  virtual bool skips_zero_init(Id) const { return false; }
   struct Rounds {
     codegen::Operand count;
     ValueId first = {};  ///< of them; none: the loop's first
@@ -64,8 +64,8 @@ class Duty {
 /// Adds the steps of a graph to those of a role, and what they name to the tables of the plan: buffers, scratch memory,
 /// loops, storage and values. Layouts of more than `most_registers` elements a thread are kept in memory, too. Returns
 /// nodes whose values turned out to need that: then all is to be done again with them.
-std::set<Id> lower(const Facts& facts, const std::map<Id, ProductPlan>& products, const Layouts& layouts,
+std::set<Id> lower(const GraphAnalysis& analysis, const std::map<Id, ProductPlan>& products, const Layouts& layouts,
                    int most_registers, const InMemory& in_memory, const GraphPlace& place, Plan& plan, Role& role,
-                   Duty&& duty = {});
+                   RoleLowering&& role_lowering = {});
 
 }  // namespace tessera::internal::lowering

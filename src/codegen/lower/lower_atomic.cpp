@@ -17,7 +17,7 @@ bool has_copies(const Layout& layout, int warps) {
 void atomic(Steps& steps, Id id) {
   const Node& at = steps.node(id);
   TileAccess access = steps.access_of(id);
-  SweepBuilder builder(steps, sweep_of(steps.facts, steps.layouts, id), id);
+  SweepBuilder builder(steps, sweep_of(steps.analysis, steps.layouts, id), id);
   if (by_elements(at.op)) steps.set_elements(access, id, builder);
   std::optional<Operand> expected;
   if (view_operand(at.op) > 1) expected = builder.operand(at.in[1]);
@@ -28,7 +28,7 @@ void atomic(Steps& steps, Id id) {
               .expected = std::move(expected),
               .sweep = builder.express(at.in[0]).take(),
               .access = std::move(access)};
-  if (steps.facts.users[id].empty()) return steps.push(id, std::move(step));
+  if (steps.analysis.users[id].empty()) return steps.push(id, std::move(step));
   const Layout layout = step.sweep.layout;
   if (layout == steps.layouts.of[id] && !has_copies(layout, steps.threads / 32)) {
     step.out = steps.values.add(id);
@@ -40,10 +40,10 @@ void atomic(Steps& steps, Id id) {
   spread(steps, first, id);
 }
 
-bool learns_of_others(const Facts& facts) {
-  for (Id id = 0; id < facts.graph.nodes.size(); ++id)
-    if (facts.live(id) && is_atomic(facts[id].op) &&
-        (!facts.users[id].empty() || facts[id].order() != MemoryOrder::relaxed))
+bool learns_of_others(const GraphAnalysis& analysis) {
+  for (Id id = 0; id < analysis.graph.nodes.size(); ++id)
+    if (analysis.live(id) && is_atomic(analysis[id].op) &&
+        (!analysis.users[id].empty() || analysis[id].order() != MemoryOrder::relaxed))
       return true;
   return false;
 }

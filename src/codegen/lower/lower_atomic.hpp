@@ -7,6 +7,6 @@ namespace tessera::internal::lowering {
 void atomic(Steps& steps, Id id);
 
 /// Does some block learn what another one did, by an old value or by an order? That is for all threads of the block.
-bool learns_of_others(const Facts& facts);
+bool learns_of_others(const GraphAnalysis& analysis);
 
 }  // namespace tessera::internal::lowering

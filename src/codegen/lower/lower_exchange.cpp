@@ -34,17 +34,17 @@ Body across_warps(Steps& steps, Id id, const Parts& parts) {
   const int chunk = std::min(parts.registers, most_partials);
   const std::int64_t elements = std::int64_t(chunk) * steps.threads * (parts.best ? 2 : 1);
   const ScratchId scratch = new_scratch(steps.plan, elements, parts.type);
-  Partials partials{.out = parts.out, .registers = parts.registers, .chunk = chunk, .round = {}};
+  CrossWarpReduce partials{.out = parts.out, .registers = parts.registers, .chunk = chunk, .round = {}};
   partials.round.push_back(steps.step(
-      id, PutPartials{
+      id, StoreWarpPartials{
               .scratch = scratch, .out = parts.out, .best = parts.best, .registers = parts.registers, .chunk = chunk}));
-  partials.round.push_back(steps.step(id, TakePartials{.scratch = scratch,
-                                                       .out = parts.out,
-                                                       .best = parts.best,
-                                                       .op = parts.op,
-                                                       .registers = parts.registers,
-                                                       .chunk = chunk,
-                                                       .warps = parts.warps}));
+  partials.round.push_back(steps.step(id, ReduceWarpPartials{.scratch = scratch,
+                                                             .out = parts.out,
+                                                             .best = parts.best,
+                                                             .op = parts.op,
+                                                             .registers = parts.registers,
+                                                             .chunk = chunk,
+                                                             .warps = parts.warps}));
   Body body;
   body.push_back(steps.step(id, std::move(partials)));
   return body;
@@ -105,7 +105,7 @@ namespace {
 // What a reduction is of, and what threads are to have of its result, called by a name.
 std::pair<Sweep, Parts> reduction(Steps& steps, Id id) {
   const Node& at = steps.node(id);
-  Sweep sweep = SweepBuilder(steps, sweep_of(steps.facts, steps.layouts, id), id).express(at.in[0]).take();
+  Sweep sweep = SweepBuilder(steps, sweep_of(steps.analysis, steps.layouts, id), id).express(at.in[0]).take();
   const Layout layout = sweep.layout.without(at.axis());
   Parts parts{.op = at.op,
               .type = steps.node(at.in[0]).type,
@@ -126,7 +126,7 @@ void largest(Steps& steps, Id id, ValueId best) {
              at.type,
              {element_of(steps.plan, best, found.layout), literal(encode(at.type, identity(Op::max, at.type)))}});
   const ValueId out = steps.values.set(id, steps.values.add(steps.values.label(id, name(at.op)), id, found.layout));
-  steps.plan.storage(out).home = steps.plan.storage(best).home;
+  steps.plan.storage(out).storage_class = steps.plan.storage(best).storage_class;
   steps.push(id, Compute{.out = out, .sweep = sweep.take()});
 }
 
@@ -146,7 +146,7 @@ void argmax(Steps& steps, Id id, Id max) {
   auto [sweep, parts] = reduction(steps, id);
   parts.best = steps.values.add(steps.values.label(id, "best"), steps.node(id).in[0],
                                 sweep.layout.without(steps.node(id).axis()));
-  steps.plan.storage(parts.best).home = steps.plan.storage(parts.out).home;
+  steps.plan.storage(parts.best).storage_class = steps.plan.storage(parts.out).storage_class;
   steps.plan.values[parts.best].shape = steps.plan.values[parts.out].shape;
   Body across = across_warps(steps, id, parts);
   steps.push(id, Argmax{.axis = steps.node(id).axis(),
@@ -161,7 +161,7 @@ void add_replicas(Steps& steps, Id id, ValueId out, const Product& product) {
   const Storage& storage = steps.plan.storage(out);
   int kept = storage.registers;
   // Lanes that are to have the same sums share the work of adding up over warps.
-  if (product.warps_k && storage.home == Home::registers)
+  if (product.warps_k && storage.storage_class == StorageClass::registers)
     for (int lanes = product.lanes_k; lanes != 0 && kept % 2 == 0; lanes &= lanes - 1) kept /= 2;
   Body across = across_warps(steps, id,
                              {.op = Op::sum,
@@ -172,7 +172,7 @@ void add_replicas(Steps& steps, Id id, ValueId out, const Product& product) {
                               .warps = product.warps_k});
   steps.push(
       id,
-      Replicas{
+      LaneReduce{
           .out = out, .lanes = product.lanes_k, .warps = product.warps_k, .kept = kept, .across = std::move(across)});
 }
 
@@ -194,8 +194,8 @@ void scan(Steps& steps, Id id) {
   steps.push(id, Scan{.by = by, .axis = axis, .out = out, .sweep = sweep.take()});
   if (line_of(layout, axis)->warps.size == 1) return;
   const ScratchId scratch = new_scratch(steps.plan, totals_of(layout, axis, steps.threads), at.type);
-  steps.push(id, PutTotals{.by = by, .scratch = scratch, .out = out, .axis = axis});
-  steps.push(id, AddTotals{.by = by, .scratch = scratch, .out = out, .axis = axis});
+  steps.push(id, WriteScanTotals{.by = by, .scratch = scratch, .out = out, .axis = axis});
+  steps.push(id, AddScanPrefix{.by = by, .scratch = scratch, .out = out, .axis = axis});
 }
 
 void through_scratch(Steps& steps, Id id) {
@@ -251,13 +251,14 @@ void extract(Steps& steps, Id id) {
   const Value value = steps.plan.values[out];
   SweepBuilder sweep(steps, value.shape, value.layout);
   steps.push(
-      id, Get{.scratch = scratch, .strides = strides, .picked = std::move(picked), .out = out, .sweep = sweep.take()});
+      id, LoadScratch{
+              .scratch = scratch, .strides = strides, .picked = std::move(picked), .out = out, .sweep = sweep.take()});
 }
 
 void tell(Steps& steps, Id id) {
   const Node& at = steps.node(id);
-  Tell step{.text = static_cast<int>(at.text())};
-  for (int axis = 0; axis < static_cast<int>(steps.facts.graph.grid.size()); ++axis)
+  HostReport step{.text = static_cast<int>(at.text())};
+  for (int axis = 0; axis < static_cast<int>(steps.analysis.graph.grid.size()); ++axis)
     step.block.push_back(element_of(steps.plan, steps.values.add_block(id, steps.place.first_axis + axis), Layout(0)));
   if (at.op == Op::check) {
     step.unless = steps.scalar(at.in[0]);
@@ -267,7 +268,7 @@ void tell(Steps& steps, Id id) {
     const Node& value = steps.node(in);
     const ScratchId scratch = new_scratch(steps.plan, value.shape.size(), value.type);
     Sweep sweep = SweepBuilder(steps, value.shape, steps.layouts.of[in]).express(in).take();
-    steps.push(id, Put{.scratch = scratch, .strides = row_major(value.shape), .sweep = std::move(sweep)});
+    steps.push(id, StoreScratch{.scratch = scratch, .strides = row_major(value.shape), .sweep = std::move(sweep)});
     step.values.push_back({scratch, value.shape.size()});
   }
   steps.push(id, std::move(step));

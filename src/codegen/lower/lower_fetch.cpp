@@ -14,12 +14,12 @@ constexpr int most_stages_wanted = 16;  // by an author; as many as nobody has s
 }  // namespace
 
 Fetches::Fetches(Steps& steps, const std::map<Id, ProductPlan>& products) : steps_(steps), products_(products) {
-  for (Id id : by_number(steps.facts)) {
+  for (Id id : by_number(steps.analysis)) {
     if (!products_.contains(id)) continue;
     ProductPlan& plan = products_.at(id);
     Product& product = plan.product;
-    if (product.kind == ProductKind::thin) continue;
-    const int k = round_up(product.k, product.kind == ProductKind::tensor ? product.depth() : 4);
+    if (product.kind == MatmulKind::gemv) continue;
+    const int k = round_up(product.k, product.kind == MatmulKind::mma_sync ? product.depth() : 4);
     for (int side : {0, 1}) {
       ProductOperand& operand = side ? product.b : product.a;
       const Source& source = side ? plan.b : plan.a;
@@ -28,13 +28,13 @@ Fetches::Fetches(Steps& steps, const std::map<Id, ProductPlan>& products) : step
       operand.buffer = operand.k_major ? buffer_for(source.load, other_axis, k_axis, operand.stored, other, k)
                                        : buffer_for(source.load, k_axis, other_axis, operand.stored, k, other);
       // Threads read rows one after the other: where none is permuted, at one address and numbers behind it.
-      if (product.kind == ProductKind::block && !operand.k_major) steps.plan.buffers[operand.buffer].odd = true;
+      if (product.kind == MatmulKind::simt && !operand.k_major) steps.plan.buffers[operand.buffer].odd = true;
     }
   }
   for (const Buffer& buffer : steps.plan.buffers) bytes_ += buffer.bytes();
   // What follows from the counter of the loop around and from what that loop does not change.
-  known_ahead_ = steps.facts.known_from(
-      [&](Id id, RegionId region) { return steps.facts.is_counter(id) || steps.node(id).region != region; });
+  known_ahead_ = steps.analysis.uniform_values(
+      [&](Id id, RegionId region) { return steps.analysis.is_counter(id) || steps.node(id).region != region; });
 }
 
 BufferId Fetches::buffer_for(Id load, int row_axis, int column_axis, ElementType stored, int rows, int columns) {
@@ -49,7 +49,7 @@ BufferId Fetches::buffer_for(Id load, int row_axis, int column_axis, ElementType
     }
   // Of one load there are as many as products turn it to axes of their own.
   const std::size_t before = tiles.size();
-  std::string suffix = before == 0 ? "" : before == 1 ? "_turned" : fmt::format("_turned{}", before);
+  std::string suffix = before == 0 ? "" : before == 1 ? "_transposed" : fmt::format("_transposed{}", before);
   Buffer buffer;
   buffer.label = steps_.values.label(load, "tile", std::move(suffix));
   buffer.type = stored;
@@ -121,16 +121,16 @@ int Fetches::stages_for(const std::vector<Id>& loads) const {
   // Sums that take half of a multiprocessor's registers leave none to a second block.
   int sums = 0;
   for (const auto& [id, plan] : products_) sums = std::max(sums, plan.layout.registers());
-  const int blocks = sums < Budget(steps_.facts.target, steps_.threads, true).limit(2) ? 2 : 1;
+  const int blocks = sums < Budget(steps_.analysis.target, steps_.threads, true).limit(2) ? 2 : 1;
   constexpr int as_we_like = 4;
-  const int wanted = steps_.facts.hints.stages;
+  const int wanted = steps_.analysis.hints.stages;
   for (int stages = wanted > 0 ? std::min(wanted, most_stages_wanted) : as_we_like; stages > 1; --stages)
-    if (others + bytes * stages <= staging_bytes(steps_.facts.target, stages, blocks)) return stages;
+    if (others + bytes * stages <= staging_bytes(steps_.analysis.target, stages, blocks)) return stages;
   return 1;
 }
 
 void Fetches::ahead(RegionId region, Loop& loop) {
-  const std::vector<Id>& nodes = steps_.facts.order[region];
+  const std::vector<Id>& nodes = steps_.analysis.order[region];
   std::vector<Id> loads;
   for (Id id : nodes) {
     const Node& at = steps_.node(id);

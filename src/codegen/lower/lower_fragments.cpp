@@ -24,7 +24,7 @@ void Fragments::reserve(Steps& steps) {
       storage = steps.plan.values[value].storage;
       steps.plan.storages[storage].changes = true;
       steps.plan.storages[storage].pairs = info(steps.node(operand).type).bytes == 2;
-      steps.push(operand, Reserve{value});
+      steps.push(operand, DeclareAccumulator{value});
     }
 }
 
@@ -36,11 +36,11 @@ void Fragments::multiply(Steps& steps, Id id, const std::vector<RoundProduct>& p
   // read, or it has each product wait for the one before (C7513).
   const bool in_place = any.type == ElementType::tf32;
   // Until all but the piece before are multiplied: the registers of the one before that are free.
-  const auto wait = [&] { push(WaitWgmma{1}); };
+  const auto wait = [&] { push(WgmmaWait{1}); };
   for (int first = 0; first < any.k; first += piece) {
     if (in_place) wait();
     std::map<Id, std::vector<ValueId>> tiles;
-    for (const auto& [operand, computed] : operands_) tiles[operand] = read(steps, operand, first, any.b_cursor);
+    for (const auto& [operand, computed] : operands_) tiles[operand] = read(steps, operand, first, any.b_state);
     if (!in_place) wait();
     std::map<Id, ValueId> made;
     for (const auto& [operand, computed] : operands_)
@@ -50,26 +50,27 @@ void Fragments::multiply(Steps& steps, Id id, const std::vector<RoundProduct>& p
       Wgmma wgmma = product.wgmma;
       wgmma.first_k = first;
       wgmma.k = piece;
-      if (first > 0) wgmma.fresh = {};
+      if (first > 0) wgmma.overwrites_first = {};
       if (product.left != no_id) wgmma.left = made.at(product.left);
       push(std::move(wgmma));
     }
-    push(CommitWgmma{});
+    push(WgmmaCommit{});
     for (const RoundProduct& product : products) push(RegisterFence{product.wgmma.out});
   }
 }
 
-std::vector<ValueId> Fragments::read(Steps& steps, Id operand, int first, CursorId cursor) const {
+std::vector<ValueId> Fragments::read(Steps& steps, Id operand, int first, PipelineStateId state) const {
   std::vector<ValueId> values;
   for (const Id tile : operands_.at(operand).tiles) {
     const StagedTile& staged = tiles_.at(tile);
     Sweep sweep = piece(steps, operand, first);
     const ValueId out = values.emplace_back(steps.values.add_part(tile, sweep));
     steps.plan.storage(out).type = steps.plan.buffers[staged.buffer].type;
-    steps.push(
-        tile,
-        ReadStage{
-            .buffer = staged.buffer, .cursor = cursor, .turned = staged.turned, .out = out, .sweep = std::move(sweep)});
+    steps.push(tile, LoadFragment{.buffer = staged.buffer,
+                                  .state = state,
+                                  .transposed = staged.transposed,
+                                  .out = out,
+                                  .sweep = std::move(sweep)});
   }
   return values;
 }

@@ -8,10 +8,10 @@
 
 namespace tessera::internal::lowering {
 
-/// Where a ring has a tile: in which buffer, and do its rows run along the tile's first axis?
+/// Where a pipeline has a tile: in which buffer, and do its rows run along the tile's first axis?
 struct StagedTile {
   BufferId buffer;
-  bool turned = false;
+  bool transposed = false;
 };
 
 /// A product of a round, and its left operand if that is computed.
@@ -35,7 +35,7 @@ class Fragments {
  private:
   int piece_of_k(const Steps& steps, Id operand) const;
   Sweep piece(const Steps& steps, Id operand, int first) const;
-  std::vector<ValueId> read(Steps& steps, Id operand, int first, CursorId cursor) const;
+  std::vector<ValueId> read(Steps& steps, Id operand, int first, PipelineStateId state) const;
   ValueId compute(Steps& steps, Id operand, int first, const std::vector<ValueId>& tiles) const;
 
   const std::map<Id, ComputedOperand>& operands_;

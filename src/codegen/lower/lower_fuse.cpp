@@ -7,15 +7,15 @@ namespace {
 
 class Fuser {
  public:
-  Fuser(const Facts& facts, const std::map<Id, ProductPlan>& products, const Layouts& layouts)
-      : facts_(facts), products_(products), layouts_(layouts) {
-    fusion_.absorbed.resize(facts.graph.nodes.size());
-    fusion_.root.resize(facts.graph.nodes.size(), no_id);
+  Fuser(const GraphAnalysis& analysis, const std::map<Id, ProductPlan>& products, const Layouts& layouts)
+      : analysis_(analysis), products_(products), layouts_(layouts) {
+    fusion_.absorbed.resize(analysis.graph.nodes.size());
+    fusion_.root.resize(analysis.graph.nodes.size(), no_id);
   }
 
   // Those who use a node first, but for loops that yield it: they take no expression.
   Fusion run() {
-    const std::vector<Id> ids = by_number(facts_);
+    const std::vector<Id> ids = by_number(analysis_);
     for (auto id = ids.rbegin(); id != ids.rend(); ++id) fusion_.absorbed[*id] = is_absorbed(*id);
     for (auto id = ids.rbegin(); id != ids.rend(); ++id) {
       const Id root = fusion_.root[*id] = find_root(*id);
@@ -25,13 +25,13 @@ class Fuser {
   }
 
  private:
-  const Node& node(Id id) const { return facts_[id]; }
+  const Node& node(Id id) const { return analysis_[id]; }
 
   bool is_absorbed(Id id) const {
     const Node& at = node(id);
     if (at.op != Op::load && at.op != Op::cast && at.op != Op::reshape && at.op != Op::permute) return false;
-    bool all = !facts_.users[id].empty() && !at.ordered;
-    for (Id user : facts_.users[id]) {
+    bool all = !analysis_.users[id].empty() && !at.ordered;
+    for (Id user : analysis_.users[id]) {
       // A load's operands say where: they are not read.
       const bool passed_on = fusion_.absorbed[user] && node(user).op != Op::load;
       all &= passed_on || reads_from_buffer(user, id);
@@ -41,7 +41,7 @@ class Fuser {
   bool reads_from_buffer(Id user, Id operand) const {
     if (node(user).op != Op::mma) return false;
     const ProductPlan& plan = products_.at(user);
-    if (plan.product.kind == ProductKind::thin || node(user).in[2] == operand) return false;
+    if (plan.product.kind == MatmulKind::gemv || node(user).in[2] == operand) return false;
     return (node(user).in[0] != operand || plan.a.load != no_id) &&
            (node(user).in[1] != operand || plan.b.load != no_id);
   }
@@ -49,13 +49,13 @@ class Fuser {
   Id find_root(Id id) const {
     if (!is_elementwise(node(id).op) || fusion_.absorbed[id] || node(id).shape.rank() == 0) return id;
     Id root = no_id;
-    for (Id user : facts_.users[id]) {
+    for (Id user : analysis_.users[id]) {
       const Id next = takes_expression(user, id) ? fusion_.root[user] : no_id;
       if (next == no_id || (root != no_id && root != next)) return id;
       root = next;
     }
-    if (root == no_id || facts_.home[root] != facts_.home[id]) return id;
-    const Sweep sweep = sweep_of(facts_, layouts_, root);
+    if (root == no_id || analysis_.storage_class[root] != analysis_.storage_class[id]) return id;
+    const Sweep sweep = sweep_of(analysis_, layouts_, root);
     const Layout& layout = layouts_.of[id];
     const bool same = layout == sweep.layout.of_operand(node(id).shape, sweep.shape) &&
                       layout.registers() == sweep.layout.registers();
@@ -90,7 +90,7 @@ class Fuser {
     return at.op == Op::mma && only_in(2);
   }
 
-  const Facts& facts_;
+  const GraphAnalysis& analysis_;
   const std::map<Id, ProductPlan>& products_;
   const Layouts& layouts_;
   Fusion fusion_;
@@ -99,26 +99,26 @@ class Fuser {
 
 }  // namespace
 
-Fusion fuse(const Facts& facts, const std::map<Id, ProductPlan>& products, const Layouts& layouts) {
-  return Fuser(facts, products, layouts).run();
+Fusion fuse(const GraphAnalysis& analysis, const std::map<Id, ProductPlan>& products, const Layouts& layouts) {
+  return Fuser(analysis, products, layouts).run();
 }
 
-std::vector<Id> by_number(const Facts& facts) {
+std::vector<Id> by_number(const GraphAnalysis& analysis) {
   std::size_t live = 0;
-  for (const auto& region : facts.order) live += region.size();
+  for (const auto& region : analysis.order) live += region.size();
   std::vector<Id> ids(live);
-  for (const auto& region : facts.order)
-    for (Id id : region) ids[static_cast<std::size_t>(facts.number[id])] = id;
+  for (const auto& region : analysis.order)
+    for (Id id : region) ids[static_cast<std::size_t>(analysis.number[id])] = id;
   return ids;
 }
 
-Sweep sweep_of(const Facts& facts, const Layouts& layouts, Id id) {
-  const Node& node = facts[id];
+Sweep sweep_of(const GraphAnalysis& analysis, const Layouts& layouts, Id id) {
+  const Node& node = analysis[id];
   const bool of_operand = is_reduction(node.op) || node.op == Op::argmax || is_sort(node.op) ||
                           node.op == Op::histogram || is_write(node.op);
   const Id of = of_operand ? node.in[0] : id;
   Sweep sweep;
-  sweep.shape = facts[of].shape;
+  sweep.shape = analysis[of].shape;
   sweep.layout = layouts.of[of];
   return sweep;
 }

@@ -11,12 +11,12 @@ struct Fusion {
   /// The one step on whose way an elementwise op is computed; a node that has steps of its own is its own root.
   std::vector<Id> root;
 };
-Fusion fuse(const Facts& facts, const std::map<Id, ProductPlan>& products, const Layouts& layouts);
+Fusion fuse(const GraphAnalysis& analysis, const std::map<Id, ProductPlan>& products, const Layouts& layouts);
 
 /// The live nodes by number.
-std::vector<Id> by_number(const Facts& facts);
+std::vector<Id> by_number(const GraphAnalysis& analysis);
 
 /// What a node's step runs over, with nothing in it: the elements it writes or combines, else those of its result.
-Sweep sweep_of(const Facts& facts, const Layouts& layouts, Id id);
+Sweep sweep_of(const GraphAnalysis& analysis, const Layouts& layouts, Id id);
 
 }  // namespace tessera::internal::lowering

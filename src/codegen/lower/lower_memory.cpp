@@ -12,14 +12,14 @@ Operand Steps::scalar(Id id) {
 }
 
 TileAccess Steps::access_of(Id id) {
-  const GraphAccess from = facts.access(id);
+  const GraphAccess from = analysis.access(id);
   TileAccess access;
   access.label = values.label(id, name(node(id).op));
   access.parameter = place.first_parameter + from.parameter;
   access.fast = from.fast;
   access.vector = from.vector;
   access.padding = from.padding;
-  access.read_only = facts.graph.parameters[static_cast<std::size_t>(from.parameter)].access == Access::in;
+  access.read_only = analysis.graph.parameters[static_cast<std::size_t>(from.parameter)].access == Access::in;
   for (const GraphAccess::Axis& axis : from.axes) {
     TileAccess::Axis to;
     to.tensor_axis = axis.tensor_axis;
@@ -83,7 +83,7 @@ void Steps::store(Id id) {
   const Op op = node(id).op;
   const Store::Kind kind = op == Op::store ? Store::Kind::store : Store::Kind::scatter;
   TileAccess access = access_of(id);
-  Sweep along = sweep_of(facts, layouts, id);
+  Sweep along = sweep_of(analysis, layouts, id);
   along.layout = along_access(along.layout, access);
   SweepBuilder builder(*this, std::move(along), id);
   if (op == Op::scatter) set_rows(access, node(id).in[2], builder.sweep());

@@ -21,12 +21,12 @@ class Multiplication {
         product_(fetches.product(id).product) {}
 
   void run() {
-    if (product_.kind == ProductKind::thin) return thin();
+    if (product_.kind == MatmulKind::gemv) return thin();
     place(product_.a, at_.in[0], true);
     place(product_.b, at_.in[1], false);
     // What keeps a in registers indexes it by the round.
     product_.reads_ahead &= !product_.a.value;
-    if (product_.kind == ProductKind::tensor) product_.unrolled = product_.a.value || product_.reads_ahead ? 0 : 2;
+    if (product_.kind == MatmulKind::mma_sync) product_.unrolled = product_.a.value || product_.reads_ahead ? 0 : 2;
     push(start());
   }
 
@@ -37,8 +37,8 @@ class Multiplication {
   bool in_place() const {
     const Node& c = node(at_.in[2]);
     if (c.op != Op::argument || c.position() == 0 || c.region != at_.region) return false;
-    if (steps_.facts.users[at_.in[2]].size() != 1) return false;
-    const Region& body = steps_.facts.graph.regions[at_.region];
+    if (steps_.analysis.users[at_.in[2]].size() != 1) return false;
+    const Region& body = steps_.analysis.graph.regions[at_.region];
     if (body.yields[c.position() - 1] != id_) return false;
     return steps_.plan.values[steps_.values.of(at_.in[2])].layout == layout_;
   }
@@ -52,9 +52,9 @@ class Multiplication {
   }
   ValueId add(std::string_view stem) { return steps_.values.add(steps_.values.label(id_, stem), id_, layout_); }
   void push(ValueId out) {
-    if (product_.kind == ProductKind::thin) keep_together(out);
+    if (product_.kind == MatmulKind::gemv) keep_together(out);
     // Of sums in memory ptxas has as many in registers as rounds are written out, and more than there are registers.
-    if (steps_.plan.storage(out).home == Home::workspace && !product_.a.value) {
+    if (steps_.plan.storage(out).storage_class == StorageClass::workspace && !product_.a.value) {
       product_.unrolled = 1;
       product_.reads_ahead = false;
     }
@@ -67,10 +67,12 @@ class Multiplication {
   void keep_together(ValueId out) {
     std::vector<ValueId> indexed{product_.a.value, product_.b.value};
     if (layout_.registers() > product_.m) indexed.push_back(out);
-    const auto is = [&](Home home) { return [&, home](ValueId id) { return steps_.plan.storage(id).home == home; }; };
-    if (!std::ranges::any_of(indexed, is(Home::workspace))) return;
+    const auto is = [&](StorageClass storage_class) {
+      return [&, storage_class](ValueId id) { return steps_.plan.storage(id).storage_class == storage_class; };
+    };
+    if (!std::ranges::any_of(indexed, is(StorageClass::workspace))) return;
     for (ValueId id : indexed)
-      if (is(Home::registers)(id)) steps_.values.needs_memory(id);
+      if (is(StorageClass::registers)(id)) steps_.values.needs_memory(id);
   }
 
   // An operand from node `from`: of a load, of registers, or through shared memory.
@@ -85,30 +87,30 @@ class Multiplication {
     }
     // Row by row as the operand is written.
     const Shape& shape = node(from).shape;
-    const int k = round_up(product_.k, product_.kind == ProductKind::tensor ? product_.depth() : 4);
+    const int k = round_up(product_.k, product_.kind == MatmulKind::mma_sync ? product_.depth() : 4);
     const int other = layout_.cover(is_a ? 0 : 1);
     operand.k_major = is_a;
     operand.stored = product_.type == ElementType::tf32 ? ElementType::f32 : product_.type;
     operand.casts.clear();
     Buffer buffer;
-    buffer.label = steps_.values.label(from, is_a ? "left" : "right", fmt::format("_{}", steps_.facts.number[id_]));
+    buffer.label = steps_.values.label(from, is_a ? "left" : "right", fmt::format("_{}", steps_.analysis.number[id_]));
     buffer.type = operand.stored;
     buffer.rows = is_a ? other : k;
     buffer.columns = round_up(is_a ? k : other, 16 / info(operand.stored).bytes);
     const bool padded = buffer.rows != shape[0] || buffer.columns != shape[1];
     operand.buffer = fetches_.add_buffer(std::move(buffer));
-    if (padded) steps_.push(from, Clear{operand.buffer});
+    if (padded) steps_.push(from, ZeroFill{operand.buffer});
     Sweep sweep = SweepBuilder(steps_, shape, steps_.layouts.of[from]).express(from).take();
-    steps_.push(from, Stage{.buffer = operand.buffer, .sweep = std::move(sweep)});
+    steps_.push(from, StoreShared{.buffer = operand.buffer, .sweep = std::move(sweep)});
   }
   Layout left_registers() const { return accumulator_layout({product_.m, product_.k}, product_.warps_m, 1); }
   bool stays_in_registers(Id from) const {
     const Layout registers = left_registers();
-    return product_.kind == ProductKind::tensor && info(product_.type).bytes > 1 && product_.warps_n == 1 &&
+    return product_.kind == MatmulKind::mma_sync && info(product_.type).bytes > 1 && product_.warps_n == 1 &&
            product_.k % product_.depth() == 0 && steps_.layouts.of[from] == registers &&
            !steps_.values.is_large(registers) && !steps_.values.is_in_memory(from) &&
            !steps_.values.left_in_memory(id_) &&
-           std::int64_t(product_.k) * product_.n * 8 <= steps_.facts.target.shared_bytes;
+           std::int64_t(product_.k) * product_.n * 8 <= steps_.analysis.target.shared_bytes;
   }
 
   void thin() {

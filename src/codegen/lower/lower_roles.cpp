@@ -1,27 +1,27 @@
 // The roles of a specialised kernel: each lowers the graph anew, as far as it is its own.
 #include <fmt/format.h>
 
-#include "codegen/lower/boxes.hpp"
-#include "codegen/lower/lower_shared.hpp"
-#include "codegen/lower/product_ring.hpp"
-#include "codegen/lower/role_duty.hpp"
+#include "codegen/lower/lower_split_k.hpp"
+#include "codegen/lower/matmul_pipeline.hpp"
+#include "codegen/lower/tma_boxes.hpp"
+#include "codegen/lower/warp_role.hpp"
 #include "codegen/lower/wgmma_tiles.hpp"
 
 namespace tessera::internal::lowering {
 namespace {
 
 // A named barrier for each team's turn at the tensor cores.
-constexpr int team_turn = 3;
+constexpr int ordered_barrier = 3;
 
-/// What both kinds of roles do: they go from tile to tile, with a cursor in the ring.
-class RingDuty : public RoleDuty {
+/// What both kinds of roles do: they go from tile to tile, with a cursor in the pipeline.
+class PipelineRole : public WarpRole {
  public:
-  RingDuty(ProductRing& shared, std::string_view name)
-      : RoleDuty(shared.how.products[0]),
+  PipelineRole(MatmulPipeline& shared, std::string_view name)
+      : WarpRole(shared.how.products[0]),
         shared_(shared),
-        cursor_(shared.plan.cursors.add({.label = {.stem = fmt::format("at_{}", name)}, .ring = shared.ring})) {}
+        state_(shared.plan.states.add({.label = {.stem = fmt::format("at_{}", name)}, .pipeline = shared.pipeline})) {}
   Rounds rounds(Steps& steps, Id loop) override {
-    if (!share_.count) return Duty::rounds(steps, loop);
+    if (!share_.count) return RoleLowering::rounds(steps, loop);
     return {element_of(steps.plan, share_.count, steps.plan.values[share_.count].layout), share_.first};
   }
 
@@ -29,9 +29,9 @@ class RingDuty : public RoleDuty {
   // Numbers that the launch decides stand ahead of the tiles.
   void launch_numbers(Steps& steps, const LowerNodes& lower) {
     lower([&](Id id) { return shared_.how.launch[id] != 0; });
-    if (shared_.how.sharing == Sharing::cluster) share_rounds(steps);
+    if (shared_.how.split_k == SplitK::cluster) split_k_range(steps);
   }
-  void share_rounds(Steps& steps) {
+  void split_k_range(Steps& steps) {
     const Id rounds = steps.node(shared_.how.loop).in[0];
     const auto number = [&](std::string_view stem) {
       return steps.values.add(steps.values.label(rounds, stem), rounds, steps.layouts.of[rounds]);
@@ -42,10 +42,10 @@ class RingDuty : public RoleDuty {
   template <class Inside>
   void tiles(Steps& steps, int step, const Inside& inside) {
     TileLoop loop{.first = 0, .step = step, .body = {}};
-    const bool by_grid = shared_.how.sharing == Sharing::grid;
+    const bool by_grid = shared_.how.split_k == SplitK::stream_k;
     if (by_grid) loop.rounds = all_rounds(steps);
     steps.within(loop.body, [&] {
-      if (by_grid) share_rounds(steps);
+      if (by_grid) split_k_range(steps);
       inside();
     });
     push(steps, std::move(loop));
@@ -53,15 +53,16 @@ class RingDuty : public RoleDuty {
   bool in_tile(Id id) const { return !shared_.how.launch[id]; }
   tessera::internal::codegen::Operand all_rounds(Steps& steps) { return steps.scalar(steps.node(shared_.how.loop).in[0]); }
 
-  ProductRing& shared_;
-  const CursorId cursor_;
-  ShareRounds share_;  // where rounds are shared
+  MatmulPipeline& shared_;
+  const PipelineStateId state_;
+  SplitKRange share_;  // where rounds are shared
 };
 
-class Producer final : public RingDuty {
+class Producer final : public PipelineRole {
  public:
-  explicit Producer(ProductRing& shared) : RingDuty(shared, "producer") {
-    if (shared.brings_ahead) brought_ = shared.plan.cursors.add({.label = {.stem = "at_brought"}, .ring = shared.ring});
+  explicit Producer(MatmulPipeline& shared) : PipelineRole(shared, "producer") {
+    if (shared.prefetches)
+      prefetched_ = shared.plan.states.add({.label = {.stem = "at_prefetched"}, .pipeline = shared.pipeline});
   }
 
   bool does(Id id) const override { return shared_.how.ahead[id] || id == shared_.how.loop; }
@@ -69,9 +70,9 @@ class Producer final : public RingDuty {
     set_registers(steps, shared_.producer_registers(), false);
     launch_numbers(steps, lower);
     const auto tile = [&] { lower([&](Id id) { return in_tile(id); }); };
-    if (shared_.brings_ahead) bring_ahead(steps, tile);
+    if (shared_.prefetches) prefetch_before_wait(steps, tile);
     const bool by_threads = !shared_.how.by_threads.empty();
-    const bool in_cluster = shared_.how.sharing == Sharing::cluster;
+    const bool in_cluster = shared_.how.split_k == SplitK::cluster;
     if (!in_cluster && !by_threads) return elected(steps, 128, [&] { tiles(steps, 1, tile); });
     tiles(steps, 1, [&] {
       by_threads ? tile() : elected(steps, 128, tile);
@@ -79,53 +80,53 @@ class Producer final : public RingDuty {
     });
   }
   void end_round(Steps& steps, LoopId) override {
-    if (is_bringing_) {
-      load_right(steps, brought_);
-      return push(steps, Advance{brought_, literal(1)});
+    if (is_prefetching_) {
+      load_right(steps, prefetched_);
+      return push(steps, AdvanceStage{prefetched_, literal(1)});
     }
-    push(steps, Acquire{cursor_});
+    push(steps, WaitEmpty{state_});
     if (shared_.how.by_threads.empty()) {
-      load_boxes(steps);
+      load_tma_boxes(steps);
     } else {
-      if (shared_.plan.rings[shared_.ring].bytes > 0) elected(steps, 128, [&] { load_boxes(steps); });
-      for (const ProductRing::Operand& operand : shared_.operands)
+      if (shared_.plan.pipelines[shared_.pipeline].bytes > 0) elected(steps, 128, [&] { load_tma_boxes(steps); });
+      for (const MatmulPipeline::Operand& operand : shared_.operands)
         if (operand.by_threads) copy(steps, operand);
       push(steps, ProxyFence{});
-      push(steps, Arrive{cursor_});
+      push(steps, Arrive{state_});
     }
-    push(steps, Advance{cursor_, literal(1)});
+    push(steps, AdvanceStage{state_, literal(1)});
   }
 
  private:
-  // The ring has as many stages free for it.
+  // The pipeline has as many stages free for it.
   template <class Tile>
-  void bring_ahead(Steps& steps, const Tile& tile) {
-    BringAhead bring{.most = shared_.how.stages, .body = {}};
-    is_bringing_ = true;
-    steps.values.call("_brought");
+  void prefetch_before_wait(Steps& steps, const Tile& tile) {
+    PrefetchBeforeWait bring{.most = shared_.how.stages, .body = {}};
+    is_prefetching_ = true;
+    steps.values.call("_prefetched");
     steps.within(bring.body, tile);
     steps.values.call("");
-    is_bringing_ = false;
+    is_prefetching_ = false;
     push(steps, std::move(bring));
   }
-  void load_boxes(Steps& steps) {
-    if (!shared_.brings_ahead) {
-      push(steps, Expect{cursor_});
-      return load(steps, cursor_, [](const ProductRing::Operand&) { return true; });
+  void load_tma_boxes(Steps& steps) {
+    if (!shared_.prefetches) {
+      push(steps, ArriveExpectTx{state_});
+      return load(steps, state_, [](const MatmulPipeline::Operand&) { return true; });
     }
-    UnlessBrought unless;
-    steps.within(unless.body, [&] { load_right(steps, cursor_); });
+    IfNotPrefetched unless;
+    steps.within(unless.body, [&] { load_right(steps, state_); });
     push(steps, std::move(unless));
-    load(steps, cursor_, [](const ProductRing::Operand& operand) { return operand.left; });
+    load(steps, state_, [](const MatmulPipeline::Operand& operand) { return operand.left; });
   }
-  void load_right(Steps& steps, CursorId at) {
-    push(steps, Expect{at});
-    load(steps, at, [](const ProductRing::Operand& operand) { return !operand.left; });
+  void load_right(Steps& steps, PipelineStateId at) {
+    push(steps, ArriveExpectTx{at});
+    load(steps, at, [](const MatmulPipeline::Operand& operand) { return !operand.left; });
   }
   // Boxes of those operands for which `which` holds.
   template <class Which>
-  void load(Steps& steps, CursorId at, const Which& which) {
-    for (const ProductRing::Operand& operand : shared_.operands) {
+  void load(Steps& steps, PipelineStateId at, const Which& which) {
+    for (const MatmulPipeline::Operand& operand : shared_.operands) {
       if (operand.by_threads || !which(operand)) continue;
       const Buffer& buffer = shared_.plan.buffers[operand.buffer];
       for (int panel = 0; panel < buffer.columns / buffer.panel_columns(); ++panel)
@@ -135,7 +136,7 @@ class Producer final : public RingDuty {
   }
 
   // Rows and columns of the buffer become the last axes of the tile; all others have an extent of 1.
-  void copy(Steps& steps, const ProductRing::Operand& operand) {
+  void copy(Steps& steps, const MatmulPipeline::Operand& operand) {
     const Buffer& buffer = shared_.plan.buffers[operand.buffer];
     TileAccess access = steps.access_of(operand.load);
     const int rank = static_cast<int>(access.axes.size());
@@ -160,28 +161,28 @@ class Producer final : public RingDuty {
     const Op op = type == buffer.type ? Op::broadcast : Op::cast;
     sweep.expression.terms = {{op, buffer.type, type, {std::move(element)}}};
     sweep.reads = {std::move(access)};
-    steps.push(operand.load, Stage{.buffer = operand.buffer, .cursor = cursor_, .sweep = std::move(sweep)});
+    steps.push(operand.load, StoreShared{.buffer = operand.buffer, .state = state_, .sweep = std::move(sweep)});
   }
 
-  CursorId brought_;
-  bool is_bringing_ = false;  // what is lowered is brought ahead
+  PipelineStateId prefetched_;
+  bool is_prefetching_ = false;  // what is lowered is brought ahead
 };
 
-class Consumer final : public RingDuty {
+class Consumer final : public PipelineRole {
  public:
-  explicit Consumer(ProductRing& shared)
-      : RingDuty(shared, "consumer"), fragments_(shared.how.computed, shared.tiles, shared.how.groups) {
-    if (shared.how.boxed.empty()) return;
-    const Id store = shared.how.boxed[0];
-    const int parameter = shared.facts.access(store).parameter;
-    const ElementType type = shared.facts.graph.parameters[static_cast<std::size_t>(parameter)].type;
+  explicit Consumer(MatmulPipeline& shared)
+      : PipelineRole(shared, "consumer"), fragments_(shared.how.computed, shared.tiles, shared.how.groups) {
+    if (shared.how.tma_tensors.empty()) return;
+    const Id store = shared.how.tma_tensors[0];
+    const int parameter = shared.analysis.access(store).parameter;
+    const ElementType type = shared.analysis.graph.parameters[static_cast<std::size_t>(parameter)].type;
     for (int i = 0; i < 2; ++i) {
       Buffer buffer{.label = {.stem = fmt::format("out{}", i)},
                     .type = type,
                     .rows = shared.m,
                     .columns = 1,
                     .form = SharedForm::panels,
-                    .teams = shared.how.teams};
+                    .consumer_groups = shared.how.consumer_groups};
       buffer.columns = buffer.panel_columns();
       out_[i] = shared.plan.buffers.add(std::move(buffer));
     }
@@ -192,17 +193,19 @@ class Consumer final : public RingDuty {
     set_registers(steps, shared_.consumer_registers(), true);
     launch_numbers(steps, lower);
     if (shared_.is_clipped()) clear_rest(steps);
-    if (shared_.how.teams > 1) {
+    if (shared_.how.consumer_groups > 1) {
       // The second team's first tile is the second: it passes over the first's stages, and gives it the first turn.
-      OfTeam second{.team = 1, .body = {}};
+      IfConsumerGroup second{.consumer_group = 1, .body = {}};
       steps.within(second.body, [&] {
-        push(steps, NamedBarrier{.id = team_turn, .threads = 2 * steps.threads, .arrives = true, .next_team = true});
-        push(steps, Advance{cursor_, all_rounds(steps), true});
+        push(steps,
+             NamedBarrier{
+                 .id = ordered_barrier, .threads = 2 * steps.threads, .arrives = true, .next_consumer_group = true});
+        push(steps, AdvanceStage{state_, all_rounds(steps), true});
       });
       push(steps, std::move(second));
     }
-    tiles(steps, shared_.how.teams, [&] { tile(steps, lower); });
-    if (parts_ > 0) elected(steps, steps.threads, [&] { push(steps, WaitStores{0}); });
+    tiles(steps, shared_.how.consumer_groups, [&] { tile(steps, lower); });
+    if (parts_ > 0) elected(steps, steps.threads, [&] { push(steps, TmaStoreWait{0}); });
   }
 
   bool does(Id id) const override {
@@ -214,98 +217,104 @@ class Consumer final : public RingDuty {
     const auto needs = [&](const auto& one) { return one.second.values.contains(id); };
     if (std::ranges::any_of(shared_.how.computed, needs)) return false;
     if (shared_.how.reads_ahead && is_read_ahead(id)) return false;
-    return shared_.facts[id].shape.size() > 2 * 128 * std::int64_t{shared_.how.groups} / 8;
+    return shared_.analysis[id].shape.size() > 2 * 128 * std::int64_t{shared_.how.groups} / 8;
   }
   void before_loop(Steps& steps) override {
     // Fenced here, not in each round: else ptxas reads what the sums start from between products, and waits for each.
     for (const Id id : shared_.how.products) {
       const Id sums = steps.node(id).in[2];
-      if (!starts_fresh(sums)) push(steps, RegisterFence{steps.values.of(sums)});
+      if (!skips_zero_init(sums)) push(steps, RegisterFence{steps.values.of(sums)});
     }
     fragments_.reserve(steps);
-    if (shared_.how.teams > 1) push(steps, NamedBarrier{.id = team_turn, .threads = 2 * steps.threads});
+    if (shared_.how.consumer_groups > 1) push(steps, NamedBarrier{.id = ordered_barrier, .threads = 2 * steps.threads});
   }
-  bool starts_fresh(Id argument) const override { return starts_from_zeros(shared_.facts, shared_.how.loop, argument); }
+  bool skips_zero_init(Id argument) const override {
+    return starts_from_zeros(shared_.analysis, shared_.how.loop, argument);
+  }
   bool multiply(Steps& steps, Id id, LoopId loop) override {
     const std::vector<Id>& products = shared_.how.products;
     const Id carried = steps.node(id).in[2];
-    const bool fresh = starts_fresh(carried);
+    const bool overwrites_first = skips_zero_init(carried);
     sums_.push_back(steps.values.set(id, steps.values.of(carried)));
-    const ProductRing::Operand& right = shared_.operands[shared_.right.at(id)];
+    const MatmulPipeline::Operand& right = shared_.operands[shared_.right.at(id)];
     RoundProduct product{.wgmma = {.out = sums_.back(),
                                    .a = {},
                                    .b = right.buffer,
                                    .left = {},
-                                   .a_cursor = {},
-                                   .b_cursor = cursor_,
+                                   .a_state = {},
+                                   .b_state = state_,
                                    .type = steps.node(steps.node(id).in[0]).type,
                                    .m = shared_.m,
                                    .n = shared_.n,
                                    .k = shared_.k,
                                    .b_k_major = right.k_major,
-                                   .fresh = fresh ? loop : LoopId{}}};
+                                   .overwrites_first = overwrites_first ? loop : LoopId{}}};
     if (const auto left = shared_.left.find(id); left != shared_.left.end()) {
       product.wgmma.a = shared_.operands[left->second].buffer;
-      product.wgmma.a_cursor = cursor_;
+      product.wgmma.a_state = state_;
       product.wgmma.a_k_major = shared_.operands[left->second].k_major;
     } else {
       product.left = steps.node(id).in[0];
     }
     round_.push_back(std::move(product));
     if (id != products.back()) return true;
-    push(steps, WaitFull{cursor_});
+    push(steps, WaitFull{state_});
     if (!shared_.how.computed.empty()) return fragments_.multiply(steps, id, std::exchange(round_, {})), true;
     push(steps, WgmmaFence{});
     const std::vector<RoundProduct> round = std::exchange(round_, {});
     for (std::size_t i = 0; i < round.size(); ++i) steps.push(products[i], round[i].wgmma);
-    push(steps, CommitWgmma{});
+    push(steps, WgmmaCommit{});
     for (const ValueId sums : sums_) push(steps, RegisterFence{sums});
-    push(steps, WaitWgmma{1});
+    push(steps, WgmmaWait{1});
     return true;
   }
   // The stage before is read when all but the last group are done.
   void end_round(Steps& steps, LoopId loop) override {
     release(steps, loop);
-    push(steps, Advance{cursor_, literal(1)});
+    push(steps, AdvanceStage{state_, literal(1)});
   }
   void after_loop(Steps& steps) override {
-    if (shared_.how.teams > 1)
-      push(steps, NamedBarrier{.id = team_turn, .threads = 2 * steps.threads, .arrives = true, .next_team = true});
-    push(steps, WaitWgmma{0});
+    if (shared_.how.consumer_groups > 1)
+      push(steps,
+           NamedBarrier{
+               .id = ordered_barrier, .threads = 2 * steps.threads, .arrives = true, .next_consumer_group = true});
+    push(steps, WgmmaWait{0});
     release(steps, {});
     for (const ValueId sums : sums_) push(steps, RegisterFence{sums});
-    if (shared_.how.teams > 1) push(steps, Advance{cursor_, all_rounds(steps), true});
+    if (shared_.how.consumer_groups > 1) push(steps, AdvanceStage{state_, all_rounds(steps), true});
   }
 
   // By the copy engine, a part after another through two buffers in turn.
   bool store(Steps& steps, Id id) override {
-    const auto& boxed = shared_.how.boxed;
-    const auto found = std::ranges::find(boxed, id);
-    if (found == boxed.end()) {
+    const auto& tma_tensors = shared_.how.tma_tensors;
+    const auto found = std::ranges::find(tma_tensors, id);
+    if (found == tma_tensors.end()) {
       const int reads = reads_where_stored(steps, id);
       if (reads > 0) store_by_parts(steps, id, reads);
       return reads > 0;
     }
     const int columns = shared_.plan.buffers[out_[0]].columns;
-    const TensorMapId map = boxes_of(shared_.facts, shared_.plan, id, 0, shared_.plan.buffers[out_[0]], BoxUse::store);
-    const int before = static_cast<int>(found - boxed.begin()) * parts_, all = static_cast<int>(boxed.size()) * parts_;
+    const TensorMapId map =
+        tma_tensors_of(shared_.analysis, shared_.plan, id, 0, shared_.plan.buffers[out_[0]], TmaUse::store);
+    const int before = static_cast<int>(found - tma_tensors.begin()) * parts_,
+              all = static_cast<int>(tma_tensors.size()) * parts_;
     for (int part = 0; part < parts_; ++part) {
       const int number = before + part;
       const BufferId to = out_[number % 2];
       // Of an odd number the first goes to the buffer that the last of the tile before went to.
       const int pending = number == 0 && all % 2 ? 0 : 1;
       // What it reads is on its way while the buffer is waited for.
-      SweepBuilder builder(steps, sweep_of(steps.facts, steps.layouts, id), id);
+      SweepBuilder builder(steps, sweep_of(steps.analysis, steps.layouts, id), id);
       Sweep sweep = builder.part(1, part * columns, columns).express(steps.node(id).in[0]).take();
       leave_rounding_to_memory(sweep.expression);
-      elected(steps, steps.threads, [&] { push(steps, WaitStores{pending}); });
+      elected(steps, steps.threads, [&] { push(steps, TmaStoreWait{pending}); });
       push(steps, Barrier{});
-      steps.push(id, Stage{.buffer = to, .sweep = std::move(sweep)});
+      steps.push(id, StoreShared{.buffer = to, .sweep = std::move(sweep)});
       push(steps, ProxyFence{});
       push(steps, Barrier{});
       elected(steps, steps.threads, [&] {
         push(steps, TmaStore{map, to, place_of_panel(steps, shared_.how.loop, id, part, shared_.plan.buffers[to])});
-        push(steps, CommitStores{});
+        push(steps, TmaStoreCommit{});
       });
     }
     return true;
@@ -315,7 +324,7 @@ class Consumer final : public RingDuty {
   // No read moves ahead of a store to where it may read, and one by one each waits for memory: those of a part, which
   // registers hold, come first.
   void store_by_parts(Steps& steps, Id id, int reads) const {
-    const Sweep whole = sweep_of(steps.facts, steps.layouts, id);
+    const Sweep whole = sweep_of(steps.analysis, steps.layouts, id);
     const int columns = columns_of_part(reads * whole.layout.registers());
     for (int first = 0; first < shared_.n; first += columns) {
       SweepBuilder builder(steps, whole, id);
@@ -355,28 +364,29 @@ class Consumer final : public RingDuty {
   void release(Steps& steps, LoopId not_first) {
     const bool by_threads = !shared_.how.computed.empty();
     if (by_threads) push(steps, WarpBarrier{});
-    elected(steps, by_threads ? 32 : 128, [&] { push(steps, Release{cursor_, 1, not_first}); });
+    elected(steps, by_threads ? 32 : 128, [&] { push(steps, ArriveEmpty{state_, 1, not_first}); });
   }
-  bool is_read_ahead(Id id) const { return lowering::is_read_ahead(shared_.facts, shared_.how, id); }
+  bool is_read_ahead(Id id) const { return lowering::is_read_ahead(shared_.analysis, shared_.how, id); }
   // What is read ahead of the loop, and the numbers that say where, come first. Of blocks that share rounds the first
   // does what follows the sums.
   void tile(Steps& steps, const LowerNodes& lower) {
-    const Specialisation& how = shared_.how;
+    const WarpSpecializedGemm& how = shared_.how;
     const auto early = [&](Id id) { return how.reads_ahead && (how.ahead[id] || is_read_ahead(id)); };
-    const auto behind = [&](Id id) { return shared_.facts.number[id] > shared_.facts.number[how.loop]; };
+    const auto behind = [&](Id id) { return shared_.analysis.number[id] > shared_.analysis.number[how.loop]; };
     const auto late = [&] { lower([&](Id id) { return in_tile(id) && !early(id) && behind(id); }); };
     lower([&](Id id) { return in_tile(id) && early(id); });
     lower([&](Id id) { return in_tile(id) && !early(id) && !behind(id); });
-    if (how.sharing == Sharing::none) return late();
-    lower_shared_tile(steps, how.products[0], how.sharing, sums_[0], share_, late);
+    if (how.split_k == SplitK::none) return late();
+    lower_shared_tile(steps, how.products[0], how.split_k, sums_[0], share_, late);
   }
   // The producer does not wait for it: boxes fill other rows. Teams know of each other's part when it is their turn.
   void clear_rest(Steps& steps) {
     // Of the grid a block has rounds of several tiles.
-    const bool by_grid = shared_.how.sharing == Sharing::grid;
-    push(steps, ClearRest{shared_.ring, by_grid ? literal(shared_.how.stages) : rounds(steps, shared_.how.loop).count});
+    const bool by_grid = shared_.how.split_k == SplitK::stream_k;
+    push(steps,
+         ZeroFillRows{shared_.pipeline, by_grid ? literal(shared_.how.stages) : rounds(steps, shared_.how.loop).count});
     push(steps, ProxyFence{});
-    if (shared_.how.teams == 1) push(steps, Barrier{});
+    if (shared_.how.consumer_groups == 1) push(steps, Barrier{});
   }
 
   BufferId out_[2];
@@ -397,25 +407,27 @@ int blocks_of_group(int m, int n) {
 
 }  // namespace
 
-void lower_roles(const Facts& facts, Specialisation how, const Products& products, const Layouts& layouts, Plan& plan) {
+void lower_roles(const GraphAnalysis& analysis, WarpSpecializedGemm how, const Products& products,
+                 const Layouts& layouts, Plan& plan) {
   // The buffers of stores hold elements as they lie in sums.
   const Layout& sums = products.plans.at(how.products[0]).layout;
-  std::erase_if(how.boxed, [&](Id store) { return layouts.of[facts[store].in[0]] != sums; });
+  std::erase_if(how.tma_tensors, [&](Id store) { return layouts.of[analysis[store].in[0]] != sums; });
   Phase& phase = plan.phases.back();
-  ProductRing shared(facts, how, products.plans, plan);
+  MatmulPipeline shared(analysis, how, products.plans, plan);
   phase.schedule.kind = Schedule::Kind::tiles;
-  phase.schedule.sharing = how.sharing;
-  if (phase.schedule.group) phase.schedule.group = blocks_of_group(shared.m, shared.n);
+  phase.schedule.split_k = how.split_k;
+  if (phase.schedule.raster_group) phase.schedule.raster_group = blocks_of_group(shared.m, shared.n);
   Role producer{.name = "producer", .first_warp = 0, .warps = 4, .registers = shared.producer_registers()};
   Role consumer{.name = "consumer",
                 .first_warp = 4,
                 .warps = 4 * how.groups,
                 .registers = shared.consumer_registers(),
-                .teams = how.teams,
-                .barrier = team_threads};
+                .consumer_groups = how.consumer_groups,
+                .barrier = first_consumer_barrier};
   constexpr int all_in_registers = 256;
-  lower(facts, products.plans, layouts, all_in_registers, {}, {.suffix = "_ahead"}, plan, producer, Producer(shared));
-  lower(facts, products.plans, layouts, all_in_registers, {}, {}, plan, consumer, Consumer(shared));
+  lower(analysis, products.plans, layouts, all_in_registers, {}, {.suffix = "_ahead"}, plan, producer,
+        Producer(shared));
+  lower(analysis, products.plans, layouts, all_in_registers, {}, {}, plan, consumer, Consumer(shared));
   phase.roles.push_back(std::move(producer));
   phase.roles.push_back(std::move(consumer));
   begin_roles(plan);

@@ -18,13 +18,13 @@ void put(Steps& steps, ValueId from, Id id, const Strides& strides, std::int64_t
   const ElementType type = steps.plan.storage(from).type;
   SweepBuilder sweep(steps, value.shape, value.layout);
   sweep.add({Op::broadcast, type, type, {element_of(steps.plan, from, value.layout)}});
-  steps.push(id, Put{.scratch = scratch, .strides = strides, .base = base, .sweep = sweep.take()});
+  steps.push(id, StoreScratch{.scratch = scratch, .strides = strides, .base = base, .sweep = sweep.take()});
 }
 
 void get(Steps& steps, ValueId out, Id id, const Strides& strides, ScratchId scratch) {
   const Value value = steps.plan.values[out];
   SweepBuilder sweep(steps, value.shape, value.layout);
-  steps.push(id, Get{.scratch = scratch, .strides = strides, .out = out, .sweep = sweep.take()});
+  steps.push(id, LoadScratch{.scratch = scratch, .strides = strides, .out = out, .sweep = sweep.take()});
 }
 
 }  // namespace tessera::internal::lowering

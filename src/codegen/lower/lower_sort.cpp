@@ -140,20 +140,20 @@ void histogram(Steps& steps, Id id) {
   constexpr int few = 4;  // of many rounds NVRTC would have all places at a time
   Sweep clears = zeros.take();
   clears.at_once = few;
-  steps.push(id, Put{.scratch = scratch, .strides = row_major(cleared), .sweep = std::move(clears)});
-  Sweep numbers = SweepBuilder(steps, sweep_of(steps.facts, steps.layouts, id), id).express(at.in[0]).take();
-  steps.push(id, CountNumbers{.scratch = scratch,
-                              .axis = axis,
-                              .bins = at.shape[axis],
-                              .copies = copies,
-                              .strides = strides,
-                              .sweep = std::move(numbers)});
+  steps.push(id, StoreScratch{.scratch = scratch, .strides = row_major(cleared), .sweep = std::move(clears)});
+  Sweep numbers = SweepBuilder(steps, sweep_of(steps.analysis, steps.layouts, id), id).express(at.in[0]).take();
+  steps.push(id, HistogramUpdate{.scratch = scratch,
+                                 .axis = axis,
+                                 .bins = at.shape[axis],
+                                 .copies = copies,
+                                 .strides = strides,
+                                 .sweep = std::move(numbers)});
   const ValueId out = steps.values.add(id);
   const Value value = steps.plan.values[out];
   Sweep sums = SweepBuilder(steps, value.shape, value.layout).take();
   sums.at_once = few;
-  steps.push(id,
-             AddCounts{.scratch = scratch, .copies = copies, .strides = strides, .out = out, .sweep = std::move(sums)});
+  steps.push(id, HistogramReduce{
+                     .scratch = scratch, .copies = copies, .strides = strides, .out = out, .sweep = std::move(sums)});
 }
 
 }  // namespace tessera::internal::lowering

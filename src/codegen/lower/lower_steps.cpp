@@ -78,20 +78,20 @@ int rounds_at_once(const Sweep& sweep, const TileAccess* loaded) {
 
 // --- steps
 
-// What goes to panels goes there by matrices, or in pairs; to a ring's by what is read together, a pair at least.
-void Steps::group(Stage& stage) const {
+// What goes to panels goes there by matrices, or in pairs; to a pipeline's by what is read together, a pair at least.
+void Steps::group(StoreShared& stage) const {
   const Buffer& to = plan.buffers[stage.buffer];
   if (to.form != SharedForm::panels) return;
-  if (stage.cursor) {
+  if (stage.state) {
     Sweep& sweep = stage.sweep;
-    stage.by = Stage::By::vector;
+    stage.by = StoreShared::By::vector;
     sweep.vector = neighbours(sweep.layout, 16 / info(to.type).bytes).second;
     for (TileAccess& read : sweep.reads)
       if (read.fast + 1 == sweep.shape.rank()) read.run = sweep.vector;
     return;
   }
   const bool as_matrices = info(to.type).bytes == 2;
-  stage.by = as_matrices ? Stage::By::matrix : Stage::By::vector;
+  stage.by = as_matrices ? StoreShared::By::matrix : StoreShared::By::vector;
   stage.sweep.vector = as_matrices ? 8 : neighbours(stage.sweep.layout, 2).second;
 }
 
@@ -104,7 +104,8 @@ void Steps::settle(Store& store) const {
     const std::vector<Factor>& factors = store.sweep.layout.axis(axis);
     runs += !factors.empty() && factors.back().place == Place::reg;
   }
-  store.whole = layouts.turned && runs > 1 && store.kind == Store::Kind::store && store.sweep.unrolled && bytes == 16;
+  store.whole =
+      layouts.transposed && runs > 1 && store.kind == Store::Kind::store && store.sweep.unrolled && bytes == 16;
 }
 
 void Steps::settle(Sweep& sweep, ValueId out, ValueId other, TileAccess* access, const Operand* beside) {
@@ -113,7 +114,7 @@ void Steps::settle(Sweep& sweep, ValueId out, ValueId other, TileAccess* access,
   // A loop that is not unrolled cannot index registers, and one that indexes none need not be unrolled.
   bool indexes = false;
   const auto check = [&](ValueId id) {
-    if (!id || plan.storage(id).home != Home::registers) return;
+    if (!id || plan.storage(id).storage_class != StorageClass::registers) return;
     indexes = true;
     if (!sweep.unrolled) values.needs_memory(id);
   };
@@ -200,7 +201,7 @@ SweepBuilder& SweepBuilder::inlining(const std::set<Id>& nodes) {
 void SweepBuilder::give(Id id, ValueId value) {
   Operand operand = element_of(steps_.plan, value, sweep_.layout);
   ElementType from = steps_.plan.storage(value).type;
-  for (const ElementType to : find_source(steps_.facts.graph, id).casts) {
+  for (const ElementType to : find_source(steps_.analysis.graph, id).casts) {
     add({Op::cast, to, std::exchange(from, to), {std::move(operand)}});
     operand = indexed(Operand::Kind::term, static_cast<int>(sweep_.expression.terms.size()) - 1);
   }

@@ -22,9 +22,9 @@ class SweepBuilder;
 /// The body that grows, and what is asked of it: nothing here is of a step that is still under construction.
 class Steps {
  public:
-  Steps(const Facts& facts, const Fusion& fusion, const Layouts& layouts, const GraphPlace& place, Values& values,
-        Plan& plan, Role& role)
-      : facts(facts),
+  Steps(const GraphAnalysis& analysis, const Fusion& fusion, const Layouts& layouts, const GraphPlace& place,
+        Values& values, Plan& plan, Role& role)
+      : analysis(analysis),
         fusion(fusion),
         layouts(layouts),
         place(place),
@@ -33,7 +33,7 @@ class Steps {
         threads(role.threads()),
         body_(&role.body) {}
 
-  const Facts& facts;
+  const GraphAnalysis& analysis;
   const Fusion& fusion;
   const Layouts& layouts;
   const GraphPlace place;
@@ -41,7 +41,7 @@ class Steps {
   Plan& plan;
   const int threads;
 
-  const Node& node(Id id) const { return facts[id]; }
+  const Node& node(Id id) const { return analysis[id]; }
 
   // --- pushing
 
@@ -61,7 +61,7 @@ class Steps {
       if constexpr (requires { action.best; }) other = action.best;
       if constexpr (OneOf<Kind, Sort, Merge>) other = action.at;
       settle(action.sweep, out, other, access, beside);
-      if constexpr (std::same_as<Kind, Stage>) group(action);
+      if constexpr (std::same_as<Kind, StoreShared>) group(action);
       if constexpr (std::same_as<Kind, Store>) settle(action);
     }
     body_->push_back(step(id, std::move(action)));
@@ -110,7 +110,7 @@ class Steps {
 
  private:
   void settle(Sweep& sweep, ValueId out, ValueId other, TileAccess* access, const Operand* beside);
-  void group(Stage& stage) const;
+  void group(StoreShared& stage) const;
   void settle(Store& store) const;
 
   Body* body_;

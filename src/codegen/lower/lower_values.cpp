@@ -15,17 +15,17 @@ std::pair<int, int> neighbours(const Layout& layout, int most) {
   return {-1, 1};
 }
 
-Values::Values(const Facts& facts, const Layouts& layouts, int most_registers, const InMemory& in_memory,
+Values::Values(const GraphAnalysis& analysis, const Layouts& layouts, int most_registers, const InMemory& in_memory,
                const GraphPlace& place, Plan& plan)
-    : facts_(facts),
+    : analysis_(analysis),
       layouts_(layouts),
       most_registers_(most_registers),
       in_memory_(in_memory),
       place_(place),
       first_storage_(plan.storages.size()),
       plan_(plan),
-      of_(facts.graph.nodes.size()),
-      own_(facts.graph.nodes.size()) {}
+      of_(analysis.graph.nodes.size()),
+      own_(analysis.graph.nodes.size()) {}
 
 ValueId Values::set(Id node, ValueId value) {
   set_.emplace_back(node, of_[node]);
@@ -59,7 +59,7 @@ void Values::call(std::string_view suffix) {
 
 Label Values::label(Id node, std::string_view stem, std::string suffix) const {
   return {.stem = std::string(stem),
-          .number = facts_.number[node],
+          .number = analysis_.number[node],
           .suffix = suffix.append(suffix_).append(place_.suffix),
           .graph = place_.graph};
 }
@@ -67,11 +67,11 @@ Label Values::label(Id node, std::string_view stem, std::string suffix) const {
 StorageId Values::add_storage(Label label, Id node, const Layout& layout) {
   Storage storage;
   storage.label = std::move(label);
-  storage.type = facts_[node].type;
+  storage.type = analysis_[node].type;
   storage.registers = layout.registers();
-  storage.home = storage.registers == 1                   ? Home::variable
-                 : is_large(layout) || is_in_memory(node) ? Home::workspace
-                                                          : Home::registers;
+  storage.storage_class = storage.registers == 1                   ? StorageClass::variable
+                          : is_large(layout) || is_in_memory(node) ? StorageClass::workspace
+                                                                   : StorageClass::registers;
   storage.vector = neighbours(layout, 16 / host_bytes(host_type(storage.type))).second;
   node_of_.push_back(node);
   return plan_.storages.add(std::move(storage));
@@ -79,43 +79,43 @@ StorageId Values::add_storage(Label label, Id node, const Layout& layout) {
 
 ValueId Values::add(Id node) {
   StorageId& own = own_[node];
-  if (!own) own = add_storage(label(node, name(facts_[node].op)), node, layouts_.of[node]);
-  return set(node, plan_.values.add({own, facts_[node].shape, layouts_.of[node]}));
+  if (!own) own = add_storage(label(node, name(analysis_[node].op)), node, layouts_.of[node]);
+  return set(node, plan_.values.add({own, analysis_[node].shape, layouts_.of[node]}));
 }
 
 ValueId Values::add_part(Id node, const Sweep& part) {
   const StorageId storage =
-      add_storage(label(node, name(facts_[node].op), fmt::format("_part{}", parts_++)), node, part.layout);
+      add_storage(label(node, name(analysis_[node].op), fmt::format("_part{}", parts_++)), node, part.layout);
   return plan_.values.add({storage, part.shape, part.layout, part.origin});
 }
 ValueId Values::add(Label label, Id node, const Layout& layout) {
-  return plan_.values.add({add_storage(std::move(label), node, layout), facts_[node].shape, layout});
+  return plan_.values.add({add_storage(std::move(label), node, layout), analysis_[node].shape, layout});
 }
 
 ValueId Values::add_number(Label label, Id node, ElementType type) {
   StorageId& storage = numbers_[{node, label.stem}];
   if (!storage) {
     node_of_.push_back(node);
-    storage = plan_.storages.add({.label = std::move(label), .type = type, .home = Home::variable});
+    storage = plan_.storages.add({.label = std::move(label), .type = type, .storage_class = StorageClass::variable});
   }
   return plan_.values.add({storage, Shape(std::span<const int>()), Layout(0)});
 }
 
 ValueId Values::add_known(Id node, Known known) {
-  const ValueId value = add({}, node, Layout(facts_[node].shape.rank()));
+  const ValueId value = add({}, node, Layout(analysis_[node].shape.rank()));
   plan_.storage(value).known = known;
   return set(node, value);
 }
 
 ValueId Values::add_block(Id node, int axis) {
   node_of_.push_back(node);
-  const StorageId storage =
-      plan_.storages.add({.label = {}, .type = ElementType::i32, .home = Home::variable, .known = BlockIndex{axis}});
+  const StorageId storage = plan_.storages.add(
+      {.label = {}, .type = ElementType::i32, .storage_class = StorageClass::variable, .known = BlockIndex{axis}});
   return plan_.values.add({storage, Shape(std::span<const int>()), Layout(0)});
 }
 
 ValueId Values::add_view(Id node, ValueId of) {
-  return set(node, plan_.values.add({plan_.values[of].storage, facts_[node].shape, layouts_.of[node]}));
+  return set(node, plan_.values.add({plan_.values[of].storage, analysis_[node].shape, layouts_.of[node]}));
 }
 
 ValueId Values::add_moved(Id node, ValueId from, const Layout& layout) {

@@ -12,7 +12,7 @@ std::pair<int, int> neighbours(const Layout& layout, int most);
 
 class Values {
  public:
-  Values(const Facts& facts, const Layouts& layouts, int most_registers, const InMemory& in_memory,
+  Values(const GraphAnalysis& analysis, const Layouts& layouts, int most_registers, const InMemory& in_memory,
          const GraphPlace& place, Plan& plan);
 
   /// The value of a node; none if no step has made it, or only in a region that is done.
@@ -67,7 +67,7 @@ class Values {
   std::size_t index_of(StorageId id) const { return static_cast<std::size_t>(id.index - first_storage_); }
   StorageId add_storage(Label label, Id node, const Layout& layout);
 
-  const Facts& facts_;
+  const GraphAnalysis& analysis_;
   const Layouts& layouts_;
   const int most_registers_;
   const InMemory& in_memory_;

@@ -49,9 +49,9 @@ struct GraphAccess {
 };
 
 /// The facts about a graph that lowering asks for again and again.
-class Facts {
+class GraphAnalysis {
  public:
-  Facts(const Graph& graph, const Variant& variant, const Target& target);
+  GraphAnalysis(const Graph& graph, const Variant& variant, const Target& target);
 
   const Graph& graph;
   const Variant& variant;
@@ -61,7 +61,7 @@ class Facts {
   std::vector<int> number;             ///< as the graph's text counts them
   std::vector<std::vector<Id>> users;  ///< nodes that name it; a loop names initial values and yields
   std::vector<Id> owner;               ///< region -> its loop, branch or repeat
-  std::vector<RegionId> home;          ///< node -> the region it is computed in
+  std::vector<RegionId> storage_class;  ///< node -> the region it is computed in
 
   const Node& operator[](Id id) const { return graph[id]; }
   bool live(Id id) const { return number[id] >= 0; }
@@ -69,7 +69,7 @@ class Facts {
   bool is_counter(Id id) const { return graph[id].op == Op::argument && graph[id].position() == 0; }
   bool in_loop(Id id) const { return graph.regions[graph[id].region].kind == RegionKind::loop; }
   /// By node: a number that follows from the launch, and from what is `given` to nodes of a region.
-  std::vector<char> known_from(const std::function<bool(Id, RegionId)>& given) const;
+  std::vector<char> uniform_values(const std::function<bool(Id, RegionId)>& given) const;
   GraphAccess access(Id id) const;
   /// The index of axis `axis` of an access; no_id for the gathered axis, and by elements.
   Id index_of(Id id, int axis) const;
@@ -99,19 +99,19 @@ struct Products {
   std::map<Id, ProductPlan> plans;
   int warps = 0;
 };
-Products plan_products(const Facts& facts, int least_warps);
+Products plan_products(const GraphAnalysis& analysis, int least_warps);
 
 /// layouts.cpp: a layout for every value: those of products, then what follows from them, then free choices.
 struct Layouts {
   int warps = 0;
   std::vector<Layout> of;  ///< by node
-  bool turned = false;     ///< a tile is read along one axis and written along another
+  bool transposed = false;  ///< a tile is read along one axis and written along another
 };
-Layouts choose_layouts(const Facts& facts, const std::map<Id, ProductPlan>& products, int warps);
+Layouts choose_layouts(const GraphAnalysis& analysis, const std::map<Id, ProductPlan>& products, int warps);
 /// Warps for a kernel without products.
-int choose_warps(const Facts& facts);
-/// turned.cpp: where a value, or what becomes of its elements one by one, is read or written along another axis than
-/// `fast`: that axis, and as many elements as an access moves there.
-Run turned_access(const Facts& facts, Id value, int fast);
+int choose_warps(const GraphAnalysis& analysis);
+/// transposed.cpp: where a value, or what becomes of its elements one by one, is read or written along another axis
+/// than `fast`: that axis, and as many elements as an access moves there.
+Run transposed_access(const GraphAnalysis& analysis, Id value, int fast);
 
 }  // namespace tessera::internal::lowering

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "codegen/generate_options.hpp"
-#include "codegen/lower/chains.hpp"
+#include "codegen/lower/fused_matmul.hpp"
 #include "codegen/lower/lower.hpp"
-#include "codegen/lower/specialise.hpp"
+#include "codegen/lower/warp_specialization.hpp"
 #include "codegen/plan/plan.hpp"
 
 namespace tessera::internal::lowering {
@@ -18,17 +18,17 @@ namespace tessera::internal::lowering {
 /// How a kernel's elements are first spread: with so many warps, and at most so many registers for a value.
 struct Attempt {
   int warps, most_registers;
-  int way = -1;  ///< of those in which roles share the work; -1: one role does all
+  int candidate = -1;  ///< of those in which roles share the work; -1: one role does all
 };
 
 /// Roles that share the work.
-using Way = std::variant<Specialisation, Chain>;
+using ScheduleCandidate = std::variant<WarpSpecializedGemm, FusedMatmul>;
 
 /// A plan in the making.
 struct Planning {
-  Planning(const Facts& facts, std::vector<TileReach> reaches, bool debug);
+  Planning(const GraphAnalysis& analysis, std::vector<TileReach> reaches, bool debug);
 
-  const Facts& facts;
+  const GraphAnalysis& analysis;
   const std::vector<TileReach> reaches;  ///< those that a launch knows of
   const bool debug;  ///< the kernel checks itself
   Plan plan;
@@ -38,7 +38,7 @@ struct Planning {
   bool has_products = false;
   /// Ways in which roles share the work, the best first; and why there are none, or none that fits, and what is in
   /// their way.
-  std::vector<Way> ways;
+  std::vector<ScheduleCandidate> candidates;
   std::string why_not, why_not_split;
   Location where;
 };
@@ -47,6 +47,7 @@ struct PlanPass {
   std::string_view name, what;
   /// False: the plan is to be made again from the first pass on, by what the pass has noted.
   bool (*run)(Planning&);
+  std::string_view was = {};  ///< its name in version 0.3, if that was another
 };
 std::span<const PlanPass> plan_passes();
 

@@ -73,7 +73,7 @@ void place_shared(Plan& plan, const Intervals& buffers, const Intervals& scratch
 void place_values(Plan& plan, const std::vector<std::int64_t>& uses) {
   std::vector<int> large;
   for (int i = 0; i < plan.storages.size(); ++i)
-    if (plan.storages[StorageId{i}].home == Home::workspace && uses[static_cast<std::size_t>(i)] > 0)
+    if (plan.storages[StorageId{i}].storage_class == StorageClass::workspace && uses[static_cast<std::size_t>(i)] > 0)
       large.push_back(i);
   std::stable_sort(large.begin(), large.end(),
                    [&](int a, int b) { return uses[static_cast<std::size_t>(a)] > uses[static_cast<std::size_t>(b)]; });
@@ -81,8 +81,9 @@ void place_values(Plan& plan, const std::vector<std::int64_t>& uses) {
     Storage& storage = plan.storages[StorageId{i}];
     const std::int64_t bytes =
         aligned(std::int64_t(storage.registers) * plan.threads() * host_bytes(host_type(storage.type)));
-    storage.home = plan.shared_bytes + bytes <= plan.target.shared_bytes ? Home::shared : Home::workspace;
-    std::int64_t& end = storage.home == Home::shared ? plan.shared_bytes : plan.workspace_bytes;
+    storage.storage_class =
+        plan.shared_bytes + bytes <= plan.target.shared_bytes ? StorageClass::shared : StorageClass::workspace;
+    std::int64_t& end = storage.storage_class == StorageClass::shared ? plan.shared_bytes : plan.workspace_bytes;
     storage.offset = end;
     end += bytes;
   }
@@ -102,8 +103,8 @@ void choose_copies(const Plan& plan, const Role& role, Body& steps) {
       const bool async = bytes >= 4 && !to.in_workspace;
       tile.copy = async ? Fetch::Copy::async : vector == 1 ? Fetch::Copy::element : Fetch::Copy::vector;
       // Copies that are not asynchronous hold registers until they arrive.
-      const bool turned = tile.access.fast + 2 == static_cast<int>(tile.access.axes.size());
-      tile.unrolled = !async || (vector == 1 && !turned) ? 2 : rounds <= 16 ? 0 : 4;
+      const bool transposed = tile.access.fast + 2 == static_cast<int>(tile.access.axes.size());
+      tile.unrolled = !async || (vector == 1 && !transposed) ? 2 : rounds <= 16 ? 0 : 4;
     }
   }
 }
@@ -113,7 +114,7 @@ void choose_copies(const Plan& plan, const Role& role, Body& steps) {
 void place_memory(Plan& plan) {
   Intervals buffers(plan.buffers.size()), scratch(plan.scratch.size());
   std::vector<std::int64_t> uses(static_cast<std::size_t>(plan.storages.size()));
-  Walk walk(plan);
+  PlanWalk walk(plan);
   walk.each([&](const Role& role, const Step& step, int at, const std::vector<const Interval*>& around) {
     for (const Effect& effect : effects(plan, role, step)) {
       if (effect.space == Effect::Space::buffer) buffers.touch(effect.index, at, around);
@@ -128,9 +129,9 @@ void place_memory(Plan& plan) {
   plan.shared_bytes = plan.workspace_bytes = 0;
   place_shared(plan, buffers, scratch);
   place_values(plan, uses);
-  for (Ring& ring : plan.rings) {
-    ring.offset = plan.shared_bytes;
-    plan.shared_bytes += aligned(ring.barrier_bytes());
+  for (Pipeline& pipeline : plan.pipelines) {
+    pipeline.offset = plan.shared_bytes;
+    plan.shared_bytes += aligned(pipeline.barrier_bytes());
   }
 }
 

@@ -10,15 +10,15 @@ constexpr Range any{std::numeric_limits<std::int32_t>::min(), std::numeric_limit
 
 class Ranges {
  public:
-  explicit Ranges(const Facts& facts) : facts_(facts) {}
+  explicit Ranges(const GraphAnalysis& analysis) : analysis_(analysis) {}
 
   Range of(Id id) {
     // Values that are used twice are walked through twice, and a chain of them as deep as it is long.
-    if (++visited_ > 64 || facts_[id].type != ElementType::i32 || facts_[id].shape.rank() > 0) return any;
-    const Node& at = facts_[id];
+    if (++visited_ > 64 || analysis_[id].type != ElementType::i32 || analysis_[id].shape.rank() > 0) return any;
+    const Node& at = analysis_[id];
     if (at.op == Op::constant) return {at.number().i32, at.number().i32};
-    if (at.op == Op::extent) return extent(view_parameter(facts_.graph, at.in[0]));
-    if (at.op == Op::block) return {0, std::max<std::int64_t>(of(facts_.graph.grid[at.grid_axis()]).most, 1) - 1};
+    if (at.op == Op::extent) return extent(view_parameter(analysis_.graph, at.in[0]));
+    if (at.op == Op::block) return {0, std::max<std::int64_t>(of(analysis_.graph.grid[at.grid_axis()]).most, 1) - 1};
     if (at.in.size() != 2 || !is_elementwise(at.op)) return any;
     const Range a = of(at.in[0]), b = of(at.in[1]);
     const Range result = binary(at.op, a, b);
@@ -28,8 +28,8 @@ class Ranges {
  private:
   // Where offsets have 32 bits, extents times strides stay below 2^30, and the copy engine's strides are positive.
   Range extent(int parameter) const {
-    const TensorClass& tensor = facts_.variant.tensors[static_cast<std::size_t>(parameter)];
-    const bool is_small = tensor.boxable && !facts_.variant.wide;
+    const TensorClass& tensor = analysis_.variant.tensors[static_cast<std::size_t>(parameter)];
+    const bool is_small = tensor.tma_addressable && !analysis_.variant.index64;
     return {tensor.has_elements ? 1 : 0, is_small ? std::int64_t{1} << 30 : any.most};
   }
   static Range binary(Op op, const Range& a, const Range& b) {
@@ -60,12 +60,12 @@ class Ranges {
   // Rounded down, by a positive number.
   static std::int64_t below(std::int64_t x, std::int64_t y) { return x / y - (x % y < 0); }
 
-  const Facts& facts_;
+  const GraphAnalysis& analysis_;
   int visited_ = 0;
 };
 
 }  // namespace
 
-Range range_of(const Facts& facts, Id id) { return Ranges(facts).of(id); }
+Range range_of(const GraphAnalysis& analysis, Id id) { return Ranges(analysis).of(id); }
 
 }  // namespace tessera::internal::lowering

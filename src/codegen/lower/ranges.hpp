@@ -13,6 +13,6 @@ struct Range {
 
 /// Of an i32 number made of extents, block indices and constants by sums, products, quotients, minima and maxima;
 /// anything 32 bits hold, if it is made of something else or may wrap on the way.
-Range range_of(const Facts& facts, Id id);
+Range range_of(const GraphAnalysis& analysis, Id id);
 
 }  // namespace tessera::internal::lowering

@@ -22,12 +22,12 @@ constexpr int widest = 16;  // bytes of an access
 
 class Remarker {
  public:
-  Remarker(const Facts& facts, Plan& plan) : facts_(facts), plan_(plan) {}
+  Remarker(const GraphAnalysis& analysis, Plan& plan) : analysis_(analysis), plan_(plan) {}
 
   void run() {
     launch();
     std::vector<Tile> tiles;
-    Walk walk(plan_);
+    PlanWalk walk(plan_);
     walk.each([&](const Role& role, const Step& step, int, const std::vector<const Interval*>&) {
       at_ = &step;
       visit_kind([&](const auto& action) { of(action); }, step.action);
@@ -38,13 +38,14 @@ class Remarker {
     for (const Tile& tile : tiles)
       add_remark(plan_, tile.location, Status::missed, kind::registers,
                  "a tile is too large for registers and takes {} bytes of {} for each block; smaller tiles are faster",
-                 tile.bytes, tile.home == Home::shared ? "shared memory" : "workspace in global memory");
+                 tile.bytes,
+                 tile.storage_class == StorageClass::shared ? "shared memory" : "workspace in global memory");
   }
 
  private:
   struct Tile {
     std::int64_t bytes;
-    Home home;
+    StorageClass storage_class;
     Location location;
   };
 
@@ -81,11 +82,11 @@ class Remarker {
   void of(const Multiply& multiply) {
     const Product& of = multiply.product;
     const std::string text = product(of.m, of.n, of.k, of.type);
-    if (of.kind == ProductKind::tensor) {
+    if (of.kind == MatmulKind::mma_sync) {
       const bool newer = plan_.target.arch.number() >= 90 && plan_.target.tier == Target::Tier::mma_sync;
       remark(Status::passed, kind::mma_sync, "{}, {} x {} warps{}", text, of.warps_m, of.warps_n,
-             newer ? "; wgmma is for sm_90a alone, unless TESSERA_TIER says mma_sync" : "");
-    } else if (of.kind == ProductKind::thin) {
+             newer ? "; wgmma is for sm_90a alone, unless TESSERA_TENSOR_CORES says mma_sync" : "");
+    } else if (of.kind == MatmulKind::gemv) {
       remark(Status::analysis, kind::fma, "{}, by multiply-adds of registers: of so few rows memory is the bound",
              text);
     } else if (has_matrix_units(of.type)) {
@@ -95,7 +96,7 @@ class Remarker {
              "{}, by multiply-adds: matrix units take f16, bf16, tf32, i8 and u8, to which operands may be cast", text);
     }
   }
-  void of(const ShareRounds&) {
+  void of(const SplitKRange&) {
     remark(Status::passed, kind::split_k, "{} shares the k-iterations of each tile",
            plan_.shared_by_grid() ? "the grid (stream-K)" : "a cluster");
   }
@@ -104,7 +105,7 @@ class Remarker {
 
   void of(const TmaLoad& load) {
     const TensorMap& map = plan_.tensor_maps[load.map];
-    remark_at(location_of(facts_, plan_.buffers[load.buffer].label), Status::passed, kind::tma,
+    remark_at(location_of(analysis_, plan_.buffers[load.buffer].label), Status::passed, kind::tma,
               "parameter {} is loaded by boxes of [{}]", map.tensor.argument + 1, box(map));
     in_shared(load.buffer);
   }
@@ -132,16 +133,16 @@ class Remarker {
       in_shared(tile.buffer);
     }
   }
-  void of(const Stage& stage) {
-    if (stage.cursor && !stage.sweep.reads.empty()) {
+  void of(const StoreShared& stage) {
+    if (stage.state && !stage.sweep.reads.empty()) {
       const TileAccess& read = stage.sweep.reads[0];
       remark(Status::missed, kind::tma, "parameter {} is copied by threads, as {}", read.parameter + 1,
-             why_no_box(read));
+             why_not_tma(read));
     }
     in_shared(stage.buffer);
   }
-  std::string why_no_box(const TileAccess& access) const {
-    if (plan_.variant.tensors[static_cast<std::size_t>(access.parameter)].boxable)
+  std::string why_not_tma(const TileAccess& access) const {
+    if (plan_.variant.tensors[static_cast<std::size_t>(access.parameter)].tma_addressable)
       return "the tile is of a view that TMA cannot address";
     if (const std::string why = why_unaligned(access); !why.empty()) return why;
     return "TMA needs at most five axes, an axis of neighbors, extents of 1 or more and positive strides";
@@ -149,17 +150,17 @@ class Remarker {
   void in_shared(BufferId id) {
     const Buffer& buffer = plan_.buffers[id];
     if (!buffer.in_workspace)
-      remark_at(location_of(facts_, buffer.label), Status::analysis, kind::shared, "[{},{}] of {} take {} bytes of shared memory{}", buffer.rows,
-             buffer.columns, name(buffer.type), buffer.bytes(),
-             buffer.stages > 1 ? fmt::format(", in {} stages", buffer.stages) : "");
+      remark_at(location_of(analysis_, buffer.label), Status::analysis, kind::shared,
+                "[{},{}] of {} take {} bytes of shared memory{}", buffer.rows, buffer.columns, name(buffer.type),
+                buffer.bytes(), buffer.stages > 1 ? fmt::format(", in {} stages", buffer.stages) : "");
   }
 
   // --- accesses by threads
 
   void accesses(const Step& step) {
     visit_kind([&]<class Kind>(const Kind& action) {
-      if constexpr (std::same_as<Kind, Stage>) {
-        if (action.cursor) return;  // of() has them
+      if constexpr (std::same_as<Kind, StoreShared>) {
+        if (action.state) return;  // of() has them
       }
       if constexpr (requires { action.sweep.reads; })
         for (const TileAccess& read : action.sweep.reads) access(action.sweep, read, "read");
@@ -181,14 +182,14 @@ class Remarker {
   int bytes_of(const TileAccess& access) const {
     return info(plan_.tensors[static_cast<std::size_t>(access.parameter)].type).bytes;
   }
-  // Facts::vector_of() has the rules.
+  // GraphAnalysis::vector_of() has the rules.
   std::string why_narrow(const TileAccess& access) const {
     if (access.by_elements()) return "each element has a place of its own";
     if (at_->action.is<Atomic>()) return "atomics change one element at a time";
     if (const Store* const store = at_->action.as<Store>(); store && store->kind == Store::Kind::scatter)
       return "rows are scattered element by element";
     const TensorClass& tensor = plan_.variant.tensors[static_cast<std::size_t>(access.parameter)];
-    if (tensor.unit_axis < 0) return "the tensor has no axis whose elements are neighbors";
+    if (tensor.contiguous_axis < 0) return "the tensor has no axis whose elements are neighbors";
     if (access.fast < 0) return "the tile does not run along the tensor's axis of neighbors";
     const TileAccess::Axis& axis = access.axes[static_cast<std::size_t>(access.fast)];
     if (!axis.slices.empty()) return "a slice along the rows may begin anywhere";
@@ -202,40 +203,40 @@ class Remarker {
     const TensorClass& tensor = plan_.variant.tensors[static_cast<std::size_t>(access.parameter)];
     if (tensor.alignment < widest)
       return fmt::format("its address and strides are multiples of {} bytes only", static_cast<int>(tensor.alignment));
-    if (tensor.granule < widest)
-      return fmt::format("its rows are a multiple of {} bytes only", static_cast<int>(tensor.granule));
+    if (tensor.row_alignment < widest)
+      return fmt::format("its rows are a multiple of {} bytes only", static_cast<int>(tensor.row_alignment));
     return {};
   }
 
   // --- exchanges between threads
 
-  void of(const Get& get) {
+  void of(const LoadScratch& get) {
     const Scratch& scratch = plan_.scratch[get.scratch];
     remark(Status::missed, kind::exchange, "'{}' moves {} bytes between threads, through {}", op(), scratch.bytes,
            scratch.in_workspace ? "the workspace in global memory" : "shared memory");
   }
   void of(const Reduce& reduce) { crosses_warps(!reduce.across.empty()); }
   void of(const Argmax& argmax) { crosses_warps(!argmax.across.empty()); }
-  void of(const Replicas& replicas) { crosses_warps(!replicas.across.empty()); }
-  void of(const PutTotals&) { crosses_warps(true); }
+  void of(const LaneReduce& replicas) { crosses_warps(!replicas.across.empty()); }
+  void of(const WriteScanTotals&) { crosses_warps(true); }
   void crosses_warps(bool crosses) {
     if (crosses) remark(Status::analysis, kind::exchange, "'{}' crosses warps, through shared memory", op());
   }
-  std::string_view op() const { return at_->node == no_id ? "?" : name(facts_.graph[at_->node].op); }
+  std::string_view op() const { return at_->node == no_id ? "?" : name(analysis_.graph[at_->node].op); }
 
   void outside_of_registers(const Role& role, ValueId id, std::vector<Tile>& tiles) {
     const Storage& storage = plan_.storage(id);
-    if (storage.home != Home::shared && storage.home != Home::workspace) return;
+    if (storage.storage_class != StorageClass::shared && storage.storage_class != StorageClass::workspace) return;
     if (!outside_.insert(plan_.values[id].storage).second) return;
     tiles.push_back({std::int64_t{storage.registers} * role.threads() * host_bytes(host_type(storage.type)),
-                     storage.home, at_->location});
+                     storage.storage_class, at_->location});
   }
 
   // All other steps give no remark.
   template <class Kind>
   void of(const Kind&) {}
 
-  const Facts& facts_;
+  const GraphAnalysis& analysis_;
   Plan& plan_;
   const Step* at_ = nullptr;
   std::set<std::tuple<std::string_view, unsigned, std::string_view, std::string>> said_;
@@ -244,13 +245,13 @@ class Remarker {
 
 }  // namespace
 
-Location location_of(const Facts& facts, const Label& label) {
-  const auto node = std::ranges::find(facts.number, label.number);
-  return label.number < 0 || node == facts.number.end()
-             ? facts.graph.location
-             : facts[static_cast<Id>(node - facts.number.begin())].location;
+Location location_of(const GraphAnalysis& analysis, const Label& label) {
+  const auto node = std::ranges::find(analysis.number, label.number);
+  return label.number < 0 || node == analysis.number.end()
+             ? analysis.graph.location
+             : analysis[static_cast<Id>(node - analysis.number.begin())].location;
 }
 
-void remark_steps(const Facts& facts, Plan& plan) { Remarker(facts, plan).run(); }
+void remark_steps(const GraphAnalysis& analysis, Plan& plan) { Remarker(analysis, plan).run(); }
 
 }  // namespace tessera::internal::lowering

@@ -36,7 +36,7 @@ class Barriers {
   bool fetched_ahead(const Effect& effect) const {
     if (effect.space != Effect::Space::buffer) return false;
     const BufferId buffer{effect.index};
-    return plan_.buffers[buffer].stages > 1 || plan_.in_ring(buffer);
+    return plan_.buffers[buffer].stages > 1 || plan_.in_pipeline(buffer);
   }
   // An In is not written, so nothing orders its reads.
   std::vector<Effect> ordered_effects(const Step& step) const {
@@ -79,8 +79,8 @@ class Barriers {
     steps = std::move(ordered);
   }
   static bool disjoint_puts(const Body& before, const Step& step) {
-    const Put* const put = step.action.as<Put>();
-    const Put* const last = before.empty() ? nullptr : before.back().action.as<Put>();
+    const StoreScratch* const put = step.action.as<StoreScratch>();
+    const StoreScratch* const last = before.empty() ? nullptr : before.back().action.as<StoreScratch>();
     return put && last && put->scratch == last->scratch;
   }
 
@@ -89,10 +89,10 @@ class Barriers {
     Body* across = nullptr;
     if (auto* reduce = step.action.as<Reduce>()) across = &reduce->across;
     if (auto* argmax = step.action.as<Argmax>()) across = &argmax->across;
-    if (auto* replicas = step.action.as<Replicas>()) across = &replicas->across;
+    if (auto* replicas = step.action.as<LaneReduce>()) across = &replicas->across;
     const bool holds_barrier = across && !across->empty();
     if (holds_barrier) {
-      for (Step& partials : *across) rounds(partials.action.get<Partials>());
+      for (Step& partials : *across) rounds(partials.action.get<CrossWarpReduce>());
       state = {};
     }
     for (Effect& effect : now) {
@@ -110,7 +110,7 @@ class Barriers {
     }
   }
 
-  void rounds(Partials& partials) {
+  void rounds(CrossWarpReduce& partials) {
     SharedState state;
     body(partials.round, state);
     if (partials.registers > partials.chunk) body(partials.round, state, true);

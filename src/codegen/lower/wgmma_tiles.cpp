@@ -11,12 +11,12 @@ std::string why_no_panels(int rows, int columns, ElementType type) {
   return fmt::format("[{},{}] {} are not made of panels", rows, columns, name(type));
 }
 
-ProductPlan wgmma_plan(const Facts& facts, Id product, int groups, bool left_from_registers) {
-  const Node &node = facts[product], &left = facts[node.in[0]];
+ProductPlan wgmma_plan(const GraphAnalysis& analysis, Id product, int groups, bool left_from_registers) {
+  const Node &node = analysis[product], &left = analysis[node.in[0]];
   ProductPlan plan;
-  if (!left_from_registers) plan.a = find_source(facts.graph, node.in[0]);
-  plan.b = find_source(facts.graph, node.in[1]);
-  plan.product.kind = ProductKind::tensor;
+  if (!left_from_registers) plan.a = find_source(analysis.graph, node.in[0]);
+  plan.b = find_source(analysis.graph, node.in[1]);
+  plan.product.kind = MatmulKind::mma_sync;
   plan.product.type = left.type;
   plan.product.m = node.shape[0];
   plan.product.n = node.shape[1];
@@ -26,9 +26,9 @@ ProductPlan wgmma_plan(const Facts& facts, Id product, int groups, bool left_fro
   return plan;
 }
 
-bool is_zeros(const Facts& facts, Id id) {
-  while (facts[id].op == Op::broadcast) id = facts[id].in[0];
-  return facts[id].op == Op::constant && facts[id].bits() == 0;
+bool is_zeros(const GraphAnalysis& analysis, Id id) {
+  while (analysis[id].op == Op::broadcast) id = analysis[id].in[0];
+  return analysis[id].op == Op::constant && analysis[id].bits() == 0;
 }
 
 }  // namespace tessera::internal::lowering

@@ -4,13 +4,13 @@ namespace tessera::internal {
 
 std::span<const Pass> passes() {
   static constexpr Pass table[] = {
-      {"reshape", "adds axes of extent 1 ahead of ops, not behind them", lift_reshapes},
-      {"widen", "multiplies factors of 8 bits as f16, which holds them", widen_factors},
-      {"fold", "computes what is constant, and drops what changes nothing", fold},
-      // After fold, which makes indices equal that were written differently.
-      {"common", "reads an InOut once where nothing wrote in between", eliminate_common},
-      // Last: fold and common leave behind what they replaced.
-      {"dead", "drops what no effect depends on", eliminate_dead},
+      {"hoist_reshapes", "adds axes of extent 1 ahead of ops, not behind them", hoist_reshapes},
+      {"promote_fp8", "multiplies factors of 8 bits as f16, which holds them", promote_fp8},
+      {"constant_fold", "computes what is constant, and drops what changes nothing", constant_fold},
+      // After constant_fold, which makes indices equal that were written differently.
+      {"cse_loads", "reads an InOut once where nothing wrote in between", cse_loads},
+      // Last: constant_fold and cse_loads leave behind what they replaced.
+      {"dce", "drops what no effect depends on", dce},
   };
   return table;
 }

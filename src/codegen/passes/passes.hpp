@@ -20,10 +20,10 @@ std::span<const Pass> passes();
 Graph run_passes(Graph graph);
 
 /// One pass each, in a file of its own name.
-Graph lift_reshapes(const Graph& graph);
-Graph widen_factors(const Graph& graph);
-Graph fold(const Graph& graph);
-Graph eliminate_common(const Graph& graph);
-Graph eliminate_dead(const Graph& graph);
+Graph hoist_reshapes(const Graph& graph);
+Graph promote_fp8(const Graph& graph);
+Graph constant_fold(const Graph& graph);
+Graph cse_loads(const Graph& graph);
+Graph dce(const Graph& graph);
 
 }  // namespace tessera::internal

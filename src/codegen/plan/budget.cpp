@@ -12,10 +12,10 @@ namespace {
 // scatters and atomics do. Of panels, addresses: the swizzle has the eight chunks of a row apart by no constant.
 int indices(const Plan& plan, const Step& step) {
   const auto of = [&](const Sweep& sweep, const TileAccess& access) {
-    return sweep.unrolled && access.vector == 1 ? sweep.layout.registers() * (plan.variant.wide ? 2 : 1) : 0;
+    return sweep.unrolled && access.vector == 1 ? sweep.layout.registers() * (plan.variant.index64 ? 2 : 1) : 0;
   };
   if (const Load* load = step.action.as<Load>()) return of(load->sweep, load->access);
-  if (step.action.is<ReadStage>()) return 8;
+  if (step.action.is<LoadFragment>()) return 8;
   const Store* const store = step.action.as<Store>();
   return store && store->kind == Store::Kind::store ? of(store->sweep, store->access) : 0;
 }
@@ -34,10 +34,10 @@ int addresses(const Step& step) {
 // Fragments of a product's operands.
 int fragments(const Step& step) {
   const Multiply* const multiply = step.action.as<Multiply>();
-  if (!multiply || multiply->product.kind == ProductKind::thin) return 0;
+  if (!multiply || multiply->product.kind == MatmulKind::gemv) return 0;
   const Product& product = multiply->product;
   const int m = multiply->layout.cover(0) / product.warps_m, n = multiply->layout.cover(1) / product.warps_n;
-  return product.kind == ProductKind::tensor ? m / 4 + n / 4 : m / 2 + n / 2;
+  return product.kind == MatmulKind::mma_sync ? m / 4 + n / 4 : m / 2 + n / 2;
 }
 
 // Of sums along an axis, what each run of neighbours begins with: ptxas has all at a time.
@@ -48,14 +48,14 @@ int beginnings(const Plan& plan, const Step& step) {
     return line ? layout.registers() / line->run.size : 0;
   };
   if (const Scan* scan = step.action.as<Scan>()) return of(scan->out, scan->axis);
-  const AddTotals* add = step.action.as<AddTotals>();
+  const AddScanPrefix* add = step.action.as<AddScanPrefix>();
   return add ? of(add->out, add->axis) : 0;
 }
 
 // Of lines in memory, the keys of those that are sorted: others take the registers of what they become.
 int keys(const Plan& plan, const Step& step) {
   const Sort* const sort = step.action.as<Sort>();
-  if (!sort || plan.storage(sort->out).home != Home::workspace) return 0;
+  if (!sort || plan.storage(sort->out).storage_class != StorageClass::workspace) return 0;
   const std::optional<Line> line = line_of(plan.values[sort->out].layout, sort->axis);
   const int words = host_bytes(host_type(plan.storage(sort->out).type)) / 4;
   return line ? line->run.size * (words + (sort->at ? 1 : 0)) : 0;
@@ -102,7 +102,7 @@ int Budget::registers() const { return limit(1) - besides(); }
 int Budget::blocks(const Plan& plan, int needed) const {
   // What is kept in memory comes into registers when the compiler likes: nobody knows how many.
   for (int i = 0; i < plan.storages.size(); ++i)
-    if (plan.storages[StorageId{i}].home == Home::workspace) return 1;
+    if (plan.storages[StorageId{i}].storage_class == StorageClass::workspace) return 1;
   // Left to itself the compiler spills a little to make room for more blocks; so it is told how many, with room to
   // spare.
   constexpr int spare = 64;
@@ -154,7 +154,7 @@ Pressure pressure(const Plan& plan, bool in_place) {
   Intervals intervals(plan.storages.size());
   const auto life_of = [&](ValueId id) { return life[static_cast<std::size_t>(plan.values[id].storage.index)]; };
   std::vector<Extra> extra;
-  Walk walk(plan, true);
+  PlanWalk walk(plan, true);
   const int positions =
       walk.each([&](const Role&, const Step& step, int at, const std::vector<const Interval*>& around) {
     if (const Wgmma* wgmma = step.action.as<Wgmma>(); wgmma && wgmma->overwrites && around.empty()) {
@@ -177,7 +177,9 @@ Pressure pressure(const Plan& plan, bool in_place) {
   Usage values(positions), all(positions);
   const auto words = [&](StorageId id) {
     const Storage& storage = plan.storages[id];
-    if ((storage.home != Home::registers && storage.home != Home::variable) || anew.contains(id)) return 0;
+    if ((storage.storage_class != StorageClass::registers && storage.storage_class != StorageClass::variable) ||
+        anew.contains(id))
+      return 0;
     return storage.pairs ? storage.registers / 2 : storage.registers * (host_bytes(host_type(storage.type)) / 4);
   };
   const auto words_of = [&](int one) { return words(lives[static_cast<std::size_t>(one)]); };
@@ -207,7 +209,7 @@ Pressure pressure(const Plan& plan, bool in_place) {
 RolePressure role_pressure(const Plan& plan, bool reads_ahead) {
   const Target& target = plan.target;
   int tiles = 0;  // of one step, beside the sums that it stores
-  Walk walk(plan);
+  PlanWalk walk(plan);
   walk.each([&](const Role&, const Step& step, int, const auto&) {
     const Sweep* const sweep = sweep_of(step);
     if (!sweep) return;
@@ -217,10 +219,10 @@ RolePressure role_pressure(const Plan& plan, bool reads_ahead) {
   const int set = plan.phases[0].roles.back().registers;
   const int stored = tiles * target.registers_ahead + (reads_ahead ? target.registers_of_epilogue : 0);
   // Of a cluster ptxas brings what is stored with forward to where parts are added; of a grid a loop is between.
-  const Sharing sharing = plan.phases[0].schedule.sharing;
-  const int parts = sharing == Sharing::none ? 0 : target.registers_of_parts;
+  const SplitK split_k = plan.phases[0].schedule.split_k;
+  const int parts = split_k == SplitK::none ? 0 : target.registers_of_parts;
   return {.values = pressure(plan, true).values +
-                    (sharing == Sharing::grid ? std::max(stored + target.registers_of_walk, parts) : stored + parts),
+                    (split_k == SplitK::stream_k ? std::max(stored + target.registers_of_walk, parts) : stored + parts),
           .room = (set ? set : target.most_registers) - target.registers_besides};
 }
 

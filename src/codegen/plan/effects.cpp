@@ -73,17 +73,17 @@ class Collector {
     reads(s.sweep);
     body(s.across);
   }
-  void operator()(const Replicas& s) { body(s.across); }
-  void operator()(const Partials& s) { body(s.round); }
-  void operator()(const PutPartials& s) { scratch(s.scratch, true); }
-  void operator()(const TakePartials& s) { scratch(s.scratch, false); }
-  void operator()(const Put& s) {
+  void operator()(const LaneReduce& s) { body(s.across); }
+  void operator()(const CrossWarpReduce& s) { body(s.round); }
+  void operator()(const StoreWarpPartials& s) { scratch(s.scratch, true); }
+  void operator()(const ReduceWarpPartials& s) { scratch(s.scratch, false); }
+  void operator()(const StoreScratch& s) {
     reads(s.sweep);
     scratch(s.scratch, true);
   }
   void operator()(const Scan& s) { reads(s.sweep); }
-  void operator()(const PutTotals& s) { scratch(s.scratch, true); }
-  void operator()(const AddTotals& s) { scratch(s.scratch, false); }
+  void operator()(const WriteScanTotals& s) { scratch(s.scratch, true); }
+  void operator()(const AddScanPrefix& s) { scratch(s.scratch, false); }
   void operator()(const Sort& s) { reads(s.sweep); }
   void operator()(const Merge& s) {
     reads(s.sweep);
@@ -91,18 +91,18 @@ class Collector {
     if (s.to) scratch(s.to, true);
     if (s.to_at) scratch(s.to_at, true);
   }
-  void operator()(const CountNumbers& s) {
+  void operator()(const HistogramUpdate& s) {
     reads(s.sweep);
     scratch(s.scratch, true);
   }
-  void operator()(const AddCounts& s) { scratch(s.scratch, false); }
-  void operator()(const Get& s) { scratch(s.scratch, false); }
-  void operator()(const Stage& s) {
+  void operator()(const HistogramReduce& s) { scratch(s.scratch, false); }
+  void operator()(const LoadScratch& s) { scratch(s.scratch, false); }
+  void operator()(const StoreShared& s) {
     reads(s.sweep);
     buffer(s.buffer, true);
   }
-  void operator()(const ReadStage& s) { buffer(s.buffer, false); }
-  void operator()(const Clear& s) { buffer(s.buffer, true); }
+  void operator()(const LoadFragment& s) { buffer(s.buffer, false); }
+  void operator()(const ZeroFill& s) { buffer(s.buffer, true); }
   void operator()(const Fetch& s) {
     for (const Fetch::Tile& tile : s.tiles) buffer(tile.buffer, true);
     for (const Fetch::Tile& tile : s.tiles) effects_.push_back({Space::tensor, tile.access.parameter});
@@ -111,10 +111,10 @@ class Collector {
     for (const ProductOperand* operand : {&s.product.a, &s.product.b})
       if (operand->buffer) buffer(operand->buffer, false);
   }
-  void operator()(const ClearRest& s) {
-    for (const ClippedRows& rows : plan_.rings[s.ring].clipped) buffer(rows.buffer, true);
+  void operator()(const ZeroFillRows& s) {
+    for (const ClippedRows& rows : plan_.pipelines[s.pipeline].clipped) buffer(rows.buffer, true);
   }
-  template <OneOf<ClearBeyond, TmaLoad> T>
+  template <OneOf<ZeroFillPastEnd, TmaLoad> T>
   void operator()(const T& s) {
     buffer(s.buffer, true);
   }
@@ -123,19 +123,20 @@ class Collector {
     buffer(s.b, false);
   }
   void operator()(const TmaStore& s) { buffer(s.buffer, false); }
-  void operator()(const Tell& s) {
-    for (const Tell::Tile& tile : s.values) scratch(tile.scratch, false);
+  void operator()(const HostReport& s) {
+    for (const HostReport::Tile& tile : s.values) scratch(tile.scratch, false);
   }
-  void operator()(const PutPart& s) { scratch(s.scratch, true); }
-  void operator()(const AddParts& s) {
+  void operator()(const StorePartial& s) { scratch(s.scratch, true); }
+  void operator()(const ReducePartials& s) {
     if (!plan_.scratch[s.scratch].in_workspace) scratch(s.scratch, false);  // else another block's
   }
   // None of their own.
   template <
-      OneOf<Commit, Wait, Barrier, Loop, Branch, Elected, OfTeam, OfPart, EachPart, TileLoop, BringAhead, UnlessBrought,
-            SetRegisters, PrefetchMap, InitRing, Acquire, Expect, Arrive, WaitFull, Release, Advance, Reserve,
-            RegisterFence, WgmmaFence, CommitWgmma, WaitWgmma, ProxyFence, CommitStores, WaitStores, NamedBarrier,
-            WaitForPrevious, LetNextBegin, ShareRounds, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>
+      OneOf<Commit, Wait, Barrier, Loop, Branch, ElectOne, IfConsumerGroup, IfFirstSplit, ForEachPeer, TileLoop,
+            PrefetchBeforeWait, IfNotPrefetched, SetMaxNReg, PrefetchMap, InitPipeline, WaitEmpty, ArriveExpectTx,
+            Arrive, WaitFull, ArriveEmpty, AdvanceStage, DeclareAccumulator, RegisterFence, WgmmaFence, WgmmaCommit,
+            WgmmaWait, ProxyFence, TmaStoreCommit, TmaStoreWait, NamedBarrier, GridDependencyWait,
+            GridDependencyTrigger, SplitKRange, ClusterBarrier, SignalPartial, WaitPartial, WarpBarrier, OrderedBarrier>
           T>
   void operator()(const T&) {}
   std::vector<Effect> take() { return std::move(effects_); }
@@ -186,7 +187,7 @@ class OperandsOf {
     access(s.access);
     if (s.expected) operand(*s.expected);
   }
-  template <OneOf<Compute, Reduce, Argmax, Scan, Sort, CountNumbers, AddCounts, Put, Stage> T>
+  template <OneOf<Compute, Reduce, Argmax, Scan, Sort, HistogramUpdate, HistogramReduce, StoreScratch, StoreShared> T>
   void operator()(const T& s) {
     sweep(s.sweep);
   }
@@ -194,7 +195,7 @@ class OperandsOf {
     sweep(s.sweep);
     if (s.at) ids.push_back(s.at);
   }
-  void operator()(const Get& s) {
+  void operator()(const LoadScratch& s) {
     sweep(s.sweep);
     for (const Picked& axis : s.picked) operand(axis.first);
   }
@@ -207,7 +208,7 @@ class OperandsOf {
   }
   void operator()(const Loop& s) { operand(s.count); }
   void operator()(const Branch& s) { operand(s.condition); }
-  void operator()(const Tell& s) {
+  void operator()(const HostReport& s) {
     if (s.unless) operand(*s.unless);
     for (const Operand& index : s.block) operand(index);
   }
@@ -215,35 +216,37 @@ class OperandsOf {
   void operator()(const T& s) {
     for (const TileCoordinate& at : s.at) operand(at.index);
   }
-  template <OneOf<ShareRounds, ClearRest, EachPart> T>
+  template <OneOf<SplitKRange, ZeroFillRows, ForEachPeer> T>
   void operator()(const T& s) {
     operand(s.rounds);
   }
-  void operator()(const ClearBeyond& s) { operand(s.filled); }
+  void operator()(const ZeroFillPastEnd& s) { operand(s.filled); }
   void operator()(const TileLoop& s) {
     if (s.rounds) operand(*s.rounds);
   }
-  void operator()(const OfPart& s) {
+  void operator()(const IfFirstSplit& s) {
     if (s.share) ids.push_back(s.share);
   }
-  void operator()(const Advance& s) { operand(s.by); }
+  void operator()(const AdvanceStage& s) { operand(s.by); }
   void operator()(const RegisterFence& s) { ids.push_back(s.value); }
   void operator()(const Wgmma& s) {
     if (s.left) ids.push_back(s.left);
   }
-  template <OneOf<PutPart, AddParts> T>
+  template <OneOf<StorePartial, ReducePartials> T>
   void operator()(const T& s) {
     ids.push_back(s.sums);
   }
-  template <OneOf<PutTotals, AddTotals> T>
+  template <OneOf<WriteScanTotals, AddScanPrefix> T>
   void operator()(const T& s) {
     ids.push_back(s.out);
   }
-  template <OneOf<Replicas, Partials, PutPartials, TakePartials, ReadStage, Clear, Commit, Wait, Barrier, Elected,
-                  OfTeam, BringAhead, UnlessBrought, SetRegisters, PrefetchMap, InitRing, Acquire, Expect, Arrive,
-                  WaitFull, Release, Reserve, WgmmaFence, CommitWgmma, WaitWgmma, ProxyFence, CommitStores, WaitStores,
-                  NamedBarrier, WaitForPrevious, LetNextBegin, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>
-                T>
+  template <
+      OneOf<LaneReduce, CrossWarpReduce, StoreWarpPartials, ReduceWarpPartials, LoadFragment, ZeroFill, Commit, Wait,
+            Barrier, ElectOne, IfConsumerGroup, PrefetchBeforeWait, IfNotPrefetched, SetMaxNReg, PrefetchMap,
+            InitPipeline, WaitEmpty, ArriveExpectTx, Arrive, WaitFull, ArriveEmpty, DeclareAccumulator, WgmmaFence,
+            WgmmaCommit, WgmmaWait, ProxyFence, TmaStoreCommit, TmaStoreWait, NamedBarrier, GridDependencyWait,
+            GridDependencyTrigger, ClusterBarrier, SignalPartial, WaitPartial, WarpBarrier, OrderedBarrier>
+          T>
   void operator()(const T&) {}
 
   std::vector<ValueId> ids;
@@ -272,24 +275,26 @@ class OperandsOf {
 
 struct ResultsOf {
   using Ids = std::vector<ValueId>;
-  template <
-      OneOf<Compute, Load, Reduce, Replicas, Partials, Scan, AddTotals, AddCounts, Get, ReadStage, Multiply, Wgmma> T>
+  template <OneOf<Compute, Load, Reduce, LaneReduce, CrossWarpReduce, Scan, AddScanPrefix, HistogramReduce, LoadScratch,
+                  LoadFragment, Multiply, Wgmma>
+                T>
   Ids operator()(const T& s) const {
     return {s.out};
   }
   Ids operator()(const Argmax& s) const { return {s.out, s.best}; }
   Ids operator()(const Sort& s) const { return s.at ? Ids{s.out, s.at} : Ids{s.out}; }
-  Ids operator()(const TakePartials& s) const { return s.best ? Ids{s.out, s.best} : Ids{s.out}; }
+  Ids operator()(const ReduceWarpPartials& s) const { return s.best ? Ids{s.out, s.best} : Ids{s.out}; }
   Ids operator()(const Atomic& s) const { return s.out ? Ids{s.out} : Ids{}; }
-  Ids operator()(const Reserve& s) const { return {s.value}; }
-  Ids operator()(const ShareRounds& s) const { return {s.first, s.count}; }
-  Ids operator()(const AddParts& s) const { return {s.sums}; }
-  template <OneOf<Store, PutPartials, PutTotals, Merge, CountNumbers, Put, Stage, Clear, Fetch, Commit, Wait, Barrier,
-                  Loop, Branch, Tell, Elected, OfTeam, OfPart, EachPart, TileLoop, BringAhead, UnlessBrought,
-                  SetRegisters, PrefetchMap, InitRing, ClearRest, ClearBeyond, Acquire, Expect, TmaLoad, Arrive,
-                  WaitFull, Release, Advance, RegisterFence, WgmmaFence, CommitWgmma, WaitWgmma, ProxyFence, TmaStore,
-                  CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, PutPart, ClusterBarrier,
-                  TellPart, AwaitPart, WarpBarrier, Turn>
+  Ids operator()(const DeclareAccumulator& s) const { return {s.value}; }
+  Ids operator()(const SplitKRange& s) const { return {s.first, s.count}; }
+  Ids operator()(const ReducePartials& s) const { return {s.sums}; }
+  template <OneOf<Store, StoreWarpPartials, WriteScanTotals, Merge, HistogramUpdate, StoreScratch, StoreShared,
+                  ZeroFill, Fetch, Commit, Wait, Barrier, Loop, Branch, HostReport, ElectOne, IfConsumerGroup,
+                  IfFirstSplit, ForEachPeer, TileLoop, PrefetchBeforeWait, IfNotPrefetched, SetMaxNReg, PrefetchMap,
+                  InitPipeline, ZeroFillRows, ZeroFillPastEnd, WaitEmpty, ArriveExpectTx, TmaLoad, Arrive, WaitFull,
+                  ArriveEmpty, AdvanceStage, RegisterFence, WgmmaFence, WgmmaCommit, WgmmaWait, ProxyFence, TmaStore,
+                  TmaStoreCommit, TmaStoreWait, NamedBarrier, GridDependencyWait, GridDependencyTrigger, StorePartial,
+                  ClusterBarrier, SignalPartial, WaitPartial, WarpBarrier, OrderedBarrier>
                 T>
   Ids operator()(const T&) const {
     return {};

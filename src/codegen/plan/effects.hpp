@@ -64,10 +64,10 @@ class Intervals {
 };
 
 /// The steps of a plan in order, with positions.
-class Walk {
+class PlanWalk {
  public:
   /// `one_by_one`: roles at work at the same time have positions of their own, for what is theirs alone.
-  explicit Walk(const Plan& plan, bool one_by_one = false) : plan_(plan), one_by_one_(one_by_one) {}
+  explicit PlanWalk(const Plan& plan, bool one_by_one = false) : plan_(plan), one_by_one_(one_by_one) {}
   /// Calls visit(role, step, position, loops around it) for every step but those that warps of a reduction take among
   /// themselves. Roles at work at the same time have one position. Returns the number of positions. The loops'
   /// intervals live as long as the walk.
@@ -103,9 +103,10 @@ class Walk {
         loops_.pop_back();
       } else {
         visit_kind(Overloaded{
-                       [&]<OneOf<Branch, Elected, OfTeam, OfPart, EachPart, TileLoop, BringAhead, UnlessBrought> T>(
-                           const T& s) { body(role, s.body, visit); },
-                       []<OneOf<Loop, Reduce, Argmax, Replicas, Partials> T>(const T&) {},
+                       [&]<OneOf<Branch, ElectOne, IfConsumerGroup, IfFirstSplit, ForEachPeer, TileLoop,
+                                 PrefetchBeforeWait, IfNotPrefetched>
+                               T>(const T& s) { body(role, s.body, visit); },
+                       []<OneOf<Loop, Reduce, Argmax, LaneReduce, CrossWarpReduce> T>(const T&) {},
                        []<Leaf T>(const T&) {},
                    },
                    step.action);

@@ -37,8 +37,8 @@ class Table {
   std::vector<Thing> things_;
 };
 
-/// What a thing is called after: for printing only. "mma_17", "tile_4_turned"; things of a second graph in the plan get
-/// "g1_" in front.
+/// What a thing is called after: for printing only. "mma_17", "tile_4_transposed"; things of a second graph in the plan
+/// get "g1_" in front.
 struct Label {
   std::string stem;
   int number = -1;  ///< of the node, as the graph's text counts them

@@ -27,8 +27,8 @@ std::string name_of(const Plan& plan, StorageId id) {
 std::string name_of(const Plan& plan, ValueId id) { return name_of(plan, plan.values[id].storage); }
 std::string name_of(const Plan& plan, LoopId id) { return name_of(plan.loops[id].counter); }
 std::string name_of(const Plan& plan, BufferId id) { return name_of(plan.buffers[id].label); }
-std::string name_of(const Plan& plan, RingId id) { return name_of(plan.rings[id].label); }
-std::string name_of(const Plan& plan, CursorId id) { return name_of(plan.cursors[id].label); }
+std::string name_of(const Plan& plan, PipelineId id) { return name_of(plan.pipelines[id].label); }
+std::string name_of(const Plan& plan, PipelineStateId id) { return name_of(plan.states[id].label); }
 std::string name_of(const Plan& plan, TensorMapId id) { return name_of(plan.tensor_maps[id].label); }
 
 std::string tensor_name(const Plan& plan, int parameter) {

@@ -12,8 +12,8 @@ std::string name_of(const Plan& plan, StorageId storage);
 std::string name_of(const Plan& plan, ValueId value);
 std::string name_of(const Plan& plan, LoopId loop);  ///< of its counter
 std::string name_of(const Plan& plan, BufferId buffer);
-std::string name_of(const Plan& plan, RingId ring);
-std::string name_of(const Plan& plan, CursorId cursor);
+std::string name_of(const Plan& plan, PipelineId pipeline);
+std::string name_of(const Plan& plan, PipelineStateId state);
 std::string name_of(const Plan& plan, TensorMapId map);
 /// "in0", "out2", "inout1": a tensor's pointer. Extents and strides are "in0_extent1", "in0_stride0".
 std::string tensor_name(const Plan& plan, int parameter);

@@ -31,9 +31,9 @@ int Plan::threads() const {
   return warps * 32;
 }
 
-bool Plan::in_ring(BufferId id) const {
-  return std::any_of(rings.begin(), rings.end(), [&](const Ring& ring) {
-    return std::find(ring.buffers.begin(), ring.buffers.end(), id) != ring.buffers.end();
+bool Plan::in_pipeline(BufferId id) const {
+  return std::any_of(pipelines.begin(), pipelines.end(), [&](const Pipeline& pipeline) {
+    return std::find(pipeline.buffers.begin(), pipeline.buffers.end(), id) != pipeline.buffers.end();
   });
 }
 
@@ -43,7 +43,7 @@ bool Plan::persistent() const {
 }
 
 bool Plan::shared_by_grid() const {
-  return std::ranges::any_of(phases, [](const Phase& phase) { return phase.schedule.sharing == Sharing::grid; });
+  return std::ranges::any_of(phases, [](const Phase& phase) { return phase.schedule.split_k == SplitK::stream_k; });
 }
 
 namespace {
@@ -68,7 +68,7 @@ bool some(const Plan& plan, const Holds& holds) {
 }  // namespace
 
 bool Plan::tells_host() const {
-  return some<Tell>(*this, [](const Tell&) { return true; });
+  return some<HostReport>(*this, [](const HostReport&) { return true; });
 }
 
 bool Plan::learns_of_others() const {
@@ -77,21 +77,19 @@ bool Plan::learns_of_others() const {
 
 bool Plan::waits_for_previous() const {
   const auto waits = [](const Body& body) {
-    return std::ranges::any_of(body,
-                               [](const Step& step) { return step.action.is<WaitForPrevious>(); });
+    return std::ranges::any_of(body, [](const Step& step) { return step.action.is<GridDependencyWait>(); });
   };
   const Phase& first = phases.front();
   return waits(first.prologue) || (!first.roles.empty() && waits(first.roles.front().body));
 }
 
-std::vector<int> Plan::brought_ahead() const {
+std::vector<int> Plan::prefetched_before_wait() const {
   std::set<int> tensors;
   const std::function<void(const Body&, bool)> look = [&](const Body& body, bool ahead) {
     for (const Step& step : body) {
       const TmaLoad* const load = step.action.as<TmaLoad>();
       if (load && ahead) tensors.insert(tensor_maps[load->map].tensor.argument);
-      each_body(step,
-                [&](const Body& inner) { look(inner, ahead || step.action.is<BringAhead>()); });
+      each_body(step, [&](const Body& inner) { look(inner, ahead || step.action.is<PrefetchBeforeWait>()); });
     }
   };
   for (const Phase& phase : phases)

@@ -1,8 +1,8 @@
 // Everything decided about a kernel, as plain data: what is left for emission is spelling.
 //
 // A plan is phases, a phase is roles, and a role is warps that run a tree of steps (steps.hpp). What steps name stands
-// in tables: storage and values, loops, buffers, scratch memory, rings, tensor maps. Their ids are what they are; names
-// are made when a plan is printed (names.hpp).
+// in tables: storage and values, loops, buffers, scratch memory, pipelines, tensor maps. Their ids are what they are;
+// names are made when a plan is printed (names.hpp).
 #pragma once
 #include <algorithm>
 #include <array>
@@ -21,7 +21,7 @@
 namespace tessera::internal::codegen {
 
 /// Where the elements of a value are kept by the threads that hold them.
-enum class Home : std::uint8_t {
+enum class StorageClass : std::uint8_t {
   variable,   ///< one element a thread, the same in all of them or one of its own
   registers,  ///< an array that the compiler puts into registers, indexed by constants only
   shared,     ///< too many for registers: a part of shared memory of each thread's own
@@ -47,7 +47,7 @@ using Known = std::variant<std::monostate, ScalarParameter, ExtentParameter, Blo
 struct Storage {
   Label label;
   ElementType type{};
-  Home home = Home::registers;
+  StorageClass storage_class = StorageClass::registers;
   int registers = 1;        ///< of a thread: elements, wherever they are kept
   std::int64_t offset = 0;  ///< shared, workspace: bytes
   int vector = 1;           ///< shared, workspace: elements of a thread side by side
@@ -86,13 +86,13 @@ struct Buffer {
   bool in_workspace = false;
   SharedForm form = SharedForm::chunks;
   bool odd = false;  ///< rows of an odd number of chunks, of which none is permuted: one behind the columns if need be
-  int teams = 1;     ///< each team of the role that uses it has its own
+  int consumer_groups = 1;  ///< each team of the role that uses it has its own
   int chunks() const { return columns * info(type).bytes / 16 | (odd ? 1 : 0); }
   /// Chunks are permuted among so many, from row to row, as swizzled() of the prelude has it.
   int permuted() const { return std::min(chunks() & -chunks(), 8); }
   std::int64_t stage_bytes() const { return std::int64_t(rows) * chunks() * 16; }
-  std::int64_t team_bytes() const { return stage_bytes() * stages; }
-  std::int64_t bytes() const { return team_bytes() * teams; }
+  std::int64_t consumer_group_bytes() const { return stage_bytes() * stages; }
+  std::int64_t bytes() const { return consumer_group_bytes() * consumer_groups; }
   int alignment() const { return form == SharedForm::panels ? 1024 : 128; }
   int panel_columns() const { return 128 / info(type).bytes; }  ///< panels
   std::int64_t panel_bytes() const { return std::int64_t(rows) * 128; }
@@ -128,7 +128,7 @@ struct ClippedRows {
 
 /// Stages that one role fills and others read, in turn. Two barriers in shared memory for each say which: full, once
 /// the bytes expected and all writers have arrived, and empty, once all readers have released it.
-struct Ring {
+struct Pipeline {
   Label label;
   std::vector<BufferId> buffers;
   int stages = 1;
@@ -140,16 +140,16 @@ struct Ring {
   std::int64_t barrier_bytes() const { return 16 * std::int64_t{stages}; }
 };
 
-/// Where a role is in a ring: the stage, and the parity of its phase. It lives across tiles.
-struct Cursor {
+/// Where a role is in a pipeline: the stage, and the parity of its phase. It lives across tiles.
+struct PipelineState {
   Label label;
-  RingId ring;
+  PipelineId pipeline;
 };
 
 /// A tensor as the copy engine knows it: a parameter of the kernel that the launch encodes.
 struct TensorMap {
   Label label;
-  BoxedTensor tensor;
+  TmaTensor tensor;
   bool store = false;
 
   /// Of one box, of elements of the tensor's type.
@@ -169,11 +169,11 @@ struct Schedule {
   };
   Kind kind = Kind::grid;
   /// tiles: cluster: those of the launch's size do; grid: all blocks of threads walk through a part of all rounds.
-  Sharing sharing = Sharing::none;
+  SplitK split_k = SplitK::none;
   /// tiles: from the last block of the first axis to its first, each second round of the blocks at work the other way.
-  bool to_and_fro = false;
-  int section = 0;  ///< blocks of all axes but the first that run together along it, so that they meet in L2; 0: all
-  int group = 0;    ///< blocks along the first axis that run together, so that they meet in L2; 0: in order
+  bool snake_order = false;
+  int l2_group = 0;  ///< blocks of all axes but the first that run together along it, so that they meet in L2; 0: all
+  int raster_group = 0;  ///< blocks along the first axis that run together, so that they meet in L2; 0: in order
 };
 
 /// Warps of a block that run the same steps. Of several teams of warps each runs them for blocks of the grid of its
@@ -183,10 +183,10 @@ struct Role {
   int first_warp = 0, warps = 4;  ///< of a team
   Body body = {};
   int registers = 0;  ///< of a thread, where the role sets them
-  int teams = 1;
+  int consumer_groups = 1;
   int barrier = 0;  ///< of the hardware's, the first at which a team's threads meet; 0: all threads of the block do
   int threads() const { return warps * 32; }
-  int end_warp() const { return first_warp + warps * teams; }
+  int end_warp() const { return first_warp + warps * consumer_groups; }
 };
 
 /// One grid of blocks. Its roles run at the same time.
@@ -195,8 +195,9 @@ struct Phase {
   std::vector<Role> roles;
   Schedule schedule;
   int first_axis = 0, axes = 0;  ///< of the grid, among those of all phases
-  /// Which blocks run together depends on how many there are, and how many run at the same time (codegen/sections.hpp).
-  bool sections_of_launch() const { return schedule.to_and_fro && axes > 1; }
+  /// Which blocks run together depends on how many there are, and how many run at the same time
+  /// (codegen/raster_order.hpp).
+  bool l2_groups_of_launch() const { return schedule.snake_order && axes > 1; }
 };
 
 /// How far a plan is: what a verifier may ask of it.
@@ -226,21 +227,21 @@ struct Plan {
   Table<LoopInfo> loops;
   Table<Buffer> buffers;
   Table<Scratch> scratch;
-  Table<Ring> rings;
-  Table<Cursor> cursors;
+  Table<Pipeline> pipelines;
+  Table<PipelineState> states;
   Table<TensorMap> tensor_maps;
   std::vector<Phase> phases;
   std::vector<Remark> remarks;  ///< why it is as it is, in the order of decisions
 
   int threads() const;
   bool persistent() const;
-  bool in_ring(BufferId id) const;
+  bool in_pipeline(BufferId id) const;
   bool shared_by_grid() const;      ///< rounds, by all blocks of threads of a phase
   bool tells_host() const;          ///< some step does
   bool learns_of_others() const;    ///< some step acquires what other blocks have written, which is then read
   bool waits_for_previous() const;  ///< a launch may begin before the one before it has ended
   /// Tensors of which a launch may bring some before those before it have ended, if none of them writes it. Ascending.
-  std::vector<int> brought_ahead() const;
+  std::vector<int> prefetched_before_wait() const;
   const Storage& storage(ValueId id) const { return storages[values[id].storage]; }
   Storage& storage(ValueId id) { return storages[values[id].storage]; }
 };

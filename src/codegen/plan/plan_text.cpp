@@ -42,7 +42,7 @@ std::string product_text(const Plan& plan, const Multiply& multiply) {
   std::string text = fmt::format("{} += {} {}: [{},{}] x [{},{}] {}, {}", name_of(plan, multiply.out),
                                  operand(product.a), operand(product.b), product.m, product.k, product.k, product.n,
                                  name(product.type), kind[static_cast<int>(product.kind)]);
-  if (product.kind != ProductKind::thin) text += fmt::format(", {} x {} warps", product.warps_m, product.warps_n);
+  if (product.kind != MatmulKind::gemv) text += fmt::format(", {} x {} warps", product.warps_m, product.warps_n);
   if (product.reads_ahead) text += ", reads ahead";
   if (multiply.fetching) text += fmt::format(", fetch of {} within", name_of(plan, multiply.fetching));
   if (multiply.holds_last) text += ", last round held";
@@ -82,18 +82,18 @@ class StepText {
   std::string operator()(const Argmax& s) const {
     return fmt::format("{}, {} = argmax along {} of {}", of(s.out), of(s.best), s.axis, expression(s.sweep));
   }
-  std::string operator()(const Replicas& s) const {
+  std::string operator()(const LaneReduce& s) const {
     return fmt::format("{} summed over lanes & {}, warps & {}, {} registers a lane", of(s.out), s.lanes, s.warps,
                        s.kept);
   }
-  std::string operator()(const Partials& s) const {
+  std::string operator()(const CrossWarpReduce& s) const {
     return fmt::format("{} over warps, {} registers, {} a round", of(s.out), s.registers, s.chunk);
   }
-  std::string operator()(const PutPartials& s) const { return fmt::format("{} = {}", of(s.scratch), of(s.out)); }
-  std::string operator()(const TakePartials& s) const {
+  std::string operator()(const StoreWarpPartials& s) const { return fmt::format("{} = {}", of(s.scratch), of(s.out)); }
+  std::string operator()(const ReduceWarpPartials& s) const {
     return fmt::format("{} = {} of {}, warps & {}", of(s.out), name(s.op), of(s.scratch), s.warps);
   }
-  std::string operator()(const Put& s) const {
+  std::string operator()(const StoreScratch& s) const {
     return fmt::format("{}[{} + {}] = {}", of(s.scratch), s.base, strides(s.strides, s.sweep.shape),
                        expression(s.sweep));
   }
@@ -104,10 +104,10 @@ class StepText {
   std::string operator()(const Scan& s) const {
     return fmt::format("{} = {} along {} of {}", of(s.out), scanned(s.by), s.axis, expression(s.sweep));
   }
-  std::string operator()(const PutTotals& s) const {
+  std::string operator()(const WriteScanTotals& s) const {
     return fmt::format("{} = totals of {} along {}", of(s.scratch), of(s.out), s.axis);
   }
-  std::string operator()(const AddTotals& s) const {
+  std::string operator()(const AddScanPrefix& s) const {
     return fmt::format("{} = {} with those before of {}, along {}", of(s.out), scanned(s.by), of(s.scratch), s.axis);
   }
   static std::string order(const SortOptions& by, int chunk, int kept) {
@@ -125,30 +125,30 @@ class StepText {
                        expression(s.sweep), s.at ? " and " + of(s.at) : "", of(s.from),
                        strides(s.from_strides, s.sweep.shape));
   }
-  std::string operator()(const CountNumbers& s) const {
+  std::string operator()(const HistogramUpdate& s) const {
     return fmt::format("{}[{}] += 1 along {} for each of {} below {}, {} copies", of(s.scratch),
                        strides(s.strides, s.sweep.shape), s.axis, expression(s.sweep), s.bins, s.copies);
   }
-  std::string operator()(const AddCounts& s) const {
+  std::string operator()(const HistogramReduce& s) const {
     return fmt::format("{} = sum of {} copies of {}[{}]", of(s.out), s.copies, of(s.scratch),
                        strides(s.strides, s.sweep.shape));
   }
-  std::string operator()(const Get& s) const {
+  std::string operator()(const LoadScratch& s) const {
     std::string picked;
     for (const Picked& axis : s.picked)
       picked += fmt::format("{}{} + {} of {}", picked.empty() ? ", " : "; ", operand(axis.first, nullptr, {}),
                             axis.step, axis.extent);
     return fmt::format("{} = {}[{}{}]", of(s.out), of(s.scratch), strides(s.strides, s.sweep.shape), picked);
   }
-  std::string operator()(const Stage& s) const {
-    return fmt::format("{}{} = {}", of(s.buffer), s.cursor ? fmt::format(" at {}", of(s.cursor)) : "",
+  std::string operator()(const StoreShared& s) const {
+    return fmt::format("{}{} = {}", of(s.buffer), s.state ? fmt::format(" at {}", of(s.state)) : "",
                        expression(s.sweep));
   }
-  std::string operator()(const ReadStage& s) const {
-    return fmt::format("{} = {} at {}, from {}{}", of(s.out), of(s.buffer), of(s.cursor), s.sweep.origin[1],
-                       s.turned ? ", turned" : "");
+  std::string operator()(const LoadFragment& s) const {
+    return fmt::format("{} = {} at {}, from {}{}", of(s.out), of(s.buffer), of(s.state), s.sweep.origin[1],
+                       s.transposed ? ", transposed" : "");
   }
-  std::string operator()(const Clear& s) const { return fmt::format("{} = 0", of(s.buffer)); }
+  std::string operator()(const ZeroFill& s) const { return fmt::format("{} = 0", of(s.buffer)); }
   std::string operator()(const Fetch& s) const {
     constexpr std::string_view copy[] = {"cp.async", "element by element", "vector by vector"};
     std::vector<std::string> tiles;
@@ -167,19 +167,19 @@ class StepText {
                        s.stages > 1 ? fmt::format(", {} rounds under way", s.stages) : "") +
            (s.unrolled > 0 ? fmt::format(", unrolled by {}", s.unrolled) : "");
   }
-  std::string operator()(const Tell& s) const {
+  std::string operator()(const HostReport& s) const {
     std::string text = fmt::format("tell text {}", s.text);
-    for (const Tell::Tile& tile : s.values) text += fmt::format(", {} of {}", tile.elements, of(tile.scratch));
+    for (const HostReport::Tile& tile : s.values) text += fmt::format(", {} of {}", tile.elements, of(tile.scratch));
     return text + (s.unless ? fmt::format(", unless {}", operand(*s.unless, nullptr, {})) : "");
   }
   std::string operator()(const Branch& s) const { return fmt::format("if {}", operand(s.condition, nullptr, {})); }
-  std::string operator()(const Elected& s) const { return fmt::format("one thread of each {}", s.threads); }
-  std::string operator()(const OfTeam& s) const { return fmt::format("team {}", s.team); }
-  std::string operator()(const OfPart& s) const {
+  std::string operator()(const ElectOne& s) const { return fmt::format("one thread of each {}", s.threads); }
+  std::string operator()(const IfConsumerGroup& s) const { return fmt::format("team {}", s.consumer_group); }
+  std::string operator()(const IfFirstSplit& s) const {
     if (s.share) return fmt::format("if {} {} 0", of(s.share), s.first ? "==" : ">");
     return s.first ? "first block of the cluster" : "its other blocks";
   }
-  std::string operator()(const EachPart& s) const {
+  std::string operator()(const ForEachPeer& s) const {
     return fmt::format("for each block with later ones of {} rounds", operand(s.rounds, nullptr, {}));
   }
   std::string operator()(const TileLoop& s) const {
@@ -188,93 +188,94 @@ class StepText {
                          operand(*s.rounds, nullptr, {}));
     return fmt::format("for blocks {}, {} further on, ...", s.first, s.step);
   }
-  std::string operator()(const BringAhead& s) const {
+  std::string operator()(const PrefetchBeforeWait& s) const {
     return fmt::format("ahead of launches before, if none of them writes it: {} rounds at most of the first block",
                        s.most);
   }
-  std::string operator()(const UnlessBrought&) const { return "unless it was brought ahead"; }
-  std::string operator()(const SetRegisters& s) const {
+  std::string operator()(const IfNotPrefetched&) const { return "unless it was brought ahead"; }
+  std::string operator()(const SetMaxNReg& s) const {
     return fmt::format("{} registers a thread, {}", s.registers, s.more ? "taken" : "the rest given up");
   }
-  std::string operator()(const InitRing& s) const { return fmt::format("barriers of {}", name_of(plan_, s.ring)); }
-  std::string operator()(const ClearRest& s) const {
-    return fmt::format("rows of {} that no box fills = 0", name_of(plan_, s.ring));
+  std::string operator()(const InitPipeline& s) const {
+    return fmt::format("barriers of {}", name_of(plan_, s.pipeline));
   }
-  std::string operator()(const ClearBeyond& s) const {
-    return fmt::format("rows of {} at {} from {} on = 0", of(s.buffer), of(s.cursor), operand(s.filled, nullptr, {}));
+  std::string operator()(const ZeroFillRows& s) const {
+    return fmt::format("rows of {} that no box fills = 0", name_of(plan_, s.pipeline));
   }
-  std::string operator()(const Acquire& s) const { return fmt::format("acquire {}", of(s.cursor)); }
-  std::string operator()(const Expect& s) const {
-    const Ring& ring = plan_.rings[plan_.cursors[s.cursor].ring];
+  std::string operator()(const ZeroFillPastEnd& s) const {
+    return fmt::format("rows of {} at {} from {} on = 0", of(s.buffer), of(s.state), operand(s.filled, nullptr, {}));
+  }
+  std::string operator()(const WaitEmpty& s) const { return fmt::format("acquire {}", of(s.state)); }
+  std::string operator()(const ArriveExpectTx& s) const {
+    const Pipeline& pipeline = plan_.pipelines[plan_.states[s.state].pipeline];
     std::vector<std::string> clipped;
-    for (const ClippedRows& rows : ring.clipped) clipped.push_back(of(rows.buffer));
-    return fmt::format("expect {} bytes at {}{}", ring.bytes, of(s.cursor),
+    for (const ClippedRows& rows : pipeline.clipped) clipped.push_back(of(rows.buffer));
+    return fmt::format("expect {} bytes at {}{}", pipeline.bytes, of(s.state),
                        clipped.empty() ? "" : fmt::format(", less of fewer rows of {}", fmt::join(clipped, ", ")));
   }
   std::string operator()(const TmaLoad& s) const {
-    return fmt::format("{} at {} + {} <- {}", of(s.buffer), of(s.cursor), s.offset, box(s.map, s.at));
+    return fmt::format("{} at {} + {} <- {}", of(s.buffer), of(s.state), s.offset, box(s.map, s.at));
   }
-  std::string operator()(const Arrive& s) const { return fmt::format("arrive at {}", of(s.cursor)); }
-  std::string operator()(const WaitFull& s) const { return fmt::format("wait until {} is full", of(s.cursor)); }
-  std::string operator()(const Release& s) const {
-    return fmt::format("release {} behind {}{}", s.behind, of(s.cursor),
+  std::string operator()(const Arrive& s) const { return fmt::format("arrive at {}", of(s.state)); }
+  std::string operator()(const WaitFull& s) const { return fmt::format("wait until {} is full", of(s.state)); }
+  std::string operator()(const ArriveEmpty& s) const {
+    return fmt::format("release {} behind {}{}", s.behind, of(s.state),
                        s.not_first ? fmt::format(", from the second {} on", name_of(plan_, s.not_first)) : "");
   }
-  std::string operator()(const Advance& s) const {
-    return fmt::format("{} {} {}", of(s.cursor), s.of_others ? "passes over" : "goes on by",
-                       operand(s.by, nullptr, {}));
+  std::string operator()(const AdvanceStage& s) const {
+    return fmt::format("{} {} {}", of(s.state), s.of_others ? "passes over" : "goes on by", operand(s.by, nullptr, {}));
   }
-  std::string operator()(const Reserve& s) const { return fmt::format("registers for {}", of(s.value)); }
+  std::string operator()(const DeclareAccumulator& s) const { return fmt::format("registers for {}", of(s.value)); }
   std::string operator()(const RegisterFence& s) const { return fmt::format("fence registers of {}", of(s.value)); }
   std::string operator()(const WgmmaFence&) const { return "fence for wgmma"; }
   std::string operator()(const Wgmma& s) const {
     return fmt::format("{} {} {} {}: [{},{}] x [{},{}] {}, wgmma{}{}{}", of(s.out),
                        s.overwrites ? "=" : "+=", s.left ? of(s.left) : of(s.a), of(s.b), s.m, s.k, s.k, s.n,
                        name(s.type), places(s), s.first_k ? fmt::format(", k from {}", s.first_k) : "",
-                       s.fresh ? fmt::format(", = in the first {}", name_of(plan_, s.fresh)) : "");
+                       s.overwrites_first ? fmt::format(", = in the first {}", name_of(plan_, s.overwrites_first)) : "");
   }
-  std::string operator()(const CommitWgmma&) const { return "commit wgmma"; }
-  std::string operator()(const WaitWgmma& s) const { return fmt::format("wait for wgmma, {} pending", s.pending); }
+  std::string operator()(const WgmmaCommit&) const { return "commit wgmma"; }
+  std::string operator()(const WgmmaWait& s) const { return fmt::format("wait for wgmma, {} pending", s.pending); }
   std::string operator()(const ProxyFence&) const { return "fence for the copy engine and wgmma"; }
   std::string operator()(const PrefetchMap& s) const { return fmt::format("fetch {} ahead", name_of(plan_, s.map)); }
   std::string operator()(const TmaStore& s) const { return fmt::format("{} <- {}", box(s.map, s.at), of(s.buffer)); }
-  std::string operator()(const CommitStores&) const { return "commit stores"; }
-  std::string operator()(const WaitStores& s) const { return fmt::format("wait for stores, {} pending", s.pending); }
+  std::string operator()(const TmaStoreCommit&) const { return "commit stores"; }
+  std::string operator()(const TmaStoreWait& s) const { return fmt::format("wait for stores, {} pending", s.pending); }
   std::string operator()(const NamedBarrier& s) const {
-    return fmt::format("{}barrier {} of {} threads{}", s.next_team ? "next team's " : "", s.id, s.threads,
+    return fmt::format("{}barrier {} of {} threads{}", s.next_consumer_group ? "next team's " : "", s.id, s.threads,
                        s.arrives ? ", without waiting" : "");
   }
-  std::string operator()(const ShareRounds& s) const {
+  std::string operator()(const SplitKRange& s) const {
     return fmt::format("{}, {} = this block's share of {} rounds", of(s.first), of(s.count),
                        operand(s.rounds, nullptr, {}));
   }
-  std::string operator()(const PutPart& s) const { return fmt::format("{} = {}", of(s.scratch), of(s.sums)); }
-  std::string operator()(const AddParts& s) const {
+  std::string operator()(const StorePartial& s) const { return fmt::format("{} = {}", of(s.scratch), of(s.sums)); }
+  std::string operator()(const ReducePartials& s) const {
     const bool by_grid = plan_.scratch[s.scratch].in_workspace;
     return fmt::format("{} += {} of {}", of(s.sums), of(s.scratch),
                        by_grid ? "that block" : "the cluster's other blocks");
   }
   std::string operator()(const ClusterBarrier&) const { return "barrier of the cluster"; }
-  std::string operator()(const TellPart&) const { return "say that the part is there"; }
-  std::string operator()(const AwaitPart&) const { return "wait until that block's part is there"; }
+  std::string operator()(const SignalPartial&) const { return "say that the part is there"; }
+  std::string operator()(const WaitPartial&) const { return "wait until that block's part is there"; }
   std::string operator()(const WarpBarrier&) const { return "barrier of each warp"; }
-  std::string operator()(const Turn& s) const {
-    return s.kind == Turn::Kind::begin  ? "the first warp group has the first turn"
-           : s.kind == Turn::Kind::wait ? "wait for the warp group's turn"
-                                        : "give the next warp group its turn";
+  std::string operator()(const OrderedBarrier& s) const {
+    return s.kind == OrderedBarrier::Kind::begin  ? "the first warp group has the first turn"
+           : s.kind == OrderedBarrier::Kind::wait ? "wait for the warp group's turn"
+                                                  : "give the next warp group its turn";
   }
-  std::string operator()(const WaitForPrevious&) const { return "wait for the launch before"; }
-  std::string operator()(const LetNextBegin&) const { return "the next launch may begin"; }
+  std::string operator()(const GridDependencyWait&) const { return "wait for the launch before"; }
+  std::string operator()(const GridDependencyTrigger&) const { return "the next launch may begin"; }
 
  private:
   std::string of(ValueId id) const { return name_of(plan_, id); }
   std::string of(BufferId id) const { return name_of(plan_, id); }
-  std::string of(CursorId id) const { return name_of(plan_, id); }
+  std::string of(PipelineStateId id) const { return name_of(plan_, id); }
   std::string places(const Wgmma& s) const {
-    const CursorId a = s.left ? CursorId{} : s.a_cursor;
-    if (!a && !s.b_cursor) return "";
-    if (!a || a == s.b_cursor) return fmt::format(", at {}", of(s.b_cursor));
-    return fmt::format(", at {} and {}", of(a), of(s.b_cursor));
+    const PipelineStateId a = s.left ? PipelineStateId{} : s.a_state;
+    if (!a && !s.b_state) return "";
+    if (!a || a == s.b_state) return fmt::format(", at {}", of(s.b_state));
+    return fmt::format(", at {} and {}", of(a), of(s.b_state));
   }
   std::string box(TensorMapId map, const std::vector<TileCoordinate>& at) const {
     std::vector<std::string> parts;
@@ -433,28 +434,29 @@ std::string to_string(const Plan& plan) {
     line("parameter {}, {}: {}", i + 1, tensor_name(plan, static_cast<int>(i)),
          class_text(plan.tensors[i], plan.variant.tensors[i]));
   if (calls_functions(plan)) line("long functions are called: inlined they would take very long to compile");
-  if (plan.variant.wide) line("offsets and numbers of blocks have 64 bits");
+  if (plan.variant.index64) line("offsets and numbers of blocks have 64 bits");
   for (const Phase& phase : plan.phases)
-    if (phase.schedule.group) line("blocks run in groups of {} along the first axis", phase.schedule.group);
+    if (phase.schedule.raster_group)
+      line("blocks run in groups of {} along the first axis", phase.schedule.raster_group);
   const bool by_grid = plan.shared_by_grid();
   for (const Phase& phase : plan.phases)
-    if (phase.schedule.sharing == Sharing::cluster)
+    if (phase.schedule.split_k == SplitK::cluster)
       line("a cluster of blocks of threads shares the rounds of each block of the grid");
   if (by_grid) line("all blocks of threads share the rounds of all blocks of the grid");
   for (const Phase& phase : plan.phases)
-    if (phase.schedule.to_and_fro)
+    if (phase.schedule.snake_order)
       line("the last blocks along the first axis come first, in rounds to and fro{}",
-           phase.sections_of_launch() ? ", in sections along the other axes as the launch says" : "");
+           phase.l2_groups_of_launch() ? ", in sections along the other axes as the launch says" : "");
   for (const Phase& phase : plan.phases)
-    if (phase.schedule.section)
-      line("blocks run in sections of {} along all axes but the first", phase.schedule.section);
+    if (phase.schedule.l2_group)
+      line("blocks run in sections of {} along all axes but the first", phase.schedule.l2_group);
   if (plan.persistent() && !by_grid) line("a block of threads takes one block of the grid after another");
   for (const Buffer& buffer : plan.buffers)
     line("{}: {}[{},{}] in {} at {}{}", name_of(buffer.label), name(buffer.type), buffer.rows, buffer.columns,
          buffer.in_workspace ? "the workspace" : "shared memory", buffer.offset,
          buffer.stages > 1 ? fmt::format(", {} stages of {} bytes", buffer.stages, buffer.stage_bytes()) : "");
   for (const TensorMap& map : plan.tensor_maps) line("{}: {}", name_of(map.label), map_text(plan, map));
-  for (const Ring& ring : plan.rings) line("{}", ring_text(ring));
+  for (const Pipeline& pipeline : plan.pipelines) line("{}", pipeline_text(pipeline));
   for (const Phase& phase : plan.phases)
     for (const Role& role : phase.roles) {
       if (phase.roles.size() > 1) line("{}", role_text(role));
@@ -463,12 +465,14 @@ std::string to_string(const Plan& plan) {
   std::vector<char> shown(static_cast<std::size_t>(plan.storages.size()));
   for (const Value& value : plan.values) {
     const Storage& storage = plan.storages[value.storage];
-    if (storage.home == Home::variable || std::exchange(shown[static_cast<std::size_t>(value.storage.index)], 1))
+    if (storage.storage_class == StorageClass::variable ||
+        std::exchange(shown[static_cast<std::size_t>(value.storage.index)], 1))
       continue;
-    constexpr std::string_view home[] = {"", "registers", "shared memory", "workspace"};
+    constexpr std::string_view storage_class[] = {"", "registers", "shared memory", "workspace"};
     line("{}: {}{} in {} {}{}: {}", name_of(plan, value.storage), name(storage.type), to_string(value.shape),
-         storage.pairs ? storage.registers / 2 : storage.registers, home[static_cast<int>(storage.home)],
-         storage.pairs ? ", pairs" : "", to_string(value.layout));
+         storage.pairs ? storage.registers / 2 : storage.registers,
+         storage_class[static_cast<int>(storage.storage_class)], storage.pairs ? ", pairs" : "",
+         to_string(value.layout));
   }
   for (const std::string& note : notes(plan)) line("note: {}", note);
   return text;

@@ -13,26 +13,26 @@ struct Step;
 using Body = std::vector<Step>;
 
 /// One thread of each `threads` of the role runs it: what an instruction does for all of them.
-struct Elected {
+struct ElectOne {
   int threads = 128;
   Body body;
 };
 
 /// The role's team of this number runs it.
-struct OfTeam {
-  int team = 0;
+struct IfConsumerGroup {
+  int consumer_group = 0;
   Body body;
 };
 
 /// Of blocks of threads that share the rounds of a tile the one with the first of them runs it; or the others do.
-struct OfPart {
+struct IfFirstSplit {
   bool first = true;
   Body body;
   ValueId share = {};  ///< where the grid shares them: the number of the block's first round
 };
 
 /// For each block of threads that has later rounds of the tile at hand, in the order of rounds.
-struct EachPart {
+struct ForEachPeer {
   Body body;
   Operand rounds;  ///< of a tile
 };
@@ -48,37 +48,37 @@ struct TileLoop {
 
 /// Ahead of the wait for launches before, if the launch knows that none of those writes it: what the first `most`
 /// rounds of the body's loop read, in the role's first block of the grid. One thread of the role does it.
-struct BringAhead {
+struct PrefetchBeforeWait {
   int most = 0;
   Body body;
 };
 
-/// In each round but as many as a BringAhead has done it for, by that thread.
-struct UnlessBrought {
+/// In each round but as many as a PrefetchBeforeWait has done it for, by that thread.
+struct IfNotPrefetched {
   Body body;
 };
 
 /// Registers that a thread of the role may have from here on, of those that the block's threads have together.
-struct SetRegisters {
+struct SetMaxNReg {
   int registers = 0;
   bool more = false;  ///< than it was launched with
 };
 
-/// The ring's barriers, before anybody uses them.
-struct InitRing {
-  RingId ring;
+/// The pipeline's barriers, before anybody uses them.
+struct InitPipeline {
+  PipelineId pipeline;
 };
 
-/// Zeros in the rows of the ring's stages that no box fills, since their tensor has fewer: of as many stages as a block
-/// of the grid has rounds, if it is the only one; by all teams.
-struct ClearRest {
-  RingId ring;
+/// Zeros in the rows of the pipeline's stages that no box fills, since their tensor has fewer: of as many stages as a
+/// block of the grid has rounds, if it is the only one; by all teams.
+struct ZeroFillRows {
+  PipelineId pipeline;
   Operand rounds;
 };
 
 /// Zeros in the rows of the stage at the cursor from `filled` on: the tile is of a view that ends there.
-struct ClearBeyond {
-  CursorId cursor;
+struct ZeroFillPastEnd {
+  PipelineStateId state;
   BufferId buffer;
   Operand filled;
 };
@@ -89,13 +89,13 @@ struct PrefetchMap {
 };
 
 /// Until the stage at the cursor has been released by all who read it.
-struct Acquire {
-  CursorId cursor;
+struct WaitEmpty {
+  PipelineStateId state;
 };
 
-/// The stage at the cursor is full once the ring's bytes have arrived, and all who write to it have come.
-struct Expect {
-  CursorId cursor;
+/// The stage at the cursor is full once the pipeline's bytes have arrived, and all who write to it have come.
+struct ArriveExpectTx {
+  PipelineStateId state;
 };
 
 /// A coordinate in elements of a tensor: index * scale + offset.
@@ -109,37 +109,37 @@ struct TileCoordinate {
 struct TmaLoad {
   TensorMapId map;
   BufferId buffer;
-  CursorId cursor;
+  PipelineStateId state;
   std::int64_t offset = 0;         ///< bytes from the stage's first
   std::vector<TileCoordinate> at;  ///< fastest axis first
 };
 
 /// What the thread wrote to the stage at the cursor is there.
 struct Arrive {
-  CursorId cursor;
+  PipelineStateId state;
 };
 
 /// Until the stage at the cursor is full.
 struct WaitFull {
-  CursorId cursor;
+  PipelineStateId state;
 };
 
 /// The stage `behind` the cursor is read: it may be filled again.
-struct Release {
-  CursorId cursor;
+struct ArriveEmpty {
+  PipelineStateId state;
   int behind = 0;
   LoopId not_first;  ///< not in the first round of this loop; none: always
 };
 
 /// The cursor goes on by so many stages.
-struct Advance {
-  CursorId cursor;
+struct AdvanceStage {
+  PipelineStateId state;
   Operand by;
   bool of_others = false;  ///< stages that another team uses
 };
 
 /// The value's registers, with nothing in them: what sets them stands behind it.
-struct Reserve {
+struct DeclareAccumulator {
   ValueId value;
 };
 
@@ -151,25 +151,25 @@ struct RegisterFence {
 /// wgmma.fence: registers and shared memory written before are seen by the matrix units.
 struct WgmmaFence {};
 
-/// out += a b by wgmma, both from shared memory, or a from registers; open until a WaitWgmma.
+/// out += a b by wgmma, both from shared memory, or a from registers; open until a WgmmaWait.
 struct Wgmma {
   ValueId out;
   BufferId a, b;
   ValueId left = {};            ///< a in registers, as pairs, in place of the buffer
-  CursorId a_cursor, b_cursor;  ///< whose stages they have; none: their buffer is no ring's
+  PipelineStateId a_state, b_state;  ///< whose stages they have; none: their buffer is no pipeline's
   ElementType type{};
   int m = 0, n = 0, k = 0;                  ///< of the role's tile
   int first_k = 0;                          ///< of what the buffers have along k
   bool a_k_major = true, b_k_major = true;  ///< their buffers' rows run along k, not along m or n
-  LoopId fresh = {};                        ///< in the first round of this loop out = a b
+  LoopId overwrites_first = {};                        ///< in the first round of this loop out = a b
   bool overwrites = false;                  ///< out = a b
 };
 
 /// Ends a group of wgmma.
-struct CommitWgmma {};
+struct WgmmaCommit {};
 
 /// Until at most `pending` groups are open.
-struct WaitWgmma {
+struct WgmmaWait {
   int pending = 0;
 };
 
@@ -184,10 +184,10 @@ struct TmaStore {
 };
 
 /// Ends a group of stores.
-struct CommitStores {};
+struct TmaStoreCommit {};
 
 /// Until at most `pending` groups of stores still read shared memory.
-struct WaitStores {
+struct TmaStoreWait {
   int pending = 0;
 };
 
@@ -195,24 +195,24 @@ struct WaitStores {
 struct NamedBarrier {
   int id = 1, threads = 0;
   bool arrives = false;    ///< and does not wait
-  bool next_team = false;  ///< the one of the team whose turn is next
+  bool next_consumer_group = false;  ///< the one of the team whose turn is next
 };
 
 /// The rounds of a loop that fall to this block of threads: `count` of them, from number `first` on. Where the grid
 /// shares them: of the tile at hand.
-struct ShareRounds {
+struct SplitKRange {
   ValueId first, count;
   Operand rounds;
 };
 
 /// Sums of this block of threads, for others to read.
-struct PutPart {
+struct StorePartial {
   ScratchId scratch;
   ValueId sums;
 };
 
-/// sums += those that the cluster's other blocks have put, in their order; or the block at hand of an EachPart.
-struct AddParts {
+/// sums += those that the cluster's other blocks have put, in their order; or the block at hand of an ForEachPeer.
+struct ReducePartials {
   ScratchId scratch;
   ValueId sums;
 };
@@ -221,30 +221,30 @@ struct AddParts {
 struct ClusterBarrier {};
 
 /// One thread of a block says that its sums are put, which all threads know of.
-struct TellPart {};
+struct SignalPartial {};
 
 /// One thread waits until the block at hand has said so, and takes that back: there is one who waits.
-struct AwaitPart {};
+struct WaitPartial {};
 
 /// Of all threads of each warp.
 struct WarpBarrier {};
 
 /// A role's warp groups go one after another, in a circle: each waits for its turn, and gives it to the next. A barrier
 /// of the hardware for each group, from `id` on, to which it comes and the one before.
-struct Turn {
+struct OrderedBarrier {
   enum class Kind : std::uint8_t {
     begin,  ///< the last group gives the first one the first turn
     wait,
-    give,
+    pass,
   };
   Kind kind{};
   int id = 1;
 };
 
 /// Until what the launches before this one have written is seen, and they read no more (PTX ISA, "griddepcontrol").
-struct WaitForPrevious {};
+struct GridDependencyWait {};
 
 /// The next launch may begin, as far as there is room for it; it waits for this one by itself.
-struct LetNextBegin {};
+struct GridDependencyTrigger {};
 
 }  // namespace tessera::internal::codegen

@@ -7,44 +7,45 @@ namespace tessera::internal::codegen {
 void SharedWrites::put(BufferId buffer) {
   for (int i = seen_read_; i < static_cast<int>(copies_.size()); ++i)
     for (BufferId copied : copies_[static_cast<std::size_t>(i)])
-      findings_.require(copied != buffer, "a copy may still read {}: a wait and then a barrier stand before it",
-                        name_of(plan_, buffer));
-  findings_.require(plan_.buffers[buffer].teams == role_.teams, "{} is of {} teams, and {} has {}",
-                    name_of(plan_, buffer), plan_.buffers[buffer].teams, role_.name, role_.teams);
+      diagnostics_.require(copied != buffer, "a copy may still read {}: a wait and then a barrier stand before it",
+                           name_of(plan_, buffer));
+  diagnostics_.require(plan_.buffers[buffer].consumer_groups == role_.consumer_groups,
+                       "{} is of {} teams, and {} has {}", name_of(plan_, buffer),
+                       plan_.buffers[buffer].consumer_groups, role_.name, role_.consumer_groups);
   written_[buffer] = Written::plain;
 }
 
-void SharedWrites::clear(RingId ring) {
-  cleared_[ring] = Written::plain;
+void SharedWrites::clear(PipelineId pipeline) {
+  cleared_[pipeline] = Written::plain;
   told_ = 0;
 }
 
-void SharedWrites::read(RingId ring) const {
-  const auto cleared = cleared_.find(ring);
-  findings_.require(
-      plan_.rings[ring].clipped.empty() || (cleared != cleared_.end() && cleared->second == Written::seen),
-      "rows of {} that no box fills are not cleared, or not seen to be", name_of(plan_, ring));
+void SharedWrites::read(PipelineId pipeline) const {
+  const auto cleared = cleared_.find(pipeline);
+  diagnostics_.require(
+      plan_.pipelines[pipeline].clipped.empty() || (cleared != cleared_.end() && cleared->second == Written::seen),
+      "rows of {} that no box fills are not cleared, or not seen to be", name_of(plan_, pipeline));
 }
 
-void SharedWrites::read(CursorId cursor) const {
-  const auto stage = stages_.find(cursor);
+void SharedWrites::read(PipelineStateId state) const {
+  const auto stage = stages_.find(state);
   if (stage == stages_.end()) return;
-  findings_.require(stage->second != Written::no, "its rows beyond a slice are not cleared");
-  findings_.require(stage->second == Written::no || stage->second == Written::seen,
-                    "threads cleared rows of it: a fence and then a barrier stand before");
+  diagnostics_.require(stage->second != Written::no, "its rows beyond a slice are not cleared");
+  diagnostics_.require(stage->second == Written::no || stage->second == Written::seen,
+                       "threads cleared rows of it: a fence and then a barrier stand before");
 }
 
 void SharedWrites::end_branch() const {
-  for (const auto& [cursor, state] : stages_)
-    findings_.require(state == Written::no || state == Written::seen,
-                      "threads cleared rows at {}: a fence and then a barrier stand in the same branch",
-                      name_of(plan_, cursor));
+  for (const auto& [at, state] : stages_)
+    diagnostics_.require(state == Written::no || state == Written::seen,
+                         "threads cleared rows at {}: a fence and then a barrier stand in the same branch",
+                         name_of(plan_, at));
 }
 
 void SharedWrites::fence() {
-  for (auto& [cursor, state] : stages_) fence(state);
+  for (auto& [at, state] : stages_) fence(state);
   for (auto& [buffer, state] : written_) fence(state);
-  for (auto& [ring, state] : cleared_) fence(state);
+  for (auto& [pipeline, state] : cleared_) fence(state);
 }
 
 void SharedWrites::tell(int barrier) {
@@ -52,25 +53,26 @@ void SharedWrites::tell(int barrier) {
   told_ = std::ranges::all_of(cleared_, is_fenced) ? barrier : 0;
 }
 
-void SharedWrites::meet(bool all_teams) {
-  for (auto& [cursor, state] : stages_) see(state);
+void SharedWrites::meet(bool all_consumer_groups) {
+  for (auto& [at, state] : stages_) see(state);
   for (auto& [buffer, state] : written_) see(state);
-  for (auto& [ring, state] : cleared_)
-    if (all_teams) see(state);
+  for (auto& [pipeline, state] : cleared_)
+    if (all_consumer_groups) see(state);
   seen_read_ = read_;
 }
 
 void SharedWrites::copy(const TmaStore& s) {
   const auto found = written_.find(s.buffer);
-  findings_.require(found == written_.end() || found->second == Written::seen,
-                    "threads wrote {}: a fence and then a barrier stand before its copy", name_of(plan_, s.buffer));
+  diagnostics_.require(found == written_.end() || found->second == Written::seen,
+                       "threads wrote {}: a fence and then a barrier stand before its copy", name_of(plan_, s.buffer));
   const TensorMap& map = plan_.tensor_maps[s.map];
-  findings_.require(map.store, "{} is no map to store by", name_of(plan_, s.map));
+  diagnostics_.require(map.store, "{} is no map to store by", name_of(plan_, s.map));
   const Parameter& tensor = plan_.tensors.at(static_cast<std::size_t>(map.tensor.argument));
-  findings_.require(static_cast<int>(s.at.size()) == tensor.rank, "{} coordinates in {} axes", s.at.size(),
-                    tensor.rank);
-  findings_.require(map.box_bytes(tensor.type) == plan_.buffers[s.buffer].stage_bytes(), "a box of {} bytes, {} in {}",
-                    map.box_bytes(tensor.type), plan_.buffers[s.buffer].stage_bytes(), name_of(plan_, s.buffer));
+  diagnostics_.require(static_cast<int>(s.at.size()) == tensor.rank, "{} coordinates in {} axes", s.at.size(),
+                       tensor.rank);
+  diagnostics_.require(map.box_bytes(tensor.type) == plan_.buffers[s.buffer].stage_bytes(),
+                       "a box of {} bytes, {} in {}", map.box_bytes(tensor.type), plan_.buffers[s.buffer].stage_bytes(),
+                       name_of(plan_, s.buffer));
   copies_.back().push_back(s.buffer);
 }
 
@@ -81,8 +83,8 @@ void SharedWrites::wait(int pending) {
 }
 
 void SharedWrites::end() const {
-  findings_.require(read_ + 1 == static_cast<int>(copies_.size()) && copies_.back().empty(),
-                    "role {} ends while its stores may read shared memory", role_.name);
+  diagnostics_.require(read_ + 1 == static_cast<int>(copies_.size()) && copies_.back().empty(),
+                       "role {} ends while its stores may read shared memory", role_.name);
 }
 
 }  // namespace tessera::internal::codegen

@@ -11,17 +11,18 @@ namespace tessera::internal::codegen {
 /// As the steps of one role do so, in order.
 class SharedWrites {
  public:
-  SharedWrites(Findings& findings, const Role& role) : findings_(findings), plan_(findings.plan), role_(role) {}
+  SharedWrites(Diagnostics& diagnostics, const Role& role)
+      : diagnostics_(diagnostics), plan_(diagnostics.plan), role_(role) {}
 
   void put(BufferId buffer);
-  /// Rows of a ring's stages that no box fills.
-  void clear(RingId ring);
-  /// A stage of a ring has come.
-  void read(RingId ring) const;
+  /// Rows of a pipeline's stages that no box fills.
+  void clear(PipelineId pipeline);
+  /// A stage of a pipeline has come.
+  void read(PipelineId pipeline) const;
   /// The same of the one at the cursor, whose rows beyond a slice are cleared before it is read.
-  void come(CursorId cursor) { stages_[cursor] = Written::no; }
-  void clear_beyond(CursorId cursor) { stages_[cursor] = Written::plain; }
-  void read(CursorId cursor) const;
+  void come(PipelineStateId state) { stages_[state] = Written::no; }
+  void clear_beyond(PipelineStateId state) { stages_[state] = Written::plain; }
+  void read(PipelineStateId state) const;
   /// A branch ends, whose steps other threads may not run: what they wrote in it is seen by then.
   void end_branch() const;
   void fence();
@@ -29,7 +30,7 @@ class SharedWrites {
   void tell(int barrier);
   bool told_by(int barrier) const { return told_ == barrier; }
   /// Threads of all teams, or of one, which wrote to buffers of its own.
-  void meet(bool all_teams);
+  void meet(bool all_consumer_groups);
 
   void copy(const TmaStore& store);
   void commit() { copies_.emplace_back(); }
@@ -45,12 +46,12 @@ class SharedWrites {
     if (state == Written::fenced) state = Written::seen;
   }
 
-  Findings& findings_;
+  Diagnostics& diagnostics_;
   const Plan& plan_;
   const Role& role_;
   std::map<BufferId, Written> written_;
-  std::map<RingId, Written> cleared_;
-  std::map<CursorId, Written> stages_;  // of slices
+  std::map<PipelineId, Written> cleared_;
+  std::map<PipelineStateId, Written> stages_;  // of slices
   int told_ = 0;
   std::vector<std::vector<BufferId>> copies_{1};  // groups of stores
   int read_ = 0, seen_read_ = 0;                  // groups that have been read, and that all threads know of

@@ -7,12 +7,12 @@ Bodies bodies_of(Step& step) {
   const auto add = [&](auto&... bodies) { ((found.at[found.count++] = &bodies), ...); };
   visit_kind(Overloaded{
                  []<Leaf T>(T&) {},
-                 [&]<OneOf<Reduce, Argmax, Replicas> T>(T& reduction) { add(reduction.across); },
-                 [&](Partials& partials) { add(partials.round); },
+                 [&]<OneOf<Reduce, Argmax, LaneReduce> T>(T& reduction) { add(reduction.across); },
+                 [&](CrossWarpReduce& partials) { add(partials.round); },
                  [&](Loop& loop) { add(loop.arrive, loop.ahead, loop.issued, loop.body); },
-                 [&]<OneOf<Branch, Elected, OfTeam, OfPart, EachPart, TileLoop, BringAhead, UnlessBrought> T>(T& s) {
-    add(s.body);
-  },
+                 [&]<OneOf<Branch, ElectOne, IfConsumerGroup, IfFirstSplit, ForEachPeer, TileLoop, PrefetchBeforeWait,
+                           IfNotPrefetched>
+                         T>(T& s) { add(s.body); },
              },
              step.action);
   return found;

@@ -32,17 +32,17 @@ struct ProductOperand {
   LoopId stage;                    ///< the loop whose stages the buffer has; none: one stage
 };
 
-enum class ProductKind : std::uint8_t {
-  tensor,  ///< mma.sync, operands from shared memory or accumulator registers
-  block,   ///< fused multiply-add, operands from shared memory
-  thin,    ///< fused multiply-add, operands in registers, k spread over lanes and warps
+enum class MatmulKind : std::uint8_t {
+  mma_sync,  ///< mma.sync, operands from shared memory or accumulator registers
+  simt,      ///< fused multiply-add, operands from shared memory
+  gemv,      ///< fused multiply-add, operands in registers, k spread over lanes and warps
 };
 
 /// Elements of k in a matrix instruction: 32 bytes of each row.
 constexpr int depth_of(ElementType factor) { return 32 / info(factor).bytes; }
 
 struct Product {
-  ProductKind kind{};
+  MatmulKind kind{};
   ElementType type{};  ///< of the operands
   int m = 0, n = 0, k = 0;
   ProductOperand a, b;
@@ -57,7 +57,7 @@ struct Product {
   int depth() const { return depth_of(type); }
   int rounds() const { return (k + depth() - 1) / depth(); }
   /// Is an operand multiplied as it lies in shared memory? Of others elements are converted on the way.
-  bool as_it_lies() const { return kind == ProductKind::tensor && type != ElementType::tf32; }
+  bool as_it_lies() const { return kind == MatmulKind::mma_sync && type != ElementType::tf32; }
   Pairs pairs() const { return {info(type).bytes == 1 && !a.k_major, info(type).bytes == 1 && !b.k_major}; }
 };
 
@@ -113,7 +113,7 @@ struct Reduce {
   int axis = 0;
   ValueId out;
   Sweep sweep;
-  Body across;  ///< empty, or Partials
+  Body across;  ///< empty, or CrossWarpReduce
 };
 
 /// out = index of the largest along an axis.
@@ -125,7 +125,7 @@ struct Argmax {
 };
 
 /// out = its partial sums over lanes and warps added up.
-struct Replicas {
+struct LaneReduce {
   ValueId out;
   int lanes = 0, warps = 0;  ///< bits of their indices that tell partial sums apart
   int kept = 0;              ///< registers that a lane adds up over the warps, the others having the rest
@@ -133,21 +133,21 @@ struct Replicas {
 };
 
 /// Warps combine their parts of a result, `chunk` registers of a thread at a time: rounds of a put and a take.
-struct Partials {
+struct CrossWarpReduce {
   ValueId out;
   int registers = 0, chunk = 0;
   Body round;
 };
 
 /// Scratch memory = this round's registers of a thread.
-struct PutPartials {
+struct StoreWarpPartials {
   ScratchId scratch;
   ValueId out, best;  ///< best: argmax
   int registers = 0, chunk = 0;
 };
 
 /// This round's registers = those of all warps that hold parts of the same result, combined.
-struct TakePartials {
+struct ReduceWarpPartials {
   ScratchId scratch;
   ValueId out, best;
   Op op{};
@@ -162,7 +162,7 @@ struct ScanBy {
 };
 
 /// out = expression scanned along an axis, whose layout is a Line. Over several warps each scans its own, and not
-/// exclusively: PutTotals and AddTotals follow.
+/// exclusively: WriteScanTotals and AddScanPrefix follow.
 struct Scan {
   ScanBy by;
   int axis = 0;
@@ -171,7 +171,7 @@ struct Scan {
 };
 
 /// Scratch memory = what each warp's part of a line comes to, in each round.
-struct PutTotals {
+struct WriteScanTotals {
   ScanBy by;
   ScratchId scratch;
   ValueId out;
@@ -179,7 +179,7 @@ struct PutTotals {
 };
 
 /// out = it, combined with what is before it of other rounds and warps, in their order.
-struct AddTotals {
+struct AddScanPrefix {
   ScanBy by;
   ScratchId scratch;
   ValueId out;
@@ -213,7 +213,7 @@ struct Merge {
 
 /// Scratch memory, which has `copies` of each count one beside another, += 1 for each number of the expression that is
 /// one of `bins`, in one of its copies.
-struct CountNumbers {
+struct HistogramUpdate {
   ScratchId scratch;
   int axis = 0;
   int bins = 1, copies = 1;
@@ -222,7 +222,7 @@ struct CountNumbers {
 };
 
 /// out = the copies of each count in scratch memory added up.
-struct AddCounts {
+struct HistogramReduce {
   ScratchId scratch;
   int copies = 1;
   Strides strides{};
@@ -231,7 +231,7 @@ struct AddCounts {
 };
 
 /// Scratch memory = expression.
-struct Put {
+struct StoreScratch {
   ScratchId scratch;
   Strides strides{};
   std::int64_t base = 0;  ///< first element in scratch
@@ -246,7 +246,7 @@ struct Picked {
 };
 
 /// out = scratch memory.
-struct Get {
+struct LoadScratch {
   ScratchId scratch;
   Strides strides{};
   std::vector<Picked> picked = {};  ///< by axis; none: all elements
@@ -255,9 +255,9 @@ struct Get {
 };
 
 /// Buffer = expression.
-struct Stage {
+struct StoreShared {
   BufferId buffer;
-  CursorId cursor = {};  ///< whose stage of the buffer; none: it has one
+  PipelineStateId state = {};  ///< whose stage of the buffer; none: it has one
   Sweep sweep;
   enum class By : std::uint8_t {
     element,
@@ -267,17 +267,17 @@ struct Stage {
   By by = By::element;
 };
 
-/// out = what a ring's stage has of a tile, or of a part of it, as wgmma's left operand lies.
-struct ReadStage {
+/// out = what a pipeline's stage has of a tile, or of a part of it, as wgmma's left operand lies.
+struct LoadFragment {
   BufferId buffer;
-  CursorId cursor;
-  bool turned = false;  ///< the buffer's rows run along the tile's first axis, not along its second
+  PipelineStateId state;
+  bool transposed = false;  ///< the buffer's rows run along the tile's first axis, not along its second
   ValueId out;
   Sweep sweep;
 };
 
 /// Buffer = 0.
-struct Clear {
+struct ZeroFill {
   BufferId buffer;
 };
 
@@ -316,7 +316,7 @@ struct Multiply {
 
 /// Of all threads of the role's team; in a prologue, of the block.
 struct Barrier {
-  bool again = false;  ///< not in the first round of the Partials around
+  bool again = false;  ///< not in the first round of the CrossWarpReduce around
 };
 
 /// A loop of the author's. With stages, `stages` rounds are under way at a time: the loop begins stages - 1 rounds
@@ -343,7 +343,7 @@ struct Branch {
 };
 
 /// The host is told a text of the graph, with what scratch memory has; or only `unless` a condition holds.
-struct Tell {
+struct HostReport {
   struct Tile {
     ScratchId scratch;
     std::int64_t elements = 0;
@@ -370,13 +370,15 @@ struct KindList {
   }
 };
 using Kinds =
-    KindList<Compute, Load, Store, Atomic, Reduce, Argmax, Replicas, Partials, PutPartials, TakePartials, Scan,
-             PutTotals, AddTotals, Sort, Merge, CountNumbers, AddCounts, Put, Get, Stage, ReadStage, Clear, Fetch,
-             Commit, Wait, Multiply, Barrier, Loop, Branch, Tell, Elected, OfTeam, OfPart, EachPart, TileLoop,
-             BringAhead, UnlessBrought, SetRegisters, PrefetchMap, InitRing, ClearRest, ClearBeyond, Acquire, Expect,
-             TmaLoad, Arrive, WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma,
-             WaitWgmma, ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin,
-             ShareRounds, PutPart, AddParts, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>;
+    KindList<Compute, Load, Store, Atomic, Reduce, Argmax, LaneReduce, CrossWarpReduce, StoreWarpPartials,
+             ReduceWarpPartials, Scan, WriteScanTotals, AddScanPrefix, Sort, Merge, HistogramUpdate, HistogramReduce,
+             StoreScratch, LoadScratch, StoreShared, LoadFragment, ZeroFill, Fetch, Commit, Wait, Multiply, Barrier,
+             Loop, Branch, HostReport, ElectOne, IfConsumerGroup, IfFirstSplit, ForEachPeer, TileLoop,
+             PrefetchBeforeWait, IfNotPrefetched, SetMaxNReg, PrefetchMap, InitPipeline, ZeroFillRows, ZeroFillPastEnd,
+             WaitEmpty, ArriveExpectTx, TmaLoad, Arrive, WaitFull, ArriveEmpty, AdvanceStage, DeclareAccumulator,
+             RegisterFence, WgmmaFence, Wgmma, WgmmaCommit, WgmmaWait, ProxyFence, TmaStore, TmaStoreCommit,
+             TmaStoreWait, NamedBarrier, GridDependencyWait, GridDependencyTrigger, SplitKRange, StorePartial,
+             ReducePartials, ClusterBarrier, SignalPartial, WaitPartial, WarpBarrier, OrderedBarrier>;
 
 template <class T>
 concept KindOfStep = Kinds::has<T>;
@@ -433,28 +435,29 @@ Overloaded(Cases...) -> Overloaded<Cases...>;
 /// visitor(kind) of what an action is.
 template <class Visitor, OneOf<Action, const Action> A>
 auto visit_kind(Visitor&& visitor, A& action) {
-  return [&]<class First, class... Others>(KindList<First, Others...>) {
+  return [&]<class First, class... Peers>(KindList<First, Peers...>) {
     using Result = decltype(visitor(*action.template as<First>()));
     if constexpr (std::is_void_v<Result>) {
       const auto is = [&]<class Kind>(Kind* kind) { return kind && (visitor(*kind), true); };
-      (void)(is(action.template as<First>()) || (is(action.template as<Others>()) || ...));
+      (void)(is(action.template as<First>()) || (is(action.template as<Peers>()) || ...));
     } else {
       std::optional<Result> result;
       const auto is = [&]<class Kind>(Kind* kind) { return kind && (result.emplace(visitor(*kind)), true); };
-      (void)(is(action.template as<First>()) || (is(action.template as<Others>()) || ...));
+      (void)(is(action.template as<First>()) || (is(action.template as<Peers>()) || ...));
       return *std::move(result);
     }
   }(Kinds());
 }
 
-/// What roles at work at the same time do to rings, open groups and proxies; without steps of their own. Visits
+/// What roles at work at the same time do to pipelines, open groups and proxies; without steps of their own. Visits
 /// name each kind, also where there is nothing to do: a further kind does not compile before that is decided.
 template <class T>
 concept OfRoles =
-    OneOf<std::remove_const_t<T>, SetRegisters, PrefetchMap, InitRing, ClearRest, ClearBeyond, Acquire, Expect, TmaLoad,
-          Arrive, WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma,
-          ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin, ShareRounds,
-          PutPart, AddParts, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>;
+    OneOf<std::remove_const_t<T>, SetMaxNReg, PrefetchMap, InitPipeline, ZeroFillRows, ZeroFillPastEnd, WaitEmpty,
+          ArriveExpectTx, TmaLoad, Arrive, WaitFull, ArriveEmpty, AdvanceStage, DeclareAccumulator, RegisterFence,
+          WgmmaFence, Wgmma, WgmmaCommit, WgmmaWait, ProxyFence, TmaStore, TmaStoreCommit, TmaStoreWait, NamedBarrier,
+          GridDependencyWait, GridDependencyTrigger, SplitKRange, StorePartial, ReducePartials, ClusterBarrier,
+          SignalPartial, WaitPartial, WarpBarrier, OrderedBarrier>;
 
 /// The product of a loop's body that has its fetch within; or null.
 inline const Multiply* fetching_product(const Loop& loop) {
@@ -466,9 +469,11 @@ inline const Multiply* fetching_product(const Loop& loop) {
 
 /// The kinds that hold no steps.
 template <class T>
-concept Leaf = OfRoles<T> || OneOf<std::remove_const_t<T>, Compute, Load, Store, Atomic, PutPartials, TakePartials,
-                                   Scan, PutTotals, AddTotals, Sort, Merge, CountNumbers, AddCounts, Put, Get, Stage,
-                                   ReadStage, Clear, Fetch, Commit, Wait, Multiply, Barrier, Tell>;
+concept Leaf =
+    OfRoles<T> ||
+    OneOf<std::remove_const_t<T>, Compute, Load, Store, Atomic, StoreWarpPartials, ReduceWarpPartials, Scan,
+          WriteScanTotals, AddScanPrefix, Sort, Merge, HistogramUpdate, HistogramReduce, StoreScratch, LoadScratch,
+          StoreShared, LoadFragment, ZeroFill, Fetch, Commit, Wait, Multiply, Barrier, HostReport>;
 
 /// The bodies in a step, in the order they run; at most four.
 struct Bodies {

@@ -17,16 +17,16 @@ struct Value;
 struct LoopInfo;
 struct Buffer;
 struct Scratch;
-struct Ring;
-struct Cursor;
+struct Pipeline;
+struct PipelineState;
 struct TensorMap;
 using StorageId = IdOf<Storage>;
 using ValueId = IdOf<Value>;
 using LoopId = IdOf<LoopInfo>;
 using BufferId = IdOf<Buffer>;
 using ScratchId = IdOf<Scratch>;
-using RingId = IdOf<Ring>;
-using CursorId = IdOf<Cursor>;
+using PipelineId = IdOf<Pipeline>;
+using PipelineStateId = IdOf<PipelineState>;
 using TensorMapId = IdOf<TensorMap>;
 
 // --- expressions

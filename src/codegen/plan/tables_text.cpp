@@ -13,14 +13,16 @@ namespace tessera::internal::codegen {
 std::string class_text(const Parameter& parameter, const TensorClass& tensor) {
   if (parameter.access == Access::scalar) return to_string(parameter);
   std::string text = to_string(parameter);
-  text += tensor.unit_axis < 0 ? ", strided" : fmt::format(", dense along axis {}", static_cast<int>(tensor.unit_axis));
+  text += tensor.contiguous_axis < 0 ? ", strided"
+                                     : fmt::format(", dense along axis {}", static_cast<int>(tensor.contiguous_axis));
   text += fmt::format(", aligned to {}", static_cast<int>(tensor.alignment));
-  if (tensor.unit_axis >= 0) text += fmt::format(", rows a multiple of {} bytes", static_cast<int>(tensor.granule));
+  if (tensor.contiguous_axis >= 0)
+    text += fmt::format(", rows a multiple of {} bytes", static_cast<int>(tensor.row_alignment));
   return text;
 }
 
 std::string map_text(const Plan& plan, const TensorMap& map) {
-  const BoxedTensor& tensor = map.tensor;
+  const TmaTensor& tensor = map.tensor;
   const auto rank = std::ranges::find(tensor.axes, std::int8_t{-1}) - tensor.axes.begin();
   return fmt::format(
       "boxes of [{}] along axes {} of {}, {}{}", fmt::join(tensor.box.begin(), tensor.box.begin() + rank, ","),
@@ -28,18 +30,19 @@ std::string map_text(const Plan& plan, const TensorMap& map) {
       map.store ? "stored" : "loaded", tensor.rounds ? " as tf32" : "");
 }
 
-std::string ring_text(const Ring& ring) {
+std::string pipeline_text(const Pipeline& pipeline) {
   return fmt::format("{}: {} stages, whose barriers are at {}: {} arrive{} until one is full, {} until it is empty",
-                     name_of(ring.label), ring.stages, ring.offset, ring.full_arrivals,
-                     ring.bytes ? fmt::format(", and {} bytes,", ring.bytes) : "", ring.empty_arrivals);
+                     name_of(pipeline.label), pipeline.stages, pipeline.offset, pipeline.full_arrivals,
+                     pipeline.bytes ? fmt::format(", and {} bytes,", pipeline.bytes) : "", pipeline.empty_arrivals);
 }
 
 namespace {
 void add_barriers(const Role& role, const Body& steps, std::set<int>& ids) {
   for (const Step& step : steps) {
     if (const NamedBarrier* barrier = step.action.as<NamedBarrier>())
-      for (int team = 0; team < role.teams; ++team) ids.insert(barrier->id + team);
-    if (const Turn* turn = step.action.as<Turn>())
+      for (int consumer_group = 0; consumer_group < role.consumer_groups; ++consumer_group)
+        ids.insert(barrier->id + consumer_group);
+    if (const OrderedBarrier* turn = step.action.as<OrderedBarrier>())
       for (int group = 0; group < role.warps / 4; ++group) ids.insert(turn->id + group);
     each_body(step, [&](const Body& inner) { add_barriers(role, inner, ids); });
   }
@@ -48,10 +51,11 @@ void add_barriers(const Role& role, const Body& steps, std::set<int>& ids) {
 
 std::string role_text(const Role& role) {
   std::set<int> barriers;
-  for (int team = 0; role.barrier && team < role.teams; ++team) barriers.insert(role.barrier + team);
+  for (int consumer_group = 0; role.barrier && consumer_group < role.consumer_groups; ++consumer_group)
+    barriers.insert(role.barrier + consumer_group);
   add_barriers(role, role.body, barriers);
   std::string text = fmt::format("role {}: warps {} to {}", role.name, role.first_warp, role.end_warp() - 1);
-  if (role.teams > 1) text += fmt::format(", {} teams", role.teams);
+  if (role.consumer_groups > 1) text += fmt::format(", {} teams", role.consumer_groups);
   if (role.registers) text += fmt::format(", {} registers a thread", role.registers);
   if (!barriers.empty()) text += fmt::format(", barriers {} of the hardware", fmt::join(barriers, ","));
   return text;

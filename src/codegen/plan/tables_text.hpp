@@ -1,4 +1,4 @@
-// What stands in a plan's tables, a line each: kinds of tensors, tensor maps, rings, roles.
+// What stands in a plan's tables, a line each: kinds of tensors, tensor maps, pipelines, roles.
 #pragma once
 #include <string>
 
@@ -8,7 +8,7 @@ namespace tessera::internal::codegen {
 
 std::string class_text(const Parameter& parameter, const TensorClass& tensor);
 std::string map_text(const Plan& plan, const TensorMap& map);
-std::string ring_text(const Ring& ring);
+std::string pipeline_text(const Pipeline& pipeline);
 std::string role_text(const Role& role);
 
 }  // namespace tessera::internal::codegen

@@ -13,9 +13,9 @@
 namespace tessera::internal::codegen {
 
 /// Sentences about a plan, as they are found.
-class Findings {
+class Diagnostics {
  public:
-  explicit Findings(const Plan& plan) : plan(plan) {}
+  explicit Diagnostics(const Plan& plan) : plan(plan) {}
 
   /// The step that what follows is about; nullptr: the plan.
   void about(const Step* step) { step_ = step; }
@@ -57,30 +57,30 @@ inline int bits_along(const Layout& layout, int axis, Place place) {
 
 /// verify_ids.cpp: every id and every index names something; everything is named once. Returns false if a plan cannot
 /// be looked at further.
-bool check_ids(Findings& findings);
+bool check_ids(Diagnostics& diagnostics);
 /// verify_values.cpp: layouts against shapes, expressions, and values that are there where they are named.
-void check_values(Findings& findings);
+void check_values(Diagnostics& diagnostics);
 /// verify_sort.cpp: chunks of lines that are sorted, and copies of counts.
-void check_sorts(Findings& findings);
+void check_sorts(Diagnostics& diagnostics);
 /// verify_access.cpp: places in tensors, products and their buffers.
-void check_accesses(Findings& findings);
+void check_accesses(Diagnostics& diagnostics);
 /// verify_contents.cpp: memory is filled before it is read, and sums are whole.
-void check_contents(Findings& findings);
+void check_contents(Diagnostics& diagnostics);
 /// verify_memory.cpp: offsets, and what is in use at the same time.
-void check_memory(Findings& findings);
+void check_memory(Diagnostics& diagnostics);
 /// verify_sync.cpp: barriers, and copies that are waited for.
-void check_sync(Findings& findings);
-/// verify_rings.cpp: rings, tensors that the copy engine is told of, and panels; and what stands ahead of roles.
-void check_rings(Findings& findings);
-void check_prologue(Findings& findings, const Phase& phase);
+void check_sync(Diagnostics& diagnostics);
+/// verify_rings.cpp: pipelines, tensors that the copy engine is told of, and panels; and what stands ahead of roles.
+void check_pipelines(Diagnostics& diagnostics);
+void check_prologue(Diagnostics& diagnostics, const Phase& phase);
 /// verify_ahead.cpp: what a phase's roles do before launches before have ended.
-void check_ahead(Findings& findings, const Phase& phase);
-/// verify_roles.cpp: stages of rings, groups of wgmma and of stores, proxies, and barriers of roles at work at the same
-/// time.
-void check_roles(Findings& findings);
+void check_prefetch(Diagnostics& diagnostics, const Phase& phase);
+/// verify_roles.cpp: stages of pipelines, groups of wgmma and of stores, proxies, and barriers of roles at work at the
+/// same time.
+void check_roles(Diagnostics& diagnostics);
 /// verify_turns.cpp: warp groups that take turns each wait for one and give it on.
-void check_turns(Findings& findings);
+void check_ordered_barriers(Diagnostics& diagnostics);
 /// verify_launch.cpp: roles, phases, and the kernel's parameters.
-void check_launch(Findings& findings);
+void check_launch(Diagnostics& diagnostics);
 
 }  // namespace tessera::internal::codegen

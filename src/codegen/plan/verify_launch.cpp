@@ -7,48 +7,49 @@
 namespace tessera::internal::codegen {
 namespace {
 
-void check_phases(Findings& findings) {
-  const Plan& plan = findings.plan;
+void check_phases(Diagnostics& diagnostics) {
+  const Plan& plan = diagnostics.plan;
   int axes = 0;
-  findings.require(!plan.phases.empty(), "the plan has no phase");
+  diagnostics.require(!plan.phases.empty(), "the plan has no phase");
   for (const Phase& phase : plan.phases) {
-    findings.require(phase.first_axis == axes && phase.axes >= 0, "a phase's grid begins at axis {}, not {}",
-                     phase.first_axis, axes);
+    diagnostics.require(phase.first_axis == axes && phase.axes >= 0, "a phase's grid begins at axis {}, not {}",
+                        phase.first_axis, axes);
     axes = phase.first_axis + phase.axes;
-    findings.require(phase.schedule.group >= 0 && (phase.schedule.group == 0 || phase.axes >= 2),
-                     "blocks run in groups of {} in a grid of {} axes", phase.schedule.group, phase.axes);
-    findings.require(phase.schedule.section == 0 || !phase.schedule.to_and_fro,
-                     "blocks run to and fro, whose sections a launch chooses, and in sections of {}",
-                     phase.schedule.section);
-    findings.require(!phase.roles.empty(), "a phase has no role");
+    diagnostics.require(phase.schedule.raster_group >= 0 && (phase.schedule.raster_group == 0 || phase.axes >= 2),
+                        "blocks run in groups of {} in a grid of {} axes", phase.schedule.raster_group, phase.axes);
+    diagnostics.require(phase.schedule.l2_group == 0 || !phase.schedule.snake_order,
+                        "blocks run to and fro, whose sections a launch chooses, and in sections of {}",
+                        phase.schedule.l2_group);
+    diagnostics.require(!phase.roles.empty(), "a phase has no role");
     int warp = 0;
     for (const Role& role : phase.roles) {
-      findings.require(role.first_warp == warp, "role {} begins at warp {}, not {}", role.name, role.first_warp, warp);
-      findings.require(role.warps >= 1 && role.teams >= 1, "role {} has {} teams of {} warps", role.name, role.teams,
-                       role.warps);
-      findings.require(role.barrier >= 0 && role.barrier + role.teams <= 16, "there is no barrier {}",
-                       role.barrier + role.teams - 1);
+      diagnostics.require(role.first_warp == warp, "role {} begins at warp {}, not {}", role.name, role.first_warp,
+                          warp);
+      diagnostics.require(role.warps >= 1 && role.consumer_groups >= 1, "role {} has {} teams of {} warps", role.name,
+                          role.consumer_groups, role.warps);
+      diagnostics.require(role.barrier >= 0 && role.barrier + role.consumer_groups <= 16, "there is no barrier {}",
+                          role.barrier + role.consumer_groups - 1);
       warp = role.end_warp();
     }
-    findings.require(warp <= 32, "{} warps in a block", warp);
-    findings.require(phase.roles.size() != 1 || warp * 32 == plan.threads(),
-                     "role {}, the only one of its phase, has {} warps of {}", phase.roles.front().name, warp,
-                     plan.threads() / 32);
-    findings.require(plan.phases.size() == 1 || plan.progress < Progress::placed ||
-                         phase.schedule.kind == Schedule::Kind::persistent,
-                     "of several phases one's blocks are those of the launch");
+    diagnostics.require(warp <= 32, "{} warps in a block", warp);
+    diagnostics.require(phase.roles.size() != 1 || warp * 32 == plan.threads(),
+                        "role {}, the only one of its phase, has {} warps of {}", phase.roles.front().name, warp,
+                        plan.threads() / 32);
+    diagnostics.require(plan.phases.size() == 1 || plan.progress < Progress::placed ||
+                            phase.schedule.kind == Schedule::Kind::persistent,
+                        "of several phases one's blocks are those of the launch");
   }
-  findings.require(plan.blocks >= 1 && plan.blocks * plan.threads() <= 2048, "{} blocks of {} threads at a time",
-                   plan.blocks, plan.threads());
+  diagnostics.require(plan.blocks >= 1 && plan.blocks * plan.threads() <= 2048, "{} blocks of {} threads at a time",
+                      plan.blocks, plan.threads());
 }
 
-void check_parameters(Findings& findings) {
+void check_parameters(Diagnostics& diagnostics) {
   using Kind = KernelParameter::Kind;
-  const Plan& plan = findings.plan;
+  const Plan& plan = diagnostics.plan;
   using Key = std::tuple<Kind, int, int>;
   std::set<Key> given, wanted;
   for (const KernelParameter& p : plan.parameters)
-    findings.require(given.insert({p.kind, p.argument, p.axis}).second, "a parameter is passed twice");
+    diagnostics.require(given.insert({p.kind, p.argument, p.axis}).second, "a parameter is passed twice");
   for (int i = 0; i < plan.tensor_maps.size(); ++i) wanted.insert({Kind::tensor_map, i, 0});
   for (int i = 0; i < static_cast<int>(plan.tensors.size()); ++i) {
     const Parameter& tensor = plan.tensors[static_cast<std::size_t>(i)];
@@ -59,7 +60,8 @@ void check_parameters(Findings& findings) {
     wanted.insert({Kind::pointer, i, 0});
     for (int axis = 0; axis < tensor.rank; ++axis) {
       wanted.insert({Kind::extent, i, axis});
-      if (axis != plan.variant.tensors[static_cast<std::size_t>(i)].unit_axis) wanted.insert({Kind::stride, i, axis});
+      if (axis != plan.variant.tensors[static_cast<std::size_t>(i)].contiguous_axis)
+        wanted.insert({Kind::stride, i, axis});
     }
   }
   for (const Phase& phase : plan.phases)
@@ -67,24 +69,24 @@ void check_parameters(Findings& findings) {
   for (std::size_t i = 0; i < plan.phases.size(); ++i)
     if (plan.phases[i].schedule.kind != Schedule::Kind::grid) wanted.insert({Kind::blocks, static_cast<int>(i), 0});
   for (const Phase& phase : plan.phases)
-    if (phase.sections_of_launch()) wanted.insert({Kind::section, 0, phase.first_axis});
+    if (phase.l2_groups_of_launch()) wanted.insert({Kind::l2_group, 0, phase.first_axis});
   if (plan.workspace_bytes > 0) wanted.insert({Kind::workspace, 0, 0});
   if (plan.shared_by_grid())
-    for (const Kind kind : {Kind::flags, Kind::abreast}) wanted.insert({kind, 0, 0});
+    for (const Kind kind : {Kind::flags, Kind::lockstep_rows}) wanted.insert({kind, 0, 0});
   if (plan.tells_host()) wanted.insert({Kind::reports, 0, 0});
-  if (!plan.brought_ahead().empty()) wanted.insert({Kind::ahead, 0, 0});
-  findings.require(given == wanted, "the kernel has {} parameters, and needs {} or others", given.size(),
-                   wanted.size());
-  findings.require(plan.workspace_bytes == 0 || plan.persistent(),
-                   "a workspace is a block's in flight, and blocks are not persistent");
+  if (!plan.prefetched_before_wait().empty()) wanted.insert({Kind::may_prefetch, 0, 0});
+  diagnostics.require(given == wanted, "the kernel has {} parameters, and needs {} or others", given.size(),
+                      wanted.size());
+  diagnostics.require(plan.workspace_bytes == 0 || plan.persistent(),
+                      "a workspace is a block's in flight, and blocks are not persistent");
 }
 
 }  // namespace
 
-void check_launch(Findings& findings) {
-  findings.about(nullptr);
-  check_phases(findings);
-  if (findings.plan.progress == Progress::complete) check_parameters(findings);
+void check_launch(Diagnostics& diagnostics) {
+  diagnostics.about(nullptr);
+  check_phases(diagnostics);
+  if (diagnostics.plan.progress == Progress::complete) check_parameters(diagnostics);
 }
 
 }  // namespace tessera::internal::codegen

@@ -6,19 +6,19 @@
 namespace tessera::internal::codegen {
 
 std::vector<std::string> violations(const Plan& plan) {
-  Findings findings(plan);
-  if (check_ids(findings)) {
-    check_launch(findings);
-    check_values(findings);
-    check_sorts(findings);
-    check_accesses(findings);
-    check_roles(findings);
-    check_turns(findings);
-    check_contents(findings);
-    if (plan.progress >= Progress::placed) check_memory(findings);
-    if (plan.progress >= Progress::synchronised) check_sync(findings);
+  Diagnostics diagnostics(plan);
+  if (check_ids(diagnostics)) {
+    check_launch(diagnostics);
+    check_values(diagnostics);
+    check_sorts(diagnostics);
+    check_accesses(diagnostics);
+    check_roles(diagnostics);
+    check_ordered_barriers(diagnostics);
+    check_contents(diagnostics);
+    if (plan.progress >= Progress::placed) check_memory(diagnostics);
+    if (plan.progress >= Progress::synchronised) check_sync(diagnostics);
   }
-  return std::move(findings.found);
+  return std::move(diagnostics.found);
 }
 
 void verify(const Plan& plan, std::string_view pass) {

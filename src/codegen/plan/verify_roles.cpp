@@ -1,13 +1,13 @@
-// Stages of rings, groups of wgmma and of stores, proxies, and barriers of roles at work at the same time.
+// Stages of pipelines, groups of wgmma and of stores, proxies, and barriers of roles at work at the same time.
 #include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
 
 #include "codegen/plan/open_products.hpp"
-#include "codegen/plan/ring_use.hpp"
-#include "codegen/plan/shared_tiles.hpp"
+#include "codegen/plan/pipeline_use.hpp"
 #include "codegen/plan/shared_writes.hpp"
+#include "codegen/plan/split_k_tiles.hpp"
 #include "codegen/plan/verify.hpp"
 
 namespace tessera::internal::codegen {
@@ -16,76 +16,77 @@ namespace {
 /// The steps of one role, in order; those of a loop over tiles twice.
 class RoleCheck {
  public:
-  RoleCheck(Findings& findings, const Phase& phase, const Role& role)
-      : findings_(findings),
-        plan_(findings.plan),
+  RoleCheck(Diagnostics& diagnostics, const Phase& phase, const Role& role)
+      : diagnostics_(diagnostics),
+        plan_(diagnostics.plan),
         role_(role),
         alone_(phase.roles.size() == 1),
         elected_(role.threads()),
-        products_(findings),
-        writes_(findings, role),
-        shared(findings, phase.schedule.sharing, role) {}
+        products_(diagnostics),
+        writes_(diagnostics, role),
+        shared(diagnostics, phase.schedule.split_k, role) {}
 
   void run() {
     region(role_.body, &once);
-    findings_.about(nullptr);
-    findings_.require(products_.none(), "products are open at the end of role {}", role_.name);
+    diagnostics_.about(nullptr);
+    diagnostics_.require(products_.none(), "products are open at the end of role {}", role_.name);
     shared.end();
     writes_.end();
   }
 
-  std::set<RingId> fills;
-  std::map<RingId, double> released;       ///< arrivals at a stage's empty barrier, of each time that it is filled
+  std::set<PipelineId> fills;
+  std::map<PipelineId, double> released;   ///< arrivals at a stage's empty barrier, of each time that it is filled
   std::map<int, std::set<int>> meets;      ///< by id: sizes of the barriers that the role comes to
   std::set<std::pair<int, int>> comes_to;  ///< a barrier's id and a team
-  std::set<CursorId> cursors;
-  std::map<RingId, int> once;  ///< stages filled, less those read, outside of all loops and branches
+  std::set<PipelineStateId> states;
+  std::map<PipelineId, int> once;  ///< stages filled, less those read, outside of all loops and branches
 
  private:
-  // A body that may run any number of times: it leaves rings as it found them.
-  void region(const Body& steps, std::map<RingId, int>* filled = nullptr) {
-    std::map<CursorId, RingUse> outer = std::exchange(uses_, {});
-    for (const auto& [cursor, use] : outer) uses_[cursor].held = use.is_full();
+  // A body that may run any number of times: it leaves pipelines as it found them.
+  void region(const Body& steps, std::map<PipelineId, int>* filled = nullptr) {
+    std::map<PipelineStateId, PipelineUse> outer = std::exchange(uses_, {});
+    for (const auto& [state, use] : outer) uses_[state].held = use.is_full();
     walk(steps);
     std::swap(outer, uses_);
-    for (const auto& [cursor, use] : outer)
-      if (filled) (*filled)[ring(cursor)] += use.acquired - use.filled;
-    for (const auto& [cursor, use] : outer) {
-      balanced(cursor, use);
-      if (use.filled > 0) uses_[cursor].owed += use.owed;
+    for (const auto& [state, use] : outer)
+      if (filled) (*filled)[pipeline(state)] += use.acquired - use.filled;
+    for (const auto& [state, use] : outer) {
+      balanced(state, use);
+      if (use.filled > 0) uses_[state].owed += use.owed;
     }
   }
   void walk(const Body& steps) {
     for (const Step& step : steps) {
-      findings_.about(&step);
+      diagnostics_.about(&step);
       visit_kind(Overloaded{
-                     [&](const Elected& s) {
-        findings_.require(s.threads >= 32 && role_.threads() % s.threads == 0, "one of each {} threads of {}",
-                          s.threads, role_.threads());
+                     [&](const ElectOne& s) {
+        diagnostics_.require(s.threads >= 32 && role_.threads() % s.threads == 0, "one of each {} threads of {}",
+                             s.threads, role_.threads());
         const int all = std::exchange(elected_, role_.threads() / std::max(s.threads, 1));
         walk(s.body);
         elected_ = all;
       },
-                     [&](const OfTeam& s) {
-        findings_.require(s.team >= 0 && s.team < role_.teams, "there is no team {} of {}", s.team, role_.name);
+                     [&](const IfConsumerGroup& s) {
+        diagnostics_.require(s.consumer_group >= 0 && s.consumer_group < role_.consumer_groups,
+                             "there is no team {} of {}", s.consumer_group, role_.name);
         walk(s.body);
       },
-                     [&](const OfPart& s) {
+                     [&](const IfFirstSplit& s) {
         const std::optional<bool> around = shared.enter(s, elected_);
         walk(s.body);
         shared.leave(around);
       },
-                     [&](const EachPart& s) {
+                     [&](const ForEachPeer& s) {
         shared.enter(s, elected_);
         walk(s.body);
-        findings_.about(&step);
+        diagnostics_.about(&step);
         shared.leave(s);
       },
                      [&](const TileLoop& s) {
         shared.tiles(s);
-        findings_.require(s.step >= 1 && s.first >= 0 && s.first < s.step, "blocks {} of each {}", s.first, s.step);
-        findings_.require(role_.teams == 1 || (s.first == 0 && s.step == role_.teams), "{} teams share each {} blocks",
-                          role_.teams, s.step);
+        diagnostics_.require(s.step >= 1 && s.first >= 0 && s.first < s.step, "blocks {} of each {}", s.first, s.step);
+        diagnostics_.require(role_.consumer_groups == 1 || (s.first == 0 && s.step == role_.consumer_groups),
+                             "{} teams share each {} blocks", role_.consumer_groups, s.step);
         share_ = s.step;
         for (int tile = 0; tile < 2; ++tile) {
           shared.begin_tile();
@@ -97,7 +98,7 @@ class RoleCheck {
                      [&](const Loop& s) {
         shared.loop(s);
         const bool around = std::exchange(in_loop_, true);
-        const std::map<CursorId, RingUse> before = uses_;
+        const std::map<PipelineStateId, PipelineUse> before = uses_;
         region(s.body);
         if (!products_.none()) {  // once more, for what a round leaves to the next
           uses_ = before;
@@ -107,109 +108,111 @@ class RoleCheck {
       },
                      [&](const Branch& s) {
         region(s.body);
-        findings_.about(&step);
+        diagnostics_.about(&step);
         writes_.end_branch();
       },
-                     [&]<OneOf<Reduce, Argmax, Replicas> T>(const T& s) {
+                     [&]<OneOf<Reduce, Argmax, LaneReduce> T>(const T& s) {
         values(step);
         walk(s.across);
       },
-                     [&](const Partials& s) { walk(s.round); },
+                     [&](const CrossWarpReduce& s) { walk(s.round); },
                      [&](const Barrier&) {
-        findings_.require(alone_ || role_.barrier, "a barrier of all threads in one of several roles");
+        diagnostics_.require(alone_ || role_.barrier, "a barrier of all threads in one of several roles");
         if (role_.barrier) barrier({.id = role_.barrier, .threads = role_.threads()});
       },
-                     [&]<OneOf<Compute, Load, Store, Atomic, PutPartials, TakePartials, Scan, PutTotals, AddTotals, Sort,
-                               Merge, CountNumbers, AddCounts, Put,
-                               Get, Clear, Fetch, Commit, Wait, Multiply, Tell>
+                     [&]<OneOf<Compute, Load, Store, Atomic, StoreWarpPartials, ReduceWarpPartials, Scan,
+                               WriteScanTotals, AddScanPrefix, Sort, Merge, HistogramUpdate, HistogramReduce,
+                               StoreScratch, LoadScratch, ZeroFill, Fetch, Commit, Wait, Multiply, HostReport>
                              T>(const T&) { values(step); },
-                     [&](const ReadStage& s) {
+                     [&](const LoadFragment& s) {
         values(step);
-        findings_.require(use(s.cursor).is_full(), "the stage is not known to be full");
-        read_by_threads_.insert(ring(s.cursor));
-        unmet_.insert(ring(s.cursor));
+        diagnostics_.require(use(s.state).is_full(), "the stage is not known to be full");
+        read_by_threads_.insert(pipeline(s.state));
+        unmet_.insert(pipeline(s.state));
       },
-                     [&](const Stage& s) {
+                     [&](const StoreShared& s) {
         values(step);
-        if (s.cursor)
+        if (s.state)
           fill(s);
         else if (plan_.buffers[s.buffer].form == SharedForm::panels)
           writes_.put(s.buffer);
       },
-                     [&](const SetRegisters& s) {
-        findings_.require(s.registers >= 24 && s.registers <= 240 && s.registers % 8 == 0,
-                          "{} registers are no multiple of 8 from 24 to 240", s.registers);
-        findings_.require(s.registers == role_.registers, "role {} has {} registers", role_.name, role_.registers);
+                     [&](const SetMaxNReg& s) {
+        diagnostics_.require(s.registers >= 24 && s.registers <= 240 && s.registers % 8 == 0,
+                             "{} registers are no multiple of 8 from 24 to 240", s.registers);
+        diagnostics_.require(s.registers == role_.registers, "role {} has {} registers", role_.name, role_.registers);
       },
-                     [&](const InitRing&) { findings_.require(false, "a ring is made in a role, not before them"); },
-                     [&](const ClearRest& s) {
-        findings_.require(elected_ == role_.threads(), "{} of {} threads clear it", elected_, role_.threads());
-        writes_.clear(s.ring);
+                     [&](const InitPipeline&) {
+        diagnostics_.require(false, "a pipeline is made in a role, not before them");
       },
-                     [&](const ClearBeyond& s) { clear(s); },
-                     [&](const Acquire& s) { ++use(s.cursor).acquired; },
-                     [&](const Expect& s) {
-        RingUse& use = this->use(s.cursor);
-        findings_.require(use.acquired > use.expected, "the stage is not acquired");
-        findings_.require(elected_ == 1, "{} threads expect its bytes", elected_);
+                     [&](const ZeroFillRows& s) {
+        diagnostics_.require(elected_ == role_.threads(), "{} of {} threads clear it", elected_, role_.threads());
+        writes_.clear(s.pipeline);
+      },
+                     [&](const ZeroFillPastEnd& s) { clear(s); },
+                     [&](const WaitEmpty& s) { ++use(s.state).acquired; },
+                     [&](const ArriveExpectTx& s) {
+        PipelineUse& use = this->use(s.state);
+        diagnostics_.require(use.acquired > use.expected, "the stage is not acquired");
+        diagnostics_.require(elected_ == 1, "{} threads expect its bytes", elected_);
         ++use.expected;
         ++use.arrived;
-        fills.insert(ring(s.cursor));
+        fills.insert(pipeline(s.state));
       },
                      [&](const TmaLoad& s) { load(s); },
                      [&](const Arrive& s) { arrive(s); },
                      [&](const WaitFull& s) {
-        findings_.require(!use(s.cursor).is_full(), "the stage is full already: it does not wait");
-        ++use(s.cursor).filled;
-        products_.begin_stage(s.cursor);
-        writes_.read(ring(s.cursor));
-        if (plan_.rings[ring(s.cursor)].of_slice) writes_.come(s.cursor);
+        diagnostics_.require(!use(s.state).is_full(), "the stage is full already: it does not wait");
+        ++use(s.state).filled;
+        products_.begin_stage(s.state);
+        writes_.read(pipeline(s.state));
+        if (plan_.pipelines[pipeline(s.state)].of_slice) writes_.come(s.state);
       },
-                     [&](const Release& s) { release(s); },
-                     [&](const Advance& s) { advance(s); },
-                     []<OneOf<Reserve, RegisterFence, Turn> T>(const T&) {},
+                     [&](const ArriveEmpty& s) { release(s); },
+                     [&](const AdvanceStage& s) { advance(s); },
+                     []<OneOf<DeclareAccumulator, RegisterFence, OrderedBarrier> T>(const T&) {},
                      [&](const WgmmaFence&) { products_.fence(); },
                      [&](const Wgmma& s) { product(s); },
-                     [&](const CommitWgmma&) { products_.commit(); },
-                     [&](const WaitWgmma& s) { products_.wait(s.pending); },
+                     [&](const WgmmaCommit&) { products_.commit(); },
+                     [&](const WgmmaWait& s) { products_.wait(s.pending); },
                      [&](const ProxyFence&) {
-        findings_.require(elected_ == role_.threads(), "{} of {} threads fence what they wrote", elected_,
-                          role_.threads());
+        diagnostics_.require(elected_ == role_.threads(), "{} of {} threads fence what they wrote", elected_,
+                             role_.threads());
         writes_.fence();
-        for (auto& [cursor, use] : uses_) use.unfenced.clear();
+        for (auto& [state, use] : uses_) use.unfenced.clear();
       },
                      [&](const TmaStore& s) {
-        findings_.require(elected_ == 1, "{} threads store", elected_);
+        diagnostics_.require(elected_ == 1, "{} threads store", elected_);
         writes_.copy(s);
       },
-                     [&](const CommitStores&) {
-        findings_.require(elected_ == 1, "{} threads commit stores", elected_);
+                     [&](const TmaStoreCommit&) {
+        diagnostics_.require(elected_ == 1, "{} threads commit stores", elected_);
         writes_.commit();
       },
-                     [&](const WaitStores& s) { writes_.wait(s.pending); },
+                     [&](const TmaStoreWait& s) { writes_.wait(s.pending); },
                      [&](const NamedBarrier& s) { barrier(s); },
                      [](const PrefetchMap&) {},
-                     [](const WaitForPrevious&) {},  // check_ahead
-                     [&](const LetNextBegin&) {
-        findings_.require(false, "the next launch begins in a role, not before them");
+                     [](const GridDependencyWait&) {},  // check_prefetch
+                     [&](const GridDependencyTrigger&) {
+        diagnostics_.require(false, "the next launch begins in a role, not before them");
       },
-                     [&](const BringAhead& s) { note(s.body); },
-                     [&](const UnlessBrought& s) {
-        findings_.require(elected_ == 1, "{} threads count what was brought", elected_);
+                     [&](const PrefetchBeforeWait& s) { note(s.body); },
+                     [&](const IfNotPrefetched& s) {
+        diagnostics_.require(elected_ == 1, "{} threads count what was brought", elected_);
         walk(s.body);
       },
-                     [&](const ShareRounds& s) { shared.share(s); },
-                     [&]<OneOf<PutPart, AddParts> T>(const T& s) {
+                     [&](const SplitKRange& s) { shared.share(s); },
+                     [&]<OneOf<StorePartial, ReducePartials> T>(const T& s) {
         values(step);
         shared.part(s);
       },
                      [&](const ClusterBarrier&) {
-        findings_.require(!in_loop_, "not all threads of the cluster come to it");
+        diagnostics_.require(!in_loop_, "not all threads of the cluster come to it");
         shared.cluster_barrier(elected_);
         meet(true);
       },
-                     [&](const TellPart&) { shared.tell(elected_); },
-                     [&](const AwaitPart&) { shared.await(elected_); },
+                     [&](const SignalPartial&) { shared.tell(elected_); },
+                     [&](const WaitPartial&) { shared.await(elected_); },
                      [&](const WarpBarrier&) { unmet_.clear(); },
                  },
                  step.action);
@@ -219,169 +222,172 @@ class RoleCheck {
   // Rounds that are loaded later, too, and counted there.
   void note(const Body& body) {
     for (const Step& step : body) {
-      if (const auto* const expect = step.action.as<Expect>()) cursors.insert(expect->cursor);
+      if (const auto* const expect = step.action.as<ArriveExpectTx>()) states.insert(expect->state);
       each_body(step, [&](const Body& inner) { note(inner); });
     }
   }
 
-  RingId ring(CursorId id) const { return plan_.cursors[id].ring; }
-  RingUse& use(CursorId id) {
-    cursors.insert(id);
+  PipelineId pipeline(PipelineStateId id) const { return plan_.states[id].pipeline; }
+  PipelineUse& use(PipelineStateId id) {
+    states.insert(id);
     return uses_[id];
   }
 
   void load(const TmaLoad& s) {
-    RingUse& use = this->use(s.cursor);
-    const Ring& ring = plan_.rings[this->ring(s.cursor)];
+    PipelineUse& use = this->use(s.state);
+    const Pipeline& pipeline = plan_.pipelines[this->pipeline(s.state)];
     const Buffer& buffer = plan_.buffers[s.buffer];
     const TensorMap& map = plan_.tensor_maps[s.map];
     const Parameter& tensor = plan_.tensors.at(static_cast<std::size_t>(map.tensor.argument));
-    findings_.require(elected_ == 1, "{} threads load", elected_);
-    findings_.require(use.expected > use.advanced, "nobody expects its bytes");
-    findings_.require(std::find(ring.buffers.begin(), ring.buffers.end(), s.buffer) != ring.buffers.end(),
-                      "{} is no buffer of the ring", name_of(plan_, s.buffer));
-    const ElementType brought = map.tensor.type(tensor.type);
-    findings_.require(brought == buffer.type, "{} holds {}, and {} brings {}", name_of(plan_, s.buffer),
-                      name(buffer.type), name_of(plan_, s.map), name(brought));
-    findings_.require(static_cast<int>(s.at.size()) == tensor.rank, "{} coordinates in {} axes", s.at.size(),
-                      tensor.rank);
-    findings_.require(!map.store, "{} is a map to store by", name_of(plan_, s.map));
+    diagnostics_.require(elected_ == 1, "{} threads load", elected_);
+    diagnostics_.require(use.expected > use.advanced, "nobody expects its bytes");
+    diagnostics_.require(
+        std::find(pipeline.buffers.begin(), pipeline.buffers.end(), s.buffer) != pipeline.buffers.end(),
+        "{} is no buffer of the pipeline", name_of(plan_, s.buffer));
+    const ElementType prefetched = map.tensor.type(tensor.type);
+    diagnostics_.require(prefetched == buffer.type, "{} holds {}, and {} brings {}", name_of(plan_, s.buffer),
+                         name(buffer.type), name_of(plan_, s.map), name(prefetched));
+    diagnostics_.require(static_cast<int>(s.at.size()) == tensor.rank, "{} coordinates in {} axes", s.at.size(),
+                         tensor.rank);
+    diagnostics_.require(!map.store, "{} is a map to store by", name_of(plan_, s.map));
     const std::int64_t bytes = map.box_bytes(tensor.type);
-    findings_.require(buffer.form == SharedForm::panels && map.tensor.box[0] == buffer.panel_columns(),
-                      "rows of {} elements are no panel's", map.tensor.box[0]);
-    findings_.require(s.offset % 1024 == 0 && s.offset >= 0 && s.offset + bytes <= buffer.stage_bytes(),
-                      "{} bytes at {} of a stage of {}", bytes, s.offset, buffer.stage_bytes());
+    diagnostics_.require(buffer.form == SharedForm::panels && map.tensor.box[0] == buffer.panel_columns(),
+                         "rows of {} elements are no panel's", map.tensor.box[0]);
+    diagnostics_.require(s.offset % 1024 == 0 && s.offset >= 0 && s.offset + bytes <= buffer.stage_bytes(),
+                         "{} bytes at {} of a stage of {}", bytes, s.offset, buffer.stage_bytes());
     use.loaded += bytes;
-    clipped(s, map, ring);
+    clipped(s, map, pipeline);
   }
   // Are as many bytes expected as boxes of fewer rows have?
-  void clipped(const TmaLoad& s, const TensorMap& map, const Ring& ring) {
-    const auto found = std::ranges::find(ring.clipped, s.buffer, &ClippedRows::buffer);
-    const bool known = found != ring.clipped.end();
-    findings_.require(known == map.tensor.clipped, "{} has {} rows than {}", name_of(plan_, s.map),
-                      known ? "no fewer" : "fewer", name_of(plan_, s.buffer));
+  void clipped(const TmaLoad& s, const TensorMap& map, const Pipeline& pipeline) {
+    const auto found = std::ranges::find(pipeline.clipped, s.buffer, &ClippedRows::buffer);
+    const bool known = found != pipeline.clipped.end();
+    diagnostics_.require(known == map.tensor.clipped, "{} has {} rows than {}", name_of(plan_, s.map),
+                         known ? "no fewer" : "fewer", name_of(plan_, s.buffer));
     if (!known || !map.tensor.clipped) return;
     const auto axis =
         std::ranges::find(map.tensor.axes, static_cast<std::int8_t>(found->axis)) - map.tensor.axes.begin();
     const bool is_rows = axis > 0 && axis < 5 && map.tensor.argument == found->argument &&
                          map.tensor.box[static_cast<std::size_t>(axis)] == plan_.buffers[s.buffer].rows;
-    findings_.require(is_rows, "rows of {} are not clipped as its boxes", name_of(plan_, s.buffer));
+    diagnostics_.require(is_rows, "rows of {} are not clipped as its boxes", name_of(plan_, s.buffer));
   }
   // All of the role's threads write a part of the stage each.
-  void fill(const Stage& s) {
-    RingUse& use = this->use(s.cursor);
-    const Ring& ring = plan_.rings[this->ring(s.cursor)];
-    findings_.require(elected_ == role_.threads(), "{} of {} threads write", elected_, role_.threads());
-    findings_.require(use.acquired > use.advanced, "the stage is not acquired");
-    findings_.require(std::ranges::count(ring.buffers, s.buffer) == 1, "{} is no buffer of the ring",
-                      name_of(plan_, s.buffer));
-    findings_.require(use.written.insert(s.buffer).second, "{} is written twice", name_of(plan_, s.buffer));
+  void fill(const StoreShared& s) {
+    PipelineUse& use = this->use(s.state);
+    const Pipeline& pipeline = plan_.pipelines[this->pipeline(s.state)];
+    diagnostics_.require(elected_ == role_.threads(), "{} of {} threads write", elected_, role_.threads());
+    diagnostics_.require(use.acquired > use.advanced, "the stage is not acquired");
+    diagnostics_.require(std::ranges::count(pipeline.buffers, s.buffer) == 1, "{} is no buffer of the pipeline",
+                         name_of(plan_, s.buffer));
+    diagnostics_.require(use.written.insert(s.buffer).second, "{} is written twice", name_of(plan_, s.buffer));
     use.unfenced.insert(s.buffer);
     use.stored += s.sweep.shape.size() * info(plan_.buffers[s.buffer].type).bytes;
-    fills.insert(this->ring(s.cursor));
+    fills.insert(this->pipeline(s.state));
   }
   // Threads of all that read the stage, before any does.
-  void clear(const ClearBeyond& s) {
-    const Ring& ring = plan_.rings[this->ring(s.cursor)];
-    findings_.require(elected_ == role_.threads(), "{} of {} threads clear it", elected_, role_.threads());
-    findings_.require(use(s.cursor).is_full(), "the stage is not known to be full");
-    findings_.require(std::ranges::count(ring.buffers, s.buffer) == 1, "{} is no buffer of the ring",
-                      name_of(plan_, s.buffer));
-    findings_.require(!products_.read_until(s.cursor, 0), "products that read the stage are open");
-    writes_.clear_beyond(s.cursor);
+  void clear(const ZeroFillPastEnd& s) {
+    const Pipeline& pipeline = plan_.pipelines[this->pipeline(s.state)];
+    diagnostics_.require(elected_ == role_.threads(), "{} of {} threads clear it", elected_, role_.threads());
+    diagnostics_.require(use(s.state).is_full(), "the stage is not known to be full");
+    diagnostics_.require(std::ranges::count(pipeline.buffers, s.buffer) == 1, "{} is no buffer of the pipeline",
+                         name_of(plan_, s.buffer));
+    diagnostics_.require(!products_.read_until(s.state, 0), "products that read the stage are open");
+    writes_.clear_beyond(s.state);
   }
   void arrive(const Arrive& s) {
-    RingUse& use = this->use(s.cursor);
+    PipelineUse& use = this->use(s.state);
     for (BufferId buffer : use.unfenced)
-      findings_.require(false, "threads wrote {}: a fence stands before they say so", name_of(plan_, buffer));
-    findings_.require(use.acquired > use.advanced, "the stage is not acquired");
+      diagnostics_.require(false, "threads wrote {}: a fence stands before they say so", name_of(plan_, buffer));
+    diagnostics_.require(use.acquired > use.advanced, "the stage is not acquired");
     use.arrived += elected_;
     use.written.clear();
   }
 
-  void release(const Release& s) {
-    RingUse& use = this->use(s.cursor);
+  void release(const ArriveEmpty& s) {
+    PipelineUse& use = this->use(s.state);
     // Behind the cursor's step on, the stage that was read last is one behind.
     const int age = s.behind - (use.is_full() ? 0 : 1);
-    findings_.require(age >= 0, "the stage is not known to be full, and is released");
-    findings_.require(!products_.read_until(s.cursor, age), "products that read the stage are open");
-    writes_.read(s.cursor);
-    const RingId ring = this->ring(s.cursor);
-    findings_.require(!read_by_threads_.contains(ring) || elected_ * 32 >= role_.threads(),
-                      "{} of {} threads release what each has read", elected_, role_.threads());
-    findings_.require(!unmet_.contains(ring),
-                      "other threads of the warp may read: a barrier of the warp stands before");
+    diagnostics_.require(age >= 0, "the stage is not known to be full, and is released");
+    diagnostics_.require(!products_.read_until(s.state, age), "products that read the stage are open");
+    writes_.read(s.state);
+    const PipelineId pipeline = this->pipeline(s.state);
+    diagnostics_.require(!read_by_threads_.contains(pipeline) || elected_ * 32 >= role_.threads(),
+                         "{} of {} threads release what each has read", elected_, role_.threads());
+    diagnostics_.require(!unmet_.contains(pipeline),
+                         "other threads of the warp may read: a barrier of the warp stands before");
     ++use.released;
     if (s.not_first) ++use.owed;
     const double arrivals = static_cast<double>(elected_) / share_;
-    const auto [before, first] = released.emplace(ring, arrivals);
-    findings_.require(first || before->second == arrivals, "{} threads arrive, and elsewhere others", elected_);
+    const auto [before, first] = released.emplace(pipeline, arrivals);
+    diagnostics_.require(first || before->second == arrivals, "{} threads arrive, and elsewhere others", elected_);
   }
 
-  void advance(const Advance& s) {
-    RingUse& use = this->use(s.cursor);
+  void advance(const AdvanceStage& s) {
+    PipelineUse& use = this->use(s.state);
     if (s.of_others) {
-      findings_.require(use.acquired == 0 && use.filled == use.advanced, "stages in use are passed over");
+      diagnostics_.require(use.acquired == 0 && use.filled == use.advanced, "stages in use are passed over");
       return;
     }
-    findings_.require(s.by.kind == Operand::Kind::literal && s.by.literal == 1, "one stage is used at a time");
+    diagnostics_.require(s.by.kind == Operand::Kind::literal && s.by.literal == 1, "one stage is used at a time");
     ++use.advanced;
     products_.end_stage();
   }
 
-  void balanced(CursorId id, const RingUse& use) {
-    const Ring& ring = plan_.rings[this->ring(id)];
+  void balanced(PipelineStateId id, const PipelineUse& use) {
+    const Pipeline& pipeline = plan_.pipelines[this->pipeline(id)];
     const std::string name = name_of(plan_, id);
     std::int64_t bytes = 0;
-    for (BufferId buffer : ring.buffers) bytes += plan_.buffers[buffer].stage_bytes();
-    findings_.about(nullptr);
-    const int expected = ring.bytes > 0 ? use.acquired : 0;
-    findings_.require(use.expected == expected, "{}: {} stages acquired, {} expected", name, use.acquired,
-                      use.expected);
-    findings_.require(use.loaded == expected * ring.bytes, "{}: {} bytes loaded, {} expected", name, use.loaded,
-                      expected * ring.bytes);
-    findings_.require(use.loaded + use.stored == use.acquired * bytes, "{}: {} bytes loaded and written, of {}", name,
-                      use.loaded + use.stored, use.acquired * bytes);
-    findings_.require(use.arrived == use.acquired * ring.full_arrivals, "{}: {} threads arrive, and {} are awaited",
-                      name, use.arrived, use.acquired * ring.full_arrivals);
-    findings_.require(use.written.empty(), "{}: threads write, and do not say so", name);
+    for (BufferId buffer : pipeline.buffers) bytes += plan_.buffers[buffer].stage_bytes();
+    diagnostics_.about(nullptr);
+    const int expected = pipeline.bytes > 0 ? use.acquired : 0;
+    diagnostics_.require(use.expected == expected, "{}: {} stages acquired, {} expected", name, use.acquired,
+                         use.expected);
+    diagnostics_.require(use.loaded == expected * pipeline.bytes, "{}: {} bytes loaded, {} expected", name, use.loaded,
+                         expected * pipeline.bytes);
+    diagnostics_.require(use.loaded + use.stored == use.acquired * bytes, "{}: {} bytes loaded and written, of {}",
+                         name, use.loaded + use.stored, use.acquired * bytes);
+    diagnostics_.require(use.arrived == use.acquired * pipeline.full_arrivals,
+                         "{}: {} threads arrive, and {} are awaited", name, use.arrived,
+                         use.acquired * pipeline.full_arrivals);
+    diagnostics_.require(use.written.empty(), "{}: threads write, and do not say so", name);
     const int used = use.acquired + use.filled;
-    findings_.require(use.acquired == 0 || use.filled == 0, "{}: one role fills and reads a ring", name);
-    findings_.require(used == use.advanced, "{}: {} stages used, and it goes on by {}", name, used, use.advanced);
+    diagnostics_.require(use.acquired == 0 || use.filled == 0, "{}: one role fills and reads a pipeline", name);
+    diagnostics_.require(used == use.advanced, "{}: {} stages used, and it goes on by {}", name, used, use.advanced);
     // What a loop's last round owes is released behind it.
     const int owed_inside = use.filled > 0 ? 0 : use.owed;
-    findings_.require(use.released == use.filled + owed_inside, "{}: {} stages read, {} released", name,
-                      use.filled + owed_inside, use.released);
+    diagnostics_.require(use.released == use.filled + owed_inside, "{}: {} stages read, {} released", name,
+                         use.filled + owed_inside, use.released);
   }
 
   void product(const Wgmma& s) {
-    const auto is_full = [&](CursorId cursor) {
-      if (!cursor) return;
-      findings_.require(use(cursor).is_full(), "the stage is not known to be full");
-      writes_.read(cursor);
+    const auto is_full = [&](PipelineStateId state) {
+      if (!state) return;
+      diagnostics_.require(use(state).is_full(), "the stage is not known to be full");
+      writes_.read(state);
     };
-    is_full(s.a_cursor);
-    is_full(s.b_cursor);
+    is_full(s.a_state);
+    is_full(s.b_state);
     products_.start(s, role_);
     shared.multiply(s.out);
   }
 
   void barrier(const NamedBarrier& s) {
-    findings_.require(s.id >= 1 && s.id + role_.teams <= 16, "there is no barrier {}", s.id + role_.teams - 1);
-    findings_.require(s.threads % 32 == 0 && s.threads >= role_.threads(),
-                      "{} threads come to it, {} of them this role's", s.threads, role_.threads());
-    findings_.require(elected_ == role_.threads(), "{} of {} threads come to it", elected_, role_.threads());
-    for (int team = 0; team < role_.teams; ++team) {
-      const int id = s.id + (team + s.next_team) % role_.teams;
+    diagnostics_.require(s.id >= 1 && s.id + role_.consumer_groups <= 16, "there is no barrier {}",
+                         s.id + role_.consumer_groups - 1);
+    diagnostics_.require(s.threads % 32 == 0 && s.threads >= role_.threads(),
+                         "{} threads come to it, {} of them this role's", s.threads, role_.threads());
+    diagnostics_.require(elected_ == role_.threads(), "{} of {} threads come to it", elected_, role_.threads());
+    for (int consumer_group = 0; consumer_group < role_.consumer_groups; ++consumer_group) {
+      const int id = s.id + (consumer_group + s.next_consumer_group) % role_.consumer_groups;
       meets[id].insert(s.threads);
-      comes_to.emplace(id, team);
+      comes_to.emplace(id, consumer_group);
     }
-    if (s.arrives && s.next_team) writes_.tell(s.id);
-    if (!s.arrives) meet(role_.teams == 1 || writes_.told_by(s.id));
+    if (s.arrives && s.next_consumer_group) writes_.tell(s.id);
+    if (!s.arrives) meet(role_.consumer_groups == 1 || writes_.told_by(s.id));
   }
   // Threads of all teams, or of one.
-  void meet(bool all_teams) {
-    writes_.meet(all_teams);
+  void meet(bool all_consumer_groups) {
+    writes_.meet(all_consumer_groups);
     unmet_.clear();
     shared.met();
   }
@@ -389,9 +395,10 @@ class RoleCheck {
   // Registers of open products are nobody's. Memory that threads exchange elements in, or keep some in, is there once.
   void values(const Step& step) {
     const auto check = [&](ValueId id) {
-      const Home home = plan_.storage(id).home;
-      findings_.require(role_.teams == 1 || home == Home::registers || home == Home::variable,
-                        "{} is in memory that teams share", name_of(plan_, id));
+      const StorageClass storage_class = plan_.storage(id).storage_class;
+      diagnostics_.require(role_.consumer_groups == 1 || storage_class == StorageClass::registers ||
+                               storage_class == StorageClass::variable,
+                           "{} is in memory that teams share", name_of(plan_, id));
     };
     for (ValueId id : operands(step)) {
       check(id);
@@ -403,82 +410,83 @@ class RoleCheck {
       products_.make(id);
     }
     for (const Effect& effect : effects(plan_, role_, step))
-      findings_.require(role_.teams == 1 || effect.space != Effect::Space::scratch,
-                        "teams exchange elements in the same memory");
+      diagnostics_.require(role_.consumer_groups == 1 || effect.space != Effect::Space::scratch,
+                           "teams exchange elements in the same memory");
   }
 
-  Findings& findings_;
+  Diagnostics& diagnostics_;
   const Plan& plan_;
   const Role& role_;
   const bool alone_;
   int elected_;                       // threads that run the steps at hand
   int share_ = 1;                     // roles that take blocks in turn
-  std::map<CursorId, RingUse> uses_;  // of the body at hand
+  std::map<PipelineStateId, PipelineUse> uses_;  // of the body at hand
   OpenProducts products_;
-  std::set<RingId> read_by_threads_, unmet_;  // whose stages threads read; of those, not all of a warp may have done so
+  std::set<PipelineId> read_by_threads_,
+      unmet_;  // whose stages threads read; of those, not all of a warp may have done so
   SharedWrites writes_;
   bool in_loop_ = false;
 
  public:
-  SharedTiles shared;
+  SplitKTiles shared;
 };
 
 }  // namespace
 
-void check_roles(Findings& findings) {
-  const Plan& plan = findings.plan;
-  check_rings(findings);
-  if (!findings.found.empty()) return;
+void check_roles(Diagnostics& diagnostics) {
+  const Plan& plan = diagnostics.plan;
+  check_pipelines(diagnostics);
+  if (!diagnostics.found.empty()) return;
   for (const Phase& phase : plan.phases) {
-    findings.about(nullptr);
-    check_prologue(findings, phase);
-    check_ahead(findings, phase);
-    std::map<RingId, int> filled, once;
-    std::map<RingId, double> released;
+    diagnostics.about(nullptr);
+    check_prologue(diagnostics, phase);
+    check_prefetch(diagnostics, phase);
+    std::map<PipelineId, int> filled, once;
+    std::map<PipelineId, double> released;
     std::map<int, std::set<int>> sizes;
     std::map<int, int> threads;
-    std::set<CursorId> cursors;
+    std::set<PipelineStateId> states;
     std::set<int> cluster_barriers;
     std::set<std::int64_t> tile_rounds;
     bool adds_up = false;
     int registers = 0;
     for (const Role& role : phase.roles) {
-      findings.require(
-          phase.schedule.sharing == Sharing::none || (phase.schedule.kind == Schedule::Kind::tiles && role.teams == 1),
-          "{} teams of role {} share the rounds of one tile", role.teams, role.name);
-      RoleCheck check(findings, phase, role);
+      diagnostics.require(phase.schedule.split_k == SplitK::none ||
+                              (phase.schedule.kind == Schedule::Kind::tiles && role.consumer_groups == 1),
+                          "{} teams of role {} share the rounds of one tile", role.consumer_groups, role.name);
+      RoleCheck check(diagnostics, phase, role);
       check.run();
-      for (RingId ring : check.fills) ++filled[ring];
-      for (const auto& [ring, stages] : check.once) once[ring] += stages;
-      for (const auto& [ring, arrivals] : check.released) released[ring] += arrivals * role.teams;
+      for (PipelineId pipeline : check.fills) ++filled[pipeline];
+      for (const auto& [pipeline, stages] : check.once) once[pipeline] += stages;
+      for (const auto& [pipeline, arrivals] : check.released) released[pipeline] += arrivals * role.consumer_groups;
       for (const auto& [id, of_role] : check.meets) sizes[id].insert(of_role.begin(), of_role.end());
-      for (const auto& [id, team] : check.comes_to) threads[id] += role.threads();
-      for (CursorId cursor : check.cursors)
-        findings.require(cursors.insert(cursor).second, "{} is used by two roles", name_of(plan, cursor));
+      for (const auto& [id, consumer_group] : check.comes_to) threads[id] += role.threads();
+      for (PipelineStateId state : check.states)
+        diagnostics.require(states.insert(state).second, "{} is used by two roles", name_of(plan, state));
       cluster_barriers.insert(check.shared.cluster_barriers);
       adds_up |= check.shared.adds_up;
       const auto& rounds = check.shared.tile_rounds;
       if (rounds && rounds->kind == Operand::Kind::literal) tile_rounds.insert(rounds->literal);
-      registers += role.registers * role.threads() * role.teams;
+      registers += role.registers * role.threads() * role.consumer_groups;
     }
-    for (const auto& [ring, stages] : once)
-      findings.require(stages == 0, "{}: outside of loops {} stages more are filled than read", name_of(plan, ring),
-                       stages);
-    findings.require(cluster_barriers.size() == 1, "roles come to different numbers of the cluster's barriers");
-    findings.require((phase.schedule.sharing == Sharing::cluster) == (*cluster_barriers.begin() > 0),
-                     "no sums of a cluster's blocks are added");
-    findings.require((phase.schedule.sharing == Sharing::grid) == adds_up, "no sums of other blocks are added");
-    findings.require(tile_rounds.size() <= 1, "roles count other rounds");
-    findings.require(registers <= plan.target.registers, "{} registers for the roles of a block", registers);
-    for (const auto& [ring, roles] : filled)
-      findings.require(roles == 1, "{} is filled by {} roles", name_of(plan, ring), roles);
-    for (const auto& [ring, arrivals] : released)
-      findings.require(arrivals == plan.rings[ring].empty_arrivals,
-                       "{} arrive for each stage of {}, and {} are awaited", arrivals, name_of(plan, ring),
-                       plan.rings[ring].empty_arrivals);
+    for (const auto& [pipeline, stages] : once)
+      diagnostics.require(stages == 0, "{}: outside of loops {} stages more are filled than read",
+                          name_of(plan, pipeline), stages);
+    diagnostics.require(cluster_barriers.size() == 1, "roles come to different numbers of the cluster's barriers");
+    diagnostics.require((phase.schedule.split_k == SplitK::cluster) == (*cluster_barriers.begin() > 0),
+                        "no sums of a cluster's blocks are added");
+    diagnostics.require((phase.schedule.split_k == SplitK::stream_k) == adds_up, "no sums of other blocks are added");
+    diagnostics.require(tile_rounds.size() <= 1, "roles count other rounds");
+    diagnostics.require(registers <= plan.target.registers, "{} registers for the roles of a block", registers);
+    for (const auto& [pipeline, roles] : filled)
+      diagnostics.require(roles == 1, "{} is filled by {} roles", name_of(plan, pipeline), roles);
+    for (const auto& [pipeline, arrivals] : released)
+      diagnostics.require(arrivals == plan.pipelines[pipeline].empty_arrivals,
+                          "{} arrive for each stage of {}, and {} are awaited", arrivals, name_of(plan, pipeline),
+                          plan.pipelines[pipeline].empty_arrivals);
     for (const auto& [id, of_barrier] : sizes)
-      findings.require(of_barrier.size() == 1 && *of_barrier.begin() == threads[id],
-                       "{} threads come to barrier {}, and {} are awaited", threads[id], id, *of_barrier.begin());
+      diagnostics.require(of_barrier.size() == 1 && *of_barrier.begin() == threads[id],
+                          "{} threads come to barrier {}, and {} are awaited", threads[id], id, *of_barrier.begin());
   }
 }
 

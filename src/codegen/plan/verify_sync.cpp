@@ -10,7 +10,7 @@ namespace {
 /// Steps are followed with what threads have done since the last barrier. Loops are followed twice.
 class BarrierRules {
  public:
-  explicit BarrierRules(Findings& findings) : findings_(findings), plan_(findings.plan) {}
+  explicit BarrierRules(Diagnostics& diagnostics) : diagnostics_(diagnostics), plan_(diagnostics.plan) {}
 
   void run() {
     SharedState state;
@@ -23,7 +23,7 @@ class BarrierRules {
         state.merge(own);
       }
     }
-    findings_.about(nullptr);
+    diagnostics_.about(nullptr);
   }
 
  private:
@@ -44,7 +44,7 @@ class BarrierRules {
   void body(const Body& steps, SharedState& state, bool again) {
     const Step* before = nullptr;
     for (const Step& step : steps) {
-      findings_.about(&step);
+      diagnostics_.about(&step);
       this->step(step, before, state, again);
       before = &step;
     }
@@ -67,24 +67,25 @@ class BarrierRules {
     if (const Loop* loop = step.action.as<Loop>()) return this->loop(*loop, state);
     if (const TileLoop* tiles = step.action.as<TileLoop>()) return blocks(tiles->body, state);
     if (const Branch* branch = step.action.as<Branch>()) return maybe(branch->body, state);
-    if (const OfTeam* one = step.action.as<OfTeam>()) return maybe(one->body, state);
-    if (const BringAhead* some = step.action.as<BringAhead>()) return maybe(some->body, state);
-    if (const OfPart* one = step.action.as<OfPart>()) return maybe(one->body, state);
-    if (const EachPart* each = step.action.as<EachPart>()) return maybe(each->body, state);
-    if (const Partials* partials = step.action.as<Partials>()) {
+    if (const IfConsumerGroup* one = step.action.as<IfConsumerGroup>()) return maybe(one->body, state);
+    if (const PrefetchBeforeWait* some = step.action.as<PrefetchBeforeWait>()) return maybe(some->body, state);
+    if (const IfFirstSplit* one = step.action.as<IfFirstSplit>()) return maybe(one->body, state);
+    if (const ForEachPeer* each = step.action.as<ForEachPeer>()) return maybe(each->body, state);
+    if (const CrossWarpReduce* partials = step.action.as<CrossWarpReduce>()) {
       body(partials->round, state, false);
       if (partials->registers > partials->chunk) body(partials->round, state, true);
       return;
     }
-    const Put *put = step.action.as<Put>(), *last = before ? before->action.as<Put>() : nullptr;
+    const StoreScratch *put = step.action.as<StoreScratch>(),
+                       *last = before ? before->action.as<StoreScratch>() : nullptr;
     const bool disjoint = put && last && put->scratch == last->scratch;
     // What warps of a reduction do among themselves stands in a body of its own.
-    const bool holds = step.action.is<Reduce>() || step.action.is<Argmax>() || step.action.is<Replicas>();
+    const bool holds = step.action.is<Reduce>() || step.action.is<Argmax>() || step.action.is<LaneReduce>();
     const std::vector<Effect> all = effects(plan_, *role_, step);
     for (const Effect& effect : all) {
       if (is_input(effect) || staged(effect) || (holds && effect.space == Effect::Space::scratch)) continue;
-      findings_.require(disjoint || !state.conflicts(plan_, effect), "there is no barrier between it and {} of {}",
-                        effect.write ? "uses" : "writes", what(effect));
+      diagnostics_.require(disjoint || !state.conflicts(plan_, effect), "there is no barrier between it and {} of {}",
+                           effect.write ? "uses" : "writes", what(effect));
     }
     for (const Effect& effect : all)
       if (!is_input(effect) && !(holds && effect.space == Effect::Space::scratch)) state.add(effect);
@@ -101,8 +102,8 @@ class BarrierRules {
       for (const Effect& effect : effects(plan_, *role_, step))
         if (!is_input(effect)) ahead.push_back(effect);
     for (const Effect& effect : ahead)
-      findings_.require(!state.conflicts(plan_, effect), "there is no barrier between its first fetch and uses of {}",
-                        what(effect));
+      diagnostics_.require(!state.conflicts(plan_, effect),
+                           "there is no barrier between its first fetch and uses of {}", what(effect));
     for (const Effect& effect : ahead) state.add(effect);
     SharedState inside = state;
     for (int round = 0; round < 2; ++round) {
@@ -120,11 +121,12 @@ class BarrierRules {
     return effect.space == Effect::Space::tensor &&
            plan_.tensors[static_cast<std::size_t>(effect.index)].access == Access::in;
   }
-  // Stages of a loop that fetches ahead are ordered by its rounds: Copies looks at those; and those of rings by theirs.
+  // Stages of a loop that fetches ahead are ordered by its rounds: Copies looks at those; and those of pipelines by
+  // theirs.
   bool staged(const Effect& effect) const {
     if (effect.space != Effect::Space::buffer) return false;
     const BufferId buffer{effect.index};
-    return plan_.buffers[buffer].stages > 1 || plan_.in_ring(buffer);
+    return plan_.buffers[buffer].stages > 1 || plan_.in_pipeline(buffer);
   }
   std::string what(const Effect& effect) const {
     if (effect.space == Effect::Space::tensor) return tensor_name(plan_, effect.index);
@@ -133,7 +135,7 @@ class BarrierRules {
   }
 
   using Known = std::vector<std::pair<SharedState, SharedState>>;
-  Findings& findings_;
+  Diagnostics& diagnostics_;
   const Plan& plan_;
   const Role* role_ = nullptr;
   std::map<LoopId, Known> known_;
@@ -142,14 +144,14 @@ class BarrierRules {
 /// Asynchronous copies: issued, in a group, waited for, and seen by all threads; in this order before they are read.
 class Copies {
  public:
-  explicit Copies(Findings& findings) : findings_(findings), plan_(findings.plan) {}
+  explicit Copies(Diagnostics& diagnostics) : diagnostics_(diagnostics), plan_(diagnostics.plan) {}
 
   void run() {
     for (const Phase& phase : plan_.phases)
       for (const Role& role : phase.roles) {
         body(role.body);
-        findings_.about(nullptr);
-        findings_.require(open_ == 0, "copies are under way at the end of role {}", role.name);
+        diagnostics_.about(nullptr);
+        diagnostics_.require(open_ == 0, "copies are under way at the end of role {}", role.name);
       }
   }
 
@@ -158,37 +160,36 @@ class Copies {
 
   void body(const Body& steps) {
     for (const Step& step : steps) {
-      findings_.about(&step);
-      visit_kind(
-          Overloaded{
-              []<OneOf<Compute, Load, Store, Atomic, PutPartials, TakePartials, Scan, PutTotals, AddTotals, Sort, Merge,
-                       CountNumbers, AddCounts, Put, Get,
-                       ReadStage, Tell, SetRegisters, PrefetchMap, InitRing, ClearRest, ClearBeyond, Acquire, Expect,
-                       TmaLoad, Arrive, WaitFull, Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma,
-                       CommitWgmma, WaitWgmma, ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier,
-                       WaitForPrevious, LetNextBegin, ShareRounds, PutPart, AddParts, ClusterBarrier, TellPart,
-                       AwaitPart,
-                       WarpBarrier, Turn>
-                     T>(const T&) {},
-              [&]<OneOf<Stage, Clear> T>(const T& s) { ready(s.buffer); },
-              [&]<OneOf<Reduce, Argmax, Replicas> T>(const T& s) { body(s.across); },
-              [&](const Partials& s) { body(s.round); },
-              [&](const Fetch& s) {
+      diagnostics_.about(&step);
+      visit_kind(Overloaded{
+                     []<OneOf<Compute, Load, Store, Atomic, StoreWarpPartials, ReduceWarpPartials, Scan,
+                              WriteScanTotals, AddScanPrefix, Sort, Merge, HistogramUpdate, HistogramReduce,
+                              StoreScratch, LoadScratch, LoadFragment, HostReport, SetMaxNReg, PrefetchMap,
+                              InitPipeline, ZeroFillRows, ZeroFillPastEnd, WaitEmpty, ArriveExpectTx, TmaLoad, Arrive,
+                              WaitFull, ArriveEmpty, AdvanceStage, DeclareAccumulator, RegisterFence, WgmmaFence, Wgmma,
+                              WgmmaCommit, WgmmaWait, ProxyFence, TmaStore, TmaStoreCommit, TmaStoreWait, NamedBarrier,
+                              GridDependencyWait, GridDependencyTrigger, SplitKRange, StorePartial, ReducePartials,
+                              ClusterBarrier, SignalPartial, WaitPartial, WarpBarrier, OrderedBarrier>
+                            T>(const T&) {},
+                     [&]<OneOf<StoreShared, ZeroFill> T>(const T& s) { ready(s.buffer); },
+                     [&]<OneOf<Reduce, Argmax, LaneReduce> T>(const T& s) { body(s.across); },
+                     [&](const CrossWarpReduce& s) { body(s.round); },
+                     [&](const Fetch& s) {
         for (const Fetch::Tile& tile : s.tiles) {
           if (s.loop) {  // one that is ahead is seen with its loop, which says when it has arrived
-            findings_.require(false, "it fetches for a loop, and is not ahead of it");
+            diagnostics_.require(false, "it fetches for a loop, and is not ahead of it");
             continue;
           }
           if (tile.copy == Fetch::Copy::async) ++open_;
           state_[tile.buffer] = tile.copy == Fetch::Copy::async ? State::issued : State::arrived;
         }
       },
-              [&](const Commit&) {
+                     [&](const Commit&) {
         for (auto& [buffer, state] : state_)
           if (state == State::issued) state = State::grouped;
       },
-              [&](const Wait& s) {
-        if (s.pending > 0) return findings_.require(false, "a wait outside of a loop is for all copies");
+                     [&](const Wait& s) {
+        if (s.pending > 0) return diagnostics_.require(false, "a wait outside of a loop is for all copies");
         for (auto& [buffer, state] : state_)
           if (state == State::grouped) {
             state = State::arrived;
@@ -196,29 +197,29 @@ class Copies {
           }
         draining_ = false;
       },
-              [&](const Multiply& s) {
+                     [&](const Multiply& s) {
         for (const ProductOperand* o : {&s.product.a, &s.product.b})
           if (o->buffer) ready(o->buffer);
       },
-              [&](const Barrier& s) {
+                     [&](const Barrier& s) {
         if (!s.again) seen();
       },
-              [&](const Loop& s) {
+                     [&](const Loop& s) {
         if (s.stages > 1) pipelined(s);
         body(s.body);
         if (s.stages > 1) draining_ = true;
       },
-              [&]<OneOf<Branch, Elected, OfTeam, OfPart, EachPart, TileLoop, BringAhead, UnlessBrought> T>(const T& s) {
-        body(s.body);
-      },
-          },
-          step.action);
-      findings_.about(&step);
+                     [&]<OneOf<Branch, ElectOne, IfConsumerGroup, IfFirstSplit, ForEachPeer, TileLoop,
+                               PrefetchBeforeWait, IfNotPrefetched>
+                             T>(const T& s) { body(s.body); },
+                 },
+                 step.action);
+      diagnostics_.about(&step);
       const bool is_drained = !draining_ || step.action.is<Loop>();
-      findings_.require(is_drained, "it begins while copies of the loop before may be under way");
+      diagnostics_.require(is_drained, "it begins while copies of the loop before may be under way");
       if (!is_drained) draining_ = false;
     }
-    findings_.require(!draining_, "its copies are not drained");
+    diagnostics_.require(!draining_, "its copies are not drained");
     draining_ = false;
   }
 
@@ -229,8 +230,8 @@ class Copies {
     const auto found = state_.find(buffer);
     if (found == state_.end()) return;
     constexpr std::string_view lacks[] = {"in a group", "waited for", "seen by all threads: there is no barrier"};
-    findings_.require(false, "the copy to {} is not {}", name_of(plan_, buffer),
-                      lacks[static_cast<int>(found->second)]);
+    diagnostics_.require(false, "the copy to {} is not {}", name_of(plan_, buffer),
+                         lacks[static_cast<int>(found->second)]);
   }
 
   void pipelined(const Loop& s) {
@@ -238,30 +239,31 @@ class Copies {
     for (const Step& step : s.arrive) {
       if (const Wait* wait = step.action.as<Wait>()) {
         ++waits;
-        findings_.require(wait->pending >= 0 && wait->pending <= s.stages - 2,
-                          "it waits until {} groups are pending, and {} rounds are under way", wait->pending, s.stages);
-        findings_.require(barriers == 0, "the barrier stands before the wait");
+        diagnostics_.require(wait->pending >= 0 && wait->pending <= s.stages - 2,
+                             "it waits until {} groups are pending, and {} rounds are under way", wait->pending,
+                             s.stages);
+        diagnostics_.require(barriers == 0, "the barrier stands before the wait");
       }
       barriers += step.action.is<Barrier>();
     }
-    findings_.require(waits + barriers == std::ssize(s.arrive), "a round begins with a wait and a barrier alone");
+    diagnostics_.require(waits + barriers == std::ssize(s.arrive), "a round begins with a wait and a barrier alone");
     if (barriers > 0) seen();
     for (const Step& step : s.issued) commits += step.action.is<Commit>();
-    findings_.require(waits == 1, "{} waits at the top of a round", waits);
-    findings_.require(barriers == 1, "{} barriers at the top of a round", barriers);
-    findings_.require(commits == 1, "{} groups of copies a round", commits);
-    findings_.require(commits == std::ssize(s.issued), "a fetch is followed by the end of its group alone");
+    diagnostics_.require(waits == 1, "{} waits at the top of a round", waits);
+    diagnostics_.require(barriers == 1, "{} barriers at the top of a round", barriers);
+    diagnostics_.require(commits == 1, "{} groups of copies a round", commits);
+    diagnostics_.require(commits == std::ssize(s.issued), "a fetch is followed by the end of its group alone");
     for (const Step& step : s.ahead)
       if (const Fetch* fetch = step.action.as<Fetch>()) {
         ++fetches;
-        findings_.require(fetch->loop == s.loop, "it fetches for another loop");
+        diagnostics_.require(fetch->loop == s.loop, "it fetches for another loop");
       } else {
-        findings_.require(step.action.is<Compute>(), "more than places is made ahead");
+        diagnostics_.require(step.action.is<Compute>(), "more than places is made ahead");
       }
-    findings_.require(fetches == 1, "{} fetches ahead", fetches);
+    diagnostics_.require(fetches == 1, "{} fetches ahead", fetches);
   }
 
-  Findings& findings_;
+  Diagnostics& diagnostics_;
   const Plan& plan_;
   std::map<BufferId, State> state_;
   int open_ = 0;
@@ -270,9 +272,9 @@ class Copies {
 
 }  // namespace
 
-void check_sync(Findings& findings) {
-  BarrierRules(findings).run();
-  Copies(findings).run();
+void check_sync(Diagnostics& diagnostics) {
+  BarrierRules(diagnostics).run();
+  Copies(diagnostics).run();
 }
 
 }  // namespace tessera::internal::codegen

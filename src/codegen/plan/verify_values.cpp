@@ -9,7 +9,7 @@ namespace {
 
 class Values {
  public:
-  explicit Values(Findings& findings) : findings_(findings), plan_(findings.plan) {}
+  explicit Values(Diagnostics& diagnostics) : diagnostics_(diagnostics), plan_(diagnostics.plan) {}
 
   void run() {
     for (int i = 0; i < plan_.values.size(); ++i) value(ValueId{i});
@@ -21,7 +21,7 @@ class Values {
         reserved_ = {};
         body(role.body);
       }
-    findings_.about(nullptr);
+    diagnostics_.about(nullptr);
   }
 
  private:
@@ -33,17 +33,19 @@ class Values {
     for (const Phase& phase : plan_.phases)
       for (const Role& role : phase.roles) most = std::max(most, role.warps);
     covers(name, value.layout, value.shape, most);
-    findings_.require(value.layout.registers() == storage.registers,
-                      "the layout of {} has {} registers, its storage {}", name, value.layout.registers(),
-                      storage.registers);
-    findings_.require(storage.home != Home::variable || storage.registers == 1, "{} is one variable of {} elements",
-                      name, storage.registers);
-    findings_.require(!storage.pairs || (storage.home == Home::registers && info(storage.type).bytes == 2 &&
-                                         value.layout.rank() > 0 && value.layout.run(value.layout.rank() - 1) == 2),
-                      "{} is no pairs of 16 bits in registers", name);
-    const bool in_memory = storage.home == Home::shared || storage.home == Home::workspace;
-    findings_.require(!in_memory || (storage.vector >= 1 && storage.registers % storage.vector == 0),
-                      "{} registers of {} are not whole vectors of {}", storage.registers, name, storage.vector);
+    diagnostics_.require(value.layout.registers() == storage.registers,
+                         "the layout of {} has {} registers, its storage {}", name, value.layout.registers(),
+                         storage.registers);
+    diagnostics_.require(storage.storage_class != StorageClass::variable || storage.registers == 1,
+                         "{} is one variable of {} elements", name, storage.registers);
+    diagnostics_.require(
+        !storage.pairs || (storage.storage_class == StorageClass::registers && info(storage.type).bytes == 2 &&
+                           value.layout.rank() > 0 && value.layout.run(value.layout.rank() - 1) == 2),
+        "{} is no pairs of 16 bits in registers", name);
+    const bool in_memory =
+        storage.storage_class == StorageClass::shared || storage.storage_class == StorageClass::workspace;
+    diagnostics_.require(!in_memory || (storage.vector >= 1 && storage.registers % storage.vector == 0),
+                         "{} registers of {} are not whole vectors of {}", storage.registers, name, storage.vector);
   }
 
   // Digits of lanes, warps and registers that name each element once.
@@ -51,8 +53,8 @@ class Values {
     std::vector<Factor> registers;
     int lanes = 0, warps = 0, last_warp = 0;
     for (int axis = 0; axis < layout.rank(); ++axis) {
-      findings_.require(layout.cover(axis) >= shape[axis], "the layout of {} reaches {} of {} along axis {}", name,
-                        layout.cover(axis), shape[axis], axis);
+      diagnostics_.require(layout.cover(axis) >= shape[axis], "the layout of {} reaches {} of {} along axis {}", name,
+                           layout.cover(axis), shape[axis], axis);
       for (const Factor& factor : layout.axis(axis)) {
         if (factor.place == Place::reg) {
           registers.push_back(factor);
@@ -62,21 +64,21 @@ class Values {
         const bool last = factor.place == Place::warp && factor.size * factor.unit == most_warps;
         const bool power = (last || std::has_single_bit(static_cast<unsigned>(factor.size))) &&
                            std::has_single_bit(static_cast<unsigned>(factor.unit));
-        findings_.require(power, "the layout of {} spreads {} over threads by steps of {}", name, factor.size,
-                          factor.unit);
+        diagnostics_.require(power, "the layout of {} spreads {} over threads by steps of {}", name, factor.size,
+                             factor.unit);
         int& used = factor.place == Place::lane ? lanes : warps;
         const int bits = (static_cast<int>(std::bit_ceil(static_cast<unsigned>(factor.size))) - 1) * factor.unit;
-        findings_.require((used & bits) == 0, "two digits of the layout of {} are the same threads", name);
+        diagnostics_.require((used & bits) == 0, "two digits of the layout of {} are the same threads", name);
         used |= bits;
         if (factor.place == Place::warp) last_warp += (factor.size - 1) * factor.unit;
       }
     }
-    findings_.require(lanes < 32, "the layout of {} needs more than 32 lanes", name);
-    findings_.require(last_warp < most_warps, "the layout of {} needs more warps than a role has", name);
+    diagnostics_.require(lanes < 32, "the layout of {} needs more than 32 lanes", name);
+    diagnostics_.require(last_warp < most_warps, "the layout of {} needs more warps than a role has", name);
     std::sort(registers.begin(), registers.end(), [](const Factor& a, const Factor& b) { return a.unit < b.unit; });
     int unit = 1;
     for (const Factor& factor : registers) {
-      findings_.require(factor.unit == unit, "the registers of {} are not numbered without gaps", name);
+      diagnostics_.require(factor.unit == unit, "the registers of {} are not numbered without gaps", name);
       unit = factor.unit * factor.size;
     }
   }
@@ -86,30 +88,30 @@ class Values {
   void body(const Body& steps) {
     std::vector<StorageId> here;
     for (const Step& step : steps) {
-      findings_.about(&step);
+      diagnostics_.about(&step);
       for (ValueId id : operands(step)) {
         available(id, "read");
-        findings_.require(!reserved_.contains(plan_.values[id].storage), "{} is read where nothing has set it",
-                          name_of(plan_, id));
+        diagnostics_.require(!reserved_.contains(plan_.values[id].storage), "{} is read where nothing has set it",
+                             name_of(plan_, id));
       }
       reserved(step);
-      const bool adds = step.action.is<Replicas>() || step.action.is<Multiply>() || step.action.is<Wgmma>() ||
-                        step.action.is<AddParts>() || step.action.is<AddTotals>();
+      const bool adds = step.action.is<LaneReduce>() || step.action.is<Multiply>() || step.action.is<Wgmma>() ||
+                        step.action.is<ReducePartials>() || step.action.is<AddScanPrefix>();
       for (ValueId id : results(step)) {
         if (adds) available(id, "added to");
         const StorageId storage = plan_.values[id].storage;
-        findings_.require(std::holds_alternative<std::monostate>(plan_.storages[storage].known), "{} is written",
-                          name_of(plan_, id));
+        diagnostics_.require(std::holds_alternative<std::monostate>(plan_.storages[storage].known), "{} is written",
+                             name_of(plan_, id));
         if (made_.insert(storage).second)
           here.push_back(storage);
         else
-          findings_.require(plan_.storages[storage].changes || is_partial(step),
-                            "{} is made twice, and not said to change", name_of(plan_, id));
+          diagnostics_.require(plan_.storages[storage].changes || is_partial(step),
+                               "{} is made twice, and not said to change", name_of(plan_, id));
       }
       sweeps(step);
       each_access(step, [&](const TileAccess& access, const Sweep* sweep) { this->access(access, sweep); });
       if (const Branch* branch = step.action.as<Branch>()) single(branch->condition, ElementType::pred);
-      if (const Tell* tell = step.action.as<Tell>()) {
+      if (const HostReport* tell = step.action.as<HostReport>()) {
         if (tell->unless) single(*tell->unless, ElementType::pred);
         for (const Operand& index : tell->block) single(index, ElementType::i32);
       }
@@ -123,30 +125,30 @@ class Values {
     for (StorageId storage : here) made_.erase(storage);
   }
   void reserved(const Step& step) {
-    if (const Reserve* reserve = step.action.as<Reserve>())
+    if (const DeclareAccumulator* reserve = step.action.as<DeclareAccumulator>())
       reserved_.insert(plan_.values[reserve->value].storage);
     if (const Compute* compute = step.action.as<Compute>())
       reserved_.erase(plan_.values[compute->out].storage);
     if (const Wgmma* product = step.action.as<Wgmma>()) {
       const bool was = reserved_.erase(plan_.values[product->out].storage) != 0;
-      findings_.require(!product->fresh || counters_.contains(product->fresh), "it names a loop that it is not in");
-      findings_.require(!was || product->fresh || product->overwrites, "{} is added to where nothing has set it",
-                        name_of(plan_, product->out));
+      diagnostics_.require(!product->overwrites_first || counters_.contains(product->overwrites_first), "it names a loop that it is not in");
+      diagnostics_.require(!was || product->overwrites_first || product->overwrites, "{} is added to where nothing has set it",
+                           name_of(plan_, product->out));
     }
   }
   static bool is_partial(const Step& step) {
-    return step.action.is<Partials>() || step.action.is<TakePartials>() || step.action.is<AddTotals>();
+    return step.action.is<CrossWarpReduce>() || step.action.is<ReduceWarpPartials>() || step.action.is<AddScanPrefix>();
   }
   void available(ValueId id, std::string_view how) {
     const Storage& storage = plan_.storage(id);
     if (const Counter* counter = std::get_if<Counter>(&storage.known))
-      findings_.require(counters_.contains(counter->loop), "{} is {} outside of its loop", name_of(plan_, id), how);
+      diagnostics_.require(counters_.contains(counter->loop), "{} is {} outside of its loop", name_of(plan_, id), how);
     else if (const BlockIndex* block = std::get_if<BlockIndex>(&storage.known))
-      findings_.require(block->axis >= phase_->first_axis && block->axis < phase_->first_axis + phase_->axes,
-                        "{} is {} in a phase over another grid", name_of(plan_, id), how);
+      diagnostics_.require(block->axis >= phase_->first_axis && block->axis < phase_->first_axis + phase_->axes,
+                           "{} is {} in a phase over another grid", name_of(plan_, id), how);
     else if (std::holds_alternative<std::monostate>(storage.known))
-      findings_.require(made_.contains(plan_.values[id].storage), "{} is {} where nothing has made it",
-                        name_of(plan_, id), how);
+      diagnostics_.require(made_.contains(plan_.values[id].storage), "{} is {} where nothing has made it",
+                           name_of(plan_, id), how);
   }
 
   // --- sweeps
@@ -156,10 +158,10 @@ class Values {
                    [&](const Compute& s) {
       expression(s.sweep, plan_.storage(s.out).type);
       same(s.sweep, s.out);
-      findings_.require(!plan_.storage(s.out).pairs || s.sweep.vector == 2, "pairs are made {} at a time",
-                        s.sweep.vector);
+      diagnostics_.require(!plan_.storage(s.out).pairs || s.sweep.vector == 2, "pairs are made {} at a time",
+                           s.sweep.vector);
       const Layout& layout = plan_.values[s.out].layout;
-      findings_.require(
+      diagnostics_.require(
           (s.zero_lanes & ~layout.lane_copies()) == 0 && (s.zero_warps & ~layout.warp_copies(role_->warps)) == 0,
           "it is 0 where lanes & {}, warps & {}, which hold elements of their own", s.zero_lanes, s.zero_warps);
     },
@@ -173,9 +175,9 @@ class Values {
     },
                    [&](const Atomic& s) {
       const ElementType type = plan_.tensors[static_cast<std::size_t>(s.access.parameter)].type;
-      findings_.require(is_atomic(s.op) && accepts(s.op, type), "'{}' changes no {}", name(s.op), name(type));
-      findings_.require(s.expected.has_value() == (s.op == Op::atomic_compare_exchange),
-                        "'{}' and what it expects do not go together", name(s.op));
+      diagnostics_.require(is_atomic(s.op) && accepts(s.op, type), "'{}' changes no {}", name(s.op), name(type));
+      diagnostics_.require(s.expected.has_value() == (s.op == Op::atomic_compare_exchange),
+                           "'{}' and what it expects do not go together", name(s.op));
       expression(s.sweep, type);
       if (s.expected) operand(s.sweep, *s.expected);
       if (!s.out) return;
@@ -185,7 +187,7 @@ class Values {
                    [&](const Reduce& s) {
       expression(s.sweep, plan_.storage(s.out).type);
       without(s.sweep, s.axis, s.out);
-      findings_.require(is_reduction(s.op), "'{}' is no reduction", name(s.op));
+      diagnostics_.require(is_reduction(s.op), "'{}' is no reduction", name(s.op));
       across(s.across, bits_along(s.sweep.layout, s.axis, Place::warp), s.out, {}, s.op,
              plan_.storage(s.out).registers);
     },
@@ -197,25 +199,27 @@ class Values {
       across(s.across, bits_along(s.sweep.layout, s.axis, Place::warp), s.out, s.best, Op::argmax,
              plan_.storage(s.out).registers);
     },
-                   [&](const Replicas& s) { replicas(s); },
-                   [&](const Partials& s) {
-      findings_.require(s.chunk >= 1 && s.chunk <= s.registers && s.registers <= plan_.storage(s.out).registers,
-                        "{} registers, {} at a time, of {}", s.registers, s.chunk, plan_.storage(s.out).registers);
+                   [&](const LaneReduce& s) { replicas(s); },
+                   [&](const CrossWarpReduce& s) {
+      diagnostics_.require(s.chunk >= 1 && s.chunk <= s.registers && s.registers <= plan_.storage(s.out).registers,
+                           "{} registers, {} at a time, of {}", s.registers, s.chunk, plan_.storage(s.out).registers);
     },
-                   []<OneOf<PutPartials, TakePartials, Clear, Fetch, Commit, Wait, Multiply, Barrier, Loop, Branch,
-                            Tell, Elected, OfTeam, OfPart, EachPart, TileLoop, BringAhead, UnlessBrought, SetRegisters,
-                            PrefetchMap, InitRing, ClearRest, ClearBeyond, Acquire, Expect, TmaLoad, Arrive, WaitFull,
-                            Release, Advance, Reserve, RegisterFence, WgmmaFence, Wgmma, CommitWgmma, WaitWgmma,
-                            ProxyFence, TmaStore, CommitStores, WaitStores, NamedBarrier, WaitForPrevious, LetNextBegin,
-                            ShareRounds, PutPart, AddParts, ClusterBarrier, TellPart, AwaitPart, WarpBarrier, Turn>
+                   []<OneOf<StoreWarpPartials, ReduceWarpPartials, ZeroFill, Fetch, Commit, Wait, Multiply, Barrier,
+                            Loop, Branch, HostReport, ElectOne, IfConsumerGroup, IfFirstSplit, ForEachPeer, TileLoop,
+                            PrefetchBeforeWait, IfNotPrefetched, SetMaxNReg, PrefetchMap, InitPipeline, ZeroFillRows,
+                            ZeroFillPastEnd, WaitEmpty, ArriveExpectTx, TmaLoad, Arrive, WaitFull, ArriveEmpty,
+                            AdvanceStage, DeclareAccumulator, RegisterFence, WgmmaFence, Wgmma, WgmmaCommit, WgmmaWait,
+                            ProxyFence, TmaStore, TmaStoreCommit, TmaStoreWait, NamedBarrier, GridDependencyWait,
+                            GridDependencyTrigger, SplitKRange, StorePartial, ReducePartials, ClusterBarrier,
+                            SignalPartial, WaitPartial, WarpBarrier, OrderedBarrier>
                           T>(const T&) {},
                    [&](const Scan& s) {
       expression(s.sweep, plan_.storage(s.out).type);
       same(s.sweep, s.out);
       line(s.out, s.axis);
-      findings_.require(is_reduction(s.by.op), "'{}' is no reduction", name(s.by.op));
+      diagnostics_.require(is_reduction(s.by.op), "'{}' is no reduction", name(s.by.op));
     },
-                   [&]<OneOf<PutTotals, AddTotals> T>(const T& s) {
+                   [&]<OneOf<WriteScanTotals, AddScanPrefix> T>(const T& s) {
       line(s.out, s.axis);
       of_type(plan_.scratch[s.scratch].type, plan_.storage(s.out).type);
     },
@@ -227,147 +231,149 @@ class Values {
       expression(s.sweep, plan_.scratch[s.from].type);
       if (s.at) rolled(s.sweep, s.at);
     },
-                   [&](const CountNumbers& s) { expression(s.sweep, plan_.scratch[s.scratch].type); },
-                   [&](const AddCounts& s) {
+                   [&](const HistogramUpdate& s) { expression(s.sweep, plan_.scratch[s.scratch].type); },
+                   [&](const HistogramReduce& s) {
       shape_of(s.sweep);
       same(s.sweep, s.out);
       of_type(plan_.scratch[s.scratch].type, plan_.storage(s.out).type);
     },
-                   [&](const Put& s) { expression(s.sweep, plan_.scratch[s.scratch].type); },
-                   [&](const Get& s) {
+                   [&](const StoreScratch& s) { expression(s.sweep, plan_.scratch[s.scratch].type); },
+                   [&](const LoadScratch& s) {
       shape_of(s.sweep);
       for (const Picked& axis : s.picked) single(axis.first, ElementType::i32);
       same(s.sweep, s.out);
       of_type(plan_.scratch[s.scratch].type, plan_.storage(s.out).type);
     },
-                   [&](const Stage& s) { expression(s.sweep, plan_.buffers[s.buffer].type); },
-                   [&](const ReadStage& s) {
+                   [&](const StoreShared& s) { expression(s.sweep, plan_.buffers[s.buffer].type); },
+                   [&](const LoadFragment& s) {
       shape_of(s.sweep);
       same(s.sweep, s.out);
       of_type(plan_.buffers[s.buffer].type, plan_.storage(s.out).type);
-      findings_.require(s.sweep.origin == plan_.values[s.out].origin, "{} is of another part of the tile",
-                        name_of(plan_, s.out));
+      diagnostics_.require(s.sweep.origin == plan_.values[s.out].origin, "{} is of another part of the tile",
+                           name_of(plan_, s.out));
     },
                },
                step.action);
   }
   void line(ValueId out, int axis) {
     const Value& value = plan_.values[out];
-    findings_.require(axis < value.shape.rank() && line_of(value.layout, axis),
-                      "sums run along axis {} of {}, which is {}", axis, name_of(plan_, out), to_string(value.layout));
+    diagnostics_.require(axis < value.shape.rank() && line_of(value.layout, axis),
+                         "sums run along axis {} of {}, which is {}", axis, name_of(plan_, out),
+                         to_string(value.layout));
   }
   void shape_of(const Sweep& sweep) {
     covers("the sweep", sweep.layout, sweep.shape, role_->warps);
-    findings_.require(sweep.layout.registers() % std::max(sweep.vector, 1) == 0 && sweep.vector >= 1,
-                      "{} registers are not whole vectors of {}", sweep.layout.registers(), sweep.vector);
+    diagnostics_.require(sweep.layout.registers() % std::max(sweep.vector, 1) == 0 && sweep.vector >= 1,
+                         "{} registers are not whole vectors of {}", sweep.layout.registers(), sweep.vector);
   }
   void of_type(ElementType given, ElementType result) {
-    findings_.require(given == result, "the elements are {}, the result {}", name(given), name(result));
+    diagnostics_.require(given == result, "the elements are {}, the result {}", name(given), name(result));
   }
   void same(const Sweep& sweep, ValueId out) {
     const Value& value = plan_.values[out];
-    findings_.require(value.shape == sweep.shape && value.layout == sweep.layout,
-                      "the sweep is over {} {}, and {} is {} {}", to_string(sweep.shape), to_string(sweep.layout),
-                      name_of(plan_, out), to_string(value.shape), to_string(value.layout));
+    diagnostics_.require(value.shape == sweep.shape && value.layout == sweep.layout,
+                         "the sweep is over {} {}, and {} is {} {}", to_string(sweep.shape), to_string(sweep.layout),
+                         name_of(plan_, out), to_string(value.shape), to_string(value.layout));
     rolled(sweep, out);
   }
   void without(const Sweep& sweep, int axis, ValueId out) {
     const Value& value = plan_.values[out];
-    findings_.require(value.layout == sweep.layout.without(axis), "{} is {}, which is not {} without axis {}",
-                      name_of(plan_, out), to_string(value.layout), to_string(sweep.layout), axis);
-    findings_.require(value.shape.rank() == sweep.shape.rank() && value.shape[axis] == 1,
-                      "{} keeps no axis {} of extent 1", name_of(plan_, out), axis);
+    diagnostics_.require(value.layout == sweep.layout.without(axis), "{} is {}, which is not {} without axis {}",
+                         name_of(plan_, out), to_string(value.layout), to_string(sweep.layout), axis);
+    diagnostics_.require(value.shape.rank() == sweep.shape.rank() && value.shape[axis] == 1,
+                         "{} keeps no axis {} of extent 1", name_of(plan_, out), axis);
     rolled(sweep, out);
   }
 
   // --- parts of a result that warps combine: all of its registers, by all warps that have some, once
 
   void across(const Body& across, int warps, ValueId out, ValueId best, Op op, int registers) {
-    findings_.require((warps != 0) == !across.empty(), "warps & {} hold parts, and combine {}", warps,
-                      across.empty() ? "nothing" : "what they have");
+    diagnostics_.require((warps != 0) == !across.empty(), "warps & {} hold parts, and combine {}", warps,
+                         across.empty() ? "nothing" : "what they have");
     if (across.empty()) return;
-    const Partials* const partials = across.front().action.as<Partials>();
-    findings_.require(partials && across.size() == 1, "warps combine parts by something else than rounds of them");
+    const CrossWarpReduce* const partials = across.front().action.as<CrossWarpReduce>();
+    diagnostics_.require(partials && across.size() == 1, "warps combine parts by something else than rounds of them");
     if (!partials) return;
-    findings_.require(partials->out == out && partials->registers == registers,
-                      "{} registers of {} are combined, and there are {} of {}", partials->registers,
-                      name_of(plan_, partials->out), registers, name_of(plan_, out));
+    diagnostics_.require(partials->out == out && partials->registers == registers,
+                         "{} registers of {} are combined, and there are {} of {}", partials->registers,
+                         name_of(plan_, partials->out), registers, name_of(plan_, out));
     const auto same = [&](const auto& part) {
-      findings_.require(
+      diagnostics_.require(
           part.out == out && part.best == best && part.registers == registers && part.chunk == partials->chunk,
           "a round combines other registers than it is for");
       of_type(plan_.scratch[part.scratch].type, plan_.storage(best ? best : out).type);
     };
-    const PutPartials* put = nullptr;
-    const TakePartials* take = nullptr;
+    const StoreWarpPartials* put = nullptr;
+    const ReduceWarpPartials* take = nullptr;
     for (const Step& step : partials->round) {
-      const PutPartials* const puts = step.action.as<PutPartials>();
-      const TakePartials* const takes = step.action.as<TakePartials>();
+      const StoreWarpPartials* const puts = step.action.as<StoreWarpPartials>();
+      const ReduceWarpPartials* const takes = step.action.as<ReduceWarpPartials>();
       if (puts) {
-        findings_.require(!put && !take, "a round puts its parts twice or too late");
+        diagnostics_.require(!put && !take, "a round puts its parts twice or too late");
         same(*(put = puts));
       } else if (takes) {
-        findings_.require(put && !take && takes->scratch == put->scratch, "a round takes parts that it has not put");
+        diagnostics_.require(put && !take && takes->scratch == put->scratch, "a round takes parts that it has not put");
         same(*(take = takes));
-        findings_.require(takes->warps == warps, "parts of warps & {} are taken, and warps & {} have some",
-                          takes->warps, warps);
-        findings_.require(takes->op == op, "parts of '{}' are combined by '{}'", name(op), name(takes->op));
+        diagnostics_.require(takes->warps == warps, "parts of warps & {} are taken, and warps & {} have some",
+                             takes->warps, warps);
+        diagnostics_.require(takes->op == op, "parts of '{}' are combined by '{}'", name(op), name(takes->op));
       } else {
-        findings_.require(step.action.is<Barrier>(), "a round of parts is a put and a take");
+        diagnostics_.require(step.action.is<Barrier>(), "a round of parts is a put and a take");
       }
     }
-    findings_.require(put && take, "a round of parts is a put and a take");
+    diagnostics_.require(put && take, "a round of parts is a put and a take");
   }
-  void replicas(const Replicas& s) {
+  void replicas(const LaneReduce& s) {
     const int copies = plan_.values[s.out].layout.lane_copies();
-    findings_.require((s.lanes & ~copies) == 0, "lanes & {} hold other elements, not parts of the same", s.lanes);
+    diagnostics_.require((s.lanes & ~copies) == 0, "lanes & {} hold other elements, not parts of the same", s.lanes);
     const int warps = plan_.values[s.out].layout.warp_copies(role_->warps);
-    findings_.require((s.warps & ~warps) == 0, "warps & {} hold other elements, not parts of the same", s.warps);
+    diagnostics_.require((s.warps & ~warps) == 0, "warps & {} hold other elements, not parts of the same", s.warps);
     across(s.across, s.warps, s.out, {}, Op::sum, s.kept);
     const int registers = plan_.storage(s.out).registers;
-    findings_.require(s.kept >= 1 && registers % s.kept == 0 &&
-                          registers / s.kept <= 1 << std::popcount(static_cast<unsigned>(s.lanes)),
-                      "{} of {} registers are kept, with lanes & {}", s.kept, registers, s.lanes);
+    diagnostics_.require(s.kept >= 1 && registers % s.kept == 0 &&
+                             registers / s.kept <= 1 << std::popcount(static_cast<unsigned>(s.lanes)),
+                         "{} of {} registers are kept, with lanes & {}", s.kept, registers, s.lanes);
   }
   // A loop that is not unrolled cannot index registers.
   void rolled(const Sweep& sweep, ValueId id) {
-    findings_.require(sweep.unrolled || plan_.storage(id).home != Home::registers,
-                      "{} is in registers, and the sweep is not unrolled", name_of(plan_, id));
+    diagnostics_.require(sweep.unrolled || plan_.storage(id).storage_class != StorageClass::registers,
+                         "{} is in registers, and the sweep is not unrolled", name_of(plan_, id));
   }
 
   void expression(const Sweep& sweep, std::optional<ElementType> result) {
     shape_of(sweep);
-    findings_.require(!sweep.expression.terms.empty(), "there is no expression");
+    diagnostics_.require(!sweep.expression.terms.empty(), "there is no expression");
     for (const Term& term : sweep.expression.terms) {
       this->term(sweep, term);
       for (const Operand& operand : term.in) this->operand(sweep, operand);
     }
     if (result && !sweep.expression.terms.empty())
-      findings_.require(host_type(sweep.expression.terms.back().type) == host_type(*result),
-                        "the expression is {}, the result {}", name(sweep.expression.terms.back().type), name(*result));
+      diagnostics_.require(host_type(sweep.expression.terms.back().type) == host_type(*result),
+                           "the expression is {}, the result {}", name(sweep.expression.terms.back().type),
+                           name(*result));
   }
   void term(const Sweep& sweep, const Term& term) {
     const bool copies = term.op == Op::broadcast;
-    if (!copies && !is_elementwise(term.op)) return findings_.require(false, "'{}' is no term", name(term.op));
+    if (!copies && !is_elementwise(term.op)) return diagnostics_.require(false, "'{}' is no term", name(term.op));
     const bool custom = term.op == Op::custom;
     if (custom && (term.function < 0 || term.function >= std::ssize(plan_.functions)))
-      return findings_.require(false, "a custom op is of function {}, which is none", term.function);
+      return diagnostics_.require(false, "a custom op is of function {}, which is none", term.function);
     const std::size_t operands =
         copies   ? 1
         : custom ? static_cast<std::size_t>(plan_.functions[static_cast<std::size_t>(term.function)].operands)
                  : info(term.op).in.count;
-    findings_.require(term.in.size() == operands, "'{}' has {} operands", name(term.op), term.in.size());
-    findings_.require(accepts(term.op, term.operand), "'{}' takes no {}", name(term.op), name(term.operand));
+    diagnostics_.require(term.in.size() == operands, "'{}' has {} operands", name(term.op), term.in.size());
+    diagnostics_.require(accepts(term.op, term.operand), "'{}' takes no {}", name(term.op), name(term.operand));
     const bool gives =
         term.op == Op::cast ||
         (term.op == Op::bitcast ? bitcasts(term.operand, term.type) : term.type == result_type(term.op, term.operand));
-    findings_.require(gives, "'{}' of {} gives no {}", name(term.op), name(term.operand), name(term.type));
+    diagnostics_.require(gives, "'{}' of {} gives no {}", name(term.op), name(term.operand), name(term.type));
     for (std::size_t i = 0; i < term.in.size(); ++i) {
       const ElementType wanted = term.op == Op::select && i == 0 ? ElementType::pred : term.operand;
       const std::optional<ElementType> given = type_of(sweep, term.in[i]);
       if (given)
-        findings_.require(*given == wanted, "'{}' takes {}, and is given {}", name(term.op), name(wanted),
-                          name(*given));
+        diagnostics_.require(*given == wanted, "'{}' takes {}, and is given {}", name(term.op), name(wanted),
+                             name(*given));
     }
   }
   std::optional<ElementType> type_of(const Sweep& sweep, const Operand& operand) const {
@@ -391,22 +397,22 @@ class Values {
     if (operand.kind != Operand::Kind::value) return;
     const Value& value = plan_.values[operand.value];
     rolled(sweep, operand.value);
-    findings_.require(!plan_.storages[value.storage].pairs, "{} is pairs, of which no step but wgmma takes an element",
-                      name_of(plan_, operand.value));
+    diagnostics_.require(!plan_.storages[value.storage].pairs,
+                         "{} is pairs, of which no step but wgmma takes an element", name_of(plan_, operand.value));
     if (value.layout.rank() > sweep.layout.rank())
-      return findings_.require(false, "{} has more axes than the sweep", name_of(plan_, operand.value));
+      return diagnostics_.require(false, "{} has more axes than the sweep", name_of(plan_, operand.value));
     if (sweep.part) return part(sweep, operand, value);
     for (int i = 1; i <= value.shape.rank(); ++i) {
       const int extent = value.shape[value.shape.rank() - i];
-      findings_.require(extent == 1 || extent == sweep.shape[sweep.shape.rank() - i],
-                        "{} is {}, and cannot be stretched to {}", name_of(plan_, operand.value),
-                        to_string(value.shape), to_string(sweep.shape));
+      diagnostics_.require(extent == 1 || extent == sweep.shape[sweep.shape.rank() - i],
+                           "{} is {}, and cannot be stretched to {}", name_of(plan_, operand.value),
+                           to_string(value.shape), to_string(sweep.shape));
     }
-    findings_.require(value.layout.spreads_as(sweep.layout.of_operand(value.shape, sweep.shape)),
-                      "{} lies as {}, and the sweep is {}", name_of(plan_, operand.value), to_string(value.layout),
-                      to_string(sweep.layout));
-    findings_.require(operand.map == register_map(value.layout, sweep.layout), "registers of {} are taken for others",
-                      name_of(plan_, operand.value));
+    diagnostics_.require(value.layout.spreads_as(sweep.layout.of_operand(value.shape, sweep.shape)),
+                         "{} lies as {}, and the sweep is {}", name_of(plan_, operand.value), to_string(value.layout),
+                         to_string(sweep.layout));
+    diagnostics_.require(operand.map == register_map(value.layout, sweep.layout),
+                         "registers of {} are taken for others", name_of(plan_, operand.value));
   }
 
   // Each register of a sweep over a part of a tile is that of the element at the same place of the tile.
@@ -427,7 +433,7 @@ class Values {
             value.origin[static_cast<std::size_t>(axis)] + number(in_value, operand.first + number(operand.map, r)) ==
             sweep.origin[static_cast<std::size_t>(axis + shift)] + number(in_sweep, r);
     }
-    findings_.require(same, "registers of {} are taken for others", name_of(plan_, operand.value));
+    diagnostics_.require(same, "registers of {} are taken for others", name_of(plan_, operand.value));
   }
 
   // --- places
@@ -444,37 +450,37 @@ class Values {
     if (access.rows && sweep) rows(access, *sweep);
   }
   void element(const Operand& of, const Sweep& sweep) {
-    findings_.require(of.kind != Operand::Kind::term && of.kind != Operand::Kind::fetched,
-                      "a place that the step itself computes or reads");
+    diagnostics_.require(of.kind != Operand::Kind::term && of.kind != Operand::Kind::fetched,
+                         "a place that the step itself computes or reads");
     if (of.kind == Operand::Kind::value)
-      findings_.require(plan_.storage(of.value).type == ElementType::i32, "{} is {}, and places are i32",
-                        name_of(plan_, of.value), name(plan_.storage(of.value).type));
+      diagnostics_.require(plan_.storage(of.value).type == ElementType::i32, "{} is {}, and places are i32",
+                           name_of(plan_, of.value), name(plan_.storage(of.value).type));
     operand(sweep, of);
   }
   void single(const Operand& operand, ElementType type) {
     if (operand.kind != Operand::Kind::value) return;
-    findings_.require(plan_.values[operand.value].shape.size() == 1 && plan_.storage(operand.value).registers == 1,
-                      "{} is not one element", name_of(plan_, operand.value));
-    findings_.require(plan_.storage(operand.value).type == type, "{} is {}, not {}", name_of(plan_, operand.value),
-                      name(plan_.storage(operand.value).type), name(type));
+    diagnostics_.require(plan_.values[operand.value].shape.size() == 1 && plan_.storage(operand.value).registers == 1,
+                         "{} is not one element", name_of(plan_, operand.value));
+    diagnostics_.require(plan_.storage(operand.value).type == type, "{} is {}, not {}", name_of(plan_, operand.value),
+                         name(plan_.storage(operand.value).type), name(type));
   }
   // They lie along the tile's first axis; of a tile that is stretched along that there is one.
   void rows(const TileAccess& access, const Sweep& sweep) {
     const Value& rows = plan_.values[access.rows];
     rolled(sweep, access.rows);
-    if (rows.shape.rank() != 1) return findings_.require(false, "rows are named by {}", name_of(plan_, access.rows));
+    if (rows.shape.rank() != 1) return diagnostics_.require(false, "rows are named by {}", name_of(plan_, access.rows));
     const int first = sweep.shape.rank() - static_cast<int>(access.axes.size());
     const bool stretched = access.axes[0].extent != sweep.shape[first];
     Layout along = sweep.layout;
     for (int axis = 0; axis < sweep.shape.rank(); ++axis)
       if (axis != first || stretched) along = along.without(axis);
-    findings_.require(rows.shape[0] == access.axes[0].extent && rows.layout.axis(0) == along.axis(first),
-                      "{} does not lie as the rows of the sweep do", name_of(plan_, access.rows));
-    findings_.require(access.rows_map == register_map(along, sweep.layout), "registers of {} are taken for others",
-                      name_of(plan_, access.rows));
+    diagnostics_.require(rows.shape[0] == access.axes[0].extent && rows.layout.axis(0) == along.axis(first),
+                         "{} does not lie as the rows of the sweep do", name_of(plan_, access.rows));
+    diagnostics_.require(access.rows_map == register_map(along, sweep.layout), "registers of {} are taken for others",
+                         name_of(plan_, access.rows));
   }
 
-  Findings& findings_;
+  Diagnostics& diagnostics_;
   const Plan& plan_;
   const Phase* phase_ = nullptr;
   const Role* role_ = nullptr;
@@ -485,6 +491,6 @@ class Values {
 
 }  // namespace
 
-void check_values(Findings& findings) { Values(findings).run(); }
+void check_values(Diagnostics& diagnostics) { Values(diagnostics).run(); }
 
 }  // namespace tessera::internal::codegen

@@ -159,45 +159,45 @@ __device__ inline void store_whole(T* to, const Value* in, bool inside) {
 
 // As read_input, in the order of the text.
 template <int N, class T, class Value>
-__device__ inline void read_in_order(Value* out, const T* from, bool inside) {
+__device__ inline void read_no_hoist(Value* out, const T* from, bool inside) {
   constexpr int bytes = N * sizeof(T);
   alignas(16) u32 words[(bytes + 3) / 4] = {};
-  load_in_order<bytes>(words, from, inside);
+  load_no_hoist<bytes>(words, from, inside);
   for (int i = 0; i < N; ++i) out[i] = in_words(T(), words, i);
 }
 
 // The same with padding in place of zeros.
 template <int N, class T, class Value>
-__device__ inline void read_in_order(Value* out, const T* from, bool inside, Value padding) {
+__device__ inline void read_no_hoist(Value* out, const T* from, bool inside, Value padding) {
   constexpr int bytes = N * sizeof(T);
   alignas(16) u32 words[(bytes + 3) / 4] = {};
   for (int i = 0; i < N; ++i) reinterpret_cast<T*>(words)[i] = to_memory<T>(padding);
-  load_in_order<bytes>(words, from, inside);
+  load_no_hoist<bytes>(words, from, inside);
   for (int i = 0; i < N; ++i) out[i] = in_words(T(), words, i);
 }
 
 // One element.
 template <class T>
-__device__ inline auto read_in_order(const T* from, bool inside) {
+__device__ inline auto read_no_hoist(const T* from, bool inside) {
   decltype(from_memory(T())) out[1];
-  read_in_order<1>(out, from, inside);
+  read_no_hoist<1>(out, from, inside);
   return out[0];
 }
 
 // One element, or the padding.
 template <class T, class Value>
-__device__ inline Value read_in_order(const T* from, bool inside, Value padding) {
+__device__ inline Value read_no_hoist(const T* from, bool inside, Value padding) {
   Value out[1];
-  read_in_order<1>(out, from, inside, padding);
+  read_no_hoist<1>(out, from, inside, padding);
   return out[0];
 }
 
-// As read_in_order, 16 bytes, with a priority in the L2 cache.
+// As read_no_hoist, 16 bytes, with a priority in the L2 cache.
 template <int N, class T, class Value>
-__device__ inline void read_kept(Value* out, const T* from, bool inside, u64 priority) {
+__device__ inline void read_evict_last(Value* out, const T* from, bool inside, u64 priority) {
   static_assert(N * sizeof(T) == 16);
   alignas(16) u32 words[4] = {};
-  load_kept(words, from, inside, priority);
+  load_evict_last(words, from, inside, priority);
   for (int i = 0; i < N; ++i) out[i] = in_words(T(), words, i);
 }
 

@@ -70,7 +70,7 @@ struct GridPlace {
 // Which block of the grid is this one's in a round of as many as there are in the launch: each second round the other
 // way, so that all have as many early as late ones.
 template <class Number>
-__device__ inline Number to_and_fro(Number round) {
+__device__ inline Number snake_order(Number round) {
   return round + (round / grid_size() % 2 == 0 ? block_index() : grid_size() - 1 - block_index());
 }
 
@@ -139,7 +139,7 @@ __device__ inline const char* left_row(const char* tile, int row, int chunk) {
 
 // The same of a tile whose rows run along m: 16 rows of k, 32 bytes of m from chunk `chunk`.
 template <int chunks>
-__device__ inline const char* left_row_turned(const char* tile, int chunk) {
+__device__ inline const char* left_row_transposed(const char* tile, int chunk) {
   const int lane = lane_index();
   return tile + swizzled<chunks>(lane / 16 * 8 + lane % 8, chunk + lane / 8 % 2);
 }
@@ -154,7 +154,7 @@ __device__ inline const char* right_row(const char* tile, int row, int chunk) {
 
 // The same of a tile whose rows run along n: 16 rows of k, 32 bytes of n from chunk `chunk`; of one mma.sync 16.
 template <int chunks>
-__device__ inline const char* right_row_turned(const char* tile, int chunk) {
+__device__ inline const char* right_row_transposed(const char* tile, int chunk) {
   const int lane = lane_index();
   return tile + swizzled<chunks>(lane % 16, chunk + lane / 16);
 }
@@ -163,7 +163,7 @@ __device__ inline const char* right_row_turned(const char* tile, int chunk) {
 // Rows 2 q and 2 q + 1 of a matrix are k from 4 q on, of the next matrix the two behind, where q is 2 or 3 the other
 // way round: so eight rows lie in different banks.
 template <int chunks>
-__device__ inline const char* bytes_row_turned(const char* tile, int chunk) {
+__device__ inline const char* bytes_row_transposed(const char* tile, int chunk) {
   const int lane = lane_index(), row = lane % 8;
   return tile + swizzled<chunks>(lane / 16 * 16 + row / 2 * 4 + (row / 4 + lane / 8) % 2 * 2 + row % 2, chunk);
 }
@@ -172,9 +172,9 @@ __device__ inline const char* bytes_row_turned(const char* tile, int chunk) {
 // more on, at position 2 (lane / 4) across k, and at the next. They are out[0] and out[3 - next] of the first,
 // out[next] and out[3] of the next.
 template <int chunks, int next>
-__device__ inline void load_bytes_turned(u32* out, const char* tile, int chunk) {
+__device__ inline void load_bytes_transposed(u32* out, const char* tile, int chunk) {
   u32 pairs[4];
-  load_matrix_x4_transposed(pairs, bytes_row_turned<chunks>(tile, chunk));
+  load_matrix_x4_transposed(pairs, bytes_row_transposed<chunks>(tile, chunk));
   const u32 first = lane_index() % 4 < 2 ? 0x6420 : 0x2064, second = first + 0x1111;
   out[0] = select_bytes(pairs[0], pairs[1], first);
   out[next] = select_bytes(pairs[0], pairs[1], second);

@@ -1,12 +1,12 @@
-// A place in a ring of stages: which stage is next, and the parity of its phase.
-struct Cursor {
+// A place in a pipeline of stages: which stage is next, and the parity of its phase.
+struct PipelineState {
   int stage;
   u32 phase;
 };
 
-// Goes on by `count` stages, of a ring of `stages`.
+// Goes on by `count` stages, of a pipeline of `stages`.
 template <int stages>
-__device__ inline void advance(Cursor& at, int count) {
+__device__ inline void advance(PipelineState& at, int count) {
   const int next = at.stage + count;
   at.phase ^= static_cast<u32>(next / stages) & 1;
   at.stage = next % stages;
@@ -21,7 +21,7 @@ __device__ inline bool take_one(int& left) {
 
 // The stage `behind` the next one.
 template <int stages>
-__device__ inline int stage_behind(const Cursor& at, int behind) {
+__device__ inline int stage_behind(const PipelineState& at, int behind) {
   return (at.stage + stages - behind) % stages;
 }
 
@@ -52,7 +52,7 @@ __device__ inline int box_coordinate(i64 at) {
 // Copies from shared memory to the box of a tensor at a place. Of a store the copy engine takes no place before the
 // tensor (CUDA C++ Programming Guide, "Using TMA to transfer multi-dimensional arrays"); a tile there is outside of it.
 template <class... Places>
-__device__ inline void store_box(const TensorMap* map, const void* from_shared, Places... at) {
+__device__ inline void tma_store_guarded(const TensorMap* map, const void* from_shared, Places... at) {
   if (((at >= 0) && ...)) tma_store(map, from_shared, at...);
 }
 

@@ -5,7 +5,7 @@
 #include <mutex>
 #include <set>
 
-#include "codegen/hand_written.hpp"
+#include "codegen/raw_cuda.hpp"
 #include "jit/compile/compiler.hpp"
 #include "jit/compile/nvrtc.hpp"
 #include "jit/options/log.hpp"
@@ -38,7 +38,7 @@ bool is_new(const std::string& text) {
 
 void check_cuda_text(const Graph& graph) {
   if (!graph.cuda && graph.functions.empty()) return;
-  KernelSource source = graph.cuda ? hand_written(graph) : functions_alone(graph);
+  KernelSource source = graph.cuda ? raw_cuda(graph) : functions_alone(graph);
   if (!is_new(source.text) || !has_nvrtc()) return;
   try {
     Compiler::instance().compile(std::move(source), options().dump_arch);

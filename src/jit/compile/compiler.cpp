@@ -409,15 +409,17 @@ class Spent {
 
 }  // namespace
 
-SharingPolicy sharing_policy() {
-  const std::string& name = options().sharing;
-  return name == "none"      ? SharingPolicy::none
-         : name == "cluster" ? SharingPolicy::cluster
-         : name == "grid"    ? SharingPolicy::grid
-                             : SharingPolicy::automatic;
+SplitKPolicy split_k_policy() {
+  const std::string& name = options().split_k;
+  return name == "none"       ? SplitKPolicy::none
+         : name == "cluster"  ? SplitKPolicy::cluster
+         : name == "stream_k" ? SplitKPolicy::stream_k
+                              : SplitKPolicy::automatic;
 }
 
-GenerateOptions generate_options() { return {.debug = options().debug, .specialise = options().tier == "wgmma"}; }
+GenerateOptions generate_options() {
+  return {.debug = options().debug, .warp_specialize = options().tensor_cores == "wgmma"};
+}
 
 CompileTimes compile_times() {
   if (nanoseconds_spent == 0)

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "codegen/generate.hpp"
-#include "codegen/sharing.hpp"
+#include "codegen/split_k.hpp"
 #include "jit/compile/cache.hpp"
 #include "jit/options/options.hpp"
 #include "tessera/jit/source.hpp"
@@ -26,8 +26,8 @@ struct CompiledKernel {
 
 /// As the process's options have it.
 GenerateOptions generate_options();
-/// Who shares the rounds of products, as TESSERA_SHARING says.
-SharingPolicy sharing_policy();
+/// Who shares the rounds of products, as TESSERA_SPLIT_K says.
+SplitKPolicy split_k_policy();
 
 /// Lowers `graph` (as the passes leave it) for a class of launches on a GPU and compiles it; dumps what TESSERA_DUMP
 /// asks for, the graph excepted. From the process's cache where it is there. Any number of threads may call it. Throws

@@ -19,8 +19,8 @@ struct CudaSettings {
   using Compile = std::function<CompiledKernel(const Graph&, const Variant&, Arch)>;
   Compile compile = compile_kernel, recompile = recompile_kernel;
   bool synchronous = options().debug;        ///< a launch waits for its kernel
-  SharingPolicy sharing = sharing_policy();  ///< of the rounds of products
-  bool overlap = options().overlap;          ///< a kernel that can begins while the one before it ends
+  SplitKPolicy split_k = split_k_policy();   ///< of the rounds of products
+  bool pdl = options().pdl;                  ///< a kernel that can begins while the one before it ends
 };
 
 /// Compiled code on a GPU.

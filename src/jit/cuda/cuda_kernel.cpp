@@ -7,7 +7,7 @@
 #include <limits>
 #include <optional>
 
-#include "codegen/sections.hpp"
+#include "codegen/raster_order.hpp"
 #include "codegen/target.hpp"
 #include "graph/of_this_thread.hpp"
 #include "tessera/graph/cuda_text.hpp"
@@ -30,9 +30,9 @@ std::size_t bytes_of(const KernelParameter& parameter, const Graph& graph, bool 
   switch (parameter.kind) {
     case Kind::extent:
     case Kind::grid:
-    case Kind::section:
-    case Kind::abreast:
-    case Kind::ahead:
+    case Kind::l2_group:
+    case Kind::lockstep_rows:
+    case Kind::may_prefetch:
       return 4;
     case Kind::stride:
     case Kind::blocks:
@@ -111,10 +111,10 @@ class Workspace {
 /// Memory of a launch whose blocks share tiles: what they put, and flags, all 0 ahead of it. Each flag is taken down by
 /// the one who waits for it, so those of a stream are 0 again for its next launch. What is recorded may run beside the
 /// stream, on another: it has memory of its own, which lives as long; or, where somebody else records, in the graph.
-class SharedMemory {
+class SplitKWorkspace {
  public:
-  SharedMemory(CudaStream& stream, CudaBackend& device, std::string_view kernel, std::size_t bytes,
-               std::int64_t blocks) {
+  SplitKWorkspace(CudaStream& stream, CudaBackend& device, std::string_view kernel, std::size_t bytes,
+                  std::int64_t blocks) {
     if (stream.captures()) {
       parts_ = stream.recorded_parts(bytes);
       flags_ = stream.flags();
@@ -146,7 +146,7 @@ CudaKernel::CudaKernel(std::shared_ptr<CudaBackend> device, const Graph& graph)
     : device_(std::move(device)),
       graph_(graph),
       reaches_(tile_reaches(graph)),
-      rounds_(Target::of(*device_->info().arch, generate_options().specialise).tier == Target::Tier::wgmma
+      rounds_(Target::of(*device_->info().arch, generate_options().warp_specialize).tier == Target::Tier::wgmma
                   ? SharedRounds(graph)
                   : SharedRounds()),
       most_of_cluster_(hints_for(graph.hints, device_->info().arch->name()).cluster),
@@ -159,11 +159,11 @@ CudaKernel::Code CudaKernel::make(const Variant& variant) const {
   std::vector<TensorMaps::Place> maps;
   std::vector<std::size_t> offsets;
   for (const KernelParameter& parameter : source.parameters) {
-    const std::size_t bytes = bytes_of(parameter, graph_, variant.wide);
+    const std::size_t bytes = bytes_of(parameter, graph_, variant.index64);
     const std::size_t alignment = std::min(bytes, alignof(CUtensorMap));  // all others are aligned to their size
     const std::size_t offset = (code.parameter_bytes + alignment - 1) / alignment * alignment;
     if (parameter.kind == Kind::tensor_map)
-      maps.push_back({source.boxed[static_cast<std::size_t>(parameter.argument)], offset});
+      maps.push_back({source.tma_tensors[static_cast<std::size_t>(parameter.argument)], offset});
     else
       code.slots.push_back({parameter, offset, bytes});
     code.parameter_bytes = offset + bytes;
@@ -179,10 +179,10 @@ CudaKernel::Code CudaKernel::make(const Variant& variant) const {
   code.threads = static_cast<unsigned>(source.threads);
   code.shared_bytes = static_cast<unsigned>(source.shared_bytes);
   code.workspace_bytes = source.workspace_bytes;
-  code.sharing = source.sharing;
-  code.brought_ahead = source.brought_ahead;
+  code.split_k = source.split_k;
+  code.prefetched_before_wait = source.prefetched_before_wait;
   constexpr int records_early = 12030;  // of CUDA: older drivers do not record such launches
-  code.early = source.waits_for_previous && device_->settings().overlap && device_->driver().version() >= records_early;
+  code.early = source.waits_for_previous && device_->settings().pdl && device_->driver().version() >= records_early;
   code.most_blocks = std::numeric_limits<std::int32_t>::max();
 
   const ContextScope scope(device_->context());
@@ -201,7 +201,7 @@ CudaKernel::Code CudaKernel::make(const Variant& variant) const {
                    driver.cuOccupancyMaxActiveBlocksPerMultiprocessor.name, subject);
     code.most_blocks = std::int64_t{std::max(blocks, 1)} * device_->info().multiprocessors;
   }
-  for (int blocks = 2; source.sharing == Sharing::cluster && blocks <= most_blocks_of_cluster; ++blocks) {
+  for (int blocks = 2; source.split_k == SplitK::cluster && blocks <= most_blocks_of_cluster; ++blocks) {
     const auto cluster = static_cast<unsigned>(blocks);
     const LaunchConfig config(code.threads, code.shared_bytes, cluster, cluster, false, nullptr);
     int& most = code.most_clusters[static_cast<std::size_t>(blocks)];
@@ -246,13 +246,13 @@ void CudaKernel::fill(const Code& code, std::span<const Argument> arguments, std
       case Kind::reports:
         value = static_cast<std::int64_t>(part.reports);
         break;
-      case Kind::section:
-        value = section_of(grid, parameter.axis, part.at_once);
+      case Kind::l2_group:
+        value = l2_group_of(grid, parameter.axis, part.at_once);
         break;
-      case Kind::abreast:
-        value = part.abreast;
+      case Kind::lockstep_rows:
+        value = part.lockstep_rows;
         break;
-      case Kind::ahead:
+      case Kind::may_prefetch:
         value = part.ahead;
         break;
       case Kind::tensor_map:
@@ -270,15 +270,16 @@ void CudaKernel::launch(StreamBackend& stream, std::span<const Argument> argumen
   if (blocks == 0) return;
   Variant& variant = of_this_thread<Variant>();
   classify(graph_, reaches_, arguments, variant);
-  variant.wide |= blocks > most_narrow_blocks;
+  variant.index64 |= blocks > most_narrow_blocks;
   const int multiprocessors = device_->info().multiprocessors;
   // Rounds are computed only where somebody may share them.
-  const std::int64_t most = device_->settings().sharing == SharingPolicy::automatic ? most_shared_waves : blocks;
-  SharedLaunch shared = blocks <= most * multiprocessors ? share_launch(rounds_.extents(), grid, rounds_.of(arguments),
-                                                                        multiprocessors, device_->settings().sharing)
-                                                         : SharedLaunch{};
-  if (shared.sharing == Sharing::cluster && most_of_cluster_ > 0) shared = limited(shared, most_of_cluster_);
-  variant.sharing = variant.wide && shared.sharing == Sharing::grid ? Sharing::none : shared.sharing;
+  const std::int64_t most = device_->settings().split_k == SplitKPolicy::automatic ? most_shared_waves : blocks;
+  SplitKLaunch shared = blocks <= most * multiprocessors
+                            ? split_k_of_launch(rounds_.extents(), grid, rounds_.of(arguments), multiprocessors,
+                                                device_->settings().split_k)
+                            : SplitKLaunch{};
+  if (shared.split_k == SplitK::cluster && most_of_cluster_ > 0) shared = limited(shared, most_of_cluster_);
+  variant.split_k = variant.index64 && shared.split_k == SplitK::stream_k ? SplitK::none : shared.split_k;
   const Code& code = codes_.find_or_make(variant, [&] { return make(variant); });
   launch(code, static_cast<CudaStream&>(stream), arguments, grid, blocks_of(code, blocks, shared));
 }
@@ -289,11 +290,11 @@ void CudaKernel::launch(const Code& code, CudaStream& stream, std::span<const Ar
   const ContextScope scope(device_->context());
   stream.catch_up();
   const std::int64_t at_once =
-      blocks.sharing > 0 ? blocks.sharing : std::min(blocks.count, code.most_blocks / blocks.cluster);
+      blocks.split_k > 0 ? blocks.split_k : std::min(blocks.count, code.most_blocks / blocks.cluster);
   const auto workspace_bytes = static_cast<std::size_t>(code.workspace_bytes * at_once);
-  const Workspace workspace(stream, *device_, graph_.name, blocks.sharing > 0 ? 0 : workspace_bytes);
-  std::optional<SharedMemory> shared;
-  if (blocks.sharing > 0) shared.emplace(stream, *device_, graph_.name, workspace_bytes, at_once);
+  const Workspace workspace(stream, *device_, graph_.name, blocks.split_k > 0 ? 0 : workspace_bytes);
+  std::optional<SplitKWorkspace> shared;
+  if (blocks.split_k > 0) shared.emplace(stream, *device_, graph_.name, workspace_bytes, at_once);
   alignas(CUtensorMap) std::byte block[most_parameter_bytes];
   std::size_t bytes = code.parameter_bytes;
   void* extra[] = {reinterpret_cast<void*>(CU_LAUNCH_PARAM_BUFFER_POINTER), block,
@@ -305,17 +306,17 @@ void CudaKernel::launch(const Code& code, CudaStream& stream, std::span<const Ar
   each.clear();
   for (const std::size_t offset : code.offsets) each.push_back(block + offset);
   if (code.maps) code.maps->write(arguments, block);
-  CudaStream::Turn turn = stream.turn(graph_, arguments, code.early, code.brought_ahead);
+  CudaStream::Turn turn = stream.turn(graph_, arguments, code.early, code.prefetched_before_wait);
   fill(code, arguments, grid,
        {.blocks = blocks.count,
         .at_once = at_once,
         .workspace = shared ? shared->parts() : workspace.address(),
         .flags = shared ? shared->flags() : 0,
         .reports = board_,
-        .abreast = blocks.abreast,
+        .lockstep_rows = blocks.lockstep_rows,
         .ahead = turn.ahead},
        block);
-  const auto count = static_cast<unsigned>(blocks.sharing > 0 ? at_once : at_once * blocks.cluster);
+  const auto count = static_cast<unsigned>(blocks.split_k > 0 ? at_once : at_once * blocks.cluster);
   if (const CUresult result = start(code, stream, count, static_cast<unsigned>(blocks.cluster), turn.early,
                                     code.maps ? each.data() : nullptr, code.maps ? nullptr : extra)) {
     stream.failed(turn);
@@ -360,14 +361,15 @@ void CudaKernel::launch_text(CudaStream& stream, std::span<const Argument> argum
   if (device_->settings().synchronous && !stream.is_recording()) stream.synchronize();
 }
 
-CudaKernel::Blocks CudaKernel::blocks_of(const Code& code, std::int64_t blocks, const SharedLaunch& shared) {
-  if (code.sharing == Sharing::cluster)
-    return {.count = blocks, .cluster = blocks_at_once(code, blocks, shared.blocks)};
-  if (code.sharing == Sharing::none) return {.count = blocks};
+CudaKernel::Blocks CudaKernel::blocks_of(const Code& code, std::int64_t blocks, const SplitKLaunch& shared) {
+  if (code.split_k == SplitK::cluster) return {.count = blocks, .cluster = blocks_at_once(code, blocks, shared.blocks)};
+  if (code.split_k == SplitK::none) return {.count = blocks};
   // All at the same time: one waits for those with lower numbers.
   const std::int64_t most = std::min<std::int64_t>(code.most_blocks, CudaStream::most_flags);
-  const std::int64_t parts = std::min<std::int64_t>(shared.blocks, most) / shared.abreast;
-  return {.count = blocks, .sharing = std::max<std::int64_t>(parts, 1) * shared.abreast, .abreast = shared.abreast};
+  const std::int64_t parts = std::min<std::int64_t>(shared.blocks, most) / shared.lockstep_rows;
+  return {.count = blocks,
+          .split_k = std::max<std::int64_t>(parts, 1) * shared.lockstep_rows,
+          .lockstep_rows = shared.lockstep_rows};
 }
 
 int CudaKernel::blocks_at_once(const Code& code, std::int64_t blocks, int most) {

@@ -2,10 +2,10 @@
 #pragma once
 #include <array>
 
-#include "codegen/sharing.hpp"
+#include "codegen/split_k.hpp"
 #include "jit/cuda/cuda_stream.hpp"
 #include "jit/cuda/tensor_maps.hpp"
-#include "jit/growing_list.hpp"
+#include "jit/lock_free_list.hpp"
 
 namespace tessera::internal {
 
@@ -32,23 +32,23 @@ class CudaKernel final : public DeviceKernel {
     std::int64_t workspace_bytes;  // of a block in flight
     std::int64_t most_blocks;      // of one launch
     bool early;                    // begins while the kernel before ends
-    Sharing sharing;
-    std::vector<int> brought_ahead;                             // tensors
+    SplitK split_k;
+    std::vector<int> prefetched_before_wait;                    // tensors
     std::array<int, most_blocks_of_cluster + 1> most_clusters;  // at a time, by how many blocks they have; 0: none
   };
   /// The parameters that a launch adds to arguments and grid.
   struct Part {
     std::int64_t blocks, at_once;
     cuda::CUdeviceptr workspace, flags, reports;
-    int abreast;
+    int lockstep_rows;
     bool ahead;
   };
   /// What a launch is of: blocks of the grid, each of which so many blocks of threads share; or so many share all.
   struct Blocks {
     std::int64_t count;
     int cluster = 1;
-    std::int64_t sharing = 0;  // 0: none
-    int abreast = 1;
+    std::int64_t split_k = 0;  // 0: none
+    int lockstep_rows = 1;
   };
 
   Code make(const Variant& variant) const;
@@ -58,7 +58,7 @@ class CudaKernel final : public DeviceKernel {
               std::span<const std::int64_t> grid, Blocks blocks);
   /// Of a kernel in CUDA C++.
   void launch_text(CudaStream& stream, std::span<const Argument> arguments, std::span<const std::int64_t> numbers);
-  static Blocks blocks_of(const Code& code, std::int64_t blocks, const SharedLaunch& shared);
+  static Blocks blocks_of(const Code& code, std::int64_t blocks, const SplitKLaunch& shared);
   /// As many blocks a cluster as keep all clusters of a launch at work at the same time, at most `most`.
   static int blocks_at_once(const Code& code, std::int64_t blocks, int most);
   cuda::CUresult start(const Code& code, CudaStream& stream, unsigned blocks, unsigned cluster, bool early, void** each,
@@ -70,7 +70,7 @@ class CudaKernel final : public DeviceKernel {
   const SharedRounds rounds_;
   const int most_of_cluster_;      // as the kernel's hints say; 0: nothing
   const cuda::CUdeviceptr board_;  // on which it tells the host; 0: it tells nothing
-  GrowingList<Variant, Code> codes_;
+  LockFreeList<Variant, Code> codes_;
 };
 
 }  // namespace tessera::internal

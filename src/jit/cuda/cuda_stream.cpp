@@ -89,9 +89,9 @@ CUdeviceptr CudaStream::flags() {
   return flags_;
 }
 
-CudaStream::Turn CudaStream::turn(const Graph& graph, std::span<const Argument> arguments, bool may_begin_early,
-                                  std::span<const int> brought_ahead) {
-  Turn turn{.lock = std::unique_lock(launching_), .early = may_begin_early, .ahead = false};
+CudaStream::Turn CudaStream::turn(const Graph& graph, std::span<const Argument> arguments, bool may_launch_early,
+                                  std::span<const int> prefetched_before_wait) {
+  Turn turn{.lock = std::unique_lock(launching_), .early = may_launch_early, .ahead = false};
   if (shared_.load(std::memory_order_relaxed)) return turn;
   if (joined_ && !is_recording()) {  // what was recorded did not run
     joined_ = false;
@@ -99,7 +99,7 @@ CudaStream::Turn CudaStream::turn(const Graph& graph, std::span<const Argument> 
   }
   turn.early &= in_flight_.is_known();
   if (!turn.early) in_flight_.begin();
-  turn.ahead = !in_flight_.write(graph, arguments, brought_ahead);
+  turn.ahead = !in_flight_.write(graph, arguments, prefetched_before_wait);
   in_flight_.add(graph, arguments);
   return turn;
 }

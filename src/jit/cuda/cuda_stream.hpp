@@ -82,8 +82,8 @@ class CudaStream final : public StreamBackend {
     bool early, ahead;
   };
   /// For a launch of a kernel that may begin early, and bring some of these tensors ahead.
-  Turn turn(const Graph& graph, std::span<const Argument> arguments, bool may_begin_early,
-            std::span<const int> brought_ahead);
+  Turn turn(const Graph& graph, std::span<const Argument> arguments, bool may_launch_early,
+            std::span<const int> prefetched_before_wait);
   /// A launch whose turn it is did not begin.
   void failed(const Turn&) { in_flight_.forget(); }
 

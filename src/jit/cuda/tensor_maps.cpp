@@ -49,7 +49,7 @@ int type_of(ElementType type) {
   throw InternalError("a tensor map of elements that no tensor has");
 }
 
-unsigned rank_of(const BoxedTensor& tensor) {
+unsigned rank_of(const TmaTensor& tensor) {
   return static_cast<unsigned>(std::ranges::find(tensor.axes, std::int8_t{-1}) - tensor.axes.begin());
 }
 
@@ -85,7 +85,7 @@ const Parameter& TensorMaps::parameter_of(std::size_t place) const {
 }
 
 TensorMaps::Key TensorMaps::key_of(std::size_t place, const Argument& argument) const {
-  const BoxedTensor& tensor = places_[place].tensor;
+  const TmaTensor& tensor = places_[place].tensor;
   const auto bytes = static_cast<std::uint64_t>(info(parameter_of(place).type).bytes);
   Key key{place, argument.data, {}, {}};
   for (std::size_t i = 0; i < rank_of(tensor); ++i) {
@@ -99,7 +99,7 @@ TensorMaps::Key TensorMaps::key_of(std::size_t place, const Argument& argument) 
 }
 
 CUtensorMap TensorMaps::encode(const Key& key, const Argument& argument) const {
-  const BoxedTensor& tensor = places_[key.place].tensor;
+  const TmaTensor& tensor = places_[key.place].tensor;
   const Parameter& parameter = parameter_of(key.place);
   const Driver& driver = device_.driver();
   std::array<unsigned, 5> box{}, steps{};

@@ -20,7 +20,7 @@ class TensorMaps {
  public:
   /// One among the parameters of the kernel.
   struct Place {
-    BoxedTensor tensor;
+    TmaTensor tensor;
     std::size_t offset;  ///< in the block of parameters
   };
   /// So many are kept. Of a loop over ever new tensors the next begins anew.

@@ -22,6 +22,11 @@ std::vector<std::string> split(std::string_view text) {
 }
 
 void check_choice(const OptionInfo& option, const std::string& value) {
+#define RENAMED(...)
+#define RENAMED_VALUE(variable_of, old, now)                            \
+  if (option.variable == std::string_view(variable_of) && value == old) \
+    throw Error(fmt::format("{}={}: the value is called {} now", option.variable, old, now));
+#include "jit/options/renamed.def"
   const auto choices = split(option.values);
   if (!choices.empty() && std::find(choices.begin(), choices.end(), value) == choices.end())
     throw Error(fmt::format("{}={}: choose from {}", option.variable, value, fmt::join(choices, ", ")));
@@ -63,6 +68,10 @@ std::span<const OptionInfo> option_table() {
 }
 
 Options read_options(const std::function<std::string(std::string_view)>& lookup) {
+#define RENAMED(old, now) \
+  if (!lookup(old).empty()) throw Error(old " is called " now " now");
+#define RENAMED_VALUE(...)
+#include "jit/options/renamed.def"
   Options options;
   const OptionInfo* option = option_table().data();
   const auto value = [&] {

@@ -13,11 +13,11 @@ __device__ inline void named_barrier(int id, int threads) { emulated_named_barri
 __device__ inline void named_barrier_arrive(int id, int threads) { emulated_named_barrier(id, threads, false); }
 
 template <int registers>
-__device__ inline void take_registers() {
+__device__ inline void setmaxnreg_inc() {
   emulated_take_registers(registers);
 }
 
 template <int registers>
-__device__ inline void give_registers() {
+__device__ inline void setmaxnreg_dec() {
   emulated_give_registers(registers);
 }

@@ -17,72 +17,72 @@ __device__ inline void store_matrix(void* to_shared, u32 a, u32 b, u32 c, u32 d)
   emulated_store_matrix(to_shared, registers);
 }
 
-template <int turned_a, int turned_b>
+template <int transposed_a, int transposed_b>
 __device__ inline void wgmma_bf16_n64(float* d, u64 a, u64 b, bool adds) {
-  emulated_wgmma(emulated_bf16, 64, turned_a, turned_b, d, a, b, adds);
+  emulated_wgmma(emulated_bf16, 64, transposed_a, transposed_b, d, a, b, adds);
 }
 
-template <int turned_a, int turned_b>
+template <int transposed_a, int transposed_b>
 __device__ inline void wgmma_bf16_n96(float* d, u64 a, u64 b, bool adds) {
-  emulated_wgmma(emulated_bf16, 96, turned_a, turned_b, d, a, b, adds);
+  emulated_wgmma(emulated_bf16, 96, transposed_a, transposed_b, d, a, b, adds);
 }
 
-template <int turned_a, int turned_b>
+template <int transposed_a, int transposed_b>
 __device__ inline void wgmma_bf16_n128(float* d, u64 a, u64 b, bool adds) {
-  emulated_wgmma(emulated_bf16, 128, turned_a, turned_b, d, a, b, adds);
+  emulated_wgmma(emulated_bf16, 128, transposed_a, transposed_b, d, a, b, adds);
 }
 
-template <int turned_a, int turned_b>
+template <int transposed_a, int transposed_b>
 __device__ inline void wgmma_bf16_n160(float* d, u64 a, u64 b, bool adds) {
-  emulated_wgmma(emulated_bf16, 160, turned_a, turned_b, d, a, b, adds);
+  emulated_wgmma(emulated_bf16, 160, transposed_a, transposed_b, d, a, b, adds);
 }
 
-template <int turned_a, int turned_b>
+template <int transposed_a, int transposed_b>
 __device__ inline void wgmma_bf16_n176(float* d, u64 a, u64 b, bool adds) {
-  emulated_wgmma(emulated_bf16, 176, turned_a, turned_b, d, a, b, adds);
+  emulated_wgmma(emulated_bf16, 176, transposed_a, transposed_b, d, a, b, adds);
 }
 
-template <int turned_a, int turned_b>
+template <int transposed_a, int transposed_b>
 __device__ inline void wgmma_bf16_n192(float* d, u64 a, u64 b, bool adds) {
-  emulated_wgmma(emulated_bf16, 192, turned_a, turned_b, d, a, b, adds);
+  emulated_wgmma(emulated_bf16, 192, transposed_a, transposed_b, d, a, b, adds);
 }
 
-template <int turned_a, int turned_b>
+template <int transposed_a, int transposed_b>
 __device__ inline void wgmma_bf16_n256(float* d, u64 a, u64 b, bool adds) {
-  emulated_wgmma(emulated_bf16, 256, turned_a, turned_b, d, a, b, adds);
+  emulated_wgmma(emulated_bf16, 256, transposed_a, transposed_b, d, a, b, adds);
 }
 
-template <int turned_a, int turned_b>
+template <int transposed_a, int transposed_b>
 __device__ inline void wgmma_f16_n64(float* d, u64 a, u64 b, bool adds) {
-  emulated_wgmma(emulated_f16, 64, turned_a, turned_b, d, a, b, adds);
+  emulated_wgmma(emulated_f16, 64, transposed_a, transposed_b, d, a, b, adds);
 }
 
-template <int turned_a, int turned_b>
+template <int transposed_a, int transposed_b>
 __device__ inline void wgmma_f16_n96(float* d, u64 a, u64 b, bool adds) {
-  emulated_wgmma(emulated_f16, 96, turned_a, turned_b, d, a, b, adds);
+  emulated_wgmma(emulated_f16, 96, transposed_a, transposed_b, d, a, b, adds);
 }
 
-template <int turned_a, int turned_b>
+template <int transposed_a, int transposed_b>
 __device__ inline void wgmma_f16_n128(float* d, u64 a, u64 b, bool adds) {
-  emulated_wgmma(emulated_f16, 128, turned_a, turned_b, d, a, b, adds);
+  emulated_wgmma(emulated_f16, 128, transposed_a, transposed_b, d, a, b, adds);
 }
 
-template <int turned_a, int turned_b>
+template <int transposed_a, int transposed_b>
 __device__ inline void wgmma_f16_n160(float* d, u64 a, u64 b, bool adds) {
-  emulated_wgmma(emulated_f16, 160, turned_a, turned_b, d, a, b, adds);
+  emulated_wgmma(emulated_f16, 160, transposed_a, transposed_b, d, a, b, adds);
 }
 
-template <int turned_a, int turned_b>
+template <int transposed_a, int transposed_b>
 __device__ inline void wgmma_f16_n176(float* d, u64 a, u64 b, bool adds) {
-  emulated_wgmma(emulated_f16, 176, turned_a, turned_b, d, a, b, adds);
+  emulated_wgmma(emulated_f16, 176, transposed_a, transposed_b, d, a, b, adds);
 }
 
-template <int turned_a, int turned_b>
+template <int transposed_a, int transposed_b>
 __device__ inline void wgmma_f16_n192(float* d, u64 a, u64 b, bool adds) {
-  emulated_wgmma(emulated_f16, 192, turned_a, turned_b, d, a, b, adds);
+  emulated_wgmma(emulated_f16, 192, transposed_a, transposed_b, d, a, b, adds);
 }
 
-template <int turned_a, int turned_b>
+template <int transposed_a, int transposed_b>
 __device__ inline void wgmma_f16_n256(float* d, u64 a, u64 b, bool adds) {
-  emulated_wgmma(emulated_f16, 256, turned_a, turned_b, d, a, b, adds);
+  emulated_wgmma(emulated_f16, 256, transposed_a, transposed_b, d, a, b, adds);
 }

@@ -3,72 +3,72 @@ __device__ inline void fragment_fence(u32 (&a)[count]) {
   asm volatile("" ::"r"(a) : "memory");
 }
 
-template <int turned_b>
+template <int transposed_b>
 __device__ inline void wgmma_left_bf16_n64(float* d, const u32* a, u64 b, bool adds) {
-  emulated_wgmma_left(emulated_bf16, 64, turned_b, d, a, b, adds);
+  emulated_wgmma_left(emulated_bf16, 64, transposed_b, d, a, b, adds);
 }
 
-template <int turned_b>
+template <int transposed_b>
 __device__ inline void wgmma_left_bf16_n96(float* d, const u32* a, u64 b, bool adds) {
-  emulated_wgmma_left(emulated_bf16, 96, turned_b, d, a, b, adds);
+  emulated_wgmma_left(emulated_bf16, 96, transposed_b, d, a, b, adds);
 }
 
-template <int turned_b>
+template <int transposed_b>
 __device__ inline void wgmma_left_bf16_n128(float* d, const u32* a, u64 b, bool adds) {
-  emulated_wgmma_left(emulated_bf16, 128, turned_b, d, a, b, adds);
+  emulated_wgmma_left(emulated_bf16, 128, transposed_b, d, a, b, adds);
 }
 
-template <int turned_b>
+template <int transposed_b>
 __device__ inline void wgmma_left_bf16_n160(float* d, const u32* a, u64 b, bool adds) {
-  emulated_wgmma_left(emulated_bf16, 160, turned_b, d, a, b, adds);
+  emulated_wgmma_left(emulated_bf16, 160, transposed_b, d, a, b, adds);
 }
 
-template <int turned_b>
+template <int transposed_b>
 __device__ inline void wgmma_left_bf16_n176(float* d, const u32* a, u64 b, bool adds) {
-  emulated_wgmma_left(emulated_bf16, 176, turned_b, d, a, b, adds);
+  emulated_wgmma_left(emulated_bf16, 176, transposed_b, d, a, b, adds);
 }
 
-template <int turned_b>
+template <int transposed_b>
 __device__ inline void wgmma_left_bf16_n192(float* d, const u32* a, u64 b, bool adds) {
-  emulated_wgmma_left(emulated_bf16, 192, turned_b, d, a, b, adds);
+  emulated_wgmma_left(emulated_bf16, 192, transposed_b, d, a, b, adds);
 }
 
-template <int turned_b>
+template <int transposed_b>
 __device__ inline void wgmma_left_bf16_n256(float* d, const u32* a, u64 b, bool adds) {
-  emulated_wgmma_left(emulated_bf16, 256, turned_b, d, a, b, adds);
+  emulated_wgmma_left(emulated_bf16, 256, transposed_b, d, a, b, adds);
 }
 
-template <int turned_b>
+template <int transposed_b>
 __device__ inline void wgmma_left_f16_n64(float* d, const u32* a, u64 b, bool adds) {
-  emulated_wgmma_left(emulated_f16, 64, turned_b, d, a, b, adds);
+  emulated_wgmma_left(emulated_f16, 64, transposed_b, d, a, b, adds);
 }
 
-template <int turned_b>
+template <int transposed_b>
 __device__ inline void wgmma_left_f16_n96(float* d, const u32* a, u64 b, bool adds) {
-  emulated_wgmma_left(emulated_f16, 96, turned_b, d, a, b, adds);
+  emulated_wgmma_left(emulated_f16, 96, transposed_b, d, a, b, adds);
 }
 
-template <int turned_b>
+template <int transposed_b>
 __device__ inline void wgmma_left_f16_n128(float* d, const u32* a, u64 b, bool adds) {
-  emulated_wgmma_left(emulated_f16, 128, turned_b, d, a, b, adds);
+  emulated_wgmma_left(emulated_f16, 128, transposed_b, d, a, b, adds);
 }
 
-template <int turned_b>
+template <int transposed_b>
 __device__ inline void wgmma_left_f16_n160(float* d, const u32* a, u64 b, bool adds) {
-  emulated_wgmma_left(emulated_f16, 160, turned_b, d, a, b, adds);
+  emulated_wgmma_left(emulated_f16, 160, transposed_b, d, a, b, adds);
 }
 
-template <int turned_b>
+template <int transposed_b>
 __device__ inline void wgmma_left_f16_n176(float* d, const u32* a, u64 b, bool adds) {
-  emulated_wgmma_left(emulated_f16, 176, turned_b, d, a, b, adds);
+  emulated_wgmma_left(emulated_f16, 176, transposed_b, d, a, b, adds);
 }
 
-template <int turned_b>
+template <int transposed_b>
 __device__ inline void wgmma_left_f16_n192(float* d, const u32* a, u64 b, bool adds) {
-  emulated_wgmma_left(emulated_f16, 192, turned_b, d, a, b, adds);
+  emulated_wgmma_left(emulated_f16, 192, transposed_b, d, a, b, adds);
 }
 
-template <int turned_b>
+template <int transposed_b>
 __device__ inline void wgmma_left_f16_n256(float* d, const u32* a, u64 b, bool adds) {
-  emulated_wgmma_left(emulated_f16, 256, turned_b, d, a, b, adds);
+  emulated_wgmma_left(emulated_f16, 256, transposed_b, d, a, b, adds);
 }

@@ -14,7 +14,7 @@ __device__ inline bool less_equal(float a, float b) {
   return holds != 0;
 }
 
-// The smaller of two reals, ignoring NaN: what is larger is turned round, for ptxas makes a saturation of
+// The smaller of two reals, ignoring NaN: what is larger is the other way round, for ptxas makes a saturation of
 // max(min(x, 1), 0), which of NaN is 0 and not 1 (seen with CUDA 13.0, for every architecture).
 __device__ inline float minimum(float a, float b) {
   float smaller;

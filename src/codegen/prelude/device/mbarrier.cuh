@@ -38,12 +38,12 @@ __device__ inline void named_barrier_arrive(int id, int threads) {
 
 // Takes registers of a block's that others have given up.
 template <int registers>
-__device__ inline void take_registers() {
+__device__ inline void setmaxnreg_inc() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(registers));
 }
 
 // Gives up all but so many.
 template <int registers>
-__device__ inline void give_registers() {
+__device__ inline void setmaxnreg_dec() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(registers));
 }

@@ -5,8 +5,8 @@ __device__ inline void fragment_fence(u32 (&a)[count]) {
   for (int i = 0; i < count; ++i) asm volatile("" : "+r"(a[i])::"memory");
 }
 
-// d = a b, or d += a b, 64 x 64 by 16 of k, of a warp group, a in registers; rows of b run along k where it is turned.
-template <int turned_b>
+// d = a b, or d += a b, 64 x 64 by 16 of k, of a warp group, a in registers; rows of b run along k where it is transposed.
+template <int transposed_b>
 __device__ inline void wgmma_left_bf16_n64(float* d, const u32* a, u64 b, bool adds) {
   asm volatile(
       "{\n.reg .pred p;\nsetp.ne.b32 p, %37, 0;\nwgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {"
@@ -17,11 +17,11 @@ __device__ inline void wgmma_left_bf16_n64(float* d, const u32* a, u64 b, bool a
         "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]),
         "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]),
         "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)), "n"(turned_b));
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)), "n"(transposed_b));
 }
 
-// d = a b, or d += a b, 64 x 96 by 16 of k, of a warp group, a in registers; rows of b run along k where it is turned.
-template <int turned_b>
+// d = a b, or d += a b, 64 x 96 by 16 of k, of a warp group, a in registers; rows of b run along k where it is transposed.
+template <int transposed_b>
 __device__ inline void wgmma_left_bf16_n96(float* d, const u32* a, u64 b, bool adds) {
   asm volatile(
       "{\n.reg .pred p;\nsetp.ne.b32 p, %53, 0;\nwgmma.mma_async.sync.aligned.m64n96k16.f32.bf16.bf16 {"
@@ -35,11 +35,11 @@ __device__ inline void wgmma_left_bf16_n96(float* d, const u32* a, u64 b, bool a
         "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), "+f"(d[32]),
         "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), "+f"(d[40]),
         "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)), "n"(turned_b));
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)), "n"(transposed_b));
 }
 
-// d = a b, or d += a b, 64 x 128 by 16 of k, of a warp group, a in registers; rows of b run along k where it is turned.
-template <int turned_b>
+// d = a b, or d += a b, 64 x 128 by 16 of k, of a warp group, a in registers; rows of b run along k where it is transposed.
+template <int transposed_b>
 __device__ inline void wgmma_left_bf16_n128(float* d, const u32* a, u64 b, bool adds) {
   asm volatile(
       "{\n.reg .pred p;\nsetp.ne.b32 p, %69, 0;\nwgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {"
@@ -56,11 +56,11 @@ __device__ inline void wgmma_left_bf16_n128(float* d, const u32* a, u64 b, bool 
         "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), "+f"(d[48]),
         "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]), "+f"(d[56]),
         "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)), "n"(turned_b));
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)), "n"(transposed_b));
 }
 
-// d = a b, or d += a b, 64 x 160 by 16 of k, of a warp group, a in registers; rows of b run along k where it is turned.
-template <int turned_b>
+// d = a b, or d += a b, 64 x 160 by 16 of k, of a warp group, a in registers; rows of b run along k where it is transposed.
+template <int transposed_b>
 __device__ inline void wgmma_left_bf16_n160(float* d, const u32* a, u64 b, bool adds) {
   asm volatile(
       "{\n.reg .pred p;\nsetp.ne.b32 p, %85, 0;\nwgmma.mma_async.sync.aligned.m64n160k16.f32.bf16.bf16 {"
@@ -80,11 +80,11 @@ __device__ inline void wgmma_left_bf16_n160(float* d, const u32* a, u64 b, bool 
         "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63]), "+f"(d[64]),
         "+f"(d[65]), "+f"(d[66]), "+f"(d[67]), "+f"(d[68]), "+f"(d[69]), "+f"(d[70]), "+f"(d[71]), "+f"(d[72]),
         "+f"(d[73]), "+f"(d[74]), "+f"(d[75]), "+f"(d[76]), "+f"(d[77]), "+f"(d[78]), "+f"(d[79])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)), "n"(turned_b));
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)), "n"(transposed_b));
 }
 
-// d = a b, or d += a b, 64 x 176 by 16 of k, of a warp group, a in registers; rows of b run along k where it is turned.
-template <int turned_b>
+// d = a b, or d += a b, 64 x 176 by 16 of k, of a warp group, a in registers; rows of b run along k where it is transposed.
+template <int transposed_b>
 __device__ inline void wgmma_left_bf16_n176(float* d, const u32* a, u64 b, bool adds) {
   asm volatile(
       "{\n.reg .pred p;\nsetp.ne.b32 p, %93, 0;\nwgmma.mma_async.sync.aligned.m64n176k16.f32.bf16.bf16 {"
@@ -105,11 +105,11 @@ __device__ inline void wgmma_left_bf16_n176(float* d, const u32* a, u64 b, bool 
         "+f"(d[65]), "+f"(d[66]), "+f"(d[67]), "+f"(d[68]), "+f"(d[69]), "+f"(d[70]), "+f"(d[71]), "+f"(d[72]),
         "+f"(d[73]), "+f"(d[74]), "+f"(d[75]), "+f"(d[76]), "+f"(d[77]), "+f"(d[78]), "+f"(d[79]), "+f"(d[80]),
         "+f"(d[81]), "+f"(d[82]), "+f"(d[83]), "+f"(d[84]), "+f"(d[85]), "+f"(d[86]), "+f"(d[87])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)), "n"(turned_b));
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)), "n"(transposed_b));
 }
 
-// d = a b, or d += a b, 64 x 192 by 16 of k, of a warp group, a in registers; rows of b run along k where it is turned.
-template <int turned_b>
+// d = a b, or d += a b, 64 x 192 by 16 of k, of a warp group, a in registers; rows of b run along k where it is transposed.
+template <int transposed_b>
 __device__ inline void wgmma_left_bf16_n192(float* d, const u32* a, u64 b, bool adds) {
   asm volatile(
       "{\n.reg .pred p;\nsetp.ne.b32 p, %101, 0;\nwgmma.mma_async.sync.aligned.m64n192k16.f32.bf16.bf16 {"
@@ -131,11 +131,11 @@ __device__ inline void wgmma_left_bf16_n192(float* d, const u32* a, u64 b, bool 
         "+f"(d[73]), "+f"(d[74]), "+f"(d[75]), "+f"(d[76]), "+f"(d[77]), "+f"(d[78]), "+f"(d[79]), "+f"(d[80]),
         "+f"(d[81]), "+f"(d[82]), "+f"(d[83]), "+f"(d[84]), "+f"(d[85]), "+f"(d[86]), "+f"(d[87]), "+f"(d[88]),
         "+f"(d[89]), "+f"(d[90]), "+f"(d[91]), "+f"(d[92]), "+f"(d[93]), "+f"(d[94]), "+f"(d[95])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)), "n"(turned_b));
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)), "n"(transposed_b));
 }
 
-// d = a b, or d += a b, 64 x 256 by 16 of k, of a warp group, a in registers; rows of b run along k where it is turned.
-template <int turned_b>
+// d = a b, or d += a b, 64 x 256 by 16 of k, of a warp group, a in registers; rows of b run along k where it is transposed.
+template <int transposed_b>
 __device__ inline void wgmma_left_bf16_n256(float* d, const u32* a, u64 b, bool adds) {
   asm volatile(
       "{\n.reg .pred p;\nsetp.ne.b32 p, %133, 0;\nwgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 {"
@@ -163,11 +163,11 @@ __device__ inline void wgmma_left_bf16_n256(float* d, const u32* a, u64 b, bool 
         "+f"(d[105]), "+f"(d[106]), "+f"(d[107]), "+f"(d[108]), "+f"(d[109]), "+f"(d[110]), "+f"(d[111]), "+f"(d[112]),
         "+f"(d[113]), "+f"(d[114]), "+f"(d[115]), "+f"(d[116]), "+f"(d[117]), "+f"(d[118]), "+f"(d[119]), "+f"(d[120]),
         "+f"(d[121]), "+f"(d[122]), "+f"(d[123]), "+f"(d[124]), "+f"(d[125]), "+f"(d[126]), "+f"(d[127])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)), "n"(turned_b));
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)), "n"(transposed_b));
 }
 
-// d = a b, or d += a b, 64 x 64 by 16 of k, of a warp group, a in registers; rows of b run along k where it is turned.
-template <int turned_b>
+// d = a b, or d += a b, 64 x 64 by 16 of k, of a warp group, a in registers; rows of b run along k where it is transposed.
+template <int transposed_b>
 __device__ inline void wgmma_left_f16_n64(float* d, const u32* a, u64 b, bool adds) {
   asm volatile(
       "{\n.reg .pred p;\nsetp.ne.b32 p, %37, 0;\nwgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {"
@@ -178,11 +178,11 @@ __device__ inline void wgmma_left_f16_n64(float* d, const u32* a, u64 b, bool ad
         "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]),
         "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]),
         "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)), "n"(turned_b));
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)), "n"(transposed_b));
 }
 
-// d = a b, or d += a b, 64 x 96 by 16 of k, of a warp group, a in registers; rows of b run along k where it is turned.
-template <int turned_b>
+// d = a b, or d += a b, 64 x 96 by 16 of k, of a warp group, a in registers; rows of b run along k where it is transposed.
+template <int transposed_b>
 __device__ inline void wgmma_left_f16_n96(float* d, const u32* a, u64 b, bool adds) {
   asm volatile(
       "{\n.reg .pred p;\nsetp.ne.b32 p, %53, 0;\nwgmma.mma_async.sync.aligned.m64n96k16.f32.f16.f16 {"
@@ -196,11 +196,11 @@ __device__ inline void wgmma_left_f16_n96(float* d, const u32* a, u64 b, bool ad
         "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), "+f"(d[32]),
         "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), "+f"(d[40]),
         "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)), "n"(turned_b));
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)), "n"(transposed_b));
 }
 
-// d = a b, or d += a b, 64 x 128 by 16 of k, of a warp group, a in registers; rows of b run along k where it is turned.
-template <int turned_b>
+// d = a b, or d += a b, 64 x 128 by 16 of k, of a warp group, a in registers; rows of b run along k where it is transposed.
+template <int transposed_b>
 __device__ inline void wgmma_left_f16_n128(float* d, const u32* a, u64 b, bool adds) {
   asm volatile(
       "{\n.reg .pred p;\nsetp.ne.b32 p, %69, 0;\nwgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {"
@@ -217,11 +217,11 @@ __device__ inline void wgmma_left_f16_n128(float* d, const u32* a, u64 b, bool a
         "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), "+f"(d[48]),
         "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]), "+f"(d[56]),
         "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)), "n"(turned_b));
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)), "n"(transposed_b));
 }
 
-// d = a b, or d += a b, 64 x 160 by 16 of k, of a warp group, a in registers; rows of b run along k where it is turned.
-template <int turned_b>
+// d = a b, or d += a b, 64 x 160 by 16 of k, of a warp group, a in registers; rows of b run along k where it is transposed.
+template <int transposed_b>
 __device__ inline void wgmma_left_f16_n160(float* d, const u32* a, u64 b, bool adds) {
   asm volatile(
       "{\n.reg .pred p;\nsetp.ne.b32 p, %85, 0;\nwgmma.mma_async.sync.aligned.m64n160k16.f32.f16.f16 {"
@@ -241,11 +241,11 @@ __device__ inline void wgmma_left_f16_n160(float* d, const u32* a, u64 b, bool a
         "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63]), "+f"(d[64]),
         "+f"(d[65]), "+f"(d[66]), "+f"(d[67]), "+f"(d[68]), "+f"(d[69]), "+f"(d[70]), "+f"(d[71]), "+f"(d[72]),
         "+f"(d[73]), "+f"(d[74]), "+f"(d[75]), "+f"(d[76]), "+f"(d[77]), "+f"(d[78]), "+f"(d[79])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)), "n"(turned_b));
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)), "n"(transposed_b));
 }
 
-// d = a b, or d += a b, 64 x 176 by 16 of k, of a warp group, a in registers; rows of b run along k where it is turned.
-template <int turned_b>
+// d = a b, or d += a b, 64 x 176 by 16 of k, of a warp group, a in registers; rows of b run along k where it is transposed.
+template <int transposed_b>
 __device__ inline void wgmma_left_f16_n176(float* d, const u32* a, u64 b, bool adds) {
   asm volatile(
       "{\n.reg .pred p;\nsetp.ne.b32 p, %93, 0;\nwgmma.mma_async.sync.aligned.m64n176k16.f32.f16.f16 {"
@@ -266,11 +266,11 @@ __device__ inline void wgmma_left_f16_n176(float* d, const u32* a, u64 b, bool a
         "+f"(d[65]), "+f"(d[66]), "+f"(d[67]), "+f"(d[68]), "+f"(d[69]), "+f"(d[70]), "+f"(d[71]), "+f"(d[72]),
         "+f"(d[73]), "+f"(d[74]), "+f"(d[75]), "+f"(d[76]), "+f"(d[77]), "+f"(d[78]), "+f"(d[79]), "+f"(d[80]),
         "+f"(d[81]), "+f"(d[82]), "+f"(d[83]), "+f"(d[84]), "+f"(d[85]), "+f"(d[86]), "+f"(d[87])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)), "n"(turned_b));
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)), "n"(transposed_b));
 }
 
-// d = a b, or d += a b, 64 x 192 by 16 of k, of a warp group, a in registers; rows of b run along k where it is turned.
-template <int turned_b>
+// d = a b, or d += a b, 64 x 192 by 16 of k, of a warp group, a in registers; rows of b run along k where it is transposed.
+template <int transposed_b>
 __device__ inline void wgmma_left_f16_n192(float* d, const u32* a, u64 b, bool adds) {
   asm volatile(
       "{\n.reg .pred p;\nsetp.ne.b32 p, %101, 0;\nwgmma.mma_async.sync.aligned.m64n192k16.f32.f16.f16 {"
@@ -292,11 +292,11 @@ __device__ inline void wgmma_left_f16_n192(float* d, const u32* a, u64 b, bool a
         "+f"(d[73]), "+f"(d[74]), "+f"(d[75]), "+f"(d[76]), "+f"(d[77]), "+f"(d[78]), "+f"(d[79]), "+f"(d[80]),
         "+f"(d[81]), "+f"(d[82]), "+f"(d[83]), "+f"(d[84]), "+f"(d[85]), "+f"(d[86]), "+f"(d[87]), "+f"(d[88]),
         "+f"(d[89]), "+f"(d[90]), "+f"(d[91]), "+f"(d[92]), "+f"(d[93]), "+f"(d[94]), "+f"(d[95])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)), "n"(turned_b));
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)), "n"(transposed_b));
 }
 
-// d = a b, or d += a b, 64 x 256 by 16 of k, of a warp group, a in registers; rows of b run along k where it is turned.
-template <int turned_b>
+// d = a b, or d += a b, 64 x 256 by 16 of k, of a warp group, a in registers; rows of b run along k where it is transposed.
+template <int transposed_b>
 __device__ inline void wgmma_left_f16_n256(float* d, const u32* a, u64 b, bool adds) {
   asm volatile(
       "{\n.reg .pred p;\nsetp.ne.b32 p, %133, 0;\nwgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 {"
@@ -324,5 +324,5 @@ __device__ inline void wgmma_left_f16_n256(float* d, const u32* a, u64 b, bool a
         "+f"(d[105]), "+f"(d[106]), "+f"(d[107]), "+f"(d[108]), "+f"(d[109]), "+f"(d[110]), "+f"(d[111]), "+f"(d[112]),
         "+f"(d[113]), "+f"(d[114]), "+f"(d[115]), "+f"(d[116]), "+f"(d[117]), "+f"(d[118]), "+f"(d[119]), "+f"(d[120]),
         "+f"(d[121]), "+f"(d[122]), "+f"(d[123]), "+f"(d[124]), "+f"(d[125]), "+f"(d[126]), "+f"(d[127])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)), "n"(turned_b));
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)), "n"(transposed_b));
 }

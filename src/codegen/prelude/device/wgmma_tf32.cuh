@@ -1,7 +1,7 @@
 // d = a b, or d += a b, 64 x 64 by 8 of k, of a warp group, of tf32, which lie along k alone.
-template <int turned_a, int turned_b>
+template <int transposed_a, int transposed_b>
 __device__ inline void wgmma_tf32_n64(float* d, u64 a, u64 b, bool adds) {
-  static_assert(turned_a == 0 && turned_b == 0);
+  static_assert(transposed_a == 0 && transposed_b == 0);
   asm volatile(
       "{\n.reg .pred p;\nsetp.ne.b32 p, %34, 0;\nwgmma.mma_async.sync.aligned.m64n64k8.f32.tf32.tf32 {"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, "
@@ -15,9 +15,9 @@ __device__ inline void wgmma_tf32_n64(float* d, u64 a, u64 b, bool adds) {
 }
 
 // d = a b, or d += a b, 64 x 96 by 8 of k, of a warp group, of tf32, which lie along k alone.
-template <int turned_a, int turned_b>
+template <int transposed_a, int transposed_b>
 __device__ inline void wgmma_tf32_n96(float* d, u64 a, u64 b, bool adds) {
-  static_assert(turned_a == 0 && turned_b == 0);
+  static_assert(transposed_a == 0 && transposed_b == 0);
   asm volatile(
       "{\n.reg .pred p;\nsetp.ne.b32 p, %50, 0;\nwgmma.mma_async.sync.aligned.m64n96k8.f32.tf32.tf32 {"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, "
@@ -34,9 +34,9 @@ __device__ inline void wgmma_tf32_n96(float* d, u64 a, u64 b, bool adds) {
 }
 
 // d = a b, or d += a b, 64 x 128 by 8 of k, of a warp group, of tf32, which lie along k alone.
-template <int turned_a, int turned_b>
+template <int transposed_a, int transposed_b>
 __device__ inline void wgmma_tf32_n128(float* d, u64 a, u64 b, bool adds) {
-  static_assert(turned_a == 0 && turned_b == 0);
+  static_assert(transposed_a == 0 && transposed_b == 0);
   asm volatile(
       "{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\nwgmma.mma_async.sync.aligned.m64n128k8.f32.tf32.tf32 {"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, "
@@ -56,9 +56,9 @@ __device__ inline void wgmma_tf32_n128(float* d, u64 a, u64 b, bool adds) {
 }
 
 // d = a b, or d += a b, 64 x 192 by 8 of k, of a warp group, of tf32, which lie along k alone.
-template <int turned_a, int turned_b>
+template <int transposed_a, int transposed_b>
 __device__ inline void wgmma_tf32_n192(float* d, u64 a, u64 b, bool adds) {
-  static_assert(turned_a == 0 && turned_b == 0);
+  static_assert(transposed_a == 0 && transposed_b == 0);
   asm volatile(
       "{\n.reg .pred p;\nsetp.ne.b32 p, %98, 0;\nwgmma.mma_async.sync.aligned.m64n192k8.f32.tf32.tf32 {"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, "
@@ -83,9 +83,9 @@ __device__ inline void wgmma_tf32_n192(float* d, u64 a, u64 b, bool adds) {
 }
 
 // d = a b, or d += a b, 64 x 256 by 8 of k, of a warp group, of tf32, which lie along k alone.
-template <int turned_a, int turned_b>
+template <int transposed_a, int transposed_b>
 __device__ inline void wgmma_tf32_n256(float* d, u64 a, u64 b, bool adds) {
-  static_assert(turned_a == 0 && turned_b == 0);
+  static_assert(transposed_a == 0 && transposed_b == 0);
   asm volatile(
       "{\n.reg .pred p;\nsetp.ne.b32 p, %130, 0;\nwgmma.mma_async.sync.aligned.m64n256k8.f32.tf32.tf32 {"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, "
@@ -116,9 +116,9 @@ __device__ inline void wgmma_tf32_n256(float* d, u64 a, u64 b, bool adds) {
 }
 
 // d = a b, or d += a b, 64 x 64 by 8 of k, of a warp group, of tf32, a in registers; b lies along k alone.
-template <int turned_b>
+template <int transposed_b>
 __device__ inline void wgmma_left_tf32_n64(float* d, const float* a, u64 b, bool adds) {
-  static_assert(turned_b == 0);
+  static_assert(transposed_b == 0);
   asm volatile(
       "{\n.reg .pred p;\nsetp.ne.b32 p, %37, 0;\nwgmma.mma_async.sync.aligned.m64n64k8.f32.tf32.tf32 {"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, "
@@ -133,9 +133,9 @@ __device__ inline void wgmma_left_tf32_n64(float* d, const float* a, u64 b, bool
 }
 
 // d = a b, or d += a b, 64 x 96 by 8 of k, of a warp group, of tf32, a in registers; b lies along k alone.
-template <int turned_b>
+template <int transposed_b>
 __device__ inline void wgmma_left_tf32_n96(float* d, const float* a, u64 b, bool adds) {
-  static_assert(turned_b == 0);
+  static_assert(transposed_b == 0);
   asm volatile(
       "{\n.reg .pred p;\nsetp.ne.b32 p, %53, 0;\nwgmma.mma_async.sync.aligned.m64n96k8.f32.tf32.tf32 {"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, "
@@ -153,9 +153,9 @@ __device__ inline void wgmma_left_tf32_n96(float* d, const float* a, u64 b, bool
 }
 
 // d = a b, or d += a b, 64 x 128 by 8 of k, of a warp group, of tf32, a in registers; b lies along k alone.
-template <int turned_b>
+template <int transposed_b>
 __device__ inline void wgmma_left_tf32_n128(float* d, const float* a, u64 b, bool adds) {
-  static_assert(turned_b == 0);
+  static_assert(transposed_b == 0);
   asm volatile(
       "{\n.reg .pred p;\nsetp.ne.b32 p, %69, 0;\nwgmma.mma_async.sync.aligned.m64n128k8.f32.tf32.tf32 {"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, "
@@ -176,9 +176,9 @@ __device__ inline void wgmma_left_tf32_n128(float* d, const float* a, u64 b, boo
 }
 
 // d = a b, or d += a b, 64 x 192 by 8 of k, of a warp group, of tf32, a in registers; b lies along k alone.
-template <int turned_b>
+template <int transposed_b>
 __device__ inline void wgmma_left_tf32_n192(float* d, const float* a, u64 b, bool adds) {
-  static_assert(turned_b == 0);
+  static_assert(transposed_b == 0);
   asm volatile(
       "{\n.reg .pred p;\nsetp.ne.b32 p, %101, 0;\nwgmma.mma_async.sync.aligned.m64n192k8.f32.tf32.tf32 {"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, "
@@ -204,9 +204,9 @@ __device__ inline void wgmma_left_tf32_n192(float* d, const float* a, u64 b, boo
 }
 
 // d = a b, or d += a b, 64 x 256 by 8 of k, of a warp group, of tf32, a in registers; b lies along k alone.
-template <int turned_b>
+template <int transposed_b>
 __device__ inline void wgmma_left_tf32_n256(float* d, const float* a, u64 b, bool adds) {
-  static_assert(turned_b == 0);
+  static_assert(transposed_b == 0);
   asm volatile(
       "{\n.reg .pred p;\nsetp.ne.b32 p, %133, 0;\nwgmma.mma_async.sync.aligned.m64n256k8.f32.tf32.tf32 {"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, "

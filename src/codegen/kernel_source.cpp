@@ -1,0 +1,41 @@
+#include "codegen/kernel_source.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <sstream>
+#include <tuple>
+
+#include "codegen/emit/emit.hpp"
+#include "codegen/plan/remarks.hpp"
+#include "codegen/prelude/prelude.hpp"
+
+namespace tessera::internal {
+
+KernelSource kernel_source(const codegen::Plan& plan) {
+  KernelSource source;
+  source.author = plan.author;
+  source.name = plan.kernel;
+  const std::string decisions = to_string(plan);
+  source.plan = decisions + '\n' + tree_text(plan);
+  std::istringstream lines(decisions);
+  for (std::string line; std::getline(lines, line);) fmt::format_to(std::back_inserter(source.text), "// {}\n", line);
+  const std::string kernel = emit(plan);
+  fmt::format_to(std::back_inserter(source.text), "\n{}\n// ---- kernel ----\n{}", prelude_for(kernel), kernel);
+  source.slow = codegen::slow_tiles(plan.author, plan.remarks);
+  source.remarks = plan.remarks;
+  std::ranges::stable_sort(source.remarks, {}, [](const Remark& remark) { return std::tie(remark.file, remark.line); });
+  source.parameters = plan.parameters;
+  for (const codegen::TensorMap& map : plan.tensor_maps) source.tma_tensors.push_back(map.tensor);
+  source.threads = plan.threads();
+  source.shared_bytes = static_cast<int>(plan.shared_bytes);
+  source.workspace_bytes = plan.workspace_bytes;
+  source.persistent = plan.persistent();
+  source.waits_for_previous = plan.waits_for_previous();
+  source.prefetched_before_wait = plan.prefetched_before_wait();
+  for (const codegen::Phase& phase : plan.phases) source.split_k = std::max(source.split_k, phase.schedule.split_k);
+  return source;
+}
+
+}  // namespace tessera::internal

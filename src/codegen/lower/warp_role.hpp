@@ -1,0 +1,49 @@
+// What the roles of a specialised kernel have in common: steps around those of the graph.
+#pragma once
+#include "codegen/lower/lower.hpp"
+#include "codegen/lower/lower_steps.hpp"
+
+namespace tessera::internal::lowering {
+
+/// Named barriers, one of each team's threads.
+inline constexpr int first_consumer_barrier = 1;
+/// Registers of a thread of the producer, of which one works where the copy engine brings all.
+inline constexpr int of_producer = 24;
+
+class WarpRole : public RoleLowering {
+ public:
+  bool stages() const override { return false; }
+
+ protected:
+  /// Steps are those of node `about`.
+  explicit WarpRole(Id about) : about_(about) {}
+
+  template <class Kind>
+  void push(Steps& steps, Kind kind) const {
+    steps.push(about_, std::move(kind));
+  }
+  /// One of each so many threads does it.
+  template <class Inside>
+  void elected(Steps& steps, int threads, const Inside& inside) const {
+    ElectOne step{.threads = threads, .body = {}};
+    steps.within(step.body, inside);
+    push(steps, std::move(step));
+  }
+  template <class Inside>
+  void tiles(Steps& steps, int step, const Inside& inside) const {
+    TileLoop loop{.first = 0, .step = step, .body = {}};
+    steps.within(loop.body, inside);
+    push(steps, std::move(loop));
+  }
+  void set_registers(Steps& steps, int registers, bool more) const {
+    if (registers > 0) push(steps, SetMaxNReg{registers, more});
+  }
+
+ private:
+  const Id about_;
+};
+
+/// What stands ahead of the roles: barriers of pipelines, and the launch before.
+void begin_roles(Plan& plan);
+
+}  // namespace tessera::internal::lowering

@@ -1,0 +1,31 @@
+// 1, 2, 4, 8 or 16 bytes of a tensor that the kernel only reads, as words; which keep what they are where not `inside`.
+// Others ptxas brings forward: at times more than there are registers, or ahead of the end of the launch that writes
+// them. These stay in the order of the text.
+template <int Bytes>
+__device__ inline void load_no_hoist(u32* words, const void* from, bool inside) {
+  static_assert(Bytes == 1 || Bytes == 2 || Bytes == 4 || Bytes == 8 || Bytes == 16);
+  const unsigned long at = __cvta_generic_to_global(from);
+  const u32 taken = inside;
+  if constexpr (Bytes == 16) {
+    asm volatile(
+        "{ .reg .pred p; setp.ne.u32 p, %5, 0; @p ld.relaxed.cta.global.v4.b32 {%0, %1, %2, %3}, [%4]; }"
+        : "+r"(words[0]), "+r"(words[1]), "+r"(words[2]), "+r"(words[3])
+        : "l"(at), "r"(taken));
+  } else if constexpr (Bytes == 8) {
+    asm volatile("{ .reg .pred p; setp.ne.u32 p, %3, 0; @p ld.relaxed.cta.global.v2.b32 {%0, %1}, [%2]; }"
+                 : "+r"(words[0]), "+r"(words[1])
+                 : "l"(at), "r"(taken));
+  } else if constexpr (Bytes == 4) {
+    asm volatile("{ .reg .pred p; setp.ne.u32 p, %2, 0; @p ld.relaxed.cta.global.b32 %0, [%1]; }"
+                 : "+r"(words[0])
+                 : "l"(at), "r"(taken));
+  } else if constexpr (Bytes == 2) {
+    asm volatile("{ .reg .pred p; setp.ne.u32 p, %2, 0; @p ld.relaxed.cta.global.u16 %0, [%1]; }"
+                 : "+r"(words[0])
+                 : "l"(at), "r"(taken));
+  } else {
+    asm volatile("{ .reg .pred p; setp.ne.u32 p, %2, 0; @p ld.relaxed.cta.global.u8 %0, [%1]; }"
+                 : "+r"(words[0])
+                 : "l"(at), "r"(taken));
+  }
+}
