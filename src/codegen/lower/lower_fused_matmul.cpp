@@ -12,7 +12,7 @@ namespace tessera::internal::lowering {
 namespace {
 
 /// Named barriers of warp groups that take turns.
-constexpr int ordered_barrier = first_consumer_barrier + 1;
+constexpr int first_ordered_barrier = first_consumer_barrier + 1;
 
 /// Where a tile is on its way: a pipeline of its own, so that each is given back as soon as it is read.
 struct FusedMatmulPipeline {
@@ -148,7 +148,7 @@ class FusedMatmulConsumer final : public FusedMatmulRole {
   bool does(Id id) const override { return !on_the_way_.contains(id); }
   void whole(Steps& steps, const LowerNodes& lower) override {
     set_registers(steps, registers_, true);
-    if (is_ping_pong()) push(steps, OrderedBarrier{OrderedBarrier::Kind::begin, ordered_barrier});
+    if (is_ping_pong()) push(steps, OrderedBarrier{OrderedBarrier::Kind::begin, first_ordered_barrier});
     if (fused_.runs_on) begin(steps);
     tiles(steps, 1, [&] {
       lower([](Id) { return true; });
@@ -247,9 +247,9 @@ class FusedMatmulConsumer final : public FusedMatmulRole {
   bool is_ping_pong() const { return fused_.overlaps && fused_.groups > 1; }
   template <class Inside>
   void in_turn(Steps& steps, bool turns, const Inside& inside) const {
-    if (turns) push(steps, OrderedBarrier{OrderedBarrier::Kind::wait, ordered_barrier});
+    if (turns) push(steps, OrderedBarrier{OrderedBarrier::Kind::wait, first_ordered_barrier});
     inside();
-    if (turns) push(steps, OrderedBarrier{OrderedBarrier::Kind::pass, ordered_barrier});
+    if (turns) push(steps, OrderedBarrier{OrderedBarrier::Kind::pass, first_ordered_barrier});
   }
   // The first block's scores; those of the others come with the block before.
   void begin(Steps& steps) {

@@ -10,8 +10,8 @@
 namespace tessera::internal::lowering {
 namespace {
 
-// A named barrier for each team's turn at the tensor cores.
-constexpr int ordered_barrier = 3;
+// A named barrier for the turn of each consumer group at the tensor cores.
+constexpr int first_ping_pong_barrier = 3;
 
 /// What both kinds of roles do: they go from tile to tile, with a cursor in the pipeline.
 class PipelineRole : public WarpRole {
@@ -51,7 +51,9 @@ class PipelineRole : public WarpRole {
     push(steps, std::move(loop));
   }
   bool in_tile(Id id) const { return !shared_.how.launch[id]; }
-  tessera::internal::codegen::Operand all_rounds(Steps& steps) { return steps.scalar(steps.node(shared_.how.loop).in[0]); }
+  tessera::internal::codegen::Operand all_rounds(Steps& steps) {
+    return steps.scalar(steps.node(shared_.how.loop).in[0]);
+  }
 
   MatmulPipeline& shared_;
   const PipelineStateId state_;
@@ -197,9 +199,10 @@ class Consumer final : public PipelineRole {
       // The second team's first tile is the second: it passes over the first's stages, and gives it the first turn.
       IfConsumerGroup second{.consumer_group = 1, .body = {}};
       steps.within(second.body, [&] {
-        push(steps,
-             NamedBarrier{
-                 .id = ordered_barrier, .threads = 2 * steps.threads, .arrives = true, .next_consumer_group = true});
+        push(steps, NamedBarrier{.id = first_ping_pong_barrier,
+                                 .threads = 2 * steps.threads,
+                                 .arrives = true,
+                                 .next_consumer_group = true});
         push(steps, AdvanceStage{state_, all_rounds(steps), true});
       });
       push(steps, std::move(second));
@@ -226,7 +229,8 @@ class Consumer final : public PipelineRole {
       if (!skips_zero_init(sums)) push(steps, RegisterFence{steps.values.of(sums)});
     }
     fragments_.reserve(steps);
-    if (shared_.how.consumer_groups > 1) push(steps, NamedBarrier{.id = ordered_barrier, .threads = 2 * steps.threads});
+    if (shared_.how.consumer_groups > 1)
+      push(steps, NamedBarrier{.id = first_ping_pong_barrier, .threads = 2 * steps.threads});
   }
   bool skips_zero_init(Id argument) const override {
     return starts_from_zeros(shared_.analysis, shared_.how.loop, argument);
@@ -275,9 +279,10 @@ class Consumer final : public PipelineRole {
   }
   void after_loop(Steps& steps) override {
     if (shared_.how.consumer_groups > 1)
-      push(steps,
-           NamedBarrier{
-               .id = ordered_barrier, .threads = 2 * steps.threads, .arrives = true, .next_consumer_group = true});
+      push(steps, NamedBarrier{.id = first_ping_pong_barrier,
+                               .threads = 2 * steps.threads,
+                               .arrives = true,
+                               .next_consumer_group = true});
     push(steps, WgmmaWait{0});
     release(steps, {});
     for (const ValueId sums : sums_) push(steps, RegisterFence{sums});
