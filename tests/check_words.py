@@ -2,7 +2,7 @@
 """Checks the words of sources and pages: check_words.py ROOT.
 
 1. No name that CHANGELOG.md lists as an old one (the tables of section 0.4.0) stands in sources, tests or pages.
-2. What docs/glossary.md names as a place exists.
+2. Each place that docs/glossary.md names exists.
 3. Sentences that begin with "Of", "What" or "Who", which put the subject last, do not become more; lower the limit where
    you mend some.
 """

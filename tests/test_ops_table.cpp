@@ -152,7 +152,7 @@ TEST_CASE("a structural op is a shape rule, a function and a case in each execut
        {"argmax", "argument", "block", "broadcast", "concat", "constant", "extract", "histogram", "iota", "load",
         "loop", "mma", "repeat", "store"}},
       {"src/codegen/lower/split_products.cpp", {"argument", "block", "constant", "load", "loop", "mma"}},
-      {"src/codegen/lower/transposed.cpp", {"permute"}},
+      {"src/codegen/lower/transposed_access.cpp", {"permute"}},
       {"src/codegen/lower/wgmma_tiles.cpp", {"broadcast", "constant"}},
       {"src/codegen/passes/dce.cpp", {"argument", "branch", "loop", "repeat", "result"}},
       {"src/codegen/passes/constant_fold.cpp",

@@ -138,7 +138,7 @@ Program Generator::run() {
   make_grid();
   if (chance(15)) {
     Hints hints;
-    if (chance(60)) hints.warps = one_of(std::array{1, 2, 4, 8, 16, 32, 3});
+    if (chance(60)) hints.warps = one_of(std::array{1, 2, 4, 8, 16, 32, 16});
     if (chance(60)) hints.stages = between(1, 6);
     if (chance(60)) hints.occupancy = between(1, 6);
     program_.hints.push_back(hints);

@@ -93,7 +93,7 @@ Id end_of_source(const Graph& graph, Id operand);
 /// What it stopped at where it finds no load, as "comes from 'mul'".
 std::string why_no_source(const Graph& graph, Id operand);
 
-/// products.cpp: the kind of each product, its warps and the layout of its result; of a kernel with at least so many
+/// matmul_plan.cpp: the kind of each product, its warps and the layout of its result; of a kernel with at least so many
 /// warps, unless rows of scores must stay with their warp.
 struct Products {
   std::map<Id, ProductPlan> plans;

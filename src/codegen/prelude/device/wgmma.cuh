@@ -24,7 +24,7 @@ __device__ inline void store_matrix(void* to_shared, u32 a, u32 b, u32 c, u32 d)
                : "memory");
 }
 
-// d = a b, or d += a b, 64 x 64 by 16 of k, of a warp group; rows of an operand run along k where it is transposed.
+// d = a b, or d += a b, 64 x 64 by 16 of k, of a warp group; an operand's rows run along k if it is transposed.
 template <int transposed_a, int transposed_b>
 __device__ inline void wgmma_bf16_n64(float* d, u64 a, u64 b, bool adds) {
   asm volatile(
@@ -39,7 +39,7 @@ __device__ inline void wgmma_bf16_n64(float* d, u64 a, u64 b, bool adds) {
       : "l"(a), "l"(b), "r"(static_cast<int>(adds)), "n"(transposed_a), "n"(transposed_b));
 }
 
-// d = a b, or d += a b, 64 x 96 by 16 of k, of a warp group; rows of an operand run along k where it is transposed.
+// d = a b, or d += a b, 64 x 96 by 16 of k, of a warp group; an operand's rows run along k if it is transposed.
 template <int transposed_a, int transposed_b>
 __device__ inline void wgmma_bf16_n96(float* d, u64 a, u64 b, bool adds) {
   asm volatile(
@@ -57,7 +57,7 @@ __device__ inline void wgmma_bf16_n96(float* d, u64 a, u64 b, bool adds) {
       : "l"(a), "l"(b), "r"(static_cast<int>(adds)), "n"(transposed_a), "n"(transposed_b));
 }
 
-// d = a b, or d += a b, 64 x 128 by 16 of k, of a warp group; rows of an operand run along k where it is transposed.
+// d = a b, or d += a b, 64 x 128 by 16 of k, of a warp group; an operand's rows run along k if it is transposed.
 template <int transposed_a, int transposed_b>
 __device__ inline void wgmma_bf16_n128(float* d, u64 a, u64 b, bool adds) {
   asm volatile(
@@ -78,7 +78,7 @@ __device__ inline void wgmma_bf16_n128(float* d, u64 a, u64 b, bool adds) {
       : "l"(a), "l"(b), "r"(static_cast<int>(adds)), "n"(transposed_a), "n"(transposed_b));
 }
 
-// d = a b, or d += a b, 64 x 160 by 16 of k, of a warp group; rows of an operand run along k where it is transposed.
+// d = a b, or d += a b, 64 x 160 by 16 of k, of a warp group; an operand's rows run along k if it is transposed.
 template <int transposed_a, int transposed_b>
 __device__ inline void wgmma_bf16_n160(float* d, u64 a, u64 b, bool adds) {
   asm volatile(
@@ -102,7 +102,7 @@ __device__ inline void wgmma_bf16_n160(float* d, u64 a, u64 b, bool adds) {
       : "l"(a), "l"(b), "r"(static_cast<int>(adds)), "n"(transposed_a), "n"(transposed_b));
 }
 
-// d = a b, or d += a b, 64 x 176 by 16 of k, of a warp group; rows of an operand run along k where it is transposed.
+// d = a b, or d += a b, 64 x 176 by 16 of k, of a warp group; an operand's rows run along k if it is transposed.
 template <int transposed_a, int transposed_b>
 __device__ inline void wgmma_bf16_n176(float* d, u64 a, u64 b, bool adds) {
   asm volatile(
@@ -127,7 +127,7 @@ __device__ inline void wgmma_bf16_n176(float* d, u64 a, u64 b, bool adds) {
       : "l"(a), "l"(b), "r"(static_cast<int>(adds)), "n"(transposed_a), "n"(transposed_b));
 }
 
-// d = a b, or d += a b, 64 x 192 by 16 of k, of a warp group; rows of an operand run along k where it is transposed.
+// d = a b, or d += a b, 64 x 192 by 16 of k, of a warp group; an operand's rows run along k if it is transposed.
 template <int transposed_a, int transposed_b>
 __device__ inline void wgmma_bf16_n192(float* d, u64 a, u64 b, bool adds) {
   asm volatile(
@@ -153,7 +153,7 @@ __device__ inline void wgmma_bf16_n192(float* d, u64 a, u64 b, bool adds) {
       : "l"(a), "l"(b), "r"(static_cast<int>(adds)), "n"(transposed_a), "n"(transposed_b));
 }
 
-// d = a b, or d += a b, 64 x 256 by 16 of k, of a warp group; rows of an operand run along k where it is transposed.
+// d = a b, or d += a b, 64 x 256 by 16 of k, of a warp group; an operand's rows run along k if it is transposed.
 template <int transposed_a, int transposed_b>
 __device__ inline void wgmma_bf16_n256(float* d, u64 a, u64 b, bool adds) {
   asm volatile(
@@ -186,7 +186,7 @@ __device__ inline void wgmma_bf16_n256(float* d, u64 a, u64 b, bool adds) {
       : "l"(a), "l"(b), "r"(static_cast<int>(adds)), "n"(transposed_a), "n"(transposed_b));
 }
 
-// d = a b, or d += a b, 64 x 64 by 16 of k, of a warp group; rows of an operand run along k where it is transposed.
+// d = a b, or d += a b, 64 x 64 by 16 of k, of a warp group; an operand's rows run along k if it is transposed.
 template <int transposed_a, int transposed_b>
 __device__ inline void wgmma_f16_n64(float* d, u64 a, u64 b, bool adds) {
   asm volatile(
@@ -201,7 +201,7 @@ __device__ inline void wgmma_f16_n64(float* d, u64 a, u64 b, bool adds) {
       : "l"(a), "l"(b), "r"(static_cast<int>(adds)), "n"(transposed_a), "n"(transposed_b));
 }
 
-// d = a b, or d += a b, 64 x 96 by 16 of k, of a warp group; rows of an operand run along k where it is transposed.
+// d = a b, or d += a b, 64 x 96 by 16 of k, of a warp group; an operand's rows run along k if it is transposed.
 template <int transposed_a, int transposed_b>
 __device__ inline void wgmma_f16_n96(float* d, u64 a, u64 b, bool adds) {
   asm volatile(
@@ -219,7 +219,7 @@ __device__ inline void wgmma_f16_n96(float* d, u64 a, u64 b, bool adds) {
       : "l"(a), "l"(b), "r"(static_cast<int>(adds)), "n"(transposed_a), "n"(transposed_b));
 }
 
-// d = a b, or d += a b, 64 x 128 by 16 of k, of a warp group; rows of an operand run along k where it is transposed.
+// d = a b, or d += a b, 64 x 128 by 16 of k, of a warp group; an operand's rows run along k if it is transposed.
 template <int transposed_a, int transposed_b>
 __device__ inline void wgmma_f16_n128(float* d, u64 a, u64 b, bool adds) {
   asm volatile(
@@ -240,7 +240,7 @@ __device__ inline void wgmma_f16_n128(float* d, u64 a, u64 b, bool adds) {
       : "l"(a), "l"(b), "r"(static_cast<int>(adds)), "n"(transposed_a), "n"(transposed_b));
 }
 
-// d = a b, or d += a b, 64 x 160 by 16 of k, of a warp group; rows of an operand run along k where it is transposed.
+// d = a b, or d += a b, 64 x 160 by 16 of k, of a warp group; an operand's rows run along k if it is transposed.
 template <int transposed_a, int transposed_b>
 __device__ inline void wgmma_f16_n160(float* d, u64 a, u64 b, bool adds) {
   asm volatile(
@@ -264,7 +264,7 @@ __device__ inline void wgmma_f16_n160(float* d, u64 a, u64 b, bool adds) {
       : "l"(a), "l"(b), "r"(static_cast<int>(adds)), "n"(transposed_a), "n"(transposed_b));
 }
 
-// d = a b, or d += a b, 64 x 176 by 16 of k, of a warp group; rows of an operand run along k where it is transposed.
+// d = a b, or d += a b, 64 x 176 by 16 of k, of a warp group; an operand's rows run along k if it is transposed.
 template <int transposed_a, int transposed_b>
 __device__ inline void wgmma_f16_n176(float* d, u64 a, u64 b, bool adds) {
   asm volatile(
@@ -289,7 +289,7 @@ __device__ inline void wgmma_f16_n176(float* d, u64 a, u64 b, bool adds) {
       : "l"(a), "l"(b), "r"(static_cast<int>(adds)), "n"(transposed_a), "n"(transposed_b));
 }
 
-// d = a b, or d += a b, 64 x 192 by 16 of k, of a warp group; rows of an operand run along k where it is transposed.
+// d = a b, or d += a b, 64 x 192 by 16 of k, of a warp group; an operand's rows run along k if it is transposed.
 template <int transposed_a, int transposed_b>
 __device__ inline void wgmma_f16_n192(float* d, u64 a, u64 b, bool adds) {
   asm volatile(
@@ -315,7 +315,7 @@ __device__ inline void wgmma_f16_n192(float* d, u64 a, u64 b, bool adds) {
       : "l"(a), "l"(b), "r"(static_cast<int>(adds)), "n"(transposed_a), "n"(transposed_b));
 }
 
-// d = a b, or d += a b, 64 x 256 by 16 of k, of a warp group; rows of an operand run along k where it is transposed.
+// d = a b, or d += a b, 64 x 256 by 16 of k, of a warp group; an operand's rows run along k if it is transposed.
 template <int transposed_a, int transposed_b>
 __device__ inline void wgmma_f16_n256(float* d, u64 a, u64 b, bool adds) {
   asm volatile(

@@ -29,3 +29,23 @@ __device__ inline void load_no_hoist(u32* words, const void* from, bool inside) 
                  : "l"(at), "r"(taken));
   }
 }
+
+// How long the L2 cache keeps what is read of a tensor of so many bytes. Of one that it cannot hold, longer than what
+// is written: that leaves the cache sooner then, and in order.
+__device__ inline u64 priority_of_read(i64 bytes) {
+  u64 longer, usual;
+  asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(longer));
+  asm("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(usual));
+  return bytes >= 32ll << 20 ? longer : usual;
+}
+
+// As load_no_hoist, of 16 bytes, with a priority in the L2 cache.
+__device__ inline void load_evict_last(u32* words, const void* from, bool inside, u64 priority) {
+  const unsigned long at = __cvta_generic_to_global(from);
+  const u32 taken = inside;
+  asm volatile(
+      "{ .reg .pred p; setp.ne.u32 p, %5, 0; "
+      "@p ld.relaxed.cta.global.L2::cache_hint.v4.b32 {%0, %1, %2, %3}, [%4], %6; }"
+      : "+r"(words[0]), "+r"(words[1]), "+r"(words[2]), "+r"(words[3])
+      : "l"(at), "r"(taken), "l"(priority));
+}
