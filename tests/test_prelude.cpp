@@ -918,14 +918,14 @@ constexpr Kernel kernels[] = {
     // Macros, as NVRTC takes a generic lambda for a function of the host.
     {"orders", R"(
 #define ALL(y)                                                 \
-  y[1] = atomic_add<WaitEmpty, BlockScope>(y, y[2]);             \
-  y[1] = atomic_max<ArriveEmpty, DeviceScope>(y, y[1]);            \
+  y[1] = atomic_add<Acquire, BlockScope>(y, y[2]);             \
+  y[1] = atomic_max<Release, DeviceScope>(y, y[1]);            \
   y[1] = atomic_min<AcquireRelease, SystemScope>(y, y[1]);     \
   y[1] = atomic_exchange<Relaxed, BlockScope>(y, y[1]);        \
   y[1] = atomic_compare_exchange<AcquireRelease, DeviceScope>(y, y[1], y[2]);
 #define BITS(y)                                                \
-  y[1] = atomic_and<ArriveEmpty, BlockScope>(y, y[2]);             \
-  y[1] = atomic_or<WaitEmpty, SystemScope>(y, y[1]);             \
+  y[1] = atomic_and<Release, BlockScope>(y, y[2]);             \
+  y[1] = atomic_or<Acquire, SystemScope>(y, y[1]);             \
   y[1] = atomic_xor(y, y[1]);
   double* const d = reinterpret_cast<double*>(l + 9);
   ALL(f) ALL(d) ALL(i) ALL(l) ALL(w) ALL(m)

@@ -80,7 +80,7 @@ class GraphAnalysis {
 /// May a reshape be done by renaming axes? Only axes of extent 1 come or go.
 bool only_unit_axes(const Shape& from, const Shape& to);
 
-/// source.cpp: the axis of the operand of a cast, permute or reshape (of axes of extent 1) that `axis` of the result
+/// operand_source.cpp: the axis of the operand of a cast, permute or reshape (of axes of extent 1) that `axis` of the result
 /// is; -1: none, it has an extent of 1.
 int axis_below(const Graph& graph, const Node& node, int axis);
 /// Follows an operand of a product to the load behind it; no load if there is more than casts and renamed axes in
@@ -110,7 +110,7 @@ struct Layouts {
 Layouts choose_layouts(const GraphAnalysis& analysis, const std::map<Id, ProductPlan>& products, int warps);
 /// Warps for a kernel without products.
 int choose_warps(const GraphAnalysis& analysis);
-/// transposed.cpp: where a value, or what becomes of its elements one by one, is read or written along another axis
+/// transposed_access.cpp: where a value, or what becomes of its elements one by one, is read or written along another axis
 /// than `fast`: that axis, and as many elements as an access moves there.
 Run transposed_access(const GraphAnalysis& analysis, Id value, int fast);
 

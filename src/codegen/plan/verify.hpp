@@ -70,15 +70,15 @@ void check_contents(Diagnostics& diagnostics);
 void check_memory(Diagnostics& diagnostics);
 /// verify_sync.cpp: barriers, and copies that are waited for.
 void check_sync(Diagnostics& diagnostics);
-/// verify_rings.cpp: pipelines, tensors that the copy engine is told of, and panels; and what stands ahead of roles.
+/// verify_pipelines.cpp: pipelines, tensors that the copy engine is told of, and panels; and what stands ahead of roles.
 void check_pipelines(Diagnostics& diagnostics);
 void check_prologue(Diagnostics& diagnostics, const Phase& phase);
-/// verify_ahead.cpp: what a phase's roles do before launches before have ended.
+/// verify_prefetch.cpp: what a phase's roles do before launches before have ended.
 void check_prefetch(Diagnostics& diagnostics, const Phase& phase);
 /// verify_roles.cpp: stages of pipelines, groups of wgmma and of stores, proxies, and barriers of roles at work at the
 /// same time.
 void check_roles(Diagnostics& diagnostics);
-/// verify_turns.cpp: warp groups that take turns each wait for one and give it on.
+/// verify_ordered_barriers.cpp: warp groups that take turns each wait for one and give it on.
 void check_ordered_barriers(Diagnostics& diagnostics);
 /// verify_launch.cpp: roles, phases, and the kernel's parameters.
 void check_launch(Diagnostics& diagnostics);
