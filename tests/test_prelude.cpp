@@ -722,7 +722,7 @@ TEST_CASE("A kernel gets the prelude that it uses", "[prelude]") {
   // Of overloads those stay out that are for elements it has none of. Values of 64 bits may come without a name.
   CHECK(names_in(prelude_for("from_memory(x)")) == "from_memory ");
   CHECK(names_in(prelude_for("const bf16* x; from_memory(x[0])")) ==
-        "u16 u32 bf16 float_of bf16_value from_memory from_memory ");
+        "u32 u16 bf16 float_of bf16_value from_memory from_memory ");
   // So may a double: it has digits, or a function gives it.
   const auto of_double = [](std::string_view text) {
     return prelude_for(text).find("minimum(double") != std::string::npos;
