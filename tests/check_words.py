@@ -15,9 +15,9 @@ from pathlib import Path
 
 FOLDERS = ("src", "include", "tests", "tools", "bench", "samples", "scripts", "docs", "README.md")
 GENERATED = ("tests/data/", "bench/results/", "docs/kernels.md", "docs/performance.md", "docs/op-coverage.md")
-LIMITS = {"README.md": 3, "bench": 23, "docs": 85, "include": 82, "samples": 23, "scripts": 10, "src": 333, "tests": 249, "tools": 30}
+LIMITS = {"README.md": 3, "bench": 23, "docs": 85, "include": 82, "samples": 23, "scripts": 10, "src": 322, "tests": 249, "tools": 30}
 # Ordinary words that are also names in other places of the sources.
-ORDINARY = {"Acquire", "Advance", "Chain", "Clear", "Cursor", "Expect", "Get", "Home", "Others", "Put", "Release", "Ring", "Span", "Stage",
+ORDINARY = {"granule", "Acquire", "Advance", "Chain", "Clear", "Cursor", "Expect", "Get", "Home", "Others", "Put", "Release", "Ring", "Span", "Stage",
             "Tell", "Turn", "Way"}
 
 

@@ -952,7 +952,7 @@ TEST_CASE("a bitcast keeps the bits, in memory and of constants", "[cpu]") {
                                    Out<f16, 1> s, Out<i32, 1> f) {
     const Tile number = bitcast<i32>(load(v, {0}, {n}));
     store(b, {0}, number);
-    store(r, {0}, bitcast<f32>(number ^ (-2147483647 - 1)));  // the sign transposed
+    store(r, {0}, bitcast<f32>(number ^ (-2147483647 - 1)));  // the sign flipped
     const Tile rest = load(h, {0}, {n});
     store(o, {0}, bitcast<bf16>(rest));
     store(s, {0}, bitcast<f16>(bitcast<bf16>(rest)));

@@ -54,7 +54,7 @@ struct Apart {
   int at = 0, gap = 0;
 };
 
-/// What a product is of: A [m,k] and B [k,n], either of them transposed in memory.
+/// Operands of a product: A [m,k] and B [k,n], either of them transposed in memory.
 struct Sizes {
   int m, n, k;
   bool a_transposed = false, b_transposed = false;
@@ -712,7 +712,7 @@ TEST_CASE("products by roles: an axis of batches", "[cpu]") {
   CHECK(has_roles(k.graph(), {2, 2, 2}));
   constexpr int batches = 2;
   const Sizes of{264, 72, 72, false, true};
-  // The first batch is of one product, the second of it transposed upside down.
+  // The first batch is of one product, the second of it turned upside down.
   const Problem<bf16> problem(of);
   const std::vector<bf16> a = problem.x_memory(), b = problem.w_memory();
   std::vector<bf16> x(a), w(b);

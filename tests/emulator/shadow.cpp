@@ -45,25 +45,25 @@ std::unique_ptr<Shadow::Page> Shadow::new_page(std::size_t index) {
   for (; last != ranges_.end() && last->begin < end; ++last)
     edges |= std::max(last->begin, begin) | std::min(last->end, end);
   auto page = std::make_unique<Page>();
-  page->row_alignment = lowest_bit(edges);
-  count(page_bytes / page->row_alignment);
-  page->owners.assign(page_bytes / page->row_alignment, nobody);
-  page->cells.resize(page_bytes / page->row_alignment);
+  page->granule = lowest_bit(edges);
+  count(page_bytes / page->granule);
+  page->owners.assign(page_bytes / page->granule, nobody);
+  page->cells.resize(page_bytes / page->granule);
   for (auto range = first; range != last; ++range) {
     const std::size_t from = std::max(range->begin, begin) - begin, to = std::min(range->end, end) - begin;
-    std::fill_n(page->owners.begin() + static_cast<std::ptrdiff_t>(from / page->row_alignment),
-                (to - from) / page->row_alignment, static_cast<std::uint8_t>(range->owner));
+    std::fill_n(page->owners.begin() + static_cast<std::ptrdiff_t>(from / page->granule),
+                (to - from) / page->granule, static_cast<std::uint8_t>(range->owner));
   }
   return page;
 }
 
 void Shadow::refine(Page& page, std::size_t multiple) {
-  const std::size_t row_alignment = lowest_bit(multiple | page.row_alignment);
-  if (row_alignment == page.row_alignment) return;
-  count(page_bytes / row_alignment - page_bytes / page.row_alignment);
-  page.owners = repeated(page.owners, page.row_alignment / row_alignment);
-  page.cells = repeated(page.cells, page.row_alignment / row_alignment);
-  page.row_alignment = row_alignment;
+  const std::size_t granule = lowest_bit(multiple | page.granule);
+  if (granule == page.granule) return;
+  count(page_bytes / granule - page_bytes / page.granule);
+  page.owners = repeated(page.owners, page.granule / granule);
+  page.cells = repeated(page.cells, page.granule / granule);
+  page.granule = granule;
 }
 
 void Shadow::count(std::size_t cells) {

@@ -25,7 +25,7 @@ struct Cell {
   History reads, writes;
 };
 
-/// A contiguous part of memory. What has been accessed has a cell for every row_alignment: as many bytes as the
+/// A contiguous part of memory. What has been accessed has a cell for every granule: as many bytes as the
 /// smallest access to its page so far. What has not takes no memory.
 class Shadow {
  public:
@@ -45,7 +45,7 @@ class Shadow {
   const char* end() const { return begin_ + bytes_; }
   const std::vector<Owner>& owners() const { return owners_; }
 
-  /// Calls visit(owner, cell) for every row_alignment of [address, address + bytes); null owner: nobody's. Throws
+  /// Calls visit(owner, cell) for every granule of [address, address + bytes); null owner: nobody's. Throws
   /// std::bad_alloc where the cells would take more than most_bytes.
   template <class Visit>
   void visit(const char* address, std::size_t bytes, Visit&& visit) {
@@ -53,7 +53,7 @@ class Shadow {
       const std::size_t within = offset % page_bytes, here = std::min(bytes, page_bytes - within);
       Page& page = this->page(offset / page_bytes);
       refine(page, within | here);
-      for (std::size_t i = within / page.row_alignment; i < (within + here) / page.row_alignment; ++i) {
+      for (std::size_t i = within / page.granule; i < (within + here) / page.granule; ++i) {
         const std::uint8_t owner = page.owners[i];
         visit(owner == nobody ? nullptr : &owners_[owner], page.cells[i]);
       }
@@ -65,7 +65,7 @@ class Shadow {
   static constexpr std::size_t page_bytes = 4096;
   static constexpr std::uint8_t nobody = 0xff;
   struct Page {
-    std::size_t row_alignment = 0;
+    std::size_t granule = 0;
     std::vector<std::uint8_t> owners{};
     std::vector<Cell> cells{};
   };
@@ -75,7 +75,7 @@ class Shadow {
     return *pages_[index];
   }
   std::unique_ptr<Page> new_page(std::size_t index);
-  /// Makes the page's row_alignment divide `multiple`.
+  /// Makes the page's granule divide `multiple`.
   void refine(Page& page, std::size_t multiple);
   void count(std::size_t cells);
 

@@ -224,7 +224,7 @@ std::string staged_at(Writer& w, const StoreShared& stage, const IndexExpression
                      column);
 }
 
-// Of a pipeline's stage: where a thread's first element is, and the others from there on. Their rows differ in other
+// In a pipeline's stage: where a thread's first element is, and the others from there on. Their rows differ in other
 // bits than those of threads, and so do the swizzles, which are the same for all threads.
 void declare_first(Writer& w, const StoreShared& stage) {
   const Buffer& to = w.buffer(stage.buffer);

@@ -48,7 +48,7 @@ std::vector<FusedMatmulPipeline> make_pipelines(const GraphAnalysis& analysis, c
   return pipelines;
 }
 
-/// What both roles do: they go from tile to tile, with a cursor in each pipeline.
+/// Both roles go from tile to tile, with a state for each pipeline.
 class FusedMatmulRole : public WarpRole {
  public:
   FusedMatmulRole(const GraphAnalysis& analysis, const FusedMatmul& fused,

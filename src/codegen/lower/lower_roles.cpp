@@ -13,7 +13,7 @@ namespace {
 // A named barrier for the turn of each consumer group at the tensor cores.
 constexpr int first_ping_pong_barrier = 3;
 
-/// What both kinds of roles do: they go from tile to tile, with a cursor in the pipeline.
+/// Both kinds of roles go from tile to tile, with a state of the pipeline.
 class PipelineRole : public WarpRole {
  public:
   PipelineRole(MatmulPipeline& shared, std::string_view name)

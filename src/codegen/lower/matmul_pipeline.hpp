@@ -1,4 +1,4 @@
-// What the roles of products share: the pipeline with tiles of all operands, and how registers are shared out.
+// The roles of a matmul share these: the pipeline with tiles of all operands, and how registers are shared out.
 #pragma once
 #include "codegen/lower/lower_fragments.hpp"
 #include "codegen/lower/warp_specialization.hpp"

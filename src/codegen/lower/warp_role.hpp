@@ -43,7 +43,7 @@ class WarpRole : public RoleLowering {
   const Id about_;
 };
 
-/// What stands ahead of the roles: barriers of pipelines, and the launch before.
+/// The prologue ahead of the roles: barriers of pipelines, and the launch before.
 void begin_roles(Plan& plan);
 
 }  // namespace tessera::internal::lowering

@@ -181,7 +181,7 @@ class Classifier {
     how_.computed.emplace(operand, std::move(computed));
     return {};
   }
-  // What a pipeline's stages hold, as elements of this type.
+  // The contents of a pipeline's stages, as elements of this type.
   std::string staged(const Source& source, std::size_t side, ElementType type) {
     loads_[side].insert({source.load, source.axis[side ? 0 : 1], type});
     const GraphAccess access = analysis_.access(source.load);

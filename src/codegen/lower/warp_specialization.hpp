@@ -25,7 +25,7 @@ struct WarpSpecializedGemm {
   std::vector<char> launch;  ///< by node: the same of the launch alone
 };
 
-/// WarpSpecializedGemms of a kernel, the best first, those behind it taking fewer registers; or why there is none, in a
+/// Candidate schedules of a kernel, the best first, those behind it taking fewer registers; or why there is none, in a
 /// few words, and which node is in the way.
 struct WarpSpecializedGemms {
   std::vector<WarpSpecializedGemm> candidates = {};

@@ -1,4 +1,4 @@
-// What the verifier counts of a pipeline.
+// The verifier's counts for a pipeline.
 #pragma once
 #include <cstdint>
 #include <set>
@@ -7,7 +7,7 @@
 
 namespace tessera::internal::codegen {
 
-/// What a role does to a pipeline's stages in one run of a body.
+/// A role's uses of a pipeline's stages in one run of a body.
 struct PipelineUse {
   int acquired = 0, expected = 0;  // to fill them
   int arrived = 0;                 // threads, at the barrier of those that fill them

@@ -211,7 +211,7 @@ struct StorePartial {
   ValueId sums;
 };
 
-/// sums += those that the cluster's other blocks have put, in their order; or the block at hand of an ForEachPeer.
+/// sums += those that the cluster's other blocks have put, in their order; or the block at hand of a ForEachPeer.
 struct ReducePartials {
   ScratchId scratch;
   ValueId sums;

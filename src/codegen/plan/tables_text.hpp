@@ -1,4 +1,4 @@
-// What stands in a plan's tables, a line each: kinds of tensors, tensor maps, pipelines, roles.
+// A plan's tables as text, a line each: kinds of tensors, tensor maps, pipelines, roles.
 #pragma once
 #include <string>
 

@@ -63,7 +63,7 @@ __device__ inline float tan_in_turn(float r) {
   return p * z * r + r;
 }
 
-// x, its sign transposed if the sign is one.
+// x, its sign flipped if the sign is one.
 __device__ inline float with_sign(float x, u32 sign) { return float_of(bits_of(x) ^ (sign & 0x80000000u)); }
 
 // sin x, to 3e-7 of itself.
