@@ -72,7 +72,8 @@ for kind in OFF ON; do
   "$work/build-$kind/model" "$source/samples/models/storyteller-6m"
 done
 [[ -z $(shared_by "$work/build-OFF/model") ]] || { echo "archives are asked for"; exit 1; }
-for program in vector_add:libtessera.so.0.3 model:libtessera_model.so.0.3; do
+version=$(sed -n 's/^project(tessera VERSION \([0-9]*\.[0-9]*\).*/\1/p' "$source/CMakeLists.txt") # that of the shared libraries' names
+for program in "vector_add:libtessera.so.$version" "model:libtessera_model.so.$version"; do
   shared_by "$work/build-ON/${program%:*}" | grep -qxF "${program#*:}" || { echo "$program: not by that version"; exit 1; }
 done
 # Nothing is shown but what include/tessera declares.
