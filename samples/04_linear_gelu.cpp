@@ -13,7 +13,7 @@
 #include <vector>
 
 #include <tessera/tessera.hpp>
-#include "common/lesson.hpp"
+#include "lesson.hpp"
 
 using namespace tessera;
 

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include <tessera/tessera.hpp>
-#include "common/lesson.hpp"
+#include "lesson.hpp"
 
 using namespace tessera;
 

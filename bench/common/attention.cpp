@@ -1,7 +1,7 @@
 #include "common/attention.hpp"
 
 #include "common/typed.hpp"
-#include "jit/product_tiles.hpp"
+#include "jit/launch/matmul_tiles.hpp"
 #include "model/tiles.hpp"
 
 namespace tessera::internal::bench {

@@ -7,7 +7,7 @@
 #include "common/computed.hpp"
 #include "common/tier.hpp"
 #include "common/typed.hpp"
-#include "jit/product_tiles.hpp"
+#include "jit/launch/matmul_tiles.hpp"
 #include "model/kernels.hpp"
 
 namespace tessera::internal::bench {

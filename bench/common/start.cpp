@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "codegen/generate.hpp"
-#include "codegen/lower/make_plan.hpp"
-#include "codegen/passes/passes.hpp"
+#include "codegen/make_plan.hpp"
+#include "codegen/passes.hpp"
 #include "common/child.hpp"
 #include "common/growing.hpp"
 #include "common/kernels.hpp"

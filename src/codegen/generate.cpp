@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "codegen/kernel_source.hpp"
-#include "codegen/lower/make_plan.hpp"
+#include "codegen/make_plan.hpp"
 #include "codegen/plan/plan.hpp"
 #include "codegen/raw_cuda.hpp"
 #include "tessera/graph/error.hpp"

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "codegen/generate_options.hpp"
-#include "codegen/kernel_parameter.hpp"
-#include "codegen/variant.hpp"
+#include "codegen/target/kernel_parameter.hpp"
+#include "codegen/target/variant.hpp"
 #include "tessera/codegen/arch.hpp"
 #include "tessera/codegen/remark.hpp"
 #include "tessera/graph/graph.hpp"

@@ -8,12 +8,7 @@ namespace tessera::internal {
 /// own numbers. Threads and bytes of shared memory are those of its launches, 0 and -1 where these differ.
 KernelSource raw_cuda(const Graph& graph);
 
-/// "float name(float a, float b)", of so many operands.
-std::string function_head(std::string_view type, std::string_view name, std::size_t operands);
-/// The function of a cuda_op. The compiler names the op where its expression is wrong, as a directive gives it as the
-/// file.
-std::string function_text(const CustomFunction& function);
-/// A text of these functions alone, and of an empty kernel: for a compiler to look at.
+/// A text of the graph's cuda_op functions alone, and of an empty kernel: for a compiler to look at.
 KernelSource functions_alone(const Graph& graph);
 
 }  // namespace tessera::internal

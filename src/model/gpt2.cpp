@@ -12,7 +12,7 @@
 #include <numeric>
 #include <optional>
 
-#include "jit/product_tiles.hpp"
+#include "jit/launch/matmul_tiles.hpp"
 #include "model/kernels.hpp"
 #include "model/tiles.hpp"
 

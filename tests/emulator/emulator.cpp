@@ -7,7 +7,7 @@
 #include <numeric>
 #include <set>
 
-#include "codegen/raster_order.hpp"
+#include "codegen/schedule/raster_order.hpp"
 #include "emulator/block.hpp"
 #include "emulator/checks.hpp"
 #include "emulator/cluster.hpp"

@@ -8,7 +8,7 @@
 
 #include "codegen/prelude/prelude.hpp"
 #include "emulator/texts.hpp"
-#include "support.hpp"
+#include "support/support.hpp"
 
 namespace tessera::internal::emulator {
 namespace {

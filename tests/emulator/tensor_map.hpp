@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdint>
 
-#include "codegen/kernel_parameter.hpp"
+#include "codegen/target/kernel_parameter.hpp"
 #include "tessera/graph/argument.hpp"
 #include "tessera/graph/graph.hpp"
 

@@ -2,8 +2,8 @@
 #pragma once
 #include <vector>
 
-#include "catch.hpp"
-#include "devices.hpp"
+#include "support/catch.hpp"
+#include "support/devices.hpp"
 #include "fuzz/trial.hpp"
 #include "tessera/tessera.hpp"
 

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "codegen/generate.hpp"
-#include "codegen/passes/passes.hpp"
+#include "codegen/passes.hpp"
 #include "emulator/emulator.hpp"
 #include "tessera/graph/error.hpp"
 

@@ -6,7 +6,7 @@
 #include "common/computed_products.hpp"
 #include "common/declared.hpp"
 #include "common/lessons.hpp"
-#include "jit/product_tiles.hpp"
+#include "jit/launch/matmul_tiles.hpp"
 #include "model/kernels.hpp"
 #include "model/tiles.hpp"
 #include "tessera/graph/error.hpp"

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "codegen/variant.hpp"
+#include "codegen/target/variant.hpp"
 #include "tessera/graph/graph.hpp"
 
 namespace tessera::internal {

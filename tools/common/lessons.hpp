@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-#include "common/lesson.hpp"
+#include "lesson.hpp"
 #include "tessera/tessera.hpp"
 
 #define main lesson_main

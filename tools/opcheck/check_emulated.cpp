@@ -1,7 +1,7 @@
 #include "opcheck/check.hpp"
 #include "tessera/graph/error.hpp"
 #ifdef TESSERA_HAS_EMULATOR
-#include "codegen/passes/passes.hpp"
+#include "codegen/passes.hpp"
 #include "emulator/emulator.hpp"
 #include "jit/options/options.hpp"
 #include "opcheck/trial.hpp"

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "codegen/lower/make_plan.hpp"
-#include "codegen/passes/passes.hpp"
+#include "codegen/make_plan.hpp"
+#include "codegen/passes.hpp"
 #include "codegen/plan/remarks.hpp"
 #include "opcheck/memory.hpp"
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "jit/product_tiles.hpp"
+#include "jit/launch/matmul_tiles.hpp"
 #include "opcheck/axes.hpp"
 #include "opcheck/setting.hpp"
 #include "opcheck/sketch.hpp"

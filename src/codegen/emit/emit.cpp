@@ -12,7 +12,7 @@
 #include "codegen/plan/called.hpp"
 #include "codegen/plan/names.hpp"
 #include "codegen/plan/spelling.hpp"
-#include "codegen/raw_cuda.hpp"
+#include "codegen/emit/emit_functions.hpp"
 #include "graph/in_literal.hpp"
 
 namespace tessera::internal::codegen {

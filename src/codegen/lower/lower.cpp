@@ -7,7 +7,7 @@
 
 #include "codegen/lower/lower_atomic.hpp"
 #include "codegen/lower/lower_exchange.hpp"
-#include "codegen/lower/lower_products.hpp"
+#include "codegen/lower/lower_matmul.hpp"
 #include "codegen/lower/lower_sort.hpp"
 
 namespace tessera::internal::lowering {

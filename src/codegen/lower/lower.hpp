@@ -5,7 +5,7 @@
 #include <set>
 #include <string_view>
 
-#include "codegen/lower/lowering.hpp"
+#include "codegen/schedule/layouts.hpp"
 
 namespace tessera::internal::lowering {
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "codegen/plan/budget.hpp"
+#include "codegen/analysis/budget.hpp"
 
 namespace tessera::internal::lowering {
 namespace {

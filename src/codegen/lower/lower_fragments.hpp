@@ -3,7 +3,7 @@
 #pragma once
 #include <array>
 
-#include "codegen/lower/computed_operands.hpp"
+#include "codegen/analysis/computed_operands.hpp"
 #include "codegen/lower/lower_steps.hpp"
 
 namespace tessera::internal::lowering {

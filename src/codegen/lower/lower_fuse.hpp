@@ -1,6 +1,6 @@
 // What needs no value of its own.
 #pragma once
-#include "codegen/lower/lowering.hpp"
+#include "codegen/schedule/layouts.hpp"
 
 namespace tessera::internal::lowering {
 

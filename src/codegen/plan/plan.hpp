@@ -11,11 +11,11 @@
 #include <variant>
 #include <vector>
 
-#include "codegen/kernel_parameter.hpp"
+#include "codegen/target/kernel_parameter.hpp"
 #include "codegen/plan/ids.hpp"
 #include "codegen/plan/steps.hpp"
-#include "codegen/target.hpp"
-#include "codegen/variant.hpp"
+#include "codegen/target/target.hpp"
+#include "codegen/target/variant.hpp"
 #include "tessera/codegen/remark.hpp"
 
 namespace tessera::internal::codegen {
@@ -196,7 +196,7 @@ struct Phase {
   Schedule schedule;
   int first_axis = 0, axes = 0;  ///< of the grid, among those of all phases
   /// Which blocks run together depends on how many there are, and how many run at the same time
-  /// (codegen/raster_order.hpp).
+  /// (codegen/schedule/raster_order.hpp).
   bool l2_groups_of_launch() const { return schedule.snake_order && axes > 1; }
 };
 

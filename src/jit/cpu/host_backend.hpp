@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "jit/backend.hpp"
+#include "jit/backend/backend.hpp"
 
 namespace tessera::internal {
 

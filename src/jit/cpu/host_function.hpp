@@ -2,7 +2,7 @@
 #pragma once
 #include <memory>
 
-#include "jit/backend.hpp"
+#include "jit/backend/backend.hpp"
 
 namespace tessera::internal {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "graph/reports.hpp"
-#include "jit/backend.hpp"
+#include "jit/backend/backend.hpp"
 #include "jit/compile/compiler.hpp"
 #include "jit/cuda/cuda_context.hpp"
 

@@ -7,8 +7,8 @@
 #include <limits>
 #include <optional>
 
-#include "codegen/raster_order.hpp"
-#include "codegen/target.hpp"
+#include "codegen/schedule/raster_order.hpp"
+#include "codegen/target/target.hpp"
 #include "graph/of_this_thread.hpp"
 #include "tessera/graph/cuda_text.hpp"
 #include "tessera/graph/error.hpp"

@@ -2,10 +2,10 @@
 #pragma once
 #include <array>
 
-#include "codegen/split_k.hpp"
+#include "codegen/schedule/split_k.hpp"
 #include "jit/cuda/cuda_stream.hpp"
 #include "jit/cuda/tensor_maps.hpp"
-#include "jit/lock_free_list.hpp"
+#include "jit/backend/lock_free_list.hpp"
 
 namespace tessera::internal {
 

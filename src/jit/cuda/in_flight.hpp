@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "jit/overlap.hpp"
+#include "jit/backend/overlap.hpp"
 #include "tessera/graph/graph.hpp"
 
 namespace tessera::internal {

@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "codegen/kernel_parameter.hpp"
+#include "codegen/target/kernel_parameter.hpp"
 #include "jit/cuda/cuda_backend.hpp"
 #include "tessera/graph/argument.hpp"
 #include "tessera/graph/graph.hpp"

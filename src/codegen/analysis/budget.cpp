@@ -1,0 +1,229 @@
+#include "codegen/analysis/budget.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "codegen/plan/effects.hpp"
+
+namespace tessera::internal::codegen {
+namespace {
+
+// Of elements that are moved one by one, indices; but not where each access stands behind a condition, as those of
+// scatters and atomics do. Of panels, addresses: the swizzle has the eight chunks of a row apart by no constant.
+int indices(const Plan& plan, const Step& step) {
+  const auto of = [&](const Sweep& sweep, const TileAccess& access) {
+    return sweep.unrolled && access.vector == 1 ? sweep.layout.registers() * (plan.variant.index64 ? 2 : 1) : 0;
+  };
+  if (const Load* load = step.action.as<Load>()) return of(load->sweep, load->access);
+  if (step.action.is<LoadFragment>()) return 8;
+  const Store* const store = step.action.as<Store>();
+  return store && store->kind == Store::Kind::store ? of(store->sweep, store->access) : 0;
+}
+
+// Addresses of 64 bits that are there ahead of the reads: of the rows or elements of a gather; of the tiles that an expression
+// reads, with what of them is inside of the tensor.
+int addresses(const Step& step) {
+  constexpr int of_row = 2, of_tile = 4;
+  const Sweep* const sweep = sweep_of(step);
+  const int tiles = sweep ? of_tile * static_cast<int>(sweep->reads.size()) : 0;
+  const Load* const load = step.action.as<Load>();
+  if (!load || !load->sweep.unrolled || !(load->access.rows || load->access.by_elements())) return tiles;
+  return of_row * load->sweep.layout.registers() / load->access.vector;
+}
+
+// Fragments of a product's operands.
+int fragments(const Step& step) {
+  const Multiply* const multiply = step.action.as<Multiply>();
+  if (!multiply || multiply->product.kind == MatmulKind::gemv) return 0;
+  const Product& product = multiply->product;
+  const int m = multiply->layout.cover(0) / product.warps_m, n = multiply->layout.cover(1) / product.warps_n;
+  return product.kind == MatmulKind::mma_sync ? m / 4 + n / 4 : m / 2 + n / 2;
+}
+
+// Of sums along an axis, what each run of neighbours begins with: ptxas has all at a time.
+int beginnings(const Plan& plan, const Step& step) {
+  const auto of = [&](ValueId out, int axis) {
+    const Layout& layout = plan.values[out].layout;
+    const std::optional<Line> line = line_of(layout, axis);
+    return line ? layout.registers() / line->run.size : 0;
+  };
+  if (const Scan* scan = step.action.as<Scan>()) return of(scan->out, scan->axis);
+  const AddScanPrefix* add = step.action.as<AddScanPrefix>();
+  return add ? of(add->out, add->axis) : 0;
+}
+
+// Of lines in memory, the keys of those that are sorted: others take the registers of what they become.
+int keys(const Plan& plan, const Step& step) {
+  const Sort* const sort = step.action.as<Sort>();
+  if (!sort || plan.storage(sort->out).storage_class != StorageClass::workspace) return 0;
+  const std::optional<Line> line = line_of(plan.values[sort->out].layout, sort->axis);
+  const int words = host_bytes(host_type(plan.storage(sort->out).type)) / 4;
+  return line ? line->run.size * (words + (sort->at ? 1 : 0)) : 0;
+}
+
+// Registers that are in use from one position to another, at the fullest.
+class Usage {
+ public:
+  explicit Usage(int positions) : change_(static_cast<std::size_t>(positions) + 2) {}
+  void add(Interval in_use, int registers) {
+    change_[static_cast<std::size_t>(in_use.first)] += registers;
+    change_[static_cast<std::size_t>(in_use.last) + 1] -= registers;
+  }
+  int most() const {
+    int now = 0, most = 0;
+    for (int change : change_) most = std::max(most, now += change);
+    return most;
+  }
+
+ private:
+  std::vector<int> change_;
+};
+
+}  // namespace
+
+// A warp has all its registers in one of the multiprocessor's parts.
+int Budget::limit(int blocks) const {
+  const int warps = (blocks * threads_ / 32 + target_.parts - 1) / target_.parts;
+  const int registers = target_.registers / target_.parts / 32 / warps;
+  return std::min(target_.most_registers, registers / target_.register_unit * target_.register_unit);
+}
+
+int Budget::besides() const {
+  return (has_products_ ? target_.registers_besides_products : target_.registers_besides) + besides_products();
+}
+
+int Budget::taken(int groups, int left) const {
+  const int registers = (limit(1) * (groups + 1) - left) / groups;
+  return std::min(registers, target_.most_registers) / target_.register_unit * target_.register_unit;
+}
+
+int Budget::registers() const { return limit(1) - besides(); }
+
+int Budget::blocks(const Plan& plan, int needed) const {
+  // What is kept in memory comes into registers when the compiler likes: nobody knows how many.
+  for (int i = 0; i < plan.storages.size(); ++i)
+    if (plan.storages[StorageId{i}].storage_class == StorageClass::workspace) return 1;
+  // Left to itself the compiler spills a little to make room for more blocks; so it is told how many, with room to
+  // spare.
+  constexpr int spare = 64;
+  int blocks = std::clamp(target_.registers / (threads_ * (needed + spare + besides_products())), 1,
+                          std::min(target_.most_blocks, target_.threads / threads_));
+  while (blocks > 1 && !holds(blocks, needed)) --blocks;
+  return blocks;
+}
+
+std::int64_t staging_bytes(const Target& target, int stages, int blocks) {
+  const std::int64_t room = target.shared_bytes - target.shared_bytes_besides;
+  return stages > 2 ? room / blocks : room;
+}
+
+namespace {
+
+// Does it follow from where a thread is, and from numbers, or is it a condition? That ptxas computes where it is used.
+bool is_place(const Plan& plan, const Compute& compute) {
+  const auto is_number = [&](const Operand& operand) {
+    return operand.kind != Operand::Kind::fetched &&
+           (operand.kind != Operand::Kind::value || plan.storage(operand.value).registers <= 2);
+  };
+  const std::vector<Term>& terms = compute.sweep.expression.terms;
+  if (plan.storage(compute.out).type == ElementType::pred) return true;
+  return terms.size() <= 4 && std::ranges::all_of(terms, [&](const Term& term) {
+    return info(term.type).kind != ElementKind::real && info(term.operand).kind != ElementKind::real &&
+           std::ranges::all_of(term.in, is_number);
+  });
+}
+
+}  // namespace
+
+Pressure pressure(const Plan& plan, bool in_place) {
+  struct Extra {
+    int at, values, all;
+  };
+  struct Computed {
+    int at;
+    int out;
+    std::vector<int> from;
+  };
+  std::vector<Computed> computed;
+  std::set<StorageId> anew;
+  // A storage begins another life where a product overwrites it: for what it was before, nobody asks. What the product
+  // leaves to the next tile is counted to the end of this one, where steps name it, and from ahead of the first.
+  std::vector<int> life;
+  std::vector<StorageId> lives;
+  for (int i = 0; i < plan.storages.size(); ++i) life.push_back(i), lives.push_back(StorageId{i});
+  Intervals intervals(plan.storages.size());
+  const auto life_of = [&](ValueId id) { return life[static_cast<std::size_t>(plan.values[id].storage.index)]; };
+  std::vector<Extra> extra;
+  PlanWalk walk(plan, true);
+  const int positions =
+      walk.each([&](const Role&, const Step& step, int at, const std::vector<const Interval*>& around) {
+    if (const Wgmma* wgmma = step.action.as<Wgmma>(); wgmma && wgmma->overwrites && around.empty()) {
+      const StorageId out = plan.values[wgmma->out].storage;
+      life[static_cast<std::size_t>(out.index)] = intervals.add();
+      lives.push_back(out);
+    }
+    for (ValueId id : operands(step)) intervals.touch(life_of(id), at, around);
+    for (ValueId id : results(step)) intervals.touch(life_of(id), at, around);
+    if (const Compute* compute = step.action.as<Compute>(); compute && in_place) {
+      std::vector<int> from;
+      for (const ValueId id : operands(step)) from.push_back(life_of(id));
+      computed.push_back({at, life_of(compute->out), std::move(from)});
+      if (is_place(plan, *compute)) anew.insert(plan.values[compute->out].storage);
+    }
+    const int index = indices(plan, step), address = std::max(index, addresses(step));
+    const int parts = fragments(step) + beginnings(plan, step) + keys(plan, step);
+    if (address + parts > 0) extra.push_back({at, index + parts, address + parts});
+  });
+  Usage values(positions), all(positions);
+  const auto words = [&](StorageId id) {
+    const Storage& storage = plan.storages[id];
+    if ((storage.storage_class != StorageClass::registers && storage.storage_class != StorageClass::variable) ||
+        anew.contains(id))
+      return 0;
+    return storage.pairs ? storage.registers / 2 : storage.registers * (host_bytes(host_type(storage.type)) / 4);
+  };
+  const auto words_of = [&](int one) { return words(lives[static_cast<std::size_t>(one)]); };
+  for (int one = 0; one < static_cast<int>(lives.size()); ++one) {
+    const Interval in_use = intervals.of(one);
+    if (in_use.last < 0) continue;
+    values.add(in_use, words_of(one));
+    all.add(in_use, words_of(one));
+  }
+  for (const auto& [at, out, from] : computed) {
+    if (intervals.of(out).first != at) continue;
+    std::set<int> ends;
+    for (const int one : from)
+      if (intervals.of(one).last == at) ends.insert(one);
+    int given = 0;
+    for (const int one : ends) given += words_of(one);
+    given = std::min(given, words_of(out));
+    extra.push_back({at, -given, -given});
+  }
+  for (const Extra& step : extra) {
+    values.add({step.at, step.at}, step.values);
+    all.add({step.at, step.at}, step.all);
+  }
+  return {values.most(), all.most()};
+}
+
+RolePressure role_pressure(const Plan& plan, bool reads_ahead) {
+  const Target& target = plan.target;
+  int tiles = 0;  // of one step, beside the sums that it stores
+  PlanWalk walk(plan);
+  walk.each([&](const Role&, const Step& step, int, const auto&) {
+    const Sweep* const sweep = sweep_of(step);
+    if (!sweep) return;
+    const Load* const load = step.action.as<Load>();
+    tiles = std::max(tiles, static_cast<int>(sweep->reads.size()) + (load && load->access.from_here));
+  });
+  const int set = plan.phases[0].roles.back().registers;
+  const int stored = tiles * target.registers_ahead + (reads_ahead ? target.registers_of_epilogue : 0);
+  // Of a cluster ptxas brings what is stored with forward to where parts are added; of a grid a loop is between.
+  const SplitK split_k = plan.phases[0].schedule.split_k;
+  const int parts = split_k == SplitK::none ? 0 : target.registers_of_parts;
+  return {.values = pressure(plan, true).values +
+                    (split_k == SplitK::stream_k ? std::max(stored + target.registers_of_walk, parts) : stored + parts),
+          .room = (set ? set : target.most_registers) - target.registers_besides};
+}
+
+}  // namespace tessera::internal::codegen

@@ -1,0 +1,51 @@
+// The roles of a matmul share these: the pipeline with tiles of all operands, and how registers are shared out.
+#pragma once
+#include "codegen/lower/lower_fragments.hpp"
+#include "codegen/schedule/warp_specialization.hpp"
+
+namespace tessera::internal::lowering {
+
+class MatmulPipeline {
+ public:
+  MatmulPipeline(const GraphAnalysis& analysis, const WarpSpecializedGemm& how,
+                 const std::map<Id, ProductPlan>& products, Plan& plan);
+
+  /// A tile that the producer copies, and products read; `left`: as their left operand.
+  struct Operand {
+    Id load;
+    bool left;
+    BufferId buffer;
+    bool k_major;
+    int rows, columns;  ///< axes of the load
+    bool by_threads;
+    TensorMapId map;  ///< else
+  };
+
+  /// May a tensor have fewer rows than a stage?
+  bool is_clipped() const { return !plan.pipelines[pipeline].clipped.empty(); }
+  /// Registers of a thread of the producer that hold what it copies.
+  int of_copies_under_way(int element_bytes) const;
+  /// Those of a thread. None are set for one team of a warp group: each has all that there are for it.
+  int producer_registers() const;
+  int consumer_registers() const;
+
+  const GraphAnalysis& analysis;
+  const WarpSpecializedGemm& how;
+  const int m, n, k;
+  Plan& plan;
+  std::vector<Operand> operands;
+  std::map<Id, std::size_t> left, right;  ///< of products, among those
+  std::map<Id, StagedTile> tiles;         ///< of left operands that are computed
+  PipelineId pipeline;
+  bool prefetches = false;  ///< right operands, mostly weights, ahead of the wait for launches before
+
+ private:
+  MatmulPipeline(const GraphAnalysis& analysis, const WarpSpecializedGemm& how, const Product& product, Plan& plan)
+      : analysis(analysis), how(how), m(product.m), n(product.n), k(product.k), plan(plan) {}
+  bool may_prefetch() const;
+  bool copies_many() const;
+  std::size_t operand(const Source& source, bool is_left, ElementType type);
+  Operand new_operand(const Source& source, bool is_left, bool transposed, ElementType type);
+};
+
+}  // namespace tessera::internal::lowering

@@ -1,0 +1,83 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "codegen/passes/plan/planning.hpp"
+#include "codegen/passes/plan/remarks.hpp"
+#include "codegen/plan/effects.hpp"
+
+namespace tessera::internal::lowering {
+namespace {
+
+// Where a step first reads scratch memory other than for sums of other blocks of threads.
+Location exchange(const Plan& plan, int of_parts) {
+  std::optional<Location> at;
+  PlanWalk walk(plan);
+  walk.each([&](const Role& role, const Step& step, int, const std::vector<const Interval*>&) {
+    const auto exchanges = [&](const Effect& effect) {
+      return effect.space == Effect::Space::scratch && effect.index >= of_parts && !effect.write;
+    };
+    if (!at && std::ranges::any_of(effects(plan, role, step), exchanges)) at = step.location;
+  });
+  return at.value_or(plan.location);
+}
+
+// Teams have registers of their own, and no other memory for elements. Empty, or what needs some.
+std::string needs_memory(const GraphAnalysis& analysis, const Plan& plan, Location& where) {
+  const int of_parts = plan.phases[0].schedule.split_k != SplitK::none ? 1 : 0;
+  if (plan.scratch.size() > of_parts) {
+    where = exchange(plan, of_parts);
+    return "its threads exchange elements of tiles";
+  }
+  for (const Storage& storage : plan.storages)
+    if (storage.storage_class != StorageClass::registers && storage.storage_class != StorageClass::variable) {
+      where = location_of(analysis, storage.label);
+      return fmt::format("{} registers of a thread for one tile", storage.registers);
+    }
+  return {};
+}
+
+}  // namespace
+
+}  // namespace tessera::internal::lowering
+
+namespace tessera::internal::plan_pass {
+
+using namespace lowering;
+
+// Steps for the attempt at hand.
+bool lower(Planning& planning) {
+  const GraphAnalysis& analysis = planning.analysis;
+  const Attempt& attempt = planning.attempts[planning.attempt];
+  const ScheduleCandidate* const candidate = candidate_of(planning);
+  const Products products = candidate
+                                ? std::visit([&](const auto& how) { return products_of(analysis, how); }, *candidate)
+                            : planning.has_products ? plan_products(analysis, attempt.warps)
+                                                    : Products{};
+  const Layouts layouts =
+      choose_layouts(analysis, products.plans, planning.has_products ? products.warps : attempt.warps);
+  Plan& plan = planning.plan;
+  Phase& phase = plan.phases[0];
+  phase.roles.clear();
+  phase.axes = static_cast<int>(analysis.graph.grid.size());
+  const bool has_block_products = std::any_of(products.plans.begin(), products.plans.end(), [&](const auto& entry) {
+    return entry.second.product.kind != MatmulKind::gemv &&
+           analysis.graph.regions[analysis.graph[entry.first].region].kind == RegionKind::loop;
+  });
+  if (phase.axes >= 2 && has_block_products) phase.schedule.raster_group = 8;
+  if (candidate) {
+    std::visit([&](const auto& how) { lower_roles(analysis, how, products, layouts, plan); }, *candidate);
+    Location where;
+    const std::string why = needs_memory(analysis, plan, where);
+    return why.empty() || reject_candidate(planning, why, where);
+  }
+  Role role{.name = "all", .warps = layouts.warps, .body = {}};
+  const std::set<Id> more =
+      lowering::lower(analysis, products.plans, layouts, attempt.most_registers, planning.in_memory, {}, plan, role);
+  phase.roles.push_back(std::move(role));
+  const std::size_t before = planning.in_memory.values.size();
+  planning.in_memory.values.insert(more.begin(), more.end());
+  return planning.in_memory.values.size() == before;
+}
+
+}  // namespace tessera::internal::plan_pass

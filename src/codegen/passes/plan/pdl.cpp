@@ -1,0 +1,86 @@
+#include "codegen/passes/plan/pdl.hpp"
+
+#include <algorithm>
+
+#include "codegen/passes/plan/planning.hpp"
+#include "codegen/passes/plan/no_hoist_loads.hpp"
+#include "codegen/plan/effects.hpp"
+#include "codegen/plan/remarks.hpp"
+
+namespace tessera::internal::codegen {
+namespace {
+
+void read_behind_wait(Body& steps) {
+  for (Step& step : steps) {
+    each_body(step, read_behind_wait);
+    each_read(step, [](const Sweep&, TileAccess& read) { read.in_order = true; });
+  }
+}
+
+// Plain loads of copies the compiler may bring forward. Roles that share the work have no registers for loads that stay
+// where they are. Empty, or why it may not and where.
+std::string why_no_wait(const Plan& plan, Location& where) {
+  std::string why;
+  const auto because = [&](const Step& step, std::string_view reason) {
+    if (why.empty()) why = reason, where = step.location;
+  };
+  PlanWalk walk(plan);
+  walk.each([&](const Role& role, const Step& step, int, const std::vector<const Interval*>&) {
+    if (const Fetch* const fetch = step.action.as<Fetch>())
+      if (!std::ranges::all_of(fetch->tiles, [](const auto& tile) { return tile.copy == Fetch::Copy::async; }))
+        because(step, "an operand is copied by way of registers");
+    const auto reads = [](const Effect& effect) { return effect.space == Effect::Space::tensor && !effect.write; };
+    if (plan.phases.front().roles.size() > 1 && std::ranges::any_of(effects(plan, role, step), reads))
+      because(step, "threads of a warp-specialized kernel read a tensor");
+  });
+  return why;
+}
+
+// Behind what the role brings ahead; else behind the registers that it takes.
+void wait_in_role(Body& steps) {
+  const auto behind = [&]<class Kind>() {
+    const auto found = std::ranges::find_if(steps, [](const Step& step) { return step.action.is<Kind>(); });
+    return found == steps.end() ? found : found + 1;
+  };
+  auto at = behind.operator()<PrefetchBeforeWait>();
+  if (at == steps.end()) at = behind.operator()<SetMaxNReg>();
+  steps.insert(at == steps.end() ? steps.begin() : at, {GridDependencyWait{}});
+}
+
+}  // namespace
+
+void begin_early(Plan& plan) {
+  if (!plan.target.programmatic_launch) return;
+  Location where = plan.location;
+  const std::string why = why_no_wait(plan, where);
+  const bool waits = why.empty(), roles = plan.phases.front().roles.size() > 1;
+  if (waits)
+    add_remark(plan, where, Remark::Status::passed, remark_kind::pdl,
+               "it may begin while the launch before it ends (programmatic dependent launch)");
+  else
+    add_remark(plan, where, Remark::Status::missed, remark_kind::pdl,
+               "it begins when the launch before it has ended, as {}", why);
+  if (!waits && !roles) return;
+  // Behind it comes the barrier that ends a prologue.
+  Body& prologue = plan.phases.front().prologue;
+  const auto at = prologue.empty() ? prologue.end() : prologue.end() - 1;
+  if (!waits) {
+    prologue.insert(at, {GridDependencyTrigger{}});
+    return;
+  }
+  if (!plan.prefetched_before_wait().empty()) {
+    prologue.insert(at, {GridDependencyTrigger{}});
+    for (Role& role : plan.phases.front().roles) wait_in_role(role.body);
+    return;
+  }
+  prologue.insert(at, {{GridDependencyTrigger{}}, {GridDependencyWait{}}});
+  for (Phase& phase : plan.phases)
+    for (Role& role : phase.roles) read_behind_wait(role.body);
+}
+
+}  // namespace tessera::internal::codegen
+
+bool tessera::internal::plan_pass::pdl(lowering::Planning& planning) {
+  codegen::begin_early(planning.plan);
+  return true;
+}

@@ -1,0 +1,57 @@
+#include <set>
+
+#include "codegen/passes/plan/planning.hpp"
+#include "codegen/passes/plan/remarks.hpp"
+#include "codegen/plan/names.hpp"
+#include "codegen/plan/remarks.hpp"
+
+namespace tessera::internal::lowering {
+namespace {
+
+// Tensor cores read shared memory only: a product with a buffer elsewhere is made of other instructions, which in turn
+// take no operand from registers. Returns the products that have one.
+std::set<Id> leave_tensor_cores(Body& steps, const Plan& plan) {
+  std::set<Id> left;
+  for (Step& step : steps) {
+    each_body(step, [&](Body& inner) { left.merge(leave_tensor_cores(inner, plan)); });
+    Multiply* const multiply = step.action.as<Multiply>();
+    if (!multiply || multiply->product.kind != MatmulKind::mma_sync) continue;
+    Product& product = multiply->product;
+    for (const ProductOperand* operand : {&product.a, &product.b}) {
+      if (!operand->buffer || !plan.buffers[operand->buffer].in_workspace) continue;
+      product.kind = MatmulKind::simt;
+      if (product.reads_ahead) product.unrolled = plan.target.unrolled_rounds;
+      product.reads_ahead = false;
+      multiply->fetching = {};
+      multiply->holds_last = false;
+      if (product.a.value) left.insert(step.node);
+    }
+  }
+  return left;
+}
+
+}  // namespace
+
+}  // namespace tessera::internal::lowering
+
+namespace tessera::internal::plan_pass {
+
+using namespace lowering;
+
+bool tensor_cores(Planning& planning) {
+  Plan& plan = planning.plan;
+  std::set<Id> left;
+  for (Phase& phase : plan.phases)
+    for (Role& role : phase.roles) left.merge(leave_tensor_cores(role.body, plan));
+  for (int i = 0; i < plan.buffers.size(); ++i)
+    if (plan.buffers[BufferId{i}].in_workspace)
+      add_remark(plan, location_of(planning.analysis, plan.buffers[BufferId{i}].label), Remark::Status::missed,
+                 remark_kind::shared, "{} does not fit into shared memory", name_of(plan, BufferId{i}));
+  if (left.empty()) return true;
+  planning.in_memory.left.insert(left.begin(), left.end());
+  planning.in_memory.values.clear();
+  planning.attempt = 0;
+  return false;
+}
+
+}  // namespace tessera::internal::plan_pass

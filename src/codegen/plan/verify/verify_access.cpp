@@ -1,0 +1,467 @@
+// Places in tensors, and products with their buffers.
+#include <bit>
+#include <set>
+
+#include "codegen/plan/verify/verify.hpp"
+
+namespace tessera::internal::codegen {
+namespace {
+
+class Accesses {
+ public:
+  explicit Accesses(Diagnostics& diagnostics) : diagnostics_(diagnostics), plan_(diagnostics.plan) {}
+
+  void run() {
+    for (int i = 0; i < plan_.buffers.size(); ++i) {
+      const Buffer& buffer = plan_.buffers[BufferId{i}];
+      diagnostics_.require(buffer.rows > 0 && buffer.columns > 0 && buffer.stages > 0 &&
+                               buffer.columns * info(buffer.type).bytes % 16 == 0,
+                           "{}: {} rows of {} elements are not made of chunks of 16 bytes", name_of(plan_, BufferId{i}),
+                           buffer.rows, buffer.columns);
+    }
+    for (const Phase& phase : plan_.phases)
+      for (const Role& role : phase.roles) {
+        role_ = &role;
+        body(role.body);
+      }
+    diagnostics_.about(nullptr);
+  }
+
+ private:
+  void body(const Body& steps) {
+    for (const Step& step : steps) {
+      diagnostics_.about(&step);
+      labels(step);
+      visit_kind(
+          Overloaded{
+              [&](const Load& s) {
+        sweep(s.sweep);
+        access(s.access, &s.sweep, false);
+      },
+              [&](const Store& s) {
+        sweep(s.sweep);
+        access(s.access, &s.sweep, true);
+        diagnostics_.require(s.kind != Store::Kind::scatter || s.access.rows || s.access.by_elements(),
+                             "a scatter names no rows");
+        diagnostics_.require(s.kind == Store::Kind::store || s.access.vector == 1, "it moves {} elements at a time",
+                             s.access.vector);
+        vectors(s.sweep, &s.access);
+        if (s.by_quads) quads(s);
+      },
+              [&](const Atomic& s) {
+        sweep(s.sweep);
+        access(s.access, &s.sweep, true);
+        diagnostics_.require(s.access.vector == 1, "it changes {} elements at a time", s.access.vector);
+        diagnostics_.require(is(s.access.parameter, Access::in_out), "it changes {}, which is not read",
+                             tensor_name(plan_, s.access.parameter));
+        vectors(s.sweep, &s.access);
+      },
+              [&]<OneOf<Compute, Reduce, Argmax, Scan, Sort, Merge, HistogramUpdate, HistogramReduce, StoreScratch,
+                        LoadScratch>
+                      T>(const T& s) { sweep(s.sweep); },
+              [&](const StoreShared& s) {
+        sweep(s.sweep);
+        stage(s);
+      },
+              [&](const LoadFragment& s) { read_stage(s); },
+              []<OneOf<LaneReduce, CrossWarpReduce, StoreWarpPartials, ReduceWarpPartials, WriteScanTotals,
+                       AddScanPrefix, ZeroFill, Commit, Wait, Barrier, Branch, HostReport, ElectOne, IfConsumerGroup,
+                       IfFirstSplit, ForEachPeer, TileLoop, PrefetchBeforeWait, IfNotPrefetched, SetMaxNReg,
+                       PrefetchMap, InitPipeline, ZeroFillRows, ZeroFillPastEnd, WaitEmpty, ArriveExpectTx, TmaLoad,
+                       Arrive, WaitFull, ArriveEmpty, AdvanceStage, DeclareAccumulator, RegisterFence, WgmmaFence,
+                       Wgmma, WgmmaCommit, WgmmaWait, ProxyFence, TmaStore, TmaStoreCommit, TmaStoreWait, NamedBarrier,
+                       GridDependencyWait, GridDependencyTrigger, SplitKRange, StorePartial, ReducePartials,
+                       ClusterBarrier, SignalPartial, WaitPartial, WarpBarrier, OrderedBarrier>
+                     T>(const T&) {},
+              [&](const Fetch& s) { fetch(s); },
+              [&](const Multiply& s) { multiply(s); },
+              [&](const Loop& s) { loop(s); },
+          },
+          step.action);
+      const Loop* const loop = step.action.as<Loop>();
+      if (loop) loops_.push_back(loop);
+      each_body(step, [&](const Body& inner) { body(inner); });
+      if (loop) loops_.pop_back();
+    }
+  }
+
+  // Names of places are made of labels.
+  void labels(const Step& step) {
+    std::set<std::string> names;
+    each_access(step, [&](const TileAccess& access, const Sweep* sweep) {
+      const std::string name = name_of(access.label);
+      diagnostics_.require(!sweep || names.insert(name).second, "two places are called {}", name);
+    });
+  }
+  bool is(int parameter, Access access) const {
+    return plan_.tensors[static_cast<std::size_t>(parameter)].access == access;
+  }
+
+  void sweep(const Sweep& sweep) {
+    for (const TileAccess& read : sweep.reads) access(read, &sweep, false);
+    vectors(sweep, nullptr);
+  }
+  // A sweep goes by groups of `vector`, or element by element; a read may take several accesses for a group.
+  void vectors(const Sweep& sweep, const TileAccess* store) {
+    const auto check = [&](const TileAccess& access, bool whole) {
+      diagnostics_.require(
+          access.vector == 1 || access.vector == sweep.vector || (!whole && sweep.vector % access.vector == 0),
+          "vectors of {} in a sweep by {}", access.vector, sweep.vector);
+    };
+    for (const TileAccess& read : sweep.reads) {
+      check(read, false);
+      const int along = read.fast + sweep.shape.rank() - static_cast<int>(read.axes.size());
+      diagnostics_.require(
+          read.run == 1 || (read.run == sweep.vector && read.run % read.vector == 0 && read.fast >= 0 && !read.rows &&
+                            read.read_only && read.padding == 0 && sweep.layout.run(along) % read.run == 0),
+          "runs of {} in a sweep by {}", read.run, sweep.vector);
+    }
+    if (store) check(*store, true);
+  }
+
+  void access(const TileAccess& access, const Sweep* sweep, bool writes) {
+    const Parameter& tensor = plan_.tensors[static_cast<std::size_t>(access.parameter)];
+    const TensorClass& known = plan_.variant.tensors.at(static_cast<std::size_t>(access.parameter));
+    const std::string name = tensor_name(plan_, access.parameter);
+    if (tensor.access == Access::scalar) return diagnostics_.require(false, "{} is no tensor", name);
+    diagnostics_.require(tensor.access != (writes ? Access::in : Access::out), "{} is {}", name,
+                         writes ? "written" : "read");
+    diagnostics_.require(access.read_only == (tensor.access == Access::in), "{} is taken to be {}", name,
+                         access.read_only ? "read only" : "written");
+    diagnostics_.require(access.in_order || !access.read_only || !plan_.waits_for_previous() || !sweep,
+                         "{} is read ahead of the end of the launch before, which may write it", name);
+    diagnostics_.require(!access.in_order || access.read_only, "{} is read in order, and written", name);
+    diagnostics_.require(
+        !access.kept ||
+            (access.in_order && !access.rows && access.padding == 0 && access.vector * info(tensor.type).bytes == 16),
+        "{} is kept in the cache, but not read in order by whole accesses with zeros for padding", name);
+    unsigned axes = 0;
+    for (const TileAccess::Axis& axis : access.axes) {
+      diagnostics_.require(axis.element.has_value() == access.by_elements() && !(axis.element && access.rows),
+                           "some axes of {} are reached by elements", name);
+      diagnostics_.require(!axis.positive || starts_inside(axis.index), "a tile is taken to start at 0 or above");
+      if (axis.tensor_axis < 0) {
+        diagnostics_.require(axis.extent == 1, "a tile of {} elements along no axis", axis.extent);
+        continue;
+      }
+      viewed(axis);
+      std::vector<int> of_tensor = axis.viewed.outer;
+      of_tensor.push_back(axis.tensor_axis);
+      for (const int one : of_tensor) {
+        const bool is_one = one >= 0 && one < tensor.rank;
+        const bool is_window = !axis.viewed.windows.empty() || axis.viewed.within > 0;
+        diagnostics_.require(is_one && (is_window || !(axes >> one & 1)), "axis {} of {} stands twice or is none", one,
+                             name);
+        axes |= is_one ? 1u << one : 0;
+      }
+      diagnostics_.require(axis.extent >= 1, "a tile of {} elements", axis.extent);
+    }
+    diagnostics_.require(axes + 1 == 1u << tensor.rank, "not every axis of {} has its place", name);
+    reach(access, tensor, known, name);
+    if (sweep) extents(access, *sweep, writes);
+    vector(access, sweep, tensor, known, name);
+  }
+  // A narrow variant computes offsets in 32 bits: a launch has asked how far the graph's tiles reach, and none of the
+  // plan's reaches further.
+  void reach(const TileAccess& access, const Parameter& tensor, const TensorClass& known, const std::string& name) {
+    if (plan_.variant.index64) return;
+    const auto parameter = static_cast<std::size_t>(access.parameter);
+    const TileReach asked = parameter < plan_.reaches.size() ? plan_.reaches[parameter] : TileReach{};
+    for (int axis = 0; axis < tensor.rank; ++axis) {
+      const std::int64_t reach = access.reach(axis), most = asked[static_cast<std::size_t>(axis)];
+      diagnostics_.require(reach <= most, "a tile reaches {} elements along axis {} of {}, and a launch allows for {}",
+                           reach, axis, name, most);
+      diagnostics_.require(axis != known.contiguous_axis || !beyond_narrow(static_cast<std::uint64_t>(reach)),
+                           "offsets of {} elements along axis {} of {} are computed in 32 bits", reach, axis, name);
+    }
+  }
+  void viewed(const TileAccess::Axis& axis) {
+    diagnostics_.require(axis.viewed.factor >= 1 && axis.viewed.within >= 0, "an axis of windows, {} apart, of {}",
+                         axis.viewed.factor, axis.viewed.within);
+    for (const auto& [size, step] : axis.viewed.windows)
+      diagnostics_.require(size >= 1 && step >= 1, "windows of {}, {} apart", size, step);
+    for (const TileAccess::Slice& slice : axis.slices) diagnostics_.require(slice.step != 0, "a slice by steps of 0");
+  }
+  bool starts_inside(const Operand& index) const {
+    if (index.kind == Operand::Kind::literal) return decode(ElementType::i32, index.literal).i32 >= 0;
+    const Known& known = plan_.storage(index.value).known;
+    return std::holds_alternative<BlockIndex>(known) || std::holds_alternative<Counter>(known);
+  }
+  // A read may be stretched along its first axes.
+  void extents(const TileAccess& access, const Sweep& sweep, bool writes) {
+    if (access.by_elements()) return;
+    const int first = sweep.shape.rank() - static_cast<int>(access.axes.size());
+    for (std::size_t i = 0; i < access.axes.size(); ++i) {
+      const int axis = first + static_cast<int>(i), extent = access.axes[i].extent, wanted = sweep.shape[axis];
+      const bool in_part = sweep.part && sweep.origin[static_cast<std::size_t>(axis)] + wanted <= extent;
+      diagnostics_.require(extent == wanted || in_part || (extent == 1 && !writes),
+                           "a tile of {} along axis {}, in a sweep over {}", extent, i, to_string(sweep.shape));
+    }
+  }
+
+  void vector(const TileAccess& access, const Sweep* sweep, const Parameter& tensor, const TensorClass& known,
+              const std::string& name) {
+    const int rank = static_cast<int>(access.axes.size());
+    diagnostics_.require(std::has_single_bit(static_cast<unsigned>(access.vector)), "vectors of {}", access.vector);
+    if (access.vector == 1) return;
+    if (access.fast < 0 || (access.fast == 0 && access.rows))
+      return diagnostics_.require(false, "vectors of {} along no axis", access.vector);
+    const TileAccess::Axis& axis = access.axes[static_cast<std::size_t>(access.fast)];
+    const int bytes = access.vector * info(tensor.type).bytes;
+    diagnostics_.require(axis.tensor_axis == known.contiguous_axis,
+                         "vectors along axis {} of {}, whose neighbours are along {}", axis.tensor_axis, name,
+                         int{known.contiguous_axis});
+    diagnostics_.require(bytes <= 16 && bytes <= known.alignment, "accesses of {} bytes to {}, aligned to {}", bytes,
+                         name, int{known.alignment});
+    diagnostics_.require(bytes <= known.row_alignment, "vectors along axis {} of {} may reach over its end",
+                         axis.tensor_axis, name);
+    diagnostics_.require(
+        axis.viewed.factor == 1 && axis.viewed.windows.empty() && axis.viewed.within % access.vector == 0,
+        "vectors of {} along axis {} of {}, which is of windows", access.vector, axis.tensor_axis, name);
+    for (const TileAccess::Axis& other : access.axes)
+      diagnostics_.require(
+          &other == &axis || other.tensor_axis != axis.tensor_axis || other.viewed.factor % access.vector == 0,
+          "vectors of {} in windows that are {} apart", access.vector, other.viewed.factor);
+    diagnostics_.require(axis.slices.empty() && axis.extent % access.vector == 0, "vectors of {} in a tile of {}{}",
+                         access.vector, axis.extent, axis.slices.empty() ? "" : ", which a slice moves");
+    if (!sweep) return;
+    const int along = access.fast + sweep->shape.rank() - rank;
+    diagnostics_.require(along >= 0 && sweep->layout.run(along) % access.vector == 0,
+                         "vectors of {}, and a thread has runs of {}", access.vector,
+                         along >= 0 ? sweep->layout.run(along) : 0);
+  }
+
+  // Eight neighbours of four lanes go by one access each.
+  void quads(const Store& s) {
+    const bool pairs = s.kind == Store::Kind::store && s.access.vector == 2 && s.sweep.unrolled &&
+                       info(plan_.tensors[static_cast<std::size_t>(s.access.parameter)].type).bytes == 2;
+    diagnostics_.require(pairs && stores_by_quads(s.sweep.layout, s.sweep.shape, role_->warps),
+                         "{} lies not as pairs of mma.sync's sums", to_string(s.sweep.layout));
+    TileAccess eight = s.access;
+    eight.vector = 8;
+    const Parameter& tensor = plan_.tensors[static_cast<std::size_t>(s.access.parameter)];
+    vector(eight, nullptr, tensor, plan_.variant.tensors.at(static_cast<std::size_t>(s.access.parameter)),
+           tensor_name(plan_, s.access.parameter));
+  }
+
+  // --- products
+
+  void stage(const StoreShared& s) {
+    const Buffer& buffer = plan_.buffers[s.buffer];
+    const int last = s.sweep.shape.rank() - 1;
+    if (last < 1) return diagnostics_.require(false, "a buffer has two axes");
+    for (int axis = 0; axis <= last; ++axis)
+      diagnostics_.require(s.sweep.shape[axis] <= (axis == last       ? buffer.columns
+                                                   : axis + 1 == last ? buffer.rows
+                                                                      : 1),
+                           "a tile of {} in a buffer of [{},{}]", to_string(s.sweep.shape), buffer.rows,
+                           buffer.columns);
+    const int bytes = s.sweep.vector * info(buffer.type).bytes;
+    diagnostics_.require(
+        s.by != StoreShared::By::vector || (s.sweep.layout.run(last) % s.sweep.vector == 0 && bytes <= 16),
+        "vectors of {}, and a thread has runs of {}", s.sweep.vector, s.sweep.layout.run(last));
+    if (s.state) {
+      bool apart = buffer.form == SharedForm::panels && s.by == StoreShared::By::vector;
+      int threads = 1;
+      for (const auto& [factor, scale] : s.sweep.layout.thread_digits(last - 1)) threads *= factor.size;
+      for (const Digit& digit : s.sweep.layout.register_digits(last - 1)) apart &= digit.scale % threads == 0;
+      for (const Digit& digit : s.sweep.layout.register_digits(last))
+        apart &= digit.unit < s.sweep.vector || digit.scale % buffer.panel_columns() == 0;
+      diagnostics_.require(apart, "{}: no swizzle of a thread and one of a register", to_string(s.sweep.layout));
+    }
+    const bool as_matrices = buffer.form == SharedForm::panels && bytes == 16 && s.sweep.vector == 8 &&
+                             s.sweep.layout == wgmma_accumulator_layout(s.sweep.shape, role_->warps / 4);
+    diagnostics_.require(s.by != StoreShared::By::matrix || as_matrices, "{} lies not as matrices of wgmma's sums",
+                         to_string(s.sweep.layout));
+  }
+
+  // Only of wgmma's left operand is it known that each register is a constant away from the thread's first, and only
+  // of elements of 2 and 4 bytes.
+  void read_stage(const LoadFragment& s) {
+    const Buffer& buffer = plan_.buffers[s.buffer];
+    const int bytes = info(buffer.type).bytes;
+    diagnostics_.require(buffer.form == SharedForm::panels && (bytes == 2 || bytes == 4), "{} is no panels of {}",
+                         name_of(plan_, s.buffer), name(buffer.type));
+    if (s.sweep.shape.rank() != 2) return diagnostics_.require(false, "a buffer has two axes");
+    const auto is_left = [&](ElementType type) {
+      return s.sweep.layout == wgmma_operand_layout(s.sweep.shape, std::max(role_->warps / 4, 1), type);
+    };
+    diagnostics_.require(is_left(ElementType::f16) || is_left(ElementType::tf32), "{} lies not as wgmma's left operand",
+                         to_string(s.sweep.layout));
+    for (int axis = 0; axis < 2; ++axis) {
+      const int end = s.sweep.origin[static_cast<std::size_t>(axis)] + s.sweep.shape[axis];
+      const int extent = (axis == 0) != s.transposed ? buffer.rows : buffer.columns;
+      diagnostics_.require(end <= extent, "{} of {} along axis {} of {}", end, extent, axis, name_of(plan_, s.buffer));
+    }
+  }
+
+  void fetch(const Fetch& s) {
+    for (const Fetch::Tile& tile : s.tiles) {
+      const Buffer& buffer = plan_.buffers[tile.buffer];
+      access(tile.access, nullptr, false);
+      diagnostics_.require(tile.access.read_only && !tile.access.rows && tile.access.padding == 0,
+                           "copies are of an In, and 0 outside of it");
+      diagnostics_.require(
+          tile.copy == Fetch::Copy::async || !plan_.waits_for_previous(),
+          "{} is filled by plain loads in a launch that begins before what writes its tensor has ended",
+          name_of(plan_, tile.buffer));
+      box(tile.access, buffer);
+      const std::string name = name_of(plan_, tile.buffer);
+      const Parameter& tensor = plan_.tensors[static_cast<std::size_t>(tile.access.parameter)];
+      diagnostics_.require(tensor.type == buffer.type, "{} holds {}, and the tensor {}", name,
+                           tessera::internal::name(buffer.type), tessera::internal::name(tensor.type));
+      diagnostics_.require(buffer.columns % tile.access.vector == 0, "{} has {} columns, not whole vectors of {}", name,
+                           buffer.columns, tile.access.vector);
+      if (plan_.progress >= Progress::synchronised) {
+        const int bytes = tile.access.vector * info(tensor.type).bytes;
+        diagnostics_.require(tile.copy != Fetch::Copy::async || (bytes >= 4 && !buffer.in_workspace),
+                             "{} is copied asynchronously, {} bytes at a time", name, bytes);
+      }
+      if (!s.loop) {
+        diagnostics_.require(buffer.stages == 1, "{} has stages, and is fetched in place", name);
+        continue;
+      }
+      const Loop* const loop = loops_.empty() ? nullptr : loops_.back();
+      diagnostics_.require(loop && loop->loop == s.loop && buffer.stages == loop->stages,
+                           "{} has {} stages, which are not those of the loop", name, buffer.stages);
+    }
+  }
+
+  // The last two axes are the buffer's rows and columns.
+  void box(const TileAccess& access, const Buffer& buffer) {
+    const std::size_t axes = access.axes.size();
+    if (axes < 2) return diagnostics_.require(false, "a buffer has two axes");
+    for (std::size_t i = 0; i < axes; ++i) {
+      const int most = i + 1 == axes ? buffer.columns : i + 2 == axes ? buffer.rows : 1;
+      diagnostics_.require(access.axes[i].extent <= most, "a tile of {} where its buffer has {}", access.axes[i].extent,
+                           most);
+    }
+    diagnostics_.require(access.vector == 1 || access.fast + 1 == static_cast<int>(axes), "vectors of {} across rows",
+                         access.vector);
+  }
+
+  void loop(const Loop& s) {
+    diagnostics_.require(s.stages >= 1, "{} stages", s.stages);
+    diagnostics_.require(s.unrolled == 0 || (s.unrolled > 0 && !s.repeats), "{} rounds are written out", s.unrolled);
+    const bool ahead = !s.arrive.empty() || !s.ahead.empty() || !s.issued.empty();
+    diagnostics_.require(ahead == (s.stages > 1), "{} rounds are under way, and {} is fetched ahead", s.stages,
+                         ahead ? "something" : "nothing");
+  }
+
+  void multiply(const Multiply& s) {
+    const Product& p = s.product;
+    diagnostics_.require(s.shape == Shape{p.m, p.n} && plan_.values[s.out].shape == s.shape && p.k >= 1,
+                         "a product of [{},{}] in a tile of {}", p.m, p.n, to_string(s.shape));
+    diagnostics_.require(info(p.type).multiplies, "products of {}", tessera::internal::name(p.type));
+    diagnostics_.require(plan_.storage(s.out).type == sum_type(p.type), "sums in {}",
+                         tessera::internal::name(plan_.storage(s.out).type));
+    diagnostics_.require(plan_.values[s.out].layout == s.layout, "the product is {}, and {} {}", to_string(s.layout),
+                         name_of(plan_, s.out), to_string(plan_.values[s.out].layout));
+    diagnostics_.require(s.layout.cover(0) >= p.m && s.layout.cover(1) >= p.n, "accumulators reach [{},{}] of [{},{}]",
+                         s.layout.cover(0), s.layout.cover(1), p.m, p.n);
+    diagnostics_.require(p.warps_m >= 1 && p.warps_n >= 1 && p.warps_m * p.warps_n <= role_->warps,
+                         "{} x {} warps in a role of {}", p.warps_m, p.warps_n, role_->warps);
+    const bool rounds = p.as_it_lies() && p.a.buffer && p.unrolled == 0;
+    diagnostics_.require(!p.reads_ahead || rounds, "it reads ahead, and its rounds are not all written out");
+    const Loop* const around = loops_.empty() ? nullptr : loops_.back();
+    const bool fetches = around && around->stages > 1 && fetching_product(*around) == &s;
+    diagnostics_.require(!s.fetching || (p.reads_ahead && fetches),
+                         "a fetch stands within that is not of the loop around");
+    diagnostics_.require(!s.holds_last || (s.fetching && fetches && around->body.size() == 1 && p.rounds() % 2 == 0),
+                         "it holds its last round, and is not all that a loop's round does");
+    if (p.kind == MatmulKind::gemv) return thin(s);
+    const int step = p.kind == MatmulKind::mma_sync ? p.depth() : 4;
+    const int k = (p.k + step - 1) / step * step;
+    diagnostics_.require(p.kind == MatmulKind::mma_sync || p.a.buffer, "the left operand is in no buffer");
+    operand(p, p.a, s.layout.cover(0), k);
+    operand(p, p.b, s.layout.cover(1), k);
+    if (p.kind == MatmulKind::mma_sync) {
+      diagnostics_.require(s.layout.cover(0) % (16 * p.warps_m) == 0 && s.layout.cover(1) % (8 * p.warps_n) == 0,
+                           "accumulators of [{},{}] are no instructions of {} x {} warps", s.layout.cover(0),
+                           s.layout.cover(1), p.warps_m, p.warps_n);
+      const Layout left = accumulator_layout({p.m, p.n}, p.warps_m, p.warps_n, p.pairs());
+      diagnostics_.require(s.layout == left, "accumulators lie as {}, and the instruction leaves them as {}",
+                           to_string(s.layout), to_string(left));
+      diagnostics_.require(p.warps_m * p.warps_n == role_->warps, "instructions of {} x {} warps in a role of {}",
+                           p.warps_m, p.warps_n, role_->warps);
+      if (p.a.value) left_registers(p);
+    }
+  }
+  void left_registers(const Product& p) {
+    const std::string name = name_of(plan_, p.a.value);
+    diagnostics_.require(
+        plan_.values[p.a.value].layout == accumulator_layout({p.m, p.k}, p.warps_m, 1) && p.warps_n == 1,
+        "{} does not lie as the left operand", name);
+    diagnostics_.require(plan_.storage(p.a.value).type == p.type, "{} is {}, and {} is multiplied", name,
+                         tessera::internal::name(plan_.storage(p.a.value).type), tessera::internal::name(p.type));
+    diagnostics_.require(info(p.type).bytes > 1, "{} is in registers, and four bytes of a row in no thread's", name);
+    diagnostics_.require(p.unrolled == 0, "{} is in registers, and the product is not unrolled", name);
+  }
+  // Each thread multiplies what it has of b with what it has of a, and adds to what it has of the sums.
+  void thin(const Multiply& s) {
+    const Product& p = s.product;
+    if (!p.a.value || !p.b.value || p.layout_a.rank() != 2 || p.layout_b.rank() != 2)
+      return diagnostics_.require(false, "registers are multiplied with registers");
+    const auto check = [&](ValueId id, const Layout& layout, const Shape& shape) {
+      const Value& value = plan_.values[id];
+      diagnostics_.require(value.layout == layout && value.shape == shape, "{} is {} {}, and {} {} is multiplied",
+                           name_of(plan_, id), to_string(value.shape), to_string(value.layout), to_string(shape),
+                           to_string(layout));
+      diagnostics_.require(plan_.storage(id).type == p.type, "{} is {}, and {} is multiplied", name_of(plan_, id),
+                           tessera::internal::name(plan_.storage(id).type), tessera::internal::name(p.type));
+    };
+    check(p.a.value, p.layout_a, {p.m, p.k});
+    check(p.b.value, p.layout_b, {p.k, p.n});
+    diagnostics_.require(p.layout_a.thread_digits(0).empty() && s.layout.thread_digits(0).empty(),
+                         "rows are spread over threads");
+    diagnostics_.require(
+        p.layout_a.thread_digits(1) == p.layout_b.thread_digits(0) && p.layout_a.cover(1) == p.layout_b.cover(0) &&
+            s.layout.thread_digits(1) == p.layout_b.thread_digits(1) && s.layout.cover(1) == p.layout_b.cover(1),
+        "{} and {} are multiplied, and the sums are {}", to_string(p.layout_a), to_string(p.layout_b),
+        to_string(s.layout));
+    diagnostics_.require(
+        p.lanes_k == bits_along(p.layout_b, 0, Place::lane) && p.warps_k == bits_along(p.layout_b, 0, Place::warp),
+        "k is said to be spread over lanes & {}, warps & {}, and is {}", p.lanes_k, p.warps_k, to_string(p.layout_b));
+    diagnostics_.require(!p.partial || p.lanes_k || p.warps_k, "sums stay apart that are whole");
+    const auto has_storage_class = [&](ValueId id, auto... storage_classes) {
+      return ((plan_.storage(id).storage_class == storage_classes) || ...);
+    };
+    const auto together = [&](ValueId id, ValueId other) {
+      diagnostics_.require(!has_storage_class(id, StorageClass::registers) ||
+                               !has_storage_class(other, StorageClass::shared, StorageClass::workspace),
+                           "{} is in registers, and {} in memory: one loop indexes both", name_of(plan_, id),
+                           name_of(plan_, other));
+    };
+    together(p.a.value, p.b.value);
+    together(p.b.value, p.a.value);
+  }
+  void operand(const Product& p, const ProductOperand& o, int other, int k) {
+    if (!o.buffer) return diagnostics_.require(&o == &p.a, "the right operand is in no buffer");
+    const Buffer& buffer = plan_.buffers[o.buffer];
+    const std::string name = name_of(plan_, o.buffer);
+    const int rows = o.k_major ? other : k, columns = o.k_major ? k : other;
+    diagnostics_.require(buffer.rows >= rows && buffer.columns >= columns, "{} is [{},{}], and [{},{}] is read", name,
+                         buffer.rows, buffer.columns, rows, columns);
+    diagnostics_.require(o.stored == buffer.type, "{} holds {}, and {} is read", name,
+                         tessera::internal::name(buffer.type), tessera::internal::name(o.stored));
+    diagnostics_.require(!p.as_it_lies() || (o.stored == p.type && o.casts.empty()),
+                         "{} holds {}, and {} is multiplied as it is", name, tessera::internal::name(o.stored),
+                         tessera::internal::name(p.type));
+    diagnostics_.require(bool(o.stage) == (buffer.stages > 1), "{} has {} stages, and {} is named", name, buffer.stages,
+                         o.stage ? "a loop" : "no loop");
+    bool inside = !o.stage;
+    for (const Loop* loop : loops_) inside |= loop->loop == o.stage && loop->stages == buffer.stages;
+    diagnostics_.require(inside, "{} is read by the stage of a loop that is not around, or has others", name);
+  }
+
+  Diagnostics& diagnostics_;
+  const Plan& plan_;
+  const Role* role_ = nullptr;
+  std::vector<const Loop*> loops_;
+};
+
+}  // namespace
+
+void check_accesses(Diagnostics& diagnostics) { Accesses(diagnostics).run(); }
+
+}  // namespace tessera::internal::codegen

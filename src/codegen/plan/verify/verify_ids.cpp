@@ -1,0 +1,266 @@
+// Every id names something, and what must be named once is.
+#include <map>
+#include <set>
+
+#include "codegen/plan/verify/verify.hpp"
+
+namespace tessera::internal::codegen {
+namespace {
+
+class Ids {
+ public:
+  explicit Ids(Diagnostics& diagnostics) : diagnostics_(diagnostics), plan_(diagnostics.plan) {}
+
+  void run() {
+    diagnostics_.require(plan_.variant.tensors.size() == plan_.tensors.size(), "{} tensors of {} classes",
+                         plan_.tensors.size(), plan_.variant.tensors.size());
+    for (int i = 0; i < plan_.values.size(); ++i) {
+      const Value& value = plan_.values[ValueId{i}];
+      diagnostics_.require(plan_.storages.has(value.storage), "value {} has no storage", i);
+      diagnostics_.require(value.layout.rank() == value.shape.rank(),
+                           "value {} has a shape of {} axes and a layout of {}", i, value.shape.rank(),
+                           value.layout.rank());
+    }
+    for (int i = 0; i < plan_.storages.size(); ++i) known(i, plan_.storages[StorageId{i}]);
+    for (int i = 0; i < plan_.states.size(); ++i)
+      diagnostics_.require(plan_.pipelines.has(plan_.states[PipelineStateId{i}].pipeline),
+                           "cursor {} is in no pipeline", i);
+    for (const Pipeline& pipeline : plan_.pipelines)
+      for (BufferId id : pipeline.buffers) buffer(id);
+    for (const Phase& phase : plan_.phases) {
+      body(phase.prologue);
+      for (const Role& role : phase.roles) body(role.body);
+    }
+    for (const auto& [loop, times] : loops_)
+      diagnostics_.require(times == 1, "loop {} stands {} times in the plan", loop.index, times);
+  }
+
+ private:
+  void known(int index, const Storage& storage) {
+    const int tensors = static_cast<int>(plan_.tensors.size());
+    std::visit(Overloaded{
+                   [](std::monostate) {},
+                   [&](const ScalarParameter& s) {
+      diagnostics_.require(s.argument >= 0 && s.argument < tensors, "storage {} is no parameter's scalar", index);
+    },
+                   [&](const ExtentParameter& s) {
+      const bool has = s.argument >= 0 && s.argument < tensors && s.axis >= 0 &&
+                       s.axis < plan_.tensors[static_cast<std::size_t>(s.argument)].rank;
+      diagnostics_.require(has, "storage {} is no tensor's extent", index);
+    },
+                   [&](const BlockIndex& s) {
+      int axes = 0;
+      for (const Phase& phase : plan_.phases) axes = std::max(axes, phase.first_axis + phase.axes);
+      diagnostics_.require(s.axis >= 0 && s.axis < axes, "storage {} is no block's index", index);
+    },
+                   [&](const Counter& s) {
+      diagnostics_.require(plan_.loops.has(s.loop), "storage {} counts no loop", index);
+    },
+               },
+               storage.known);
+  }
+
+  void body(const Body& steps) {
+    for (const Step& step : steps) {
+      diagnostics_.about(nullptr);  // a step whose ids name nothing has no text
+      for (ValueId id : operands(step)) value(id);
+      for (ValueId id : results(step)) value(id);
+      if (const Sweep* sweep = sweep_of(step)) this->sweep(*sweep);
+      each_access(step, [&](const TileAccess& access, const Sweep* sweep) { this->access(access, sweep); });
+      visit_kind(
+          Overloaded{
+              []<OneOf<Compute, Load, Store, Atomic, LaneReduce, CrossWarpReduce, Commit, Wait, Barrier, ElectOne,
+                       IfConsumerGroup, IfFirstSplit, PrefetchBeforeWait, IfNotPrefetched, SetMaxNReg,
+                       DeclareAccumulator, RegisterFence, WgmmaFence, WgmmaCommit, WgmmaWait, ProxyFence,
+                       TmaStoreCommit, TmaStoreWait, NamedBarrier, GridDependencyWait, GridDependencyTrigger,
+                       ClusterBarrier, SignalPartial, WaitPartial, WarpBarrier, OrderedBarrier>
+                     T>(const T&) {},
+              [&](const InitPipeline& s) { pipeline(s.pipeline); },
+              [&](const ZeroFillRows& s) {
+        pipeline(s.pipeline);
+        single(s.rounds);
+      },
+              [&](const ZeroFillPastEnd& s) {
+        state(s.state);
+        buffer(s.buffer);
+        single(s.filled);
+      },
+              [&]<OneOf<SplitKRange, ForEachPeer> T>(const T& s) { single(s.rounds); },
+              [&](const TileLoop& s) {
+        if (s.rounds) single(*s.rounds);
+      },
+              [&](const PrefetchMap& s) { map(s.map); },
+              [&](const TmaLoad& s) {
+        map(s.map);
+        buffer(s.buffer);
+        state(s.state);
+      },
+              [&](const TmaStore& s) {
+        map(s.map);
+        buffer(s.buffer);
+      },
+              [&]<OneOf<WaitEmpty, ArriveExpectTx, Arrive, WaitFull, AdvanceStage> T>(const T& s) { state(s.state); },
+              [&](const ArriveEmpty& s) {
+        state(s.state);
+        if (s.not_first.index != -1) loop(s.not_first);
+      },
+              [&](const Wgmma& s) {
+        if (!s.left) buffer(s.a);
+        buffer(s.b);
+        if (s.overwrites_first.index != -1) loop(s.overwrites_first);
+        for (const PipelineStateId at : {s.a_state, s.b_state})
+          if (at.index != -1) state(at);
+      },
+              [&]<OneOf<Reduce, Argmax, Scan, Sort, Merge, HistogramUpdate> T>(const T& s) {
+        diagnostics_.require(s.axis >= 0 && s.axis < s.sweep.shape.rank(), "there is no axis {}", s.axis);
+        if constexpr (OneOf<T, HistogramUpdate>) scratch(s.scratch);
+        if constexpr (OneOf<T, Merge>) {
+          scratch(s.from);
+          for (const ScratchId to : {s.to, s.to_at})
+            if (to.index != -1) scratch(to);
+        }
+      },
+              [&](const Branch& s) { single(s.condition); },
+              [&](const HostReport& s) {
+        if (s.unless) single(*s.unless);
+        for (const Operand& index : s.block) single(index);
+        for (const HostReport::Tile& tile : s.values) scratch(tile.scratch);
+      },
+              [&]<OneOf<StoreWarpPartials, ReduceWarpPartials, WriteScanTotals, AddScanPrefix, HistogramReduce,
+                        StoreScratch, StorePartial, ReducePartials>
+                      T>(const T& s) { scratch(s.scratch); },
+              [&](const LoadScratch& s) {
+        scratch(s.scratch);
+        for (const Picked& axis : s.picked) single(axis.first);
+      },
+              [&](const StoreShared& s) {
+        buffer(s.buffer);
+        if (s.state.index != -1) state(s.state);
+      },
+              [&](const LoadFragment& s) {
+        buffer(s.buffer);
+        state(s.state);
+      },
+              [&](const ZeroFill& s) { buffer(s.buffer); },
+              [&](const Fetch& s) {
+        for (const Fetch::Tile& tile : s.tiles) buffer(tile.buffer);
+        if (s.loop.index != -1) loop(s.loop);
+      },
+              [&](const Multiply& s) {
+        diagnostics_.require(s.shape.rank() == 2 && s.layout.rank() == 2, "a product has two axes");
+        if (s.fetching.index != -1) loop(s.fetching);
+        for (const ProductOperand* o : {&s.product.a, &s.product.b}) {
+          if (o->buffer.index != -1) buffer(o->buffer);
+          if (o->stage.index != -1) loop(o->stage);
+          diagnostics_.require(bool(o->buffer) != bool(o->value),
+                               "an operand of a product is either in a buffer or in registers");
+        }
+      },
+              [&](const Loop& s) {
+        loop(s.loop);
+        single(s.count);
+        ++loops_[s.loop];
+      },
+          },
+          step.action);
+      each_body(step, [&](const Body& inner) { body(inner); });
+    }
+  }
+  void sweep(const Sweep& sweep) {
+    const int axes = sweep.shape.rank();
+    diagnostics_.require(sweep.layout.rank() == axes, "the sweep's shape has {} axes and its layout {}", axes,
+                         sweep.layout.rank());
+    const std::vector<Term>& terms = sweep.expression.terms;
+    for (std::size_t i = 0; i < terms.size(); ++i)
+      for (const Operand& in : terms[i].in) {
+        if (in.kind == Operand::Kind::term)
+          diagnostics_.require(in.index >= 0 && static_cast<std::size_t>(in.index) < i, "term {} uses term {}", i,
+                               in.index);
+        if (in.kind == Operand::Kind::fetched)
+          diagnostics_.require(in.index >= 0 && in.index < std::ssize(sweep.reads), "there is no read {} of {}",
+                               in.index, sweep.reads.size());
+        if (in.kind == Operand::Kind::coordinate)
+          diagnostics_.require(in.index >= 0 && in.index < axes, "there is no axis {}", in.index);
+      }
+  }
+  void access(const TileAccess& access, const Sweep* sweep) {
+    diagnostics_.require(access.parameter >= 0 && access.parameter < std::ssize(plan_.tensors),
+                         "there is no parameter {}", access.parameter);
+    diagnostics_.require(!access.rows || !access.axes.empty(), "rows of a tensor without axes");
+    diagnostics_.require(access.fast >= -1 && access.fast < std::ssize(access.axes), "there is no axis {}",
+                         access.fast);
+    if (sweep && !access.by_elements())
+      diagnostics_.require(std::ssize(access.axes) <= sweep->shape.rank(), "a place of {} axes in a sweep over {}",
+                           access.axes.size(), sweep->shape.rank());
+    for (const TileAccess::Axis& axis : access.axes) {
+      single(axis.index);
+      for (const TileAccess::Slice& slice : axis.slices) {
+        single(slice.start);
+        single(slice.extent);
+      }
+    }
+  }
+  void single(const Operand& operand) {
+    diagnostics_.require(operand.kind == Operand::Kind::value || operand.kind == Operand::Kind::literal,
+                         "an index, a count or a condition is neither a value nor a literal");
+  }
+  void value(ValueId id) {
+    diagnostics_.require(plan_.values.has(id), "a step names value {}, which is none", id.index);
+  }
+  void buffer(BufferId id) {
+    diagnostics_.require(plan_.buffers.has(id), "a step names buffer {}, which is none", id.index);
+  }
+  void scratch(ScratchId id) {
+    diagnostics_.require(plan_.scratch.has(id), "a step names scratch memory {}, which is none", id.index);
+  }
+  void pipeline(PipelineId id) {
+    diagnostics_.require(plan_.pipelines.has(id), "a step names pipeline {}, which is none", id.index);
+  }
+  void state(PipelineStateId id) {
+    diagnostics_.require(plan_.states.has(id), "a step names cursor {}, which is none", id.index);
+  }
+  void map(TensorMapId id) {
+    diagnostics_.require(plan_.tensor_maps.has(id), "a step names tensor map {}, which is none", id.index);
+  }
+  void loop(LoopId id) { diagnostics_.require(plan_.loops.has(id), "a step names loop {}, which is none", id.index); }
+
+  Diagnostics& diagnostics_;
+  const Plan& plan_;
+  std::map<LoopId, int> loops_;
+};
+
+void check_names(Diagnostics& diagnostics) {
+  const Plan& plan = diagnostics.plan;
+  std::set<std::string> names;
+  const auto name = [&](const std::string& name) {
+    diagnostics.require(names.insert(name).second, "two things of the plan are called {}", name);
+  };
+  std::set<std::string> known;  // several storages may be one scalar, extent or index: they are never written
+  for (int i = 0; i < plan.storages.size(); ++i)
+    if (std::holds_alternative<std::monostate>(plan.storages[StorageId{i}].known))
+      name(name_of(plan, StorageId{i}));
+    else
+      known.insert(name_of(plan, StorageId{i}));
+  for (const std::string& one : known) name(one);
+  for (int i = 0; i < plan.buffers.size(); ++i) name(name_of(plan, BufferId{i}));
+  for (int i = 0; i < plan.pipelines.size(); ++i) name(name_of(plan, PipelineId{i}));
+  for (int i = 0; i < plan.states.size(); ++i) name(name_of(plan, PipelineStateId{i}));
+  for (int i = 0; i < plan.tensor_maps.size(); ++i) name(name_of(plan, TensorMapId{i}));
+  std::set<std::string> counters;
+  for (int i = 0; i < plan.loops.size(); ++i) {
+    const std::string counter = name_of(plan, LoopId{i});
+    diagnostics.require(counters.insert(counter).second, "two loops count by {}", counter);
+    if (!known.contains(counter)) name(counter);
+  }
+}
+
+}  // namespace
+
+bool check_ids(Diagnostics& diagnostics) {
+  Ids(diagnostics).run();
+  if (!diagnostics.found.empty()) return false;
+  check_names(diagnostics);
+  return true;
+}
+
+}  // namespace tessera::internal::codegen

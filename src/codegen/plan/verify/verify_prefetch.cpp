@@ -1,0 +1,164 @@
+// What a launch does before those before it have ended: nothing that any of them may write, and the same as it would do
+// behind them.
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "codegen/plan/verify/verify.hpp"
+
+namespace tessera::internal::codegen {
+namespace {
+
+/// A round of a pipeline, in the order of its steps.
+struct Filling {
+  std::vector<const ArriveExpectTx*> expects;
+  std::vector<const TmaLoad*> loads;
+  std::vector<const AdvanceStage*> advances;
+  std::vector<const Step*> others;  ///< but numbers
+
+  explicit Filling(const Body& body) {
+    for (const Step& step : body) {
+      if (const auto* const expect = step.action.as<ArriveExpectTx>())
+        expects.push_back(expect);
+      else if (const auto* const load = step.action.as<TmaLoad>())
+        loads.push_back(load);
+      else if (const auto* const advance = step.action.as<AdvanceStage>())
+        advances.push_back(advance);
+      else if (!step.action.is<Compute>())
+        others.push_back(&step);
+    }
+  }
+};
+
+class AheadCheck {
+ public:
+  AheadCheck(Diagnostics& diagnostics, const Role& role)
+      : diagnostics_(diagnostics), plan_(diagnostics.plan), role_(role) {}
+
+  void run() {
+    walk(role_.body, true);
+    diagnostics_.about(nullptr);
+    diagnostics_.require(prefetches_.size() <= 1, "role {} brings rounds ahead {} times", role_.name,
+                         prefetches_.size());
+    diagnostics_.require(prefetches_.size() == unless_.size(), "role {} brings rounds ahead, and loads them {} times",
+                         role_.name, unless_.size());
+    if (prefetches_.size() == 1 && unless_.size() == 1) same(*prefetches_[0], *unless_[0].first, unless_[0].second);
+  }
+  int waits = 0;
+  bool brings() const { return !prefetches_.empty(); }
+
+ private:
+  void walk(const Body& body, bool outermost, const Loop* around = nullptr) {
+    bool first = outermost;  // nothing but what may precede a wait so far
+    for (const Step& step : body) {
+      diagnostics_.about(&step);
+      if (step.action.is<GridDependencyWait>()) {
+        ++waits;
+        diagnostics_.require(first, "the role did something before, or not all of it waits");
+      }
+      if (const auto* const bring = step.action.as<PrefetchBeforeWait>()) {
+        prefetches_.push_back(bring);
+        diagnostics_.require(first && waits == 0, "launches before are waited for already");
+        continue;
+      }
+      if (const auto* const unless = step.action.as<IfNotPrefetched>()) unless_.push_back({unless, around});
+      first &= step.action.is<SetMaxNReg>() || step.action.is<Compute>() || step.action.is<SplitKRange>();
+      const Loop* const loop = step.action.as<Loop>();
+      each_body(step, [&](const Body& inner) { walk(inner, false, loop ? loop : around); });
+    }
+  }
+
+  // Each round of one is a round of the other.
+  void same(const PrefetchBeforeWait& bring, const IfNotPrefetched& unless, const Loop* later_loop) {
+    const Loop* ahead_loop = nullptr;
+    for (const Step& step : bring.body) {
+      const Loop* const loop = step.action.as<Loop>();
+      diagnostics_.about(&step);
+      diagnostics_.require(step.action.is<Compute>() || (loop && !ahead_loop),
+                           "what is brought ahead is rounds of one loop");
+      if (loop) ahead_loop = loop;
+    }
+    diagnostics_.about(nullptr);
+    diagnostics_.require(ahead_loop && later_loop && ahead_loop->count == later_loop->count,
+                         "other rounds are brought ahead");
+    if (!ahead_loop || !later_loop) return;
+    const Filling ahead(ahead_loop->body), later(unless.body);
+    for (const Filling* filling : {&ahead, &later})
+      for (const Step* step : filling->others) {
+        diagnostics_.about(step);
+        diagnostics_.require(false, "what is brought ahead is loads of a pipeline");
+      }
+    diagnostics_.about(nullptr);
+    const bool one =
+        ahead.expects.size() == 1 && later.expects.size() == 1 && ahead.advances.size() == 1 && later.advances.empty();
+    const auto alike = [&](const TmaLoad* a, const TmaLoad* b) {
+      return a->map == b->map && a->buffer == b->buffer && a->offset == b->offset &&
+             std::ranges::equal(a->at, b->at, [&](const TileCoordinate& x, const TileCoordinate& y) {
+        return x.scale == y.scale && x.offset == y.offset && x.far == y.far &&
+               same_number(x.index, *ahead_loop, y.index, *later_loop);
+      });
+    };
+    diagnostics_.require(one && std::ranges::equal(ahead.loads, later.loads, alike),
+                         "role {} brings other boxes ahead than it leaves out", role_.name);
+    if (!one) return;
+    const PipelineStateId state = ahead.expects[0]->state;
+    const PipelineId pipeline = plan_.states[state].pipeline;
+    const Operand& by = ahead.advances[0]->by;
+    diagnostics_.require(by.kind == Operand::Kind::literal && by.literal == 1, "one stage is filled at a time");
+    diagnostics_.require(pipeline == plan_.states[later.expects[0]->state].pipeline &&
+                             ahead.advances[0]->state == state &&
+                             std::ranges::all_of(ahead.loads, [&](const auto* load) { return load->state == state; }),
+                         "role {} brings ahead into another pipeline", role_.name);
+    for (const TmaLoad* const load : ahead.loads) {
+      const int argument = plan_.tensor_maps[load->map].tensor.argument;
+      diagnostics_.require(plan_.tensors.at(static_cast<std::size_t>(argument)).access == Access::in,
+                           "{} is brought ahead, and the launch writes it", tensor_name(plan_, argument));
+    }
+    diagnostics_.require(bring.most >= 1 && bring.most <= plan_.pipelines[pipeline].stages,
+                         "{} rounds are brought ahead into {} stages", bring.most, plan_.pipelines[pipeline].stages);
+  }
+
+  // The same number in both, where each loop counts its own rounds, and each computes what it needs by itself.
+  bool same_number(const Operand& a, const Loop& of_a, const Operand& b, const Loop& of_b) const {
+    if (a.kind != Operand::Kind::value || b.kind != Operand::Kind::value) return a == b;
+    if (a.value == b.value) return true;
+    const Storage &x = plan_.storage(a.value), &y = plan_.storage(b.value);
+    const auto *i = std::get_if<Counter>(&x.known), *j = std::get_if<Counter>(&y.known);
+    if (i || j) return i && j && i->loop == of_a.loop && j->loop == of_b.loop;
+    const auto *p = std::get_if<BlockIndex>(&x.known), *q = std::get_if<BlockIndex>(&y.known);
+    if (p || q) return p && q && p->axis == q->axis;
+    return x.label.stem == y.label.stem && x.label.number == y.label.number;
+  }
+
+  Diagnostics& diagnostics_;
+  const Plan& plan_;
+  const Role& role_;
+  std::vector<const PrefetchBeforeWait*> prefetches_;
+  std::vector<std::pair<const IfNotPrefetched*, const Loop*>> unless_;  // with the loop around
+};
+
+}  // namespace
+
+void check_prefetch(Diagnostics& diagnostics, const Phase& phase) {
+  const bool in_prologue =
+      std::ranges::any_of(phase.prologue, [](const Step& step) { return step.action.is<GridDependencyWait>(); });
+  int waits = 0, brings = 0;
+  for (const Role& role : phase.roles) {
+    AheadCheck check(diagnostics, role);
+    check.run();
+    diagnostics.require(check.waits <= 1 && !(in_prologue && check.waits > 0),
+                        "role {} waits again for launches before", role.name);
+    waits += check.waits;
+    brings += check.brings();
+  }
+  diagnostics.about(nullptr);
+  const bool all = waits == static_cast<int>(phase.roles.size());
+  diagnostics.require(waits == 0 || (all && &phase == diagnostics.plan.phases.data()),
+                      "not all wait for launches before");
+  diagnostics.require(brings == 0 || (phase.schedule.split_k != SplitK::stream_k && !phase.schedule.snake_order),
+                      "rounds of other tiles are brought ahead");
+  diagnostics.require(brings == 0 || all || diagnostics.plan.progress < Progress::synchronised,
+                      "what is brought ahead of launches before is ahead of no wait");
+}
+
+}  // namespace tessera::internal::codegen

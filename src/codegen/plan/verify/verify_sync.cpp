@@ -1,0 +1,280 @@
+// Barriers, and copies that are waited for.
+#include <map>
+
+#include "codegen/plan/shared_state.hpp"
+#include "codegen/plan/verify/verify.hpp"
+
+namespace tessera::internal::codegen {
+namespace {
+
+/// Steps are followed with what threads have done since the last barrier. Loops are followed twice.
+class BarrierRules {
+ public:
+  explicit BarrierRules(Diagnostics& diagnostics) : diagnostics_(diagnostics), plan_(diagnostics.plan) {}
+
+  void run() {
+    SharedState state;
+    for (const Phase& phase : plan_.phases) {
+      const SharedState before = std::exchange(state, {});
+      for (const Role& role : phase.roles) {
+        role_ = &role;
+        SharedState own = before;
+        phase.schedule.kind == Schedule::Kind::persistent ? blocks(role.body, own) : body(role.body, own, false);
+        state.merge(own);
+      }
+    }
+    diagnostics_.about(nullptr);
+  }
+
+ private:
+  // They follow one another in the same threads, or there is none.
+  void blocks(const Body& steps, SharedState& state) {
+    const SharedState before = state;
+    body(steps, state, false);
+    state.forget_shifted();
+    body(steps, state, false);
+    state.merge(before);
+  }
+  // Some threads do, some do not.
+  void maybe(const Body& steps, SharedState& state) {
+    SharedState taken = state;
+    body(steps, taken, false);
+    state.merge(taken);
+  }
+  void body(const Body& steps, SharedState& state, bool again) {
+    const Step* before = nullptr;
+    for (const Step& step : steps) {
+      diagnostics_.about(&step);
+      this->step(step, before, state, again);
+      before = &step;
+    }
+  }
+
+  void step(const Step& step, const Step* before, SharedState& state, bool again) {
+    if (const Barrier* barrier = step.action.as<Barrier>()) {
+      if (!barrier->again || again) state = {};
+      return;
+    }
+    if (const NamedBarrier* barrier = step.action.as<NamedBarrier>()) {
+      // All of the role's team come to it: check_roles sees to that.
+      if (!barrier->arrives) state = {};
+      return;
+    }
+    if (step.action.is<ClusterBarrier>()) {
+      state = {};
+      return;
+    }
+    if (const Loop* loop = step.action.as<Loop>()) return this->loop(*loop, state);
+    if (const TileLoop* tiles = step.action.as<TileLoop>()) return blocks(tiles->body, state);
+    if (const Branch* branch = step.action.as<Branch>()) return maybe(branch->body, state);
+    if (const IfConsumerGroup* one = step.action.as<IfConsumerGroup>()) return maybe(one->body, state);
+    if (const PrefetchBeforeWait* some = step.action.as<PrefetchBeforeWait>()) return maybe(some->body, state);
+    if (const IfFirstSplit* one = step.action.as<IfFirstSplit>()) return maybe(one->body, state);
+    if (const ForEachPeer* each = step.action.as<ForEachPeer>()) return maybe(each->body, state);
+    if (const CrossWarpReduce* partials = step.action.as<CrossWarpReduce>()) {
+      body(partials->round, state, false);
+      if (partials->registers > partials->chunk) body(partials->round, state, true);
+      return;
+    }
+    const StoreScratch *put = step.action.as<StoreScratch>(),
+                       *last = before ? before->action.as<StoreScratch>() : nullptr;
+    const bool disjoint = put && last && put->scratch == last->scratch;
+    // What warps of a reduction do among themselves stands in a body of its own.
+    const bool holds = step.action.is<Reduce>() || step.action.is<Argmax>() || step.action.is<LaneReduce>();
+    const std::vector<Effect> all = effects(plan_, *role_, step);
+    for (const Effect& effect : all) {
+      if (is_input(effect) || staged(effect) || (holds && effect.space == Effect::Space::scratch)) continue;
+      diagnostics_.require(disjoint || !state.conflicts(plan_, effect), "there is no barrier between it and {} of {}",
+                           effect.write ? "uses" : "writes", what(effect));
+    }
+    for (const Effect& effect : all)
+      if (!is_input(effect) && !(holds && effect.space == Effect::Space::scratch)) state.add(effect);
+    each_body(step, [&](const Body& inner) { body(inner, state, again); });
+  }
+
+  void loop(const Loop& loop, SharedState& state) {
+    Known& known = known_[loop.loop];
+    for (const auto& [entry, exit] : known)
+      if (entry == state) return state.merge(exit);
+    const SharedState entry = state;
+    std::vector<Effect> ahead;
+    for (const Step& step : loop.ahead)
+      for (const Effect& effect : effects(plan_, *role_, step))
+        if (!is_input(effect)) ahead.push_back(effect);
+    for (const Effect& effect : ahead)
+      diagnostics_.require(!state.conflicts(plan_, effect),
+                           "there is no barrier between its first fetch and uses of {}", what(effect));
+    for (const Effect& effect : ahead) state.add(effect);
+    SharedState inside = state;
+    for (int round = 0; round < 2; ++round) {
+      for (const Step& step : loop.arrive)
+        if (step.action.is<Barrier>()) inside = {};
+      body(loop.body, inside, false);
+      inside.forget_shifted();
+      if (round == 0) inside.merge(state);
+    }
+    known_[loop.loop].emplace_back(entry, inside);
+    state.merge(inside);
+  }
+
+  bool is_input(const Effect& effect) const {
+    return effect.space == Effect::Space::tensor &&
+           plan_.tensors[static_cast<std::size_t>(effect.index)].access == Access::in;
+  }
+  // Stages of a loop that fetches ahead are ordered by its rounds: Copies looks at those; and those of pipelines by
+  // theirs.
+  bool staged(const Effect& effect) const {
+    if (effect.space != Effect::Space::buffer) return false;
+    const BufferId buffer{effect.index};
+    return plan_.buffers[buffer].stages > 1 || plan_.in_pipeline(buffer);
+  }
+  std::string what(const Effect& effect) const {
+    if (effect.space == Effect::Space::tensor) return tensor_name(plan_, effect.index);
+    return effect.space == Effect::Space::buffer ? name_of(plan_, BufferId{effect.index})
+                                                 : fmt::format("scratch{}", effect.index);
+  }
+
+  using Known = std::vector<std::pair<SharedState, SharedState>>;
+  Diagnostics& diagnostics_;
+  const Plan& plan_;
+  const Role* role_ = nullptr;
+  std::map<LoopId, Known> known_;
+};
+
+/// Asynchronous copies: issued, in a group, waited for, and seen by all threads; in this order before they are read.
+class Copies {
+ public:
+  explicit Copies(Diagnostics& diagnostics) : diagnostics_(diagnostics), plan_(diagnostics.plan) {}
+
+  void run() {
+    for (const Phase& phase : plan_.phases)
+      for (const Role& role : phase.roles) {
+        body(role.body);
+        diagnostics_.about(nullptr);
+        diagnostics_.require(open_ == 0, "copies are under way at the end of role {}", role.name);
+      }
+  }
+
+ private:
+  enum class State : std::uint8_t { issued, grouped, arrived };  // of a buffer; none: seen by all
+
+  void body(const Body& steps) {
+    for (const Step& step : steps) {
+      diagnostics_.about(&step);
+      visit_kind(Overloaded{
+                     []<OneOf<Compute, Load, Store, Atomic, StoreWarpPartials, ReduceWarpPartials, Scan,
+                              WriteScanTotals, AddScanPrefix, Sort, Merge, HistogramUpdate, HistogramReduce,
+                              StoreScratch, LoadScratch, LoadFragment, HostReport, SetMaxNReg, PrefetchMap,
+                              InitPipeline, ZeroFillRows, ZeroFillPastEnd, WaitEmpty, ArriveExpectTx, TmaLoad, Arrive,
+                              WaitFull, ArriveEmpty, AdvanceStage, DeclareAccumulator, RegisterFence, WgmmaFence, Wgmma,
+                              WgmmaCommit, WgmmaWait, ProxyFence, TmaStore, TmaStoreCommit, TmaStoreWait, NamedBarrier,
+                              GridDependencyWait, GridDependencyTrigger, SplitKRange, StorePartial, ReducePartials,
+                              ClusterBarrier, SignalPartial, WaitPartial, WarpBarrier, OrderedBarrier>
+                            T>(const T&) {},
+                     [&]<OneOf<StoreShared, ZeroFill> T>(const T& s) { ready(s.buffer); },
+                     [&]<OneOf<Reduce, Argmax, LaneReduce> T>(const T& s) { body(s.across); },
+                     [&](const CrossWarpReduce& s) { body(s.round); },
+                     [&](const Fetch& s) {
+        for (const Fetch::Tile& tile : s.tiles) {
+          if (s.loop) {  // one that is ahead is seen with its loop, which says when it has arrived
+            diagnostics_.require(false, "it fetches for a loop, and is not ahead of it");
+            continue;
+          }
+          if (tile.copy == Fetch::Copy::async) ++open_;
+          state_[tile.buffer] = tile.copy == Fetch::Copy::async ? State::issued : State::arrived;
+        }
+      },
+                     [&](const Commit&) {
+        for (auto& [buffer, state] : state_)
+          if (state == State::issued) state = State::grouped;
+      },
+                     [&](const Wait& s) {
+        if (s.pending > 0) return diagnostics_.require(false, "a wait outside of a loop is for all copies");
+        for (auto& [buffer, state] : state_)
+          if (state == State::grouped) {
+            state = State::arrived;
+            --open_;
+          }
+        draining_ = false;
+      },
+                     [&](const Multiply& s) {
+        for (const ProductOperand* o : {&s.product.a, &s.product.b})
+          if (o->buffer) ready(o->buffer);
+      },
+                     [&](const Barrier& s) {
+        if (!s.again) seen();
+      },
+                     [&](const Loop& s) {
+        if (s.stages > 1) pipelined(s);
+        body(s.body);
+        if (s.stages > 1) draining_ = true;
+      },
+                     [&]<OneOf<Branch, ElectOne, IfConsumerGroup, IfFirstSplit, ForEachPeer, TileLoop,
+                               PrefetchBeforeWait, IfNotPrefetched>
+                             T>(const T& s) { body(s.body); },
+                 },
+                 step.action);
+      diagnostics_.about(&step);
+      const bool is_drained = !draining_ || step.action.is<Loop>();
+      diagnostics_.require(is_drained, "it begins while copies of the loop before may be under way");
+      if (!is_drained) draining_ = false;
+    }
+    diagnostics_.require(!draining_, "its copies are not drained");
+    draining_ = false;
+  }
+
+  void seen() {
+    std::erase_if(state_, [](const auto& at) { return at.second == State::arrived; });
+  }
+  void ready(BufferId buffer) {
+    const auto found = state_.find(buffer);
+    if (found == state_.end()) return;
+    constexpr std::string_view lacks[] = {"in a group", "waited for", "seen by all threads: there is no barrier"};
+    diagnostics_.require(false, "the copy to {} is not {}", name_of(plan_, buffer),
+                         lacks[static_cast<int>(found->second)]);
+  }
+
+  void pipelined(const Loop& s) {
+    int waits = 0, barriers = 0, commits = 0, fetches = 0;
+    for (const Step& step : s.arrive) {
+      if (const Wait* wait = step.action.as<Wait>()) {
+        ++waits;
+        diagnostics_.require(wait->pending >= 0 && wait->pending <= s.stages - 2,
+                             "it waits until {} groups are pending, and {} rounds are under way", wait->pending,
+                             s.stages);
+        diagnostics_.require(barriers == 0, "the barrier stands before the wait");
+      }
+      barriers += step.action.is<Barrier>();
+    }
+    diagnostics_.require(waits + barriers == std::ssize(s.arrive), "a round begins with a wait and a barrier alone");
+    if (barriers > 0) seen();
+    for (const Step& step : s.issued) commits += step.action.is<Commit>();
+    diagnostics_.require(waits == 1, "{} waits at the top of a round", waits);
+    diagnostics_.require(barriers == 1, "{} barriers at the top of a round", barriers);
+    diagnostics_.require(commits == 1, "{} groups of copies a round", commits);
+    diagnostics_.require(commits == std::ssize(s.issued), "a fetch is followed by the end of its group alone");
+    for (const Step& step : s.ahead)
+      if (const Fetch* fetch = step.action.as<Fetch>()) {
+        ++fetches;
+        diagnostics_.require(fetch->loop == s.loop, "it fetches for another loop");
+      } else {
+        diagnostics_.require(step.action.is<Compute>(), "more than places is made ahead");
+      }
+    diagnostics_.require(fetches == 1, "{} fetches ahead", fetches);
+  }
+
+  Diagnostics& diagnostics_;
+  const Plan& plan_;
+  std::map<BufferId, State> state_;
+  int open_ = 0;
+  bool draining_ = false;
+};
+
+}  // namespace
+
+void check_sync(Diagnostics& diagnostics) {
+  BarrierRules(diagnostics).run();
+  Copies(diagnostics).run();
+}
+
+}  // namespace tessera::internal::codegen

@@ -1,0 +1,496 @@
+// Layouts against shapes, expressions, and values that are there where they are named.
+#include <bit>
+#include <set>
+
+#include "codegen/plan/verify/verify.hpp"
+
+namespace tessera::internal::codegen {
+namespace {
+
+class Values {
+ public:
+  explicit Values(Diagnostics& diagnostics) : diagnostics_(diagnostics), plan_(diagnostics.plan) {}
+
+  void run() {
+    for (int i = 0; i < plan_.values.size(); ++i) value(ValueId{i});
+    for (const Phase& phase : plan_.phases)
+      for (const Role& role : phase.roles) {
+        phase_ = &phase;
+        role_ = &role;
+        made_ = {};
+        reserved_ = {};
+        body(role.body);
+      }
+    diagnostics_.about(nullptr);
+  }
+
+ private:
+  void value(ValueId id) {
+    const Value& value = plan_.values[id];
+    const Storage& storage = plan_.storages[value.storage];
+    const std::string name = name_of(plan_, id);
+    int most = 0;
+    for (const Phase& phase : plan_.phases)
+      for (const Role& role : phase.roles) most = std::max(most, role.warps);
+    covers(name, value.layout, value.shape, most);
+    diagnostics_.require(value.layout.registers() == storage.registers,
+                         "the layout of {} has {} registers, its storage {}", name, value.layout.registers(),
+                         storage.registers);
+    diagnostics_.require(storage.storage_class != StorageClass::variable || storage.registers == 1,
+                         "{} is one variable of {} elements", name, storage.registers);
+    diagnostics_.require(
+        !storage.pairs || (storage.storage_class == StorageClass::registers && info(storage.type).bytes == 2 &&
+                           value.layout.rank() > 0 && value.layout.run(value.layout.rank() - 1) == 2),
+        "{} is no pairs of 16 bits in registers", name);
+    const bool in_memory =
+        storage.storage_class == StorageClass::shared || storage.storage_class == StorageClass::workspace;
+    diagnostics_.require(!in_memory || (storage.vector >= 1 && storage.registers % storage.vector == 0),
+                         "{} registers of {} are not whole vectors of {}", storage.registers, name, storage.vector);
+  }
+
+  // Digits of lanes, warps and registers that name each element once.
+  void covers(const std::string& name, const Layout& layout, const Shape& shape, int most_warps) {
+    std::vector<Factor> registers;
+    int lanes = 0, warps = 0, last_warp = 0;
+    for (int axis = 0; axis < layout.rank(); ++axis) {
+      diagnostics_.require(layout.cover(axis) >= shape[axis], "the layout of {} reaches {} of {} along axis {}", name,
+                           layout.cover(axis), shape[axis], axis);
+      for (const Factor& factor : layout.axis(axis)) {
+        if (factor.place == Place::reg) {
+          registers.push_back(factor);
+          continue;
+        }
+        // Of a role's warps any number may share an axis: nothing counts on beyond them.
+        const bool last = factor.place == Place::warp && factor.size * factor.unit == most_warps;
+        const bool power = (last || std::has_single_bit(static_cast<unsigned>(factor.size))) &&
+                           std::has_single_bit(static_cast<unsigned>(factor.unit));
+        diagnostics_.require(power, "the layout of {} spreads {} over threads by steps of {}", name, factor.size,
+                             factor.unit);
+        int& used = factor.place == Place::lane ? lanes : warps;
+        const int bits = (static_cast<int>(std::bit_ceil(static_cast<unsigned>(factor.size))) - 1) * factor.unit;
+        diagnostics_.require((used & bits) == 0, "two digits of the layout of {} are the same threads", name);
+        used |= bits;
+        if (factor.place == Place::warp) last_warp += (factor.size - 1) * factor.unit;
+      }
+    }
+    diagnostics_.require(lanes < 32, "the layout of {} needs more than 32 lanes", name);
+    diagnostics_.require(last_warp < most_warps, "the layout of {} needs more warps than a role has", name);
+    std::sort(registers.begin(), registers.end(), [](const Factor& a, const Factor& b) { return a.unit < b.unit; });
+    int unit = 1;
+    for (const Factor& factor : registers) {
+      diagnostics_.require(factor.unit == unit, "the registers of {} are not numbered without gaps", name);
+      unit = factor.unit * factor.size;
+    }
+  }
+
+  // --- scopes: what a body makes is gone behind it
+
+  void body(const Body& steps) {
+    std::vector<StorageId> here;
+    for (const Step& step : steps) {
+      diagnostics_.about(&step);
+      for (ValueId id : operands(step)) {
+        available(id, "read");
+        diagnostics_.require(!reserved_.contains(plan_.values[id].storage), "{} is read where nothing has set it",
+                             name_of(plan_, id));
+      }
+      reserved(step);
+      const bool adds = step.action.is<LaneReduce>() || step.action.is<Multiply>() || step.action.is<Wgmma>() ||
+                        step.action.is<ReducePartials>() || step.action.is<AddScanPrefix>();
+      for (ValueId id : results(step)) {
+        if (adds) available(id, "added to");
+        const StorageId storage = plan_.values[id].storage;
+        diagnostics_.require(std::holds_alternative<std::monostate>(plan_.storages[storage].known), "{} is written",
+                             name_of(plan_, id));
+        if (made_.insert(storage).second)
+          here.push_back(storage);
+        else
+          diagnostics_.require(plan_.storages[storage].changes || is_partial(step),
+                               "{} is made twice, and not said to change", name_of(plan_, id));
+      }
+      sweeps(step);
+      each_access(step, [&](const TileAccess& access, const Sweep* sweep) { this->access(access, sweep); });
+      if (const Branch* branch = step.action.as<Branch>()) single(branch->condition, ElementType::pred);
+      if (const HostReport* tell = step.action.as<HostReport>()) {
+        if (tell->unless) single(*tell->unless, ElementType::pred);
+        for (const Operand& index : tell->block) single(index, ElementType::i32);
+      }
+      if (const Loop* loop = step.action.as<Loop>()) {
+        single(loop->count, loop->repeats ? ElementType::pred : ElementType::i32);
+        counters_.insert(loop->loop);
+      }
+      each_body(step, [&](const Body& inner) { body(inner); });
+      if (const Loop* loop = step.action.as<Loop>()) counters_.erase(loop->loop);
+    }
+    for (StorageId storage : here) made_.erase(storage);
+  }
+  void reserved(const Step& step) {
+    if (const DeclareAccumulator* reserve = step.action.as<DeclareAccumulator>())
+      reserved_.insert(plan_.values[reserve->value].storage);
+    if (const Compute* compute = step.action.as<Compute>())
+      reserved_.erase(plan_.values[compute->out].storage);
+    if (const Wgmma* product = step.action.as<Wgmma>()) {
+      const bool was = reserved_.erase(plan_.values[product->out].storage) != 0;
+      diagnostics_.require(!product->overwrites_first || counters_.contains(product->overwrites_first), "it names a loop that it is not in");
+      diagnostics_.require(!was || product->overwrites_first || product->overwrites, "{} is added to where nothing has set it",
+                           name_of(plan_, product->out));
+    }
+  }
+  static bool is_partial(const Step& step) {
+    return step.action.is<CrossWarpReduce>() || step.action.is<ReduceWarpPartials>() || step.action.is<AddScanPrefix>();
+  }
+  void available(ValueId id, std::string_view how) {
+    const Storage& storage = plan_.storage(id);
+    if (const Counter* counter = std::get_if<Counter>(&storage.known))
+      diagnostics_.require(counters_.contains(counter->loop), "{} is {} outside of its loop", name_of(plan_, id), how);
+    else if (const BlockIndex* block = std::get_if<BlockIndex>(&storage.known))
+      diagnostics_.require(block->axis >= phase_->first_axis && block->axis < phase_->first_axis + phase_->axes,
+                           "{} is {} in a phase over another grid", name_of(plan_, id), how);
+    else if (std::holds_alternative<std::monostate>(storage.known))
+      diagnostics_.require(made_.contains(plan_.values[id].storage), "{} is {} where nothing has made it",
+                           name_of(plan_, id), how);
+  }
+
+  // --- sweeps
+
+  void sweeps(const Step& step) {
+    visit_kind(Overloaded{
+                   [&](const Compute& s) {
+      expression(s.sweep, plan_.storage(s.out).type);
+      same(s.sweep, s.out);
+      diagnostics_.require(!plan_.storage(s.out).pairs || s.sweep.vector == 2, "pairs are made {} at a time",
+                           s.sweep.vector);
+      const Layout& layout = plan_.values[s.out].layout;
+      diagnostics_.require(
+          (s.zero_lanes & ~layout.lane_copies()) == 0 && (s.zero_warps & ~layout.warp_copies(role_->warps)) == 0,
+          "it is 0 where lanes & {}, warps & {}, which hold elements of their own", s.zero_lanes, s.zero_warps);
+    },
+                   [&](const Load& s) {
+      shape_of(s.sweep);
+      same(s.sweep, s.out);
+      of_type(plan_.tensors[static_cast<std::size_t>(s.access.parameter)].type, plan_.storage(s.out).type);
+    },
+                   [&](const Store& s) {
+      expression(s.sweep, plan_.tensors[static_cast<std::size_t>(s.access.parameter)].type);
+    },
+                   [&](const Atomic& s) {
+      const ElementType type = plan_.tensors[static_cast<std::size_t>(s.access.parameter)].type;
+      diagnostics_.require(is_atomic(s.op) && accepts(s.op, type), "'{}' changes no {}", name(s.op), name(type));
+      diagnostics_.require(s.expected.has_value() == (s.op == Op::atomic_compare_exchange),
+                           "'{}' and what it expects do not go together", name(s.op));
+      expression(s.sweep, type);
+      if (s.expected) operand(s.sweep, *s.expected);
+      if (!s.out) return;
+      same(s.sweep, s.out);
+      of_type(type, plan_.storage(s.out).type);
+    },
+                   [&](const Reduce& s) {
+      expression(s.sweep, plan_.storage(s.out).type);
+      without(s.sweep, s.axis, s.out);
+      diagnostics_.require(is_reduction(s.op), "'{}' is no reduction", name(s.op));
+      across(s.across, bits_along(s.sweep.layout, s.axis, Place::warp), s.out, {}, s.op,
+             plan_.storage(s.out).registers);
+    },
+                   [&](const Argmax& s) {
+      expression(s.sweep, plan_.storage(s.best).type);
+      without(s.sweep, s.axis, s.out);
+      without(s.sweep, s.axis, s.best);
+      of_type(ElementType::i32, plan_.storage(s.out).type);
+      across(s.across, bits_along(s.sweep.layout, s.axis, Place::warp), s.out, s.best, Op::argmax,
+             plan_.storage(s.out).registers);
+    },
+                   [&](const LaneReduce& s) { replicas(s); },
+                   [&](const CrossWarpReduce& s) {
+      diagnostics_.require(s.chunk >= 1 && s.chunk <= s.registers && s.registers <= plan_.storage(s.out).registers,
+                           "{} registers, {} at a time, of {}", s.registers, s.chunk, plan_.storage(s.out).registers);
+    },
+                   []<OneOf<StoreWarpPartials, ReduceWarpPartials, ZeroFill, Fetch, Commit, Wait, Multiply, Barrier,
+                            Loop, Branch, HostReport, ElectOne, IfConsumerGroup, IfFirstSplit, ForEachPeer, TileLoop,
+                            PrefetchBeforeWait, IfNotPrefetched, SetMaxNReg, PrefetchMap, InitPipeline, ZeroFillRows,
+                            ZeroFillPastEnd, WaitEmpty, ArriveExpectTx, TmaLoad, Arrive, WaitFull, ArriveEmpty,
+                            AdvanceStage, DeclareAccumulator, RegisterFence, WgmmaFence, Wgmma, WgmmaCommit, WgmmaWait,
+                            ProxyFence, TmaStore, TmaStoreCommit, TmaStoreWait, NamedBarrier, GridDependencyWait,
+                            GridDependencyTrigger, SplitKRange, StorePartial, ReducePartials, ClusterBarrier,
+                            SignalPartial, WaitPartial, WarpBarrier, OrderedBarrier>
+                          T>(const T&) {},
+                   [&](const Scan& s) {
+      expression(s.sweep, plan_.storage(s.out).type);
+      same(s.sweep, s.out);
+      line(s.out, s.axis);
+      diagnostics_.require(is_reduction(s.by.op), "'{}' is no reduction", name(s.by.op));
+    },
+                   [&]<OneOf<WriteScanTotals, AddScanPrefix> T>(const T& s) {
+      line(s.out, s.axis);
+      of_type(plan_.scratch[s.scratch].type, plan_.storage(s.out).type);
+    },
+                   [&](const Sort& s) {
+      expression(s.sweep, plan_.storage(s.out).type);
+      for (const ValueId id : results(step)) rolled(s.sweep, id);
+    },
+                   [&](const Merge& s) {
+      expression(s.sweep, plan_.scratch[s.from].type);
+      if (s.at) rolled(s.sweep, s.at);
+    },
+                   [&](const HistogramUpdate& s) { expression(s.sweep, plan_.scratch[s.scratch].type); },
+                   [&](const HistogramReduce& s) {
+      shape_of(s.sweep);
+      same(s.sweep, s.out);
+      of_type(plan_.scratch[s.scratch].type, plan_.storage(s.out).type);
+    },
+                   [&](const StoreScratch& s) { expression(s.sweep, plan_.scratch[s.scratch].type); },
+                   [&](const LoadScratch& s) {
+      shape_of(s.sweep);
+      for (const Picked& axis : s.picked) single(axis.first, ElementType::i32);
+      same(s.sweep, s.out);
+      of_type(plan_.scratch[s.scratch].type, plan_.storage(s.out).type);
+    },
+                   [&](const StoreShared& s) { expression(s.sweep, plan_.buffers[s.buffer].type); },
+                   [&](const LoadFragment& s) {
+      shape_of(s.sweep);
+      same(s.sweep, s.out);
+      of_type(plan_.buffers[s.buffer].type, plan_.storage(s.out).type);
+      diagnostics_.require(s.sweep.origin == plan_.values[s.out].origin, "{} is of another part of the tile",
+                           name_of(plan_, s.out));
+    },
+               },
+               step.action);
+  }
+  void line(ValueId out, int axis) {
+    const Value& value = plan_.values[out];
+    diagnostics_.require(axis < value.shape.rank() && line_of(value.layout, axis),
+                         "sums run along axis {} of {}, which is {}", axis, name_of(plan_, out),
+                         to_string(value.layout));
+  }
+  void shape_of(const Sweep& sweep) {
+    covers("the sweep", sweep.layout, sweep.shape, role_->warps);
+    diagnostics_.require(sweep.layout.registers() % std::max(sweep.vector, 1) == 0 && sweep.vector >= 1,
+                         "{} registers are not whole vectors of {}", sweep.layout.registers(), sweep.vector);
+  }
+  void of_type(ElementType given, ElementType result) {
+    diagnostics_.require(given == result, "the elements are {}, the result {}", name(given), name(result));
+  }
+  void same(const Sweep& sweep, ValueId out) {
+    const Value& value = plan_.values[out];
+    diagnostics_.require(value.shape == sweep.shape && value.layout == sweep.layout,
+                         "the sweep is over {} {}, and {} is {} {}", to_string(sweep.shape), to_string(sweep.layout),
+                         name_of(plan_, out), to_string(value.shape), to_string(value.layout));
+    rolled(sweep, out);
+  }
+  void without(const Sweep& sweep, int axis, ValueId out) {
+    const Value& value = plan_.values[out];
+    diagnostics_.require(value.layout == sweep.layout.without(axis), "{} is {}, which is not {} without axis {}",
+                         name_of(plan_, out), to_string(value.layout), to_string(sweep.layout), axis);
+    diagnostics_.require(value.shape.rank() == sweep.shape.rank() && value.shape[axis] == 1,
+                         "{} keeps no axis {} of extent 1", name_of(plan_, out), axis);
+    rolled(sweep, out);
+  }
+
+  // --- parts of a result that warps combine: all of its registers, by all warps that have some, once
+
+  void across(const Body& across, int warps, ValueId out, ValueId best, Op op, int registers) {
+    diagnostics_.require((warps != 0) == !across.empty(), "warps & {} hold parts, and combine {}", warps,
+                         across.empty() ? "nothing" : "what they have");
+    if (across.empty()) return;
+    const CrossWarpReduce* const partials = across.front().action.as<CrossWarpReduce>();
+    diagnostics_.require(partials && across.size() == 1, "warps combine parts by something else than rounds of them");
+    if (!partials) return;
+    diagnostics_.require(partials->out == out && partials->registers == registers,
+                         "{} registers of {} are combined, and there are {} of {}", partials->registers,
+                         name_of(plan_, partials->out), registers, name_of(plan_, out));
+    const auto same = [&](const auto& part) {
+      diagnostics_.require(
+          part.out == out && part.best == best && part.registers == registers && part.chunk == partials->chunk,
+          "a round combines other registers than it is for");
+      of_type(plan_.scratch[part.scratch].type, plan_.storage(best ? best : out).type);
+    };
+    const StoreWarpPartials* put = nullptr;
+    const ReduceWarpPartials* take = nullptr;
+    for (const Step& step : partials->round) {
+      const StoreWarpPartials* const puts = step.action.as<StoreWarpPartials>();
+      const ReduceWarpPartials* const takes = step.action.as<ReduceWarpPartials>();
+      if (puts) {
+        diagnostics_.require(!put && !take, "a round puts its parts twice or too late");
+        same(*(put = puts));
+      } else if (takes) {
+        diagnostics_.require(put && !take && takes->scratch == put->scratch, "a round takes parts that it has not put");
+        same(*(take = takes));
+        diagnostics_.require(takes->warps == warps, "parts of warps & {} are taken, and warps & {} have some",
+                             takes->warps, warps);
+        diagnostics_.require(takes->op == op, "parts of '{}' are combined by '{}'", name(op), name(takes->op));
+      } else {
+        diagnostics_.require(step.action.is<Barrier>(), "a round of parts is a put and a take");
+      }
+    }
+    diagnostics_.require(put && take, "a round of parts is a put and a take");
+  }
+  void replicas(const LaneReduce& s) {
+    const int copies = plan_.values[s.out].layout.lane_copies();
+    diagnostics_.require((s.lanes & ~copies) == 0, "lanes & {} hold other elements, not parts of the same", s.lanes);
+    const int warps = plan_.values[s.out].layout.warp_copies(role_->warps);
+    diagnostics_.require((s.warps & ~warps) == 0, "warps & {} hold other elements, not parts of the same", s.warps);
+    across(s.across, s.warps, s.out, {}, Op::sum, s.kept);
+    const int registers = plan_.storage(s.out).registers;
+    diagnostics_.require(s.kept >= 1 && registers % s.kept == 0 &&
+                             registers / s.kept <= 1 << std::popcount(static_cast<unsigned>(s.lanes)),
+                         "{} of {} registers are kept, with lanes & {}", s.kept, registers, s.lanes);
+  }
+  // A loop that is not unrolled cannot index registers.
+  void rolled(const Sweep& sweep, ValueId id) {
+    diagnostics_.require(sweep.unrolled || plan_.storage(id).storage_class != StorageClass::registers,
+                         "{} is in registers, and the sweep is not unrolled", name_of(plan_, id));
+  }
+
+  void expression(const Sweep& sweep, std::optional<ElementType> result) {
+    shape_of(sweep);
+    diagnostics_.require(!sweep.expression.terms.empty(), "there is no expression");
+    for (const Term& term : sweep.expression.terms) {
+      this->term(sweep, term);
+      for (const Operand& operand : term.in) this->operand(sweep, operand);
+    }
+    if (result && !sweep.expression.terms.empty())
+      diagnostics_.require(host_type(sweep.expression.terms.back().type) == host_type(*result),
+                           "the expression is {}, the result {}", name(sweep.expression.terms.back().type),
+                           name(*result));
+  }
+  void term(const Sweep& sweep, const Term& term) {
+    const bool copies = term.op == Op::broadcast;
+    if (!copies && !is_elementwise(term.op)) return diagnostics_.require(false, "'{}' is no term", name(term.op));
+    const bool custom = term.op == Op::custom;
+    if (custom && (term.function < 0 || term.function >= std::ssize(plan_.functions)))
+      return diagnostics_.require(false, "a custom op is of function {}, which is none", term.function);
+    const std::size_t operands =
+        copies   ? 1
+        : custom ? static_cast<std::size_t>(plan_.functions[static_cast<std::size_t>(term.function)].operands)
+                 : info(term.op).in.count;
+    diagnostics_.require(term.in.size() == operands, "'{}' has {} operands", name(term.op), term.in.size());
+    diagnostics_.require(accepts(term.op, term.operand), "'{}' takes no {}", name(term.op), name(term.operand));
+    const bool gives =
+        term.op == Op::cast ||
+        (term.op == Op::bitcast ? bitcasts(term.operand, term.type) : term.type == result_type(term.op, term.operand));
+    diagnostics_.require(gives, "'{}' of {} gives no {}", name(term.op), name(term.operand), name(term.type));
+    for (std::size_t i = 0; i < term.in.size(); ++i) {
+      const ElementType wanted = term.op == Op::select && i == 0 ? ElementType::pred : term.operand;
+      const std::optional<ElementType> given = type_of(sweep, term.in[i]);
+      if (given)
+        diagnostics_.require(*given == wanted, "'{}' takes {}, and is given {}", name(term.op), name(wanted),
+                             name(*given));
+    }
+  }
+  std::optional<ElementType> type_of(const Sweep& sweep, const Operand& operand) const {
+    switch (operand.kind) {
+      case Operand::Kind::term:
+        return sweep.expression.terms[static_cast<std::size_t>(operand.index)].type;
+      case Operand::Kind::value:
+        return plan_.storage(operand.value).type;
+      case Operand::Kind::fetched: {
+        const TileAccess& read = sweep.reads[static_cast<std::size_t>(operand.index)];
+        return plan_.tensors[static_cast<std::size_t>(read.parameter)].type;
+      }
+      case Operand::Kind::literal:
+        return std::nullopt;
+      case Operand::Kind::coordinate:
+        return ElementType::i32;
+    }
+    return std::nullopt;
+  }
+  void operand(const Sweep& sweep, const Operand& operand) {
+    if (operand.kind != Operand::Kind::value) return;
+    const Value& value = plan_.values[operand.value];
+    rolled(sweep, operand.value);
+    diagnostics_.require(!plan_.storages[value.storage].pairs,
+                         "{} is pairs, of which no step but wgmma takes an element", name_of(plan_, operand.value));
+    if (value.layout.rank() > sweep.layout.rank())
+      return diagnostics_.require(false, "{} has more axes than the sweep", name_of(plan_, operand.value));
+    if (sweep.part) return part(sweep, operand, value);
+    for (int i = 1; i <= value.shape.rank(); ++i) {
+      const int extent = value.shape[value.shape.rank() - i];
+      diagnostics_.require(extent == 1 || extent == sweep.shape[sweep.shape.rank() - i],
+                           "{} is {}, and cannot be stretched to {}", name_of(plan_, operand.value),
+                           to_string(value.shape), to_string(sweep.shape));
+    }
+    diagnostics_.require(value.layout.spreads_as(sweep.layout.of_operand(value.shape, sweep.shape)),
+                         "{} lies as {}, and the sweep is {}", name_of(plan_, operand.value), to_string(value.layout),
+                         to_string(sweep.layout));
+    diagnostics_.require(operand.map == register_map(value.layout, sweep.layout),
+                         "registers of {} are taken for others", name_of(plan_, operand.value));
+  }
+
+  // Each register of a sweep over a part of a tile is that of the element at the same place of the tile.
+  void part(const Sweep& sweep, const Operand& operand, const Value& value) {
+    const auto number = [](const std::vector<Digit>& digits, int index) {
+      int sum = 0;
+      for (const Digit& digit : digits) sum += index / digit.unit % digit.size * digit.scale;
+      return sum;
+    };
+    const int shift = sweep.shape.rank() - value.shape.rank();
+    bool same = true;
+    for (int axis = 0; axis < value.shape.rank(); ++axis) {
+      if (value.shape[axis] == 1) continue;
+      const auto in_value = value.layout.register_digits(axis), in_sweep = sweep.layout.register_digits(axis + shift);
+      same &= value.layout.thread_digits(axis) == sweep.layout.thread_digits(axis + shift);
+      for (int r = 0; r < sweep.layout.registers(); ++r)
+        same &=
+            value.origin[static_cast<std::size_t>(axis)] + number(in_value, operand.first + number(operand.map, r)) ==
+            sweep.origin[static_cast<std::size_t>(axis + shift)] + number(in_sweep, r);
+    }
+    diagnostics_.require(same, "registers of {} are taken for others", name_of(plan_, operand.value));
+  }
+
+  // --- places
+
+  void access(const TileAccess& access, const Sweep* sweep) {
+    for (const TileAccess::Axis& axis : access.axes) {
+      single(axis.index, ElementType::i32);
+      if (axis.element && sweep) element(*axis.element, *sweep);
+      for (const TileAccess::Slice& slice : axis.slices) {
+        single(slice.start, ElementType::i32);
+        single(slice.extent, ElementType::i32);
+      }
+    }
+    if (access.rows && sweep) rows(access, *sweep);
+  }
+  void element(const Operand& of, const Sweep& sweep) {
+    diagnostics_.require(of.kind != Operand::Kind::term && of.kind != Operand::Kind::fetched,
+                         "a place that the step itself computes or reads");
+    if (of.kind == Operand::Kind::value)
+      diagnostics_.require(plan_.storage(of.value).type == ElementType::i32, "{} is {}, and places are i32",
+                           name_of(plan_, of.value), name(plan_.storage(of.value).type));
+    operand(sweep, of);
+  }
+  void single(const Operand& operand, ElementType type) {
+    if (operand.kind != Operand::Kind::value) return;
+    diagnostics_.require(plan_.values[operand.value].shape.size() == 1 && plan_.storage(operand.value).registers == 1,
+                         "{} is not one element", name_of(plan_, operand.value));
+    diagnostics_.require(plan_.storage(operand.value).type == type, "{} is {}, not {}", name_of(plan_, operand.value),
+                         name(plan_.storage(operand.value).type), name(type));
+  }
+  // They lie along the tile's first axis; of a tile that is stretched along that there is one.
+  void rows(const TileAccess& access, const Sweep& sweep) {
+    const Value& rows = plan_.values[access.rows];
+    rolled(sweep, access.rows);
+    if (rows.shape.rank() != 1) return diagnostics_.require(false, "rows are named by {}", name_of(plan_, access.rows));
+    const int first = sweep.shape.rank() - static_cast<int>(access.axes.size());
+    const bool stretched = access.axes[0].extent != sweep.shape[first];
+    Layout along = sweep.layout;
+    for (int axis = 0; axis < sweep.shape.rank(); ++axis)
+      if (axis != first || stretched) along = along.without(axis);
+    diagnostics_.require(rows.shape[0] == access.axes[0].extent && rows.layout.axis(0) == along.axis(first),
+                         "{} does not lie as the rows of the sweep do", name_of(plan_, access.rows));
+    diagnostics_.require(access.rows_map == register_map(along, sweep.layout), "registers of {} are taken for others",
+                         name_of(plan_, access.rows));
+  }
+
+  Diagnostics& diagnostics_;
+  const Plan& plan_;
+  const Phase* phase_ = nullptr;
+  const Role* role_ = nullptr;
+  std::set<StorageId> made_;
+  std::set<StorageId> reserved_;  // and not set
+  std::set<LoopId> counters_;
+};
+
+}  // namespace
+
+void check_values(Diagnostics& diagnostics) { Values(diagnostics).run(); }
+
+}  // namespace tessera::internal::codegen

@@ -1,0 +1,290 @@
+#include "codegen/schedule/fused_matmul.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "codegen/analysis/ranges.hpp"
+#include "codegen/schedule/wgmma_tiles.hpp"
+
+namespace tessera::internal::lowering {
+namespace {
+
+constexpr int most_stages = 4;  // a round's two products last longer than its tiles are on their way
+
+/// The rules, one after another: each says why a kernel is none of this kind.
+class Finder {
+ public:
+  explicit Finder(const GraphAnalysis& analysis) : analysis_(analysis) {}
+
+  FusedMatmuls run() {
+    if (analysis_.target.tier != Target::Tier::wgmma || !feed_each_other()) return {};
+    fused_.ahead = known_ahead();
+    for (const auto& rule : {&Finder::loop, &Finder::shapes, &Finder::operands, &Finder::room})
+      if (std::string why = (this->*rule)(); !why.empty()) return {.why_not = std::move(why), .where = where_};
+    FusedMatmuls result{.candidates = {fused_}};
+    const auto better = [&](const FusedMatmul& fused) { result.candidates.insert(result.candidates.begin(), fused); };
+    if (!may_overlap()) return result;
+    fused_.overlaps = true;
+    better(fused_);
+    if (!may_run_on()) return result;
+    fused_.runs_on = true;
+    better(fused_);
+    return result;
+  }
+
+ private:
+  const Node& node(Id id) const { return analysis_[id]; }
+  const Node& first() const { return node(fused_.products[0].id); }
+
+  // Does a product take its left operand from what another's result became?
+  bool feed_each_other() {
+    bool feeds = false;
+    for (const auto& region : analysis_.order)
+      for (const Id id : region) {
+        if (node(id).op != Op::mma) continue;
+        fused_.products.push_back({id, {}, {}});
+        feeds |= comes_from_product(node(id).in[0], node(id).region);
+      }
+    return feeds && fused_.products.size() > 1;
+  }
+
+  // Of the same loop.
+  bool comes_from_product(Id operand, RegionId loop) const {
+    std::vector<Id> open{operand};
+    std::set<Id> seen;
+    while (!open.empty()) {
+      const Id id = open.back();
+      open.pop_back();
+      if (node(id).region != loop || !seen.insert(id).second) continue;
+      if (node(id).op == Op::mma) return true;
+      open.insert(open.end(), node(id).in.begin(), node(id).in.end());
+    }
+    return false;
+  }
+
+  // Numbers that follow from the launch, block indices, counters, and single elements of tensors at such places.
+  std::vector<char> known_ahead() const {
+    const auto counted = [&](Id id, RegionId) { return node(id).op == Op::block || analysis_.is_counter(id); };
+    const std::vector<char> counts = analysis_.uniform_values(counted);
+    const auto is_item = [&](Id id) {
+      while (node(id).op == Op::reshape) id = node(id).in[0];
+      if (node(id).op != Op::load || node(id).ordered || node(id).shape.size() != 1) return false;
+      // The view, whose slices are numbers, too, and the indices.
+      return std::ranges::all_of(node(id).in, [&](Id index) { return counts[index] != 0; });
+    };
+    return analysis_.uniform_values([&](Id id, RegionId region) { return counted(id, region) || is_item(id); });
+  }
+
+  std::string loop() {
+    const Region& body = analysis_.graph.regions[first().region];
+    where_ = fused_.products[0].id;
+    if (body.kind != RegionKind::loop) return "products that feed one another are in no loop";
+    fused_.loop = analysis_.owner[first().region];
+    if (node(fused_.loop).region != 0) return "the products' loop is in another loop or a branch";
+    for (const FusedMatmulProduct& product : fused_.products)
+      if (node(product.id).region != first().region) return because(product.id, "its products are not all in one loop");
+    for (const auto& region : analysis_.order)
+      for (const Id id : region) {
+        if (node(id).op == Op::branch) return because(id, "it has a branch");
+        if (has_region(node(id).op) && id != fused_.loop) return because(id, "it has another loop");
+      }
+    if (!fused_.ahead[node(fused_.loop).in[0]])
+      return because(fused_.loop, "the loop's rounds follow from what is computed");
+    fused_.has_round = range_of(analysis_, node(fused_.loop).in[0]).least >= 1;
+    return {};
+  }
+
+  std::string shapes() {
+    constexpr int widths[] = {64, 96, 128, 160, 176, 192, 256};
+    for (const FusedMatmulProduct& product : fused_.products) {
+      const Node& at = node(product.id);
+      const Node& left = node(at.in[0]);
+      where_ = product.id;
+      if (left.type != ElementType::f16 && left.type != ElementType::bf16)
+        return fmt::format("a chain multiplies f16 or bf16, not {}", name(left.type));
+      const int m = at.shape[0], n = at.shape[1], k = left.shape[1];
+      if (m != first().shape[0]) return "its products have different rows";
+      if (m % 64 || m > 192 || k % 16 || !std::ranges::count(widths, n))
+        return fmt::format("wgmma multiplies no tiles of [{},{}] by [{},{}] in a chain", m, k, k, n);
+    }
+    fused_.groups = first().shape[0] / 64;
+    return {};
+  }
+
+  std::string operands() {
+    for (FusedMatmulProduct& product : fused_.products)
+      for (const bool left : {true, false}) {
+        const Id operand = node(product.id).in[left ? 0 : 1];
+        const Source source = find_source(analysis_.graph, operand);
+        where_ = end_of_source(analysis_.graph, operand);
+        if (left && source.load == no_id) continue;
+        if (source.load == no_id) return "a right operand " + why_no_source(analysis_.graph, operand);
+        FusedMatmulOperand& of = left ? product.left : product.right;
+        if (std::string why = tile(source, node(operand).type, left, of); !why.empty()) return why;
+      }
+    return {};
+  }
+  std::string tile(const Source& source, ElementType type, bool left, FusedMatmulOperand& operand) {
+    const Node& load = node(source.load);
+    const bool as_it_is =
+        load.type == type && std::ranges::all_of(source.casts, [&](ElementType to) { return to == type; });
+    if (!as_it_is) return fmt::format("an operand is {} in memory", name(load.type));
+    const int k = source.axis[left ? 1 : 0], other = source.axis[left ? 0 : 1];
+    if (k < 0 || other < 0) return "an operand has a single row or column";
+    const GraphAccess access = analysis_.access(source.load);
+    operand.k_major = is_k_major(access, other);
+    const FusedMatmulTile tile{.load = source.load,
+                               .rows = operand.k_major ? other : k,
+                               .columns = operand.k_major ? k : other,
+                               .held = load.region == 0};
+    const auto found = std::ranges::find(fused_.tiles, tile.load, &FusedMatmulTile::load);
+    operand.tile = static_cast<int>(found - fused_.tiles.begin());
+    if (found == fused_.tiles.end()) {
+      fused_.tiles.push_back(tile);
+      return boxes(access, fused_.tiles.back());
+    }
+    return found->rows == tile.rows && found->columns == tile.columns ? "" : "a tile is read by other axes, too";
+  }
+  // May the copy engine bring it, from a place that is known ahead, as panels?
+  std::string boxes(const GraphAccess& access, FusedMatmulTile& tile) const {
+    const auto is_known = [&](const GraphAccess::Axis& axis) { return fused_.ahead[axis.index] != 0; };
+    const ElementType type = analysis_.graph.parameters[static_cast<std::size_t>(access.parameter)].type;
+    if (!analysis_.variant.tensors[static_cast<std::size_t>(access.parameter)].tma_addressable ||
+        access.fast != tile.columns || !sliced(access, tile))
+      return fmt::format("the copy engine cannot address parameter {}", access.parameter + 1);
+    if (!std::ranges::all_of(access.axes, is_known))
+      return fmt::format("the tile of parameter {} follows from what is computed", access.parameter + 1);
+    const Shape& shape = node(tile.load).shape;
+    if (std::string why = why_no_panels(shape[tile.rows], shape[tile.columns], type); !why.empty()) return why;
+    if (shape[tile.rows] > 256) return fmt::format("{} rows are more than a box has", shape[tile.rows]);
+    return {};
+  }
+
+  // Rows of a round's tile may be those of a slice from a constant on, which threads clear behind its end.
+  bool sliced(const GraphAccess& access, FusedMatmulTile& tile) const {
+    for (int i = 0; i < static_cast<int>(access.axes.size()); ++i) {
+      const GraphAccess::Axis& axis = access.axes[static_cast<std::size_t>(i)];
+      if (!axis.is_tensors()) return false;
+      if (axis.slices.empty()) continue;
+      const GraphAccess::Slice& slice = axis.slices[0];
+      const bool starts = node(slice.start).op == Op::constant && node(slice.start).number().i32 >= 0;
+      if (axis.slices.size() > 1 || i != tile.rows || tile.held || !axis.positive || !starts ||
+          !fused_.ahead[slice.extent])
+        return false;
+      tile.slice_extent = slice.extent;
+    }
+    return true;
+  }
+
+  // The next block's held tiles are there when it begins, if that costs the others no stage.
+  std::string room() {
+    where_ = fused_.products[0].id;
+    if (std::ranges::all_of(fused_.tiles, &FusedMatmulTile::held)) return "its products read nothing anew in a round";
+    const int stages = stages_beside(1);
+    if (stages < 2) return "two stages do not fit into shared memory";
+    set_stages(stages_beside(2) == stages ? 2 : 1, stages);
+    return {};
+  }
+  int bytes(const FusedMatmulTile& tile) const {
+    return static_cast<int>(node(tile.load).shape.size()) * info(node(tile.load).type).bytes;
+  }
+  int bytes(bool held) const {
+    int all = 0;
+    for (const FusedMatmulTile& tile : fused_.tiles)
+      if (tile.held == held) all += bytes(tile);
+    return all;
+  }
+  int room_beside(int held_stages) const {
+    constexpr int barriers = 128;  // of a pipeline
+    return analysis_.target.shared_bytes - barriers * static_cast<int>(fused_.tiles.size()) - held_stages * bytes(true);
+  }
+  int stages_beside(int held_stages) const { return std::min(room_beside(held_stages) / bytes(false), most_stages); }
+  // What is left is the first ones', which are wanted first.
+  void set_stages(int held, int others) {
+    int left = room_beside(held) - others * bytes(false);
+    for (FusedMatmulTile& tile : fused_.tiles) {
+      tile.stages = tile.held ? held : others;
+      if (tile.held || others == most_stages || bytes(tile) > left) continue;
+      ++tile.stages;
+      left -= bytes(tile);
+    }
+  }
+
+  bool has_slices() const {
+    return std::ranges::any_of(fused_.tiles, [](const FusedMatmulTile& tile) { return tile.slice_extent != no_id; });
+  }
+  // Sums that the loop carries on, of what the first product became, and of nothing that has to do with these sums. All
+  // warp groups come to a tile that they clear, in the round that it is of.
+  bool may_overlap() const {
+    if (fused_.products.size() != 2 || (has_slices() && !fused_.has_round)) return false;
+    const auto& [scores, sums] = std::tie(fused_.products[0], fused_.products[1]);
+    const auto& yields = analysis_.graph.regions[first().region].yields;
+    const auto reads = [&](int tile) { return scores.left.tile == tile || scores.right.tile == tile; };
+    if (scores.left.tile < 0 || sums.left.tile >= 0 || reads(sums.right.tile) ||
+        std::ranges::count(yields, sums.id) != 1 || analysis_.users[sums.id].size() != 1)
+      return false;
+    const auto position = static_cast<std::size_t>(std::ranges::find(yields, sums.id) - yields.begin());
+    return ends_in(analysis_.graph.regions[first().region].arguments[position + 1], sums.id);
+  }
+  // Products that start from nothing, of blocks each of which has a round. All held tiles have two stages: the next
+  // block's come ahead of what its scores wait for, while those of the block before are still read. Where the next
+  // block's slices end is not known by then.
+  bool may_run_on() {
+    const FusedMatmulProduct& scores = fused_.products[0];
+    if (!is_zeros(analysis_, node(scores.id).in[2]) || !fused_.has_round || has_slices()) return false;
+    const int stages = stages_beside(2);
+    if (stages < 2) return false;
+    set_stages(2, stages);
+    return true;
+  }
+  // Is a value used for a product alone, by a few ops each of which is used for it alone?
+  bool ends_in(Id id, Id product) const {
+    constexpr int few = 6;
+    for (int ops = 0; ops < few; ++ops) {
+      if (analysis_.users[id].size() != 1) return false;
+      id = analysis_.users[id][0];
+      if (id == product) return true;
+      if (!is_elementwise(node(id).op) || node(id).shape.rank() == 0) return false;
+    }
+    return false;
+  }
+
+  // The node that is in the way.
+  std::string because(Id id, std::string why) {
+    where_ = id;
+    return why;
+  }
+
+  const GraphAnalysis& analysis_;
+  FusedMatmul fused_;
+  Id where_ = no_id;
+};
+
+}  // namespace
+
+FusedMatmuls match_fused_matmul(const GraphAnalysis& analysis) { return Finder(analysis).run(); }
+
+std::string text_of(const GraphAnalysis& analysis, const FusedMatmul& fused) {
+  std::string text;
+  for (const FusedMatmulProduct& product : fused.products) {
+    const Node &at = analysis[product.id], &left = analysis[at.in[0]];
+    text += fmt::format("{}[{},{}] by {} of {}", text.empty() ? "" : ", then ", at.shape[0], at.shape[1], left.shape[1],
+                        name(left.type));
+  }
+  int stages = most_stages;
+  for (const FusedMatmulTile& tile : fused.tiles)
+    if (!tile.held) stages = std::min(stages, tile.stages);
+  text += fmt::format(", {} warp group{}, {} stages", fused.groups, fused.groups == 1 ? "" : "s", stages);
+  return text + (fused.runs_on ? ", rounds and blocks overlap" : fused.overlaps ? ", rounds overlap" : "");
+}
+
+Products products_of(const GraphAnalysis& analysis, const FusedMatmul& fused) {
+  Products products;
+  for (const FusedMatmulProduct& product : fused.products)
+    products.plans.emplace(product.id, wgmma_plan(analysis, product.id, fused.groups, product.left.tile < 0));
+  products.warps = 4 * fused.groups;
+  return products;
+}
+
+}  // namespace tessera::internal::lowering

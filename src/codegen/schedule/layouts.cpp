@@ -1,0 +1,342 @@
+// layouts: which thread holds what. Products are strict about their operands and results; what is computed from them,
+// or they are computed from, follows; the rest is laid out for its largest access to memory.
+#include <algorithm>
+#include <bit>
+#include <deque>
+
+#include "codegen/schedule/layouts.hpp"
+#include "codegen/plan/sort_layout.hpp"
+
+namespace tessera::internal::lowering {
+namespace {
+
+class Chooser {
+ public:
+  Chooser(const GraphAnalysis& analysis, const std::map<Id, ProductPlan>& products, int warps)
+      : analysis_(analysis), products_(products), known_(analysis.graph.nodes.size()) {
+    layouts_.warps = warps;
+    layouts_.of.resize(analysis.graph.nodes.size());
+    for (const auto& region : analysis.order)
+      for (Id id : region) {
+        const Node& node = analysis[id];
+        if (node.op == Op::result) results_[{node.in[0], node.position()}] = id;
+        if (!has_region(node.op)) continue;
+        for (std::size_t k = 1; k < node.in.size(); ++k) carried_[{id, node.in[k]}].push_back(k - 1);
+        const Region& body = analysis.graph.body(id);
+        for (std::size_t k = 0; k < analysis.graph.carried(id); ++k) carried_[{id, body.yields[k]}].push_back(k);
+      }
+  }
+
+  Layouts run() {
+    anchor_products();
+    anchor_sorts();
+    anchor_accesses();
+    // What is left: the largest first, and of equals the one that comes first.
+    std::vector<Id> rest;
+    for (const auto& region : analysis_.order)
+      for (Id id : region)
+        if (has_value(id)) rest.push_back(id);
+    std::stable_sort(rest.begin(), rest.end(), [&](Id a, Id b) {
+      const auto x = analysis_[a].shape.size(), y = analysis_[b].shape.size();
+      return x != y ? x > y : analysis_.number[a] < analysis_.number[b];
+    });
+    for (Id id : rest) {
+      const Shape& shape = analysis_[id].shape;
+      set(id, blocked_layout(shape, shape.rank() - 1, 1, layouts_.warps));
+      settle();
+    }
+    return std::move(layouts_);
+  }
+
+ private:
+  bool has_value(Id id) const {
+    const Op op = analysis_[id].op;
+    return analysis_.live(id) && tessera::internal::has_value(op);
+  }
+
+  void set(Id id, const Layout& layout) {
+    if (!has_value(id) || known_[id]) return;
+    const Node& node = analysis_[id];
+    if (is_scan(node.op) && !line_of(layout, node.axis())) return;  // it has another, and what it adds up moves
+    if (is_sort(node.op) && in_registers(node) && layout != sorted(node)) return;
+    known_[id] = true;
+    layouts_.of[id] = layout;
+    work_.push_back(id);
+  }
+
+  void anchor_products() {
+    std::vector<std::pair<int, Id>> products;
+    for (const auto& [id, plan] : products_) products.emplace_back(analysis_.number[id], id);
+    std::sort(products.begin(), products.end());
+    for (auto [number, id] : products) {
+      const Layout& layout = products_.at(id).layout;
+      set(id, layout);
+      if (!products_.at(id).product.partial) continue;
+      // What a thread has of a sum is its own: it stays where it is from round to round.
+      Id carried = analysis_[id].in[2];
+      set(carried, layout);
+      if (analysis_[carried].op == Op::mul) set(analysis_[carried].in[0], layout);
+    }
+    for (auto [number, id] : products) {
+      const ProductPlan& plan = products_.at(id);
+      const Product& product = plan.product;
+      if (product.kind == MatmulKind::mma_sync && product.layout_a.rank() > 0) {
+        set(analysis_[id].in[0], product.layout_a);
+      } else if (product.kind == MatmulKind::gemv) {
+        set(analysis_[id].in[0], product.layout_a);
+        set(analysis_[id].in[1], product.layout_b);
+      } else if (product.kind == MatmulKind::mma_sync && info(product.type).bytes > 1 && plan.a.load == no_id &&
+                 product.warps_n == 1) {
+        set(analysis_[id].in[0], accumulator_layout({product.m, product.k}, product.warps_m, 1));
+      }
+    }
+    settle();
+  }
+
+  // A sort has its elements where a warp leaves them, but for lines that go through memory, and takes them as they are
+  // read best.
+  void anchor_sorts() {
+    for (const auto& region : analysis_.order)
+      for (Id id : region) {
+        const Node& node = analysis_[id];
+        if (!is_sort(node.op)) continue;
+        const Layout layout = sorted(node);
+        if (in_registers(node)) set(id, layout);
+        set(node.in[0], unsorted_layout(layout, node.axis()));
+      }
+    settle();
+  }
+  const Node& operand(const Node& node) const { return analysis_[node.in[0]]; }
+  bool in_registers(const Node& sort) const {
+    return sort_chunks(operand(sort).shape[sort.axis()], operand(sort).type) == 1;
+  }
+  Layout sorted(const Node& sort) const {
+    return sorted_layout(operand(sort).shape, sort.axis(), operand(sort).type, layouts_.warps);
+  }
+
+  void anchor_accesses() {
+    struct Anchor {
+      std::int64_t bytes;
+      int number;
+      Id access, value;
+    };
+    std::vector<Anchor> anchors;
+    for (const auto& region : analysis_.order)
+      for (Id id : region) {
+        const Node& node = analysis_[id];
+        if (is_read(node.op) || is_write(node.op))
+          anchors.push_back({node.shape.size() * info(node.type).bytes, analysis_.number[id], id,
+                             is_read(node.op) ? id : node.in[0]});
+      }
+    std::sort(anchors.begin(), anchors.end(), [](const Anchor& a, const Anchor& b) {
+      return a.bytes != b.bytes ? a.bytes > b.bytes : a.number < b.number;
+    });
+    for (const Anchor& anchor : anchors) {
+      if (known_[anchor.value]) continue;
+      const GraphAccess access = analysis_.access(anchor.access);
+      const Shape& shape = analysis_[anchor.value].shape;
+      const int fast = access.fast >= 0 ? access.fast : shape.rank() - 1;
+      const Run across = access.vector > 1 ? transposed_access(analysis_, anchor.value, fast) : Run{};
+      layouts_.transposed |= across.axis >= 0;
+      set(anchor.value, blocked_layout(shape, fast, access.vector, layouts_.warps, across));
+      settle();
+    }
+  }
+
+  // From every value that has become known to its neighbours.
+  void settle() {
+    while (!work_.empty()) {
+      const Id id = work_.front();
+      work_.pop_front();
+      to_operands(id);
+      for (Id user : analysis_.users[id]) to_user(id, user);
+      if (analysis_[id].op == Op::argument && analysis_[id].position() > 0)
+        to_carried(analysis_.owner[analysis_[id].region], analysis_[id].position() - 1, id);
+      if (analysis_[id].op == Op::result) to_carried(analysis_[id].in[0], analysis_[id].position(), id);
+    }
+  }
+
+  void to_carried(Id loop, std::size_t k, Id from) {
+    const Layout layout = layouts_.of[from];
+    const Region& body = analysis_.graph.body(loop);
+    set(analysis_[loop].in[k + 1], layout);
+    set(body.arguments[k + 1], layout);
+    set(body.yields[k], layout);
+    if (const auto result = results_.find({loop, k}); result != results_.end()) set(result->second, layout);
+  }
+
+  void to_operands(Id id) {
+    const Node& node = analysis_[id];
+    const Layout layout = layouts_.of[id];
+    if (is_elementwise(node.op) || node.op == Op::broadcast) {
+      for (Id in : node.in) set(in, layout.of_operand(analysis_[in].shape, node.shape));
+    } else if (node.op == Op::reshape) {
+      if (only_unit_axes(analysis_[node.in[0]].shape, node.shape))
+        set(node.in[0], layout.with_unit_axes(node.shape, analysis_[node.in[0]].shape));
+    } else if (node.op == Op::permute) {
+      set(node.in[0], layout.permuted(inverse(node.permutation())));
+    } else if (node.op == Op::gather) {
+      set(node.in[1], rows_of(layout));
+    } else if (node.op == Op::gather_elements) {
+      for (Id in : std::span(node.in).subspan(1)) set(in, layout);
+    } else if (is_scan(node.op)) {
+      set(node.in[0], layout);
+    } else if (is_atomic(node.op)) {
+      set_all_of(id, layout);
+    }
+  }
+
+  void to_user(Id id, Id user) {
+    const Node& node = analysis_[user];
+    const Layout layout = layouts_.of[id];
+    if (is_elementwise(node.op)) {
+      if (analysis_[id].shape == node.shape) set(user, layout);
+    } else if (is_reduction(node.op) || node.op == Op::argmax) {
+      set(user, layout.without(node.axis()));
+    } else if (is_scan(node.op)) {
+      set(user, layout);
+    } else if (node.op == Op::reshape) {
+      if (only_unit_axes(analysis_[id].shape, node.shape))
+        set(user, layout.with_unit_axes(analysis_[id].shape, node.shape));
+    } else if (node.op == Op::permute) {
+      set(user, layout.permuted(node.permutation()));
+    } else if (node.op == Op::scatter && node.in[0] == id) {
+      set(node.in[2], rows_of(layout));
+    } else if (node.op == Op::gather_elements) {
+      set(user, layout);
+    } else if (by_elements(node.op) || is_atomic(node.op)) {  // and writes
+      if (analysis_[id].shape == node.shape) set_all_of(user, layout);
+    } else if (has_region(node.op)) {
+      // Once, however often the loop names it.
+      if (const auto carried = carried_.extract({user, id}))
+        for (std::size_t k : carried.mapped()) to_carried(user, k, id);
+    }
+  }
+
+  // Of an atomic or a scatter of elements: its tiles, and what was there.
+  void set_all_of(Id id, const Layout& layout) {
+    set(id, layout);
+    for (Id in : analysis_[id].in)
+      if (analysis_[in].shape == analysis_[id].shape) set(in, layout);
+  }
+
+  static Layout rows_of(const Layout& layout) {
+    Layout rows = layout;
+    for (int axis = 1; axis < layout.rank(); ++axis) rows = rows.without(axis);
+    Layout result(1);
+    for (const Factor& factor : rows.axis(0)) result.add(0, factor);
+    return result;
+  }
+
+  static std::vector<std::int64_t> inverse(std::span<const std::int64_t> axes) {
+    std::vector<std::int64_t> result(axes.size());
+    for (std::size_t i = 0; i < axes.size(); ++i)
+      result[static_cast<std::size_t>(axes[i])] = static_cast<std::int64_t>(i);
+    return result;
+  }
+
+  const GraphAnalysis& analysis_;
+  const std::map<Id, ProductPlan>& products_;
+  Layouts layouts_;
+  std::vector<char> known_;
+  std::deque<Id> work_;
+  std::map<std::pair<Id, std::int64_t>, Id> results_;              // (loop, position)
+  std::map<std::pair<Id, Id>, std::vector<std::size_t>> carried_;  // (loop, initial value or yield) -> positions
+};
+
+}  // namespace
+
+Layouts choose_layouts(const GraphAnalysis& analysis, const std::map<Id, ProductPlan>& products, int warps) {
+  return Chooser(analysis, products, warps).run();
+}
+
+namespace {
+
+// Does each element go its own way through memory, once?
+bool is_pointwise(const GraphAnalysis& analysis) {
+  if (analysis.order.size() > 1) return false;
+  return std::ranges::none_of(analysis.order.front(), [&](Id id) {
+    const Op op = analysis[id].op;
+    return is_reduction(op) || is_scan(op) || is_sort(op) || op == Op::argmax || op == Op::extract;
+  });
+}
+
+// Is a tile like the value's added up along its fast axis?
+bool is_reduced(const GraphAnalysis& analysis, const Shape& shape, int fast) {
+  bool reduced = false;
+  for (const auto& region : analysis.order)
+    for (Id id : region) {
+      const Node& node = analysis[id];
+      const bool along = is_reduction(node.op) || node.op == Op::argmax;
+      reduced |= along && node.axis() == fast && analysis[node.in[0]].shape == shape;
+    }
+  return reduced;
+}
+
+// Chunks of lines are a warp's each; more warps would sort copies. Of more than 512 threads each has too few registers.
+int warps_of_sorts(const GraphAnalysis& analysis) {
+  int most = 0;
+  for (const auto& region : analysis.order)
+    for (Id id : region) {
+      if (!is_sort(analysis[id].op)) continue;
+      const Node& operand = analysis[analysis[id].in[0]];
+      const Layout layout = sorted_layout(operand.shape, analysis[id].axis(), operand.type, 1);
+      most = std::max(most, layout.registers() / line_of(layout, analysis[id].axis())->run.size);
+    }
+  return most == 0 ? 32 : std::min(most, 16);
+}
+
+}  // namespace
+
+int choose_warps(const GraphAnalysis& analysis) {
+  std::int64_t largest = 1, most_bytes = 0;
+  int vector = 1;
+  Id accessed = no_id;
+  for (const auto& region : analysis.order)
+    for (Id id : region) {
+      const Node& node = analysis[id];
+      const bool accesses = is_read(node.op) || is_write(node.op);
+      if (is_view(node.op) || (is_effect(node.op) && !accesses)) continue;
+      largest = std::max(largest, node.shape.size());
+      if (!accesses) continue;
+      const std::int64_t bytes = node.shape.size() * info(node.type).bytes;
+      if (bytes > most_bytes) accessed = id;
+      most_bytes = std::max(most_bytes, bytes);
+    }
+  constexpr int most_warps = 32;
+  int most = std::min(most_warps, warps_of_sorts(analysis));
+  int of_few = 2, of_many = 2;  // accesses, at least, of each of up to 256 threads, of more
+  if (accessed != no_id) {
+    const GraphAccess access = analysis.access(accessed);
+    const Id value = is_read(analysis[accessed].op) ? accessed : analysis[accessed].in[0];
+    vector = access.vector;
+    const Shape& shape = analysis[value].shape;
+    if (const int across = vector > 1 ? transposed_access(analysis, value, access.fast).length : 1; across > 1) {
+      const int elements = 32 * vector * across;  // of a warp, if each lane has one block of them
+      const auto warps = static_cast<std::uint64_t>((shape.size() + elements - 1) / elements);
+      return static_cast<int>(std::min<std::uint64_t>(std::bit_ceil(warps), most_warps));
+    }
+    if (access.fast >= 0 && is_reduced(analysis, shape, access.fast)) {
+      // Rows are better a warp's each, which takes no barrier, while it has registers for one. Else a row takes the
+      // fewer registers besides its elements, the fewer threads have it.
+      constexpr int most_registers = 64;  // of elements
+      const std::int64_t rows = shape.size() / shape[access.fast];
+      if (rows > 1 && shape[access.fast] <= 32 * most_registers)
+        most = static_cast<int>(std::min<std::int64_t>(rows, most));
+      of_many = 4;
+    } else if (vector * info(analysis[value].type).bytes >= 16 && is_pointwise(analysis)) {
+      // Many threads with one access each: memory has enough to do, and blocks that are done sooner.
+      of_few = 1;
+    }
+  }
+  // Not many threads are to be idle in the last round.
+  for (int warps = 32; warps > 1; warps /= 2) {
+    const std::int64_t step = std::int64_t(32) * warps * vector;
+    const std::int64_t rounds = (largest + step - 1) / step;
+    const int least = warps > 8 ? of_many : of_few;
+    if (warps <= most && largest >= least * step && rounds * step * 20 <= largest * 23) return warps;
+  }
+  return 1;
+}
+
+}  // namespace tessera::internal::lowering

@@ -1,0 +1,20 @@
+// Which thread holds which element of each tile.
+#pragma once
+#include <map>
+#include <vector>
+
+#include "codegen/schedule/matmul_plan.hpp"
+
+namespace tessera::internal::lowering {
+
+/// A layout for every value: those of products, then what follows from them, then free choices.
+struct Layouts {
+  int warps = 0;
+  std::vector<Layout> of;  ///< by node
+  bool transposed = false;  ///< a tile is read along one axis and written along another
+};
+Layouts choose_layouts(const GraphAnalysis& analysis, const std::map<Id, ProductPlan>& products, int warps);
+/// Warps for a kernel without products.
+int choose_warps(const GraphAnalysis& analysis);
+
+}  // namespace tessera::internal::lowering

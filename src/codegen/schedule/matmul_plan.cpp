@@ -1,0 +1,308 @@
+// products: which instructions a product is made of, how it is spread over warps, and where its operands come from.
+#include <algorithm>
+#include <bit>
+
+#include "codegen/schedule/matmul_plan.hpp"
+
+namespace tessera::internal::lowering {
+namespace {
+
+int ceil_div(int a, int b) { return (a + b - 1) / b; }
+int power_at_least(int n) { return static_cast<int>(std::bit_ceil(static_cast<unsigned>(std::max(n, 1)))); }
+int power_at_most(int n) { return static_cast<int>(std::bit_floor(static_cast<unsigned>(std::max(n, 1)))); }
+
+constexpr int most_thin_registers = 64;
+
+// Is the element in memory, as it is, what the product takes?
+bool stored_as(const GraphAnalysis& analysis, const Source& source, ElementType type) {
+  if (source.load == no_id || analysis[source.load].type != type) return false;
+  return source.casts.empty() ||
+         std::all_of(source.casts.begin(), source.casts.end(), [&](ElementType to) { return to == type; });
+}
+
+class Planner {
+ public:
+  Planner(const GraphAnalysis& analysis, int least_warps) : analysis_(analysis), warps_(least_warps) {}
+
+  Products run() {
+    std::vector<Id> products;
+    for (const auto& region : analysis_.order)
+      for (Id id : region)
+        if (analysis_[id].op == Op::mma) products.push_back(id);
+    std::sort(products.begin(), products.end(), [&](Id a, Id b) { return analysis_.number[a] < analysis_.number[b]; });
+    if (products.empty()) return {};
+    for (Id id : products) begin(id);
+    choose_warps();
+    for (Id id : products) finish(id, plans_[id]);
+    return {std::move(plans_), warps_};
+  }
+
+ private:
+  void begin(Id id) {
+    ProductPlan plan;
+    const Node& node = analysis_[id];
+    plan.a = find_source(analysis_.graph, node.in[0]);
+    plan.b = find_source(analysis_.graph, node.in[1]);
+    Product& product = plan.product;
+    product.type = analysis_[node.in[0]].type;
+    product.m = node.shape[0];
+    product.n = node.shape[1];
+    product.k = analysis_[node.in[0]].shape[1];
+    product.kind = product.m <= 8 ? MatmulKind::gemv : of_many_rows(product.type);
+    plans_.emplace(id, std::move(plan));
+  }
+
+  static MatmulKind of_many_rows(ElementType type) {
+    return has_matrix_units(type) ? MatmulKind::mma_sync : MatmulKind::simt;
+  }
+
+  // One product's scores that feed another: rows stay with their warp, so that no value leaves its registers.
+  bool chained(const ProductPlan& plan) const { return plan.a.load == no_id; }
+
+  void choose_warps() {
+    bool fused = false;
+    int wanted = 1, rows = 1 << 30;
+    for (auto& [id, plan] : plans_) {
+      const Product& product = plan.product;
+      fused |= chained(plan) && product.kind == MatmulKind::mma_sync;
+      if (product.kind != MatmulKind::gemv) rows = std::min(rows, product.m);
+      std::int64_t want = 0;
+      switch (product.kind) {
+        case MatmulKind::mma_sync:
+        case MatmulKind::simt:
+          want = std::clamp<std::int64_t>(std::int64_t(product.m) * product.n / sums_of_warp(plan), 4, 8);
+          break;
+        case MatmulKind::gemv:
+          // An axis that is spread over lanes is filled up to a power of two.
+          want =
+              std::clamp<std::int64_t>(std::int64_t(power_at_least(product.k)) * power_at_least(product.n) / 512, 1, 8);
+          break;
+      }
+      wanted = std::max(wanted, power_at_least(static_cast<int>(want)));
+    }
+    warps_ = fused ? std::clamp(power_at_most(ceil_div(rows, 16)), 1, 8) : std::max(warps_, wanted);
+    fused_ = fused;
+    for (auto& [id, plan] : plans_) {
+      Product& product = plan.product;
+      if (product.kind != MatmulKind::gemv) continue;
+      if (std::int64_t(product.k) * product.n > std::int64_t(most_thin_registers) * 32 * warps_)
+        product.kind = of_many_rows(product.type);
+    }
+  }
+
+  // Of 64 x 64 sums a warp reads (64 + 64) x 32 bytes for 32 instructions on 16 bits: 32 cycles of shared memory, to
+  // which four warps' instructions are 200 or more. Of 64 x 32 it would be 24 for half as many.
+  // Of 64 x 64 sums in fused multiply-adds a thread has 8 x 16: for 4 steps of k it makes 24 accesses of 16 bytes for
+  // 512 instructions. Where both operands' rows run along k that takes registers for four steps of both.
+  int sums_of_warp(const ProductPlan& plan) const {
+    const Product& product = plan.product;
+    // From sm_100 on ptxas has none for an epilogue beside 128 sums.
+    const bool many = product.kind == MatmulKind::simt
+                          ? analysis_.target.registers_more_for_products == 0 &&
+                                (!runs_along_k(product, plan.a, 1) || !runs_along_k(product, plan.b, 0))
+                          : product.type != ElementType::tf32;
+    return many ? 64 * 64 : 32 * 32;
+  }
+
+  // Registers of a thread for the sums of all products in the same loop.
+  int sums(RegionId loop) const {
+    int all = 0;
+    for (const auto& [id, other] : plans_)
+      if (analysis_[id].region == loop) all += ceil_div(other.product.m * other.product.n, 32 * warps_);
+    return all;
+  }
+  // Those of operands on their way to shared memory that are converted: as they were read, as they were computed, and
+  // as they are stored, two in a register.
+  int converted(const ProductPlan& plan) const {
+    const Product& product = plan.product;
+    int elements = 0;
+    if (!stored_as(analysis_, plan.a, product.type)) elements += product.m * product.k;
+    if (!stored_as(analysis_, plan.b, product.type)) elements += product.k * product.n;
+    return 5 * elements / (2 * 32 * warps_);
+  }
+  // Are there registers for two rounds' fragments beside the sums? More than a few rounds are not written out.
+  bool reads_ahead(Id id, const ProductPlan& plan) const {
+    const Product& product = plan.product;
+    const int rounds = product.rounds();
+    const int fragments = (plan.layout.cover(0) / product.warps_m + plan.layout.cover(1) / product.warps_n) / 4;
+    const int room = analysis_.target.most_registers - analysis_.target.registers_besides_products;
+    return !fused_ && product.as_it_lies() && rounds >= 2 && rounds <= 4 &&
+           sums(analysis_[id].region) + 2 * fragments + converted(plan) <= room;
+  }
+
+  void finish(Id id, ProductPlan& plan) {
+    switch (plan.product.kind) {
+      case MatmulKind::mma_sync:
+        return finish_tensor(id, plan);
+      case MatmulKind::simt:
+        return finish_block(plan);
+      case MatmulKind::gemv:
+        return finish_thin(id, plan);
+    }
+  }
+
+  void finish_tensor(Id id, ProductPlan& plan) {
+    Product& product = plan.product;
+    describe(plan.a, product, product.a, 1);
+    describe(plan.b, product, product.b, 0);
+    const int width = product.pairs().columns ? 16 : 8;
+    const int m = ceil_div(product.m, 16), n = ceil_div(product.n, width);
+    int best = -1;
+    for (int warps_m = 1; warps_m <= warps_; warps_m *= 2) {
+      const int warps_n = warps_ / warps_m;
+      if (fused_ && warps_n > 1) continue;
+      // What a warp reads for each step of k, and what it computes for nothing.
+      const int rows = ceil_div(m, warps_m) * 16, columns = ceil_div(n, warps_n) * width;
+      const int cost = rows + columns + (rows * columns * warps_ - product.m * product.n) / 64;
+      if (best >= 0 && cost >= best) continue;
+      best = cost;
+      product.warps_m = warps_m;
+      product.warps_n = warps_n;
+    }
+    plan.layout = accumulator_layout({product.m, product.n}, product.warps_m, product.warps_n, product.pairs());
+    product.reads_ahead = reads_ahead(id, plan);
+  }
+
+  // Do an operand's rows run along k in shared memory? As they do in memory, or else row by row as it is written.
+  bool runs_along_k(const Product& product, const Source& source, int k_axis) const {
+    if (source.load != no_id) {
+      const GraphAccess access = analysis_.access(source.load);
+      for (const int axis : {0, 1})
+        if (source.axis[axis] >= 0 && access.fast == source.axis[axis])
+          return axis == k_axis && !is_transposed(product, analysis_[source.load].type);
+    }
+    return k_axis == 1;
+  }
+  // Is an operand that lies along k transposed on its way to shared memory, element by element? Then neighbours across
+  // k are in registers of different banks, which is worth it for many sums, while all threads keep to a row of the
+  // tile.
+  static bool is_transposed(const Product& product, ElementType stored) {
+    return product.kind == MatmulKind::simt && product.m * product.n >= 64 * 128 && 128 % product.k == 0 &&
+           info(stored).bytes == 4;
+  }
+
+  // Casts that remain when a fragment is read, and which way the buffer runs. `k_axis` is k's among the operand's axes.
+  void describe(Source& source, const Product& product, ProductOperand& operand, int k_axis) {
+    const ElementType type = product.type;
+    operand.stored = type == ElementType::tf32 ? ElementType::f32 : type;
+    if (product.as_it_lies() ? !stored_as(analysis_, source, type) : !converts(source, type)) source.load = no_id;
+    operand.k_major = runs_along_k(product, source, k_axis);
+    if (source.load == no_id || product.as_it_lies()) return;
+    operand.stored = analysis_[source.load].type;
+    operand.casts = source.casts;
+  }
+
+  // May an element become what the product multiplies first, and be cast then? Not if that would round or saturate
+  // where the casts do not.
+  bool converts(const Source& source, ElementType type) const {
+    if (source.load == no_id) return false;
+    const ElementType from = analysis_[source.load].type;
+    const auto held_alike = [&](ElementType to) { return host_type(to) == host_type(type); };
+    if (!std::all_of(source.casts.begin(), source.casts.end(), held_alike)) return false;
+    if (type == ElementType::f64) return info(from).kind == ElementKind::real;
+    if (info(type).kind != ElementKind::real) return from == type && source.casts.empty();
+    return held_alike(from) ||
+           (info(from).kind == ElementKind::integer && !source.casts.empty() && source.casts[0] == ElementType::f32);
+  }
+
+  void finish_block(ProductPlan& plan) {
+    Product& product = plan.product;
+    // From sm_100 on ptxas has the second round's reads take all registers there are, and more.
+    product.unrolled = analysis_.target.unrolled_rounds;
+    describe(plan.a, product, product.a, 1);
+    describe(plan.b, product, product.b, 0);
+    // Four neighbours a thread along an axis that the buffer's rows follow, so that one access brings them; of rows
+    // along k one brings four steps.
+    const int run_m = product.a.k_major ? 1 : 4, run_n = product.b.k_major ? 1 : 4;
+    int best = -1, lanes_m = 1;
+    for (int warps_m = 1; warps_m <= warps_; warps_m *= 2) {
+      for (int lanes = 4; lanes <= 8; lanes *= 2) {
+        const int warps_n = warps_ / warps_m, other = 32 / lanes;
+        if (fused_ && warps_n > 1) continue;
+        const int rows = ceil_div(product.m, warps_m * lanes * run_m) * run_m;
+        const int columns = ceil_div(product.n, warps_n * other * run_n) * run_n;
+        // What a thread reads for each step of k, and what it computes for nothing; of equals what takes fewer
+        // registers, then what has shorter columns of sums.
+        const int read = rows + columns + (rows * columns * warps_ * 32 - product.m * product.n) / (32 * warps_);
+        const int cost = read * 1024 + 2 * (rows * (4 / run_m) + columns * (4 / run_n)) + (rows > columns);
+        if (best >= 0 && cost >= best) continue;
+        best = cost;
+        product.warps_m = warps_m;
+        product.warps_n = warps_n;
+        lanes_m = lanes;
+      }
+    }
+    plan.layout = fma_layout({product.m, product.n}, product.warps_m, product.warps_n, lanes_m, run_m, run_n);
+  }
+
+  void finish_thin(Id id, ProductPlan& plan) {
+    Product& product = plan.product;
+    bool along_k = false;
+    int vector = 1;
+    if (plan.b.load != no_id) {
+      const GraphAccess access = analysis_.access(plan.b.load);
+      along_k = access.fast >= 0 && access.fast == plan.b.axis[0];
+      if (access.fast >= 0 && (along_k || access.fast == plan.b.axis[1])) vector = access.vector;
+    }
+    const int fast = along_k ? product.k : product.n, slow = along_k ? product.n : product.k;
+    const int lanes_fast = std::min(32, power_at_least(ceil_div(fast, vector)));
+    const int lanes_slow = std::min(32 / lanes_fast, power_at_least(slow));
+    const int left_fast = ceil_div(fast, vector * lanes_fast), left_slow = ceil_div(slow, lanes_slow);
+    const int warps_slow = std::min(warps_, power_at_least(left_slow));
+    const int warps_fast = std::min(warps_ / warps_slow, power_at_least(left_fast));
+    const int regs_slow = ceil_div(left_slow, warps_slow), regs_fast = ceil_div(left_fast, warps_fast);
+    const int k_axis = along_k ? 1 : 0;  // of a pair (slow, fast)
+    const auto add = [&](Layout& layout, int axis, bool is_fast, int unit_regs) {
+      if (is_fast) {
+        layout.add(axis, {Place::reg, regs_fast, vector});
+        layout.add(axis, {Place::warp, warps_fast, 1});
+        layout.add(axis, {Place::lane, lanes_fast, 1});
+        layout.add(axis, {Place::reg, vector, 1});
+      } else {
+        layout.add(axis, {Place::reg, regs_slow, unit_regs});
+        layout.add(axis, {Place::warp, warps_slow, warps_fast});
+        layout.add(axis, {Place::lane, lanes_slow, lanes_fast});
+      }
+    };
+    product.layout_b = Layout(2);
+    add(product.layout_b, 0, along_k, regs_fast * vector);
+    add(product.layout_b, 1, !along_k, regs_fast * vector);
+    const int regs_k = k_axis ? regs_fast * vector : regs_slow, regs_n = k_axis ? regs_slow : regs_fast * vector;
+    product.layout_a = Layout(2);
+    product.layout_a.add(0, {Place::reg, product.m, regs_k});
+    add(product.layout_a, 1, along_k, 1);
+    plan.layout = Layout(2);
+    plan.layout.add(0, {Place::reg, product.m, regs_n});
+    add(plan.layout, 1, !along_k, 1);
+    product.lanes_k = along_k ? lanes_fast - 1 : (lanes_slow - 1) * lanes_fast;
+    product.warps_k = along_k ? warps_fast - 1 : (warps_slow - 1) * warps_fast;
+    product.partial = (product.lanes_k || product.warps_k) && sums_may_stay_apart(id);
+  }
+
+  // A loop's carried value that only this product adds to, scaled perhaps by what all holders of a sum agree on: the
+  // sums may stay apart until the loop is done.
+  bool sums_may_stay_apart(Id id) const {
+    const Node& node = analysis_[id];
+    Id c = node.in[2];
+    if (analysis_[c].op == Op::mul && analysis_.users[c].size() == 1 &&
+        analysis_[analysis_[c].in[0]].op == Op::argument)
+      c = analysis_[c].in[0];
+    const Node& argument = analysis_[c];
+    if (argument.op != Op::argument || argument.position() == 0 || argument.region != node.region) return false;
+    if (!analysis_.in_loop(id)) return false;
+    if (analysis_.users[c].size() != 1 || analysis_.users[id].size() != 1) return false;
+    const Region& body = analysis_.graph.regions[node.region];
+    return body.yields[argument.position() - 1] == id;
+  }
+
+  const GraphAnalysis& analysis_;
+  int warps_;
+  bool fused_ = false;
+  std::map<Id, ProductPlan> plans_;
+};
+
+}  // namespace
+
+Products plan_products(const GraphAnalysis& analysis, int least_warps) { return Planner(analysis, least_warps).run(); }
+
+}  // namespace tessera::internal::lowering

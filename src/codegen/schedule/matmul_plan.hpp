@@ -1,0 +1,23 @@
+// How each matmul of a kernel is computed when all warps share the work.
+#pragma once
+#include <map>
+
+#include "codegen/analysis/graph_analysis.hpp"
+
+namespace tessera::internal::lowering {
+
+struct ProductPlan {
+  Product product;
+  Source a, b;
+  Layout layout;  ///< of the result
+};
+
+/// The kind of each product, its warps and the layout of its result; of a kernel with at least so many
+/// warps, unless rows of scores must stay with their warp.
+struct Products {
+  std::map<Id, ProductPlan> plans;
+  int warps = 0;
+};
+Products plan_products(const GraphAnalysis& analysis, int least_warps);
+
+}  // namespace tessera::internal::lowering

@@ -1,0 +1,337 @@
+#include "codegen/schedule/warp_specialization.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "codegen/analysis/ranges.hpp"
+#include "codegen/schedule/wgmma_tiles.hpp"
+
+namespace tessera::internal::lowering {
+namespace {
+
+constexpr int most_accumulators = 192;  // registers of a thread
+
+/// The rules, one after another: each says why a kernel is none of this kind.
+class Classifier {
+ public:
+  explicit Classifier(const GraphAnalysis& analysis) : analysis_(analysis) {}
+
+  WarpSpecializedGemms run() {
+    if (analysis_.target.tier != Target::Tier::wgmma) return {};
+    how_.ahead =
+        analysis_.uniform_values([&](Id id, RegionId) { return node(id).op == Op::block || analysis_.is_counter(id); });
+    how_.launch = analysis_.uniform_values([](Id, RegionId) { return false; });
+    for (const auto& rule : {&Classifier::products, &Classifier::loop, &Classifier::tile, &Classifier::operands,
+                             &Classifier::rounds, &Classifier::epilogue})
+      if (std::string why = (this->*rule)(); !why.empty()) return {.why_not = std::move(why), .where = where_};
+    stores();
+    WarpSpecializedGemms result;
+    const int rows = product().shape[0];
+    const int fewest = rows / 64 > 2 || sums_of(1) > most_accumulators ? 2 : 1;
+    // Blocks that share rounds all start from zeros.
+    const bool is_sum = how_.products.size() == 1 && starts_from_zeros(analysis_, how_.loop, product().in[2]);
+    if (!is_sum)
+      result.why_not_split =
+          how_.products.size() > 1 ? "the loop has several products" : "the sums start from a tile and not from zeros";
+    if (analysis_.variant.split_k == SplitK::cluster && is_sum) {
+      how_.split_k = SplitK::cluster;
+      for (int groups = fewest; groups <= 2 && rows % (64 * groups) == 0; ++groups) add_way(result, groups);
+    }
+    // Two warp groups put, add up and store twice as fast. Blocks are counted in 32 bits.
+    if (analysis_.variant.split_k == SplitK::stream_k && is_sum && !analysis_.variant.index64) {
+      how_.split_k = SplitK::stream_k;
+      for (int groups = rows % 128 ? 1 : 2; groups >= fewest; --groups) add_way(result, groups);
+    }
+    how_.split_k = SplitK::none;
+    add_way(result, fewest);
+    if (fewest == 1 && rows % 128 == 0) add_way(result, 2);
+    return result;
+  }
+
+ private:
+  const Node& node(Id id) const { return analysis_[id]; }
+
+  // Two teams of a warp group each, or one of two: a cluster has no second tile for another team, and of a grid's parts
+  // one is walked through by one team.
+  void add_way(WarpSpecializedGemms& result, int groups) {
+    how_.groups = groups;
+    how_.consumer_groups = groups == 1 && how_.split_k == SplitK::none ? 2 : 1;
+    how_.stages = stages();
+    if (how_.stages < 2) {
+      if (result.candidates.empty())
+        result.why_not = "two stages do not fit into shared memory", result.where = how_.products[0];
+      return;
+    }
+    const bool reads =
+        std::ranges::any_of(analysis_.order[0], [&](Id id) { return is_read_ahead(analysis_, how_, id); });
+    for (const bool ahead : {true, false}) {
+      how_.reads_ahead = ahead;
+      if (reads || !ahead) result.candidates.push_back(how_);
+    }
+  }
+  // Registers of a thread for the sums of a tile that `groups` warp groups share.
+  int sums_of(int groups) const {
+    return static_cast<int>(product().shape.size() * std::ssize(how_.products)) / (128 * groups);
+  }
+  // Any of them, where all are alike.
+  const Node& product() const { return node(how_.products[0]); }
+  // What is multiplied.
+  ElementType type() const { return node(product().in[0]).type; }
+
+  std::string products() {
+    for (const auto& region : analysis_.order)
+      for (Id id : region)
+        if (node(id).op == Op::mma) how_.products.push_back(id);
+    const auto differs = [&](Id id) {
+      return node(id).region != product().region || node(id).shape != product().shape ||
+             node(node(id).in[0]).shape != node(product().in[0]).shape ||
+             node(node(id).in[0]).type != node(product().in[0]).type;
+    };
+    where_ = how_.products[0];
+    if (const auto other = std::ranges::find_if(how_.products, differs); other != how_.products.end())
+      return because(*other, "it has several products, which differ");
+    if (!has_wgmma(type())) return fmt::format("wgmma multiplies f16, bf16 or tf32, not {}", name(type()));
+    return {};
+  }
+
+  // Sums that the loop carries, and nothing else.
+  std::string loop() {
+    const Region& body = analysis_.graph.regions[product().region];
+    if (body.kind != RegionKind::loop) return "the product is in no loop";
+    how_.loop = analysis_.owner[product().region];
+    const Node& loop = node(how_.loop);
+    if (loop.region != 0) return "the product's loop is in another loop or a branch";
+    const auto carries = [&](Id id) {
+      const Node& sums = node(node(id).in[2]);
+      return sums.op == Op::argument && sums.position() > 0 && body.yields[sums.position() - 1] == id &&
+             analysis_.users[node(id).in[2]].size() == 1 && analysis_.users[id].size() == 1;
+    };
+    if (body.yields.size() != how_.products.size() || !std::ranges::all_of(how_.products, carries))
+      return "the loop carries more than the sums";
+    if (!how_.launch[loop.in[0]]) return because(how_.loop, "the loop's rounds are not the same for all blocks");
+    return {};
+  }
+  std::string rounds() {
+    const bool none = range_of(analysis_, node(how_.loop).in[0]).least < 1;
+    return none ? because(how_.loop, "the loop may have no round") : "";
+  }
+
+  std::string tile() {
+    const int m = product().shape[0], n = product().shape[1], k = node(product().in[0]).shape[1];
+    constexpr int widths[] = {64, 96, 128, 192, 256};
+    const int bytes = k * info(type()).bytes;
+    if (m % 64 || m > 256 || m == 192 || bytes % panel_bytes || bytes > 4 * panel_bytes ||
+        !std::ranges::count(widths, n))
+      return fmt::format("wgmma multiplies no tiles of [{},{}] by [{},{}]", m, k, k, n);
+    if (sums_of(m % 128 ? 1 : 2) > most_accumulators) return fmt::format("[{},{}] sums fit no warp group", m, n);
+    return {};
+  }
+
+  std::string operands() {
+    for (const Id id : how_.products)
+      for (const std::size_t side : {0, 1})
+        if (std::string why = operand(node(id).in[side], side); !why.empty()) return why;
+    for (const Id id : analysis_.order[product().region]) {
+      const Op op = node(id).op;
+      const auto computes = [&](const auto& computed) { return computed.second.nodes.contains(id); };
+      if (std::ranges::any_of(how_.computed, computes) || op == Op::constant || op == Op::iota || op == Op::broadcast)
+        continue;
+      if (op != Op::mma && op != Op::argument && op != Op::load && !is_seen_through(analysis_.graph, node(id)) &&
+          !is_view(op) && !how_.ahead[id])
+        return because(id, fmt::format("the loop does more than to multiply: '{}'", name(op)));
+    }
+    return {};
+  }
+  std::string operand(Id operand, std::size_t side) {
+    const Source source = find_source(analysis_.graph, operand);
+    const std::string why = why_not_as_it_is(source, operand, side);
+    where_ = end_of_source(analysis_.graph, operand);
+    if (why.empty()) return staged(source, side, type());
+    return side == 0 ? computed(operand) : "the right operand " + why;
+  }
+  // Do the stages of a pipeline hold it as wgmma reads it? f32 becomes tf32 on its way there, which is read along k
+  // alone.
+  std::string why_not_as_it_is(const Source& source, Id operand, std::size_t side) const {
+    if (source.load == no_id) return why_no_source(analysis_.graph, operand);
+    const ElementType stored = node(source.load).type;
+    const bool rounds = type() == ElementType::tf32 && stored == ElementType::f32;
+    if ((stored != type() && !rounds) ||
+        std::ranges::any_of(source.casts, [&](ElementType to) { return to != type(); }))
+      return fmt::format("is {} in memory", name(stored));
+    if (rounds && !is_k_major(analysis_.access(source.load), source.axis[side ? 1 : 0]))
+      return "does not lie along k, as wgmma reads tf32";
+    return {};
+  }
+  // wgmma takes it from registers; its tiles come as operands do.
+  std::string computed(Id operand) {
+    if (how_.computed.contains(operand)) return {};
+    ComputedOperand computed = computed_operand(analysis_, operand, product().region);
+    if (!computed.why_not.empty()) return because(computed.where, "the left operand " + computed.why_not);
+    for (const Id tile : computed.tiles) {
+      const Source source = find_source(analysis_.graph, tile);
+      const ElementType type = node(source.load).type;
+      where_ = source.load;
+      if (info(type).bytes != 2 && info(type).bytes != 4)
+        return fmt::format("the left operand is computed of {}", name(type));
+      if (std::string why = staged(source, 0, type); !why.empty()) return why;
+    }
+    how_.computed.emplace(operand, std::move(computed));
+    return {};
+  }
+  // The contents of a pipeline's stages, as elements of this type.
+  std::string staged(const Source& source, std::size_t side, ElementType type) {
+    loads_[side].insert({source.load, source.axis[side ? 0 : 1], type});
+    const GraphAccess access = analysis_.access(source.load);
+    const int k = source.axis[side ? 0 : 1], other = source.axis[side ? 1 : 0];
+    const bool k_major = is_k_major(access, other);
+    if (!is_addressed(access, k_major ? k : other)) how_.by_threads.insert(source.load);
+    return panels(access, k_major ? other : k, k_major ? k : other);
+  }
+  // May the copy engine move the tile of a load or a store, of which an axis is a matrix' columns?
+  bool is_addressed(const GraphAccess& access, int columns) const {
+    const auto whole = [](const GraphAccess::Axis& axis) { return axis.slices.empty() && axis.is_tensors(); };
+    return analysis_.variant.tensors[static_cast<std::size_t>(access.parameter)].tma_addressable &&
+           access.fast == columns && std::ranges::all_of(access.axes, whole);
+  }
+  // Is the tile of a place that is known ahead, and made of what a swizzle permutes?
+  std::string panels(const GraphAccess& access, int row_axis, int column_axis) const {
+    const ElementType type = analysis_.graph.parameters[static_cast<std::size_t>(access.parameter)].type;
+    const auto is_known = [&](const GraphAccess::Slice& slice) {
+      return how_.ahead[slice.start] && how_.ahead[slice.extent];
+    };
+    for (const GraphAccess::Axis& axis : access.axes)
+      if (!how_.ahead[axis.index] || !std::ranges::all_of(axis.slices, is_known))
+        return fmt::format("the tile of parameter {} follows from what is computed", access.parameter + 1);
+    const int rows = access.axes[static_cast<std::size_t>(row_axis)].extent,
+              columns = access.axes[static_cast<std::size_t>(column_axis)].extent;
+    return why_no_panels(rows, columns, type);
+  }
+
+  // What is done with the sums stays with the threads that have them; those of a row are in one warp.
+  std::string epilogue() {
+    for (const auto& region : analysis_.order)
+      for (const Id id : region) {
+        const Node& at = node(id);
+        where_ = id;
+        if (at.op == Op::loop && id != how_.loop) return "it has another loop";
+        const bool carries = has_region(at.op) && analysis_.graph.carried(id) > 0;
+        if (at.op == Op::repeat || (carries && at.op != Op::loop)) return "it has a branch or a while_ with values";
+        const bool along_rows =
+            (is_reduction(at.op) || at.op == Op::argmax) && at.axis() == 1 && node(at.in[0]).shape == product().shape;
+        if (along_rows) continue;
+        if (is_reduction(at.op) || at.op == Op::argmax || is_scan(at.op) || is_sort(at.op) || at.op == Op::concat ||
+            at.op == Op::extract || at.op == Op::histogram)
+          return fmt::format("'{}' crosses warps", name(at.op));
+      }
+    return {};
+  }
+
+  // Of sums, or of what is computed of them, whole tiles of a tensor of which nothing is read.
+  void stores() {
+    std::optional<ElementType> type;
+    for (const Id id : analysis_.order[0]) {
+      const Node& at = node(id);
+      if (at.op != Op::store || node(at.in[0]).shape != product().shape) continue;
+      const GraphAccess access = analysis_.access(id);
+      const int parameter = access.parameter;
+      const Parameter& tensor = analysis_.graph.parameters[static_cast<std::size_t>(parameter)];
+      const int bytes = info(tensor.type).bytes;
+      if (tensor.access != Access::out || (bytes != 2 && bytes != 4) || type.value_or(tensor.type) != tensor.type ||
+          !is_addressed(access, 1) || !panels(access, 0, 1).empty() || writes(parameter) != 1 || !whole_rows(parameter))
+        continue;
+      type = tensor.type;
+      how_.tma_tensors.push_back(id);
+    }
+  }
+  // The engine stores 16 bytes at a time: a row that ends within them would have its neighbour overwritten (seen on an
+  // H200).
+  bool whole_rows(int parameter) const {
+    return analysis_.variant.tensors[static_cast<std::size_t>(parameter)].row_alignment == 16;
+  }
+  int writes(int parameter) const {
+    int count = 0;
+    for (const auto& region : analysis_.order)
+      for (Id id : region) count += is_write(node(id).op) && analysis_.access(id).parameter == parameter;
+    return count;
+  }
+
+  // As many as fit beside what is stored: a product of few rounds has all of them on their way at once.
+  int stages() const {
+    constexpr int most = 12, barriers = 1024;
+    const int m = product().shape[0], n = product().shape[1];
+    int stored = how_.tma_tensors.empty() ? 0 : 2 * how_.consumer_groups * m * panel_bytes;
+    if (how_.split_k == SplitK::cluster) stored += m * n * static_cast<int>(sizeof(float));
+    int loaded = 0;
+    for (const auto& loads : loads_)
+      for (const auto& [load, k, type] : loads) loaded += static_cast<int>(node(load).shape.size()) * info(type).bytes;
+    const int wanted = analysis_.hints.stages;  // two at least, one being filled
+    return std::min((analysis_.target.shared_bytes - barriers - stored) / loaded,
+                    wanted > 0 ? std::clamp(wanted, 2, most) : most);
+  }
+
+  // The node that is in the way.
+  std::string because(Id id, std::string why) {
+    where_ = id;
+    return why;
+  }
+
+  const GraphAnalysis& analysis_;
+  WarpSpecializedGemm how_;
+  Id where_ = no_id;
+  // Of left and right operands, which of their axes is k, and what a stage holds of them.
+  std::set<std::tuple<Id, int, ElementType>> loads_[2];
+};
+
+}  // namespace
+
+WarpSpecializedGemms warp_specialize(const GraphAnalysis& analysis) { return Classifier(analysis).run(); }
+
+std::string text_of(const GraphAnalysis& analysis, const WarpSpecializedGemm& how) {
+  const Node &product = analysis[how.products[0]], &left = analysis[product.in[0]];
+  const auto count = [](std::size_t n, std::string_view thing) {
+    return fmt::format("{} {}{}", n, thing, n == 1 ? "" : "s");
+  };
+  std::string text =
+      fmt::format("[{},{}] by {} of {}", product.shape[0], product.shape[1], left.shape[1], name(left.type));
+  if (how.products.size() > 1) text += fmt::format(", {} products", how.products.size());
+  text += fmt::format(", {} of {}, {}", count(static_cast<std::size_t>(how.consumer_groups), "team"),
+                      count(static_cast<std::size_t>(how.groups), "warp group"),
+                      count(static_cast<std::size_t>(how.stages), "stage"));
+  if (how.split_k == SplitK::cluster) text += ", clusters share the rounds";
+  if (how.split_k == SplitK::stream_k) text += ", the grid shares the rounds";
+  if (!how.computed.empty()) text += ", left operands from registers";
+  if (!how.by_threads.empty()) text += fmt::format(", {} copied by threads", count(how.by_threads.size(), "tile"));
+  if (!how.tma_tensors.empty()) text += fmt::format(", {} by the copy engine", count(how.tma_tensors.size(), "store"));
+  if (how.reads_ahead) text += ", rows read ahead of the loop";
+  return text;
+}
+
+bool starts_from_zeros(const GraphAnalysis& analysis, Id loop, Id argument) {
+  return is_zeros(analysis, analysis[loop].in[static_cast<std::size_t>(analysis[argument].position())]);
+}
+
+bool is_read_ahead(const GraphAnalysis& analysis, const WarpSpecializedGemm& how, Id id) {
+  const Node& node = analysis[id];
+  if (node.op != Op::load || node.ordered || node.region != 0) return false;
+  if (node.shape.size() >= analysis[how.products[0]].shape.size()) return false;
+  const auto known = [&](Id number) { return number == no_id || how.ahead[number]; };
+  const GraphAccess access = analysis.access(id);
+  return std::ranges::all_of(access.axes, [&](const GraphAccess::Axis& axis) {
+    return known(axis.index) && std::ranges::all_of(axis.slices, [&](const GraphAccess::Slice& slice) {
+      return known(slice.start) && known(slice.extent);
+    });
+  });
+}
+
+Products products_of(const GraphAnalysis& analysis, const WarpSpecializedGemm& how) {
+  Products products;
+  for (const Id id : how.products)
+    products.plans.emplace(id, wgmma_plan(analysis, id, how.groups, how.computed.contains(analysis[id].in[0])));
+  products.warps = 4 * how.groups;
+  return products;
+}
+
+}  // namespace tessera::internal::lowering

@@ -1,0 +1,34 @@
+#include "codegen/schedule/wgmma_tiles.hpp"
+
+#include <fmt/format.h>
+
+namespace tessera::internal::lowering {
+
+bool is_k_major(const GraphAccess& access, int other) { return access.fast != other; }
+
+std::string why_no_panels(int rows, int columns, ElementType type) {
+  if (columns * info(type).bytes % panel_bytes == 0 && rows % 8 == 0) return {};
+  return fmt::format("[{},{}] {} are not made of panels", rows, columns, name(type));
+}
+
+ProductPlan wgmma_plan(const GraphAnalysis& analysis, Id product, int groups, bool left_from_registers) {
+  const Node &node = analysis[product], &left = analysis[node.in[0]];
+  ProductPlan plan;
+  if (!left_from_registers) plan.a = find_source(analysis.graph, node.in[0]);
+  plan.b = find_source(analysis.graph, node.in[1]);
+  plan.product.kind = MatmulKind::mma_sync;
+  plan.product.type = left.type;
+  plan.product.m = node.shape[0];
+  plan.product.n = node.shape[1];
+  plan.product.k = left.shape[1];
+  plan.layout = wgmma_accumulator_layout(node.shape, groups);
+  if (left_from_registers) plan.product.layout_a = wgmma_operand_layout(left.shape, groups, left.type);
+  return plan;
+}
+
+bool is_zeros(const GraphAnalysis& analysis, Id id) {
+  while (analysis[id].op == Op::broadcast) id = analysis[id].in[0];
+  return analysis[id].op == Op::constant && analysis[id].bits() == 0;
+}
+
+}  // namespace tessera::internal::lowering

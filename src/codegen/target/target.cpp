@@ -1,0 +1,37 @@
+#include "codegen/target/target.hpp"
+
+namespace tessera::internal {
+
+Target Target::of(Arch arch, bool warp_specialize) {
+  Target target;
+  target.arch = arch;
+  target.programmatic_launch = arch.number() == 90;  // others have it, too, but nobody has measured it there
+  target.l2_policy = arch.number() == 90;            // nor this
+  if (warp_specialize && arch == Arch::sm_90a) target.tier = Tier::wgmma;
+  target.shared_bytes = arch.shared_bytes();
+  switch (arch.number()) {
+    case 80:
+    case 90:
+    case 100:
+    case 103:
+      target.resident_blocks = 32;
+      break;
+    case 89:
+    case 101:
+    case 110:
+    case 120:
+    case 121:
+      target.resident_blocks = 24;
+      break;
+    default:
+      target.resident_blocks = 16;
+  }
+  if (arch.number() >= 100) {
+    target.registers_more_for_products = 32;
+    target.registers_of_reads = 384;  // 512 were seen to do well, 576 to spill
+    target.unrolled_rounds = 1;
+  }
+  return target;
+}
+
+}  // namespace tessera::internal

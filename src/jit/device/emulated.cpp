@@ -1,0 +1,113 @@
+#include "jit/device/emulated.hpp"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <link.h>
+
+#include <algorithm>
+#include <fstream>
+#include <string>
+#include <string_view>
+
+#include "jit/options/options.hpp"
+#include "jit/options/shared_library.hpp"
+#include "tessera/graph/error.hpp"
+#include "tessera/jit/version.hpp"
+
+namespace tessera::internal {
+namespace {
+
+namespace fs = std::filesystem;
+
+using Entry = decltype(&tessera_emulated_backend);
+constexpr const char* entry_name = "tessera_emulated_backend";
+
+fs::path program_folder() {
+  std::error_code unknown;
+  return fs::read_symlink("/proc/self/exe", unknown).parent_path();
+}
+
+/// The folder of the shared library that this code is in; the program's where it is linked into that.
+fs::path own_folder() {
+  Dl_info here{};
+  link_map* map = nullptr;
+  if (::dladdr1(reinterpret_cast<void*>(&own_folder), &here, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) == 0 ||
+      !map || !map->l_name || !*map->l_name)
+    return program_folder();
+  std::error_code unknown;
+  return fs::canonical(map->l_name, unknown).parent_path();
+}
+
+/// Tessera's build folder that a program in `folder` was built in; empty if there is none.
+fs::path build_folder(fs::path folder) {
+  for (; folder.has_relative_path(); folder = folder.parent_path()) {
+    std::ifstream cache(folder / "CMakeCache.txt");
+    for (std::string line; std::getline(cache, line);)
+      if (line.starts_with("tessera_SOURCE_DIR:")) return folder;
+  }
+  return {};
+}
+
+std::string how_to_get_it() {
+  if (const fs::path build = build_folder(program_folder()); !build.empty())
+    return fmt::format("build it with `cmake --build {} --target tessera_emulated_device` (it needs Boost.Context), or let "
+                       "TESSERA_EMULATOR name the library or its folder", build.native());
+  return "let TESSERA_EMULATOR name its folder, as PREFIX/lib of a Tessera installed in PREFIX; it is installed where "
+         "Boost.Context was there when Tessera was built";
+}
+
+/// Null where the program has an emulator of its own.
+const SharedLibrary* library() {
+  // Never closed: devices and tensors that it made may outlive all else.
+  static const SharedLibrary* const opened = []() -> const SharedLibrary* {
+    if (::dlsym(RTLD_DEFAULT, entry_name)) return nullptr;
+    try {
+      return new SharedLibrary(SharedLibrary::open("the emulator", emulator_places()));
+    } catch (const Error& error) {
+      throw Error(fmt::format("{}; {}", error.what(), how_to_get_it()));
+    }
+  }();
+  return opened;
+}
+
+Entry find_entry() {
+  const SharedLibrary* const from = library();
+  if (!from) return reinterpret_cast<Entry>(::dlsym(RTLD_DEFAULT, entry_name));
+  // They share the layout of graphs and devices.
+  const std::string_view its = from->symbol<decltype(&tessera_emulator_version)>("tessera_emulator_version")();
+  if (its != version())
+    throw Error(fmt::format("{} is the emulator of Tessera {}, and the program is linked with Tessera {}; let "
+                            "TESSERA_EMULATOR name the folder of that version's", from->path().native(), its, version()));
+  return from->symbol<Entry>(entry_name);
+}
+
+}  // namespace
+
+std::vector<std::string> emulator_places() {
+  const fs::path file = "libtessera_emulator.so";
+  const std::string& named = options().emulator;
+  std::error_code unknown;
+  if (!named.empty()) return {fs::is_directory(named, unknown) ? (fs::path(named) / file).string() : named};
+  std::vector<std::string> places;
+  for (const fs::path& folder :
+       {own_folder(), program_folder(), program_folder() / TESSERA_BIN_TO_LIB, fs::path(TESSERA_LIBDIR)}) {
+    std::string place = (folder / file).lexically_normal().string();
+    if (std::ranges::find(places, place) == places.end()) places.push_back(std::move(place));
+  }
+  places.push_back(file.string());
+  return places;
+}
+
+fs::path emulator_path() {
+  const SharedLibrary* const opened = library();
+  return opened ? opened->path() : fs::path();
+}
+
+std::shared_ptr<DeviceBackend> emulated_backend() {
+  static const Entry entry = find_entry();
+  std::shared_ptr<DeviceBackend> backend;
+  entry(backend);
+  return backend;
+}
+
+}  // namespace tessera::internal

@@ -1,0 +1,287 @@
+#include "tessera/jit/executable.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "codegen/passes.hpp"
+#include "graph/evaluate.hpp"
+#include "graph/views.hpp"
+#include "jit/backend/backend.hpp"
+#include "jit/compile/compiler.hpp"
+#include "jit/cpu/host_function.hpp"
+#include "jit/backend/lock_free_list.hpp"
+#include "jit/options/log.hpp"
+#include "jit/backend/overlap.hpp"
+#include "tessera/codegen/arch.hpp"
+#include "tessera/graph/cuda_text.hpp"
+#include "tessera/graph/error.hpp"
+
+namespace tessera::internal {
+namespace {
+
+constexpr std::int64_t most_blocks = std::numeric_limits<std::int32_t>::max();  // of a grid, as of one launch of CUDA
+
+/// The axis whose stride is the step of flattened axes: the innermost that has further elements. The stride of an axis
+/// of one element means nothing.
+std::size_t step_axis(const Flattened& flattened, const Argument& argument) {
+  for (std::size_t i = flattened.axes.size(); i-- > 0;)
+    if (const auto axis = static_cast<std::size_t>(flattened.axes[i]); argument.extent[axis] != 1) return axis;
+  return static_cast<std::size_t>(flattened.axes.back());
+}
+
+bool is_written(const Parameter& parameter) {
+  return parameter.access == Access::out || parameter.access == Access::in_out;
+}
+
+// Hints that no kernel can have, a sentence each.
+std::vector<std::string> impossible(const Hints& hints) {
+  std::vector<std::string> texts;
+  const auto expect = [&]<class... A>(bool possible, fmt::format_string<A...> text, A&&... values) {
+    if (!possible) texts.push_back(fmt::format(text, std::forward<A>(values)...));
+  };
+  expect(hints.warps == 0 || (hints.warps > 0 && hints.warps <= 32 && (hints.warps & (hints.warps - 1)) == 0),
+         ".warps = {}, and a block has 1, 2, 4, 8, 16 or 32", hints.warps);
+  expect(hints.stages >= 0, ".stages = {}, and a loop has 1 or more", hints.stages);
+  expect(hints.cluster >= 0 && hints.cluster <= 16, ".cluster = {}, and a cluster has 1 to 16 blocks", hints.cluster);
+  expect(hints.occupancy >= 0 && hints.occupancy <= 32,
+         ".occupancy = {}, and a multiprocessor has 1 to 32 blocks at a time", hints.occupancy);
+  try {
+    if (!hints.arch.empty()) Arch::parse(hints.arch);
+  } catch (const Error&) {
+    expect(false, ".arch = \"{}\", and there is no such architecture; \"sm_90a\" is one", hints.arch);
+  }
+  return texts;
+}
+
+// Throws Error for a hint that no kernel can have.
+void check_hints(const Graph& graph) {
+  for (const Hints& hints : graph.hints)
+    if (const std::vector<std::string> what = impossible(hints); !what.empty())
+      throw Error(fmt::format("kernel '{}', {}:{}: hints: {}", graph.name, graph.location.file, graph.location.line,
+                              fmt::join(what, "; ")));
+}
+
+}  // namespace
+
+std::string arguments_text(std::span<const Parameter> parameters, std::span<const Argument> arguments) {
+  std::string text;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const Parameter& parameter = parameters[i];
+    text += fmt::format("{}argument {} is ", text.empty() ? "" : ", ", i + 1);
+    if (parameter.access == Access::scalar)
+      text += number_text(parameter.type, encode(parameter.type, arguments[i].scalar));
+    else
+      text += fmt::format("{} [{}]", name(parameter.type),
+                          fmt::join(arguments[i].extent.begin(), arguments[i].extent.begin() + parameter.rank, ","));
+  }
+  return text;
+}
+
+void refuse_for_memory(const Graph& graph, std::span<const Argument> arguments) {
+  throw OutOfMemory(fmt::format("there is no memory of the host left for a launch of kernel '{}' ({})", graph.name,
+                                arguments_text(graph.parameters, arguments)));
+}
+
+struct Executable::State {
+  std::vector<std::string> requirements;
+  std::vector<Flattened> flattened;
+  UniformProgram uniform;                                                     // the requirements, then the grid
+  LockFreeList<const DeviceBackend*, std::unique_ptr<DeviceKernel>> kernels;  // of devices launched on
+};
+
+Executable::~Executable() = default;
+
+Executable::Executable(Graph graph)
+    : traced_(std::move(graph)), graph_(run_passes(traced_)), state_(std::make_unique<State>()) {
+  check_hints(traced_);
+  std::vector<Id> roots;
+  for (Id id : graph_.regions[0].effects)
+    if (graph_[id].op == Op::require) {
+      roots.push_back(graph_[id].in[0]);
+      state_->requirements.push_back(fmt::format("{}:{}: {}", graph_[id].location.file, graph_[id].location.line,
+                                          graph_.texts[graph_[id].text()]));
+    }
+  state_->flattened = flattened_axes(graph_);
+  roots.insert(roots.end(), graph_.grid.begin(), graph_.grid.end());
+  state_->uniform = UniformProgram(graph_, roots);
+  dump_graph(graph_);
+  if (logs_debug())
+    log_debug(fmt::format("kernel '{}': {} nodes traced, {} after the passes", graph_.name, traced_.nodes.size(),
+                          graph_.nodes.size()));
+}
+
+void Executable::refuse(std::span<const Argument> arguments, std::string_view why) const {
+  throw Error(fmt::format("launch of kernel '{}' refused: {} ({})", graph_.name, why,
+                          arguments_text(graph_.parameters, arguments)));
+}
+
+void Executable::check_overlap(std::span<const Argument> arguments, std::size_t written) const {
+  if (overlaps_itself(graph_.parameters[written], arguments[written]))
+    refuse(arguments, fmt::format("argument {} is written, and its strides let elements share memory", written + 1));
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (i == written || graph_.parameters[i].access == Access::scalar) continue;
+    if (overlap(graph_.parameters[written], arguments[written], graph_.parameters[i], arguments[i]))
+      refuse(arguments,
+             fmt::format("argument {} is written and overlaps argument {} in memory; give it memory of its own",
+                         written + 1, i + 1));
+  }
+}
+
+// Rows that follow one another are one row, and as long as an extent may be. Where there is one row, or none, strides
+// do not matter.
+void Executable::check_flattened(std::span<const Argument> arguments, const Flattened& flattened) const {
+  const Argument& argument = arguments[static_cast<std::size_t>(flattened.parameter)];
+  const Location location = graph_[flattened.view].location;
+  const std::int64_t step = argument.stride[step_axis(flattened, argument)];
+  std::int64_t elements = 1;
+  for (std::size_t i = flattened.axes.size(); i-- > 0;) {
+    const auto axis = static_cast<std::size_t>(flattened.axes[i]);
+    const std::int64_t extent = argument.extent[axis];
+    std::int64_t apart = 0;
+    if (extent > 1 && elements > 0 &&
+        (__builtin_mul_overflow(elements, step, &apart) || apart != argument.stride[axis]))
+      refuse(arguments,
+             fmt::format("{}:{}: axes {} of argument {} are flattened, but with strides [{}] a row does not "
+                         "begin where the one before it ends; give a dense tensor, or address the axes one by one",
+                         location.file, location.line, fmt::join(flattened.axes, ", "), flattened.parameter + 1,
+                         fmt::join(argument.stride.begin(),
+                                   argument.stride.begin() +
+                                       graph_.parameters[static_cast<std::size_t>(flattened.parameter)].rank,
+                                   ",")));
+    if (__builtin_mul_overflow(elements, extent, &elements) || elements > std::numeric_limits<std::int32_t>::max())
+      refuse(arguments,
+             fmt::format("{}:{}: axes {} of argument {} are flattened to more than 2^31 - 1 elements", location.file,
+                         location.line, fmt::join(flattened.axes, ", "), flattened.parameter + 1));
+  }
+}
+
+void Executable::check(std::span<const Argument> arguments) const {
+  if (arguments.size() != graph_.parameters.size())
+    throw Error(fmt::format("launch of kernel '{}' refused: {} arguments for {} parameters", graph_.name,
+                            arguments.size(), graph_.parameters.size()));
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const Parameter& parameter = graph_.parameters[i];
+    if (parameter.access == Access::scalar) continue;
+    for (std::size_t axis = 0; axis < static_cast<std::size_t>(parameter.rank); ++axis)
+      if (arguments[i].extent[axis] < 0 || arguments[i].extent[axis] > std::numeric_limits<std::int32_t>::max())
+        refuse(arguments, fmt::format("an extent of argument {} is not in [0, 2^31)", i + 1));
+    if (!is_addressable(parameter, arguments[i]))
+      refuse(arguments, fmt::format("the strides of argument {} lead beyond all memory", i + 1));
+  }
+  for (const Flattened& flattened : state_->flattened) check_flattened(arguments, flattened);
+  for (std::size_t i = 0; i < arguments.size(); ++i)
+    if (is_written(graph_.parameters[i])) check_overlap(arguments, i);
+}
+
+// A function is given addresses, and no strides; what a launch may have is CUDA's (CUDA C++ Programming Guide, compute
+// capabilities).
+void Executable::check_text(std::span<const Argument> arguments, const Grid& grid) const {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (graph_.parameters[i].access == Access::scalar) continue;
+    std::int64_t dense = 1;
+    bool is_dense = true, has_elements = true;
+    for (auto axis = static_cast<std::size_t>(graph_.parameters[i].rank); axis-- > 0;) {
+      is_dense &= arguments[i].extent[axis] == 1 || arguments[i].stride[axis] == dense;
+      has_elements &= arguments[i].extent[axis] != 0;
+      dense *= arguments[i].extent[axis];
+    }
+    if (has_elements && !is_dense)
+      refuse(arguments,
+             fmt::format("argument {} is not dense, and a kernel in CUDA C++ is given its address alone; give "
+                         "a dense tensor",
+                         i + 1));
+  }
+  constexpr std::int64_t most_threads = 1024, most_blocks_of_y = 65535;
+  const auto& numbers = grid.extent;
+  std::int64_t threads = 1;
+  for (std::size_t axis = 0; axis < CudaText::axes; ++axis) {
+    const std::int64_t along = numbers[CudaText::first_thread + axis];
+    if (along < 1 || along > most_threads || (threads *= along) > most_threads)
+      refuse(arguments, fmt::format("a block of [{}] threads; it has 1 to {}",
+                                    fmt::join(numbers.begin() + CudaText::first_thread,
+                                              numbers.begin() + CudaText::shared_bytes, ","),
+                                    most_threads));
+    if (axis > 0 && numbers[axis] > most_blocks_of_y)
+      refuse(arguments, fmt::format("{} blocks along axis {}; CUDA has {} at most along y and z", numbers[axis], axis,
+                                    most_blocks_of_y));
+  }
+  if (numbers[CudaText::shared_bytes] < 0)
+    refuse(arguments, fmt::format("{} bytes of shared memory", numbers[CudaText::shared_bytes]));
+}
+
+Grid Executable::prepare(std::span<const Argument> arguments) const {
+  check(arguments);
+  const UniformProgram& uniform = state_->uniform;
+  const std::vector<std::string>& requirements = state_->requirements;
+  constexpr std::size_t few = 64;
+  Cell fixed[few];
+  std::vector<Cell> many(uniform.size() > few ? uniform.size() : 0);
+  const std::span<Cell> values(many.empty() ? fixed : many.data(), std::max(few, many.size()));
+  uniform.run(arguments, values);
+  const auto value = [&](std::size_t root) { return values[static_cast<std::size_t>(uniform.position(root))].i32; };
+  for (std::size_t i = 0; i < requirements.size(); ++i)
+    if (value(i) == 0) refuse(arguments, fmt::format("it requires: {}", requirements[i]));
+  Grid grid{.extent = {}, .rank = graph_.grid.size(), .axes = graph_.cuda ? CudaText::axes : graph_.grid.size()};
+  auto& extent = grid.extent;
+  if (grid.rank > extent.size()) throw InternalError(fmt::format("a grid of {} numbers", grid.rank));
+  for (std::size_t i = 0; i < grid.rank; ++i) {
+    extent[i] = value(requirements.size() + i);
+    if (extent[i] < 0 && i < grid.axes)
+      refuse(arguments, fmt::format("axis {} of the grid has the extent {}", i, extent[i]));
+  }
+  if (graph_.cuda) check_text(arguments, grid);
+  if (grid.is_empty()) return grid;
+  std::int64_t blocks = 1;
+  for (std::size_t i = 0; i < grid.axes; ++i)
+    if ((blocks *= extent[i]) > most_blocks)
+      refuse(arguments, fmt::format("a grid of [{}] blocks; it has 2^31 - 1 at most: give each block a larger tile, or "
+                                    "several in a loop",
+                                    fmt::join(extent.begin(), extent.begin() + grid.axes, ",")));
+  return grid;
+}
+
+void Executable::launch(const Stream& stream, std::span<const Argument> arguments, const Grid& grid) const {
+  DeviceBackend& device = stream.backend().device();
+  if (grid.is_empty()) return;
+  try {
+    const auto& kernel = state_->kernels.find_or_make(&device, [&] {
+      return graph_.cuda && device.shares_host_memory() ? host_function(graph_) : device.kernel(graph_);
+    });
+    const std::vector<Argument> changed = with_steps(arguments);
+    kernel->launch(stream.backend(), changed.empty() ? arguments : changed, {grid.extent.data(), grid.rank});
+  } catch (const std::bad_alloc&) {
+    refuse_for_memory(graph_, arguments);
+  }
+}
+
+// Devices take the step of flattened axes from the last of them. Where that has one element, it is given the step.
+std::vector<Argument> Executable::with_steps(std::span<const Argument> arguments) const {
+  std::vector<Argument> changed;
+  const auto each = [&](const auto& visit) {
+    for (const Flattened& flattened : state_->flattened) {
+      const auto parameter = static_cast<std::size_t>(flattened.parameter),
+                 last = static_cast<std::size_t>(flattened.axes.back()),
+                 step_of = step_axis(flattened, arguments[parameter]);
+      if (arguments[parameter].extent[step_of] > 1) visit(flattened, parameter, last, arguments[parameter].stride[step_of]);
+    }
+  };
+  each([&](const Flattened&, std::size_t parameter, std::size_t last, std::int64_t step) {
+    if (step == arguments[parameter].stride[last]) return;
+    if (changed.empty()) changed.assign(arguments.begin(), arguments.end());
+    changed[parameter].stride[last] = step;
+  });
+  if (changed.empty()) return changed;
+  each([&](const Flattened& flattened, std::size_t parameter, std::size_t last, std::int64_t step) {
+    if (changed[parameter].stride[last] == step) return;
+    const Location location = graph_[flattened.view].location;
+    refuse(arguments, fmt::format("{}:{}: axis {} of argument {}, of one element, is flattened with axes of different "
+                                  "strides; address the axes one by one",
+                                  location.file, location.line, last, parameter + 1));
+  });
+  return changed;
+}
+
+}  // namespace tessera::internal

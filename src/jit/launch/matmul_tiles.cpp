@@ -1,0 +1,190 @@
+#include "tessera/jit/choose.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#include "jit/compile/compiler.hpp"
+#include "jit/launch/matmul_tiles.hpp"
+
+namespace tessera::internal {
+namespace {
+
+int power_at_least(int n) { return static_cast<int>(std::bit_ceil(static_cast<unsigned>(n))); }
+
+// A tile along the inner axis, up to `most`: one that divides the width, if there is one of some size in whole steps.
+// (A tile that hangs over is computed in part for nothing.)
+int along_inner(std::int64_t width, int most, int step) {
+  const int least = std::max(step, 32), reach = static_cast<int>(std::min<std::int64_t>(width, most));
+  for (int k = reach / step * step; k >= least; k -= step)
+    if (width % k == 0) return k;
+  return std::min(most, std::max(power_at_least(reach), step));
+}
+
+bool is_half(ElementType type) { return type == ElementType::f16 || type == ElementType::bf16; }
+// wgmma multiplies half as much of k at a time of tf32, which has twice as many bytes: the model takes it for 16-bit
+// operands of twice the k, and a tile's k is half. What the model does not know: its results are f32, too.
+int halves_of(ElementType type) { return info(type).bytes / 2; }
+
+// Reals of 8 bits are multiplied as f16.
+ElementType multiplied_as(ElementType type) {
+  return info(type).bytes == 1 && info(type).kind == ElementKind::real ? ElementType::f16 : type;
+}
+
+// ---- The model of sm_90a's time, in cycles of a multiprocessor: fitted to 710 measurements on an H200, of 94 shapes
+// with each candidate, alone and in clusters (a sixth off in the mean). What every tile costs alike is left out.
+
+constexpr double peak = 2048;  // multiply-adds of wgmma on 16-bit operands
+
+struct Candidate {
+  MatmulTiles tiles;
+  double rate;       // share of the peak that the loop over k reaches where its operands are there
+  bool cooperative;  // both warp groups share a tile, and store it at once; else they take turns, and one multiplies
+                     // while the other stores
+};
+constexpr Candidate candidates[] = {
+    {{128, 256, 64}, 0.88, true},  {{256, 128, 64}, 0.78, true}, {{128, 192, 64}, 0.88, false},
+    {{128, 128, 64}, 0.98, false}, {{64, 256, 64}, 0.84, false}, {{64, 192, 64}, 0.71, false},
+    {{64, 128, 64}, 0.69, false},  {{128, 64, 64}, 0.66, false}, {{64, 64, 128}, 0.41, false},
+    {{64, 64, 64}, 0.41, false},
+};
+constexpr double bytes_a_cycle = 52;  // of operands, that a multiprocessor's copy engine brings from the L2 cache
+constexpr double across = 1.42;       // bytes of rows that begin within that cache's sectors count as so many
+constexpr double of_round = 25;       // barriers
+constexpr double first_round = 0.45;  // of a round more, until the first stage is full
+/// Beside 192 sums a thread has no registers for more than to store them: warp groups share such a tile.
+bool is_cooperative(const Candidate& candidate, MatmulFamily family) {
+  return candidate.cooperative || (family != MatmulFamily::plain && candidate.tiles.m * candidate.tiles.n > 128 * 128);
+}
+/// Of the epilogue, for each sum that a thread has. What comes from memory one team waits for while another multiplies;
+/// where warp groups share a tile all wait at once (both as GPT-2's of 8192 rows took an H200).
+double epilogue_of_sum(MatmulFamily family, bool cooperative) {
+  if (family == MatmulFamily::residual) return cooperative ? 270 : 144;
+  return family == MatmulFamily::plain ? cycles_of_sum : 2 * cycles_of_sum;
+}
+
+/// Tiles that the multiprocessor with most of them has.
+double waves_of(std::int64_t count, std::int64_t multiprocessors) {
+  return static_cast<double>((count + multiprocessors - 1) / multiprocessors);
+}
+
+double cycles(const Candidate& candidate, MatmulFamily family, const MatmulShape& shape, const ProductTarget& target) {
+  const int multiprocessors = std::max(target.multiprocessors, 1);
+  const MatmulTiles& tiles = candidate.tiles;
+  const std::int64_t grid[] = {(shape.m + tiles.m - 1) / tiles.m, (shape.n + tiles.n - 1) / tiles.n};
+  const std::int64_t count = grid[0] * grid[1];
+  const double waves = waves_of(count, multiprocessors);
+  const double sums = static_cast<double>(tiles.m) * tiles.n;
+  // Of the left operand rows that hang over are not loaded; columns are.
+  const auto bytes_of_row = [&](std::int64_t columns) { return 2.0 * tiles.k * (columns % 16 ? across : 1); };
+  const double bytes = static_cast<double>(std::min<std::int64_t>(tiles.m, shape.m)) * bytes_of_row(shape.k) +
+                       tiles.n * bytes_of_row(shape.nk ? shape.k : shape.n);
+  const double round = std::max(bytes / bytes_a_cycle, sums * tiles.k / (peak * candidate.rate)) + of_round;
+  const std::int64_t rounds = (shape.k + tiles.k - 1) / tiles.k;
+  const RoundExtents extents{tiles.m, tiles.n, tiles.k};
+  const SplitKLaunch shared = split_k_of_launch(extents, grid, rounds, multiprocessors, target.split_k);
+  const int cluster = shared.split_k == SplitK::cluster ? shared.blocks : 1;
+  const double loop = static_cast<double>((rounds + cluster - 1) / cluster) * round;
+  const bool cooperative = is_cooperative(candidate, family);
+  const double of_sum = epilogue_of_sum(family, cooperative);
+  const double epilogue = sums / (cooperative ? 256 : 128) * of_sum;
+  const double begin = first_round * round;
+  if (shared.split_k == SplitK::stream_k)
+    return begin +
+           cycles_by_grid(extents, shared, count, rounds, round, sums / threads_of_consumer_group(extents) * of_sum);
+  if (cluster > 1) return begin + loop + cycles_of_cluster(extents, cluster) + epilogue;
+  if (cooperative) return begin + waves * (loop + epilogue);
+  return begin + waves * std::max(loop + cycles_of_turn, (loop + epilogue) / 2) + epilogue;
+}
+
+// ---- Products of f32, in fused multiply-adds.
+
+// The rates are estimates from a few shapes on an H200; they were not fitted.
+struct FmaCandidate {
+  MatmulTiles tiles;
+  double rate;   // share of a multiprocessor's fused multiply-adds, of as many tiles at a time as it has room for
+  double alone;  // of one tile
+};
+constexpr FmaCandidate fma_candidates[] = {{{128, 128, 16}, 0.85, 0.6}, {{64, 64, 16}, 0.6, 0.2}};
+
+double cycles(const FmaCandidate& candidate, const MatmulShape& shape, const ProductTarget& target) {
+  const MatmulTiles& tiles = candidate.tiles;
+  const std::int64_t count = ((shape.m + tiles.m - 1) / tiles.m) * ((shape.n + tiles.n - 1) / tiles.n);
+  const double each = waves_of(count, std::max(target.multiprocessors, 1));
+  return each * tiles.m * tiles.n / std::min(candidate.rate, each * candidate.alone);
+}
+
+/// Are there rows enough for wgmma, and can the copy engine address both operands, whose rows are then 16 bytes apart?
+/// (Of others threads bring what wgmma reads, if their tiles suit it: which do best has not been measured.)
+bool suits_wgmma(const MatmulShape& shape, ElementType operands, const ProductTarget& target) {
+  if (!target.gpu || target.gpu->tier != Target::Tier::wgmma || shape.m == 1) return false;
+  if (operands == ElementType::tf32) return shape.nk && shape.k % 4 == 0;  // whose rows run along k
+  return is_half(operands) && shape.k % 8 == 0 && (shape.nk || shape.n % 8 == 0);
+}
+
+MatmulTiles of_type(MatmulTiles tiles, ElementType operands) {
+  tiles.k /= halves_of(operands);
+  return tiles;
+}
+
+}  // namespace
+
+ProductTarget product_target(const Device& device) {
+  const DeviceInfo& info = device.info();
+  if (!info.arch) return {};
+  return {Target::of(*info.arch, generate_options().warp_specialize), info.multiprocessors, split_k_policy()};
+}
+
+int rule_rows(std::int64_t rows, ElementType operands, bool gpu) {
+  // One for a decode step, few for a batch of them, many for a prompt.
+  if (rows == 1) return 1;
+  if (rows <= 16) return 16;
+  // On a GPU smaller tiles are more blocks, which only long prompts have enough of; without tensor cores they lose
+  // nothing.
+  const bool small = gpu ? rows <= 1024 || !has_matrix_units(multiplied_as(operands)) : rows <= 64;
+  return small ? 64 : 128;
+}
+
+MatmulTiles rule_tiles(int m, const MatmulShape& shape, ElementType operands, bool gpu) {
+  const int n = m == 128 ? 128 : 64;
+  if (!gpu) return {m, n, along_inner(shape.k, 256, 1)};
+  const ElementType type = multiplied_as(operands);
+  const int bytes = info(type).bytes;
+  // One row reads all weights once: many narrow blocks, each with as much on its way as its registers hold.
+  if (m == 1) return {1, 16, along_inner(shape.k, bytes <= 2 ? 768 : 512, 1)};
+  // A few steps of both operands are in shared memory, for two blocks or more: of matrix units', rows of 128 bytes.
+  return {m, n, along_inner(shape.k, has_matrix_units(type) ? 128 / bytes : m == 16 ? 32 : 16, 16)};
+}
+
+MatmulTiles choose(MatmulFamily family, const MatmulShape& shape, ElementType operands, const ProductTarget& target) {
+  const bool gpu = target.gpu.has_value();
+  if (gpu && operands == ElementType::f32 && shape.m > 16) {
+    const auto time = [&](const FmaCandidate& candidate) { return cycles(candidate, shape, target); };
+    MatmulTiles tiles = std::ranges::min_element(fma_candidates, {}, time)->tiles;
+    tiles.k = along_inner(shape.k, tiles.k, 16);
+    return tiles;
+  }
+  if (!suits_wgmma(shape, operands, target)) {
+    MatmulTiles tiles = rule_tiles(rule_rows(shape.m, operands, gpu), shape, operands, gpu);
+    // Two blocks of a multiprocessor hide each other's barriers and stores: less of k at a time, if that makes room.
+    const int bytes = info(multiplied_as(operands)).bytes, row = tiles.k * bytes;
+    if (gpu && bytes <= 2 && row == 128 && 2 * 2 * (tiles.m + tiles.n) * row > target.gpu->shared_bytes) tiles.k /= 2;
+    return tiles;
+  }
+  MatmulShape as_halves = shape;
+  as_halves.k *= halves_of(operands);
+  const auto time = [&](const Candidate& candidate) { return cycles(candidate, family, as_halves, target); };
+  return of_type(std::ranges::min_element(candidates, {}, time)->tiles, operands);
+}
+
+MatmulTiles choose(MatmulFamily family, const MatmulShape& shape, ElementType operands, const Device& device) {
+  return choose(family, shape, operands, product_target(device));
+}
+
+std::vector<MatmulTiles> wgmma_tiles(ElementType operands) {
+  std::vector<MatmulTiles> tiles;
+  for (const Candidate& candidate : candidates) tiles.push_back(of_type(candidate.tiles, operands));
+  return tiles;
+}
+
+}  // namespace tessera::internal

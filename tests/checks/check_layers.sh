@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# Who may include whom, and how long a file may be. Usage: check_layers.sh ROOT
+set -euo pipefail
+cd "$1"
+declare -A may=(
+  [graph]="graph" [dsl]="dsl graph" [cpu]="cpu graph" [codegen]="codegen graph"
+  [jit]="jit codegen cpu graph" [api]="api dsl jit graph" [model]="model api jit graph"
+  [c]="c api jit graph"
+)
+bad=0
+folders() { for root in src include/tessera; do [[ ! -d $root/$1 ]] || echo "$root/$1"; done; }
+for layer in "${!may[@]}"; do
+  while IFS=: read -r file line text; do
+    [[ $text =~ '#include "'(tessera/)?([a-z]+)/ ]]
+    included=${BASH_REMATCH[2]}
+    [[ -v may[$included] ]] || continue
+    if [[ " ${may[$layer]} " != *" $included "* ]]; then
+      echo "$file:$line: $layer may include ${may[$layer]}, not $included"
+      bad=1
+    fi
+  done < <(grep -rnE '#include "(tessera/)?[a-z]+/' $(folders "$layer") --include='*.hpp' --include='*.cpp' --include='*.def' || true)
+done
+# What users include stands by itself: of src it needs nothing.
+if grep -rnE '#include "' include/tessera --include='*.hpp' --include='*.def' | grep -v '#include "tessera/'; then
+  echo "headers of include/tessera may include only one another"
+  bad=1
+fi
+# Rooms of a layer, in the order in which a kernel walks through them: who may include which of the others. The files at a
+# layer's root join the rooms: a room includes none of them but those that are named here.
+declare -A may_room=(
+  [codegen/target]="" [codegen/plan]="target" [codegen/plan/verify]="plan target" [codegen/analysis]="plan target"
+  [codegen/schedule]="analysis plan target" [codegen/lower]="schedule analysis plan target"
+  [codegen/lower/sm90]="lower schedule analysis plan target" [codegen/passes/graph]="passes.hpp"
+  [codegen/passes/plan]="passes.def lower lower/sm90 schedule analysis plan prelude target"
+  [codegen/emit]="plan target" [codegen/prelude]=""
+  [jit/options]="" [jit/compile]="options" [jit/backend]="" [jit/cpu]="options compile backend"
+  [jit/cuda]="options compile backend" [jit/device]="options compile cpu cuda backend" [jit/tensor]="backend"
+  [jit/launch]="options compile cpu backend"
+)
+room_of() { [[ $1 == */* ]] && echo "${1%/*}" || echo "$1"; }
+for room in "${!may_room[@]}"; do
+  layer=${room%%/*}
+  while IFS=: read -r file line text; do
+    [[ $text =~ '#include "'$layer/([a-z0-9_./]+)\" ]]
+    included=$(room_of "${BASH_REMATCH[1]}")
+    if [[ $included != "${room#*/}" && " ${may_room[$room]} " != *" $included "* ]]; then
+      echo "$file:$line: $room may include its own room and: ${may_room[$room]:-none}, not $layer/$included"
+      bad=1
+    fi
+  done < <(grep -nE "#include \"$layer/[a-z0-9_./]+" src/$room/*.[hcd]* || true)
+done
+# A folder holds what one look takes in.
+while read -r files folder; do
+  if ((files > 30)); then
+    echo "$folder: $files files, more than 30: it is several rooms"
+    bad=1
+  fi
+done < <(find src include -type f -printf '%h\n' | sort | uniq -c)
+# A file has one idea.
+while read -r lines file; do
+  [[ $file != total ]] || continue
+  most=700
+  [[ $file == src/codegen/* ]] && most=500
+  if ((lines > most)); then
+    echo "$file: $lines lines, more than $most: it has several ideas, each of which wants a file"
+    bad=1
+  fi
+done < <(find src include -type f -exec wc -l {} +)
+[[ $bad == 0 ]] && echo "layers: ok"
+exit $bad

@@ -1,0 +1,110 @@
+// Products of 16 bits by mma.sync and cp.async, as all GPUs without wgmma make them, in the emulator.
+#include <array>
+#include <string>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "codegen/generate.hpp"
+#include "codegen/passes.hpp"
+#include "emulator/emulator.hpp"
+#include "model/kernels.hpp"
+#include "tessera/tessera.hpp"
+
+using namespace tessera::internal;
+
+namespace {
+
+/// Halves, whose sums are exact.
+std::vector<bf16> some(int count, unsigned seed) {
+  std::vector<bf16> values(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = bf16(static_cast<float>((i * 2654435761u + seed) >> 9 & 3) * 0.5f - 0.5f);
+  return values;
+}
+
+struct Sizes {
+  int m, n, k;
+  bool nk = false;  ///< w is [n,k]
+};
+
+/// y = x w; what differs from the sums on the host, or what the emulator finds.
+std::string wrong(const Graph& traced, const Sizes& of, const std::vector<std::int64_t>& grid, std::string_view arch) {
+  const Graph graph = run_passes(traced);
+  std::vector<bf16> x = some(of.m * of.k, 1), w = some(of.k * of.n, 2), y(static_cast<std::size_t>(of.m) * of.n);
+  const auto argument = [](std::vector<bf16>& values, std::int64_t rows, std::int64_t columns) {
+    return Argument{.data = values.data(), .extent = {rows, columns}, .stride = {columns, 1}, .scalar = {}};
+  };
+  const std::vector<Argument> arguments{
+      argument(x, of.m, of.k), of.nk ? argument(w, of.n, of.k) : argument(w, of.k, of.n), argument(y, of.m, of.n)};
+  const KernelSource source =
+      generate(graph, classify(graph, arguments), Arch::parse(arch), {.warp_specialize = false});
+  const Emulator emulator = Emulator::compile(std::span(&source, 1));
+  const Report report = emulator.run(0, graph, arguments, grid);
+  if (!report.clean()) return report.text();
+  const auto at = [](const std::vector<bf16>& values, int i) {
+    return static_cast<float>(values[static_cast<std::size_t>(i)]);
+  };
+  for (int i = 0; i < of.m; ++i)
+    for (int j = 0; j < of.n; ++j) {
+      float sum = 0;
+      for (int l = 0; l < of.k; ++l) sum += at(x, i * of.k + l) * at(w, of.nk ? j * of.k + l : l * of.n + j);
+      if (at(y, i * of.n + j) != static_cast<float>(bf16(sum))) return "y[" + std::to_string(i * of.n + j) + "]";
+    }
+  return {};
+}
+
+auto product(const MatmulTiles& tiles, bool nk) {
+  return kernel("product", [=](In<bf16, 2> x, In<bf16, 2> w, Out<bf16, 2> y) {
+    auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
+    const auto right = nk ? w.permute({1, 0}) : w.permute({0, 1});
+    store(y, {m, n}, cast<bf16>(kernels::product<bf16>(x, right, m, n, tiles)));
+  });
+}
+
+}  // namespace
+
+TEST_CASE("products by mma.sync read ahead, fetch within and store by quads", "[emulator]") {
+  const auto check = [](const MatmulTiles& tiles, const Sizes& of, std::string_view arch = "sm_80") {
+    INFO(tiles.m << "x" << tiles.n << "x" << tiles.k << " of " << of.m << "x" << of.n << "x" << of.k << " for "
+                 << arch);
+    const std::vector<std::int64_t> grid{(of.m + tiles.m - 1) / tiles.m, (of.n + tiles.n - 1) / tiles.n};
+    CHECK(wrong(product(tiles, of.nk).graph(), of, grid, arch) == "");
+  };
+  for (const bool nk : {false, true}) {
+    check({128, 128, 64}, {128, 128, 64 * 5, nk});  // more rounds than stages
+    check({128, 128, 64}, {136, 144, 64 * 2 + 8, nk}, "sm_90a");
+    check({64, 64, 32}, {72, 80, 32 * 7, nk});
+    check({64, 128, 48}, {64, 136, 48 * 3, nk});  // rounds of an odd number of steps
+    check({128, 256, 32}, {128, 264, 32 * 3, nk}, "sm_86");
+    check({64, 64, 64}, {60, 58, 70, nk});  // pairs and single elements
+  }
+  check({128, 128, 64}, {128, 128, 16}, "sm_120");  // fewer rounds than stages
+}
+
+TEST_CASE("places of a round that is fetched within a product are its own", "[emulator]") {
+  // The fetch computes the same places as the round at hand, for another round.
+  const auto transposed = kernel("transposed", [](In<bf16, 2> x, In<bf16, 2> w, Out<bf16, 2> y) {
+    Index rounds = cdiv(x.extent(1), 64);
+    Var acc = zeros<f32>({64, 64});
+    for (Index i : range(rounds)) {
+      Index last = rounds - 1 - i;
+      acc = mma(load(x, {0, last}, {64, 64}), load(w, {last, 0}, {64, 64}), acc);
+    }
+    store(y, {0, 0}, cast<bf16>(acc));
+  });
+  CHECK(wrong(transposed.graph(), {64, 64, 64 * 6}, {}, "sm_80") == "");
+}
+
+TEST_CASE("eight neighbours of a byte each are not stored as 16 bytes", "[emulator]") {
+  const auto bytes = kernel("bytes", [](In<bf16, 2> x, In<bf16, 2> w, Out<u8, 2> y) {
+    auto [m, n] = blocks(cdiv(y.extent(0), 64), cdiv(y.extent(1), 64));
+    store(y, {m, n}, cast<u8>(kernels::product<bf16>(x, w, m, n, {64, 64, 64})));
+  });
+  const Graph graph = run_passes(bytes.graph());
+  for (const int alignment : {8, 16}) {
+    Variant variant = dense_variant(graph);
+    variant.tensors[2].alignment = static_cast<std::int8_t>(alignment);
+    const KernelSource source = generate(graph, variant, Arch::sm_80, {.verify = true, .warp_specialize = false});
+    CHECK(source.text.find("by quads") == std::string::npos);
+  }
+}

@@ -1,0 +1,169 @@
+// Products of f32 by fused multiply-adds: who holds which sums, and how operands are read.
+#include <fmt/format.h>
+
+#include <set>
+
+#include "support/catch.hpp"
+#include "codegen/generate.hpp"
+#include "codegen/make_plan.hpp"
+#include "codegen/passes.hpp"
+#include "support/compiled_device.hpp"
+#include "support/compiling.hpp"
+#include "model/kernels.hpp"
+#include "support/plan_steps.hpp"
+#include "tessera/tessera.hpp"
+#include "support/variants.hpp"
+
+using namespace tessera::internal;
+using namespace tessera::internal::codegen;
+
+namespace {
+
+/// y = x w, of f32; which of them lie the other way round.
+struct Orders {
+  bool km = false, nk = false;
+};
+constexpr Orders all_orders[] = {{false, false}, {false, true}, {true, false}, {true, true}};
+
+Graph product_graph(const MatmulTiles& tiles, const Orders& orders = {}) {
+  const auto traced = kernel("product", [=](In<f32, 2> x, In<f32, 2> w, Out<f32, 2> y) {
+    auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
+    const auto left = orders.km ? x.permute({1, 0}) : x.permute({0, 1});
+    const auto right = orders.nk ? w.permute({1, 0}) : w.permute({0, 1});
+    store(y, {m, n}, kernels::product<f32>(left, right, m, n, tiles));
+  });
+  return run_passes(traced.graph());
+}
+
+Plan product_plan(const MatmulTiles& tiles, const Orders& orders = {}) {
+  const Graph graph = product_graph(tiles, orders);
+  return make_plan(graph, dense_variant(graph), Arch::sm_90a, {.verify = true});
+}
+
+int coordinate(const Layout& layout, int axis, int index, Place place) {
+  int sum = 0;
+  for (const auto& [factor, scale] : layout.thread_digits(axis))
+    if (factor.place == place) sum += index / factor.unit % factor.size * scale;
+  return sum;
+}
+
+/// Where lanes read a row or column of an operand, in chunks of 16 bytes from the buffer's first: those of a warp's
+/// first position, in its first step of k.
+std::vector<int> chunks_of_lanes(const Plan& plan, const Multiply& multiply, int axis, int warp) {
+  const ProductOperand& operand = axis ? multiply.product.b : multiply.product.a;
+  const int chunks = plan.buffers[operand.buffer].chunks(), period = std::min(chunks & -chunks, 8);
+  std::vector<int> result;
+  for (int lane = 0; lane < 32; ++lane) {
+    const int at =
+        coordinate(multiply.layout, axis, warp, Place::warp) + coordinate(multiply.layout, axis, lane, Place::lane);
+    const int row = operand.k_major ? at : 0, chunk = operand.k_major ? 0 : at / 4;
+    result.push_back(row * chunks + (chunk ^ (row / (8 / period) % period)));
+  }
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("a thread has 8 x 16 sums of a large product in fused multiply-adds", "[plan]") {
+  Plan plan = product_plan({128, 128, 16});
+  CHECK(plan.threads() == 128);
+  CHECK(to_string(the<Multiply>(plan).layout) ==
+        "reg 2/64, warp 2/2, lane 4/8, lane 2/2, reg 4/16 | reg 4/4, warp 2, lane 2/4, lane 2, reg 4");
+  Plan wide = product_plan({128, 256, 16});
+  CHECK(wide.threads() == 256);
+  CHECK(the<Multiply>(wide).layout.registers() == 128);
+}
+
+TEST_CASE("operands of many sums that lie along k are transposed on their way to shared memory", "[plan]") {
+  for (const Orders& orders : all_orders) {
+    Plan many = product_plan({128, 128, 16}, orders), few = product_plan({64, 64, 16}, orders),
+         odd = product_plan({128, 128, 24}, orders);  // whose rows 128 threads do not share
+    const Product &transposed = the<Multiply>(many).product, &as_it_lies = the<Multiply>(few).product,
+                  &uneven = the<Multiply>(odd).product;
+    CHECK((!transposed.a.k_major && !transposed.b.k_major));
+    CHECK((as_it_lies.a.k_major == !orders.km && as_it_lies.b.k_major == orders.nk));
+    CHECK((uneven.a.k_major == !orders.km && uneven.b.k_major == orders.nk));
+    for (const StepPlace& place : places_of<Fetch>(many))
+      for (const Fetch::Tile& tile : place.step().action.get<Fetch>().tiles) {
+        const bool lies_along_k = tile.buffer == transposed.a.buffer ? !orders.km : orders.nk;
+        CHECK(tile.access.fast + (lies_along_k ? 2 : 1) == static_cast<int>(tile.access.axes.size()));
+        CHECK(tile.access.vector == (lies_along_k ? 1 : 4));
+        CHECK(tile.copy == Fetch::Copy::async);
+      }
+  }
+}
+
+TEST_CASE("rows across k have an odd number of chunks, of which none is permuted", "[plan]") {
+  for (const Orders& orders : all_orders)
+    for (const MatmulTiles& tiles : {MatmulTiles{128, 128, 16}, {64, 64, 16}, {20, 72, 12}}) {
+      Plan plan = product_plan(tiles, orders);
+      const Product& product = the<Multiply>(plan).product;
+      for (const ProductOperand* operand : {&product.a, &product.b}) {
+        const Buffer& buffer = plan.buffers[operand->buffer];
+        CHECK((buffer.permuted() == 1 || operand->k_major));
+        CHECK(buffer.chunks() - buffer.columns / 4 <= 1);
+        if (buffer.permuted() == 1)
+          CHECK(buffer.offset_of(1, 4) - buffer.offset_of(0, 0) == (buffer.chunks() + 1) * 16);
+      }
+    }
+}
+
+TEST_CASE("operands of fused multiply-adds are read without bank conflicts, half a warp at a time", "[plan]") {
+  for (const Orders& orders : all_orders)
+    for (const MatmulTiles& tiles :
+         {MatmulTiles{128, 128, 16}, {128, 256, 16}, {256, 128, 32}, {64, 64, 16}, {64, 128, 8}}) {
+      Plan plan = product_plan(tiles, orders);
+      const Multiply& multiply = the<Multiply>(plan);
+      for (int warp = 0; warp < plan.threads() / 32; ++warp)
+        for (const int axis : {0, 1}) {
+          INFO(fmt::format("{}x{}x{}, {}{}, axis {}, warp {}", tiles.m, tiles.n, tiles.k, orders.km ? "km" : "mk",
+                           orders.nk ? "nk" : "kn", axis, warp));
+          const std::vector<int> at = chunks_of_lanes(plan, multiply, axis, warp);
+          bool as_neighbours = true, as_next = true;
+          for (std::size_t lane = 0; lane < 32; ++lane) {
+            as_neighbours &= at[lane] == at[lane ^ 1];
+            as_next &= at[lane] == at[lane ^ 2];
+          }
+          CHECK((as_neighbours || as_next));
+          for (const std::size_t half : {0, 16}) {
+            const std::set<int> read(at.begin() + half, at.begin() + half + 16);
+            std::set<int> banks;
+            for (const int chunk : read) banks.insert(chunk % 8);
+            CHECK(banks.size() == read.size());
+          }
+        }
+    }
+}
+
+TEST_CASE("operands of fused multiply-adds are read by 16 bytes, constants apart", "[generate]") {
+  for (const Orders& orders : all_orders) {
+    const Graph graph = product_graph({128, 128, 16}, orders);
+    const KernelSource source = generate(graph, dense_variant(graph), Arch::sm_90a);
+    CHECK(source.text.find("load_vector<4>(a") != std::string::npos);
+    CHECK(source.text.find("load_vector<4>(b") != std::string::npos);
+    CHECK(source.text.find(" read_tile<") == std::string::npos);
+  }
+}
+
+TEST_CASE("products in fused multiply-adds spill nothing", "[generate]") {
+  if (!nvrtc_here()) return;
+  struct Case {
+    Graph graph;
+    Variant variant;
+    Arch arch{};
+  };
+  std::vector<Case> cases;
+  for (const char* arch : {"sm_80", "sm_90a", "sm_100", "sm_120"})
+    for (const Orders& orders : all_orders)
+      for (const auto& variant : {dense_variant, ragged_variant}) {
+        Graph graph = product_graph({128, 128, 16}, orders);
+        Variant of = variant(graph);
+        cases.push_back({std::move(graph), std::move(of), Arch::parse(arch)});
+      }
+  std::vector<std::string> wrong(cases.size());
+  in_parallel(cases.size(), [&](std::size_t i) {
+    const auto& [graph, variant, arch] = cases[i];
+    if (in_share(i)) wrong[i] = compile_check(generate(graph, variant, arch), arch);
+  });
+  for (const std::string& one : wrong) CHECK(one == "");
+}

@@ -1,0 +1,1162 @@
+// The verifier of plans against planted faults: each takes a real plan and breaks one thing in it.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "support/catch.hpp"
+#include "codegen/plan/plan.hpp"
+#include "codegen/plan/plan_text.hpp"
+#include "codegen/plan/verify/verify_plan.hpp"
+#include "support/plan_kernels.hpp"
+#include "support/plan_steps.hpp"
+
+using namespace tessera::internal;
+using namespace tessera::internal::codegen;
+
+namespace {
+
+struct PlantedFault {
+  const char* name;
+  const char* kernel;
+  void (*plant)(Plan&);
+  const char* words;  ///< of one of the sentences that the verifier says
+};
+
+// --- ways to break things
+
+Body& body_of(Plan& plan) { return plan.phases[0].roles[0].body; }
+Value& value_of(Plan& plan, ValueId id) { return plan.values[id]; }
+
+/// The nth barrier that stands right ahead of a step of a kind.
+template <class Kind>
+StepPlace barrier_before(Plan& plan, std::size_t nth = 0) {
+  for (const StepPlace& place : places_of<Barrier>(plan))
+    if (place.index + 1 < place.body->size() && (*place.body)[place.index + 1].action.is<Kind>() &&
+        nth-- == 0)
+      return place;
+  throw std::runtime_error("there is no such barrier");
+}
+
+/// A layout whose factors something is done to.
+Layout edited(const Layout& layout, const std::function<void(std::vector<std::vector<Factor>>&)>& edit) {
+  std::vector<std::vector<Factor>> axes;
+  for (int axis = 0; axis < layout.rank(); ++axis) axes.push_back(layout.axis(axis));
+  edit(axes);
+  Layout made(static_cast<int>(axes.size()));
+  for (int axis = 0; axis < made.rank(); ++axis)
+    for (const Factor& factor : axes[static_cast<std::size_t>(axis)]) made.add(axis, factor);
+  return made;
+}
+Factor& factor_of(std::vector<std::vector<Factor>>& axes, Place place) {
+  for (auto& axis : axes)
+    for (Factor& factor : axis)
+      if (factor.place == place) return factor;
+  throw std::runtime_error("the layout has no such factor");
+}
+
+/// An operand of a kind in a step's expression.
+template <class Step>
+Operand& operand_of(Step& step, Operand::Kind kind) {
+  for (Term& term : step.sweep.expression.terms)
+    for (Operand& operand : term.in)
+      if (operand.kind == kind) return operand;
+  throw std::runtime_error("the expression has no such operand");
+}
+/// The nth step of a kind whose expression has an operand of a kind.
+template <class Kind>
+Kind& with_operand(Plan& plan, Operand::Kind kind) {
+  for (const StepPlace& place : places_of<Kind>(plan)) {
+    Kind& step = place.step().action.get<Kind>();
+    for (const Term& term : step.sweep.expression.terms)
+      for (const Operand& operand : term.in)
+        if (operand.kind == kind) return step;
+  }
+  throw std::runtime_error("no expression has such an operand");
+}
+
+Operand literal(std::int64_t number) {
+  Operand operand;
+  operand.kind = Operand::Kind::literal;
+  operand.literal = number;
+  return operand;
+}
+Operand value(ValueId id) {
+  Operand operand;
+  operand.kind = Operand::Kind::value;
+  operand.value = id;
+  return operand;
+}
+Operand of_kind(Operand::Kind kind, int index) {
+  Operand operand;
+  operand.kind = kind;
+  operand.index = index;
+  return operand;
+}
+
+/// A value that a thread knows.
+template <class What>
+ValueId known(Plan& plan) {
+  for (int i = 0; i < plan.values.size(); ++i)
+    if (std::holds_alternative<What>(plan.storage(ValueId{i}).known)) return ValueId{i};
+  throw std::runtime_error("nothing is known so");
+}
+Storage& known_storage(Plan& plan, const Known& becomes) {
+  for (Storage& storage : plan.storages)
+    if (!std::holds_alternative<std::monostate>(storage.known)) {
+      storage.known = becomes;
+      return storage;
+    }
+  throw std::runtime_error("nothing is known");
+}
+
+Fetch::Tile& fetched(Plan& plan) { return the<Fetch>(plan).tiles.front(); }
+Buffer& buffer_of(Plan& plan, int index = 0) { return plan.buffers[BufferId{index}]; }
+CrossWarpReduce& partials_of(Plan& plan) { return the<CrossWarpReduce>(plan); }
+TileAccess::Axis& axis_of(TileAccess& access, std::size_t axis) { return access.axes.at(axis); }
+void drop_parameter(Plan& plan, KernelParameter::Kind kind) {
+  std::erase_if(plan.parameters, [&](const KernelParameter& parameter) { return parameter.kind == kind; });
+}
+
+// --- the faults
+
+using Kind = Operand::Kind;
+
+// Ids, and indices in expressions and places.
+const PlantedFault of_ids[] =
+    {
+        {"an operand that is no value", "pointwise",
+         [](Plan& p) { the<Store>(p).access.axes[0].index.value = ValueId{9999}; }, "names value 9999, which is none"},
+        {"a product's operand is in no buffer that there is", "in_place",
+         [](Plan& p) { the<Multiply>(p).product.b.buffer = BufferId{99}; }, "names buffer 99, which is none"},
+        {"scratch memory that there is not", "transposed", [](Plan& p) { the<LoadScratch>(p).scratch = ScratchId{99}; },
+         "names scratch memory 99, which is none"},
+        {"a loop that there is not", "pipelined", [](Plan& p) { the<Loop>(p).loop = LoopId{99}; },
+         "names loop 99, which is none"},
+        {"the stage of a loop that there is not", "pipelined",
+         [](Plan& p) { the<Multiply>(p).product.a.stage = LoopId{99}; }, "names loop 99, which is none"},
+        {"a fetch for a loop that there is not", "pipelined", [](Plan& p) { the<Fetch>(p).loop = LoopId{99}; },
+         "names loop 99, which is none"},
+        {"a fetch within a product for a loop that there is not", "pipelined",
+         [](Plan& p) { the<Multiply>(p).fetching = LoopId{99}; }, "names loop 99, which is none"},
+        {"a value without storage", "pointwise", [](Plan& p) { value_of(p, ValueId{0}).storage = StorageId{999}; },
+         "value 0 has no storage"},
+        {"a loop stands twice", "shifted", [](Plan& p) { body_of(p).push_back(place_of<Loop>(p).step()); },
+         "stands 2 times"},
+        {"an operand in a buffer and in registers", "in_place",
+         [](Plan& p) { the<Multiply>(p).product.a.value = the<Multiply>(p).out; },
+         "either in a buffer or in registers"},
+        {"an operand nowhere", "in_place", [](Plan& p) { the<Multiply>(p).product.b.buffer = {}; },
+         "either in a buffer or in registers"},
+        {"two values of one name", "normalized",
+         [](Plan& p) { p.storage(the<Reduce>(p, 1).out).label = p.storage(the<Reduce>(p, 0).out).label; },
+         "two things of the plan are called sum_"},
+        {"a buffer is called as a value", "in_place",
+         [](Plan& p) {
+  buffer_of(p).label = p.storage(the<Multiply>(p).out).label;
+         },
+         "two things of the plan are called mma_"},
+        {"two loops count by one name", "two_loops",
+         [](Plan& p) { p.loops[LoopId{1}].counter = p.loops[LoopId{0}].counter; }, "two loops count by i_"},
+        {"a counter of no loop", "shifted", [](Plan& p) { known_storage(p, Counter{LoopId{9}}); }, "counts no loop"},
+        {"a scalar that is no parameter", "pointwise", [](Plan& p) { known_storage(p, ScalarParameter{9}); },
+         "is no parameter's scalar"},
+        {"an extent of an axis that there is not", "pointwise",
+         [](Plan& p) {
+  known_storage(p, ExtentParameter{0, 3});
+         },
+         "is no tensor's extent"},
+                   {"the index of a grid axis that there is not", "pointwise",
+                    [](Plan& p) { known_storage(p, BlockIndex{1}); }, "is no block's index"},
+                   {"a term uses itself", "pointwise",
+                    [](Plan& p) {
+  Expression& expression = the<Store>(p).sweep.expression;
+  operand_of(the<Store>(p), Kind::term).index = static_cast<int>(expression.terms.size()) - 1;
+                    },
+                    "uses term"},
+    {"a term below 0", "pointwise", [](Plan& p) { operand_of(the<Store>(p), Kind::term).index = -1; }, "uses term -1"},
+    {"a read that there is not", "large",
+     [](Plan& p) { operand_of(with_operand<Compute>(p, Kind::fetched), Kind::fetched).index = 5; },
+     "there is no read 5 of"},
+    {"a coordinate along no axis", "pointwise",
+     [](Plan& p) { the<Store>(p).sweep.expression.terms[0].in[0] = of_kind(Kind::coordinate, 1); },
+     "there is no axis 1"},
+    {"a tensor that there is not", "pointwise", [](Plan& p) { the<Load>(p).access.parameter = 9; },
+     "there is no parameter 9"},
+    {"a tensor that there is not, ahead of a loop", "pipelined", [](Plan& p) { fetched(p).access.parameter = -1; },
+     "there is no parameter -1"},
+    {"neighbours along an axis that there is not", "pointwise", [](Plan& p) { the<Load>(p).access.fast = 1; },
+     "there is no axis 1"},
+    {"a reduction along an axis that there is not", "rows", [](Plan& p) { the<Reduce>(p).axis = 2; },
+     "there is no axis 2"},
+    {"a tensor of no class", "pointwise", [](Plan& p) { p.variant.tensors.pop_back(); }, "3 tensors of 2 classes"},
+    {"a value with more axes than its layout", "pointwise",
+     [](Plan& p) {
+  value_of(p, the<Load>(p).out).shape = Shape{1, 1024};
+     },
+     "has a shape of 2 axes and a layout of 1"},
+    {"a sweep with more axes than its layout", "pointwise",
+     [](Plan& p) {
+  the<Store>(p).sweep.shape = Shape{1, 1024};
+     },
+     "the sweep's shape has 2 axes and its layout 1"},
+    {"a product of three axes", "in_place",
+     [](Plan& p) {
+  the<Multiply>(p).shape = Shape{1, 64, 64};
+     },
+     "a product has two axes"},
+    {"a place of more axes than the sweep", "pointwise",
+     [](Plan& p) { the<Store>(p).access.axes.push_back(the<Store>(p).access.axes[0]); },
+     "a place of 2 axes in a sweep over 1"},
+    {"a loop as often as a coordinate says", "shifted",
+     [](Plan& p) { the<Loop>(p).count = of_kind(Kind::coordinate, 0); }, "neither a value nor a literal"},
+    };
+
+// Layouts, storage, and what is there when it is read.
+const PlantedFault of_values[] =
+    {
+        {"a layout that does not reach the tile's end", "pointwise",
+         [](Plan& p) {
+  Layout& layout = value_of(p, the<Load>(p).out).layout;
+  layout = edited(layout, [](auto& axes) { factor_of(axes, Place::lane).size /= 2; });
+         },
+         "reaches 512 of 1024 along axis 0"},
+        {"a sweep that does not reach the tile's end", "pointwise",
+         [](Plan& p) {
+  Layout& layout = the<Store>(p).sweep.layout;
+  layout = edited(layout, [](auto& axes) { factor_of(axes, Place::lane).size /= 2; });
+         },
+         "the layout of the sweep reaches 512 of 1024"},
+                   {"the same lanes twice in a layout", "transposed",
+                    [](Plan& p) {
+  Layout& layout = value_of(p, the<LoadScratch>(p).out).layout;
+  layout = edited(layout, [](auto& axes) { axes[0].push_back({Place::lane, 2, 1}); });
+                    },
+                    "are the same threads"},
+    {"the same warps twice in a sweep", "transposed",
+     [](Plan& p) {
+  Layout& layout = the<Store>(p).sweep.layout;
+  layout = edited(layout, [](auto& axes) {
+    for (auto& axis : axes) axis.insert(axis.begin(), {Place::warp, 2, 1});
+  });
+     },
+     "two digits of the layout of the sweep are the same threads"},
+    {"more lanes than there are", "pointwise",
+     [](Plan& p) {
+  Layout& layout = value_of(p, the<Load>(p).out).layout;
+  layout = edited(layout, [](auto& axes) { factor_of(axes, Place::lane).unit = 2; });
+     },
+     "needs more than 32 lanes"},
+    {"lanes by steps of 3", "pointwise",
+     [](Plan& p) {
+  Layout& layout = value_of(p, the<Load>(p).out).layout;
+  layout = edited(layout, [](auto& axes) { factor_of(axes, Place::lane).unit = 3; });
+     },
+     "over threads by steps of 3"},
+    {"more warps than there are", "pointwise",
+     [](Plan& p) {
+  Layout& layout = value_of(p, the<Load>(p).out).layout;
+  layout = edited(layout, [](auto& axes) { axes[0].insert(axes[0].begin(), {Place::warp, 2, 32}); });
+     },
+     "needs more warps than a role has"},
+    {"registers with a gap", "transposed",
+     [](Plan& p) {
+  Layout& layout = value_of(p, the<LoadScratch>(p).out).layout;
+  layout = edited(layout, [](auto& axes) { factor_of(axes, Place::reg).unit *= 2; });
+     },
+     "are not numbered without gaps"},
+    {"storage with fewer registers than its layout", "transposed",
+     [](Plan& p) { p.storage(the<LoadScratch>(p).out).registers /= 2; }, "registers, its storage"},
+    {"a variable of many elements", "transposed", [](Plan& p) { p.storage(the<LoadScratch>(p).out).storage_class = StorageClass::variable; },
+     "is one variable of"},
+    {"memory that is not made of whole vectors", "large",
+     [](Plan& p) {
+  for (Storage& storage : p.storages)
+    if (storage.storage_class == StorageClass::shared || storage.storage_class == StorageClass::workspace) storage.vector = 3;
+     },
+     "are not whole vectors of 3"},
+    {"a step over another layout than its result's", "exchanged",
+     [](Plan& p) { the<Load>(p, 0).sweep.layout = the<Load>(p, 1).sweep.layout; }, "the sweep is over"},
+    {"a step over another shape than its result's", "pointwise",
+     [](Plan& p) { the<Load>(p).sweep.shape = Shape{1023}; }, "the sweep is over [1023]"},
+    {"vectors of 3", "pointwise", [](Plan& p) { the<Store>(p).sweep.vector = 3; }, "not whole vectors of 3"},
+    {"registers in the wrong order", "normalized",
+     [](Plan& p) {
+  for (const StepPlace& place : places_of<Store>(p))
+    for (Term& term : place.step().action.get<Store>().sweep.expression.terms)
+      for (Operand& in : term.in)
+        if (!in.map.empty()) in.map[0].scale *= 2;
+     },
+     "are taken for others"},
+    {"the registers of one operand for those of another", "normalized",
+     [](Plan& p) {
+  // One that is stretched, and one that is not.
+  Operand *all = nullptr, *one = nullptr;
+  for (Term& term : the<Store>(p).sweep.expression.terms)
+    for (Operand& in : term.in)
+      if (in.kind == Kind::value) (in.map.empty() ? one : all) = &in;
+  std::swap(all->map, one->map);
+     },
+     "are taken for others"},
+    {"rows in the wrong order", "gathered",
+     [](Plan& p) {
+  for (Digit& digit : the<Store>(p).access.rows_map) digit.scale *= 2;
+  if (the<Store>(p).access.rows_map.empty()) the<Store>(p).access.rows_map.push_back({1, 2, 1});
+     },
+     "are taken for others"},
+    {"rows that are spread otherwise", "gathered",
+     [](Plan& p) {
+  const Layout layout = edited(value_of(p, the<Store>(p).access.rows).layout, [](auto& axes) {
+    axes[0] = {{Place::reg, 64, 1}};
+  });
+  const StorageId storage = p.storages.add({.label = {"other"}, .type = ElementType::i32, .registers = 64});
+  the<Store>(p).access.rows = p.values.add({storage, Shape{64}, layout});
+     },
+     "does not lie as the rows of the sweep do"},
+    {"an operand in another layout", "exchanged",
+     [](Plan& p) { operand_of(the<Store>(p, 0), Kind::value).value = the<Load>(p, 1).out; }, "load_7 lies as"},
+    {"an operand that cannot be stretched", "normalized",
+     [](Plan& p) {
+  value_of(p, the<Reduce>(p).out).shape = Shape{1, 2};
+     },
+     "cannot be stretched"},
+    {"a value is read before it is made", "pointwise", [](Plan& p) { place_of<Load>(p).move(1); },
+     "is read where nothing has made it"},
+    {"a value is read behind the branch that makes it", "branched",
+     [](Plan& p) {
+  const StepPlace store = place_of<Store>(p);
+  Step moved = store.step();
+  store.drop();
+  body_of(p).push_back(std::move(moved));
+     },
+     "where nothing has made it"},
+    {"a value is read behind the loop that makes it", "shifted",
+     [](Plan& p) {
+  const StepPlace store = place_of<Store>(p);
+  Step moved = store.step();
+  store.drop();
+  body_of(p).push_back(std::move(moved));
+     },
+     "load_8 is read where nothing has made it"},
+    {"a counter is read outside of its loop", "shifted",
+     [](Plan& p) {
+  const StepPlace load = place_of<Load>(p);
+  Step moved = load.step();
+  load.drop();
+  body_of(p).insert(body_of(p).begin(), std::move(moved));
+     },
+     "is read outside of its loop"},
+    {"a value is made twice", "pointwise",
+     [](Plan& p) {
+  Step again = place_of<Load>(p).step();
+  body_of(p).insert(body_of(p).begin(), std::move(again));
+     },
+     "is made twice, and not said to change"},
+    {"sums that are not said to change", "in_place", [](Plan& p) { p.storage(the<Multiply>(p).out).changes = false; },
+     "is made twice, and not said to change"},
+    {"sums are added to before they begin", "in_place",
+     [](Plan& p) {
+  for (const StepPlace& place : places_of<Compute>(p))
+    if (place.step().action.get<Compute>().out == the<Multiply>(p).out) return place.drop();
+     },
+     "is added to where nothing has made it"},
+    {"a block's index is written", "pointwise", [](Plan& p) { the<Load>(p).out = known<BlockIndex>(p); },
+     "block0 is written"},
+    {"an index of many elements", "pointwise",
+     [](Plan& p) { the<Store>(p).access.axes[0].index = value(the<Load>(p).out); }, "is not one element"},
+    {"a condition that is a number", "branched",
+     [](Plan& p) { the<Branch>(p).condition = value(known<ScalarParameter>(p)); }, "is i32, not pred"},
+    {"a loop as often as a real number says", "shifted",
+     [](Plan& p) {
+  const ValueId count = known<ExtentParameter>(p);
+  the<Loop>(p).count = value(count);
+  p.storage(count).type = ElementType::f32;
+     },
+     "is f32, not i32"},
+    {"registers that a loop indexes", "transposed", [](Plan& p) { the<LoadScratch>(p).sweep.unrolled = false; },
+     "is in registers, and the sweep is not unrolled"},
+    {"rows that a loop indexes", "gathered",
+     [](Plan& p) {
+  the<Store>(p).sweep.unrolled = false;
+  p.storage(the<Store>(p).access.rows).storage_class = StorageClass::registers;
+     },
+     "and the sweep is not unrolled"},
+    };
+
+// Types and terms.
+const PlantedFault of_types[] = {
+    {"a result of another type than its expression", "transposed",
+     [](Plan& p) { p.storage(the<Compute>(p).out).type = ElementType::i32; }, "the expression is f32, the result i32"},
+    {"a load of another type than its tensor", "pointwise",
+     [](Plan& p) { p.storage(the<Load>(p).out).type = ElementType::f16; }, "the elements are f32, the result f16"},
+    {"an operand of another type", "pointwise", [](Plan& p) { p.storage(the<Load>(p).out).type = ElementType::i32; },
+     "'mul' takes f32, and is given i32"},
+    {"a term of another type than its op gives", "pointwise",
+     [](Plan& p) { the<Store>(p).sweep.expression.terms[0].type = ElementType::i32; }, "'mul' of f32 gives no i32"},
+    {"a term with an operand too few", "pointwise",
+     [](Plan& p) { the<Store>(p).sweep.expression.terms[0].in.pop_back(); }, "'mul' has 1 operands"},
+    {"a term that is no op of elements", "pointwise",
+     [](Plan& p) { the<Store>(p).sweep.expression.terms[0].op = Op::sum; }, "'sum' is no term"},
+    {"an op of a type that it does not take", "pointwise",
+     [](Plan& p) { the<Store>(p).sweep.expression.terms[1].operand = ElementType::i32; }, "'exp' takes no i32"},
+    {"no expression", "pointwise", [](Plan& p) { the<Store>(p).sweep.expression.terms.clear(); },
+     "there is no expression"},
+    {"a tensor of another type than what is stored", "pointwise", [](Plan& p) { p.tensors[1].type = ElementType::i64; },
+     "the expression is f32, the result i64"},
+    {"scratch memory of another type than what comes from it", "transposed",
+     [](Plan& p) { p.scratch[the<LoadScratch>(p).scratch].type = ElementType::i32; }, "the elements are i32, the result f32"},
+    {"parts of another type than the result", "rows",
+     [](Plan& p) { p.scratch[the<StoreWarpPartials>(p).scratch].type = ElementType::i64; },
+     "the elements are i64, the result f32"},
+    {"an index of argmax that is a real number", "best_rows",
+     [](Plan& p) { p.storage(the<Argmax>(p).out).type = ElementType::f32; }, "the elements are i32, the result f32"},
+    {"a reduction by what is none", "rows", [](Plan& p) { the<Reduce>(p).op = Op::mul; }, "'mul' is no reduction"},
+};
+
+// Parts of results.
+const PlantedFault of_parts[] =
+    {
+        {"a result that keeps the reduced axis", "rows",
+         [](Plan& p) {
+  value_of(p, the<Reduce>(p).out).shape = Shape{32, 512};
+         },
+         "keeps no axis 0 of extent 1"},
+        {"a result in another layout than what it is reduced from", "rows",
+         [](Plan& p) {
+  Layout& layout = value_of(p, the<Reduce>(p).out).layout;
+  layout = edited(layout, [](auto& axes) { std::swap(axes[1][0], axes[1][1]); });
+         },
+         "without axis 0"},
+                   {"warps do not combine their parts", "rows", [](Plan& p) { the<Reduce>(p).across.clear(); },
+                    "combine nothing"},
+                   {"warps do not combine their best", "best_rows", [](Plan& p) { the<Argmax>(p).across.clear(); },
+                    "combine nothing"},
+                   {"warps combine what is whole", "normalized",
+                    [](Plan& p) {
+  for (const StepPlace& place : places_of<Reduce>(p)) {
+    Reduce& reduce = place.step().action.get<Reduce>();
+    reduce.axis = 0;
+  }
+                    },
+                    "warps & 0 hold parts, and combine what they have"},
+    {"some registers are not combined", "rows", [](Plan& p) { partials_of(p).registers = 8; }, "8 registers of sum_"},
+    {"a round takes fewer registers than it is for", "rows", [](Plan& p) { the<ReduceWarpPartials>(p).chunk = 4; },
+     "a round combines other registers than it is for"},
+    {"a round puts another value", "best_rows", [](Plan& p) { the<StoreWarpPartials>(p).best = {}; },
+     "a round combines other registers than it is for"},
+    {"parts of a sum are combined by max", "rows", [](Plan& p) { the<ReduceWarpPartials>(p).op = Op::max; },
+     "parts of 'sum' are combined by 'max'"},
+    {"parts of half of the warps", "rows", [](Plan& p) { the<ReduceWarpPartials>(p).warps /= 2; }, "parts of warps &"},
+    {"parts are taken before they are put", "rows",
+     [](Plan& p) {
+  Body& round = partials_of(p).round;
+  std::reverse(round.begin(), round.end());
+     },
+     "takes parts that it has not put"},
+    {"parts are taken from other scratch memory", "rows",
+     [](Plan& p) { the<ReduceWarpPartials>(p).scratch = p.scratch.add(p.scratch[the<StoreWarpPartials>(p).scratch]); },
+     "takes parts that it has not put"},
+    {"parts are put and not taken", "rows", [](Plan& p) { place_of<ReduceWarpPartials>(p).drop(); },
+     "a round of parts is a put and a take"},
+    {"more registers a round than there are", "rows",
+     [](Plan& p) { partials_of(p).chunk = the<StoreWarpPartials>(p).chunk = the<ReduceWarpPartials>(p).chunk = 64; },
+     "64 at a time"},
+    {"sums of lanes that hold others", "thin", [](Plan& p) { the<LaneReduce>(p).lanes = 31; },
+     "hold other elements, not parts of the same"},
+    {"sums of warps that hold others", "thin_alone", [](Plan& p) { the<LaneReduce>(p).warps = 255; },
+     "hold other elements, not parts of the same"},
+    {"lanes keep no whole part of the registers", "thin", [](Plan& p) { the<LaneReduce>(p).kept = 3; },
+     "registers are kept"},
+    {"parts of sums are not added up", "thin", [](Plan& p) { place_of<LaneReduce>(p).drop(); }, "hold parts of its sums"},
+    {"totals of warps are not added", "scanned", [](Plan& p) { place_of<AddScanPrefix>(p).drop(); }, "hold parts of its sums"},
+    {"totals that nobody put are added", "scanned", [](Plan& p) { place_of<WriteScanTotals>(p).drop(); },
+     "is read where nothing has filled it"},
+    {"totals along another axis", "scanned", [](Plan& p) { the<AddScanPrefix>(p).axis = 2; }, "sums run along axis 2 of"},
+    {"parts of sums are not added up in place", "thin_alone", [](Plan& p) { place_of<LaneReduce>(p).drop(); },
+     "hold parts"},
+    {"what a sum begins with is added by all who hold parts", "thin",
+     [](Plan& p) {
+  for (const StepPlace& place : places_of<Compute>(p)) {
+    Compute& compute = place.step().action.get<Compute>();
+    compute.zero_lanes = compute.zero_warps = 0;
+  }
+     },
+     "add parts, and"},
+    {"elements of their own are set to 0", "thin",
+     [](Plan& p) {
+  for (const StepPlace& place : places_of<Compute>(p)) {
+    Compute& compute = place.step().action.get<Compute>();
+    if (compute.zero_lanes || compute.zero_warps) compute.zero_lanes = 31;
+  }
+     },
+     "which hold elements of their own"},
+    {"a step reads parts of a sum", "thin",
+     [](Plan& p) { place_of<Loop>(p).step().action.get<Loop>().body.push_back(place_of<Store>(p).step()); },
+     "hold parts of its sums"},
+    };
+
+// Sorted chunks and counts.
+const PlantedFault of_sorts[] =
+    {
+        {"chunks that are spread over other lanes", "sorted",
+         [](Plan& p) { the<Sort>(p).sweep.layout = value_of(p, the<Sort>(p).out).layout.without(1); },
+         "are no chunks of"},
+        {"chunks of another length", "sorted", [](Plan& p) { the<Sort>(p).chunk = 128; }, "chunks are of 256"},
+        {"as many are kept as no network keeps", "sorted", [](Plan& p) { the<Sort>(p).kept = 9; },
+         "the first 9 of each 256"},
+        {"no axis to sort along", "sorted", [](Plan& p) { the<Sort>(p).axis = 2; }, "there is no axis 2"},
+        {"places that are real numbers", "sorted", [](Plan& p) { p.storage(the<Sort>(p).at).type = ElementType::f32; },
+         "places are f32, not i32"},
+        {"places that lie otherwise than values", "sorted",
+         [](Plan& p) { value_of(p, the<Sort>(p).at).layout = value_of(p, the<Sort>(p).at).layout.without(0); },
+         "does not lie as"},
+        {"chunks are merged where nobody put them", "merged", [](Plan& p) { place_of<StoreScratch>(p).drop(); },
+         "is read where nothing has filled it"},
+        {"chunks are not merged", "merged", [](Plan& p) { place_of<Merge>(p).drop(); },
+         "is read where nothing has filled it"},
+        {"chunks of another length are merged", "merged", [](Plan& p) { the<Merge>(p).chunk = 512; },
+         "chunks are of 1024"},
+        {"more of a line is put than there is", "merged", [](Plan& p) { the<Merge>(p).extent = 3001; },
+         "it puts 3001 of lines"},
+        {"a line that is searched lies apart", "merged",
+         [](Plan& p) { std::swap(the<Merge>(p).from_strides[0], the<Merge>(p).from_strides[1]); },
+         "neighbours of a line lie apart"},
+        {"places are merged that nobody has", "merged", [](Plan& p) { the<Merge>(p).at = {}; }, "memory no places"},
+        {"nothing is put", "merged", [](Plan& p) { the<Merge>(p).to = the<Merge>(p).to_at = {}; }, "it puts nothing"},
+        {"elements are merged into memory of another type", "merged",
+         [](Plan& p) { p.scratch[the<Merge>(p).to].type = ElementType::i32; }, "what is put has another type"},
+        {"no memory for lines that are put", "merged", [](Plan& p) { p.scratch[the<Merge>(p).to].bytes = 16; },
+         "in 16 bytes of scratch memory"},
+        {"counts that begin anywhere", "bins", [](Plan& p) { place_of<StoreScratch>(p).drop(); },
+         "is read where nothing has filled it"},
+        {"counts of nothing", "bins", [](Plan& p) { place_of<HistogramUpdate>(p).drop(); }, "has no counts"},
+        {"three copies of a count", "bins", [](Plan& p) { the<HistogramReduce>(p).copies = 3; }, "3 copies of a count"},
+        {"more bins than there is memory for", "bins", [](Plan& p) { the<HistogramUpdate>(p).bins = 1000; },
+         "bytes of scratch memory"},
+        {"counts are added up before all have counted", "bins",
+         [](Plan& p) {
+  std::vector<StepPlace> barriers = places_of<Barrier>(p);
+  barriers.back().drop();
+         },
+         "there is no barrier between"},
+        {"chunks are merged before all have put theirs", "merged",
+         [](Plan& p) { places_of<Barrier>(p).front().drop(); }, "there is no barrier between"},
+};
+
+const PlantedFault of_places[] =
+    {
+        {"an In is written", "pointwise", [](Plan& p) { the<Store>(p).access.parameter = 0; }, "in0 is written"},
+        {"an Out is read", "same_place", [](Plan& p) { p.tensors[0].access = Access::out; }, "out0 is read"},
+        {"what is written goes by the read-only cache", "same_place",
+         [](Plan& p) { the<Load>(p).access.read_only = true; }, "inout0 is taken to be read only"},
+        {"a scalar as a tensor", "pointwise", [](Plan& p) { the<Load>(p).access.parameter = 2; }, "is no tensor"},
+        {"a tile that reaches farther than a launch allows for", "pointwise", [](Plan& p) { p.reaches[0][0] -= 1; },
+         "elements along axis 0 of in0, and a launch allows for"},
+        {"a tile of steps that no launch knows of", "pointwise",
+         [](Plan& p) { axis_of(the<Load>(p).access, 0).slices.push_back({literal(0), literal(9), -2}); },
+         "elements along axis 0 of in0, and a launch allows for"},
+        {"a tile of far steps in 32 bits", "pointwise",
+         [](Plan& p) {
+  axis_of(the<Load>(p).access, 0).viewed.factor = 1 << 22;
+  p.reaches[0][0] = std::int64_t{1} << 40;
+         },
+         "along axis 0 of in0 are computed in 32 bits"},
+        {"an axis stands twice", "transposed", [](Plan& p) { axis_of(the<Load>(p).access, 0).tensor_axis = 1; },
+         "axis 1 of in0 stands twice or is none"},
+        {"an axis that the tensor has not", "transposed", [](Plan& p) { axis_of(the<Load>(p).access, 0).tensor_axis = 2; },
+         "axis 2 of in0 stands twice or is none"},
+        {"an axis has no place", "transposed",
+         [](Plan& p) {
+  axis_of(the<Store>(p).access, 0).tensor_axis = -1;
+  axis_of(the<Store>(p).access, 0).extent = 1;
+         },
+         "not every axis of out1 has its place"},
+        {"many elements along no axis", "transposed", [](Plan& p) { axis_of(the<Store>(p).access, 0).tensor_axis = -1; },
+         "elements along no axis"},
+        {"a tile of another extent than the sweep", "pointwise",
+         [](Plan& p) { axis_of(the<Store>(p).access, 0).extent = 512; },
+         "a tile of 512 along axis 0, in a sweep over [1024]"},
+        {"a tile that may start below 0 is taken not to", "branched",
+         [](Plan& p) {
+  for (const StepPlace& place : steps_of(p))
+    if (Load* load = place.step().action.as<Load>())
+      load->access.axes[0].positive = true;
+    else if (Store* store = place.step().action.as<Store>())
+      for (TileAccess& read : store->sweep.reads) read.axes[0].positive = true;
+         },
+         "is taken to start at 0 or above"},
+                   {"vectors wider than the tensor's alignment", "pointwise",
+                    [](Plan& p) { p.variant.tensors[0].alignment = 4; }, "in0, aligned to 4"},
+                   {"vectors over the end of rows that are no multiples of them", "pointwise",
+                    [](Plan& p) { p.variant.tensors[1].row_alignment = 4; }, "may reach over its end"},
+                   {"vectors along an axis whose elements are no neighbours", "pointwise",
+                    [](Plan& p) { p.variant.tensors[0].contiguous_axis = -1; }, "whose neighbours are along -1"},
+                   {"vectors of 3 elements", "pointwise", [](Plan& p) { the<Load>(p).access.vector = 3; },
+                    "vectors of 3"},
+                   {"vectors of 8 elements where registers have runs of 4", "pointwise",
+                    [](Plan& p) {
+  the<Load>(p).access.vector = 8;
+  p.tensors[0].type = ElementType::f16;
+                    },
+                    "a thread has runs of 4"},
+    {"vectors along no axis", "pointwise", [](Plan& p) { the<Load>(p).access.fast = -1; },
+     "vectors of 4 along no axis"},
+    {"vectors along rows that are gathered", "gathered",
+     [](Plan& p) {
+  for (const StepPlace& place : steps_of(p))
+    if (Load* load = place.step().action.as<Load>(); load && load->access.rows)
+      load->access.fast = 0;
+    else if (Store* store = place.step().action.as<Store>())
+      for (TileAccess& read : store->sweep.reads)
+        if (read.rows) read.fast = 0;
+     },
+     "along no axis"},
+    {"vectors of a tile that they do not divide", "pointwise",
+     [](Plan& p) { axis_of(the<Load>(p).access, 0).extent = 1022; }, "vectors of 4 in a tile of 1022"},
+    {"vectors of a tile that a slice moves", "pointwise",
+     [](Plan& p) {
+  axis_of(the<Load>(p).access, 0).slices.push_back({literal(1), literal(100)});
+     },
+     "which a slice moves"},
+    {"vectors in a sweep of single elements", "pointwise", [](Plan& p) { the<Store>(p).sweep.vector = 2; },
+     "vectors of 4 in a sweep by 2"},
+    {"a scatter without rows", "gathered", [](Plan& p) { the<Store>(p).access.rows = {}; }, "a scatter names no rows"},
+    {"a scatter of vectors", "gathered",
+     [](Plan& p) {
+  the<Store>(p).access.vector = 2;
+  the<Store>(p).access.fast = 1;
+     },
+     "it moves 2 elements at a time"},
+    {"an atomic addition to an Out", "counted", [](Plan& p) { p.tensors[1].access = Access::out; },
+     "it changes out1, which is not read"},
+    {"an atomic that takes no element type", "drawn", [](Plan& p) { the<Atomic>(p).op = Op::add; },
+     "'add' changes no i32"},
+    {"an atomic that expects nothing", "drawn", [](Plan& p) { the<Atomic>(p).expected.reset(); },
+     "'atomic_compare_exchange' and what it expects do not go together"},
+    {"an atomic that expects too much", "mixed", [](Plan& p) { the<Atomic>(p).expected = literal(1); },
+     "'atomic_add' and what it expects do not go together"},
+    {"an atomic of vectors", "drawn",
+     [](Plan& p) {
+  the<Atomic>(p).access.vector = 2;
+  the<Atomic>(p).access.fast = 0;
+     },
+     "it changes 2 elements at a time"},
+    {"two places of one step have one name", "large",
+     [](Plan& p) {
+  Compute& compute = with_operand<Compute>(p, Kind::fetched);
+  compute.sweep.reads.push_back(compute.sweep.reads[0]);
+     },
+     "two places are called load_"},
+    };
+
+// Products and their buffers.
+const PlantedFault of_products[] =
+    {
+        {"a buffer of another type than the product reads", "in_place",
+         [](Plan& p) { buffer_of(p).type = ElementType::f16; }, "holds f16, and bf16 is read"},
+        {"a buffer of another type than its tensor", "in_place", [](Plan& p) { buffer_of(p).type = ElementType::f16; },
+         "holds f16, and the tensor bf16"},
+        {"a buffer with a row too few", "in_place", [](Plan& p) { buffer_of(p).rows -= 1; },
+         "is [63,32], and [64,32] is read"},
+        {"a buffer of half of the columns", "in_place", [](Plan& p) { buffer_of(p).columns /= 2; },
+         "is [64,16], and [64,32] is read"},
+        {"rows that are not made of chunks", "in_place", [](Plan& p) { buffer_of(p).columns -= 1; },
+         "are not made of chunks of 16 bytes"},
+        {"a product of more rows than its tile", "in_place", [](Plan& p) { the<Multiply>(p).product.m *= 2; },
+         "a product of [128,64] in a tile of [64,64]"},
+        {"a product of more steps than its operands have", "in_place", [](Plan& p) { the<Multiply>(p).product.k *= 2; },
+         "is [64,32], and [64,64] is read"},
+        {"accumulators in another layout than the value", "in_place",
+         [](Plan& p) {
+  const Product& product = the<Multiply>(p).product;
+  the<Multiply>(p).layout = accumulator_layout({product.m, product.n}, 4, 1);
+         },
+         "the product is"},
+        {"accumulators in a layout that the instruction has not", "in_place",
+         [](Plan& p) {
+  Multiply& multiply = the<Multiply>(p);
+  multiply.layout = edited(multiply.layout, [](auto& axes) { std::swap(axes[1].front(), axes[1].back()); });
+  value_of(p, multiply.out).layout = multiply.layout;
+         },
+         "and the instruction leaves them as"},
+                   {"sums that are no real numbers", "in_place",
+                    [](Plan& p) { p.storage(the<Multiply>(p).out).type = ElementType::i32; }, "sums in i32"},
+                   {"products of what cannot be multiplied", "in_place",
+                    [](Plan& p) { the<Multiply>(p).product.type = ElementType::i64; }, "products of i64"},
+                   {"instructions of more warps than there are", "in_place",
+                    [](Plan& p) { the<Multiply>(p).product.warps_m *= 2; }, "warps in a role of"},
+                   {"instructions of half of the warps", "in_place",
+                    [](Plan& p) {
+  Product& product = the<Multiply>(p).product;
+  (product.warps_m > 1 ? product.warps_m : product.warps_n) /= 2;
+                    },
+                    "warps in a role of"},
+    {"the left operand's registers in another layout", "chained",
+     [](Plan& p) {
+  for (const StepPlace& place : places_of<Multiply>(p)) {
+    const Multiply& multiply = place.step().action.get<Multiply>();
+    if (!multiply.product.a.value) continue;
+    Layout& layout = value_of(p, multiply.product.a.value).layout;
+    layout = edited(layout, [](auto& axes) { std::swap(axes[1].front(), axes[1].back()); });
+  }
+     },
+     "does not lie as the left operand"},
+    {"the left operand's registers of another type", "chained",
+     [](Plan& p) {
+  for (const StepPlace& place : places_of<Multiply>(p))
+    if (const ValueId left = place.step().action.get<Multiply>().product.a.value)
+      p.storage(left).type = ElementType::f32;
+     },
+     "is f32, and bf16 is multiplied"},
+    {"the left operand's registers in a loop that is not unrolled", "chained",
+     [](Plan& p) {
+  for (const StepPlace& place : places_of<Multiply>(p)) place.step().action.get<Multiply>().product.unrolled = 2;
+     },
+     "is in registers, and the product is not unrolled"},
+    {"a product of fused multiply-adds with an operand in registers", "chained",
+     [](Plan& p) {
+  for (const StepPlace& place : places_of<Multiply>(p)) {
+    Product& product = place.step().action.get<Multiply>().product;
+    if (product.a.value) product.kind = MatmulKind::simt;
+  }
+     },
+     "the left operand is in no buffer"},
+    {"a right operand in registers", "chained",
+     [](Plan& p) {
+  for (const StepPlace& place : places_of<Multiply>(p)) {
+    Product& product = place.step().action.get<Multiply>().product;
+    if (product.a.value) std::swap(product.a, product.b);
+  }
+     },
+     "the right operand is in no buffer"},
+    {"16 bits are converted on the way", "in_place",
+     [](Plan& p) { the<Multiply>(p).product.a.casts.push_back(ElementType::f32); }, "is multiplied as it is"},
+    {"a product reads ahead in a loop over its rounds", "pipelined",
+     [](Plan& p) { the<Multiply>(p).product.unrolled = 2; }, "its rounds are not all written out"},
+    {"a product that does not read ahead has a fetch within", "pipelined",
+     [](Plan& p) { the<Multiply>(p).product.reads_ahead = false; }, "a fetch stands within"},
+    {"a second product has the loop's fetch within", "pipelined",
+     [](Plan& p) { the<Loop>(p).body.push_back(place_of<Multiply>(p).step()); }, "a fetch stands within"},
+    {"a round's sums are behind where something reads them", "pipelined",
+     [](Plan& p) { the<Loop>(p).body.push_back(place_of<Store>(p).step()); }, "it holds its last round"},
+    {"eight neighbours of sums in 32 bits are stored", "in_place", [](Plan& p) { the<Store>(p).by_quads = true; },
+     "lies not as pairs of mma.sync's sums"},
+    {"eight neighbours are stored where four are aligned", "pipelined",
+     [](Plan& p) { p.variant.tensors[2].alignment = 8; }, "accesses of 16 bytes to out2, aligned to 8"},
+    {"a product reads a fixed stage", "pipelined", [](Plan& p) { the<Multiply>(p).product.a.stage = {}; },
+     "stages, and no loop is named"},
+    {"a product reads the stage of another loop", "two_loops",
+     [](Plan& p) { the<Multiply>(p, 0).product.a.stage = the<Loop>(p, 1).loop; },
+     "by the stage of a loop that is not around"},
+    {"a product reads stages where there is one", "in_place",
+     [](Plan& p) { the<Multiply>(p).product.a.stage = p.loops.add({}); }, "has 1 stages, and a loop is named"},
+    {"a thin product of registers that lie otherwise", "thin_alone",
+     [](Plan& p) {
+  Product& product = the<Multiply>(p).product;
+  product.layout_b = edited(product.layout_b, [](auto& axes) { std::swap(axes[0], axes[1]); });
+     },
+     "is multiplied"},
+    {"a thin product of fewer registers", "thin_alone", [](Plan& p) { the<Multiply>(p).product.k /= 2; },
+     "is multiplied"},
+    {"a thin product whose k is said to be whole", "thin_alone",
+     [](Plan& p) { the<Multiply>(p).product.lanes_k = the<Multiply>(p).product.warps_k = 0; },
+     "k is said to be spread over"},
+    {"a thin product of another type", "thin_alone", [](Plan& p) { the<Multiply>(p).product.type = ElementType::bf16; },
+     "is f32, and bf16 is multiplied"},
+    {"a thin product from memory", "thin_alone",
+     [](Plan& p) {
+  the<Multiply>(p).product.b.value = {};
+  the<Multiply>(p).product.b.buffer =
+      p.buffers.add({.label = {"tile"}, .type = ElementType::f32, .rows = 256, .columns = 64});
+     },
+     "registers are multiplied with registers"},
+    {"a tile that is larger than its buffer", "staged",
+     [](Plan& p) {
+  the<StoreShared>(p).sweep.shape = Shape{40, 100};
+     },
+     "a tile of [40,100] in a buffer of"},
+    {"what lies beyond an operand is not cleared", "staged", [](Plan& p) { place_of<ZeroFill>(p).drop(); },
+     "and nothing has cleared it"},
+    {"an operand is not written", "staged", [](Plan& p) { place_of<StoreShared>(p).drop(); },
+     "is read where nothing has filled it"},
+    {"an operand is not fetched", "in_place", [](Plan& p) { place_of<Fetch>(p).drop(); },
+     "is read where nothing has filled it"},
+    {"one of two operands is not fetched ahead", "pipelined", [](Plan& p) { the<Fetch>(p).tiles.pop_back(); },
+     "is read where nothing has filled it"},
+    {"a copy pads with ones", "in_place", [](Plan& p) { fetched(p).access.padding = 1; }, "copies are of an In"},
+    {"a copy of what the kernel writes", "in_place",
+     [](Plan& p) {
+  p.tensors[0].access = Access::in_out;
+  fetched(p).access.read_only = false;
+     },
+     "copies are of an In"},
+    {"a copy of more than the buffer has", "in_place", [](Plan& p) { fetched(p).access.axes.back().extent *= 2; },
+     "where its buffer has"},
+    {"a copy of vectors that the rows are not made of", "in_place",
+     [](Plan& p) { buffer_of(p).columns = 8 * (buffer_of(p).columns / 8) + 4; }, "not whole vectors of 8"},
+    {"a copy of vectors across rows", "in_place",
+     [](Plan& p) { fetched(p).access.fast = static_cast<int>(fetched(p).access.axes.size()) - 2; },
+     "vectors of 8 across rows"},
+    {"an asynchronous copy of 2 bytes", "in_place", [](Plan& p) { fetched(p).access.vector = 1; },
+     "is copied asynchronously, 2 bytes at a time"},
+    {"an asynchronous copy to the workspace", "in_place", [](Plan& p) { buffer_of(p).in_workspace = true; },
+     "is copied asynchronously, 16 bytes at a time"},
+    {"tensor cores read the workspace", "in_place", [](Plan& p) { buffer_of(p).in_workspace = true; },
+     "tensor cores read shared memory only"},
+    {"a fetch in place into stages", "in_place", [](Plan& p) { buffer_of(p).stages = 2; },
+     "has stages, and is fetched in place"},
+    };
+
+// Barriers, and copies that are waited for.
+const PlantedFault of_sync[] =
+    {
+        {"no barrier before values come from scratch memory", "transposed", [](Plan& p) { barrier_before<LoadScratch>(p).drop(); },
+         "there is no barrier between it and writes of scratch"},
+        {"a barrier behind what it is for", "transposed", [](Plan& p) { barrier_before<LoadScratch>(p).move(1); },
+         "there is no barrier between it and writes of scratch"},
+        {"no barrier before scratch memory is written again", "transposed", [](Plan& p) { barrier_before<StoreScratch>(p).drop(); },
+         "there is no barrier between it and uses of scratch"},
+        {"no barrier before totals are added", "scanned", [](Plan& p) { barrier_before<AddScanPrefix>(p).drop(); },
+         "there is no barrier between it and writes of scratch"},
+        {"no barrier before a product", "in_place", [](Plan& p) { barrier_before<Multiply>(p).drop(); },
+         "seen by all threads: there is no barrier"},
+        {"no barrier before a product of what threads wrote", "staged",
+         [](Plan& p) { barrier_before<Multiply>(p).drop(); }, "there is no barrier between it and writes of"},
+        {"no barrier between zeros and what overwrites them", "staged",
+         [](Plan& p) { barrier_before<StoreShared>(p).drop(); }, "there is no barrier between it and uses of left_"},
+        {"no barrier between a store and a load", "exchanged", [](Plan& p) { barrier_before<Load>(p).drop(); },
+         "there is no barrier between it and writes of inout0"},
+        {"no barrier between a load and a store", "exchanged", [](Plan& p) { barrier_before<Store>(p).drop(); },
+         "there is no barrier between it and uses of inout0"},
+        {"no barrier between an atomic addition and a load", "counted", [](Plan& p) { barrier_before<Load>(p).drop(); },
+         "there is no barrier between it and writes of inout1"},
+        {"no barrier before what is released", "released", [](Plan& p) { barrier_before<Atomic>(p).drop(); },
+         "there is no barrier between it and uses of inout2"},
+        {"no barrier behind what is acquired", "awaited", [](Plan& p) { barrier_before<Load>(p).drop(); },
+         "there is no barrier between it and writes of inout0"},
+        {"no barrier between atomics of two ops", "mixed", [](Plan& p) { barrier_before<Atomic>(p, 0).drop(); },
+         "there is no barrier between it and uses of inout0"},
+        {"no barrier between values that change places", "mixed", [](Plan& p) { barrier_before<Atomic>(p, 2).drop(); },
+         "there is no barrier between it and uses of inout0"},
+        {"no barrier in a branch", "counted", [](Plan& p) { barrier_before<Store>(p).drop(); },
+         "there is no barrier between it and uses of inout1"},
+        {"a round does not wait for the one before it", "shifted", [](Plan& p) { place_of<Barrier>(p).drop(); },
+         "of inout0"},
+        {"parts are taken before all have put theirs", "rows", [](Plan& p) { barrier_before<ReduceWarpPartials>(p).drop(); },
+         "there is no barrier between it and writes of scratch"},
+        {"a round puts parts while the one before it takes some", "rows",
+         [](Plan& p) { barrier_before<StoreWarpPartials>(p).drop(); }, "there is no barrier between it and uses of scratch"},
+        {"a barrier of later rounds is the only one", "rows",
+         [](Plan& p) { barrier_before<ReduceWarpPartials>(p).step().action.get<Barrier>().again = true; },
+         "there is no barrier between it and writes of scratch"},
+        {"no barrier at the top of a round", "pipelined",
+         [](Plan& p) {
+  std::erase_if(the<Loop>(p).arrive, [](const Step& s) { return s.action.is<Barrier>(); });
+         },
+         "0 barriers at the top of a round"},
+        {"the barrier before copies have arrived", "pipelined",
+         [](Plan& p) { std::swap(the<Loop>(p).arrive.front(), the<Loop>(p).arrive.back()); },
+         "the barrier stands before the wait"},
+        {"copies into what the round before still reads", "unpipelined",
+         [](Plan& p) { barrier_before<Fetch>(p).drop(); }, "there is no barrier between it and uses of tile_"},
+        {"copies for a loop into what is still read", "two_loops", [](Plan& p) { barrier_before<Loop>(p).drop(); },
+         "there is no barrier between its first fetch and uses of"},
+        {"a block does not wait for the one before it", "beyond", [](Plan& p) { barrier_before<StoreShared>(p).drop(); },
+         "there is no barrier between it and uses of left_"},
+        {"a copy ends in no group", "in_place", [](Plan& p) { place_of<Commit>(p, 1).drop(); }, "is not in a group"},
+        {"a copy is not waited for", "in_place", [](Plan& p) { place_of<Wait>(p, 1).drop(); }, "is not waited for"},
+        {"a copy's group ends behind the wait", "in_place", [](Plan& p) { place_of<Commit>(p, 1).move(1); },
+         "is not waited for"},
+        {"a copy is waited for behind its use", "in_place",
+         [](Plan& p) {
+  const StepPlace wait = place_of<Wait>(p, 1);
+  Step moved = wait.step();
+  wait.drop();
+  body_of(p).push_back(std::move(moved));
+         },
+         "is not waited for"},
+                   {"a copy is waited for behind the barrier", "in_place",
+                    [](Plan& p) {
+  const StepPlace barrier = barrier_before<Multiply>(p);
+  Step moved = barrier.step();
+  barrier.drop();
+  const StepPlace wait = place_of<Wait>(p, 1);
+  wait.body->insert(wait.body->begin() + static_cast<std::ptrdiff_t>(wait.index), std::move(moved));
+                    },
+                    "seen by all threads: there is no barrier"},
+    {"one copy may still be under way", "in_place", [](Plan& p) { the<Wait>(p, 1).pending = 1; },
+     "a wait outside of a loop is for all copies"},
+    {"a round may begin before its copies have arrived", "pipelined", [](Plan& p) { the<Wait>(p).pending += 1; },
+     "it waits until 3 groups are pending, and 4 rounds are under way"},
+    {"a wait for a negative number of groups", "pipelined", [](Plan& p) { the<Wait>(p).pending = -1; },
+     "it waits until -1 groups are pending"},
+    {"a round does not wait for its copies", "pipelined",
+     [](Plan& p) { the<Loop>(p).arrive.erase(the<Loop>(p).arrive.begin()); }, "0 waits at the top of a round"},
+    {"a round waits in its body", "pipelined",
+     [](Plan& p) {
+  Loop& loop = the<Loop>(p);
+  loop.body.insert(loop.body.begin(), loop.arrive.front());
+  loop.arrive.erase(loop.arrive.begin());
+     },
+     "0 waits at the top of a round"},
+    {"a round's copies are no group", "pipelined", [](Plan& p) { the<Loop>(p).issued.clear(); },
+     "0 groups of copies a round"},
+    {"a round without a fetch ends no group", "pipelined",
+     [](Plan& p) {
+  Loop& loop = the<Loop>(p);
+  loop.ahead.push_back(loop.issued.front());
+  loop.issued.clear();
+     },
+     "0 groups of copies a round"},
+    {"two groups a round", "pipelined",
+     [](Plan& p) {
+  const Step commit = the<Loop>(p).issued.front();
+  the<Loop>(p).issued.push_back(commit);
+     },
+     "2 groups of copies a round"},
+    {"a loop is not drained", "pipelined",
+     [](Plan& p) {
+  for (const StepPlace& place : places_of<Wait>(p))
+    if (place.body == &body_of(p)) return place.drop();
+     },
+     "copies of the loop before may be under way"},
+    {"a loop is drained too late", "pipelined",
+     [](Plan& p) {
+  for (const StepPlace& place : places_of<Wait>(p))
+    if (place.body == &body_of(p)) return place.move(1);
+     },
+     "copies of the loop before may be under way"},
+    {"a loop of one round more under way than there are stages", "pipelined", [](Plan& p) { the<Loop>(p).stages += 1; },
+     "which are not those of the loop"},
+    {"a buffer of one stage too few", "pipelined", [](Plan& p) { buffer_of(p).stages -= 1; },
+     "which are not those of the loop"},
+    {"a loop with something ahead and one round under way", "pipelined", [](Plan& p) { the<Loop>(p).stages = 1; },
+     "1 rounds are under way, and something is fetched ahead"},
+    {"a loop of no stage", "shifted", [](Plan& p) { the<Loop>(p).stages = 0; }, "0 stages"},
+    {"a fetch for another loop", "two_loops", [](Plan& p) { the<Fetch>(p, 0).loop = the<Loop>(p, 1).loop; },
+     "it fetches for another loop"},
+    {"a fetch ahead of a loop that is in place", "pipelined", [](Plan& p) { the<Fetch>(p).loop = {}; },
+     "it fetches for another loop"},
+    {"nothing is fetched ahead", "pipelined", [](Plan& p) { place_of<Fetch>(p).drop(); }, "0 fetches ahead"},
+    {"a fetch for a loop in its body", "pipelined",
+     [](Plan& p) {
+  Loop& loop = the<Loop>(p);
+  const Step fetch = loop.ahead.back();
+  loop.body.insert(loop.body.begin(), fetch);
+     },
+     "it fetches for a loop, and is not ahead of it"},
+    {"a step between a wait and its barrier", "pipelined",
+     [](Plan& p) {
+  Loop& loop = the<Loop>(p);
+  loop.arrive.insert(loop.arrive.begin() + 1, loop.issued.front());
+     },
+     "a round begins with a wait and a barrier alone"},
+    {"a product ahead of a round", "pipelined",
+     [](Plan& p) {
+  const Step product = place_of<Multiply>(p).step();
+  the<Loop>(p).ahead.push_back(product);
+     },
+     "more than places is made ahead"},
+    };
+
+// Offsets.
+const PlantedFault of_memory[] =
+    {
+        {"two buffers in one place", "in_place", [](Plan& p) { buffer_of(p, 1).offset = buffer_of(p, 0).offset; },
+         "are in use at the same time"},
+        {"two buffers that overlap by a stage", "pipelined",
+         [](Plan& p) {
+  Buffer &a = buffer_of(p, 0), &b = buffer_of(p, 1);
+  (a.offset > b.offset ? a : b).offset -= 128;
+         },
+         "are in use at the same time"},
+        {"scratch memory in the place of a value", "large",
+         [](Plan& p) {
+  for (const Storage& storage : p.storages)
+    if (storage.storage_class == StorageClass::shared) p.scratch[the<StoreWarpPartials>(p).scratch].offset = storage.offset;
+         },
+         "are in use at the same time"},
+                   {"two values in one place", "large",
+                    [](Plan& p) {
+  std::vector<Storage*> large;
+  for (Storage& storage : p.storages)
+    if (storage.storage_class == StorageClass::shared || storage.storage_class == StorageClass::workspace) large.push_back(&storage);
+  large.at(1)->storage_class = large.at(0)->storage_class;
+  large.at(1)->offset = large.at(0)->offset;
+                    },
+                    "are in use at the same time"},
+    {"a buffer that is not aligned to 128 bytes", "in_place", [](Plan& p) { buffer_of(p).offset += 64; },
+     "not at a multiple of 128"},
+    {"scratch memory that is not aligned to 16 bytes", "transposed",
+     [](Plan& p) { p.scratch[the<StoreScratch>(p).scratch].offset = 8; }, "not at a multiple of 16"},
+    {"a buffer below 0", "in_place", [](Plan& p) { buffer_of(p).offset = -128; }, "begins at -128"},
+    {"a buffer beyond the end", "in_place", [](Plan& p) { buffer_of(p).offset = 128 * 1024; }, "ends at"},
+    {"less shared memory than is used", "in_place", [](Plan& p) { p.shared_bytes -= 128; }, "ends at"},
+    {"less workspace than is used", "beyond", [](Plan& p) { p.workspace_bytes -= 128; }, "ends at"},
+    {"more shared memory than a block may have", "in_place", [](Plan& p) { p.shared_bytes = 228 * 1024; },
+     "bytes of shared memory, sm_90a has"},
+    {"a workspace whose blocks are not aligned", "beyond", [](Plan& p) { p.workspace_bytes += 16; },
+     "no multiple of 128"},
+    {"scratch memory too small for what is put", "transposed", [](Plan& p) { p.scratch[the<StoreScratch>(p).scratch].bytes -= 4; },
+     "of scratch memory"},
+    {"scratch memory too small for parts", "rows", [](Plan& p) { p.scratch[the<StoreWarpPartials>(p).scratch].bytes /= 2; },
+     "of scratch memory"},
+    {"a part that begins where the last one ends", "joined", [](Plan& p) { the<StoreScratch>(p, 1).base += 64; },
+     "of scratch memory"},
+    {"a part that begins below 0", "joined", [](Plan& p) { the<StoreScratch>(p).base = -1; }, "it begins at -1"},
+    {"elements in each other's places", "transposed",
+     [](Plan& p) {
+  Strides& strides = the<StoreScratch>(p).strides;
+  strides[0] = strides[1];
+     },
+     "lie among others"},
+    {"elements taken from each other's places", "transposed", [](Plan& p) { the<LoadScratch>(p).strides[0] = 2; },
+     "lie among others"},
+    {"scratch memory too small for totals", "scanned", [](Plan& p) { p.scratch[the<WriteScanTotals>(p).scratch].bytes -= 4; },
+     "of scratch memory"},
+    };
+
+// Roles, phases and parameters.
+const PlantedFault of_launch[] =
+    {
+        {"no phase", "rows", [](Plan& p) { p.phases.clear(); }, "the plan has no phase"},
+        {"a phase without a role", "pointwise", [](Plan& p) { p.phases[0].roles.clear(); }, "a phase has no role"},
+        {"a gap below the first role", "pointwise", [](Plan& p) { p.phases[0].roles[0].first_warp = 1; },
+         "begins at warp 1, not 0"},
+        {"a role that overlaps another", "pointwise",
+         [](Plan& p) {
+  p.phases[0].roles.push_back({"producer", p.phases[0].roles[0].warps - 1, 1, {}});
+         },
+         "role producer begins at warp"},
+        {"a gap between roles", "pointwise",
+         [](Plan& p) {
+  p.phases[0].roles.push_back({"producer", p.phases[0].roles[0].warps + 1, 1, {}});
+         },
+         "role producer begins at warp"},
+                   {"a role without warps", "pointwise",
+                    [](Plan& p) {
+  p.phases[0].roles.push_back({"producer", p.phases[0].roles[0].warps, 0, {}});
+                    },
+                    "role producer has 1 teams of 0 warps"},
+    {"more warps than a block has", "pointwise", [](Plan& p) { p.phases[0].roles[0].warps = 64; },
+     "64 warps in a block"},
+    {"more blocks at a time than there are threads for", "pointwise", [](Plan& p) { p.blocks = 1000; },
+     "threads at a time"},
+    {"groups of blocks in a grid of one axis", "pointwise", [](Plan& p) { p.phases[0].schedule.raster_group = 8; },
+     "blocks run in groups of 8 in a grid of 1 axes"},
+    {"a grid that begins at another axis", "pointwise", [](Plan& p) { p.phases[0].first_axis = 1; },
+     "a phase's grid begins at axis 1, not 0"},
+    {"a second phase whose blocks are those of the launch", "pointwise",
+     [](Plan& p) {
+  Phase second = p.phases[0];
+  second.first_axis = 1;
+  second.roles[0].body.clear();
+  p.phases.push_back(std::move(second));
+     },
+     "of several phases one's blocks are those of the launch"},
+    {"a second phase of fewer warps", "transposed",
+     [](Plan& p) {
+  Phase second = p.phases[0];
+  second.first_axis = 2;
+  second.roles[0].body.clear();
+  second.roles[0].warps = 1;
+  p.phases.push_back(std::move(second));
+     },
+     "the only one of its phase, has 1 warps of"},
+    {"a block's index in a phase over another grid", "pointwise",
+     [](Plan& p) {
+  Phase second = p.phases[0];
+  p.phases[0].roles[0].body.clear();
+  second.first_axis = 1;
+  p.phases.push_back(std::move(second));
+     },
+     "in a phase over another grid"},
+    {"a parameter is missing", "pointwise", [](Plan& p) { drop_parameter(p, KernelParameter::Kind::scalar); },
+     "parameters, and needs"},
+    {"a parameter stands twice", "pointwise", [](Plan& p) { p.parameters.push_back(p.parameters[0]); },
+     "a parameter is passed twice"},
+    {"a parameter of another tensor", "transposed", [](Plan& p) { p.parameters[0].argument = 7; }, "parameters, and needs"},
+    {"the number of blocks is missing", "beyond", [](Plan& p) { drop_parameter(p, KernelParameter::Kind::blocks); },
+     "parameters, and needs"},
+    {"a workspace whose blocks are not in flight", "beyond",
+     [](Plan& p) {
+  p.phases[0].schedule.kind = Schedule::Kind::grid;
+  drop_parameter(p, KernelParameter::Kind::blocks);
+     },
+     "blocks are not persistent"},
+    };
+
+void check(std::span<const PlantedFault> faults) {
+  for (const PlantedFault& fault : faults) {
+    INFO(fault.name << ", in " << fault.kernel);
+    Plan plan = plan_of(fault.kernel);
+    REQUIRE(violations(plan) == std::vector<std::string>{});
+    REQUIRE_NOTHROW(fault.plant(plan));
+    const std::vector<std::string> found = violations(plan);
+    INFO(fmt::format("found:\n  {}", fmt::join(found, "\n  ")));
+    CHECK(std::any_of(found.begin(), found.end(),
+                      [&](const std::string& one) { return one.find(fault.words) != one.npos; }));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("the verifier names ids and indices that name nothing", "[plan]") { check(of_ids); }
+TEST_CASE("the verifier names layouts, storage and scopes that are wrong", "[plan]") { check(of_values); }
+TEST_CASE("the verifier names terms and types that are wrong", "[plan]") { check(of_types); }
+TEST_CASE("the verifier names parts of results that are not combined", "[plan]") { check(of_parts); }
+TEST_CASE("the verifier names sorts and counts that are wrong", "[plan]") { check(of_sorts); }
+TEST_CASE("the verifier names places in tensors that are wrong", "[plan]") { check(of_places); }
+TEST_CASE("the verifier names products that are wrong", "[plan]") { check(of_products); }
+TEST_CASE("the verifier names barriers and waits that are missing", "[plan]") { check(of_sync); }
+TEST_CASE("the verifier names memory that overlaps", "[plan]") { check(of_memory); }
+TEST_CASE("the verifier names roles and parameters that are wrong", "[plan]") { check(of_launch); }
+
+namespace {
+
+/// Would a kernel without this step compute what it does? Not asked of steps that say what a kernel means.
+bool must_stand(const Plan& plan, const Body& body, std::size_t index) {
+  const Step& step = body[index];
+  // A later wait is for these copies, too, if more are fetched in place before it.
+  const bool more_copies =
+      std::any_of(body.begin() + static_cast<std::ptrdiff_t>(index) + 1, body.end(), [](const Step& later) {
+        const Fetch* fetch = later.action.as<Fetch>();
+        return fetch && !fetch->loop;
+      });
+  const auto puts_into = [&](ScratchId scratch) {
+    return std::count_if(body.begin(), body.end(), [&](const Step& other) {
+      const StoreScratch* put = other.action.as<StoreScratch>();
+      return put && put->scratch == scratch;
+    });
+  };
+  const Overloaded stands{
+      [&]<OneOf<Compute, Load, Reduce, Argmax> T>(const T& s) { return !plan.storage(s.out).changes; },
+      [&](const StoreScratch& s) { return puts_into(s.scratch) == 1; },
+      [&]<OneOf<Commit, Wait> T>(const T&) { return !more_copies; },
+      []<OneOf<Barrier, Fetch, ZeroFill, StoreShared, LoadScratch, LaneReduce, CrossWarpReduce, StoreWarpPartials, ReduceWarpPartials, Sort, Merge,
+               HistogramUpdate, HistogramReduce>
+             T>(const T&) { return true; },
+      [](const auto&) { return false; },
+  };
+  return visit_kind(stands, step.action);
+}
+
+}  // namespace
+
+TEST_CASE("no step can be left out of a plan", "[plan]") {
+  int tried = 0;
+  for (const std::string& kernel : plan_kernels()) {
+    const Plan plan = plan_of(kernel);
+    Plan shorter = plan;
+    const std::size_t steps = steps_of(shorter).size();
+    for (std::size_t i = 0; i < steps; ++i) {
+      shorter = plan;
+      const StepPlace place = steps_of(shorter)[i];
+      if (!must_stand(plan, *place.body, place.index)) continue;
+      const std::string text = step_text(plan, place.step());
+      place.drop();
+      INFO(kernel << " without step " << i << ": " << text);
+      CHECK(!violations(shorter).empty());
+      ++tried;
+    }
+  }
+  CHECK(tried > 150);
+}

@@ -1,0 +1,766 @@
+// Products that feed one another in a loop, of tiles that sm_90a has roles for: on any device, against attention in
+// double precision, rounded nowhere.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "support/catch.hpp"
+#include "codegen/kernel_source.hpp"
+#include "codegen/make_plan.hpp"
+#include "codegen/passes.hpp"
+#include "codegen/plan/remarks.hpp"
+#include "codegen/plan/verify/verify_plan.hpp"
+#include "codegen/schedule/raster_order.hpp"
+#include "support/compiling.hpp"
+#include "support/devices.hpp"
+#include "support/plan_steps.hpp"
+#include "support/tensors.hpp"
+#include "tessera/tessera.hpp"
+
+using namespace tessera::internal;
+using codegen::Plan;
+
+namespace {
+
+struct AttentionTiles {
+  int m, n, d;
+};
+/// Which keys a query sees; `square`: as causal, of as many keys as queries; `distance`: as window, by how far a key
+/// is.
+enum class Mask { full, causal, square, window, distance, prefix, documents };
+constexpr int window_length = 70, prefix_length = 45;
+
+struct Kind {
+  bool looks = false;  ///< at sums before they go on: then rounds cannot overlap
+  /// Keys and values are the first of those in memory, as many as a tensor says; there may be none, or there is one.
+  enum { all, some, one } keys = all;
+};
+/// q [heads, queries, d], k and v [heads / group, keys, d]: query i stands at position keys - queries + i.
+template <class T>
+auto attention(const AttentionTiles& of, Mask mask, int group, Kind kind = {}) {
+  return kernel("attention", [=](In<T, 3> q, In<T, 3> all_k, In<T, 3> all_v, In<i32, 1> filled, In<i32, 1> document,
+                                 tessera::internal::Out<T, 3> o, Scalar<f32> scale) {
+    const auto [bm, bn, d] = of;
+    const bool sliced = kind.keys != Kind::all;
+    const Tile count = sliced ? Tile(item(load(filled, {0}, {1}))) : Tile(all_k.extent(1));
+    using View = decltype(all_k.slice(1, 0, count));
+    const View k = sliced ? all_k.slice(1, 0, count) : View(all_k), v = sliced ? all_v.slice(1, 0, count) : View(all_v);
+    require((q.extent(2) == d) & (k.extent(2) == d), "heads as wide as the kernel was made for");
+    auto [m, head] = blocks(cdiv(q.extent(1), bm), q.extent(0));
+    Tile from = head / group, ahead = mask == Mask::square ? Tile(0 * m) : Tile(count - q.extent(1));
+    Tile queries = reshape(load(q, {head, m, 0}, {1, bm, d}), {bm, d});
+    Tile rows = ahead + m * bm + iota({bm, 1}, 0);
+    Var top = full<f32>({bm, 1}, -1e30), norm = zeros<f32>({bm, 1}), acc = zeros<f32>({bm, d});
+    const bool ends = mask == Mask::causal || mask == Mask::square;
+    Tile length = ends ? Tile(minimum(count, ahead + (m + 1) * bm)) : count;
+    for (Index j : range(cdiv(kind.keys == Kind::one ? Tile(maximum(length, 1)) : length, bn))) {
+      Tile columns = j * bn + iota({1, bn}, 1);
+      Tile there = columns < count;
+      Tile own = reshape(gather(document, reshape(minimum(rows, count - 1), {bm})), {bm, 1});
+      Tile seen = ends                     ? Tile(columns <= rows)
+                  : mask == Mask::window   ? Tile(there & (columns <= rows) & (columns > rows - window_length))
+                  : mask == Mask::distance ? Tile(there & (rows - columns >= 0) & (rows - columns < window_length))
+                  : mask == Mask::prefix   ? Tile(there & ((columns <= rows) | (columns < prefix_length)))
+                  : mask == Mask::full     ? Tile(there)
+                                           : Tile(there & (load(document, {j}, {bn}) == own));
+      Tile keys = reshape(load(k, {from, j, 0}, {1, bn, d}), {bn, d});
+      Tile values = reshape(load(v, {from, j, 0}, {1, bn, d}), {bn, d});
+      Tile s = where(seen, mma(queries, transpose(keys), zeros<f32>({bm, bn})) * (scale * log2e), -inf);
+      Tile hi = maximum(top, max(s, 1));
+      Tile p = exp2(s - hi), shrink = exp2(top - hi);
+      norm = norm * shrink + sum(p, 1);
+      acc = mma(cast<T>(p), values, acc * shrink);
+      top = kind.looks ? Tile(minimum(hi, max(acc, 1) + 1e30f)) : Tile(hi);
+    }
+    store(o, {head, m, 0}, reshape(cast<T>(acc / maximum(norm, 1e-30)), {1, bm, d}));
+  });
+}
+
+Plan plan_of(const Graph& traced) {
+  const Graph graph = run_passes(traced);
+  return codegen::make_plan(graph, dense_variant(graph), Arch::sm_90a, {.verify = true});
+}
+std::string why_not(const Plan& plan) { return notes(plan).empty() ? "" : notes(plan).front(); }
+
+struct Sizes {
+  int heads = 1, group = 1, queries = 0, keys = 0;
+  int room = 0;  ///< behind the keys, with NaN in it; then they are a slice
+  bool has_key = true;
+};
+
+bool sees(Mask mask, int row, int column, const std::vector<std::int32_t>& document) {
+  switch (mask) {
+    case Mask::full:
+      return true;
+    case Mask::causal:
+    case Mask::square:
+      return column <= row;
+    case Mask::window:
+    case Mask::distance:
+      return column <= row && column > row - window_length;
+    case Mask::prefix:
+      return column <= row || column < prefix_length;
+    case Mask::documents:
+      return document[static_cast<std::size_t>(row)] == document[static_cast<std::size_t>(column)];
+  }
+  return false;
+}
+
+template <class T>
+std::vector<T> random_values(int count, unsigned seed) {
+  std::mt19937 rng(seed);
+  std::uniform_real_distribution<float> uniform(-1, 1);
+  std::vector<T> values(static_cast<std::size_t>(count));
+  for (T& value : values) value = T(uniform(rng));
+  return values;
+}
+
+template <class T>
+void check(const AttentionTiles& tiles, Mask mask, const Sizes& of, bool shared = true) {
+  CAPTURE(tiles.m, tiles.n, tiles.d, static_cast<int>(mask), of.heads, of.group, of.queries, of.keys);
+  const Kind kind{.keys = of.room == 0 ? Kind::all : of.has_key ? Kind::one : Kind::some};
+  const auto k = attention<T>(tiles, mask, of.group, kind);
+  const Plan plan = plan_of(k.graph());
+  INFO(why_not(plan));
+  CHECK((plan.phases[0].roles.size() > 1) == shared);
+  const int d = tiles.d, of_keys = of.heads / of.group;
+  const auto q = random_values<T>(of.heads * of.queries * d, 1), keys = random_values<T>(of_keys * of.keys * d, 2),
+             values = random_values<T>(of_keys * of.keys * d, 3);
+  std::vector<std::int32_t> document(static_cast<std::size_t>(of.keys));
+  for (int i = 0; i < of.keys; ++i) document[static_cast<std::size_t>(i)] = i / 37;
+  const auto in_room = [&](const std::vector<T>& x) {
+    std::vector<T> more(static_cast<std::size_t>(of_keys * (of.keys + of.room) * d),
+                        T(std::numeric_limits<float>::quiet_NaN()));
+    for (int head = 0; head < of_keys; ++head)
+      std::copy_n(x.begin() + head * of.keys * d, of.keys * d, more.begin() + head * (of.keys + of.room) * d);
+    return tensor<T, 3>({of_keys, of.keys + of.room, d}, more);
+  };
+  const auto device_q = tensor<T, 3>({of.heads, of.queries, d}, q);
+  const auto device_k = in_room(keys), device_v = in_room(values);
+  const auto device_filled = tensor<i32, 1>({1}, std::vector<std::int32_t>{of.keys});
+  const auto device_document = tensor<i32, 1>({of.keys}, document);
+  auto o =
+      tensor<T, 3>({of.heads, of.queries, d}, std::vector<T>(q.size(), T(std::numeric_limits<float>::quiet_NaN())));
+  const double scale = 1 / std::sqrt(d);
+  launch(test_device().stream(), k, device_q, device_k, device_v, device_filled, device_document, o, scale);
+  const std::vector<T> got = o.to_vector();
+
+  const auto at = [&](const std::vector<T>& x, int head, int extent, int position, int i) {
+    return static_cast<double>(static_cast<float>(
+        x[(static_cast<std::size_t>(head) * static_cast<std::size_t>(extent) + static_cast<std::size_t>(position)) *
+              static_cast<std::size_t>(d) +
+          static_cast<std::size_t>(i)]));
+  };
+  // Probabilities and the result are rounded, to 8 or 11 bits.
+  const double allowed = std::is_same_v<T, bf16> ? 8e-3 : 1e-3;
+  double worst = 0;
+  for (int head = 0; head < of.heads; ++head)
+    for (int row = 0; row < of.queries; ++row) {
+      const int position = of.keys - of.queries + row;
+      std::vector<double> sums(static_cast<std::size_t>(d));
+      double norm = 0;
+      for (int column = 0; column < of.keys; ++column) {
+        if (!sees(mask, position, column, document)) continue;
+        double score = 0;
+        for (int i = 0; i < d; ++i)
+          score += at(q, head, of.queries, row, i) * at(keys, head / of.group, of.keys, column, i);
+        const double p = std::exp(score * scale);
+        norm += p;
+        for (int i = 0; i < d; ++i)
+          sums[static_cast<std::size_t>(i)] += p * at(values, head / of.group, of.keys, column, i);
+      }
+      for (int i = 0; i < d; ++i) {
+        const double error = std::abs(at(got, head, of.queries, row, i) - sums[static_cast<std::size_t>(i)] / norm);
+        if (!(error <= worst)) worst = std::isnan(error) ? 1e30 : error;
+      }
+    }
+  CHECK(worst <= allowed);
+}
+
+}  // namespace
+
+TEST_CASE("chains by roles: attention of each tile and mask", "[cpu]") {
+  Cases cases(24);
+  for (const Mask mask : {Mask::causal, Mask::square, Mask::full, Mask::window, Mask::prefix, Mask::documents})
+    for (const AttentionTiles& tiles : {AttentionTiles{192, 128, 64}, AttentionTiles{128, 128, 128},
+                                        AttentionTiles{64, 64, 64}, AttentionTiles{128, 64, 64}})
+      if (!cases.skip()) check<bf16>(tiles, mask, {.heads = 2, .group = 2, .queries = 200, .keys = 200});
+  check<f16>({128, 128, 64}, Mask::causal, {.heads = 1, .group = 1, .queries = 130, .keys = 130});
+  check<bf16>({128, 176, 64}, Mask::causal, {.heads = 1, .group = 1, .queries = 190, .keys = 190});
+  check<bf16>({64, 64, 64}, Mask::distance, {.heads = 1, .group = 1, .queries = 200, .keys = 200});
+}
+
+TEST_CASE("chains by roles: attention of few or many positions, and of more keys than queries", "[cpu]") {
+  Cases cases(12);
+  for (const Mask mask : {Mask::causal, Mask::full})
+    for (const int queries : {1, 64, 193, 400})
+      for (const int more : {0, 100})
+        if (!(sanitized && queries > 200) && !cases.skip())  // three quarters of its time
+          check<bf16>({192, 128, 64}, mask, {.heads = 3, .group = 1, .queries = queries, .keys = queries + more});
+}
+
+TEST_CASE("chains by roles: attention of the keys that a cache has so far", "[cpu]") {
+  Cases cases(20);
+  const int rooms[] = {1, 300};
+  for (const bool has_key : {true, false})
+    for (const int keys : {1, 63, 64, 127, 128, 129, 200, 256})
+      for (const int room : rooms) {
+        const int queries = std::min(keys, keys % 2 ? 70 : 1);
+        const Sizes sizes{.heads = 2, .group = 1, .queries = queries, .keys = keys, .room = room, .has_key = has_key};
+        for (const Mask mask : {Mask::causal, Mask::full})
+          if (!(sanitized && keys > 130) && !cases.skip()) check<bf16>({128, 128, 64}, mask, sizes);
+      }
+  const Sizes sizes{.heads = 2, .group = 2, .queries = 150, .keys = 150, .room = 42};
+  check<bf16>({128, 128, 128}, Mask::window, sizes);
+  check<bf16>({192, 128, 64}, Mask::causal, sizes);
+  check<f16>({64, 64, 64}, Mask::prefix, sizes);
+}
+
+namespace {
+
+/// Three warp groups, or two of which each overlaps rounds.
+Plan causal_plan(bool overlaps = false) {
+  return plan_of(attention<bf16>({overlaps ? 128 : 192, 64, 64}, Mask::causal, 1, {.looks = !overlaps}).graph());
+}
+
+struct Planted {
+  const char* name;
+  std::function<void(Plan&)> plant;
+  const char* verifier;  ///< what it says
+};
+const Planted faults[] = {
+    {"scores are read while they are multiplied", [](Plan& p) { place_of<codegen::WgmmaWait>(p, 0).drop(); },
+     "is the result of an open product"},
+    {"a stage is given back while it is multiplied", [](Plan& p) { place_of<codegen::WgmmaWait>(p, 1).move(3); },
+     "products that read the stage are open"},
+    {"keys are multiplied before they are there", [](Plan& p) { place_of<codegen::WaitFull>(p, 1).drop(); },
+     "not known to be full"},
+    {"queries are multiplied before they are there", [](Plan& p) { place_of<codegen::WaitFull>(p, 0).drop(); },
+     "not known to be full"},
+    {"queries are never given back", [](Plan& p) { place_of<codegen::ArriveEmpty>(p, 2).drop(); },
+     "stages read, 0 released"},
+    {"values are given back twice",
+     [](Plan& p) {
+  const StepPlace place = place_of<codegen::ArriveEmpty>(p, 1);
+  place.body->push_back(place.step());
+}, "released"},
+    {"a cursor of keys stays", [](Plan& p) { place_of<codegen::AdvanceStage>(p, 3).drop(); }, "goes on by"},
+    {"no fence ahead of probabilities", [](Plan& p) { place_of<codegen::WgmmaFence>(p, 1).drop(); }, "no fence stands"},
+    {"probabilities behind the fence",
+     [](Plan& p) {
+  for (const StepPlace& place : places_of<codegen::Compute>(p)) {
+    if (!p.storage(place.step().action.get<codegen::Compute>().out).pairs) continue;
+    place.move(place_of<codegen::WgmmaFence>(p, 1).index - place.index);
+    return;
+  }
+}, "where nothing has made it"},
+    {"sums that start anew in each round", [](Plan& p) { the<codegen::Wgmma>(p, 0).overwrites = false; },
+     "is added to where nothing has set it"},
+    {"a layout of other rows",
+     [](Plan& p) {
+  codegen::Value& sums = p.values[the<codegen::Wgmma>(p, 1).out];
+  sums.layout = codegen::wgmma_accumulator_layout(sums.shape, 1);
+}, "registers, its storage"},
+    {"sections said twice", [](Plan& p) { p.phases[0].schedule.l2_group = 16; }, "whose sections a launch chooses"},
+    {"nobody says the sections",
+     [](Plan& p) {
+  std::erase_if(p.parameters, [](const KernelParameter& one) { return one.kind == KernelParameter::Kind::l2_group; });
+}, "parameters, and needs"},
+    {"keys for values", [](Plan& p) { the<codegen::Wgmma>(p, 1).b_state = the<codegen::Wgmma>(p, 0).b_state; },
+     "not known to be full"},
+};
+
+}  // namespace
+
+TEST_CASE("the verifier names what is wrong with products that feed one another", "[plan]") {
+  CHECK(codegen::violations(causal_plan()).empty());
+  for (const Planted& fault : faults) {
+    Plan plan = causal_plan();
+    REQUIRE_NOTHROW(fault.plant(plan));
+    std::string all;
+    for (const std::string& one : codegen::violations(plan)) all += one + "\n";
+    INFO(fault.name << ": " << all);
+    CHECK(all.find(fault.verifier) != std::string::npos);
+  }
+}
+
+namespace {
+
+/// Of a cache's first keys, with rounds that overlap.
+Plan cached_plan() { return plan_of(attention<bf16>({128, 64, 64}, Mask::causal, 1, {.keys = Kind::one}).graph()); }
+StepPlace next_in(const StepPlace& place, std::ptrdiff_t by) {
+  return {place.body, static_cast<std::size_t>(static_cast<std::ptrdiff_t>(place.index) + by)};
+}
+
+const Planted of_caches[] = {
+    {"no fence behind the zeros", [](Plan& p) { next_in(place_of<codegen::ZeroFillPastEnd>(p, 0), 1).drop(); },
+     "wgmma, at at_consumer_35 and at_consumer_52: threads cleared rows of it"},
+    {"no barrier behind the zeros", [](Plan& p) { next_in(place_of<codegen::ZeroFillPastEnd>(p, 3), 2).drop(); },
+     "a fence and then a barrier stand before"},
+    {"the fence behind the barrier", [](Plan& p) { next_in(place_of<codegen::ZeroFillPastEnd>(p, 2), 1).move(1); },
+     "a fence and then a barrier stand before"},
+    {"zeros before the tile has come", [](Plan& p) { place_of<codegen::WaitFull>(p, 1).move(3); },
+     "not known to be full"},
+    {"zeros of one group",
+     [](Plan& p) {
+  const StepPlace clear = place_of<codegen::ZeroFillPastEnd>(p, 1);
+  codegen::ElectOne some{.threads = 128, .body = {}};
+  some.body.push_back(clear.step());
+  clear.step().action = std::move(some);
+}, "threads clear it"},
+    {"no zeros", [](Plan& p) { next_in(place_of<codegen::WaitFull>(p, 1), 3).drop(); }, "are not cleared"},
+    {"the fence of one group",
+     [](Plan& p) {
+  const StepPlace fence = next_in(place_of<codegen::ZeroFillPastEnd>(p, 1), 1);
+  codegen::ElectOne some{.threads = 128, .body = {}};
+  some.body.push_back(fence.step());
+  fence.step().action = std::move(some);
+}, "threads fence what they wrote"},
+    {"a barrier of another branch",
+     [](Plan& p) {
+  const StepPlace branch = place_of<codegen::Branch>(p, 0);
+  codegen::Branch other = branch.step().action.get<codegen::Branch>();
+  other.body.erase(other.body.begin(), other.body.end() - 1);
+  branch.step().action.get<codegen::Branch>().body.pop_back();
+  branch.body->insert(branch.body->begin() + static_cast<std::ptrdiff_t>(branch.index) + 1,
+                      codegen::Step{codegen::Action(std::move(other))});
+}, "stand in the same branch"},
+    {"zeros in the other tile",
+     [](Plan& p) { the<codegen::ZeroFillPastEnd>(p, 0).buffer = the<codegen::ZeroFillPastEnd>(p, 1).buffer; },
+     "is no buffer of the pipeline"},
+    {"zeros while the tile is multiplied",
+     [](Plan& p) {
+  const StepPlace branch = place_of<codegen::Branch>(p, 0);
+  REQUIRE(count<codegen::ZeroFillPastEnd>(p) == 4);
+  // Behind the fence of wgmma, the product and its group.
+  branch.move(3);
+}, "products that read the stage are open"},
+    {"all groups meet within a turn", [](Plan& p) { place_of<codegen::OrderedBarrier>(p, 1).move(-1); },
+     "wait for their turn"},
+};
+
+}  // namespace
+
+TEST_CASE("the verifier names what is wrong with tiles of a slice", "[plan]") {
+  CHECK(codegen::violations(cached_plan()).empty());
+  for (const Planted& fault : of_caches) {
+    Plan plan = cached_plan();
+    REQUIRE_NOTHROW(fault.plant(plan));
+    std::string all;
+    for (const std::string& one : codegen::violations(plan)) all += one + "\n";
+    INFO(fault.name << ": " << all);
+    CHECK(all.find(fault.verifier) != std::string::npos);
+  }
+}
+
+TEST_CASE("a chain's tiles may be of a slice from a constant on", "[plan]") {
+  const auto says = [](const Plan& plan, std::string_view words) {
+    return std::ranges::any_of(notes(plan), [&](const std::string& note) { return note.find(words) != note.npos; });
+  };
+  CHECK(says(cached_plan(), "rounds overlap"));
+  CHECK(!says(cached_plan(), "blocks overlap"));
+  // Of no keys there is no round, and warp groups come to barriers in none.
+  const Plan some = plan_of(attention<bf16>({128, 64, 64}, Mask::causal, 1, {.keys = Kind::some}).graph());
+  CHECK((some.phases[0].roles.size() == 2 && !says(some, "overlap")));
+  const auto sliced = [](const auto& start) {
+    return plan_of(trace_kernel("sliced", [=](In<bf16, 2> q, In<bf16, 2> k, In<i32, 1> at, tessera::internal::Out<f32, 2> o) {
+      Index m = blocks(cdiv(q.extent(0), 64));
+      const auto [first, last] = start(at, m);
+      const auto keys = k.slice(0, first, last);
+      Tile queries = load(q, {m, 0}, {64, 64});
+      Var acc = zeros<f32>({64, 64});
+      for (Index j : range(cdiv(last, 64))) {
+        Tile tile = load(keys, {j, 0}, {64, 64});
+        acc = mma(cast<bf16>(mma(queries, transpose(tile), zeros<f32>({64, 64}))), tile, acc);
+      }
+      store(o, {m, 0}, acc);
+    }));
+  };
+  const auto number = [](In<i32, 1> at, const auto& i) { return Tile(item(load(at, {i}, {1}))); };
+  CHECK(sliced([&](In<i32, 1> at, Index m) { return std::pair(Tile(m * 0 + 5), number(at, m)); })
+            .phases[0]
+            .roles.size() == 2);
+  CHECK(says(sliced([&](In<i32, 1> at, Index m) { return std::pair(number(at, m), number(at, m)); }),
+             "the copy engine cannot address parameter 2"));
+}
+
+TEST_CASE("a chain holds queries, brings keys and values by pipelines of their own, and asks a mask where it cuts",
+          "[plan]") {
+  Plan plan = causal_plan();
+  REQUIRE(plan.phases[0].roles.size() == 2);
+  CHECK(plan.phases[0].roles[1].warps == 12);
+  REQUIRE(plan.pipelines.size() == 3);
+  CHECK(plan.pipelines[codegen::PipelineId{0}].stages == 2);  // the next block's queries come meanwhile
+  CHECK(plan_of(attention<bf16>({128, 128, 128}, Mask::causal, 1).graph()).pipelines[codegen::PipelineId{0}].stages ==
+        1);
+  CHECK((plan.pipelines[codegen::PipelineId{1}].stages == 4 && plan.pipelines[codegen::PipelineId{2}].stages == 4));
+  CHECK((the<codegen::Wgmma>(plan, 0).overwrites && !the<codegen::Wgmma>(plan, 0).left));
+  CHECK((!the<codegen::Wgmma>(plan, 1).overwrites && the<codegen::Wgmma>(plan, 1).left));
+  CHECK(count<codegen::Branch>(plan) == 1);
+  CHECK((plan.phases[0].schedule.snake_order && plan.phases[0].l2_groups_of_launch()));
+  const std::string text = kernel_source(plan).text;
+  CHECK(text.find("const int block0 = grid0 - 1 - place.column;") != std::string::npos);
+  // Terms are in this order whatever compiler built Tessera.
+  CHECK(text.find("const bool logical_and0 = ((-2147483648ll) <=") != std::string::npos);
+  const auto of = [](Mask mask) { return plan_of(attention<bf16>({192, 64, 64}, mask, 1, {.looks = true}).graph()); };
+  CHECK(!of(Mask::full).phases[0].schedule.snake_order);
+  CHECK(count<codegen::Branch>(of(Mask::distance)) == 1);
+  CHECK((count<codegen::Branch>(of(Mask::window)) == 1 && count<codegen::Branch>(of(Mask::full)) == 1));
+  // What a tensor says of each element is asked of each.
+  CHECK((count<codegen::Branch>(of(Mask::documents)) == 0 && count<codegen::Branch>(of(Mask::prefix)) == 0));
+}
+
+TEST_CASE("sections of blocks that differ are few lines whose blocks fill rounds", "[plan]") {
+  const auto lines_of = [](std::vector<std::int64_t> grid, std::int64_t at_once) {
+    return l2_group_of(grid, 0, at_once);
+  };
+  CHECK(lines_of({8, 16, 16}, 132) == 33);
+  CHECK(lines_of({16, 8, 16}, 132) == 33);
+  CHECK(lines_of({11, 8, 16}, 132) == 24);
+  CHECK(lines_of({24, 87, 1}, 132) == 22);
+  CHECK(lines_of({64, 32}, 132) == 32);    // no more than there are
+  CHECK(lines_of({43, 300}, 132) == 300);  // none fill rounds
+  CHECK(lines_of({8, 256}, 114) == 57);
+  CHECK((lines_of({5, 7}, 1) == 7 && lines_of({6, 7}, 2) == 1 && lines_of({1, 1}, 132) == 1));
+  CHECK(lines_of({7, std::int64_t{1} << 40}, 132) == std::numeric_limits<int>::max());
+  CHECK(l2_group_of(std::array<std::int64_t, 3>{4, 8, 16}, 1, 132) == 33);
+}
+
+TEST_CASE("a mask that is too long for bounds is asked of each element", "[plan]") {
+  const auto branches = [](int doublings, int ones) {
+    return count<codegen::Branch>(
+        plan_of(trace_kernel("long", [=](In<bf16, 2> q, In<bf16, 2> k, tessera::internal::Out<f32, 2> o) {
+      Index m = blocks(cdiv(q.extent(0), 64));
+      Tile queries = load(q, {m, 0}, {64, 64});
+      Var top = full<f32>({64, 1}, -1e30), acc = zeros<f32>({64, 64});
+      for (Index j : range(cdiv(k.extent(0), 64))) {
+        Tile first = j * 64 + iota({1, 64}, 1);
+        std::vector<decltype(first)> columns{first};
+        for (int i = 0; i < doublings; ++i) columns.push_back(columns.back() + columns.back());
+        for (int i = 0; i < ones; ++i) columns.push_back(columns.back() + iota({1, 64}, 1));
+        Tile keys = load(k, {j, 0}, {64, 64});
+        Tile s = where(columns.back() < 5000, mma(queries, transpose(keys), zeros<f32>({64, 64})), 0.0f);
+        top = maximum(top, max(s, 1));
+        acc = mma(cast<bf16>(s), keys, acc);
+      }
+      store(o, {m, 0}, acc + top);
+    })));
+  };
+  CHECK((branches(0, 0) == 1 && branches(2, 3) == 1));
+  CHECK((branches(40, 0) == 0 && branches(0, 20000) == 0));
+}
+
+TEST_CASE("chains by roles: other products of a loop", "[cpu]") {
+  // Queries that are scaled ahead of the loop, probabilities that two products take, and a product that starts anew.
+  const auto scaled = kernel("scaled", [](In<bf16, 2> x, In<bf16, 2> w, In<bf16, 2> u, tessera::internal::Out<f32, 2> y) {
+    Index m = blocks(cdiv(x.extent(0), 64));
+    Tile left = cast<bf16>(cast<f32>(load(x, {m, 0}, {64, 64})) * 2.0f);
+    Var sums = zeros<f32>({64, 64}), more = zeros<f32>({64, 64});
+    for (Index k : range(cdiv(w.extent(0), 64))) {
+      Tile p = cast<bf16>(mma(left, transpose(load(w, {k, 0}, {64, 64})), zeros<f32>({64, 64})) * 0.125f);
+      sums = mma(p, load(w, {k, 0}, {64, 64}), sums);
+      more = more + mma(p, load(u, {k, 0}, {64, 64}), zeros<f32>({64, 64}));
+    }
+    store(y, {m, 0}, sums + more);
+  });
+  const Plan plan = plan_of(scaled.graph());
+  INFO(why_not(plan));
+  CHECK(plan.phases[0].roles.size() == 2);
+  constexpr int m = 70, n = 64, k = 136;
+  std::mt19937 rng(3);
+  const auto numbers = [&](int count) {
+    std::vector<bf16> values;
+    for (int i = 0; i < count; ++i) values.push_back(bf16(static_cast<float>(static_cast<int>(rng() % 3) - 1)));
+    return values;
+  };
+  const auto x = numbers(m * 64), w = numbers(k * 64), u = numbers(k * n);
+  const auto device_x = tensor<bf16, 2>({m, 64}, x), device_w = tensor<bf16, 2>({k, 64}, w),
+             device_u = tensor<bf16, 2>({k, n}, u);
+  const auto y = tensor<f32, 2>({m, n}, std::vector<f32>(std::size_t{m} * n, -1.0f));
+  launch(test_device().stream(), scaled, device_x, device_w, device_u, y);
+  const std::vector<f32> got = y.to_vector();
+  const auto at = [](const std::vector<bf16>& of, int row, int column) {
+    return static_cast<double>(static_cast<float>(of[static_cast<std::size_t>(row * 64 + column)]));
+  };
+  double worst = 0;
+  for (int i = 0; i < m; ++i)
+    for (int j = 0; j < n; ++j) {
+      double sum = 0;
+      for (int l = 0; l < k; ++l) {
+        double score = 0;
+        for (int c = 0; c < 64; ++c) score += 2 * at(x, i, c) * at(w, l, c);
+        sum += score * 0.125 * (at(w, l, j) + at(u, l, j));  // exact: quarters below 32
+      }
+      worst = std::max(worst, std::abs(got[static_cast<std::size_t>(i * n + j)] - sum));
+    }
+  CHECK(worst == 0);
+}
+
+TEST_CASE("chains by roles: a slice from a constant on", "[cpu]") {
+  // Of whole numbers sums are exact: o = q k^T k of rows [5, 5 + n) of k, what lies beyond is NaN.
+  const auto sliced = kernel("sliced", [](In<bf16, 2> q, In<bf16, 2> k, In<i32, 1> count, tessera::internal::Out<f32, 2> o) {
+    Index m = blocks(cdiv(q.extent(0), 64));
+    Tile n = item(load(count, {0}, {1}));
+    const auto keys = k.slice(0, 5, n);
+    Tile queries = load(q, {m, 0}, {64, 64});
+    Var acc = zeros<f32>({64, 64});
+    for (Index j : range(cdiv(n, 64))) {
+      Tile tile = load(keys, {j, 0}, {64, 64});
+      acc = mma(cast<bf16>(mma(queries, transpose(tile), zeros<f32>({64, 64}))), tile, acc);
+    }
+    store(o, {m, 0}, acc);
+  });
+  CHECK(plan_of(sliced.graph()).phases[0].roles.size() == 2);
+  constexpr int m = 64, rows = 150;
+  for (const int n : {0, 1, 64, 100, 145, 200}) {
+    INFO(n);
+    const int end = std::min(5 + n, rows);
+    std::vector<bf16> q(m * 64, bf16(0.0f)), k(rows * 64, bf16(std::numeric_limits<float>::quiet_NaN()));
+    for (int i = 0; i < m; ++i) q[static_cast<std::size_t>(i * 64 + i)] = bf16(static_cast<float>(i % 3 + 1));
+    for (int row = 5; row < end; ++row)
+      for (int c = 0; c < 64; ++c)
+        k[static_cast<std::size_t>(row * 64 + c)] = bf16(static_cast<float>((row * 7 + c * 3) % 4 - 1));
+    const auto device_q = tensor<bf16, 2>({m, 64}, q), device_k = tensor<bf16, 2>({rows, 64}, k);
+    const auto o = tensor<f32, 2>({m, 64}, std::vector<f32>(m * 64, -1.0f));
+    launch(test_device().stream(), sliced, device_q, device_k, tensor<i32, 1>({1}, std::vector<std::int32_t>{n}), o);
+    const std::vector<f32> got = o.to_vector();
+    const auto at = [&](int row, int c) {
+      return static_cast<double>(static_cast<float>(k[static_cast<std::size_t>(row * 64 + c)]));
+    };
+    bool same = true;
+    for (int i = 0; i < m; ++i)
+      for (int c = 0; c < 64; ++c) {
+        double sum = 0;
+        for (int row = 5; row < end; ++row) sum += (i % 3 + 1) * at(row, i) * at(row, c);
+        same &= got[static_cast<std::size_t>(i * 64 + c)] == sum;
+      }
+    CHECK(same);
+  }
+}
+
+TEST_CASE("what a chain may be asked for", "[plan]") {
+  const auto roles = [](const Graph& graph) {
+    const Plan plan = plan_of(graph);
+    UNSCOPED_INFO(why_not(plan));
+    return plan.phases[0].roles.size();
+  };
+  // Keys that are values, too; a condition that is asked twice; and sums that are looked at before they go on.
+  const auto asked = [&](int bm, bool looks) {
+    return trace_kernel("asked", [=](In<bf16, 2> q, In<bf16, 2> k, tessera::internal::Out<f32, 2> o) {
+      Index m = blocks(cdiv(q.extent(0), bm));
+      Tile queries = load(q, {m, 0}, {bm, 64});
+      Tile rows = m * bm + iota({bm, 1}, 0);
+      Var acc = zeros<f32>({bm, 64}), drift = zeros<f32>({bm, 1});
+      for (Index j : range(cdiv((m + 1) * bm, 64))) {
+        Tile columns = j * 64 + iota({1, 64}, 1);
+        Tile keys = load(k, {j, 0}, {64, 64});
+        Tile seen = columns <= rows;
+        Tile s = where(seen, mma(queries, transpose(keys), zeros<f32>({bm, 64})) + cast<f32>(columns - rows), -inf);
+        Tile p = where(seen, exp2(s), 0.0f);
+        drift = maximum(drift, looks ? max(acc, 1) : sum(p, 1));
+        acc = mma(cast<bf16>(p), keys, acc);
+      }
+      store(o, {m, 0}, acc + drift);
+    });
+  };
+  for (const int bm : {64, 128, 192})
+    for (const bool looks : {false, true}) {
+      CHECK(roles(asked(bm, looks)) == 2);
+      CHECK(plan_of(asked(bm, looks)).pipelines.size() == 2);  // of queries, and of keys
+    }
+  // A tile that is both operands of a product.
+  CHECK(roles(trace_kernel("square", [](In<bf16, 2> x, In<bf16, 2> w, tessera::internal::Out<f32, 2> y) {
+    Index m = blocks(cdiv(x.extent(0), 64));
+    Var acc = zeros<f32>({64, 64});
+    for (Index j : range(cdiv(w.extent(0), 64))) {
+      Tile tile = load(w, {j, 0}, {64, 64});
+      acc = mma(cast<bf16>(mma(tile, transpose(tile), zeros<f32>({64, 64}))), load(w, {m, 0}, {64, 64}), acc);
+    }
+    store(y, {m, 0}, acc);
+  })) == 2);
+  // More rows than a box has.
+  const Graph wide = trace_kernel("wide", [](In<bf16, 2> x, In<bf16, 2> w, In<bf16, 2> u, tessera::internal::Out<f32, 2> y) {
+    Index m = blocks(cdiv(x.extent(0), 64));
+    Tile rows = load(x, {m, 0}, {64, 384});
+    Var acc = zeros<f32>({64, 128});
+    for (Index j : range(cdiv(w.extent(1), 64))) {
+      Tile h = maximum(mma(rows, load(w, {0, j}, {384, 64}), zeros<f32>({64, 64})), 0.0f);
+      acc = mma(cast<bf16>(h), load(u, {j, 0}, {64, 128}), acc);
+    }
+    store(y, {m, 0}, acc);
+  });
+  CHECK(why_not(plan_of(wide)) == "one role does all: 384 rows are more than a box has");
+}
+
+TEST_CASE("chains by roles: what twelve warps add is added once", "[cpu]") {
+  const auto counted = kernel("counted", [](In<bf16, 2> q, In<bf16, 2> k, tessera::internal::Out<f32, 2> o, InOut<f32, 1> count) {
+    Index m = blocks(cdiv(q.extent(0), 192));
+    Tile queries = load(q, {m, 0}, {192, 64});
+    Var acc = zeros<f32>({192, 64});
+    for (Index j : range(cdiv(k.extent(0), 64))) {
+      Tile keys = load(k, {j, 0}, {64, 64});
+      acc = mma(cast<bf16>(mma(queries, transpose(keys), zeros<f32>({192, 64}))), keys, acc);
+    }
+    store(o, {m, 0}, acc);
+    atomic_add(count, {m}, full<f32>({64}, 1));
+  });
+  CHECK(plan_of(counted.graph()).phases[0].roles.size() == 2);
+  const auto q = tensor<bf16, 2>({192, 64}, std::vector<bf16>(192 * 64, bf16(1.0f))),
+             k = tensor<bf16, 2>({64, 64}, std::vector<bf16>(64 * 64, bf16(0.0f)));
+  const auto o = tensor<f32, 2>({192, 64}, std::vector<f32>(192 * 64, 3.0f));
+  const auto count = tensor<f32, 1>({64}, std::vector<f32>(64, 0.0f));
+  launch(test_device().stream(), counted, q, k, o, count);
+  CHECK(count.to_vector() == std::vector<f32>(64, 1.0f));
+}
+
+TEST_CASE("two warp groups multiply a round's sums with the next round's scores", "[plan]") {
+  Plan plan = causal_plan(true);
+  CHECK(codegen::violations(plan).empty());
+  REQUIRE(count<codegen::Wgmma>(plan) == 4);  // scores of the first round; scores and sums; sums of the last round
+  const std::vector<StepPlace> products = places_of<codegen::Wgmma>(plan);
+  CHECK(products[1].body == products[2].body);
+  CHECK((products[0].body != products[1].body && products[2].body != products[3].body));
+  std::vector<int> pending;
+  for (const StepPlace& place : places_of<codegen::WgmmaWait>(plan))
+    pending.push_back(place.step().action.get<codegen::WgmmaWait>().pending);
+  CHECK(pending == std::vector<int>{0, 1, 0, 0});
+  // Beside 128 columns of sums there is room, too: what the first round computes is not kept.
+  CHECK(count<codegen::Wgmma>(plan_of(attention<bf16>({128, 128, 128}, Mask::causal, 1).graph())) == 4);
+  const auto is_named = [&](const std::function<void(Plan&)>& plant, const char* words) {
+    Plan wrong = causal_plan(true);
+    plant(wrong);
+    std::string all;
+    for (const std::string& one : codegen::violations(wrong)) all += one + "\n";
+    INFO(all);
+    CHECK(all.find(words) != std::string::npos);
+  };
+  is_named([](Plan& p) { the<codegen::WgmmaWait>(p, 1).pending = 2; }, "is the result of an open product");
+  is_named([](Plan& p) { place_of<codegen::WgmmaWait>(p, 2).drop(); }, "of an open product");
+  is_named([](Plan& p) { the<codegen::WgmmaWait>(p, 2).pending = 1; }, "of an open product");
+  is_named([](Plan& p) { the<codegen::Wgmma>(p, 2).b_state = the<codegen::Wgmma>(p, 1).b_state; },
+           "products that read the stage are open");
+
+  // The groups start their products in turn, so that one multiplies while the other has its exponentials.
+  using codegen::OrderedBarrier;
+  const std::vector<StepPlace> turns = places_of<OrderedBarrier>(plan);
+  REQUIRE(turns.size() == 3);
+  CHECK(turns[0].step().action.get<OrderedBarrier>().kind == OrderedBarrier::Kind::begin);
+  CHECK((turns[1].body == products[1].body && turns[1].index < products[1].index));
+  CHECK((turns[2].body == products[1].body && turns[2].index > products[2].index));
+  is_named([](Plan& p) { place_of<OrderedBarrier>(p, 0).drop(); }, "no turn has begun");
+  is_named([](Plan& p) { place_of<OrderedBarrier>(p, 1).drop(); }, "it is not the group's turn");
+  is_named([](Plan& p) { place_of<OrderedBarrier>(p, 2).drop(); }, "not given on before the round ends");
+  is_named([](Plan& p) { the<OrderedBarrier>(p, 2).kind = OrderedBarrier::Kind::wait; }, "already the group's turn");
+  is_named([](Plan& p) { the<OrderedBarrier>(p, 1).kind = OrderedBarrier::Kind::begin; }, "begin 2 times");
+  is_named([](Plan& p) { the<OrderedBarrier>(p, 1).id = 15; }, "there is no barrier 16");
+  is_named([](Plan& p) {
+    for (int i = 0; i < 3; ++i) the<OrderedBarrier>(p, i).id = 1;
+  }, "barrier 1 is not of turns alone");
+}
+
+TEST_CASE("a block's last sums are multiplied with the next block's first scores", "[plan]") {
+  const auto full_plan = [] { return plan_of(attention<bf16>({128, 128, 128}, Mask::full, 1).graph()); };
+  Plan plan = full_plan();
+  REQUIRE(why_not(plan) != "");
+  const std::vector<StepPlace> products = places_of<codegen::Wgmma>(plan);
+  REQUIRE(products.size() == 5);  // scores of the first block; scores and sums; the last sums, and the next scores
+  CHECK(products[0].body == &plan.phases[0].roles[1].body);
+  CHECK((products[1].body == products[2].body && products[3].body == products[4].body));
+  CHECK((products[1].body != products[3].body && products[0].body != products[3].body));
+  CHECK(the<codegen::Wgmma>(plan, 0).out == the<codegen::Wgmma>(plan, 4).out);
+  std::vector<int> pending;
+  for (const StepPlace& place : places_of<codegen::WgmmaWait>(plan))
+    pending.push_back(place.step().action.get<codegen::WgmmaWait>().pending);
+  CHECK(pending == std::vector<int>{0, 1, 0, 1, 0});
+  CHECK(places_of<codegen::WgmmaWait>(plan)[4].index > places_of<codegen::Store>(plan)[0].index);
+  // The next block's queries come while the last round reads this block's, and all its memory is used.
+  const auto stages = [](const Plan& of) {
+    std::vector<int> stages;
+    for (int i = 0; i < of.pipelines.size(); ++i) stages.push_back(of.pipelines[codegen::PipelineId{i}].stages);
+    return stages;
+  };
+  CHECK(stages(plan) == std::vector<int>{2, 3, 2});
+  CHECK(stages(plan_of(attention<bf16>({192, 128, 64}, Mask::full, 1).graph())) == std::vector<int>{2, 4, 4});
+  // Where two blocks' queries leave too little room for keys, and where a block may have no round, none runs on.
+  const auto runs_on = [](const Plan& of) { return count<codegen::Wgmma>(of) == 5; };
+  CHECK(!runs_on(plan_of(attention<bf16>({128, 176, 128}, Mask::full, 1).graph())));
+  CHECK(!runs_on(plan_of(attention<bf16>({128, 128, 128}, Mask::causal, 1).graph())));
+  const Graph graph = run_passes(attention<bf16>({128, 128, 128}, Mask::full, 1).graph());
+  Variant empty = dense_variant(graph);
+  empty.tensors[1].has_elements = false;
+  CHECK(!runs_on(codegen::make_plan(graph, empty, Arch::sm_90a, {.verify = true})));
+
+  const auto is_named = [&](const std::function<void(Plan&)>& plant, const char* words) {
+    Plan wrong = full_plan();
+    plant(wrong);
+    std::string all;
+    for (const std::string& one : codegen::violations(wrong)) all += one + "\n";
+    INFO(all);
+    CHECK(all.find(words) != std::string::npos);
+  };
+  is_named([](Plan& p) { the<codegen::WgmmaWait>(p, 3).pending = 2; }, "of an open product");
+  is_named([](Plan& p) { place_of<codegen::WgmmaWait>(p, 4).drop(); }, "of an open product");
+  is_named([](Plan& p) { the<codegen::WgmmaWait>(p, 0).pending = 1; }, "of an open product");
+  const auto waits = places_of<codegen::WaitFull>(plan);
+  for (std::size_t i = 0; i < waits.size(); ++i)
+    is_named([&](Plan& p) { place_of<codegen::WaitFull>(p, static_cast<int>(i)).drop(); }, "not known to be full");
+  const auto releases = places_of<codegen::ArriveEmpty>(plan);
+  for (std::size_t i = 0; i < releases.size(); ++i)
+    is_named([&](Plan& p) { place_of<codegen::ArriveEmpty>(p, static_cast<int>(i)).drop(); }, "released");
+  // Where queries are given back, behind the step that releases them.
+  const auto given_back = [](Plan& p) {
+    const codegen::PipelineStateId queries = the<codegen::Wgmma>(p, 0).a_state;
+    for (const StepPlace& place : places_of<codegen::AdvanceStage>(p))
+      if (place.step().action.get<codegen::AdvanceStage>().state == queries) return place;
+    throw std::logic_error("queries are not given back");
+  };
+  is_named([&](Plan& p) {  // behind the wait for the next block's, which is none then
+    const StepPlace place = given_back(p);
+    const auto last = static_cast<std::ptrdiff_t>(place.body->size()) - 1;
+    for (int i = 0; i < 2; ++i)
+      StepPlace{place.body, place.index - 1}.move(last - static_cast<std::ptrdiff_t>(place.index) + 1);
+  }, "the stage is full already");
+  is_named([&](Plan& p) { given_back(p).move(-1); }, "and is released");
+  is_named([](Plan& p) {  // the producer loads nothing behind the last block
+    codegen::Body& body = *place_of<codegen::TileLoop>(p, 0).body;
+    body.erase(body.begin() + static_cast<std::ptrdiff_t>(place_of<codegen::TileLoop>(p, 0).index) + 1, body.end());
+  }, "filled than read");
+  const auto loads = places_of<codegen::TmaLoad>(plan);
+  for (std::size_t i = 0; i < loads.size(); ++i)
+    is_named([&](Plan& p) { place_of<codegen::TmaLoad>(p, static_cast<int>(i)).drop(); }, "bytes loaded");
+}
+
+TEST_CASE("what keeps a chain from roles is said", "[plan]") {
+  const auto note = [](const AttentionTiles& tiles) {
+    const std::vector<std::string> all = notes(plan_of(attention<bf16>(tiles, Mask::causal, 1).graph()));
+    const auto found = std::ranges::find_if(all, [](const std::string& one) { return one.starts_with("one role"); });
+    return found == all.end() ? std::string() : *found;
+  };
+  CHECK(note({64, 32, 64}) == "one role does all: wgmma multiplies no tiles of [64,64] by [64,32] in a chain");
+  CHECK(note({256, 64, 64}) == "one role does all: wgmma multiplies no tiles of [256,64] by [64,64] in a chain");
+  CHECK(note({64, 64, 32}) == "one role does all: wgmma multiplies no tiles of [64,64] by [64,32] in a chain");
+}
+
+TEST_CASE("attention of other tiles compiles without a spill", "[generate]") {
+  std::vector<KernelSource> sources;
+  const auto add = [&](const Plan& plan) {
+    INFO(why_not(plan));
+    CHECK(plan.phases[0].roles.size() == 2);
+    sources.push_back(kernel_source(plan));
+  };
+  for (const AttentionTiles& tiles :
+       {AttentionTiles{192, 128, 64}, AttentionTiles{128, 128, 128}, AttentionTiles{128, 64, 128},
+        AttentionTiles{64, 128, 64}, AttentionTiles{128, 192, 64}, AttentionTiles{128, 64, 256},
+        AttentionTiles{128, 176, 128}, AttentionTiles{128, 160, 128}, AttentionTiles{192, 96, 64},
+        AttentionTiles{128, 176, 64}, AttentionTiles{128, 160, 64}})
+    for (const Mask mask : {Mask::causal, Mask::full, Mask::documents})
+      if (mask != Mask::documents || tiles.n == 128 || tiles.n == 176)
+        add(plan_of(attention<bf16>(tiles, mask, 1).graph()));
+  std::vector<std::string> wrong(sources.size());
+  in_parallel(wrong.size(), [&](std::size_t i) {
+    if (in_share(i)) wrong[i] = compile_check(sources[i], Arch::sm_90a);
+  });
+  for (const std::string& one : wrong) CHECK(one == "");
+}

@@ -1,0 +1,166 @@
+// Tiles for products without a search.
+#include <fmt/format.h>
+
+#include "support/catch.hpp"
+#include "support/compiled_device.hpp"
+#include "support/compiling.hpp"
+#include "jit/compile/cache_key.hpp"
+#include "jit/launch/matmul_tiles.hpp"
+#include "model/kernels.hpp"
+#include "support/support.hpp"
+#include "tessera/tessera.hpp"
+
+using namespace tessera::internal;
+
+namespace {
+
+const ProductTarget h200{Target::of(Arch::sm_90a), 132}, a100{Target::of(Arch::sm_80), 108};
+
+std::string chosen(const MatmulShape& shape, MatmulFamily family = MatmulFamily::plain,
+                   ElementType operands = ElementType::bf16, const ProductTarget& target = h200) {
+  const MatmulTiles tiles = choose(family, shape, operands, target);
+  return fmt::format("{}x{}x{}", tiles.m, tiles.n, tiles.k);
+}
+
+}  // namespace
+
+TEST_CASE("large products get the tiles that were the fastest when measured", "[jit]") {
+  for (const bool nk : {false, true})
+    for (const ElementType operands : {ElementType::f16, ElementType::bf16}) {
+      const auto plain = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
+        INFO(m << "x" << n << "x" << k);
+        return chosen({m, n, k, nk}, MatmulFamily::plain, operands);
+      };
+      CHECK(plain(4096, 4096, 4096) == "128x256x64");  // 3.9 waves instead of 5.3
+      CHECK(plain(8192, 8192, 8192) == "128x192x64");
+      CHECK(plain(8192, 2304, 768) == "128x192x64");
+      CHECK(plain(8192, 768, 768) == "128x192x64");
+      CHECK(plain(8192, 3072, 768) == "128x192x64");
+      CHECK(plain(8192, 768, 3072) == "128x192x64");
+      CHECK(plain(8192, 50304, 768) == "128x192x64");
+      CHECK(plain(1024, 3072, 768) == "128x192x64");
+      CHECK(plain(16384, 6400, 1600) == "128x192x64");
+      CHECK(plain(64, 2304, 768) == "64x64x128");  // more blocks
+    }
+  // GELU leaves no registers for 192 sums of a thread, and what the tile's two groups then do at once nothing hides.
+  CHECK(chosen({8192, 3072, 768}, MatmulFamily::activated) == "128x128x64");
+  // Of tf32 where w lies along k: as if k were twice as long.
+  const auto tf32_of = [](std::int64_t m, std::int64_t n, std::int64_t k) {
+    return chosen({m, n, k, true}, MatmulFamily::plain, ElementType::tf32);
+  };
+  CHECK(tf32_of(4096, 4096, 4096) == "128x256x32");
+  CHECK(tf32_of(8192, 3072, 768) == "128x192x32");
+  CHECK(tf32_of(64, 2304, 768) == "64x64x32");
+  CHECK(chosen({8192, 768, 768}, MatmulFamily::activated) == "128x192x64");  // two waves, not three
+}
+
+TEST_CASE("what wgmma cannot serve gets plain tiles", "[jit]") {
+  const std::string plain = "128x128x64";
+  CHECK(chosen({4096, 4096, 4096}, MatmulFamily::plain, ElementType::bf16, a100) == plain);
+  CHECK(chosen({4096, 4096, 4096}, MatmulFamily::plain, ElementType::bf16, {Target::of(Arch::sm_90a, false), 132}) ==
+        plain);
+  // Two blocks of two stages, in the shared memory that these have.
+  for (const char* arch : {"sm_86", "sm_89", "sm_120"})
+    CHECK(chosen({4096, 4096, 4096}, MatmulFamily::plain, ElementType::f16, {Target::of(Arch::parse(arch)), 84}) ==
+          "128x128x32");
+  CHECK(chosen({4096, 4096, 4096}, MatmulFamily::plain, ElementType::tf32) == "128x128x32");
+  CHECK(chosen({4096, 4096, 4098, true}, MatmulFamily::plain, ElementType::tf32) == "128x128x32");
+  CHECK(chosen({4096, 4096, 4096, true}, MatmulFamily::plain, ElementType::tf32, a100) == "128x128x32");
+  CHECK(chosen({4096, 4097, 4096}) == plain);  // rows of w that the copy engine cannot address
+  CHECK(chosen({8192, 2303, 768, true}) == "128x192x64");
+  CHECK(chosen({4096, 4096, 4097, true}) == "128x128x64");
+  CHECK(chosen({2, 2304, 768}) == "64x64x128");
+  CHECK(chosen({1, 2304, 768}) == "1x16x768");
+  for (const ElementType bytes : {ElementType::i8, ElementType::u8}) {
+    CHECK(chosen({4096, 4096, 4096}, MatmulFamily::plain, bytes) == "128x128x128");
+    CHECK(chosen({4096, 4096, 4096}, MatmulFamily::plain, bytes, {Target::of(Arch::parse("sm_86")), 84}) ==
+          "128x128x64");
+  }
+  CHECK(chosen({4096, 4096, 4096}, MatmulFamily::plain, ElementType::f8e4m3) == plain);
+  CHECK(chosen({4096, 4096, 4096}, MatmulFamily::plain, ElementType::f64) == "64x64x16");
+  // What comes from memory comes while another tile is multiplied.
+  CHECK(chosen({8192, 768, 768}) == "128x192x64");
+  CHECK(chosen({8192, 768, 768}, MatmulFamily::residual) == "64x128x64");
+  CHECK(chosen({8192, 768, 3072}, MatmulFamily::residual) == "128x128x64");
+  CHECK(chosen({1, 50257, 768, true}) == "1x16x768");
+  CHECK(choose<bf16>(MatmulFamily::plain, {100, 100, 100}, Device::cpu()) == MatmulTiles{128, 128, 100});
+}
+
+TEST_CASE("products of f32 get large tiles where all multiprocessors have some", "[jit]") {
+  const auto of = [](std::int64_t m, std::int64_t n, std::int64_t k, bool nk = false, const ProductTarget& on = h200) {
+    return chosen({m, n, k, nk}, MatmulFamily::plain, ElementType::f32, on);
+  };
+  for (const ProductTarget& target : {h200, a100}) {
+    CHECK(of(4096, 4096, 4096, false, target) == "128x128x16");
+    CHECK(of(2048, 2048, 2048, false, target) == "128x128x16");
+    CHECK(of(512, 512, 4096, false, target) == "64x64x16");  // of larger ones there are 16
+    CHECK(of(16, 4096, 4096, false, target) == "16x64x32");
+  }
+}
+
+TEST_CASE("sums that leave registers to one block leave all shared memory to its stages", "[generate]") {
+  const auto stages = [](std::string_view arch, const MatmulTiles& tiles) {
+    const auto kernel = kernels::linear<bf16, bf16>(tiles);
+    const Graph& graph = kernel.executable().graph();
+    const std::string plan = generate(graph, dense_variant(graph), Arch::parse(arch), {.warp_specialize = false}).plan;
+    return plan[plan.find(" stages of ") - 1] - '0';
+  };
+  CHECK(stages("sm_90a", {128, 128, 64}) == 3);  // two blocks of 96 KB
+  CHECK(stages("sm_90a", {128, 256, 64}) == 4);  // one of 192
+  CHECK(stages("sm_90a", {256, 128, 64}) == 4);
+  CHECK(stages("sm_80", {128, 128, 64}) == 2);
+  CHECK(stages("sm_80", {128, 256, 64}) == 3);
+  CHECK(stages("sm_86", {128, 256, 32}) == 3);
+}
+
+TEST_CASE("tiles suit every extent and device", "[jit]") {
+  for (const auto& [target, shared] : {std::pair{ProductTarget{}, 0}, {a100, 99 * 1024}, {h200, 227 * 1024}})
+    for (const ElementType operands : {ElementType::f32, ElementType::tf32, ElementType::f16, ElementType::bf16,
+                                       ElementType::i8, ElementType::u8, ElementType::f64, ElementType::f8e4m3})
+      for (const std::int64_t k : {8, 17, 48, 192, 256, 768, 1021, 1600, 32768})
+        for (const std::int64_t m : {1, 2, 16, 17, 64, 65, 1024, 1025, 100000})
+          for (const bool nk : {false, true}) {
+            INFO(name(operands) << " " << m << " rows, " << k << " deep");
+            const MatmulTiles tiles = choose(MatmulFamily::plain, {m, 768, k, nk}, operands, target);
+            CHECK((tiles.m == 1) == (m == 1));
+            CHECK((tiles.n >= 16 && tiles.k >= 1));
+            if (k % 64 == 0) CHECK(k % tiles.k == 0);
+            if (!target.gpu) continue;
+            // One row: the weights of a tile are in registers, 64 of each thread at most. More: both operands, in three
+            // steps at least, in the shared memory of the smallest GPU with these instructions.
+            const int bytes = operands == ElementType::f8e4m3 ? 2 : info(operands).bytes;  // as f16
+            if (m == 1) CHECK(tiles.n * tiles.k <= 64 * 256);
+            if (m > 1) CHECK(3 * (tiles.m + tiles.n) * tiles.k * bytes <= shared);
+          }
+}
+
+TEST_CASE("kernels of each tile that may be chosen share their work and fit", "[generate]") {
+  auto check = [number = std::size_t{0}](const auto& kernel) mutable {
+    const Graph& graph = kernel.executable().graph();
+    const KernelSource source = generate(graph, dense_variant(graph), Arch::sm_90a);
+    CHECK(source.plan.find("one role does all") == std::string::npos);
+    if (in_share(number++) && nvrtc_here()) CHECK(compile_check(source, Arch::sm_90a, false) == "");
+  };
+  for (const MatmulTiles& tiles : wgmma_tiles()) {
+    INFO(tiles.m << "x" << tiles.n << "x" << tiles.k);
+    check(kernels::linear<bf16, bf16>(tiles));
+    check(kernels::linear_gelu<bf16, bf16>(tiles));
+    check(kernels::linear_residual<bf16, bf16>(tiles));
+    check(kernels::lm_head<bf16, bf16>(tiles));
+  }
+  for (const MatmulTiles& tiles : wgmma_tiles(ElementType::tf32)) {
+    INFO(tiles.m << "x" << tiles.n << "x" << tiles.k << " of tf32");
+    check(kernels::lm_head<tf32, f32>(tiles));
+  }
+}
+
+TEST_CASE("the highest tier of instructions is an option", "[generate]") {
+  const auto kernel = kernels::linear<bf16, bf16>({128, 128, 64});
+  const Graph& graph = kernel.executable().graph();
+  const KernelSource with = generate(graph, dense_variant(graph), Arch::sm_90a),
+                     without = generate(graph, dense_variant(graph), Arch::sm_90a, {.warp_specialize = false});
+  CHECK(with.text.find("wgmma") != std::string::npos);
+  CHECK(without.text.find("wgmma") == std::string::npos);
+  CHECK(strip_comments(with.text) != strip_comments(without.text));  // what the cache goes by
+  CHECK(without.tma_tensors.empty());
+}

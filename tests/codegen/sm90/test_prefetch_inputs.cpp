@@ -1,0 +1,294 @@
+// What a launch brings before those before it have ended: which operands, that it makes no difference, and what the
+// verifier and the emulator say of faults.
+#include <cstring>
+#include <functional>
+#include <numeric>
+
+#include "support/catch.hpp"
+#include "codegen/generate.hpp"
+#include "codegen/kernel_source.hpp"
+#include "codegen/make_plan.hpp"
+#include "codegen/passes.hpp"
+#include "codegen/plan/verify/verify_plan.hpp"
+#include "model/kernels.hpp"
+#include "support/plan_steps.hpp"
+#include "tessera/tessera.hpp"
+#include "support/variants.hpp"
+#ifdef TESSERA_HAS_EMULATOR
+#include "emulator/emulator.hpp"
+#endif
+
+using namespace tessera::internal;
+using namespace tessera::internal::codegen;
+
+namespace {
+
+using Changes = std::function<void(Variant&)>;
+using X = In<bf16, 2>;
+using Y = tessera::internal::Out<f32, 2>;
+
+Plan plan_of(const Graph& traced, const Changes& change = {}, Arch arch = Arch::sm_90a) {
+  const Graph graph = run_passes(traced);
+  Variant variant = dense_variant(graph);
+  if (change) change(variant);
+  return make_plan(graph, variant, arch, {.verify = true});
+}
+
+/// A product of tiles of 64, and nothing else.
+template <class W>
+Graph plain() {
+  return kernel("plain", [](X x, W w, Y y) {
+    auto [m, n] = blocks(cdiv(y.extent(0), 64), cdiv(y.extent(1), 64));
+    Var acc = zeros<f32>({64, 64});
+    for (Index k : range(cdiv(x.extent(1), 64))) {
+      const Tile<bf16, 2> right = load(w, {k, n}, {64, 64});
+      acc = mma(load(x, {m, k}, {64, 64}), right, acc);
+    }
+    store(y, {m, n}, acc);
+  }).graph();
+}
+
+/// Two products that have the left operand in common.
+Graph gated() {
+  return kernel("gated", [](X x, X gate, X up, Y y) {
+    auto [m, n] = blocks(cdiv(y.extent(0), 64), cdiv(y.extent(1), 64));
+    Var a = zeros<f32>({64, 64}), b = zeros<f32>({64, 64});
+    for (Index k : range(cdiv(x.extent(1), 64))) {
+      const Tile<bf16, 2> left = load(x, {m, k}, {64, 64});
+      a = mma(left, load(gate, {k, n}, {64, 64}), a);
+      b = mma(left, load(up, {k, n}, {64, 64}), b);
+    }
+    const Tile<f32, 2> g = a, u = b;
+    store(y, {m, n}, g * u);
+  }).graph();
+}
+
+void shares(Variant& variant, SplitK split_k) { variant.split_k = split_k; }
+
+bool waits_in_roles(const Plan& plan) {
+  for (const Role& role : plan.phases[0].roles)
+    if (std::ranges::count_if(role.body, [](const Step& step) { return step.action.is<GridDependencyWait>(); }) != 1)
+      return false;
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("right operands are brought ahead of the wait where threads read nothing of tensors", "[plan]") {
+  for (const SplitK split_k : {SplitK::none, SplitK::cluster}) {
+    const Plan plan = plan_of(plain<X>(), [&](Variant& v) { shares(v, split_k); });
+    CHECK(plan.prefetched_before_wait() == std::vector{1});
+    CHECK(waits_in_roles(plan));
+    CHECK(plan.waits_for_previous());
+    CHECK(count<PrefetchBeforeWait>(plan) == 1);
+    CHECK(plan.parameters.back().kind == KernelParameter::Kind::may_prefetch);
+  }
+  CHECK(plan_of(gated()).prefetched_before_wait() == std::vector{1, 2});
+  // Rows of 50257 are copied by threads.
+  CHECK(plan_of(plain<X>(), [](Variant& v) { v.tensors[1].tma_addressable = false; }).prefetched_before_wait().empty());
+  CHECK(plan_of(plain<X>(), [](Variant& v) { shares(v, SplitK::stream_k); }).prefetched_before_wait().empty());
+  CHECK(plan_of(plain<InOut<bf16, 2>>()).prefetched_before_wait().empty());
+  CHECK(plan_of(plain<X>(), {}, Arch::sm_80).prefetched_before_wait().empty());
+  const Plan biased = plan_of(kernels::linear<bf16, bf16>({64, 64, 64}).executable().graph());
+  CHECK(biased.phases[0].roles.size() == 2);
+  CHECK(biased.prefetched_before_wait().empty());
+  CHECK_FALSE(biased.waits_for_previous());
+  CHECK(kernel_source(plan_of(plain<X>())).prefetched_before_wait == std::vector{1});
+}
+
+TEST_CASE("the verifier names what is wrong with what is brought ahead", "[plan]") {
+  struct Fault {
+    const char* name;
+    std::function<void(Plan&)> plant;
+    const char* says;
+  };
+  // Of a role, whose wait stands behind what it brings ahead.
+  const auto wait_of = [](Plan& p, std::size_t role) { return place_of<GridDependencyWait>(p, role); };
+  const Fault faults[] = {
+      {"a role does not wait", [&](Plan& p) { wait_of(p, 1).drop(); }, "not all wait"},
+      {"a role waits twice",
+       [&](Plan& p) { wait_of(p, 0).body->insert(wait_of(p, 0).body->begin(), {GridDependencyWait{}}); },
+       "waits again"},
+      {"a role waits behind its tiles", [&](Plan& p) { wait_of(p, 1).move(static_cast<std::ptrdiff_t>(2)); },
+       "did something before"},
+      {"all waited before", [&](Plan& p) { p.phases[0].prologue.push_back({GridDependencyWait{}}); }, "waits again"},
+      {"it is brought behind the wait", [&](Plan& p) { place_of<PrefetchBeforeWait>(p).move(1); },
+       "waited for already"},
+      {"nothing is brought",
+       [](Plan& p) {
+    place_of<PrefetchBeforeWait>(p).drop();
+    p.parameters.pop_back();
+  }, "loads them 1 times"},
+      {"it is brought twice",
+       [](Plan& p) {
+    const StepPlace place = place_of<PrefetchBeforeWait>(p);
+    place.body->insert(place.body->begin(), place.step());
+  }, "2 times"},
+      {"it is loaded once more",
+       [](Plan& p) {
+    const StepPlace place = place_of<IfNotPrefetched>(p);
+    const Body inner = place.step().action.get<IfNotPrefetched>().body;
+    place.drop();
+    place.body->insert(place.body->begin() + static_cast<std::ptrdiff_t>(place.index), inner.begin(), inner.end());
+  }, "loads them 0 times"},
+      {"a box less",
+       [](Plan& p) {
+    place_of<TmaLoad>(p).drop();
+    p.parameters.pop_back();
+  }, "other boxes"},
+      {"another place", [](Plan& p) { the<TmaLoad>(p).at[0].offset = 8; }, "other boxes"},
+      {"rows and columns exchanged",
+       [](Plan& p) {
+    auto& at = the<TmaLoad>(p).at;
+    std::swap(at[0].index, at[1].index);
+  }, "other boxes"},
+      {"the block's other number",
+       [](Plan& p) {
+    for (Value& value : p.values)
+      if (BlockIndex* const block = std::get_if<BlockIndex>(&p.storages[value.storage].known);
+          block && block->axis == 0)
+        the<TmaLoad>(p).at[0].index.value = ValueId{static_cast<int>(&value - &*p.values.begin())};
+  }, "other boxes"},
+      {"two stages at a time", [](Plan& p) { the<AdvanceStage>(p).by.literal = 2; }, "one stage is filled"},
+      {"as many rounds as stages",
+       [](Plan& p) { the<Loop>(p).count = {.kind = Operand::Kind::literal, .literal = 12}; }, "other rounds"},
+      {"another part of the stage", [](Plan& p) { the<TmaLoad>(p, 1).offset += 1024; }, "other boxes"},
+      {"nobody expects it", [](Plan& p) { place_of<ArriveExpectTx>(p).drop(); }, "other boxes"},
+      {"more rounds than stages", [](Plan& p) { the<PrefetchBeforeWait>(p).most += 1; },
+       "rounds are brought ahead into"},
+      {"a tensor that the launch writes", [](Plan& p) { p.tensors[1].access = Access::in_out; },
+       "the launch writes it"},
+      {"a launch that says nothing", [](Plan& p) { p.parameters.pop_back(); }, "parameters"},
+      {"all threads count",
+       [](Plan& p) {
+    ElectOne& one = the<ElectOne>(p);
+    const Body inner = one.body;
+    const StepPlace place = place_of<ElectOne>(p);
+    place.drop();
+    place.body->insert(place.body->begin() + static_cast<std::ptrdiff_t>(place.index), inner.begin(), inner.end());
+  }, "threads count what was brought"},
+      {"tiles that the grid shares",
+       [](Plan& p) {
+    p.phases[0].schedule.split_k = SplitK::stream_k;
+    for (const auto kind : {KernelParameter::Kind::flags, KernelParameter::Kind::lockstep_rows})
+      p.parameters.push_back({kind, 0, 0});
+  }, "other tiles"},
+  };
+  const Plan right = plan_of(plain<X>());
+  CHECK(violations(right).empty());
+  for (const Fault& fault : faults) {
+    Plan plan = right;
+    fault.plant(plan);
+    std::string all;
+    for (const std::string& one : violations(plan)) all += one + "\n";
+    INFO(fault.name << ": " << all);
+    CHECK(all.find(fault.says) != std::string::npos);
+  }
+}
+
+#ifdef TESSERA_HAS_EMULATOR
+namespace {
+
+/// x [m,k] times w [k,n], of small whole numbers, which are exact.
+struct Exact {
+  Exact(std::int64_t m, std::int64_t n, std::int64_t k) : m(m), n(n), k(k) {
+    const auto number = [](std::size_t i) { return static_cast<float>(static_cast<int>(i * 7919 % 11) - 5); };
+    for (std::size_t i = 0; i < static_cast<std::size_t>(m * k); ++i) x.emplace_back(number(i));
+    for (std::size_t i = 0; i < static_cast<std::size_t>(k * n); ++i) w.emplace_back(number(i + 3));
+  }
+  Report run(const Emulator& emulator, std::size_t index, const Graph& graph, const RunOptions& options) {
+    y.assign(static_cast<std::size_t>(m * n), -1e30f);
+    const auto dense = [](void* data, std::int64_t rows, std::int64_t columns) {
+      return Argument{.data = data, .extent = {rows, columns}, .stride = {columns, 1}};
+    };
+    const std::vector<Argument> arguments{dense(x.data(), m, k), dense(w.data(), k, n), dense(y.data(), m, n)};
+    return emulator.run(index, graph, arguments, std::vector<std::int64_t>{(m + 63) / 64, (n + 63) / 64}, options);
+  }
+  int wrong() const {
+    int wrong = 0;
+    for (std::int64_t i = 0; i < m; ++i)
+      for (std::int64_t j = 0; j < n; ++j) {
+        float sum = 0;
+        for (std::int64_t l = 0; l < k; ++l)
+          sum += static_cast<float>(x[static_cast<std::size_t>(i * k + l)]) *
+                 static_cast<float>(w[static_cast<std::size_t>(l * n + j)]);
+        wrong += sum != y[static_cast<std::size_t>(i * n + j)];
+      }
+    return wrong;
+  }
+
+  std::int64_t m, n, k;
+  std::vector<bf16> x, w;
+  std::vector<float> y;
+};
+
+}  // namespace
+
+TEST_CASE("what is brought ahead is what would be loaded", "[emulator]") {
+  const Graph graph = run_passes(plain<X>());
+  std::vector<KernelSource> sources;
+  for (const SplitK split_k : {SplitK::none, SplitK::cluster})
+    sources.push_back(kernel_source(plan_of(plain<X>(), [&](Variant& v) { shares(v, split_k); })));
+  const Emulator emulator = Emulator::compile(sources);
+  // Fewer rounds than stages, as many, more; ragged in each way.
+  for (const std::int64_t k : {40, 64 * 12, 64 * 13 + 8})
+    for (const std::int64_t m : {24, 136}) {
+      Exact exact(m, 136, k);
+      for (std::size_t kernel = 0; kernel < sources.size(); ++kernel)
+        for (const bool ahead : {true, false})
+          for (const int blocks : {1, 3}) {
+            INFO(m << " x " << k << ", kernel " << kernel << ", ahead " << ahead << ", " << blocks << " blocks");
+            const int cluster = kernel == 1 && k > 64 ? 3 : 1;
+            CHECK(exact
+                      .run(emulator, kernel, graph,
+                           {.seed = 1 + static_cast<std::uint64_t>(k),
+                            .persistent_blocks = blocks,
+                            .cluster = cluster,
+                            .ahead = ahead})
+                      .text() == "");
+            CHECK(exact.wrong() == 0);
+          }
+    }
+}
+
+TEST_CASE("faults in what is brought ahead are found without the verifier", "[emulator]") {
+  struct Planted {
+    const char* name;
+    const char* says;  ///< by the emulator; "": nothing, but the results are wrong
+    std::function<void(Plan&)> plant;
+  };
+  const Planted all[] = {
+      {"it is loaded once more", "once too often",
+       [](Plan& p) {
+    const StepPlace place = place_of<IfNotPrefetched>(p);
+    const Body inner = place.step().action.get<IfNotPrefetched>().body;
+    place.drop();
+    place.body->insert(place.body->begin() + static_cast<std::ptrdiff_t>(place.index), inner.begin(), inner.end());
+  }},
+      {"nobody expects it", "bytes", [](Plan& p) { place_of<ArriveExpectTx>(p).drop(); }},
+      {"one stage gets all", "once too often", [](Plan& p) { place_of<AdvanceStage>(p).drop(); }},
+      {"rows of another round", "", [](Plan& p) { the<TmaLoad>(p).at[1].offset = 64; }},
+      {"columns of another block", "", [](Plan& p) { the<TmaLoad>(p).at[0].offset = 64; }},
+      {"more rounds than stages", "once too often", [](Plan& p) { the<PrefetchBeforeWait>(p).most += 1; }},
+  };
+  const Graph graph = run_passes(plain<X>());
+  std::vector<KernelSource> sources;
+  for (const Planted& planted : all) {
+    Plan plan = plan_of(plain<X>());
+    planted.plant(plan);
+    sources.push_back(kernel_source(plan));
+  }
+  const Emulator emulator = Emulator::compile(sources);
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    Exact exact(136, 136, 64 * 14);
+    const Report report = exact.run(emulator, i, graph, {.persistent_blocks = 1});
+    INFO(all[i].name << ": " << report.text());
+    const std::string_view says = all[i].says;
+    CHECK(report.clean() == says.empty());
+    if (says.empty())
+      CHECK(exact.wrong() > 0);
+    else
+      CHECK(report.text().find(says) != std::string::npos);
+  }
+}
+#endif

@@ -1,0 +1,217 @@
+// Rounds of products that all blocks of a launch share: when they do, the plan for it, and what its verifier says of
+// faults.
+#include <fmt/format.h>
+
+#include <functional>
+
+#include "support/catch.hpp"
+#include "codegen/generate.hpp"
+#include "codegen/make_plan.hpp"
+#include "codegen/passes.hpp"
+#include "codegen/plan/verify/verify_plan.hpp"
+#include "codegen/schedule/split_k.hpp"
+#include "support/compiled_device.hpp"
+#include "support/compiling.hpp"
+#include "jit/launch/matmul_tiles.hpp"
+#include "model/kernels.hpp"
+#include "support/plan_steps.hpp"
+#include "support/support.hpp"
+#include "tessera/jit/choose.hpp"
+#include "support/variants.hpp"
+
+using namespace tessera::internal;
+using namespace tessera::internal::codegen;
+
+namespace {
+
+template <class T>
+Graph product(const MatmulTiles& tiles) {
+  return kernel("product", [=](In<T, 2> x, In<T, 2> w, In<f32, 1> bias, tessera::internal::Out<T, 2> y) {
+    auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
+    store(y, {m, n}, cast<T>(kernels::product<T>(x, w, m, n, tiles) + load(bias, {n}, {tiles.n})));
+  }).graph();
+}
+
+Graph with_residual(const MatmulTiles& tiles) {
+  return kernel("residual", [=](In<bf16, 2> x, In<bf16, 2> w, InOut<f32, 2> z, tessera::internal::Out<bf16, 2> y) {
+    auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
+    Tile sums = kernels::product<bf16>(x, w, m, n, tiles);
+    Tile before = load(z, {m, n}, {tiles.m, tiles.n});
+    store(z, {m, n}, before + sums);
+    store(y, {m, n}, cast<bf16>(sums));
+  }).graph();
+}
+
+Variant shared_variant(const Graph& graph) {
+  Variant variant = dense_variant(graph);
+  variant.split_k = SplitK::stream_k;
+  return variant;
+}
+Plan plan_of(const Graph& traced) {
+  const Graph graph = run_passes(traced);
+  return make_plan(graph, shared_variant(graph), Arch::sm_90a, {.verify = true});
+}
+
+constexpr int multiprocessors = 132;
+SplitKLaunch launch_of(const MatmulTiles& tiles, std::int64_t m, std::int64_t n, std::int64_t k,
+                       SplitKPolicy policy = SplitKPolicy::automatic) {
+  const std::int64_t grid[] = {(m + tiles.m - 1) / tiles.m, (n + tiles.n - 1) / tiles.n};
+  return split_k_of_launch({tiles.m, tiles.n, tiles.k}, grid, (k + tiles.k - 1) / tiles.k, multiprocessors, policy);
+}
+
+}  // namespace
+
+TEST_CASE("a grid shares rounds where multiprocessors would be idle", "[plan]") {
+  // 204 tiles, and operands that do not fit into the L2 cache: the four of a column are walked through together.
+  const SplitKLaunch wide = launch_of({128, 256, 64}, 424, 13008, 7760);
+  CHECK(wide.split_k == SplitK::stream_k);
+  CHECK(wide.blocks == 132);
+  CHECK(wide.lockstep_rows == 4);
+  const SplitKLaunch part = launch_of({128, 128, 64}, 496, 2176, 4400);  // 68 tiles, of operands that fit
+  CHECK(part.split_k == SplitK::stream_k);
+  CHECK(part.blocks == 132);
+  CHECK(part.lockstep_rows == 1);
+  // Measured on an H200: these lose by it.
+  CHECK(launch_of({128, 128, 64}, 496, 2496, 3584).split_k == SplitK::none);
+  CHECK(launch_of({128, 192, 64}, 7272, 1536, 2400).split_k == SplitK::none);
+  CHECK(launch_of({128, 256, 64}, 8192, 8192, 8192).split_k == SplitK::none);  // 15.5 waves
+  CHECK(launch_of({128, 128, 64}, 1408, 1536, 4096).split_k == SplitK::none);  // one wave
+  CHECK(launch_of({128, 128, 64}, 1408, 1664, 192).split_k == SplitK::none);   // three rounds
+  CHECK(launch_of({64, 64, 64}, 16, 768, 3072).split_k == SplitK::cluster);
+  // As it is asked for.
+  CHECK(launch_of({128, 256, 64}, 424, 13008, 7760, SplitKPolicy::none).split_k == SplitK::none);
+  CHECK(launch_of({128, 256, 64}, 424, 13008, 7760, SplitKPolicy::cluster).split_k == SplitK::none);
+  CHECK(launch_of({64, 64, 64}, 16, 768, 3072, SplitKPolicy::stream_k).split_k == SplitK::stream_k);
+  CHECK(launch_of({64, 64, 64}, 16, 768, 3072, SplitKPolicy::cluster).split_k == SplitK::cluster);
+  CHECK(launch_of({128, 256, 64}, 8192, 8192, 8192, SplitKPolicy::stream_k).split_k == SplitK::stream_k);
+  CHECK(launch_of({64, 64, 64}, 64, 64, 128, SplitKPolicy::stream_k).split_k == SplitK::none);
+  // Numbers of rounds are counted in 32 bits; nobody shares none.
+  CHECK(launch_of({64, 64, 64}, 1 << 20, 1 << 20, 4096, SplitKPolicy::stream_k).split_k == SplitK::none);
+  CHECK(launch_of({64, 64, 64}, 64, 64, 0, SplitKPolicy::stream_k).split_k == SplitK::none);
+  CHECK(launch_of({64, 64, 64}, 0, 64, 640, SplitKPolicy::stream_k).split_k == SplitK::none);
+}
+
+TEST_CASE("the model of times knows what a grid shares", "[plan]") {
+  const ProductTarget on{Target::of(Arch::sm_90a), multiprocessors};
+  ProductTarget alone = on;
+  alone.split_k = SplitKPolicy::none;
+  const auto chosen = [](const ProductTarget& target, std::int64_t m, std::int64_t n, std::int64_t k) {
+    return choose(MatmulFamily::plain, {m, n, k}, ElementType::bf16, target);
+  };
+  CHECK(chosen(on, 424, 13008, 7760) == MatmulTiles{128, 256, 64});
+  // Of 1.05 waves of small tiles none are needed any more.
+  CHECK(launch_of(chosen(on, 1200, 3584, 4096), 1200, 3584, 4096).split_k == SplitK::stream_k);
+  CHECK(chosen(on, 8192, 8192, 8192) == chosen(alone, 8192, 8192, 8192));
+}
+
+TEST_CASE("of a grid each block walks through its share of all rounds", "[plan]") {
+  for (const MatmulTiles& tile : wgmma_tiles()) {
+    const Plan plan = plan_of(product<bf16>(tile));
+    INFO(tile.m << " x " << tile.n);
+    REQUIRE(plan.shared_by_grid());
+    CHECK(to_string(plan).find("all blocks of threads share the rounds of all blocks of the grid") !=
+          std::string::npos);
+    CHECK(plan.phases[0].roles[1].consumer_groups == 1);
+    CHECK(plan.phases[0].roles[1].warps == (tile.m % 128 ? 4 : 8));
+    CHECK(plan.workspace_bytes == 4 * tile.m * tile.n);
+    CHECK(count<SplitKRange>(plan) == 2);
+    CHECK(count<ClusterBarrier>(plan) == 0);
+    for (const int of_each : {count<StorePartial>(plan), count<SignalPartial>(plan), count<ForEachPeer>(plan),
+                              count<WaitPartial>(plan), count<ReducePartials>(plan)})
+      CHECK(of_each == 1);
+    // Nothing of a pipeline is lost to it.
+    const Graph graph = run_passes(product<bf16>(tile));
+    CHECK(plan.pipelines[PipelineId{0}].stages >=
+          make_plan(graph, dense_variant(graph), Arch::sm_90a, {}).pipelines[PipelineId{0}].stages);
+  }
+  CHECK_FALSE(plan_of(product<f32>({16, 64, 32})).shared_by_grid());
+  const Graph graph = run_passes(product<bf16>({128, 128, 64}));
+  Variant variant = shared_variant(graph);
+  CHECK(generate(graph, variant, Arch::sm_90a).split_k == SplitK::stream_k);
+  CHECK(generate(graph, variant, Arch::sm_80).split_k == SplitK::none);
+  variant.index64 = true;
+  CHECK(generate(graph, variant, Arch::sm_90a).split_k == SplitK::none);
+}
+
+TEST_CASE("kernels of a shared grid compile without a spill", "[generate]") {
+  if (!nvrtc_here()) return;
+  const std::vector<MatmulTiles> tiles = wgmma_tiles();
+  std::vector<std::string> wrong(tiles.size() * 3);
+  in_parallel(wrong.size(), [&](std::size_t i) {
+    if (!in_share(i)) return;
+    const MatmulTiles& tile = tiles[i / 3];  // f16 and bf16 in turn: one word of an instruction tells them apart
+    const Graph graph = run_passes(i % 6 == 0   ? product<f16>(tile)
+                                   : i % 3 == 0 ? product<bf16>(tile)
+                                   : i % 3 == 1 ? with_residual(tile)
+                                                : kernels::linear_gelu<bf16, bf16>(tile).graph());
+    wrong[i] = compile_check(generate(graph, shared_variant(graph), Arch::sm_90a), Arch::sm_90a);
+  });
+  for (std::size_t i = 0; i < wrong.size(); ++i) {
+    INFO(tiles[i / 3].m << " x " << tiles[i / 3].n << ", " << i % 3);
+    CHECK(wrong[i] == "");
+  }
+}
+
+TEST_CASE("the verifier names what is wrong between the blocks of a shared grid", "[plan]") {
+  struct Fault {
+    const char* name;
+    std::function<void(Plan&)> plant;
+    const char* says;
+  };
+  const auto in_part = [](Plan& p, bool first) -> IfFirstSplit& {
+    for (StepPlace place : places_of<IfFirstSplit>(p))
+      if (IfFirstSplit& part = place.step().action.get<IfFirstSplit>(); part.first == first) return part;
+    throw std::runtime_error("no such part");
+  };
+  const Fault faults[] = {
+      {"it is said before all have put",
+       [&](Plan& p) { in_part(p, false).body.erase(in_part(p, false).body.begin() + 1); }, "may not all be put"},
+      {"nobody says it", [&](Plan& p) { in_part(p, false).body.pop_back(); }, "role consumer"},
+      {"all say it",
+       [&](Plan& p) {
+    Body& body = in_part(p, false).body;
+    body.back() = {SignalPartial{}};
+  }, "256 threads say"},
+      {"nobody puts", [&](Plan& p) { in_part(p, false).body.clear(); }, "does not put sums"},
+      {"the first block puts", [&](Plan& p) { in_part(p, false).first = true; }, "puts nothing"},
+      {"the others add up", [&](Plan& p) { in_part(p, true).first = false; }, "no other blocks of a tile"},
+      {"nobody waits", [](Plan& p) { the<ForEachPeer>(p, 0).body.erase(the<ForEachPeer>(p, 0).body.begin()); },
+       "may not be there"},
+      {"one has waited, and the others go on",
+       [](Plan& p) { the<ForEachPeer>(p, 0).body.erase(the<ForEachPeer>(p, 0).body.begin() + 1); }, "may not be there"},
+      {"all wait", [](Plan& p) { the<ForEachPeer>(p, 0).body[0] = {WaitPartial{}}; }, "256 threads wait"},
+      {"nobody adds up", [](Plan& p) { the<ForEachPeer>(p, 0).body.pop_back(); }, "is not added"},
+      {"sums are stored without those of others", [](Plan& p) { place_of<ForEachPeer>(p, 0).drop(); },
+       "without what other blocks add"},
+      {"parts of other rounds",
+       [](Plan& p) { the<ForEachPeer>(p, 0).rounds = {.kind = codegen::Operand::Kind::literal, .literal = 7}; },
+       "of other rounds"},
+      {"a share of other rounds",
+       [](Plan& p) { the<SplitKRange>(p, 0).rounds = {.kind = codegen::Operand::Kind::literal, .literal = 7}; },
+       "share of other rounds"},
+      {"a block runs all rounds", [](Plan& p) { the<Loop>(p, 0).count = the<SplitKRange>(p, 0).rounds; }, "all rounds"},
+      {"a share that nobody makes", [](Plan& p) { place_of<SplitKRange>(p, 1).drop(); }, "nothing has made"},
+      {"another number says who is first", [&](Plan& p) { in_part(p, true).share = the<SplitKRange>(p, 1).count; },
+       "another number"},
+      {"rounds are shared by no grid", [](Plan& p) { p.phases[0].schedule.split_k = SplitK::none; }, "the kernel has"},
+      {"rounds that nobody counts", [](Plan& p) { the<TileLoop>(p, 0).rounds = {}; }, "no grid shares"},
+      {"sums are put where others do not read", [](Plan& p) { p.scratch[ScratchId{0}].in_workspace = false; },
+       "do not read"},
+      {"sums are put where there is no room", [](Plan& p) { p.scratch[ScratchId{0}].bytes /= 2; }, "scratch"},
+      {"no flags",
+       [](Plan& p) {
+    std::erase_if(p.parameters, [](const KernelParameter& one) { return one.kind == KernelParameter::Kind::flags; });
+  }, "parameters"},
+      {"two teams", [](Plan& p) { p.phases[0].roles[1].consumer_groups = 2; }, "teams"},
+  };
+  const Plan right = plan_of(product<bf16>({128, 128, 64}));
+  CHECK(violations(right).empty());
+  for (const Fault& fault : faults) {
+    Plan plan = right;
+    fault.plant(plan);
+    std::string all;
+    for (const std::string& one : violations(plan)) all += one + "\n";
+    INFO(fault.name << ": " << all);
+    CHECK(all.find(fault.says) != std::string::npos);
+  }
+}

@@ -1,0 +1,233 @@
+// Operands of products by roles that the copy engine cannot address: threads of the producer write them to the
+// pipeline. Which those are, how they are read, and what the verifier says of faults.
+#include <fmt/format.h>
+
+#include <functional>
+
+#include "support/catch.hpp"
+#include "codegen/generate.hpp"
+#include "codegen/kernel_source.hpp"
+#include "codegen/make_plan.hpp"
+#include "codegen/passes.hpp"
+#include "codegen/plan/plan_text.hpp"
+#include "codegen/plan/verify/verify_plan.hpp"
+#include "support/compiled_device.hpp"
+#include "support/compiling.hpp"
+#include "emulator/emulator.hpp"
+#include "model/kernels.hpp"
+#include "support/plan_steps.hpp"
+#include "support/support.hpp"
+
+using namespace tessera::internal;
+using namespace tessera::internal::codegen;
+
+namespace {
+
+/// A class of launches: which operands lie at no multiple of 16 bytes, but of so many.
+struct Apart {
+  int left = 16, right = 16;
+  bool left_transposed = false, right_transposed = false;
+  bool whole = false, clusters = false;  ///< whole: rows end where no vector does
+};
+
+template <class T>
+Graph product(const MatmulTiles& tiles) {
+  return run_passes(kernel("product", [=](In<T, 2> x, In<T, 2> w, In<f32, 1> bias, tessera::internal::Out<T, 2> y) {
+                      auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
+                      const Tile sums = kernels::product<T>(x, w, m, n, tiles) + load(bias, {n}, {tiles.n});
+                      store(y, {m, n}, cast<T>(sums));
+                    }).graph());
+}
+
+Variant variant_of(const Graph& graph, const Apart& apart) {
+  Variant variant = dense_variant(graph);
+  variant.split_k = apart.clusters ? SplitK::cluster : SplitK::none;
+  const auto lies = [&](std::size_t i, int alignment, bool transposed) {
+    TensorClass& tensor = variant.tensors[i];
+    tensor.contiguous_axis = transposed ? 0 : 1;
+    tensor.alignment = static_cast<std::int8_t>(alignment);
+    tensor.tma_addressable = alignment == 16;
+    tensor.row_alignment = apart.whole ? 16 : 2;
+  };
+  lies(0, apart.left, apart.left_transposed);
+  lies(1, apart.right, apart.right_transposed);
+  return variant;
+}
+
+Plan plan_of(const Graph& graph, const Apart& apart) {
+  return make_plan(graph, variant_of(graph, apart), Arch::sm_90a, {.verify = true});
+}
+
+constexpr MatmulTiles tiles[] = {{64, 64, 64},   {64, 128, 128}, {128, 128, 64},
+                                 {128, 192, 64}, {128, 256, 64}, {256, 128, 64}};
+
+}  // namespace
+
+TEST_CASE("what the copy engine cannot address is written to the pipeline by the producer's threads", "[plan]") {
+  for (const MatmulTiles& tile : tiles)
+    for (const bool left : {true, false})
+      for (const bool right : {true, false})
+        for (const bool clusters : {true, false}) {
+          const Plan plan =
+              plan_of(product<bf16>(tile), {.left = left ? 2 : 16, .right = right ? 2 : 16, .clusters = clusters});
+          INFO(fmt::format("[{},{}]{}{}\n", tile.m, tile.n, left ? ", left" : "", right ? ", right" : "")
+               << tree_text(plan));
+          REQUIRE(plan.phases[0].roles.size() == 2);
+          const Pipeline& pipeline = plan.pipelines[PipelineId{0}];
+          const std::int64_t of_left = left ? 0 : tile.m * tile.k * 2, of_right = right ? 0 : tile.n * tile.k * 2;
+          CHECK(pipeline.bytes == of_left + of_right);
+          CHECK(pipeline.full_arrivals == (pipeline.bytes > 0) + (left || right ? 128 : 0));
+          CHECK(count<Arrive>(plan) == (left || right));
+          CHECK(count<ArriveExpectTx>(plan) == (pipeline.bytes > 0));
+          CHECK(places_of<TmaLoad>(const_cast<Plan&>(plan)).empty() == (left && right));
+          int written = 0;
+          for (const StepPlace place : places_of<StoreShared>(const_cast<Plan&>(plan)))
+            written += bool(place.step().action.get<StoreShared>().state);
+          CHECK(written == left + right);
+        }
+}
+
+TEST_CASE("what the producer's threads copy is read as wide as it lies, and written by words at least", "[plan]") {
+  const Graph graph = product<bf16>({64, 128, 64});
+  const auto widths = [&](const Apart& apart) {
+    Plan plan = plan_of(graph, apart);
+    const StoreShared& stage = the<StoreShared>(plan);
+    return std::pair(stage.sweep.reads.at(0).vector, stage.sweep.vector);
+  };
+  using Widths = std::pair<int, int>;
+  CHECK(widths({.left = 2}) == Widths{1, 2});
+  CHECK(widths({.left = 4, .whole = true}) == Widths{2, 2});
+  CHECK(widths({.left = 8, .whole = true}) == Widths{4, 4});
+  CHECK(widths({.left = 8}) == Widths{1, 2});  // rows may end in between
+  CHECK(widths({.right = 8, .right_transposed = true, .whole = true}) == Widths{4, 4});
+}
+
+TEST_CASE("kernels whose producer copies compile without a spill", "[generate]") {
+  if (!nvrtc_here()) return;
+  struct Case {
+    MatmulTiles tile;
+    Apart apart;
+  };
+  std::vector<Case> cases;
+  for (const MatmulTiles& tile : tiles) {
+    cases.push_back({tile, {.left = 2, .left_transposed = tile.n == 128}});
+    cases.push_back({tile, {.right = 2, .right_transposed = tile.m == 128}});
+    cases.push_back({tile, {.left = 2, .right = 2, .clusters = tile.n == 64}});
+    cases.push_back({tile, {.left = 4, .right = 8, .whole = true, .clusters = tile.n == 128}});
+  }
+  std::vector<std::string> wrong(cases.size());
+  in_parallel(wrong.size(), [&](std::size_t i) {
+    if (!in_share(i)) return;
+    const auto& [tile, apart] = cases[i];
+    const Graph graph = i % 2 ? product<bf16>(tile) : product<f16>(tile);
+    wrong[i] = compile_check(generate(graph, variant_of(graph, apart), Arch::sm_90a), Arch::sm_90a);
+  });
+  for (const std::string& one : wrong) CHECK(one == "");
+}
+
+TEST_CASE("the verifier names what is wrong with a stage that threads write", "[plan]") {
+  struct Fault {
+    const char* name;
+    std::function<void(Plan&)> plant;
+    const char* says;
+  };
+  const auto pipeline = [](Plan& p) -> Pipeline& { return p.pipelines[PipelineId{0}]; };
+  const auto elect = [](const StepPlace& place) {
+    ElectOne one{.threads = 128, .body = {}};
+    one.body.push_back(std::move(place.step()));
+    place.step().action = std::move(one);
+  };
+  const Fault faults[] = {
+      {"no fence", [](Plan& p) { place_of<ProxyFence>(p).drop(); }, "a fence stands before they say so"},
+      {"a fence ahead of what is written", [](Plan& p) { place_of<ProxyFence>(p).move(-1); }, "a fence stands before"},
+      {"nobody arrives", [](Plan& p) { place_of<Arrive>(p).drop(); }, "threads arrive, and"},
+      {"one thread arrives", [&](Plan& p) { elect(place_of<Arrive>(p)); }, "threads arrive, and"},
+      {"one thread writes", [&](Plan& p) { elect(place_of<StoreShared>(p)); }, "1 of 128 threads write"},
+      {"the operand is not written", [](Plan& p) { place_of<StoreShared>(p).drop(); }, "bytes loaded and written"},
+      {"the operand is written twice",
+       [](Plan& p) { place_of<StoreShared>(p).body->push_back(place_of<StoreShared>(p).step()); }, "written"},
+      {"half of it is written",
+       [](Plan& p) {
+    Sweep& sweep = the<StoreShared>(p).sweep;
+    sweep.reads[0].axes[0].extent = 32;
+    sweep.shape = {32, 64};
+  }, "bytes loaded and written"},
+      {"rows of a thread side by side",
+       [](Plan& p) {
+    Sweep& sweep = the<StoreShared>(p).sweep;
+    Layout layout(2);
+    layout.add(0, {Place::warp, 4, 1});
+    layout.add(0, {Place::reg, 16, 2});
+    layout.add(1, {Place::lane, 32, 1});
+    layout.add(1, {Place::reg, 2, 1});
+    sweep.layout = layout;
+  }, "no swizzle of a thread"},
+      {"neighbours of a run that a thread has not", [](Plan& p) { the<StoreShared>(p).sweep.reads[0].run = 4; },
+       "runs of 4"},
+      {"it is written where nobody has released", [](Plan& p) { place_of<StoreShared>(p).move(-2); }, "not acquired"},
+      {"more are awaited", [&](Plan& p) { ++pipeline(p).full_arrivals; }, "threads arrive, and"},
+      {"its bytes are expected, too", [&](Plan& p) { pipeline(p).bytes += 64 * 64 * 2; }, "bytes loaded"},
+      {"another buffer is written", [](Plan& p) { the<StoreShared>(p).buffer = the<StoreShared>(p, 1).buffer; },
+       "no buffer of the pipeline"},
+      {"all threads expect",
+       [](Plan& p) {
+    const StepPlace one = place_of<ElectOne>(p);
+    Body body = one.step().action.get<ElectOne>().body;
+    Body& around = *one.body;
+    one.drop();
+    around.insert(around.begin() + 1, body.begin(), body.end());
+  }, "128 threads expect"},
+  };
+  const Plan right = plan_of(product<bf16>({64, 64, 64}), {.left = 2});
+  CHECK(violations(right).empty());
+  for (const Fault& fault : faults) {
+    Plan plan = right;
+    fault.plant(plan);
+    std::string all;
+    for (const std::string& one : violations(plan)) all += one + "\n";
+    INFO(fault.name << ": " << all);
+    CHECK(all.find(fault.says) != std::string::npos);
+  }
+}
+
+#ifdef TESSERA_HAS_EMULATOR
+TEST_CASE("faults in what the producer's threads copy are found without the verifier", "[emulator]") {
+  const int m = 100, n = 72, k = 843;  // more rounds than stages
+  const Graph graph = product<bf16>({64, 64, 64});
+  std::vector<bf16> x(std::size_t{m} * k, bf16(1.0f)), w(std::size_t{k} * n, bf16(1.0f)), y(std::size_t{m} * n);
+  std::vector<f32> bias(n, 1.0f);
+  const auto matrix = [](void* data, int rows, int columns) {
+    return Argument{.data = data, .extent = {rows, columns}, .stride = {columns, 1}, .scalar = {}};
+  };
+  const std::vector<Argument> arguments = {matrix(x.data(), m, k),
+                                           matrix(w.data(), k, n),
+                                           {.data = bias.data(), .extent = {n}, .stride = {1}, .scalar = {}},
+                                           matrix(y.data(), m, n)};
+  const Variant variant = classify(graph, arguments);
+  REQUIRE(!variant.tensors[0].tma_addressable);
+  REQUIRE(variant.tensors[1].tma_addressable);
+  const auto report = [&](const std::function<void(Plan&)>& plant) {
+    Plan plan = make_plan(graph, variant, Arch::sm_90a, {});
+    plant(plan);
+    const KernelSource source = kernel_source(plan);
+    std::ranges::fill(y, bf16(0.0f));
+    return Emulator::compile(std::span(&source, 1))
+        .run(0, graph, arguments, std::vector<std::int64_t>{2, 2}, {})
+        .text();
+  };
+  CHECK(report([](Plan&) {}) == "");
+  CHECK(std::ranges::all_of(y, [](bf16 sum) { return float(sum) == 844.0f; }));
+  const auto finds = [&](const char* name, const char* says, const std::function<void(Plan&)>& plant) {
+    const std::string text = report(plant);
+    INFO(name << ": " << text);
+    CHECK(text.find(says) != text.npos);
+  };
+  finds("no fence", "with no async_proxy_fence since", [](Plan& p) { place_of<ProxyFence>(p).drop(); });
+  finds("a fence ahead of what is written", "with no async_proxy_fence since",
+        [](Plan& p) { place_of<ProxyFence>(p).move(-1); });
+  finds("nobody arrives", "lacks 128 of 129 arrivals", [](Plan& p) { place_of<Arrive>(p).drop(); });
+  finds("writers are not awaited", "once too often", [](Plan& p) { p.pipelines[PipelineId{0}].full_arrivals = 128; });
+  finds("threads arrive ahead of what they write", "with no", [](Plan& p) { place_of<Arrive>(p).move(-2); });
+  finds("a stage is written before it is released", "once too often", [](Plan& p) { place_of<WaitEmpty>(p).drop(); });
+}
+#endif

@@ -1,0 +1,153 @@
+// The text of small kernels: what is known is folded, and computed once.
+#include <sstream>
+
+#include "support/catch.hpp"
+#include "codegen/generate.hpp"
+#include "codegen/passes.hpp"
+#include "support/patterns.hpp"
+#include "tessera/tessera.hpp"
+
+using namespace tessera::internal;
+
+namespace {
+
+/// What a kernel's body says, without the author's lines.
+template <class F>
+std::string body_of(const F& function) {
+  const Graph graph = run_passes(trace_kernel("small", function));
+  const std::string text = generate(graph, dense_variant(graph), Arch::sm_90a).text;
+  std::istringstream lines(text.substr(text.find("extern \"C\"")));
+  std::string body;
+  for (std::string line; std::getline(lines, line);)
+    if (line.find("// ") == line.npos && !line.starts_with("#line")) body += line + '\n';
+  return body;
+}
+
+bool has(const std::string& text, std::string_view part) { return text.find(part) != text.npos; }
+
+std::size_t count(const std::string& text, std::string_view part) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("what is known of a tile's place is not asked", "[generate]") {
+  // One row is there or not; columns from the first end where the tensor does.
+  const std::string rows = body_of([](In<f32, 2> x, Out<f32, 2> y) {
+    Index b = blocks(x.extent(0));
+    store(y, {b, 0}, load(x, {b, 0}, {1, 64}) + 1);
+  });
+  CHECK_FALSE(has(rows, "Window"));
+  CHECK(has(rows, "_in0 = block0 < in0_extent0;"));
+  CHECK(has(rows, " < in0_extent1, in0_priority)"));
+  CHECK(has(rows, "_in0 = block0 < out1_extent0;"));
+  // Positions that a layout has beyond the tile are none of it.
+  const std::string odd = body_of([](In<f32, 1> x, Out<f32, 1> y) { store(y, {0}, exp(load(x, {0}, {1000}))); });
+  CHECK(has(odd, " < minimum(in0_extent0, 1000)"));
+  // A place that may be negative is asked for both ends.
+  const std::string any = body_of([](In<f32, 1> x, Out<f32, 1> y, Scalar<i32> n) { store(y, {0}, load(x, {n}, {1})); });
+  CHECK(has(any, "_in0 = scalar2 >= 0 && scalar2 < in0_extent0;"));
+  // Of a view of known extent its tiles are inside, or in part, or not at all.
+  const auto of_view = [](int index, int tile) {
+    return body_of([=](In<f32, 2> x, Out<f32, 2> y) {
+      Index b = blocks(x.extent(0));
+      store(y, {b, 0}, load(x.slice(1, 0, 96), {b, index}, {1, tile}));
+    });
+  };
+  for (const int tile : {64, 96}) {
+    const std::string text = of_view(0, tile);
+    CHECK_FALSE(has(text, "Window"));
+    CHECK_FALSE(has(text, "96 "));
+    CHECK(has(text, " < in0_extent1)"));
+  }
+  // What lies between numbers is known: the rest is asked.
+  CHECK_FALSE(has(of_view(0, 128), "Window"));
+  CHECK(has(of_view(0, 128), " < minimum(in0_extent1, 96)"));
+  CHECK(has(of_view(1, 64), " = window(64ll, 32, in0_extent1);"));
+  CHECK_FALSE(has(of_view(3, 32), "indow"));
+  CHECK(has(of_view(3, 32), ", false)"));
+  CHECK_FALSE(has(of_view(-1, 64), "indow"));
+  // A view that begins ahead of the one that it is of.
+  const auto of_views = [](int first, int second) {
+    return body_of([=](In<f32, 1> x, Out<f32, 1> y) {
+      store(y, {0}, load(x.slice(0, first, 96).slice(0, second, 40), {0}, {64}));
+    });
+  };
+  CHECK(has(of_views(0, -20), " = window(-20ll, 40, in0_extent0);"));
+  CHECK(has(of_views(30, -20), " = both(window(10ll, 40, in0_extent0), Window{20, 40});"));
+  CHECK(has(of_views(30, 80), " = window(110ll, 16, in0_extent0);"));
+  CHECK(has(of_views(30, -40), ", false)"));
+}
+
+TEST_CASE("where a tile starts is said once", "[generate]") {
+  const std::string text = body_of([](In<f32, 2> x, Out<f32, 2> y) {
+    auto [i, j] = blocks(cdiv(x.extent(0), 32), cdiv(x.extent(1), 64));
+    store(y, {i, j}, exp(load(x, {i, j}, {32, 64})));
+  });
+  CHECK(count(text, "static_cast<i64>(block0) * 32") == 2);  // of the tile that is loaded, and of that which is stored
+  CHECK(count(text, "static_cast<i64>(block1) * 64") == 2);
+  CHECK(has(text, "_in0 = window("));
+  CHECK(has(text, "_at0, 32, in0_extent0);"));
+}
+
+TEST_CASE("there are no parentheses that say nothing", "[generate]") {
+  const std::string one = body_of([](In<f32, 1> x, Out<f32, 1> y, Scalar<f32> s) {
+    Index b = blocks(cdiv(x.extent(0), 256));
+    const Tile<f32, 1> v = load(x, {b}, {256});
+    store(y, {b}, 0.5f * v * v + s - (v - 2.0f * s) / (v * s));
+  });
+  CHECK_FALSE(finds(one, R"(\+ \(\w+\))"));
+  CHECK(finds(one, R"(0\.5f \* (\S+) \* \1 \+ scalar2)"));
+  CHECK(finds(one, R"(- \((\S+) - mul_\d+\) / \(\1 \* scalar2\))"));
+  const std::string minus = body_of([](In<f32, 1> x, Out<f32, 1> y, Scalar<f32> s) {
+    const Tile<f32, 1> v = load(x, {0}, {64});
+    store(y, {0}, v - (s - v) - (v + s));
+  });
+  CHECK(finds(minus, R"((\S+) - \(scalar2 - \1\) - \(\1 \+ scalar2\))"));
+}
+
+TEST_CASE("one round is no loop", "[generate]") {
+  for (const int m : {16, 64, 128})
+    for (const int n : {8, 64}) {
+      const std::string text = body_of([=](In<bf16, 2> x, In<bf16, 2> w, Out<f32, 2> y) {
+        auto [i, j] = blocks(cdiv(x.extent(0), m), cdiv(w.extent(1), n));
+        Var sums = zeros<f32>({m, n});
+        for (Index k : range(cdiv(x.extent(1), 64)))
+          sums = mma(load(x, {i, k}, {m, 64}), load(w, {k, j}, {64, n}), sums);
+        store(y, {i, j}, sums);
+      });
+      INFO(text);
+      CHECK_FALSE(finds(text, R"(for \(int ([ijkm]) = 0; \1 < 1;)"));
+      CHECK_FALSE(finds(text, R"( \+ 0\b[^.x])"));
+    }
+}
+
+TEST_CASE("a place that is a number is one, of 64 bits", "[generate]") {
+  const std::string far = body_of([](In<f32, 1> x, Out<f32, 1> y, Scalar<i32> n) {
+    store(y, {0}, load(x, {-3}, {32768}));
+    store(y.slice(0, n, 32768), {-3}, full<f32>({32768}, 1));
+  });
+  CHECK(has(far, "_at0 = -98304ll;"));
+  CHECK(has(far, "= -98304ll + scalar2;"));
+  CHECK_FALSE(has(far, "static_cast<i64>(-3)"));
+  const std::string near =
+      body_of([](In<f32, 1> x, Out<f32, 1> y, Scalar<i32> n) { store(y, {0}, load(x.slice(0, n, 64), {0}, {64})); });
+  CHECK(has(near, "= static_cast<i64>(scalar2);"));
+}
+
+TEST_CASE("the bound of a loop is computed once, before any loop", "[generate]") {
+  const std::string text = body_of([](In<f32, 2> x, Out<f32, 2> y, Scalar<i32> n) {
+    for (Index i : range(cdiv(x.extent(0), 16)))
+      if_(i < n, [&] {
+        Var sums = zeros<f32>({16, 32});
+        for (Index k : range(cdiv(x.extent(1), 32))) sums = sums + load(x, {i, k}, {16, 32});
+        store(y, {i, 0}, sums);
+      });
+  });
+  CHECK(count(text, "cdiv(") == 2);
+  CHECK(text.rfind("cdiv(") < text.find("for (int i_"));
+  CHECK(has(text, " = cdiv(in0_extent0, 16);"));
+  CHECK_FALSE(has(text, "wrap_neg"));
+}

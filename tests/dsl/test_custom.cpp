@@ -1,0 +1,226 @@
+// An author's own elementwise ops: cuda_op.
+#include <atomic>
+#include <cmath>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/compiling.hpp"
+#include "codegen/generate.hpp"
+#include "support/devices.hpp"
+#include "jit/compile/compiler.hpp"
+#include "support/stderr.hpp"
+#include "support/support.hpp"
+#include "tessera/tessera.hpp"
+
+using namespace tessera::internal;
+
+namespace {
+
+const auto softsign = cuda_op("softsign", "a / (1.0f + fabsf(a))", [](float a) { return a / (1 + std::fabs(a)); });
+const auto blend = cuda_op("blend", "c < 0.0f ? a : b", [](float a, float b, float c) { return c < 0 ? a : b; });
+const auto parity = cuda_op("parity", "(a ^ b) & 1", [](int a, int b) { return (a ^ b) & 1; });
+
+/// In a template, where each instance has a lambda of its own.
+template <TileExpr E>
+auto half(const E& e) {
+  return cuda_op("half", "0.5f * a", [](float a) { return 0.5f * a; })(e);
+}
+
+Graph graph_of(const auto& body) { return kernel("custom", body).graph(); }
+
+int count(const Graph& graph, Op op) {
+  int found = 0;
+  for (const Node& node : graph.nodes) found += node.op == op;
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("an author's ops are elementwise ops", "[cpu]") {
+  const auto k = kernel("own", [](In<f32, 2> x, In<f32, 1> w, In<i32, 2> n, Out<f32, 2> y, Out<i32, 2> m, Out<f32, 2> s) {
+    auto [i] = std::array<Index, 1>{blocks(cdiv(x.extent(0), 4))};
+    Tile a = load(x, {i, 0}, {4, 40});
+    Tile b = softsign(a * 2 - 1);
+    store(y, {i, 0}, blend(b, load(w, {0}, {40}), half(a) - half(b)));
+    store(m, {i, 0}, parity(load(n, {i, 0}, {4, 40}), 3));
+    store(s, {i, 0}, sum(softsign(a), 1) + softsign(item(sum(load(w, {0}, {40})))));
+  });
+  const int rows = 7, cols = 33;
+  std::vector<f32> x(rows * cols), w(cols), y, s;
+  std::vector<i32> n(rows * cols), m;
+  for (int i = 0; i < rows * cols; ++i) x[i] = static_cast<float>(i % 17) / 8 - 1, n[i] = i * 7 - 50;
+  for (int i = 0; i < cols; ++i) w[i] = static_cast<float>(i) / 4;
+  const Device& device = test_device();
+  Tensor<f32, 2> tx(device, {rows, cols}), ty(device, {rows, cols}), ts(device, {rows, 1});
+  Tensor<f32, 1> tw(device, {cols});
+  Tensor<i32, 2> tn(device, {rows, cols}), tm(device, {rows, cols});
+  tx.copy_from(x), tw.copy_from(w), tn.copy_from(n);
+  launch(device.stream(), k, tx, tw, tn, ty, tm, ts);
+  y = ty.to_vector(), m = tm.to_vector(), s = ts.to_vector();
+  const auto sign = [](double a) { return a / (1 + std::abs(a)); };
+  double of_w = 0;
+  for (const f32 one : w) of_w += one;
+  for (int i = 0; i < rows; ++i) {
+    double total = 0;
+    for (int j = 0; j < cols; ++j) {
+      const double a = x[i * cols + j], b = sign(2 * a - 1), c = (a - b) / 2;
+      INFO(i << ", " << j);
+      CHECK(std::abs(y[i * cols + j] - (c < 0 ? b : w[j])) <= 1e-6);
+      CHECK(m[i * cols + j] == ((n[i * cols + j] ^ 3) & 1));
+      total += sign(a);
+    }
+    CHECK(std::abs(s[i] - (total + sign(of_w))) <= 1e-5);
+  }
+}
+
+TEST_CASE("an author's op is one function of the text, computed along with its neighbours", "[graph]") {
+  const auto body = [](In<f32, 1> x, Out<f32, 1> y) {
+    Tile a = load(x, {0}, {64});
+    store(y, {0}, softsign(softsign(a) + half(a)) * half(a + 1) + softsign(a));
+  };
+  const Graph graph = graph_of(body);
+  CHECK(count(graph, Op::custom) == 4);  // softsign(a) is one
+  CHECK(to_string(graph).find("custom %2 softsign \"a / (1.0f + fabsf(a))\" : f32[64]") != std::string::npos);
+  const std::string text = cuda_source(graph, Arch::sm_90a);
+  const std::string function = "__device__ inline float user_softsign(float a) { return a / (1.0f + fabsf(a)); }\n";
+  CHECK(text.find(function) != text.npos);
+  CHECK(text.find(function) == text.rfind(function));
+  CHECK(text.find("user_half(float a)") == text.rfind("user_half(float a)"));
+  CHECK(text.find("__shared__") == text.npos);
+}
+
+TEST_CASE("an author's op that does not compile is named", "[jit]") {
+  const auto with = [](const auto& op) {
+    return kernel("wrong", [&](In<f32, 1> x, Out<f32, 1> y) { store(y, {0}, op(Tile(load(x, {0}, {64})))); });
+  };
+  // An expression may end in a comment.
+  const auto twice = with(cuda_op("twice", "2.0f * a  // of each", [](float a) { return 2 * a; }));
+  CHECK(cuda_source(twice, Arch::sm_90a).find("#line 1 \"cuda_op twice\"\n__device__ inline float user_twice(float a) "
+                                              "{ return 2.0f * a  // of each\n; }\n#line ") != std::string::npos);
+  if (!nvrtc_here()) return;
+  const auto on_cpu = [](const auto& kernel) {
+    const Device device = Device::cpu();
+    const Tensor<f32, 1> x(device, {64}), y(device, {64});
+    x.fill(1);
+    const std::string said = line_of([&] { launch(device.stream(), kernel, x, y); });
+    CHECK(y.to_vector()[63] == 2);
+    return said;
+  };
+  CHECK(on_cpu(twice).empty());
+  const auto wrong = with(cuda_op("thrice", "2.0f * b", [](float a) { return 2 * a; }));
+  const std::string said = on_cpu(wrong);
+  INFO(said);
+  CHECK(says(said, {"warning", "kernel 'wrong'", "cuda_op thrice", "\"b\" is undefined"}));
+  CHECK(on_cpu(wrong).empty());  // said once
+  CHECK(says(error_of([&] { Compiler::instance().compile(generate(wrong.executable().graph(), dense_variant(wrong.graph()), Arch::sm_90a), Arch::sm_90a); }),
+             {"kernel 'wrong'", "cuda_op thrice"}));
+  const CudaSource text = "extern \"C\" __global__ void broken(float* y) { y[0] = nonsense; }";
+  const auto broken = cuda_kernel("broken", text, [](Out<f32, 1>) { return CudaLaunch{.blocks = {1}, .threads = {1}}; },
+                                  [](float* y) { y[63] = 2; });
+  const Device device = Device::cpu();
+  const Tensor<f32, 1> y(device, {64});
+  CHECK(says(line_of([&] { launch(device.stream(), broken, y); }), {"warning", "kernel 'broken'", "nonsense"}));
+  CHECK(y.to_vector()[63] == 2);
+}
+
+TEST_CASE("an author's op of a constant is left to the device", "[graph]") {
+  const Graph graph = kernel("constant", [](Out<f32, 1> y) { store(y, {0}, softsign(full<f32>({8}, 3))); }).graph();
+  CHECK(count(graph, Op::custom) == 1);
+}
+
+TEST_CASE("an author's op that cannot be is refused", "[graph]") {
+  const auto refused = [](const auto& op) {
+    return error_of([&] {
+      graph_of([&](In<f32, 1> x, Out<f32, 1> y) { store(y, {0}, op(softsign(Tile(load(x, {0}, {8}))))); });
+    });
+  };
+  const auto twice = [](float a) { return 2 * a; };
+  CHECK(says(refused(cuda_op("two words", "2.0f * a", twice)),
+             {"kernel 'custom'", "test_custom.cpp:", "cuda_op: 'two words' is no name; take letters, digits and _"}));
+  CHECK(says(refused(cuda_op("twice", "", twice)), {"cuda_op 'twice': it has no expression of a, b and c"}));
+  CHECK(says(refused(cuda_op("softsign", "2.0f * a", twice)),
+             {"cuda_op 'softsign': the kernel has another of this name, 'a / (1.0f + fabsf(a))'"}));
+  CHECK(says(error_of([] {
+               graph_of([](In<f32, 2> x, Out<f32, 2> y) {
+                 Tile a = load(x, {0, 0}, {4, 8}), b = load(x, {0, 0}, {4, 6});
+                 store(y, {0, 0}, blend(a, b, 1));
+               });
+             }),
+             {"cuda_op: shapes [4,8] and [4,6] do not broadcast"}));
+  CHECK(says(error_of([] {
+               graph_of([](In<f32, 1> x, Out<f32, 1> y, Scalar<f32> s) {
+                 require(softsign(s) < 1, "it is small");
+                 store(y, {0}, load(x, {0}, {8}));
+               });
+             }),
+             {"require states what holds of extents and scalars"}));
+}
+
+namespace {
+std::atomic<int> refusals;
+
+auto doubled() {
+  return kernel("doubled", [](In<f32, 1> x, Out<f32, 1> y) {
+    Index i = blocks(cdiv(y.extent(0), 64));
+    store(y, {i}, load(x, {i}, {64}) * 2);
+  });
+}
+
+/// What an element's function does that is more than to compute.
+template <class Does>
+float refused(const Does& does) {
+  const std::string text = error_of(does);
+  if (says(text, {"refused: the function of a cuda_op", "kernel 'outer'", "test_custom.cpp:", "cannot launch"})) ++refusals;
+  return 0;
+}
+}  // namespace
+
+TEST_CASE("the function of a cuda_op cannot launch, copy by a kernel, or fill, in any thread", "[api]") {
+  static const auto inner = doubled();
+  static const Device cpu = Device::cpu();
+  static const Tensor<f32, 2> x(cpu, {64, 64}), y(cpu, {64, 64});
+  static const CapturedGraph recorded =
+      cpu.stream().capture([] { launch(cpu.stream(), inner, x.reshaped({64 * 64}), y.reshaped({64 * 64})); });
+  x.fill(1);
+  const auto launches = cuda_op("launches", "a", [](float a) {
+    return a + refused([] { launch(cpu.stream(), inner, x.reshaped({64 * 64}), y.reshaped({64 * 64})); });
+  });
+  const auto replays = cuda_op("replays", "a", [](float a) { return a + refused([] { cpu.stream().launch(recorded); }); });
+  const auto fills = cuda_op("fills", "a", [](float a) { return a + refused([] { y.fill(3); }); });
+  const auto copies = cuda_op("copies", "a", [](float a) { return a + refused([] { y.copy_from(x.transposed()); }); });
+  // What computes nothing by a kernel does no harm: to trace, to copy as it lies, to wait.
+  const auto others = cuda_op("others", "a", [](float a) {
+    (void)doubled();
+    std::vector<float> values = x.to_vector();
+    cpu.synchronize();
+    return a + values[5] - 1;
+  });
+  const Tensor<f32, 1> in(cpu, {300}), out(cpu, {300});
+  const std::vector<float> sevens(300, 7);
+  in.copy_from(sevens);
+  const auto check = [&](const auto& op, int expected) {
+    const auto outer = kernel("outer", [&](In<f32, 1> a, Out<f32, 1> b) {
+      Index i = blocks(cdiv(b.extent(0), 4));
+      store(b, {i}, op(load(a, {i}, {4})));
+    });
+    refusals = 0;
+    launch(cpu.stream(), outer, in, out);
+    CHECK(out.to_vector() == sevens);
+    CHECK(refusals == expected);
+  };
+  check(launches, 300), check(replays, 300), check(fills, 300), check(copies, 300), check(others, 0);
+  // The error comes out of the launch, and the next launch runs.
+  const auto throws = cuda_op("throws", "a", [](float a) {
+    launch(cpu.stream(), inner, x.reshaped({64 * 64}), y.reshaped({64 * 64}));
+    return a;
+  });
+  const auto outer = kernel("outer", [&](In<f32, 1> a, Out<f32, 1> b) {
+    Index i = blocks(cdiv(b.extent(0), 4));
+    store(b, {i}, throws(load(a, {i}, {4})));
+  });
+  CHECK(says(error_of([&] { launch(cpu.stream(), outer, in, out); }),
+             {"launch of kernel 'doubled' refused: the function of a cuda_op, which computes an element of kernel "
+              "'outer', "}));
+  launch(cpu.stream(), inner, x.reshaped({64 * 64}), y.reshaped({64 * 64}));
+  CHECK(y.to_vector() == std::vector<float>(64 * 64, 2));
+}

@@ -1,0 +1,252 @@
+// Sessions of which a step fails: at each of its calls to the device, one after the other.
+#include <cstring>
+#include <functional>
+#include <limits>
+
+#include "support/catch.hpp"
+#include "jit/backend/backend.hpp"
+#include "jit/cpu/cpu_backend.hpp"
+#include "support/support.hpp"
+#include "tessera/model/gpt2.hpp"
+
+using namespace tessera::internal;
+using Tokens = std::vector<std::int32_t>;
+
+namespace {
+
+/// Throws at one of the calls that may fail, once.
+struct Failure {
+  static constexpr int never = std::numeric_limits<int>::max();
+  int calls_left = never;
+  void call() {
+    if (calls_left != never && calls_left-- == 0) {
+      calls_left = never;
+      throw Error("a failure of the test");
+    }
+  }
+};
+
+class FailingKernel final : public DeviceKernel {
+ public:
+  FailingKernel(Failure& failure, const Graph& graph) : failure_(failure), cpu_(cpu_backend()->kernel(graph)) {}
+  void launch(StreamBackend&, std::span<const Argument> arguments, std::span<const std::int64_t> grid) override {
+    failure_.call();
+    cpu_->launch(*cpu_backend()->stream(), arguments, grid);
+  }
+
+ private:
+  Failure& failure_;
+  std::unique_ptr<DeviceKernel> cpu_;
+};
+
+/// A copy that fails has begun.
+void copy_or_fail(Failure& failure, void* to, const void* from, std::size_t bytes) {
+  try {
+    failure.call();
+  } catch (const Error&) {
+    std::memset(to, 0, bytes);
+    throw;
+  }
+  if (bytes) std::memmove(to, from, bytes);
+}
+
+class FailingStream final : public StreamBackend {
+ public:
+  FailingStream(DeviceBackend& device, Failure& failure) : device_(device), failure_(failure) {}
+  DeviceBackend& device() override { return device_; }
+  void synchronize() override { failure_.call(); }
+  void copy(void* to, const void* from, std::size_t bytes) override { copy_or_fail(failure_, to, from, bytes); }
+  std::shared_ptr<EventBackend> record() override { return cpu_backend()->stream()->record(); }
+  void wait(EventBackend&) override {}
+  std::shared_ptr<GraphBackend> capture(const std::function<void()>&) override { throw Error("not recorded here"); }
+  void launch(GraphBackend&) override {}
+  void* native() override { return nullptr; }
+
+ private:
+  DeviceBackend& device_;
+  Failure& failure_;
+};
+
+/// The CPU, with its failures.
+class FailingBackend final : public DeviceBackend, public std::enable_shared_from_this<FailingBackend> {
+ public:
+  Failure failure;
+
+  const DeviceInfo& info() const override { return cpu_backend()->info(); }
+  bool shares_host_memory() const override { return true; }
+  std::shared_ptr<void> allocate(std::size_t bytes) override {
+    failure.call();
+    return cpu_backend()->allocate(bytes);
+  }
+  std::shared_ptr<void> pinned(std::size_t bytes) override { return allocate(bytes); }
+  void copy(void* to, const void* from, std::size_t bytes) override { copy_or_fail(failure, to, from, bytes); }
+  std::shared_ptr<StreamBackend> stream() override { return {shared_from_this(), &stream_}; }
+  std::shared_ptr<StreamBackend> new_stream() override { return stream(); }
+  std::shared_ptr<StreamBackend> stream_from(void*) override { throw Error("no stream of others"); }
+  std::unique_ptr<DeviceKernel> kernel(const Graph& graph) override {
+    failure.call();
+    return std::make_unique<FailingKernel>(failure, graph);
+  }
+
+ private:
+  FailingStream stream_{*this, failure};
+};
+
+Gpt2Config small() {
+  Gpt2Config config;
+  config.vocab = 61, config.positions = 40, config.width = 16, config.layers = 2, config.heads = 2;
+  config.inner = 4 * config.width;
+  return config;
+}
+
+constexpr Sampling penalized{.temperature = 0, .repetition_penalty = 100};
+const std::string_view no_logits = "no logits, since the last append failed";
+const std::string_view lost = "the session is lost";
+
+}  // namespace
+
+TEST_CASE("a step that fails anywhere leaves the text as it was, or the session says that it is lost", "[model]") {
+  const auto backend = std::make_shared<FailingBackend>();
+  Failure& failure = backend->failure;
+  const Gpt2 model(Device(backend), small(), 5);
+  const std::vector<Tokens> first{{1, 2, 3}, {4, 5}};
+  // Steps of one token and of several, of another length than the one before and of the same, with one sequence left
+  // out; and what a sampled token is appended by.
+  const std::vector<std::vector<Tokens>> steps{{{6}, {7}}, {{6, 7, 8, 9}, {10}}, {{6, 7, 8}, {}}, {{}, {11}}};
+  // As many tokens as at first: what is on the device of them is known, or was lost with the step.
+  const std::vector<Tokens> after{{12, 13, 14}, {15, 16}}, again{{17}, {18}};
+
+  for (const bool sampled : {false, true}) {
+    for (const std::vector<Tokens>& second : steps) {
+      const auto begin = [&] {
+        Session session(model, 2, 40);
+        session.append(first);
+        if (sampled) session.sample(penalized);
+        return session;
+      };
+      Session fresh = begin();
+      const std::vector<float> logits = fresh.logits(), all_logits = fresh.all_logits();
+      const Tokens choice = fresh.sample(penalized);
+      fresh.append(after);
+      const std::vector<float> logits_after = fresh.logits(), all_after = fresh.all_logits();
+      const Tokens choice_after = fresh.sample(penalized);
+      fresh.append(again);
+      const std::vector<float> logits_again = fresh.logits();
+
+      int failures = 0, losses = 0;
+      for (int n = 0;; ++n) {
+        INFO("call " << n << " of a step of " << second[0].size() << " and " << second[1].size());
+        Session session = begin();
+        failure.calls_left = n;
+        const std::string message = error_of([&] { session.append(second); });
+        failure.calls_left = Failure::never;
+        if (message == "(no error)") break;
+        ++failures;
+        CHECK(message == "a failure of the test");
+        CHECK(session.length(0) == 3);
+        CHECK(session.length(1) == 2);
+        if (says(error_of([&] { session.logits(); }), {lost})) {
+          ++losses;
+          CHECK(says(error_of([&] { session.all_logits(); }), {lost}));
+          CHECK(says(error_of([&] { session.sample(penalized); }), {lost}));
+          CHECK(says(error_of([&] { session.append(second); }), {lost}));
+          continue;
+        }
+        // As before, or nothing.
+        std::vector<float> found;
+        std::string said = error_of([&] { found = session.logits(); });
+        CHECK((says(said, {no_logits}) || found == logits));
+        said = error_of([&] { found = session.all_logits(); });
+        CHECK((says(said, {no_logits}) || found == all_logits));
+        Tokens chosen;
+        said = error_of([&] { chosen = session.sample(penalized); });
+        CHECK((says(said, {no_logits}) || chosen == choice));
+        // And the text goes on as if nothing had been.
+        session.append(after);
+        CHECK(session.logits() == logits_after);
+        CHECK(session.all_logits() == all_after);
+        CHECK(session.sample(penalized) == choice_after);
+        session.append(again);
+        CHECK(session.logits() == logits_again);
+      }
+      CHECK(failures > 20);
+      CHECK(losses == 1);
+    }
+  }
+}
+
+TEST_CASE("a failure to sample or to read logits leaves a session as it was", "[model]") {
+  const auto backend = std::make_shared<FailingBackend>();
+  Failure& failure = backend->failure;
+  const Gpt2 model(Device(backend), small(), 5);
+  const std::vector<Tokens> first{{1, 2, 3}, {4, 5}}, next{{6}, {7}};
+  const auto begin = [&] {
+    Session session(model, 2, 40);
+    session.append(first);
+    session.append(next);
+    return session;
+  };
+  Session fresh = begin();
+  const std::vector<float> logits = fresh.logits(), all_logits = fresh.all_logits();
+  const Tokens choice = fresh.sample(penalized);
+  fresh.append(next);
+  const std::vector<float> logits_after = fresh.logits();
+
+  const std::function<void(Session&)> calls[] = {
+      [](Session& session) { session.sample(penalized); }, [](Session& session) { session.sample({.temperature = 1}); },
+      [](Session& session) { session.logits(); }, [](Session& session) { session.all_logits(); }};
+  for (const auto& call : calls)
+    for (int n = 0;; ++n) {
+      Session session = begin();
+      failure.calls_left = n;
+      const std::string message = error_of([&] { call(session); });
+      failure.calls_left = Failure::never;
+      if (message == "(no error)") break;
+      CHECK(session.logits() == logits);
+      CHECK(session.all_logits() == all_logits);
+      // The same tokens once more: they are on the device, or what was being sampled is.
+      session.append(next);
+      CHECK(session.logits() == logits_after);
+      CHECK(choice != Tokens{6, 7});
+    }
+}
+
+TEST_CASE("a failure to clear a sequence loses the session", "[model]") {
+  const auto backend = std::make_shared<FailingBackend>();
+  Failure& failure = backend->failure;
+  const Gpt2 model(Device(backend), small(), 5);
+  int n = 0;
+  for (;; ++n) {
+    Session session(model, 2, 40);
+    session.append(std::vector<Tokens>{{1, 2, 3}, {4, 5}});
+    failure.calls_left = n;
+    const std::string message = error_of([&] { session.clear(0); });
+    failure.calls_left = Failure::never;
+    if (message == "(no error)") break;
+    CHECK(says(error_of([&] { session.append(std::vector<Tokens>{{1}, {4}}); }), {lost}));
+  }
+  CHECK(n == 2);
+}
+
+TEST_CASE("a session or model that cannot be made is an error", "[model]") {
+  const auto backend = std::make_shared<FailingBackend>();
+  Failure& failure = backend->failure;
+  const std::function<void()> makes[] = {
+      [&] { Gpt2(Device(backend), small(), 5); },
+      [&] { Session(Gpt2(Device(backend), small(), 5), 2, 40); },
+      [&] {
+    Gpt2(Device(backend), Checkpoint::open(std::filesystem::path(TESSERA_SOURCE_DIR) / "tests/data/nano-odd"));
+      },
+  };
+  for (const auto& make : makes) {
+    int n = 0;
+    for (;; ++n) {
+      failure.calls_left = n;
+      const std::string message = error_of(make);
+      failure.calls_left = Failure::never;
+      if (message == "(no error)") break;
+      CHECK(message == "a failure of the test");
+    }
+    CHECK(n > 10);
+  }
+}

@@ -1,0 +1,83 @@
+// Where tests run their kernels: any device, chosen by TESSERA_TEST_DEVICE.
+//   cpu            the default
+//   cuda, cuda:N   a GPU
+//   compiled       the CPU, while NVRTC compiles each kernel too (compiled_device.hpp)
+//   emulated       generated code on the CPU (emulated_device.hpp), if the tests were built with it
+// Ops, control, memory, sampling, model and programs run there: "[cpu],[model],[programs]". What is tested of the
+// host's side of a launch ([api], [jit]: addresses, threads, the words of refusals) takes Device::cpu().
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <random>
+#include <string>
+
+#include "support/catch.hpp"
+#include "support/compiled_device.hpp"
+#include "support/share.hpp"
+#include "support/support.hpp"
+#include "tessera/graph/error.hpp"
+#include "tessera/jit/device.hpp"
+#ifdef TESSERA_HAS_EMULATOR
+#include "support/emulated_device.hpp"
+#endif
+
+inline std::string test_device_name() {
+  const char* name = std::getenv("TESSERA_TEST_DEVICE");
+  return name && *name ? name : "cpu";
+}
+
+/// Throws tessera::Error if it is not here.
+inline const tessera::internal::Device& test_device() {
+  static const tessera::internal::Device device = [] {
+    const std::string name = test_device_name();
+    if (name == "compiled") return compiled_device();
+    if (name == "emulated") {
+#ifdef TESSERA_HAS_EMULATOR
+      return emulated_device();
+#else
+      throw tessera::internal::Error("TESSERA_TEST_DEVICE=emulated: these tests were built without Boost.Context");
+#endif
+    }
+    return tessera::internal::Device::parse(name);
+  }();
+  return device;
+}
+
+/// How many kernels a test of very many should make. On the CPU, all; elsewhere each costs a compilation, of some
+/// ten to some hundred milliseconds.
+inline std::uint64_t most_kernels() {
+  const std::string name = test_device_name();
+  const char* texts = std::getenv("TESSERA_TEST_TEXTS");  // nothing is compiled then
+  if (texts && *texts) return 100;
+  return name == "cpu"        ? (sanitized ? 100 : ~std::uint64_t{0})
+         : name == "compiled" ? (test_share(2) == 1 ? 12 : 4)
+         : name == "emulated" ? (test_share(2) == 1 ? 8 : 5)
+                              : 150;
+}
+
+/// Chooses which of a test's cases to run: all where that is cheap, else some, the same ones each time, the first
+/// always among them.
+class Cases {
+ public:
+  /// Of a test that makes about so many kernels.
+  explicit Cases(std::uint64_t kernels) : one_in_((kernels - 1) / most_kernels() + 1) {}
+  bool skip() { return count_++ > 0 && one_in_ > 1 && random_() % one_in_ != 0; }
+
+ private:
+  std::uint64_t one_in_, count_ = 0;
+  std::mt19937_64 random_;
+};
+
+/// The seeds [first, end) of random kernels: TESSERA_TEST_GRAPHS of them, or by default `count` where that is cheap;
+/// from TESSERA_TEST_SEED on, or from 0.
+struct Seeds {
+  std::uint64_t first = 0, end = 0;
+
+  explicit Seeds(std::uint64_t count) {
+    count = std::min(count, most_kernels());
+    if (const char* text = std::getenv("TESSERA_TEST_GRAPHS")) count = std::strtoull(text, nullptr, 10);
+    if (const char* text = std::getenv("TESSERA_TEST_SEED")) first = std::strtoull(text, nullptr, 10);
+    end = first + count;
+  }
+};
